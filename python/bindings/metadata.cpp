@@ -315,16 +315,22 @@ void bind_metadata(nb::module_& module) {
       .def(
           "__init__",
           [](registry::KernelMetadata* self, const Text& kernel_name, nb::handle kernel_class, nb::handle operands,
-             const std::optional<plan::FlatDesign>& design, nb::handle epilogue, int min_cc) {
+             const std::optional<plan::FlatDesign>& design, nb::handle epilogue, int min_cc, bool deterministic,
+             bool batch_invariant) {
             new (self) registry::KernelMetadata(make_metadata(kernel_name.read("kernel_name"), kernel_class, operands,
                                                               design.value_or(plan::FlatDesign()), epilogue, min_cc));
+            self->promises = {.deterministic = deterministic, .batch_invariant = batch_invariant};
           },
           nb::arg("kernel_name"), nb::arg("kernel_class"), nb::arg("operands"), nb::arg("design") = nb::none(),
-          nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0,
+          nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0, nb::kw_only(), nb::arg("deterministic") = false,
+          nb::arg("batch_invariant") = false,
           "`kernel_class` is the class of the kernel or its name. `operands` is a GemmOperandsMetadata or an "
           "OperandsMetadata. Without `epilogue`, the accumulators of a GEMM are stored unchanged. `min_cc` is the "
           "lowest "
-          "compute capability that the kernel runs on: 90 for sm_90 and newer.")
+          "compute capability that the kernel runs on: 90 for sm_90 and newer. `deterministic` promises equal bits in "
+          "every run, `batch_invariant` that the bits of a row of D depend neither on M, nor on the row's place, nor "
+          "on "
+          "the batch, and are those of your class's other kernels with this promise.")
       .def_prop_ro("kernel_name", [](const registry::KernelMetadata& self) { return registry::kernel_name(self); })
       .def_prop_ro(
           "family", [](const registry::KernelMetadata& self) { return self.family; },
@@ -345,6 +351,13 @@ void bind_metadata(nb::module_& module) {
           "operation", [](const registry::KernelMetadata& self) { return self.signature.operation; },
           "The name of the operation that the kernel computes: \"gemm\", or that of an Operation.")
       .def_prop_ro("min_cc", [](const registry::KernelMetadata& self) { return self.min_sm; })
+      .def_prop_ro(
+          "deterministic", [](const registry::KernelMetadata& self) { return self.promises.deterministic; },
+          "Whether the kernel promises equal bits in every run.")
+      .def_prop_ro(
+          "batch_invariant", [](const registry::KernelMetadata& self) { return self.promises.batch_invariant; },
+          "Whether the kernel promises that the bits of a row of D depend neither on M, nor on the row's place, nor on "
+          "the batch.")
       .def("to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const registry::KernelMetadata& self) { return registry::hash_value(self); })

@@ -24,6 +24,8 @@ def matmul(
     accumulator_type: Any = None,
     math: str | None = None,
     stream: Any = None,
+    deterministic: bool | None = None,
+    batch_invariant: bool | None = None,
     **operands: Any,
 ) -> Any:
     """Returns epilogue(a @ b), by default alpha * a @ b + beta * c, computed by the kernel that is ranked first.
@@ -41,6 +43,9 @@ def matmul(
     accumulator_type  the type of the accumulators; the default follows from the operands' type and is mostly float32
     math              how float32 operands are multiplied: "multiply_add" (exact products), "multiply_add_tf32", ...
     stream            the GPU stream, on which a new array is also allocated; by default the framework's current stream
+    deterministic     True: only kernels are chosen that promise equal bits in every run, as all shipped ones do
+    batch_invariant   True: the bits of a row of the result depend neither on m, nor on the row's place, nor on the batch;
+                      the default of both is that of configure()
 
     On a GPU the work is enqueued. Host arrays are complete on return.
     Raises InvalidArgument with the number that is wrong.
@@ -62,7 +67,7 @@ def matmul(
         beta=(0.0 if c is None else 1.0) if beta is None else beta,
         math=math,
     )
-    prepared: PreparedCall = prepare(arguments)
+    prepared: PreparedCall = prepare(arguments, deterministic=deterministic, batch_invariant=batch_invariant)
     prepared.run(stream=stream)
     return out if is_given else as_framework_of(a, out)
 

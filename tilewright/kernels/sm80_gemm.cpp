@@ -19,9 +19,13 @@ struct Sm80GemmFamily {
       "fast_bf16)";
 
   static Support accepts(const op::GemmSignature& /*signature*/) { return {}; }
-  static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature,
-                                     const Target& target) {
+  static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature, const Target& target,
+                                     const std::optional<plan::SumOrder>& order) {
+    if (order && !order->is_exact) return plan::sm80_gemm_designs(signature, target);
     return plan::sm80_gemm_designs(view, signature, target);
+  }
+  static std::optional<Design> invariant_design(const op::GemmSignature& signature, const Target& target) {
+    return plan::invariant_sm80_gemm_design(signature, target);
   }
   static Result<Design> design(const plan::Design& given, const op::GemmSignature& signature) {
     return plan::sm80_gemm_design(given, signature);

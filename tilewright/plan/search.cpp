@@ -211,4 +211,20 @@ std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmSignature& signature
   return designs;
 }
 
+// The narrow tiles, which suit few rows or columns, are the longest along K. Where K is a multiple of that, all others
+// have the same order.
+std::optional<SimtGemmDesign> invariant_simt_gemm_design(const op::GemmSignature& signature, const Target& target) {
+  const std::vector<SimtGemmDesign> designs = simt_gemm_designs(signature, target);
+  return *std::ranges::max_element(designs, {}, [](const SimtGemmDesign& design) { return design.tile.k; });
+}
+
+// The instruction and the k of this tile are those of most tiles of its table.
+std::optional<Sm80GemmDesign> invariant_sm80_gemm_design(const op::GemmSignature& signature, const Target& target) {
+  const std::vector<Sm80GemmDesign> designs = sm80_gemm_designs(signature, target);
+  const auto found = std::ranges::find_if(designs, [&](const Sm80GemmDesign& design) {
+    return design.tile == TileShape{64, 64, 128 / bytes(signature.a.element)};
+  });
+  return found == designs.end() ? std::nullopt : std::optional(*found);
+}
+
 }  // namespace tilewright::plan

@@ -129,6 +129,14 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   return input;
 }
 
+SumOrder sum_order(const SimtGemmPlan& plan, const op::GemmView& arguments) {
+  if (sums_exactly(arguments)) return exact_order();
+  return {.unit = arch::MathUnit::simt,
+          .padded_k = padded_k(arguments, plan.tile.k),
+          .split_k = plan.split_k,
+          .split_k_step = plan.split_k > 1 ? plan.tile.k : 0};
+}
+
 Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const SimtGemmDesign& design) {
   // multiply_add_fast_accumulate allows less precise sums and does not require them.
   const bool is_plain = signature.math == op::MathOperation::multiply_add ||

@@ -6,6 +6,7 @@
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/smem_access.hpp"
+#include "tilewright/plan/sum_order.hpp"
 
 namespace tilewright::plan {
 
@@ -65,6 +66,9 @@ SimtThreadTile thread_tile(const SimtGemmPlan& plan);
 
 /// The input of the cost model for the plan. The extents of `arguments` are those of the caller's problem.
 CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments);
+
+/// The order of the sums of one call.
+SumOrder sum_order(const SimtGemmPlan& plan, const op::GemmView& arguments);
 
 /// Computes the plan, or refuses with the first number that makes it impossible.
 Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const SimtGemmDesign& design);

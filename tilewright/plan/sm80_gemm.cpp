@@ -265,6 +265,21 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   return input;
 }
 
+SumOrder sum_order(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
+  if (sums_exactly(arguments)) return exact_order();
+  const bool is_tf32 = plan.operands.math == op::MathOperation::multiply_add_tf32;
+  const Tf32Rounding rounding = is_tf32 ? Tf32Rounding::scaled : Tf32Rounding::none;
+  return {.unit = arch::MathUnit::mma_sync,
+          .instruction = {plan.atom->m, plan.atom->n, plan.atom->k},
+          .exchanges_operands = plan.is_transposed,
+          .rounding_a = rounding,
+          .rounding_b = rounding,
+          .padded_k = padded_k(arguments, plan.tile.k),
+          .promotion_k = plan.promotes_accumulators ? plan.tile.k : 0,
+          .split_k = plan.split_k,
+          .split_k_step = plan.split_k > 1 ? plan.tile.k : 0};
+}
+
 Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm80GemmDesign& design) {
   Result<GemmTile> tile = plan_gemm_tile(signature, design);
   if (!tile) return tile.refusal();

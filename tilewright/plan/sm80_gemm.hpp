@@ -8,6 +8,7 @@
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/smem_access.hpp"
+#include "tilewright/plan/sum_order.hpp"
 
 namespace tilewright::plan {
 
@@ -85,6 +86,9 @@ AccumulatorTile accumulator_tile(const Sm80GemmPlan& plan);
 
 /// The input of the cost model for the plan. The extents of `arguments` are those of the caller's problem.
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments);
+
+/// The order of the sums of one call.
+SumOrder sum_order(const Sm80GemmPlan& plan, const op::GemmView& arguments);
 
 /// Computes the plan, or refuses with the first number that makes it impossible.
 Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm80GemmDesign& design);

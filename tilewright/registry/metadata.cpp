@@ -103,6 +103,8 @@ std::string to_json(const KernelMetadata& metadata) {
         {"raster", {{"width", design.raster.width}, {"along", design.raster.along_n ? "n" : "m"}}},
         {"split_k", design.split_k},
         {"repacks_operands", design.repacks_operands}}},
+      {"promises",
+       {{"deterministic", metadata.promises.deterministic}, {"batch_invariant", metadata.promises.batch_invariant}}},
   };
   return json.dump();
 }

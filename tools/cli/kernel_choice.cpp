@@ -121,6 +121,8 @@ void refuse_design_options_without_tile(const KernelOptions& options) {
 engine::Options engine_options(const KernelOptions& options) {
   engine::Options result = tune::options_from_environment();
   if (options.device != "auto") result.device = options.device;
+  result.required.deterministic |= options.deterministic;
+  result.required.batch_invariant |= options.batch_invariant;
   return result;
 }
 
@@ -136,6 +138,7 @@ ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& prob
     const op::GemmSignature signature = op::describe(op::view(problem).value_or_throw());
     const registry::KernelPtr kernel = engine.make_kernel(signature, read_design(target, options));
     kernel->supports(problem).or_throw();
+    engine.check_promises(*kernel, problem).or_throw();
     return {kernel, "explicit design"};
   }
   const std::vector<engine::RankedKernel> ranked = engine.find_kernels(problem, {}, target);

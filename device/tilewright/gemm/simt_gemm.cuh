@@ -7,6 +7,7 @@
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/epilogue/split_k_tile.cuh"
 #include "tilewright/gemm/parameters.cuh"
+#include "tilewright/numeric/functions.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -136,7 +137,7 @@ class SimtGemm {
 #pragma unroll
         for (int j = 0; j < kThreadN; ++j) {
           const int column = i % 2 == 0 ? j : kThreadN - 1 - j;
-          accumulators[i][column] += a[k % 2][i] * b[k % 2][column];
+          accumulators[i][column] = numeric::fma(a[k % 2][i], b[k % 2][column], accumulators[i][column]);
         }
       }
     }

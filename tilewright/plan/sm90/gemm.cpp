@@ -153,6 +153,15 @@ Support plan_output(Sm90GemmSketch& plan) {
 
 }  // namespace
 
+int split_k_sum_groups(int tile_n, int split_k) {
+  constexpr int kThreads = 128;
+  const int quads = kWgmmaM * tile_n / 4;
+  const int share = (quads + split_k - 1) / split_k;
+  int lanes = 1;
+  while (lanes < share && lanes < kThreads) lanes *= 2;
+  return kThreads / lanes;
+}
+
 EpilogueStaging epilogue_staging(const op::Epilogue& epilogue) {
   EpilogueStaging staging;
   for (const op::EpilogueNode* tensor : epilogue.tensors()) {
@@ -316,6 +325,28 @@ Support check_layouts(const op::GemmSignature& signature) {
     }
   }
   return {};
+}
+
+SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  if (sums_exactly(arguments)) return exact_order();
+  SumOrder order{.unit = arch::MathUnit::wgmma,
+                 .instruction = {kWgmmaM, 0, plan.atom->k},
+                 .exchanges_operands = plan.is_transposed,
+                 .padded_k = padded_k(arguments, plan.tile.k),
+                 .promotion_k = plan.promotes_accumulators ? plan.tile.k : 0,
+                 .split_k = plan.split_k};
+  if (plan.atom->a == DType::tf32) {
+    const auto rounding = [](const OperandPath& path) {
+      return path.uses_plain_loads() ? Tf32Rounding::scaled : Tf32Rounding::nearest;
+    };
+    order.rounding_a = rounding(plan.is_transposed ? plan.path_b : plan.path_a);
+    order.rounding_b = rounding(plan.is_transposed ? plan.path_a : plan.path_b);
+  }
+  if (plan.split_k > 1) {
+    order.split_k_step = plan.tile.k;
+    order.split_k_groups = split_k_sum_groups(plan.tile.n, plan.split_k);
+  }
+  return order;
 }
 
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design) {

@@ -10,6 +10,7 @@
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/sm90/operand.hpp"
 #include "tilewright/plan/sm90/subtile.hpp"
+#include "tilewright/plan/sum_order.hpp"
 
 namespace tilewright::plan {
 
@@ -42,6 +43,10 @@ struct Sm90SharedMemory {
 /// Shared memory that a consumer warpgroup needs for split-K reduction: four words per thread
 /// (epilogue/split_k_sum.cuh).
 constexpr int kSplitKSumBytes = 128 * 16;
+
+/// Number of groups in which the partial sums of a quad are added where an instruction has `tile_n` columns
+/// (SplitKSum::kParts).
+int split_k_sum_groups(int tile_n, int split_k);
 
 /// The data that an epilogue stages in shared memory: the row and column vectors it reads, and its reductions. Rows and
 /// columns are those of the problem as computed.
@@ -169,6 +174,9 @@ AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan);
 
 /// Refuses interleaved layouts, which the family's tensor maps do not describe.
 Support check_layouts(const op::GemmSignature& signature);
+
+/// The order of the sums of one call.
+SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments);
 
 /// Computes the plan without the operands' layouts, or refuses with the first number that makes it impossible.
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design);

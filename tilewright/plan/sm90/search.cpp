@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <queue>
 #include <span>
 #include <utility>
@@ -75,7 +76,8 @@ struct Search {
   double sectors_a, sectors_b;
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
-  double repacked_bytes;  // 0 if no operand is repacked
+  double repacked_bytes;                 // 0 if no operand is repacked
+  std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
 };
@@ -172,6 +174,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
   if (k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
+  if (search.padded_k && ceil_div(search.k, shape.k) * shape.k != *search.padded_k) return tile;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return tile;
   tile.is_possible = true;
   return tile;
@@ -265,7 +268,7 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
       group.split_k = 1;
       is_promising |= consider(search, tile, group, candidates);
       // With ping_pong, one warpgroup would multiply a whole tile, and the CTA would reduce two tiles.
-      if (rows.schedule == Schedule::ping_pong) continue;
+      if (rows.schedule == Schedule::ping_pong || search.padded_k) continue;
       for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
         group.split_k = split_k;
         if (split_k > 1) is_promising |= consider(search, tile, group, candidates);
@@ -276,10 +279,12 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
 
 void consider_all(const Search& search, Candidates& candidates) {
   constexpr std::array<int, 4> kHeights{64, 128, 192, 256};
+  // A narrow tile may be impossible for the required orientation of operands, and then only wider ones remain.
+  const bool keeps_wasteful = search.padded_k.has_value();
   for (const Rows& rows : kRows) {
-    if (is_wasteful(kHeights, rows.m, search.m)) continue;
+    if (!keeps_wasteful && is_wasteful(kHeights, rows.m, search.m)) continue;
     for (const int columns : kColumns) {
-      if (is_wasteful(kColumns, columns, search.n)) break;
+      if (!keeps_wasteful && is_wasteful(kColumns, columns, search.n)) break;
       consider_columns(search, rows, columns, candidates);
     }
     for (const int columns : filling_columns(search, rows.m)) {
@@ -323,6 +328,13 @@ bool reads_b(const op::GemmSignature& signature, bool is_transposed) {
   return bytes(signature.a.element) == 2 || is_a_along_k(signature, !is_transposed);
 }
 
+/// Whether the target has wgmma and it multiplies elements of this width: of 32-bit ones only tf32.
+bool is_multiplied_by_wgmma(const op::GemmSignature& signature, const Target& target) {
+  if (!has_feature(target, TargetFeature::wgmma)) return false;
+  const DType element = signature.a.element;
+  return bytes(element) <= 2 || (element == DType::f32 && signature.math == op::MathOperation::multiply_add_tf32);
+}
+
 /// Bytes of the operands that would be repacked. The result is 0 if none needs repacking, or if the copies would not
 /// fit in the workspace together with the partial sums of split-K.
 double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signature) {
@@ -342,11 +354,10 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
 }  // namespace
 
 std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
-                                              const Target& target) {
-  if (!has_feature(target, TargetFeature::wgmma)) return {};
+                                              const Target& target, const std::optional<SumOrder>& order) {
+  if (!is_multiplied_by_wgmma(signature, target)) return {};
   const DType element = signature.a.element;
-  const bool is_tf32 = element == DType::f32 && signature.math == op::MathOperation::multiply_add_tf32;
-  if (bytes(element) > 2 && !is_tf32) return {};
+  const bool is_tf32 = element == DType::f32;
 
   const bool natural = computes_transposed(signature);
   const bool d_is_row_major = signature.d.layout == op::MatrixLayout::row_major;
@@ -356,6 +367,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
   const TmaOutputs others = tma_outputs(signature, 1);  // the transposed problem has the same
   for (const bool is_transposed : {natural, !natural}) {
     if (is_transposed != natural && signature.epilogue.is_gated()) continue;
+    const bool is_restricted = order && !order->is_exact;
+    if (is_restricted && is_transposed != order->exchanges_operands) continue;
     const std::int64_t rows = is_transposed ? view.n() : view.m();
     const std::int64_t columns = is_transposed ? view.m() : view.n();
     const arch::ArchLimits& limits = arch::limits(target);
@@ -384,16 +397,18 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .accumulates_in_half = signature.accumulator == DType::f16,
         .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
         .repacked_bytes = bytes_to_repack(view, signature),
+        .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
     };
-    if (search.repacked_bytes > 0 && (is_transposed == natural || columns <= kFewRows)) {
+    if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || columns <= kFewRows)) {
       consider_all(search, candidates);
     }
     const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || columns <= kFewRows;
-    if (!is_worth_it || !reads_b(signature, is_transposed)) continue;
+    if (!(is_restricted || is_worth_it) || !reads_b(signature, is_transposed)) continue;
     const int times_a = plain_load_reads(signature.a.alignment * bytes(element));
     const int times_b = plain_load_reads(signature.b.alignment * bytes(signature.b.element));
     search.reads_a = is_transposed ? times_b : times_a;
     search.reads_b = is_transposed ? times_a : times_b;
+    if (is_restricted && is_tf32 && search.uses_plain_loads()) continue;  // they round to tf32 in another way than TMA
     search.sectors_a = sectors_per_sector(is_transposed ? view.b.tensor : view.a.tensor);
     search.sectors_b = sectors_per_sector(is_transposed ? view.a.tensor : view.b.tensor);
     search.major_a = major(is_a_along_k(signature, is_transposed));
@@ -406,6 +421,26 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
   designs.reserve(kKept);
   for (const Candidate& candidate : candidates.best()) designs.push_back(design_of(candidate, signature, target));
   return designs;
+}
+
+// wgmma reads a B of 1- and 4-byte elements K-major only. An N-major B becomes the instruction's A, which may go
+// through registers, because repacking it takes longer. All other problems are computed as they are, so that a D of one
+// row has the same order in either layout.
+std::optional<Sm90GemmDesign> invariant_sm90_gemm_design(const op::GemmSignature& signature, const Target& target) {
+  if (!is_multiplied_by_wgmma(signature, target)) return std::nullopt;
+  const int element_bytes = bytes(signature.a.element);
+  const bool is_b_along_k = is_a_along_k(signature, true);
+  const bool is_transposed = element_bytes != 2 && !is_b_along_k && !signature.epilogue.is_gated();
+  Sm90GemmDesign design;
+  design.target = target;
+  design.tile = {64, 64, kSwizzleBytes / element_bytes};
+  design.stages = kMinStages;
+  design.warps_m = is_transposed ? 1 : kWarpgroup;
+  design.warps_n = is_transposed ? kWarpgroup : 1;
+  design.swaps_operands = is_transposed != (signature.d.layout == op::MatrixLayout::column_major);
+  design.repacks_operands =
+      must_be_repacked(signature.a, is_a_along_k(signature, false)) || must_be_repacked(signature.b, is_b_along_k);
+  return design;
 }
 
 }  // namespace tilewright::plan
