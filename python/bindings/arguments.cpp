@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "python/bindings/dtype.hpp"
+#include "python/bindings/pointer_array.hpp"
 #include "python/bindings/read.hpp"
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
@@ -185,10 +186,10 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
                     const Text& interleaved) {
   ArgumentsReader reader;
   op::Gemm gemm;
-  gemm.a = reader.read(a, false, "A");
-  gemm.b = reader.read(b, false, "B");
-  gemm.d = reader.read(out, true, "out");
-  if (!c.is_none()) gemm.c = reader.read(c, false, "C");
+  gemm.a = read_operand(reader, a, false, "A");
+  gemm.b = read_operand(reader, b, false, "B");
+  gemm.d = read_operand(reader, out, true, "out");
+  if (!c.is_none()) gemm.c = read_operand(reader, c, false, "C");
   interleave(gemm, interleaved.read("interleaved"), !c.is_none());
   gemm.alpha = alpha;
   gemm.beta = beta;
@@ -203,7 +204,8 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
 }
 
 std::string describe(const op::Tensor& tensor) {
-  return fmt::format("{}{} on {}", name(tensor.dtype), op::to_string(tensor.shape), op::to_string(tensor.device));
+  return fmt::format("{}{}{} on {}", name(tensor.dtype), op::to_string(tensor.shape),
+                     tensor.is_pointer_array() ? " by pointers" : "", op::to_string(tensor.device));
 }
 
 void bind_operand(nb::module_& module) {
@@ -215,7 +217,11 @@ void bind_operand(nb::module_& module) {
           "stride", [](const Operand& self) { return tuple_of(self.tensor.stride); }, "In elements.")
       .def_prop_ro("dtype", [](const Operand& self) { return self.tensor.dtype; })
       .def_prop_ro(
-          "data_ptr", [](const Operand& self) { return self.tensor.address; }, "The address, as an integer.")
+          "data_ptr", [](const Operand& self) { return self.tensor.address; },
+          "The address, as an integer. Of a pointer array, that of the array.")
+      .def_prop_ro(
+          "is_pointer_array", [](const Operand& self) { return self.tensor.is_pointer_array(); },
+          "Whether data_ptr is the address of an array of 64-bit addresses, one for each matrix of the batch.")
       .def_prop_ro(
           "device", [](const Operand& self) { return op::to_string(self.tensor.device); },
           "Where the memory is: \"host\" or \"cuda:0\".")
@@ -330,7 +336,9 @@ void bind_arguments(nb::module_& module) {
       module, "GemmArguments",
       "out = epilogue(A @ B, C), for arrays of the shapes (m, k), (k, n) and (m, n), or batches of them with the batch "
       "first. Arrays may be of PyTorch, NumPy, CuPy or JAX, or any object with DLPack or an array interface. They are "
-      "referred to and not copied.")
+      "referred to and not copied. Instead of a batch, A, B, C and out may each be a list or tuple of matrices that "
+      "are "
+      "alike, or a PointerArray; all of them are computed in one launch.")
       .def(
           "__init__", &make_arguments, nb::arg("A"), nb::arg("B"), nb::arg("out"),
           nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),

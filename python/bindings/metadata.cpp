@@ -155,13 +155,16 @@ void bind_tensor_attributes(nb::module_& module) {
       "number of elements of which its address and other strides are multiples.")
       .def(
           "__init__",
-          [](op::TensorSignature* self, nb::handle dtype, nb::handle stride, int divisibility) {
-            new (self) op::TensorSignature{read_dtype(dtype), layout_of(stride), divisibility};
+          [](op::TensorSignature* self, nb::handle dtype, nb::handle stride, int divisibility, bool is_pointer_array) {
+            new (self) op::TensorSignature{read_dtype(dtype), layout_of(stride), divisibility, is_pointer_array};
           },
-          nb::arg("dtype"), nb::arg("stride"), nb::arg("divisibility") = 1,
+          nb::arg("dtype"), nb::arg("stride"), nb::arg("divisibility") = 1, nb::arg("is_pointer_array") = false,
           "`stride` is (0, 0, 1) or \"row\" for row-major, (0, 1, 0) or \"column\" for column-major; its entries are "
           "the strides of batch, rows and columns. The interleaved layouts are \"row_interleaved_32\" and "
-          "\"column_interleaved_32\".")
+          "\"column_interleaved_32\". With `is_pointer_array`, the matrices of a batch lie at the addresses in an "
+          "array: "
+          "see PointerArray.")
+      .def_ro("is_pointer_array", &op::TensorSignature::is_pointer_array)
       .def_prop_ro("dtype", [](const op::TensorSignature& self) { return self.element; })
       .def_prop_ro("stride", &stride_of)
       .def_prop_ro("layout", [](const op::TensorSignature& self) { return op::name(self.layout); })

@@ -112,11 +112,10 @@ struct Epilogue {
       const Compute x0 = 0x1p-1f;
       const Compute x1 = parameters.alpha_;
       const Compute x2 = values[i];
-      const Compute x3 = tilewright::numeric::mul(x1, x2);
       const Compute x4 = parameters.beta_;
       const Compute x5 = source[i];
       const Compute x6 = tilewright::numeric::mul(x4, x5);
-      const Compute x7 = tilewright::numeric::add(x3, x6);
+      const Compute x7 = tilewright::numeric::fma(x1, x2, x6);
       const Compute x8 = tilewright::numeric::mul(x0, x7);
       const Compute x9 = 0x1p+0f;
       const Compute x10 = 0x1.6a09e667f3bccp-1f;

@@ -64,8 +64,8 @@ class PlannedGemm final : public registry::Kernel {
  protected:
   Support do_supports(const op::Problem& problem) const override {
     const op::GemmView view = view_of(problem);
-    const Support strided = view.check_strided(Family::kName);
-    return strided ? check_arguments(sketch_, view) : strided;
+    const Support taken = view.check_not_folded(Family::kName);
+    return taken ? check_arguments(sketch_, view) : taken;
   }
   compile::Source do_source() const override {
     compile::Source source;
@@ -116,7 +116,7 @@ class PlannedGemmProvider final : public registry::Provider {
   Result<plan::SumOrder> invariant_order(const op::Problem& problem, const Target& target) const override {
     const Result<op::GemmView> view = op::view(problem);
     if (!view) return view.refusal();
-    if (const Support strided = view->check_strided(family()); !strided) return strided.refusal();
+    if (const Support taken = view->check_not_folded(family()); !taken) return taken.refusal();
     if (const Support accepted = Family::accepts(op::describe(*view)); !accepted) return accepted.refusal();
     if (plan::sums_exactly(*view)) return plan::exact_order();
     const op::GemmSignature signature = plan::signature_for_every_m(*view);

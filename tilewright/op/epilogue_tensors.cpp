@@ -16,6 +16,11 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
         .as(RefusalCode::epilogue)
         .of(label);
   }
+  if (tensor->is_pointer_array()) {
+    return refuse("'{}' is an array of pointers, which only A, B, C and D may be", label)
+        .as(RefusalCode::strides)
+        .of(label);
+  }
   if (const Support valid = check_strides(*tensor, label); !valid) return valid;
   if (tensor->interleaved != InterleavedMode::none)
     return refuse("'{}' is interleaved, which only A, B, C and D may be", label).as(RefusalCode::strides).of(label);

@@ -151,13 +151,20 @@ Support check_shapes(const Gemm& gemm) {
 Support check_batches(const Gemm& gemm) {
   for (const auto& [role, tensor, used] :
        {std::tuple{'A', &gemm.a, true}, {'B', &gemm.b, true}, {'C', &gemm.c, reads_source(gemm)}}) {
-    if (!used || tensor->batch() == 1 || tensor->batch() == gemm.batch()) continue;
+    if (!used || tensor->batch() == gemm.batch()) continue;
+    if (tensor->is_pointer_array()) {
+      return refuse("{} is an array of {} pointers, but D is a batch of {}: they must be equal", role, tensor->batch(),
+                    gemm.batch())
+          .as(RefusalCode::shape)
+          .of(role);
+    }
+    if (tensor->batch() == 1) continue;
     return refuse("{} has a batch of {}, D a batch of {}: they must be equal, or {} a single matrix", role,
                   tensor->batch(), gemm.batch(), role)
         .as(RefusalCode::shape)
         .of(role);
   }
-  return check_distinct(gemm.d, "D");
+  return gemm.d.is_pointer_array() ? Support() : check_distinct(gemm.d, "D");
 }
 
 Support check_operands(const Gemm& gemm) { return gemm.is_empty() ? Support() : check_memory(operands(gemm)); }
@@ -266,7 +273,8 @@ Support validate(const Gemm& gemm) {
 }
 
 std::string to_string(const TensorSignature& signature) {
-  return fmt::format("{}:{}:{}", name(signature.element), name(signature.layout), signature.alignment);
+  return fmt::format("{}:{}:{}{}", name(signature.element), name(signature.layout), signature.alignment,
+                     signature.is_pointer_array ? ":pointers" : "");
 }
 
 GemmSignature describe(const Gemm& gemm) { return describe(view(gemm)); }

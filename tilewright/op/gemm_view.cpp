@@ -32,9 +32,10 @@ int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) 
 }
 
 TensorSignature describe_tensor(const OperandView& operand, std::string_view role) {
-  if (operand.access != OperandAccess::strided) return {.element = operand.tensor.dtype};
-  const Result<MatrixView> view = view_matrix(operand.tensor, role);
-  return {operand.tensor.dtype, view->layout, alignment_of(operand.tensor, *view, role == "D")};
+  const Tensor& tensor = operand.tensor;
+  if (operand.access == OperandAccess::folded) return {.element = tensor.dtype};
+  const Result<MatrixView> view = view_matrix(tensor, role);
+  return {tensor.dtype, view->layout, alignment_of(tensor, *view, role == "D"), tensor.is_pointer_array()};
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ std::int64_t Mode::offset(std::int64_t index) const {
 }
 
 std::string_view name(OperandAccess access) {
-  constexpr std::array<std::string_view, 2> kNames{"strided", "folded"};
+  constexpr std::array<std::string_view, 3> kNames{"strided", "folded", "an array of pointers"};
   return kNames[static_cast<std::size_t>(access)];
 }
 
@@ -80,10 +81,21 @@ const Tensor& GemmView::tensor(std::string_view name) const {
   return *found;
 }
 
-Support GemmView::check_strided(std::string_view family) const {
+OperandView OperandView::matrix(std::int64_t index) const {
+  OperandView one = *this;
+  one.tensor = slice(tensor, index);
+  if (access == OperandAccess::pointer_array) one.access = OperandAccess::strided;
+  return one;
+}
+
+Support GemmView::check_strided(std::string_view family) const { return check_access(family, false); }
+Support GemmView::check_not_folded(std::string_view family) const { return check_access(family, true); }
+
+Support GemmView::check_access(std::string_view family, bool takes_pointer_arrays) const {
   for (const auto& [role, operand] : {std::pair{"A", &a}, {"B", &b}, {"C", &c}, {"D", &d}}) {
     if (operand == &c && !reads_source) continue;
     if (operand->access == OperandAccess::strided) continue;
+    if (operand->access == OperandAccess::pointer_array && takes_pointer_arrays) continue;
     return refuse("{} needs operands with a single stride per mode, but {} is {}", family, role,
                   op::name(operand->access))
         .as(RefusalCode::strides)

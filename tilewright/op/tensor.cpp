@@ -12,10 +12,16 @@ struct LastOffset {
   bool overflows = false;
 };
 
-// The offset in bytes of one past the last element.
+// The offset in bytes of one past the last element, or past the last address of a pointer array.
 LastOffset last_offset(const Tensor& given) {
   const Tensor tensor = strided_modes(given);
   LastOffset last;
+  if (tensor.is_pointer_array()) {
+    last.overflows = last_offset(matrix_at(tensor, 0)).overflows ||
+                     __builtin_mul_overflow(tensor.batch(), kPointerBytes, &last.bytes);
+    if (tensor.is_empty()) last.bytes = 0;
+    return last;
+  }
   std::int64_t elements = 1;
   for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
     if (tensor.shape[mode] == 0) return {};
@@ -25,6 +31,31 @@ LastOffset last_offset(const Tensor& given) {
   }
   last.overflows |= __builtin_mul_overflow(elements, std::int64_t{bytes(tensor.dtype)}, &last.bytes);
   return last;
+}
+
+Support check_pointer_array(const Tensor& tensor, std::string_view role) {
+  const int alignment = tensor.pointer_alignment;
+  if (alignment == 0) return {};
+  if (tensor.shape.rank() != 3) {
+    return refuse("{} is an array of pointers to matrices, so that its shape must be (batch, rows, columns), got {}",
+                  role, to_string(tensor.shape))
+        .as(RefusalCode::shape)
+        .of(role);
+  }
+  if (alignment < bytes(tensor.dtype) || !std::has_single_bit(static_cast<unsigned>(alignment))) {
+    return refuse(
+               "the declared alignment of the matrices of {} must be a power of two of at least {} bytes, the size of "
+               "an element, got {}",
+               role, bytes(tensor.dtype), alignment)
+        .as(RefusalCode::alignment)
+        .of(role);
+  }
+  if (tensor.stride[0] != 0) {
+    return refuse("{} is an array of pointers, so that its batch stride must be 0, got {}", role, tensor.stride[0])
+        .as(RefusalCode::strides)
+        .of(role);
+  }
+  return {};
 }
 
 }  // namespace
@@ -113,12 +144,31 @@ Tensor batched(const Tensor& matrix, std::int64_t batch, std::optional<std::int6
   return result;
 }
 
-Tensor slice(const Tensor& tensor, std::int64_t index) {
+Tensor pointer_array(const Tensor& matrix, std::uint64_t addresses, std::int64_t batch, int alignment) {
+  Tensor result = batched(matrix, batch, 0);
+  result.address = addresses;
+  result.pointer_alignment = alignment;
+  return result;
+}
+
+Tensor matrix_at(const Tensor& tensor, std::uint64_t address) {
   Tensor result = tensor;
-  result.address += static_cast<std::uint64_t>(index * tensor.batch_stride() * bytes(tensor.dtype));
+  result.address = address;
   result.shape = {tensor.rows(), tensor.columns()};
   result.stride = {tensor.row_stride(), tensor.column_stride()};
+  result.pointer_alignment = 0;
   return result;
+}
+
+Tensor slice(const Tensor& tensor, std::int64_t index) {
+  if (!tensor.is_pointer_array()) {
+    const std::int64_t offset = index * tensor.batch_stride() * bytes(tensor.dtype);
+    return matrix_at(tensor, tensor.address + static_cast<std::uint64_t>(offset));
+  }
+  if (tensor.address == 0) return matrix_at(tensor, 0);  // a shape without memory, or an operand that is not read
+  TILEWRIGHT_CHECK(tensor.device.kind == MemoryDevice::Kind::host, "the host cannot read a pointer array on {}",
+                   to_string(tensor.device));
+  return matrix_at(tensor, reinterpret_cast<const std::uint64_t*>(tensor.address)[index]);
 }
 
 Tensor transposed(const Tensor& tensor) {
@@ -194,6 +244,7 @@ Support check_strides(const Tensor& tensor, std::string_view role) {
         .as(RefusalCode::shape)
         .of(role);
   }
+  if (const Support valid = check_pointer_array(tensor, role); !valid) return valid;
   return check_modes(tensor, role);
 }
 
@@ -246,7 +297,8 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
 
 int shared_alignment(const Tensor& tensor, std::span<const std::int64_t> steps) {
   const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
-  std::uint64_t all = tensor.address | 16U;
+  const auto declared = static_cast<std::uint64_t>(tensor.pointer_alignment);
+  std::uint64_t all = (tensor.is_pointer_array() ? declared : tensor.address) | 16U;
   for (const std::int64_t step : steps) all |= static_cast<std::uint64_t>(step) * element;
   const std::uint64_t alignment_bytes = std::uint64_t{1} << std::countr_zero(all);
   return static_cast<int>(std::max<std::uint64_t>(1, alignment_bytes / element));
@@ -254,7 +306,8 @@ int shared_alignment(const Tensor& tensor, std::span<const std::int64_t> steps) 
 
 bool splits_sectors(const Tensor& tensor) {
   constexpr std::uint64_t kSectorBytes = 32;
-  return tensor.device.kind == MemoryDevice::Kind::cuda && tensor.address % kSectorBytes == kSectorBytes / 2;
+  return tensor.device.kind == MemoryDevice::Kind::cuda && !tensor.is_pointer_array() &&
+         tensor.address % kSectorBytes == kSectorBytes / 2;
 }
 
 std::int64_t span_bytes(const Tensor& tensor) { return last_offset(tensor).bytes; }

@@ -39,10 +39,9 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   input.m = tile.is_transposed ? arguments.n() : arguments.m();
   input.n = tile.is_transposed ? arguments.m() : arguments.n();
   input.k = arguments.k();
-  const auto matrices = [](const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 1 : tensor.batch(); };
   input.batch = arguments.batch();
-  input.batch_a = matrices(tile.is_transposed ? arguments.b.tensor : arguments.a.tensor);
-  input.batch_b = matrices(tile.is_transposed ? arguments.a.tensor : arguments.b.tensor);
+  input.batch_a = (tile.is_transposed ? arguments.b.tensor : arguments.a.tensor).distinct_matrices();
+  input.batch_b = (tile.is_transposed ? arguments.a.tensor : arguments.b.tensor).distinct_matrices();
   input.tile = tile.tile;
   input.stages = tile.stages;
   input.split_k = tile.split_k;

@@ -110,8 +110,12 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
     const auto [m, n] = extents(tile, *gemm);
     return static_cast<std::int32_t>(along_m ? m : n);
   };
-  sink.field("a", [&] { return a().address; });
-  sink.field("b", [&] { return b().address; });
+  // Addresses in an array of pointers are read only if the call accesses the operand; its array may be missing else.
+  const auto operand_address = [&](const op::Tensor& tensor) {
+    return tensor.is_pointer_array() && !gemm->reads_product ? std::uint64_t{0} : tensor.address;
+  };
+  sink.field("a", [&] { return operand_address(a()); });
+  sink.field("b", [&] { return operand_address(b()); });
   sink.field("c", [&] { return reads_c() ? gemm->c.tensor.address : std::uint64_t{0}; });
   sink.field("d", [&] { return gemm->d.tensor.address; });
   sink.field("lda", [&] { return ld(a()); });

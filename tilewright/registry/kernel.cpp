@@ -22,6 +22,14 @@ Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& 
     return refuse("{} is {}, but the kernel needs {}", role, text_of(given.layout), text_of(made_for.layout))
         .as(RefusalCode::strides)
         .of(role);
+  if (given.is_pointer_array != made_for.is_pointer_array) {
+    constexpr auto described = [](const op::TensorSignature& tensor) {
+      return tensor.is_pointer_array ? "an array of pointers" : "a matrix or a strided batch";
+    };
+    return refuse("{} is {}, but the kernel needs {}", role, described(given), described(made_for))
+        .as(RefusalCode::strides)
+        .of(role);
+  }
   if (given.alignment < made_for.alignment) {
     return refuse("{} is aligned to {} elements, but the kernel needs {}", role, given.alignment, made_for.alignment)
         .as(RefusalCode::alignment)

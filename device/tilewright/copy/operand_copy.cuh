@@ -25,18 +25,17 @@ class OperandCopy {
   static constexpr int kPasses = Copy::kPasses;
 
  public:
-  /// The matrix begins `offset` elements behind `operand` and has leading dimension `ld`. `mn` is the first row or
-  /// column of the tile, `mn_extent` the matrix's extent along the same mode.
-  __device__ __forceinline__ OperandCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
-                                         int thread)
+  /// The matrix has leading dimension `ld`. `mn` is the first row or column of the tile, `mn_extent` the matrix's
+  /// extent along the same mode.
+  __device__ __forceinline__ OperandCopy(const Element* matrix, int64_t ld, int mn, int mn_extent, int thread)
       : ld_(ld), mn_left_(mn_extent - mn) {
     line_ = Copy::line(thread);
     contiguous_byte_ = Copy::element(thread) * kElementBytes;
     is_active_ = Copy::kActiveThreads == kThreads || thread < Copy::kActiveThreads;
     const int64_t stride = line_stride<Operand>(ld);
-    const int64_t origin = offset + (Operand::kIsKMajor ? mn * stride : static_cast<int64_t>(mn));
+    const int64_t origin = Operand::kIsKMajor ? mn * stride : static_cast<int64_t>(mn);
     const int64_t element = Operand::kIsKMajor ? along_k<Operand>(Copy::element(thread), ld) : Copy::element(thread);
-    global_ = static_cast<const char*>(operand) + (origin + line_ * stride + element) * kElementBytes;
+    global_ = reinterpret_cast<const char*>(matrix) + (origin + line_ * stride + element) * kElementBytes;
     shared_ = Copy::place(thread);
     step_bytes_ = Copy::kLineStep * stride * kElementBytes;
   }

@@ -31,10 +31,9 @@ class PanelCopy {
   static_assert(!Operand::kIsInterleaved || Operand::kTileK % kInterleaved == 0, "a tile begins with a block");
 
  public:
-  /// The matrix begins `offset` elements after `operand` and has leading dimension `ld`. `mn` is the first row or
-  /// column of the tile, `mn_extent` the matrix's extent along the same mode.
-  __device__ __forceinline__ PanelCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
-                                       int thread)
+  /// The matrix has leading dimension `ld`. `mn` is the first row or column of the tile, `mn_extent` the matrix's
+  /// extent along the same mode.
+  __device__ __forceinline__ PanelCopy(const Element* matrix, int64_t ld, int mn, int mn_extent, int thread)
       : ld_(ld),
         mn_left_(mn_extent - mn),
         line_(Copy::line(thread)),
@@ -42,9 +41,9 @@ class PanelCopy {
         place_(Copy::place(thread)),
         is_active_(!kIsPartial || thread < Copy::kActiveThreads) {
     const int64_t stride = line_stride<Operand>(ld);
-    const int64_t origin = offset + (Operand::kIsKMajor ? mn * stride : static_cast<int64_t>(mn));
+    const int64_t origin = Operand::kIsKMajor ? mn * stride : static_cast<int64_t>(mn);
     const int64_t element = Operand::kIsKMajor ? along_k<Operand>(first_, ld) : first_;
-    global_ = static_cast<const Element*>(operand) + origin + line_ * stride + element;
+    global_ = matrix + origin + line_ * stride + element;
     step_elements_ = Copy::kLineStep * stride;
   }
 

@@ -6,13 +6,14 @@
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Plan: ElementC, ElementD, LayoutC, LayoutD (operand/matrix_layout.cuh), kAlignmentC, kAlignmentD (elements), kTileM,
-/// kTileN, kSplitK, kReductionCounters (an offset in the workspace). D's rows are contiguous unless the epilogue pairs
-/// columns.
+/// Plan: ElementC, ElementD, LayoutC, LayoutD (operand/matrix_layout.cuh), kAlignmentC, kAlignmentD (elements),
+/// kCIsPointerArray, kDIsPointerArray, kTileM, kTileN, kSplitK, kReductionCounters (an offset in the workspace). D's
+/// rows are contiguous unless the epilogue pairs columns.
 /// Parameters of the kernel: c, d, ldc, ldd, batch_stride_c, batch_stride_d, m, n, batch, workspace, reduction_parts,
 /// epilogue.
 /// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (columns of A*B for each
@@ -46,8 +47,8 @@ class OutputTile {
   __device__ __forceinline__ OutputTile(const Parameters& parameters, uint32_t batch)
       : parameters_(parameters),
         batch_(static_cast<int>(batch)),
-        c_(static_cast<const C*>(parameters.c) + batch * parameters.batch_stride_c),
-        d_(static_cast<D*>(parameters.d) + batch * parameters.batch_stride_d),
+        c_(matrix_of_batch<Plan::kCIsPointerArray, const C>(parameters.c, parameters.batch_stride_c, batch)),
+        d_(matrix_of_batch<Plan::kDIsPointerArray, D>(parameters.d, parameters.batch_stride_d, batch)),
         reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
 
   /// Stores kCount adjacent columns of one row, leaving out those outside D. They begin at (row, column) of D and at

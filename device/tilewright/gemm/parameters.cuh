@@ -9,6 +9,7 @@ namespace tilewright {
 /// the emitted text asserts their offsets.
 template <class EpilogueParameters>
 struct GemmParameters {
+  /// The first matrix of each operand, or the array of its matrices' addresses: see operand/matrix_of_batch.cuh.
   const void* a;
   const void* b;
   const void* c;

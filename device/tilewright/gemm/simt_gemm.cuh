@@ -9,6 +9,7 @@
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/numeric/functions.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/thread.cuh"
@@ -19,12 +20,11 @@
 
 namespace tilewright {
 
-/// Plan: OperandA, OperandB, Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kStageBytes,
-/// kSharedBytes, kSplitK, Raster, and the members that OutputTile and, with split-K, SplitKTile and PersistentTiles
-/// use. The values come from plan/simt_gemm. ThreadTile: kM x kN
-/// accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the
-/// tile, the others row_step(i) and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see
-/// plan::SimtThreadTile.
+/// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
+/// kStages, kStageBytes, kSharedBytes, kSplitK, Raster, and the members that OutputTile and, with split-K, SplitKTile
+/// and PersistentTiles use. The values come from plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in
+/// vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the tile, the others row_step(i)
+/// and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see plan::SimtThreadTile.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -85,12 +85,16 @@ class SimtGemm {
  private:
   __device__ __forceinline__ void multiply(Accumulator (&accumulators)[kThreadM][kThreadN], Stored* stages,
                                            const TileOrigin& tile, int part) {
+    using A = const typename OperandA::Element;
+    using B = const typename OperandB::Element;
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(parameters_.k, part);
     PanelCopy<OperandA, kThreads> copy_a(
-        parameters_.a, tile.batch * parameters_.batch_stride_a + along_k<OperandA>(k.begin, parameters_.lda),
+        matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
+            along_k<OperandA>(k.begin, parameters_.lda),
         parameters_.lda, tile.m, parameters_.m, thread_);
     PanelCopy<OperandB, kThreads> copy_b(
-        parameters_.b, tile.batch * parameters_.batch_stride_b + along_k<OperandB>(k.begin, parameters_.ldb),
+        matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
+            along_k<OperandB>(k.begin, parameters_.ldb),
         parameters_.ldb, tile.n, parameters_.n, thread_);
     int k_left = k.extent;
     int write_stage = 0;

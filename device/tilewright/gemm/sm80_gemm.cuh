@@ -10,6 +10,7 @@
 #include "tilewright/mma/fragment_loader.cuh"
 #include "tilewright/mma/warp_math.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/scheduler/grid_tiles.cuh"
@@ -19,7 +20,8 @@
 
 namespace tilewright {
 
-/// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kSplitK, Raster,
+/// Plan: OperandA, OperandB (also kIsPointerArray), Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kSplitK,
+/// Raster,
 /// kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile, kBandLine, kStageBytes, kBandBytes, kSharedBytes, and
 /// the members that OutputTile and, with split-K, SplitKTile and PersistentTiles use. The values come from
 /// plan/sm80_gemm.
@@ -94,10 +96,14 @@ class Sm80Gemm {
   };
 
   __device__ __forceinline__ void multiply(Accumulators& accumulators, const TileOrigin& tile, int part) {
+    using A = const typename OperandA::Element;
+    using B = const typename OperandB::Element;
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(parameters_.k, part);
-    Ring ring{{parameters_.a, tile.batch * parameters_.batch_stride_a + along_k<OperandA>(k.begin, parameters_.lda),
+    Ring ring{{matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
+                   along_k<OperandA>(k.begin, parameters_.lda),
                parameters_.lda, tile.m, parameters_.m, thread_},
-              {parameters_.b, tile.batch * parameters_.batch_stride_b + along_k<OperandB>(k.begin, parameters_.ldb),
+              {matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
+                   along_k<OperandB>(k.begin, parameters_.ldb),
                parameters_.ldb, tile.n, parameters_.n, thread_},
               k.extent,
               shared_,

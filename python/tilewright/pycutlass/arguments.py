@@ -41,7 +41,7 @@ class GemmArguments:
                     are used in place; or CUdeviceptr. Only their memory matters: the extents are those of the problem,
                     and the layouts, without gaps, those of the operation's descriptions. An array may therefore be flat
                     or of any shape, as long as its elements are in memory in the order of their indices. In mode Array
-                    each operand may be a list of arrays.
+                    each operand may be a list of arrays, which one launch computes.
     C               a vector of n elements is a bias that is added to every row (of m elements, added to every column,
                     if C and D are column-major); may be None if beta is 0
     B               is in its natural order also if C and D are interleaved: reorder_tensor_B() has nothing to do
@@ -83,8 +83,6 @@ class GemmArguments:
         lists = [each for each in (A, B, C, D) if isinstance(each, (list, tuple))]
         if lists and gemm_mode is not Mode.Array:
             raise InvalidArgument(f"lists of arrays are for mode Array, got {gemm_mode.name}")
-        if lists and operation.visitor:
-            raise InvalidArgument("with an EpilogueVisitTree, mode Array takes packed arrays instead of lists")
         self.batch_count = _count(len(lists[0]) if batch is None and lists else batch, "batch")
         if self.batch_count > 1 and not is_batch:
             raise InvalidArgument(f"a batch of {self.batch_count} is for modes Batched and Array, got {gemm_mode.name}")
@@ -100,7 +98,7 @@ class GemmArguments:
         self._prepared: list[PreparedCall] | None = None
         self._workspace: SplitKWorkspace | None = None
         self._stream: Any = None
-        if lists:
+        if isinstance(C, (list, tuple)) and self._are_bias_vectors(C):
             self._problems = [self._bind(*each, batch=None) for each in self._elements_of_array(A, B, C, D)]
         else:
             self._problems = [self._bind(A, B, C, D, self.batch_count if is_batch else None)]
@@ -179,20 +177,34 @@ class GemmArguments:
                 columns.append([operand.reshape(-1)[i * step : (i + 1) * step] for i in range(self.batch_count)])
         return [*zip(*columns, strict=True)]
 
+    def _are_bias_vectors(self, C: Any) -> bool:
+        """Whether C is a list of vectors that an epilogue would add. The tensors of epilogues have no pointer arrays, so
+        that each matrix is then a launch of its own."""
+        output_op = self.output_op
+        is_read = isinstance(output_op, OutputOp) and output_op.beta != 0
+        if not C or self.operation.visitor or not is_read:
+            return False
+        return self.bias or self._is_vector(memory_of(C[0], "C"))
+
+    def _is_vector(self, memory: Memory) -> bool:
+        m, n = self.problem_size.m(), self.problem_size.n()
+        along, across = (n, m) if self.operation.C.layout is cutlass.RowMajor else (m, n)
+        return memory.elements == along and across != 1
+
     def _bind(self, A: Any, B: Any, C: Any, D: Any, batch: int | None) -> _tilewright.GemmArguments:
         operation, size = self.operation, self.problem_size
         accumulator = operation.accumulator_type().kind
         functor = operation.epilogue_functor
-        a = self._matrix(A, "A", operation.A, size.m(), size.k(), batch)
-        b = self._matrix(B, "B", operation.B, size.k(), size.n(), batch)
+        a = self._operand(A, "A", operation.A, size.m(), size.k(), batch)
+        b = self._operand(B, "B", operation.B, size.k(), size.n(), batch)
         if isinstance(functor, EpilogueVisitTree):
             arguments = self._visitor_output_op(functor)
             visit = functor.bind(arguments, batch, size.m(), size.n())
-            d = self._matrix(
+            d = self._operand(
                 arguments.operands.get(visit.name_of_d, D), "D", operation.C, size.m(), size.n(), batch, is_written=True
             )
             self._cleared += visit.cleared
-            self._memories += [*visit.memories, d.memory]
+            self._memories += [*visit.memories, *_memories_of(d)]
             return _gemm_arguments(
                 a,
                 b,
@@ -205,8 +217,8 @@ class GemmArguments:
                 tensors=visit.tensors,
                 interleaved=self._interleaved(None),
             )
-        d = self._matrix(D, "D", operation.C, size.m(), size.n(), batch, is_written=True)
-        self._memories.append(d.memory)
+        d = self._operand(D, "D", operation.C, size.m(), size.n(), batch, is_written=True)
+        self._memories += _memories_of(d)
         output_op = self._linear_output_op(functor)
         source, epilogue, tensors = self._source(C, functor, output_op, batch)
         return _gemm_arguments(
@@ -247,7 +259,7 @@ class GemmArguments:
 
     def _source(
         self, C: Any, functor: EpilogueFunctorBase, output_op: OutputOp, batch: int | None
-    ) -> tuple[View | None, Epilogue, dict[str, View]]:
+    ) -> tuple[View | list[View] | None, Epilogue, dict[str, View]]:
         """C, the epilogue, and the epilogue's tensors. C is not read if beta is 0."""
         if output_op.beta == 0:
             return None, functor.graph(output_op), {}
@@ -256,11 +268,12 @@ class GemmArguments:
         m, n = self.problem_size.m(), self.problem_size.n()
         description = self.operation.C
         is_row = description.layout is not cutlass.ColumnMajor
-        along, across = (n, m) if is_row else (m, n)
+        along = n if is_row else m
+        if isinstance(C, (list, tuple)):
+            return self._operand(C, "C", description, m, n, batch), functor.graph(output_op), {}
         memory = memory_of(C, "C")
-        is_bias = self._is_bias_given or (memory.elements == along and across != 1)
-        self.bias = is_bias
-        if not is_bias:
+        self.bias = self._is_bias_given or self._is_vector(memory)
+        if not self.bias:
             return self._matrix(C, "C", description, m, n, batch), functor.graph(output_op), {}
         vector = (1, along) if is_row else (along, 1)
         has_batch = batch is not None and memory.elements is not None and memory.elements >= along * batch
@@ -270,6 +283,26 @@ class GemmArguments:
         view = View(memory, description.element.kind, shape, packed(shape))
         source = f"{'row' if is_row else 'column'}({BIAS})"
         return None, functor.graph(output_op, source), {BIAS: view}
+
+    def _operand(
+        self,
+        operand: Any,
+        role: str,
+        description: TensorDescription,
+        rows: int,
+        columns: int,
+        batch: int | None,
+        is_written: bool = False,
+    ) -> View | list[View]:
+        """One matrix, a batch, or a view for each array of a list."""
+        if not isinstance(operand, (list, tuple)):
+            return self._matrix(operand, role, description, rows, columns, batch, is_written)
+        if len(operand) != self.batch_count:
+            raise InvalidArgument(f"{role} is a list of {len(operand)} arrays, but the batch is {self.batch_count}")
+        return [
+            self._matrix(each, f"{role}[{i}]", description, rows, columns, None, is_written)
+            for i, each in enumerate(operand)
+        ]
 
     def _matrix(
         self,
@@ -340,7 +373,11 @@ class GemmArguments:
         one. Raises InvalidArgument."""
         if problem.tensors or self.operation.visitor:
             return self.operation.kernel_for(problem)
-        kernel = self.operation.kernel_of(problem.epilogue)
+        operands = {"A": problem.A, "B": problem.B, "C": problem.C, "D": problem.out}
+        if problem.beta == 0:
+            operands["C"] = problem.out  # a C that is not read counts as D
+        pointer_arrays = "".join(role for role, operand in operands.items() if operand.is_pointer_array)
+        kernel = self.operation.kernel_of(problem.epilogue, pointer_arrays)
         status = kernel.supports(problem)
         if not status and min(problem.m, problem.n, problem.k) <= 1:
             return self.operation.closest_kernel(problem)
@@ -366,6 +403,10 @@ def _gemm_arguments(*operands: Any, **options: Any) -> _tilewright.GemmArguments
         return _tilewright.GemmArguments(*operands, **options)
     except InvalidArgument as error:
         raise InvalidArgument(re.sub(r"\bout\b", "D", str(error))) from None
+
+
+def _memories_of(operand: View | list[View]) -> list[Memory]:
+    return [each.memory for each in operand] if isinstance(operand, list) else [operand.memory]
 
 
 def check_buffer(array: Any, role: str, elements: int) -> None:

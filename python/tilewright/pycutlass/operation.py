@@ -92,7 +92,7 @@ class GemmOperationUniversal:
         self.direct_store = direct_store
         self.visitor = isinstance(epilogue_functor, EpilogueVisitTree)
         self.rt_module = RuntimeModule(self)
-        self._kernels: dict[tuple[str, str], Kernel] = {}
+        self._kernels: dict[tuple[str, ...], Kernel] = {}
         self._check_types(is_visitor_expected=visitor)
         self.kernel  # noqa: B018  raises what is wrong with the design
 
@@ -120,11 +120,12 @@ class GemmOperationUniversal:
             return self.kernel_of(Epilogue("linear_combination", "f64" if is_f64 else "f32"))
         return self.kernel_of(functor.graph(functor.epilogue_type(1.0, 0.0)))
 
-    def kernel_of(self, epilogue: Epilogue) -> Kernel:
-        """The kernel with an epilogue that reads no other tensors than C. Raises InvalidArgument."""
-        key = (_tilewright.device_target(), epilogue.signature)
+    def kernel_of(self, epilogue: Epilogue, pointer_arrays: str = "") -> Kernel:
+        """The kernel with an epilogue that reads no other tensors than C. `pointer_arrays` has the letters of the
+        operands whose matrices lie at the addresses in an array. Raises InvalidArgument."""
+        key = (_tilewright.device_target(), epilogue.signature, pointer_arrays)
         if key not in self._kernels:
-            self._kernels[key] = self._make_kernel(epilogue)
+            self._kernels[key] = self._make_kernel(epilogue, pointer_arrays)
         return self._kernels[key]
 
     def kernel_for(self, arguments: _tilewright.GemmArguments) -> Kernel:
@@ -222,11 +223,15 @@ class GemmOperationUniversal:
         if self.arch > device_cc():
             raise InvalidArgument(f"arch={self.arch}, but the device has compute capability {device_cc()}")
 
-    def _make_kernel(self, epilogue: Epilogue) -> Kernel:
-        operands = (self.A.attributes, self.B.attributes, self.C.attributes, self.accumulator_type().kind)
+    def _make_kernel(self, epilogue: Epilogue, pointer_arrays: str) -> Kernel:
+        a, b, c, d = (
+            description.attributes_of(role in pointer_arrays)
+            for role, description in (("A", self.A), ("B", self.B), ("C", self.C), ("D", self.C))
+        )
+        accumulator = self.accumulator_type().kind
         return self._of_first_design(
             lambda design: _tilewright.make_kernel(
-                *operands, design, math=self.math, epilogue=epilogue, C=self.C.attributes
+                a, b, d, accumulator, design, math=self.math, epilogue=epilogue, C=c
             )
         )
 

@@ -46,4 +46,8 @@ class TensorDescription:
         self.layout = layout
         self.complex_transform = complex_transform
         self.alignment = min(WIDEST_BITS // element.bits, alignment)
-        self.attributes = TensorAttributes(element.kind, layout.major, self.alignment)
+        self.attributes = self.attributes_of(is_pointer_array=False)
+
+    def attributes_of(self, is_pointer_array: bool) -> TensorAttributes:
+        """The attributes of a batch whose matrices are `alignment` elements aligned at the addresses in an array."""
+        return TensorAttributes(self.element.kind, self.layout.major, self.alignment, is_pointer_array)

@@ -425,5 +425,24 @@ TEST(Warps, MustBePowersOfTwo) {
   EXPECT_EQ(check_warps_are_powers_of_two(design).reason(), "warp count m must be a power of two, got 3");
 }
 
+TEST(Launching, PointerArraysArePassedByTheirAddress) {
+  op::Gemm gemm = problem(DType::f32, DType::f32);
+  for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d})
+    *tensor = op::pointer_array(op::matrix_at(*tensor, 0), tensor->address, 70000);
+  const Launch launch = launch_gemm(tile_for(gemm), 0, op::view(gemm));
+  EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{2 * 3, 2, 35000})) << "one launch for all matrices";
+  const auto p = parameters_of<AlphaBeta<float>>(launch);
+  EXPECT_EQ(p.a, 0xa0000U);
+  EXPECT_EQ(p.d, 0xd0000U);
+  EXPECT_EQ(p.batch_stride_a, 0);
+  EXPECT_EQ(p.batch, 70000U);
+  gemm.alpha = gemm.beta = 0.0;  // the arrays may be missing, and must not be read
+  const auto unread = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, op::view(gemm)));
+  EXPECT_EQ(unread.a, 0U);
+  EXPECT_EQ(unread.b, 0U);
+  EXPECT_EQ(unread.c, 0U);
+  EXPECT_EQ(unread.k, 0);
+}
+
 }  // namespace
 }  // namespace tilewright::plan

@@ -54,7 +54,7 @@ TEST(SumOrder, OfSm80GemmDependsOnTheInstructionAndTheOrientation) {
   EXPECT_NE(order, order_of(signature, sm80_design({16, 8, 8})));
   EXPECT_EQ(to_string(order_of(describe_f16({kRow, kColumn, kRow, kColumn}), sm80_design(k16))),
             "mma.sync 16x8x16 over 1024, operands exchanged");
-  Sm80GemmDesign split = sm80_design(k16);
+  Sm80GemmDesign split = sm80_design(k16, {{64, 64, 32}, 3, {2, 2}});
   split.split_k = 2;
   EXPECT_EQ(to_string(order_of(signature, split)), "mma.sync 16x8x16 over 1024, split_k 2 by 32 in 1 group");
 }

@@ -22,6 +22,11 @@ std::string_view layout_type(op::MatrixLayout layout) {
 
 }  // namespace
 
+void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands) {
+  out.line("static constexpr bool kCIsPointerArray = {}, kDIsPointerArray = {};", operands.c.is_pointer_array,
+           operands.d.is_pointer_array);
+}
+
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   const op::GemmSignature& operands = tile.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
@@ -30,6 +35,7 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("using LayoutD = {};", layout_type(operands.d.layout));
   out.line("static constexpr int kAlignmentC = {};", operands.c.alignment);
   out.line("static constexpr int kAlignmentD = {};", operands.d.alignment);
+  write_output_pointers(out, operands);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", tile.tile.m, tile.tile.n, tile.tile.k);
   out.line("static constexpr int kWarpsM = {}, kWarpsN = {};", tile.warps_m, tile.warps_n);
   out.line("static constexpr int kStages = {};", tile.stages);

@@ -14,8 +14,11 @@
 
 namespace tilewright::lower::cuda {
 
-/// Writes ElementC, ElementD, LayoutC, LayoutD, kAlignmentC, kAlignmentD, kReductionCounters, and the constants of the
-/// tile, the warps, the stages, the raster order and split-K.
+/// Writes kCIsPointerArray and kDIsPointerArray.
+void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands);
+
+/// Writes ElementC, ElementD, LayoutC, LayoutD, kAlignmentC, kAlignmentD, kCIsPointerArray, kDIsPointerArray,
+/// kReductionCounters, and the constants of the tile, the warps, the stages, the raster order and split-K.
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile);
 
 /// The code of both components of a coordinate, of layouts with scaled basis strides. A component that the layout does

@@ -15,6 +15,7 @@ void write_operand(SourceWriter& out, char role, const plan::SimtGemmPlan& plan)
   out.line("using Stored = {};", cuda_name(plan.stored));
   out.line("static constexpr bool kIsKMajor = {}, kIsInterleaved = {}, kIsAsync = {};", operand.is_k_major,
            operand.is_interleaved, operand.is_async);
+  out.line("static constexpr bool kIsPointerArray = {};", (is_a ? plan.operands.a : plan.operands.b).is_pointer_array);
   out.line("static constexpr int kTileK = {}, kVector = {};", plan.tile.k, operand.vector);
   out.line("static constexpr int kTileElements = {}, kLineElements = {}, kElementStep = {};",
            operand.line_elements * plan.tile.k, operand.line_elements, smem(0, 1));

@@ -28,6 +28,7 @@ void write_operand(SourceWriter& out, char role, const plan::Sm80GemmPlan& plan)
   out.line("using Element = {};", cuda_name(operand.element));
   out.line("static constexpr bool kIsKMajor = {}, kIsInterleaved = {}, kUsesLdmatrix = {};", operand.is_k_major,
            operand.is_interleaved, operand.uses_ldmatrix);
+  out.line("static constexpr bool kIsPointerArray = {};", (is_a ? plan.operands.a : plan.operands.b).is_pointer_array);
   out.line("static constexpr int kContiguous = {}, kAlignmentBytes = {};", operand.contiguous, operand.alignment_bytes);
   out.line("static constexpr int kTileBytes = {}, kSwizzledBits = {:#x};", operand.tile_bytes(),
            layout::target_bits(operand.swizzle));

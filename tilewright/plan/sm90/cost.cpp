@@ -33,6 +33,7 @@ constexpr double kGatherLatencyClocks = 3000;
 constexpr double kOperandBytesPerClock = 107;
 constexpr double kBarrierUs = 3;               // time of the grid-wide barrier after repacking; estimated
 constexpr double kRepackedBytesPerUs = 2.8e6;  // rate of repacking, reads plus writes, mostly DRAM-bound; estimated
+constexpr double kTensorMapClocks = 550;       // latency of making tensor maps; see docs/decisions/pointer_arrays.md
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
@@ -196,9 +197,16 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
 
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double epilogue = epilogue_clocks(limits, input);
-  const double tile_clocks =
+  const double consuming =
       input.schedule == Schedule::ping_pong ? std::max(main, (main + epilogue) / 2) : main + epilogue;
-  const double body_us = ((tiles - 1) * tile_clocks + main) / clocks_per_us;
+  // The producer makes tensor maps when a CTA's next tile is in another matrix, and runs ahead of the consumers.
+  const double tiles_of_matrix =
+      static_cast<double>(cluster_tiles) / static_cast<double>(std::max<std::int64_t>(input.batches, 1));
+  const double changes = std::min(1.0, static_cast<double>(resident) / std::max(1.0, tiles_of_matrix));
+  const double making = input.tensor_maps > 0 ? kTensorMapClocks : 0;  // both operands' at once
+  const double tile_clocks =
+      making > 0 ? std::max(consuming, steps * (load + kStepClocks) + changes * making) : consuming;
+  const double body_us = ((tiles - 1) * tile_clocks + main + making) / clocks_per_us;
 
   const auto m = static_cast<double>(input.m);
   const auto n = static_cast<double>(input.n);

@@ -133,14 +133,14 @@ Support plan_output(Sm90GemmSketch& plan) {
   plan.stores_by_tma = stores_by_tma(d) && plan.split_k == 1;
   const op::TensorSignature& c = plan.operands.c;
   plan.source_bytes = std::min(kTmaBytes, c.alignment * bytes(c.element));
-  plan.loads_source_by_tma =
-      plan.operands.has_c && plan.stores_by_tma && plan.source_bytes == kTmaBytes && c.layout == d.layout;
+  plan.loads_source_by_tma = plan.operands.has_c && plan.stores_by_tma && stores_by_tma(c) && c.layout == d.layout;
   if (plan.split_k > 1) return {};
   const Sm90SharedMemory memory{.stages = plan.stages,
                                 .stage_bytes = plan.stage_bytes(),
                                 .consumers = plan.consumers(),
                                 .staging_bytes = plan.staging_bytes(),
-                                .output_barriers = kOutputBuffers};
+                                .output_barriers = kOutputBuffers,
+                                .tensor_maps = plan.made_tensor_maps()};
   plan.others = tma_outputs(plan.operands, plan.split_k);
   plan.subtile = epilogue_subtile(plan.output_elements(), plan.d_tile_columns(),
                                   memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
@@ -185,7 +185,8 @@ int EpilogueStaging::bytes(int tile_rows, int tile_columns, int split_k) const {
 }
 
 int Sm90SharedMemory::most_output_bytes(int limit) const {
-  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barrier_bytes() - staging_bytes;
+  const int available = limit - stages * (stage_bytes + 2 * kMbarrierBytes) - tensor_map_bytes();
+  return available / consumers - output_barrier_bytes() - staging_bytes;
 }
 
 RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promotes, int needed) {
@@ -312,6 +313,7 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
       .output_barriers = split_k > 1 ? 0 : kOutputBuffers,
       .warps = threads() / 32,
       .repacking_bytes = transposes ? transposing_bytes(bytes(operands.a.element)) : 0,
+      .tensor_maps = made_tensor_maps(),
   };
 }
 

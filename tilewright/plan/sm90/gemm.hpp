@@ -15,8 +15,9 @@
 namespace tilewright::plan {
 
 /// The shared memory of a CTA holds, in this order: the stages; the epilogue buffers of each consumer warpgroup; the
-/// staged vectors and reductions of each; the mbarriers of each one's epilogue buffers; the mbarriers of the stages.
-/// Repacking of operands ends before the first stage is loaded, so it reuses the memory in front of the barriers.
+/// staged vectors and reductions of each; the mbarriers of each one's epilogue buffers; the mbarriers of the stages;
+/// the tensor maps that the CTA changes. Repacking of operands ends before the first stage is loaded, so it reuses the
+/// memory in front of the barriers.
 struct Sm90SharedMemory {
   int stages = 2, stage_bytes = 0;
   int consumers = 1;
@@ -25,6 +26,7 @@ struct Sm90SharedMemory {
   int output_barriers = 0;  // mbarriers per consumer warpgroup
   int warps = 0;            // warps per CTA
   int repacking_bytes = 0;  // repacking buffer per warp
+  int tensor_maps = 0;      // tensor maps that the CTA changes
 
   // Offsets in bytes.
   int outputs_at() const { return stages * stage_bytes; }
@@ -32,12 +34,17 @@ struct Sm90SharedMemory {
   int output_barriers_at() const { return std::max(staging_at() + consumers * staging_bytes, warps * repacking_bytes); }
   int ring_barriers_at() const { return output_barriers_at() + consumers * output_barrier_bytes(); }
   int output_barrier_bytes() const { return output_barriers * kMbarrierBytes; }
-  int bytes() const { return ring_barriers_at() + 2 * stages * kMbarrierBytes; }
+  int tensor_maps_at() const { return (ring_barriers_end() + kTensorMap - 1) / kTensorMap * kTensorMap; }
+  /// Includes the most bytes that the alignment of the tensor maps may cost, so that each stage adds as many bytes.
+  int tensor_map_bytes() const { return tensor_maps == 0 ? 0 : (tensor_maps + 1) * kTensorMap - kMbarrierBytes; }
+  int ring_barriers_end() const { return ring_barriers_at() + 2 * stages * kMbarrierBytes; }
+  int bytes() const { return ring_barriers_end() + tensor_map_bytes(); }
   /// Shared memory left for each consumer warpgroup's epilogue buffers once all else is allocated, given a limit of
   /// `limit` bytes per CTA.
   int most_output_bytes(int limit) const;
 
   static constexpr int kMbarrierBytes = 8;
+  static constexpr int kTensorMap = 128;  // size in bytes and alignment
 };
 
 /// Shared memory that a consumer warpgroup needs for split-K reduction: four words per thread
@@ -149,6 +156,10 @@ struct Sm90GemmSketch : GemmTile {
   std::vector<DType> panel_elements() const;
   bool uses_plain_loads() const { return path_a.uses_plain_loads() || path_b.uses_plain_loads(); }
   bool repacks() const { return path_a.is_repacked || path_b.is_repacked; }
+  /// Number of operands for whose matrices CTAs make tensor maps.
+  int made_tensor_maps() const { return (path_a.makes_tensor_maps ? 1 : 0) + (path_b.makes_tensor_maps ? 1 : 0); }
+  /// Number of tensor maps that a CTA has of such an operand; see device/tilewright/operand/tensor_map_ring.cuh.
+  int tensor_map_slots() const { return stages + 1; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
   int output_bytes() const;   // epilogue buffers per consumer warpgroup

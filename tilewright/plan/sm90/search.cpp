@@ -78,6 +78,7 @@ struct Search {
   double fma_per_clock;
   double repacked_bytes;                 // 0 if no operand is repacked
   std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
+  int tensor_maps;                       // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
 };
@@ -167,6 +168,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .beside_bytes = search.beside_bytes,
                       .function_instructions = search.function_instructions,
                       .fma_per_clock = search.fma_per_clock,
+                      .tensor_maps = search.tensor_maps,
                       .repacked_bytes = search.repacked_bytes,
                       .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
             .extras = extras,
@@ -205,7 +207,8 @@ bool consider(const Search& search, const Tile& tile, const Group& group, Candid
   Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
                           .consumers = rows.consumers,
                           .output_bytes = kSplitKSumBytes,
-                          .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k)};
+                          .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k),
+                          .tensor_maps = search.tensor_maps};
   const int d_columns = shape.n / search.columns_per_element;
   if (split_k == 1) {
     memory.output_barriers = kOutputBuffers;
@@ -398,6 +401,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
         .repacked_bytes = bytes_to_repack(view, signature),
         .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
+        .tensor_maps = (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
     };
     if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || columns <= kFewRows)) {
       consider_all(search, candidates);
