@@ -59,13 +59,16 @@ def test_reductions_equal_numpy(tilewright, tmp_path, operands, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_gated_epilogues_halve_the_columns_of_d(tilewright, tmp_path, operands, device):
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_gated_epilogues_halve_the_columns_of_d(tilewright, tmp_path, operands, device, is_transposed):
     outputs = ("--epilogue-output", f"aux={tmp_path / 'aux.npy'}")
     text = "let t = acc + row(bias); D = reglu(t); aux = t"
-    finished = run(tilewright, tmp_path, "--epilogue", text, *outputs, device=device, bias=1)
+    layout = ("--transpose-d",) if is_transposed else ()
+    finished = run(tilewright, tmp_path, "--epilogue", text, *outputs, *layout, device=device, bias=1)
     assert finished.returncode == 0, finished.stderr
     t = operands["A"] @ operands["B"] + operands["bias"]
-    np.testing.assert_array_equal(np.load(tmp_path / "D.npy"), (np.maximum(t[:, ::2], 0) * t[:, 1::2]).astype(np.float16))
+    expected = (np.maximum(t[:, ::2], 0) * t[:, 1::2]).astype(np.float16)
+    np.testing.assert_array_equal(np.load(tmp_path / "D.npy"), expected.T if is_transposed else expected)
     np.testing.assert_array_equal(np.load(tmp_path / "aux.npy"), t.astype(np.float32))
 
 

@@ -53,6 +53,8 @@ def test_gated_epilogues_store_any_layout(dtype: str, batch: tuple[int, ...], ep
     column_major = np.empty((*batch, 11, 19), dtype).swapaxes(-1, -2)
     for out in (None, np.empty((*batch, 19, 11), dtype), column_major):
         np.testing.assert_array_equal(matmul(a, b, out=out, epilogue=epilogue), expected)
+        promised = matmul(a, b, out=out, epilogue=epilogue, batch_invariant=True, deterministic=True)
+        np.testing.assert_array_equal(promised, expected)
     np.testing.assert_array_equal(column_major, expected)
 
 

@@ -202,6 +202,7 @@ def test_gemm_arguments_take_blocks():
     kernels = tilewright.find_kernels(arguments)
     assert {kernel.metadata.family for kernel in kernels} == {"simt_gemm", "sm80_gemm"}
     assert kernels[0].metadata.operands.A.layout == "column_interleaved_32"
+    assert tilewright.find_kernels(arguments, batch_invariant=True, deterministic=True)
     kernels[0].run(arguments)
     np.testing.assert_array_equal(matrix(out.reshape(batch, -1), m, n), a.astype(int) @ b + c)
     plain = np.full((batch, m, n), 99, np.int32)

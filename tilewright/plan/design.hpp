@@ -36,8 +36,9 @@ struct TileShape {
 /// row, so that their tiles share rows of A in L2 (CUTLASS: IdentitySwizzle1, 2, 4, 8). With `along_n`, groups of
 /// `width` tile rows are walked column by column; of width 1 these are rows, one after another (CUTLASS:
 /// HorizontalSwizzle). As in CUTLASS, a group of 8 is 4 wide if there are fewer than 6 tiles across. The matrices of a
-/// batch follow each other. A CTA of simt_gemm and sm80_gemm computes the tile of its number. The clusters of sm90_gemm
-/// are persistent: they take groups of tiles of their size, in this order, round-robin.
+/// batch follow each other. Without split-K, a CTA of simt_gemm and sm80_gemm computes the tile of its number. Groups
+/// of CTAs that split K, and the clusters of sm90_gemm, are persistent: they take tiles, or groups of tiles of the
+/// cluster's size, in this order, round-robin.
 struct Raster {
   int width = 1;
   bool along_n = false;

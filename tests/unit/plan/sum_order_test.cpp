@@ -194,6 +194,23 @@ TEST_P(InvariantDesigns, OfSm90GemmAreFoundForEveryM) {
   }
 }
 
+// A gated epilogue is never transposed, whatever the layout of D.
+TEST(InvariantDesignsOfGatedEpilogues, DoNotDependOnTheLayoutOfD) {
+  std::optional<SumOrder> first;
+  for (const auto d_layout : {kRow, kColumn}) {
+    op::Gemm gemm = problem_of(describe_f16({kRow, kColumn, kRow, d_layout}), 40, 96, 256);
+    gemm.epilogue = op::parse_epilogue("D = swiglu(acc)", DType::f32).value_or_throw();
+    gemm.d = op::matrix(gemm.d.address, DType::f16, 40, 48, d_layout);
+    const op::GemmSignature general = signature_for_every_m(op::view(gemm));
+    const Result<Sm90GemmSketch> sketch = sketch_sm90_gemm(general, invariant_sm90_gemm_design(general, kSm90).value());
+    ASSERT_TRUE(sketch) << sketch.reason();
+    const SumOrder order = sum_order(*sketch, op::view(gemm));
+    if (!first) first = order;
+    EXPECT_EQ(order, *first);
+    EXPECT_FALSE(sm90_gemm_designs(op::view(gemm), op::describe(gemm), kSm90, order).empty());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, InvariantDesigns, testing::ValuesIn(type_cases()),
                          [](const auto& each) { return fmt::format("case_{}", each.index); });
 

@@ -441,7 +441,7 @@ std::optional<Sm90GemmDesign> invariant_sm90_gemm_design(const op::GemmSignature
   design.stages = kMinStages;
   design.warps_m = is_transposed ? 1 : kWarpgroup;
   design.warps_n = is_transposed ? kWarpgroup : 1;
-  design.swaps_operands = is_transposed != (signature.d.layout == op::MatrixLayout::column_major);
+  design.swaps_operands = is_transposed != computes_transposed(signature);
   design.repacks_operands =
       must_be_repacked(signature.a, is_a_along_k(signature, false)) || must_be_repacked(signature.b, is_b_along_k);
   return design;
