@@ -104,7 +104,7 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message("[]"), HasSubstr("the problem must be an object"));
   EXPECT_THAT(message("{}"), HasSubstr("the problem lacks the field 'operation'"));
   EXPECT_THAT(message(R"({"operation": "blur"})"),
-              HasSubstr("unknown operation 'blur'; the operations are gemm, stencil"));
+              HasSubstr("unknown operation 'blur'; the operations are gemm, reduce_split_k, stencil"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4}, "types": {"x": "f32", "out": "f32"}})"),
               HasSubstr("extents lacks 'w', an extent of 'x'"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": -1}, "types": {"x": "f32", "out": "f32"}})"),

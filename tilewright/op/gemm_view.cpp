@@ -33,12 +33,6 @@ int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) 
   return shared_alignment(tensor, {lines > 1 ? view.ld : 0, is_written ? line : 0, tensor.batch_stride()});
 }
 
-TensorSignature describe_tensor(const OperandView& operand, std::string_view role) {
-  if (operand.access != OperandAccess::strided) return {.element = operand.tensor.dtype};
-  const Result<MatrixView> view = view_matrix(operand.tensor, role);
-  return {operand.tensor.dtype, view->layout, alignment_of(operand.tensor, *view, role == "D")};
-}
-
 }  // namespace
 
 std::int64_t Mode::size() const {
@@ -124,11 +118,17 @@ Gemm to_gemm(const GemmView& view) {
           .tensors = {view.tensors.begin(), view.tensors.end()}};
 }
 
+TensorSignature describe_operand(const OperandView& operand, std::string_view role) {
+  if (operand.access != OperandAccess::strided) return {.element = operand.tensor.dtype};
+  const Result<MatrixView> view = view_matrix(operand.tensor, role);
+  return {operand.tensor.dtype, view->layout, alignment_of(operand.tensor, *view, role == "D")};
+}
+
 GemmSignature describe(const GemmView& view) {
-  const TensorSignature d = describe_tensor(view.d, "D");
-  return {.a = describe_tensor(view.a, "A"),
-          .b = describe_tensor(view.b, "B"),
-          .c = view.reads_source ? describe_tensor(view.c, "C") : d,
+  const TensorSignature d = describe_operand(view.d, "D");
+  return {.a = describe_operand(view.a, "A"),
+          .b = describe_operand(view.b, "B"),
+          .c = view.reads_source ? describe_operand(view.c, "C") : d,
           .d = d,
           .accumulator = view.accumulator,
           .math = view.math,

@@ -1,0 +1,128 @@
+// The family that reduces the parts of split-K.
+#include "tilewright/plan/reduce_split_k.hpp"
+
+#include <array>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "tilewright/kernels/list.hpp"
+#include "tilewright/lower/cuda/reduce_split_k.hpp"
+#include "tilewright/registry/provider.hpp"
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr const char* kName = "reduce_split_k";
+
+const op::ReduceSplitK& reduction_of(const op::Problem& problem) { return std::get<op::ReduceSplitK>(problem); }
+
+class ReduceSplitKKernel final : public registry::Kernel {
+ public:
+  ReduceSplitKKernel(registry::KernelMetadata metadata, plan::ReduceSplitKPlan plan)
+      : Kernel(std::move(metadata)), plan_(std::move(plan)) {}
+
+  bool depends_only_on_key() const override { return true; }
+
+ protected:
+  Support do_supports(const op::Problem& problem) const override {
+    return plan::check_arguments(plan_, reduction_of(problem));
+  }
+  compile::Source do_source() const override {
+    compile::Source source;
+    source.text = lower::cuda::lower(plan_, name());
+    return source;
+  }
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    return plan::launch(plan_, reduction_of(problem));
+  }
+  double do_estimate_us(const op::Problem& problem) const override {
+    return plan::estimate_us(plan_, reduction_of(problem));
+  }
+
+ private:
+  plan::ReduceSplitKPlan plan_;
+};
+
+registry::KernelPtr make_kernel(const op::ReduceSplitKSignature& signature, const plan::FlatDesign& design,
+                                plan::ReduceSplitKPlan plan) {
+  return std::make_shared<ReduceSplitKKernel>(registry::KernelMetadata{kName, signature, design}, std::move(plan));
+}
+
+class ReduceSplitKProvider final : public registry::Provider {
+ public:
+  std::string family() const override { return kName; }
+
+  Support runs_on(const Target& target) const override {
+    if (target.has_features_of(kSm80)) return {};
+    return refuse("needs {}, the target is {}", Target(kSm80).name(), target.name()).as(RefusalCode::architecture);
+  }
+
+  /// The kernels for packed parts of each type with a linear combination and the same or another type of D.
+  std::vector<registry::KernelPtr> generate(const Target& target) const override {
+    using enum DType;
+    constexpr std::array<std::pair<DType, DType>, 11> kTypes{{{f64, f64},
+                                                              {f32, f32},
+                                                              {f32, f16},
+                                                              {f32, bf16},
+                                                              {f32, e4m3},
+                                                              {f16, f16},
+                                                              {bf16, bf16},
+                                                              {s32, s32},
+                                                              {s32, s8},
+                                                              {s32, u8},
+                                                              {s32, f32}}};
+    std::vector<registry::KernelPtr> kernels;
+    for (const auto& [parts, d] : kTypes) {
+      for (const auto layout : {op::MatrixLayout::row_major, op::MatrixLayout::column_major}) {
+        op::ReduceSplitK listed{.parts = op::batched(op::matrix(std::uint64_t{0}, parts, 1024, 1024, layout), 4),
+                                .c = {},
+                                .d = op::matrix(std::uint64_t{0}, d, 1024, 1024, layout),
+                                .accumulator = op::sum_accumulator(parts)};
+        listed.epilogue = op::linear_combination(op::default_compute(listed.accumulator, d));
+        registry::Discovery found;
+        discover(listed, target, found);
+        kernels.insert(kernels.end(), found.kernels.begin(), found.kernels.end());
+      }
+    }
+    return kernels;
+  }
+
+  void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
+    const auto* const reduction = std::get_if<op::ReduceSplitK>(&problem);
+    if (reduction == nullptr) {
+      found.refused.push_back(
+          {kName, refuse("computes only reduce_split_k, but the problem is a {}", op::operation_name(problem))
+                      .as(RefusalCode::operation)});
+      return;
+    }
+    const op::ReduceSplitKSignature signature = op::describe(*reduction);
+    for (const plan::FlatDesign& design : plan::reduce_split_k_designs(signature, target)) {
+      Result<plan::ReduceSplitKPlan> plan = plan::plan_reduce_split_k(signature, design);
+      const Support support = plan ? plan::check_arguments(*plan, *reduction) : Support(plan.refusal());
+      if (support) {
+        found.kernels.push_back(make_kernel(signature, design, *std::move(plan)));
+      } else {
+        found.refused.push_back({fmt::format("{} {}", kName, plan::to_string(design)), support.refusal()});
+      }
+    }
+  }
+
+  Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& design) const override {
+    const op::ReduceSplitKSignature* const reduction = signature.reduce_split_k();
+    if (reduction == nullptr)
+      return refuse("computes only reduce_split_k, got {}", signature.operation).as(RefusalCode::operation);
+    if (const Support valid = op::validate(*reduction); !valid) return valid.refusal();
+    const auto* const flat = std::get_if<plan::FlatDesign>(&design);
+    if (flat == nullptr) return refuse("the design is one of a GEMM family").as(RefusalCode::design);
+    Result<plan::ReduceSplitKPlan> plan = plan::plan_reduce_split_k(*reduction, *flat);
+    if (!plan) return plan.refusal();
+    return make_kernel(*reduction, *flat, *std::move(plan));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<registry::Provider> make_reduce_split_k_provider() { return std::make_unique<ReduceSplitKProvider>(); }
+
+}  // namespace tilewright::kernels
