@@ -1,9 +1,6 @@
 // The family that reduces the parts of split-K.
 #include "tilewright/plan/reduce_split_k.hpp"
 
-#include <array>
-#include <mutex>
-#include <optional>
 #include <utility>
 
 #include "tilewright/kernels/list.hpp"
@@ -49,6 +46,7 @@ registry::KernelPtr make_kernel(const op::ReduceSplitKSignature& signature, cons
   return std::make_shared<ReduceSplitKKernel>(registry::KernelMetadata{kName, signature, design}, std::move(plan));
 }
 
+// It lists no kernels without a problem: filters of listings may rely on the operands of a GEMM.
 class ReduceSplitKProvider final : public registry::Provider {
  public:
   std::string family() const override { return kName; }
@@ -56,36 +54,6 @@ class ReduceSplitKProvider final : public registry::Provider {
   Support runs_on(const Target& target) const override {
     if (target.has_features_of(kSm80)) return {};
     return refuse("needs {}, the target is {}", Target(kSm80).name(), target.name()).as(RefusalCode::architecture);
-  }
-
-  /// The kernels for packed parts of each type with a linear combination and the same or another type of D.
-  std::vector<registry::KernelPtr> generate(const Target& target) const override {
-    using enum DType;
-    constexpr std::array<std::pair<DType, DType>, 11> kTypes{{{f64, f64},
-                                                              {f32, f32},
-                                                              {f32, f16},
-                                                              {f32, bf16},
-                                                              {f32, e4m3},
-                                                              {f16, f16},
-                                                              {bf16, bf16},
-                                                              {s32, s32},
-                                                              {s32, s8},
-                                                              {s32, u8},
-                                                              {s32, f32}}};
-    std::vector<registry::KernelPtr> kernels;
-    for (const auto& [parts, d] : kTypes) {
-      for (const auto layout : {op::MatrixLayout::row_major, op::MatrixLayout::column_major}) {
-        op::ReduceSplitK listed{.parts = op::batched(op::matrix(std::uint64_t{0}, parts, 1024, 1024, layout), 4),
-                                .c = {},
-                                .d = op::matrix(std::uint64_t{0}, d, 1024, 1024, layout),
-                                .accumulator = op::sum_accumulator(parts)};
-        listed.epilogue = op::linear_combination(op::default_compute(listed.accumulator, d));
-        registry::Discovery found;
-        discover(listed, target, found);
-        kernels.insert(kernels.end(), found.kernels.begin(), found.kernels.end());
-      }
-    }
-    return kernels;
   }
 
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
