@@ -108,21 +108,26 @@ class GemmOperationUniversal:
         """The kernel for the current device. For a visitor, the kernel of this design with a linear combination."""
         functor = self.epilogue_functor
         if isinstance(functor, EpilogueVisitTree):
-            is_f64 = self.tile_description.math_instruction.element_accumulator is DataType.float64
-            return self.kernel_of(Epilogue("linear_combination", "f64" if is_f64 else "f32"))
+            return self.kernel_of(self.plain_epilogue)
         return self.kernel_of(functor.graph(functor.epilogue_type(1.0, 0.0)))
 
-    def kernel_of(self, epilogue: Epilogue) -> Kernel:
+    @property
+    def plain_epilogue(self) -> Epilogue:
+        """A linear combination in the compute type that the accumulator needs."""
+        is_f64 = self.tile_description.math_instruction.element_accumulator is DataType.float64
+        return Epilogue("linear_combination", "f64" if is_f64 else "f32")
+
+    def kernel_of(self, epilogue: Epilogue, split_k: int = 1) -> Kernel:
         """The kernel with an epilogue that reads no other tensors than C. Raises InvalidArgument."""
-        key = (_tilewright.device_target(), epilogue.signature)
+        key = (_tilewright.device_target(), f"{split_k} {epilogue.signature}")
         if key not in self._kernels:
-            self._kernels[key] = self._make_kernel(epilogue)
+            self._kernels[key] = self._make_kernel(epilogue, split_k)
         return self._kernels[key]
 
-    def kernel_for(self, arguments: _tilewright.GemmArguments) -> Kernel:
-        """The kernel of this design for arguments whose epilogue has tensors; it depends on their alignments. Raises
-        InvalidArgument."""
-        kernel = self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design))
+    def kernel_for(self, arguments: _tilewright.GemmArguments, split_k: int = 1) -> Kernel:
+        """The kernel of this design for arguments whose alignments or types are not those of the descriptions, as those
+        of an epilogue's tensors. Raises InvalidArgument."""
+        kernel = self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design), split_k)
         return self._kernels.setdefault((_tilewright.device_target(), kernel.name), kernel)
 
     def closest_kernel(self, arguments: _tilewright.GemmArguments) -> Kernel:
@@ -207,15 +212,16 @@ class GemmOperationUniversal:
         if self.arch > device_cc():
             raise InvalidArgument(f"arch={self.arch}, but the device has compute capability {device_cc()}")
 
-    def _make_kernel(self, epilogue: Epilogue) -> Kernel:
+    def _make_kernel(self, epilogue: Epilogue, split_k: int) -> Kernel:
         operands = (self.A.attributes, self.B.attributes, self.C.attributes, self.accumulator_type().kind)
         return self._of_first_design(
             lambda design: _tilewright.make_kernel(
                 *operands, design, math=self.math, epilogue=epilogue, C=self.C.attributes
-            )
+            ),
+            split_k,
         )
 
-    def _of_first_design(self, make: Callable[[BLASDesignMetadata], Kernel]) -> Kernel:
+    def _of_first_design(self, make: Callable[[BLASDesignMetadata], Kernel], split_k: int) -> Kernel:
         """The kernel of the first design that is possible. If there is none, raises the error of the first design."""
         tile = self.tile_description
         math = tile.math_instruction
@@ -241,6 +247,7 @@ class GemmOperationUniversal:
                 instruction_shape=instruction_shape,
                 op_class=math.opcode_class.value,
                 raster_width=self.swizzling_functor.raster_width,
+                split_k=split_k,
             )
             try:
                 return make(design)
