@@ -392,9 +392,9 @@ TEST_P(SplitK, ABatchIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ReduceSplitK, testing::ValuesIn(devices()),
-                         [](const auto& info) { return identifier(info.param); });
+                         [](const auto& tested) { return identifier(tested.param); });
 INSTANTIATE_TEST_SUITE_P(Devices, SplitK, testing::ValuesIn(devices()),
-                         [](const auto& info) { return identifier(info.param); });
+                         [](const auto& tested) { return identifier(tested.param); });
 
 }  // namespace
 }  // namespace tilewright::conformance
