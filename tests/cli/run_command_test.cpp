@@ -91,6 +91,16 @@ TEST_F(RunCommandTest, ReadsAGemm) {
   EXPECT_EQ(gemm.description(), "gemm A(3,64,16):bf16 B(3,16,32):bf16 C(3,64,32):f32 D(3,64,32):f32");
 }
 
+TEST_F(RunCommandTest, ComputesAndVerifiesAReductionOfSplitK) {
+  const std::string file = R"({"operation": "reduce_split_k", "extents": {"m": 20, "n": 24, "parts": 5},
+                               "types": {"parts": "f32", "C": "f16", "D": "f16"},
+                               "layouts": {"parts": "column"}, "epilogue": "relu", "scalars": {"alpha": 2, "beta": -1}})";
+  EXPECT_EQ(read(file).description(), "reduce_split_k parts(5,20,24):f32 C(20,24):f16 D(20,24):f16");
+  EXPECT_EQ(run(file, "--verify"), ExitCode::ok);
+  EXPECT_EQ(run(file, "--verify-candidates"), ExitCode::ok);
+  EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
+}
+
 TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   const auto message = [&](const std::string& text) {
     try {

@@ -99,6 +99,8 @@ class GemmArguments(OutputArguments):
     Raises InvalidArgument, with the numbers, for arrays that are too small, of another type, or not in the layout.
     """
 
+    operation: GemmOperationUniversal
+
     def __init__(
         self,
         operation: GemmOperationUniversal,
