@@ -1,5 +1,5 @@
-// Split-K in parallel mode: D = relu(A * B + bias) with a small D and a long K. GEMMs write partial sums to a workspace,
-// and a reduction adds them and applies the epilogue.
+// Split-K in parallel mode: D = relu(A * B + bias) with a small D and a long K. GEMMs write partial sums to a
+// workspace, and a reduction adds them and applies the epilogue.
 #include <cstdio>
 #include <memory>
 #include <vector>

@@ -76,6 +76,7 @@ def _allocate(shape: tuple[int, ...], kind: DType, device: int | None) -> Memory
         address = owner.ctypes.data
     else:
         owner = _tilewright._DeviceArray((max(1, elements),), kind, device)
+        _tilewright.synchronize(f"cuda:{device}", None)  # so that any stream may use it
         address = owner.data_ptr
     return Memory(owner, address, elements, kind, device, (elements,), (1,))
 
