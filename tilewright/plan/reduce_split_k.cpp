@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kVectorBytes = 16;  // the widest load of one thread
 constexpr int kMaxVector = 16;
+constexpr int kMaxVectorAcross = 4;  // if D and the parts are contiguous along different modes
 constexpr int kMaxTile = 4096;
 constexpr int kMaxPartsAtOnce = 16;
 constexpr int kWarpThreads = 32;
@@ -138,10 +139,12 @@ std::vector<FlatDesign> reduce_split_k_designs(const op::ReduceSplitKSignature& 
   constexpr int kWarps = 4, kPartsAtOnce = 4;
   const bool is_transposed = signature.d.layout == op::MatrixLayout::column_major;
   const bool is_coalesced = signature.parts.layout == signature.d.layout;
-  // One load moves `widest` elements of a part. If the parts lie the other way, a thread's vector is one of D.
+  // One load moves `widest` elements of a part. If the parts lie the other way, a thread's vector is one of D, and it
+  // loads the elements of each part one by one: a vector of 16 bytes would take up to 241 registers.
   const op::TensorSignature& vectors = is_coalesced ? signature.parts : signature.d;
+  const int most = is_coalesced ? kMaxVector : kMaxVectorAcross;
   const int paired = signature.epilogue.columns_per_element();
-  const int widest = std::max(paired, std::min(vectors.alignment, kVectorBytes / bytes(vectors.element)));
+  const int widest = std::max(paired, std::min({vectors.alignment, kVectorBytes / bytes(vectors.element), most}));
   const bool has_reductions = reduction_counts(signature.epilogue).all() > 0;
   std::vector<FlatDesign> designs;
   for (const int vector : widest == paired ? std::vector{widest} : std::vector{widest, paired}) {
