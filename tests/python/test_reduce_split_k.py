@@ -107,3 +107,17 @@ def test_split_k_refuses_what_it_cannot_split() -> None:
     read_only.flags.writeable = False
     with pytest.raises(InvalidArgument, match="workspace is read-only"):
         tilewright.split_k(args, 4, read_only)
+
+
+def test_a_kernel_of_a_given_design() -> None:
+    parts, out = integers(5, 20, 28), np.empty((20, 28), np.float32)
+    args = ReduceSplitKArguments(parts, out)
+    design = tilewright.BLASDesignMetadata(
+        (16, 64, 8), stages=1, warp_count=(8, 1, 1), instruction_shape=(1, 4, 1), op_class="simt"
+    )
+    kernel = tilewright.make_kernel(args, design)
+    kernel.run(args)
+    assert np.array_equal(out, parts.sum(0))
+    wrong = tilewright.BLASDesignMetadata((16, 60, 8), stages=1, warp_count=(8, 1, 1), instruction_shape=(1, 4, 1))
+    with pytest.raises(InvalidArgument, match="256 threads with 4 columns each do not divide a tile of 60 columns"):
+        tilewright.make_kernel(args, wrong)
