@@ -1,6 +1,7 @@
 // Declares the part of cublasLt.h that a GEMM with an epilogue needs. The values are the library's ABI.
 #include "cublaslt.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -36,9 +37,34 @@ enum class DescriptorAttribute : int {
   bias_type = 26,
 };
 enum class LayoutAttribute : int { batch_count = 5, batch_stride = 6 };
-constexpr int kPreferenceWorkspaceBytes = 1;
+enum class PreferenceAttribute : int {
+  workspace_bytes = 1,
+  alignment_of_a = 5,
+  alignment_of_b = 6,
+  alignment_of_c = 7,
+  alignment_of_d = 8,
+};
+enum class AlgorithmAttribute : int { id = 0, tile = 1, split_k = 2, reduction = 3, stages = 6 };
 constexpr std::int32_t kNoTranspose = 0;
 constexpr std::int32_t kTranspose = 1;
+
+/// How the partial sums of split-K are added (cublasLtReductionScheme_t): in place in D and of its type, in the compute
+/// type in the workspace, or of D's type in the workspace.
+enum class Reduction : std::uint32_t { none = 0, in_place = 1, compute_type = 2, output_type = 4 };
+
+std::string_view name(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::none:
+      return "none";
+    case Reduction::in_place:
+      return "in place";
+    case Reduction::compute_type:
+      return "in the compute type";
+    case Reduction::output_type:
+      return "in the type of D";
+  }
+  return "unknown";
+}
 
 struct Algorithm {
   std::uint64_t data[8];
@@ -67,7 +93,8 @@ struct CublasLtFunctions {
   Status (*layout_destroy)(MatrixLayout);
   Status (*preference_create)(Preference*);
   Status (*preference_destroy)(Preference);
-  Status (*preference_set)(Preference, int attribute, const void*, std::size_t);
+  Status (*preference_set)(Preference, PreferenceAttribute, const void*, std::size_t);
+  Status (*algorithm_get)(const Algorithm*, AlgorithmAttribute, void*, std::size_t, std::size_t* written);
   Status (*heuristic)(Handle, Descriptor, MatrixLayout a, MatrixLayout b, MatrixLayout c, MatrixLayout d, Preference,
                       int requested, HeuristicResult*, int* returned);
   Status (*matmul)(Handle, Descriptor, const void* alpha, const void* a, MatrixLayout, const void* b, MatrixLayout,
@@ -102,6 +129,7 @@ std::unique_ptr<const CublasLtFunctions> load(const std::string& path) {
   resolve(functions->preference_create, "cublasLtMatmulPreferenceCreate");
   resolve(functions->preference_destroy, "cublasLtMatmulPreferenceDestroy");
   resolve(functions->preference_set, "cublasLtMatmulPreferenceSetAttribute");
+  resolve(functions->algorithm_get, "cublasLtMatmulAlgoConfigGetAttribute");
   resolve(functions->heuristic, "cublasLtMatmulAlgoGetHeuristic");
   resolve(functions->matmul, "cublasLtMatmul");
   return functions;
@@ -227,6 +255,32 @@ std::uint64_t c_address(const Problem& problem, MatmulForm form, const Addresses
   return is_result ? result_address(form, operands) : 0;
 }
 
+/// What the library says about an algorithm. An attribute that it does not report is 0.
+struct AlgorithmChoice {
+  std::int32_t id = 0, split_k = 0;
+  std::uint32_t tile = 0, stages = 0;
+  Reduction reduction = Reduction::none;
+
+  /// How many partial sums are rounded to the type of D before they are added; 1 if none are.
+  int rounded_parts() const {
+    return split_k > 1 && (reduction == Reduction::in_place || reduction == Reduction::output_type) ? split_k : 1;
+  }
+};
+
+AlgorithmChoice choice(const CublasLtFunctions& functions, const Algorithm& algorithm) {
+  AlgorithmChoice choice;
+  const auto get = [&](AlgorithmAttribute attribute, auto& value) {
+    std::size_t written = 0;
+    functions.algorithm_get(&algorithm, attribute, &value, sizeof value, &written);
+  };
+  get(AlgorithmAttribute::id, choice.id);
+  get(AlgorithmAttribute::split_k, choice.split_k);
+  get(AlgorithmAttribute::tile, choice.tile);
+  get(AlgorithmAttribute::stages, choice.stages);
+  get(AlgorithmAttribute::reduction, choice.reduction);
+  return choice;
+}
+
 /// The cuBLASLt objects of one call. A row-major D is computed as its transpose, D' = B' A'.
 class Matmul {
  public:
@@ -263,10 +317,19 @@ class Matmul {
     if (descriptor_ != nullptr) functions_.descriptor_destroy(descriptor_);
   }
 
-  std::vector<HeuristicResult> algorithms(Handle handle, std::size_t workspace_bytes, int most) const {
+  /// `alignment` has the common alignment of the operands of all calls that will use the algorithms.
+  std::vector<HeuristicResult> algorithms(Handle handle, std::size_t workspace_bytes, int most,
+                                          const OperandAlignment& alignment) const {
     Preference preference = nullptr;
     check(functions_.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
-    functions_.preference_set(preference, kPreferenceWorkspaceBytes, &workspace_bytes, sizeof workspace_bytes);
+    const auto set_preference = [&](PreferenceAttribute attribute, auto value) {
+      functions_.preference_set(preference, attribute, &value, sizeof value);
+    };
+    set_preference(PreferenceAttribute::workspace_bytes, std::uint64_t{workspace_bytes});
+    set_preference(PreferenceAttribute::alignment_of_a, swapped_ ? alignment.b : alignment.a);
+    set_preference(PreferenceAttribute::alignment_of_b, swapped_ ? alignment.a : alignment.b);
+    set_preference(PreferenceAttribute::alignment_of_c, alignment.c);
+    set_preference(PreferenceAttribute::alignment_of_d, alignment.d);
     std::vector<HeuristicResult> results(static_cast<std::size_t>(most));
     int count = 0;
     const Status status =
@@ -277,14 +340,17 @@ class Matmul {
     return results;
   }
 
-  void run(Handle handle, const Algorithm& algorithm, const runtime::DeviceBuffer& workspace,
+  /// The addresses of A, B, C and D that the call passes.
+  OperandAddresses addresses() const { return {operands_.a, operands_.b, c_address_, result_}; }
+
+  void run(Handle handle, const Algorithm& algorithm, std::uint64_t workspace, std::size_t workspace_bytes,
            runtime::StreamHandle stream) const {
     const auto pointer = [](std::uint64_t address) { return reinterpret_cast<void*>(address); };
     const void* first = pointer(swapped_ ? operands_.b : operands_.a);
     const void* second = pointer(swapped_ ? operands_.a : operands_.b);
     const void* c = pointer(c_address_);
     check(functions_.matmul(handle, descriptor_, alpha_.data(), first, first_, second, second_, beta_.data(), c, c_,
-                            pointer(result_), d_, &algorithm, pointer(workspace.address()), workspace.bytes(), stream),
+                            pointer(result_), d_, &algorithm, pointer(workspace), workspace_bytes, stream),
           "cublasLtMatmul");
   }
 
@@ -371,25 +437,35 @@ std::string CublasLt::version() const {
   return fmt::format("{}.{}.{} ({})", version / 10000, version / 100 % 100, version % 100, path_);
 }
 
-std::vector<Contender> CublasLt::contenders(const Problem& problem, const OperandSets& sets, int most,
-                                            MatmulForm form) {
+std::vector<Contender> CublasLt::contenders(const Problem& problem, const OperandSets& sets, int most, MatmulForm form,
+                                            std::size_t most_workspace_bytes) {
   const runtime::ContextScope scope(*device_->context());
+  const std::size_t workspace_bytes = std::min(workspace_.bytes(), most_workspace_bytes);
+  const std::uint64_t workspace = workspace_bytes == 0 ? 0 : workspace_.address();
   std::vector<std::shared_ptr<const Matmul>> matmuls;  // one per operand set
-  for (int set = 0; set < sets.count(); ++set)
+  std::vector<OperandAddresses> addresses;
+  for (int set = 0; set < sets.count(); ++set) {
     matmuls.push_back(std::make_shared<const Matmul>(*functions_, problem, form, sets.addresses(set)));
+    addresses.push_back(matmuls.back()->addresses());
+  }
   const bool is_fused = form == MatmulForm::fused;
   std::vector<Contender> contenders;
-  for (const HeuristicResult& result : matmuls.front()->algorithms(handle_, workspace_.bytes(), most)) {
-    const auto run = [this, matmuls, algorithm = result.algorithm](int set, runtime::StreamHandle stream) {
-      matmuls[static_cast<std::size_t>(set)]->run(handle_, algorithm, workspace_, stream);
+  for (const HeuristicResult& result :
+       matmuls.front()->algorithms(handle_, workspace_bytes, most, common_alignment(addresses))) {
+    const auto run = [this, matmuls, workspace, workspace_bytes, algorithm = result.algorithm](
+                         int set, runtime::StreamHandle stream) {
+      matmuls[static_cast<std::size_t>(set)]->run(handle_, algorithm, workspace, workspace_bytes, stream);
     };
-    const std::string detail =
-        fmt::format("algorithm {} of the heuristic, workspace {} bytes", contenders.size(), result.workspace_bytes);
+    const AlgorithmChoice chosen = choice(*functions_, result.algorithm);
+    std::string detail = fmt::format("algorithm {} of the heuristic: id {}, tile {}, stages {}, workspace {} bytes",
+                                     contenders.size(), chosen.id, chosen.tile, chosen.stages, result.workspace_bytes);
+    if (chosen.split_k > 1) detail += fmt::format(", split-K {} added {}", chosen.split_k, name(chosen.reduction));
     contenders.push_back({.name = "cublaslt",
                           .detail = detail,
                           .run = run,
                           .applies_epilogue = is_fused,
-                          .rounding = is_fused ? problem.epilogue->approximation : 0.0});
+                          .rounding = is_fused ? problem.epilogue->approximation : 0.0,
+                          .rounded_parts = chosen.rounded_parts()});
   }
   return contenders;
 }

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "contender.hpp"
+#include "operand_alignment.hpp"
 #include "operand_sets.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
 
 namespace tilewright::bench {
 
@@ -33,9 +35,12 @@ class CublasLt {
 
   /// Up to `most` algorithms for the problem, in the order of the heuristic, each as a contender named "cublaslt". They
   /// use the memory of `sets`. `sets` and this object must outlive them. Empty if cuBLASLt has no algorithm for these
-  /// types and layouts. @pre for MatmulForm::fused, the problem has an epilogue that cuBLASLt has too
+  /// types and layouts. The algorithms use at most
+  /// `most_workspace_bytes` of the workspace. @pre for MatmulForm::fused, the problem has an epilogue that cuBLASLt has
+  /// too
   std::vector<Contender> contenders(const Problem& problem, const OperandSets& sets, int most,
-                                    MatmulForm form = MatmulForm::plain);
+                                    MatmulForm form = MatmulForm::plain,
+                                    std::size_t most_workspace_bytes = kWholeWorkspace);
 
  private:
   std::shared_ptr<runtime::CudaDevice> device_;

@@ -33,7 +33,6 @@ std::vector<std::size_t> shuffled_rounds(std::size_t contenders, int rounds, std
 
 /// Times rounds of all contenders until both warm-up limits are reached. Returns the milliseconds of the shortest
 /// round.
-template <class TimeCalls>
 double warm_up(const TimeCalls& time, std::size_t contenders, const MeasureOptions& options) {
   const std::vector<std::size_t> round = shuffled_rounds(contenders, 1, options.seed);
   const auto end = Clock::now() + std::chrono::milliseconds(options.warmup_ms);
@@ -43,6 +42,12 @@ double warm_up(const TimeCalls& time, std::size_t contenders, const MeasureOptio
     shortest_us = std::min(shortest_us, std::accumulate(times_us.begin(), times_us.end(), 0.0));
   }
   return shortest_us / 1000.0;
+}
+
+std::vector<Timing> summarize_all(std::vector<std::vector<double>> samples_us) {
+  std::vector<Timing> timings;
+  for (std::vector<double>& of_one : samples_us) timings.push_back(summarize(std::move(of_one)));
+  return timings;
 }
 
 }  // namespace
@@ -61,24 +66,50 @@ Timing summarize(std::vector<double> samples_us) {
   return {center, median(std::move(deviations)), least, most, static_cast<int>(samples_us.size())};
 }
 
-std::vector<Timing> measure(const runtime::CudaDevice& device, std::span<const Contender> contenders, int set_count,
-                            const MeasureOptions& options) {
-  runtime::CallTimer timer(device.context());
-  int set = 0;
-  const auto time = [&](const std::vector<std::size_t>& order) {
-    return timer.time(order.size(), [&](std::size_t call, runtime::StreamHandle stream) {
+TimeCalls call_timer(const runtime::CudaDevice& device, std::span<const Contender> contenders, int set_count) {
+  return [timer = std::make_shared<runtime::CallTimer>(device.context()), contenders, set_count,
+          set = 0](const std::vector<std::size_t>& order) mutable {
+    return timer->time(order.size(), [&](std::size_t call, runtime::StreamHandle stream) {
       set = (set + 1) % set_count;
       contenders[order[call]].run(set, stream);
     });
   };
+}
+
+std::vector<Timing> survey(const TimeCalls& time, std::size_t contenders, const SurveyOptions& options) {
+  const std::vector<std::size_t> all = shuffled_rounds(contenders, 1, options.seed);
+  const std::vector<double> first_us = time(all);
+  const double near_us = options.most_times_best * *std::ranges::min_element(first_us);
+  std::vector<std::vector<double>> samples_us(contenders);
+  std::vector<std::size_t> near;
+  double round_us = 0.0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (first_us[i] > near_us) {
+      samples_us[all[i]].push_back(first_us[i]);
+      continue;
+    }
+    near.push_back(all[i]);
+    round_us += first_us[i];
+  }
+  const double fitting = std::floor(1000.0 * options.budget_ms / round_us);
+  const auto rounds =
+      static_cast<int>(std::clamp(fitting, double(options.least_samples), double(options.most_samples)));
+  std::vector<std::size_t> order;
+  for (const std::size_t place : shuffled_rounds(near.size(), rounds, options.seed)) order.push_back(near[place]);
+  const std::vector<double> times_us = time(order);
+  for (std::size_t i = 0; i < order.size(); ++i) samples_us[order[i]].push_back(times_us[i]);
+  return summarize_all(std::move(samples_us));
+}
+
+std::vector<Timing> measure(const runtime::CudaDevice& device, std::span<const Contender> contenders, int set_count,
+                            const MeasureOptions& options) {
+  const TimeCalls time = call_timer(device, contenders, set_count);
   const int sample_count = samples_for(warm_up(time, contenders.size(), options), options);
   const std::vector<std::size_t> order = shuffled_rounds(contenders.size(), sample_count, options.seed);
   const std::vector<double> times_us = time(order);
   std::vector<std::vector<double>> samples_us(contenders.size());
   for (std::size_t i = 0; i < order.size(); ++i) samples_us[order[i]].push_back(times_us[i]);
-  std::vector<Timing> timings;
-  for (std::vector<double>& of_one : samples_us) timings.push_back(summarize(std::move(of_one)));
-  return timings;
+  return summarize_all(std::move(samples_us));
 }
 
 }  // namespace tilewright::bench

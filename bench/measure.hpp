@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -33,6 +34,26 @@ struct Timing {
 };
 
 Timing summarize(std::vector<double> samples_us);
+
+/// Runs one call of each contender in the list, in its order, and returns the GPU time of each in microseconds.
+using TimeCalls = std::function<std::vector<double>(const std::vector<std::size_t>& contenders)>;
+
+/// TimeCalls by runtime::CallTimer. Calls rotate over `set_count` operand sets. `device` and `contenders` must outlive
+/// it.
+TimeCalls call_timer(const runtime::CudaDevice& device, std::span<const Contender> contenders, int set_count);
+
+/// Limits of a short measurement of many contenders.
+struct SurveyOptions {
+  double budget_ms = 300.0;  // GPU time of the timed calls, unless least_samples takes longer
+  int least_samples = 3;
+  int most_samples = 9;
+  double most_times_best = 3.0;  // contenders that were this much slower in the first call are not called again
+  std::uint64_t seed = 1;
+};
+
+/// Short timings of many contenders: one call of each, then as many rounds as fit the budget, without the contenders
+/// that are far from the best. Those keep the time of their first call as their only sample.
+std::vector<Timing> survey(const TimeCalls& time, std::size_t contenders, const SurveyOptions& options);
 
 /// One timing per contender, in their order. The calls are timed by runtime::CallTimer.
 /// @param set_count number of operand sets to rotate over

@@ -6,12 +6,19 @@
 
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/op/fill.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
 
 namespace tilewright::bench {
 namespace {
 
 /// Elements of a random block. It is a prime, so that rows of a matrix do not repeat each other.
 constexpr std::size_t kRandomElements = 4194301;
+
+/// Bytes behind D that no call may write.
+constexpr std::size_t kRedZoneBytes = 512;
+
+/// A byte of which floats are NaN and integers are -1.
+constexpr std::uint8_t kPoison = 0xff;
 
 template <class T, class Draw>
 std::vector<std::byte> draw_block(const Draw& draw) {
@@ -63,52 +70,63 @@ std::size_t bytes_of_set(const Problem& problem) {
 
 }  // namespace
 
-OperandSets::RandomBlocks::RandomBlocks(std::shared_ptr<runtime::CudaDevice> device, std::uint64_t seed)
-    : device_(std::move(device)), seed_(seed), offsets_(seed + 1) {}
+RandomBlocks::RandomBlocks(std::shared_ptr<runtime::Device> device, std::uint64_t seed)
+    : device_(std::move(device)), seed_(seed) {}
 
-const runtime::DeviceBuffer& OperandSets::RandomBlocks::block(DType dtype) {
+const RandomBlocks::Block& RandomBlocks::block(DType dtype) {
   if (const auto made = blocks_.find(dtype); made != blocks_.end()) return made->second;
-  const std::vector<std::byte> elements = random_block(dtype, seed_);
-  runtime::DeviceBuffer buffer(device_, elements.size());
-  device_->copy_in(buffer.address(), elements.data(), elements.size(), nullptr);
-  return blocks_.emplace(dtype, std::move(buffer)).first->second;
+  Block block{.host = random_block(dtype, seed_), .device = {}};
+  block.device = runtime::DeviceBuffer(device_, block.host.size());
+  device_->copy_in(block.device.address(), block.host.data(), block.host.size(), nullptr);
+  return blocks_.emplace(dtype, std::move(block)).first->second;
 }
 
-void OperandSets::RandomBlocks::fill(const runtime::DeviceBuffer& buffer, DType dtype) {
-  const runtime::DeviceBuffer& random = block(dtype);
-  const runtime::ContextScope scope(*device_->context());
-  std::size_t offset = offsets_() % kRandomElements * static_cast<std::size_t>(bytes(dtype));
+void RandomBlocks::copy(std::uint64_t to, const Block& from, std::size_t offset, std::size_t bytes) const {
+  if (const auto* gpu = dynamic_cast<const runtime::CudaDevice*>(device_.get())) {
+    const runtime::ContextScope scope(*gpu->context());
+    gpu->context()->driver().copy_device_to_device(to, from.device.address() + offset, bytes, nullptr);
+  } else {
+    device_->copy_in(to, from.host.data() + offset, bytes, nullptr);
+  }
+}
+
+void RandomBlocks::fill(const runtime::DeviceBuffer& buffer, DType dtype, std::mt19937_64& offsets) {
+  const Block& random = block(dtype);
+  std::size_t offset = offsets() % kRandomElements * static_cast<std::size_t>(bytes(dtype));
   for (std::size_t done = 0; done < buffer.bytes(); offset = 0) {
-    const std::size_t piece = std::min(buffer.bytes() - done, random.bytes() - offset);
-    device_->context()->driver().copy_device_to_device(buffer.address() + done, random.address() + offset, piece,
-                                                       nullptr);
+    const std::size_t piece = std::min(buffer.bytes() - done, random.host.size() - offset);
+    copy(buffer.address() + done, random, offset, piece);
     done += piece;
   }
 }
 
-OperandSets::OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Problem& problem, std::uint64_t seed)
-    : device_(std::move(device)), tensors_(stored_tensors(problem)) {
-  const std::size_t of_set = bytes_of_set(problem);
+OperandSets::OperandSets(std::shared_ptr<runtime::Device> device, const Problem& problem, RandomBlocks& random,
+                         std::uint64_t seed, int most)
+    : device_(std::move(device)),
+      tensors_(stored_tensors(problem)),
+      bytes_of_set_(bytes_of_set(problem)),
+      bytes_of_d_(stored_d(problem).bytes()) {
   const auto enough = 2 * static_cast<std::size_t>(device_->properties().l2_bytes);
-  const std::size_t count = 1 + (enough + of_set - 1) / of_set;
-  RandomBlocks random(device_, seed);
+  const std::size_t count = std::min(1 + (enough + bytes_of_set_ - 1) / bytes_of_set_, static_cast<std::size_t>(most));
+  std::mt19937_64 offsets(seed + 1);
+  const Fill fill = [&](const runtime::DeviceBuffer& buffer, DType dtype) { random.fill(buffer, dtype, offsets); };
   for (std::size_t i = 0; i < count; ++i) {
-    sets_.push_back(make_set(problem, random));
+    sets_.push_back(make_set(problem, fill));
     poison_output(static_cast<int>(i));
   }
   device_->synchronize(nullptr);
 }
 
-OperandSets::Set OperandSets::make_set(const Problem& problem, RandomBlocks& random) const {
+OperandSets::Set OperandSets::make_set(const Problem& problem, const Fill& fill) const {
   const auto make_random = [&](const StoredMatrix& stored) {
     runtime::DeviceBuffer buffer(device_, stored.bytes());
-    random.fill(buffer, stored.dtype);
+    fill(buffer, stored.dtype);
     return buffer;
   };
   Set set;
   set.a = make_random(stored_a(problem));
   set.b = make_random(stored_b(problem));
-  set.d = runtime::DeviceBuffer(device_, stored_d(problem).bytes());
+  set.d = runtime::DeviceBuffer(device_, bytes_of_d_ + kRedZoneBytes);
   set.addresses = {.a = set.a.address(),
                    .b = set.b.address(),
                    .d = set.d.address(),
@@ -127,16 +145,16 @@ OperandSets::Set OperandSets::make_set(const Problem& problem, RandomBlocks& ran
                    kMostCaseTensors);
   for (const StoredTensor& tensor : tensors_) {
     const std::size_t number = set.tensors.size();
-    set.addresses.tensors[number] = set.tensors.emplace_back(make_tensor(tensor, random)).address();
+    set.addresses.tensors[number] = set.tensors.emplace_back(make_tensor(tensor, fill)).address();
   }
   return set;
 }
 
-runtime::DeviceBuffer OperandSets::make_tensor(const StoredTensor& tensor, RandomBlocks& random) const {
+runtime::DeviceBuffer OperandSets::make_tensor(const StoredTensor& tensor, const Fill& fill) const {
   runtime::DeviceBuffer buffer(device_, tensor.stored.bytes());
   if (tensor.is_written) return buffer;
   if (!tensor.row.value) {
-    random.fill(buffer, tensor.stored.dtype);
+    fill(buffer, tensor.stored.dtype);
     return buffer;
   }
   std::vector<std::byte> elements(buffer.bytes());
@@ -149,9 +167,14 @@ runtime::DeviceBuffer OperandSets::make_tensor(const StoredTensor& tensor, Rando
 }
 
 std::vector<std::byte> OperandSets::read(const runtime::DeviceBuffer& buffer) const {
-  std::vector<std::byte> host(buffer.bytes());
+  return read(buffer, 0, buffer.bytes());
+}
+
+std::vector<std::byte> OperandSets::read(const runtime::DeviceBuffer& buffer, std::size_t begin,
+                                         std::size_t bytes) const {
+  std::vector<std::byte> host(bytes);
   if (host.empty()) return host;
-  device_->copy_out(host.data(), buffer.address(), host.size(), nullptr);
+  device_->copy_out(host.data(), buffer.address() + begin, host.size(), nullptr);
   device_->synchronize(nullptr);
   return host;
 }
@@ -166,7 +189,7 @@ Sources OperandSets::read_sources(int set) const {
 
 Output OperandSets::read_output(int set) const {
   const Set& memory = sets_[static_cast<std::size_t>(set)];
-  Output output{.bytes = read(memory.d), .tensors = {}};
+  Output output{.bytes = read(memory.d, 0, bytes_of_d_), .tensors = {}};
   for (std::size_t i = 0; i < tensors_.size(); ++i)
     output.tensors.push_back(tensors_[i].is_written ? read(memory.tensors[i]) : std::vector<std::byte>());
   return output;
@@ -174,7 +197,8 @@ Output OperandSets::read_output(int set) const {
 
 Output OperandSets::read_plain(int set) const {
   const Set& memory = sets_[static_cast<std::size_t>(set)];
-  return {.bytes = read(memory.addresses.plain == memory.d.address() ? memory.d : memory.product), .tensors = {}};
+  const bool is_in_d = memory.addresses.plain == memory.d.address();
+  return {.bytes = is_in_d ? read(memory.d, 0, bytes_of_d_) : read(memory.product), .tensors = {}};
 }
 
 void OperandSets::poison(const runtime::DeviceBuffer& buffer, std::uint8_t byte) const {
@@ -183,11 +207,16 @@ void OperandSets::poison(const runtime::DeviceBuffer& buffer, std::uint8_t byte)
 
 void OperandSets::poison_output(int set) const {
   const Set& memory = sets_[static_cast<std::size_t>(set)];
-  poison(memory.d, 0xff);
-  if (memory.product.bytes() != 0) poison(memory.product, 0xff);
+  poison(memory.d, kPoison);
+  if (memory.product.bytes() != 0) poison(memory.product, kPoison);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].is_written) poison(memory.tensors[i], tensors_[i].is_reduced ? 0x7f : 0xff);
+    if (tensors_[i].is_written) poison(memory.tensors[i], tensors_[i].is_reduced ? 0x7f : kPoison);
   }
+}
+
+bool OperandSets::has_overrun(int set) const {
+  const std::vector<std::byte> zone = read(sets_[static_cast<std::size_t>(set)].d, bytes_of_d_, kRedZoneBytes);
+  return !std::ranges::all_of(zone, [](std::byte one) { return one == std::byte{kPoison}; });
 }
 
 }  // namespace tilewright::bench

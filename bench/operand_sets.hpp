@@ -3,25 +3,52 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <vector>
 
 #include "arguments.hpp"
-#include "tilewright/runtime/cuda_device.hpp"
+#include "tilewright/runtime/device.hpp"
 #include "verify.hpp"
 
 namespace tilewright::bench {
+
+/// Blocks of random elements on the device, one for each element type that was used.
+class RandomBlocks {
+ public:
+  RandomBlocks(std::shared_ptr<runtime::Device> device, std::uint64_t seed);
+  /// Fills the buffer with repeated copies of the type's block, starting at an element of it that `offsets` draws.
+  void fill(const runtime::DeviceBuffer& buffer, DType dtype, std::mt19937_64& offsets);
+
+ private:
+  /// The elements on the host and on the device. A GPU copies its own, the emulator those of the host.
+  struct Block {
+    std::vector<std::byte> host;
+    runtime::DeviceBuffer device;
+  };
+
+  const Block& block(DType dtype);
+  void copy(std::uint64_t to, const Block& from, std::size_t offset, std::size_t bytes) const;
+
+  std::shared_ptr<runtime::Device> device_;
+  std::uint64_t seed_;
+  std::map<DType, Block> blocks_;
+};
 
 class OperandSets {
  public:
   /// Random floats are from N(0,1), random integers from the whole range of the type. A tensor whose CaseTensor gives a
   /// value has that value. D and the epilogue's outputs are NaN. All sets together have more than three times the size
-  /// of the L2 cache. @throws OutOfMemory
-  OperandSets(std::shared_ptr<runtime::CudaDevice> device, const Problem& problem, std::uint64_t seed);
+  /// of the L2 cache, unless `most` sets are less. `seed` chooses the places in `random` where the operands begin.
+  /// @throws OutOfMemory
+  OperandSets(std::shared_ptr<runtime::Device> device, const Problem& problem, RandomBlocks& random, std::uint64_t seed,
+              int most = std::numeric_limits<int>::max());
 
+  /// Of one set.
+  std::size_t bytes() const { return bytes_of_set_; }
   int count() const { return static_cast<int>(sets_.size()); }
   const Addresses& addresses(int set) const { return sets_[static_cast<std::size_t>(set)].addresses; }
 
@@ -35,6 +62,8 @@ class OperandSets {
   /// kernel does not write are found. Reductions are filled with bytes 0x7f (as f32: 3.4e38), so that a maximum that
   /// was not cleared is found too.
   void poison_output(int set) const;
+  /// Whether a call has written behind the last element of D since poison_output(). D is followed by a red zone.
+  bool has_overrun(int set) const;
 
  private:
   /// The memory of one set. Buffers that the problem does not need are empty.
@@ -44,29 +73,18 @@ class OperandSets {
     Addresses addresses;
   };
 
-  /// Blocks of random elements on the device, one for each element type that was used.
-  class RandomBlocks {
-   public:
-    RandomBlocks(std::shared_ptr<runtime::CudaDevice> device, std::uint64_t seed);
-    /// Fills the buffer with repeated copies of the type's block, starting at a random element of it.
-    void fill(const runtime::DeviceBuffer& buffer, DType dtype);
+  /// Fills a buffer with random elements of a type.
+  using Fill = std::function<void(const runtime::DeviceBuffer& buffer, DType dtype)>;
 
-   private:
-    const runtime::DeviceBuffer& block(DType dtype);
-
-    std::shared_ptr<runtime::CudaDevice> device_;
-    std::uint64_t seed_;
-    std::mt19937_64 offsets_;
-    std::map<DType, runtime::DeviceBuffer> blocks_;
-  };
-
-  Set make_set(const Problem& problem, RandomBlocks& random) const;
-  runtime::DeviceBuffer make_tensor(const StoredTensor& tensor, RandomBlocks& random) const;
+  Set make_set(const Problem& problem, const Fill& fill) const;
+  runtime::DeviceBuffer make_tensor(const StoredTensor& tensor, const Fill& fill) const;
   std::vector<std::byte> read(const runtime::DeviceBuffer& buffer) const;
+  std::vector<std::byte> read(const runtime::DeviceBuffer& buffer, std::size_t begin, std::size_t bytes) const;
   void poison(const runtime::DeviceBuffer& buffer, std::uint8_t byte) const;
 
-  std::shared_ptr<runtime::CudaDevice> device_;
+  std::shared_ptr<runtime::Device> device_;
   std::vector<StoredTensor> tensors_;
+  std::size_t bytes_of_set_ = 0, bytes_of_d_ = 0;  // without the red zone behind D
   std::vector<Set> sets_;
 };
 

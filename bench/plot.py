@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Draws and tabulates the results of tilewright_bench: a suite with classes, or epilogues. Standard library only.
+"""Draws and tabulates the results of tilewright_bench: a suite with classes, epilogues, or random problems. Standard
+library only.
 
   bench/plot.py RESULT.json --svg PICTURE.svg [--beside OTHER.json ...]   ratio to cuBLASLt of every case, by class
   bench/plot.py RESULT.json --table [--beside OTHER.json ...]             Markdown tables to stdout: classes and cases;
-                                                                          epilogues, each on each shape, and times
-  bench/plot.py RESULT.json --summary                                     only the table of classes, or of epilogues
+                                                                          epilogues, each on each shape, and times;
+                                                                          random problems by group and class, the worst,
+                                                                          and those without a ratio
+  bench/plot.py RESULT.json --summary                                     only the table of classes, epilogues or groups
   bench/plot.py --update DOCUMENT.md                                      rewrites the tables of a document
 
 A file given by --beside has one more contender for cases of the same ids: {"contender": "triton", "problems": [{"id":
@@ -48,6 +51,7 @@ class Results:
             for score in self.content["classes"]
         ]
         self.epilogues = self.content.get("epilogues", [])
+        self.random = self.content.get("random")
         self.of_epilogue = {
             score["name"]: [problem for problem in self.content["problems"] if problem.get("epilogue") == score["name"]]
             for score in self.epilogues
@@ -244,7 +248,7 @@ def case_line(problem, others):
         rate(problem, "cublaslt"),
         rate(problem, "cublaslt_best"),
         rate(problem, "tilewright"),
-        figure(problem.get("ratio_to_cublaslt")),
+        figure(problem.get("ratio_to_cublaslt")) + (" (its fastest correct)" if problem.get("substituted") else ""),
         figure(problem.get("ratio_to_cublaslt_best")),
         figure(problem["regret"]),
         *(figure(other.ratios.get(problem["id"])) for other in others),
@@ -321,8 +325,79 @@ def epilogue_tables(results):
     return [means, by_shape, times]
 
 
+# A member of a score of random problems, the title of its column, and the sign of its target.
+RANDOM_COLUMNS = [
+    ("geomean", "geomean", ">="),
+    ("fifth_percentile", "5th percentile", ">="),
+    ("min", "least", ">="),
+    ("mean_regret", "mean regret", "<="),
+    ("percentile_95_of_regret", "95th percentile of regret", "<="),
+]
+WORST = 10
+
+
+def random_score_line(score):
+    def with_target(member, sign):
+        case = f" ({score['min_id']})" if member == "min" and score["min"] is not None else ""
+        target = score["targets"][member]
+        return figure(score[member]) + case + ("" if target is None else f", {sign} {target:.2f}")
+
+    columns = [with_target(member, sign) for member, _, sign in RANDOM_COLUMNS]
+    shares = [f"{100 * score[share]:.1f} %" for share in ("share_below_09", "share_below_08")]
+    return [score["title"], str(score["cases"]), str(score["missing"]), str(score["substituted"]), *columns[:3], *shares,
+            *columns[3:]]  # fmt: skip
+
+
+def random_worst_line(case):
+    return [
+        case["id"],
+        case["class"],
+        case["title"],
+        figure(case["ratio"]),
+        figure(case["ours_us"], 1),
+        short_kernel(case["kernel"]),
+        figure(case["cublaslt_us"], 1),
+        case["algorithm"],
+    ]
+
+
+def random_remarks(case):
+    remarks = {
+        "missing": "missing: ",
+        "substituted": "cuBLASLt's choice is wrong, the ratio is to its fastest correct algorithm: ",
+        "wrong_kernels": "wrong kernels: ",
+    }
+    return "; ".join(text + case[key] for key, text in remarks.items() if case[key])
+
+
+def random_remark_line(case):
+    remark = html.escape(random_remarks(case), quote=False).replace("|", "/").replace("\n", " ")
+    return [case["id"], case["class"], case["title"], figure(case.get("ratio")), remark]
+
+
+def random_tables(random):
+    """Random problems: groups with targets, classes, the smallest ratios, and the cases that need a remark."""
+    titles = [title for _, title, _ in RANDOM_COLUMNS]
+    header = ["cases", "missing", "replaced", *titles[:3], "below 0.9", "below 0.8", *titles[3:]]
+    groups = markdown(
+        ["group", *header, "met"],
+        ([*random_score_line(score), "yes" if score["met"] else "**no**"] for score in random["groups"]),
+    )
+    classes = markdown(["class", *header], map(random_score_line, random["classes"]))
+    judged = sorted((case for case in random["cases"] if not case["missing"]), key=lambda case: case["ratio"])
+    worst = markdown(
+        ["case", "class", "problem", "ratio", "ours, us", "kernel", "cuBLASLt, us", "algorithm"],
+        map(random_worst_line, judged[:WORST]),
+    )
+    remarkable = [case for case in random["cases"] if random_remarks(case)]
+    remarks = markdown(["case", "class", "problem", "ratio", "remark"], map(random_remark_line, remarkable))
+    return [groups, classes, worst] + ([remarks] if remarkable else [])
+
+
 def tables(results, others, is_summary):
-    """All tables, or for a summary only the first of each kind, which has one row per class or epilogue."""
+    """All tables, or for a summary only the first of each kind, which has one row per class, epilogue or group."""
+    if results.random:
+        return "\n".join(random_tables(results.random)[: 1 if is_summary else None])
     kinds = [class_tables(results, others)] if results.classes or not results.epilogues else []
     kinds += [epilogue_tables(results)] if results.epilogues else []
     return "\n".join(table for kind in kinds for table in (kind[:1] if is_summary else kind))
@@ -361,7 +436,7 @@ def parse(arguments):
     parser.add_argument("result", nargs="?", help="JSON file that tilewright_bench wrote")
     parser.add_argument("--svg", help="draw the picture to this file")
     parser.add_argument("--table", action="store_true", help="print Markdown tables")
-    parser.add_argument("--summary", action="store_true", help="print only the table of classes or of epilogues")
+    parser.add_argument("--summary", action="store_true", help="print only the table of classes, epilogues or groups")
     parser.add_argument("--beside", action="append", default=[], help="JSON file of another contender; repeatable")
     parser.add_argument("--update", help="rewrite the tables of this Markdown document")
     options = parser.parse_args(arguments)

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "epilogue_score.hpp"
+#include "random_score.hpp"
 #include "score.hpp"
 #include "tilewright/base/error.hpp"
 
@@ -25,8 +26,9 @@ Json optional_json(const std::optional<T>& value) {
 
 /// Time of the reference / time of the row; 0 if the reference was not measured.
 double ratio(const Outcome& outcome, const Timing& timing) {
-  const Timing* measured = find_timing(outcome, reference(outcome.problem));
-  return measured == nullptr ? 0.0 : measured->median_us / timing.median_us;
+  const bool has_epilogue = outcome.problem.epilogue != nullptr;
+  const Row* measured = has_epilogue ? find_row(outcome, reference(outcome.problem)) : cublaslt_reference(outcome);
+  return measured == nullptr || !measured->verdict.right ? 0.0 : measured->timing.median_us / timing.median_us;
 }
 
 Json to_json(const Outcome& outcome, const Row& row) {
@@ -76,6 +78,7 @@ Json judged_as_case(const Outcome& outcome) {
   if (one.missing.empty()) {
     json["ratio_to_cublaslt"] = one.ratio;
     json["ratio_to_cublaslt_best"] = one.ratio_to_best;
+    if (!one.substituted.empty()) json["substituted"] = one.substituted;
   }
   json["regret"] = optional_json(one.regret);
   return json;
@@ -106,6 +109,12 @@ Json to_json(const Outcome& outcome) {
                {"rows", rows},
                {"no_cublaslt", outcome.no_cublaslt},
                {"telemetry", to_json(outcome.telemetry)}});
+  if (!outcome.rechecks.empty()) {
+    json["rechecks"] = outcome.rechecks;
+    json["conclusion"] = outcome.conclusion;
+  }
+  for (const FailedKernel& failed : outcome.failed_kernels)
+    json["failed_kernels"].push_back({{"name", failed.name}, {"reason", failed.reason}});
   return json;
 }
 
@@ -122,6 +131,7 @@ Json to_json(const Score& score) {
           {"title", score.title},
           {"cases", score.cases},
           {"missing", score.missing},
+          {"substituted", score.substituted},
           {"geomean", optional_json(score.geomean)},
           {"target_geomean", optional_json(score.target_geomean)},
           {"min", optional_json(score.min)},
@@ -132,6 +142,75 @@ Json to_json(const Score& score) {
           {"max_regret", optional_json(score.max_regret)},
           {"max_regret_id", score.max_regret_id},
           {"met", score.is_met()}};
+}
+
+Json to_json(const RandomCase& one) {
+  Json json{{"id", one.id},
+            {"title", one.title},
+            {"class", one.random_class},
+            {"has_aligned_rows", one.has_aligned_rows},
+            {"missing", one.missing},
+            {"substituted", one.substituted},
+            {"wrong_kernels", one.wrong_kernels},
+            {"regret", optional_json(one.regret)}};
+  if (!one.missing.empty()) return json;
+  json.update({{"ratio", one.ratio},
+               {"ours_us", one.ours_us},
+               {"cublaslt_us", one.cublaslt_us},
+               {"kernel", one.kernel},
+               {"algorithm", one.algorithm}});
+  return json;
+}
+
+Json to_json(const RandomTargets& targets) {
+  return {{"geomean", optional_json(targets.geomean)},
+          {"fifth_percentile", optional_json(targets.fifth_percentile)},
+          {"min", optional_json(targets.least)},
+          {"mean_regret", optional_json(targets.mean_regret)},
+          {"percentile_95_of_regret", optional_json(targets.percentile_95_of_regret)}};
+}
+
+Json to_json(const RandomScore& score) {
+  return {{"name", score.name},
+          {"title", score.title},
+          {"targets", to_json(score.targets)},
+          {"cases", score.cases},
+          {"missing", score.missing},
+          {"lacks_cublaslt", score.lacks_cublaslt},
+          {"substituted", score.substituted},
+          {"with_wrong_kernels", score.with_wrong_kernels},
+          {"geomean", optional_json(score.geomean)},
+          {"fifth_percentile", optional_json(score.fifth_percentile)},
+          {"min", optional_json(score.least)},
+          {"min_id", score.least_id},
+          {"share_below_09", score.share_below_09()},
+          {"share_below_08", score.share_below_08()},
+          {"regrets", score.regrets},
+          {"mean_regret", optional_json(score.mean_regret)},
+          {"percentile_95_of_regret", optional_json(score.percentile_95_of_regret)},
+          {"max_regret", optional_json(score.largest_regret)},
+          {"max_regret_id", score.largest_regret_id},
+          {"met", score.is_met()}};
+}
+
+template <class T>
+Json to_json(const std::vector<T>& values) {
+  Json json = Json::array();
+  for (const T& value : values) json.push_back(to_json(value));
+  return json;
+}
+
+std::vector<RandomCase> judge_all_random(const std::vector<Outcome>& outcomes) {
+  std::vector<RandomCase> cases;
+  for (const Outcome& outcome : outcomes) cases.push_back(judge_random(outcome));
+  return cases;
+}
+
+Json random_json(const std::vector<Outcome>& outcomes) {
+  const std::vector<RandomCase> cases = judge_all_random(outcomes);
+  return {{"groups", to_json(score_random_groups(cases))},
+          {"classes", to_json(score_random_classes(cases))},
+          {"cases", to_json(cases)}};
 }
 
 std::vector<Case> judge_all(const std::vector<Outcome>& outcomes) {
@@ -151,6 +230,24 @@ std::vector<EpilogueMeasurement> judge_epilogues(const std::vector<Outcome>& out
 }
 
 std::string figure(const std::optional<double>& value) { return value ? fmt::format("{:.3f}", *value) : "-"; }
+
+void print_random_score(const RandomScore& score, const std::string& met) {
+  fmt::print("{:<42} {:>5} {:>7} {:>6}  {:>7} {:>6}  {:>6} {:<10} {:>5.1f}% {:>5.1f}%  {:>6} {:>6} {:>6} {:<10} {}\n",
+             score.title, score.cases, score.missing, score.substituted, figure(score.geomean),
+             figure(score.fifth_percentile), figure(score.least), score.least_id, 100.0 * score.share_below_09(),
+             100.0 * score.share_below_08(), figure(score.mean_regret), figure(score.percentile_95_of_regret),
+             figure(score.largest_regret), score.largest_regret_id, met);
+}
+
+/// Prints a line for each case whose ratio is not to cuBLASLt's heuristic choice.
+template <class Cases>
+void print_substitutions(const Cases& cases) {
+  for (const auto& one : cases) {
+    if (!one.substituted.empty())
+      fmt::print("cuBLASLt's choice is wrong for {}, the ratio is to its fastest correct algorithm: {}\n", one.id,
+                 one.substituted);
+  }
+}
 
 void print_score(const Score& score) {
   fmt::print("{:<40} {:>5} {:>7}  {:>7} {:>6}  {:>6} {:>6}  {:<14} {:>7}  {:>6} {:>6}  {:<14} {}\n", score.title,
@@ -197,6 +294,9 @@ void print_outcome(const Outcome& outcome) {
                row.timing.mad_us, tera_ops(outcome.problem, row.timing.median_us), ratio(outcome, row.timing),
                row.verdict.max_error, row.detail);
   }
+  for (const std::string& recheck : outcome.rechecks) fmt::print("  recheck of cublaslt: {}\n", recheck);
+  if (!outcome.conclusion.empty()) fmt::print("  {}\n", outcome.conclusion);
+  for (const FailedKernel& failed : outcome.failed_kernels) fmt::print("  FAILED {}: {}\n", failed.name, failed.reason);
   if (!outcome.failure.empty()) fmt::print("  FAILED: {}\n", outcome.failure);
   if (!outcome.no_kernel.empty()) fmt::print("  MISSING: {}\n", outcome.no_kernel);
   if (!outcome.no_cublaslt.empty()) fmt::print("  {}\n", outcome.no_cublaslt);
@@ -224,6 +324,7 @@ void print_scores(const std::vector<Outcome>& outcomes) {
   for (const Case& one : cases) {
     if (!one.missing.empty() && !one.problem_class.empty()) fmt::print("missing {}: {}\n", one.id, one.missing);
   }
+  print_substitutions(cases);
   std::fflush(stdout);
 }
 
@@ -252,7 +353,31 @@ void print_epilogue_scores(const std::vector<Outcome>& outcomes) {
   std::fflush(stdout);
 }
 
-void write_json(const std::string& path, const Setting& setting, const std::vector<Outcome>& outcomes) {
+void print_random_scores(const std::vector<Outcome>& outcomes) {
+  constexpr std::size_t kWorst = 10;
+  const std::vector<RandomCase> cases = judge_all_random(outcomes);
+  fmt::print(
+      "\nRandom problems: speed of the best-ranked kernel relative to cuBLASLt's heuristic choice, and the ranking's "
+      "regret\n");
+  fmt::print("{:<42} {:>5} {:>7} {:>6}  {:>7} {:>6}  {:>6} {:<10} {:>6} {:>6}  {:>6} {:>6} {:>6} {:<10}\n", "group",
+             "cases", "missing", "substd", "geomean", "5th %", "least", "case", "< 0.9", "< 0.8", "regret", "95th %",
+             "max", "case");
+  for (const RandomScore& score : score_random_groups(cases))
+    print_random_score(score, score.is_met() ? "met" : "NOT MET");
+  for (const RandomScore& score : score_random_classes(cases)) print_random_score(score, "");
+  fmt::print("\nThe smallest ratios\n");
+  for (const RandomCase& one : worst(cases, kWorst))
+    fmt::print("{:<10} {:<9} {:>6.3f}  {}\n  {:>10.2f} us  {}\n  {:>10.2f} us  {}\n", one.id, one.random_class,
+               one.ratio, one.title, one.ours_us, one.kernel, one.cublaslt_us, one.algorithm);
+  for (const RandomCase& one : cases) {
+    if (!one.missing.empty()) fmt::print("missing {} ({}): {}\n", one.id, one.title, one.missing);
+    if (!one.wrong_kernels.empty()) fmt::print("wrong in {} ({}): {}\n", one.id, one.title, one.wrong_kernels);
+  }
+  print_substitutions(cases);
+  std::fflush(stdout);
+}
+
+void write_json(const std::string& path, const Setting& setting, const std::vector<Outcome>& outcomes, bool as_random) {
   Json problems = Json::array();
   for (const Outcome& outcome : outcomes) problems.push_back(to_json(outcome));
   const std::vector<Case> cases = judge_all(outcomes);
@@ -260,13 +385,14 @@ void write_json(const std::string& path, const Setting& setting, const std::vect
   for (const Score& score : score_classes(cases)) classes.push_back(to_json(score));
   Json epilogues = Json::array();
   for (const EpilogueScore& score : score_epilogues(judge_epilogues(outcomes))) epilogues.push_back(to_json(score));
-  const Json all{{"setting", to_json(setting)},
-                 {"classes", classes},
-                 {"suite", to_json(score_suite(cases))},
-                 {"epilogues", epilogues},
-                 {"problems", problems}};
+  Json all{{"setting", to_json(setting)},
+           {"classes", classes},
+           {"suite", to_json(score_suite(cases))},
+           {"epilogues", epilogues},
+           {"problems", problems}};
+  if (as_random) all["random"] = random_json(outcomes);
   std::ofstream file(path);
-  file << all.dump(2) << '\n';
+  file << all.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   if (!file.flush()) throw Error(fmt::format("cannot write {}", path));
 }
 

@@ -28,7 +28,12 @@ void print_scores(const std::vector<Outcome>& outcomes);
 /// Prints the scores of the epilogues. Prints nothing if no problem has an epilogue.
 void print_epilogue_scores(const std::vector<Outcome>& outcomes);
 
+/// Prints the scores of random problems (random_score.hpp), the ten smallest ratios, and the problems without a ratio.
+void print_random_scores(const std::vector<Outcome>& outcomes);
+
+/// @param as_random also writes the scores of random problems, as the member "random"
 /// @throws Error if the file cannot be written
-void write_json(const std::string& path, const Setting& setting, const std::vector<Outcome>& outcomes);
+void write_json(const std::string& path, const Setting& setting, const std::vector<Outcome>& outcomes,
+                bool as_random = false);
 
 }  // namespace tilewright::bench

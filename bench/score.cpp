@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
+#include <string_view>
 
 #include "problem_class.hpp"
 #include "tilewright/base/error.hpp"
@@ -17,20 +19,18 @@ std::string why_missing(const Outcome& outcome) {
   const Row* ours = find_row(outcome, "tilewright");
   if (ours == nullptr) return outcome.no_kernel;
   if (!ours->verdict.right) return "wrong: " + ours->verdict.reason;
-  const Row* reference = find_row(outcome, "cublaslt");
-  if (reference == nullptr) return outcome.no_cublaslt;
-  if (!reference->verdict.right) return "cuBLASLt is wrong: " + reference->verdict.reason;
-  return "";
+  if (cublaslt_reference(outcome) != nullptr) return "";
+  const Row* wrong = find_row(outcome, "cublaslt");
+  return wrong == nullptr ? outcome.no_cublaslt : "cuBLASLt is wrong: " + wrong->verdict.reason;
 }
 
-/// The smallest median of the correct rows whose name begins with the prefix. Rows that ran the same kernel as the
-/// ranking's choice are left out, because the two differ only by noise.
-double best_us(const Outcome& outcome, const std::string& name) {
-  const Row& chosen = *find_row(outcome, name);
+/// The smallest median of `chosen` and of the other correct rows with one of these names. Rows that ran the same kernel
+/// as `chosen` are left out, because the two differ only by noise.
+double best_us(const Outcome& outcome, const Row& chosen, std::initializer_list<std::string_view> names) {
   double best = chosen.timing.median_us;
   for (const Row& row : outcome.rows) {
-    if (!row.contender.starts_with(name) || !row.verdict.right || row.detail == chosen.detail) continue;
-    best = std::min(best, row.timing.median_us);
+    const bool is_named = std::ranges::find(names, row.contender) != names.end();
+    if (is_named && row.verdict.right && row.detail != chosen.detail) best = std::min(best, row.timing.median_us);
   }
   return best;
 }
@@ -51,6 +51,7 @@ Score score(std::span<const Case> cases) {
       ++score.missing;
       continue;
     }
+    if (!one.substituted.empty()) ++score.substituted;
     ratios.push_back(one.ratio);
     ratios_to_best.push_back(one.ratio_to_best);
     if (!score.min || one.ratio < *score.min) {
@@ -75,14 +76,24 @@ Case judge(const Outcome& outcome) {
   Case result{.id = problem.id.empty() ? title(problem) : problem.id,
               .problem_class = problem.problem_class,
               .missing = why_missing(outcome),
+              .substituted = "",
               .regret = {}};
+  result.regret = regret(outcome);
   const Timing* ours = find_timing(outcome, "tilewright");
-  if (ours == nullptr) return result;
-  if (outcome.candidates > 1 || outcome.kernels == 1) result.regret = ours->median_us / best_us(outcome, "tilewright");
-  if (!result.missing.empty()) return result;
-  result.ratio = find_timing(outcome, "cublaslt")->median_us / ours->median_us;
-  result.ratio_to_best = best_us(outcome, "cublaslt") / ours->median_us;
+  if (ours == nullptr || !result.missing.empty()) return result;
+  const Row& reference = *cublaslt_reference(outcome);
+  result.substituted = why_other_reference(outcome);
+  result.ratio = reference.timing.median_us / ours->median_us;
+  result.ratio_to_best =
+      best_us(outcome, reference, {"cublaslt", "cublaslt_best", "cublaslt_correct"}) / ours->median_us;
   return result;
+}
+
+std::optional<double> regret(const Outcome& outcome) {
+  const Row* ours = find_row(outcome, "tilewright");
+  if (ours == nullptr || !ours->verdict.right) return {};
+  if (outcome.candidates <= 1 && outcome.kernels != 1) return {};
+  return ours->timing.median_us / best_us(outcome, *ours, {"tilewright", "tilewright_best"});
 }
 
 bool Score::is_met() const {

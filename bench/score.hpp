@@ -12,11 +12,12 @@ namespace tilewright::bench {
 
 /// One problem of a class.
 struct Case {
-  std::string id;              // the problem's title if it has no id
-  std::string problem_class;   // empty: belongs to no class
-  std::string missing;         // the reason why it has no ratio; empty if it has one
-  double ratio = 0.0;          // time of cuBLASLt's heuristic choice / time of our ranking's choice
-  double ratio_to_best = 0.0;  // time of the best cuBLASLt algorithm / time of our ranking's choice
+  std::string id;                // the problem's title if it has no id
+  std::string problem_class;     // empty: belongs to no class
+  std::string missing;           // the reason why it has no ratio; empty if it has one
+  std::string substituted = {};  // why the ratio is not to cuBLASLt's heuristic choice; see why_other_reference()
+  double ratio = 0.0;            // time of cuBLASLt's heuristic choice / time of our ranking's choice
+  double ratio_to_best = 0.0;    // time of the best cuBLASLt algorithm / time of our ranking's choice
   /// Time of our ranking's choice / time of the best of our measured kernels; at least 1. nullopt if there are other
   /// kernels and none of them was measured.
   std::optional<double> regret;
@@ -24,12 +25,16 @@ struct Case {
 
 Case judge(const Outcome& outcome);
 
+/// Case::regret, for problems with an epilogue too.
+std::optional<double> regret(const Outcome& outcome);
+
 /// The score of a class, or of the suite.
 struct Score {
   std::string name;
   std::string title;
   int cases = 0;
-  int missing = 0;  // cases without a ratio
+  int missing = 0;      // cases without a ratio
+  int substituted = 0;  // cases whose ratio is not to cuBLASLt's heuristic choice, because its result is wrong
   std::optional<double> target_geomean, target_min;
 
   // The geometric means and the smallest ratio over the cases that have a ratio; nullopt if none has.

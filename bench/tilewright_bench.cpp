@@ -1,16 +1,25 @@
-// tilewright_bench: measures Tilewright's kernels and cuBLASLt on the problems of a file.
+// tilewright_bench: measures Tilewright's kernels and cuBLASLt on problems from files or drawn at random.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <fstream>
-#include <optional>
+#include <memory>
+#include <numeric>
+#include <thread>
 
+#include "candidates.hpp"
 #include "cublaslt.hpp"
+#include "cublaslt_recheck.hpp"
+#include "random_class.hpp"
+#include "random_problems.hpp"
 #include "report.hpp"
 #include "separate_epilogue.hpp"
 #include "tilewright/compile/compiler.hpp"
+#include "tilewright/engine/host_operands.hpp"
 #include "tilewright_kernels.hpp"
+#include "verification.hpp"
+#include "work_ahead.hpp"
 
 namespace tilewright::bench {
 namespace {
@@ -28,8 +37,18 @@ MeasureOptions brief(MeasureOptions options) {
   return options;
 }
 
+/// Indices of the timings, the fastest first.
+std::vector<std::size_t> by_median(const std::vector<Timing>& timings) {
+  std::vector<std::size_t> order(timings.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t index) { return timings[index].median_us; });
+  return order;
+}
+
 struct BenchOptions {
   std::vector<std::string> files;
+  std::vector<RandomDraw> draws;
+  RandomFilter filter;
   std::string device = "cuda";
   std::string cublaslt_path;
   std::string json_path;
@@ -38,30 +57,16 @@ struct BenchOptions {
   int candidates = 1;  // 0: all
   bool all = false;
   bool without_cublaslt = false;
+  bool random_report = false;
+  std::string dump_path;                  // of candidate lines; empty: compare with cuBLASLt instead
+  std::vector<plan::FlatDesign> designs;  // KernelChoice::designs
+  int verified_mib = 64;                  // candidates are verified if one operand set is at most this large
   MeasureOptions measure;
-};
+  SurveyOptions survey;
 
-/// Verifies contenders of the same computation: each against exact sums, and against the first one that was correct.
-class Peers {
- public:
-  Peers(const Problem& problem, const Sources& sources) : verifier_(problem, sources) {}
-
-  Verdict judge(Output output, double rounding) {
-    const Verdict verdict = verifier_.against_exact(output, rounding);
-    if (!verdict.right) return verdict;
-    if (!first_) {
-      first_ = std::move(output);
-      rounding_of_first_ = rounding;
-      return verdict;
-    }
-    const std::string disagreement = verifier_.disagreement(output, *first_, std::max(rounding, rounding_of_first_));
-    return disagreement.empty() ? verdict : Verdict{.right = false, .reason = disagreement};
-  }
-
- private:
-  Verifier verifier_;
-  std::optional<Output> first_;
-  double rounding_of_first_ = 0.0;
+  /// The kernels of ours that are measured.
+  KernelChoice choice() const { return {.most = all ? 0 : candidates, .designs = designs}; }
+  bool reports_random() const { return random_report || !draws.empty(); }
 };
 
 std::string utc_now() {
@@ -80,10 +85,51 @@ std::vector<Problem> read_all(const BenchOptions& options) {
     if (!file) throw InvalidArgument(fmt::format("cannot read {}", name));
     std::ranges::move(read_problems(file, name), std::back_inserter(problems));
   }
+  for (const RandomDraw& draw : options.draws)
+    std::ranges::move(random_problems(draw.seed, draw.count, options.filter), std::back_inserter(problems));
   for (Problem& problem : problems) {
     if (!options.kernel.empty()) problem.kernel = options.kernel;
   }
   return problems;
+}
+
+int cores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
+/// The ranking is judged, so no tuning may choose a kernel.
+engine::Options engine_options(const BenchOptions& options) {
+  engine::Options result = engine::Options::from_environment();
+  result.device = options.device;
+  result.compile_threads = cores();
+  result.tuning = engine::Tuning::off;
+  return result;
+}
+
+/// The kernels that will be measured for the problem; empty if there are none.
+std::vector<registry::KernelPtr> kernels_of(engine::Engine& engine, const Problem& problem,
+                                            const KernelChoice& choice) {
+  const op::MemoryDevice here = engine::memory_device(engine.device()->properties());
+  std::vector<registry::KernelPtr> kernels;
+  const auto add = [&](const Problem& one, const KernelChoice& wanted) {
+    const Result<op::Gemm> call = gemm(one, placeholder_addresses(), here);
+    if (!call) return;
+    const Result<FoundKernels> found = find_kernels(engine, *call, one.kernel, wanted);
+    if (!found) return;
+    for (const engine::RankedKernel& ranked : found->kernels) kernels.push_back(ranked.kernel);
+  };
+  add(problem, choice);
+  if (problem.epilogue != nullptr) add(plain(problem), {.most = 1});
+  return kernels;
+}
+
+/// Compiles the kernels of all problems on other threads, in the order of the problems.
+std::unique_ptr<WorkAhead> compile_ahead(engine::Engine& engine, const std::vector<Problem>& problems,
+                                         const KernelChoice& choice, int threads) {
+  return std::make_unique<WorkAhead>(problems.size(), threads, [&engine, &problems, choice](std::size_t item) {
+    std::vector<WorkAhead::Work> works;
+    for (const registry::KernelPtr& kernel : kernels_of(engine, problems[item], choice))
+      works.push_back([&engine, kernel] { engine.compile(kernel); });
+    return works;
+  });
 }
 
 /// Runs the problems, one after another.
@@ -93,8 +139,11 @@ class Bench {
     device_ = std::dynamic_pointer_cast<runtime::CudaDevice>(engine_.device());
     if (device_ == nullptr)
       throw InvalidArgument("the benchmark needs a GPU, got " + engine_.device()->properties().name);
-    if (!options.without_cublaslt) open_cublaslt();
+    random_ = std::make_unique<RandomBlocks>(device_, options.measure.seed);
+    if (!options.without_cublaslt && options.dump_path.empty()) open_cublaslt();
   }
+
+  engine::Engine& engine() { return engine_; }
 
   Setting setting(const std::string& command) {
     const runtime::DeviceProperties& properties = device_->properties();
@@ -123,13 +172,19 @@ class Bench {
     return outcome;
   }
 
- private:
-  static engine::Options engine_options(const BenchOptions& options) {
-    engine::Options result = engine::Options::from_environment();
-    result.device = options.device;
-    return result;
+  /// The lines of the problem's candidates (candidates.hpp).
+  std::vector<std::string> candidates(const Problem& problem) {
+    const CandidateOptions options{.choice = options_.choice(),
+                                   .survey = options_.survey,
+                                   .most_verified_bytes = static_cast<std::size_t>(options_.verified_mib) << 20,
+                                   .seed = options_.measure.seed};
+    return survey_candidates(engine_, problem, *random_, options,
+                             [&](std::span<const Contender> contenders, int set_count) {
+                               return call_timer(*device_, contenders, set_count);
+                             });
   }
 
+ private:
   void open_cublaslt() {
     try {
       cublaslt_ = std::make_unique<CublasLt>(device_, options_.cublaslt_path,
@@ -140,7 +195,7 @@ class Bench {
   }
 
   void compare(Outcome& outcome) {
-    const OperandSets sets(device_, outcome.problem, options_.measure.seed);
+    const OperandSets sets(device_, outcome.problem, *random_, options_.measure.seed);
     outcome.operand_sets = sets.count();
     std::vector<Contender> contenders;
     if (outcome.problem.epilogue == nullptr) {
@@ -151,13 +206,15 @@ class Bench {
       add_our_plain(sets, contenders, outcome);
       add_cublaslt_with_epilogue(sets, contenders, outcome);
     }
-    verify(outcome.problem, sets, contenders, outcome.rows);
+    Verification verification(device_, outcome.problem, sets);
+    verify(verification, contenders, outcome.rows);
+    if (outcome.problem.epilogue == nullptr) replace_wrong_cublaslt(sets, verification, contenders, outcome);
     time(contenders, sets.count(), outcome);
   }
 
   /// Adds our best-ranked kernel for the product without the epilogue.
   void add_our_plain(const OperandSets& sets, std::vector<Contender>& contenders, Outcome& outcome) {
-    Result<OurKernels> found = tilewright_contenders(engine_, plain(outcome.problem), sets, 1);
+    Result<OurKernels> found = tilewright_contenders(engine_, plain(outcome.problem), sets, {.most = 1});
     if (!found) {
       outcome.no_plain = found.reason();
       return;
@@ -234,14 +291,14 @@ class Bench {
   }
 
   void add_ours(const OperandSets& sets, std::vector<Contender>& contenders, Outcome& outcome) {
-    Result<OurKernels> found =
-        tilewright_contenders(engine_, outcome.problem, sets, options_.all ? 0 : options_.candidates);
+    Result<OurKernels> found = tilewright_contenders(engine_, outcome.problem, sets, options_.choice());
     if (!found) {
       outcome.no_kernel = found.reason();
       return;
     }
     OurKernels ours = *std::move(found);
     outcome.kernels = ours.found;
+    outcome.failed_kernels = ours.failed;
     outcome.candidates = static_cast<int>(ours.contenders.size());
     if (options_.all) {
       std::ranges::move(ours.contenders, std::back_inserter(contenders));
@@ -265,29 +322,47 @@ class Bench {
     contenders.push_back(std::move(winner));
   }
 
-  /// Runs each contender once with poisoned outputs and adds a row for it. Removes contenders whose result is wrong, or
-  /// differs from that of the first correct contender of the same computation.
-  void verify(const Problem& problem, const OperandSets& sets, std::vector<Contender>& contenders,
-              std::vector<Row>& rows) {
-    const Sources sources = sets.read_sources(0);
-    std::optional<Peers> of_product, of_epilogue;
+  /// Adds a row for each contender, and removes those whose result is wrong.
+  static void verify(Verification& verification, std::vector<Contender>& contenders, std::vector<Row>& rows) {
     std::vector<Contender> right;
     for (Contender& contender : contenders) {
-      std::optional<Peers>& peers = contender.applies_epilogue ? of_epilogue : of_product;
-      if (!peers) peers.emplace(contender.applies_epilogue ? problem : plain(problem), sources);
-      Verdict verdict;
-      verdict.reason = why_not([&] {
-        sets.poison_output(0);
-        contender.run(0, nullptr);
-        device_->synchronize(nullptr);
-        verdict =
-            peers->judge(contender.applies_epilogue ? sets.read_output(0) : sets.read_plain(0), contender.rounding);
-        return verdict.reason;
-      });
+      const Verdict verdict = verification.judge(contender);
       rows.push_back({contender.name, contender.detail, verdict, {}});
       if (verdict.right) right.push_back(std::move(contender));
     }
     contenders = std::move(right);
+  }
+
+  /// If the heuristic's choice is wrong, finds out more about it. If no other algorithm of cuBLASLt is right yet, adds
+  /// the fastest one that is.
+  void replace_wrong_cublaslt(const OperandSets& sets, Verification& verification, std::vector<Contender>& contenders,
+                              Outcome& outcome) {
+    const Row* choice = find_row(outcome, "cublaslt");
+    if (choice == nullptr || choice->verdict.right) return;
+    const std::string error = why_not([&] {
+      const auto algorithms = [&](const OperandSets& memory, std::size_t most_workspace_bytes) {
+        return cublaslt_->contenders(outcome.problem, memory, 1, MatmulForm::plain, most_workspace_bytes);
+      };
+      const std::vector<Recheck> rechecks =
+          recheck_cublaslt(algorithms, device_, outcome.problem, sets, *random_, options_.measure.seed);
+      for (const Recheck& recheck : rechecks) outcome.rechecks.push_back(describe(recheck));
+      outcome.conclusion = conclusion(rechecks);
+      return std::string();
+    });
+    if (!error.empty()) outcome.rechecks.push_back("failed: " + error);
+    if (cublaslt_reference(outcome) != nullptr) return;
+    std::vector<Contender> others = cublaslt_->contenders(outcome.problem, sets, kCublasLtAlgorithms);
+    std::erase_if(others, [&](const Contender& one) {
+      return std::ranges::any_of(outcome.rows, [&](const Row& row) { return row.detail == one.detail; });
+    });
+    if (others.empty()) return;
+    const std::vector<Timing> timings = measure(*device_, others, sets.count(), brief(options_.measure));
+    std::vector<Contender> by_speed;
+    for (const std::size_t index : by_median(timings)) by_speed.push_back(named("cublaslt_correct", others[index]));
+    const auto found = verification.first_right(by_speed);
+    if (!found) return;
+    outcome.rows.push_back({found->first.name, found->first.detail, found->second, {}});
+    contenders.push_back(found->first);
   }
 
   void time(const std::vector<Contender>& contenders, int set_count, Outcome& outcome) {
@@ -304,6 +379,7 @@ class Bench {
   BenchOptions options_;
   engine::Engine engine_;
   std::shared_ptr<runtime::CudaDevice> device_;
+  std::unique_ptr<RandomBlocks> random_;
   std::unique_ptr<CublasLt> cublaslt_;
   std::string no_cublaslt_;
 };
@@ -331,20 +407,94 @@ int exit_code(const std::vector<Outcome>& outcomes) {
   return code;
 }
 
-int run(const BenchOptions& options, const std::string& command) {
-  const std::vector<Problem> problems = read_all(options);
+/// Prints the problems as lines of a problem file, with their random classes as comments.
+void print_problems(const std::vector<Problem>& problems) {
+  for (const Problem& problem : problems) fmt::print("{}  # {}\n", problem.line, random_class(problem).name);
+}
+
+/// Compiles the kernels of all problems into the cache. It needs no GPU.
+void compile_only(const BenchOptions& options, const std::vector<Problem>& problems) {
+  engine::Engine engine(engine_options(options));
+  const std::unique_ptr<WorkAhead> ahead = compile_ahead(engine, problems, options.choice(), cores());
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    ahead->wait_for(i);
+    fmt::print("{} of {} problems: {} kernels compiled\n", i + 1, problems.size(), engine.cache().counters().compiles);
+    std::fflush(stdout);
+  }
+}
+
+/// Leaves cores to the thread that measures.
+int compile_threads_beside_measuring() { return std::max(1, cores() - 2); }
+
+int dump_candidates(const BenchOptions& options, const std::vector<Problem>& problems) {
+  Bench bench(options);
+  std::ofstream file(options.dump_path);
+  const std::unique_ptr<WorkAhead> ahead =
+      compile_ahead(bench.engine(), problems, options.choice(), compile_threads_beside_measuring());
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    ahead->wait_for(i);
+    const std::vector<std::string> lines = bench.candidates(problems[i]);
+    for (const std::string& line : lines) file << line << '\n';
+    if (!file.flush()) throw Error(fmt::format("cannot write {}", options.dump_path));
+    fmt::print("{} of {}: {}, {} lines\n", i + 1, problems.size(), title(problems[i]), lines.size());
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+int compare(const BenchOptions& options, const std::vector<Problem>& problems, const std::string& command) {
   Bench bench(options);
   const Setting setting = bench.setting(command);
   print_setting(setting);
+  const std::unique_ptr<WorkAhead> ahead =
+      compile_ahead(bench.engine(), problems, options.choice(), compile_threads_beside_measuring());
   std::vector<Outcome> outcomes;
-  for (const Problem& problem : problems) {
-    outcomes.push_back(bench.run(problem));
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    ahead->wait_for(i);
+    outcomes.push_back(bench.run(problems[i]));
     print_outcome(outcomes.back());
-    if (!options.json_path.empty()) write_json(options.json_path, setting, outcomes);
+    if (!options.json_path.empty()) write_json(options.json_path, setting, outcomes, options.reports_random());
   }
   print_scores(outcomes);
-  print_epilogue_scores(outcomes);
+  if (options.reports_random()) {
+    print_random_scores(outcomes);
+  } else {
+    print_epilogue_scores(outcomes);
+  }
   return exit_code(outcomes);
+}
+
+/// What the command line asks for.
+enum class Task { measure, print, compile };
+
+int run(const BenchOptions& options, Task task, const std::string& command) {
+  const std::vector<Problem> problems = read_all(options);
+  if (task == Task::print) {
+    print_problems(problems);
+    return 0;
+  }
+  if (task == Task::compile) {
+    compile_only(options, problems);
+    return 0;
+  }
+  return options.dump_path.empty() ? compare(options, problems, command) : dump_candidates(options, problems);
+}
+
+std::vector<RandomDraw> read_draws(const std::string& text) {
+  Result<std::vector<RandomDraw>> draws = parse_random_draws(text);
+  if (!draws) throw InvalidArgument("--random " + draws.reason());
+  return *std::move(draws);
+}
+
+/// The designs of all files.
+std::vector<plan::FlatDesign> read_all_designs(const std::vector<std::string>& names) {
+  std::vector<plan::FlatDesign> designs;
+  for (const std::string& name : names) {
+    std::ifstream file(name);
+    if (!file) throw InvalidArgument(fmt::format("cannot read {}", name));
+    std::ranges::move(read_designs(file, name), std::back_inserter(designs));
+  }
+  return designs;
 }
 
 }  // namespace
@@ -353,8 +503,43 @@ int run(const BenchOptions& options, const std::string& command) {
 int main(int argc, char** argv) {
   using namespace tilewright;
   bench::BenchOptions options;
-  CLI::App app("Times Tilewright's kernels and cuBLASLt side by side, on the problems of a file.");
-  app.add_option("files", options.files, "problem files, with lines such as 'dtype=f16 m=512 n=512 k=64'")->required();
+  std::string draws, aligned;
+  std::vector<std::string> design_files;
+  bool prints = false, compiles = false;
+  CLI::App app("Times Tilewright's kernels and cuBLASLt side by side, on problems from files or drawn at random.");
+  app.add_option("files", options.files, "problem files, with lines such as 'dtype=f16 m=512 n=512 k=64'");
+  app.add_option(
+      "--random", draws,
+      "draw problems at random: SEED:COUNT, or several separated by commas; seeds from 100 on are for judging "
+      "the cost model, the others for fitting it");
+  app.add_option("--random-types", options.filter.types, "only random problems of these types, such as f32,f64")
+      ->delimiter(',');
+  app.add_option("--random-classes", options.filter.classes, "only random problems of these classes, such as decode")
+      ->delimiter(',');
+  app.add_option("--random-aligned", aligned,
+                 "only random problems all of whose rows are at multiples of 16 bytes (yes), or not (no)")
+      ->check(CLI::IsMember({"yes", "no"}));
+  app.add_option("--random-min-m", options.filter.least_m, "only random problems whose M is at least this")
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_flag("--random-report", options.random_report,
+               "report the problems of files as if they had been drawn at random");
+  app.add_flag("--print-problems", prints, "only print the problems");
+  app.add_flag("--compile-only", compiles,
+               "only compile the kernels into the cache; needs no GPU with --device emulator:sm_90a");
+  app.add_option("--dump-candidates", options.dump_path,
+                 "write a line of JSON for each of --candidates kernels of each problem to this file, with its design, "
+                 "predicted and measured time, from short runs without cuBLASLt");
+  app.add_option("--candidate-ms", options.survey.budget_ms,
+                 "--dump-candidates: GPU time of a problem's timed calls in ms, but at least 3 rounds")
+      ->check(CLI::Range(1.0, 600000.0))
+      ->capture_default_str();
+  app.add_option("--verify-mib", options.verified_mib,
+                 "--dump-candidates: verify candidates if A, B and D have at most this many MiB")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--designs", design_files,
+                 "measure these designs too: files with the \"design\" of a candidate on each line")
+      ->delimiter(',');
   app.add_option("--device", options.device, "cuda or cuda:N")->capture_default_str();
   app.add_option("--samples", options.measure.most_samples, "largest number of timed calls of each contender")
       ->check(CLI::Range(1, 100000))
@@ -388,12 +573,21 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--json", options.json_path, "also write the report to this JSON file");
   CLI11_PARSE(app, argc, argv);
+  if (options.files.empty() && draws.empty()) {
+    fmt::print(stderr, "tilewright_bench: give problem files or --random SEED:COUNT\n");
+    return 2;
+  }
+  if (!aligned.empty()) options.filter.aligned = aligned == "yes";
+  options.survey.seed = options.measure.seed;
   options.measure.least_samples = std::min(options.measure.least_samples, options.measure.most_samples);
 
   std::string command;
   for (int i = 0; i < argc; ++i) command += (i == 0 ? "" : " ") + std::string(argv[i]);
   try {
-    return bench::run(options, command);
+    if (!draws.empty()) options.draws = bench::read_draws(draws);
+    options.designs = bench::read_all_designs(design_files);
+    const auto task = prints ? bench::Task::print : compiles ? bench::Task::compile : bench::Task::measure;
+    return bench::run(options, task, command);
   } catch (const InvalidArgument& error) {
     fmt::print(stderr, "tilewright_bench: {}\n", error.what());
     return 2;

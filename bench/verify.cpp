@@ -321,7 +321,10 @@ double Verifier::compare(const Written& written, const Place& of_product, const 
   const double value =
       element(written.bytes(output), stored.dtype, stored.index(place.matrix, place.row, place.column));
   const double error = std::abs(value - exact);
-  if (!(error <= most) && verdict.right) {  // negated, so that NaN counts as wrong
+  ++verdict.compared;
+  if (error <= most) return error;  // false for NaN
+  ++verdict.wrong;
+  if (verdict.right) {
     verdict.right = false;
     verdict.reason = fmt::format("{} is {}, the exact value is {}, the error exceeds {:.3g}",
                                  element_name(written, place), value, exact, most);
@@ -357,7 +360,23 @@ Verdict Verifier::against_exact(const Output& output, double rounding) const {
   for (const Reduced& reduced : reduced_) {
     if (reduced.is_single() && verdict.right) compare_single(reduced, output, rounding, verdict);
   }
+  if (verdict.wrong != 0)
+    verdict.reason += fmt::format(" ({} of {} compared elements are wrong)", verdict.wrong, verdict.compared);
   return verdict;
+}
+
+/// A partial sum is at most as large as an element can be, kDeviations * sqrt(k). Each is rounded once, and so is each
+/// sum of them.
+bool Verifier::is_sum_of_rounded_parts(const Output& output, int parts) const {
+  const Written& d = written_.front();
+  const double largest = kDeviations * std::sqrt(static_cast<double>(problem_.k));
+  const double of_parts = 2.0 * parts * store_error(d.stored.dtype) * largest;
+  Verdict verdict;
+  for (const Sample& sample : samples_) {
+    const double exact = sample.exact.front();
+    compare(d, sample.place, output, exact, bound(d, exact, 0.0) + of_parts, verdict);
+  }
+  return verdict.wrong == 0;
 }
 
 /// The reduced value grows with |D|, so that its maximum is at one of the elements where the contender's |D| is

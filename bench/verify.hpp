@@ -28,8 +28,9 @@ double store_error(DType type);
 struct Verdict {
   bool right = false;
   double max_error = 0.0;  // largest |value - exact| over the sampled elements of D and of outputs that are not reduced
-  double mean_error = 0.0;  // mean of |value - exact| over the same elements
-  std::string reason;       // why the result is wrong, naming the element
+  double mean_error = 0.0;      // mean of |value - exact| over the same elements
+  std::string reason;           // why the result is wrong, naming the element
+  int compared = 0, wrong = 0;  // compared elements, and how many of them exceed the error bound
 };
 
 class Verifier {
@@ -44,6 +45,10 @@ class Verifier {
   /// the verdict is that they cannot be verified. The largest magnitude of all elements is compared with the exact
   /// values at the elements where |D| of `output` is largest; the reduced value must grow with |D|.
   Verdict against_exact(const Output& output, double rounding = 0.0) const;
+
+  /// Whether the samples are right if D is the sum of `parts` partial sums that were rounded to its type, as split-K
+  /// may compute it. @pre the problem has no epilogue
+  bool is_sum_of_rounded_parts(const Output& output, int parts) const;
 
   /// Compares all elements of two results, which may differ by twice the bound of against_exact(). Returns the first
   /// element that differs by more; empty if there is none.

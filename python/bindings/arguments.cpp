@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "python/bindings/dtype.hpp"
+#include "python/bindings/pointer_array.hpp"
 #include "python/bindings/read.hpp"
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
@@ -144,14 +145,59 @@ engine::Call make_call(op::Problem problem) {
   }
 }
 
+/// The interleaved matrix, or batch of matrices, in an array of shape ([batch,] blocks, extent, 32), in which the last
+/// two modes are contiguous. `blocked` is the mode that consists of blocks. @throws InvalidArgument for other arrays
+op::Tensor as_interleaved(const op::Tensor& array, op::InterleavedMode blocked, const char* name) {
+  if (array.is_pointer_array())
+    throw InvalidArgument(fmt::format("{} is interleaved: it must be one array, no list and no PointerArray", name));
+  const int rank = array.shape.rank(), first = rank - 3;
+  const bool has_blocks = (rank == 3 || rank == 4) && array.shape[rank - 1] == op::kInterleaved &&
+                          array.stride[rank - 1] == 1 &&
+                          (array.stride[rank - 2] == op::kInterleaved || array.shape[rank - 2] <= 1);
+  if (!has_blocks) {
+    throw InvalidArgument(
+        fmt::format("{3} is interleaved: it must have shape (blocks, extent, {0}) with strides (any, {0}, 1), or be a "
+                    "batch of such arrays, got shape {1} with strides {2}",
+                    op::kInterleaved, op::to_string(array.shape), op::to_string(array.stride), name));
+  }
+  op::Tensor tensor = array;
+  const bool by_rows = blocked == op::InterleavedMode::rows;
+  const std::int64_t along = array.shape[first] * op::kInterleaved, other = array.shape[first + 1];
+  tensor.shape = by_rows ? op::Dims{along, other} : op::Dims{other, along};
+  tensor.stride =
+      by_rows ? op::Dims{array.stride[first], op::kInterleaved} : op::Dims{op::kInterleaved, array.stride[first]};
+  if (rank == 4) {
+    tensor.shape = op::Dims{array.shape[0], tensor.shape[0], tensor.shape[1]};
+    tensor.stride = op::Dims{array.stride[0], tensor.stride[0], tensor.stride[1]};
+  }
+  tensor.interleaved = blocked;
+  return tensor;
+}
+
+/// Interleaves the operands whose letters are in `interleaved`: A, C and D by columns, B by rows, as in CUTLASS.
+void interleave(op::Gemm& gemm, const std::string& interleaved, bool has_c) {
+  for (const char letter : interleaved) {
+    if (std::string_view("ABCD").find(letter) == std::string_view::npos || (letter == 'C' && !has_c)) {
+      throw InvalidArgument(fmt::format(
+          "interleaved must have letters of given operands, A, B, C or D for out, got \"{}\"", printable(interleaved)));
+    }
+    op::Tensor& tensor = letter == 'A' ? gemm.a : letter == 'B' ? gemm.b : letter == 'C' ? gemm.c : gemm.d;
+    const std::string name(1, letter);
+    tensor = as_interleaved(tensor, letter == 'B' ? op::InterleavedMode::rows : op::InterleavedMode::columns,
+                            letter == 'D' ? "out" : name.c_str());
+  }
+}
+
 void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
-                    nb::handle epilogue, nb::handle c, double alpha, double beta, nb::handle math, nb::handle tensors) {
+                    nb::handle epilogue, nb::handle c, double alpha, double beta, nb::handle math, nb::handle tensors,
+                    const Text& interleaved) {
   ArgumentsReader reader;
   op::Gemm gemm;
-  gemm.a = reader.read(a, false, "A");
-  gemm.b = reader.read(b, false, "B");
-  gemm.d = reader.read(out, true, "out");
-  if (!c.is_none()) gemm.c = reader.read(c, false, "C");
+  gemm.a = read_operand(reader, a, false, "A");
+  gemm.b = read_operand(reader, b, false, "B");
+  gemm.d = read_operand(reader, out, true, "out");
+  if (!c.is_none()) gemm.c = read_operand(reader, c, false, "C");
+  interleave(gemm, interleaved.read("interleaved"), !c.is_none());
   gemm.alpha = alpha;
   gemm.beta = beta;
   gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
@@ -184,7 +230,8 @@ void make_reduction(ReduceSplitKArguments* self, nb::handle parts, nb::handle ou
 }
 
 std::string describe(const op::Tensor& tensor) {
-  return fmt::format("{}{} on {}", name(tensor.dtype), op::to_string(tensor.shape), op::to_string(tensor.device));
+  return fmt::format("{}{}{} on {}", name(tensor.dtype), op::to_string(tensor.shape),
+                     tensor.is_pointer_array() ? " by pointers" : "", op::to_string(tensor.device));
 }
 
 void bind_operand(nb::module_& module) {
@@ -196,7 +243,11 @@ void bind_operand(nb::module_& module) {
           "stride", [](const Operand& self) { return tuple_of(self.tensor.stride); }, "In elements.")
       .def_prop_ro("dtype", [](const Operand& self) { return self.tensor.dtype; })
       .def_prop_ro(
-          "data_ptr", [](const Operand& self) { return self.tensor.address; }, "The address, as an integer.")
+          "data_ptr", [](const Operand& self) { return self.tensor.address; },
+          "The address, as an integer. Of a pointer array, that of the array.")
+      .def_prop_ro(
+          "is_pointer_array", [](const Operand& self) { return self.tensor.is_pointer_array(); },
+          "Whether data_ptr is the address of an array of 64-bit addresses, one for each matrix of the batch.")
       .def_prop_ro(
           "device", [](const Operand& self) { return op::to_string(self.tensor.device); },
           "Where the memory is: \"host\" or \"cuda:0\".")
@@ -393,18 +444,22 @@ void bind_arguments(nb::module_& module) {
       module, "GemmArguments",
       "out = epilogue(A @ B, C), for arrays of the shapes (m, k), (k, n) and (m, n), or batches of them with the batch "
       "first. Arrays may be of PyTorch, NumPy, CuPy or JAX, or any object with DLPack or an array interface. They are "
-      "referred to and not copied.")
+      "referred to and not copied. Instead of a batch, A, B, C and out may each be a list or tuple of matrices that "
+      "are "
+      "alike, or a PointerArray; all of them are computed in one launch.")
       .def(
           "__init__", &make_arguments, nb::arg("A"), nb::arg("B"), nb::arg("out"),
           nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),
           nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(),
-          nb::arg("tensors") = nb::none(),
+          nb::arg("tensors") = nb::none(), nb::arg("interleaved") = "",
           "`accumulator_type` is the type of the accumulators: by default float64 for float64, int32 for 8-bit "
           "integers, "
           "else float32. `epilogue` is a str (a name or a text), an Epilogue or an EpilogueArguments; by default it is "
           "alpha * A @ B + beta * C. `math` says how the products are computed: \"multiply_add\" (default), "
           "\"multiply_add_tf32\", \"multiply_add_fast_f32\" (3xTF32), ... `tensors` has the arrays of the epilogue by "
-          "name. Raises InvalidArgument, with the number that is wrong, if the arrays do not fit together.")
+          "name. `interleaved` has the letters of the operands of a GEMM of 8-bit integers that are interleaved, D for "
+          "out: A has shape (k/32, m, 32), B (k/32, n, 32), C and out (n/32, m, 32), or these with the batch first. "
+          "Raises InvalidArgument, with the number that is wrong, if the arrays do not fit together.")
       .def_prop_ro("A", operand(&op::Gemm::a))
       .def_prop_ro("B", operand(&op::Gemm::b))
       .def_prop_ro("C", operand(&op::Gemm::c))

@@ -87,8 +87,18 @@ std::shared_ptr<registry::Kernel> shared(const registry::KernelPtr& kernel) {
   return std::const_pointer_cast<registry::Kernel>(kernel);
 }
 
+/// The arguments `deterministic` and `batch_invariant`. None leaves the promise to the engine's options.
+struct Required {
+  std::optional<bool> deterministic, batch_invariant;
+
+  registry::Promises of(const Engine& engine) const {
+    return {.deterministic = deterministic.value_or(engine.required().deterministic),
+            .batch_invariant = batch_invariant.value_or(engine.required().batch_invariant)};
+  }
+};
+
 KernelList find_kernels(const OperationArguments& arguments, nb::handle metadata_filter, nb::handle target,
-                        const std::optional<std::vector<Text>>& provider_names) {
+                        const std::optional<std::vector<Text>>& provider_names, const Required& required) {
   const std::optional<Target> wanted = read_target(target);
   std::optional<std::vector<std::string>> providers;
   if (provider_names) {
@@ -99,9 +109,9 @@ KernelList find_kernels(const OperationArguments& arguments, nb::handle metadata
   {
     const Unlocked unlocked;
     const std::shared_ptr<Engine> engine = engine_for(arguments.memory());
-    list.found = providers
-                     ? std::make_shared<const Explanation>(engine->explain(arguments.problem(), {}, wanted, *providers))
-                     : engine->ranking(arguments.call, wanted);
+    list.found = providers ? std::make_shared<const Explanation>(
+                                 engine->explain(arguments.problem(), {}, wanted, *providers, required.of(*engine)))
+                           : engine->ranking(arguments.call, wanted, required.of(*engine));
   }
   if (metadata_filter.is_none()) return list;
   list.is_filtered = true;
@@ -112,10 +122,11 @@ KernelList find_kernels(const OperationArguments& arguments, nb::handle metadata
   return list;
 }
 
-std::shared_ptr<Explanation> explain(const OperationArguments& arguments, nb::handle target) {
+std::shared_ptr<Explanation> explain(const OperationArguments& arguments, nb::handle target, const Required& required) {
   const std::optional<Target> wanted = read_target(target);
   const Unlocked unlocked;
-  return std::make_shared<Explanation>(engine_for(arguments.memory())->explain(arguments.problem(), {}, wanted));
+  const std::shared_ptr<Engine> engine = engine_for(arguments.memory());
+  return std::make_shared<Explanation>(engine->explain(arguments.problem(), {}, wanted, {}, required.of(*engine)));
 }
 
 /// A prepared call, with its engine and the arguments it was prepared for.
@@ -125,11 +136,12 @@ class PreparedCall {
   explicit PreparedCall(const OperationArguments& arguments) : arguments_(arguments) {}
 
   /// @pre the GIL is not held
-  void load(const registry::KernelPtr& kernel, const engine::ArtifactPtr& artifact) {
+  void load(const registry::KernelPtr& kernel, const engine::ArtifactPtr& artifact, const Required& required) {
     engine_ = engine_for(arguments_.memory());
+    const registry::Promises promises = required.of(*engine_);
     // Host arrays are copied to the device at each run, so only their shapes are known here.
-    prepared_ = arguments_.is_on_host() ? engine_->prepare(shape_of(arguments_.problem()), kernel, artifact)
-                                        : engine_->prepare(arguments_.call, kernel, artifact);
+    prepared_ = arguments_.is_on_host() ? engine_->prepare(shape_of(arguments_.problem()), kernel, artifact, promises)
+                                        : engine_->prepare(arguments_.call, kernel, artifact, promises);
   }
 
   const registry::Kernel& kernel() const { return prepared_.kernel(); }
@@ -265,6 +277,15 @@ void bind_explanation(nb::module_& module) {
                    })
       .def_ro("refused", &Explanation::refused)
       .def_prop_ro("target", [](const Explanation& self) { return self.target.name(); })
+      .def_prop_ro(
+          "order",
+          [](const Explanation& self) {
+            return self.order ? std::optional(plan::to_string(*self.order)) : std::optional<std::string>();
+          },
+          "With batch_invariant, the order in which every shipped kernel sums; else None.")
+      .def_prop_ro(
+          "unrestricted_us", [](const Explanation& self) { return self.unrestricted_us; },
+          "If promises are required, the predicted time of the best kernel without them in microseconds; else None.")
       .def("to_json", [](const Explanation& self) { return engine::to_json(self); })
       .def("__str__", [](const Explanation& self) { return engine::to_text(self); });
 }
@@ -285,27 +306,35 @@ void bind_prepared(nb::module_& module) {
   module.def(
       "prepare",
       [](const OperationArguments& arguments, const std::shared_ptr<registry::Kernel>& kernel,
-         const std::shared_ptr<compile::Artifact>& artifact) {
+         const std::shared_ptr<compile::Artifact>& artifact, std::optional<bool> deterministic,
+         std::optional<bool> batch_invariant) {
         PreparedCall prepared(arguments);
         const Unlocked unlocked;
-        prepared.load(kernel, artifact);
+        prepared.load(kernel, artifact, {deterministic, batch_invariant});
         return prepared;
       },
-      nb::arg("args"), nb::arg("kernel").none() = nb::none(), nb::arg("artifact").none() = nb::none(),
-      "Chooses the best kernel, unless `kernel` is given; compiles it, unless `artifact` is given; and loads it.");
+      nb::arg("args"), nb::arg("kernel").none() = nb::none(), nb::arg("artifact").none() = nb::none(), nb::kw_only(),
+      nb::arg("deterministic") = nb::none(), nb::arg("batch_invariant") = nb::none(),
+      "Chooses the best kernel, unless `kernel` is given; compiles it, unless `artifact` is given; and loads it. The "
+      "kernel must make the promises `deterministic` and `batch_invariant` where they are True; see find_kernels().");
   module.def(
       "run",
-      [](const OperationArguments& arguments, nb::handle stream) {
+      [](const OperationArguments& arguments, nb::handle stream, std::optional<bool> deterministic,
+         std::optional<bool> batch_invariant) {
         const runtime::StreamHandle handle = stream_for(stream, arguments.streams.all(), arguments.memory());
         {
           const Unlocked unlocked;
-          engine_for(arguments.memory())->run(arguments.call, nullptr, nullptr, engine::RunOptions{.stream = handle});
+          const std::shared_ptr<Engine> engine = engine_for(arguments.memory());
+          engine->run(arguments.call, nullptr, nullptr, engine::RunOptions{.stream = handle},
+                      Required{deterministic, batch_invariant}.of(*engine));
         }
         if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.memory(), handle);
       },
-      nb::arg("args"), nb::arg("stream") = nb::none(),
+      nb::arg("args"), nb::arg("stream") = nb::none(), nb::kw_only(), nb::arg("deterministic") = nb::none(),
+      nb::arg("batch_invariant") = nb::none(),
       "Computes the problem with the best kernel, which is compiled at most once. Host arrays are complete on return; "
-      "for arrays on a GPU the launch is enqueued on `stream` (default: the current stream of their framework).");
+      "for arrays on a GPU the launch is enqueued on `stream` (default: the current stream of their framework). The "
+      "kernel must make the promises `deterministic` and `batch_invariant` where they are True; see find_kernels().");
 }
 
 /// An iterator over all kernels, each of which is made when the iteration reaches it.
@@ -337,13 +366,32 @@ struct Listing {
 
 void bind_discovery(nb::module_& module) {
   module.def(
-      "find_kernels", &find_kernels, nb::arg("args"), nb::arg("metadata_filter") = nb::none(),
-      nb::arg("target") = nb::none(), nb::arg("providers") = nb::none(),
+      "find_kernels",
+      [](const OperationArguments& arguments, nb::handle metadata_filter, nb::handle target,
+         const std::optional<std::vector<Text>>& providers, std::optional<bool> deterministic,
+         std::optional<bool> batch_invariant) {
+        return find_kernels(arguments, metadata_filter, target, providers, {deterministic, batch_invariant});
+      },
+      nb::arg("args"), nb::arg("metadata_filter") = nb::none(), nb::arg("target") = nb::none(),
+      nb::arg("providers") = nb::none(), nb::kw_only(), nb::arg("deterministic") = nb::none(),
+      nb::arg("batch_invariant") = nb::none(),
       "The kernels that can compute `args`, best first. `metadata_filter` is called with the KernelMetadata of each of "
       "them, and returns whether to keep it. `target` is an architecture, such as 90 or \"sm_90a\" (default: that of "
-      "the device of the arrays). `providers` limits the search to these families: [\"sm90_gemm\"].");
-  module.def("explain", &explain, nb::arg("args"), nb::arg("target") = nb::none(),
-             "Like find_kernels, but also reports every kernel that cannot compute `args`, with the reason.");
+      "the device of the arrays). `providers` limits the search to these families: [\"sm90_gemm\"]. With "
+      "`deterministic`, only kernels are found that promise equal bits in every run. With `batch_invariant`, the bits "
+      "of "
+      "a row of D depend neither on M, nor on the row's place, nor on the batch: the kernels found for different M sum "
+      "in one order. None leaves both to configure().");
+  module.def(
+      "explain",
+      [](const OperationArguments& arguments, nb::handle target, std::optional<bool> deterministic,
+         std::optional<bool> batch_invariant) {
+        return explain(arguments, target, {deterministic, batch_invariant});
+      },
+      nb::arg("args"), nb::arg("target") = nb::none(), nb::kw_only(), nb::arg("deterministic") = nb::none(),
+      nb::arg("batch_invariant") = nb::none(),
+      "Like find_kernels, but also reports every kernel that cannot compute `args`, with the reason, and what the "
+      "promises cost.");
   nb::class_<Listing>(module, "KernelListing", "An iterator over kernels.")
       .def("__iter__", [](nb::handle self) { return self; })
       .def("__next__", &Listing::next);
@@ -386,7 +434,8 @@ void bind_discovery(nb::module_& module) {
 
 void configure(const std::optional<Text>& device_text, const std::optional<Text>& compiler_text,
                const std::optional<Text>& cache_dir_text, std::optional<std::int64_t> pool_initial_bytes,
-               std::optional<std::int64_t> pool_maximum_bytes) {
+               std::optional<std::int64_t> pool_maximum_bytes, std::optional<bool> deterministic,
+               std::optional<bool> batch_invariant) {
   std::optional<std::string> device, compiler, cache_dir;
   if (device_text) device = device_text->read("device");
   if (compiler_text) compiler = compiler_text->read("compiler");
@@ -408,6 +457,8 @@ void configure(const std::optional<Text>& device_text, const std::optional<Text>
   }
   options.pool_initial_bytes = pool_initial_bytes.value_or(options.pool_initial_bytes);
   options.pool_maximum_bytes = pool_maximum_bytes.value_or(options.pool_maximum_bytes);
+  options.required.deterministic = deterministic.value_or(options.required.deterministic);
+  options.required.batch_invariant = batch_invariant.value_or(options.required.batch_invariant);
   configured() = options;
   std::swap(old, engines());
 }
@@ -455,9 +506,11 @@ void bind_device(nb::module_& module) {
   module.def(
       "configure", &configure, nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("compiler") = nb::none(),
       nb::arg("cache_dir") = nb::none(), nb::arg("pool_initial_bytes") = nb::none(),
-      nb::arg("pool_maximum_bytes") = nb::none(),
+      nb::arg("pool_maximum_bytes") = nb::none(), nb::arg("deterministic") = nb::none(),
+      nb::arg("batch_invariant") = nb::none(),
       "Overrides environment variables for all calls from now on: `device` TILEWRIGHT_DEVICE (\"cuda:0\", "
-      "\"emulator:sm_90a\", ...), `compiler` TILEWRIGHT_COMPILER, `cache_dir` TILEWRIGHT_CACHE_DIR. The memory pool "
+      "\"emulator:sm_90a\", ...), `compiler` TILEWRIGHT_COMPILER, `cache_dir` TILEWRIGHT_CACHE_DIR, `deterministic` "
+      "TILEWRIGHT_DETERMINISTIC, `batch_invariant` TILEWRIGHT_BATCH_INVARIANT. The memory pool "
       "of a device keeps at least `pool_initial_bytes` and never exceeds `pool_maximum_bytes` (0: no limit). "
       "Options that are None stay as they are. Kernels that are loaded are released, and are loaded again when they "
       "are needed.");

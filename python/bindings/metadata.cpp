@@ -33,18 +33,22 @@ plan::TileShape shape_of(const Extents& extents) {
   return {m, n, k};
 }
 
-/// The strides of (batch, rows, columns): (0, 0, 1) for row-major, (0, 1, 0) for column-major.
+/// The strides of (batch, rows, columns): (0, 0, 1) for row-major, (0, 1, 0) for column-major. With an interleaved
+/// layout, the stride of 1 holds for 32 elements, and that of the other mode is 32.
 std::tuple<int, int, int> stride_of(const op::TensorSignature& tensor) {
-  return tensor.layout == op::MatrixLayout::row_major ? std::tuple{0, 0, 1} : std::tuple{0, 1, 0};
+  const int other = op::is_interleaved(tensor.layout) ? static_cast<int>(op::kInterleaved) : 0;
+  return op::has_contiguous_rows(tensor.layout) ? std::tuple{0, other, 1} : std::tuple{0, 1, other};
 }
 
-/// Reads the strides of an operand, or "row" or "column".
+/// Reads the strides of an operand, or the name of its layout.
 op::MatrixLayout layout_of(nb::handle stride) {
   if (nb::isinstance<nb::str>(stride)) {
     const std::string text = read_text(stride, "stride");
-    if (text == "row") return op::MatrixLayout::row_major;
-    if (text == "column") return op::MatrixLayout::column_major;
-    throw InvalidArgument(fmt::format("stride must be \"row\" or \"column\" as a str, got \"{}\"", printable(text)));
+    if (const auto layout = op::parse_matrix_layout(text)) return *layout;
+    throw InvalidArgument(
+        fmt::format("stride must be \"row\", \"column\", \"row_interleaved_32\" or \"column_interleaved_32\" as a str, "
+                    "got \"{}\"",
+                    printable(text)));
   }
   const std::size_t rank = nb::len(stride);
   const auto is_one = [&](std::size_t mode) {
@@ -153,12 +157,16 @@ void bind_tensor_attributes(nb::module_& module) {
       "number of elements of which its address and other strides are multiples.")
       .def(
           "__init__",
-          [](op::TensorSignature* self, nb::handle dtype, nb::handle stride, int divisibility) {
-            new (self) op::TensorSignature{read_dtype(dtype), layout_of(stride), divisibility};
+          [](op::TensorSignature* self, nb::handle dtype, nb::handle stride, int divisibility, bool is_pointer_array) {
+            new (self) op::TensorSignature{read_dtype(dtype), layout_of(stride), divisibility, is_pointer_array};
           },
-          nb::arg("dtype"), nb::arg("stride"), nb::arg("divisibility") = 1,
+          nb::arg("dtype"), nb::arg("stride"), nb::arg("divisibility") = 1, nb::arg("is_pointer_array") = false,
           "`stride` is (0, 0, 1) or \"row\" for row-major, (0, 1, 0) or \"column\" for column-major; its entries are "
-          "the strides of batch, rows and columns.")
+          "the strides of batch, rows and columns. The interleaved layouts are \"row_interleaved_32\" and "
+          "\"column_interleaved_32\". With `is_pointer_array`, the matrices of a batch lie at the addresses in an "
+          "array: "
+          "see PointerArray.")
+      .def_ro("is_pointer_array", &op::TensorSignature::is_pointer_array)
       .def_prop_ro("dtype", [](const op::TensorSignature& self) { return self.element; })
       .def_prop_ro("stride", &stride_of)
       .def_prop_ro("layout", [](const op::TensorSignature& self) { return op::name(self.layout); })
@@ -249,7 +257,7 @@ void bind_design(nb::module_& module) {
           "raster_width       tile columns, or tile rows, that CTAs take as a group: CUTLASS's swizzle size\n"
           "raster_along       \"m\": CTAs walk along m through groups of tile columns;\n"
           "                   \"n\": they walk along n through groups of tile rows\n"
-          "split_k            CTAs that compute one tile together, each a part of K (sm_90)\n"
+          "split_k            CTAs that compute one tile together, each a part of K\n"
           "repacks_operands   whether operands that TMA or wgmma cannot read are copied first (sm_90)")
       .def_prop_ro("tile_shape", [](const plan::FlatDesign& self) { return extents_of(self.tile); })
       .def_prop_ro("cluster_shape", [](const plan::FlatDesign& self) { return extents_of(self.cluster); })
@@ -326,16 +334,22 @@ void bind_metadata(nb::module_& module) {
       .def(
           "__init__",
           [](registry::KernelMetadata* self, const Text& kernel_name, nb::handle kernel_class, nb::handle operands,
-             const std::optional<plan::FlatDesign>& design, nb::handle epilogue, int min_cc) {
+             const std::optional<plan::FlatDesign>& design, nb::handle epilogue, int min_cc, bool deterministic,
+             bool batch_invariant) {
             new (self) registry::KernelMetadata(make_metadata(kernel_name.read("kernel_name"), kernel_class, operands,
                                                               design.value_or(plan::FlatDesign()), epilogue, min_cc));
+            self->promises = {.deterministic = deterministic, .batch_invariant = batch_invariant};
           },
           nb::arg("kernel_name"), nb::arg("kernel_class"), nb::arg("operands"), nb::arg("design") = nb::none(),
-          nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0,
+          nb::arg("epilogue") = nb::none(), nb::arg("min_cc") = 0, nb::kw_only(), nb::arg("deterministic") = false,
+          nb::arg("batch_invariant") = false,
           "`kernel_class` is the class of the kernel or its name. `operands` is a GemmOperandsMetadata or an "
           "OperandsMetadata. Without `epilogue`, the accumulators of a GEMM are stored unchanged. `min_cc` is the "
           "lowest "
-          "compute capability that the kernel runs on: 90 for sm_90 and newer.")
+          "compute capability that the kernel runs on: 90 for sm_90 and newer. `deterministic` promises equal bits in "
+          "every run, `batch_invariant` that the bits of a row of D depend neither on M, nor on the row's place, nor "
+          "on "
+          "the batch, and are those of your class's other kernels with this promise.")
       .def_prop_ro("kernel_name", [](const registry::KernelMetadata& self) { return registry::kernel_name(self); })
       .def_prop_ro(
           "family", [](const registry::KernelMetadata& self) { return self.family; },
@@ -358,6 +372,13 @@ void bind_metadata(nb::module_& module) {
           "operation", [](const registry::KernelMetadata& self) { return self.signature.operation; },
           "The name of the operation that the kernel computes: \"gemm\", \"reduce_split_k\", or that of an Operation.")
       .def_prop_ro("min_cc", [](const registry::KernelMetadata& self) { return self.min_sm; })
+      .def_prop_ro(
+          "deterministic", [](const registry::KernelMetadata& self) { return self.promises.deterministic; },
+          "Whether the kernel promises equal bits in every run.")
+      .def_prop_ro(
+          "batch_invariant", [](const registry::KernelMetadata& self) { return self.promises.batch_invariant; },
+          "Whether the kernel promises that the bits of a row of D depend neither on M, nor on the row's place, nor on "
+          "the batch.")
       .def("to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const registry::KernelMetadata& self) { return registry::hash_value(self); })

@@ -6,6 +6,7 @@
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/engine.hpp"
 #include "python/bindings/kernel.hpp"
+#include "python/bindings/pointer_array.hpp"
 #include "python/bindings/stream.hpp"
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
@@ -23,6 +24,7 @@ NB_MODULE(_tilewright, module) {
   python::bind_stream(module);
   python::bind_tensor(module);
   python::bind_device_array(module);
+  python::bind_pointer_array(module);
   python::bind_arguments(module);
   python::bind_operation(module);
   python::bind_metadata(module);

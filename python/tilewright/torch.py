@@ -4,7 +4,8 @@
     y = torch.ops.tilewright.linear(x, weight, bias)
 
 Their gradients are computed by Tilewright too and can be differentiated again. In graphs of torch.compile and
-torch.export each operator is one node. Eager code that needs no gradients can call tilewright.matmul directly.
+torch.export each operator is one node. With torch.use_deterministic_algorithms(True) they choose only kernels that
+promise to be deterministic. Eager code that needs no gradients can call tilewright.matmul directly.
 """
 
 from __future__ import annotations
@@ -36,9 +37,14 @@ def _row_or_column_major(x: torch.Tensor) -> torch.Tensor:
     return x if is_row_major or is_column_major or x.numel() == 0 else x.contiguous()
 
 
+def _promises() -> dict[str, Any]:
+    """What torch.use_deterministic_algorithms() requires of kernels."""
+    return {"deterministic": True} if torch.are_deterministic_algorithms_enabled() else {}
+
+
 def _matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     out = a.new_empty(_shape(a, b))
-    tilewright.matmul(_row_or_column_major(a), _row_or_column_major(b), out=out)
+    tilewright.matmul(_row_or_column_major(a), _row_or_column_major(b), out=out, **_promises())
     return out
 
 
@@ -47,9 +53,9 @@ def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = N
     a, b = _row_or_column_major(x.reshape(-1, x.shape[-1])), _row_or_column_major(weight.t())
     out_2d = out.view(-1, weight.shape[0])
     if bias is None:
-        tilewright.matmul(a, b, out=out_2d)
+        tilewright.matmul(a, b, out=out_2d, **_promises())
     else:
-        tilewright.matmul(a, b, out=out_2d, epilogue="D = acc + row(bias)", bias=bias)
+        tilewright.matmul(a, b, out=out_2d, epilogue="D = acc + row(bias)", bias=bias, **_promises())
     return out
 
 

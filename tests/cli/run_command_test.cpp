@@ -101,6 +101,14 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAReductionOfSplitK) {
   EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
 }
 
+TEST_F(RunCommandTest, ReadsAnInterleavedGemm) {
+  const ProblemFile file = read(R"({"operation": "gemm", "extents": {"m": 40, "n": 64, "k": 96},
+                                    "types": {"A": "s8", "B": "s8", "D": "s8"},
+                                    "layouts": {"A": "column_interleaved_32", "B": "row_interleaved_32",
+                                                "D": "column_interleaved_32"}})");
+  EXPECT_EQ(file.description(), "gemm A(40,96):s8 B(96,64):s8 D(40,64):s8");
+}
+
 TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   const auto message = [&](const std::string& text) {
     try {

@@ -143,9 +143,10 @@ op::Tensor tensor_of(const op::EpilogueTensor& wanted, const op::Gemm& gemm, std
   return op::matrix(std::uint64_t{1} << 50, type, rows, columns, layout);
 }
 
-void halve_d(op::Gemm& gemm) {
-  gemm.d = op::matrix(gemm.d.address, gemm.d.dtype, gemm.m(), gemm.d_columns(), plan::kRow);
-  gemm.c = gemm.d;
+/// Makes D as wide as the gated epilogue of `gemm` needs. C is a matrix of the other layout, which no kernel reads.
+void halve_d(op::Gemm& gemm, op::MatrixLayout layout) {
+  gemm.d = op::matrix(gemm.d.address, gemm.d.dtype, gemm.m(), gemm.d_columns(), layout);
+  gemm.c = op::matrix(gemm.c.address, gemm.d.dtype, gemm.m(), gemm.d_columns(), op::transposed(layout));
 }
 
 op::Gemm problem_of(std::string_view text, const Turn& turn) {
@@ -153,7 +154,7 @@ op::Gemm problem_of(std::string_view text, const Turn& turn) {
   op::Gemm gemm = plan::problem_of(plan::describe(turn.types(), turn.layouts()), m, n, k);
   const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
   gemm.epilogue = op::parse_epilogue(text, compute, kScalars).value_or_throw();
-  if (gemm.epilogue.is_gated()) halve_d(gemm);
+  if (gemm.epilogue.is_gated()) halve_d(gemm, turn.layouts().d);
   gemm.alpha = 2.0;
   gemm.beta = -1.0;
   std::size_t number = turn.number;
@@ -306,7 +307,7 @@ TEST_P(OutputPaths, CombineEachElementWithItsOwnTensorElement) {
 INSTANTIATE_TEST_SUITE_P(Hopper, OutputPaths, testing::ValuesIn(kOutputPaths),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-/// Gated epilogues on every output path that computes D by rows.
+/// Gated epilogues on every output path, with a row-major and a column-major D. Their operands are never swapped.
 TEST_P(OutputPaths, ComputeGatedEpilogues) {
   const std::string device = devices().back();
   if (is_missing(device)) GTEST_SKIP() << "no GPU";
@@ -314,23 +315,70 @@ TEST_P(OutputPaths, ComputeGatedEpilogues) {
   const OutputPath& path = GetParam();
   engine::Engine& engine = engine_of(device);
   const auto [m, n, k] = path.extents;
-  op::Gemm gemm =
-      plan::problem_of(plan::describe({DType::bf16, DType::bf16, DType::bf16, DType::f32}, {}), m, n / 2 * 2, k);
-  gemm.epilogue =
-      op::parse_epilogue("let t = acc + row(bias); D = even(t) - 2 * odd(t) + column(shift); aux = t", DType::f32)
-          .value_or_throw();
-  halve_d(gemm);
-  for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue))
-    gemm.tensors.push_back({std::string(wanted.label), tensor_of(wanted, gemm, 0)});
-  GuardedProblem guarded(engine.device(), gemm, {.offset_elements = path.offset});
-  const auto kernels = engine.find_kernels(guarded.on_device(), [&](const registry::KernelMetadata& metadata) {
-    return metadata.family == "sm90_gemm" && path.is(std::get<plan::Sm90GemmDesign>(metadata.design));
-  });
-  EXPECT_EQ(kernels.empty(), path.is == is_swapped);
-  for (std::size_t i = 0; i < std::min<std::size_t>(2, kernels.size()); ++i) {
-    auto design = std::get<plan::Sm90GemmDesign>(kernels[i].kernel->metadata().design);
-    if (path.change != nullptr) path.change(design);
-    expect_exact(engine, engine.make_kernel(op::describe(guarded.on_device()), design), guarded);
+  for (const op::MatrixLayout layout : {plan::kRow, plan::kColumn}) {
+    op::Gemm gemm =
+        plan::problem_of(plan::describe({DType::bf16, DType::bf16, DType::bf16, DType::f32}, {}), m, n / 2 * 2, k);
+    gemm.epilogue =
+        op::parse_epilogue("let t = acc + row(bias); D = even(t) - 2 * odd(t) + column(shift); aux = t", DType::f32)
+            .value_or_throw();
+    halve_d(gemm, layout);
+    for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue))
+      gemm.tensors.push_back({std::string(wanted.label), tensor_of(wanted, gemm, 0)});
+    GuardedProblem guarded(engine.device(), gemm, {.offset_elements = path.offset});
+    const auto kernels = engine.find_kernels(guarded.on_device(), [&](const registry::KernelMetadata& metadata) {
+      return metadata.family == "sm90_gemm" && path.is(std::get<plan::Sm90GemmDesign>(metadata.design));
+    });
+    EXPECT_EQ(kernels.empty(), path.is == is_swapped);
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, kernels.size()); ++i) {
+      auto design = std::get<plan::Sm90GemmDesign>(kernels[i].kernel->metadata().design);
+      if (path.change != nullptr) path.change(design);
+      expect_exact(engine, engine.make_kernel(op::describe(guarded.on_device()), design), guarded);
+    }
+  }
+}
+
+/// Gated epilogues of every operand type in every family, with both layouts of D, batches, residue tiles, and lines of
+/// D that are not aligned.
+TEST(GatedEpilogues, ComputeRowMajorAndColumnMajorOutputs) {
+  constexpr plan::TypeCase kTypes[] = {
+      {DType::f16, DType::f16, DType::f16, DType::f32},
+      {DType::f16, DType::f16, DType::f16, DType::f16},
+      {DType::bf16, DType::bf16, DType::f32, DType::f32},
+      {DType::e4m3, DType::e4m3, DType::bf16, DType::f32},
+      {DType::s8, DType::s8, DType::s8, DType::s32},
+      {DType::u8, DType::u8, DType::s32, DType::s32},
+      {DType::f64, DType::f64, DType::f64, DType::f64},
+      {DType::f32, DType::f32, DType::f32, DType::f32},
+      {DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32}};
+  constexpr std::string_view kGated[] = {"D = reglu(acc)", "D = reglu(acc + row(bias)); aux = acc",
+                                         "D = max(even(acc), 2 * odd(acc)) + column(shift)"};
+  constexpr std::array<std::int64_t, 3> kSizes[] = {{64, 96, 64}, {33, 70, 48}};
+  std::size_t number = 0;
+  for (const std::string& device : devices()) {
+    if (is_missing(device)) continue;
+    engine::Engine& engine = engine_of(device);
+    for (const plan::TypeCase& types : kTypes) {
+      for (const op::MatrixLayout layout : {plan::kRow, plan::kColumn}) {
+        for (const auto& [m, n, k] : kSizes) {
+          SCOPED_TRACE(
+              fmt::format("{} {} {} {}x{}x{}", device, testing::PrintToString(types), op::name(layout), m, n, k));
+          op::Gemm gemm = plan::problem_of(plan::describe(types, {}), m, n, k);
+          const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
+          gemm.epilogue = op::parse_epilogue(kGated[number % std::size(kGated)], compute).value_or_throw();
+          halve_d(gemm, layout);
+          for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue))
+            gemm.tensors.push_back({std::string(wanted.label), tensor_of(wanted, gemm, 0)});
+          if (++number % 2 == 0) {
+            gemm = batch_of(gemm, 2);
+            for (op::NamedTensor& each : gemm.tensors) each.tensor = op::batched(each.tensor, 2);
+          }
+          GuardedProblem guarded(engine.device(), gemm, {.offset_elements = number % 3 == 0 ? 1 : 0});
+          const std::vector<registry::KernelPtr> kernels = best_of_each_family(engine, guarded.on_device());
+          ASSERT_FALSE(kernels.empty());
+          for (const registry::KernelPtr& kernel : kernels) expect_exact(engine, kernel, guarded);
+        }
+      }
+    }
   }
 }
 

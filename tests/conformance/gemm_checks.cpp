@@ -49,6 +49,17 @@ op::Gemm batch_of(op::Gemm gemm, std::int64_t batch, const std::string& one) {
   return gemm;
 }
 
+op::Gemm with_pointer_arrays(op::Gemm gemm, const std::string& letters, int alignment) {
+  const std::array<std::pair<char, op::Tensor*>, 4> operands{
+      {{'A', &gemm.a}, {'B', &gemm.b}, {'C', &gemm.c}, {'D', &gemm.d}}};
+  for (const auto& [letter, tensor] : operands) {
+    if (letters.find(letter) == std::string::npos) continue;
+    const op::Tensor one = op::matrix_at(*tensor, 0);
+    *tensor = op::pointer_array(one, tensor->address, gemm.batch(), alignment);
+  }
+  return gemm;
+}
+
 void fill_exactly(const op::Gemm& gemm) {
   const std::int64_t limit = gemm.accumulator == DType::f16 ? 1 : 3;
   std::uint64_t seed = 1;

@@ -27,6 +27,9 @@ op::Gemm shape_of(const bench::Problem& problem);
 /// The problem with `batch` matrices per operand. The operands whose letters are in `one` (A, B, C) are broadcast.
 op::Gemm batch_of(op::Gemm gemm, std::int64_t batch, const std::string& one = "");
 
+/// The batched problem with pointer arrays for the operands whose letters are in `letters` (A, B, C, D).
+op::Gemm with_pointer_arrays(op::Gemm gemm, const std::string& letters, int alignment = op::kPointerAlignment);
+
 /// Fills with integers whose sums of k products are exact in the accumulator and fit into an 8-bit D.
 void fill_exactly(const op::Gemm& gemm);
 /// Fills with normally distributed numbers; the standard deviation is 1 for floats and 20 for integers.

@@ -19,8 +19,24 @@ op::Tensor padded(const op::Tensor& tensor, const Placement& placement) {
   const op::Tensor matrix =
       op::matrix(0, tensor.dtype, tensor.rows(), tensor.columns(), view->layout, view->ld + placement.padding, {});
   if (tensor.shape.rank() == 2) return matrix;
+  if (tensor.is_pointer_array()) return op::pointer_array(matrix, 0, tensor.batch(), tensor.pointer_alignment);
   if (tensor.batch_stride() == 0) return op::batched(matrix, tensor.batch(), 0);
   return op::batched(matrix, tensor.batch(), op::batched(matrix, 2).batch_stride() + placement.batch_padding);
+}
+
+// Bytes from one matrix of the batch in memory to the next.
+std::size_t step_of(const op::Tensor& tensor, std::size_t red_zone) {
+  if (!tensor.is_pointer_array()) return static_cast<std::size_t>(tensor.batch_stride() * bytes(tensor.dtype));
+  const auto alignment = static_cast<std::size_t>(tensor.pointer_alignment);
+  const std::size_t least = static_cast<std::size_t>(op::span_bytes(op::matrix_at(tensor, 0))) + red_zone;
+  return (least / (2 * alignment) * 2 + 1) * alignment + 2 * alignment;  // an odd multiple of the alignment
+}
+
+// Bytes from the first element in memory to the end of the last one.
+std::size_t span_of(const op::Tensor& tensor, std::size_t step) {
+  if (tensor.is_empty()) return 0;
+  return static_cast<std::size_t>(tensor.batch() - 1) * step +
+         static_cast<std::size_t>(op::span_bytes(op::matrix_at(tensor, 0)));
 }
 
 }  // namespace
@@ -28,18 +44,41 @@ op::Tensor padded(const op::Tensor& tensor, const Placement& placement) {
 GuardedOperand::GuardedOperand(const std::shared_ptr<runtime::Device>& device, const op::Tensor& shape,
                                int offset_elements, std::size_t red_zone)
     : device_(device),
-      image_(2 * red_zone + static_cast<std::size_t>(op::span_bytes(shape) + offset_elements * bytes(shape.dtype)),
-             kPoison),
+      begin_(red_zone + static_cast<std::size_t>(offset_elements * bytes(shape.dtype))),
+      step_(step_of(shape, red_zone)),
+      image_(begin_ + span_of(shape, step_) + red_zone, kPoison),
       buffer_(device, image_.size()),
       host_(shape),
-      on_device_(shape),
-      begin_(red_zone + static_cast<std::size_t>(offset_elements * bytes(shape.dtype))) {
-  host_.address = reinterpret_cast<std::uint64_t>(image_.data()) + begin_;
-  on_device_.address = buffer_.address() + begin_;
+      on_device_(shape) {
   on_device_.device = memory_of(device->properties());
+  if (!shape.is_pointer_array()) {
+    host_.address = reinterpret_cast<std::uint64_t>(image_.data()) + begin_;
+    on_device_.address = buffer_.address() + begin_;
+    return;
+  }
+  for (std::int64_t index = 0; index < shape.batch(); ++index) {
+    host_pointers_.push_back(reinterpret_cast<std::uint64_t>(image_.data()) + begin(index));
+    device_pointers_.push_back(buffer_.address() + begin(index));
+  }
+  pointer_buffer_ = runtime::DeviceBuffer(device, device_pointers_.size() * sizeof(std::uint64_t));
+  host_.address = reinterpret_cast<std::uint64_t>(host_pointers_.data());
+  on_device_.address = pointer_buffer_.address();
 }
 
-void GuardedOperand::upload() const { device_->copy_in(buffer_.address(), image_.data(), image_.size(), nullptr); }
+// Matrices of a pointer array with odd numbers lie before those with even numbers.
+std::size_t GuardedOperand::begin(std::int64_t index) const {
+  const std::int64_t place = !host_.is_pointer_array() ? index
+                             : index % 2 == 1          ? index / 2
+                                                       : host_.batch() / 2 + index / 2;
+  return begin_ + static_cast<std::size_t>(place) * step_;
+}
+
+void GuardedOperand::upload() const {
+  device_->copy_in(buffer_.address(), image_.data(), image_.size(), nullptr);
+  if (device_pointers_.empty()) return;
+  device_->copy_in(pointer_buffer_.address(), device_pointers_.data(), device_pointers_.size() * sizeof(std::uint64_t),
+                   nullptr);
+}
 
 void GuardedOperand::download() {
   device_->copy_out(image_.data(), buffer_.address(), image_.size(), nullptr);
@@ -52,9 +91,8 @@ std::string GuardedOperand::damage() const {
   for (std::int64_t index = 0; index < host_.batch(); ++index) {
     for (std::int64_t row = 0; row < host_.rows(); ++row) {
       for (std::int64_t column = 0; column < host_.columns(); ++column) {
-        const auto element = static_cast<std::size_t>(index * host_.batch_stride() + row * host_.row_stride() +
-                                                      column * host_.column_stride());
-        for (std::size_t byte = 0; byte < size; ++byte) belongs[begin_ + element * size + byte] = true;
+        const auto element = static_cast<std::size_t>(host_.offset(row, column));
+        for (std::size_t byte = 0; byte < size; ++byte) belongs[begin(index) + element * size + byte] = true;
       }
     }
   }
@@ -112,9 +150,7 @@ std::vector<std::byte> GuardedProblem::inputs() const {
   std::vector<std::byte> all;
   for (const Role& role : operands()) {
     if (role.is_output) continue;
-    const op::Tensor& input = role.operand->host();
-    const auto* begin = reinterpret_cast<const std::byte*>(input.address);
-    all.insert(all.end(), begin, begin + op::span_bytes(input));
+    all.insert(all.end(), role.operand->image().begin(), role.operand->image().end());
   }
   return all;
 }

@@ -13,16 +13,18 @@
 namespace tilewright::conformance {
 
 /// One operand: its image in host memory, where all bytes outside the elements are poison (0xff: NaN), and its copy on
-/// the device.
+/// the device. The matrices of a pointer array lie in scattered order with gaps between them, at multiples of the
+/// declared alignment that are not all multiples of twice as much.
 class GuardedOperand {
  public:
-  /// `offset_elements` shifts the matrix from the allocation's alignment. `red_zone` bytes lie before and after it;
-  /// they must be a multiple of 256, the alignment of the memory pool.
+  /// `offset_elements` shifts the first matrix from the allocation's alignment. `red_zone` bytes lie before the first
+  /// matrix and after the last one; they must be a multiple of 256, the alignment of the memory pool.
   GuardedOperand(const std::shared_ptr<runtime::Device>& device, const op::Tensor& shape, int offset_elements,
                  std::size_t red_zone);
 
   const op::Tensor& host() const { return host_; }
   const op::Tensor& on_device() const { return on_device_; }
+  const std::vector<std::byte>& image() const { return image_; }
 
   void upload() const;
   void download();
@@ -31,12 +33,18 @@ class GuardedOperand {
   std::string damage() const;
 
  private:
+  /// The offset of a matrix of the batch in the image, in bytes.
+  std::size_t begin(std::int64_t index) const;
+
   std::shared_ptr<runtime::Device> device_;
+  std::size_t begin_ = 0;  // offset of the first matrix in memory in the image, in bytes
+  std::size_t step_ = 0;   // bytes from one matrix in memory to the next; 0 for a broadcast or single matrix
   std::vector<std::byte> image_;
   runtime::DeviceBuffer buffer_;
+  std::vector<std::uint64_t> host_pointers_, device_pointers_;  // the arrays of a pointer array
+  runtime::DeviceBuffer pointer_buffer_;
   op::Tensor host_;
   op::Tensor on_device_;
-  std::size_t begin_ = 0;  // offset of the first element in the image, in bytes
 };
 
 /// The placement of an operand in memory.

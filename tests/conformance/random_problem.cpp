@@ -58,6 +58,18 @@ op::Tensor draw_batch(Draw& draw, const op::Tensor& matrix, std::int64_t batch, 
   return op::batched(matrix, batch, may_be_one && draw.one_in(4) ? std::optional<std::int64_t>(0) : std::nullopt);
 }
 
+/// Some operands of a batch become pointer arrays, which declare the alignment that their placement gives.
+void draw_pointer_arrays(Draw& draw, op::Gemm& gemm, const Placements& at) {
+  if (gemm.d.shape.rank() != 3) return;
+  for (const auto& [tensor, placement] :
+       {std::pair{&gemm.a, &at.a}, {&gemm.b, &at.b}, {&gemm.c, &at.c}, {&gemm.d, &at.d}}) {
+    if (!draw.one_in(3)) continue;
+    int alignment = op::kPointerAlignment;
+    while (placement->offset_elements * bytes(tensor->dtype) % alignment != 0) alignment /= 2;
+    *tensor = op::pointer_array(op::matrix_at(*tensor, 0), tensor->address, gemm.batch(), alignment);
+  }
+}
+
 op::Epilogue draw_epilogue(Draw& draw, const op::Gemm& gemm) {
   const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
   if (compute == DType::s32 || !draw.one_in(5)) return op::linear_combination(compute);
@@ -98,6 +110,7 @@ RandomProblem draw_problem(std::uint64_t seed, std::int64_t largest) {
   }
   problem.tries_another = draw.one_in(2);
   problem.which = draw.number();
+  draw_pointer_arrays(draw, gemm, problem.placements);
   return problem;
 }
 
@@ -119,7 +132,10 @@ std::string to_string(const RandomProblem& problem) {
     }
     text += fmt::format(", {} ld + {} from element {}", role, placement.padding, placement.offset_elements);
     if (tensor.shape.rank() == 3) {
-      text += fmt::format(" {} of {}", tensor.batch_stride() == 0 ? "one" : "each", tensor.batch());
+      const std::string_view how = tensor.is_pointer_array()         ? "pointers to each"
+                                   : tensor.distinct_matrices() == 1 ? "one"
+                                                                     : "each";
+      text += fmt::format(" {} of {}", how, tensor.batch());
     }
   }
   return text;

@@ -55,6 +55,14 @@ struct Drawn {
 };
 
 std::vector<std::byte> bytes_of(const op::Tensor& tensor) {
+  if (tensor.is_pointer_array()) {
+    std::vector<std::byte> all;
+    for (std::int64_t index = 0; index < tensor.batch(); ++index) {
+      const std::vector<std::byte> one = bytes_of(op::slice(tensor, index));
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
   const auto* const begin = reinterpret_cast<const std::byte*>(tensor.address);
   return {begin, begin + op::span_bytes(tensor)};
 }

@@ -27,6 +27,8 @@ constexpr DesignCase kDesigns[]{
     {"ThreeWarpgroups", {192, 64}, 3, 3},
     {"ClusterAlongM", {64, 64}, 1, 4, {2, 1}},
     {"ClusterAlongBoth", {64, 64}, 1, 3, {2, 2}},
+    {"ClusterOfFourAlongM", {64, 64}, 1, 3, {4, 1}},
+    {"ClusterOfFourAlongN", {128, 32}, 2, 3, {1, 4}},
     {"PingPong", {64, 64}, 2, 3, {1, 1}, Schedule::ping_pong},
     {"PingPongOfTwoAtomsInClusters", {128, 64}, 2, 3, {1, 2}, Schedule::ping_pong},
     {"TwoSlices", {64, 64}, 1, 3, {1, 1}, Schedule::cooperative, false, 2},

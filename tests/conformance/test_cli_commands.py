@@ -162,6 +162,29 @@ def test_find_ranks_and_explains(tilewright):
     assert "refused" in text
 
 
+FEW_ROWS = ("--m", 8, "--n", 64, "--k", 2048, "--dtype", "f16", "--device", "emulator:sm_90a")
+
+
+def test_required_promises(tilewright):
+    free = json.loads(tilewright("find", *FEW_ROWS, "--json").stdout)
+    assert free["kernels"][0]["metadata"]["promises"] == {"deterministic": True, "batch_invariant": True}
+    assert free["kernels"][0]["metadata"]["design"]["split_k"] > 1
+    assert "required" not in free
+    bound = json.loads(tilewright("find", *FEW_ROWS, "--json", "--batch-invariant", "--deterministic").stdout)
+    assert bound["kernels"] and all(each["metadata"]["design"]["split_k"] == 1 for each in bound["kernels"])
+    assert bound["required"]["order"] == "wgmma 64x0x16 over 2048"
+    assert bound["required"]["unrestricted_us"] == free["kernels"][0]["estimate_us"]
+    text = tilewright("find", *FEW_ROWS, "--batch-invariant").stdout
+    assert "required  batch_invariant: the best kernel takes" in text
+    chosen = json.loads(tilewright("gemm", *FEW_ROWS, "--batch-invariant", "--json").stdout)["kernel"]
+    assert chosen == bound["kernels"][0]["name"]
+    by_variable = Tilewright({"TILEWRIGHT_BATCH_INVARIANT": "1"})("find", *FEW_ROWS, "--json")
+    assert json.loads(by_variable.stdout)["kernels"][0]["name"] == chosen
+    split = ("--tile", "64x64x64", "--warps", "4x1x1", "--stages", 4, "--instruction", "64x64x16", "--split-k", 2)
+    assert tilewright("emit", *FEW_ROWS, *split, "--deterministic").returncode == 0
+    expect_refusal(tilewright("emit", *FEW_ROWS, *split, "--batch-invariant"), "batch_invariant requires [wgmma 64x0x16")
+
+
 def test_every_ranked_name_is_accepted_by_gemm(tilewright):
     found = json.loads(tilewright("find", *SMALL, "--json").stdout)
     for kernel in found["kernels"]:

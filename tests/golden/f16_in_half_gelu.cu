@@ -5,7 +5,7 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(32,1)):(64,(2,4096))
     using Element = tilewright::half_t;
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr int kContiguous = 32, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,32),2):((8@1,1@0),32@0)
@@ -29,7 +29,7 @@ struct Plan {
   };
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(32,1)):(64,(2,4096))
     using Element = tilewright::half_t;
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr int kContiguous = 32, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,32),2):((8@1,1@0),32@0)
@@ -69,14 +69,15 @@ struct Plan {
   static constexpr int kStageBytes = 8192, kBandBytes = 9216, kSharedBytes = 24576;
   using ElementC = tilewright::half_t;
   using ElementD = tilewright::half_t;
+  using LayoutC = tilewright::RowMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 8;
   static constexpr int kAlignmentD = 8;
-  static constexpr bool kCIsRowMajor = true;
   static constexpr int kTileM = 64, kTileN = 64, kTileK = 32;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 3;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kReductionCounters = 8192;
+  static constexpr int kSplitK = 1, kReductionCounters = 8192;
 };
 
 // linear_combination_gelu f32 mul(mul(0x1p-1,add(mul($alpha,acc),mul($beta,c))),add(0x1p+0,erf(mul(add(mul($alpha,acc),mul($beta,c)),0x1.6a09e667f3bccp-1))))
@@ -111,11 +112,10 @@ struct Epilogue {
       const Compute x0 = 0x1p-1f;
       const Compute x1 = parameters.alpha_;
       const Compute x2 = values[i];
-      const Compute x3 = tilewright::numeric::mul(x1, x2);
       const Compute x4 = parameters.beta_;
       const Compute x5 = source[i];
       const Compute x6 = tilewright::numeric::mul(x4, x5);
-      const Compute x7 = tilewright::numeric::add(x3, x6);
+      const Compute x7 = tilewright::numeric::fma(x1, x2, x6);
       const Compute x8 = tilewright::numeric::mul(x0, x7);
       const Compute x9 = 0x1p+0f;
       const Compute x10 = 0x1.6a09e667f3bccp-1f;

@@ -5,7 +5,7 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
     using Element = tilewright::half_t;
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr int kContiguous = 32, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,32),4):((8@1,1@0),32@0)
@@ -29,7 +29,7 @@ struct Plan {
   };
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
     using Element = tilewright::half_t;
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr int kContiguous = 32, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,32),4):((8@1,1@0),32@0)
@@ -69,14 +69,15 @@ struct Plan {
   static constexpr int kStageBytes = 16384, kBandBytes = 17408, kSharedBytes = 65536;
   using ElementC = tilewright::half_t;
   using ElementD = tilewright::half_t;
+  using LayoutC = tilewright::RowMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 8;
   static constexpr int kAlignmentD = 8;
-  static constexpr bool kCIsRowMajor = true;
   static constexpr int kTileM = 128, kTileN = 128, kTileK = 32;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 4;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kReductionCounters = 8192;
+  static constexpr int kSplitK = 1, kReductionCounters = 8192;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
@@ -110,11 +111,10 @@ struct Epilogue {
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;
       const Compute x1 = values[i];
-      const Compute x2 = tilewright::numeric::mul(x0, x1);
       const Compute x3 = parameters.beta_;
       const Compute x4 = source[i];
       const Compute x5 = tilewright::numeric::mul(x3, x4);
-      const Compute x6 = tilewright::numeric::add(x2, x5);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
       values[i] = x6;
     }
   }

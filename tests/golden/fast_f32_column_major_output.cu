@@ -5,7 +5,7 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (32,(16,1)):(64,(4,2048))
     using Element = float;
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr int kContiguous = 16, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 2048, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,16),2):((4@1,1@0),16@0)
@@ -29,7 +29,7 @@ struct Plan {
   };
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(16,1)):(64,(4,4096))
     using Element = float;
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr int kContiguous = 16, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,16),4):((4@1,1@0),16@0)
@@ -69,14 +69,15 @@ struct Plan {
   static constexpr int kStageBytes = 6144, kBandBytes = 4608, kSharedBytes = 18432;
   using ElementC = float;
   using ElementD = float;
+  using LayoutC = tilewright::ColumnMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 4;
   static constexpr int kAlignmentD = 4;
-  static constexpr bool kCIsRowMajor = false;
   static constexpr int kTileM = 32, kTileN = 64, kTileK = 16;
   static constexpr int kWarpsM = 1, kWarpsN = 2;
   static constexpr int kStages = 3;
-  using Raster = tilewright::Raster<1, false>;
-  static constexpr int kReductionCounters = 8192;
+  using Raster = tilewright::Raster<1, true>;
+  static constexpr int kSplitK = 1, kReductionCounters = 8192;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
@@ -110,11 +111,10 @@ struct Epilogue {
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;
       const Compute x1 = values[i];
-      const Compute x2 = tilewright::numeric::mul(x0, x1);
       const Compute x3 = parameters.beta_;
       const Compute x4 = source[i];
       const Compute x5 = tilewright::numeric::mul(x3, x4);
-      const Compute x6 = tilewright::numeric::add(x2, x5);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
       values[i] = x6;
     }
   }

@@ -5,7 +5,7 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(64,1)):(64,(1,4096))
     using Element = tilewright::int8_t;
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr int kContiguous = 64, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,32),2):((16@1,1@0),32@0)
@@ -29,7 +29,7 @@ struct Plan {
   };
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(64,1)):(64,(1,4096))
     using Element = tilewright::int8_t;
-    static constexpr bool kIsKMajor = true, kUsesLdmatrix = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr int kContiguous = 64, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,32),2):((16@1,1@0),32@0)
@@ -69,14 +69,15 @@ struct Plan {
   static constexpr int kStageBytes = 8192, kBandBytes = 9216, kSharedBytes = 32768;
   using ElementC = tilewright::int8_t;
   using ElementD = tilewright::int8_t;
+  using LayoutC = tilewright::RowMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 16;
   static constexpr int kAlignmentD = 16;
-  static constexpr bool kCIsRowMajor = true;
   static constexpr int kTileM = 64, kTileN = 64, kTileK = 64;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 4;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kReductionCounters = 8192;
+  static constexpr int kSplitK = 1, kReductionCounters = 8192;
 };
 
 // linear_combination_clamp f32 min(max(add(mul($alpha,acc),mul($beta,c)),-0x1p+7),0x1.fcp+6)
@@ -110,11 +111,10 @@ struct Epilogue {
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;
       const Compute x1 = values[i];
-      const Compute x2 = tilewright::numeric::mul(x0, x1);
       const Compute x3 = parameters.beta_;
       const Compute x4 = source[i];
       const Compute x5 = tilewright::numeric::mul(x3, x4);
-      const Compute x6 = tilewright::numeric::add(x2, x5);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
       const Compute x7 = -0x1p+7f;
       const Compute x8 = tilewright::numeric::max(x6, x7);
       const Compute x9 = 0x1.fcp+6f;

@@ -5,7 +5,7 @@ struct Plan {
   struct OperandA {  // (128,8):(1,132)
     using Element = float;
     using Stored = float;
-    static constexpr bool kIsKMajor = true, kIsAsync = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kIsAsync = true;
     static constexpr int kTileK = 8, kVector = 1;
     static constexpr int kTileElements = 1056, kLineElements = 132, kElementStep = 132;
     struct Copy {  // (thread, pass) -> (line, element): ((8,32),4):((1@1,1@0),32@0)
@@ -22,7 +22,7 @@ struct Plan {
   struct OperandB {  // (8,128):(128,1)
     using Element = float;
     using Stored = float;
-    static constexpr bool kIsKMajor = false, kIsAsync = true;
+    static constexpr bool kIsKMajor = false, kIsInterleaved = false, kIsAsync = true;
     static constexpr int kTileK = 8, kVector = 1;
     static constexpr int kTileElements = 1024, kLineElements = 128, kElementStep = 1;
     struct Copy {  // (thread, pass) -> (line, element): ((128,2),4):((1@1,1@0),2@0)
@@ -60,14 +60,15 @@ struct Plan {
   static constexpr int kStageBytes = 8320, kSharedBytes = 33280;
   using ElementC = float;
   using ElementD = float;
+  using LayoutC = tilewright::RowMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 1;
   static constexpr int kAlignmentD = 1;
-  static constexpr bool kCIsRowMajor = true;
   static constexpr int kTileM = 128, kTileN = 128, kTileK = 8;
   static constexpr int kWarpsM = 2, kWarpsN = 4;
   static constexpr int kStages = 4;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kReductionCounters = 8192;
+  static constexpr int kSplitK = 1, kReductionCounters = 8192;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
@@ -101,11 +102,10 @@ struct Epilogue {
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;
       const Compute x1 = values[i];
-      const Compute x2 = tilewright::numeric::mul(x0, x1);
       const Compute x3 = parameters.beta_;
       const Compute x4 = source[i];
       const Compute x5 = tilewright::numeric::mul(x3, x4);
-      const Compute x6 = tilewright::numeric::add(x2, x5);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
       values[i] = x6;
     }
   }

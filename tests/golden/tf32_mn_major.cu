@@ -5,7 +5,7 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,5,2> o 0 o (16,(32,4)):(128,(4,2048))
     using Element = float;
-    static constexpr bool kIsKMajor = false, kUsesLdmatrix = false;
+    static constexpr bool kIsKMajor = false, kIsInterleaved = false, kUsesLdmatrix = false;
     static constexpr int kContiguous = 128, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192, kSwizzledBits = 0x60;
     struct Copy {  // (thread, pass) -> (line, element): ((8,16),4):((4@1,1@0),32@1)
@@ -29,7 +29,7 @@ struct Plan {
   };
   struct OperandB {  // shared-memory layout: Sw<2,5,2> o 0 o (16,(32,2)):(128,(4,2048))
     using Element = float;
-    static constexpr bool kIsKMajor = false, kUsesLdmatrix = false;
+    static constexpr bool kIsKMajor = false, kIsInterleaved = false, kUsesLdmatrix = false;
     static constexpr int kContiguous = 64, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096, kSwizzledBits = 0x60;
     struct Copy {  // (thread, pass) -> (line, element): ((8,16),2):((4@1,1@0),32@1)
@@ -69,14 +69,15 @@ struct Plan {
   static constexpr int kStageBytes = 12288, kBandBytes = 9216, kSharedBytes = 36864;
   using ElementC = float;
   using ElementD = float;
+  using LayoutC = tilewright::ColumnMajor;
+  using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 4;
   static constexpr int kAlignmentD = 4;
-  static constexpr bool kCIsRowMajor = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 16;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 3;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kReductionCounters = 8192;
+  static constexpr int kSplitK = 1, kReductionCounters = 8192;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
@@ -110,11 +111,10 @@ struct Epilogue {
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;
       const Compute x1 = values[i];
-      const Compute x2 = tilewright::numeric::mul(x0, x1);
       const Compute x3 = parameters.beta_;
       const Compute x4 = source[i];
       const Compute x5 = tilewright::numeric::mul(x3, x4);
-      const Compute x6 = tilewright::numeric::add(x2, x5);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
       values[i] = x6;
     }
   }

@@ -4,7 +4,7 @@
 struct Plan {
   struct OperandA {  // shared memory, (mn, k) -> element offset: Sw<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))
     using Source = tilewright::TmaMatrix;
-    static constexpr bool kIsKMajor = false;
+    static constexpr bool kIsKMajor = false, kIsPointerArray = false;
     static constexpr int kTileBytes = 16384;
     static constexpr int kBoxes = 2, kShares = 1;
     static constexpr int kBoxContiguous = 64, kBoxStrided = 0, kBoxBytes = 8192;
@@ -18,7 +18,7 @@ struct Plan {
   };
   struct OperandB {  // shared memory, (mn, k) -> element offset: Sw<3,3,3> o 0 o ((64,1),(8,8)):((1,4096),(64,512))
     using Source = tilewright::TmaMatrix;
-    static constexpr bool kIsKMajor = false;
+    static constexpr bool kIsKMajor = false, kIsPointerArray = false;
     static constexpr int kTileBytes = 8192;
     static constexpr int kBoxes = 1, kShares = 2;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
@@ -55,6 +55,7 @@ struct Plan {
   using Source = tilewright::TmaMatrix;
   using Output = tilewright::TmaMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
+  static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 64;
   static constexpr int kConsumers = 2, kStages = 6, kConsumerArrivals = 1;
@@ -64,6 +65,7 @@ struct Plan {
   static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
   static constexpr int kPanelColumns = 64, kSubtilePanels = 1, kOutputBuffers = 2;
+  static constexpr int kTensorMapSlots = 7;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
   struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),4),(2,2,8)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
@@ -92,7 +94,7 @@ struct Plan {
     static constexpr int kStaging = 180224, kStagingBytes = 0;
     static constexpr int kOutputBarriers = 180224, kOutputBarrierBytes = 16;
     static constexpr int kRepackingBytes = 0;  // per warp
-    static constexpr int kRingBarriers = 180256, kBytes = 180352;
+    static constexpr int kRingBarriers = 180256, kTensorMaps = 180352, kBytes = 180352;
   };
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
@@ -129,11 +131,10 @@ struct Epilogue {
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;
       const Compute x1 = values[i];
-      const Compute x2 = tilewright::numeric::mul(x0, x1);
       const Compute x3 = parameters.beta_;
       const Compute x4 = source[i];
       const Compute x5 = tilewright::numeric::mul(x3, x4);
-      const Compute x6 = tilewright::numeric::add(x2, x5);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
       values[i] = x6;
     }
   }

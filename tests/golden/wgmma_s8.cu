@@ -4,7 +4,7 @@
 struct Plan {
   struct OperandA {  // shared memory, (mn, k) -> element offset: Sw<3,4,3> o 0 o ((8,8),(128,1)):((128,1024),(1,8192))
     using Source = tilewright::TmaMatrix;
-    static constexpr bool kIsKMajor = true;
+    static constexpr bool kIsKMajor = true, kIsPointerArray = false;
     static constexpr int kTileBytes = 8192;
     static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
@@ -18,7 +18,7 @@ struct Plan {
   };
   struct OperandB {  // shared memory, (mn, k) -> element offset: Sw<3,4,3> o 0 o ((8,4),(128,1)):((128,1024),(1,4096))
     using Source = tilewright::TmaMatrix;
-    static constexpr bool kIsKMajor = true;
+    static constexpr bool kIsKMajor = true, kIsPointerArray = false;
     static constexpr int kTileBytes = 4096;
     static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
@@ -51,6 +51,7 @@ struct Plan {
   using Source = tilewright::TmaMatrix;
   using Output = tilewright::TmaMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
+  static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 64, kTileN = 32, kTileK = 128;
   static constexpr int kConsumers = 1, kStages = 4, kConsumerArrivals = 1;
@@ -60,6 +61,7 @@ struct Plan {
   static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
   static constexpr int kPanelColumns = 32, kSubtilePanels = 1, kOutputBuffers = 2;
+  static constexpr int kTensorMapSlots = 5;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
   struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),4),(2,2,4)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
@@ -88,7 +90,7 @@ struct Plan {
     static constexpr int kStaging = 65536, kStagingBytes = 0;
     static constexpr int kOutputBarriers = 65536, kOutputBarrierBytes = 16;
     static constexpr int kRepackingBytes = 0;  // per warp
-    static constexpr int kRingBarriers = 65552, kBytes = 65616;
+    static constexpr int kRingBarriers = 65552, kTensorMaps = 65616, kBytes = 65616;
   };
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;

@@ -4,7 +4,7 @@
 struct Plan {
   struct OperandA {  // shared memory, (mn, k) -> element offset: Sw<3,4,3> o 0 o ((8,16),(128,1)):((128,1024),(1,16384))
     using Source = tilewright::RepackedMatrix;
-    static constexpr bool kIsKMajor = true;
+    static constexpr bool kIsKMajor = true, kIsPointerArray = false;
     static constexpr int kTileBytes = 16384;
     static constexpr int kElementBytes = 1, kAlignmentBytes = 1;
     static constexpr bool kTransposes = true;
@@ -20,7 +20,7 @@ struct Plan {
   };
   struct OperandB {  // shared memory, (mn, k) -> element offset: Sw<3,4,3> o 0 o ((8,8),(128,1)):((128,1024),(1,8192))
     using Source = tilewright::RepackedMatrix;
-    static constexpr bool kIsKMajor = true;
+    static constexpr bool kIsKMajor = true, kIsPointerArray = false;
     static constexpr int kTileBytes = 8192;
     static constexpr int kElementBytes = 1, kAlignmentBytes = 1;
     static constexpr bool kTransposes = false;
@@ -59,6 +59,7 @@ struct Plan {
   using Source = tilewright::GlobalMatrix;
   using Output = tilewright::GlobalMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
+  static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 128;
   static constexpr int kConsumers = 2, kStages = 4, kConsumerArrivals = 1;
@@ -68,6 +69,7 @@ struct Plan {
   static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
   static constexpr int kPanelColumns = 32, kSubtilePanels = 1, kOutputBuffers = 2;
+  static constexpr int kTensorMapSlots = 5;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 4, kStoreBytes = 4;
   struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),4),(2,2,8)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
@@ -96,7 +98,7 @@ struct Plan {
     static constexpr int kStaging = 131072, kStagingBytes = 0;
     static constexpr int kOutputBarriers = 131072, kOutputBarrierBytes = 16;
     static constexpr int kRepackingBytes = 8704;  // per warp
-    static constexpr int kRingBarriers = 131104, kBytes = 131168;
+    static constexpr int kRingBarriers = 131104, kTensorMaps = 131168, kBytes = 131168;
   };
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;

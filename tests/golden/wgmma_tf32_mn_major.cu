@@ -4,7 +4,7 @@
 struct Plan {
   struct OperandA {  // shared memory, (mn, k) -> element offset: Sw<3,2,3> o 0 o ((32,4),(8,4)):((1,1024),(32,256))
     using Source = tilewright::TmaMatrix;
-    static constexpr bool kIsKMajor = false;
+    static constexpr bool kIsKMajor = false, kIsPointerArray = false;
     static constexpr int kTileBytes = 16384;
     static constexpr int kBoxes = 4, kShares = 1;
     static constexpr int kBoxContiguous = 32, kBoxStrided = 0, kBoxBytes = 4096;
@@ -22,7 +22,7 @@ struct Plan {
   };
   struct OperandB {  // shared memory, (mn, k) -> element offset: Sw<3,2,3> o 0 o ((8,4),(32,1)):((32,256),(1,1024))
     using Source = tilewright::TmaMatrix;
-    static constexpr bool kIsKMajor = true;
+    static constexpr bool kIsKMajor = true, kIsPointerArray = false;
     static constexpr int kTileBytes = 4096;
     static constexpr int kBoxes = 1, kShares = 1;
     static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
@@ -55,6 +55,7 @@ struct Plan {
   using Source = tilewright::TmaMatrix;
   using Output = tilewright::TmaMatrix;
   static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
+  static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 32, kTileK = 32;
   static constexpr int kConsumers = 2, kStages = 4, kConsumerArrivals = 4;
@@ -64,6 +65,7 @@ struct Plan {
   static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
   static constexpr int kPanelColumns = 32, kSubtilePanels = 1, kOutputBuffers = 2;
+  static constexpr int kTensorMapSlots = 5;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 16, kStoreBytes = 16;
   struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),4),(2,2,4)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
@@ -92,7 +94,7 @@ struct Plan {
     static constexpr int kStaging = 114688, kStagingBytes = 0;
     static constexpr int kOutputBarriers = 114688, kOutputBarrierBytes = 16;
     static constexpr int kRepackingBytes = 0;  // per warp
-    static constexpr int kRingBarriers = 114720, kBytes = 114784;
+    static constexpr int kRingBarriers = 114720, kTensorMaps = 114784, kBytes = 114784;
   };
   template <int kAtoms>
   using Mainloop = tilewright::RegisterMainloop<Plan, kAtoms>;
@@ -129,11 +131,10 @@ struct Epilogue {
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;
       const Compute x1 = values[i];
-      const Compute x2 = tilewright::numeric::mul(x0, x1);
       const Compute x3 = parameters.beta_;
       const Compute x4 = source[i];
       const Compute x5 = tilewright::numeric::mul(x3, x4);
-      const Compute x6 = tilewright::numeric::add(x2, x5);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
       values[i] = x6;
     }
   }

@@ -38,6 +38,24 @@ def test_c_alpha_and_beta() -> None:
     np.testing.assert_array_equal(matmul(A, B, c=np.full((3, 2), np.nan, np.float32), beta=0), A @ B)
 
 
+def gated(accum: Any) -> Any:
+    return np.maximum(accum[..., ::2], 0) * accum[..., 1::2]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("epilogue", ["D = reglu(acc)", gated])
+def test_gated_epilogues_store_any_layout(dtype: str, batch: tuple[int, ...], epilogue: Any) -> None:
+    random = np.random.default_rng(3)
+    a, b = (random.integers(-2, 3, batch + shape).astype(dtype) for shape in ((19, 8), (8, 22)))
+    product = a @ b
+    expected = np.maximum(product[..., ::2], 0) * product[..., 1::2]
+    column_major = np.empty((*batch, 11, 19), dtype).swapaxes(-1, -2)
+    for out in (None, np.empty((*batch, 19, 11), dtype), column_major):
+        np.testing.assert_array_equal(matmul(a, b, out=out, epilogue=epilogue), expected)
+    np.testing.assert_array_equal(column_major, expected)
+
+
 def test_results_have_the_implied_or_the_requested_type() -> None:
     bytes_ = np.ones((4, 4), np.int8)
     assert matmul(bytes_, bytes_).dtype == np.int32

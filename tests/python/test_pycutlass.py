@@ -113,6 +113,30 @@ def test_the_kernel_has_the_described_design():
     assert operation.tile_description.num_threads == 128
 
 
+RASTERS = {
+    cutlass.IdentitySwizzle1: (1, "m"),
+    cutlass.IdentitySwizzle2: (2, "m"),
+    cutlass.IdentitySwizzle4: (4, "m"),
+    cutlass.IdentitySwizzle8: (8, "m"),
+    cutlass.HorizontalSwizzle: (1, "n"),
+    cutlass.BatchedIdentitySwizzle: (1, "m"),
+}
+
+
+@pytest.mark.parametrize("layout", [ROW, COLUMN], ids=["row", "column"])
+def test_the_kernel_has_the_order_of_the_swizzle(layout):
+    hopper = CONFIGURATIONS["hopper_f16_columns" if layout is COLUMN else "hopper_f16"]
+    families = [CONFIGURATIONS["simt_f32"], CONFIGURATIONS["f16"]] + [hopper] * (pycutlass.device_cc() >= 90)
+    for swizzle, raster in RASTERS.items():
+        for family in families:
+            operation = family.operation((ROW, COLUMN, layout), swizzle=swizzle)
+            design = operation.kernel.metadata.design
+            assert (design.raster_width, design.raster_along) == raster
+            # The kernel's text has the order of the problem as computed, which is transposed for a column-major D.
+            groups_rows = (raster[1] == "n") != (layout is COLUMN)
+            assert f"Raster<{raster[0]}, {str(groups_rows).lower()}>" in operation.rt_module.emit()
+
+
 @pytest.mark.parametrize(
     "swizzle",
     [

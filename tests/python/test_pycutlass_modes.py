@@ -18,6 +18,7 @@ from pycutlass_problems import (
     integers,
     matrix,
     problem,
+    refused,
     run,
     simt,
 )
@@ -62,6 +63,41 @@ def test_split_k_argument(mode, slices):
     arguments = run(operation, memory, d, 2.0, 1.0, gemm_mode=mode, **slices)
     assert arguments.split_k_slices == 3
     assert np.array_equal(d, 2 * a @ b + c)
+
+
+def designs_of(arguments):
+    return [kernel.metadata.design for kernel in arguments._kernels]
+
+
+@pytest.mark.parametrize("name", ["simt_f32", "simt_f64", "simt_s8", "f16", "bf16_to_bf16", "tf32", "s8"])
+@pytest.mark.parametrize("slices", [2, 5])
+def test_mode_gemm_splits_k_among_ctas(name, slices):
+    operation = CONFIGURATIONS[name].operation(CONFIGURATIONS[name].layouts[0])
+    (a, b, c), memory = problem(operation, k=160, most=2)
+    d = empty(operation, M, N)
+    arguments = run(operation, memory, d, 1.0, 1.0, size=(M, N, 160), split_k_slices=slices)
+    assert [design.split_k for design in designs_of(arguments)] == [slices]
+    assert operation.kernel.metadata.design.split_k == 1
+    assert np.array_equal(matrix(d, operation), a @ b + c)
+
+
+def test_other_modes_do_not_split_k_among_ctas():
+    operation = simt()
+    _, memory = problem(operation)
+    arguments = run(operation, memory, empty(operation, M, N), 1.0, 0.0, gemm_mode=PARALLEL, split_k_slices=2)
+    assert [design.split_k for design in designs_of(arguments)] == [1]
+
+
+def test_a_design_that_cannot_split_k_is_refused():
+    operation = CONFIGURATIONS["f16_in_f16"].operation(CONFIGURATIONS["f16_in_f16"].layouts[0])
+    _, memory = problem(operation, most=2)
+    d = empty(operation, M, N)
+    with refused("with split_k_slices = 2: .*split-K accumulates in f32, f64 or s32, not in f16"):
+        run(operation, memory, d, 1.0, 0.0, split_k_slices=2)
+    simt_operation = simt()
+    _, memory = problem(simt_operation)
+    with refused("with split_k_slices = 1000000: .*split_k must be from 1 to [0-9]+"):
+        run(simt_operation, memory, empty(simt_operation, M, N), 1.0, 0.0, split_k_slices=1000000)
 
 
 def split(operation, memory, d, slices, size=(M, N, K)):

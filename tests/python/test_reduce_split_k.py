@@ -103,6 +103,9 @@ def test_split_k_refuses_what_it_cannot_split() -> None:
     batch = GemmArguments(integers(3, 20, 96), b, np.empty((3, 20, 28), np.float32))
     with pytest.raises(InvalidArgument, match="needs single matrices, got a batch of 3"):
         tilewright.split_k_workspace(batch, 4)
+    lists = GemmArguments([a, a], [b, b], [out, np.empty_like(out)])
+    with pytest.raises(InvalidArgument, match="A is an array of pointers, but split-K in parallel mode needs"):
+        tilewright.split_k_workspace(lists, 4)
     read_only = np.empty((4, 20, 28), np.float32)
     read_only.flags.writeable = False
     with pytest.raises(InvalidArgument, match="workspace is read-only"):

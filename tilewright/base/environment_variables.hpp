@@ -20,7 +20,7 @@ struct EnvironmentVariable {
 };
 
 /// Every variable that is read. `tilewright env` prints this table.
-inline constexpr std::array<EnvironmentVariable, 12> kEnvironmentVariables = {{
+inline constexpr std::array<EnvironmentVariable, 14> kEnvironmentVariables = {{
     {"TILEWRIGHT_DEVICE", "auto",
      "the device that runs kernels: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, "
      "emulator:sm_80, "
@@ -50,6 +50,12 @@ inline constexpr std::array<EnvironmentVariable, 12> kEnvironmentVariables = {{
     {"TILEWRIGHT_TUNING", "use",
      "whether measured times choose kernels: off, use (tuning records), on_first_use (also tune calls without a "
      "record)"},
+    {"TILEWRIGHT_DETERMINISTIC", "0",
+     "any value but 0: only kernels that promise equal bits in every run are chosen, unless a call says otherwise"},
+    {"TILEWRIGHT_BATCH_INVARIANT", "0",
+     "any value but 0: only kernels with which a row's bits depend neither on M nor on the batch are chosen, unless a "
+     "call "
+     "says otherwise"},
 }};
 
 /// The row of that name. Does not compile if there is none.

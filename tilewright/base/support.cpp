@@ -5,9 +5,10 @@
 namespace tilewright {
 
 std::string_view name(RefusalCode code) {
-  constexpr std::array<std::string_view, 18> kNames{
-      "other", "types",        "shape",     "strides", "alignment", "overlap",   "memory",   "scalars",   "epilogue",
-      "math",  "architecture", "resources", "design",  "filter",    "duplicate", "artifact", "operation", "provider"};
+  constexpr std::array<std::string_view, 19> kNames{"other",        "types",     "shape",    "strides",  "alignment",
+                                                    "overlap",      "memory",    "scalars",  "epilogue", "math",
+                                                    "architecture", "resources", "design",   "filter",   "duplicate",
+                                                    "artifact",     "operation", "provider", "promises"};
   return kNames[static_cast<std::size_t>(code)];
 }
 

@@ -36,6 +36,7 @@ enum class RefusalCode : std::uint8_t {
   artifact,      // compiled for another kernel or device
   operation,     // the kernel computes another
   provider,      // it failed
+  promises,      // the kernel does not make a promise that the caller requires
 };
 
 /// "alignment"

@@ -37,6 +37,9 @@ constexpr std::array kKinds = {
             "wait for the read first: wgmma.wait_group or cp.async.bulk.wait_group.read, then a barrier or mbarrier"},
     KindRow{FindingKind::missing_proxy_fence, "missing proxy fence",
             "the writing threads must execute fence.proxy.async before the barrier that precedes this read"},
+    KindRow{FindingKind::missing_tensor_map_fence, "missing tensor-map fence",
+            "the thread that issues the copy must execute fence.proxy.tensormap::generic.acquire.gpu on the tensor map "
+            "after it was written"},
     KindRow{FindingKind::wgmma_register_in_flight, "wgmma register in flight",
             "execute wgmma.wait_group before the register is accessed"},
     KindRow{FindingKind::missing_wgmma_fence, "missing wgmma.fence",

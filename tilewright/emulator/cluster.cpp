@@ -7,6 +7,7 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
+#include "tilewright/emulator/written_tensor_maps.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -140,6 +141,7 @@ std::string Cluster::describe(const Accessor& accessor) const {
 }
 
 void Cluster::restart_clocks() {
+  launch_.tensor_maps->restart_clocks();
   if (launch_.global_shadow != nullptr) launch_.global_shadow->restart_clocks();
   for (const auto& each : ctas_) each->restart_clocks();
   barrier_.arrival_clocks.clear();

@@ -21,6 +21,7 @@ namespace tilewright::emulator {
 
 class Cluster;
 class GlobalShadow;
+class WrittenTensorMaps;
 
 /// A launch: what all its CTAs share.
 struct Launch {
@@ -36,7 +37,8 @@ struct Launch {
   std::uint32_t dynamic_shared_bytes = 0;
   std::uint32_t sm_count = 1;
   std::vector<std::byte> parameters;
-  GlobalShadow* global_shadow = nullptr;  // null unless the launch is cooperative and races are checked
+  WrittenTensorMaps* tensor_maps = nullptr;  // never null while the launch runs
+  GlobalShadow* global_shadow = nullptr;     // null unless the launch is cooperative and races are checked
 };
 
 /// The current phase of a named barrier of the CTA. Counts are of threads.

@@ -11,6 +11,7 @@
 
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
+#include "tilewright/emulator/written_tensor_maps.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -105,8 +106,10 @@ void run_cooperatively(Launch launch, const ClusterQueue& grid) {
 
 }  // namespace
 
-void run_grid(const Launch& launch) {
+void run_grid(Launch launch) {
   const LongWork work;
+  WrittenTensorMaps tensor_maps;
+  launch.tensor_maps = &tensor_maps;
   ClusterQueue grid(launch);
   if (launch.cooperative) return run_cooperatively(launch, grid);
   const int requested =

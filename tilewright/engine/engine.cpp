@@ -28,9 +28,10 @@ struct Engine::ReadyKernel {
   ArtifactPtr artifact = nullptr;  // the caller's artifact that it was loaded from, if there is one
 };
 
-/// The key of a call and the kernel that the caller chose; null: the best kernel.
+/// The key of a call, the required promises, and the kernel that the caller chose; null: the best kernel.
 struct ReadyKey {
   op::ProblemKey call;
+  registry::Promises required;
   const registry::Kernel* kernel = nullptr;
   bool operator==(const ReadyKey&) const = default;
 };
@@ -61,9 +62,25 @@ struct Engine::State {
 
   /// Ranks the kernels. A tuned choice comes first, if `tuning` allows it and the target is the device's.
   Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
-                   Tuning tuning, OnFailure on_failure = OnFailure::refuse) const {
-    Explanation explanation = engine::rank(providers, problem, target, device->properties(), on_failure);
+                   Tuning tuning, const Requirement& requirement, OnFailure on_failure = OnFailure::refuse) const {
+    Explanation explanation = engine::rank(providers, problem, target, device->properties(), requirement, on_failure);
     if (tuning != Tuning::off && target == device->properties().target) put_tuned_first(choices, problem, explanation);
+    return explanation;
+  }
+  /// explain() without the cost of the promises.
+  Explanation explain(const Engine& engine, const op::Problem& problem, const registry::KernelFilter& filter,
+                      const Target& target, std::span<const std::string> families,
+                      const registry::Promises& required) const {
+    Explanation explanation;
+    if (families.empty()) {
+      explanation = *engine.ranking(problem, target, required);
+    } else {
+      op::validate(problem).or_throw();
+      const auto providers = find_providers(registry->snapshot()->providers, families);
+      explanation = rank(providers, problem, target, options.tuning,
+                         make_requirement(required, providers, problem, target), OnFailure::rethrow);
+    }
+    if (filter) apply(filter, explanation);
     return explanation;
   }
   /// Loads the kernel. Remembered calls of kernels that were evicted for it are forgotten.
@@ -102,39 +119,41 @@ std::unique_lock<std::mutex> Engine::lock_tuning() { return std::unique_lock(sta
 const compile::Compiler& Engine::compiler() { return state_->images.compiler(); }
 
 Explanation Engine::explain(const op::Problem& problem, const registry::KernelFilter& filter,
-                            std::optional<Target> target, std::span<const std::string> providers) const {
-  Explanation explanation;
-  if (providers.empty()) {
-    explanation = *ranking(problem, target);
-  } else {
-    op::validate(problem).or_throw();
-    const auto chosen = find_providers(state_->registry->snapshot()->providers, providers);
-    explanation = state_->rank(chosen, problem, target.value_or(state_->device->properties().target),
-                               state_->options.tuning, OnFailure::rethrow);
-  }
-  if (filter) apply(filter, explanation);
+                            std::optional<Target> target, std::span<const std::string> providers,
+                            std::optional<registry::Promises> required) const {
+  const Target wanted = target.value_or(state_->device->properties().target);
+  const registry::Promises promises = required.value_or(state_->options.required);
+  Explanation explanation = state_->explain(*this, problem, filter, wanted, providers, promises);
+  if (!promises.any()) return explanation;
+  for (const RankedKernel& ranked : state_->explain(*this, problem, filter, wanted, providers, {}).kernels)
+    explanation.unrestricted_us =
+        std::min(explanation.unrestricted_us.value_or(ranked.estimate_us), ranked.estimate_us);
   return explanation;
 }
 
-std::shared_ptr<const Explanation> Engine::ranking(const Call& call, std::optional<Target> target) const {
+std::shared_ptr<const Explanation> Engine::ranking(const Call& call, std::optional<Target> target,
+                                                   std::optional<registry::Promises> required) const {
   const op::Problem& problem = call.problem();
   const Target wanted = target.value_or(state_->device->properties().target);
+  const registry::Promises promises = required.value_or(state_->options.required);
   const std::shared_ptr<const registry::Registry::Snapshot> registry = state_->registry->snapshot();
   const std::span<const registry::ProviderPtr> providers(registry->providers);
+  const std::span<const registry::ProviderPtr> shipped_providers = providers.subspan(registry->added);
   // A tuned choice is looked up by the set of all kernels, so it can be applied only after user providers are added.
   const bool has_added = registry->added != 0;
   const Tuning tuning = has_added ? Tuning::off : state_->options.tuning;
-  const RankingKey key{call.key(), wanted, tuning};
+  const RankingKey key{call.key(), wanted, tuning, promises};
   const std::uint64_t generation = state_->rankings.generation();
   std::shared_ptr<const Explanation> shipped = state_->rankings.find(key);
   if (shipped == nullptr) {
-    shipped =
-        std::make_shared<const Explanation>(state_->rank(providers.subspan(registry->added), problem, wanted, tuning));
+    shipped = std::make_shared<const Explanation>(state_->rank(
+        shipped_providers, problem, wanted, tuning, make_requirement(promises, shipped_providers, problem, wanted)));
     state_->rankings.insert(key, shipped, generation);
   }
   if (!has_added) return shipped;
   auto all =
-      std::make_shared<Explanation>(state_->rank(providers.first(registry->added), problem, wanted, Tuning::off));
+      std::make_shared<Explanation>(state_->rank(providers.first(registry->added), problem, wanted, Tuning::off,
+                                                 make_requirement(promises, shipped_providers, problem, wanted)));
   all->refused.insert(all->refused.end(), shipped->refused.begin(), shipped->refused.end());
   all->kernels.insert(all->kernels.end(), shipped->kernels.begin(), shipped->kernels.end());
   std::ranges::stable_sort(all->kernels, {}, &RankedKernel::estimate_us);
@@ -143,16 +162,25 @@ std::shared_ptr<const Explanation> Engine::ranking(const Call& call, std::option
   return all;
 }
 
-std::vector<RankedKernel> Engine::rank_by_estimate(const op::Problem& problem) const {
+std::vector<RankedKernel> Engine::rank_by_estimate(const op::Problem& problem,
+                                                   std::optional<registry::Promises> required) const {
   const runtime::DeviceProperties& device = state_->device->properties();
-  return engine::rank(state_->registry->snapshot()->providers, problem, device.target, device).kernels;
+  const std::shared_ptr<const registry::Registry::Snapshot> registry = state_->registry->snapshot();
+  const std::span<const registry::ProviderPtr> providers(registry->providers);
+  return engine::rank(providers, problem, device.target, device,
+                      make_requirement(required.value_or(state_->options.required), providers.subspan(registry->added),
+                                       problem, device.target))
+      .kernels;
 }
 
 std::vector<RankedKernel> Engine::find_kernels(const op::Problem& problem, const registry::KernelFilter& filter,
-                                               std::optional<Target> target,
-                                               std::span<const std::string> providers) const {
-  if (!filter && providers.empty()) return ranking(problem, target)->kernels;
-  return explain(problem, filter, target, providers).kernels;
+                                               std::optional<Target> target, std::span<const std::string> providers,
+                                               std::optional<registry::Promises> required) const {
+  if (!filter && providers.empty()) return ranking(problem, target, required)->kernels;
+  return state_
+      ->explain(*this, problem, filter, target.value_or(state_->device->properties().target), providers,
+                required.value_or(state_->options.required))
+      .kernels;
 }
 
 registry::KernelPtr Engine::find_kernel(const std::string& name, const op::Problem& problem) const {
@@ -186,6 +214,20 @@ registry::KernelPtr Engine::make_kernel(const op::Signature& signature, const pl
   }
   throw InvalidArgument("no family can make a kernel with this design: " +
                         (reasons.empty() ? of_other_operations : reasons));
+}
+
+const registry::Promises& Engine::required() const { return state_->options.required; }
+
+Support Engine::check_promises(const registry::Kernel& kernel, const op::Problem& problem,
+                               std::optional<registry::Promises> required) const {
+  const registry::Promises promises = required.value_or(state_->options.required);
+  if (!promises.any()) return {};
+  std::vector<registry::ProviderPtr> family;
+  for (const registry::ProviderPtr& provider : state_->registry->snapshot()->providers) {
+    if (provider->family() == kernel.metadata().family) family.push_back(provider);
+  }
+  const Target& target = plan::tiling(kernel.metadata().design).target;
+  return check(make_requirement(promises, family, problem, target), kernel, problem);
 }
 
 std::vector<ArtifactPtr> Engine::compile(std::span<const registry::KernelPtr> kernels, const OnProgress& on_progress) {
@@ -250,13 +292,14 @@ LoadedPtr Engine::State::load(const registry::KernelPtr& kernel, const op::Probl
   return loaded;
 }
 
-PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact) {
+PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
+                             std::optional<registry::Promises> required) {
   const op::Problem& problem = call.problem();
   PreparedCall prepared;
   prepared.is_empty_ = op::is_empty(problem);
   prepared.is_shape_only_ = op::is_shape_only(problem);
   prepared.key_ = call.key();
-  ReadyKernel ready = ready_kernel(call, kernel, artifact);
+  ReadyKernel ready = ready_kernel(call, kernel, artifact, required.value_or(state_->options.required));
   if (!prepared.is_empty_) prepared.launch_ = ready.kernel->launch(problem);
   prepared.kernel_ = std::move(ready.kernel);
   prepared.loaded_ = std::move(ready.loaded);
@@ -267,13 +310,13 @@ PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel
 }
 
 Engine::ReadyKernel Engine::ready_kernel(const Call& call, const registry::KernelPtr& kernel,
-                                         const ArtifactPtr& artifact) {
+                                         const ArtifactPtr& artifact, const registry::Promises& required) {
   const op::Problem& problem = call.problem();
   if (!op::is_empty(problem) && !op::is_shape_only(problem)) check_place(problem, *state_->device).or_throw();
-  if (kernel != nullptr) return given_kernel(call, kernel, artifact);
+  if (kernel != nullptr) return given_kernel(call, kernel, artifact, required);
   if (artifact != nullptr)
     throw InvalidArgument(fmt::format("the artifact of {} needs its kernel: see find_kernel()", artifact->name));
-  return best_kernel(call);
+  return best_kernel(call, required);
 }
 
 std::optional<Engine::ReadyKernel> Engine::State::find_ready(const ReadyKey& key) {
@@ -297,35 +340,36 @@ void Engine::State::forget_best() {
   evicted = ready.erase_if([](const ReadyKey& key, const ReadyKernel&) { return key.kernel == nullptr; });
 }
 
-Engine::ReadyKernel Engine::best_kernel(const Call& call) {
+Engine::ReadyKernel Engine::best_kernel(const Call& call, const registry::Promises& required) {
   const op::Problem& problem = call.problem();
-  ReadyKey key{call.key()};
+  ReadyKey key{call.key(), required};
   // User providers are queried on every call, since their answer may change.
   const bool is_remembered = state_->registry->snapshot()->added == 0;
   if (std::optional<ReadyKernel> known = is_remembered ? state_->find_ready(key) : std::nullopt)
     return *std::move(known);
-  if (state_->options.tuning == Tuning::on_first_use && !op::is_shape_only(problem))
-    state_->options.before_first_use(*this, problem);
+  const bool is_tuned = state_->options.tuning == Tuning::on_first_use && required == state_->options.required;
+  if (is_tuned && !op::is_shape_only(problem)) state_->options.before_first_use(*this, problem);
   const std::uint64_t generation = state_->rankings.generation();
-  const std::shared_ptr<const Explanation> ranked = ranking(call);
+  const std::shared_ptr<const Explanation> ranked = ranking(call, {}, required);
   if (ranked->kernels.empty()) throw_no_kernel(problem, *ranked);
   ReadyKernel ready{ranked->kernels.front().kernel, nullptr};
   if (op::is_empty(problem)) return ready;
   ready.loaded = state_->load(ready.kernel, problem, nullptr);
   // A call prepared from shapes alone is not tuned; the first call with memory may still be.
-  const bool is_final = state_->options.tuning != Tuning::on_first_use || !op::is_shape_only(problem);
+  const bool is_final = !is_tuned || !op::is_shape_only(problem);
   if (is_remembered && is_final && ready.kernel->depends_only_on_key()) state_->keep_ready(key, ready, generation);
   return ready;
 }
 
 Engine::ReadyKernel Engine::given_kernel(const Call& call, const registry::KernelPtr& kernel,
-                                         const ArtifactPtr& artifact) {
-  ReadyKey key{call.key(), kernel.get()};
+                                         const ArtifactPtr& artifact, const registry::Promises& required) {
+  ReadyKey key{call.key(), required, kernel.get()};
   std::optional<ReadyKernel> known = state_->find_ready(key);
   if (known && kernel->depends_only_on_key() && (artifact == nullptr || artifact == known->artifact))
     return *std::move(known);
   registry::runs_on(kernel->metadata(), state_->device->properties().target).or_throw();
   kernel->supports(call.problem()).or_throw();
+  check_promises(*kernel, call.problem(), required).or_throw();
   if (artifact != nullptr) accepts(*kernel, *artifact).or_throw();
   ReadyKernel ready{kernel, nullptr, artifact};
   if (op::is_empty(call.problem())) return ready;
@@ -335,16 +379,16 @@ Engine::ReadyKernel Engine::given_kernel(const Call& call, const registry::Kerne
 }
 
 void Engine::run(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
-                 const RunOptions& options) {
+                 const RunOptions& options, std::optional<registry::Promises> required) {
   const op::Problem& problem = call.problem();
   if (op::is_shape_only(problem)) throw InvalidArgument("the operands are shapes without memory, which cannot be run");
   if (op::device(problem).kind == op::MemoryDevice::Kind::host && !op::is_empty(problem)) {
     HostOperands operands(problem, state_->device, options.stream);
-    run(Call(operands.on_device()), kernel, artifact, options);
+    run(Call(operands.on_device()), kernel, artifact, options, required);
     operands.copy_out();
     return;
   }
-  const ReadyKernel ready = ready_kernel(call, kernel, artifact);
+  const ReadyKernel ready = ready_kernel(call, kernel, artifact, required.value_or(state_->options.required));
   if (!op::is_empty(problem)) pack_and_launch(*ready.kernel, *ready.loaded, *state_->workspaces, problem, options);
 }
 

@@ -63,20 +63,26 @@ class Engine {
   /// is not off and a tuning has chosen a kernel for this problem, that kernel comes first. `providers` restricts the
   /// families. Exceptions of `filter`, and of user code in a provider named in `providers`, are propagated; if other
   /// providers throw, explain() has the exception's text as the reason of a refusal.
+  /// Here and in the functions below, kernels that do not make the promises `required` (default: Options::required) are
+  /// refused. If batch_invariant is required, the shipped kernels must all have one plan::SumOrder, which is that of
+  /// the first provider that has one for every M.
   /// @throws InvalidArgument if the problem is invalid or a provider does not exist
   std::vector<RankedKernel> find_kernels(const op::Problem& problem, const registry::KernelFilter& filter = {},
-                                         std::optional<Target> target = {},
-                                         std::span<const std::string> providers = {}) const;
+                                         std::optional<Target> target = {}, std::span<const std::string> providers = {},
+                                         std::optional<registry::Promises> required = {}) const;
 
-  /// Like find_kernels(), with the reason for every refusal.
+  /// Like find_kernels(), with the reason for every refusal and the cost of the promises.
   Explanation explain(const op::Problem& problem, const registry::KernelFilter& filter = {},
-                      std::optional<Target> target = {}, std::span<const std::string> providers = {}) const;
+                      std::optional<Target> target = {}, std::span<const std::string> providers = {},
+                      std::optional<registry::Promises> required = {}) const;
 
   /// explain() for all providers without a filter. The result is remembered for calls with the same key.
-  std::shared_ptr<const Explanation> ranking(const op::Problem& problem, std::optional<Target> target = {}) const {
-    return ranking(Call(problem), target);
+  std::shared_ptr<const Explanation> ranking(const op::Problem& problem, std::optional<Target> target = {},
+                                             std::optional<registry::Promises> required = {}) const {
+    return ranking(Call(problem), target, required);
   }
-  std::shared_ptr<const Explanation> ranking(const Call& call, std::optional<Target> target = {}) const;
+  std::shared_ptr<const Explanation> ranking(const Call& call, std::optional<Target> target = {},
+                                             std::optional<registry::Promises> required = {}) const;
 
   /// The kernel with this name among those for the problem. @throws InvalidArgument with the reason of its refusal
   registry::KernelPtr find_kernel(const std::string& name, const op::Problem& problem) const;
@@ -87,7 +93,8 @@ class Engine {
   KernelListing list_kernels(std::optional<Target> target = {}, registry::KernelFilter filter = {}) const;
 
   /// All kernels for the problem, ranked by predicted time only. @pre op::validate(problem)
-  std::vector<RankedKernel> rank_by_estimate(const op::Problem& problem) const;
+  std::vector<RankedKernel> rank_by_estimate(const op::Problem& problem,
+                                             std::optional<registry::Promises> required = {}) const;
   /// The kernels chosen by earlier tunings; tune::tune() adds to them.
   RememberedChoices& choices();
   /// Forgets remembered rankings and calls. Must be called after choices() has changed.
@@ -98,6 +105,14 @@ class Engine {
   /// Makes the kernel with this signature and design, without discovery.
   /// @throws InvalidArgument with the number that makes it impossible, before anything is compiled
   registry::KernelPtr make_kernel(const op::Signature& signature, const plan::Design& design) const;
+
+  /// Options::required.
+  const registry::Promises& required() const;
+  /// Refuses a kernel of the caller's choice that does not make the promises `required` (default: Options::required).
+  /// If batch_invariant is required, a shipped kernel must have the plan::SumOrder that its family has for every M.
+  /// @pre kernel.supports(problem)
+  Support check_promises(const registry::Kernel& kernel, const op::Problem& problem,
+                         std::optional<registry::Promises> required = {}) const;
 
   /// Compiles the kernels that are not in the cache, in parallel. `on_progress` is called when a kernel is ready, one
   /// call at a time, from any thread. @throws the first CompileError, after all compiles have ended
@@ -112,14 +127,14 @@ class Engine {
 
   /// Chooses a kernel (unless given), compiles it (unless an artifact is given), loads it and packs the launch. The
   /// tensors must be on this engine's device, or all be shapes without memory.
-  /// @throws InvalidArgument if the kernel or its artifact does not support the problem, CompileError,
-  /// ToolchainNotFound
+  /// @throws InvalidArgument if the kernel or its artifact does not support the problem or make the promises,
+  /// CompileError, ToolchainNotFound
   PreparedCall prepare(const op::Problem& problem, const registry::KernelPtr& kernel = nullptr,
-                       const ArtifactPtr& artifact = nullptr) {
-    return prepare(Call(problem), kernel, artifact);
+                       const ArtifactPtr& artifact = nullptr, std::optional<registry::Promises> required = {}) {
+    return prepare(Call(problem), kernel, artifact, required);
   }
   PreparedCall prepare(const Call& call, const registry::KernelPtr& kernel = nullptr,
-                       const ArtifactPtr& artifact = nullptr);
+                       const ArtifactPtr& artifact = nullptr, std::optional<registry::Promises> required = {});
 
   /// Runs the problem with `kernel` or, if it is null, with the best kernel, which is remembered for the call's key.
   /// Host tensors are copied through device memory from the pool, and the outputs are complete on return. With device
@@ -129,20 +144,22 @@ class Engine {
     run(Call(problem), kernel, nullptr, RunOptions{.stream = stream});
   }
   void run(const op::Problem& problem, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
-           const RunOptions& options) {
-    run(Call(problem), kernel, artifact, options);
+           const RunOptions& options, std::optional<registry::Promises> required = {}) {
+    run(Call(problem), kernel, artifact, options, required);
   }
   void run(const Call& call, const registry::KernelPtr& kernel = nullptr, const ArtifactPtr& artifact = nullptr,
-           const RunOptions& options = {});
+           const RunOptions& options = {}, std::optional<registry::Promises> required = {});
 
  private:
   struct State;
   struct ReadyKernel;
 
   /// The kernel given, or else the best one; it is loaded unless the problem is empty.
-  ReadyKernel ready_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact);
-  ReadyKernel best_kernel(const Call& call);
-  ReadyKernel given_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact);
+  ReadyKernel ready_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
+                           const registry::Promises& required);
+  ReadyKernel best_kernel(const Call& call, const registry::Promises& required);
+  ReadyKernel given_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
+                           const registry::Promises& required);
 
   std::unique_ptr<State> state_;
 };

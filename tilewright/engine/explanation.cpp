@@ -1,13 +1,32 @@
 #include "tilewright/engine/explanation.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace tilewright::engine {
 
+namespace {
+
+/// "required deterministic, batch_invariant: 12.3 us, without 10.1 us; order of sums [...]"
+std::string requirement_text(const Explanation& explanation) {
+  const auto time = [](double us) { return std::isfinite(us) ? fmt::format("{:.1f} us", us) : "an unknown time"; };
+  std::string text = fmt::format("required  {}", registry::to_string(explanation.required));
+  double best = registry::kUnknownTime;
+  for (const RankedKernel& ranked : explanation.kernels) best = std::min(best, ranked.estimate_us);
+  if (explanation.unrestricted_us && !explanation.kernels.empty())
+    text += fmt::format(": the best kernel takes {}, without the requirement {}", time(best),
+                        time(*explanation.unrestricted_us));
+  if (explanation.order) text += fmt::format("; order of sums: {}", plan::to_string(*explanation.order));
+  return text + "\n";
+}
+
+}  // namespace
+
 std::string to_text(const Explanation& explanation, bool with_refusals) {
   std::string text = fmt::format("{} kernels, best first by predicted time{}\n", explanation.kernels.size(),
                                  explanation.tuned ? ", after the tuned choice" : "");
+  if (explanation.required.any()) text = requirement_text(explanation) + text;
   for (std::size_t rank = 0; rank < explanation.kernels.size(); ++rank) {
     const auto& [kernel, estimate_us] = explanation.kernels[rank];
     const bool is_tuned = rank == 0 && explanation.tuned;
@@ -29,6 +48,14 @@ std::string to_json(const Explanation& explanation) {
   json["target"] = explanation.target.name();
   if (explanation.tuned)
     json["tuned"] = {{"name", explanation.tuned->kernel}, {"median_us", explanation.tuned->median_us}};
+  if (explanation.required.any()) {
+    const std::optional<double>& unrestricted_us = explanation.unrestricted_us;
+    json["required"] = {{"deterministic", explanation.required.deterministic},
+                        {"batch_invariant", explanation.required.batch_invariant},
+                        {"order", explanation.order ? Json(plan::to_string(*explanation.order)) : Json(nullptr)},
+                        {"unrestricted_us",
+                         unrestricted_us && std::isfinite(*unrestricted_us) ? Json(*unrestricted_us) : Json(nullptr)}};
+  }
   json["kernels"] = Json::array();
   json["refused"] = Json::array();
   for (const auto& [kernel, estimate_us] : explanation.kernels) {

@@ -21,13 +21,19 @@ struct Explanation {
   std::vector<RankedKernel> kernels;  // by predicted time, except that the kernel in `tuned` comes first
   std::vector<registry::RefusedKernel> refused;
   std::optional<TunedChoice> tuned;
+  registry::Promises required = {};          // by the caller; kernels that do not make them are refused
+  std::optional<plan::SumOrder> order = {};  // with batch_invariant, that of every kernel of a shipped family
+  /// The predicted time of the best kernel if nothing were required. Only Engine::explain() sets it, if promises are
+  /// required and there is such a kernel.
+  std::optional<double> unrestricted_us = {};
 };
 
-/// A table with rank, predicted time, name and design of each kernel, followed by the refusals if `with_refusals`.
+/// A table with rank, predicted time, name and design of each kernel, followed by the refusals if `with_refusals`. If
+/// promises are required, a line before it says what they cost.
 std::string to_text(const Explanation& explanation, bool with_refusals = true);
 
-/// A JSON object with target, tuned, kernels (name, estimate_us or null, metadata) and refused (name, reason, code,
-/// operand, numbers).
+/// A JSON object with target, tuned, required (deterministic, batch_invariant, order, unrestricted_us), kernels (name,
+/// estimate_us or null, metadata) and refused (name, reason, code, operand, numbers).
 std::string to_json(const Explanation& explanation);
 
 }  // namespace tilewright::engine

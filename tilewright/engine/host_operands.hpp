@@ -15,7 +15,7 @@ op::MemoryDevice memory_device(const runtime::DeviceProperties& properties);
 class HostOperands {
  public:
   /// Copies the operands that the call reads to the device, and also outputs that are not packed, since their padding
-  /// must not change. @pre op::validate(host)
+  /// must not change. The matrices of a pointer array are gathered in one copy. @pre op::validate(host)
   HostOperands(const op::Problem& host, const std::shared_ptr<runtime::Device>& device, runtime::StreamHandle stream);
 
   /// The problem with device tensors.
@@ -25,18 +25,24 @@ class HostOperands {
   void copy_out();
 
  private:
-  void place(op::Tensor& tensor, bool copies_in);
-
   struct Output {
     op::Tensor on_host;
-    std::uint64_t on_device = 0;
+    std::uint64_t on_device = 0;        // of the first matrix
+    std::size_t matrix_step_bytes = 0;  // from one matrix of a pointer array to the next on the device
   };
+
+  /// Replaces the tensor by one on the device, and returns its place there.
+  Output place(op::Tensor& tensor, bool copies_in);
+  Output place_pointer_array(op::Tensor& tensor, bool copies_in);
+  /// Copies the matrices of a pointer array to the host.
+  void scatter(const Output& output);
 
   std::shared_ptr<runtime::Device> device_;
   runtime::StreamHandle stream_;
   op::Problem on_device_;
   std::vector<runtime::DeviceBuffer> buffers_;
   std::vector<Output> outputs_;
+  std::vector<std::byte> gathered_;  // the matrices of one pointer array
 };
 
 }  // namespace tilewright::engine

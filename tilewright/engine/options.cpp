@@ -55,6 +55,12 @@ Options Options::from_environment() {
     options.shared_cache_dirs = split(*shared, ':');
   read_number(environment_variable("TILEWRIGHT_JOBS"), options.compile_threads);
   read_number(environment_variable("TILEWRIGHT_EMULATOR_STEPS"), options.emulator_steps_per_cta);
+  int required = 0;
+  read_number(environment_variable("TILEWRIGHT_DETERMINISTIC"), required);
+  options.required.deterministic = required != 0;
+  required = 0;
+  read_number(environment_variable("TILEWRIGHT_BATCH_INVARIANT"), required);
+  options.required.batch_invariant = required != 0;
   if (const std::optional<std::string> tuning = environment_variable("TILEWRIGHT_TUNING").value())
     options.tuning = parse_tuning(*tuning);
   return options;

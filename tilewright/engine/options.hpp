@@ -11,6 +11,7 @@
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/emulator/options.hpp"
 #include "tilewright/op/problem.hpp"
+#include "tilewright/registry/promises.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::engine {
@@ -33,7 +34,10 @@ struct Options {
   std::vector<std::string> shared_cache_dirs;  // read after cache_dir, never written
   int compile_threads = 0;                     // 0: one per core, at most 8
   Tuning tuning = Tuning::use;
-  /// Called by Tuning::on_first_use before the first run of a problem: usually tune::on_first_use().
+  /// Required of every kernel that the engine chooses or is given, unless a call requires something else.
+  registry::Promises required;
+  /// Called by Tuning::on_first_use before the first run of a problem: usually tune::on_first_use(). It is not called
+  /// for calls that require other promises than these options, since the tuning would choose among other kernels.
   std::function<void(Engine&, const op::Problem&)> before_first_use;
   // Sizes of the engine's LRU caches, in entries.
   std::int64_t max_loaded_kernels = 512;     // about 1 MB each on the emulator

@@ -25,18 +25,19 @@ bool has_fewer_sms(const runtime::DeviceProperties& device) {
   return !device.emulated && device.sm_count < arch::limits(device.target).sm_count;
 }
 
-/// Cooperative kernels need one SM per CTA, and plans assume the SM count in arch::limits().
+/// The CTAs of a cooperative kernel must be resident at once, and plans assume the SM count in arch::limits().
 Support check_residence(const registry::Kernel& kernel, const op::Problem& problem,
                         const runtime::DeviceProperties& device) {
   const plan::Launch launch = kernel.launch(problem);
-  if (!launch.cooperative || static_cast<int>(launch.grid[0]) <= device.sm_count) return {};
+  const int resident = device.sm_count * launch.ctas_per_sm;
+  if (!launch.cooperative || static_cast<int>(launch.grid[0]) <= resident) return {};
   return refuse("its {} CTAs must be co-resident, but {} has {} SMs", launch.grid[0], device.name, device.sm_count)
       .as(RefusalCode::resources);
 }
 
 /// Queries each provider. If one throws, its kernels are discarded and the exception's text is the reason.
 registry::Discovery discover(std::span<const registry::ProviderPtr> providers, const op::Problem& problem,
-                             const Target& target, OnFailure on_failure) {
+                             const Target& target, const std::optional<plan::SumOrder>& order, OnFailure on_failure) {
   registry::Discovery found;
   for (const registry::ProviderPtr& provider : providers) {
     if (const Support runs = provider->runs_on(target); !runs) {
@@ -45,7 +46,8 @@ registry::Discovery discover(std::span<const registry::ProviderPtr> providers, c
     }
     const std::size_t kernels = found.kernels.size();
     try {
-      provider->discover(problem, target, found);
+      order ? provider->discover_with_order(problem, target, *order, found)
+            : provider->discover(problem, target, found);
     } catch (const std::exception& error) {
       if (is_interrupted() || on_failure == OnFailure::rethrow) throw;
       found.kernels.resize(kernels);
@@ -55,12 +57,14 @@ registry::Discovery discover(std::span<const registry::ProviderPtr> providers, c
   return found;
 }
 
-/// The predicted time in microseconds. Refused if the kernel's code throws, or if it cannot be launched on `small`, a
-/// device with fewer SMs than plans assume; null: the device has all of them.
-Result<double> estimate(const registry::Kernel& kernel, const op::Problem& problem,
+/// The predicted time in microseconds. Refused if the kernel's code throws, if the kernel does not meet the
+/// requirement, or if it cannot be launched on `small`, a device with fewer SMs than plans assume; null: the device has
+/// all of them.
+Result<double> estimate(const registry::Kernel& kernel, const op::Problem& problem, const Requirement& requirement,
                         const runtime::DeviceProperties* small) {
-  if (op::is_empty(problem)) return 0.0;  // nothing is launched
   try {
+    if (const Support met = check(requirement, kernel, problem); !met) return met.refusal();
+    if (op::is_empty(problem)) return 0.0;  // nothing is launched
     if (const Support fits = small == nullptr ? Support() : check_residence(kernel, problem, *small); !fits)
       return fits.refusal();
     const double estimate_us = kernel.estimate_us(problem);
@@ -92,12 +96,18 @@ std::vector<registry::ProviderPtr> find_providers(std::span<const registry::Prov
 }
 
 Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
-                 const runtime::DeviceProperties& device, OnFailure on_failure) {
-  registry::Discovery found = discover(providers, problem, target, on_failure);
-  Explanation explanation{.target = target, .kernels = {}, .refused = std::move(found.refused), .tuned = {}};
+                 const runtime::DeviceProperties& device, const Requirement& requirement, OnFailure on_failure) {
+  const std::optional<plan::SumOrder> order = requirement.known_order();
+  registry::Discovery found = discover(providers, problem, target, order, on_failure);
+  Explanation explanation{.target = target,
+                          .kernels = {},
+                          .refused = std::move(found.refused),
+                          .tuned = {},
+                          .required = requirement.promises,
+                          .order = order};
   const bool is_small = target == device.target && has_fewer_sms(device);  // a MIG instance, or a smaller GPU
   for (registry::KernelPtr& kernel : found.kernels) {
-    Result<double> estimate_us = estimate(*kernel, problem, is_small ? &device : nullptr);
+    Result<double> estimate_us = estimate(*kernel, problem, requirement, is_small ? &device : nullptr);
     if (estimate_us) {
       explanation.kernels.push_back({std::move(kernel), *estimate_us});
     } else {
@@ -136,8 +146,11 @@ void throw_no_kernel(const op::Problem& problem, const Explanation& explanation)
   std::vector<std::string> reasons;
   for (const registry::RefusedKernel& refused : explanation.refused)
     reasons.push_back(fmt::format("{}: {}", refused.name, refused.reason()));
-  throw InvalidArgument(fmt::format("no kernel for this {} on {}{}{}", op::operation_name(problem),
-                                    explanation.target.name(), reasons.empty() ? "" : ": ", fmt::join(reasons, "; ")));
+  const std::string required =
+      explanation.required.any() ? fmt::format(" that is {}", to_string(explanation.required)) : "";
+  throw InvalidArgument(fmt::format("no kernel for this {} on {}{}{}{}", op::operation_name(problem),
+                                    explanation.target.name(), required, reasons.empty() ? "" : ": ",
+                                    fmt::join(reasons, "; ")));
 }
 
 }  // namespace tilewright::engine

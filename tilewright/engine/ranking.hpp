@@ -8,6 +8,7 @@
 
 #include "tilewright/engine/explanation.hpp"
 #include "tilewright/engine/remembered_choices.hpp"
+#include "tilewright/engine/requirement.hpp"
 #include "tilewright/op/problem.hpp"
 #include "tilewright/registry/registry.hpp"
 #include "tilewright/runtime/device.hpp"
@@ -22,10 +23,12 @@ std::vector<registry::ProviderPtr> find_providers(std::span<const registry::Prov
 enum class OnFailure : std::uint8_t { refuse, rethrow };
 
 /// Discovers kernels for `target` and ranks them by predicted time. If the code of a provider or kernel throws, it is
-/// refused with the exception's text as the reason, unless `on_failure` is rethrow. If `device` is of the target but
+/// refused with the exception's text as the reason, unless `on_failure` is rethrow. Kernels that do not meet
+/// `requirement` are refused. If `device` is of the target but
 /// has fewer SMs than plans assume, cooperative kernels with more CTAs than SMs are refused. @pre op::validate(problem)
 Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
-                 const runtime::DeviceProperties& device, OnFailure on_failure = OnFailure::refuse);
+                 const runtime::DeviceProperties& device, const Requirement& requirement = {},
+                 OnFailure on_failure = OnFailure::refuse);
 
 /// Moves the tuned choice to the front, if a tuning among exactly these kernels has chosen one.
 void put_tuned_first(const RememberedChoices& choices, const op::Problem& problem, Explanation& explanation);

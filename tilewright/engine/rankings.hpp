@@ -1,4 +1,4 @@
-// An LRU cache of rankings by call key, target and tuning mode.
+// An LRU cache of rankings by call key, target, tuning mode and required promises.
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,7 @@ struct RankingKey {
   op::ProblemKey call;
   Target target;
   Tuning tuning = Tuning::use;
+  registry::Promises required = {};
   bool operator==(const RankingKey&) const = default;
 };
 

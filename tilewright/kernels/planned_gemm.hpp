@@ -12,22 +12,30 @@
 #include "tilewright/kernels/listed_kernels.hpp"
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
+#include "tilewright/plan/sum_order.hpp"
 #include "tilewright/registry/provider.hpp"
 
 namespace tilewright::kernels {
 
-// check_arguments, cost_input and launch are found in plan/ by argument-dependent lookup. Within a kernel, the name
-// launch would find Kernel::launch.
+// check_arguments, cost_input, launch and sum_order are found in plan/ by argument-dependent lookup. Within a kernel,
+// the name launch would find Kernel::launch.
 template <class Plan>
 plan::Launch launch_of(const Plan& plan, const op::GemmView& view) {
   return launch(plan, view);
+}
+template <class Sketch>
+plan::SumOrder order_of(const Sketch& sketch, const op::GemmView& view) {
+  return sum_order(sketch, view);
 }
 
 /// A Family has:
 /// - kName; kNeeds, whose features a target must have; kNoDesign, the refusal if there is no design;
 /// - Design, its alternative of plan::Design; design(given, signature), which converts any plan::Design or refuses it;
-/// - designs(view, signature, target), the candidate designs;
-/// - Sketch and sketch(signature, design), the partial plan that check_arguments and cost_input need;
+/// - accepts(signature), which refuses problems that no design could compute, for a reason other than kNoDesign;
+/// - designs(view, signature, target, order), the candidate designs; if `order` has a value, those with other orders
+///   may be left out;
+/// - invariant_design(signature, target), the design whose order all kernels have where batch_invariant is required;
+/// - Sketch and sketch(signature, design), the partial plan that check_arguments, cost_input and sum_order need;
 /// - Plan and plan(signature, design), the complete plan that launch and lower(plan, symbol) need. It must succeed for
 ///   every design for which sketch() succeeds.
 template <class Family>
@@ -56,8 +64,8 @@ class PlannedGemm final : public registry::Kernel {
  protected:
   Support do_supports(const op::Problem& problem) const override {
     const op::GemmView view = view_of(problem);
-    const Support strided = view.check_strided(Family::kName);
-    return strided ? check_arguments(sketch_, view) : strided;
+    const Support taken = view.check_not_folded(Family::kName);
+    return taken ? check_arguments(sketch_, view) : taken;
   }
   compile::Source do_source() const override {
     compile::Source source;
@@ -67,6 +75,9 @@ class PlannedGemm final : public registry::Kernel {
   plan::Launch do_launch(const op::Problem& problem) const override { return launch_of(plan(), view_of(problem)); }
   double do_estimate_us(const op::Problem& problem) const override {
     return plan::estimate_us(arch::limits(sketch_.target), cost_input(sketch_, view_of(problem)));
+  }
+  std::optional<plan::SumOrder> do_sum_order(const op::Problem& problem) const override {
+    return order_of(sketch_, view_of(problem));
   }
 
  private:
@@ -95,28 +106,25 @@ class PlannedGemmProvider final : public registry::Provider {
   }
 
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
+    discover(problem, target, {}, found);
+  }
+  void discover_with_order(const op::Problem& problem, const Target& target, const plan::SumOrder& order,
+                           registry::Discovery& found) const override {
+    discover(problem, target, std::optional(order), found);
+  }
+
+  Result<plan::SumOrder> invariant_order(const op::Problem& problem, const Target& target) const override {
     const Result<op::GemmView> view = op::view(problem);
-    if (!view) {
-      found.refused.push_back({family(), refuse("computes only GEMMs: {}", view.reason()).as(RefusalCode::operation)});
-      return;
-    }
-    if (const Support strided = view->check_strided(family()); !strided) {
-      found.refused.push_back({family(), strided.refusal()});
-      return;
-    }
-    const op::GemmSignature signature = op::describe(*view);
-    const std::vector<Design> designs = Family::designs(*view, signature, target);
-    if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
-    for (const Design& design : designs) {
-      auto sketch = Family::sketch(signature, design);
-      // Types, layouts and alignments match by construction, so only the checks of do_supports() remain.
-      const Support support = sketch ? check_arguments(*sketch, *view) : Support(sketch.refusal());
-      if (support) {
-        found.kernels.push_back(kernel(signature, design, *std::move(sketch)));
-      } else {
-        found.refused.push_back({family() + " " + plan::to_string(design), support.refusal()});
-      }
-    }
+    if (!view) return view.refusal();
+    if (const Support taken = view->check_not_folded(family()); !taken) return taken.refusal();
+    if (const Support accepted = Family::accepts(op::describe(*view)); !accepted) return accepted.refusal();
+    if (plan::sums_exactly(*view)) return plan::exact_order();
+    const op::GemmSignature signature = plan::signature_for_every_m(*view);
+    const std::optional<Design> design = Family::invariant_design(signature, target);
+    if (!design) return refuse("{}", Family::kNoDesign).as(RefusalCode::types);
+    const auto sketch = Family::sketch(signature, *design);
+    if (!sketch) return sketch.refusal();
+    return order_of(*sketch, *view);
   }
 
   Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& design) const override {
@@ -132,9 +140,41 @@ class PlannedGemmProvider final : public registry::Provider {
   }
 
  private:
+  void discover(const op::Problem& problem, const Target& target, const std::optional<plan::SumOrder>& order,
+                registry::Discovery& found) const {
+    const Result<op::GemmView> view = op::view(problem);
+    if (!view) {
+      found.refused.push_back({family(), refuse("computes only GEMMs: {}", view.reason()).as(RefusalCode::operation)});
+      return;
+    }
+    if (const Support taken = view->check_not_folded(family()); !taken) {
+      found.refused.push_back({family(), taken.refusal()});
+      return;
+    }
+    const op::GemmSignature signature = op::describe(*view);
+    if (const Support accepted = Family::accepts(signature); !accepted) {
+      found.refused.push_back({family(), accepted.refusal()});
+      return;
+    }
+    const std::vector<Design> designs = Family::designs(*view, signature, target, order);
+    if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
+    for (const Design& design : designs) {
+      auto sketch = Family::sketch(signature, design);
+      // Types, layouts and alignments match by construction, so only the checks of do_supports() remain.
+      const Support support = sketch ? check_arguments(*sketch, *view) : Support(sketch.refusal());
+      if (support) {
+        found.kernels.push_back(kernel(signature, design, *std::move(sketch)));
+      } else {
+        found.refused.push_back({family() + " " + plan::to_string(design), support.refusal()});
+      }
+    }
+  }
+
   static registry::KernelPtr kernel(const op::GemmSignature& signature, const Design& design,
                                     typename Family::Sketch sketch) {
     registry::KernelMetadata metadata{Family::kName, signature, design};
+    metadata.promises = {.deterministic = true,
+                         .batch_invariant = bool(plan::check_order_of_epilogue(signature.epilogue))};
     return std::make_shared<PlannedGemm<Family>>(std::move(metadata), std::move(sketch));
   }
 };

@@ -1,16 +1,22 @@
 // The family that reduces the parts of split-K.
 #include "tilewright/plan/reduce_split_k.hpp"
 
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/lower/cuda/reduce_split_k.hpp"
+#include "tilewright/plan/sum_order.hpp"
 #include "tilewright/registry/provider.hpp"
 
 namespace tilewright::kernels {
 namespace {
 
 constexpr const char* kName = "reduce_split_k";
+
+// Every kernel adds the parts in ascending order, one at a time, so that there is only one order.
+const plan::SumOrder kOrder = plan::exact_order();
 
 const op::ReduceSplitK& reduction_of(const op::Problem& problem) { return std::get<op::ReduceSplitK>(problem); }
 
@@ -36,6 +42,7 @@ class ReduceSplitKKernel final : public registry::Kernel {
   double do_estimate_us(const op::Problem& problem) const override {
     return plan::estimate_us(plan_, reduction_of(problem));
   }
+  std::optional<plan::SumOrder> do_sum_order(const op::Problem& /*problem*/) const override { return kOrder; }
 
  private:
   plan::ReduceSplitKPlan plan_;
@@ -43,7 +50,10 @@ class ReduceSplitKKernel final : public registry::Kernel {
 
 registry::KernelPtr make_kernel(const op::ReduceSplitKSignature& signature, const plan::FlatDesign& design,
                                 plan::ReduceSplitKPlan plan) {
-  return std::make_shared<ReduceSplitKKernel>(registry::KernelMetadata{kName, signature, design}, std::move(plan));
+  registry::KernelMetadata metadata{kName, signature, design};
+  metadata.promises = {.deterministic = true,
+                       .batch_invariant = bool(plan::check_order_of_epilogue(signature.epilogue))};
+  return std::make_shared<ReduceSplitKKernel>(std::move(metadata), std::move(plan));
 }
 
 // It lists no kernels without a problem: filters of listings may rely on the operands of a GEMM.
@@ -74,6 +84,12 @@ class ReduceSplitKProvider final : public registry::Provider {
         found.refused.push_back({fmt::format("{} {}", kName, plan::to_string(design)), support.refusal()});
       }
     }
+  }
+
+  Result<plan::SumOrder> invariant_order(const op::Problem& problem, const Target& /*target*/) const override {
+    if (std::holds_alternative<op::ReduceSplitK>(problem)) return kOrder;
+    return refuse("computes only reduce_split_k, but the problem is a {}", op::operation_name(problem))
+        .as(RefusalCode::operation);
   }
 
   Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& design) const override {

@@ -16,9 +16,14 @@ struct SimtGemmFamily {
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign = "no CUDA core design supports this problem";
 
-  static std::vector<Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
-                                     const Target& target) {
-    return plan::simt_gemm_designs(signature, target);
+  static Support accepts(const op::GemmSignature& /*signature*/) { return {}; }
+  static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature, const Target& target,
+                                     const std::optional<plan::SumOrder>& order) {
+    if (order && !order->is_exact) return plan::simt_gemm_designs(signature, target);
+    return plan::simt_gemm_designs(view, signature, target);
+  }
+  static std::optional<Design> invariant_design(const op::GemmSignature& signature, const Target& target) {
+    return plan::invariant_simt_gemm_design(signature, target);
   }
   static Result<Design> design(const plan::Design& given, const op::GemmSignature& signature) {
     return plan::simt_gemm_design(given, signature);

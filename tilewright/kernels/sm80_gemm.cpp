@@ -18,9 +18,14 @@ struct Sm80GemmFamily {
       "supports neither 8-bit floats nor f32 with multiply_add (use multiply_add_tf32, fast_f32, fast_f16 or "
       "fast_bf16)";
 
-  static std::vector<Design> designs(const op::GemmView& /*view*/, const op::GemmSignature& signature,
-                                     const Target& target) {
-    return plan::sm80_gemm_designs(signature, target);
+  static Support accepts(const op::GemmSignature& /*signature*/) { return {}; }
+  static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature, const Target& target,
+                                     const std::optional<plan::SumOrder>& order) {
+    if (order && !order->is_exact) return plan::sm80_gemm_designs(signature, target);
+    return plan::sm80_gemm_designs(view, signature, target);
+  }
+  static std::optional<Design> invariant_design(const op::GemmSignature& signature, const Target& target) {
+    return plan::invariant_sm80_gemm_design(signature, target);
   }
   static Result<Design> design(const plan::Design& given, const op::GemmSignature& signature) {
     return plan::sm80_gemm_design(given, signature);

@@ -16,9 +16,13 @@ struct Sm90GemmFamily {
   static constexpr Target kNeeds = kSm90a;
   static constexpr const char* kNoDesign = "wgmma supports only f16, bf16, tf32, e4m3, e5m2, s8 and u8";
 
-  static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature,
-                                     const Target& target) {
-    return plan::sm90_gemm_designs(view, signature, target);
+  static Support accepts(const op::GemmSignature& signature) { return plan::check_layouts(signature); }
+  static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature, const Target& target,
+                                     const std::optional<plan::SumOrder>& order) {
+    return plan::sm90_gemm_designs(view, signature, target, order);
+  }
+  static std::optional<Design> invariant_design(const op::GemmSignature& signature, const Target& target) {
+    return plan::invariant_sm90_gemm_design(signature, target);
   }
   static Result<Design> design(const plan::Design& given, const op::GemmSignature& signature) {
     return plan::sm90_gemm_design(given, signature);

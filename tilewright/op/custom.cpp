@@ -78,12 +78,19 @@ std::vector<BasicOperand<TensorPointer>> operands_of(Problem& problem) {
 }
 
 Support check_layout(const Tensor& tensor, std::string_view name) {
+  if (tensor.is_pointer_array()) {
+    return refuse("'{}' is an array of pointers, which only A, B, C and D of a GEMM may be", name)
+        .as(RefusalCode::strides)
+        .of(name);
+  }
   if (tensor.stride.rank() != tensor.shape.rank()) {
     return refuse("'{}' has shape {} and strides {}: they must have the same rank", name, to_string(tensor.shape),
                   to_string(tensor.stride))
         .as(RefusalCode::strides)
         .of(name);
   }
+  if (tensor.interleaved != InterleavedMode::none)
+    return refuse("'{}' is interleaved, which only operands of a GEMM may be", name).as(RefusalCode::strides).of(name);
   return check_modes(tensor, name);
 }
 

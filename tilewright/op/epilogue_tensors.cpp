@@ -16,7 +16,14 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
         .as(RefusalCode::epilogue)
         .of(label);
   }
+  if (tensor->is_pointer_array()) {
+    return refuse("'{}' is an array of pointers, which only A, B, C and D may be", label)
+        .as(RefusalCode::strides)
+        .of(label);
+  }
   if (const Support valid = check_strides(*tensor, label); !valid) return valid;
+  if (tensor->interleaved != InterleavedMode::none)
+    return refuse("'{}' is interleaved, which only A, B, C and D may be", label).as(RefusalCode::strides).of(label);
   if ((tensor->dtype == DType::f64) != (gemm.epilogue.compute == DType::f64)) {
     return refuse("'{}' is {}, but the epilogue computes in {}", label, name(tensor->dtype),
                   name(gemm.epilogue.compute))
@@ -70,9 +77,7 @@ const Tensor* find_tensor(std::span<const NamedTensor> tensors, std::string_view
 Support check_distinct(const Tensor& tensor, std::string_view role) {
   if (tensor.is_empty() || tensor.batch() == 1) return {};
   const MatrixView view = *view_matrix(tensor, role);
-  const bool is_row_major = view.layout == MatrixLayout::row_major;
-  const std::int64_t line = is_row_major ? tensor.columns() : tensor.rows();
-  const std::int64_t lines = is_row_major ? tensor.rows() : tensor.columns();
+  const std::int64_t line = view.line(tensor), lines = view.lines(tensor);
   const std::int64_t step = tensor.batch_stride();
   const std::int64_t matrix = (lines - 1) * (lines > 1 ? view.ld : 0) + line;
   const bool interleaves = step >= line && view.ld >= (tensor.batch() - 1) * step + line;

@@ -31,9 +31,14 @@ class Random {
   std::uint64_t state_;
 };
 
+// The element at `offset`, in elements, of the first matrix.
+std::byte* element_at(const Tensor& tensor, std::int64_t offset) {
+  const std::uint64_t matrix = tensor.is_pointer_array() ? slice(tensor, 0).address : tensor.address;
+  return reinterpret_cast<std::byte*>(matrix) + offset * bytes(tensor.dtype);
+}
+
 std::byte* element(const Tensor& tensor, std::int64_t row, std::int64_t column) {
-  const std::int64_t offset = row * tensor.row_stride() + column * tensor.column_stride();
-  return reinterpret_cast<std::byte*>(tensor.address) + offset * bytes(tensor.dtype);
+  return element_at(tensor, tensor.offset(row, column));
 }
 
 template <class T>
@@ -118,12 +123,11 @@ void store_element(DType type, std::byte* to, double value) {
   TILEWRIGHT_CHECK(false, "{} cannot be stored", name(type));
 }
 
-// Visits every element; a batch with stride 0 is visited as one matrix.
+// Visits every element; a broadcast matrix is visited once.
 template <class Next>
 void fill_with(const Tensor& tensor, Next next) {
   PeriodicCheck check;
-  const std::int64_t batch = tensor.batch_stride() == 0 ? std::min<std::int64_t>(tensor.batch(), 1) : tensor.batch();
-  for (std::int64_t index = 0; index < batch; ++index) {
+  for (std::int64_t index = 0; index < tensor.distinct_matrices(); ++index) {
     const Tensor matrix = slice(tensor, index);
     for (std::int64_t row = 0; row < matrix.rows(); ++row) {
       for (std::int64_t column = 0; column < matrix.columns(); ++column) {
@@ -145,11 +149,11 @@ void store(const Tensor& tensor, std::int64_t row, std::int64_t column, double v
 }
 
 double load_at(const Tensor& tensor, std::int64_t offset) {
-  return load_element(tensor.dtype, reinterpret_cast<const std::byte*>(tensor.address) + offset * bytes(tensor.dtype));
+  return load_element(tensor.dtype, element_at(tensor, offset));
 }
 
 void store_at(const Tensor& tensor, std::int64_t offset, double value) {
-  store_element(tensor.dtype, reinterpret_cast<std::byte*>(tensor.address) + offset * bytes(tensor.dtype), value);
+  store_element(tensor.dtype, element_at(tensor, offset), value);
 }
 
 double round_to(DType type, double value) {
@@ -199,6 +203,10 @@ void fill_normal(const Tensor& tensor, double deviation, std::uint64_t seed) {
 }
 
 void fill_poison(const Tensor& tensor) {
+  if (tensor.is_pointer_array()) {
+    for (std::int64_t index = 0; index < tensor.batch(); ++index) fill_poison(slice(tensor, index));
+    return;
+  }
   fill_bytes(reinterpret_cast<void*>(tensor.address), 0xff, static_cast<std::size_t>(span_bytes(tensor)));
 }
 

@@ -21,7 +21,8 @@ std::int64_t exact_integer_limit(DType element, DType accumulator, std::int64_t 
 /// @pre host memory
 void fill_normal(const Tensor& tensor, double deviation, std::uint64_t seed);
 
-/// Sets every byte of the tensor's span, including padding, to 0xff, which is NaN in every float type.
+/// Sets every byte of the tensor's span, including padding, or of the span of each matrix of a pointer array, to 0xff,
+/// which is NaN in every float type.
 /// @pre host memory
 void fill_poison(const Tensor& tensor);
 
@@ -33,7 +34,8 @@ double load(const Tensor& tensor, std::int64_t row, std::int64_t column);
 /// @pre host memory; row and column within the shape
 void store(const Tensor& tensor, std::int64_t row, std::int64_t column, double value);
 
-/// Like load() and store(), for the element at offset `offset` from the first, in elements. @pre host memory
+/// Like load() and store(), for the element at offset `offset` from the first of the first matrix, in elements. @pre
+/// host memory
 double load_at(const Tensor& tensor, std::int64_t offset);
 void store_at(const Tensor& tensor, std::int64_t offset, double value);
 

@@ -100,6 +100,30 @@ Support check_epilogue(const Gemm& gemm) {
   return {};
 }
 
+/// Kernels read and store only the interleaved layouts of CUTLASS's integer GEMMs: A and B have blocks of 32 along K.
+Support check_interleaved(const Gemm& gemm) {
+  const bool reads_c = reads_source(gemm);
+  for (const auto& [role, tensor] : {std::pair{"A", &gemm.a}, {"B", &gemm.b}, {"C", &gemm.c}, {"D", &gemm.d}}) {
+    if (tensor->interleaved == InterleavedMode::none || (tensor == &gemm.c && !reads_c)) continue;
+    const MatrixLayout layout = view_matrix(*tensor, role)->layout;
+    if (!is_byte(gemm.a.dtype)) {
+      return refuse("{} is {}: interleaved layouts are for s8 and u8 operands, got {}", role, name(layout),
+                    name(gemm.a.dtype))
+          .as(RefusalCode::types)
+          .of(role);
+    }
+    const bool blocks_n_or_m = (tensor == &gemm.a && layout == MatrixLayout::row_interleaved) ||
+                               (tensor == &gemm.b && layout == MatrixLayout::column_interleaved);
+    if (blocks_n_or_m) {
+      return refuse("{} is {}: its blocks of {} must be along k, so make it {}", role, name(layout), kInterleaved,
+                    name(transposed(layout)))
+          .as(RefusalCode::strides)
+          .of(role);
+    }
+  }
+  return {};
+}
+
 Support check_shapes(const Gemm& gemm) {
   const auto shape = [](const Tensor& tensor) { return Dims{tensor.rows(), tensor.columns()}; };
   const auto mismatch = [&](std::string_view what, const Tensor& x, const Tensor& y) {
@@ -127,13 +151,20 @@ Support check_shapes(const Gemm& gemm) {
 Support check_batches(const Gemm& gemm) {
   for (const auto& [role, tensor, used] :
        {std::tuple{'A', &gemm.a, true}, {'B', &gemm.b, true}, {'C', &gemm.c, reads_source(gemm)}}) {
-    if (!used || tensor->batch() == 1 || tensor->batch() == gemm.batch()) continue;
+    if (!used || tensor->batch() == gemm.batch()) continue;
+    if (tensor->is_pointer_array()) {
+      return refuse("{} is an array of {} pointers, but D is a batch of {}: they must be equal", role, tensor->batch(),
+                    gemm.batch())
+          .as(RefusalCode::shape)
+          .of(role);
+    }
+    if (tensor->batch() == 1) continue;
     return refuse("{} has a batch of {}, D a batch of {}: they must be equal, or {} a single matrix", role,
                   tensor->batch(), gemm.batch(), role)
         .as(RefusalCode::shape)
         .of(role);
   }
-  return check_distinct(gemm.d, "D");
+  return gemm.d.is_pointer_array() ? Support() : check_distinct(gemm.d, "D");
 }
 
 Support check_operands(const Gemm& gemm) { return gemm.is_empty() ? Support() : check_memory(operands(gemm)); }
@@ -234,15 +265,16 @@ Support validate(const Gemm& gemm) {
   if (reads_source(gemm)) {
     if (const Result<MatrixView> view = view_matrix(gemm.c, "C"); !view) return view.refusal();
   }
-  for (const auto& check :
-       {check_types, check_epilogue, check_shapes, check_batches, check_epilogue_tensors, check_operands}) {
+  for (const auto& check : {check_types, check_interleaved, check_epilogue, check_shapes, check_batches,
+                            check_epilogue_tensors, check_operands}) {
     if (const Support support = check(gemm); !support) return support;
   }
   return {};
 }
 
 std::string to_string(const TensorSignature& signature) {
-  return fmt::format("{}:{}:{}", name(signature.element), name(signature.layout), signature.alignment);
+  return fmt::format("{}:{}:{}{}", name(signature.element), name(signature.layout), signature.alignment,
+                     signature.is_pointer_array ? ":pointers" : "");
 }
 
 GemmSignature describe(const Gemm& gemm) { return describe(view(gemm)); }

@@ -13,6 +13,7 @@
 namespace tilewright::op {
 
 struct Gemm {
+  // Each of A, B, C and D may be a pointer array.
   Tensor a;  // (m, k), or a batch of them
   Tensor b;  // (k, n), or a batch
   Tensor c;  // like d; may be absent unless the epilogue reads it and its gate (beta) is not 0
@@ -64,7 +65,8 @@ bool is_shape_only(const Gemm& gemm);
 /// Refuses problems that no kernel could compute: wrong ranks, extents, strides or types, null pointers of operands
 /// that are read or written, a span of D that overlaps an input's, overlapping matrices of D, batch counts that differ,
 /// operands on different devices, and scalars out of the compute type's range.
-/// Accepts m, n, k and batch counts of 0. C may be identical to D.
+/// Accepts m, n, k and batch counts of 0. C may be identical to D. The addresses in a pointer array are not read: that
+/// they are null or less aligned than declared, or that matrices of D overlap each other or an input, is not found.
 Support validate(const Gemm& gemm);
 
 /// The part of validate() that checks element, accumulator and math types.

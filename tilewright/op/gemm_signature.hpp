@@ -18,12 +18,14 @@ namespace tilewright::op {
 struct TensorSignature {
   DType element = DType::f32;
   MatrixLayout layout = MatrixLayout::row_major;
-  int alignment = 1;  // elements, a power of two; divides the address, ld and batch stride, and for D the row length
+  int alignment = 1;  // elements, a power of two; divides the addresses, ld and batch stride, and for D the row length
+  bool is_pointer_array =
+      false;  // the matrices of a batch lie at the addresses in an array, instead of one stride apart
 
   bool operator==(const TensorSignature&) const = default;
 };
 
-/// "f16:row:8"
+/// "f16:row:8", or "f16:row:8:pointers" for a pointer array.
 std::string to_string(const TensorSignature& signature);
 
 /// The mode of an epilogue tensor that has stride 1: `rows` is M (column-major), `columns` is N (row-major).

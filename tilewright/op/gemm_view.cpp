@@ -27,10 +27,8 @@ std::optional<std::int64_t> coalesced_stride(const Mode& mode) {
 // The largest power of two in elements, of at most 16 bytes, that divides the address, the leading dimension and the
 // batch stride. For a tensor that is written it also divides the contiguous extent.
 int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) {
-  const bool is_row_major = view.layout == MatrixLayout::row_major;
-  const std::int64_t lines = is_row_major ? tensor.rows() : tensor.columns();
-  const std::int64_t line = is_row_major ? tensor.columns() : tensor.rows();
-  return shared_alignment(tensor, {lines > 1 ? view.ld : 0, is_written ? line : 0, tensor.batch_stride()});
+  return shared_alignment(
+      tensor, {view.lines(tensor) > 1 ? view.ld : 0, is_written ? view.line(tensor) : 0, tensor.batch_stride()});
 }
 
 }  // namespace
@@ -51,7 +49,7 @@ std::int64_t Mode::offset(std::int64_t index) const {
 }
 
 std::string_view name(OperandAccess access) {
-  constexpr std::array<std::string_view, 2> kNames{"strided", "folded"};
+  constexpr std::array<std::string_view, 3> kNames{"strided", "folded", "an array of pointers"};
   return kNames[static_cast<std::size_t>(access)];
 }
 
@@ -76,10 +74,21 @@ const Tensor& GemmView::tensor(std::string_view name) const {
   return *found;
 }
 
-Support GemmView::check_strided(std::string_view family) const {
+OperandView OperandView::matrix(std::int64_t index) const {
+  OperandView one = *this;
+  one.tensor = slice(tensor, index);
+  if (access == OperandAccess::pointer_array) one.access = OperandAccess::strided;
+  return one;
+}
+
+Support GemmView::check_strided(std::string_view family) const { return check_access(family, false); }
+Support GemmView::check_not_folded(std::string_view family) const { return check_access(family, true); }
+
+Support GemmView::check_access(std::string_view family, bool takes_pointer_arrays) const {
   for (const auto& [role, operand] : {std::pair{"A", &a}, {"B", &b}, {"C", &c}, {"D", &d}}) {
     if (operand == &c && !reads_source) continue;
     if (operand->access == OperandAccess::strided) continue;
+    if (operand->access == OperandAccess::pointer_array && takes_pointer_arrays) continue;
     return refuse("{} needs operands with a single stride per mode, but {} is {}", family, role,
                   op::name(operand->access))
         .as(RefusalCode::strides)
@@ -119,9 +128,10 @@ Gemm to_gemm(const GemmView& view) {
 }
 
 TensorSignature describe_operand(const OperandView& operand, std::string_view role) {
-  if (operand.access != OperandAccess::strided) return {.element = operand.tensor.dtype};
-  const Result<MatrixView> view = view_matrix(operand.tensor, role);
-  return {operand.tensor.dtype, view->layout, alignment_of(operand.tensor, *view, role == "D")};
+  const Tensor& tensor = operand.tensor;
+  if (operand.access == OperandAccess::folded) return {.element = tensor.dtype};
+  const Result<MatrixView> view = view_matrix(tensor, role);
+  return {tensor.dtype, view->layout, alignment_of(tensor, *view, role == "D"), tensor.is_pointer_array()};
 }
 
 GemmSignature describe(const GemmView& view) {

@@ -24,29 +24,36 @@ struct Mode {
 
 /// How the elements of an operand are addressed.
 enum class OperandAccess : std::uint8_t {
-  strided,  // rows, columns and batch have one stride each, in OperandView::tensor
-  folded,   // a mode has several coordinates that do not coalesce to one stride
+  strided,        // rows, columns and batch have one stride each, in OperandView::tensor, which may be interleaved
+  folded,         // a mode has several coordinates that do not coalesce to one stride
+  pointer_array,  // rows and columns as in a strided operand, and an array has the addresses of the matrices
 };
 
-/// "strided", "folded"
+/// "strided", "folded", "an array of pointers"
 std::string_view name(OperandAccess access);
 
 struct OperandView {
-  Tensor tensor;  // (rows, columns), or (batch, rows, columns); its strides are valid only for strided access
+  Tensor tensor;  // (rows, columns), or (batch, rows, columns); the strides of a folded operand are not valid
   OperandAccess access = OperandAccess::strided;
   Mode rows = {}, columns = {};  // only for folded access
 
-  /// A strided view of a matrix or batch.
-  static OperandView of(const Tensor& tensor) { return {.tensor = tensor}; }
+  /// A view of a matrix, of a strided batch or of a pointer array.
+  static OperandView of(const Tensor& tensor) {
+    return {.tensor = tensor,
+            .access = tensor.is_pointer_array() ? OperandAccess::pointer_array : OperandAccess::strided};
+  }
   /// A view with modes that may fold several coordinates; it is strided if each mode coalesces to one stride. `tensor`
   /// gives the address, element type and device.
   static OperandView folded(const Tensor& tensor, const Mode& rows, const Mode& columns, std::int64_t batch = 1,
                             std::int64_t batch_stride = 0);
 
-  /// The offset of (row, column) of the first matrix, in elements.
+  /// Matrix `index` of the batch. @pre as op::slice
+  OperandView matrix(std::int64_t index) const;
+
+  /// The offset of (row, column) from the first element of its matrix, in elements.
   std::int64_t offset(std::int64_t row, std::int64_t column) const {
-    if (access == OperandAccess::strided) return row * tensor.row_stride() + column * tensor.column_stride();
-    return rows.offset(row) + columns.offset(column);
+    if (access == OperandAccess::folded) return rows.offset(row) + columns.offset(column);
+    return tensor.offset(row, column);
   }
 };
 
@@ -77,14 +84,20 @@ struct GemmView {
   /// The value of a scalar of the epilogue in this call.
   double scalar(std::string_view label) const { return scalar_value(*epilogue, label, alpha, beta); }
 
-  /// Refuses folded operands, for kernels that support only strided ones. `family` is named in the reason.
+  /// Refuses folded operands and pointer arrays, for kernels that support only strided ones. `family` is named in the
+  /// reason.
   Support check_strided(std::string_view family) const;
+  /// Refuses folded operands, for kernels that take pointer arrays too.
+  Support check_not_folded(std::string_view family) const;
+
+ private:
+  Support check_access(std::string_view family, bool takes_pointer_arrays) const;
 };
 
 /// The view of a GEMM is the GEMM itself. @pre validate(gemm)
 GemmView view(const Gemm& gemm);
 
-/// Converts the view to a Gemm, for kernels that take one. @pre view.check_strided() accepted it
+/// Converts the view to a Gemm, for kernels that take one. @pre view.check_not_folded() accepted it
 Gemm to_gemm(const GemmView& view);
 
 /// The signature: types, layouts and the largest alignments, up to 16 bytes, that pointers, leading dimensions and

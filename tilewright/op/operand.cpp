@@ -48,7 +48,13 @@ Support check_memory(const std::vector<ConstOperand>& operands) {
     const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
     if (tensor.address == 0 && !is_shape_only)
       return refuse("{} is a null pointer", quoted(operand->name)).as(RefusalCode::memory).of(operand->name);
-    if (tensor.address % element != 0) {
+    if (tensor.is_pointer_array() && tensor.address % kPointerBytes != 0) {
+      return refuse("{} must be an array of pointers that is aligned to {} bytes, got address {:#x}",
+                    quoted(operand->name), kPointerBytes, tensor.address)
+          .as(RefusalCode::alignment)
+          .of(operand->name);
+    }
+    if (!tensor.is_pointer_array() && tensor.address % element != 0) {
       return refuse("{} must be aligned to its element size of {} bytes, got address {:#x}", quoted(operand->name),
                     element, tensor.address)
           .as(RefusalCode::alignment)

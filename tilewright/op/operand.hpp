@@ -41,14 +41,15 @@ using ConstOperand = BasicOperand<const Tensor*>;
 /// The operand's name in messages: "A", or "'bias'" for a name given by the user.
 std::string quoted(std::string_view operand);
 
-/// Addresses from the first element to one past the last.
+/// Addresses from the first element to one past the last; of a pointer array, those of the array.
 struct Interval {
   std::uint64_t begin, end;
 };
 Interval interval(const Tensor& tensor);
 
 /// Checks the operands that are used: refuses null and misaligned addresses, different devices, and outputs whose span
-/// overlaps another operand's. @pre every operand's strides are valid
+/// overlaps another operand's. The matrices of a pointer array are not known here, only the array. @pre every operand's
+/// strides are valid
 Support check_memory(const std::vector<ConstOperand>& operands);
 
 }  // namespace tilewright::op

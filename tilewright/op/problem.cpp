@@ -46,6 +46,8 @@ void set_gemm_key(const GemmView& view, ProblemKey& key) {
   key.reads_source = view.reads_source;
   key.reads_product = view.reads_product;
   key.stores_accumulator = stores_accumulator(view);
+  key.a_splits_sectors = splits_sectors(view.a.tensor);
+  key.b_splits_sectors = splits_sectors(view.b.tensor);
 }
 
 // A null entry of `operands` leaves its strides 0.
@@ -263,6 +265,7 @@ std::size_t ProblemKeyHash::operator()(const ProblemKey& key) const {
     hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x100000001b3ULL;
     hash ^= hash >> 32;
   };
+  mix((key.a_splits_sectors ? 1 : 0) + (key.b_splits_sectors ? 2 : 0));
   for (const std::int64_t number : key.extents_and_strides) mix(number);
   for (const std::int64_t number : key.more) mix(number);
   return hash;

@@ -44,11 +44,14 @@ bool is_shape_only(const Problem& problem);
 /// The device of the operands. @pre validate(problem)
 MemoryDevice device(const Problem& problem);
 
-/// The key under which a prepared kernel is remembered: everything in a call except addresses and scalar values.
+/// The key under which a prepared kernel is remembered: everything in a call except scalar values and
+/// addresses, of which it has only the alignments.
 struct ProblemKey {
   Signature signature;
   /// Whether the call reads C, whether it reads A and B, and whether D is A*B; these depend on alpha and beta.
   bool reads_source = false, reads_product = false, stores_accumulator = false;
+  /// splits_sectors() of A and B of a GEMM, which changes the order of the kernels.
+  bool a_splits_sectors = false, b_splits_sectors = false;
   /// GEMM: m, n, k, batch, then 3 strides for each of A, B, C and D. ReduceSplitK: the same, with the number of parts
   /// as k, the strides of the parts in place of A's, and zeros in place of B's.
   std::array<std::int64_t, 16> extents_and_strides{};

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "tilewright/op/epilogue_tensors.hpp"
@@ -36,6 +37,38 @@ Support check_part_types(DType parts, DType accumulator) {
   if (accumulator == sum_accumulator(parts)) return {};
   return refuse("{} parts accumulate in {}, got {}", name(parts), name(sum_accumulator(parts)), name(accumulator))
       .as(RefusalCode::types);
+}
+
+// The reduction reads and writes strided matrices only.
+Support check_strided(const ReduceSplitK& reduction) {
+  for (const auto& [role, tensor, is_used] : {std::tuple{"parts", &reduction.parts, true},
+                                              {"C", &reduction.c, reads_source(reduction)},
+                                              {"D", &reduction.d, true}}) {
+    if (!is_used) continue;
+    if (tensor->is_pointer_array()) {
+      return refuse("{} is an array of pointers, which reduce_split_k does not take", quoted(role))
+          .as(RefusalCode::strides)
+          .of(role);
+    }
+    if (tensor->interleaved != InterleavedMode::none) {
+      return refuse("{} is interleaved, but reduce_split_k takes only row-major and column-major matrices",
+                    quoted(role))
+          .as(RefusalCode::strides)
+          .of(role);
+    }
+  }
+  return {};
+}
+
+Support check_strided(const ReduceSplitKSignature& signature) {
+  for (const auto& [role, tensor] : {std::pair{"parts", &signature.parts}, {"C", &signature.c}, {"D", &signature.d}}) {
+    if (!tensor->is_pointer_array && !is_interleaved(tensor->layout)) continue;
+    return refuse("{} is {}: reduce_split_k takes only row-major and column-major matrices", quoted(role),
+                  to_string(*tensor))
+        .as(RefusalCode::strides)
+        .of(role);
+  }
+  return {};
 }
 
 Support check_parts(const ReduceSplitK& reduction) {
@@ -86,6 +119,7 @@ bool reads_parts(const ReduceSplitK& reduction) {
 }
 
 Support validate(const ReduceSplitK& reduction) {
+  if (const Support strided = check_strided(reduction); !strided) return strided;
   if (const Support valid = check_parts(reduction); !valid) return valid;
   if (const Support valid = validate(gemm_with_same_outputs(reduction)); !valid) return valid;
   if (reduction.d.batch() != 1)
@@ -126,6 +160,7 @@ ReduceSplitKSignature describe(const ReduceSplitK& reduction) {
 }
 
 Support validate(const ReduceSplitKSignature& signature) {
+  if (const Support strided = check_strided(signature); !strided) return strided;
   if (const Support fits = check_part_types(signature.parts.element, signature.accumulator); !fits) return fits;
   if (signature.parts.alignment < 1 || !std::has_single_bit(static_cast<unsigned>(signature.parts.alignment))) {
     return refuse("alignment of parts must be a power of two, got {}", signature.parts.alignment)

@@ -44,8 +44,8 @@ bool reads_source(const ReduceSplitK& reduction);
 /// Whether this call reads the parts: there are some, and the accumulator's gate (alpha) is not 0.
 bool reads_parts(const ReduceSplitK& reduction);
 
-/// Refuses what no kernel could compute: for the parts wrong ranks, extents, strides and types; batches of D; and for
-/// C, D and the epilogue what validate(const Gemm&) refuses.
+/// Refuses what no kernel could compute: pointer arrays and interleaved matrices; for the parts wrong ranks, extents,
+/// strides and types; batches of D; and for C, D and the epilogue what validate(const Gemm&) refuses.
 Support validate(const ReduceSplitK& reduction);
 
 /// The operands: parts, C, D, then the auxiliary tensors in the problem's order.

@@ -33,8 +33,11 @@ class MatrixOfBatch {
  public:
   MatrixOfBatch(const GemmView& batch, std::int64_t index)
       : tensors_(batch.tensors.begin(), batch.tensors.end()), view_(batch) {
-    for (OperandView* operand : {&view_.a, &view_.b, &view_.d}) operand->tensor = slice(operand->tensor, index);
-    if (view_.reads_source) view_.c.tensor = slice(view_.c.tensor, index);
+    // Operands that the call does not read may have no address.
+    if (view_.reads_product) view_.a = view_.a.matrix(index);
+    if (view_.reads_product) view_.b = view_.b.matrix(index);
+    view_.d = view_.d.matrix(index);
+    if (view_.reads_source) view_.c = view_.c.matrix(index);
     for (NamedTensor& each : tensors_) each.tensor = slice(each.tensor, index);
     view_.tensors = tensors_;
   }

@@ -51,7 +51,8 @@ requires std::is_enum_v<Enum> || std::is_integral_v<Enum> std::uint64_t word(Enu
   return static_cast<std::uint64_t>(value);
 }
 std::uint64_t word(const TensorSignature& tensor) {
-  return word(tensor.element) | word(tensor.layout) << 8 | word(tensor.alignment) << 16;
+  return word(tensor.element) | word(tensor.layout) << 8 | word(tensor.alignment) << 16 |
+         word(tensor.is_pointer_array) << 48;
 }
 // Names of labels and values of constants are left to equality.
 std::uint64_t word(const Epilogue& epilogue) {

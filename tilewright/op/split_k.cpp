@@ -23,6 +23,26 @@ Tensor k_range(const Tensor& operand, bool along_rows, std::int64_t first, std::
   return count == 1 ? range : batched(range, count, extent * step);
 }
 
+// Parts are ranges of strided matrices.
+Support check_strided(const Gemm& gemm) {
+  for (const ConstOperand& operand : operands(gemm)) {
+    if (!operand.is_used) continue;
+    if (operand.tensor->is_pointer_array()) {
+      return refuse("{} is an array of pointers, but split-K in parallel mode needs single matrices",
+                    quoted(operand.name))
+          .as(RefusalCode::strides)
+          .of(operand.name);
+    }
+    if (operand.tensor->interleaved != InterleavedMode::none) {
+      return refuse("{} is interleaved, but split-K in parallel mode needs row-major or column-major matrices",
+                    quoted(operand.name))
+          .as(RefusalCode::strides)
+          .of(operand.name);
+    }
+  }
+  return {};
+}
+
 Tensor part_range(const Tensor& parts, std::int64_t first, std::int64_t count) {
   Tensor range = parts;
   range.address += static_cast<std::uint64_t>(first * parts.batch_stride() * bytes(parts.dtype));
@@ -44,6 +64,7 @@ KParts split_k(const Gemm& gemm, std::int64_t parts) {
 
 Result<SplitK> split_k(const Gemm& gemm, std::int64_t parts, std::uint64_t workspace) {
   if (parts < 1) return refuse("K must be split into at least 1 part, got {}", parts).as(RefusalCode::shape);
+  if (const Support strided = check_strided(gemm); !strided) return strided.refusal();
   if (gemm.batch() != 1) {
     return refuse("split-K in parallel mode needs single matrices, got a batch of {}", gemm.batch())
         .as(RefusalCode::shape)

@@ -12,9 +12,16 @@ struct LastOffset {
   bool overflows = false;
 };
 
-// The offset in bytes of one past the last element.
-LastOffset last_offset(const Tensor& tensor) {
+// The offset in bytes of one past the last element, or past the last address of a pointer array.
+LastOffset last_offset(const Tensor& given) {
+  const Tensor tensor = strided_modes(given);
   LastOffset last;
+  if (tensor.is_pointer_array()) {
+    last.overflows = last_offset(matrix_at(tensor, 0)).overflows ||
+                     __builtin_mul_overflow(tensor.batch(), kPointerBytes, &last.bytes);
+    if (tensor.is_empty()) last.bytes = 0;
+    return last;
+  }
   std::int64_t elements = 1;
   for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
     if (tensor.shape[mode] == 0) return {};
@@ -24,6 +31,31 @@ LastOffset last_offset(const Tensor& tensor) {
   }
   last.overflows |= __builtin_mul_overflow(elements, std::int64_t{bytes(tensor.dtype)}, &last.bytes);
   return last;
+}
+
+Support check_pointer_array(const Tensor& tensor, std::string_view role) {
+  const int alignment = tensor.pointer_alignment;
+  if (alignment == 0) return {};
+  if (tensor.shape.rank() != 3) {
+    return refuse("{} is an array of pointers to matrices, so that its shape must be (batch, rows, columns), got {}",
+                  role, to_string(tensor.shape))
+        .as(RefusalCode::shape)
+        .of(role);
+  }
+  if (alignment < bytes(tensor.dtype) || !std::has_single_bit(static_cast<unsigned>(alignment))) {
+    return refuse(
+               "the declared alignment of the matrices of {} must be a power of two of at least {} bytes, the size of "
+               "an element, got {}",
+               role, bytes(tensor.dtype), alignment)
+        .as(RefusalCode::alignment)
+        .of(role);
+  }
+  if (tensor.stride[0] != 0) {
+    return refuse("{} is an array of pointers, so that its batch stride must be 0, got {}", role, tensor.stride[0])
+        .as(RefusalCode::strides)
+        .of(role);
+  }
+  return {};
 }
 
 }  // namespace
@@ -58,10 +90,20 @@ std::string to_string(const MemoryDevice& device) {
   return "unknown";
 }
 
-std::string_view name(MatrixLayout layout) { return layout == MatrixLayout::row_major ? "row" : "column"; }
+std::string_view name(MatrixLayout layout) {
+  constexpr std::array<std::string_view, 4> kNames{"row", "column", "row_interleaved_32", "column_interleaved_32"};
+  return kNames[static_cast<std::size_t>(layout)];
+}
+
+std::optional<MatrixLayout> parse_matrix_layout(std::string_view text) {
+  const auto* const found = std::ranges::find(kMatrixLayouts, text, [](MatrixLayout each) { return name(each); });
+  return found == kMatrixLayouts.end() ? std::optional<MatrixLayout>() : *found;
+}
 
 MatrixLayout transposed(MatrixLayout layout) {
-  return layout == MatrixLayout::row_major ? MatrixLayout::column_major : MatrixLayout::row_major;
+  constexpr std::array<MatrixLayout, 4> kTransposed{MatrixLayout::column_major, MatrixLayout::row_major,
+                                                    MatrixLayout::column_interleaved, MatrixLayout::row_interleaved};
+  return kTransposed[static_cast<std::size_t>(layout)];
 }
 
 bool Tensor::is_empty() const {
@@ -73,9 +115,16 @@ bool Tensor::is_empty() const {
 
 Tensor matrix(std::uint64_t address, DType dtype, std::int64_t rows, std::int64_t columns, MatrixLayout layout,
               std::int64_t ld, MemoryDevice device) {
+  if (is_interleaved(layout)) {
+    const bool by_columns = layout == MatrixLayout::column_interleaved;
+    if (ld == 0) ld = kInterleaved * std::max<std::int64_t>(1, by_columns ? rows : columns);
+    return Tensor{address,         dtype,
+                  {rows, columns}, by_columns ? Dims{kInterleaved, ld} : Dims{ld, kInterleaved},
+                  device,          by_columns ? InterleavedMode::columns : InterleavedMode::rows};
+  }
   const bool row_major = layout == MatrixLayout::row_major;
   if (ld == 0) ld = std::max<std::int64_t>(1, row_major ? columns : rows);
-  return Tensor{address, dtype, {rows, columns}, row_major ? Dims{ld, 1} : Dims{1, ld}, device};
+  return Tensor{address, dtype, {rows, columns}, row_major ? Dims{ld, 1} : Dims{1, ld}, device, {}};
 }
 
 Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_t columns, MatrixLayout layout,
@@ -84,20 +133,42 @@ Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_
 }
 
 Tensor batched(const Tensor& matrix, std::int64_t batch, std::optional<std::int64_t> stride) {
-  const std::int64_t lines = matrix.column_stride() == 1 ? matrix.rows() : matrix.columns();
-  const std::int64_t ld = matrix.column_stride() == 1 ? matrix.row_stride() : matrix.column_stride();
+  const bool by_rows = matrix.interleaved == InterleavedMode::none ? matrix.column_stride() == 1
+                                                                   : matrix.interleaved == InterleavedMode::rows;
+  const std::int64_t together = matrix.interleaved == InterleavedMode::none ? 1 : kInterleaved;
+  const std::int64_t lines = (by_rows ? matrix.rows() : matrix.columns()) / together;
+  const std::int64_t ld = by_rows ? matrix.row_stride() : matrix.column_stride();
   Tensor result = matrix;
   result.shape = {batch, matrix.rows(), matrix.columns()};
   result.stride = {stride.value_or(lines * ld), matrix.row_stride(), matrix.column_stride()};
   return result;
 }
 
-Tensor slice(const Tensor& tensor, std::int64_t index) {
+Tensor pointer_array(const Tensor& matrix, std::uint64_t addresses, std::int64_t batch, int alignment) {
+  Tensor result = batched(matrix, batch, 0);
+  result.address = addresses;
+  result.pointer_alignment = alignment;
+  return result;
+}
+
+Tensor matrix_at(const Tensor& tensor, std::uint64_t address) {
   Tensor result = tensor;
-  result.address += static_cast<std::uint64_t>(index * tensor.batch_stride() * bytes(tensor.dtype));
+  result.address = address;
   result.shape = {tensor.rows(), tensor.columns()};
   result.stride = {tensor.row_stride(), tensor.column_stride()};
+  result.pointer_alignment = 0;
   return result;
+}
+
+Tensor slice(const Tensor& tensor, std::int64_t index) {
+  if (!tensor.is_pointer_array()) {
+    const std::int64_t offset = index * tensor.batch_stride() * bytes(tensor.dtype);
+    return matrix_at(tensor, tensor.address + static_cast<std::uint64_t>(offset));
+  }
+  if (tensor.address == 0) return matrix_at(tensor, 0);  // a shape without memory, or an operand that is not read
+  TILEWRIGHT_CHECK(tensor.device.kind == MemoryDevice::Kind::host, "the host cannot read a pointer array on {}",
+                   to_string(tensor.device));
+  return matrix_at(tensor, reinterpret_cast<const std::uint64_t*>(tensor.address)[index]);
 }
 
 Tensor transposed(const Tensor& tensor) {
@@ -105,8 +176,65 @@ Tensor transposed(const Tensor& tensor) {
   const int columns = tensor.shape.rank() - 1;
   std::swap(result.shape[columns - 1], result.shape[columns]);
   std::swap(result.stride[columns - 1], result.stride[columns]);
+  if (tensor.interleaved != InterleavedMode::none) {
+    result.interleaved = tensor.interleaved == InterleavedMode::rows ? InterleavedMode::columns : InterleavedMode::rows;
+  }
   return result;
 }
+
+Tensor strided_modes(const Tensor& tensor) {
+  if (tensor.interleaved == InterleavedMode::none) return tensor;
+  Tensor result = tensor;
+  const int rows = tensor.shape.rank() - 2;
+  result.shape[tensor.interleaved == InterleavedMode::rows ? rows : rows + 1] /= kInterleaved;
+  result.shape.append(kInterleaved);
+  result.stride.append(1);
+  result.interleaved = InterleavedMode::none;
+  return result;
+}
+
+std::int64_t MatrixView::lines(const Tensor& tensor) const {
+  if (is_interleaved(layout))
+    return (layout == MatrixLayout::row_interleaved ? tensor.rows() : tensor.columns()) / kInterleaved;
+  return layout == MatrixLayout::row_major ? tensor.rows() : tensor.columns();
+}
+
+std::int64_t MatrixView::line(const Tensor& tensor) const {
+  if (is_interleaved(layout))
+    return (layout == MatrixLayout::row_interleaved ? tensor.columns() : tensor.rows()) * kInterleaved;
+  return layout == MatrixLayout::row_major ? tensor.columns() : tensor.rows();
+}
+
+namespace {
+
+Result<MatrixView> view_interleaved(const Tensor& tensor, std::string_view role) {
+  const bool by_rows = tensor.interleaved == InterleavedMode::rows;
+  MatrixView view{by_rows ? MatrixLayout::row_interleaved : MatrixLayout::column_interleaved,
+                  by_rows ? tensor.row_stride() : tensor.column_stride()};
+  const std::int64_t blocked = by_rows ? tensor.rows() : tensor.columns();
+  const std::int64_t within = by_rows ? tensor.column_stride() : tensor.row_stride();
+  if (blocked % kInterleaved != 0) {
+    return refuse("{} is {}: it needs a multiple of {} {}, got {}", role, name(view.layout), kInterleaved,
+                  by_rows ? "rows" : "columns", blocked)
+        .as(RefusalCode::shape)
+        .of(role);
+  }
+  if (within != kInterleaved && (by_rows ? tensor.columns() : tensor.rows()) > 1) {
+    return refuse("{} is {}: its {} must be {} elements apart, got {}", role, name(view.layout),
+                  by_rows ? "columns" : "rows", kInterleaved, within)
+        .as(RefusalCode::strides)
+        .of(role);
+  }
+  const std::int64_t line = std::max(view.line(tensor), kInterleaved);
+  if (view.lines(tensor) <= 1) view.ld = std::max(view.ld, line);
+  if (view.ld >= line) return view;
+  return refuse("{} of shape {} is {}: it needs a leading dimension of at least {}, got {}", role,
+                to_string(tensor.shape), name(view.layout), line, view.ld)
+      .as(RefusalCode::strides)
+      .of(role);
+}
+
+}  // namespace
 
 Support check_strides(const Tensor& tensor, std::string_view role) {
   const int rank = tensor.shape.rank();
@@ -116,6 +244,7 @@ Support check_strides(const Tensor& tensor, std::string_view role) {
         .as(RefusalCode::shape)
         .of(role);
   }
+  if (const Support valid = check_pointer_array(tensor, role); !valid) return valid;
   return check_modes(tensor, role);
 }
 
@@ -139,6 +268,7 @@ Support check_modes(const Tensor& tensor, std::string_view role) {
 
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
   if (const Support valid = check_strides(tensor, role); !valid) return valid.refusal();
+  if (tensor.interleaved != InterleavedMode::none) return view_interleaved(tensor, role);
   // The contiguous mode has stride 1 or extent 1, and the stride of the other mode is at least its extent.
   const std::array<std::int64_t, 2> extent{tensor.rows(), tensor.columns()};
   const std::array<std::int64_t, 2> stride{tensor.row_stride(), tensor.column_stride()};
@@ -167,10 +297,17 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
 
 int shared_alignment(const Tensor& tensor, std::span<const std::int64_t> steps) {
   const auto element = static_cast<std::uint64_t>(bytes(tensor.dtype));
-  std::uint64_t all = tensor.address | 16U;
+  const auto declared = static_cast<std::uint64_t>(tensor.pointer_alignment);
+  std::uint64_t all = (tensor.is_pointer_array() ? declared : tensor.address) | 16U;
   for (const std::int64_t step : steps) all |= static_cast<std::uint64_t>(step) * element;
   const std::uint64_t alignment_bytes = std::uint64_t{1} << std::countr_zero(all);
   return static_cast<int>(std::max<std::uint64_t>(1, alignment_bytes / element));
+}
+
+bool splits_sectors(const Tensor& tensor) {
+  constexpr std::uint64_t kSectorBytes = 32;
+  return tensor.device.kind == MemoryDevice::Kind::cuda && !tensor.is_pointer_array() &&
+         tensor.address % kSectorBytes == kSectorBytes / 2;
 }
 
 std::int64_t span_bytes(const Tensor& tensor) { return last_offset(tensor).bytes; }

@@ -27,6 +27,10 @@ constexpr double kDramShare = 0.875;
 constexpr double kIssuesPerClock = 4;
 constexpr double kIssuesPerCopy = 5;
 constexpr double kWarpThreads = 32;
+// Time of the barrier among the CTAs of a tile, which goes through L2, and the rate of partial sums to and from L2.
+// Both were fitted to split-K kernels of sm90_gemm on an H200.
+constexpr double kExchangeUs = 3.6;
+constexpr double kPartialBytesPerClock = 36;
 
 }  // namespace
 
@@ -35,12 +39,13 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   input.m = tile.is_transposed ? arguments.n() : arguments.m();
   input.n = tile.is_transposed ? arguments.m() : arguments.n();
   input.k = arguments.k();
-  const auto matrices = [](const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 1 : tensor.batch(); };
   input.batch = arguments.batch();
-  input.batch_a = matrices(tile.is_transposed ? arguments.b.tensor : arguments.a.tensor);
-  input.batch_b = matrices(tile.is_transposed ? arguments.a.tensor : arguments.b.tensor);
+  input.batch_a = (tile.is_transposed ? arguments.b.tensor : arguments.a.tensor).distinct_matrices();
+  input.batch_b = (tile.is_transposed ? arguments.a.tensor : arguments.b.tensor).distinct_matrices();
   input.tile = tile.tile;
   input.stages = tile.stages;
+  input.split_k = tile.split_k;
+  input.accumulator_bytes = bytes(tile.operands.accumulator);
   input.threads = tile.threads();
   input.element_bytes_a = bytes(tile.operands.a.element);
   input.element_bytes_b = bytes(tile.operands.b.element);
@@ -48,11 +53,18 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   return input;
 }
 
+double exchange_us(const arch::ArchLimits& limits, double tile_area, int accumulator_bytes) {
+  return kExchangeUs + 2 * tile_area * accumulator_bytes / kPartialBytesPerClock / (limits.clock_ghz * 1e3);
+}
+
 double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
-  const auto ctas = static_cast<double>(ceil_div(input.m, input.tile.m) * ceil_div(input.n, input.tile.n)) *
-                    static_cast<double>(input.batch);
-  const double k = static_cast<double>(ceil_div(input.k, input.tile.k) * input.tile.k);
+  const std::int64_t tiles = ceil_div(input.m, input.tile.m) * ceil_div(input.n, input.tile.n) * input.batch;
+  const auto ctas = static_cast<double>(tiles * input.split_k);
+  // Elements of K that a CTA multiplies, and those of all CTAs of a tile.
+  const std::int64_t k_tiles = ceil_div(input.k, input.tile.k);
+  const auto k = static_cast<double>(ceil_div(k_tiles, input.split_k) * input.tile.k);
+  const auto whole_k = static_cast<double>(k_tiles * input.tile.k);
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
   const int fit = arch::resident_blocks(limits, input.threads, input.registers, input.smem_bytes);
   if (fit == 0 || input.fma_per_clock <= 0) return INFINITY;
@@ -70,7 +82,7 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double cta =
       std::max({multiply, smem, issue, warp_copies * kClocksPerCopy * k}) + kOverlapLoss * std::min(multiply, smem);
   const double rounds = std::ceil(per_sm / together);
-  const double store = tile_area * input.element_bytes_d / kStoreBytesPerClock;
+  const double store = tile_area / input.split_k * input.element_bytes_d / kStoreBytesPerClock;
   const double sm_clocks = std::max(per_sm * cta, rounds * latency) + per_sm * store + rounds * kFillAndDrainClocks;
 
   const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +
@@ -79,14 +91,19 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double l2_clocks = ctas * tile_bytes / limits.l2_bytes_per_clock;
   const double m = static_cast<double>(input.m);
   const double n = static_cast<double>(input.n);
-  const double dram_bytes = static_cast<double>(input.batch_a) * m * k * input.element_bytes_a +
-                            static_cast<double>(input.batch_b) * n * k * input.element_bytes_b +
+  const double dram_bytes = static_cast<double>(input.batch_a) * m * whole_k * input.element_bytes_a +
+                            static_cast<double>(input.batch_b) * n * whole_k * input.element_bytes_b +
                             static_cast<double>(input.batch) * m * n * input.element_bytes_d;
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double dram_us = dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double chip_us =
       (std::max(sm_clocks, l2_clocks) + kOverlapLoss * std::min(sm_clocks, l2_clocks)) / clocks_per_us;
-  return limits.launch_us + std::max(chip_us, dram_us) + kOverlapLoss * std::min(chip_us, dram_us);
+  // The groups of a split-K kernel take their tiles one after another, so each exchange is exposed.
+  const double rounds_of_groups =
+      std::ceil(static_cast<double>(tiles) / std::max(1, fit * limits.sm_count / input.split_k));
+  const double exchange =
+      input.split_k == 1 ? 0 : rounds_of_groups * exchange_us(limits, tile_area, input.accumulator_bytes);
+  return limits.launch_us + std::max(chip_us, dram_us) + kOverlapLoss * std::min(chip_us, dram_us) + exchange;
 }
 
 }  // namespace tilewright::plan

@@ -15,10 +15,12 @@ struct CostInput {
   std::int64_t batch = 1, batch_a = 1, batch_b = 1;  // matrices of D; distinct matrices of A and of B
   TileShape tile;
   int stages = 2;
+  int split_k = 1;  // CTAs that compute one tile together
   int threads = 0;
   int registers = 0;  // per thread
   int smem_bytes = 0;
   int element_bytes_a = 0, element_bytes_b = 0, element_bytes_d = 0;
+  int accumulator_bytes = 4;
   double fma_per_clock = 0;         // peak rate of one SM's math unit
   double instructions_per_fma = 1;  // 3 for 3xTF32
   /// Share of the SM's issue slots that multiplying at the peak rate takes; near 0 for tensor cores.
@@ -29,12 +31,16 @@ struct CostInput {
   double copies_per_k = 0;                  // copies to shared memory that the threads of one CTA issue, per unit of K
 };
 
+/// The time in microseconds in which the split_k CTAs of a tile of `tile_area` elements exchange their partial sums, of
+/// `accumulator_bytes` per element, through L2: each writes its own and reads its share of all.
+double exchange_us(const arch::ArchLimits& limits, double tile_area, int accumulator_bytes);
+
 /// Fills the members that do not depend on the kernel family: extents, tile, threads, element widths.
 CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments);
 
 /// Estimated microseconds, including the launch. Every wave of CTAs takes as long as the slowest of multiplying,
 /// issuing instructions, reading shared memory, and its share of L2 and DRAM traffic. Each CTA adds the time to fill
-/// and drain its pipeline.
+/// and drain its pipeline and, with split-K, that of the exchange of partial sums.
 double estimate_us(const arch::ArchLimits& limits, const CostInput& input);
 
 }  // namespace tilewright::plan

@@ -30,8 +30,6 @@ Support check_sm90_choices_are_unset(const FlatDesign& design) {
   if (design.schedule != Schedule::cooperative)
     return refuse("only sm90_gemm has schedules, got {}", name(design.schedule)).as(RefusalCode::design);
   if (design.swaps_operands) return refuse("only sm90_gemm swaps operands").as(RefusalCode::design);
-  if (design.split_k != 1)
-    return refuse("only sm90_gemm splits K, got split_k {}", design.split_k).as(RefusalCode::design);
   if (design.repacks_operands) return refuse("only sm90_gemm repacks operands").as(RefusalCode::design);
   return {};
 }
@@ -60,8 +58,8 @@ Result<Sm90GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& 
     return refuse("cluster shape k must be 1, got {}: split_k splits K among CTAs", flat.cluster.k)
         .as(RefusalCode::design);
   }
-  Sm90GemmDesign design{flat,         flat.cluster.m,       flat.cluster.n, flat.schedule, flat.swaps_operands,
-                        flat.split_k, flat.repacks_operands};
+  Sm90GemmDesign design{flat,          flat.cluster.m,      flat.cluster.n,
+                        flat.schedule, flat.swaps_operands, flat.repacks_operands};
   if (const TileShape shape = wgmma_shape(design, signature); flat.instruction != shape) {
     return refuse("the instruction of this tile is {}, got {}", text(shape), text(flat.instruction))
         .as(RefusalCode::design);
@@ -109,16 +107,18 @@ FlatDesign flattened(const Sm90GemmDesign& design, const op::GemmSignature* sign
   flat.cluster = {design.cluster_m, design.cluster_n, 1};
   flat.schedule = design.schedule;
   flat.swaps_operands = design.swaps_operands;
-  flat.split_k = design.split_k;
   flat.repacks_operands = design.repacks_operands;
   return flat;
+}
+
+std::string split_k_text(const GemmTiling& design) {
+  return design.split_k == 1 ? "" : fmt::format(" k{}", design.split_k);
 }
 
 std::string sm90_choices(const auto& design, const TileShape& cluster) {
   return fmt::format("{}{}{}{}{}", cluster == TileShape{1, 1, 1} ? "" : " c" + text(cluster),
                      design.schedule == Schedule::ping_pong ? " ping_pong" : "", design.swaps_operands ? " swap" : "",
-                     design.split_k == 1 ? "" : fmt::format(" k{}", design.split_k),
-                     design.repacks_operands ? " repack" : "");
+                     split_k_text(design), design.repacks_operands ? " repack" : "");
 }
 
 std::string instruction_text(const FlatDesign& design) {
@@ -131,8 +131,8 @@ std::string instruction_text(const Sm90GemmDesign&) { return ""; }
 std::string other_choices(const FlatDesign& design) {
   return (design.warps_k == 1 ? "" : fmt::format(" wk{}", design.warps_k)) + sm90_choices(design, design.cluster);
 }
-std::string other_choices(const SimtGemmDesign&) { return ""; }
-std::string other_choices(const Sm80GemmDesign&) { return ""; }
+std::string other_choices(const SimtGemmDesign& design) { return split_k_text(design); }
+std::string other_choices(const Sm80GemmDesign& design) { return split_k_text(design); }
 std::string other_choices(const Sm90GemmDesign& design) {
   return sm90_choices(design, {design.cluster_m, design.cluster_n, 1});
 }
@@ -167,10 +167,15 @@ Result<Sm90GemmDesign> sm90_gemm_design(const Design& design, const op::GemmSign
   return design_of<Sm90GemmDesign>(design, signature);
 }
 
+bool computes_transposed(const op::GemmSignature& signature, bool swaps_operands) {
+  if (signature.epilogue.is_gated()) return false;
+  return op::has_contiguous_rows(signature.d.layout) == swaps_operands;
+}
+
 TileShape wgmma_shape(const Sm90GemmDesign& design, const op::GemmSignature& signature) {
   constexpr int kRows = 64, kBytesAlongK = 32;
-  const bool is_transposed = (signature.d.layout == op::MatrixLayout::column_major) != design.swaps_operands;
-  return {kRows, is_transposed ? design.tile.m : design.tile.n, kBytesAlongK / bytes(signature.a.element)};
+  const bool along_m = computes_transposed(signature, design.swaps_operands);
+  return {kRows, along_m ? design.tile.m : design.tile.n, kBytesAlongK / bytes(signature.a.element)};
 }
 
 FlatDesign flatten(const Design& design, const op::GemmSignature* signature) {

@@ -32,15 +32,20 @@ struct TileShape {
   bool operator==(const TileShape&) const = default;
 };
 
-/// The raster order in which CTAs take the tiles of the problem as computed. By default, groups of `width` tile columns
-/// are walked row by row, so that their tiles share rows of A in L2 (CUTLASS: IdentitySwizzle1, 2, 4, 8). With
-/// `along_n`, groups of `width` tile rows are walked column by column.
+/// The raster order in which CTAs take the tiles of D. By default, groups of `width` tile columns are walked row by
+/// row, so that their tiles share rows of A in L2 (CUTLASS: IdentitySwizzle1, 2, 4, 8). With `along_n`, groups of
+/// `width` tile rows are walked column by column; of width 1 these are rows, one after another (CUTLASS:
+/// HorizontalSwizzle). As in CUTLASS, a group of 8 is 4 wide if there are fewer than 6 tiles across. The matrices of a
+/// batch follow each other. A CTA of simt_gemm and sm80_gemm computes the tile of its number. The clusters of sm90_gemm
+/// are persistent: they take groups of tiles of their size, in this order, round-robin.
 struct Raster {
   int width = 1;
   bool along_n = false;
 
   /// Whether consecutive tiles follow each other along M and so share B.
   bool walks_along_m() const { return along_n == (width > 1); }
+  /// The same order in the transposed problem.
+  Raster transposed() const { return {width, !along_n}; }
   bool operator==(const Raster&) const = default;
 };
 
@@ -51,6 +56,9 @@ struct GemmTiling {
   int stages = 2;                // shared-memory stages of the mainloop pipeline
   int warps_m = 2, warps_n = 4;  // math warps; producer warps are not counted
   Raster raster;
+  /// Number of CTAs that compute one tile together. Each computes a part of K, and they sum their partial results
+  /// through the workspace.
+  int split_k = 1;
 
   int math_threads() const { return 32 * warps_m * warps_n; }
   bool operator==(const GemmTiling&) const = default;
@@ -73,9 +81,6 @@ struct Sm90GemmDesign : GemmTiling {
   Schedule schedule = Schedule::cooperative;
   /// Computes D' = B' A' although D is row-major, so that the m of the instruction lies along n.
   bool swaps_operands = false;
-  /// Number of CTAs that compute one tile together. Each computes a part of K, and they reduce their partial sums
-  /// through the workspace.
-  int split_k = 1;
   /// Operands that TMA cannot load, or whose major mode wgmma cannot read, are first copied to the workspace. If false,
   /// the producer uses plain loads instead of TMA, and wgmma takes A from registers.
   bool repacks_operands = false;
@@ -91,7 +96,6 @@ struct FlatDesign : GemmTiling {
   TileShape cluster{1, 1, 1};
   Schedule schedule = Schedule::cooperative;
   bool swaps_operands = false;
-  int split_k = 1;
   bool repacks_operands = false;
   bool operator==(const FlatDesign&) const = default;
 };
@@ -106,6 +110,12 @@ GemmTiling& tiling(Design& design);
 Result<SimtGemmDesign> simt_gemm_design(const Design& design, const op::GemmSignature& signature);
 Result<Sm80GemmDesign> sm80_gemm_design(const Design& design, const op::GemmSignature& signature);
 Result<Sm90GemmDesign> sm90_gemm_design(const Design& design, const op::GemmSignature& signature);
+
+/// Whether a kernel computes the transposed problem D' = B' A'. It does so for a D whose rows are not contiguous
+/// (column-major or row-interleaved), or, with `swaps_operands`, for one whose rows are. A gated epilogue pairs columns
+/// of A*B, which would be rows of the transposed problem, so its problem is never transposed and plan_gemm_tile()
+/// refuses to swap its operands.
+bool computes_transposed(const op::GemmSignature& signature, bool swaps_operands = false);
 
 /// The instruction of a design of sm90_gemm: wgmma's m is 64, its n is that of the tile as computed, and its k is 32
 /// bytes of A.

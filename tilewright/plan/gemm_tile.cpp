@@ -14,6 +14,8 @@ namespace {
 
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
+constexpr int kSplitKVectorBytes = 16;  // of a tile's accumulators that one thread sums; see epilogue/split_k_tile.cuh
+
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 /// m and n of the problem as computed.
@@ -21,21 +23,43 @@ std::pair<std::int64_t, std::int64_t> extents(const GemmTile& tile, const op::Ge
   return tile.is_transposed ? std::pair{arguments.n(), arguments.m()} : std::pair{arguments.m(), arguments.n()};
 }
 
+std::int64_t matrices_of(const op::GemmView& arguments) { return std::max<std::int64_t>(arguments.batch(), 1); }
+
 /// The blocks of D that write partial results of reductions; each is one tile.
 ReductionBlocks reduction_blocks(const GemmTile& tile, const op::GemmView& arguments) {
   const auto [m, n] = extents(tile, arguments);
   return {.along_m = ceil_div(m, tile.tile.m),
           .along_n = ceil_div(n, tile.tile.n),
-          .batches = std::max<std::int64_t>(arguments.batch(), 1)};
+          .shares = tile.split_k,
+          .batches = matrices_of(arguments)};
 }
 
-/// Bytes of launch_gemm's workspace, which holds the counters and partial results of reductions; 0 without reductions.
-std::int64_t workspace_bytes(const GemmTile& tile, const op::GemmView& arguments) {
+/// Number of groups of split_k CTAs that work at once. Each has a GridBarrier in the first bytes of the workspace.
+std::int64_t working_groups(const GemmTile& tile, const op::GemmView& arguments, const Residence& residence) {
+  constexpr std::int64_t kBarrierBytes =
+      32;  // GridBarrier::kCounterStep of device/tilewright/pipeline/grid_barrier.cuh
+  constexpr std::int64_t kBarriers = std::int64_t{kReductionCountersFrom} / kBarrierBytes;
+  const auto [m, n] = extents(tile, arguments);
+  const std::int64_t tiles = ceil_div(m, tile.tile.m) * ceil_div(n, tile.tile.n) * matrices_of(arguments);
+  return std::min<std::int64_t>({tiles, residence.ctas() / tile.split_k, kBarriers});
+}
+
+/// Offset of the reductions' partial results in launch_gemm's workspace. They follow the counters and the partial sums
+/// of split-K, of which each group has two sets.
+std::int64_t reduction_parts_from(const GemmTile& tile, const op::GemmView& arguments, const Residence& residence) {
+  const std::int64_t counters = kWorkspaceCounterBytes;
+  if (tile.split_k == 1) return counters;
+  const std::int64_t partial = std::int64_t{tile.tile.m} * tile.tile.n * bytes(tile.operands.accumulator);
+  return counters + working_groups(tile, arguments, residence) * 2 * tile.split_k * partial;
+}
+
+/// Bytes of launch_gemm's workspace; 0 without reductions and without split-K.
+std::int64_t workspace_bytes(const GemmTile& tile, const op::GemmView& arguments, const Residence& residence) {
   const op::Epilogue& epilogue = tile.operands.epilogue;
   const ReductionCounts counts = reduction_counts(epilogue);
-  if (counts.all() == 0) return 0;
+  if (counts.all() == 0 && tile.split_k == 1) return 0;
   const auto [m, n] = extents(tile, arguments);
-  return static_cast<std::int64_t>(kWorkspaceCounterBytes) +
+  return reduction_parts_from(tile, arguments, residence) +
          reduction_part_bytes(counts, reduction_blocks(tile, arguments), m, n, bytes(epilogue.compute));
 }
 
@@ -77,7 +101,7 @@ std::pair<std::int32_t, std::int32_t> tile_counts(const GemmTile& tile, const op
 
 /// GemmParameters of device/tilewright/gemm/parameters.cuh. `gemm` may be null for a sink that asks for no values.
 template <class Sink>
-void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* gemm) {
+void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* gemm, const Residence& residence) {
   const auto a = [&]() -> const op::Tensor& { return tile.is_transposed ? gemm->b.tensor : gemm->a.tensor; };
   const auto b = [&]() -> const op::Tensor& { return tile.is_transposed ? gemm->a.tensor : gemm->b.tensor; };
   const auto reads_c = [&] { return gemm->reads_source; };
@@ -86,8 +110,12 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
     const auto [m, n] = extents(tile, *gemm);
     return static_cast<std::int32_t>(along_m ? m : n);
   };
-  sink.field("a", [&] { return a().address; });
-  sink.field("b", [&] { return b().address; });
+  // Addresses in an array of pointers are read only if the call accesses the operand; its array may be missing else.
+  const auto operand_address = [&](const op::Tensor& tensor) {
+    return tensor.is_pointer_array() && !gemm->reads_product ? std::uint64_t{0} : tensor.address;
+  };
+  sink.field("a", [&] { return operand_address(a()); });
+  sink.field("b", [&] { return operand_address(b()); });
   sink.field("c", [&] { return reads_c() ? gemm->c.tensor.address : std::uint64_t{0}; });
   sink.field("d", [&] { return gemm->d.tensor.address; });
   sink.field("lda", [&] { return ld(a()); });
@@ -104,8 +132,8 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
   sink.field("tiles_m", [&] { return tile_counts(tile, *gemm).first; });
   sink.field("tiles_n", [&] { return tile_counts(tile, *gemm).second; });
   sink.field("batch", [&] { return static_cast<std::uint32_t>(gemm->batch()); });
-  sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(tile, *gemm)); });
-  sink.field("reduction_parts", [] { return static_cast<std::int64_t>(kWorkspaceCounterBytes); });
+  sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(tile, *gemm, residence)); });
+  sink.field("reduction_parts", [&] { return reduction_parts_from(tile, *gemm, residence); });
   describe_epilogue(sink, tile.operands.epilogue, gemm, tile.is_transposed);
   sink.finish();
 }
@@ -121,17 +149,20 @@ Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTi
     return refuse("raster width must be 1, 2, 4 or 8, got {}", design.raster.width).as(RefusalCode::design);
   }
 
-  const bool is_transposed = (signature.d.layout == op::MatrixLayout::column_major) != swaps_operands;
-  if (is_transposed && signature.epilogue.is_gated())
-    return refuse("the epilogue pairs columns of A*B, which needs a row-major D and operands that are not swapped")
+  if (swaps_operands && signature.epilogue.is_gated()) {
+    return refuse(
+               "the epilogue pairs columns of A*B, which would be rows if the operands were swapped: do not swap them")
         .as(RefusalCode::epilogue);
+  }
+  const bool is_transposed = computes_transposed(signature, swaps_operands);
   GemmTile plan{.operands = is_transposed ? op::transposed(signature) : signature,
                 .is_transposed = is_transposed,
                 .tile = design.tile,
                 .warps_m = design.warps_m,
                 .warps_n = design.warps_n,
                 .stages = design.stages,
-                .raster = design.raster};
+                .raster = is_transposed ? design.raster.transposed() : design.raster,
+                .split_k = design.split_k};
   if (is_transposed) {
     std::swap(plan.tile.m, plan.tile.n);
     std::swap(plan.warps_m, plan.warps_n);
@@ -145,6 +176,13 @@ Support check_warps_are_powers_of_two(const GemmTiling& design) {
       return refuse("warp count {} must be a power of two, got {}", what, value).as(RefusalCode::design);
   }
   return {};
+}
+
+Support check_blocks_along_k(const GemmTile& tile) {
+  const bool has_blocks = op::is_interleaved(tile.operands.a.layout) || op::is_interleaved(tile.operands.b.layout);
+  if (!has_blocks || tile.tile.k % op::kInterleaved == 0) return {};
+  return refuse("tile k must be a multiple of {} for interleaved operands, got {}", op::kInterleaved, tile.tile.k)
+      .as(RefusalCode::design);
 }
 
 Support check_workspace(std::int64_t bytes) {
@@ -177,20 +215,51 @@ Support check_extents(const GemmTile& tile, const op::GemmView& arguments) {
   const int width = tile.raster.width;
   if (const std::int64_t tiles = tile.raster.along_n ? tiles_n : tiles_m; tiles > kMaxGrid / width) {
     return refuse("a raster of width {} must have at most {} tiles a {}, got {}", width, kMaxGrid / width,
-                  tile.raster.along_n ? "row" : "column", tiles)
+                  tile.raster.along_n != tile.is_transposed ? "row" : "column", tiles)
         .as(RefusalCode::shape);
   }
   return {};
 }
 
-Support check_launch(const GemmTile& tile, const op::GemmView& arguments) {
+int GemmTile::split_k_rows() const {
+  const int row_vectors = tile.n * bytes(operands.accumulator) / kSplitKVectorBytes;
+  const int share = (tile.m * row_vectors + split_k - 1) / split_k;  // vectors
+  return std::min(tile.m, (share - 2 + row_vectors) / row_vectors + 1);
+}
+
+Support check_split_k(const GemmTile& tile, const Residence& residence) {
+  if (tile.split_k < 1 || tile.split_k > residence.ctas()) {
+    return refuse("split_k must be from 1 to {}, the number of CTAs of this kernel that are resident at once, got {}",
+                  residence.ctas(), tile.split_k)
+        .as(RefusalCode::design);
+  }
+  if (tile.split_k == 1) return {};
+  if (tile.operands.accumulator == DType::f16)
+    return refuse("split-K accumulates in f32, f64 or s32, not in f16").as(RefusalCode::types);
+  if (const int row_bytes = tile.tile.n * bytes(tile.operands.accumulator); row_bytes % kSplitKVectorBytes != 0) {
+    return refuse("with split-K a row of a tile must be a multiple of {} bytes of accumulators, got {}",
+                  kSplitKVectorBytes, row_bytes)
+        .as(RefusalCode::design);
+  }
+  return {};
+}
+
+Support check_launch(const GemmTile& tile, const Residence& residence, const op::GemmView& arguments) {
   if (const Support fits = check_extents(tile, arguments); !fits) return fits;
+  if (tile.split_k > 1) {
+    const auto [tiles_m, tiles_n] = tile_counts(tile, arguments);
+    constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() / 2;  // room to step beyond the last tile
+    if (const std::int64_t tiles = std::int64_t{tiles_m} * tiles_n; tiles > kLimit / matrices_of(arguments)) {
+      return refuse("split-K must have at most {} tiles, got {} matrices of {}", kLimit, arguments.batch(), tiles)
+          .as(RefusalCode::shape);
+    }
+  }
   if (const Support fits =
           check_reductions(reduction_counts(tile.operands.epilogue), reduction_blocks(tile, arguments));
       !fits) {
     return fits;
   }
-  return check_workspace(workspace_bytes(tile, arguments));
+  return check_workspace(workspace_bytes(tile, arguments, residence));
 }
 
 AccumulatorTile accumulator_tile(const layout::Layout& offsets, int rows, int columns) {
@@ -211,25 +280,30 @@ void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::Gem
 
 ParameterLayout gemm_parameter_layout(const GemmTile& tile) {
   ParameterRecorder recorder;
-  describe_parameters(recorder, tile, nullptr);
+  describe_parameters(recorder, tile, nullptr, {});
   return std::move(recorder).take();
 }
 
-Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::GemmView& arguments) {
+Launch launch_gemm(const GemmTile& tile, const Residence& residence, int smem_bytes, const op::GemmView& arguments) {
   // A grid's z and y, at most 65535 each (CUDA C++ Programming Guide, "Technical Specifications per Compute
   // Capability"): as few as cover the batch, which is below 2^31.
   constexpr std::int64_t kMaxGridZ = 65535;
-  const std::int64_t batch = std::max<std::int64_t>(arguments.batch(), 1);
+  const std::int64_t batch = matrices_of(arguments);
   const std::int64_t grid_y = ceil_div(batch, kMaxGridZ);
   const auto [tiles_m, tiles_n] = tile_counts(tile, arguments);
 
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(tiles_m) * static_cast<std::uint32_t>(tiles_n),
                  static_cast<std::uint32_t>(grid_y), static_cast<std::uint32_t>(ceil_div(batch, grid_y))};
+  if (tile.split_k > 1) {
+    launch.grid = {static_cast<std::uint32_t>(working_groups(tile, arguments, residence) * tile.split_k), 1, 1};
+    launch.cooperative = true;
+    launch.ctas_per_sm = residence.ctas_per_sm;
+  }
   launch.block = {static_cast<std::uint32_t>(tile.threads()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(smem_bytes);
   ParameterWriter writer(launch);
-  describe_parameters(writer, tile, &arguments);
+  describe_parameters(writer, tile, &arguments, residence);
   return launch;
 }
 

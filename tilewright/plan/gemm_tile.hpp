@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "tilewright/arch/limits.hpp"
 #include "tilewright/base/support.hpp"
 #include "tilewright/layout/layout.hpp"
 #include "tilewright/op/gemm_view.hpp"
@@ -15,14 +16,16 @@
 namespace tilewright::plan {
 
 struct GemmTile {
-  /// Signature of the problem as computed. Its D is row-major unless the design swaps operands.
+  /// Signature of the problem as computed. The rows of its D are contiguous unless the design swaps operands or the
+  /// epilogue is gated.
   op::GemmSignature operands;
-  /// The kernel computes D' = B' A', because either the caller's D is column-major or the design swaps operands.
+  /// The kernel computes D' = B' A'; see plan::computes_transposed().
   bool is_transposed = false;
   TileShape tile;  // extents along m, n and k of the problem as computed
   int warps_m = 1, warps_n = 1;
   int stages = 2;
-  Raster raster;
+  Raster raster;    // of the problem as computed
+  int split_k = 1;  // CTAs that compute one tile together, each a part of K
 
   int threads() const { return 32 * warps_m * warps_n; }
   int warp_tile_m() const { return tile.m / warps_m; }
@@ -33,12 +36,14 @@ struct GemmTile {
     const op::Epilogue& epilogue = operands.epilogue;
     return band_reduction_bytes(reduction_counts(epilogue), band_rows, tile.n, threads(), bytes(epilogue.compute));
   }
+  /// Rows of the tile that one CTA's share of the sums may overlap with split-K; see epilogue/split_k_tile.cuh.
+  int split_k_rows() const;
   bool operator==(const GemmTile&) const = default;
 };
 
-/// Transposes the problem if D is column-major or, with `swaps_operands`, if it is row-major. Makes the checks that
-/// every family shares: the target is sm_80 or newer, there are at least two stages, the raster width is 1, 2, 4 or 8,
-/// the threads are within the architecture's limit, and the warps divide the tile evenly.
+/// Transposes the problem where plan::computes_transposed() says so. Refuses to swap the operands of a gated epilogue.
+/// Makes the checks that every family shares: the target is sm_80 or newer, there are at least two stages, the raster
+/// width is 1, 2, 4 or 8, the threads are within the architecture's limit, and the warps divide the tile evenly.
 /// @pre op::validate(signature); the planning functions of the families require it too
 Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTiling& design,
                                 bool swaps_operands = false);
@@ -48,6 +53,9 @@ Support check_workspace(std::int64_t bytes);
 
 /// Refuses more shared memory than one CTA of the target may allocate.
 Support check_smem(int smem_bytes, const Target& target);
+
+/// Refuses a tile along K that does not consist of whole blocks of an interleaved A or B.
+Support check_blocks_along_k(const GemmTile& tile);
 
 /// Refuses a number of warps along M or N that is not a power of two.
 Support check_warps_are_powers_of_two(const GemmTiling& design);
@@ -59,9 +67,25 @@ Support check_extents(const GemmTile& tile, const op::GemmView& arguments);
 /// Appends the fields of the epilogue's struct: see describe_epilogue.
 void append_epilogue(Launch& launch, const op::Epilogue& epilogue, const op::GemmView& arguments, bool is_transposed);
 
+/// How many CTAs of a kernel the target holds at once.
+struct Residence {
+  int ctas_per_sm = 1, sms = 1;
+
+  int ctas() const { return ctas_per_sm * sms; }
+};
+/// The residence that a plan assumes. A split-K kernel, whose CTAs wait for each other, is compiled for it.
+template <class Plan>
+Residence residence_of(const Plan& plan) {
+  const arch::ArchLimits& limits = arch::limits(plan.target);
+  return {arch::resident_blocks(limits, plan.threads(), plan.registers(), plan.smem_bytes()), limits.sm_count};
+}
+
 /// Refuses what launch_gemm cannot launch: extents that are too large, and reductions with too many partial results or
 /// arrivals.
-Support check_launch(const GemmTile& tile, const op::GemmView& arguments);
+Support check_launch(const GemmTile& tile, const Residence& residence, const op::GemmView& arguments);
+
+/// Refuses a split_k below 1, above the number of resident CTAs, or with accumulators that kernels do not sum.
+Support check_split_k(const GemmTile& tile, const Residence& residence);
 
 /// The positions of a thread's accumulators in the tile of one instruction or, if the warps stage their accumulators
 /// together, in the tile of all warps.
@@ -77,9 +101,10 @@ AccumulatorTile accumulator_tile(const layout::Layout& offsets, int rows, int co
 /// The offset at which launch_gemm writes each parameter.
 ParameterLayout gemm_parameter_layout(const GemmTile& tile);
 
-/// Builds a launch with one CTA per tile of each matrix of D. The parameters are those of
+/// Builds a launch with one CTA per tile of each matrix of D. With split-K, groups of split_k CTAs take the tiles in
+/// turn; the launch is cooperative, with as many groups as are resident at once. The parameters are those of
 /// device/tilewright/gemm/parameters.cuh.
 /// @pre op::validate(arguments) and check_launch accepted them
-Launch launch_gemm(const GemmTile& tile, int smem_bytes, const op::GemmView& arguments);
+Launch launch_gemm(const GemmTile& tile, const Residence& residence, int smem_bytes, const op::GemmView& arguments);
 
 }  // namespace tilewright::plan

@@ -1,10 +1,15 @@
 #include "tilewright/plan/search.hpp"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/mma_atom.hpp"
+#include "tilewright/plan/simt_gemm.hpp"
+#include "tilewright/plan/sm80_gemm.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -16,7 +21,8 @@ struct TileRow {
   int instruction_k = 0;  // f64 only: k of the mma.sync m16n8k? that was fastest for the tile
 };
 
-constexpr int kRasterWidth = 8;  // tile columns walked together; keeps the operands of a wave of 8192^3 in L2
+// Tile columns of the problem as computed that are walked together; keeps the operands of a wave of 8192^3 in L2.
+constexpr int kRasterWidth = 8;
 
 // The k of tensor-core tiles is in bytes, so that one table serves all element widths: 128 bytes are k = 64 of f16, and
 // one line of the shared-memory banks.
@@ -41,8 +47,14 @@ constexpr std::array<TileRow, 5> kSplitTiles{{
     {{32, 32, 128}, 4, 2, 2},
 }};
 
-constexpr std::array<TileRow, 3> kDoubleTiles{{
+constexpr std::array<TileRow, 9> kDoubleTiles{{
     {{128, 128, 128}, 3, 4, 2, 4},
+    {{128, 64, 128}, 4, 4, 2, 8},
+    {{64, 128, 128}, 4, 2, 4, 8},
+    {{128, 32, 128}, 4, 4, 1, 8},
+    {{32, 128, 128}, 4, 1, 4, 8},
+    {{128, 16, 128}, 4, 4, 1, 8},
+    {{16, 128, 128}, 4, 1, 4, 8},
     {{64, 64, 128}, 4, 2, 2, 8},
     {{32, 32, 128}, 4, 2, 2, 8},
 }};
@@ -51,6 +63,29 @@ constexpr std::array<TileRow, 5> kSimtTiles{{
     {{128, 128, 16}, 3, 2, 4},
     {{128, 128, 8}, 4, 2, 4},
     {{128, 64, 8}, 4, 2, 2},
+    {{64, 64, 8}, 4, 2, 1},
+    {{32, 32, 16}, 3, 1, 1},
+}};
+
+// Interleaved operands are loaded in whole blocks of K.
+constexpr std::array<TileRow, 3> kSimtInterleavedTiles{{
+    {{128, 64, 32}, 2, 2, 2},
+    {{64, 64, 32}, 2, 2, 1},
+    {{32, 32, 32}, 3, 1, 1},
+}};
+
+// Tiles for types that only CUDA cores multiply: with few rows or columns, a tile of their number wastes none.
+constexpr std::array<TileRow, 12> kSimtOnlyTiles{{
+    {{128, 128, 16}, 3, 2, 4},
+    {{128, 128, 8}, 4, 2, 4},
+    {{256, 64, 8}, 4, 4, 2},
+    {{64, 256, 8}, 4, 2, 4},
+    {{128, 64, 8}, 4, 2, 2},
+    {{64, 128, 8}, 4, 2, 2},
+    {{128, 32, 16}, 3, 4, 1},
+    {{32, 128, 16}, 3, 1, 4},
+    {{128, 16, 16}, 4, 4, 1},
+    {{16, 128, 16}, 4, 1, 4},
     {{64, 64, 8}, 4, 2, 1},
     {{32, 32, 16}, 3, 1, 1},
 }};
@@ -75,19 +110,91 @@ std::span<const TileRow> tensor_rows(const op::GemmSignature& signature) {
   return kTensorTiles;
 }
 
+std::span<const TileRow> simt_rows(const op::GemmSignature& signature) {
+  if (op::is_interleaved(signature.a.layout) || op::is_interleaved(signature.b.layout)) return kSimtInterleavedTiles;
+  const bool is_alone = signature.a.element == DType::f32 && signature.math == op::MathOperation::multiply_add;
+  return is_alone ? std::span<const TileRow>(kSimtOnlyTiles) : kSimtTiles;
+}
+
 /// @param bytes_per_k bytes per element if the k of the row is in bytes, else 1
-GemmTiling tiling_of(const TileRow& row, const Target& target, int bytes_per_k) {
+GemmTiling tiling_of(const TileRow& row, const op::GemmSignature& signature, const Target& target, int bytes_per_k) {
   return {target,      {row.shape.m, row.shape.n, row.shape.k / bytes_per_k},
           row.stages,  row.warps_m,
-          row.warps_n, {.width = kRasterWidth}};
+          row.warps_n, {.width = kRasterWidth, .along_n = computes_transposed(signature)}};
+}
+
+Result<SimtGemmPlan> plan_of(const op::GemmSignature& signature, const SimtGemmDesign& design) {
+  return plan_simt_gemm(signature, design);
+}
+Result<Sm80GemmPlan> plan_of(const op::GemmSignature& signature, const Sm80GemmDesign& design) {
+  return plan_sm80_gemm(signature, design);
+}
+
+/// The values of split_k to try for a plan without split-K: those that give each SM one, two, ... CTAs, up to as many
+/// as it can hold. There are none if the tiles alone do that.
+template <class Plan>
+std::vector<int> split_k_worth_trying(const Plan& plan, const op::GemmView& view) {
+  const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
+  const std::int64_t m = plan.is_transposed ? view.n() : view.m();
+  const std::int64_t n = plan.is_transposed ? view.m() : view.n();
+  const std::int64_t tiles = ceil_div(m, plan.tile.m) * ceil_div(n, plan.tile.n) * view.batch();
+  const std::int64_t k_tiles = view.reads_product ? ceil_div(view.k(), plan.tile.k) : 0;
+  std::vector<int> values;
+  if (tiles == 0) return values;
+  for (int per_sm = 1; per_sm <= residence_of(plan).ctas_per_sm; per_sm *= 2) {
+    const std::int64_t split_k = std::min(per_sm * arch::limits(plan.target).sm_count / tiles, k_tiles);
+    if (split_k > 1 && std::ranges::count(values, split_k) == 0) values.push_back(static_cast<int>(split_k));
+  }
+  return values;
+}
+
+/// The design with the split_k that has the shortest predicted time; none if no value is worth trying.
+template <class Design>
+std::optional<Design> best_split_k(const op::GemmView& view, const op::GemmSignature& signature, Design design) {
+  const auto whole = plan_of(signature, design);
+  if (!whole) return std::nullopt;
+  std::optional<Design> best;
+  double best_us = 0;
+  for (const int split_k : split_k_worth_trying(*whole, view)) {
+    design.split_k = split_k;
+    const auto plan = plan_of(signature, design);
+    if (!plan) continue;
+    const double us = estimate_us(arch::limits(design.target), cost_input(*plan, view));
+    if (best && us >= best_us) continue;
+    best = design;
+    best_us = us;
+  }
+  return best;
+}
+
+template <class Design>
+std::vector<Design> with_split_k(const op::GemmView& view, const op::GemmSignature& signature,
+                                 std::vector<Design> designs) {
+  if (signature.accumulator == DType::f16) return designs;  // no family splits K there
+  const std::size_t whole = designs.size();
+  for (std::size_t i = 0; i < whole; ++i) {
+    if (const std::optional<Design> split = best_split_k(view, signature, designs[i])) designs.push_back(*split);
+  }
+  return designs;
 }
 
 }  // namespace
 
-std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& /*signature*/, const Target& target) {
+std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                              const Target& target) {
+  return with_split_k(view, signature, simt_gemm_designs(signature, target));
+}
+
+std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                              const Target& target) {
+  return with_split_k(view, signature, sm80_gemm_designs(signature, target));
+}
+
+std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& signature, const Target& target) {
+  const std::span<const TileRow> rows = simt_rows(signature);
   std::vector<SimtGemmDesign> designs;
-  designs.reserve(kSimtTiles.size());
-  for (const TileRow& row : kSimtTiles) designs.push_back({tiling_of(row, target, 1)});
+  designs.reserve(rows.size());
+  for (const TileRow& row : rows) designs.push_back({tiling_of(row, signature, target, 1)});
   return designs;
 }
 
@@ -99,9 +206,25 @@ std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmSignature& signature
   std::vector<Sm80GemmDesign> designs;
   designs.reserve(rows.size());
   for (const TileRow& row : rows) {
-    designs.push_back({tiling_of(row, target, bytes(element)), tensor_instruction(signature, target, row)});
+    designs.push_back({tiling_of(row, signature, target, bytes(element)), tensor_instruction(signature, target, row)});
   }
   return designs;
+}
+
+// The narrow tiles, which suit few rows or columns, are the longest along K. Where K is a multiple of that, all others
+// have the same order.
+std::optional<SimtGemmDesign> invariant_simt_gemm_design(const op::GemmSignature& signature, const Target& target) {
+  const std::vector<SimtGemmDesign> designs = simt_gemm_designs(signature, target);
+  return *std::ranges::max_element(designs, {}, [](const SimtGemmDesign& design) { return design.tile.k; });
+}
+
+// The instruction and the k of this tile are those of most tiles of its table.
+std::optional<Sm80GemmDesign> invariant_sm80_gemm_design(const op::GemmSignature& signature, const Target& target) {
+  const std::vector<Sm80GemmDesign> designs = sm80_gemm_designs(signature, target);
+  const auto found = std::ranges::find_if(designs, [&](const Sm80GemmDesign& design) {
+    return design.tile == TileShape{64, 64, 128 / bytes(signature.a.element)};
+  });
+  return found == designs.end() ? std::nullopt : std::optional(*found);
 }
 
 }  // namespace tilewright::plan

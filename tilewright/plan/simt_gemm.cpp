@@ -23,6 +23,7 @@ PanelOperand plan_operand(const op::TensorSignature& tensor, bool is_k_major, in
   PanelOperand operand;
   operand.element = tensor.element;
   operand.is_k_major = is_k_major;
+  operand.is_interleaved = op::is_interleaved(tensor.layout);
   operand.is_async = tensor.element == stored && bytes(tensor.element) >= kMinCpAsyncBytes;
   const int contiguous = is_k_major ? tile_k : tile_mn;
   // A K-major line is transposed on its way: cp.async then moves single elements.
@@ -128,6 +129,14 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   return input;
 }
 
+SumOrder sum_order(const SimtGemmPlan& plan, const op::GemmView& arguments) {
+  if (sums_exactly(arguments)) return exact_order();
+  return {.unit = arch::MathUnit::simt,
+          .padded_k = padded_k(arguments, plan.tile.k),
+          .split_k = plan.split_k,
+          .split_k_step = plan.split_k > 1 ? plan.tile.k : 0};
+}
+
 Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const SimtGemmDesign& design) {
   // multiply_add_fast_accumulate allows less precise sums and does not require them.
   const bool is_plain = signature.math == op::MathOperation::multiply_add ||
@@ -140,8 +149,9 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const Si
   if (const Support fits = check_warps_are_powers_of_two(design); !fits) return fits.refusal();
   SimtGemmPlan plan{*std::move(tile), design.target, DType::f32, {}, {}, 0, 0, 0, 0};
   plan.stored = stored_type(plan.operands.accumulator, plan.operands.a.element);
-  const bool a_is_k_major = plan.operands.a.layout == op::MatrixLayout::row_major;
-  const bool b_is_k_major = plan.operands.b.layout == op::MatrixLayout::column_major;
+  if (const Support fits = check_blocks_along_k(plan); !fits) return fits.refusal();
+  const bool a_is_k_major = op::has_contiguous_rows(plan.operands.a.layout);
+  const bool b_is_k_major = !op::has_contiguous_rows(plan.operands.b.layout);
   plan.a = plan_operand(plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.stored);
   plan.b = plan_operand(plan.operands.b, b_is_k_major, plan.tile.n, plan.tile.k, plan.stored);
   const Result<LaneGrid> lanes = split_lanes(plan.warp_tile_m(), plan.warp_tile_n(), plan.stored);
@@ -184,6 +194,7 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const Si
                   plan.registers(), available)
         .as(RefusalCode::resources);
   }
+  if (const Support fits = check_split_k(plan, residence_of(plan)); !fits) return fits.refusal();
   return plan;
 }
 

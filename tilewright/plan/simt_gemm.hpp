@@ -6,6 +6,7 @@
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/smem_access.hpp"
+#include "tilewright/plan/sum_order.hpp"
 
 namespace tilewright::plan {
 
@@ -13,9 +14,10 @@ namespace tilewright::plan {
 struct PanelOperand {
   DType element = DType::f32;
   bool is_k_major = true;
-  int vector = 1;         // elements per load of a thread from global memory
-  int line_elements = 0;  // elements per line, including padding
-  bool is_async = true;   // loaded by cp.async; else loaded to registers and converted to the stored type
+  int vector = 1;               // elements per load of a thread from global memory
+  int line_elements = 0;        // elements per line, including padding
+  bool is_async = true;         // loaded by cp.async; else loaded to registers and converted to the stored type
+  bool is_interleaved = false;  // K-major in blocks of op::kInterleaved
 
   bool operator==(const PanelOperand&) const = default;
 };
@@ -30,18 +32,20 @@ struct SimtGemmPlan : GemmTile {
   int thread_m() const { return warp_tile_m() / lanes_m; }
   int thread_n() const { return warp_tile_n() / lanes_n; }
   int stage_bytes() const { return (a.line_elements + b.line_elements) * tile.k * bytes(stored); }
+  /// Rows of the bands that the epilogue reduces.
+  int band_rows() const { return split_k > 1 ? split_k_rows() : warps_m * lanes_m; }
   /// Bytes of shared memory per CTA. The epilogue's reductions reuse the memory of the stages.
-  int smem_bytes() const { return std::max(stages * stage_bytes(), reduction_bytes(warps_m * lanes_m)); }
+  int smem_bytes() const { return std::max(stages * stage_bytes(), reduction_bytes(band_rows())); }
   /// Registers per thread for the accumulators and two steps of fragments.
   int registers() const;
   bool operator==(const SimtGemmPlan&) const = default;
 };
 
 inline Support check_arguments(const SimtGemmPlan& plan, const op::GemmView& arguments) {
-  return check_launch(plan, arguments);
+  return check_launch(plan, residence_of(plan), arguments);
 }
 inline Launch launch(const SimtGemmPlan& plan, const op::GemmView& arguments) {
-  return launch_gemm(plan, plan.smem_bytes(), arguments);
+  return launch_gemm(plan, residence_of(plan), plan.smem_bytes(), arguments);
 }
 
 /// Maps (line, element of the line) to the offset in elements in the tile of A, or in that of B. A line is contiguous
@@ -62,6 +66,9 @@ SimtThreadTile thread_tile(const SimtGemmPlan& plan);
 
 /// The input of the cost model for the plan. The extents of `arguments` are those of the caller's problem.
 CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments);
+
+/// The order of the sums of one call.
+SumOrder sum_order(const SimtGemmPlan& plan, const op::GemmView& arguments);
 
 /// Computes the plan, or refuses with the first number that makes it impossible.
 Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const SimtGemmDesign& design);

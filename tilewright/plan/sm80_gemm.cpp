@@ -20,6 +20,8 @@ constexpr double kIssuesPerClock = 4;  // of one SM
 constexpr int kAddressRegisters =
     40;  // pointers, counters and predicates beside fragments; from ptxas -v of this family
 
+constexpr int kTileLoopRegisters = 24;  // state of the loop over tiles with split-K; from ptxas -v, as above
+
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
 // The type in which the instruction multiplies.
@@ -72,6 +74,7 @@ Result<SmemOperand> plan_operand(char role, const op::TensorSignature& tensor, b
   const int element_bytes = bytes(tensor.element);
   operand.element = tensor.element;
   operand.is_k_major = is_k_major;
+  operand.is_interleaved = op::is_interleaved(tensor.layout);
   operand.strided = is_k_major ? tile_mn : tile_k;
   operand.contiguous = is_k_major ? tile_k : tile_mn;
   if (element_bytes == 1 && !is_k_major) {
@@ -237,7 +240,8 @@ int Sm80GemmPlan::registers() const {
   const int accumulators = tiles_m * tiles_n * atom->c_registers * element_registers;
   const int step_bytes = (warp_tile_m() * bytes(a.element) + warp_tile_n() * bytes(b.element)) * atom->k;
   const int fragments = 2 * step_bytes / (kLanes * 4);
-  return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters;
+  return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters +
+         (split_k > 1 ? kTileLoopRegisters : 0);
 }
 
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
@@ -261,6 +265,21 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   return input;
 }
 
+SumOrder sum_order(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
+  if (sums_exactly(arguments)) return exact_order();
+  const bool is_tf32 = plan.operands.math == op::MathOperation::multiply_add_tf32;
+  const Tf32Rounding rounding = is_tf32 ? Tf32Rounding::scaled : Tf32Rounding::none;
+  return {.unit = arch::MathUnit::mma_sync,
+          .instruction = {plan.atom->m, plan.atom->n, plan.atom->k},
+          .exchanges_operands = plan.is_transposed,
+          .rounding_a = rounding,
+          .rounding_b = rounding,
+          .padded_k = padded_k(arguments, plan.tile.k),
+          .promotion_k = plan.promotes_accumulators ? plan.tile.k : 0,
+          .split_k = plan.split_k,
+          .split_k_step = plan.split_k > 1 ? plan.tile.k : 0};
+}
+
 Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm80GemmDesign& design) {
   Result<GemmTile> tile = plan_gemm_tile(signature, design);
   if (!tile) return tile.refusal();
@@ -274,8 +293,9 @@ Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm
         .as(RefusalCode::design);
   }
 
-  const bool a_is_k_major = plan.operands.a.layout == op::MatrixLayout::row_major;
-  const bool b_is_k_major = plan.operands.b.layout == op::MatrixLayout::column_major;
+  if (const Support fits = check_blocks_along_k(plan); !fits) return fits.refusal();
+  const bool a_is_k_major = op::has_contiguous_rows(plan.operands.a.layout);
+  const bool b_is_k_major = !op::has_contiguous_rows(plan.operands.b.layout);
   const auto [role_a, role_b] = plan.is_transposed ? std::pair{'B', 'A'} : std::pair{'A', 'B'};
   Result<SmemOperand> a = plan_operand(role_a, plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.threads());
   if (!a) return a.refusal();
@@ -300,6 +320,7 @@ Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm
                   plan.warp_tile_n(), plan.registers(), available)
         .as(RefusalCode::resources);
   }
+  if (const Support fits = check_split_k(plan, residence_of(plan)); !fits) return fits.refusal();
   return plan;
 }
 

@@ -8,6 +8,7 @@
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/smem_access.hpp"
+#include "tilewright/plan/sum_order.hpp"
 
 namespace tilewright::plan {
 
@@ -21,7 +22,8 @@ struct SmemOperand {
   int panel_bytes = 0;      // bytes of a line in one panel
   int alignment_bytes = 0;  // bytes per cp.async
   bool uses_ldmatrix = true;
-  layout::Swizzle swizzle;  // acts on byte offsets
+  layout::Swizzle swizzle;      // acts on byte offsets
+  bool is_interleaved = false;  // K-major in blocks of op::kInterleaved
 
   int tile_bytes() const { return strided * contiguous * bits(element) / 8; }
   bool operator==(const SmemOperand&) const = default;
@@ -41,18 +43,22 @@ struct Sm80GemmPlan : GemmTile {
   /// by 8 elements so that the lanes of a warp, which cover 8 rows with 4 lanes each, write to different banks.
   int band_line() const { return tile.n + 8; }
   int band_bytes() const;
-  /// Bytes of shared memory per CTA. The epilogue's bands and reductions reuse the memory of the stages.
-  int smem_bytes() const { return std::max(stages * stage_bytes(), band_bytes() + reduction_bytes(warps_m * atom->m)); }
+  /// Bytes of shared memory in which the epilogue stages and reduces bands; with split-K it only reduces.
+  int epilogue_bytes() const {
+    return split_k > 1 ? reduction_bytes(split_k_rows()) : band_bytes() + reduction_bytes(warps_m * atom->m);
+  }
+  /// Bytes of shared memory per CTA. The epilogue reuses the memory of the stages.
+  int smem_bytes() const { return std::max(stages * stage_bytes(), epilogue_bytes()); }
   /// Registers per thread for the accumulators and two steps of fragments, which is a lower bound of the real need.
   int registers() const;
   bool operator==(const Sm80GemmPlan&) const = default;
 };
 
 inline Support check_arguments(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
-  return check_launch(plan, arguments);
+  return check_launch(plan, residence_of(plan), arguments);
 }
 inline Launch launch(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
-  return launch_gemm(plan, plan.smem_bytes(), arguments);
+  return launch_gemm(plan, residence_of(plan), plan.smem_bytes(), arguments);
 }
 
 /// The cp.async copy of an operand's tile by the plan's threads. Offsets in shared memory are in bytes.
@@ -80,6 +86,9 @@ AccumulatorTile accumulator_tile(const Sm80GemmPlan& plan);
 
 /// The input of the cost model for the plan. The extents of `arguments` are those of the caller's problem.
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments);
+
+/// The order of the sums of one call.
+SumOrder sum_order(const Sm80GemmPlan& plan, const op::GemmView& arguments);
 
 /// Computes the plan, or refuses with the first number that makes it impossible.
 Result<Sm80GemmPlan> plan_sm80_gemm(const op::GemmSignature& signature, const Sm80GemmDesign& design);

@@ -9,6 +9,11 @@
 namespace tilewright::registry {
 namespace {
 
+// "row-major", "column_interleaved_32"
+std::string text_of(op::MatrixLayout layout) {
+  return fmt::format("{}{}", op::name(layout), op::is_interleaved(layout) ? "" : "-major");
+}
+
 // In these functions, `made_for` is the kernel's signature and `given` the problem's.
 Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& given, std::string_view role) {
   if (given.element != made_for.element)
@@ -16,10 +21,18 @@ Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& 
         .as(RefusalCode::types)
         .of(role);
   if (given.layout != made_for.layout)
-    return refuse("{} is {}-major, but the kernel needs {}-major", op::quoted(role), op::name(given.layout),
-                  op::name(made_for.layout))
+    return refuse("{} is {}, but the kernel needs {}", op::quoted(role), text_of(given.layout),
+                  text_of(made_for.layout))
         .as(RefusalCode::strides)
         .of(role);
+  if (given.is_pointer_array != made_for.is_pointer_array) {
+    constexpr auto described = [](const op::TensorSignature& tensor) {
+      return tensor.is_pointer_array ? "an array of pointers" : "a matrix or a strided batch";
+    };
+    return refuse("{} is {}, but the kernel needs {}", op::quoted(role), described(given), described(made_for))
+        .as(RefusalCode::strides)
+        .of(role);
+  }
   if (given.alignment < made_for.alignment) {
     return refuse("{} is aligned to {} elements, but the kernel needs {}", op::quoted(role), given.alignment,
                   made_for.alignment)

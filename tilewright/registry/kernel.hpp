@@ -12,6 +12,7 @@
 #include "tilewright/compile/source.hpp"
 #include "tilewright/op/problem.hpp"
 #include "tilewright/plan/launch.hpp"
+#include "tilewright/plan/sum_order.hpp"
 #include "tilewright/registry/metadata.hpp"
 
 namespace tilewright::registry {
@@ -48,6 +49,10 @@ class Kernel {
   /// compile::source_digest() of source(), computed once. Kernels with equal metadata may have different sources.
   Digest source_digest() const;
 
+  /// The order of the sums of one call; nothing for kernels whose order is not known, such as user-defined ones.
+  /// @pre supports(problem)
+  std::optional<plan::SumOrder> sum_order(const op::Problem& problem) const { return do_sum_order(problem); }
+
   /// Grid, block and arguments of one launch. @pre supports(problem); D is not empty
   plan::Launch launch(const op::Problem& problem) const { return do_launch(problem); }
 
@@ -62,6 +67,7 @@ class Kernel {
   virtual compile::Source do_source() const = 0;
   virtual plan::Launch do_launch(const op::Problem& problem) const = 0;
   virtual double do_estimate_us(const op::Problem& /*problem*/) const { return kUnknownTime; }
+  virtual std::optional<plan::SumOrder> do_sum_order(const op::Problem& /*problem*/) const { return std::nullopt; }
 
   /// For derived classes whose metadata has no target. @pre source() has not been called yet
   void set_target(const Target& target) { plan::tiling(metadata_.design).target = target; }

@@ -1,5 +1,6 @@
 #include "tilewright/registry/metadata.hpp"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "tilewright/base/hash.hpp"
@@ -7,16 +8,20 @@
 namespace tilewright::registry {
 namespace {
 
-// "f16r8": element, r or c for row- or column-major, alignment in elements.
+// "f16r8": element, r or c for row- or column-major (ri or ci if interleaved), alignment in elements. "f16r8p" is a
+// pointer array.
 std::string short_name(const op::TensorSignature& tensor) {
-  return fmt::format("{}{}{}", name(tensor.element), tensor.layout == op::MatrixLayout::row_major ? 'r' : 'c',
-                     tensor.alignment);
+  constexpr std::array<std::string_view, 4> kLetters{"r", "c", "ri", "ci"};
+  return fmt::format("{}{}{}{}", name(tensor.element), kLetters[static_cast<std::size_t>(tensor.layout)],
+                     tensor.alignment, tensor.is_pointer_array ? "p" : "");
 }
 
 using Json = nlohmann::ordered_json;
 
 Json to_value(const op::TensorSignature& tensor) {
-  return {{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
+  Json json{{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
+  if (tensor.is_pointer_array) json["is_pointer_array"] = true;
+  return json;
 }
 Json to_value(const plan::TileShape& shape) { return {shape.m, shape.n, shape.k}; }
 Json to_value(bool value) { return value; }
@@ -106,6 +111,8 @@ std::string to_json(const KernelMetadata& metadata) {
         {"raster", {{"width", design.raster.width}, {"along", design.raster.along_n ? "n" : "m"}}},
         {"split_k", design.split_k},
         {"repacks_operands", design.repacks_operands}}},
+      {"promises",
+       {{"deterministic", metadata.promises.deterministic}, {"batch_invariant", metadata.promises.batch_invariant}}},
   };
   return json.dump();
 }

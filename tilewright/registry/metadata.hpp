@@ -8,6 +8,7 @@
 
 #include "tilewright/op/signature.hpp"
 #include "tilewright/plan/design.hpp"
+#include "tilewright/registry/promises.hpp"
 
 namespace tilewright::registry {
 
@@ -17,6 +18,7 @@ struct KernelMetadata {
   plan::Design design;      // includes the target
   std::string name = {};    // an identifier; empty: kernel_name() makes one
   int min_sm = 0;           // the kernel is offered only on this architecture and newer, as in 90 for sm_90
+  Promises promises = {};   // no part of the name
 
   /// The signature of a kernel that computes GEMMs. @pre signature.gemm() is not null
   const op::GemmSignature& operands() const { return std::get<op::GemmSignature>(signature.operands); }

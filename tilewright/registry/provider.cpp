@@ -36,6 +36,15 @@ void Provider::discover(const op::Problem& problem, const Target& target, Discov
   }
 }
 
+Result<plan::SumOrder> Provider::invariant_order(const op::Problem& /*problem*/, const Target& /*target*/) const {
+  return refuse("its kernels have no known order of summation").as(RefusalCode::promises);
+}
+
+void Provider::discover_with_order(const op::Problem& problem, const Target& target, const plan::SumOrder& /*order*/,
+                                   Discovery& found) const {
+  discover(problem, target, found);
+}
+
 Result<KernelPtr> Provider::make(const op::Signature& signature, const plan::Design& design) const {
   for (KernelPtr& kernel : generate(plan::tiling(design).target)) {
     if (kernel->metadata().signature == signature && kernel->metadata().design == design) return std::move(kernel);

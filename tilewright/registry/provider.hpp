@@ -54,6 +54,16 @@ class Provider {
   /// @pre op::validate(problem), runs_on(target)
   virtual void discover(const op::Problem& problem, const Target& target, Discovery& found) const;
 
+  /// The order that every kernel of this provider has to have for `problem` where batch_invariant is required. It may
+  /// not depend on M, on the batch count, or on alignments that depend on them. Refused if some M has no kernel. The
+  /// default refuses. @pre op::validate(problem), runs_on(target)
+  virtual Result<plan::SumOrder> invariant_order(const op::Problem& problem, const Target& target) const;
+
+  /// discover() for a caller who accepts only kernels with this order. Kernels with other orders may be appended; the
+  /// engine refuses them. The default calls discover().
+  virtual void discover_with_order(const op::Problem& problem, const Target& target, const plan::SumOrder& order,
+                                   Discovery& found) const;
+
   /// Makes the kernel with this signature and design, or refuses with the number that makes it impossible.
   virtual Result<KernelPtr> make(const op::Signature& signature, const plan::Design& design) const;
 };

@@ -22,8 +22,10 @@ constexpr std::size_t kMaxDiffering = std::size_t{1} << 20;
 /// The contiguous runs of elements of a tensor, in the order of their addresses.
 class Runs {
  public:
-  explicit Runs(const op::Tensor& tensor) : rank_(tensor.shape.rank()), element_(bytes(tensor.dtype)) {
-    for (int mode = 0; mode < rank_; ++mode) {
+  explicit Runs(const op::Tensor& given)
+      : interleaved_(given.interleaved), rank_(given.shape.rank()), element_(bytes(given.dtype)) {
+    const op::Tensor tensor = op::strided_modes(given);
+    for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
       if (tensor.shape[mode] != 1) modes_.push_back({tensor.shape[mode], tensor.stride[mode] * element_, mode});
     }
     std::ranges::stable_sort(modes_, std::ranges::greater(), &Mode::step);
@@ -58,6 +60,11 @@ class Runs {
       run /= mode->count;
     }
     coordinates[static_cast<std::size_t>(run_.number)] += static_cast<std::int64_t>(byte) / element_;
+    if (interleaved_ != op::InterleavedMode::none) {
+      const int blocked = rank_ - (interleaved_ == op::InterleavedMode::rows ? 2 : 1);
+      std::int64_t& coordinate = coordinates[static_cast<std::size_t>(blocked)];
+      coordinate = coordinate * op::kInterleaved + coordinates[static_cast<std::size_t>(rank_)];
+    }
     const auto last = [&](int from_end) {
       return rank_ < from_end ? 0 : coordinates[static_cast<std::size_t>(rank_ - from_end)];
     };
@@ -69,6 +76,7 @@ class Runs {
     std::int64_t count = 1, step = 0;  // extent, and stride in bytes
     int number = 0;                    // index of the tensor's mode
   };
+  op::InterleavedMode interleaved_;
   int rank_;
   std::int64_t element_;
   std::vector<Mode> modes_;  // all modes except the contiguous one, the largest stride first
@@ -85,7 +93,24 @@ std::size_t first_mismatch(std::span<const std::byte> image, std::size_t begin, 
   return begin + static_cast<std::size_t>(found - region.begin());
 }
 
+/// The tensor in one piece of memory, where matrix i of a pointer array lies at i times the batch stride.
+op::Tensor as_strided(const op::Tensor& shape) {
+  if (!shape.is_pointer_array()) return shape;
+  constexpr std::int64_t kGap = 16;
+  const op::Tensor matrix = op::matrix_at(shape, static_cast<std::uint64_t>(shape.pointer_alignment));
+  const std::int64_t unit = shape.pointer_alignment / bytes(shape.dtype);  // elements
+  const std::int64_t least = op::span_bytes(matrix) / bytes(shape.dtype) + kGap;
+  return op::batched(matrix, shape.batch(), (least / (2 * unit) + 1) * 2 * unit);
+}
+
 }  // namespace
+
+std::vector<std::uint64_t> addresses_of(const op::Tensor& strided, std::uint64_t first) {
+  std::vector<std::uint64_t> addresses;
+  for (std::int64_t i = 0; i < strided.batch(); ++i)
+    addresses.push_back(first + static_cast<std::uint64_t>(i * strided.batch_stride() * bytes(strided.dtype)));
+  return addresses;
+}
 
 std::size_t output_red_zone(const op::Tensor& output) {
   std::int64_t longest = 1;  // leading dimension: the largest stride, or with a batch the largest except the outermost
@@ -106,18 +131,29 @@ GuardedTensor::GuardedTensor(std::string label, std::shared_ptr<runtime::Device>
                              std::size_t red_zone)
     : label_(std::move(label)),
       device_(std::move(device)),
-      begin_(red_zone + shape.address % kGuardedAlignment),
-      memory_(std::make_unique_for_overwrite<std::byte[]>(begin_ + static_cast<std::size_t>(op::span_bytes(shape)) +
+      strided_(as_strided(shape)),
+      begin_(red_zone + strided_.address % kGuardedAlignment),
+      memory_(std::make_unique_for_overwrite<std::byte[]>(begin_ + static_cast<std::size_t>(op::span_bytes(strided_)) +
                                                           red_zone)),
-      image_(memory_.get(), begin_ + static_cast<std::size_t>(op::span_bytes(shape)) + red_zone),
+      image_(memory_.get(), begin_ + static_cast<std::size_t>(op::span_bytes(strided_)) + red_zone),
       buffer_(device_, image_.size()),
       on_host_(shape),
       on_device_(shape) {
   fill_bytes(image_.data(), static_cast<unsigned char>(kInputPattern), image_.size());
-  on_host_.address = reinterpret_cast<std::uint64_t>(image_.data()) + begin_;
+  strided_.address = reinterpret_cast<std::uint64_t>(image_.data()) + begin_;
+  strided_.device = {};
+  on_host_.address = strided_.address;
   on_host_.device = {};
   on_device_.address = buffer_.address() + begin_;
   on_device_.device = engine::memory_device(device_->properties());
+  if (!shape.is_pointer_array()) return;
+  addresses_ = addresses_of(strided_, on_device_.address);
+  address_buffer_ = runtime::DeviceBuffer(device_, addresses_.size() * sizeof(std::uint64_t));
+  device_->copy_in(address_buffer_.address(), addresses_.data(), address_buffer_.bytes(), nullptr);
+  device_->synchronize(nullptr);
+  on_device_.address = address_buffer_.address();
+  addresses_ = addresses_of(strided_, strided_.address);
+  on_host_.address = reinterpret_cast<std::uint64_t>(addresses_.data());
 }
 
 void GuardedTensor::upload() const { device_->copy_in(buffer_.address(), image_.data(), image_.size(), nullptr); }
@@ -142,12 +178,12 @@ bool GuardedTensor::is_intact() const {
 }
 
 std::string GuardedTensor::find_out_of_bounds_write() const {
-  const Runs runs(on_host_);
+  const Runs runs(strided_);
   std::size_t checked = 0;  // every byte below is part of an element or still has the pattern
   const auto stray = [&](std::size_t end) { return first_mismatch(image_, checked, end, kOutputPattern); };
   const auto report = [&](std::size_t at) {
     return fmt::format("it wrote outside its output {}, which spans {} bytes, at byte {} from the first element",
-                       label_, op::span_bytes(on_host_),
+                       label_, op::span_bytes(strided_),
                        static_cast<std::int64_t>(at) - static_cast<std::int64_t>(begin_));
   };
   for (std::int64_t run = 0; run < runs.count(); ++run) {
@@ -161,7 +197,7 @@ std::string GuardedTensor::find_out_of_bounds_write() const {
 }
 
 std::vector<op::Place> GuardedTensor::differing_elements(std::span<const std::byte> expected) const {
-  const Runs runs(on_host_);
+  const Runs runs(strided_);
   const auto size = static_cast<std::size_t>(bytes(on_host_.dtype));
   const auto differ = [&](std::size_t at, std::size_t count) {
     return std::memcmp(&image_[at], &expected[at], count) != 0;

@@ -42,7 +42,7 @@ TuningReport tune_locked(engine::Engine& engine, const op::Problem& problem, con
     if (!made) throw Error(made.reason());
     timer = *std::move(made);
   }
-  const std::vector<engine::RankedKernel> ranked = engine.rank_by_estimate(measured);
+  const std::vector<engine::RankedKernel> ranked = engine.rank_by_estimate(measured, options.required);
   const engine::RememberedChoices& choices = engine.choices();
   const std::string problem_class = op::problem_class(measured);
   FaultJournal journal(choices.records(), choices.device(), problem_class, bool(is_alone));

@@ -120,7 +120,7 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
   journal_.begin_trial(*kernel);
   try {
     operands_.poison_outputs();
-    const engine::PreparedCall prepared = engine_.prepare(operands_.on_device(), kernel);
+    const engine::PreparedCall prepared = engine_.prepare(operands_.on_device(), kernel, nullptr, registry::Promises());
     prepared.run();
     operands_.fetch_outputs();
   } catch (const ToolchainNotFound&) {
@@ -165,7 +165,8 @@ void Tuner::time_candidates(Timer& timer, double seconds) {
     std::vector<engine::PreparedCall> calls;
     running.clear();
     for (const std::size_t contender : order) {
-      calls.push_back(engine_.prepare(sets.next(), candidates_[contenders[contender]].kernel));
+      calls.push_back(
+          engine_.prepare(sets.next(), candidates_[contenders[contender]].kernel, nullptr, registry::Promises()));
       running.insert(contenders[contender]);
     }
     return timer.time(calls);

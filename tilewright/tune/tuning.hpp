@@ -8,17 +8,19 @@
 #include <vector>
 
 #include "tilewright/base/support.hpp"
+#include "tilewright/registry/promises.hpp"
 
 namespace tilewright::tune {
 
 class Timer;
 
 struct TuneOptions {
-  int top = 8;                             // number of candidates, taken from the top of the ranking
-  double seconds = 1.0;                    // budget of device time for timing, without compiling and checking
-  bool checks_only = false;                // check the candidates only; nothing is timed or remembered
-  double lock_timeout_s = 60;              // time to wait for another process that tunes on an identical device
-  std::shared_ptr<Timer> timer = nullptr;  // null: CUDA events, see make_timer()
+  int top = 8;                 // number of candidates, taken from the top of the ranking
+  double seconds = 1.0;        // budget of device time for timing, without compiling and checking
+  bool checks_only = false;    // check the candidates only; nothing is timed or remembered
+  double lock_timeout_s = 60;  // time to wait for another process that tunes on an identical device
+  std::optional<registry::Promises> required = {};  // of the candidates; default: engine::Options::required
+  std::shared_ptr<Timer> timer = nullptr;           // null: CUDA events, see make_timer()
 };
 
 /// The outcome for a candidate.

@@ -100,7 +100,8 @@ TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, c
                         is_output ? output_red_zone(*operand.tensor) : around_inputs);
     *operand.tensor = placed.back().on_host();
     *on_device[i].tensor = placed.back().on_device();
-    if (!is_output) fill(*operand.tensor, limit, inputs_.size());
+    host_memory_.push_back(placed.back().strided());
+    if (!is_output) fill(placed.back().strided(), limit, inputs_.size());
   }
   restore_inputs();
 }
@@ -180,13 +181,23 @@ std::string TuningOperands::find_wrong_element_of_gemm(const op::GemmView& view,
 }
 
 RotatingOperands::RotatingOperands(const std::shared_ptr<runtime::Device>& device, const TuningOperands& operands) {
-  op::Problem host = operands.on_host();
   op::Problem set = operands.on_device();
-  const std::vector<op::Tensor*> from = used_tensors(host), to = used_tensors(set);
+  const std::vector<op::Tensor>& from = operands.host_memory();
+  const std::vector<op::Tensor*> to = used_tensors(set);
+  // Offsets within a set: of the elements, which have the alignment of those in `from`, and of arrays of addresses.
+  std::vector<std::size_t> elements_at, addresses_at;
   std::size_t set_bytes = 0;
-  for (op::Tensor* const tensor : to) {
-    tensor->address = set_bytes + tensor->address % kGuardedAlignment;  // offset within a set
-    set_bytes = round_up(tensor->address + span_of(*tensor), kGuardedAlignment);
+  const auto reserve = [&](std::size_t misalignment, std::size_t bytes) {
+    const std::size_t at = set_bytes + misalignment;
+    set_bytes = round_up(at + bytes, kGuardedAlignment);
+    return at;
+  };
+  for (std::size_t operand = 0; operand < to.size(); ++operand) {
+    const op::Tensor& tensor = *to[operand];
+    const bool has_array = tensor.is_pointer_array();
+    const auto declared = static_cast<std::size_t>(tensor.pointer_alignment);
+    elements_at.push_back(reserve((has_array ? declared : tensor.address) % kGuardedAlignment, span_of(from[operand])));
+    addresses_at.push_back(has_array ? reserve(0, span_of(tensor)) : 0);
   }
 
   const runtime::DeviceProperties& properties = device->properties();
@@ -196,10 +207,17 @@ RotatingOperands::RotatingOperands(const std::shared_ptr<runtime::Device>& devic
   for (std::size_t i = 0; i < count; ++i) {
     op::Problem& placed = sets_.emplace_back(set);
     const std::vector<op::Tensor*> tensors = used_tensors(placed);
+    const std::uint64_t begin = memory_.address() + i * set_bytes;
     for (std::size_t operand = 0; operand < tensors.size(); ++operand) {
-      std::uint64_t& address = tensors[operand]->address;
-      address += memory_.address() + i * set_bytes;
-      device->copy_in(address, reinterpret_cast<const void*>(from[operand]->address), span_of(*from[operand]), nullptr);
+      op::Tensor& tensor = *tensors[operand];
+      const std::uint64_t elements = begin + elements_at[operand];
+      device->copy_in(elements, reinterpret_cast<const void*>(from[operand].address), span_of(from[operand]), nullptr);
+      tensor.address = elements;
+      if (!tensor.is_pointer_array()) continue;
+      tensor.address = begin + addresses_at[operand];
+      const std::vector<std::uint64_t> addresses = addresses_of(from[operand], elements);
+      device->copy_in(tensor.address, addresses.data(), span_of(tensor), nullptr);
+      device->synchronize(nullptr);  // `addresses` ends here
     }
   }
   device->synchronize(nullptr);

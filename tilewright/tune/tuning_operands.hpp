@@ -31,6 +31,9 @@ class TuningOperands {
   const op::Problem& on_device() const { return on_device_; }
   /// The problem on the host. fetch_outputs() updates its outputs.
   const op::Problem& on_host() const { return on_host_; }
+  /// The memory on the host of the operands that the call uses, in the order of op::operands(); a pointer array as the
+  /// strided batch to which its addresses point.
+  const std::vector<op::Tensor>& host_memory() const { return host_memory_; }
 
   /// Fills the outputs and their red zones on the device with a poison pattern; waits.
   void poison_outputs();
@@ -59,6 +62,7 @@ class TuningOperands {
   std::shared_ptr<runtime::Device> device_;
   op::Problem on_host_;
   op::Problem on_device_;
+  std::vector<op::Tensor> host_memory_;
   std::vector<GuardedTensor> inputs_;
   std::vector<GuardedTensor> outputs_;  // D first, if the operation is a GEMM
 };

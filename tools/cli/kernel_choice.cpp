@@ -121,6 +121,8 @@ void refuse_design_options_without_tile(const KernelOptions& options) {
 engine::Options engine_options(const KernelOptions& options) {
   engine::Options result = tune::options_from_environment();
   if (options.device != "auto") result.device = options.device;
+  result.required.deterministic |= options.deterministic;
+  result.required.batch_invariant |= options.batch_invariant;
   return result;
 }
 
@@ -135,6 +137,7 @@ ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& prob
   if (options.has_design()) {
     const registry::KernelPtr kernel = engine.make_kernel(op::describe(problem), read_design(target, options));
     kernel->supports(problem).or_throw();
+    engine.check_promises(*kernel, problem).or_throw();
     return {kernel, "explicit design"};
   }
   const std::vector<engine::RankedKernel> ranked = engine.find_kernels(problem, {}, target);

@@ -93,13 +93,6 @@ std::optional<op::Access> parse_access(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<op::MatrixLayout> parse_layout(std::string_view text) {
-  for (const op::MatrixLayout each : {op::MatrixLayout::row_major, op::MatrixLayout::column_major}) {
-    if (op::name(each) == text) return each;
-  }
-  return std::nullopt;
-}
-
 std::vector<std::string> read_texts(const Json& json, std::string_view what) {
   if (!json.is_array()) throw InvalidArgument(fmt::format("{} must be a list of strings", what));
   std::vector<std::string> texts;
@@ -209,8 +202,9 @@ class MatrixReader {
   DType type(const char* name) { return read_type(types_.at(name), name); }
   op::Tensor read(const char* name, std::int64_t rows, std::int64_t columns) {
     const Json* const layout = layouts_.find(name);
-    return op::matrix(kPlaceholder * ++number_ << 20, type(name), rows, columns,
-                      layout == nullptr ? op::MatrixLayout::row_major : read_name(*layout, "layout", parse_layout));
+    return op::matrix(
+        kPlaceholder * ++number_ << 20, type(name), rows, columns,
+        layout == nullptr ? op::MatrixLayout::row_major : read_name(*layout, "layout", op::parse_matrix_layout));
   }
   void check_all_taken() const {
     types_.check_all_taken();

@@ -110,8 +110,20 @@ void add_device_option(CLI::App& command, KernelOptions& options) {
       ->group(kKernel);
 }
 
+void add_promise_options(CLI::App& command, KernelOptions& options) {
+  command
+      .add_flag("--deterministic", options.deterministic,
+                "accept only kernels that promise to compute equal bits in every run")
+      ->group(kKernel);
+  command
+      .add_flag("--batch-invariant", options.batch_invariant,
+                "accept only kernels with which the bits of a row of D depend neither on M nor on the batch")
+      ->group(kKernel);
+}
+
 void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_target) {
   add_device_option(command, options);
+  add_promise_options(command, options);
   if (with_target) {
     command
         .add_option("--target", options.target,
@@ -145,7 +157,7 @@ void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_tar
   add("--raster-along", options.raster_along, "m|n",
       "raster order: m (default) walks along m through groups of tile columns, n along n through groups of tile rows");
   add_integer<int>(command, "--split-k", options.split_k, {},
-                   "split-K: number of CTAs that share a tile, each with a part of K (default 1; sm_90a)")
+                   "split-K: number of CTAs that share a tile, each with a part of K (default 1)")
       ->group(kDesign);
   command
       .add_flag("--swap-operands", options.swaps_operands,

@@ -53,6 +53,7 @@ struct KernelOptions {
   int raster_width = 0;
   std::string raster_along;  // "m" or "n"; empty: not given
   int split_k = 0;
+  bool deterministic = false, batch_invariant = false;  // required of the kernel
 
   bool has_design() const { return !tile.empty(); }
 };
@@ -60,6 +61,9 @@ struct KernelOptions {
 void add_problem_options(CLI::App& command, ProblemOptions& options);
 
 void add_device_option(CLI::App& command, KernelOptions& options);
+
+/// Adds --deterministic and --batch-invariant.
+void add_promise_options(CLI::App& command, KernelOptions& options);
 
 /// Adds --device and the options that choose a kernel. `with_target` adds --target, for commands that do not run the
 /// kernel.

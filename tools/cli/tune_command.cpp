@@ -19,7 +19,7 @@ namespace {
 
 struct TuneCommandOptions {
   ProblemOptions problem;
-  KernelOptions kernel;  // only `device` is used
+  KernelOptions kernel;  // only `device` and the promises are used
   tune::TuneOptions tune;
   bool list = false;
   bool forget = false;
@@ -179,6 +179,7 @@ Command add_tune_command(CLI::App& parent) {
   const auto options = std::make_shared<TuneCommandOptions>();
   add_problem_options(*app, options->problem);
   add_device_option(*app, options->kernel);
+  add_promise_options(*app, options->kernel);
   add_integer<int>(*app, "--top", options->tune.top, {},
                    fmt::format("how many of the best-ranked kernels to measure (default {})", options->tune.top));
   add_real(*app, "--seconds", options->tune.seconds,

@@ -5,16 +5,17 @@
 // or N.
 #pragma once
 
+#include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/operand/swizzle.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Operand: Element, kIsKMajor, kContiguous, kAlignmentBytes (of a vector), kSwizzledBits, and Copy: kPasses,
-/// kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and
-/// the places in bytes place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the sums
-/// of the two; see plan::TileCopy.
+/// Operand: Element, kIsKMajor, kIsInterleaved (then passes and tiles begin at blocks of K), kContiguous,
+/// kAlignmentBytes (of a vector), kSwizzledBits, and Copy: kPasses, kActiveThreads, kLineStep, the coordinates
+/// line(thread), element(thread), pass_line(pass), pass_element(pass), and the places in bytes place(thread) and
+/// pass_place(pass). A thread's coordinate in a pass, and its place, are the sums of the two; see plan::TileCopy.
 template <class Operand, int kThreads>
 class OperandCopy {
   using Element = typename Operand::Element;
@@ -24,19 +25,19 @@ class OperandCopy {
   static constexpr int kPasses = Copy::kPasses;
 
  public:
-  /// The matrix begins `offset` elements behind `operand` and has leading dimension `ld`. `mn` is the first row or
-  /// column of the tile, `mn_extent` the matrix's extent along the same mode.
-  __device__ __forceinline__ OperandCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
-                                         int thread)
-      : ld_bytes_(ld * kElementBytes), mn_left_(mn_extent - mn) {
+  /// The matrix has leading dimension `ld`. `mn` is the first row or column of the tile, `mn_extent` the matrix's
+  /// extent along the same mode.
+  __device__ __forceinline__ OperandCopy(const Element* matrix, int64_t ld, int mn, int mn_extent, int thread)
+      : ld_(ld), mn_left_(mn_extent - mn) {
     line_ = Copy::line(thread);
     contiguous_byte_ = Copy::element(thread) * kElementBytes;
     is_active_ = Copy::kActiveThreads == kThreads || thread < Copy::kActiveThreads;
-    const int64_t origin =
-        offset * kElementBytes + (Operand::kIsKMajor ? mn * ld_bytes_ : static_cast<int64_t>(mn) * kElementBytes);
-    global_ = static_cast<const char*>(operand) + origin + line_ * ld_bytes_ + contiguous_byte_;
+    const int64_t stride = line_stride<Operand>(ld);
+    const int64_t origin = Operand::kIsKMajor ? mn * stride : static_cast<int64_t>(mn);
+    const int64_t element = Operand::kIsKMajor ? along_k<Operand>(Copy::element(thread), ld) : Copy::element(thread);
+    global_ = reinterpret_cast<const char*>(matrix) + (origin + line_ * stride + element) * kElementBytes;
     shared_ = Copy::place(thread);
-    step_bytes_ = Copy::kLineStep * ld_bytes_;
+    step_bytes_ = Copy::kLineStep * stride * kElementBytes;
   }
 
   /// Issues part `kShare` of `kShares` of the copy of the next tile along K to `tile`, a shared address. `k_left`
@@ -52,7 +53,9 @@ class OperandCopy {
     for (int pass = kFirst; pass < kEnd; ++pass) {
       const uint32_t to = tile + moved<Operand::kSwizzledBits>(shared_, Copy::pass_place(pass));
       const int pass_byte = Copy::pass_element(pass) * kElementBytes;
-      const char* const from = global_ + Copy::pass_line(pass) / Copy::kLineStep * step_bytes_ + pass_byte;
+      const char* const from =
+          global_ + Copy::pass_line(pass) / Copy::kLineStep * step_bytes_ +
+          (Operand::kIsInterleaved ? along_k<Operand>(Copy::pass_element(pass), ld_) * kElementBytes : pass_byte);
       const int bytes_of_line = min(max(bytes_left - pass_byte, 0), kVectorBytes);
       const int valid_bytes = Copy::pass_line(pass) < lines_left ? bytes_of_line : 0;
       if (is_active_) ptx::cp_async_zfill<kVectorBytes>(to, from, valid_bytes);
@@ -62,12 +65,13 @@ class OperandCopy {
   /// Moves to the next tile, kTileK elements further along K.
   template <int kTileK>
   __device__ __forceinline__ void advance() {
-    global_ += Operand::kIsKMajor ? static_cast<int64_t>(kTileK * kElementBytes) : kTileK * ld_bytes_;
+    static_assert(!Operand::kIsInterleaved || kTileK % kInterleaved == 0, "a tile begins with a block");
+    global_ += along_k<Operand>(kTileK, ld_) * kElementBytes;
   }
 
  private:
   const char* global_;  // this thread's first vector in the next tile
-  int64_t ld_bytes_;
+  int64_t ld_;
   int64_t step_bytes_;   // of Copy::kLineStep lines
   int mn_left_;          // rows or columns from the tile's origin to the matrix's end
   int line_;             // this thread's line in pass 0

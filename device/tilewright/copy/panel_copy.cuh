@@ -4,17 +4,19 @@
 #pragma once
 
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Operand: Element, Stored (type in shared memory), kIsKMajor, kTileK, kVector (elements that a thread moves at once
-/// along the contiguous mode of global memory), kElementStep (from one of them to the next in shared memory), kIsAsync,
-/// and Copy: kPasses, kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass),
-/// pass_element(pass), and the places in elements place(thread) and pass_place(pass). A thread's coordinate in a pass,
-/// and its place, are the sums of the two; see plan::TileCopy.
+/// Operand: Element, Stored (type in shared memory), kIsKMajor, kIsInterleaved (then tiles begin at blocks of K),
+/// kTileK, kVector (elements that a thread moves at once along the contiguous mode of global memory), kElementStep
+/// (from one of them to the next in shared memory), kIsAsync, and Copy: kPasses, kActiveThreads, kLineStep, the
+/// coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and the places in elements
+/// place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the sums of the two; see
+/// plan::TileCopy.
 template <class Operand, int kThreads>
 class PanelCopy {
   using Element = typename Operand::Element;
@@ -26,21 +28,23 @@ class PanelCopy {
   static_assert(!kIsPartial || kPasses == 1, "all threads take part in several passes");
   static_assert(!Operand::kIsAsync || !Operand::kIsKMajor || kVector == 1,
                 "a transposing cp.async moves single elements");
+  static_assert(!Operand::kIsInterleaved || Operand::kTileK % kInterleaved == 0, "a tile begins with a block");
 
  public:
-  /// The matrix begins `offset` elements after `operand` and has leading dimension `ld`. `mn` is the first row or
-  /// column of the tile, `mn_extent` the matrix's extent along the same mode.
-  __device__ __forceinline__ PanelCopy(const void* operand, int64_t offset, int64_t ld, int mn, int mn_extent,
-                                       int thread)
+  /// The matrix has leading dimension `ld`. `mn` is the first row or column of the tile, `mn_extent` the matrix's
+  /// extent along the same mode.
+  __device__ __forceinline__ PanelCopy(const Element* matrix, int64_t ld, int mn, int mn_extent, int thread)
       : ld_(ld),
         mn_left_(mn_extent - mn),
         line_(Copy::line(thread)),
         first_(Copy::element(thread)),
         place_(Copy::place(thread)),
         is_active_(!kIsPartial || thread < Copy::kActiveThreads) {
-    const int64_t origin = offset + (Operand::kIsKMajor ? mn * ld : static_cast<int64_t>(mn));
-    global_ = static_cast<const Element*>(operand) + origin + line_ * ld + first_;
-    step_elements_ = Copy::kLineStep * ld;
+    const int64_t stride = line_stride<Operand>(ld);
+    const int64_t origin = Operand::kIsKMajor ? mn * stride : static_cast<int64_t>(mn);
+    const int64_t element = Operand::kIsKMajor ? along_k<Operand>(first_, ld) : first_;
+    global_ = matrix + origin + line_ * stride + element;
+    step_elements_ = Copy::kLineStep * stride;
   }
 
   /// Issues the copy of the next tile along K to `tile`. finish() stores the elements that go through registers.
@@ -54,7 +58,8 @@ class PanelCopy {
       const int valid_of_line = min(max(elements_left - Copy::pass_element(pass), 0), kVector);
       const int valid = Copy::pass_line(pass) < lines_left && is_active_ ? valid_of_line : 0;
       const Element* const from =
-          global_ + Copy::pass_line(pass) / Copy::kLineStep * step_elements_ + Copy::pass_element(pass);
+          global_ + Copy::pass_line(pass) / Copy::kLineStep * step_elements_ +
+          (Operand::kIsInterleaved ? along_k<Operand>(Copy::pass_element(pass), ld_) : Copy::pass_element(pass));
       if constexpr (Operand::kIsAsync) {
         constexpr int kElementBytes = static_cast<int>(sizeof(Element));
         const uint32_t offset = Copy::pass_place(pass) * kElementBytes;
@@ -65,7 +70,7 @@ class PanelCopy {
         load(registers_[pass], from, valid);
       }
     }
-    global_ += Operand::kIsKMajor ? static_cast<int64_t>(Operand::kTileK) : Operand::kTileK * ld_;
+    global_ += along_k<Operand>(Operand::kTileK, ld_);
   }
 
   __device__ __forceinline__ void finish(Stored* tile) const {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/convert.cuh"
 #include "tilewright/ptx/global.cuh"
@@ -18,10 +19,10 @@
 
 namespace tilewright {
 
-/// Operand: Source (GlobalMatrix), kIsKMajor, kMn, kK (extents of the tile), kElementBytes, kAlignmentBytes (of
-/// address, leading dimension and batch stride), kVectorBytes (4 or 8), kRowBytes, kRoundsToTf32, and place(mn, k): the
-/// offset in elements from the tile's beginning in shared memory. place must be linear over whole rows and over steps
-/// of 8 lines. The lines of one pass must be less than 2^31 bytes apart.
+/// Operand: Source (GlobalMatrix), kIsPointerArray, kIsKMajor, kMn, kK (extents of the tile), kElementBytes,
+/// kAlignmentBytes (of address, leading dimension and batch stride), kVectorBytes (4 or 8), kRowBytes, kRoundsToTf32,
+/// and place(mn, k): the offset in elements from the tile's beginning in shared memory. place must be linear over whole
+/// rows and over steps of 8 lines. The lines of one pass must be less than 2^31 bytes apart.
 template <class Operand, bool kUsesPlainLoads = is_same<typename Operand::Source, GlobalMatrix>>
 class PlainLoadOperand {
   static constexpr int kElementBytes = Operand::kElementBytes;
@@ -69,7 +70,7 @@ class PlainLoadOperand {
   };
 
   __device__ __forceinline__ PlainLoadOperand(const GlobalMatrix& matrix, int mn_extent, int k_extent)
-      : matrix_(static_cast<const char*>(matrix.address)),
+      : matrices_(matrix.address),
         ld_bytes_(matrix.ld * kElementBytes),
         batch_bytes_(matrix.batch_stride * kElementBytes),
         step_bytes_(static_cast<uint32_t>(kLinesPerPass * matrix.ld * kElementBytes)),
@@ -86,7 +87,7 @@ class PlainLoadOperand {
     const int last = minimum(lines_ - first_line, kLines) - 1;
     const int line = minimum(this->line(), last);
     const int64_t begin = first_line * ld_bytes_ + first * static_cast<int64_t>(kElementBytes);
-    const char* const matrix = matrix_ + batch * batch_bytes_;
+    const char* const matrix = matrix_of_batch<Operand::kIsPointerArray, const char>(matrices_, batch_bytes_, batch);
     const int64_t end = begin + last * ld_bytes_ + kContiguous * kElementBytes;
     const int64_t extent = (lines_ - 1) * ld_bytes_ + contiguous_ * static_cast<int64_t>(kElementBytes);
     const bool begins_in_word = kShifts && begin < kSlack && misalignment(matrix) != 0;
@@ -215,7 +216,7 @@ class PlainLoadOperand {
     return Operand::kRoundsToTf32 ? ptx::round_to_tf32(word) : word;
   }
 
-  const char* matrix_;
+  const void* matrices_;  // see matrix_of_batch()
   int64_t ld_bytes_, batch_bytes_;
   uint32_t step_bytes_;       // from the lines of one step to those of the next, in global memory
   int lines_, contiguous_;    // extents of the matrix
@@ -231,7 +232,8 @@ class PlainLoadOperand<Operand, false> {
     uint32_t shift;
   };
 
-  __device__ __forceinline__ PlainLoadOperand(const TmaMatrix&, int, int) {}
+  template <class Source>
+  __device__ __forceinline__ PlainLoadOperand(const Source&, int, int) {}
   __device__ __forceinline__ Tile locate(int, int, int) const { return {}; }
   template <class Words>
   __device__ __forceinline__ void load(Words&, const Tile&, int) const {}

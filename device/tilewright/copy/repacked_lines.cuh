@@ -1,13 +1,15 @@
 // Repacks a matrix that TMA cannot load: copies its lines, unchanged, to lines that begin at multiples of 128 bytes.
 #pragma once
 
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/operand/repacked_matrix.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Operand: kIsKMajor, kElementBytes, kAlignmentBytes (of address, leading dimension and batch stride: 1 to 8).
+/// Operand: kIsPointerArray, kIsKMajor, kElementBytes, kAlignmentBytes (of address, leading dimension and batch stride:
+/// 1 to 8).
 ///
 /// A warp moves several pieces of 512 bytes at once. They are parts of one line or, if lines are short, of several. A
 /// thread moves 16 bytes of each piece: it loads the two aligned 16-byte vectors that these bytes overlap and combines
@@ -34,7 +36,7 @@ class RepackedLines {
 
   /// Each of the `matrices` different matrices of the batch has `mn` x `k` elements.
   __device__ __forceinline__ RepackedLines(const RepackedMatrix& matrix, char* workspace, int mn, int k, int matrices)
-      : from_(static_cast<const char*>(matrix.from.address)),
+      : from_(matrix.from.address),
         to_(workspace + matrix.offset),
         ld_bytes_(matrix.from.ld * kElementBytes),
         batch_bytes_(matrix.from.batch_stride * kElementBytes),
@@ -64,7 +66,7 @@ class RepackedLines {
   /// Copies the bytes from `byte` to `end_byte` of the lines from `line` to `end_line` of a matrix; bytes outside the
   /// matrix are left out.
   __device__ __forceinline__ void copy(uint32_t matrix, int line, int64_t byte, int end_line, int64_t end_byte) const {
-    const char* const begin = from_ + matrix * batch_bytes_;
+    const char* const begin = matrix_of_batch<Operand::kIsPointerArray, const char>(from_, batch_bytes_, matrix);
     const char* const end = begin + (lines_ - 1) * ld_bytes_ + line_bytes_;
     const char* const first = begin + line * ld_bytes_ + byte;
     const int64_t last_line = end_line < lines_ ? end_line - 1 : lines_ - 1;
@@ -150,7 +152,7 @@ class RepackedLines {
     }
   }
 
-  const char* from_;
+  const void* from_;  // see matrix_of_batch()
   char* to_;
   int64_t ld_bytes_, batch_bytes_, pitch_, line_bytes_;
   int lines_, matrices_;

@@ -2,6 +2,7 @@
 // 128 bytes. wgmma reads operands of such elements K-major only.
 #pragma once
 
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/operand/repacked_matrix.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/permute.cuh"
@@ -10,7 +11,8 @@
 
 namespace tilewright {
 
-/// Operand: kElementBytes (1 or 4), kAlignmentBytes (of address, leading dimension and batch stride: 1 to 16).
+/// Operand: kIsPointerArray, kElementBytes (1 or 4), kAlignmentBytes (of address, leading dimension and batch stride: 1
+/// to 16).
 ///
 /// A warp transposes blocks that are 32 words wide along M or N, one word for each thread, through shared memory. A
 /// word of the result consists of 4 / kElementBytes elements along K, which come from as many lines of the matrix. If a
@@ -36,7 +38,7 @@ class TransposedLines {
 
   /// Each of the `matrices` different matrices of the batch has `mn` x `k` elements.
   __device__ __forceinline__ TransposedLines(const RepackedMatrix& matrix, char* workspace, int mn, int k, int matrices)
-      : from_(static_cast<const char*>(matrix.from.address)),
+      : from_(matrix.from.address),
         to_(workspace + matrix.offset),
         ld_bytes_(matrix.from.ld * kElementBytes),
         batch_bytes_(matrix.from.batch_stride * kElementBytes),
@@ -56,7 +58,7 @@ class TransposedLines {
       const uint32_t matrix = row / along_k;
       const int mn = static_cast<int>(block - row * along_mn) * kMn;
       const int k = static_cast<int>(row - matrix * along_k) * kK;
-      const char* const begin = from_ + matrix * batch_bytes_;
+      const char* const begin = matrix_of_batch<Operand::kIsPointerArray, const char>(from_, batch_bytes_, matrix);
       if (is_inside(mn, k)) {
         read<true>(shared, begin, mn, k);
       } else {
@@ -179,7 +181,7 @@ class TransposedLines {
     }
   }
 
-  const char* from_;
+  const void* from_;  // see matrix_of_batch()
   char* to_;
   int64_t ld_bytes_, batch_bytes_, pitch_;
   int mn_, k_;

@@ -59,6 +59,13 @@ class BandReductions {
     if constexpr (Epilogue::kReductions > 0) Epilogue::for_each_reduction(parameters, Skip<kCount>{*this, row, column});
   }
 
+  /// With split-K, stores the identity as this share's partial result of each row of the block that is not in the band
+  /// whose first row is row `first` of the block.
+  template <class Parameters>
+  __device__ __forceinline__ void skip_rows(const Parameters& parameters, const Block& block, int first) const {
+    if constexpr (Epilogue::kRowResults > 0) Epilogue::for_each_reduction(parameters, SkipRows{*this, block, first});
+  }
+
   /// Must be called when put() or skip() was called for every element of the band. row_of(row) is the row of D at row
   /// `row` of the band. Begins and ends with a barrier if the epilogue has reductions.
   template <class Parameters, class RowOf, class Barrier>
@@ -109,6 +116,22 @@ class BandReductions {
 #pragma unroll
       for (int i = 0; i < kCount; ++i)
         ptx::store_shared(all.address(Reduction::kNumber, row, column + i), Reduction::Fold::identity());
+    }
+  };
+
+  struct SkipRows {
+    const BandReductions& all;
+    const Block& block;
+    int first;
+
+    template <class Reduction, class Tensor>
+    __device__ __forceinline__ void visit(const Tensor& /*tensor*/) const {
+      if constexpr (Reduction::kResults == Results::rows) {
+        for (int row = all.thread_; row < kBlockM && block.row + row < all.m_; row += kThreads) {
+          if (row >= first && row < first + kRows) continue;
+          all.parts_.template leave<Reduction>(block, block.row + row, Reduction::Fold::identity());
+        }
+      }
     }
   };
 

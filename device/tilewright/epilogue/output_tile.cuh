@@ -5,12 +5,15 @@
 #include "tilewright/epilogue/band_reductions.cuh"
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/matrix_layout.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Plan: ElementC, ElementD, kAlignmentC, kAlignmentD (elements), kCIsRowMajor, kTileM, kTileN, kReductionCounters (an
-/// offset in the workspace). D is row-major.
+/// Plan: ElementC, ElementD, LayoutC, LayoutD (operand/matrix_layout.cuh), kAlignmentC, kAlignmentD (elements),
+/// kCIsPointerArray, kDIsPointerArray, kTileM, kTileN, kSplitK, kReductionCounters (an offset in the workspace). D's
+/// rows are contiguous unless the epilogue pairs columns.
 /// Parameters of the kernel: c, d, ldc, ldd, batch_stride_c, batch_stride_d, m, n, batch, workspace, reduction_parts,
 /// epilogue.
 /// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (columns of A*B for each
@@ -20,12 +23,14 @@ template <class Plan, class Epilogue, class Parameters>
 class OutputTile {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
+  using LayoutC = typename Plan::LayoutC;
+  using LayoutD = typename Plan::LayoutD;
   using Compute = typename Epilogue::Compute;
 
  public:
   /// The reductions of a CTA's tile in bands of kRows rows, by kThreads threads.
   template <int kRows, int kThreads>
-  using Reductions = BandReductions<Epilogue, kRows, Plan::kTileN, Plan::kTileM, Plan::kTileN, 1, kThreads>;
+  using Reductions = BandReductions<Epilogue, kRows, Plan::kTileN, Plan::kTileM, Plan::kTileN, Plan::kSplitK, kThreads>;
   template <int kRows, int kThreads>
   static __device__ __forceinline__ Reductions<kRows, kThreads> reductions(const Parameters& parameters,
                                                                            uint32_t shared) {
@@ -42,8 +47,8 @@ class OutputTile {
   __device__ __forceinline__ OutputTile(const Parameters& parameters, uint32_t batch)
       : parameters_(parameters),
         batch_(static_cast<int>(batch)),
-        c_(static_cast<const C*>(parameters.c) + batch * parameters.batch_stride_c),
-        d_(static_cast<D*>(parameters.d) + batch * parameters.batch_stride_d),
+        c_(matrix_of_batch<Plan::kCIsPointerArray, const C>(parameters.c, parameters.batch_stride_c, batch)),
+        d_(matrix_of_batch<Plan::kDIsPointerArray, D>(parameters.d, parameters.batch_stride_d, batch)),
         reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
 
   /// Stores kCount adjacent columns of one row, leaving out those outside D. They begin at (row, column) of D and at
@@ -53,8 +58,9 @@ class OutputTile {
                                         const Reductions& reductions, int band_row, int band_column) const {
     if (row >= parameters_.m) return reductions.template skip<kCount>(parameters_.epilogue, band_row, band_column);
     constexpr int kPerElement = Epilogue::kColumnsPerElement;
-    constexpr int kVector = minimum(kCount, Plan::kAlignmentD * kPerElement);
-    D* const d = d_ + row * parameters_.ldd + column / kPerElement;
+    static_assert(kCount <= kInterleaved, "vectors are contiguous in an interleaved matrix");
+    constexpr int kVector = LayoutD::kRowsAreContiguous ? minimum(kCount, Plan::kAlignmentD * kPerElement) : kCount;
+    D* const d = d_ + LayoutD::offset(row, column / kPerElement, parameters_.ldd);
 #pragma unroll
     for (int first = 0; first < kCount; first += kVector) {
       Compute source[kVector] = {};
@@ -70,7 +76,13 @@ class OutputTile {
       Stored out;
 #pragma unroll
       for (int i = 0; i < kVector / kPerElement; ++i) out.element[i] = convert<D>(values[i * kPerElement]);
-      if (column + first + kVector <= parameters_.n) {
+      if constexpr (!LayoutD::kRowsAreContiguous) {
+#pragma unroll
+        for (int i = 0; i < kVector / kPerElement; ++i) {
+          const int at = column + first + i * kPerElement;
+          if (at < parameters_.n) d_[LayoutD::offset(row, at / kPerElement, parameters_.ldd)] = out.element[i];
+        }
+      } else if (column + first + kVector <= parameters_.n) {
         *reinterpret_cast<Stored*>(d + first / kPerElement) = out;
       } else {
 #pragma unroll
@@ -84,9 +96,9 @@ class OutputTile {
  private:
   template <int kCount>
   __device__ __forceinline__ void load_source(Compute (&source)[kCount], int row, int column) const {
-    if constexpr (Plan::kCIsRowMajor) {
+    if constexpr (LayoutC::kRowsAreContiguous) {
       constexpr int kVector = minimum(kCount, Plan::kAlignmentC);
-      const C* const at = c_ + row * parameters_.ldc + column;
+      const C* const at = c_ + LayoutC::offset(row, column, parameters_.ldc);
 #pragma unroll
       for (int first = 0; first < kCount; first += kVector) {
         if (column + first + kVector <= parameters_.n) {
@@ -103,7 +115,8 @@ class OutputTile {
     } else {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        if (column + i < parameters_.n) source[i] = convert<Compute>(c_[row + (column + i) * parameters_.ldc]);
+        if (column + i < parameters_.n)
+          source[i] = convert<Compute>(c_[LayoutC::offset(row, column + i, parameters_.ldc)]);
       }
     }
   }

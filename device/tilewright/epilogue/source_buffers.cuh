@@ -5,6 +5,7 @@
 #include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/mbarrier.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -14,8 +15,8 @@
 namespace tilewright {
 
 /// The buffers of one warpgroup, which are used in turn: subtile number i uses buffer i % kBuffers.
-/// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kDIsRowMajor, AccumulatorTile, kPanelColumns,
-/// kSubtilePanels, kOutputBuffers, kSourceBytes (which divides the length of C's lines in bytes).
+/// Plan: ElementC, Source (TmaMatrix or GlobalMatrix), kCIsRowMajor, kCIsPointerArray, kDIsRowMajor, AccumulatorTile,
+/// kPanelColumns, kSubtilePanels, kOutputBuffers, kSourceBytes (which divides the length of C's lines in bytes).
 template <class Plan>
 class SourceBuffers {
   using C = typename Plan::ElementC;
@@ -56,7 +57,7 @@ class SourceBuffers {
   /// zeros outside it.
   __device__ __forceinline__ void copy(const GlobalMatrix& c, int m, int n, uint32_t buffer, int thread, int row,
                                        int column, int batch) const {
-    const C* const from = static_cast<const C*>(c.address) + batch * c.batch_stride;
+    const C* const from = matrix_of_batch<Plan::kCIsPointerArray, const C>(c.address, c.batch_stride, batch);
 #pragma unroll 1
     for (int panel = 0; panel < Plan::kSubtilePanels; ++panel, column += Plan::kPanelColumns, buffer += kPanelBytes) {
       if constexpr (Plan::kCIsRowMajor == Plan::kDIsRowMajor) {

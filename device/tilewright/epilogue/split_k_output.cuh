@@ -6,14 +6,15 @@
 #include "tilewright/epilogue/split_k_sum.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// A warpgroup has kAtoms times 64 rows. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor, AccumulatorTile,
-/// kConsumers, kClusterM, kClusterN, kSplitK, kCounterBytes (of the workspace), kReductionCounters (an offset in it),
-/// kStoreBytes (to which D's lines are aligned). Parameters of the kernel: c, d, m, n, batches, workspace,
-/// reduction_parts, epilogue.
+/// A warpgroup has kAtoms times 64 rows. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor, kCIsPointerArray,
+/// kDIsPointerArray, AccumulatorTile, kConsumers, kClusterM, kClusterN, kSplitK, kCounterBytes (of the workspace),
+/// kReductionCounters (an offset in it), kStoreBytes (to which D's lines are aligned). Parameters of the kernel: c, d,
+/// m, n, batches, workspace, reduction_parts, epilogue.
 template <class Plan, class Epilogue, class Parameters, int kAtoms>
 class SplitKOutput {
   using C = typename Plan::ElementC;
@@ -26,7 +27,6 @@ class SplitKOutput {
   static constexpr int kClusterCtas = Plan::kClusterM * Plan::kClusterN;
   static constexpr int kThreads = 128;
   static constexpr int kPerElement = Epilogue::kColumnsPerElement;
-  static_assert(kPerElement == 1 || Plan::kDIsRowMajor, "a pair of columns is one element of a row");
   static constexpr int kShareColumns = minimum(Plan::kTileN, Sum::kShareGroups * 8);
   using Reductions = BandReductions<Epilogue, 64, kShareColumns, 64, Plan::kTileN, Plan::kSplitK, kThreads>;
 
@@ -125,7 +125,10 @@ class SplitKOutput {
     }
     if constexpr (kPerElement == 2) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) store_one(out[i].element[0], row + i * Rows::kOtherRow, column / 2, batch);
+      for (int i = 0; i < 2; ++i) {
+        const int y = row + i * Rows::kOtherRow, x = column / 2;
+        store_one(out[i].element[0], Plan::kDIsRowMajor ? y : x, Plan::kDIsRowMajor ? x : y, batch);
+      }
     } else if constexpr (Rows::kOtherRow == 1 &&
                          !Plan::kDIsRowMajor) {  // a column's elements are contiguous, so pairs are two rows
 #pragma unroll
@@ -146,7 +149,7 @@ class SplitKOutput {
   /// Loads the elements of C at the accumulators. They are zeros outside C, or if the epilogue does not read C.
   __device__ __forceinline__ void read_source(Compute (&source)[4], int row, int column, int batch) const {
     const GlobalMatrix& c = parameters_.c;
-    const C* const from = static_cast<const C*>(c.address) + batch * c.batch_stride;
+    const C* const from = matrix_of_batch<Plan::kCIsPointerArray, const C>(c.address, c.batch_stride, batch);
     const bool reads = Epilogue::kReadsSource && Epilogue::reads_source(parameters_.epilogue);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -172,13 +175,15 @@ class SplitKOutput {
     if (line < lines() && along < line_elements()) *address(line, along, batch) = element;
   }
 
-  __device__ __forceinline__ int lines() const { return Plan::kDIsRowMajor ? parameters_.m : parameters_.n; }
+  __device__ __forceinline__ int lines() const {
+    return Plan::kDIsRowMajor ? parameters_.m : parameters_.n / kPerElement;
+  }
   __device__ __forceinline__ int line_elements() const {
     return Plan::kDIsRowMajor ? parameters_.n / kPerElement : parameters_.m;
   }
   __device__ __forceinline__ D* address(int line, int along, int batch) const {
-    return static_cast<D*>(const_cast<void*>(parameters_.d.address)) + batch * parameters_.d.batch_stride +
-           line * parameters_.d.ld + along;
+    const GlobalMatrix& d = parameters_.d;
+    return matrix_of_batch<Plan::kDIsPointerArray, D>(d.address, d.batch_stride, batch) + line * d.ld + along;
   }
 
   const Parameters& parameters_;

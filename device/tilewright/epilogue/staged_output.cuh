@@ -1,5 +1,6 @@
 // Stores accumulators of mma.sync to D through shared memory, one band of rows at a time. A band is read back row by
-// row, so that the epilogue accesses C and D in whole vectors, and adjacent threads access adjacent addresses.
+// row, or column by column if D is column-major, so that the epilogue accesses C and D in whole vectors, and adjacent
+// threads access adjacent addresses.
 #pragma once
 
 #include "tilewright/epilogue/output_tile.cuh"
@@ -18,7 +19,8 @@ class StagedOutput {
   static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;
   static constexpr int kBandRows = Plan::kWarpsM * kInstructionM;
   static constexpr int kLine = Plan::kBandLine;  // elements from one row to the next, with padding
-  static constexpr int kVector = minimum(Plan::kAlignmentD * Epilogue::kColumnsPerElement, 8);
+  static constexpr bool kByRows = Plan::LayoutD::kRowsAreContiguous;
+  static constexpr int kVector = kByRows ? minimum(Plan::kAlignmentD * Epilogue::kColumnsPerElement, 8) : 2;
   static constexpr int kVectorsPerRow = Plan::kTileN / kVector;
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
   static_assert(Plan::kBandBytes == kBandRows * kLine * static_cast<int>(sizeof(Compute)));
@@ -56,8 +58,8 @@ class StagedOutput {
     __syncthreads();
 #pragma unroll 1
     for (int index = thread_; index < kBandRows * kVectorsPerRow; index += kThreads) {
-      const int row = index / kVectorsPerRow;
-      const int column = index % kVectorsPerRow * kVector;
+      const int row = kByRows ? index / kVectorsPerRow : index % kBandRows;
+      const int column = (kByRows ? index % kVectorsPerRow : index / kBandRows) * kVector;
       Compute values[kVector];
 #pragma unroll
       for (int v = 0; v < kVector; ++v) values[v] = band_[row * kLine + column + v];
@@ -71,14 +73,17 @@ class StagedOutput {
     }
   }
 
+  /// The row of the tile at row `band_row` of the i-th band.
+  static __device__ __forceinline__ int tile_row(int band_row, int i) {
+    return band_row / kInstructionM * kWarpTileM + i * kInstructionM + band_row % kInstructionM;
+  }
+
   /// Must be called after the last band.
   __device__ __forceinline__ void end() const { reductions_.end(parameters_.epilogue, block_, 0, ptx::Synchronize{}); }
 
  private:
   /// The row of D at row `row` of the i-th band.
-  __device__ __forceinline__ int row_of(int row, int i) const {
-    return block_.row + row / kInstructionM * kWarpTileM + i * kInstructionM + row % kInstructionM;
-  }
+  __device__ __forceinline__ int row_of(int row, int i) const { return block_.row + tile_row(row, i); }
 
   const Parameters& parameters_;
   Tile output_;

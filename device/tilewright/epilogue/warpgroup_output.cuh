@@ -20,11 +20,11 @@
 namespace tilewright {
 
 /// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
-/// kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD, kPanelColumns, kSubtilePanels (panels per subtile),
-/// kStoreBytes (which divides the length of D's lines in bytes), kTmaOutputs and kTmaOutputBytes (the number of other
-/// outputs that TMA stores, and the sum of their element sizes), kReductionCounters (an offset in the workspace), and
-/// the members that SourceBuffers uses. Parameters of the kernel: c, d, outputs, m, n, batches, batch_step_c,
-/// workspace, reduction_parts, epilogue.
+/// kDIsPointerArray, kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD, kPanelColumns, kSubtilePanels (panels per
+/// subtile), kStoreBytes (which divides the length of D's lines in bytes), kTmaOutputs and kTmaOutputBytes (the number
+/// of other outputs that TMA stores, and the sum of their element sizes), kReductionCounters (an offset in the
+/// workspace), and the members that SourceBuffers uses. Parameters of the kernel: c, d, outputs, m, n, batches,
+/// batch_step_c, workspace, reduction_parts, epilogue.
 template <class Plan, class Epilogue, class Parameters, int kAtoms>
 class WarpgroupOutput {
   using C = typename Plan::ElementC;
@@ -47,8 +47,7 @@ class WarpgroupOutput {
   static constexpr int kTileColumns = Plan::kTileN / kPerElement;            // of D
   static constexpr int kSubtiles = ceil_div(kTileColumns, kSubtileColumns);  // of buffers, for 64 rows
   static_assert(kTileColumns % Plan::kPanelColumns == 0, "panels cover the columns");
-  static_assert(kPerElement == 1 || (Plan::kDIsRowMajor && !Epilogue::kReadsSource),
-                "an epilogue that pairs columns needs a row-major D and reads no C");
+  static_assert(kPerElement == 1 || !Epilogue::kReadsSource, "an epilogue that pairs columns reads no C");
   static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
   static constexpr int kLaneRows = Rows::kLaneRows;
   static constexpr int kOtherRow = Rows::kOtherRow;
@@ -377,8 +376,8 @@ class WarpgroupOutput {
     constexpr int kCount = Plan::kStoreBytes / static_cast<int>(sizeof(D));
     using Stored = Vector<D, kCount>;
     const int end_x = Plan::kDIsRowMajor ? parameters_.n / kPerElement : parameters_.m;
-    const int end_y = Plan::kDIsRowMajor ? parameters_.m : parameters_.n;
-    D* const d = static_cast<D*>(const_cast<void*>(parameters_.d.address)) + batch * parameters_.d.batch_stride;
+    const int end_y = Plan::kDIsRowMajor ? parameters_.m : parameters_.n / kPerElement;
+    D* const d = matrix_of_batch<Plan::kDIsPointerArray, D>(parameters_.d.address, parameters_.d.batch_stride, batch);
     Panel::template for_each<kCount, kThreads>(thread_, row, column, [&](uint32_t offset, int x, int y) {
       const Stored values = ptx::load_shared<Stored>(buffer + offset);
       if (y >= end_y) return;

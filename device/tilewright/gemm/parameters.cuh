@@ -5,10 +5,11 @@
 
 namespace tilewright {
 
-/// D is row-major: a column-major D is computed as the transposed problem. plan/gemm_tile writes these fields; the
-/// emitted text asserts their offsets.
+/// The problem as computed: a column-major D is computed as the transposed problem. plan/gemm_tile writes these fields;
+/// the emitted text asserts their offsets.
 template <class EpilogueParameters>
 struct GemmParameters {
+  /// The first matrix of each operand, or the array of its matrices' addresses: see operand/matrix_of_batch.cuh.
   const void* a;
   const void* b;
   const void* c;
@@ -19,8 +20,8 @@ struct GemmParameters {
   int m, n, k;
   int tiles_m, tiles_n;
   uint32_t batch;           // number of matrices of D
-  char* workspace;          // counters and partial results of kernels with reductions; else null
-  int64_t reduction_parts;  // offset of the partial results in it, bytes
+  char* workspace;          // null unless the kernel has split-K or reductions
+  int64_t reduction_parts;  // offset of the reductions' partial results in it, bytes
   EpilogueParameters epilogue;
 };
 

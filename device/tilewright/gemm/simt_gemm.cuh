@@ -1,24 +1,30 @@
 // GEMM on CUDA cores: any element type, layout and alignment. One CTA computes one tile of D from a ring of
-// shared-memory stages. A thread computes a few vectors along M times a few along N. The batch is in the grid's y and
-// z.
+// shared-memory stages; with split-K a group of CTAs computes one tile after another. A thread computes a few vectors
+// along M times a few along N.
 #pragma once
 
 #include "tilewright/copy/panel_copy.cuh"
 #include "tilewright/epilogue/output_tile.cuh"
+#include "tilewright/epilogue/split_k_tile.cuh"
 #include "tilewright/gemm/parameters.cuh"
+#include "tilewright/numeric/functions.cuh"
+#include "tilewright/operand/matrix_layout.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/thread.cuh"
-#include "tilewright/scheduler/raster.cuh"
+#include "tilewright/scheduler/grid_tiles.cuh"
+#include "tilewright/scheduler/k_part.cuh"
+#include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Plan: OperandA, OperandB, Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kStageBytes,
-/// kSharedBytes, Raster, and the members that OutputTile uses. The values come from plan/simt_gemm. ThreadTile: kM x kN
-/// accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the
-/// tile, the others row_step(i) and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see
-/// plan::SimtThreadTile.
+/// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
+/// kStages, kStageBytes, kSharedBytes, kSplitK, Raster, and the members that OutputTile and, with split-K, SplitKTile
+/// and PersistentTiles use. The values come from plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in
+/// vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the tile, the others row_step(i)
+/// and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see plan::SimtThreadTile.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -36,39 +42,61 @@ class SimtGemm {
   static constexpr int kBandRows = ThreadTile::kBandRows;
   using Output = OutputTile<Plan, Epilogue, Parameters>;
   using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
+  using Shared = SplitKTile<Plan, Epilogue, Parameters, Accumulator>;
 
   // Shared memory holds the stages and, after the mainloop, the bands that the epilogue reduces.
+  static __device__ constexpr int epilogue_bytes() {
+    if constexpr (Plan::kSplitK == 1) return Reductions::kBytes;
+    if constexpr (Plan::kSplitK > 1) return Shared::kSharedBytes;
+  }
   static_assert(Plan::kStageBytes == kStageElements * static_cast<int>(sizeof(Stored)));
-  static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, Reductions::kBytes));
+  static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, epilogue_bytes()));
 
  public:
   __device__ __forceinline__ explicit SimtGemm(const Parameters& parameters)
       : parameters_(parameters),
-        batch_(batch_of_grid()),
         thread_(static_cast<int>(threadIdx.x)),
         m_(ThreadTile::row(thread_)),
         n_(ThreadTile::column(thread_)) {}
 
   __device__ __forceinline__ void run() {
-    if (batch_ >= parameters_.batch) return;
     extern __shared__ __align__(128) unsigned char shared_memory[];
     Stored* const stages = reinterpret_cast<Stored*>(shared_memory);
-    const TileCoordinate tile =
-        Plan::Raster::tile(static_cast<int>(blockIdx.x), parameters_.tiles_m, parameters_.tiles_n);
-    Accumulator accumulators[kThreadM][kThreadN] = {};
-    multiply(accumulators, stages, tile.m * Plan::kTileM, tile.n * Plan::kTileN);
-    store(accumulators, ptx::shared_address(shared_memory), tile.m * Plan::kTileM, tile.n * Plan::kTileN);
+    const uint32_t shared = ptx::shared_address(shared_memory);
+    TileOrigin tile;
+    if constexpr (Plan::kSplitK == 1) {
+      if (!grid_tile<Plan>(parameters_.tiles_m, parameters_.tiles_n, parameters_.batch, tile)) return;
+      Accumulator accumulators[kThreadM][kThreadN] = {};
+      multiply(accumulators, stages, tile, 0);
+      store(accumulators, shared, tile);
+    } else {
+      PersistentTiles<Plan> tiles(parameters_.tiles_m, parameters_.tiles_n, static_cast<int>(parameters_.batch));
+      Shared sums(parameters_, shared);
+#pragma unroll 1
+      while (tiles.next(tile)) {
+        Accumulator accumulators[kThreadM][kThreadN] = {};
+        multiply(accumulators, stages, tile, sums.k_part());
+        put(accumulators, sums);
+        sums.share(tile.m, tile.n, tile.batch);
+      }
+    }
   }
 
  private:
-  __device__ __forceinline__ void multiply(Accumulator (&accumulators)[kThreadM][kThreadN], Stored* stages, int m,
-                                           int n) {
-    PanelCopy<OperandA, kThreads> copy_a(parameters_.a, batch_ * parameters_.batch_stride_a, parameters_.lda, m,
-                                         parameters_.m, thread_);
-    PanelCopy<OperandB, kThreads> copy_b(parameters_.b, batch_ * parameters_.batch_stride_b, parameters_.ldb, n,
-                                         parameters_.n, thread_);
-    const int k_tiles = ceil_div(parameters_.k, Plan::kTileK);
-    int k_left = parameters_.k;
+  __device__ __forceinline__ void multiply(Accumulator (&accumulators)[kThreadM][kThreadN], Stored* stages,
+                                           const TileOrigin& tile, int part) {
+    using A = const typename OperandA::Element;
+    using B = const typename OperandB::Element;
+    const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(parameters_.k, part);
+    PanelCopy<OperandA, kThreads> copy_a(
+        matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
+            along_k<OperandA>(k.begin, parameters_.lda),
+        parameters_.lda, tile.m, parameters_.m, thread_);
+    PanelCopy<OperandB, kThreads> copy_b(
+        matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
+            along_k<OperandB>(k.begin, parameters_.ldb),
+        parameters_.ldb, tile.n, parameters_.n, thread_);
+    int k_left = k.extent;
     int write_stage = 0;
     const auto start_copy = [&] {
       Stored* const to = stages + write_stage * kStageElements;
@@ -89,7 +117,7 @@ class SimtGemm {
       finish_copy();
     }
     int read_stage = 0;
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+    for (int k_tile = 0; k_tile < k.tiles; ++k_tile) {
       ptx::cp_async_wait<Plan::kStages - 2>();
       __syncthreads();  // this stage has arrived, and all threads have read the stage that is written next
       start_copy();
@@ -113,7 +141,7 @@ class SimtGemm {
 #pragma unroll
         for (int j = 0; j < kThreadN; ++j) {
           const int column = i % 2 == 0 ? j : kThreadN - 1 - j;
-          accumulators[i][column] += a[k % 2][i] * b[k % 2][column];
+          accumulators[i][column] = numeric::fma(a[k % 2][i], b[k % 2][column], accumulators[i][column]);
         }
       }
     }
@@ -135,11 +163,26 @@ class SimtGemm {
     }
   }
 
-  __device__ __forceinline__ void store(const Accumulator (&accumulators)[kThreadM][kThreadN], uint32_t shared, int m,
-                                        int n) const {
-    const Output output(parameters_, batch_);
+  /// Puts this thread's accumulators to where the CTAs of the tile sum them.
+  __device__ __forceinline__ void put(const Accumulator (&accumulators)[kThreadM][kThreadN], const Shared& sums) const {
+#pragma unroll
+    for (int i = 0; i < kThreadM; ++i) {
+#pragma unroll
+      for (int j = 0; j < kThreadN; j += ThreadTile::kVectorN) {
+        Accumulator values[ThreadTile::kVectorN];
+#pragma unroll
+        for (int v = 0; v < ThreadTile::kVectorN; ++v) values[v] = accumulators[i][j + v];
+        sums.put(m_ + ThreadTile::row_step(i), n_ + ThreadTile::column_step(j), values);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void store(const Accumulator (&accumulators)[kThreadM][kThreadN], uint32_t shared,
+                                        const TileOrigin& tile) const {
+    const int m = tile.m, n = tile.n;
+    const Output output(parameters_, tile.batch);
     const Reductions reductions = Output::template reductions<kBandRows, kThreads>(parameters_, shared);
-    const typename Reductions::Block block{m, n, static_cast<int>(batch_), 0};
+    const typename Reductions::Block block{m, n, tile.batch, 0};
     if constexpr (Epilogue::kReductions > 0) {
       __syncthreads();  // the stages have been read
       reductions.begin(parameters_.epilogue);
@@ -162,7 +205,6 @@ class SimtGemm {
   }
 
   const Parameters& parameters_;
-  uint32_t batch_;
   int thread_;
   int m_, n_;  // this thread's first row and column within the tile
 };

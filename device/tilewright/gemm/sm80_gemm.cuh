@@ -1,23 +1,30 @@
 // GEMM on the tensor cores of sm_80 and later: cp.async copies operands into a ring of swizzled shared-memory stages,
-// ldmatrix loads fragments, and mma.sync multiplies. One CTA computes one tile of D. The batch is in the grid's y and
-// z.
+// ldmatrix loads fragments, and mma.sync multiplies. One CTA computes one tile of D; with split-K a group of CTAs
+// computes one tile after another.
 #pragma once
 
 #include "tilewright/copy/operand_copy.cuh"
+#include "tilewright/epilogue/split_k_tile.cuh"
 #include "tilewright/epilogue/staged_output.cuh"
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/mma/fragment_loader.cuh"
 #include "tilewright/mma/warp_math.cuh"
+#include "tilewright/operand/matrix_layout.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
-#include "tilewright/scheduler/raster.cuh"
+#include "tilewright/scheduler/grid_tiles.cuh"
+#include "tilewright/scheduler/k_part.cuh"
+#include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Plan: OperandA, OperandB, Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, Raster,
+/// Plan: OperandA, OperandB (also kIsPointerArray), Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kSplitK,
+/// Raster,
 /// kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile, kBandLine, kStageBytes, kBandBytes, kSharedBytes, and
-/// the members that OutputTile uses. The values come from plan/sm80_gemm.
+/// the members that OutputTile and, with split-K, SplitKTile and PersistentTiles use. The values come from
+/// plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;
@@ -36,6 +43,7 @@ class Sm80Gemm {
   using LoaderB = FragmentLoader<OperandB, Math::kLoadRegistersB, kTilesN>;
   using Output = StagedOutput<Plan, Epilogue, Parameters, Mma::kM, Mma::kN>;
   using Accumulators = typename Mma::RegisterC[kTilesM][kTilesN][Mma::kRegistersC];
+  using Shared = SplitKTile<Plan, Epilogue, Parameters, typename Mma::RegisterC>;
 
   /// The fragments that one step loads: [load][tile][register].
   struct Fragments {
@@ -44,28 +52,37 @@ class Sm80Gemm {
   };
 
   // Shared memory holds the stages and, after the mainloop, the bands of the output.
+  static __device__ constexpr int epilogue_bytes() {
+    if constexpr (Plan::kSplitK == 1) return Output::kBytes;
+    if constexpr (Plan::kSplitK > 1) return Shared::kSharedBytes;
+  }
   static_assert(Plan::kStageBytes == OperandA::kTileBytes + OperandB::kTileBytes);
-  static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, Output::kBytes));
+  static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, epilogue_bytes()));
 
  public:
   __device__ __forceinline__ explicit Sm80Gemm(const Parameters& parameters)
-      : parameters_(parameters),
-        batch_(batch_of_grid()),
-        thread_(static_cast<int>(threadIdx.x)),
-        load_a_(thread_),
-        load_b_(thread_) {}
+      : parameters_(parameters), thread_(static_cast<int>(threadIdx.x)), load_a_(thread_), load_b_(thread_) {}
 
   __device__ __forceinline__ void run() {
-    if (batch_ >= parameters_.batch) return;
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     shared_ = ptx::shared_address(shared_memory);
-    const TileCoordinate tile =
-        Plan::Raster::tile(static_cast<int>(blockIdx.x), parameters_.tiles_m, parameters_.tiles_n);
-    const int m = tile.m * Plan::kTileM;
-    const int n = tile.n * Plan::kTileN;
-    Accumulators accumulators = {};
-    multiply(accumulators, m, n);
-    store(accumulators, shared_memory, m, n);
+    TileOrigin tile;
+    if constexpr (Plan::kSplitK == 1) {
+      if (!grid_tile<Plan>(parameters_.tiles_m, parameters_.tiles_n, parameters_.batch, tile)) return;
+      Accumulators accumulators = {};
+      multiply(accumulators, tile, 0);
+      store(accumulators, shared_memory, tile);
+    } else {
+      PersistentTiles<Plan> tiles(parameters_.tiles_m, parameters_.tiles_n, static_cast<int>(parameters_.batch));
+      Shared sums(parameters_, shared_);
+#pragma unroll 1
+      while (tiles.next(tile)) {
+        Accumulators accumulators = {};
+        multiply(accumulators, tile, sums.k_part());
+        put(accumulators, sums);
+        sums.share(tile.m, tile.n, tile.batch);
+      }
+    }
   }
 
  private:
@@ -78,10 +95,17 @@ class Sm80Gemm {
     Fragments fragments[2];
   };
 
-  __device__ __forceinline__ void multiply(Accumulators& accumulators, int m, int n) {
-    Ring ring{{parameters_.a, batch_ * parameters_.batch_stride_a, parameters_.lda, m, parameters_.m, thread_},
-              {parameters_.b, batch_ * parameters_.batch_stride_b, parameters_.ldb, n, parameters_.n, thread_},
-              parameters_.k,
+  __device__ __forceinline__ void multiply(Accumulators& accumulators, const TileOrigin& tile, int part) {
+    using A = const typename OperandA::Element;
+    using B = const typename OperandB::Element;
+    const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(parameters_.k, part);
+    Ring ring{{matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
+                   along_k<OperandA>(k.begin, parameters_.lda),
+               parameters_.lda, tile.m, parameters_.m, thread_},
+              {matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
+                   along_k<OperandB>(k.begin, parameters_.ldb),
+               parameters_.ldb, tile.n, parameters_.n, thread_},
+              k.extent,
               shared_,
               shared_};
 #pragma unroll 1
@@ -91,8 +115,7 @@ class Sm80Gemm {
     }
     wait_for_stage();
     load<0>(ring.fragments[0], ring.read_stage);
-    const int k_tiles = ceil_div(parameters_.k, Plan::kTileK);
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+    for (int k_tile = 0; k_tile < k.tiles; ++k_tile) {
       if constexpr (Plan::kPromotesAccumulators) {
         Accumulators partial = {};
         multiply_steps<0>(partial, ring);
@@ -208,8 +231,25 @@ class Sm80Gemm {
     }
   }
 
-  __device__ __forceinline__ void store(const Accumulators& accumulators, void* shared, int m, int n) const {
-    const Output output(parameters_, batch_, shared, m, n);
+  /// Puts this thread's accumulators to where the CTAs of the tile sum them.
+  __device__ __forceinline__ void put(const Accumulators& accumulators, const Shared& sums) const {
+    using Tile = typename Plan::AccumulatorTile;
+#pragma unroll
+    for (int i = 0; i < kTilesM; ++i) {
+#pragma unroll
+      for (int half = 0; half < Mma::kM / 8; ++half) {
+        const int row = Output::tile_row(Tile::row(thread_) + half * Tile::kOtherRow, i);
+#pragma unroll
+        for (int j = 0; j < kTilesN; ++j) {
+          const typename Mma::RegisterC pair[2] = {accumulators[i][j][2 * half], accumulators[i][j][2 * half + 1]};
+          sums.put(row, Tile::column(thread_) + j * Mma::kN, pair);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void store(const Accumulators& accumulators, void* shared, const TileOrigin& tile) const {
+    const Output output(parameters_, tile.batch, shared, tile.m, tile.n);
     __syncthreads();  // the last fragments have been read: the stages are free
     output.begin();
     // The loop is not unrolled, so that the epilogue's code exists once; accumulators are still indexed by constants.
@@ -241,7 +281,6 @@ class Sm80Gemm {
   }
 
   const Parameters& parameters_;
-  uint32_t batch_;
   int thread_;
   LoaderA load_a_;
   LoaderB load_b_;

@@ -15,6 +15,7 @@
 #include "tilewright/mma/warpgroup_mainloop.cuh"
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/repacked_matrix.cuh"
+#include "tilewright/operand/tma_batch.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/pipeline/consumer_turns.cuh"
 #include "tilewright/pipeline/grid_barrier.cuh"
@@ -34,8 +35,8 @@ namespace tilewright {
 /// kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM, kClusterN, kSplitK, kProducerRegisters,
 /// kConsumerRegisters, kPlainLoadWords (32-bit words that a producer thread keeps in flight when it loads an operand
 /// with plain loads), SharedMemory (offsets and sizes of its parts), kCounterBytes (size of the counters at the
-/// workspace's beginning), Mainloop, kConsumerArrivals (arrivals of one consumer warpgroup per stage). The values come
-/// from plan/sm90/gemm.
+/// workspace's beginning), kTensorMapSlots (see operand/tensor_map_ring.cuh), Mainloop, kConsumerArrivals (arrivals of
+/// one consumer warpgroup per stage). The values come from plan/sm90/gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
@@ -55,6 +56,10 @@ class Sm90Gemm {
   static_assert(!kUsesPlainLoads || kClusterCtas == 1, "plain loads have no multicast");
   static constexpr bool kRepacksA = is_same<typename OperandA::Source, RepackedMatrix>;
   static constexpr bool kRepacksB = is_same<typename OperandB::Source, RepackedMatrix>;
+  using BatchA = TmaBatch<typename OperandA::Source, Plan::kTensorMapSlots>;
+  using BatchB = TmaBatch<typename OperandB::Source, Plan::kTensorMapSlots>;
+  static constexpr bool kMakesMaps = BatchA::kMakesMaps || BatchB::kMakesMaps;
+  static_assert(Plan::kTensorMapSlots > Plan::kStages, "a tensor map is overwritten after its loads have completed");
   static constexpr int kTmaBytes =
       (kPlainLoadsA ? 0 : OperandA::kTileBytes) + (kPlainLoadsB ? 0 : OperandB::kTileBytes);
   static constexpr int kProducerArrivals =
@@ -72,7 +77,9 @@ class Sm90Gemm {
   static_assert(Shared::kOutputBarrierBytes == Output::kBarrierBytes);
   static_assert(Shared::kRepackingBytes >= RepackedOperand<OperandA>::kWarpBytes &&
                 Shared::kRepackingBytes >= RepackedOperand<OperandB>::kWarpBytes);
-  static_assert(Shared::kRingBarriers + Ring::kBarrierBytes == Shared::kBytes);
+  static_assert(Shared::kRingBarriers + Ring::kBarrierBytes <= Shared::kTensorMaps);
+  static_assert(Shared::kTensorMaps + (BatchA::kMakesMaps + BatchB::kMakesMaps) * 128 <= Shared::kBytes);
+  static_assert(!kMakesMaps || Shared::kTensorMaps % 128 == 0);
 
  public:
   __device__ __forceinline__ explicit Sm90Gemm(const Parameters& parameters)
@@ -95,9 +102,11 @@ class Sm90Gemm {
     if (warpgroup_ == 0) {
       ptx::setmaxnreg_decrease<Plan::kProducerRegisters>();
       if constexpr (kUsesPlainLoads) {
-        load_plain(ring);
+        load_plain(ring, shared);
+      } else if constexpr (kMakesMaps) {
+        if (threadIdx.x < 32) produce(ring, shared, ptx::elect());
       } else {
-        if (threadIdx.x < 32 && ptx::elect()) produce(ring);
+        if (threadIdx.x < 32 && ptx::elect()) produce(ring, shared, true);
       }
     } else {
       ptx::setmaxnreg_increase<Plan::kConsumerRegisters>();
@@ -175,9 +184,34 @@ class Sm90Gemm {
     return {parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches};
   }
 
+  __device__ __forceinline__ BatchA batch_a(uint32_t shared) const {
+    return {parameters_.a, parameters_.batch_step_a, shared + Shared::kTensorMaps, parameters_.workspace};
+  }
+  __device__ __forceinline__ BatchB batch_b(uint32_t shared) const {
+    return {parameters_.b, parameters_.batch_step_b, shared + Shared::kTensorMaps + (BatchA::kMakesMaps ? 128 : 0),
+            parameters_.workspace};
+  }
+
+  /// Must be called by a whole warp if tensor maps are made: makes those of matrix `batch`, unless they are `selected`.
+  static __device__ __forceinline__ void select(BatchA& a, BatchB& b, [[maybe_unused]] int& selected,
+                                                [[maybe_unused]] int batch) {
+    if constexpr (kMakesMaps) {
+      if (batch == selected) return;
+      selected = batch;
+      a.replace(batch);
+      b.replace(batch);
+      __syncwarp();
+      a.publish();
+      b.publish();
+      a.acquire();
+      b.acquire();
+    }
+  }
+
   /// The loop of the producer thread, which issues TMA loads. CTAs of a cluster that differ only in N share A's tile;
-  /// those that differ only in M share B's.
-  __device__ __forceinline__ void produce(const Ring& ring) const {
+  /// those that differ only in M share B's. If tensor maps are made, a whole warp must call it, in which one thread
+  /// `issues` the loads.
+  __device__ __forceinline__ void produce(const Ring& ring, uint32_t shared, bool issues) const {
     const int rank = kClusterCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
     const int cta_m = rank % Plan::kClusterM;
     const int cta_n = rank / Plan::kClusterM % Plan::kClusterN;
@@ -185,29 +219,39 @@ class Sm90Gemm {
 #pragma unroll
     for (int n = 0; n < Plan::kClusterN; ++n) same_m |= 1U << (cta_m + n * Plan::kClusterM);
     const uint32_t same_n = ((1U << Plan::kClusterM) - 1U) << (cta_n * Plan::kClusterM);
-    const TmaOperand<OperandA> a(tma_matrix(parameters_.a), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
-    const TmaOperand<OperandB> b(tma_matrix(parameters_.b), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
+    BatchA batch_a = this->batch_a(shared);
+    BatchB batch_b = this->batch_b(shared);
+    int selected = -1;
     PersistentTiles<Plan> tiles = this->tiles();
     typename Ring::Position at;
     for (TileOrigin tile; tiles.next(tile);) {
+      select(batch_a, batch_b, selected, tile.batch);
+      const TmaOperand<OperandA> a(batch_a.map(), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
+      const TmaOperand<OperandB> b(batch_b.map(), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
+      if (issues) {
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
-      for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
-        ring.begin_write(at, Shared::kStageBytes);
-        const uint32_t stage = ring.stage(at.stage);
-        const int k = (first_k_tile_ + k_tile) * Plan::kTileK;
-        a.load(stage, ring.full(at.stage), tile.m, k, tile.batch * parameters_.batch_step_a);
-        b.load(stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k, tile.batch * parameters_.batch_step_b);
-        at.advance();
+        for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
+          ring.begin_write(at, Shared::kStageBytes);
+          const uint32_t stage = ring.stage(at.stage);
+          const int k = (first_k_tile_ + k_tile) * Plan::kTileK;
+          a.load(stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch));
+          b.load(stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k, batch_b.coordinate(tile.batch));
+          at.advance();
+        }
       }
+      if constexpr (kMakesMaps) __syncwarp();
     }
     ptx::launch_dependents();
   }
 
   /// The loop of the producer warpgroup with plain loads. All its threads must call it.
-  __device__ __forceinline__ void load_plain(const Ring& ring) const {
+  __device__ __forceinline__ void load_plain(const Ring& ring, uint32_t shared) const {
     PersistentTiles<Plan> tiles = this->tiles();
     TileOrigin tile;
     if (!tiles.next(tile)) return;
+    BatchA batch_a = this->batch_a(shared);
+    BatchB batch_b = this->batch_b(shared);
+    [[maybe_unused]] int selected = -1;
     PlainLoadStage<OperandA, OperandB, Plan::kPlainLoadWords> operands(parameters_.a, parameters_.b, parameters_.m,
                                                                        parameters_.n, parameters_.k);
     int k_tile = first_k_tile_;
@@ -224,7 +268,8 @@ class Sm90Gemm {
       ring.wait_for_readers(at);
       __syncwarp();
       if constexpr (kTmaBytes > 0) {
-        if (threadIdx.x == 0) load_rest(ring, at.stage, here);
+        if (threadIdx.x < 32) select(batch_a, batch_b, selected, here.batch);
+        if (threadIdx.x == 0) load_rest(ring, batch_a, batch_b, at.stage, here);
         __syncwarp();
       }
       operands.store(ring.stage(at.stage), here, has_next, next);
@@ -234,16 +279,18 @@ class Sm90Gemm {
   }
 
   /// Must be called by one thread. If TMA loads one of the stage's operands, issues its loads.
-  __device__ __forceinline__ void load_rest(const Ring& ring, int stage, const StageOrigin& from) const {
+  __device__ __forceinline__ void load_rest(const Ring& ring, [[maybe_unused]] const BatchA& batch_a,
+                                            [[maybe_unused]] const BatchB& batch_b, int stage,
+                                            const StageOrigin& from) const {
     ptx::mbarrier_arrive_expect(ring.full(stage), kTmaBytes);
     if constexpr (!kPlainLoadsA) {
-      TmaOperand<OperandA>(parameters_.a, 0, 1, parameters_.policy_a)
-          .load(ring.stage(stage), ring.full(stage), from.m, from.k, from.batch * parameters_.batch_step_a);
+      TmaOperand<OperandA>(batch_a.map(), 0, 1, parameters_.policy_a)
+          .load(ring.stage(stage), ring.full(stage), from.m, from.k, batch_a.coordinate(from.batch));
     }
     if constexpr (!kPlainLoadsB) {
-      TmaOperand<OperandB>(parameters_.b, 0, 1, parameters_.policy_b)
+      TmaOperand<OperandB>(batch_b.map(), 0, 1, parameters_.policy_b)
           .load(ring.stage(stage) + OperandA::kTileBytes, ring.full(stage), from.n, from.k,
-                from.batch * parameters_.batch_step_b);
+                batch_b.coordinate(from.batch));
     }
   }
 

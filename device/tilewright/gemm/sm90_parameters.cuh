@@ -3,6 +3,7 @@
 
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/repacked_matrix.cuh"
+#include "tilewright/operand/tma_batch.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/types.cuh"
 
@@ -18,7 +19,8 @@ struct TmaOutputMaps<0> {};
 
 /// plan/sm90/launch writes these fields, and the emitted text asserts their offsets. Plan::Source and Plan::Output, the
 /// types of C and D, are TmaMatrix or GlobalMatrix. Plan::OperandA::Source and OperandB::Source may also be
-/// RepackedMatrix. m, n and k are the extents of the problem as computed, which may be the transposed problem.
+/// RepackedMatrix or TmaPointerArray. m, n and k are the extents of the problem as computed, which may be the
+/// transposed problem.
 template <class Plan, class EpilogueParameters>
 struct Sm90GemmParameters {
   [[no_unique_address]] TmaOutputMaps<Plan::kTmaOutputs> outputs;
@@ -32,8 +34,8 @@ struct Sm90GemmParameters {
   int batch_step_a, batch_step_b, batch_step_c;
   int cluster_tiles_m, cluster_tiles_n;
   ptx::CachePolicy policy_a, policy_b;  // L2 policies of TMA loads
-  char* workspace;                      // null unless the kernel has split-K, repacked operands or reductions
-  int64_t reduction_parts;              // offset of the reductions' partial results in it, bytes
+  char* workspace;          // null unless the kernel has split-K, repacked operands, reductions or pointer arrays
+  int64_t reduction_parts;  // offset of the reductions' partial results in it, bytes
   EpilogueParameters epilogue;
 };
 

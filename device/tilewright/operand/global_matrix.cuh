@@ -5,7 +5,8 @@
 
 namespace tilewright {
 
-/// One matrix, or the first of a batch. The leading dimension and the batch stride count elements.
+/// One matrix, the first of a batch, or the array of the addresses of a batch: see matrix_of_batch(). The leading
+/// dimension and the batch stride count elements.
 struct GlobalMatrix {
   const void* address;
   int64_t ld, batch_stride;

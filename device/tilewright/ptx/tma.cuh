@@ -40,6 +40,27 @@ __device__ __forceinline__ void tma_load_multicast(uint32_t to, const TensorMap&
       : "memory");
 }
 
+/// Replaces the address of the tensor in a tensor map at the shared address `map`, a multiple of 128 (sm_90a).
+__device__ __forceinline__ void tensor_map_replace_address(uint32_t map, const void* address) {
+  asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"r"(map), "l"(address)
+               : "memory");
+}
+
+/// Copies a tensor map from the shared address `from` to global memory, and releases it to the TMA units of the GPU.
+/// All 32 lanes must call it, with the same arguments; both addresses are multiples of 128.
+__device__ __forceinline__ void tensor_map_publish(TensorMap* to, uint32_t from) {
+  asm volatile(
+      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(
+          to),
+      "r"(from)
+      : "memory");
+}
+
+/// Must be called after tensor_map_publish() by each thread that passes the tensor map to TMA.
+__device__ __forceinline__ void tensor_map_acquire(const TensorMap* map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}
+
 /// Starts the copy of one box from shared memory, in this thread's current bulk group. Elements outside the tensor are
 /// not written.
 __device__ __forceinline__ void tma_store(const TensorMap& map, uint32_t from, int x, int y, int z) {

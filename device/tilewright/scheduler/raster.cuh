@@ -10,7 +10,8 @@ struct TileCoordinate {
 };
 
 /// Groups of kWidth tile columns are walked one after another, each row by row; with kGroupsRows, groups of tile rows,
-/// each column by column. The last group may be narrower.
+/// each column by column. The last group may be narrower. Groups of 8 are 4 wide if there are fewer than 6 tile
+/// columns, which is the order of CUTLASS's GemmIdentityThreadblockSwizzle.
 template <int kWidth, bool kGroupsRows>
 struct Raster {
   /// `index` is from 0 to tiles_m * tiles_n - 1. kWidth times the number of tiles along a group is below 2^31; the plan
@@ -20,17 +21,14 @@ struct Raster {
       const TileCoordinate turned = Raster<kWidth, false>::tile(index, tiles_n, tiles_m);
       return {turned.n, turned.m};
     } else {
-      const int group = index / (kWidth * tiles_m);
-      const int first_n = group * kWidth;
-      const int width = min(kWidth, tiles_n - first_n);
+      const int widest = kWidth == 8 && tiles_n < 6 ? 4 : kWidth;
+      const int group = index / (widest * tiles_m);
+      const int first_n = group * widest;
+      const int width = min(widest, tiles_n - first_n);
       const int within = index - first_n * tiles_m;
       return {within / width, first_n + within % width};
     }
   }
 };
-
-/// The matrix of the batch that this CTA computes; it may be past the last one. gridDim.z is at most 65535, which is
-/// too small for some batches, so the batch index is blockIdx.y * gridDim.z + blockIdx.z.
-__device__ __forceinline__ uint32_t batch_of_grid() { return blockIdx.y * gridDim.z + blockIdx.z; }
 
 }  // namespace tilewright

@@ -37,6 +37,7 @@ class SplitKWorkspace:
     def __init__(self, arguments: GemmArguments, product: _tilewright.GemmArguments, outputs: Outputs) -> None:
         self.arguments = arguments
         self.is_ready = False
+        assert isinstance(outputs.d, View)  # lists of arrays are for mode Array
         shape, kind = _tilewright.split_k_workspace(product, arguments.split_k_slices)
         self.count = shape[0]
         self._memory = _allocate(shape, kind, outputs.d.memory.device)
@@ -88,16 +89,18 @@ class GemmArguments(OutputArguments):
                     are used in place; or CUdeviceptr. Only their memory matters: the extents are those of the problem,
                     and the layouts, without gaps, those of the operation's descriptions. An array may therefore be flat
                     or of any shape, as long as its elements are in memory in the order of their indices. In mode Array
-                    each operand may be a list of arrays.
+                    each operand may be a list of arrays, which one launch computes.
     C               a vector of n elements is a bias that is added to every row (of m elements, added to every column,
                     if C and D are column-major); may be None if beta is 0
+    B               is in its natural order also if C and D are interleaved: reorder_tensor_B() has nothing to do
     output_op       operation.epilogue_type(alpha, beta); the default is alpha = 1 and beta = 0
-    split_k_slices  the number of parts of K in mode GemmSplitKParallel; in mode Gemm a hint without effect on the
-                    result (also split_k_splices)
+    split_k_slices  the number of parts of K in mode GemmSplitKParallel; in mode Gemm the number of CTAs
+                    that share the K of each tile in one launch, as split_k of a design (also split_k_splices)
     batch           the number of matrices, for modes Batched and Array
     bias            whether C is a vector, one for each matrix of a batch
 
-    Raises InvalidArgument, with the numbers, for arrays that are too small, of another type, or not in the layout.
+    Raises InvalidArgument, with the numbers, for arrays that are too small, of another type, or not in the layout, and
+    for split_k_slices of mode Gemm that the operation's design cannot have.
     """
 
     operation: GemmOperationUniversal
@@ -130,8 +133,6 @@ class GemmArguments(OutputArguments):
         lists = [each for each in (A, B, C, D) if isinstance(each, (list, tuple))]
         if lists and gemm_mode is not Mode.Array:
             raise InvalidArgument(f"lists of arrays are for mode Array, got {gemm_mode.name}")
-        if lists and operation.visitor:
-            raise InvalidArgument("with an EpilogueVisitTree, mode Array takes packed arrays instead of lists")
         self.batch_count = _count(len(lists[0]) if batch is None and lists else batch, "batch")
         if self.batch_count > 1 and not is_batch:
             raise InvalidArgument(f"a batch of {self.batch_count} is for modes Batched and Array, got {gemm_mode.name}")
@@ -143,7 +144,7 @@ class GemmArguments(OutputArguments):
         self._prepared: list[PreparedCall] | None = None
         self._workspace: SplitKWorkspace | None = None  # in mode GemmSplitKParallel
         self._is_d_left = False  # whether D is left to a ReductionOperation
-        if lists:
+        if lists and (self._has_interleaved() or (isinstance(C, (list, tuple)) and self._are_bias_vectors(C))):
             self._problems = [self._bind(*each, batch=None) for each in self._elements_of_array(A, B, C, D)]
         else:
             self._problems = [self._bind(A, B, C, D, self.batch_count if is_batch else None)]
@@ -154,19 +155,31 @@ class GemmArguments(OutputArguments):
     def ptr_D(self) -> SplitKWorkspace:
         """The partial sums that a ReductionOperation reads, in mode GemmSplitKParallel.
 
-        Once this has been read, runs of the operation no longer write D. Raises InvalidArgument in other modes.
+        Once this has been read, runs of the operation no longer write D. Raises InvalidArgument in other modes, and
+        Unsupported for interleaved layouts, of which there are no partial sums.
         """
-        if self._workspace is None:
+        if self.gemm_mode is not Mode.GemmSplitKParallel:
             raise InvalidArgument(f"ptr_D needs mode GemmSplitKParallel, got {self.gemm_mode.name}")
+        if self._workspace is None:
+            raise Unsupported(
+                "ptr_D needs RowMajor or ColumnMajor operands: GEMMs of interleaved layouts write D in one launch"
+            )
         self._is_d_left = True
         self._prepared = None
         return self._workspace
 
     @property
     def serial_split_k(self) -> int:
-        """split_k of the kernel's design. This is the only place that passes split_k_slices of mode Gemm on; it is 1
-        until the families of PyCUTLASS's architectures split K."""
-        return 1
+        """split_k of the kernel's design: the number of CTAs that share the K of each tile, in one launch."""
+        return self.split_k_slices if self.gemm_mode is Mode.Gemm else 1
+
+    def reorder_tensor_B(self, tensor_B: Any, problem_size: GemmCoord) -> Any:
+        """Returns `tensor_B`.
+
+        CUTLASS's kernels with an interleaved C and D need the columns of B in another order, and PyCUTLASS's arguments
+        copy it. These kernels read B as it is, so that nothing is copied.
+        """
+        return tensor_B
 
     def launch(self, stream: Any = None) -> None:
         """Implements GemmOperationUniversal.run()."""
@@ -222,20 +235,58 @@ class GemmArguments(OutputArguments):
                 columns.append([operand.reshape(-1)[i * step : (i + 1) * step] for i in range(self.batch_count)])
         return [*zip(*columns, strict=True)]
 
+    def _has_interleaved(self) -> bool:
+        """Whether an operand is interleaved. Lists of such arrays are not pointer arrays, so that each matrix is a launch
+        of its own."""
+        return any(each.layout.is_interleaved for each in (self.operation.A, self.operation.B, self.operation.C))
+
+    def _are_bias_vectors(self, C: Any) -> bool:
+        """Whether C is a list of vectors that an epilogue would add. The tensors of epilogues have no pointer arrays, so
+        that each matrix is then a launch of its own."""
+        output_op = self.output_op
+        is_read = isinstance(output_op, OutputOp) and output_op.beta != 0
+        if not C or self.operation.visitor or not is_read:
+            return False
+        return self.bias or self._is_vector(memory_of(C[0], "C"))
+
     def _bind(self, A: Any, B: Any, C: Any, D: Any, batch: int | None) -> _tilewright.GemmArguments:
         operation, size = self.operation, self.problem_size
-        a = self._matrix(A, "A", operation.A, size.m(), size.k(), batch)
-        b = self._matrix(B, "B", operation.B, size.k(), size.n(), batch)
+        a = self._operand(A, "A", operation.A, size.m(), size.k(), batch)
+        b = self._operand(B, "B", operation.B, size.k(), size.n(), batch)
         outputs = self._bind_outputs(C, D, batch)
         accumulator = operation.accumulator_type().kind
-        if self.gemm_mode is Mode.GemmSplitKParallel:
+        interleaved = self._interleaved(has_source=outputs.options.get("C") is not None)
+        if self.gemm_mode is Mode.GemmSplitKParallel and not interleaved:
             product = _gemm_arguments(a, b, outputs.d, accumulator, operation.plain_epilogue, math=operation.math)
             self._workspace = SplitKWorkspace(self, product, outputs)
         return _gemm_arguments(
-            a, b, outputs.d, accumulator, outputs.epilogue, math=operation.math, **outputs.options
+            a,
+            b,
+            outputs.d,
+            accumulator,
+            outputs.epilogue,
+            math=operation.math,
+            interleaved=interleaved,
+            **outputs.options,
         )
 
+    def _interleaved(self, has_source: bool) -> str:
+        """The letters of the interleaved operands; C has the layout of D."""
+        operation = self.operation
+        described = {"A": operation.A, "B": operation.B, "C": operation.C, "D": operation.C}
+        given = "ABCD" if has_source else "ABD"
+        return "".join(letter for letter in given if described[letter].layout.is_interleaved)
+
     def _kernel_for(self, problem: _tilewright.GemmArguments) -> Kernel:
+        """As _own_kernel(); errors say that K was to be split in mode Gemm."""
+        try:
+            return self._own_kernel(problem)
+        except InvalidArgument as error:
+            if self.serial_split_k == 1:
+                raise
+            raise InvalidArgument(f"with split_k_slices = {self.serial_split_k}: {error}") from None
+
+    def _own_kernel(self, problem: _tilewright.GemmArguments) -> Kernel:
         """The operation's own kernel. For matrices of one row or column, whose layout is ambiguous, and for partial
         sums, whose type may need another design, the most similar one. Raises InvalidArgument."""
         if self._workspace is not None:
@@ -245,10 +296,14 @@ class GemmArguments(OutputArguments):
                 return self.operation.closest_kernel(problem)
         if problem.tensors or self.operation.visitor:
             return self.operation.kernel_for(problem, self.serial_split_k)
-        kernel = self.operation.kernel_of(problem.epilogue, self.serial_split_k)
+        operands = {"A": problem.A, "B": problem.B, "C": problem.C, "D": problem.out}
+        if problem.beta == 0:
+            operands["C"] = problem.out  # a C that is not read counts as D
+        pointer_arrays = "".join(role for role, operand in operands.items() if operand.is_pointer_array)
+        kernel = self.operation.kernel_of(problem.epilogue, pointer_arrays, self.serial_split_k)
         status = kernel.supports(problem)
         if not status and min(problem.m, problem.n, problem.k) <= 1:
-            return self.operation.closest_kernel(problem)
+            return self.operation.closest_kernel(problem, self.serial_split_k)
         status.raise_on_error()
         return kernel
 

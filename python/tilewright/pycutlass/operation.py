@@ -37,6 +37,14 @@ def api_version(arch: int, opclass: cutlass.OpClass, datatype: DataType) -> ApiV
     return ApiVersion.v3x if is_wgmma else ApiVersion.v2x
 
 
+LETTERS = {
+    cutlass.RowMajor: "t",
+    cutlass.ColumnMajor: "n",
+    cutlass.RowMajorInterleaved32: "t32",
+    cutlass.ColumnMajorInterleaved32: "n32",
+}
+
+
 class RuntimeModule:
     """The source of an operation's kernel."""
 
@@ -84,7 +92,7 @@ class GemmOperationUniversal:
         self.direct_store = direct_store
         self.visitor = isinstance(epilogue_functor, EpilogueVisitTree)
         self.rt_module = RuntimeModule(self)
-        self._kernels: dict[tuple[str, str], Kernel] = {}
+        self._kernels: dict[tuple[str, ...], Kernel] = {}
         self._check_types(is_visitor_expected=visitor)
         self.kernel  # noqa: B018  raises what is wrong with the design
 
@@ -117,11 +125,13 @@ class GemmOperationUniversal:
         is_f64 = self.tile_description.math_instruction.element_accumulator is DataType.float64
         return Epilogue("linear_combination", "f64" if is_f64 else "f32")
 
-    def kernel_of(self, epilogue: Epilogue, split_k: int = 1) -> Kernel:
-        """The kernel with an epilogue that reads no other tensors than C. Raises InvalidArgument."""
-        key = (_tilewright.device_target(), f"{split_k} {epilogue.signature}")
+    def kernel_of(self, epilogue: Epilogue, pointer_arrays: str = "", split_k: int = 1) -> Kernel:
+        """The kernel with an epilogue that reads no other tensors than C. `pointer_arrays` has the letters of the
+        operands whose matrices lie at the addresses in an array; `split_k` CTAs share the K of each tile. Raises
+        InvalidArgument."""
+        key = (_tilewright.device_target(), epilogue.signature, pointer_arrays, str(split_k))
         if key not in self._kernels:
-            self._kernels[key] = self._make_kernel(epilogue, split_k)
+            self._kernels[key] = self._make_kernel(epilogue, pointer_arrays, split_k)
         return self._kernels[key]
 
     def kernel_for(self, arguments: _tilewright.GemmArguments, split_k: int = 1) -> Kernel:
@@ -130,13 +140,14 @@ class GemmOperationUniversal:
         kernel = self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design), split_k)
         return self._kernels.setdefault((_tilewright.device_target(), kernel.name), kernel)
 
-    def closest_kernel(self, arguments: _tilewright.GemmArguments) -> Kernel:
-        """The kernel for these arguments whose design is most similar to this operation's. Raises Unsupported."""
+    def closest_kernel(self, arguments: _tilewright.GemmArguments, split_k: int = 1) -> Kernel:
+        """The kernel for these arguments whose design is most similar to this operation's, with K split among
+        `split_k` CTAs if there is one. Raises Unsupported."""
         found = [*_tilewright.find_kernels(arguments)]
         if not found:
             raise Unsupported(str(_tilewright.explain(arguments)))
         wanted = self.kernel.metadata.design
-        best: Kernel = min(found, key=lambda kernel: _differences(kernel.metadata.design, wanted))
+        best: Kernel = min(found, key=lambda kernel: _differences(kernel.metadata.design, wanted, split_k))
         return best
 
     def run(self, arguments: GemmArguments, stream: Any = None) -> int:
@@ -178,8 +189,8 @@ class GemmOperationUniversal:
         return name if self.A.element is accumulator else f"{name}_{self.A.element.value}"
 
     def layout_name(self) -> str:
-        """A letter for A and for B: t for row-major, n for column-major."""
-        return "".join("t" if each.layout is cutlass.RowMajor else "n" for each in (self.A, self.B))
+        """A letter for A and for B: t for row-major, n for column-major, t32 and n32 if they are interleaved."""
+        return "".join(LETTERS[each.layout] for each in (self.A, self.B))
 
     def procedural_name(self) -> str:
         """PyCUTLASS's name: class, types, tile, layouts, alignment. It is not unique; `kernel.name` is."""
@@ -207,16 +218,27 @@ class GemmOperationUniversal:
                 f"the epilogue's accumulator is {functor.element_accumulator.name}, but the math instruction "
                 f"accumulates in {math.element_accumulator.name}"
             )
+        for role, given, expected in (
+            ("A", self.A, cutlass.ColumnMajorInterleaved32),
+            ("B", self.B, cutlass.RowMajorInterleaved32),
+            ("C", self.C, cutlass.ColumnMajorInterleaved32),
+        ):
+            if given.layout.is_interleaved and given.layout is not expected:
+                raise Unsupported(f"{role} is {given.layout.name}: as in CUTLASS, it must be {expected.name}")
         if self.swizzling_functor.is_of_strided_dgrad:
             raise InvalidArgument(f"{type(self.swizzling_functor).__name__} is for convolutions")
         if self.arch > device_cc():
             raise InvalidArgument(f"arch={self.arch}, but the device has compute capability {device_cc()}")
 
-    def _make_kernel(self, epilogue: Epilogue, split_k: int) -> Kernel:
-        operands = (self.A.attributes, self.B.attributes, self.C.attributes, self.accumulator_type().kind)
+    def _make_kernel(self, epilogue: Epilogue, pointer_arrays: str, split_k: int) -> Kernel:
+        a, b, c, d = (
+            description.attributes_of(role in pointer_arrays)
+            for role, description in (("A", self.A), ("B", self.B), ("C", self.C), ("D", self.C))
+        )
+        accumulator = self.accumulator_type().kind
         return self._of_first_design(
             lambda design: _tilewright.make_kernel(
-                *operands, design, math=self.math, epilogue=epilogue, C=self.C.attributes
+                a, b, d, accumulator, design, math=self.math, epilogue=epilogue, C=c
             ),
             split_k,
         )
@@ -247,6 +269,7 @@ class GemmOperationUniversal:
                 instruction_shape=instruction_shape,
                 op_class=math.opcode_class.value,
                 raster_width=self.swizzling_functor.raster_width,
+                raster_along=self.swizzling_functor.raster_along,
                 split_k=split_k,
             )
             try:
@@ -280,7 +303,14 @@ class GemmOperationUniversal:
                 yield stages, warp_count, instruction_shape
 
 
-def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata) -> tuple[bool, ...]:
-    """Which parts of two designs differ, the most important part first."""
-    names = ("op_class", "instruction_shape", "tile_shape", "warp_count", "stages", "cluster_shape", "raster_width")
-    return tuple(getattr(design, name) != getattr(wanted, name) for name in names)
+def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata, split_k: int) -> tuple[bool, ...]:
+    """Which parts of a design differ from `wanted` with this `split_k`, the most important part first."""
+
+    def differ(*names: str) -> list[bool]:
+        return [getattr(design, name) != getattr(wanted, name) for name in names]
+
+    return (
+        *differ("op_class", "instruction_shape"),
+        design.split_k != split_k,
+        *differ("tile_shape", "warp_count", "stages", "cluster_shape", "raster_width", "raster_along"),
+    )

@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from .reduction import ReductionOperation
 
 BIAS = "bias"  # the name of C in the epilogue if C is a vector
+INTERLEAVED = 32  # rows or columns that an interleaved layout stores together
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """D, the epilogue and what it reads, as GemmArguments and ReduceSplitKArguments of the extension take them."""
+    """D, the epilogue and what it reads, as GemmArguments and ReduceSplitKArguments of the extension take them.
 
-    d: View
+    D and C are lists of views if the caller gave lists of arrays, in mode Array.
+    """
+
+    d: View | list[View]
     epilogue: Epilogue
     options: dict[str, Any]  # C, alpha, beta, tensors
 
@@ -54,6 +58,7 @@ class OutputArguments:
         self.problem_size = problem_size
         self.output_op = output_op
         self.bias = self._is_bias_given = bias
+        self.batch_count = 1
         self._staged: list[Staged] = []
         self._cleared: list[Any] = []
         self._memories: list[Memory] = []
@@ -71,14 +76,14 @@ class OutputArguments:
         if isinstance(functor, EpilogueVisitTree):
             arguments = self._visitor_output_op(functor)
             visit = functor.bind(arguments, batch, m, n)
-            d = self._matrix(
+            d = self._operand(
                 arguments.operands.get(visit.name_of_d, D), "D", self.operation.C, m, n, batch, is_written=True
             )
             self._cleared += visit.cleared
-            self._memories += [*visit.memories, d.memory]
+            self._memories += [*visit.memories, *_memories_of(d)]
             return Outputs(d, visit.epilogue, {"alpha": visit.alpha, "beta": visit.beta, "tensors": visit.tensors})
-        d = self._matrix(D, "D", self.operation.C, m, n, batch, is_written=True)
-        self._memories.append(d.memory)
+        d = self._operand(D, "D", self.operation.C, m, n, batch, is_written=True)
+        self._memories += _memories_of(d)
         output_op = self._linear_output_op(functor)
         source, epilogue, tensors = self._source(C, functor, output_op, batch)
         scalars = {"alpha": output_op.alpha, "beta": output_op.beta}
@@ -111,7 +116,7 @@ class OutputArguments:
 
     def _source(
         self, C: Any, functor: EpilogueFunctorBase, output_op: OutputOp, batch: int | None
-    ) -> tuple[View | None, Epilogue, dict[str, View]]:
+    ) -> tuple[View | list[View] | None, Epilogue, dict[str, View]]:
         """C, the epilogue, and the epilogue's tensors. C is not read if beta is 0."""
         if output_op.beta == 0:
             return None, functor.graph(output_op), {}
@@ -119,13 +124,14 @@ class OutputArguments:
             raise InvalidArgument(f"C is None, but beta is {output_op.beta}")
         m, n = self.problem_size.m(), self.problem_size.n()
         description = self.operation.C
-        along, across = (n, m) if description.layout is cutlass.RowMajor else (m, n)
+        if isinstance(C, (list, tuple)):
+            return self._operand(C, "C", description, m, n, batch), functor.graph(output_op), {}
         memory = memory_of(C, "C")
-        is_bias = self._is_bias_given or (memory.elements == along and across != 1)
-        self.bias = is_bias
-        if not is_bias:
+        self.bias = self._is_bias_given or self._is_vector(memory)
+        if not self.bias:
             return self._matrix(C, "C", description, m, n, batch), functor.graph(output_op), {}
-        is_row = description.layout is cutlass.RowMajor
+        is_row = description.layout is not cutlass.ColumnMajor
+        along = n if is_row else m
         vector = (1, along) if is_row else (along, 1)
         has_batch = batch is not None and memory.elements is not None and memory.elements >= along * batch
         shape = (batch or 1, *vector) if has_batch else vector
@@ -134,6 +140,31 @@ class OutputArguments:
         view = View(memory, description.element.kind, shape, packed(shape))
         source = f"{'row' if is_row else 'column'}({BIAS})"
         return None, functor.graph(output_op, source), {BIAS: view}
+
+    def _is_vector(self, memory: Memory) -> bool:
+        m, n = self.problem_size.m(), self.problem_size.n()
+        along, across = (m, n) if self.operation.C.layout is cutlass.ColumnMajor else (n, m)
+        return memory.elements == along and across != 1
+
+    def _operand(
+        self,
+        operand: Any,
+        role: str,
+        description: TensorDescription,
+        rows: int,
+        columns: int,
+        batch: int | None,
+        is_written: bool = False,
+    ) -> View | list[View]:
+        """One matrix, a batch, or a view for each array of a list."""
+        if not isinstance(operand, (list, tuple)):
+            return self._matrix(operand, role, description, rows, columns, batch, is_written)
+        if len(operand) != self.batch_count:
+            raise InvalidArgument(f"{role} is a list of {len(operand)} arrays, but the batch is {self.batch_count}")
+        return [
+            self._matrix(each, f"{role}[{i}]", description, rows, columns, None, is_written)
+            for i, each in enumerate(operand)
+        ]
 
     def _matrix(
         self,
@@ -151,6 +182,9 @@ class OutputArguments:
         is_row_major = description.layout is cutlass.RowMajor
         strides: tuple[int, ...] = (max(1, columns), 1) if is_row_major else (1, max(1, rows))
         shape: tuple[int, ...] = (rows, columns)
+        if description.layout.is_interleaved:
+            shape = _blocks(role, description, rows, columns)
+            strides = packed(shape)
         if batch is not None:
             shape, strides = (batch, *shape), (rows * columns, *strides)
         if not memory.is_contiguous and memory.elements is not None:
@@ -195,3 +229,19 @@ class OutputArguments:
             raise InvalidArgument(
                 f"{role} needs {elements} elements ({elements * item_bytes(kind)} bytes), got {memory.elements}"
             )
+
+
+def _blocks(role: str, description: TensorDescription, rows: int, columns: int) -> tuple[int, ...]:
+    """The shape of an interleaved matrix in memory: blocks of 32 columns, or rows, the other extent, and 32."""
+    by_rows = description.layout is cutlass.RowMajorInterleaved32
+    along, other = (rows, columns) if by_rows else (columns, rows)
+    if along % INTERLEAVED != 0:
+        raise InvalidArgument(
+            f"{role} is {description.layout.name}: it needs a multiple of {INTERLEAVED} "
+            f"{'rows' if by_rows else 'columns'}, got {along}"
+        )
+    return (along // INTERLEAVED, other, INTERLEAVED)
+
+
+def _memories_of(operand: View | list[View]) -> list[Memory]:
+    return [each.memory for each in operand] if isinstance(operand, list) else [operand.memory]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import _tilewright
 from tilewright._tilewright import PreparedCall
-from tilewright.errors import InvalidArgument
+from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
 from .arguments import SplitKWorkspace, parts_view, product_of, reduction_arguments
@@ -52,6 +52,8 @@ class ReductionOperation:
         self.epilogue_functor: EpilogueFunctorBase | EpilogueVisitTree = epilogue_functor or LinearCombination(
             C.element, C.alignment, element_accumulator, element_compute or element_accumulator
         )
+        if C.layout.is_interleaved:
+            raise Unsupported(f"C is {C.layout.name}: a ReductionOperation needs RowMajor or ColumnMajor")
         self.count = count
         self.partitions_per_stage = partitions_per_stage
         if self.epilogue_functor.element_output is not C.element:

@@ -18,6 +18,10 @@ class TensorDescription:
     alignment   a power of two; addresses and rows (columns, for ColumnMajor) are multiples of that many elements. It is
                 limited to the number of elements in a load of 128 bits.
 
+    With an interleaved layout, which is for 8-bit integers, element (r, c) of a matrix of R x C is at
+    c // 32 * R * 32 + r * 32 + c % 32 (ColumnMajorInterleaved32) or r // 32 * C * 32 + c * 32 + r % 32
+    (RowMajorInterleaved32).
+
     Raises InvalidArgument, or Unsupported for types and layouts that no kernel has.
     """
 
@@ -31,7 +35,7 @@ class TensorDescription:
         if not isinstance(element, DataType):
             raise InvalidArgument(f"element must be one of cutlass.float16, cutlass.float32, ..., got {element!r}")
         if not isinstance(layout, LayoutType):
-            raise InvalidArgument(f"layout must be cutlass.RowMajor or cutlass.ColumnMajor, got {layout!r}")
+            raise InvalidArgument(f"layout must be cutlass.RowMajor, cutlass.ColumnMajor, ..., got {layout!r}")
         if element is DataType.tfloat32:
             raise InvalidArgument("no matrix has elements of tfloat32: store float32, which tensor cores round")
         if complex_transform is not cutlass.complex_transform.none:
@@ -42,4 +46,8 @@ class TensorDescription:
         self.layout = layout
         self.complex_transform = complex_transform
         self.alignment = min(WIDEST_BITS // element.bits, alignment)
-        self.attributes = TensorAttributes(element.kind, layout.major, self.alignment)
+        self.attributes = self.attributes_of(is_pointer_array=False)
+
+    def attributes_of(self, is_pointer_array: bool) -> TensorAttributes:
+        """The attributes of a batch whose matrices are `alignment` elements aligned at the addresses in an array."""
+        return TensorAttributes(self.element.kind, self.layout.major, self.alignment, is_pointer_array)

@@ -112,6 +112,39 @@ TEST(Judge, GivesTheReasonOfAMissingCase) {
   EXPECT_EQ(judge(failed).id, "f16 1x2x3 row row row");
 }
 
+Outcome wrong_choice() {
+  Outcome wrong = measured();
+  wrong.rows[0].verdict = {.right = false, .reason = "D[2800,1134] is nan"};
+  wrong.rows[0].timing = {};
+  return wrong;
+}
+
+TEST(Judge, AWrongChoiceOfCublasLtIsReplacedByItsFastestCorrectAlgorithm) {
+  const Case best = judge(wrong_choice());
+  EXPECT_EQ(best.missing, "");
+  EXPECT_EQ(best.substituted, "D[2800,1134] is nan");
+  EXPECT_DOUBLE_EQ(best.ratio, 0.81);
+  EXPECT_DOUBLE_EQ(best.ratio_to_best, 0.81);
+  EXPECT_EQ(judge(measured()).substituted, "");
+
+  Outcome both = wrong_choice();
+  both.rows[1].verdict = {.right = false, .reason = "D[0,0] is nan"};
+  EXPECT_EQ(judge(both).missing, "cuBLASLt is wrong: D[2800,1134] is nan");
+  EXPECT_EQ(judge(both).substituted, "");
+  both.rows.push_back(row("cublaslt_correct", "algorithm 9", 220.0));
+  EXPECT_EQ(judge(both).missing, "");
+  EXPECT_DOUBLE_EQ(judge(both).ratio, 1.1);
+  EXPECT_DOUBLE_EQ(judge(both).ratio_to_best, 1.1);
+  EXPECT_EQ(score_classes(std::vector{judge(both), judge(measured())}).front().substituted, 1);
+}
+
+TEST(Regret, IsThatOfTheProblemWithItsEpilogue) {
+  Outcome one = outcome("id=E dtype=bf16 m=64 n=64 k=64 b=col epilogue=bias",
+                        {row("tilewright", "kernel x", 11.0), row("tilewright_best", "kernel y", 10.0),
+                         row("tilewright_plain", "kernel z", 5.0)});
+  EXPECT_DOUBLE_EQ(*regret(one), 1.1);
+}
+
 TEST(Geomean, OfRatios) {
   EXPECT_DOUBLE_EQ(geomean(std::array{2.0, 8.0}), 4.0);
   EXPECT_DOUBLE_EQ(geomean(std::array{0.5, 1.0, 2.0}), 1.0);
@@ -225,6 +258,36 @@ TEST(WriteJson, HasCasesClassesAndSuite) {
   EXPECT_DOUBLE_EQ(json["suite"]["target_geomean"], 1.12);
   EXPECT_TRUE(json["suite"]["target_min"].is_null());
   std::filesystem::remove(path);
+}
+
+TEST(WriteJson, SaysWhichCasesHaveAnotherReference) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "tilewright_bench_wrong.json";
+  Outcome wrong = wrong_choice();
+  wrong.rechecks = {"in fresh memory, algorithm 0: wrong"};
+  wrong.conclusion = "cuBLASLt's algorithm is wrong wherever the operands are";
+  wrong.failed_kernels = {{"kernel w", "ptxas failed: \xff"}};
+  write_json(path, {}, {wrong}, true);
+  std::ifstream file(path);
+  const auto json = nlohmann::json::parse(file);
+  EXPECT_EQ(json["problems"][0]["substituted"], "D[2800,1134] is nan");
+  EXPECT_EQ(json["problems"][0]["rechecks"][0], "in fresh memory, algorithm 0: wrong");
+  EXPECT_EQ(json["problems"][0]["conclusion"], "cuBLASLt's algorithm is wrong wherever the operands are");
+  EXPECT_EQ(json["problems"][0]["failed_kernels"][0]["name"], "kernel w");
+  EXPECT_DOUBLE_EQ(json["problems"][0]["rows"][2]["ratio_to_cublaslt"], 0.81);
+  EXPECT_EQ(json["classes"][0]["substituted"], 1);
+  EXPECT_EQ(json["random"]["groups"][0]["name"], "all");
+  EXPECT_EQ(json["random"]["groups"][0]["substituted"], 1);
+  EXPECT_EQ(json["random"]["cases"][0]["algorithm"], "algorithm 5");
+  EXPECT_DOUBLE_EQ(json["random"]["groups"][0]["targets"]["mean_regret"], 1.02);
+  EXPECT_TRUE(json["random"]["groups"][0]["targets"]["geomean"].is_null());
+  std::filesystem::remove(path);
+
+  testing::internal::CaptureStdout();
+  print_outcome(wrong);
+  print_scores({wrong});
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              testing::AllOf(HasSubstr("recheck of cublaslt: in fresh memory"), HasSubstr("FAILED kernel w"),
+                             HasSubstr("cuBLASLt's choice is wrong for G03-TN, the ratio is to its fastest")));
 }
 
 TEST(PrintScores, PrintsATableAndTheReasonsOfMissingCases) {

@@ -1,5 +1,6 @@
 """bench/plot.py on a small invented run: the picture, the tables, and the tables in documents."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -11,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 RESULT, TRITON = FIXTURES / "result.json", FIXTURES / "triton.json"
 EPILOGUES = FIXTURES / "epilogues.json"
+RANDOM = FIXTURES / "random.json"
 QUOTED = ROOT / "bench/results/fast_cu_quoted.json"
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -92,7 +94,7 @@ def test_tables_hold_classes_suite_and_cases():
 
 
 def test_a_summary_is_the_first_table():
-    for result in (RESULT, EPILOGUES):
+    for result in (RESULT, EPILOGUES, RANDOM):
         whole, summary = run(result, "--table").stdout, run(result, "--summary").stdout
         assert summary == whole[: whole.index("\n\n") + 1]
 
@@ -110,12 +112,50 @@ def test_tables_of_epilogues_hold_means_shapes_and_times():
     assert len(lines) == 15
 
 
-def test_update_rewrites_the_tables_of_a_document_and_nothing_else(tmp_path):
+def test_tables_of_random_problems_hold_groups_classes_the_worst_and_remarks():
+    groups, classes, worst, remarks = (
+        table.splitlines() for table in run(RANDOM, "--table").stdout.strip("\n").split("\n\n")
+    )
+    assert groups[0].startswith("| group | cases | missing | replaced | geomean | 5th percentile | least | below 0.9 |")
+    assert groups[2] == (
+        "| all problems | 13 | 1 | 1 | 1.060 | 0.800, >= 0.93 | 0.800 (R100-011), >= 0.80 | 8.3 % | 0.0 % "
+        "| 1.010, <= 1.02 | 1.050, <= 1.08 | **no** |"
+    )
+    assert groups[3] == (
+        "| K-major rows at odd multiples of 16 bytes | 1 | 0 | 0 | 1.010, >= 1.00 | 1.010 | 1.010 (R100-001) | 0.0 % "
+        "| 0.0 % | 1.000 | 1.000 | yes |"
+    )
+    assert classes[3] == "| s8 | 1 | 1 | 0 | - | - | - | 0.0 % | 0.0 % | - | - |"
+    assert len(worst) == 2 + 10
+    assert worst[2] == (
+        "| R100-011 | large | bf16 12x64x64 row col row | 0.800 | 100.0 | sm90 128x256x64 s4 | 80.0 | algorithm 0 |"
+    )
+    assert [line.split(" | ")[0] for line in worst[3:5]] == ["| R100-010", "| R100-009"]
+    assert remarks[2] == (
+        "| R100-003 | large | bf16 4x64x64 row col row | 1.164 | cuBLASLt's choice is wrong, the ratio is to its fastest "
+        "correct algorithm: D[2,3] is nan/inf |"
+    )
+    assert remarks[3].endswith("| 1.073 | wrong kernels: tilewright_best kernel y: D[0,0] is 7 |")
+    assert remarks[4] == "| R100-012 | s8 | s8 1x64x64 row col row | - | missing: failed: &lt;out&gt; of memory |"
+    assert len(remarks) == 5
+
+
+def test_a_ratio_to_another_algorithm_than_the_heuristics_choice_is_marked(tmp_path):
+    result = json.loads(RESULT.read_text())
+    result["problems"][0]["substituted"] = "D[0,0] is nan"
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    table = run(tmp_path / "result.json", "--table").stdout
+    assert table.count("(its fastest correct)") == 1
+    assert "| 1.250 (its fastest correct) |" in table
+
+
+@pytest.mark.parametrize("result", [RESULT, RANDOM])
+def test_update_rewrites_the_tables_of_a_document_and_nothing_else(tmp_path, result):
     document = tmp_path / "performance.md"
-    command = f"{RESULT.relative_to(ROOT)} --table"
+    command = f"{result.relative_to(ROOT)} --table"
     document.write_text(f"before\n<!-- bench/plot.py {command} -->\nstale\n<!-- end of table -->\nafter\n")
     assert run("--update", document).returncode == 0
-    table = run(RESULT, "--table").stdout
+    table = run(result, "--table").stdout
     assert document.read_text() == (
         f"before\n<!-- bench/plot.py {command} -->\n\n{table}\n<!-- end of table -->\nafter\n"
     )

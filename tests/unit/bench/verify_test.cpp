@@ -109,6 +109,40 @@ TEST(Verify, EightBitFloatsMayHaveTheTensorCoresTruncationError) {
   EXPECT_FALSE(verifier.against_exact(off).right);
 }
 
+TEST(Verify, WrongElementsAreCounted) {
+  const Example example = make_example(kBatched, store_f32);
+  const Verifier verifier(example.problem, example.sources);
+  EXPECT_EQ(verifier.against_exact(example.d).wrong, 0);
+  EXPECT_EQ(verifier.against_exact(example.d).compared, 512);
+  const Output poisoned{std::vector<std::byte>(example.d.bytes.size(), std::byte{0xff})};
+  const Verdict verdict = verifier.against_exact(poisoned);
+  EXPECT_EQ(verdict.wrong, 512);
+  EXPECT_THAT(verdict.reason, HasSubstr("(512 of 512 compared elements are wrong)"));
+}
+
+/// A sum that cancels has the errors of its partial sums, which are larger than one unit of the sum.
+TEST(Verify, RoundedPartialSumsExplainSmallErrorsOnly) {
+  const Example example = make_example("dtype=f32 out=f16 m=16 n=16 k=64 b=col", store_f32,
+                                       [](std::vector<std::byte>& bytes, std::int64_t index, double value) {
+                                         const std::uint16_t half = f32_to_f16(static_cast<float>(value));
+                                         std::memcpy(bytes.data() + index * 2, &half, 2);
+                                       });
+  const Verifier verifier(example.problem, example.sources);
+  const auto first_off_by = [&](double error) {
+    Output off = example.d;
+    std::uint16_t half = 0;
+    std::memcpy(&half, off.bytes.data(), 2);
+    half = f32_to_f16(f16_to_f32(half) + static_cast<float>(error));
+    std::memcpy(off.bytes.data(), &half, 2);
+    return off;
+  };
+  const double of_parts = 2 * 3 * 0x1p-11 * 8 * 8;  // three parts, each at most 8 * sqrt(64)
+  EXPECT_TRUE(verifier.is_sum_of_rounded_parts(example.d, 3));
+  EXPECT_FALSE(verifier.against_exact(first_off_by(0.9 * of_parts)).right);
+  EXPECT_TRUE(verifier.is_sum_of_rounded_parts(first_off_by(0.9 * of_parts), 3));
+  EXPECT_FALSE(verifier.is_sum_of_rounded_parts(first_off_by(2.0 * of_parts), 3));
+}
+
 /// Adds the epilogue's tensors to the example: 1, 2, 3, ... Its outputs have the same values, which are wrong.
 Example with_tensors(Example example) {
   for (const StoredTensor& tensor : stored_tensors(example.problem)) {

@@ -55,6 +55,16 @@ class HostProblem {
     }
   }
 
+  /// Makes A, B, C and D pointer arrays, whose matrices are those of the batches in the opposite order.
+  void use_pointer_arrays() {
+    for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) {
+      std::vector<std::uint64_t>& addresses = pointers_.emplace_back();
+      for (std::int64_t i = tensor->batch() - 1; i >= 0; --i) addresses.push_back(op::slice(*tensor, i).address);
+      *tensor = op::pointer_array(op::matrix_at(*tensor, 0), reinterpret_cast<std::uint64_t>(addresses.data()),
+                                  tensor->batch(), bytes(tensor->dtype));
+    }
+  }
+
   op::Comparison compare() const { return op::compare(gemm); }
 
   op::Gemm gemm;
@@ -76,6 +86,7 @@ class HostProblem {
 
   HostProblemOptions options_;
   std::vector<std::vector<std::byte>> memory_;
+  std::vector<std::vector<std::uint64_t>> pointers_;  // the arrays of pointer arrays
 };
 
 /// The same problem in device memory.

@@ -34,6 +34,7 @@ void expect_defaults(const Options& options) {
   EXPECT_EQ(options.compile_threads, 0);
   EXPECT_EQ(options.emulator_steps_per_cta, emulator::kDefaultStepsPerCta);
   EXPECT_EQ(options.tuning, Tuning::use);
+  EXPECT_EQ(options.required, registry::Promises());
 }
 
 TEST_F(EnvironmentOptions, HaveDefaults) { expect_defaults(Options::from_environment()); }
@@ -56,6 +57,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   ::setenv("TILEWRIGHT_DUMP_DIR", "/dumps", 1);
   ::setenv("TILEWRIGHT_EMULATOR_STEPS", "18446744073709551615", 1);
   ::setenv("TILEWRIGHT_TUNING", "on_first_use", 1);
+  ::setenv("TILEWRIGHT_BATCH_INVARIANT", "1", 1);
   const Options options = Options::from_environment();
   EXPECT_EQ(options.device, "emulator:sm_80");
   EXPECT_EQ(options.toolchain.backend, compile::Backend::nvcc);
@@ -67,6 +69,9 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   EXPECT_EQ(options.compile_threads, 3);
   EXPECT_EQ(options.emulator_steps_per_cta, ~std::uint64_t{0});
   EXPECT_EQ(options.tuning, Tuning::on_first_use);
+  EXPECT_EQ(options.required, (registry::Promises{.batch_invariant = true}));
+  ::setenv("TILEWRIGHT_DETERMINISTIC", "1", 1);
+  EXPECT_EQ(Options::from_environment().required, (registry::Promises{.deterministic = true, .batch_invariant = true}));
 }
 
 TEST_F(EnvironmentOptions, EmptyIsUnset) {

@@ -548,5 +548,23 @@ TEST_F(Running, ATextThatDoesNotCompileIsReportedEveryTime) {
   EXPECT_EQ(engine.device()->allocated_bytes(), 0U);
 }
 
+// Host problems have host arrays of host pointers. The gaps between the rows and between the matrices keep their bytes.
+TEST_F(Running, PointerArraysOnTheHost) {
+  for (const int padding : {0, 3}) {
+    HostProblem problem(20, 24, 16, {.padding = padding, .batch = 3, .batch_padding = 5});
+    problem.gemm.beta = 1.0;
+    problem.use_pointer_arrays();
+    op::fill_poison(problem.gemm.d);
+    const std::vector<RankedKernel> kernels = engine_.find_kernels(problem.gemm);
+    ASSERT_FALSE(kernels.empty());
+    engine_.run(problem.gemm, kernels.front().kernel);
+    EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
+    for (std::int64_t i = 0; padding != 0 && i < 3; ++i) {
+      const op::Tensor row = op::slice(problem.gemm.d, i);
+      EXPECT_TRUE(std::isnan(reinterpret_cast<const float*>(row.address)[24])) << "padding of matrix " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilewright::engine

@@ -1,4 +1,5 @@
 // Parts of the emitted text: the epilogue graph, and the constants that restate the plan.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/plan/gemm_cases.hpp"
@@ -6,6 +7,7 @@
 #include "tilewright/lower/cuda/gemm.hpp"
 #include "tilewright/lower/cuda/simt_gemm.hpp"
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
+#include "tilewright/op/epilogue_text.hpp"
 
 namespace tilewright::lower::cuda {
 namespace {
@@ -21,7 +23,22 @@ std::string text_of(const op::Epilogue& epilogue) {
   return std::move(out).take();
 }
 
-TEST(EpilogueText, HasOneStatementPerNode) {
+// The compiler must not decide what is fused, because kernels with one epilogue have to compute the same bits.
+TEST(EpilogueText, FusesAProductThatIsUsedOnceInASum) {
+  const auto text = [](const char* epilogue, DType compute = DType::f32) {
+    return text_of(op::parse_epilogue(epilogue, compute).value_or_throw());
+  };
+  using testing::HasSubstr;
+  using testing::Not;
+  EXPECT_THAT(text("D = acc * C + acc"), HasSubstr("numeric::fma(x0, x1, x0)"));
+  EXPECT_THAT(text("D = acc - acc * C"), HasSubstr("numeric::fma(tilewright::numeric::neg(x0), x1, x0)"));
+  EXPECT_THAT(text("D = acc * C - acc"), HasSubstr("numeric::fma(x0, x1, tilewright::numeric::neg(x0))"));
+  const std::string twice = text("let t = acc * C; D = (t + acc) * t");
+  EXPECT_THAT(twice, Not(HasSubstr("fma")));
+  EXPECT_THAT(text("D = acc * acc + acc", DType::s32), Not(HasSubstr("fma")));
+}
+
+TEST(EpilogueText, HasOneStatementPerNodeThatIsNotFused) {
   EXPECT_EQ(text_of(op::linear_combination()),
             R"(// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
 struct Epilogue {
@@ -54,11 +71,10 @@ struct Epilogue {
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;
       const Compute x1 = values[i];
-      const Compute x2 = tilewright::numeric::mul(x0, x1);
       const Compute x3 = parameters.beta_;
       const Compute x4 = source[i];
       const Compute x5 = tilewright::numeric::mul(x3, x4);
-      const Compute x6 = tilewright::numeric::add(x2, x5);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
       values[i] = x6;
     }
   }
@@ -106,14 +122,16 @@ TEST(TileText, RestatesThePlan) {
   write_tile_constants(out, *tile);
   EXPECT_EQ(std::move(out).take(), R"(using ElementC = float;
 using ElementD = float;
+using LayoutC = tilewright::ColumnMajor;
+using LayoutD = tilewright::RowMajor;
 static constexpr int kAlignmentC = 4;
 static constexpr int kAlignmentD = 4;
-static constexpr bool kCIsRowMajor = false;
+static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
 static constexpr int kTileM = 64, kTileN = 128, kTileK = 32;
 static constexpr int kWarpsM = 2, kWarpsN = 4;
 static constexpr int kStages = 3;
-using Raster = tilewright::Raster<4, false>;
-static constexpr int kReductionCounters = 8192;
+using Raster = tilewright::Raster<4, true>;
+static constexpr int kSplitK = 1, kReductionCounters = 8192;
 )");
 }
 

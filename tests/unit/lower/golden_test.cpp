@@ -73,6 +73,8 @@ std::vector<Golden> goldens() {
              {{64, 64, 32}, 3, {2, 2}}),
       tensor("s8_clamp", with_epilogue(plan::describe({s8, s8, s8, s32}), "clamp"), {16, 8, 32},
              {{64, 64, 64}, 4, {2, 2}}),
+      tensor("s8_interleaved", plan::describe({s8, s8, s8, s32}, plan::kInterleavedLayouts), {16, 8, 32},
+             {{64, 64, 64}, 6, {2, 2}}),
       tensor("tf32_mn_major", plan::describe({f32, f32, f32, f32, multiply_add_tf32}, {kColumn, kRow, kColumn, kRow}),
              {16, 8, 8}, {{128, 64, 16}, 3, {2, 2}}),
       tensor("f64_hopper", plan::describe({f64, f64, f64, f64}), {16, 8, 8}, {{64, 64, 16}, 4, {2, 2}}, plan::kSm90),

@@ -7,6 +7,8 @@
 #include <functional>
 #include <limits>
 
+#include "tilewright/op/problem.hpp"
+
 namespace tilewright::op {
 namespace {
 
@@ -369,6 +371,63 @@ TEST(Gemm, HasADefaultTypeOfItsOutput) {
                              {DType::u8, DType::s32}}) {
     EXPECT_EQ(default_output(a), d) << name(a);
   }
+}
+
+Gemm pointer_arrays(std::int64_t batch) {
+  Gemm gemm = problem();
+  for (Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) *tensor = pointer_array(*tensor, tensor->address, batch);
+  gemm.beta = 1.0;
+  return gemm;
+}
+
+TEST(PointerArrays, AreDescribedApartFromStridedBatches) {
+  const Gemm gemm = pointer_arrays(5);
+  ASSERT_TRUE(validate(gemm)) << validate(gemm).reason();
+  const GemmSignature signature = describe(gemm);
+  EXPECT_EQ(to_string(signature.a), "f32:row:4:pointers");
+  EXPECT_TRUE(signature.d.is_pointer_array);
+  EXPECT_TRUE(transposed(signature).b.is_pointer_array);
+  EXPECT_TRUE(validate(signature)) << validate(signature).reason();
+  Gemm strided = gemm;
+  strided.b = batched(matrix_at(gemm.b, kB), 5, 0);
+  ASSERT_TRUE(validate(strided)) << validate(strided).reason();
+  EXPECT_FALSE(same_code(Signature(signature), Signature(describe(strided))));
+  EXPECT_NE(hash_value(Signature(signature)), hash_value(Signature(describe(strided))));
+  EXPECT_FALSE(key(Problem(gemm)) == key(Problem(strided)));
+  Gemm moved = gemm;
+  moved.a.address += 8;
+  EXPECT_TRUE(key(Problem(gemm)) == key(Problem(moved)));
+  EXPECT_EQ(describe(transposed(gemm)), transposed(signature));
+}
+
+TEST(PointerArrays, AreRefusedWithTheNumber) {
+  const auto reason = [](auto spoil) {
+    Gemm gemm = pointer_arrays(5);
+    spoil(gemm);
+    return std::string(validate(gemm).reason());
+  };
+  EXPECT_EQ(reason([](Gemm& g) { g.a.address = 0; }), "A is a null pointer");
+  EXPECT_EQ(reason([](Gemm& g) { g.b.address += 4; }),
+            "B must be an array of pointers that is aligned to 8 bytes, got address 0x20004");
+  EXPECT_EQ(reason([](Gemm& g) { g.b.shape[0] = 1; }),
+            "B is an array of 1 pointers, but D is a batch of 5: they must be equal");
+  EXPECT_EQ(reason([](Gemm& g) { g.a.address = kD + 8; }), "D [0x40000, 0x40028) overlaps A [0x40008, 0x40030)");
+  EXPECT_EQ(reason([](Gemm& g) { g.c.pointer_alignment = 2; }).find("the declared alignment of the matrices of C"), 0U);
+  EXPECT_EQ(reason([](Gemm& g) { g.a.device = {MemoryDevice::Kind::cuda, 1}; }), "A is on cuda:1, but D is on host");
+  Gemm in_place = pointer_arrays(5);
+  in_place.c = in_place.d;
+  EXPECT_TRUE(validate(in_place)) << validate(in_place).reason();
+  Gemm unread = pointer_arrays(5);
+  unread.alpha = 0.0;
+  unread.a.address = unread.b.address = 0;
+  EXPECT_TRUE(validate(unread)) << validate(unread).reason();
+}
+
+TEST(PointerArrays, KernelsOfStridedOperandsRefuseThem) {
+  const Gemm gemm = pointer_arrays(5);
+  EXPECT_EQ(view(gemm).check_strided("mine").reason(),
+            "mine needs operands with a single stride per mode, but A is an array of pointers");
+  EXPECT_TRUE(view(gemm).check_not_folded("mine"));
 }
 
 }  // namespace

@@ -71,6 +71,11 @@ TEST(Problem, KeysDependOnCodeExtentsAndStrides) {
   moved.a.address += 4096;
   EXPECT_EQ(key(one), key(moved));
   EXPECT_EQ(ProblemKeyHash()(key(one)), ProblemKeyHash()(key(moved)));
+  moved.a.device = moved.b.device = moved.c.device = moved.d.device = {MemoryDevice::Kind::cuda, 0};
+  const ProblemKey whole_sectors = key(moved);
+  moved.a.address += 16;
+  EXPECT_FALSE(key(moved) == whole_sectors) << "kernels may be ranked in another order";
+  EXPECT_TRUE(check_same_extents(whole_sectors, key(moved))) << "but a prepared kernel computes both";
   Gemm longer = f16_gemm();
   longer.a = matrix(std::uint64_t{0x10000}, DType::f16, 65, 32);
   longer.d = matrix(std::uint64_t{0x30000}, DType::f32, 65, 48);

@@ -65,6 +65,40 @@ TEST(ReduceSplitK, RefusesWithTheNumber) {
   EXPECT_EQ(reason(wrong), "the epilogue reads 'bias', but no tensor has that name");
 }
 
+TEST(ReduceSplitK, RefusesPointerArraysAndInterleavedMatrices) {
+  ReduceSplitK wrong = reduction();
+  wrong.parts = pointer_array(matrix(kApart, DType::f32, 6, 8), kApart, 4);
+  EXPECT_EQ(reason(wrong), "'parts' is an array of pointers, which reduce_split_k does not take");
+  wrong = reduction();
+  wrong.d = pointer_array(matrix(kApart, DType::f16, 6, 8), 3 * kApart, 1);
+  EXPECT_EQ(reason(wrong), "D is an array of pointers, which reduce_split_k does not take");
+  wrong = reduction();
+  wrong.c = pointer_array(wrong.c, 2 * kApart, 1);
+  EXPECT_TRUE(validate(wrong)) << "C is not read: " << reason(wrong);
+  wrong.beta = 1.0;
+  EXPECT_EQ(reason(wrong), "C is an array of pointers, which reduce_split_k does not take");
+
+  const auto interleaved = [](DType type, std::uint64_t address) {
+    return matrix(address, type, 6, 64, MatrixLayout::column_interleaved);
+  };
+  ReduceSplitK wide = reduction(4, DType::s32, DType::s8);
+  wide.parts = batched(matrix(kApart, DType::s32, 6, 64), 4);
+  wide.d = interleaved(DType::s8, 3 * kApart);
+  EXPECT_EQ(reason(wide), "D is interleaved, but reduce_split_k takes only row-major and column-major matrices");
+  wide.d = matrix(3 * kApart, DType::s8, 6, 64);
+  wide.parts = batched(interleaved(DType::s32, kApart), 4);
+  EXPECT_EQ(reason(wide), "'parts' is interleaved, but reduce_split_k takes only row-major and column-major matrices");
+
+  ReduceSplitKSignature signature = describe(reduction());
+  signature.d.is_pointer_array = true;
+  EXPECT_EQ(validate(signature).reason(),
+            "D is f16:row:8:pointers: reduce_split_k takes only row-major and column-major matrices");
+  signature = describe(reduction());
+  signature.parts.layout = MatrixLayout::row_interleaved;
+  EXPECT_EQ(validate(signature).reason(),
+            "'parts' is f32:row_interleaved_32:4: reduce_split_k takes only row-major and column-major matrices");
+}
+
 TEST(ReduceSplitK, PartsMayLieInAnyOrder) {
   ReduceSplitK problem = reduction();
   problem.parts = batched(matrix(kApart, DType::f32, 6, 8, MatrixLayout::column_major), 4, 1024);

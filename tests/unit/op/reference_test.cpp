@@ -304,5 +304,34 @@ TEST(Compare, LargeProblemsAreSampled) {
   EXPECT_NE(to_string(comparison).find("4096 of 4194304"), std::string::npos);
 }
 
+TEST(Reference, ReadsTheMatricesOfPointerArrays) {
+  constexpr std::int64_t kBatch = 3, kM = 4, kN = 5, kK = 6;
+  std::vector<float> a(kBatch * kM * kK), b(kBatch * kK * kN), strided_d(kBatch * kM * kN), d(kBatch * kM * kN);
+  Gemm strided;
+  strided.a = batched(matrix(a.data(), DType::f32, kM, kK), kBatch);
+  strided.b = batched(matrix(b.data(), DType::f32, kK, kN), kBatch);
+  strided.d = batched(matrix(strided_d.data(), DType::f32, kM, kN), kBatch);
+  fill_integers(strided.a, -3, 3, 1);
+  fill_integers(strided.b, -3, 3, 2);
+  reference(view(strided));
+  // The matrices in the opposite order.
+  std::array<std::vector<std::uint64_t>, 3> addresses;
+  for (std::int64_t i = kBatch - 1; i >= 0; --i) {
+    addresses[0].push_back(slice(strided.a, i).address);
+    addresses[1].push_back(slice(strided.b, i).address);
+    addresses[2].push_back(reinterpret_cast<std::uint64_t>(d.data() + i * kM * kN));
+  }
+  Gemm gemm = strided;
+  for (const auto& [tensor, array] :
+       {std::pair{&gemm.a, &addresses[0]}, {&gemm.b, &addresses[1]}, {&gemm.d, &addresses[2]}})
+    *tensor = pointer_array(matrix_at(*tensor, 0), reinterpret_cast<std::uint64_t>(array->data()), kBatch);
+  ASSERT_TRUE(validate(gemm)) << validate(gemm).reason();
+  reference(view(gemm));
+  EXPECT_EQ(d, strided_d);
+  EXPECT_TRUE(compare(view(gemm)).is_exact());
+  d[7] += 1.0F;  // matrix 2 of the array
+  EXPECT_EQ(describe_worst(compare(view(gemm))).find("D[2,1,2]"), 0U) << describe_worst(compare(view(gemm)));
+}
+
 }  // namespace
 }  // namespace tilewright::op

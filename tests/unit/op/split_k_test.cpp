@@ -85,6 +85,17 @@ TEST(SplitK, AProductThatIsNotReadHasNoParts) {
   EXPECT_TRUE(validate(split.reduction)) << validate(split.reduction).reason();
 }
 
+TEST(SplitK, RefusesPointerArraysAndInterleavedMatrices) {
+  Gemm gemm = f16_gemm(96);
+  gemm.b = pointer_array(gemm.b, 2 * kApart, 1);
+  EXPECT_EQ(split_k(gemm, 4, 4 * kApart).reason(),
+            "B is an array of pointers, but split-K in parallel mode needs single matrices");
+  gemm = f16_gemm(96);
+  gemm.a = matrix(kApart, DType::s8, 64, 96, MatrixLayout::column_interleaved);
+  EXPECT_EQ(split_k(gemm, 4, 4 * kApart).reason(),
+            "A is interleaved, but split-K in parallel mode needs row-major or column-major matrices");
+}
+
 TEST(SplitK, RefusesWithTheNumber) {
   EXPECT_EQ(split_k(f16_gemm(96), 0, 0).reason(), "K must be split into at least 1 part, got 0");
   Gemm batch = f16_gemm(96);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <vector>
 
 #include "tilewright/op/fill.hpp"
 
@@ -147,6 +148,59 @@ TEST(Fill, PoisonIsNanAndStaysInTheSpan) {
   EXPECT_TRUE(std::isnan(values[0]));
   EXPECT_TRUE(std::isnan(values[7]));
   EXPECT_EQ(values[8], 0.0F);
+}
+
+TEST(PointerArray, HasTheShapeOfItsMatricesAndNoBatchStride) {
+  std::vector<float> first(15, 1.0F), second(15, 2.0F);
+  std::vector<std::uint64_t> addresses;
+  for (const auto* each : {&second, &first}) addresses.push_back(reinterpret_cast<std::uint64_t>(each->data()));
+  const Tensor like = matrix(nullptr, DType::f32, 3, 5);
+  const Tensor tensor = pointer_array(like, reinterpret_cast<std::uint64_t>(addresses.data()), 2);
+  EXPECT_TRUE(check_strides(tensor, "A"));
+  EXPECT_EQ(tensor.shape, (Dims{2, 3, 5}));
+  EXPECT_EQ(tensor.batch_stride(), 0);
+  EXPECT_EQ(tensor.distinct_matrices(), 2);
+  EXPECT_EQ(batched(like, 2, 0).distinct_matrices(), 1);
+  EXPECT_EQ(span_bytes(tensor), 2 * 8) << "those of the addresses";
+  EXPECT_EQ(slice(tensor, 0), matrix(second.data(), DType::f32, 3, 5));
+  EXPECT_EQ(slice(tensor, 1), matrix(first.data(), DType::f32, 3, 5));
+  EXPECT_EQ(slice(transposed(tensor), 1), transposed(slice(tensor, 1)));
+  EXPECT_EQ(load(tensor, 2, 4), 2.0) << "of the first matrix";
+  fill_integers(tensor, 3, 3, 1);
+  EXPECT_EQ(first, std::vector<float>(15, 3.0F));
+  fill_poison(tensor);
+  EXPECT_NE(second[14], second[14]);
+  EXPECT_EQ(slice(pointer_array(like, 0, 2), 1).address, 0U) << "a shape without memory";
+}
+
+TEST(PointerArray, TheDeclaredAlignmentStandsForTheAddresses) {
+  const Tensor like = matrix(nullptr, DType::f16, 4, 24);
+  for (const int alignment : {2, 4, 8, 16, 256})
+    EXPECT_EQ(shared_alignment(pointer_array(like, 8, 3, alignment), {24}), std::min(alignment, 16) / 2);
+  EXPECT_EQ(shared_alignment(pointer_array(like, 0x1000, 3), {12}), 4);
+}
+
+TEST(PointerArray, RefusesWhatIsNoArrayOfPointers) {
+  const auto reason = [](const Tensor& tensor) { return std::string(check_strides(tensor, "B").reason()); };
+  const Tensor good = pointer_array(matrix(nullptr, DType::f32, 3, 5), 0x1000, 2);
+  Tensor bad = good;
+  bad.shape = {3, 5};
+  bad.stride = {5, 1};
+  EXPECT_EQ(reason(bad),
+            "B is an array of pointers to matrices, so that its shape must be (batch, rows, columns), got (3,5)");
+  for (const int alignment : {-16, 2, 3, 12, 17}) {
+    bad = good;
+    bad.pointer_alignment = alignment;
+    EXPECT_EQ(reason(bad),
+              fmt::format("the declared alignment of the matrices of B must be a power of two of at least 4 "
+                          "bytes, the size of an element, got {}",
+                          alignment));
+  }
+  bad = good;
+  bad.stride[0] = 15;
+  EXPECT_EQ(reason(bad), "B is an array of pointers, so that its batch stride must be 0, got 15");
+  EXPECT_FALSE(check_strides(
+      pointer_array(matrix(nullptr, DType::f32, std::int64_t{1} << 40, std::int64_t{1} << 40), 8, 2), "B"));
 }
 
 }  // namespace

@@ -18,7 +18,10 @@ FlatDesign flat_sm90() {
 TEST(FlatDesign, BecomesTheFamilysDesignAndBack) {
   const op::GemmSignature signature = describe_f16();
   EXPECT_EQ(simt_gemm_design(flat_simt(), signature).value_or_throw(), simt_design());
+  Sm80GemmDesign split = sm80_design({16, 8, 16});
+  split.split_k = 5;
   EXPECT_EQ(sm80_gemm_design(flat_sm80(), signature).value_or_throw(), sm80_design({16, 8, 16}));
+  EXPECT_EQ(sm80_gemm_design(flatten(split, nullptr), signature).value_or_throw(), split);
   Sm90GemmDesign design = sm90_design({{128, 32, 64}, 4, {8, 1}}, {2, 1});
   design.schedule = Schedule::ping_pong;
   design.split_k = 3;
@@ -61,7 +64,6 @@ TEST(FlatDesign, ChoicesThatAFamilyLacksAreRefusedByName) {
   EXPECT_EQ(refusal([](FlatDesign& d) { d.schedule = Schedule::ping_pong; }),
             "only sm90_gemm has schedules, got ping_pong");
   EXPECT_EQ(refusal([](FlatDesign& d) { d.swaps_operands = true; }), "only sm90_gemm swaps operands");
-  EXPECT_EQ(refusal([](FlatDesign& d) { d.split_k = 4; }), "only sm90_gemm splits K, got split_k 4");
   EXPECT_EQ(refusal([](FlatDesign& d) { d.repacks_operands = true; }), "only sm90_gemm repacks operands");
   FlatDesign cluster = flat_sm90();
   cluster.cluster.k = 2;
@@ -74,6 +76,8 @@ TEST(Design, TextHasEveryChoice) {
   Sm80GemmDesign sm80 = sm80_design({16, 8, 16}, {}, kSm90);
   sm80.raster.width = 8;
   EXPECT_EQ(to_string(sm80), "sm_90a 16x8x16 128x128x32 s4 w2x2 r8");
+  sm80.split_k = 3;
+  EXPECT_EQ(to_string(sm80), "sm_90a 16x8x16 128x128x32 s4 w2x2 r8 k3");
   Sm90GemmDesign sm90 = sm90_design({{128, 256, 64}, 4, {8, 1}}, {2, 1});
   EXPECT_EQ(to_string(sm90), "sm_90a 128x256x64 s4 w8x1 r1 c2x1x1");
   sm90.raster.along_n = true;

@@ -60,9 +60,16 @@ inline const std::vector<TypeCase>& type_cases() {
 inline constexpr auto kRow = op::MatrixLayout::row_major;
 inline constexpr auto kColumn = op::MatrixLayout::column_major;
 
+inline constexpr auto kRowInterleaved = op::MatrixLayout::row_interleaved;
+inline constexpr auto kColumnInterleaved = op::MatrixLayout::column_interleaved;
+
 struct Layouts {
   op::MatrixLayout a = kRow, b = kColumn, c = kRow, d = kRow;
 };
+
+/// The layouts of CUTLASS's interleaved GEMMs.
+inline constexpr Layouts kInterleavedLayouts{kColumnInterleaved, kRowInterleaved, kColumnInterleaved,
+                                             kColumnInterleaved};
 
 /// All 16 combinations of row-major and column-major A, B, C and D.
 inline std::vector<Layouts> all_layouts() {

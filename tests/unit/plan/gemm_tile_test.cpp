@@ -93,6 +93,33 @@ TEST(GemmTile, ColumnMajorOutputIsComputedTransposed) {
   EXPECT_EQ(plan->operands.c.layout, kColumn);
 }
 
+TEST(GemmTile, InterleavedOutputIsTransposedIfItsColumnsAreContiguous) {
+  const TypeCase bytes{DType::s8, DType::s8, DType::s8, DType::s32};
+  const op::GemmSignature by_columns = describe(bytes, kInterleavedLayouts);
+  const Sm80GemmDesign design = sm80_design({16, 8, 32}, {{128, 64, 64}, 3, {4, 1}});
+  const Result<GemmTile> plain = plan_gemm_tile(by_columns, design);
+  ASSERT_TRUE(plain) << plain.reason();
+  EXPECT_FALSE(plain->is_transposed);
+  const Result<GemmTile> transposed =
+      plan_gemm_tile(describe(bytes, {kColumnInterleaved, kRowInterleaved, kRow, kRowInterleaved}), design);
+  ASSERT_TRUE(transposed) << transposed.reason();
+  EXPECT_TRUE(transposed->is_transposed);
+  EXPECT_EQ(transposed->operands.a.layout, kColumnInterleaved);
+  EXPECT_EQ(transposed->operands.b.layout, kRowInterleaved);
+  EXPECT_EQ(transposed->operands.c.layout, kColumn);
+  EXPECT_EQ(transposed->operands.d.layout, kColumnInterleaved);
+}
+
+TEST(GemmTile, RasterIsThatOfTheCallersProblem) {
+  Sm80GemmDesign design = sm80_design({16, 8, 16}, {{128, 64, 32}, 3, {4, 1}});
+  for (const bool along_n : {false, true}) {
+    design.raster = {4, along_n};
+    EXPECT_EQ(plan_gemm_tile(describe_f16(), design)->raster, (Raster{4, along_n}));
+    EXPECT_EQ(plan_gemm_tile(describe_f16({kRow, kColumn, kRow, kColumn}), design)->raster, (Raster{4, !along_n}));
+    EXPECT_EQ(plan_gemm_tile(describe_f16(), design, true)->raster, (Raster{4, !along_n}));
+  }
+}
+
 TEST(GemmTile, RowMajorOutputStaysAsItIs) {
   const op::GemmSignature description = describe_f16();
   Sm80GemmDesign design = sm80_design({16, 8, 16}, {{128, 64, 32}, 3, {4, 1}});
@@ -168,7 +195,7 @@ GemmTile tile_for(const op::Gemm& gemm) {
 
 TEST(Launching, GridBlockAndParametersOfF32) {
   const op::Gemm gemm = problem(DType::f32, DType::f32);
-  const Launch launch = launch_gemm(tile_for(gemm), 12345, op::view(gemm));
+  const Launch launch = launch_gemm(tile_for(gemm), {}, 12345, op::view(gemm));
   EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{2 * 3, 1, 1}));
   EXPECT_EQ(launch.block, (std::array<std::uint32_t, 3>{64, 1, 1}));
   EXPECT_EQ(launch.dynamic_smem_bytes, 12345U);
@@ -199,7 +226,7 @@ TEST(Launching, ABatchIsTheGridsYAndZ) {
   gemm.b = op::batched(gemm.b, 7, 0);
   gemm.c = op::batched(gemm.c, 7);
   gemm.d = op::batched(gemm.d, 7, 9000);
-  const Launch launch = launch_gemm(tile_for(gemm), 0, op::view(gemm));
+  const Launch launch = launch_gemm(tile_for(gemm), {}, 0, op::view(gemm));
   EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{3 * 2, 1, 7}));
   const auto p = parameters_of<AlphaBeta<float>>(launch);
   EXPECT_EQ(p.batch_stride_a, 0) << "the transposed problem's A is B";
@@ -208,7 +235,49 @@ TEST(Launching, ABatchIsTheGridsYAndZ) {
   EXPECT_EQ(p.batch_stride_d, 9000);
   EXPECT_EQ(p.batch, 7U);
   gemm.beta = 0.0;
-  EXPECT_EQ(parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, op::view(gemm))).batch_stride_c, 0);
+  EXPECT_EQ(parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm))).batch_stride_c, 0);
+}
+
+// The workspace has the counters, two sets of partial sums for each group, and the parts of reductions. A group is the
+// CTAs of one tile; there are as many as are resident at once, or as there are tiles.
+TEST(Launching, GroupsOfASplitKKernelAreResident) {
+  op::Gemm gemm = problem(DType::f32, DType::f32);
+  gemm.a = op::batched(gemm.a, 7);
+  gemm.b = op::batched(gemm.b, 7);
+  gemm.c = op::batched(gemm.c, 7);
+  gemm.d = op::batched(gemm.d, 7);
+  GemmTile tile = tile_for(gemm);
+  tile.split_k = 4;
+  constexpr std::size_t kPartialBytes = 64 * 32 * 4;
+  for (const auto& [residence, groups] : {std::pair{Residence{2, 10}, 5U}, {Residence{4, 132}, 2U * 3 * 7}}) {
+    ASSERT_TRUE(check_launch(tile, residence, op::view(gemm)));
+    const Launch launch = launch_gemm(tile, residence, 0, op::view(gemm));
+    EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{groups * 4, 1, 1}));
+    EXPECT_TRUE(launch.cooperative);
+    EXPECT_EQ(launch.ctas_per_sm, residence.ctas_per_sm);
+    EXPECT_EQ(launch.workspace_bytes(), kWorkspaceCounterBytes + groups * 2 * 4 * kPartialBytes);
+    EXPECT_EQ(static_cast<std::size_t>(parameters_of<AlphaBeta<float>>(launch).reduction_parts),
+              launch.workspace_bytes());
+  }
+}
+
+TEST(Launching, SplitKNeedsResidentCtasAndWholeVectors) {
+  const op::Gemm gemm = problem(DType::f32, DType::f32);
+  GemmTile tile = tile_for(gemm);
+  const auto refusal = [&](int split_k, int columns) {
+    tile.split_k = split_k;
+    tile.tile.n = columns;
+    return check_split_k(tile, {2, 10}).reason();
+  };
+  EXPECT_EQ(refusal(21, 32),
+            "split_k must be from 1 to 20, the number of CTAs of this kernel that are resident at "
+            "once, got 21");
+  EXPECT_EQ(refusal(4, 30), "with split-K a row of a tile must be a multiple of 16 bytes of accumulators, got 120");
+  tile.tile.n = 32;
+  EXPECT_TRUE(check_split_k(tile, {2, 10}));
+  EXPECT_EQ(tile.split_k_rows(), 17) << "a quarter of the tile's 64 rows, which may begin anywhere in a row";
+  tile.split_k = 7;
+  EXPECT_EQ(tile.split_k_rows(), 11) << "74 vectors of rows of 8, which may begin anywhere in a row";
 }
 
 // gridDim.z is at most 65535. The few CTAs past the last matrix return at once.
@@ -217,7 +286,7 @@ TEST(Launching, BatchesOfAnySizeFitTheGrid) {
   const auto grid = [&](std::int64_t batch) {
     op::Gemm gemm = one;
     gemm.d = op::batched(one.d, batch);
-    const std::array<std::uint32_t, 3> found = launch_gemm(tile_for(one), 0, op::view(gemm)).grid;
+    const std::array<std::uint32_t, 3> found = launch_gemm(tile_for(one), {}, 0, op::view(gemm)).grid;
     EXPECT_EQ(found[0], 6U);
     return std::array{found[1], found[2]};
   };
@@ -232,7 +301,7 @@ TEST(Launching, TransposedProblemExchangesTheOperands) {
   const op::Gemm gemm = problem(DType::f32, DType::f32, kColumn);
   const GemmTile tile = tile_for(gemm);
   ASSERT_EQ(tile.tile, (TileShape{32, 64, 8}));
-  const auto p = parameters_of<AlphaBeta<float>>(launch_gemm(tile, 0, op::view(gemm)));
+  const auto p = parameters_of<AlphaBeta<float>>(launch_gemm(tile, {}, 0, op::view(gemm)));
   EXPECT_EQ(p.a, 0xb0000U);
   EXPECT_EQ(p.b, 0xa0000U);
   EXPECT_EQ(p.lda, 48);
@@ -246,12 +315,12 @@ TEST(Launching, TransposedProblemExchangesTheOperands) {
 
 TEST(Launching, ScalarsHaveTheEpiloguesType) {
   const op::Gemm doubles = problem(DType::f64, DType::f64);
-  const auto f64 = parameters_of<AlphaBeta<double>>(launch_gemm(tile_for(doubles), 0, op::view(doubles)));
+  const auto f64 = parameters_of<AlphaBeta<double>>(launch_gemm(tile_for(doubles), {}, 0, op::view(doubles)));
   EXPECT_EQ(f64.tiles_n, 3);
   EXPECT_EQ(f64.epilogue.alpha, 2.0);
   EXPECT_EQ(f64.epilogue.beta, -3.0);
   const op::Gemm integers = problem(DType::s8, DType::s32);
-  const auto s32 = parameters_of<AlphaBeta<std::int32_t>>(launch_gemm(tile_for(integers), 0, op::view(integers)));
+  const auto s32 = parameters_of<AlphaBeta<std::int32_t>>(launch_gemm(tile_for(integers), {}, 0, op::view(integers)));
   EXPECT_EQ(s32.epilogue.alpha, 2);
   EXPECT_EQ(s32.epilogue.beta, -3);
 }
@@ -262,24 +331,24 @@ TEST(Launching, ScalarsComeInTheOrderOfTheGraph) {
   };
   op::Gemm gemm = problem(DType::f32, DType::f32);
   gemm.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.125);
-  const auto leaky = parameters_of<Leaky>(launch_gemm(tile_for(gemm), 0, op::view(gemm)));
+  const auto leaky = parameters_of<Leaky>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm)));
   EXPECT_EQ(leaky.epilogue.alpha, 2.0F);
   EXPECT_EQ(leaky.epilogue.beta, -3.0F);
   EXPECT_EQ(leaky.epilogue.leaky_alpha, 0.125F);
   gemm.epilogue = {"plain", DType::f32, {{op::EpilogueOp::accumulator, {-1, -1}, 0.0, {}}}};
-  const auto plain = parameters_of<NoScalars>(launch_gemm(tile_for(gemm), 0, op::view(gemm)));
+  const auto plain = parameters_of<NoScalars>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm)));
   EXPECT_EQ(plain.tiles_n, 3);
 }
 
 TEST(Launching, OperandsThatAreNotReadAreNotPassed) {
   op::Gemm gemm = problem(DType::f32, DType::f32);
   gemm.beta = 0.0;
-  const auto no_source = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, op::view(gemm)));
+  const auto no_source = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm)));
   EXPECT_EQ(no_source.c, 0U);
   EXPECT_EQ(no_source.ldc, 0);
   EXPECT_EQ(no_source.k, 33);
   gemm.alpha = 0.0;
-  const auto no_product = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), 0, op::view(gemm)));
+  const auto no_product = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm)));
   EXPECT_EQ(no_product.k, 0);
 }
 
@@ -354,6 +423,25 @@ TEST(Warps, MustBePowersOfTwo) {
   EXPECT_TRUE(check_warps_are_powers_of_two(design));
   design.warps_m = 3;
   EXPECT_EQ(check_warps_are_powers_of_two(design).reason(), "warp count m must be a power of two, got 3");
+}
+
+TEST(Launching, PointerArraysArePassedByTheirAddress) {
+  op::Gemm gemm = problem(DType::f32, DType::f32);
+  for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d})
+    *tensor = op::pointer_array(op::matrix_at(*tensor, 0), tensor->address, 70000);
+  const Launch launch = launch_gemm(tile_for(gemm), {}, 0, op::view(gemm));
+  EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{2 * 3, 2, 35000})) << "one launch for all matrices";
+  const auto p = parameters_of<AlphaBeta<float>>(launch);
+  EXPECT_EQ(p.a, 0xa0000U);
+  EXPECT_EQ(p.d, 0xd0000U);
+  EXPECT_EQ(p.batch_stride_a, 0);
+  EXPECT_EQ(p.batch, 70000U);
+  gemm.alpha = gemm.beta = 0.0;  // the arrays may be missing, and must not be read
+  const auto unread = parameters_of<AlphaBeta<float>>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm)));
+  EXPECT_EQ(unread.a, 0U);
+  EXPECT_EQ(unread.b, 0U);
+  EXPECT_EQ(unread.c, 0U);
+  EXPECT_EQ(unread.k, 0);
 }
 
 }  // namespace

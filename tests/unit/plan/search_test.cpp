@@ -103,6 +103,26 @@ TEST(Search, TensorCoresServeEveryOperandTheySupport) {
   }
 }
 
+// With few tiles, some parts of K are computed at the same time; with many, K is not split.
+TEST(Search, SplitsKWhereTilesLeaveSmsIdle) {
+  const auto splits = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const op::GemmSignature signature = describe_f32();
+    const op::Gemm gemm = problem_of(signature, m, n, k);
+    std::vector<int> values;
+    for (const SimtGemmDesign& design : simt_gemm_designs(op::view(gemm), signature, kSm90)) {
+      if (design.split_k == 1) continue;
+      const Result<SimtGemmPlan> plan = plan_simt_gemm(signature, design);
+      EXPECT_TRUE(plan) << plan.reason();
+      EXPECT_TRUE(check_arguments(*plan, op::view(gemm)));
+      values.push_back(design.split_k);
+    }
+    return values;
+  };
+  EXPECT_GE(splits(64, 384, 3008).size(), 6U);
+  EXPECT_TRUE(splits(8192, 8192, 4096).empty());
+  EXPECT_TRUE(splits(64, 64, 8).empty()) << "there is one k tile";
+}
+
 // No other family can compute tensor-core math on f32.
 TEST(Search, FastMathServesEveryAlignmentOfF32) {
   for (const TypeCase& types : type_cases()) {

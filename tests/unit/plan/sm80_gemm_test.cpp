@@ -168,7 +168,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Operands, Sm80Refusal,
-    testing::Values(bad("BytesAcrossK", describe(kS8, {kColumn, kColumn, kRow, kRow}), {{128, 128, 64}, 3, {2, 2}},
+    testing::Values(bad("PartsOfBlocks", describe(kS8, kInterleavedLayouts), {{64, 64, 48}, 3, {2, 2}},
+                        "tile k must be a multiple of 32 for interleaved operands, got 48", {16, 8, 16}),
+                    bad("BytesAcrossK", describe(kS8, {kColumn, kColumn, kRow, kRow}), {{128, 128, 64}, 3, {2, 2}},
                         "A is s8 with stride 1 along m: 8-bit mma.sync takes it along k only", {16, 8, 32}),
                     bad("BytesAcrossKInB", describe(kS8, {kRow, kRow, kRow, kRow}), {{128, 128, 64}, 3, {2, 2}},
                         "B is s8 with stride 1 along n: 8-bit mma.sync takes it along k only", {16, 8, 32}),

@@ -118,7 +118,7 @@ TEST(Sm90Search, NothingBetterIsLeftOut) {
     int left_out = 0;
     for (const auto& [rows, consumers] : {std::pair{64, 1}, {128, 2}, {192, 3}, {256, 2}}) {
       for (const int columns : {32, 64, 96, 128, 160, 192, 224, 256}) {
-        for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, {2, 1}, {1, 2}}) {
+        for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, {2, 1}, {1, 2}, {4, 1}, {1, 4}}) {
           for (const int split_k : {1, 2, 3, 4}) {
             Sm90GemmDesign design = sm90_design({{rows, columns, 64}, 0, {4 * consumers, 1}}, {cluster_m, cluster_n});
             design.raster = m <= 2 * rows ? Raster{1} : Raster{8, columns > rows};
@@ -169,6 +169,17 @@ TEST(Sm90Search, FewRowsAreAlongTheNOfTheInstruction) {
   ASSERT_FALSE(designs.empty());
   EXPECT_TRUE(designs.front().swaps_operands);
   EXPECT_EQ(designs.front().tile.m, 8);
+}
+
+// Rows at odd multiples of 16 bytes take more of the bandwidth of L2, which clusters save.
+TEST(Sm90Search, RowsBetweenSectorsAreSharedByMulticast) {
+  const auto first = [](std::int64_t k) {
+    return designs_of(problem_of(describe_f16({kRow, kColumn}), 4176, 5408, k)).front();
+  };
+  const Sm90GemmDesign odd = first(2488);
+  EXPECT_GT(odd.cluster_m * odd.cluster_n, 1) << to_string(odd);
+  EXPECT_EQ(sectors_per_sector(op::matrix(std::uint64_t{0}, DType::f16, 4176, 2488)), 1.7);
+  EXPECT_EQ(sectors_per_sector(op::matrix(std::uint64_t{0}, DType::f16, 4176, 2496)), 1.0);
 }
 
 TEST(Sm90Search, AdjacentCtasShareBIfThereAreAtMostTwoRowsOfTiles) {

@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/smem_layout.hpp"
+#include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/plan/search.hpp"
 
 namespace tilewright::plan {
@@ -501,6 +503,30 @@ TEST(Sm90Gemm, PingPongGivesEachWarpgroupATile) {
             "a tile of 128x256 over 1 warpgroups needs about 296 registers a thread, of 232");
 }
 
+TEST(Sm90Gemm, InterleavedOperandsAreRefused) {
+  const TypeCase bytes{DType::s8, DType::s8, DType::s8, DType::s32};
+  const Sm90GemmDesign design = sm90_design({{128, 128, 128}, 4, {8, 1}});
+  EXPECT_EQ(refusal(describe(bytes, kInterleavedLayouts), design),
+            "TMA moves row-major and column-major matrices, but A is column_interleaved_32");
+  EXPECT_EQ(refusal(describe(bytes, {kRow, kColumn, kRow, kColumnInterleaved}), design),
+            "TMA moves row-major and column-major matrices, but D is column_interleaved_32");
+}
+
+TEST(Sm90Gemm, GatedEpiloguesAreNeverTransposed) {
+  for (const auto d_layout : {kRow, kColumn}) {
+    op::GemmSignature description = describe_f16({kRow, kColumn, kRow, d_layout});
+    description.epilogue = op::parse_epilogue("D = swiglu(acc)", DType::f32).value_or_throw();
+    Sm90GemmDesign design = sm90_design({{128, 128, 64}, 4, {8, 1}});
+    const Sm90GemmPlan plan = planned(description, design);
+    EXPECT_FALSE(plan.is_transposed);
+    EXPECT_EQ(plan.d_is_row_major(), d_layout == kRow);
+    EXPECT_EQ(wgmma_shape(design, description), (TileShape{64, 128, 16}));
+    design.swaps_operands = true;
+    EXPECT_EQ(refusal(description, design),
+              "the epilogue pairs columns of A*B, which would be rows if the operands were swapped: do not swap them");
+  }
+}
+
 TEST(Sm90Gemm, SwappedOperandsStoreColumns) {
   const op::GemmSignature description = describe_f16();
   Sm90GemmDesign design = sm90_design({{16, 128, 64}, 4, {1, 8}});
@@ -618,6 +644,63 @@ TEST(Sm90Gemm, MnMajor8BitAGoesThroughRegistersByLdmatrix) {
   EXPECT_EQ(plan.consumer_arrivals(), 4);
   ASSERT_TRUE(plan.a.fragments);
   EXPECT_TRUE(plan.a.fragments->pairs_rows);
+}
+
+op::Gemm pointer_arrays(std::int64_t batch) {
+  op::Gemm gemm;
+  const auto array = [&](std::uint64_t address, std::int64_t rows, std::int64_t columns, op::MatrixLayout layout) {
+    return op::pointer_array(op::matrix(std::uint64_t{0}, DType::f16, rows, columns, layout), address, batch);
+  };
+  gemm.a = array((std::uint64_t{1} << 40) + 8, 200, 520, kRow);
+  gemm.b = array(std::uint64_t{2} << 40, 520, 256, kColumn);
+  gemm.c = array(std::uint64_t{3} << 40, 200, 256, kRow);
+  gemm.d = array(std::uint64_t{4} << 40, 200, 256, kRow);
+  gemm.accumulator = DType::f32;
+  return gemm;
+}
+
+TEST(Sm90Gemm, EachCtaHasSlotsForTheTensorMapsOfAPointerArray) {
+  const op::Gemm gemm = pointer_arrays(70000);
+  ASSERT_TRUE(op::validate(gemm)) << op::validate(gemm).reason();
+  const Sm90GemmPlan plan = planned(op::describe(gemm), sm90_design(kLarge));
+  EXPECT_EQ(plan.made_tensor_maps(), 2);
+  EXPECT_EQ(plan.tensor_map_slots(), plan.stages + 1);
+  EXPECT_FALSE(plan.stores_by_tma);
+  EXPECT_FALSE(plan.loads_source_by_tma);
+  const Sm90SharedMemory memory = plan.shared_memory();
+  EXPECT_EQ(memory.tensor_maps_at() % 128, 0);
+  EXPECT_GE(memory.tensor_maps_at(), memory.ring_barriers_end());
+  EXPECT_LE(memory.tensor_maps_at() + 2 * 128, memory.bytes());
+  EXPECT_LE(memory.bytes(), arch::limits(plan.target).smem_per_block_bytes);
+
+  ASSERT_TRUE(check_arguments(plan, op::view(gemm))) << check_arguments(plan, op::view(gemm)).reason();
+  const Launch launched = launch(plan, op::view(gemm));
+  EXPECT_EQ(launched.grid[0], static_cast<std::uint32_t>(arch::limits(plan.target).sm_count));
+  EXPECT_FALSE(launched.cooperative);
+  const std::size_t slots = std::size_t{launched.grid[0]} * static_cast<std::size_t>(plan.tensor_map_slots()) * 128;
+  EXPECT_GE(launched.workspace_bytes(), kWorkspaceCounterBytes + 2 * slots);
+  EXPECT_LE(launched.workspace_bytes(), kWorkspaceCounterBytes + 2 * slots + 512) << "not for every matrix";
+  ASSERT_EQ(launched.tensor_maps().size(), 2U);
+  const TensorMapRequest& a = launched.tensor_maps()[0];
+  EXPECT_EQ(a.map.address, std::uint64_t{1} << 40) << "of no matrix, but a multiple of 16";
+  EXPECT_EQ(a.map.extents, (std::array<std::uint64_t, 5>{520, 200, 1}));
+  for (const TensorMapRequest& request : launched.tensor_maps()) EXPECT_TRUE(check(request.map));
+  std::array<std::uint64_t, 2> array_and_slots{};
+  std::memcpy(array_and_slots.data(), launched.parameters().data() + 128, sizeof array_and_slots);
+  EXPECT_EQ(array_and_slots[0], gemm.a.address);
+  EXPECT_EQ(array_and_slots[1] % 128, 0U);
+}
+
+TEST(Sm90Gemm, TheSearchFitsDesignsForPointerArrays) {
+  const op::Gemm gemm = pointer_arrays(5);
+  const op::GemmSignature signature = op::describe(gemm);
+  const std::vector<Sm90GemmDesign> designs = sm90_gemm_designs(op::view(gemm), signature, kSm90a);
+  EXPECT_FALSE(designs.empty());
+  for (const Sm90GemmDesign& design : designs) {
+    const Result<Sm90GemmSketch> sketch = sketch_sm90_gemm(signature, design);
+    ASSERT_TRUE(sketch) << to_string(design) << ": " << sketch.reason();
+    EXPECT_TRUE(check_arguments(*sketch, op::view(gemm))) << check_arguments(*sketch, op::view(gemm)).reason();
+  }
 }
 
 }  // namespace

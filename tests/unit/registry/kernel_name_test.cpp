@@ -65,6 +65,8 @@ TEST(KernelName, DependsOnEverythingThatSelectsCode) {
   expect_new([](KernelMetadata& m) { m.family = "sm90_gemm"; });
   expect_new([](KernelMetadata& m) { m.operands().c.element = DType::f32; });
   expect_new([](KernelMetadata& m) { m.operands().c.layout = kColumn; });
+  expect_new([](KernelMetadata& m) { m.operands().c.layout = plan::kColumnInterleaved; });
+  expect_new([](KernelMetadata& m) { m.operands().d.layout = plan::kRowInterleaved; });
   expect_new([](KernelMetadata& m) { m.operands().c.alignment = 1; });
   expect_new([](KernelMetadata& m) { m.operands().has_c = false; });
   expect_new([](KernelMetadata& m) { m.operands().math = op::MathOperation::multiply_add_fast_f16; });

@@ -236,5 +236,22 @@ TEST(RefusedKernels, AreComparable) {
   EXPECT_NE((RefusedKernel{"a", refuse("b")}), (RefusedKernel{"a", refuse("b").as(RefusalCode::shape)}));
 }
 
+TEST(Kernel, PointerArraysNeedKernelsThatAreMadeForThem) {
+  op::Gemm gemm = problem();
+  for (op::Tensor* tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d})
+    *tensor = op::pointer_array(*tensor, tensor->address, 1);
+  EXPECT_EQ(EvenRows(metadata()).supports(gemm).reason(),
+            "A is an array of pointers, but the kernel needs a matrix or a strided batch");
+  KernelMetadata made_for = metadata();
+  made_for.operands() = op::describe(gemm);
+  EXPECT_TRUE(EvenRows(made_for).supports(gemm)) << EvenRows(made_for).supports(gemm).reason();
+  EXPECT_NE(kernel_name(made_for).find("p_"), std::string::npos) << kernel_name(made_for);
+  EXPECT_EQ(Worded(made_for, "one").supports(gemm).reason(),
+            made_for.family + " needs operands with a single stride per mode, but A is an array of pointers")
+      << "a kernel with the default do_supports()";
+  EXPECT_NE(EvenRows(made_for).supports(problem()).reason().find("A is a matrix or a strided batch"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tilewright::registry

@@ -28,6 +28,8 @@ std::vector<op::Tensor> outputs() {
           op::matrix(kAddress, DType::f32, 3, 1),
           op::matrix(kAddress, DType::f32, 3, 1, kRow, 6),
           op::batched(op::matrix(kAddress, DType::f32, 1, 5), 2, 7),
+          op::matrix(kAddress, DType::s8, 3, 64, op::MatrixLayout::column_interleaved, 100),
+          op::batched(op::matrix(kAddress, DType::s32, 64, 2, op::MatrixLayout::row_interleaved), 2, 130),
           op::matrix(kAddress, DType::u8, 1, 1)};
 }
 
@@ -37,8 +39,7 @@ std::map<std::int64_t, op::Place> elements_of(const op::Tensor& tensor) {
   for (std::int64_t matrix = 0; matrix < tensor.batch(); ++matrix) {
     for (std::int64_t row = 0; row < tensor.rows(); ++row) {
       for (std::int64_t column = 0; column < tensor.columns(); ++column) {
-        const std::int64_t element =
-            matrix * tensor.batch_stride() + row * tensor.row_stride() + column * tensor.column_stride();
+        const std::int64_t element = matrix * tensor.batch_stride() + tensor.offset(row, column);
         all[element * bytes(tensor.dtype)] = {matrix, row, column};
       }
     }

@@ -112,5 +112,49 @@ TEST(TuningOperands, HaveRedZonesAndTheCallersLayout) {
   }
 }
 
+// The copies have arrays of their own, and matrices that are no more aligned than the problem declares.
+TEST(TuningOperands, PointerArraysPointToPrivateMemory) {
+  const auto device = runtime::open_cuda_device(0, {}, runtime::DriverOptions{.library_path = FAKE_DRIVER_PATH});
+  HostProblem problem(20, 24, 16, {.padding = 1, .batch = 3});
+  problem.gemm.beta = 1.0;
+  problem.use_pointer_arrays();
+  TuningOperands operands(device, problem.gemm);
+  const auto& on_host = std::get<op::Gemm>(operands.on_host());
+  const auto& on_device = std::get<op::Gemm>(operands.on_device());
+  RotatingOperands sets(device, operands);
+  for (const op::Gemm* copy : {&on_device, &std::get<op::Gemm>(sets.next()), &std::get<op::Gemm>(sets.next())}) {
+    EXPECT_TRUE(op::validate(*copy)) << op::validate(*copy).reason();
+    EXPECT_EQ(op::describe(*copy), op::describe(problem.gemm));
+    for (const auto& [tensor, host] :
+         {std::pair{&copy->a, &on_host.a}, {&copy->b, &on_host.b}, {&copy->c, &on_host.c}}) {
+      // The fake driver's device memory is host memory.
+      const auto* const addresses = reinterpret_cast<const std::uint64_t*>(tensor->address);
+      for (std::int64_t i = 0; i < 3; ++i) {
+        const op::Tensor matrix = op::slice(*host, i);
+        EXPECT_EQ(addresses[i] % 8, 4U) << "declared to be aligned to 4 bytes";
+        EXPECT_EQ(
+            std::memcmp(reinterpret_cast<const void*>(addresses[i]), reinterpret_cast<const void*>(matrix.address),
+                        static_cast<std::size_t>(op::span_bytes(matrix))),
+            0);
+      }
+    }
+  }
+  EXPECT_TRUE(operands.inputs_are_intact());
+
+  operands.poison_outputs();
+  operands.fetch_outputs();
+  EXPECT_EQ(operands.find_out_of_bounds_write(), "");
+  op::reference(operands.on_host());
+  const OutputImages right = operands.output_images();
+  EXPECT_EQ(operands.find_wrong_element({}), "");
+  EXPECT_EQ(operands.find_wrong_element(right), "");
+  EXPECT_EQ(operands.find_out_of_bounds_write(), "") << "the reference writes only elements";
+  const op::Tensor last = op::slice(on_host.d, 2);
+  op::store(last, 3, 5, op::load(last, 3, 5) + 1000.0);
+  EXPECT_EQ(operands.find_wrong_element(right).find("D[2,3,5] is "), 0U) << operands.find_wrong_element(right);
+  reinterpret_cast<float*>(last.address)[24] = 0.0F;  // the padding of a row
+  EXPECT_NE(operands.find_out_of_bounds_write(), "");
+}
+
 }  // namespace
 }  // namespace tilewright::tune

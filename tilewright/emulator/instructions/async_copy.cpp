@@ -10,6 +10,7 @@
 
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/instructions/rounding.hpp"
+#include "tilewright/emulator/written_tensor_maps.hpp"
 
 namespace tilewright::emulator {
 
@@ -49,6 +50,10 @@ const std::byte* AsyncCopy::read_shared(const SharedLocation& from, std::uint32_
   if (shared.shadowed())
     report(from, bytes, "bulk read", shared.async_read(warp_.clocks, accessor_, from.address, bytes));
   return shared.at(from.address);
+}
+
+void AsyncCopy::use_tensor_map(std::uint64_t address) {
+  warp_.cta().launch().tensor_maps->note_copy(warp_, address, accessor_);
 }
 
 std::byte* AsyncCopy::global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {

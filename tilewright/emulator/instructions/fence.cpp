@@ -42,21 +42,11 @@ void decode_proxy_fence(InstructionReader& reader) {
   reader.out().execute = async && !global ? &execute_proxy_fence : &execute_nothing;
 }
 
-/// fence.proxy.tensormap::generic has no effect: copies read the tensor map when they are issued.
-void decode_tensor_map_fence(InstructionReader& reader) {
-  if (reader.take_one_of({"acquire", "release"}) < 0) reader.refuse("this tensor-map fence");
-  reader.take_one_of({"cta", "cluster", "gpu", "sys"});
-  reader.finish();
-  reader.expect_operands(0, 2);
-  reader.out().execute = &execute_nothing;
-}
-
 constexpr std::array kOpcodes = {
     OpcodeRow{"membar", OperandClass::any, decode_fence},
     OpcodeRow{"fence", OperandClass::any, decode_fence},
     OpcodeRow{"fence.mbarrier_init", OperandClass::any, decode_init_fence},
     OpcodeRow{"fence.proxy", OperandClass::any, decode_proxy_fence},
-    OpcodeRow{"fence.proxy.tensormap::generic", OperandClass::any, decode_tensor_map_fence},
 };
 
 }  // namespace

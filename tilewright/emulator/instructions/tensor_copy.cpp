@@ -9,6 +9,7 @@
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/shared_matrix.hpp"
 #include "tilewright/emulator/tensor_map_encoding.hpp"
+#include "tilewright/emulator/written_tensor_maps.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -32,6 +33,8 @@ class Box {
     LanePointers at;
     resolve(warp, in, Mask{1} << lane, Space::generic, map_address, AccessSize{sizeof(EncodedTensorMap), 64},
             AccessKind::unshadowed, at);
+    map_address_ = at.address[lane];
+    warp.cta().launch().tensor_maps->check_acquired(warp, in, lane, map_address_);
     const auto map = decode_tensor_map(at.at[lane]);
     if (!map) {
       warp.fail(
@@ -54,6 +57,7 @@ class Box {
   }
 
   const TensorMap& map() const { return map_; }
+  std::uint64_t map_address() const { return map_address_; }
   /// Bytes of the box, which are also the bytes of complete_tx.
   std::uint32_t bytes() const { return static_cast<std::uint32_t>(box_bytes(map_)); }
   std::uint32_t row_bytes() const { return map_.box[0] * element_bytes(); }
@@ -97,6 +101,7 @@ class Box {
   }
 
   TensorMap map_;
+  std::uint64_t map_address_ = 0;
   std::array<std::int64_t, kMaxTensorMapRank> start_{};
 };
 
@@ -129,6 +134,7 @@ void round_row(const Box& box, const BoxRow& part, std::byte* row) {
 }
 
 void load_box(AsyncCopy& copy, const Box& box, const SharedLocation& to) {
+  copy.use_tensor_map(box.map_address());
   std::byte row[kMaxRowBytes];
   box.each_row([&](const BoxRow& part) {
     if (part.count < box.map().box[0]) fill_row(box, row);
@@ -193,6 +199,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
       }
     }
     AsyncCopy copy(warp, in, lane);
+    copy.use_tensor_map(box.map_address());
     std::byte row[kMaxRowBytes];
     box.each_row([&](const BoxRow& part) {
       each_chunk(box, from.address, part, [&](std::uint32_t address, std::uint32_t at) {

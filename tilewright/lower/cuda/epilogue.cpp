@@ -1,5 +1,6 @@
 #include "tilewright/lower/cuda/epilogue.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "tilewright/plan/parameters.hpp"
@@ -18,14 +19,20 @@ std::string member(const std::string& label) { return plan::label_name(label).em
 
 // The statements of the loop in apply(). Iteration i computes every node of the epilogue for column i of the values
 // that apply() receives or, in a gated epilogue, for the columns i and i + 1. A node that differs between the two
-// columns becomes two variables, x3_0 and x3_1; all other nodes become one, x3.
+// columns becomes two variables, x3_0 and x3_1; all other nodes become one, x3. A product that is used once, in a sum
+// or a difference, is fused with it to one multiply-add and becomes no variable. The choice depends on the graph alone,
+// so that all kernels with the same epilogue compute the same bits.
 class NodeText {
  public:
   explicit NodeText(const op::Epilogue& epilogue)
-      : epilogue_(epilogue), columns_(epilogue.columns_per_element()), varies_(epilogue.varies_by_column()) {}
+      : epilogue_(epilogue),
+        columns_(epilogue.columns_per_element()),
+        varies_(epilogue.varies_by_column()),
+        fused_(fused_products(epilogue)) {}
 
   void write(SourceWriter& out) const {
     for (int node = 0; node < static_cast<int>(epilogue_.nodes.size()); ++node) {
+      if (std::ranges::find(fused_, node) != fused_.end()) continue;
       for (int column = 0; column < (is_pair(node) ? columns_ : 1); ++column)
         out.line("const Compute {} = {};", value(node, column), expression(node, column));
     }
@@ -39,17 +46,59 @@ class NodeText {
   static std::string index(int column) { return column == 0 ? "i" : fmt::format("i + {}", column); }
 
  private:
+  static constexpr int kNone = -1;
+
   bool is_pair(int node) const { return columns_ > 1 && varies_[static_cast<std::size_t>(node)]; }
   std::string expression(int node, int column) const;
+  std::string fused_expression(int node, int column) const;
+  static std::vector<int> fused_products(const op::Epilogue& epilogue);
 
   const op::Epilogue& epilogue_;
   int columns_;
   std::vector<bool> varies_;
+  std::vector<int> fused_;  // for each node, the input that is a product fused with it, or kNone
 };
+
+/// Of two products in one sum, the first is fused.
+std::vector<int> NodeText::fused_products(const op::Epilogue& epilogue) {
+  std::vector<int> fused(epilogue.nodes.size(), kNone);
+  if (epilogue.compute == DType::s32) return fused;
+  std::vector<int> uses(epilogue.nodes.size(), 0);
+  const auto use = [&](int node) { ++uses[static_cast<std::size_t>(node)]; };
+  for (const op::EpilogueNode& node : epilogue.nodes) {
+    for (int side = 0; side < op::arity(node.op); ++side) use(node.inputs[static_cast<std::size_t>(side)]);
+  }
+  for (const op::EpilogueOutput& output : epilogue.outputs) use(output.node);
+  use(epilogue.node_of_d());
+  for (std::size_t i = 0; i < fused.size(); ++i) {
+    const op::EpilogueNode& node = epilogue.nodes[i];
+    if (node.op != op::EpilogueOp::add && node.op != op::EpilogueOp::subtract) continue;
+    for (const int input : {node.inputs[1], node.inputs[0]}) {
+      const auto place = static_cast<std::size_t>(input);
+      if (epilogue.nodes[place].op == op::EpilogueOp::multiply && uses[place] == 1) fused[i] = input;
+    }
+  }
+  return fused;
+}
+
+std::string NodeText::fused_expression(int number, int column) const {
+  const op::EpilogueNode& node = epilogue_.nodes[static_cast<std::size_t>(number)];
+  const int product = fused_[static_cast<std::size_t>(number)];
+  const op::EpilogueNode& factors = epilogue_.nodes[static_cast<std::size_t>(product)];
+  const bool is_first = node.inputs[0] == product;
+  std::string x = value(factors.inputs[0], column);
+  std::string z = value(node.inputs[is_first ? 1 : 0], column);
+  if (node.op == op::EpilogueOp::subtract) {
+    std::string& negated = is_first ? z : x;
+    negated = fmt::format("tilewright::numeric::neg({})", negated);
+  }
+  return fmt::format("tilewright::numeric::fma({}, {}, {})", x, value(factors.inputs[1], column), z);
+}
 
 std::string NodeText::expression(int number, int column) const {
   const op::EpilogueNode& node = epilogue_.nodes[static_cast<std::size_t>(number)];
   const DType compute = epilogue_.compute;
+  if (fused_[static_cast<std::size_t>(number)] != kNone) return fused_expression(number, column);
   const auto input = [&](int side, int at) { return value(node.inputs[static_cast<std::size_t>(side)], at); };
   switch (node.op) {
     case op::EpilogueOp::accumulator:

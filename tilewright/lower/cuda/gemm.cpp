@@ -5,20 +5,46 @@ namespace {
 
 constexpr std::string_view kOffset = "tilewright::uint32_t";
 
+/// The type in device/tilewright/operand/matrix_layout.cuh.
+std::string_view layout_type(op::MatrixLayout layout) {
+  switch (layout) {
+    case op::MatrixLayout::row_major:
+      return "tilewright::RowMajor";
+    case op::MatrixLayout::column_major:
+      return "tilewright::ColumnMajor";
+    case op::MatrixLayout::row_interleaved:
+      return "tilewright::RowInterleaved";
+    case op::MatrixLayout::column_interleaved:
+      return "tilewright::ColumnInterleaved";
+  }
+  TILEWRIGHT_CHECK(false, "layout {} has no device type", static_cast<int>(layout));
+}
+
 }  // namespace
+
+void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands) {
+  out.line("static constexpr bool kCIsPointerArray = {}, kDIsPointerArray = {};", operands.c.is_pointer_array,
+           operands.d.is_pointer_array);
+}
 
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   const op::GemmSignature& operands = tile.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
   out.line("using ElementD = {};", cuda_name(operands.d.element));
+  out.line("using LayoutC = {};", layout_type(operands.c.layout));
+  out.line("using LayoutD = {};", layout_type(operands.d.layout));
   out.line("static constexpr int kAlignmentC = {};", operands.c.alignment);
   out.line("static constexpr int kAlignmentD = {};", operands.d.alignment);
-  out.line("static constexpr bool kCIsRowMajor = {};", operands.c.layout == op::MatrixLayout::row_major);
+  write_output_pointers(out, operands);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", tile.tile.m, tile.tile.n, tile.tile.k);
   out.line("static constexpr int kWarpsM = {}, kWarpsN = {};", tile.warps_m, tile.warps_n);
   out.line("static constexpr int kStages = {};", tile.stages);
   out.line("using Raster = tilewright::Raster<{}, {}>;", tile.raster.width, tile.raster.along_n);
-  out.line("static constexpr int kReductionCounters = {};", plan::kReductionCountersFrom);
+  out.line("static constexpr int kSplitK = {}, kReductionCounters = {};", tile.split_k, plan::kReductionCountersFrom);
+  if (tile.split_k == 1) return;
+  out.line("static constexpr int kSplitKRows = {}, kCounterBytes = {};", tile.split_k_rows(),
+           plan::kWorkspaceCounterBytes);
+  out.line("static constexpr int kClusterM = 1, kClusterN = 1;");
 }
 
 std::vector<std::string> pair_code(const layout::Layout& layout, const std::vector<layout::IndexVariable>& variables) {
@@ -87,13 +113,16 @@ void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::Param
   out.dedent().line("}}");
 }
 
-void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol,
-                       const plan::GemmTile& tile) {
+void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile,
+                       int ctas_per_sm) {
+  // The CTAs of a split-K kernel wait for each other, so the compiler must not give a thread more registers than the
+  // plan has assumed for the number of resident CTAs.
+  const std::string residence = tile.split_k > 1 ? fmt::format(", {}", ctas_per_sm) : "";
   write_kernel(out,
                {.family = family,
                 .symbol = symbol,
                 .parameters = "tilewright::GemmParameters<Epilogue::Parameters>",
-                .attributes = fmt::format("__launch_bounds__({})", tile.threads())},
+                .attributes = fmt::format("__launch_bounds__({}{})", tile.threads(), residence)},
                plan::gemm_parameter_layout(tile));
 }
 

@@ -14,8 +14,11 @@
 
 namespace tilewright::lower::cuda {
 
-/// Writes ElementC, ElementD, kAlignmentC, kAlignmentD, kCIsRowMajor, kReductionCounters, and the constants of the
-/// tile, the warps, the stages and the raster order.
+/// Writes kCIsPointerArray and kDIsPointerArray.
+void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands);
+
+/// Writes ElementC, ElementD, LayoutC, LayoutD, kAlignmentC, kAlignmentD, kCIsPointerArray, kDIsPointerArray,
+/// kReductionCounters, and the constants of the tile, the warps, the stages, the raster order and split-K.
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile);
 
 /// The code of both components of a coordinate, of layouts with scaled basis strides. A component that the layout does
@@ -48,7 +51,8 @@ struct KernelEntry {
 /// Writes the alias `Parameters` with its checks, and an extern "C" kernel that runs `family`<Plan, Epilogue>.
 void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::ParameterLayout& layout);
 
-/// The same for a family whose CTAs compute one tile each.
-void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile);
+/// The same for a family whose threads all compute one tile. `ctas_per_sm` is that of plan::residence_of().
+void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile,
+                       int ctas_per_sm);
 
 }  // namespace tilewright::lower::cuda

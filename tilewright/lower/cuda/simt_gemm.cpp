@@ -13,7 +13,9 @@ void write_operand(SourceWriter& out, char role, const plan::SimtGemmPlan& plan)
   out.line("struct Operand{} {{  // {}", role, layout::to_string(smem)).indent();
   out.line("using Element = {};", cuda_name(operand.element));
   out.line("using Stored = {};", cuda_name(plan.stored));
-  out.line("static constexpr bool kIsKMajor = {}, kIsAsync = {};", operand.is_k_major, operand.is_async);
+  out.line("static constexpr bool kIsKMajor = {}, kIsInterleaved = {}, kIsAsync = {};", operand.is_k_major,
+           operand.is_interleaved, operand.is_async);
+  out.line("static constexpr bool kIsPointerArray = {};", (is_a ? plan.operands.a : plan.operands.b).is_pointer_array);
   out.line("static constexpr int kTileK = {}, kVector = {};", plan.tile.k, operand.vector);
   out.line("static constexpr int kTileElements = {}, kLineElements = {}, kElementStep = {};",
            operand.line_elements * plan.tile.k, operand.line_elements, smem(0, 1));
@@ -57,7 +59,7 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_tile_kernel(out, "SimtGemm", symbol, plan);
+  write_tile_kernel(out, "SimtGemm", symbol, plan, plan::residence_of(plan).ctas_per_sm);
   return std::move(out).take();
 }
 

@@ -26,7 +26,9 @@ void write_operand(SourceWriter& out, char role, const plan::Sm80GemmPlan& plan)
   out.line("struct Operand{} {{  // shared-memory layout: {}", role, layout::to_string(plan::smem_layout(operand)))
       .indent();
   out.line("using Element = {};", cuda_name(operand.element));
-  out.line("static constexpr bool kIsKMajor = {}, kUsesLdmatrix = {};", operand.is_k_major, operand.uses_ldmatrix);
+  out.line("static constexpr bool kIsKMajor = {}, kIsInterleaved = {}, kUsesLdmatrix = {};", operand.is_k_major,
+           operand.is_interleaved, operand.uses_ldmatrix);
+  out.line("static constexpr bool kIsPointerArray = {};", (is_a ? plan.operands.a : plan.operands.b).is_pointer_array);
   out.line("static constexpr int kContiguous = {}, kAlignmentBytes = {};", operand.contiguous, operand.alignment_bytes);
   out.line("static constexpr int kTileBytes = {}, kSwizzledBits = {:#x};", operand.tile_bytes(),
            layout::target_bits(operand.swizzle));
@@ -95,7 +97,7 @@ std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_tile_kernel(out, "Sm80Gemm", symbol, plan);
+  write_tile_kernel(out, "Sm80Gemm", symbol, plan, plan::residence_of(plan).ctas_per_sm);
   return std::move(out).take();
 }
 

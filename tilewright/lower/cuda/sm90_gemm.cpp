@@ -55,6 +55,7 @@ void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
 
 std::string_view source_of(const plan::TmaOperandPlan& operand) {
   if (operand.is_repacked) return "RepackedMatrix";
+  if (operand.makes_tensor_maps) return "TmaPointerArray";
   return operand.uses_plain_loads() ? "GlobalMatrix" : "TmaMatrix";
 }
 
@@ -76,7 +77,8 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
            layout::to_string(operand.smem))
       .indent();
   out.line("using Source = tilewright::{};", source_of(operand));
-  out.line("static constexpr bool kIsKMajor = {};", operand.major == arch::Major::k);
+  out.line("static constexpr bool kIsKMajor = {}, kIsPointerArray = {};", operand.major == arch::Major::k,
+           operand.is_pointer_array);
   out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
   if (operand.is_repacked) write_repacking(out, operand);
   if (operand.uses_plain_loads()) {
@@ -99,6 +101,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("using Source = tilewright::{};", plan.loads_source_by_tma ? "TmaMatrix" : "GlobalMatrix");
   out.line("using Output = tilewright::{};", plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix");
   out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};", plan.c_is_row_major(), plan.d_is_row_major());
+  write_output_pointers(out, operands);
   out.line("static constexpr bool kAccumulatesInHalf = {};", operands.accumulator == DType::f16);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
   out.line("static constexpr int kConsumers = {}, kStages = {}, kConsumerArrivals = {};", plan.consumers(), plan.stages,
@@ -112,6 +115,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
            plan.producer_registers, plan.consumer_registers, plan.plain_load_words);
   out.line("static constexpr int kPanelColumns = {}, kSubtilePanels = {}, kOutputBuffers = {};",
            plan.subtile.panel_columns, plan.subtile.panels, plan::kOutputBuffers);
+  out.line("static constexpr int kTensorMapSlots = {};", plan.tensor_map_slots());
   out.line("static constexpr int kTmaOutputs = {}, kTmaOutputBytes = {};", plan.others.count, plan.others.bytes());
   out.line("static constexpr int kSourceBytes = {}, kStoreBytes = {};", plan.source_bytes, plan.store_bytes);
 }
@@ -146,7 +150,8 @@ void write_shared_memory(SourceWriter& out, const plan::Sm90SharedMemory& memory
   out.line("static constexpr int kOutputBarriers = {}, kOutputBarrierBytes = {};", memory.output_barriers_at(),
            memory.output_barrier_bytes());
   out.line("static constexpr int kRepackingBytes = {};  // per warp", memory.repacking_bytes);
-  out.line("static constexpr int kRingBarriers = {}, kBytes = {};", memory.ring_barriers_at(), memory.bytes());
+  out.line("static constexpr int kRingBarriers = {}, kTensorMaps = {}, kBytes = {};", memory.ring_barriers_at(),
+           memory.tensor_maps == 0 ? memory.ring_barriers_end() : memory.tensor_maps_at(), memory.bytes());
   out.dedent().line("}};");
 }
 

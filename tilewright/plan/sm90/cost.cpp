@@ -3,14 +3,17 @@
 #include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
+
+#include "tilewright/plan/cost.hpp"
 
 namespace tilewright::plan {
 namespace {
 
 constexpr double kLaunchUs = 3.8;              // overhead of one kernel, timed between two events
-constexpr double kSharingUs = 1.29;            // extra time per launch of clusters that multicast
+constexpr double kSharingUs = 1.29;            // extra time per launch of pairs that multicast, and per doubling
 constexpr double kSplitKSharingUs = 0.5;       // the same with split-K, where CTAs wait for each other anyway
 constexpr double kPeakShare = 0.81;            // share of the tensor cores' nominal rate reached under the power limit
 constexpr double kDramShare = 0.96;            // share of DRAM's nominal rate reached in steady state
@@ -23,20 +26,22 @@ constexpr double kStepClocks = 13.8;           // barrier overhead of one mainlo
 constexpr double kNarrowRows = 0.82;           // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
 constexpr double kSubtileClocks = 366;         // overhead of an epilogue subtile: barriers and the issue of the store
 constexpr double kStoreBytesPerClock = 38;
-constexpr double kExchangeUs = 3.6;           // time of the split-K barrier between CTAs, which goes through L2
-constexpr double kPartialBytesPerClock = 36;  // rate of split-K partial sums to and from the workspace
-constexpr double kOverlapLoss = 0.32;         // share of the faster of two overlapping phases that is exposed
+constexpr double kOverlapLoss = 0.32;  // share of the faster of two overlapping phases that is exposed
 // Latency of plain loads that straddle cache lines, under load; measured with K-major bf16 4095^3.
 constexpr double kGatherLatencyClocks = 3000;
 // Rate at which wgmma reads shared memory, whose peak is 128; measured with tiles of 64 columns (fp8 4096x2112x7168).
 constexpr double kOperandBytesPerClock = 107;
 constexpr double kBarrierUs = 3;               // time of the grid-wide barrier after repacking; estimated
 constexpr double kRepackedBytesPerUs = 2.8e6;  // rate of repacking, reads plus writes, mostly DRAM-bound; estimated
+constexpr double kTensorMapClocks = 550;       // latency of making tensor maps; see docs/decisions/pointer_arrays.md
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+/// The binary logarithm of `ctas`, rounded up.
+double doublings(int ctas) { return std::bit_width(static_cast<unsigned>(ctas - 1)); }
 
 /// Clocks of the wgmma instructions of one mainloop step. `math` is the time at the tensor cores' rate. `reads` is the
 /// time to read A and B from shared memory, which limits narrow tiles.
@@ -74,15 +79,17 @@ struct StepBytes {
   double merged;  // bytes per SM if the two SMs of a TPC merge their reads of the operand that they share
 };
 StepBytes step_bytes(const Sm90CostInput& input) {
-  const auto weighted = [&](int lines, int sharers, int row_bytes) {
+  const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors) {
     constexpr int kWidestRow = 128;
-    const double bytes = static_cast<double>(lines) / sharers * input.tile.k * input.element_bytes;
+    const double bytes = static_cast<double>(lines) / sharers * input.tile.k * input.element_bytes * sectors;
     return row_bytes == kWidestRow ? bytes : bytes * std::pow(kWidestRow / row_bytes, kNarrowRows);
   };
-  const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a);
-  const double b = weighted(input.tile.n, input.cluster_m, input.row_bytes_b);
-  // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing.
-  const bool tpc_merges_reads = input.cluster_m * input.cluster_n * input.split_k == 1;
+  const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a);
+  const double b = weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b);
+  // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing. Reads that
+  // straddle sectors did not seem to be merged.
+  const double sectors = input.walks_along_m ? input.sectors_b : input.sectors_a;
+  const bool tpc_merges_reads = input.cluster_m * input.cluster_n * input.split_k == 1 && sectors == 1;
   return {a, b, tpc_merges_reads ? a + b - (input.walks_along_m ? b : a) / 2 : a + b};
 }
 
@@ -94,9 +101,8 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   const double stores = input.subtiles * kSubtileClocks + functions +
                         tile_area * (input.d_bytes + input.beside_bytes) / input.split_k / kStoreBytesPerClock;
   if (input.split_k == 1) return stores;
-  constexpr double kAccumulatorBytes = 4;
-  const double exchanged = 2 * tile_area * kAccumulatorBytes;  // each CTA writes one tile and reads as much
-  return stores + kExchangeUs * limits.clock_ghz * 1e3 + exchanged / kPartialBytesPerClock;
+  constexpr int kAccumulatorBytes = 4;
+  return stores + exchange_us(limits, tile_area, kAccumulatorBytes) * limits.clock_ghz * 1e3;
 }
 
 double repack_us(const Sm90CostInput& input) {
@@ -143,6 +149,19 @@ double function_instructions(const op::Epilogue& epilogue) {
   return sum;
 }
 
+double sectors_per_sector(const op::Tensor& operand) {
+  // In a row that begins in the middle of a sector, each 32 bytes lie in two sectors, which alone would give 2 for the
+  // row, and 1.5 if every other row is such a row. The factor for every other row is estimated from bf16
+  // 4176x5408x2488 (H200, 2026-11-22): 404 TFLOP/s without multicast, 490 with the best of our tiles of that day and
+  // 662 with cuBLASLt's 192x192 in pairs each correspond to about 3600 bytes per clock from L2, where aligned rows
+  // reach 6050. With rows of 4992 instead of 4976 bytes the same problem ran at 651.
+  constexpr std::int64_t kSectorBytes = 32;
+  constexpr double kHalfOfTheRows = 1.7, kAllRows = 2 * (kHalfOfTheRows - 1) + 1;
+  const Result<op::MatrixView> view = op::view_matrix(operand, "operand");
+  if (view && view->ld * bytes(operand.dtype) % kSectorBytes != 0) return kHalfOfTheRows;
+  return op::splits_sectors(operand) ? kAllRows : 1;
+}
+
 int beside_bytes(const op::GemmSignature& operands) {
   int sum = 0;
   std::size_t index = 0;
@@ -178,9 +197,16 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
 
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double epilogue = epilogue_clocks(limits, input);
-  const double tile_clocks =
+  const double consuming =
       input.schedule == Schedule::ping_pong ? std::max(main, (main + epilogue) / 2) : main + epilogue;
-  const double body_us = ((tiles - 1) * tile_clocks + main) / clocks_per_us;
+  // The producer makes tensor maps when a CTA's next tile is in another matrix, and runs ahead of the consumers.
+  const double tiles_of_matrix =
+      static_cast<double>(cluster_tiles) / static_cast<double>(std::max<std::int64_t>(input.batches, 1));
+  const double changes = std::min(1.0, static_cast<double>(resident) / std::max(1.0, tiles_of_matrix));
+  const double making = input.tensor_maps > 0 ? kTensorMapClocks : 0;  // both operands' at once
+  const double tile_clocks =
+      making > 0 ? std::max(consuming, steps * (load + kStepClocks) + changes * making) : consuming;
+  const double body_us = ((tiles - 1) * tile_clocks + main + making) / clocks_per_us;
 
   const auto m = static_cast<double>(input.m);
   const auto n = static_cast<double>(input.n);
@@ -188,7 +214,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
       ((m + n) * static_cast<double>(input.k) * input.element_bytes + m * n * (input.d_bytes + input.beside_bytes)) *
       static_cast<double>(input.batches);
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  const double sharing_us = sharers == 1 ? 0 : input.split_k > 1 ? kSplitKSharingUs : kSharingUs;
+  const double sharing_us = (input.split_k > 1 ? kSplitKSharingUs : kSharingUs) * doublings(sharers);
   return kLaunchUs + sharing_us + repack_us(input) + std::max(body_us, dram_us) +
          kOverlapLoss * std::min(body_us, dram_us) + epilogue / clocks_per_us;
 }

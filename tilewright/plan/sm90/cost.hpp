@@ -22,6 +22,8 @@ struct Sm90CostInput {
   Schedule schedule = Schedule::cooperative;
   /// Swizzle width in bytes, which is the number of contiguous bytes in one row of a TMA box.
   int row_bytes_a = 128, row_bytes_b = 128;
+  /// Sectors of L2 that TMA reads per 32 bytes of an operand; see sectors_per_sector().
+  double sectors_a = 1, sectors_b = 1;
   /// Raster order: consecutive tiles follow each other along M and share B if true; else they share A.
   bool walks_along_m = false;
   /// How often the producer reads each byte of an operand with plain loads; 0 if TMA loads the operand.
@@ -34,6 +36,7 @@ struct Sm90CostInput {
   int beside_bytes = 0;
   double function_instructions = 0;  // per element of A*B; see function_instructions()
   double fma_per_clock = 0;          // rate of one SM's tensor cores
+  int tensor_maps = 0;               // operands for whose matrices CTAs make tensor maps
   double repacked_bytes = 0;         // size of the operands that are repacked before the mainloop
   /// Clocks per mainloop step in which the tensor cores are idle because of promotion or loads of A's fragments.
   double exposed_clocks = 0;
@@ -45,6 +48,11 @@ struct Sm90CostInput {
 double function_instructions(const op::Epilogue& epilogue);
 /// Bytes per element of A*B that an epilogue reads and writes in m x n tensors other than C and D.
 int beside_bytes(const op::GemmSignature& operands);
+
+/// The mean number of 32-byte sectors of L2 that TMA reads for 32 bytes of a row of `operand`. It is 1 if rows begin at
+/// multiples of 32 bytes. If their distance is an odd multiple of 16 bytes, every other row begins in the middle of a
+/// sector; if only the address is one, every row does.
+double sectors_per_sector(const op::Tensor& operand);
 
 /// Estimated microseconds, including the launch and the repacking of operands. A persistent CTA computes its tiles one
 /// after another. Each mainloop step takes as long as the slowest of the multiplication, the transfer from L2, the load

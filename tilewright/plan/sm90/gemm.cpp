@@ -133,14 +133,14 @@ Support plan_output(Sm90GemmSketch& plan) {
   plan.stores_by_tma = stores_by_tma(d) && plan.split_k == 1;
   const op::TensorSignature& c = plan.operands.c;
   plan.source_bytes = std::min(kTmaBytes, c.alignment * bytes(c.element));
-  plan.loads_source_by_tma =
-      plan.operands.has_c && plan.stores_by_tma && plan.source_bytes == kTmaBytes && c.layout == d.layout;
+  plan.loads_source_by_tma = plan.operands.has_c && plan.stores_by_tma && stores_by_tma(c) && c.layout == d.layout;
   if (plan.split_k > 1) return {};
   const Sm90SharedMemory memory{.stages = plan.stages,
                                 .stage_bytes = plan.stage_bytes(),
                                 .consumers = plan.consumers(),
                                 .staging_bytes = plan.staging_bytes(),
-                                .output_barriers = kOutputBuffers};
+                                .output_barriers = kOutputBuffers,
+                                .tensor_maps = plan.made_tensor_maps()};
   plan.others = tma_outputs(plan.operands, plan.split_k);
   plan.subtile = epilogue_subtile(plan.output_elements(), plan.d_tile_columns(),
                                   memory.most_output_bytes(arch::limits(plan.target).smem_per_block_bytes));
@@ -152,6 +152,15 @@ Support plan_output(Sm90GemmSketch& plan) {
 }
 
 }  // namespace
+
+int split_k_sum_groups(int tile_n, int split_k) {
+  constexpr int kThreads = 128;
+  const int quads = kWgmmaM * tile_n / 4;
+  const int share = (quads + split_k - 1) / split_k;
+  int lanes = 1;
+  while (lanes < share && lanes < kThreads) lanes *= 2;
+  return kThreads / lanes;
+}
 
 EpilogueStaging epilogue_staging(const op::Epilogue& epilogue) {
   EpilogueStaging staging;
@@ -176,7 +185,8 @@ int EpilogueStaging::bytes(int tile_rows, int tile_columns, int split_k) const {
 }
 
 int Sm90SharedMemory::most_output_bytes(int limit) const {
-  return (limit - stages * (stage_bytes + 2 * kMbarrierBytes)) / consumers - output_barrier_bytes() - staging_bytes;
+  const int available = limit - stages * (stage_bytes + 2 * kMbarrierBytes) - tensor_map_bytes();
+  return available / consumers - output_barrier_bytes() - staging_bytes;
 }
 
 RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promotes, int needed) {
@@ -303,10 +313,46 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
       .output_barriers = split_k > 1 ? 0 : kOutputBuffers,
       .warps = threads() / 32,
       .repacking_bytes = transposes ? transposing_bytes(bytes(operands.a.element)) : 0,
+      .tensor_maps = made_tensor_maps(),
   };
 }
 
+Support check_layouts(const op::GemmSignature& signature) {
+  for (const auto& [role, tensor] :
+       {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
+    if (op::is_interleaved(tensor->layout)) {
+      return refuse("TMA moves row-major and column-major matrices, but {} is {}", role, op::name(tensor->layout))
+          .as(RefusalCode::strides)
+          .of(role);
+    }
+  }
+  return {};
+}
+
+SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  if (sums_exactly(arguments)) return exact_order();
+  SumOrder order{.unit = arch::MathUnit::wgmma,
+                 .instruction = {kWgmmaM, 0, plan.atom->k},
+                 .exchanges_operands = plan.is_transposed,
+                 .padded_k = padded_k(arguments, plan.tile.k),
+                 .promotion_k = plan.promotes_accumulators ? plan.tile.k : 0,
+                 .split_k = plan.split_k};
+  if (plan.atom->a == DType::tf32) {
+    const auto rounding = [](const OperandPath& path) {
+      return path.uses_plain_loads() ? Tf32Rounding::scaled : Tf32Rounding::nearest;
+    };
+    order.rounding_a = rounding(plan.is_transposed ? plan.path_b : plan.path_a);
+    order.rounding_b = rounding(plan.is_transposed ? plan.path_a : plan.path_b);
+  }
+  if (plan.split_k > 1) {
+    order.split_k_step = plan.tile.k;
+    order.split_k_groups = split_k_sum_groups(plan.tile.n, plan.split_k);
+  }
+  return order;
+}
+
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
+  if (const Support fits = check_layouts(signature); !fits) return fits.refusal();
   Result<GemmTile> tile = plan_gemm_tile(signature, design, design.swaps_operands);
   if (!tile) return tile.refusal();
   Sm90GemmSketch plan{*std::move(tile), design.target};
@@ -318,7 +364,6 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
   if (const Support fits = check_cluster(design.cluster_m, design.cluster_n); !fits) return fits.refusal();
   plan.cluster_m = plan.is_transposed ? design.cluster_n : design.cluster_m;
   plan.cluster_n = plan.is_transposed ? design.cluster_m : design.cluster_n;
-  plan.split_k = design.split_k;
   plan.schedule = design.schedule;
   for (const auto& check : {check_teams, check_split_k}) {
     if (const Support fits = check(plan); !fits) return fits.refusal();

@@ -10,12 +10,14 @@
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/sm90/operand.hpp"
 #include "tilewright/plan/sm90/subtile.hpp"
+#include "tilewright/plan/sum_order.hpp"
 
 namespace tilewright::plan {
 
 /// The shared memory of a CTA holds, in this order: the stages; the epilogue buffers of each consumer warpgroup; the
-/// staged vectors and reductions of each; the mbarriers of each one's epilogue buffers; the mbarriers of the stages.
-/// Repacking of operands ends before the first stage is loaded, so it reuses the memory in front of the barriers.
+/// staged vectors and reductions of each; the mbarriers of each one's epilogue buffers; the mbarriers of the stages;
+/// the tensor maps that the CTA changes. Repacking of operands ends before the first stage is loaded, so it reuses the
+/// memory in front of the barriers.
 struct Sm90SharedMemory {
   int stages = 2, stage_bytes = 0;
   int consumers = 1;
@@ -24,6 +26,7 @@ struct Sm90SharedMemory {
   int output_barriers = 0;  // mbarriers per consumer warpgroup
   int warps = 0;            // warps per CTA
   int repacking_bytes = 0;  // repacking buffer per warp
+  int tensor_maps = 0;      // tensor maps that the CTA changes
 
   // Offsets in bytes.
   int outputs_at() const { return stages * stage_bytes; }
@@ -31,17 +34,26 @@ struct Sm90SharedMemory {
   int output_barriers_at() const { return std::max(staging_at() + consumers * staging_bytes, warps * repacking_bytes); }
   int ring_barriers_at() const { return output_barriers_at() + consumers * output_barrier_bytes(); }
   int output_barrier_bytes() const { return output_barriers * kMbarrierBytes; }
-  int bytes() const { return ring_barriers_at() + 2 * stages * kMbarrierBytes; }
+  int tensor_maps_at() const { return (ring_barriers_end() + kTensorMap - 1) / kTensorMap * kTensorMap; }
+  /// Includes the most bytes that the alignment of the tensor maps may cost, so that each stage adds as many bytes.
+  int tensor_map_bytes() const { return tensor_maps == 0 ? 0 : (tensor_maps + 1) * kTensorMap - kMbarrierBytes; }
+  int ring_barriers_end() const { return ring_barriers_at() + 2 * stages * kMbarrierBytes; }
+  int bytes() const { return ring_barriers_end() + tensor_map_bytes(); }
   /// Shared memory left for each consumer warpgroup's epilogue buffers once all else is allocated, given a limit of
   /// `limit` bytes per CTA.
   int most_output_bytes(int limit) const;
 
   static constexpr int kMbarrierBytes = 8;
+  static constexpr int kTensorMap = 128;  // size in bytes and alignment
 };
 
 /// Shared memory that a consumer warpgroup needs for split-K reduction: four words per thread
 /// (epilogue/split_k_sum.cuh).
 constexpr int kSplitKSumBytes = 128 * 16;
+
+/// Number of groups in which the partial sums of a quad are added where an instruction has `tile_n` columns
+/// (SplitKSum::kParts).
+int split_k_sum_groups(int tile_n, int split_k);
 
 /// The data that an epilogue stages in shared memory: the row and column vectors it reads, and its reductions. Rows and
 /// columns are those of the problem as computed.
@@ -111,8 +123,6 @@ struct Sm90GemmSketch : GemmTile {
   Target target;
   const arch::WgmmaAtom* atom = nullptr;  // entry of the atom table; the instruction's n is tile.n
   int cluster_m = 1, cluster_n = 1;       // CTAs per cluster, which share operands by multicast
-  /// Number of CTAs that compute one tile. Each computes a part of K and stores a share of the summed tile.
-  int split_k = 1;
   Schedule schedule = Schedule::cooperative;
   OperandPath path_a = {}, path_b = {};
   /// D is stored with plain stores if its lines do not begin and end at multiples of 16 bytes, or with split-K.
@@ -146,6 +156,10 @@ struct Sm90GemmSketch : GemmTile {
   std::vector<DType> panel_elements() const;
   bool uses_plain_loads() const { return path_a.uses_plain_loads() || path_b.uses_plain_loads(); }
   bool repacks() const { return path_a.is_repacked || path_b.is_repacked; }
+  /// Number of operands for whose matrices CTAs make tensor maps.
+  int made_tensor_maps() const { return (path_a.makes_tensor_maps ? 1 : 0) + (path_b.makes_tensor_maps ? 1 : 0); }
+  /// Number of tensor maps that a CTA has of such an operand; see device/tilewright/operand/tensor_map_ring.cuh.
+  int tensor_map_slots() const { return stages + 1; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
   int output_bytes() const;   // epilogue buffers per consumer warpgroup
@@ -168,6 +182,12 @@ struct Sm90GemmPlan : Sm90GemmSketch {
 /// The accumulators that one instruction leaves in a warpgroup. If A's fragments come from an MN-major tile of 1-byte
 /// elements, the two rows of a thread are adjacent; see arch/wgmma_fragment.
 AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan);
+
+/// Refuses interleaved layouts, which the family's tensor maps do not describe.
+Support check_layouts(const op::GemmSignature& signature);
+
+/// The order of the sums of one call.
+SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments);
 
 /// Computes the plan without the operands' layouts, or refuses with the first number that makes it impossible.
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design);

@@ -15,9 +15,10 @@ std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; 
 
 std::int64_t leading_dimension(const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; }
 
-/// Number of distinct matrices of an operand. The CUDA documentation does not say that a tensor map may have a stride
-/// of 0, so a matrix that is broadcast over the batch is mapped as one matrix, and the kernel loads it at coordinate 0.
-std::int64_t distinct(const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 1 : tensor.batch(); }
+/// The number of matrices in an operand's tensor map. The CUDA documentation does not say that a tensor map may have a
+/// stride of 0, so a matrix that is broadcast over the batch is mapped as one matrix, and the kernel loads it at
+/// coordinate 0. A tensor map of a pointer array has one matrix, too.
+std::int64_t mapped_matrices(const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 1 : tensor.batch(); }
 
 /// Matrices in global memory: the contiguous, the strided and the batch mode, in elements, and the strides of the last
 /// two, in bytes.
@@ -38,20 +39,21 @@ TensorMap map_of(TensorMap map, const Matrices& matrices) {
   return map;
 }
 
-/// The same for an operand of `contiguous` x `strided` elements. If there is only one row or only one matrix, its
+/// The same for an operand of `contiguous` x `strided` elements. The address of a pointer array is that of no matrix;
+/// rounded down, it is one that a tensor map may have. If there is only one row or only one matrix, its
 /// stride is never used, but it must still be a value that tensor maps allow.
 TensorMapRequest request(const TensorMap& map, const op::Tensor& tensor, std::int64_t contiguous,
                          std::int64_t strided) {
   const std::int64_t ld = strided == 1 ? contiguous : leading_dimension(tensor);
   const std::int64_t row_bytes = ceil_div(ld * bytes(map.type), kTmaBytes) * kTmaBytes;
-  const std::int64_t batch = distinct(tensor);
-  return {
-      .map = map_of(map, {.address = tensor.address,
-                          .contiguous = contiguous,
-                          .strided = strided,
-                          .batch = batch,
-                          .row_bytes = row_bytes,
-                          .matrix_bytes = batch == 1 ? row_bytes * strided : tensor.batch_stride() * bytes(map.type)})};
+  const std::int64_t batch = mapped_matrices(tensor);
+  return {.map = map_of(map,
+                        {.address = tensor.is_pointer_array() ? tensor.address / kTmaBytes * kTmaBytes : tensor.address,
+                         .contiguous = contiguous,
+                         .strided = strided,
+                         .batch = batch,
+                         .row_bytes = row_bytes,
+                         .matrix_bytes = batch == 1 ? row_bytes * strided : tensor.batch_stride() * bytes(map.type)})};
 }
 
 /// The operands and the extents of the problem as computed.
@@ -79,8 +81,8 @@ std::int64_t working_groups(const Sm90GemmSketch& plan, const op::GemmView& argu
 }
 
 /// The parts of a launch's workspace, as byte offsets from its beginning. In this order it holds the counters, the
-/// split-K partial sums of each group (epilogue/split_k_sum.cuh), the partial results of reductions, and the repacked
-/// copies of operands.
+/// split-K partial sums of each group (epilogue/split_k_sum.cuh), the partial results of reductions, and for each of A
+/// and B the repacked copy or the tensor maps that the CTAs make.
 struct Workspace {
   RepackedCopy a, b;
   std::int64_t at_a = 0, at_b = 0;
@@ -97,35 +99,6 @@ ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmSketch& plan, const
           .along_n = ceil_div(problem.n, plan.tile.n),
           .shares = plan.split_k,
           .batches = std::max<std::int64_t>(arguments.batch(), 1)};
-}
-
-Workspace workspace(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
-  constexpr std::int64_t kAlignment = 256;
-  Workspace workspace;
-  const ReductionCounts reductions = reduction_counts(plan.operands.epilogue);
-  if (plan.split_k == 1 && !plan.repacks() && reductions.all() == 0) return workspace;
-  workspace.bytes = kWorkspaceCounterBytes;
-  if (plan.split_k > 1) {
-    const std::int64_t partial_bytes = std::int64_t{plan.consumers()} * kWgmmaM * plan.tile.n * 4;
-    workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.split_k * partial_bytes;
-  }
-  const View problem = view(plan, arguments);
-  if (reductions.all() > 0) {
-    workspace.reduction_parts = ceil_div(workspace.bytes, kAlignment) * kAlignment;
-    workspace.bytes =
-        workspace.reduction_parts + reduction_part_bytes(reductions, reduction_blocks_of_warpgroups(plan, arguments),
-                                                         problem.m, problem.n, bytes(plan.operands.epilogue.compute));
-  }
-  const auto add = [&](const OperandPath& operand, const op::Tensor& tensor, std::int64_t mn, RepackedCopy& copy) {
-    if (!operand.is_repacked) return std::int64_t{0};
-    const std::int64_t at = ceil_div(workspace.bytes, kAlignment) * kAlignment;
-    copy = repacked_copy(tensor, operand.major, mn, problem.k);
-    workspace.bytes = at + copy.bytes();
-    return at;
-  };
-  workspace.at_a = add(plan.path_a, problem.a, problem.m, workspace.a);
-  workspace.at_b = add(plan.path_b, problem.b, problem.n, workspace.b);
-  return workspace;
 }
 
 /// The tensor of output number `i` among those other than D that TMA stores.
@@ -148,6 +121,43 @@ std::int64_t launched_groups(const Sm90GemmSketch& plan, const op::GemmView& arg
   const double copying = repacked_bytes(plan, arguments) / (kBytesOfCta * plan.group_size());
   const auto wanted = static_cast<std::int64_t>(std::min<double>(copying, resident));
   return std::max(working_groups(plan, arguments), wanted);
+}
+
+std::int64_t launched_ctas(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  return launched_groups(plan, arguments) * plan.group_size();
+}
+
+Workspace workspace(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  constexpr std::int64_t kAlignment = 256;
+  Workspace workspace;
+  const ReductionCounts reductions = reduction_counts(plan.operands.epilogue);
+  if (plan.split_k == 1 && !plan.repacks() && reductions.all() == 0 && plan.made_tensor_maps() == 0) return workspace;
+  workspace.bytes = kWorkspaceCounterBytes;
+  if (plan.split_k > 1) {
+    const std::int64_t partial_bytes = std::int64_t{plan.consumers()} * kWgmmaM * plan.tile.n * 4;
+    workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.split_k * partial_bytes;
+  }
+  const View problem = view(plan, arguments);
+  if (reductions.all() > 0) {
+    workspace.reduction_parts = ceil_div(workspace.bytes, kAlignment) * kAlignment;
+    workspace.bytes =
+        workspace.reduction_parts + reduction_part_bytes(reductions, reduction_blocks_of_warpgroups(plan, arguments),
+                                                         problem.m, problem.n, bytes(plan.operands.epilogue.compute));
+  }
+  const auto add = [&](const OperandPath& operand, const op::Tensor& tensor, std::int64_t mn, RepackedCopy& copy) {
+    if (!operand.is_repacked && !operand.makes_tensor_maps) return std::int64_t{0};
+    const std::int64_t at = ceil_div(workspace.bytes, kAlignment) * kAlignment;
+    if (operand.is_repacked) {
+      copy = repacked_copy(tensor, operand.major, mn, problem.k);
+      workspace.bytes = at + copy.bytes();
+    } else {
+      workspace.bytes = at + launched_ctas(plan, arguments) * plan.tensor_map_slots() * Sm90SharedMemory::kTensorMap;
+    }
+    return at;
+  };
+  workspace.at_a = add(plan.path_a, problem.a, problem.m, workspace.a);
+  workspace.at_b = add(plan.path_b, problem.b, problem.n, workspace.b);
+  return workspace;
 }
 
 TensorMapRequest operand_map(const TmaOperandPlan& operand, const op::Tensor& tensor, std::int64_t mn, std::int64_t k) {
@@ -206,12 +216,21 @@ void describe_matrix(Sink& sink, const ParameterName& name, const TensorOf& tens
   sink.end(sizeof(std::int64_t));
 }
 
-/// Describes TmaMatrix, GlobalMatrix or RepackedMatrix of device/tilewright/operand/. `copy` is called only for
-/// RepackedMatrix.
+/// Describes TmaMatrix, TmaPointerArray, GlobalMatrix or RepackedMatrix of device/tilewright/operand/. `copy`, which
+/// returns the operand's RepackedCopy and its offset in the workspace, is called only for RepackedMatrix and, for the
+/// offset of the tensor maps, TmaPointerArray.
 template <class Sink, class TensorOf, class CopyOf>
 void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operand, const TensorOf& tensor,
                       const LaunchValues* values, std::int64_t View::*mn, const CopyOf& copy) {
   if (operand.uses_plain_loads()) return describe_matrix(sink, name, tensor);
+  if (operand.makes_tensor_maps) {
+    sink.begin(name);
+    sink.field("map", [&] { return operand_map(operand, tensor(), values->problem.*mn, values->problem.k); });
+    sink.field("addresses", [&] { return tensor().address; });
+    sink.field("slots", [&] { return copy().second; });
+    sink.end(kTensorMapAlignment);
+    return;
+  }
   if (!operand.is_repacked) {
     return sink.field(name, [&] { return operand_map(operand, tensor(), values->problem.*mn, values->problem.k); });
   }
@@ -270,7 +289,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   index("n", [&] { return values->problem.n; });
   index("k", [&] { return values->problem.k; });
   index("batches", [&] { return values->arguments.batch(); });
-  const auto batch_step = [](const op::Tensor& tensor) { return tensor.batch_stride() == 0 ? 0 : 1; };
+  const auto batch_step = [](const op::Tensor& tensor) { return tensor.distinct_matrices() == 1 ? 0 : 1; };
   index("batch_step_a", [&] { return batch_step(a()); });
   index("batch_step_b", [&] { return batch_step(b()); });
   index("batch_step_c", [&] { return batch_step(c()); });
@@ -318,6 +337,9 @@ Support check_tma_strides(const op::Tensor& tensor) {
 Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const int element_bytes = bytes(plan.operands.a.element);
+  const auto sectors = [](const OperandPath& path, const op::Tensor& tensor) {
+    return path.uses_plain_loads() || path.is_repacked ? 1.0 : sectors_per_sector(tensor);
+  };
   return {
       .m = problem.m,
       .n = problem.n,
@@ -331,6 +353,8 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .schedule = plan.schedule,
       .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k),
       .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k),
+      .sectors_a = sectors(plan.path_a, problem.a),
+      .sectors_b = sectors(plan.path_b, problem.b),
       .walks_along_m = plan.raster.walks_along_m(),
       .reads_a = plan.path_a.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.a)) : 0,
       .reads_b = plan.path_b.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.b)) : 0,
@@ -341,6 +365,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .beside_bytes = beside_bytes(plan.operands),
       .function_instructions = function_instructions(plan.operands.epilogue),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
+      .tensor_maps = plan.made_tensor_maps(),
       .repacked_bytes = repacked_bytes(plan, arguments),
       .exposed_clocks = exposed_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
       .loads_fragments = plan.loads_fragments(),
@@ -406,7 +431,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, problem)};
   Launch launch;
-  launch.grid = {static_cast<std::uint32_t>(launched_groups(plan, arguments) * plan.group_size()), 1, 1};
+  launch.grid = {static_cast<std::uint32_t>(launched_ctas(plan, arguments)), 1, 1};
   launch.cooperative = plan.split_k > 1 || plan.repacks();
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};

@@ -88,6 +88,8 @@ OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool 
   path.is_transposed = path.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
   if (path.is_transposed) path.major = arch::Major::k;
   if (!path.is_repacked) path.plain_load_bytes = plain_load_bytes(alignment_bytes(operand));
+  path.is_pointer_array = operand.is_pointer_array;
+  path.makes_tensor_maps = operand.is_pointer_array && !path.is_repacked && !path.uses_plain_loads();
   return path;
 }
 

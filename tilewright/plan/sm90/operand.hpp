@@ -31,6 +31,8 @@ struct OperandPath {
   int plain_load_bytes = 0;            // bytes per plain load of a thread if TMA cannot load the operand; else 0
   bool is_repacked = false;            // the operand is copied first; see plan/sm90/repacking.hpp
   bool is_transposed = false;          // repacking transposes the operand from MN-major to K-major
+  bool is_pointer_array = false;
+  bool makes_tensor_maps = false;  // TMA loads the matrices of a pointer array, through tensor maps that CTAs make
 
   bool uses_plain_loads() const { return plain_load_bytes != 0; }
   bool operator==(const OperandPath&) const = default;

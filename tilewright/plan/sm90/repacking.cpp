@@ -25,13 +25,13 @@ RepackedCopy repacked_copy(const op::Tensor& tensor, arch::Major major, std::int
   RepackedCopy copy;
   copy.contiguous = major == arch::Major::k ? k : mn;
   copy.lines = major == arch::Major::k ? mn : k;
-  copy.matrices = tensor.batch_stride() == 0 ? 1 : tensor.batch();
+  copy.matrices = tensor.distinct_matrices();
   copy.pitch = (copy.contiguous * bytes(tensor.dtype) + kLineBytes - 1) / kLineBytes * kLineBytes;
   return copy;
 }
 
 double bytes_to_copy(const op::Tensor& tensor) {
-  const auto matrices = static_cast<double>(tensor.batch_stride() == 0 ? 1 : tensor.batch());
+  const auto matrices = static_cast<double>(tensor.distinct_matrices());
   return matrices * static_cast<double>(tensor.rows()) * static_cast<double>(tensor.columns()) * bytes(tensor.dtype);
 }
 

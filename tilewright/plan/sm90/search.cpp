@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <queue>
 #include <span>
 #include <utility>
@@ -56,7 +57,8 @@ std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; 
 struct Group {
   int m, n, split_k;
 };
-constexpr std::array<Group, 3> kClusters{{{1, 1, 1}, {2, 1, 1}, {1, 2, 1}}};
+/// Clusters of four are considered only if the pair that comes before them is promising.
+constexpr std::array<Group, 5> kClusters{{{1, 1, 1}, {2, 1, 1}, {4, 1, 1}, {1, 2, 1}, {1, 4, 1}}};
 
 /// The problem as computed, and the properties that all its candidates share.
 struct Search {
@@ -71,9 +73,12 @@ struct Search {
   int plain_bytes;  // size of an element of D if it is stored with plain stores instead of TMA; else 0
   arch::Major major_a, major_b;
   int reads_a, reads_b;  // see Sm90CostInput
+  double sectors_a, sectors_b;
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
-  double repacked_bytes;  // 0 if no operand is repacked
+  double repacked_bytes;                 // 0 if no operand is repacked
+  std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
+  int tensor_maps;                       // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
 };
@@ -152,6 +157,8 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .schedule = rows.schedule,
                       .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k),
                       .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k),
+                      .sectors_a = search.sectors_a,
+                      .sectors_b = search.sectors_b,
                       .walks_along_m = raster_of(search.m, shape).walks_along_m(),
                       .reads_a = search.reads_a,
                       .reads_b = search.reads_b,
@@ -161,6 +168,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .beside_bytes = search.beside_bytes,
                       .function_instructions = search.function_instructions,
                       .fma_per_clock = search.fma_per_clock,
+                      .tensor_maps = search.tensor_maps,
                       .repacked_bytes = search.repacked_bytes,
                       .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
             .extras = extras,
@@ -168,20 +176,22 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
   if (k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
+  if (search.padded_k && ceil_div(search.k, shape.k) * shape.k != *search.padded_k) return tile;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return tile;
   tile.is_possible = true;
   return tile;
 }
 
+/// Returns whether the candidate is promising: fast enough with the most stages and the fewest subtiles.
 /// @pre tile.is_possible
-void consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
+bool consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
   const auto [cluster_m, cluster_n, split_k] = group;
   const Rows& rows = tile.rows;
   const TileShape& shape = tile.input.tile;
-  if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return;
-  if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return;
+  if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return false;
+  if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return false;
   // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
-  if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
+  if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return false;
   Sm90CostInput input = tile.input;
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
@@ -189,26 +199,27 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   // Most candidates are too slow even with the most stages and the fewest subtiles, so reject them early.
   input.stages = kMaxStages;
   input.subtiles = split_k > 1 ? 0 : 1;
-  if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
+  if (estimate_us(search.limits, input) >= candidates.worst_us()) return false;
 
   ConsumerExtras extras = tile.extras;
   if (split_k > 1) extras.plain_bytes = 0;
-  if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return;
+  if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return false;
   Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
                           .consumers = rows.consumers,
                           .output_bytes = kSplitKSumBytes,
-                          .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k)};
+                          .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k),
+                          .tensor_maps = search.tensor_maps};
   const int d_columns = shape.n / search.columns_per_element;
   if (split_k == 1) {
     memory.output_barriers = kOutputBuffers;
     memory.output_bytes = epilogue_subtile(search.output, d_columns, 0).bytes(search.output.bytes_per_element());
-    if (memory.output_bytes == 0) return;
+    if (memory.output_bytes == 0) return false;
   }
-  if (!fit_stages(search, memory)) return;
+  if (!fit_stages(search, memory)) return false;
   if (search.k <= shape.k) {
     const int teams = rows.consumers / rows.team();  // each team needs a current stage and the next one
     memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
-    if (memory.stages < std::max(kMinStages, 2 * teams)) return;
+    if (memory.stages < std::max(kMinStages, 2 * teams)) return false;
   }
   input.stages = memory.stages;
   if (split_k == 1) {
@@ -218,6 +229,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
+  return true;
 }
 
 /// The values of split_k to try: as many as leave no SM idle, and half as many. There are none if the tiles fill more
@@ -250,16 +262,19 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
   const std::array tiles{make_tile(search, rows, columns, kSwizzleBytes),
                          make_tile(search, rows, columns, 2 * kSwizzleBytes)};
+  bool is_promising = true;
   for (Group group : kClusters) {
+    if (group.m * group.n > 2 && !is_promising) continue;
+    is_promising = false;
     for (const Tile& tile : tiles) {
       if (!tile.is_possible) continue;
       group.split_k = 1;
-      consider(search, tile, group, candidates);
+      is_promising |= consider(search, tile, group, candidates);
       // With ping_pong, one warpgroup would multiply a whole tile, and the CTA would reduce two tiles.
-      if (rows.schedule == Schedule::ping_pong) continue;
+      if (rows.schedule == Schedule::ping_pong || search.padded_k) continue;
       for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
         group.split_k = split_k;
-        if (split_k > 1) consider(search, tile, group, candidates);
+        if (split_k > 1) is_promising |= consider(search, tile, group, candidates);
       }
     }
   }
@@ -267,10 +282,12 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
 
 void consider_all(const Search& search, Candidates& candidates) {
   constexpr std::array<int, 4> kHeights{64, 128, 192, 256};
+  // A narrow tile may be impossible for the required orientation of operands, and then only wider ones remain.
+  const bool keeps_wasteful = search.padded_k.has_value();
   for (const Rows& rows : kRows) {
-    if (is_wasteful(kHeights, rows.m, search.m)) continue;
+    if (!keeps_wasteful && is_wasteful(kHeights, rows.m, search.m)) continue;
     for (const int columns : kColumns) {
-      if (is_wasteful(kColumns, columns, search.n)) break;
+      if (!keeps_wasteful && is_wasteful(kColumns, columns, search.n)) break;
       consider_columns(search, rows, columns, candidates);
     }
     for (const int columns : filling_columns(search, rows.m)) {
@@ -289,13 +306,14 @@ Sm90GemmDesign design_of(const Candidate& candidate, const op::GemmSignature& si
   design.cluster_m = candidate.group.m;
   design.cluster_n = candidate.group.n;
   design.schedule = candidate.rows->schedule;
-  design.swaps_operands = candidate.is_transposed != (signature.d.layout == op::MatrixLayout::column_major);
+  design.swaps_operands = candidate.is_transposed != computes_transposed(signature);
+  design.raster = raster_of(candidate.m, candidate.tile);
   if (candidate.is_transposed) {  // the shapes of a design refer to the caller's problem
     std::swap(design.tile.m, design.tile.n);
     std::swap(design.warps_m, design.warps_n);
     std::swap(design.cluster_m, design.cluster_n);
+    design.raster = design.raster.transposed();
   }
-  design.raster = raster_of(candidate.m, candidate.tile);
   design.split_k = candidate.group.split_k;
   design.repacks_operands = candidate.repacks;
   return design;
@@ -311,6 +329,13 @@ arch::Major major(bool is_along_k) { return is_along_k ? arch::Major::k : arch::
 /// only A may go through registers.
 bool reads_b(const op::GemmSignature& signature, bool is_transposed) {
   return bytes(signature.a.element) == 2 || is_a_along_k(signature, !is_transposed);
+}
+
+/// Whether the target has wgmma and it multiplies elements of this width: of 32-bit ones only tf32.
+bool is_multiplied_by_wgmma(const op::GemmSignature& signature, const Target& target) {
+  if (!has_feature(target, TargetFeature::wgmma)) return false;
+  const DType element = signature.a.element;
+  return bytes(element) <= 2 || (element == DType::f32 && signature.math == op::MathOperation::multiply_add_tf32);
 }
 
 /// Bytes of the operands that would be repacked. The result is 0 if none needs repacking, or if the copies would not
@@ -332,19 +357,21 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
 }  // namespace
 
 std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
-                                              const Target& target) {
-  if (!has_feature(target, TargetFeature::wgmma)) return {};
+                                              const Target& target, const std::optional<SumOrder>& order) {
+  if (!is_multiplied_by_wgmma(signature, target)) return {};
   const DType element = signature.a.element;
-  const bool is_tf32 = element == DType::f32 && signature.math == op::MathOperation::multiply_add_tf32;
-  if (bytes(element) > 2 && !is_tf32) return {};
+  const bool is_tf32 = element == DType::f32;
 
-  const bool natural = signature.d.layout == op::MatrixLayout::column_major;
+  const bool natural = computes_transposed(signature);
+  const bool d_is_row_major = signature.d.layout == op::MatrixLayout::row_major;
   const bool is_word_or_byte = bytes(element) != 2;  // wgmma reads these types K-major only
   const bool must_swap = !reads_b(signature, natural) && reads_b(signature, !natural);
   Candidates candidates;
   const TmaOutputs others = tma_outputs(signature, 1);  // the transposed problem has the same
   for (const bool is_transposed : {natural, !natural}) {
-    if (is_transposed && signature.epilogue.is_gated()) continue;
+    if (is_transposed != natural && signature.epilogue.is_gated()) continue;
+    const bool is_restricted = order && !order->is_exact;
+    if (is_restricted && is_transposed != order->exchanges_operands) continue;
     const std::int64_t rows = is_transposed ? view.n() : view.m();
     const std::int64_t columns = is_transposed ? view.m() : view.n();
     const arch::ArchLimits& limits = arch::limits(target);
@@ -355,7 +382,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .batches = view.batch(),
         .limits = limits,
         .element_bytes = bytes(element),
-        .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed == natural, others},
+        .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others},
         .staging = epilogue_staging(is_transposed ? op::transposed(signature.epilogue) : signature.epilogue),
         .columns_per_element = signature.epilogue.columns_per_element(),
         .beside_bytes = beside_bytes(signature),
@@ -365,22 +392,29 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .major_b = major(is_word_or_byte || is_a_along_k(signature, !is_transposed)),
         .reads_a = 0,
         .reads_b = 0,
+        .sectors_a = 1,
+        .sectors_b = 1,
         .is_transposed = is_transposed,
         .promotes = promotes_accumulators(signature),
         .loads_fragments = false,
         .accumulates_in_half = signature.accumulator == DType::f16,
         .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
         .repacked_bytes = bytes_to_repack(view, signature),
+        .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
+        .tensor_maps = (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
     };
-    if (search.repacked_bytes > 0 && (is_transposed == natural || columns <= kFewRows)) {
+    if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || columns <= kFewRows)) {
       consider_all(search, candidates);
     }
     const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || columns <= kFewRows;
-    if (!is_worth_it || !reads_b(signature, is_transposed)) continue;
+    if (!(is_restricted || is_worth_it) || !reads_b(signature, is_transposed)) continue;
     const int times_a = plain_load_reads(signature.a.alignment * bytes(element));
     const int times_b = plain_load_reads(signature.b.alignment * bytes(signature.b.element));
     search.reads_a = is_transposed ? times_b : times_a;
     search.reads_b = is_transposed ? times_a : times_b;
+    if (is_restricted && is_tf32 && search.uses_plain_loads()) continue;  // they round to tf32 in another way than TMA
+    search.sectors_a = sectors_per_sector(is_transposed ? view.b.tensor : view.a.tensor);
+    search.sectors_b = sectors_per_sector(is_transposed ? view.a.tensor : view.b.tensor);
     search.major_a = major(is_a_along_k(signature, is_transposed));
     search.major_b = major(is_a_along_k(signature, !is_transposed));
     search.loads_fragments = is_word_or_byte && !is_a_along_k(signature, is_transposed);
@@ -391,6 +425,26 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
   designs.reserve(kKept);
   for (const Candidate& candidate : candidates.best()) designs.push_back(design_of(candidate, signature, target));
   return designs;
+}
+
+// wgmma reads a B of 1- and 4-byte elements K-major only. An N-major B becomes the instruction's A, which may go
+// through registers, because repacking it takes longer. All other problems are computed as they are, so that a D of one
+// row has the same order in either layout.
+std::optional<Sm90GemmDesign> invariant_sm90_gemm_design(const op::GemmSignature& signature, const Target& target) {
+  if (!is_multiplied_by_wgmma(signature, target)) return std::nullopt;
+  const int element_bytes = bytes(signature.a.element);
+  const bool is_b_along_k = is_a_along_k(signature, true);
+  const bool is_transposed = element_bytes != 2 && !is_b_along_k && !signature.epilogue.is_gated();
+  Sm90GemmDesign design;
+  design.target = target;
+  design.tile = {64, 64, kSwizzleBytes / element_bytes};
+  design.stages = kMinStages;
+  design.warps_m = is_transposed ? 1 : kWarpgroup;
+  design.warps_n = is_transposed ? kWarpgroup : 1;
+  design.swaps_operands = is_transposed != (signature.d.layout == op::MatrixLayout::column_major);
+  design.repacks_operands =
+      must_be_repacked(signature.a, is_a_along_k(signature, false)) || must_be_repacked(signature.b, is_b_along_k);
+  return design;
 }
 
 }  // namespace tilewright::plan

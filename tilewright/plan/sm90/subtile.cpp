@@ -15,7 +15,9 @@ arch::SwizzleMode panel_swizzle(int element_bytes, bool is_row_major, int panel_
 
 }  // namespace
 
-bool stores_by_tma(const op::TensorSignature& d) { return d.alignment * bytes(d.element) >= kTmaBytes; }
+bool stores_by_tma(const op::TensorSignature& d) {
+  return !d.is_pointer_array && d.alignment * bytes(d.element) >= kTmaBytes;
+}
 
 TmaOutputs tma_outputs(const op::GemmSignature& operands, int split_k) {
   TmaOutputs found;

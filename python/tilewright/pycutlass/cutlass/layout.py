@@ -12,17 +12,20 @@ class LayoutType(enum.Enum):
 
     RowMajor = "row"
     ColumnMajor = "column"
-    RowMajorInterleaved32 = "row interleaved 32"
-    ColumnMajorInterleaved32 = "column interleaved 32"
+    RowMajorInterleaved32 = "row_interleaved_32"
+    ColumnMajorInterleaved32 = "column_interleaved_32"
     TensorNHWC = "nhwc"
     TensorNC32HW32 = "nc32hw32"
     TensorC32RSK32 = "c32rsk32"
 
     @property
     def major(self) -> str:
-        """ "row" or "column". Raises Unsupported for other layouts."""
-        if self is LayoutType.RowMajor:
-            return "row"
-        if self is LayoutType.ColumnMajor:
-            return "column"
-        raise Unsupported(f"no kernel has operands of layout {self.name}: RowMajor and ColumnMajor are supported")
+        """Tilewright's name of the layout: "row", "column" or an interleaved one. Raises Unsupported for others."""
+        if self in (LayoutType.TensorNHWC, LayoutType.TensorNC32HW32, LayoutType.TensorC32RSK32):
+            raise Unsupported(f"no kernel has operands of layout {self.name}: it is for convolutions")
+        return str(self.value)
+
+    @property
+    def is_interleaved(self) -> bool:
+        """Whether 32 adjacent rows, or columns, are stored together."""
+        return self in (LayoutType.RowMajorInterleaved32, LayoutType.ColumnMajorInterleaved32)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 class Swizzle:
-    """Base class. Tiles are taken row by row within groups of `raster_width` tile columns."""
+    """Base class. CTAs take the tiles of D, or clusters of them, in the order that `raster_along` and `raster_width`
+    mean in `BLASDesignMetadata`: by default row by row within groups of `raster_width` tile columns."""
 
     raster_width: ClassVar[int] = 1
+    raster_along: ClassVar[Literal["m", "n"]] = "m"
     is_of_strided_dgrad: ClassVar[bool] = False
 
 
 class IdentitySwizzle1(Swizzle):
-    pass
+    """One tile column after another."""
 
 
 class IdentitySwizzle2(Swizzle):
@@ -29,13 +31,13 @@ class IdentitySwizzle8(Swizzle):
 
 
 class HorizontalSwizzle(Swizzle):
-    """Along rows, within groups of 8 tile columns."""
+    """One row of tiles after another."""
 
-    raster_width = 8
+    raster_along = "n"
 
 
 class BatchedIdentitySwizzle(Swizzle):
-    """One matrix of a batch after another, as all kernels do."""
+    """One matrix of a batch after another, as all kernels do, and in each one tile column after another."""
 
 
 class StridedDgradIdentitySwizzle1(Swizzle):
@@ -48,5 +50,5 @@ class StridedDgradIdentitySwizzle4(Swizzle):
 
 
 class StridedDgradHorizontalSwizzle(Swizzle):
-    raster_width = 8
+    raster_along = "n"
     is_of_strided_dgrad = True

@@ -1,0 +1,85 @@
+// The matrices of an operand's batch as TMA loads them: with one tensor map for all, or with one for each matrix.
+#pragma once
+
+#include "tilewright/operand/matrix_of_batch.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
+#include "tilewright/operand/tensor_map_ring.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// A pointer array whose matrices TMA loads.
+struct TmaPointerArray {
+  TmaMatrix map;          // of a matrix whose address is not that of any of the batch
+  const void* addresses;  // the array
+  int64_t slots;          // offset in the workspace of the tensor maps that CTAs make, in bytes
+};
+
+/// One tensor map has all matrices; the batch is its third mode. Source: TmaMatrix or RepackedMatrix.
+template <class Source, int kSlots>
+class TmaBatch {
+ public:
+  static constexpr bool kMakesMaps = false;
+
+  /// `step` is 0 if one matrix is used for the whole batch, else 1.
+  __device__ __forceinline__ TmaBatch(const Source& matrix, int step, uint32_t /*shared*/, char* /*workspace*/)
+      : map_(tma_matrix(matrix)), step_(step) {}
+
+  __device__ __forceinline__ void replace(int /*batch*/) const {}
+  __device__ __forceinline__ void publish() const {}
+  __device__ __forceinline__ void acquire() const {}
+  __device__ __forceinline__ const TmaMatrix& map() const { return map_; }
+  /// The coordinate of matrix `batch` along the third mode of map().
+  __device__ __forceinline__ int coordinate(int batch) const { return batch * step_; }
+
+ private:
+  const TmaMatrix& map_;
+  int step_;
+};
+
+/// Each matrix has a tensor map, which the warp that issues the loads makes. The members must be called by all lanes.
+template <int kSlots>
+class TmaBatch<TmaPointerArray, kSlots> {
+  using Ring = TensorMapRing<kSlots>;
+
+ public:
+  static constexpr bool kMakesMaps = true;
+
+  /// `shared` is the shared address of 128 bytes.
+  __device__ __forceinline__ TmaBatch(const TmaPointerArray& matrices, int /*step*/, uint32_t shared, char* workspace)
+      : addresses_(matrices.addresses),
+        ring_(shared, workspace + matrices.slots + static_cast<int64_t>(blockIdx.x) * Ring::kBytes) {
+    if (threadIdx.x < 32) ring_.begin(matrices.map);
+  }
+
+  /// The steps before loads of matrix `batch`, see TensorMapRing. At least one load must follow before the next matrix.
+  __device__ __forceinline__ void replace(int batch) {
+    ring_.replace(matrix_of_batch<true, const void>(addresses_, 0, batch));
+  }
+  __device__ __forceinline__ void publish() const { ring_.publish(); }
+  __device__ __forceinline__ void acquire() const { ring_.acquire(); }
+  __device__ __forceinline__ const TmaMatrix& map() const { return ring_.map(); }
+  __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
+
+ private:
+  const void* addresses_;
+  Ring ring_;
+};
+
+/// The tensor map of the kernel's parameters.
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaPointerArray& matrices) { return matrices.map; }
+
+/// A matrix that is not loaded by TMA.
+template <int kSlots>
+class TmaBatch<GlobalMatrix, kSlots> {
+ public:
+  static constexpr bool kMakesMaps = false;
+
+  __device__ __forceinline__ TmaBatch(const GlobalMatrix&, int, uint32_t, char*) {}
+  __device__ __forceinline__ void replace(int /*batch*/) const {}
+  __device__ __forceinline__ void publish() const {}
+  __device__ __forceinline__ void acquire() const {}
+};
+
+}  // namespace tilewright

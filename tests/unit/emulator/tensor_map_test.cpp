@@ -1,0 +1,135 @@
+// Instructions that change tensor maps: their results, and the findings if a rule of the tensor-map proxy is broken.
+#include <gtest/gtest.h>
+
+#include "hopper_kernel.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+constexpr std::string_view kReplace =
+    "@%first tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%base], %x1;\n";
+constexpr std::string_view kPublish =
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [%base], 128;\n";
+constexpr std::string_view kAcquire = "@%first fence.proxy.tensormap::generic.acquire.gpu [%out], 128;\n";
+constexpr std::string_view kLoad = R"(
+    @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars], 64;
+    add.u32 %r1, %base, 256;
+    @%first cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out, {0}], [%bars];
+)";
+
+/// One warp copies the tensor map of the parameters to shared memory at %base, then does `steps`. %x1 is the address of
+/// 16 numbers at byte 1024 of `out`, whose first 128 bytes are for a tensor map. In the end the 16 numbers at shared
+/// address %base + 256 are stored to byte 2048.
+std::string kernel(std::string_view steps) {
+  return hopper_kernel(init_bars({1}) + R"(
+    mul.wide.u32 %x0, %t, 4;
+    add.u64 %x0, %map_a, %x0;
+    ld.u32 %r0, [%x0];
+    mad.lo.u32 %r1, %t, 4, %base;
+    st.shared.u32 [%r1], %r0;
+    add.u64 %x1, %out, 1024;
+    bar.sync 0;
+)" + std::string(steps) +
+                       R"(
+    mad.lo.u32 %r1, %t, 4, %base;
+    setp.lt.u32 %q, %t, 16;
+    @%q ld.shared.u32 %r0, [%r1+256];
+    mul.wide.u32 %x0, %t, 4;
+    add.u64 %x0, %out, %x0;
+    @%q st.global.u32 [%x0+2048], %r0;
+)");
+}
+
+std::string join(std::initializer_list<std::string_view> steps) {
+  std::string all;
+  for (const std::string_view step : steps) all += step;
+  return all;
+}
+
+class TensorMaps : public testing::Test {
+ protected:
+  /// Runs the kernel and returns what it stored.
+  std::vector<std::uint32_t> run(std::string_view steps) {
+    std::vector<std::uint32_t> memory(1024, 0);
+    for (std::uint32_t i = 0; i < 16; ++i) memory[256 + i] = 100 + i;
+    const auto out = upload(device_, memory);
+    const auto other = upload(device_, std::vector<std::uint32_t>(16, 7));
+    TensorMap map;
+    map.type = TensorMapType::u32;
+    map.rank = 1;
+    map.extents[0] = map.box[0] = 16;
+    map.address = other.address();
+    launch_hopper(*device_, kernel(steps), pack_maps({device_->encode(map), {}}, {out.address()}),
+                  {.block = {32, 1, 1}, .dynamic_smem_bytes = 1024});
+    const auto result = download<std::uint32_t>(*device_, out);
+    return {result.begin() + 512, result.begin() + 528};
+  }
+
+  Finding finding(std::string_view steps) {
+    return finding_of([&] { run(steps); });
+  }
+
+ private:
+  std::shared_ptr<runtime::Device> device_ = test_device();
+};
+
+TEST_F(TensorMaps, ACopyLoadsFromTheNewAddress) {
+  const std::vector<std::uint32_t> loaded =
+      run(join({kReplace, "bar.warp.sync 0xffffffff;\n", kPublish, kAcquire, kLoad, wait_for("A", 0, "0")}));
+  for (std::uint32_t i = 0; i < 16; ++i) EXPECT_EQ(loaded[i], 100 + i);
+  EXPECT_EQ(run(join({kPublish, kAcquire, kLoad, wait_for("A", 0, "0")})), std::vector<std::uint32_t>(16, 7))
+      << "the tensor map as it was";
+}
+
+TEST_F(TensorMaps, AMissingAcquireIsFound) {
+  const Finding found = finding(join({kReplace, kPublish, kLoad, wait_for("A", 0, "0")}));
+  EXPECT_EQ(found.kind, FindingKind::missing_tensor_map_fence) << to_string(found);
+  EXPECT_NE(found.detail.find("fence.proxy.tensormap::generic.acquire"), std::string::npos) << found.detail;
+  const Finding before = finding(join({kReplace, kAcquire, kPublish, kLoad, wait_for("A", 0, "0")}));
+  EXPECT_EQ(before.kind, FindingKind::missing_tensor_map_fence) << "acquired before it was written";
+  const Finding others = finding(join({kReplace, kPublish, "not.pred %p, %first;\n",
+                                       "@%p fence.proxy.tensormap::generic.acquire.gpu [%out], 128;\n", kLoad}));
+  EXPECT_EQ(others.kind, FindingKind::missing_tensor_map_fence) << "acquired by other threads";
+}
+
+TEST_F(TensorMaps, OverwritingAMapOfACopyInFlightIsFound) {
+  const std::string wait = wait_for("A", 0, "0");
+  EXPECT_EQ(run(join({kReplace, kPublish, kAcquire, kLoad, wait, kReplace, kPublish}))[0], 100U)
+      << "overwritten after the copy has completed";
+  const Finding found = finding(join({kReplace, kPublish, kAcquire, kLoad, kPublish, wait}));
+  EXPECT_EQ(found.kind, FindingKind::async_read_in_flight) << to_string(found);
+  EXPECT_NE(found.detail.find("the tensor map at address"), std::string::npos) << found.detail;
+}
+
+TEST_F(TensorMaps, BadOperandsAreFound) {
+  const auto kind = [&](std::string_view steps) { return finding(steps).kind; };
+  EXPECT_EQ(kind("add.u64 %x1, %x1, 8;\n" + std::string(kReplace)), FindingKind::bad_descriptor)
+      << "an address that is no multiple of 16";
+  EXPECT_EQ(kind("add.u32 %base, %base, 64;\n" + std::string(kReplace)), FindingKind::misaligned_access);
+  EXPECT_EQ(kind("add.u64 %out, %out, 64;\n" + std::string(kPublish)), FindingKind::misaligned_access);
+  EXPECT_EQ(kind("@%first st.shared.u32 [%base], %t;\n" + std::string(kReplace)), FindingKind::bad_descriptor)
+      << "no tensor map";
+  EXPECT_EQ(kind("@%first st.shared.u32 [%base], %t;\n" + std::string(kPublish)), FindingKind::bad_descriptor);
+  EXPECT_EQ(kind("mul.wide.u32 %x0, %t, 128;\nadd.u64 %out, %out, %x0;\n" + std::string(kPublish)),
+            FindingKind::barrier_divergence)
+      << "each lane to another address";
+}
+
+TEST_F(TensorMaps, OtherFieldsAndFormsAreRefused) {
+  for (const auto& [instruction, told] : {
+           std::pair{"tensormap.replace.tile.rank.shared::cta.b1024.b32 [%base], 2;", ".global_address"},
+           {"tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%base], 0, 2;", ".global_address"},
+           {"tensormap.replace.tile.global_address.global.b1024.b64 [%out], %x1;", ".shared::cta"},
+           {"tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [%base], "
+            "64;",
+            "64 bytes"},
+           {"fence.proxy.tensormap::generic.acquire.gpu [%out], 64;", "64 bytes"},
+       }) {
+    const Finding found = finding(instruction);
+    EXPECT_EQ(found.kind, FindingKind::unsupported_instruction) << instruction;
+    EXPECT_NE(found.detail.find(told), std::string::npos) << found.detail;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::emulator
