@@ -24,6 +24,8 @@
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/op/named_epilogue.hpp"
 #include "tilewright/op/problem.hpp"
+#include "tilewright/op/reduce_split_k.hpp"
+#include "tilewright/op/split_k.hpp"
 #include "tilewright/op/tensor.hpp"
 
 // The engine: choosing, compiling, caching, running and tuning kernels.

@@ -21,6 +21,7 @@
 #include "tilewright/base/text.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
+#include "tilewright/op/split_k.hpp"
 
 namespace nb = nanobind;
 
@@ -63,43 +64,46 @@ op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
   return epilogue;
 }
 
-/// Sets gemm.epilogue from None, an Epilogue, a str (text or name), or an object with
+/// Sets problem.epilogue from None, an Epilogue, a str (text or name), or an object with
 /// _bind(batch, m, n, compute, output) -> (Epilogue, tensors, scalars), of which it returns the tensors, else None.
-/// The scalars alpha and beta that _bind() returns become those of the GEMM.
-nb::object read_epilogue(op::Gemm& gemm, nb::handle epilogue) {
-  const DType compute = op::default_compute(gemm.accumulator, gemm.d.dtype);
+/// The scalars alpha and beta that _bind() returns become those of the problem. `Problem` is op::Gemm or
+/// op::ReduceSplitK, here and below.
+template <class Problem>
+nb::object read_epilogue(Problem& problem, nb::handle epilogue) {
+  const DType compute = op::default_compute(problem.accumulator, problem.d.dtype);
   if (epilogue.is_none()) {
-    gemm.epilogue = op::linear_combination(compute);
+    problem.epilogue = op::linear_combination(compute);
   } else if (nb::isinstance<op::Epilogue>(epilogue)) {
-    gemm.epilogue = nb::cast<const op::Epilogue&>(epilogue);
+    problem.epilogue = nb::cast<const op::Epilogue&>(epilogue);
   } else if (nb::isinstance<nb::str>(epilogue)) {
-    gemm.epilogue = make_epilogue(read_text(epilogue, "the epilogue"), gemm.d.dtype, compute, {});
+    problem.epilogue = make_epilogue(read_text(epilogue, "the epilogue"), problem.d.dtype, compute, {});
   } else if (!nb::hasattr(epilogue, "_bind")) {
     throw nb::type_error(
         fmt::format("epilogue must be a str, an Epilogue or EpilogueArguments, got {}", shown(epilogue)).c_str());
   } else {
-    const nb::object batch = gemm.d.shape.rank() == 3 ? nb::object(nb::int_(gemm.d.batch())) : nb::none();
+    const nb::object batch = problem.d.shape.rank() == 3 ? nb::object(nb::int_(problem.d.batch())) : nb::none();
     const Locked gil;  // _bind() traces Python functions, which may take long
-    const nb::object bound = epilogue.attr("_bind")(batch, gemm.m(), gemm.n(), compute, gemm.d.dtype);
+    const nb::object bound = epilogue.attr("_bind")(batch, problem.m(), problem.n(), compute, problem.d.dtype);
     if (!nb::isinstance<nb::tuple>(bound) || nb::len(bound) != 3 || !nb::isinstance<op::Epilogue>(bound[0]) ||
         !nb::isinstance<nb::dict>(bound[2])) {
       throw nb::type_error(
           fmt::format("_bind() of an epilogue must return (Epilogue, tensors, scalars), got {}", shown(bound)).c_str());
     }
-    gemm.epilogue = nb::cast<const op::Epilogue&>(bound[0]);
+    problem.epilogue = nb::cast<const op::Epilogue&>(bound[0]);
     for (const auto& [key, value] : nb::cast<nb::dict>(bound[2])) {
       const std::string label = read_text(key, "the name of a scalar of the epilogue");
-      if (label == "alpha") gemm.alpha = read_number(value, "alpha");
-      if (label == "beta") gemm.beta = read_number(value, "beta");
+      if (label == "alpha") problem.alpha = read_number(value, "alpha");
+      if (label == "beta") problem.beta = read_number(value, "beta");
     }
     return bound[1];
   }
   return nb::none();
 }
 
-void read_tensors(ArgumentsReader& reader, op::Gemm& gemm, nb::handle tensors) {
+template <class Problem>
+void read_tensors(ArgumentsReader& reader, Problem& problem, nb::handle tensors) {
   if (tensors.is_none()) return;
-  const std::vector<op::EpilogueTensor> expected = op::epilogue_tensors(gemm.epilogue);
+  const std::vector<op::EpilogueTensor> expected = op::epilogue_tensors(problem.epilogue);
   if (!nb::isinstance<nb::dict>(tensors))
     throw nb::type_error(fmt::format("tensors must be a dict of names and arrays, got {}", shown(tensors)).c_str());
   for (const auto& [key, array] : nb::cast<nb::dict>(tensors)) {
@@ -108,19 +112,20 @@ void read_tensors(ArgumentsReader& reader, op::Gemm& gemm, nb::handle tensors) {
     if (found == expected.end())
       throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", printable(label)));
     const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->broadcast);
-    gemm.tensors.push_back({std::move(label), tensor});
+    problem.tensors.push_back({std::move(label), tensor});
   }
 }
 
 /// Not every epilogue uses alpha, beta and C. @throws InvalidArgument for one that is given and not used
-void check_used(const op::Gemm& gemm, bool has_c) {
-  const std::vector<std::string> scalars = gemm.epilogue.scalars();
-  for (const auto& [label, value, unused] : {std::tuple{"alpha", gemm.alpha, 1.0}, {"beta", gemm.beta, 0.0}}) {
+template <class Problem>
+void check_used(const Problem& problem, bool has_c) {
+  const std::vector<std::string> scalars = problem.epilogue.scalars();
+  for (const auto& [label, value, unused] : {std::tuple{"alpha", problem.alpha, 1.0}, {"beta", problem.beta, 0.0}}) {
     if (value != unused && !(label == std::string_view("beta") && has_c) &&
         std::ranges::find(scalars, label) == scalars.end())
       throw InvalidArgument(fmt::format("the epilogue does not use {}, got {}", label, value));
   }
-  if (has_c && !gemm.epilogue.reads_source()) throw InvalidArgument("C is given, but the epilogue does not read it");
+  if (has_c && !problem.epilogue.reads_source()) throw InvalidArgument("C is given, but the epilogue does not read it");
 }
 
 op::MathOperation read_math(nb::handle math) {
@@ -130,10 +135,10 @@ op::MathOperation read_math(nb::handle math) {
   throw InvalidArgument(fmt::format("unknown math operation '{}'", printable(text)));
 }
 
-/// A Call of the GEMM. op::Gemm names its output D; errors are given the name that Python callers use, `out`.
-engine::Call make_call(op::Gemm gemm) {
+/// A Call of the problem. The library names its output D; errors are given the name that Python callers use, `out`.
+engine::Call make_call(op::Problem problem) {
   try {
-    return engine::Call(std::move(gemm));
+    return engine::Call(std::move(problem));
   } catch (const InvalidArgument& error) {
     static const std::regex output(R"(\bD\b)");
     throw InvalidArgument(std::regex_replace(error.what(), output, "out"));
@@ -203,6 +208,25 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   read_tensors(reader, gemm, tensors);
   new (self) GemmArguments{
       {make_call(std::move(gemm)), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
+}
+
+void make_reduction(ReduceSplitKArguments* self, nb::handle parts, nb::handle out, nb::handle accumulator_type,
+                    nb::handle epilogue, nb::handle c, double alpha, double beta, nb::handle tensors) {
+  ArgumentsReader reader;
+  op::ReduceSplitK reduction;
+  reduction.parts = reader.read(parts, false, "parts");
+  reduction.d = reader.read(out, true, "out");
+  if (!c.is_none()) reduction.c = reader.read(c, false, "C");
+  reduction.alpha = alpha;
+  reduction.beta = beta;
+  reduction.accumulator = read_optional_dtype(accumulator_type).value_or(op::sum_accumulator(reduction.parts.dtype));
+  op::check_strides(reduction.parts, "parts").or_throw();  // its extents are needed before the problem is validated
+  const nb::object bound = read_epilogue(reduction, epilogue);
+  check_used(reduction, !c.is_none());
+  read_tensors(reader, reduction, bound);
+  read_tensors(reader, reduction, tensors);
+  new (self) ReduceSplitKArguments{
+      {make_call(std::move(reduction)), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
 }
 
 std::string describe(const op::Tensor& tensor) {
@@ -295,6 +319,88 @@ void bind_epilogue(nb::module_& module) {
       .def("__repr__", [](const op::Epilogue& self) { return "Epilogue('" + op::signature(self) + "')"; });
 }
 
+/// The parts that split-K in parallel mode has, and the workspace for them.
+op::SplitK split(const GemmArguments& gemm, std::int64_t parts, std::uint64_t workspace) {
+  return op::split_k(gemm.gemm(), parts, workspace).value_or_throw();
+}
+
+nb::typed<nb::tuple, nb::typed<nb::tuple, int, int, int>, DType> split_k_workspace(const GemmArguments& gemm,
+                                                                                   std::int64_t parts) {
+  const op::Tensor sums = split(gemm, parts, 0).reduction.parts;
+  return nb::make_tuple(tuple_of(sums.shape), sums.dtype);
+}
+
+nb::typed<nb::tuple, nb::typed<nb::list, GemmArguments>, ReduceSplitKArguments> split_k(const GemmArguments& gemm,
+                                                                                        std::int64_t parts,
+                                                                                        nb::handle workspace) {
+  ArgumentsReader reader{gemm.streams, gemm.owners, gemm.lent};
+  const op::Tensor memory = reader.read(workspace, true, "workspace");
+  const op::SplitK problems = split(gemm, parts, memory.address);
+  std::int64_t elements = 1;
+  for (int mode = 0; mode < memory.shape.rank(); ++mode) elements *= memory.shape[mode];
+  const std::int64_t bytes_given = elements * bytes(memory.dtype);
+  if (op::span_bytes(memory) != bytes_given) throw InvalidArgument("the elements of workspace must be contiguous");
+  if (bytes_given < problems.workspace_bytes()) {
+    throw InvalidArgument(fmt::format("workspace must have {} bytes, got {}", problems.workspace_bytes(), bytes_given));
+  }
+  if (memory.device != gemm.memory()) {
+    throw InvalidArgument(fmt::format("workspace is on {}, but out is on {}", op::to_string(memory.device),
+                                      op::to_string(gemm.memory())));
+  }
+  const auto arguments = [&](op::Problem problem) {
+    return OperationArguments{make_call(std::move(problem)), reader.streams, reader.owners, reader.lent};
+  };
+  nb::list gemms;
+  for (const op::Gemm& each : problems.gemms) gemms.append(GemmArguments{arguments(each)});
+  return nb::make_tuple(gemms, ReduceSplitKArguments{arguments(problems.reduction)});
+}
+
+void bind_reduce_split_k(nb::module_& module) {
+  const auto operand = [](op::Tensor op::ReduceSplitK::*which) {
+    return [which](const ReduceSplitKArguments& self) { return Operand{self.reduction().*which}; };
+  };
+  nb::class_<ReduceSplitKArguments, OperationArguments>(
+      module, "ReduceSplitKArguments",
+      "out = epilogue(sum of parts over its first mode, C): the second half of split-K in parallel mode. parts has the "
+      "shape (count, m, n), or (m, n) for one part; C and out have (m, n). The parts are added in ascending order, in "
+      "the accumulator type. Arrays are those that GemmArguments takes.")
+      .def("__init__", &make_reduction, nb::arg("parts"), nb::arg("out"), nb::arg("accumulator_type") = nb::none(),
+           nb::arg("epilogue") = nb::none(), nb::kw_only(), nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0,
+           nb::arg("beta") = 0.0, nb::arg("tensors") = nb::none(),
+           "`parts` is float64, float32, float16, bfloat16 or int32. `accumulator_type` is float64 for float64, int32 "
+           "for int32, else float32. `epilogue` and `tensors` are as in GemmArguments, with the sum in place of A @ B; "
+           "by default it is alpha * sum + beta * C. Raises InvalidArgument, with the number that is wrong, if the "
+           "arrays do not fit together.")
+      .def_prop_ro("parts", operand(&op::ReduceSplitK::parts))
+      .def_prop_ro("C", operand(&op::ReduceSplitK::c))
+      .def_prop_ro("out", operand(&op::ReduceSplitK::d))
+      .def_prop_ro(
+          "count", [](const ReduceSplitKArguments& self) { return self.reduction().count(); }, "The number of parts.")
+      .def_prop_ro("m", [](const ReduceSplitKArguments& self) { return self.reduction().m(); })
+      .def_prop_ro("n", [](const ReduceSplitKArguments& self) { return self.reduction().n(); })
+      .def_prop_ro("alpha", [](const ReduceSplitKArguments& self) { return self.reduction().alpha; })
+      .def_prop_ro("beta", [](const ReduceSplitKArguments& self) { return self.reduction().beta; })
+      .def_prop_ro("accumulator_type", [](const ReduceSplitKArguments& self) { return self.reduction().accumulator; })
+      .def_prop_ro("epilogue", [](const ReduceSplitKArguments& self) { return self.reduction().epilogue; })
+      .def("__repr__", [](const ReduceSplitKArguments& self) {
+        const op::ReduceSplitK& reduction = self.reduction();
+        return fmt::format("ReduceSplitKArguments(parts={}, out={}, accumulator_type={}, epilogue='{}')",
+                           describe(reduction.parts), describe(reduction.d), name(reduction.accumulator),
+                           op::signature(reduction.epilogue));
+      });
+  module.def(
+      "split_k_workspace", &split_k_workspace, nb::arg("args"), nb::arg("parts"),
+      "The shape (count, m, n) and the element type of the partial sums that split_k(args, parts, workspace) "
+      "writes. count may be less than `parts`, so that each part of A and B is as aligned as the whole, and is 0 "
+      "if A @ B is not read. Raises InvalidArgument for a batch.");
+  module.def(
+      "split_k", &split_k, nb::arg("args"), nb::arg("parts"), nb::arg("workspace"),
+      "Split-K in parallel mode: splits K of the GEMM `args` into at most `parts` parts. Returns GEMMs that write "
+      "partial sums to `workspace`, and the ReduceSplitKArguments that reduces them with the epilogue of `args` "
+      "to its `out`. Run the GEMMs in any order, then the reduction, on one stream. Only the memory of "
+      "`workspace` matters, which is where `out` is; split_k_workspace() has its shape and type.");
+}
+
 }  // namespace
 
 op::Tensor ArgumentsReader::read(nb::handle array, bool is_written, const char* role) {
@@ -379,6 +485,7 @@ void bind_arguments(nb::module_& module) {
                            describe(self.gemm().a), describe(self.gemm().b), describe(self.gemm().d),
                            name(self.gemm().accumulator), op::signature(self.gemm().epilogue));
       });
+  bind_reduce_split_k(module);
 }
 
 }  // namespace tilewright::python

@@ -1,4 +1,4 @@
-// tilewright.OperationArguments and tilewright.GemmArguments: problems on Python's arrays.
+// tilewright.OperationArguments, GemmArguments and ReduceSplitKArguments: problems on Python's arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -27,6 +27,10 @@ struct OperationArguments {
 
 struct GemmArguments : OperationArguments {
   const op::Gemm& gemm() const { return std::get<op::Gemm>(problem()); }
+};
+
+struct ReduceSplitKArguments : OperationArguments {
+  const op::ReduceSplitK& reduction() const { return std::get<op::ReduceSplitK>(problem()); }
 };
 
 /// One tensor of a problem, as the methods of a Python kernel receive it.

@@ -129,6 +129,7 @@ void bind_device_array(nb::module_& module) {
             new (self) DeviceArray(dims_of(shape, "shape"), read_dtype(dtype), ordinal, handle);
           },
           nb::arg("shape"), nb::arg("dtype"), nb::arg("ordinal"), nb::arg("stream") = nb::none())
+      .def_prop_ro("data_ptr", [](const DeviceArray& self) { return self.tensor().address; })
       .def("__dlpack_device__", &DeviceArray::dlpack_device)
       .def(
           "__dlpack__",

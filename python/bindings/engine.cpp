@@ -463,7 +463,7 @@ void configure(const std::optional<Text>& device_text, const std::optional<Text>
   std::swap(old, engines());
 }
 
-std::shared_ptr<registry::Kernel> make_kernel(const op::GemmSignature& signature, plan::FlatDesign design,
+std::shared_ptr<registry::Kernel> make_kernel(const op::Signature& signature, plan::FlatDesign design,
                                               const std::optional<Target>& target, const op::MemoryDevice& memory) {
   const Unlocked unlocked;
   const std::shared_ptr<Engine> engine = engine_for(memory);
@@ -471,17 +471,11 @@ std::shared_ptr<registry::Kernel> make_kernel(const op::GemmSignature& signature
   return shared(engine->make_kernel(signature, design));
 }
 
-/// @throws InvalidArgument for a problem that is invalid or cannot be viewed as a GEMM
-op::GemmSignature gemm_description(const op::Problem& problem) {
-  op::validate(problem).or_throw();
-  return op::describe(op::view(problem).value_or_throw());
-}
-
 void bind_explicit(nb::module_& module) {
   module.def(
       "make_kernel",
       [](const OperationArguments& arguments, const plan::FlatDesign& design, nb::handle target) {
-        return make_kernel(gemm_description(arguments.problem()), design, read_target(target), arguments.memory());
+        return make_kernel(op::describe(arguments.problem()), design, read_target(target), arguments.memory());
       },
       nb::arg("args"), nb::arg("design"), nb::kw_only(), nb::arg("target") = nb::none(),
       "Makes a kernel of the given design, for arguments with the same types, layouts, alignments and epilogue as "

@@ -125,6 +125,8 @@ void bind_operation_operands(nb::module_& module) {
 }
 
 nb::object operands_of(const registry::KernelMetadata& metadata) {
+  if (const op::ReduceSplitKSignature* const reduction = metadata.signature.reduce_split_k())
+    return nb::cast(*reduction);
   if (metadata.signature.gemm() == nullptr) {
     const auto& signatures = std::get<std::vector<op::OperandSignature>>(metadata.signature.operands);
     return nb::cast(OperationOperands{metadata.signature.operation, signatures});
@@ -196,6 +198,19 @@ void bind_operands(nb::module_& module) {
       .def_ro("out", &GemmOperands::d)
       .def_ro("accumulator_type", &GemmOperands::accumulator)
       .def_prop_ro("math", [](const GemmOperands& self) { return op::name(self.math); });
+}
+
+void bind_reduce_split_k(nb::module_& module) {
+  nb::class_<op::ReduceSplitKSignature>(module, "ReduceSplitKOperandsMetadata",
+                                        "Describes the operands of a split-K reduction that a kernel is made for, and "
+                                        "the type of its sums.")
+      .def_ro("parts", &op::ReduceSplitKSignature::parts)
+      .def_prop_ro("C",
+                   [](const op::ReduceSplitKSignature& self) {
+                     return self.has_c ? std::optional(self.c) : std::optional<op::TensorSignature>();
+                   })
+      .def_ro("out", &op::ReduceSplitKSignature::d)
+      .def_ro("accumulator_type", &op::ReduceSplitKSignature::accumulator);
 }
 
 void bind_design(nb::module_& module) {
@@ -311,6 +326,7 @@ void bind_metadata(nb::module_& module) {
   bind_tensor_attributes(module);
   bind_operands(module);
   bind_operation_operands(module);
+  bind_reduce_split_k(module);
   bind_design(module);
   nb::class_<registry::KernelMetadata>(
       module, "KernelMetadata",
@@ -337,7 +353,7 @@ void bind_metadata(nb::module_& module) {
       .def_prop_ro("kernel_name", [](const registry::KernelMetadata& self) { return registry::kernel_name(self); })
       .def_prop_ro(
           "family", [](const registry::KernelMetadata& self) { return self.family; },
-          "\"simt_gemm\", \"sm80_gemm\", \"sm90_gemm\", or the name of your class.")
+          "\"simt_gemm\", \"sm80_gemm\", \"sm90_gemm\", \"reduce_split_k\", or the name of your class.")
       .def_prop_ro(
           "kernel_class", [](const registry::KernelMetadata& self) { return class_of_family(self.family); },
           "The registered Python class; Kernel for built-in kernels.")
@@ -347,12 +363,14 @@ void bind_metadata(nb::module_& module) {
           [](const registry::KernelMetadata& self) { return plan::flatten(self.design, self.signature.gemm()); })
       .def_prop_ro("epilogue",
                    [](const registry::KernelMetadata& self) {
+                     if (const auto* const reduction = self.signature.reduce_split_k())
+                       return std::optional(reduction->epilogue);
                      const op::GemmSignature* const gemm = self.signature.gemm();
                      return gemm == nullptr ? std::optional<op::Epilogue>() : std::optional(gemm->epilogue);
                    })
       .def_prop_ro(
           "operation", [](const registry::KernelMetadata& self) { return self.signature.operation; },
-          "The name of the operation that the kernel computes: \"gemm\", or that of an Operation.")
+          "The name of the operation that the kernel computes: \"gemm\", \"reduce_split_k\", or that of an Operation.")
       .def_prop_ro("min_cc", [](const registry::KernelMetadata& self) { return self.min_sm; })
       .def_prop_ro(
           "deterministic", [](const registry::KernelMetadata& self) { return self.promises.deterministic; },

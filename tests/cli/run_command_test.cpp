@@ -91,6 +91,16 @@ TEST_F(RunCommandTest, ReadsAGemm) {
   EXPECT_EQ(gemm.description(), "gemm A(3,64,16):bf16 B(3,16,32):bf16 C(3,64,32):f32 D(3,64,32):f32");
 }
 
+TEST_F(RunCommandTest, ComputesAndVerifiesAReductionOfSplitK) {
+  const std::string file = R"({"operation": "reduce_split_k", "extents": {"m": 20, "n": 24, "parts": 5},
+                               "types": {"parts": "f32", "C": "f16", "D": "f16"},
+                               "layouts": {"parts": "column"}, "epilogue": "relu", "scalars": {"alpha": 2, "beta": -1}})";
+  EXPECT_EQ(read(file).description(), "reduce_split_k parts(5,20,24):f32 C(20,24):f16 D(20,24):f16");
+  EXPECT_EQ(run(file, "--verify"), ExitCode::ok);
+  EXPECT_EQ(run(file, "--verify-candidates"), ExitCode::ok);
+  EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
+}
+
 TEST_F(RunCommandTest, ReadsAnInterleavedGemm) {
   const ProblemFile file = read(R"({"operation": "gemm", "extents": {"m": 40, "n": 64, "k": 96},
                                     "types": {"A": "s8", "B": "s8", "D": "s8"},
@@ -112,7 +122,7 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message("[]"), HasSubstr("the problem must be an object"));
   EXPECT_THAT(message("{}"), HasSubstr("the problem lacks the field 'operation'"));
   EXPECT_THAT(message(R"({"operation": "blur"})"),
-              HasSubstr("unknown operation 'blur'; the operations are gemm, stencil"));
+              HasSubstr("unknown operation 'blur'; the operations are gemm, reduce_split_k, stencil"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4}, "types": {"x": "f32", "out": "f32"}})"),
               HasSubstr("extents lacks 'w', an extent of 'x'"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": -1}, "types": {"x": "f32", "out": "f32"}})"),

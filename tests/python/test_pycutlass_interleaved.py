@@ -28,6 +28,7 @@ from tilewright.pycutlass import (
     LinearCombination,
     MathInstruction,
     MathOperation,
+    ReductionOperation,
     TensorDescription,
     TileDescription,
     cutlass,
@@ -238,4 +239,26 @@ def test_parallel_split_k():
     d = np.full(m * n, 99, np.int8)
     memory = [interleaved(a, BY_COLUMNS), interleaved(b, BY_ROWS), interleaved(c, BY_COLUMNS)]
     run(operation(), *memory, d, (m, n, k), 1.0, 0.0, gemm_mode=PARALLEL, split_k_slices=2)
+    np.testing.assert_array_equal(matrix(d, m, n), clamped(a.astype(int) @ b))
+
+
+def test_interleaved_layouts_have_no_partial_sums():
+    m, n, k = 64, 64, 256
+    a, b, _ = problem(m, n, k)
+    memory = [interleaved(a, BY_COLUMNS), interleaved(b, BY_ROWS), None]
+    d = np.empty(m * n, np.int8)
+    arguments = run(operation(), *memory, d, (m, n, k), 1.0, 0.0, gemm_mode=PARALLEL, split_k_slices=2)
+    with pytest.raises(Unsupported, match="ptr_D needs RowMajor or ColumnMajor operands"):
+        arguments.ptr_D  # noqa: B018
+    with pytest.raises(Unsupported, match="C is ColumnMajorInterleaved32: a ReductionOperation needs"):
+        ReductionOperation(cutlass.MatrixCoord(4, 64), operation().C, cutlass.int32)
+
+
+def test_mode_gemm_splits_k_of_interleaved_layouts():
+    m, n, k = 64, 64, 256
+    a, b, c = problem(m, n, k)
+    memory = [interleaved(a, BY_COLUMNS), interleaved(b, BY_ROWS), interleaved(c, BY_COLUMNS)]
+    d = np.full(m * n, 99, np.int8)
+    arguments = run(operation(), *memory, d, (m, n, k), 1.0, 0.0, split_k_slices=2)
+    assert arguments._kernels[0].metadata.design.split_k == 2
     np.testing.assert_array_equal(matrix(d, m, n), clamped(a.astype(int) @ b))

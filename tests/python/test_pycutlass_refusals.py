@@ -202,6 +202,15 @@ def test_reductions_are_refused():
         ReductionArguments(reduction, [N, M], 4, workspace, d, memory[2])
     with refused("workspace must be ptr_D .* got int"):
         ReductionArguments(reduction, [M, N], 4, 0, d, memory[2])
+    with refused(f"workspace needs {4 * M * N} elements .* got {3 * M * N}"):
+        ReductionArguments(reduction, [M, N], 4, np.empty((3, M, N), np.float32), d, memory[2])
+    with refused("workspace is f16, but the operation takes f32"):
+        ReductionArguments(reduction, [M, N], 4, np.empty((4, M, N), np.float16), d, memory[2])
+    doubles = ReductionOperation(cutlass.MatrixCoord(4, 128), operation.C, F32, element_workspace=F64)
+    with refused("element_workspace is float64, but the partial sums of the GEMM are f32"):
+        ReductionArguments(doubles, [M, N], 4, workspace, d, memory[2])
+    with refused("the epilogue's output is float16, but C and D are float32"):
+        ReductionOperation(cutlass.MatrixCoord(4, 128), operation.C, F32, epilogue_functor=LinearCombination(F16, 1))
 
 
 class Softmax(EpilogueVisitTree):

@@ -202,14 +202,18 @@ KernelListing Engine::list_kernels(std::optional<Target> target, registry::Kerne
   return listing;
 }
 
+// Families of other operations are named only if there is no family of this one.
 registry::KernelPtr Engine::make_kernel(const op::Signature& signature, const plan::Design& design) const {
-  std::string reasons;
+  std::string reasons, of_other_operations;
   for (const auto& provider : state_->registry->snapshot()->providers) {
     Result<registry::KernelPtr> kernel = provider->make(signature, design);
     if (kernel) return *std::move(kernel);
-    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", provider->family(), kernel.reason());
+    const bool is_of_another = kernel.refusal().code == RefusalCode::operation;
+    std::string& list = is_of_another ? of_other_operations : reasons;
+    list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", provider->family(), kernel.reason());
   }
-  throw InvalidArgument("no family can make a kernel with this design: " + reasons);
+  throw InvalidArgument("no family can make a kernel with this design: " +
+                        (reasons.empty() ? of_other_operations : reasons));
 }
 
 const registry::Promises& Engine::required() const { return state_->options.required; }

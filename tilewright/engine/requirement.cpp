@@ -4,6 +4,14 @@
 #include <vector>
 
 namespace tilewright::engine {
+namespace {
+
+const op::Epilogue* epilogue_of(const op::Signature& signature) {
+  if (signature.gemm() != nullptr) return &signature.gemm()->epilogue;
+  return signature.reduce_split_k() != nullptr ? &signature.reduce_split_k()->epilogue : nullptr;
+}
+
+}  // namespace
 
 std::optional<plan::SumOrder> Requirement::known_order() const { return order ? std::optional(*order) : std::nullopt; }
 
@@ -32,8 +40,8 @@ Support check(const Requirement& requirement, const registry::Kernel& kernel, co
   const registry::Promises& required = requirement.promises;
   if (!required.any()) return {};
   if (required.batch_invariant) {
-    if (const op::GemmSignature* const gemm = kernel.metadata().signature.gemm(); gemm != nullptr) {
-      if (const Support fits = plan::check_order_of_epilogue(gemm->epilogue); !fits) return fits;
+    if (const op::Epilogue* const epilogue = epilogue_of(kernel.metadata().signature); epilogue != nullptr) {
+      if (const Support fits = plan::check_order_of_epilogue(*epilogue); !fits) return fits;
     }
   }
   if (const Support makes = registry::check(kernel.metadata().promises, required); !makes || !required.batch_invariant)

@@ -11,8 +11,9 @@ namespace tilewright::kernels {
 std::unique_ptr<registry::Provider> make_sm90_gemm_provider();
 std::unique_ptr<registry::Provider> make_sm80_gemm_provider();
 std::unique_ptr<registry::Provider> make_simt_gemm_provider();
+std::unique_ptr<registry::Provider> make_reduce_split_k_provider();
 
-/// All providers. The last one, simt_gemm, supports every valid GEMM.
+/// All providers. simt_gemm, the last one of GEMMs, supports every valid GEMM; reduce_split_k every valid reduction.
 std::vector<registry::ProviderPtr> make_providers();
 
 /// A registry with all providers, to which user-defined ones can be added.

@@ -147,8 +147,8 @@ class PlannedGemmProvider final : public registry::Provider {
       found.refused.push_back({family(), refuse("computes only GEMMs: {}", view.reason()).as(RefusalCode::operation)});
       return;
     }
-    if (const Support strided = view->check_strided(family()); !strided) {
-      found.refused.push_back({family(), strided.refusal()});
+    if (const Support taken = view->check_not_folded(family()); !taken) {
+      found.refused.push_back({family(), taken.refusal()});
       return;
     }
     const op::GemmSignature signature = op::describe(*view);

@@ -167,7 +167,7 @@ OperandSignature describe_operand(const ConstOperand& operand) {
 
 Operation::Operation(std::string name, std::vector<OperandDeclaration> operands, std::vector<NamedScalar> scalars)
     : name_(std::move(name)), operands_(std::move(operands)), scalars_(std::move(scalars)) {
-  static const std::set<std::string> kBuiltIn{"gemm", "grouped_gemm", "conv2d", "contraction"};
+  static const std::set<std::string> kBuiltIn{"gemm", "reduce_split_k", "grouped_gemm", "conv2d", "contraction"};
   if (!is_identifier(name_))
     throw InvalidArgument(fmt::format("the name of an operation must be an identifier, got '{}'", printable(name_)));
   if (kBuiltIn.contains(name_)) throw InvalidArgument(fmt::format("'{}' is a built-in operation", name_));

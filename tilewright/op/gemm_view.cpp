@@ -31,13 +31,6 @@ int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) 
       tensor, {view.lines(tensor) > 1 ? view.ld : 0, is_written ? view.line(tensor) : 0, tensor.batch_stride()});
 }
 
-TensorSignature describe_tensor(const OperandView& operand, std::string_view role) {
-  const Tensor& tensor = operand.tensor;
-  if (operand.access == OperandAccess::folded) return {.element = tensor.dtype};
-  const Result<MatrixView> view = view_matrix(tensor, role);
-  return {tensor.dtype, view->layout, alignment_of(tensor, *view, role == "D"), tensor.is_pointer_array()};
-}
-
 }  // namespace
 
 std::int64_t Mode::size() const {
@@ -134,11 +127,18 @@ Gemm to_gemm(const GemmView& view) {
           .tensors = {view.tensors.begin(), view.tensors.end()}};
 }
 
+TensorSignature describe_operand(const OperandView& operand, std::string_view role) {
+  const Tensor& tensor = operand.tensor;
+  if (operand.access == OperandAccess::folded) return {.element = tensor.dtype};
+  const Result<MatrixView> view = view_matrix(tensor, role);
+  return {tensor.dtype, view->layout, alignment_of(tensor, *view, role == "D"), tensor.is_pointer_array()};
+}
+
 GemmSignature describe(const GemmView& view) {
-  const TensorSignature d = describe_tensor(view.d, "D");
-  return {.a = describe_tensor(view.a, "A"),
-          .b = describe_tensor(view.b, "B"),
-          .c = view.reads_source ? describe_tensor(view.c, "C") : d,
+  const TensorSignature d = describe_operand(view.d, "D");
+  return {.a = describe_operand(view.a, "A"),
+          .b = describe_operand(view.b, "B"),
+          .c = view.reads_source ? describe_operand(view.c, "C") : d,
           .d = d,
           .accumulator = view.accumulator,
           .math = view.math,

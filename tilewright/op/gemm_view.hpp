@@ -104,6 +104,9 @@ Gemm to_gemm(const GemmView& view);
 /// batch strides allow. If this call does not read C, the signature of C equals D's. @pre the problem is valid
 GemmSignature describe(const GemmView& view);
 
+/// The part of the signature for one operand; `role` is "D" for the output.
+TensorSignature describe_operand(const OperandView& operand, std::string_view role);
+
 /// Whether D is A*B: the graph is the accumulator alone, or a linear combination with alpha = 1 and beta = 0.
 bool stores_accumulator(const GemmView& view);
 

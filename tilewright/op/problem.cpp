@@ -50,22 +50,36 @@ void set_gemm_key(const GemmView& view, ProblemKey& key) {
   key.b_splits_sectors = splits_sectors(view.b.tensor);
 }
 
+// A null entry of `operands` leaves its strides 0.
+void set_extents_and_strides(const GemmView& view, const std::array<const Tensor*, 4>& operands, ProblemKey& key) {
+  key.extents_and_strides = {view.m(), view.n(), view.k(), view.batch()};
+  auto* to = &key.extents_and_strides[4];
+  for (const Tensor* const tensor : operands) {
+    if (tensor != nullptr) {
+      to[0] = tensor->row_stride();
+      to[1] = tensor->column_stride();
+      to[2] = tensor->batch_stride();
+    }
+    to += 3;
+  }
+  for (const EpilogueTensor& each : epilogue_tensors(*view.epilogue)) append_strides(view.tensor(each.label), key.more);
+}
+
 ProblemKey key_of(const Gemm& gemm) {
   const GemmView view = op::view(gemm);
   ProblemKey key{.signature = describe(view)};
   set_gemm_key(view, key);
-  key.extents_and_strides = {view.m(), view.n(), view.k(), view.batch()};
-  auto* to = &key.extents_and_strides[4];
-  for (const OperandView* operand : {&view.a, &view.b, &view.c, &view.d}) {
-    const Tensor& tensor = operand->tensor;
-    if (operand != &view.c || view.reads_source) {
-      to[0] = tensor.row_stride();
-      to[1] = tensor.column_stride();
-      to[2] = tensor.batch_stride();
-    }
-    to += 3;
-  }
-  for (const EpilogueTensor& each : epilogue_tensors(gemm.epilogue)) append_strides(gemm.tensor(each.label), key.more);
+  const Tensor* const c = view.reads_source ? &view.c.tensor : nullptr;
+  set_extents_and_strides(view, {&view.a.tensor, &view.b.tensor, c, &view.d.tensor}, key);
+  return key;
+}
+
+ProblemKey key_of(const ReduceSplitK& reduction) {
+  const GemmView view = outputs_view(reduction);
+  ProblemKey key{.signature = describe(reduction)};
+  set_gemm_key(view, key);
+  const Tensor* const c = view.reads_source ? &reduction.c : nullptr;
+  set_extents_and_strides(view, {&reduction.parts, nullptr, c, &reduction.d}, key);
   return key;
 }
 
@@ -87,6 +101,11 @@ ProblemKey key_of(const Custom& custom) {
 std::string extents_text(const GemmView& view) {
   const std::string batch = view.batch() == 1 ? "" : fmt::format("{} of ", view.batch());
   return fmt::format("{}{}x{}x{}{}", batch, view.m(), view.n(), view.k(), view.reads_source ? " reads_c" : "");
+}
+
+std::string extents_text(const ReduceSplitK& reduction) {
+  return fmt::format("{} parts of {}x{}{}", reduction.count(), reduction.m(), reduction.n(),
+                     reads_source(reduction) ? " reads_c" : "");
 }
 
 std::string extents_text(const Custom& custom) {
@@ -156,6 +175,7 @@ void compare_output(const std::string& name, const Tensor& actual, const Tensor&
 std::string_view operation_name(const Problem& problem) {
   return std::visit(Overloaded{
                         [](const Gemm&) -> std::string_view { return "gemm"; },
+                        [](const ReduceSplitK&) -> std::string_view { return "reduce_split_k"; },
                         [](const Custom& custom) -> std::string_view { return custom.operation->name(); },
                         []<Unbuilt T>(const T&) -> std::string_view { return kNameOf<T>; },
                     },
@@ -181,6 +201,7 @@ std::vector<ConstOperand> operands(const Problem& problem) {
 Support validate(const Problem& problem) {
   return std::visit(Overloaded{
                         [](const Gemm& gemm) { return validate(gemm); },
+                        [](const ReduceSplitK& reduction) { return validate(reduction); },
                         [](const Custom& custom) {
                           if (!is_complete(custom))
                             return Support(refuse("a user-defined problem must be made by Custom::make()"));
@@ -192,15 +213,20 @@ Support validate(const Problem& problem) {
 }
 
 Result<GemmView> view(const Problem& problem) {
-  return std::visit(Overloaded{
-                        [](const Gemm& gemm) { return Result<GemmView>(view(gemm)); },
-                        [](const Custom& custom) { return custom.operation->view(custom); },
-                        []<Unbuilt T>(const T&) { return Result<GemmView>(has_no_kernels(kNameOf<T>)); },
-                    },
-                    problem);
+  return std::visit(
+      Overloaded{
+          [](const Gemm& gemm) { return Result<GemmView>(view(gemm)); },
+          [](const ReduceSplitK&) {
+            return Result<GemmView>(refuse("reduce_split_k is not computed as a GEMM").as(RefusalCode::operation));
+          },
+          [](const Custom& custom) { return custom.operation->view(custom); },
+          []<Unbuilt T>(const T&) { return Result<GemmView>(has_no_kernels(kNameOf<T>)); },
+      },
+      problem);
 }
 
 Signature describe(const Problem& problem) {
+  if (const auto* const reduction = std::get_if<ReduceSplitK>(&problem)) return describe(*reduction);
   if (const Result<GemmView> gemm = view(problem)) return describe(*gemm);
   const auto* const custom = std::get_if<Custom>(&problem);
   TILEWRIGHT_CHECK(custom != nullptr, "{} has no signature", operation_name(problem));
@@ -246,10 +272,11 @@ std::size_t ProblemKeyHash::operator()(const ProblemKey& key) const {
 }
 
 Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) {
-  static constexpr std::array<std::string_view, 4> kExtents{"m", "n", "k", "batch"};
-  for (std::size_t i = 0; i < kExtents.size(); ++i) {
+  const bool is_gemm = prepared.signature.reduce_split_k() == nullptr;
+  const std::array<std::string_view, 4> extents{"m", "n", is_gemm ? "k" : "the number of parts", "batch"};
+  for (std::size_t i = 0; i < extents.size(); ++i) {
     const std::int64_t had = prepared.extents_and_strides[i], has = given.extents_and_strides[i];
-    if (had != has) return refuse("prepared for {} = {}, got {}", kExtents[i], had, has).as(RefusalCode::shape);
+    if (had != has) return refuse("prepared for {} = {}, got {}", extents[i], had, has).as(RefusalCode::shape);
   }
   if (prepared.reads_source != given.reads_source)
     return refuse("prepared for a call that {} C", prepared.reads_source ? "reads" : "does not read")
@@ -260,8 +287,8 @@ Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) 
         .as(RefusalCode::strides);
   }
   if (prepared.more != given.more) {
-    const std::string_view what =
-        prepared.signature.gemm() != nullptr ? "strides of the auxiliary tensors" : "extents and strides";
+    const bool has_epilogue = prepared.signature.gemm() != nullptr || prepared.signature.reduce_split_k() != nullptr;
+    const std::string_view what = has_epilogue ? "strides of the auxiliary tensors" : "extents and strides";
     return refuse("prepared for {} {}, got {}", what, fmt::join(prepared.more, ","), fmt::join(given.more, ","))
         .as(RefusalCode::strides);
   }
@@ -269,14 +296,22 @@ Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) 
 }
 
 std::string problem_class(const Problem& problem) {
+  const std::string signature = to_string(describe(problem));
+  if (const auto* const reduction = std::get_if<ReduceSplitK>(&problem))
+    return extents_text(*reduction) + ' ' + signature;
   const Result<GemmView> gemm = view(problem);
-  const std::string extents = gemm ? extents_text(*gemm) : extents_text(std::get<Custom>(problem));
-  return extents + ' ' + to_string(describe(problem));
+  return (gemm ? extents_text(*gemm) : extents_text(std::get<Custom>(problem))) + ' ' + signature;
 }
 
 Result<Problem> measurable(const Problem& problem) {
   Problem measured = problem;
   if (auto* const gemm = std::get_if<Gemm>(&measured); gemm != nullptr && gemm->alpha == 0.0) gemm->alpha = 1.0;
+  if (auto* const reduction = std::get_if<ReduceSplitK>(&measured)) {
+    if (reduction->alpha == 0.0) reduction->alpha = 1.0;
+    if (reduction->is_empty() || !reads_parts(*reduction))
+      return refuse("there is nothing to measure in a reduction of {}", extents_text(*reduction));
+    return measured;
+  }
   const Result<GemmView> gemm = view(measured);
   if (gemm && (gemm->m() == 0 || gemm->n() == 0 || !gemm->reads_product)) {
     return refuse("there is nothing to measure in a GEMM of {}x{}x{}{}", gemm->m(), gemm->n(), gemm->k(),
@@ -287,22 +322,34 @@ Result<Problem> measurable(const Problem& problem) {
 }
 
 double operations(const Problem& problem) {
+  if (const auto* const reduction = std::get_if<ReduceSplitK>(&problem)) return operations(*reduction);
   const Result<GemmView> gemm = view(problem);
   return gemm ? operations(*gemm) : 0.0;
 }
 
+std::int64_t largest_exact_input(const Problem& problem) {
+  constexpr std::int64_t kForOtherOperations = 3;
+  if (const auto* const reduction = std::get_if<ReduceSplitK>(&problem))
+    return exact_integer_limit(reduction->parts.dtype, reduction->accumulator, reduction->count());
+  const Result<GemmView> gemm = view(problem);
+  return gemm ? exact_integer_limit(gemm->a.tensor.dtype, gemm->accumulator, gemm->k()) : kForOtherOperations;
+}
+
 bool has_reference(const Problem& problem) {
   const auto* const custom = std::get_if<Custom>(&problem);
-  return view(problem) || (custom != nullptr && custom->operation->has_reference());
+  return std::holds_alternative<ReduceSplitK>(problem) || view(problem) ||
+         (custom != nullptr && custom->operation->has_reference());
 }
 
 void reference(const Problem& problem) {
   const auto* const custom = std::get_if<Custom>(&problem);
   if (custom != nullptr && custom->operation->has_reference()) return custom->operation->reference(*custom);
+  if (const auto* const reduction = std::get_if<ReduceSplitK>(&problem)) return reference(*reduction);
   reference(view(problem).value_or_throw());
 }
 
 Comparison compare(const Problem& problem, std::uint64_t seed) {
+  if (const auto* const reduction = std::get_if<ReduceSplitK>(&problem)) return compare(*reduction, seed);
   const auto* const custom = std::get_if<Custom>(&problem);
   if (custom == nullptr || !custom->operation->has_reference()) return compare(view(problem).value_or_throw(), seed);
   Comparison comparison;

@@ -12,15 +12,16 @@
 #include "tilewright/op/custom.hpp"
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/op/gemm_view.hpp"
+#include "tilewright/op/reduce_split_k.hpp"
 #include "tilewright/op/reference.hpp"
 #include "tilewright/op/signature.hpp"
 #include "tilewright/op/unbuilt_problems.hpp"
 
 namespace tilewright::op {
 
-using Problem = std::variant<Gemm, GroupedGemm, Conv2d, Contraction, Custom>;
+using Problem = std::variant<Gemm, ReduceSplitK, GroupedGemm, Conv2d, Contraction, Custom>;
 
-/// "gemm", "grouped_gemm", "conv2d", "contraction", or the name of a user-defined operation.
+/// "gemm", "reduce_split_k", "grouped_gemm", "conv2d", "contraction", or the name of a user-defined operation.
 std::string_view operation_name(const Problem& problem);
 
 /// The operands of the problem, to which they refer.
@@ -51,7 +52,9 @@ struct ProblemKey {
   bool reads_source = false, reads_product = false, stores_accumulator = false;
   /// splits_sectors() of A and B of a GEMM, which changes the order of the kernels.
   bool a_splits_sectors = false, b_splits_sectors = false;
-  std::array<std::int64_t, 16> extents_and_strides{};  // GEMM: m, n, k, batch, then 3 strides for each of A, B, C and D
+  /// GEMM: m, n, k, batch, then 3 strides for each of A, B, C and D. ReduceSplitK: the same, with the number of parts
+  /// as k, the strides of the parts in place of A's, and zeros in place of B's.
+  std::array<std::int64_t, 16> extents_and_strides{};
   std::vector<std::int64_t> more{};  // strides of auxiliary tensors, or extents and strides of user-defined operands
 
   bool operator==(const ProblemKey&) const = default;
@@ -73,13 +76,18 @@ std::string problem_class(const Problem& problem);
 /// to measure. @pre validate(problem)
 Result<Problem> measurable(const Problem& problem);
 
-/// The number of arithmetic operations; 0 if the operation is not computed as a GEMM.
+/// The number of arithmetic operations; 0 for operations of users that are not computed as a GEMM.
 double operations(const Problem& problem);
+
+/// The largest magnitude of integer inputs whose sums are exact in the accumulator; 3 for operations of users that are
+/// not computed as a GEMM. @pre validate(problem)
+std::int64_t largest_exact_input(const Problem& problem);
 
 /// Whether reference() and compare() can compute the expected outputs.
 bool has_reference(const Problem& problem);
 
-/// Computes the expected outputs: see reference(const GemmView&). @pre has_reference(problem), tensors on the host
+/// Computes the expected outputs: see reference(const GemmView&) and reference(const ReduceSplitK&). @pre
+/// has_reference(problem), tensors on the host
 void reference(const Problem& problem);
 
 /// Compares the outputs of a kernel with the reference: see compare(const GemmView&). If Operation::reference is

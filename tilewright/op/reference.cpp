@@ -16,6 +16,7 @@ namespace tilewright::op {
 namespace {
 
 constexpr std::int64_t kExhaustiveProducts = std::int64_t{1} << 31;
+constexpr std::int64_t kExhaustiveAdditions = std::int64_t{1} << 26;
 constexpr std::int64_t kSampledElements = 4096;
 constexpr std::int64_t kSampledResults = 2;  // results checked per reduction; each needs a row or a column of D
 
@@ -447,6 +448,68 @@ void for_each_element(const GemmView& gemm, const VisitElement& visit) {
   }
 }
 
+/// The accumulators of a problem's elements of D, with the extents of a GemmView.
+class Accumulators {
+ public:
+  Accumulators() = default;
+  Accumulators(const Accumulators&) = delete;
+  Accumulators& operator=(const Accumulators&) = delete;
+  virtual ~Accumulators() = default;
+  /// Those of one element. `one` is the single-matrix problem.
+  virtual Dots at(const GemmView& one, std::int64_t row, std::int64_t column) const = 0;
+  /// Calls `visit` for each element of D.
+  virtual void for_each(const GemmView& one, const VisitElement& visit) const = 0;
+};
+
+/// Sums of products of A and B.
+class Products final : public Accumulators {
+ public:
+  Dots at(const GemmView& one, std::int64_t row, std::int64_t column) const override {
+    return single_dots(one, row, column);
+  }
+  void for_each(const GemmView& one, const VisitElement& visit) const override { for_each_element(one, visit); }
+};
+
+/// Sums of the parts of a split-K reduction.
+class Parts final : public Accumulators {
+ public:
+  explicit Parts(const ReduceSplitK& reduction)
+      : parts_(reduction.parts), count_(reads_parts(reduction) ? reduction.count() : 0) {}
+
+  Dots at(const GemmView& one, std::int64_t row, std::int64_t column) const override {
+    Dots dots;
+    const std::int64_t columns = one.epilogue->columns_per_element();
+    for (std::int64_t c = 0; c < columns; ++c) dots[static_cast<std::size_t>(c)] = sum(row, column * columns + c);
+    return dots;
+  }
+  void for_each(const GemmView& one, const VisitElement& visit) const override {
+    PeriodicCheck check;
+    for (std::int64_t row = 0; row < one.m(); ++row) {
+      for (std::int64_t column = 0; column < one.d_columns(); ++column) {
+        check();
+        visit(row, column, at(one, row, column));
+      }
+    }
+  }
+
+ private:
+  Dot sum(std::int64_t row, std::int64_t column) const {
+    Dot dot;
+    const std::int64_t first = row * parts_.row_stride() + column * parts_.column_stride();
+    PeriodicCheck check;
+    for (std::int64_t part = 0; part < count_; ++part) {
+      check();
+      const double value = load_at(parts_, part * parts_.batch_stride() + first);
+      dot.sum += value;
+      dot.magnitude += std::fabs(value);
+    }
+    return dot;
+  }
+
+  const Tensor& parts_;
+  std::int64_t count_;
+};
+
 std::vector<Place> sampled_places(const GemmView& gemm, std::uint64_t seed) {
   std::vector<Place> places;
   std::array<std::int32_t, 3> drawn{};
@@ -599,15 +662,13 @@ EpilogueElement element_at(const GemmView& gemm, std::int64_t row, std::int64_t 
   return element;
 }
 
-}  // namespace
-
-void reference(const GemmView& gemm) {
+void store_expected(const GemmView& gemm, const Accumulators& accumulators) {
   for (std::int64_t index = 0; index < gemm.batch(); ++index) {
     const MatrixOfBatch matrix(gemm, index);
     const GemmView& one = matrix.view();
     auto reduced =
         reduced_outputs<double>(one, [&](Reduction reduction) { return identity(reduction, one.epilogue->compute); });
-    for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dots& dots) {
+    accumulators.for_each(one, [&](std::int64_t row, std::int64_t column, const Dots& dots) {
       const std::int64_t columns = one.epilogue->columns_per_element();
       std::array<EpilogueElement, 2> elements;
       for (std::int64_t c = 0; c < columns; ++c) {
@@ -638,6 +699,11 @@ void reference(const GemmView& gemm) {
   }
 }
 
+}  // namespace
+
+void reference(const GemmView& gemm) { store_expected(gemm, Products()); }
+void reference(const ReduceSplitK& reduction) { store_expected(outputs_view(reduction), Parts(reduction)); }
+
 std::string describe_worst(const Comparison& comparison) {
   const WorstElement& worst = comparison.worst;
   const std::string batch = comparison.batch == 1 ? "" : fmt::format("{},", worst.batch);
@@ -663,13 +729,14 @@ namespace {
 /// Compares the outputs of a kernel with the reference, one matrix at a time.
 class Checker {
  public:
-  Checker(const GemmView& gemm, Comparison& comparison) : epilogue_(gemm), comparison_(comparison) {}
+  Checker(const GemmView& gemm, const Accumulators& accumulators, Comparison& comparison)
+      : epilogue_(gemm), accumulators_(accumulators), comparison_(comparison) {}
 
   /// Checks all elements and reductions of one matrix.
   void check_all(const GemmView& one, std::int64_t index) {
     auto reduced = reduced_outputs<BoundedReduction>(
         one, [&](Reduction reduction) { return BoundedReduction(identity(reduction, one.epilogue->compute)); });
-    for_each_element(one, [&](std::int64_t row, std::int64_t column, const Dots& dots) {
+    accumulators_.for_each(one, [&](std::int64_t row, std::int64_t column, const Dots& dots) {
       const std::vector<Bounded>& values = check_element(one, {index, row, column}, dots);
       for (Reduced<BoundedReduction>& each : reduced) {
         each.at(row, column)
@@ -703,7 +770,7 @@ class Checker {
   void check_elements(const GemmView& gemm, std::span<const Place> places) {
     for (const Place& at : places) {
       const MatrixOfBatch one(gemm, at.batch);
-      check_element(one.view(), at, single_dots(one.view(), at.row, at.column));
+      check_element(one.view(), at, accumulators_.at(one.view(), at.row, at.column));
     }
   }
 
@@ -718,7 +785,7 @@ class Checker {
     BoundedReduction result(identity(output.reduction, one.epilogue->compute));
     for (std::int64_t row = along_m ? at.row : 0; row < (along_m ? at.row + 1 : one.m()); ++row) {
       for (std::int64_t column = along_n ? at.column : 0; column < (along_n ? at.column + 1 : one.n()); ++column) {
-        const auto& values = epilogue_.evaluate(one, row, column, single_dots(one, row, column));
+        const auto& values = epilogue_.evaluate(one, row, column, accumulators_.at(one, row, column));
         result.add(*one.epilogue, output.reduction, values[0][static_cast<std::size_t>(output.node)]);
       }
     }
@@ -736,16 +803,17 @@ class Checker {
   }
 
   BoundedEpilogue epilogue_;
+  const Accumulators& accumulators_;
   Comparison& comparison_;
 };
 
-}  // namespace
-
-Comparison compare(const GemmView& gemm, std::uint64_t seed) {
+// Checks all elements, or samples drawn from `seed`.
+Comparison compare_with(const GemmView& gemm, const Accumulators& accumulators, bool is_exhaustive,
+                        std::uint64_t seed) {
   Comparison comparison = nothing_checked(gemm);
   if (gemm.is_empty()) return comparison;
-  Checker checker(gemm, comparison);
-  if (operations(gemm) / 2.0 <= static_cast<double>(kExhaustiveProducts)) {
+  Checker checker(gemm, accumulators, comparison);
+  if (is_exhaustive) {
     for (std::int64_t index = 0; index < gemm.batch(); ++index)
       checker.check_all(MatrixOfBatch(gemm, index).view(), index);
     return comparison;
@@ -759,9 +827,20 @@ Comparison compare(const GemmView& gemm, std::uint64_t seed) {
   return comparison;
 }
 
+}  // namespace
+
+Comparison compare(const GemmView& gemm, std::uint64_t seed) {
+  return compare_with(gemm, Products(), operations(gemm) / 2.0 <= static_cast<double>(kExhaustiveProducts), seed);
+}
+
+Comparison compare(const ReduceSplitK& reduction, std::uint64_t seed) {
+  const bool is_exhaustive = operations(reduction) <= static_cast<double>(kExhaustiveAdditions);
+  return compare_with(outputs_view(reduction), Parts(reduction), is_exhaustive, seed);
+}
+
 Comparison compare_at(const GemmView& gemm, std::span<const Place> places) {
   Comparison comparison = nothing_checked(gemm);
-  Checker(gemm, comparison).check_elements(gemm, places);
+  Checker(gemm, Products(), comparison).check_elements(gemm, places);
   return comparison;
 }
 
@@ -770,7 +849,7 @@ Comparison compare_results_at(const GemmView& gemm, std::string_view label, std:
   TILEWRIGHT_CHECK(output != gemm.epilogue->outputs.end() && output->reduction != Reduction::none,
                    "'{}' is not a reduction", label);
   Comparison comparison = nothing_checked(gemm);
-  Checker(gemm, comparison).check_results(gemm, *output, places);
+  Checker(gemm, Products(), comparison).check_results(gemm, *output, places);
   return comparison;
 }
 

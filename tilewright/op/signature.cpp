@@ -10,19 +10,31 @@ struct AnyValue {
   template <class T>
   operator T() const;  // NOLINT: never defined; converts to a member of any type
 };
-template <std::size_t... kIndices>
+template <class Struct, std::size_t... kIndices>
 constexpr bool has_members(std::index_sequence<kIndices...>) {
-  return requires { GemmSignature{(static_cast<void>(kIndices), AnyValue{})...}; };
+  return requires { Struct{(static_cast<void>(kIndices), AnyValue{})...}; };
 }
-constexpr std::size_t kGemmFieldCount = std::tuple_size_v<decltype(kGemmFields)>;
-static_assert(has_members(std::make_index_sequence<kGemmFieldCount>()), "kGemmFields has more fields than the struct");
-static_assert(!has_members(std::make_index_sequence<kGemmFieldCount + 1>()), "kGemmFields lacks a member");
+template <class Struct, class Fields>
+constexpr bool has_as_many_members(const Fields&) {
+  constexpr std::size_t kCount = std::tuple_size_v<Fields>;
+  return has_members<Struct>(std::make_index_sequence<kCount>()) &&
+         !has_members<Struct>(std::make_index_sequence<kCount + 1>());
+}
+static_assert(has_as_many_members<GemmSignature>(kGemmFields), "kGemmFields and the struct differ");
+static_assert(has_as_many_members<ReduceSplitKSignature>(kReduceSplitKFields),
+              "kReduceSplitKFields and the struct differ");
 
 template <class T>
 bool same(const T& x, const T& y) {
   return x == y;
 }
 bool same(const Epilogue& x, const Epilogue& y) { return same_code(x, y); }
+
+template <class Struct>
+bool same_fields(const Struct& x, const Struct& y) {
+  return std::apply([&](const auto&... field) { return (same(x.*field.member, y.*field.member) && ...); },
+                    fields_of(x));
+}
 
 // FNV-1a over 64-bit words, with a final fold: a table index, not an identity; equality decides.
 class WordHash {
@@ -69,13 +81,13 @@ std::string text(const std::vector<EpilogueTensorSignature>& tensors) { return t
 
 }  // namespace
 
-bool same_code(const GemmSignature& x, const GemmSignature& y) {
-  return std::apply([&](const auto&... field) { return (same(x.*field.member, y.*field.member) && ...); }, kGemmFields);
-}
+bool same_code(const GemmSignature& x, const GemmSignature& y) { return same_fields(x, y); }
+bool same_code(const ReduceSplitKSignature& x, const ReduceSplitKSignature& y) { return same_fields(x, y); }
 
 bool same_code(const Signature& x, const Signature& y) {
   if (x.operation != y.operation || x.operands.index() != y.operands.index()) return false;
   if (x.gemm() != nullptr) return same_code(*x.gemm(), *y.gemm());
+  if (x.reduce_split_k() != nullptr) return same_code(*x.reduce_split_k(), *y.reduce_split_k());
   return std::get<std::vector<OperandSignature>>(x.operands) == std::get<std::vector<OperandSignature>>(y.operands);
 }
 
@@ -86,6 +98,10 @@ std::size_t hash_value(const Signature& signature) {
     return hash.finish();
   }
   hash.mix(std::hash<std::string>()(signature.operation));
+  if (const ReduceSplitKSignature* const reduction = signature.reduce_split_k()) {
+    for_each_field(*reduction, [&](std::string_view, const auto& value) { hash.mix(word(value)); });
+    return hash.finish();
+  }
   for (const OperandSignature& operand : std::get<std::vector<OperandSignature>>(signature.operands))
     hash.mix(word(operand));
   return hash.finish();
@@ -93,9 +109,15 @@ std::size_t hash_value(const Signature& signature) {
 
 std::string to_string(const Signature& signature) {
   std::string all = signature.operation;
+  const auto append = [&](std::string_view name, const auto& value) {
+    all += fmt::format(" {}={}", name, text(value));
+  };
   if (const GemmSignature* const gemm = signature.gemm()) {
-    for_each_field(*gemm,
-                   [&](std::string_view name, const auto& value) { all += fmt::format(" {}={}", name, text(value)); });
+    for_each_field(*gemm, append);
+    return all;
+  }
+  if (const ReduceSplitKSignature* const reduction = signature.reduce_split_k()) {
+    for_each_field(*reduction, append);
     return all;
   }
   for (const OperandSignature& operand : std::get<std::vector<OperandSignature>>(signature.operands))

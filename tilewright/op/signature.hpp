@@ -11,6 +11,7 @@
 
 #include "tilewright/op/custom.hpp"
 #include "tilewright/op/gemm_signature.hpp"
+#include "tilewright/op/reduce_split_k.hpp"
 
 namespace tilewright::op {
 
@@ -18,15 +19,19 @@ namespace tilewright::op {
 /// that GEMM.
 struct Signature {
   std::string operation = "gemm";
-  std::variant<GemmSignature, std::vector<OperandSignature>> operands;
+  std::variant<GemmSignature, ReduceSplitKSignature, std::vector<OperandSignature>> operands;
 
   Signature() = default;
   Signature(GemmSignature gemm) : operands(std::move(gemm)) {}  // NOLINT: implicit conversion is intended
+  Signature(ReduceSplitKSignature reduction)                    // NOLINT: as above
+      : operation("reduce_split_k"), operands(std::move(reduction)) {}
   Signature(std::string name, std::vector<OperandSignature> signatures)
       : operation(std::move(name)), operands(std::move(signatures)) {}
 
   /// Null if the operation is not computed as a GEMM.
   const GemmSignature* gemm() const { return std::get_if<GemmSignature>(&operands); }
+  /// Null if the operation is not ReduceSplitK.
+  const ReduceSplitKSignature* reduce_split_k() const { return std::get_if<ReduceSplitKSignature>(&operands); }
 };
 
 /// A pointer to a member, and the name of that member in text and JSON.
@@ -52,15 +57,30 @@ inline constexpr std::tuple kGemmFields{
     Field{"tensors", &GemmSignature::tensors},
 };
 
+/// The same for a ReduceSplitKSignature.
+inline constexpr std::tuple kReduceSplitKFields{
+    Field{"parts", &ReduceSplitKSignature::parts},
+    Field{"c", &ReduceSplitKSignature::c},
+    Field{"d", &ReduceSplitKSignature::d},
+    Field{"has_c", &ReduceSplitKSignature::has_c},
+    Field{"accumulator", &ReduceSplitKSignature::accumulator},
+    Field{"epilogue", &ReduceSplitKSignature::epilogue},
+    Field{"tensors", &ReduceSplitKSignature::tensors},
+};
+
+constexpr const auto& fields_of(const GemmSignature& /*signature*/) { return kGemmFields; }
+constexpr const auto& fields_of(const ReduceSplitKSignature& /*signature*/) { return kReduceSplitKFields; }
+
 /// Calls visit(name, value) for each field.
-template <class Visit>
-void for_each_field(const GemmSignature& signature, const Visit& visit) {
-  std::apply([&](const auto&... field) { (visit(field.name, signature.*field.member), ...); }, kGemmFields);
+template <class Struct, class Visit>
+void for_each_field(const Struct& signature, const Visit& visit) {
+  std::apply([&](const auto&... field) { (visit(field.name, signature.*field.member), ...); }, fields_of(signature));
 }
 
 /// Whether both select the same code. The values of the epilogue's scalars are launch arguments and may differ.
 bool same_code(const Signature& x, const Signature& y);
 bool same_code(const GemmSignature& x, const GemmSignature& y);
+bool same_code(const ReduceSplitKSignature& x, const ReduceSplitKSignature& y);
 inline bool operator==(const Signature& x, const Signature& y) { return same_code(x, y); }
 
 /// Equal for signatures that select the same code.

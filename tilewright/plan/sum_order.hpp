@@ -23,7 +23,8 @@ enum class Tf32Rounding : std::uint8_t {
 /// inputs of the epilogue. Orders can only be compared if types, math operation, N, K and epilogue are the same. The
 /// tile's m and n, stages, clusters, schedules, raster orders and operand paths do not change the order.
 struct SumOrder {
-  /// Every order gives the same bits, because the sums are integers or nothing is summed. No other member is set.
+  /// Every kernel of the operation gives the same bits, because the sums are integers, nothing is summed, or the
+  /// operation says in which order it sums. No other member is set.
   bool is_exact = false;
   arch::MathUnit unit = arch::MathUnit::simt;
   TileShape instruction{1, 1, 1};  // its k is the number of products that it adds at once; n is 0 for wgmma

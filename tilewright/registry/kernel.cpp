@@ -1,5 +1,7 @@
 #include "tilewright/registry/kernel.hpp"
 
+#include <initializer_list>
+#include <string_view>
 #include <utility>
 
 #include "tilewright/base/fork.hpp"
@@ -13,25 +15,27 @@ std::string text_of(op::MatrixLayout layout) {
 }
 
 // In these functions, `made_for` is the kernel's signature and `given` the problem's.
-Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& given, char role) {
+Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& given, std::string_view role) {
   if (given.element != made_for.element)
-    return refuse("{} is {}, but the kernel needs {}", role, name(given.element), name(made_for.element))
+    return refuse("{} is {}, but the kernel needs {}", op::quoted(role), name(given.element), name(made_for.element))
         .as(RefusalCode::types)
         .of(role);
   if (given.layout != made_for.layout)
-    return refuse("{} is {}, but the kernel needs {}", role, text_of(given.layout), text_of(made_for.layout))
+    return refuse("{} is {}, but the kernel needs {}", op::quoted(role), text_of(given.layout),
+                  text_of(made_for.layout))
         .as(RefusalCode::strides)
         .of(role);
   if (given.is_pointer_array != made_for.is_pointer_array) {
     constexpr auto described = [](const op::TensorSignature& tensor) {
       return tensor.is_pointer_array ? "an array of pointers" : "a matrix or a strided batch";
     };
-    return refuse("{} is {}, but the kernel needs {}", role, described(given), described(made_for))
+    return refuse("{} is {}, but the kernel needs {}", op::quoted(role), described(given), described(made_for))
         .as(RefusalCode::strides)
         .of(role);
   }
   if (given.alignment < made_for.alignment) {
-    return refuse("{} is aligned to {} elements, but the kernel needs {}", role, given.alignment, made_for.alignment)
+    return refuse("{} is aligned to {} elements, but the kernel needs {}", op::quoted(role), given.alignment,
+                  made_for.alignment)
         .as(RefusalCode::alignment)
         .of(role);
   }
@@ -47,35 +51,32 @@ Support accepts(const op::EpilogueTensorSignature& made_for, const op::EpilogueT
       .as(RefusalCode::epilogue);
 }
 
-Support accepts_gemm(const op::GemmSignature& made_for, const op::Problem& problem) {
-  const Result<op::GemmView> view = op::view(problem);
-  if (!view) return refuse("the kernel computes a GEMM: {}", view.reason()).as(RefusalCode::operation);
-  const op::GemmSignature given = op::describe(*view);
+struct Operand {
+  std::string_view role;
+  const op::TensorSignature& made_for;
+  const op::TensorSignature& given;
+  bool used = true;
+};
+
+// Compares the accumulator, the epilogue and its tensors, C, and `operands`. `Signature` is a GemmSignature or a
+// ReduceSplitKSignature; `outputs` has the problem's C, D and epilogue.
+template <class Signature>
+Support accepts_outputs(const Signature& made_for, const Signature& given, const op::GemmView& outputs,
+                        std::initializer_list<Operand> operands) {
   if (given.accumulator != made_for.accumulator) {
     return refuse("the problem accumulates in {}, but the kernel in {}", tilewright::name(given.accumulator),
                   tilewright::name(made_for.accumulator))
         .as(RefusalCode::types);
   }
-  if (given.math != made_for.math)
-    return refuse("the problem needs {}, but the kernel does {}", op::name(given.math), op::name(made_for.math))
-        .as(RefusalCode::math);
-  const bool stores_accumulator = op::is_accumulator(made_for.epilogue) && op::stores_accumulator(*view);
+  const bool stores_accumulator = op::is_accumulator(made_for.epilogue) && op::stores_accumulator(outputs);
   if (!stores_accumulator && !op::same_code(given.epilogue, made_for.epilogue)) {
     return refuse("the problem's epilogue is {}, but the kernel's is {}", op::signature(given.epilogue),
                   op::signature(made_for.epilogue))
         .as(RefusalCode::epilogue);
   }
-  if (view->reads_source && !made_for.has_c)
+  if (outputs.reads_source && !made_for.has_c)
     return refuse("the problem reads C, but the kernel does not").as(RefusalCode::epilogue).of("C");
-  struct Operand {
-    char role;
-    const op::TensorSignature& made_for;
-    const op::TensorSignature& given;
-    bool used;
-  };
-  for (const Operand& operand :
-       {Operand{'A', made_for.a, given.a, true}, Operand{'B', made_for.b, given.b, true},
-        Operand{'C', made_for.c, given.c, view->reads_source}, Operand{'D', made_for.d, given.d, true}}) {
+  for (const Operand& operand : operands) {
     if (!operand.used) continue;
     if (const Support support = accepts(operand.made_for, operand.given, operand.role); !support) return support;
   }
@@ -87,6 +88,34 @@ Support accepts_gemm(const op::GemmSignature& made_for, const op::Problem& probl
     if (const Support support = accepts(made_for.tensors[i], given.tensors[i], i); !support) return support;
   }
   return {};
+}
+
+Support accepts_gemm(const op::GemmSignature& made_for, const op::Problem& problem) {
+  const Result<op::GemmView> view = op::view(problem);
+  if (!view) return refuse("the kernel computes a GEMM: {}", view.reason()).as(RefusalCode::operation);
+  const op::GemmSignature given = op::describe(*view);
+  if (given.math != made_for.math)
+    return refuse("the problem needs {}, but the kernel does {}", op::name(given.math), op::name(made_for.math))
+        .as(RefusalCode::math);
+  return accepts_outputs(made_for, given, *view,
+                         {{"A", made_for.a, given.a},
+                          {"B", made_for.b, given.b},
+                          {"C", made_for.c, given.c, view->reads_source},
+                          {"D", made_for.d, given.d}});
+}
+
+Support accepts_reduction(const op::ReduceSplitKSignature& made_for, const op::Problem& problem) {
+  const auto* const reduction = std::get_if<op::ReduceSplitK>(&problem);
+  if (reduction == nullptr) {
+    return refuse("the kernel computes reduce_split_k, but the problem is a {}", op::operation_name(problem))
+        .as(RefusalCode::operation);
+  }
+  const op::ReduceSplitKSignature given = op::describe(*reduction);
+  const op::GemmView outputs = op::outputs_view(*reduction);
+  return accepts_outputs(made_for, given, outputs,
+                         {{"parts", made_for.parts, given.parts},
+                          {"C", made_for.c, given.c, outputs.reads_source},
+                          {"D", made_for.d, given.d}});
 }
 
 Support accepts(const op::OperandSignature& made_for, const op::OperandSignature& given) {
@@ -135,8 +164,11 @@ const std::string& Kernel::name() const {
 
 Support Kernel::supports(const op::Problem& problem) const {
   if (const Support valid = op::validate(problem); !valid) return valid;
-  const Support accepted = metadata_.signature.gemm() != nullptr ? accepts_gemm(metadata_.operands(), problem)
-                                                                 : accepts_operation(metadata_.signature, problem);
+  const op::Signature& made_for = metadata_.signature;
+  const Support accepted = made_for.gemm() != nullptr ? accepts_gemm(*made_for.gemm(), problem)
+                           : made_for.reduce_split_k() != nullptr
+                               ? accepts_reduction(*made_for.reduce_split_k(), problem)
+                               : accepts_operation(made_for, problem);
   return accepted ? do_supports(problem) : accepted;
 }
 

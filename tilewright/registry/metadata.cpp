@@ -32,11 +32,13 @@ Json to_value(const op::Epilogue& epilogue) {
 }
 Json to_value(const std::vector<op::EpilogueTensorSignature>& tensors) { return op::to_string(tensors); }
 
-Json operands_of(const op::GemmSignature& gemm) {
+// `Signature` is a GemmSignature or a ReduceSplitKSignature.
+template <class Signature>
+Json operands_of(const Signature& signature) {
   Json json;
-  op::for_each_field(gemm,
+  op::for_each_field(signature,
                      [&](std::string_view field, const auto& value) { json[std::string(field)] = to_value(value); });
-  if (!gemm.has_c) json["c"] = nullptr;
+  if (!signature.has_c) json["c"] = nullptr;
   return json;
 }
 
@@ -55,6 +57,9 @@ Json operands_of(const std::vector<op::OperandSignature>& operands) {
 // "f16r8_f16c8_f32r4_f32": the operands and the accumulator.
 std::string readable_part(const op::GemmSignature& gemm) {
   return fmt::format("{}_{}_{}_{}", short_name(gemm.a), short_name(gemm.b), short_name(gemm.d), name(gemm.accumulator));
+}
+std::string readable_part(const op::ReduceSplitKSignature& reduction) {
+  return fmt::format("{}_{}_{}", short_name(reduction.parts), short_name(reduction.d), name(reduction.accumulator));
 }
 std::string readable_part(const std::vector<op::OperandSignature>& operands) {
   std::vector<std::string> parts;

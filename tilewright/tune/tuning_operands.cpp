@@ -64,13 +64,6 @@ std::vector<op::Tensor*> used_tensors(op::Problem& problem) {
   return used;
 }
 
-// The largest magnitude of input values, chosen so that the sums of a GEMM are exact.
-std::int64_t largest_input(const op::Problem& problem) {
-  constexpr std::int64_t kForOtherOperations = 3;
-  const Result<op::GemmView> view = op::view(problem);
-  return view ? op::exact_integer_limit(view->a.tensor.dtype, view->accumulator, view->k()) : kForOtherOperations;
-}
-
 // A reduction to a single result needs all of D, which is too slow on the host if D is large.
 std::string find_wrong_result_at(const op::GemmView& view, const op::EpilogueOutput& output,
                                  std::span<const op::Place> places) {
@@ -91,7 +84,7 @@ TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, c
     : device_(device), on_host_(shape), on_device_(shape) {
   // The emulator reports out-of-bounds reads itself. A GPU does not, so inputs get red zones of NaN there.
   const std::size_t around_inputs = device_->properties().emulated ? 0 : kInputRedZone;
-  const std::int64_t limit = largest_input(shape);
+  const std::int64_t limit = op::largest_exact_input(shape);
   const std::vector<op::Operand> host = op::operands(on_host_), on_device = op::operands(on_device_);
   for (std::size_t i = 0; i < host.size(); ++i) {
     const op::Operand& operand = host[i];

@@ -135,8 +135,7 @@ ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& prob
   refuse_design_options_without_tile(options);
   const Target target = choose_target(engine, options);
   if (options.has_design()) {
-    const op::GemmSignature signature = op::describe(op::view(problem).value_or_throw());
-    const registry::KernelPtr kernel = engine.make_kernel(signature, read_design(target, options));
+    const registry::KernelPtr kernel = engine.make_kernel(op::describe(problem), read_design(target, options));
     kernel->supports(problem).or_throw();
     engine.check_promises(*kernel, problem).or_throw();
     return {kernel, "explicit design"};

@@ -139,8 +139,9 @@ op::OperationPtr find_operation(const Json& json, const registry::Registry& regi
   if (json.is_object()) return read_product(json);
   const std::string name = read_text(json, "the operation");
   if (op::OperationPtr operation = registry.find_operation(name)) return operation;
-  throw InvalidArgument(fmt::format("unknown operation '{}'; the operations are gemm{}{}", printable(name),
-                                    registry.operations().empty() ? "" : ", ", fmt::join(registry.operations(), ", ")));
+  throw InvalidArgument(fmt::format("unknown operation '{}'; the operations are gemm, reduce_split_k{}{}",
+                                    printable(name), registry.operations().empty() ? "" : ", ",
+                                    fmt::join(registry.operations(), ", ")));
 }
 
 op::Tensor packed(std::size_t number, DType type, const op::Dims& shape) {
@@ -191,57 +192,105 @@ op::Problem read_custom(Fields& fields, const op::OperationPtr& operation) {
   return op::Custom::make(operation, std::move(tensors), read_scalars(fields.find("scalars")));
 }
 
+/// The operands of a GEMM or a split-K reduction: their types, layouts and placeholder addresses.
+class MatrixReader {
+ public:
+  explicit MatrixReader(Fields& fields)
+      : types_(fields.at("types"), "types"), layouts_(object_or_empty(fields.find("layouts")), "layouts") {}
+
+  bool has(const char* name) { return types_.find(name) != nullptr; }
+  DType type(const char* name) { return read_type(types_.at(name), name); }
+  op::Tensor read(const char* name, std::int64_t rows, std::int64_t columns) {
+    const Json* const layout = layouts_.find(name);
+    return op::matrix(
+        kPlaceholder * ++number_ << 20, type(name), rows, columns,
+        layout == nullptr ? op::MatrixLayout::row_major : read_name(*layout, "layout", op::parse_matrix_layout));
+  }
+  void check_all_taken() const {
+    types_.check_all_taken();
+    layouts_.check_all_taken();
+  }
+
+ private:
+  static const Json& object_or_empty(const Json* json) {
+    static const Json kNone = Json::object();
+    return json == nullptr ? kNone : *json;
+  }
+
+  Fields types_, layouts_;
+  std::size_t number_ = 0;
+};
+
+/// Reads the epilogue and the scalars of an op::Gemm or op::ReduceSplitK whose accumulator is set.
+template <class Problem>
+void read_epilogue(Fields& fields, DType output, Problem& problem) {
+  const DType compute = op::default_compute(problem.accumulator, output);
+  problem.epilogue = op::linear_combination(compute);
+  if (const Json* const epilogue = fields.find("epilogue")) {
+    const std::string text = read_text(*epilogue, "the epilogue");
+    const bool is_name = text.find_first_of("=;( ") == std::string::npos;
+    problem.epilogue = is_name ? op::named_epilogue(text, output, compute).value_or_throw()
+                               : op::parse_epilogue(text, compute, {}).value_or_throw();
+  }
+  for (const op::NamedScalar& scalar : read_scalars(fields.find("scalars"))) {
+    if (scalar.name != "alpha" && scalar.name != "beta") {
+      throw InvalidArgument(fmt::format("the scalars of a {} are alpha and beta, got '{}'", op::operation_name(problem),
+                                        printable(scalar.name)));
+    }
+    (scalar.name == "alpha" ? problem.alpha : problem.beta) = scalar.value;
+  }
+}
+
+DType read_accumulator(Fields& fields, DType by_default) {
+  const Json* const accumulator = fields.find("accumulator");
+  return accumulator == nullptr ? by_default : read_type(*accumulator, "accumulator");
+}
+
 op::Problem read_gemm(Fields& fields) {
   Fields extents(fields.at("extents"), "extents");
   const std::int64_t m = read_extent(extents.at("m"), "m"), n = read_extent(extents.at("n"), "n"),
                      k = read_extent(extents.at("k"), "k");
   const Json* const batch = extents.find("batch");
   extents.check_all_taken();
-  Fields types(fields.at("types"), "types");
-  const Json* const layouts_json = fields.find("layouts");
-  const Json none = Json::object();
-  Fields layouts(layouts_json == nullptr ? none : *layouts_json, "layouts");
-  std::size_t number = 0;
+  MatrixReader matrices(fields);
   const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-    const Json* const layout = layouts.find(name);
-    const op::Tensor tensor = op::matrix(
-        kPlaceholder * ++number << 20, read_type(types.at(name), name), rows, columns,
-        layout == nullptr ? op::MatrixLayout::row_major : read_name(*layout, "layout", op::parse_matrix_layout));
+    const op::Tensor tensor = matrices.read(name, rows, columns);
     return batch == nullptr ? tensor : op::batched(tensor, read_extent(*batch, "batch"));
   };
   op::Gemm gemm;
   gemm.a = operand("A", m, k);
   gemm.b = operand("B", k, n);
-  const Json* const accumulator = fields.find("accumulator");
-  gemm.accumulator =
-      accumulator == nullptr ? op::default_accumulator(gemm.a.dtype) : read_type(*accumulator, "accumulator");
+  gemm.accumulator = read_accumulator(fields, op::default_accumulator(gemm.a.dtype));
   if (const Json* const math = fields.find("math")) gemm.math = read_name(*math, "math", op::parse_math_operation);
-  const DType output = read_type(types.at("D"), "D");
-  const DType compute = op::default_compute(gemm.accumulator, output);
-  gemm.epilogue = op::linear_combination(compute);
-  if (const Json* const epilogue = fields.find("epilogue")) {
-    const std::string text = read_text(*epilogue, "the epilogue");
-    const bool is_name = text.find_first_of("=;( ") == std::string::npos;
-    gemm.epilogue = is_name ? op::named_epilogue(text, output, compute).value_or_throw()
-                            : op::parse_epilogue(text, compute, {}).value_or_throw();
-  }
+  read_epilogue(fields, matrices.type("D"), gemm);
   gemm.d = operand("D", m, gemm.d_columns());
-  for (const op::NamedScalar& scalar : read_scalars(fields.find("scalars"))) {
-    if (scalar.name != "alpha" && scalar.name != "beta")
-      throw InvalidArgument(fmt::format("the scalars of a gemm are alpha and beta, got '{}'", printable(scalar.name)));
-    (scalar.name == "alpha" ? gemm.alpha : gemm.beta) = scalar.value;
-  }
-  if (types.find("C") != nullptr) gemm.c = operand("C", m, gemm.d_columns());
-  types.check_all_taken();
-  layouts.check_all_taken();
+  if (matrices.has("C")) gemm.c = operand("C", m, gemm.d_columns());
+  matrices.check_all_taken();
   return gemm;
+}
+
+op::Problem read_reduce_split_k(Fields& fields) {
+  Fields extents(fields.at("extents"), "extents");
+  const std::int64_t m = read_extent(extents.at("m"), "m"), n = read_extent(extents.at("n"), "n"),
+                     count = read_extent(extents.at("parts"), "parts");
+  extents.check_all_taken();
+  MatrixReader matrices(fields);
+  op::ReduceSplitK reduction;
+  reduction.parts = op::batched(matrices.read("parts", m, n), count);
+  reduction.accumulator = read_accumulator(fields, op::sum_accumulator(reduction.parts.dtype));
+  read_epilogue(fields, matrices.type("D"), reduction);
+  reduction.d = matrices.read("D", m, reduction.d_columns());
+  if (matrices.has("C")) reduction.c = matrices.read("C", m, reduction.d_columns());
+  matrices.check_all_taken();
+  return reduction;
 }
 
 op::Problem read_problem(const Json& json, const registry::Registry& registry) {
   Fields fields(json, "the problem");
   const Json& operation = fields.at("operation");
-  op::Problem problem =
-      operation == "gemm" ? read_gemm(fields) : read_custom(fields, find_operation(operation, registry));
+  op::Problem problem = operation == "gemm"             ? read_gemm(fields)
+                        : operation == "reduce_split_k" ? read_reduce_split_k(fields)
+                                                        : read_custom(fields, find_operation(operation, registry));
   fields.check_all_taken();
   op::validate(problem).or_throw();
   return problem;
@@ -285,10 +334,7 @@ std::string ProblemFile::description() const {
 }
 
 void ProblemFile::materialize(std::uint64_t seed) {
-  constexpr std::int64_t kSmall = 3;
-  const Result<op::GemmView> view = op::view(problem_);
-  const std::int64_t limit =
-      view ? op::exact_integer_limit(view->a.tensor.dtype, view->accumulator, view->k()) : kSmall;
+  const std::int64_t limit = op::largest_exact_input(problem_);
   for (const op::Operand& operand : op::operands(problem_)) {
     if (operand.tensor->address == 0) continue;
     const auto size = static_cast<std::size_t>(op::span_bytes(*operand.tensor));

@@ -116,31 +116,38 @@ class GemmOperationUniversal:
         """The kernel for the current device. For a visitor, the kernel of this design with a linear combination."""
         functor = self.epilogue_functor
         if isinstance(functor, EpilogueVisitTree):
-            is_f64 = self.tile_description.math_instruction.element_accumulator is DataType.float64
-            return self.kernel_of(Epilogue("linear_combination", "f64" if is_f64 else "f32"))
+            return self.kernel_of(self.plain_epilogue)
         return self.kernel_of(functor.graph(functor.epilogue_type(1.0, 0.0)))
 
-    def kernel_of(self, epilogue: Epilogue, pointer_arrays: str = "") -> Kernel:
+    @property
+    def plain_epilogue(self) -> Epilogue:
+        """A linear combination in the compute type that the accumulator needs."""
+        is_f64 = self.tile_description.math_instruction.element_accumulator is DataType.float64
+        return Epilogue("linear_combination", "f64" if is_f64 else "f32")
+
+    def kernel_of(self, epilogue: Epilogue, pointer_arrays: str = "", split_k: int = 1) -> Kernel:
         """The kernel with an epilogue that reads no other tensors than C. `pointer_arrays` has the letters of the
-        operands whose matrices lie at the addresses in an array. Raises InvalidArgument."""
-        key = (_tilewright.device_target(), epilogue.signature, pointer_arrays)
+        operands whose matrices lie at the addresses in an array; `split_k` CTAs share the K of each tile. Raises
+        InvalidArgument."""
+        key = (_tilewright.device_target(), epilogue.signature, pointer_arrays, str(split_k))
         if key not in self._kernels:
-            self._kernels[key] = self._make_kernel(epilogue, pointer_arrays)
+            self._kernels[key] = self._make_kernel(epilogue, pointer_arrays, split_k)
         return self._kernels[key]
 
-    def kernel_for(self, arguments: _tilewright.GemmArguments) -> Kernel:
-        """The kernel of this design for arguments whose epilogue has tensors; it depends on their alignments. Raises
-        InvalidArgument."""
-        kernel = self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design))
+    def kernel_for(self, arguments: _tilewright.GemmArguments, split_k: int = 1) -> Kernel:
+        """The kernel of this design for arguments whose alignments or types are not those of the descriptions, as those
+        of an epilogue's tensors. Raises InvalidArgument."""
+        kernel = self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design), split_k)
         return self._kernels.setdefault((_tilewright.device_target(), kernel.name), kernel)
 
-    def closest_kernel(self, arguments: _tilewright.GemmArguments) -> Kernel:
-        """The kernel for these arguments whose design is most similar to this operation's. Raises Unsupported."""
+    def closest_kernel(self, arguments: _tilewright.GemmArguments, split_k: int = 1) -> Kernel:
+        """The kernel for these arguments whose design is most similar to this operation's, with K split among
+        `split_k` CTAs if there is one. Raises Unsupported."""
         found = [*_tilewright.find_kernels(arguments)]
         if not found:
             raise Unsupported(str(_tilewright.explain(arguments)))
         wanted = self.kernel.metadata.design
-        best: Kernel = min(found, key=lambda kernel: _differences(kernel.metadata.design, wanted))
+        best: Kernel = min(found, key=lambda kernel: _differences(kernel.metadata.design, wanted, split_k))
         return best
 
     def run(self, arguments: GemmArguments, stream: Any = None) -> int:
@@ -223,7 +230,7 @@ class GemmOperationUniversal:
         if self.arch > device_cc():
             raise InvalidArgument(f"arch={self.arch}, but the device has compute capability {device_cc()}")
 
-    def _make_kernel(self, epilogue: Epilogue, pointer_arrays: str) -> Kernel:
+    def _make_kernel(self, epilogue: Epilogue, pointer_arrays: str, split_k: int) -> Kernel:
         a, b, c, d = (
             description.attributes_of(role in pointer_arrays)
             for role, description in (("A", self.A), ("B", self.B), ("C", self.C), ("D", self.C))
@@ -232,10 +239,11 @@ class GemmOperationUniversal:
         return self._of_first_design(
             lambda design: _tilewright.make_kernel(
                 a, b, d, accumulator, design, math=self.math, epilogue=epilogue, C=c
-            )
+            ),
+            split_k,
         )
 
-    def _of_first_design(self, make: Callable[[BLASDesignMetadata], Kernel]) -> Kernel:
+    def _of_first_design(self, make: Callable[[BLASDesignMetadata], Kernel], split_k: int) -> Kernel:
         """The kernel of the first design that is possible. If there is none, raises the error of the first design."""
         tile = self.tile_description
         math = tile.math_instruction
@@ -262,6 +270,7 @@ class GemmOperationUniversal:
                 op_class=math.opcode_class.value,
                 raster_width=self.swizzling_functor.raster_width,
                 raster_along=self.swizzling_functor.raster_along,
+                split_k=split_k,
             )
             try:
                 return make(design)
@@ -294,10 +303,14 @@ class GemmOperationUniversal:
                 yield stages, warp_count, instruction_shape
 
 
-def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata) -> tuple[bool, ...]:
-    """Which parts of two designs differ, the most important part first."""
-    names = (
-        *("op_class", "instruction_shape", "tile_shape", "warp_count", "stages", "cluster_shape"),
-        *("raster_width", "raster_along"),
+def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata, split_k: int) -> tuple[bool, ...]:
+    """Which parts of a design differ from `wanted` with this `split_k`, the most important part first."""
+
+    def differ(*names: str) -> list[bool]:
+        return [getattr(design, name) != getattr(wanted, name) for name in names]
+
+    return (
+        *differ("op_class", "instruction_shape"),
+        design.split_k != split_k,
+        *differ("tile_shape", "warp_count", "stages", "cluster_shape", "raster_width", "raster_along"),
     )
-    return tuple(getattr(design, name) != getattr(wanted, name) for name in names)

@@ -98,7 +98,9 @@ TEST_F(Discovering, CanBeRestrictedToProviders) {
     engine_.find_kernels(problem.gemm, {}, {}, unknown);
     FAIL() << "found";
   } catch (const InvalidArgument& error) {
-    EXPECT_STREQ(error.what(), "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, simt_gemm");
+    EXPECT_STREQ(error.what(),
+                 "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, simt_gemm, "
+                 "reduce_split_k");
   }
 }
 

@@ -120,6 +120,25 @@ TEST_F(Promises, OfEmptyProblemsAndWithoutAProductAreKept) {
   }
 }
 
+// The parts are added in ascending order by every kernel.
+TEST_F(Promises, ReductionsOfSplitKKeepBoth) {
+  op::ReduceSplitK reduction;
+  reduction.parts = op::batched(op::matrix(std::uint64_t{1} << 20, DType::f32, 20, 64), 5);
+  reduction.d = op::matrix(std::uint64_t{2} << 20, DType::f32, 20, 64);
+  const Explanation explanation = engine_.explain(reduction, {}, {}, {}, registry::Promises{true, true});
+  ASSERT_FALSE(explanation.kernels.empty()) << to_text(explanation);
+  EXPECT_EQ(explanation.kernels.size(), engine_.find_kernels(reduction).size());
+  EXPECT_EQ(explanation.order, plan::exact_order());
+  for (const RankedKernel& ranked : explanation.kernels)
+    EXPECT_EQ(ranked.kernel->metadata().promises, (registry::Promises{true, true}));
+
+  reduction.epilogue = op::parse_epilogue("D = acc; column(total) = sum(acc)", DType::f32).value_or_throw();
+  reduction.tensors = {{"total", op::matrix(std::uint64_t{3} << 20, DType::f32, 20, 1)}};
+  EXPECT_THAT(reason(engine_.explain(reduction, {}, {}, {}, kInvariant), "reduce_split_k"),
+              HasSubstr("that depends on the tile"));
+  EXPECT_FALSE(engine_.explain(reduction, {}, {}, {}, kDeterministic).kernels.empty());
+}
+
 TEST_F(Promises, EpiloguesThatSumAreRefused) {
   HostProblem problem(32, 48, 64);
   problem.set_epilogue(op::parse_epilogue("D = acc; column(total) = sum(acc)", DType::f32).value_or_throw());

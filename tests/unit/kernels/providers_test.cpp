@@ -43,7 +43,7 @@ registry::Discovery discover_all(const op::Gemm& gemm, const Target& target) {
 TEST(Providers, AreKnownByTheirFamilies) {
   std::vector<std::string> families;
   for (const auto& provider : make_providers()) families.push_back(provider->family());
-  EXPECT_EQ(families, (std::vector<std::string>{"sm90_gemm", "sm80_gemm", "simt_gemm"}));
+  EXPECT_EQ(families, (std::vector<std::string>{"sm90_gemm", "sm80_gemm", "simt_gemm", "reduce_split_k"}));
 }
 
 TEST(Providers, DiscoveredKernelsSupportTheProblemAndRunOnTheTarget) {
@@ -125,7 +125,42 @@ TEST(Providers, AnInvalidSignatureIsRefused) {
   description.b.alignment = 6;
   const plan::Sm80GemmDesign design = plan::sm80_design({16, 8, 16});
   for (const auto& provider : make_providers()) {
-    EXPECT_EQ(provider->make(description, design).reason(), "alignment of B must be a power of two, got 6");
+    EXPECT_EQ(provider->make(description, design).reason(), provider->family() == "reduce_split_k"
+                                                                ? "computes only reduce_split_k, got gemm"
+                                                                : "alignment of B must be a power of two, got 6");
+  }
+}
+
+TEST(Providers, AReductionOfSplitKHasAFamilyOfItsOwn) {
+  op::ReduceSplitK reduction;
+  reduction.parts = op::batched(op::matrix(std::uint64_t{1} << 40, DType::f32, 256, 192), 4);
+  reduction.d = op::matrix(std::uint64_t{2} << 40, DType::f16, 256, 192);
+  const auto provider = make_reduce_split_k_provider();
+  registry::Discovery found;
+  provider->discover(reduction, plan::kSm80, found);
+  ASSERT_FALSE(found.kernels.empty());
+  for (const registry::KernelPtr& kernel : found.kernels) {
+    EXPECT_TRUE(kernel->supports(reduction)) << kernel->supports(reduction).reason();
+    EXPECT_EQ(kernel->metadata().signature, op::Signature(op::describe(reduction)));
+    const auto made = provider->make(op::describe(reduction), kernel->metadata().design);
+    ASSERT_TRUE(made) << made.reason();
+    EXPECT_EQ((*made)->name(), kernel->name());
+  }
+  const registry::KernelPtr kernel = found.kernels.front();
+  op::ReduceSplitK other = reduction;
+  other.parts.address += 4;
+  EXPECT_EQ(kernel->supports(other).reason(), "'parts' is aligned to 1 elements, but the kernel needs 4");
+  other = reduction;
+  other.d.dtype = DType::bf16;
+  EXPECT_EQ(kernel->supports(other).reason(), "D is bf16, but the kernel needs f16");
+  other = reduction;
+  other.epilogue = op::linear_combination_generic(op::Activation::relu);
+  EXPECT_NE(kernel->supports(other).reason().find("but the kernel's is linear_combination"), std::string::npos);
+  EXPECT_EQ(kernel->supports(problem(kF16)).reason(), "the kernel computes reduce_split_k, but the problem is a gemm");
+  for (const auto& each : make_providers()) {
+    if (each->family() == "reduce_split_k") continue;
+    EXPECT_EQ(each->make(op::describe(reduction), kernel->metadata().design).reason(),
+              "computes only GEMMs, but reduce_split_k is not one");
   }
 }
 

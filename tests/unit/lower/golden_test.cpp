@@ -10,9 +10,11 @@
 #include <string_view>
 
 #include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/lower/cuda/reduce_split_k.hpp"
 #include "tilewright/lower/cuda/simt_gemm.hpp"
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
+#include "tilewright/op/signature.hpp"
 
 namespace tilewright::lower {
 namespace {
@@ -24,7 +26,7 @@ const std::filesystem::path kFolder = TILEWRIGHT_SOURCE_DIR "/tests/golden";
 
 struct Golden {
   std::string name;
-  op::GemmSignature description;
+  op::Signature description;
   plan::Design design;
 };
 std::ostream& operator<<(std::ostream& out, const Golden& golden) { return out << golden.name; }
@@ -47,6 +49,18 @@ Golden wgmma(std::string name, const op::GemmSignature& description, const plan:
 Golden repacked(Golden golden) {
   std::get<plan::Sm90GemmDesign>(golden.design).repacks_operands = true;
   return golden;
+}
+
+Golden reduction(std::string name, const op::ReduceSplitK& problem) {
+  const op::ReduceSplitKSignature signature = op::describe(problem);
+  return {std::move(name), signature, plan::reduce_split_k_designs(signature, plan::kSm80).front()};
+}
+
+op::ReduceSplitK f32_parts() {
+  op::ReduceSplitK problem;
+  problem.parts = op::batched(op::matrix(std::uint64_t{0}, DType::f32, 256, 384), 4);
+  problem.d = op::matrix(std::uint64_t{0}, DType::f16, 256, 384);
+  return problem;
 }
 
 std::vector<Golden> goldens() {
@@ -79,16 +93,20 @@ std::vector<Golden> goldens() {
       repacked(wgmma("wgmma_s8_repacked", plan::describe({s8, s8, s32, s32}, {kColumn, kColumn, kRow, kRow}, 1),
                      {{128, 64, 128}, 4, {8, 1}}, {2, 1})),
       {"simt_f32", simt, plan::simt_design()},
+      reduction("reduce_split_k_f32", f32_parts()),
   };
 }
 
 std::string emit(const Golden& golden) {
   const auto text = [&](auto plan) { return cuda::lower(std::move(plan).value_or_throw(), golden.name); };
+  if (const op::ReduceSplitKSignature* const reduction = golden.description.reduce_split_k())
+    return text(plan::plan_reduce_split_k(*reduction, std::get<plan::FlatDesign>(golden.design)));
+  const op::GemmSignature& gemm = *golden.description.gemm();
   if (const auto* simt = std::get_if<plan::SimtGemmDesign>(&golden.design))
-    return text(plan::plan_simt_gemm(golden.description, *simt));
+    return text(plan::plan_simt_gemm(gemm, *simt));
   if (const auto* sm80 = std::get_if<plan::Sm80GemmDesign>(&golden.design))
-    return text(plan::plan_sm80_gemm(golden.description, *sm80));
-  return text(plan::plan_sm90_gemm(golden.description, std::get<plan::Sm90GemmDesign>(golden.design)));
+    return text(plan::plan_sm80_gemm(gemm, *sm80));
+  return text(plan::plan_sm90_gemm(gemm, std::get<plan::Sm90GemmDesign>(golden.design)));
 }
 
 bool updates_goldens() { return std::getenv("TILEWRIGHT_UPDATE_GOLDEN") != nullptr; }
