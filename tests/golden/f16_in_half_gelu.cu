@@ -6,6 +6,7 @@ struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(32,1)):(64,(2,4096))
     using Element = tilewright::half_t;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
+    static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 32, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,32),2):((8@1,1@0),32@0)
@@ -30,6 +31,7 @@ struct Plan {
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(32,1)):(64,(2,4096))
     using Element = tilewright::half_t;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
+    static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 32, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,32),2):((8@1,1@0),32@0)
@@ -73,6 +75,7 @@ struct Plan {
   using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 8;
   static constexpr int kAlignmentD = 8;
+  static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
   static constexpr int kTileM = 64, kTileN = 64, kTileK = 32;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 3;

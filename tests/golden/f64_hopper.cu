@@ -6,6 +6,7 @@ struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
     using Element = double;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = false;
+    static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 16, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192, kSwizzledBits = 0x60;
     struct Copy {  // (thread, pass) -> (line, element): ((8,16),4):((2@1,1@0),16@0)
@@ -30,6 +31,7 @@ struct Plan {
   struct OperandB {  // shared-memory layout: Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
     using Element = double;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = false;
+    static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 16, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192, kSwizzledBits = 0x60;
     struct Copy {  // (thread, pass) -> (line, element): ((8,16),4):((2@1,1@0),16@0)
@@ -73,6 +75,7 @@ struct Plan {
   using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 2;
   static constexpr int kAlignmentD = 2;
+  static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
   static constexpr int kTileM = 64, kTileN = 64, kTileK = 16;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 4;

@@ -6,6 +6,7 @@ struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (32,(16,1)):(64,(4,2048))
     using Element = float;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
+    static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 16, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 2048, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,16),2):((4@1,1@0),16@0)
@@ -30,6 +31,7 @@ struct Plan {
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(16,1)):(64,(4,4096))
     using Element = float;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
+    static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 16, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096, kSwizzledBits = 0x30;
     struct Copy {  // (thread, pass) -> (line, element): ((4,16),4):((4@1,1@0),16@0)
@@ -73,6 +75,7 @@ struct Plan {
   using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 4;
   static constexpr int kAlignmentD = 4;
+  static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
   static constexpr int kTileM = 32, kTileN = 64, kTileK = 16;
   static constexpr int kWarpsM = 1, kWarpsN = 2;
   static constexpr int kStages = 3;

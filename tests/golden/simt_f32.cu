@@ -6,6 +6,7 @@ struct Plan {
     using Element = float;
     using Stored = float;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kIsAsync = true;
+    static constexpr bool kIsPointerArray = false;
     static constexpr int kTileK = 8, kVector = 1;
     static constexpr int kTileElements = 1056, kLineElements = 132, kElementStep = 132;
     struct Copy {  // (thread, pass) -> (line, element): ((8,32),4):((1@1,1@0),32@0)
@@ -23,6 +24,7 @@ struct Plan {
     using Element = float;
     using Stored = float;
     static constexpr bool kIsKMajor = false, kIsInterleaved = false, kIsAsync = true;
+    static constexpr bool kIsPointerArray = false;
     static constexpr int kTileK = 8, kVector = 1;
     static constexpr int kTileElements = 1024, kLineElements = 128, kElementStep = 1;
     struct Copy {  // (thread, pass) -> (line, element): ((128,2),4):((1@1,1@0),2@0)
@@ -64,6 +66,7 @@ struct Plan {
   using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 1;
   static constexpr int kAlignmentD = 1;
+  static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
   static constexpr int kTileM = 128, kTileN = 128, kTileK = 8;
   static constexpr int kWarpsM = 2, kWarpsN = 4;
   static constexpr int kStages = 4;

@@ -6,6 +6,7 @@ struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,5,2> o 0 o (16,(32,4)):(128,(4,2048))
     using Element = float;
     static constexpr bool kIsKMajor = false, kIsInterleaved = false, kUsesLdmatrix = false;
+    static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 128, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 8192, kSwizzledBits = 0x60;
     struct Copy {  // (thread, pass) -> (line, element): ((8,16),4):((4@1,1@0),32@1)
@@ -30,6 +31,7 @@ struct Plan {
   struct OperandB {  // shared-memory layout: Sw<2,5,2> o 0 o (16,(32,2)):(128,(4,2048))
     using Element = float;
     static constexpr bool kIsKMajor = false, kIsInterleaved = false, kUsesLdmatrix = false;
+    static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 64, kAlignmentBytes = 16;
     static constexpr int kTileBytes = 4096, kSwizzledBits = 0x60;
     struct Copy {  // (thread, pass) -> (line, element): ((8,16),2):((4@1,1@0),32@1)
@@ -73,6 +75,7 @@ struct Plan {
   using LayoutD = tilewright::RowMajor;
   static constexpr int kAlignmentC = 4;
   static constexpr int kAlignmentD = 4;
+  static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 16;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 3;
