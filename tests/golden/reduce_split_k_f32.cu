@@ -3,17 +3,21 @@
 
 struct Plan {
   using ElementParts = float;
+  using Accumulator = float;
+  static constexpr bool kPartsAreRowMajor = true;
   using ElementC = tilewright::half_t;
   using ElementD = tilewright::half_t;
-  using Accumulator = float;
-  static constexpr bool kPartsAreRowMajor = true, kCIsRowMajor = true;
-  static constexpr int kAlignmentC = 8, kAlignmentD = 8;
+  using LayoutC = tilewright::RowMajor;
+  using LayoutD = tilewright::RowMajor;
+  static constexpr int kAlignmentC = 8;
+  static constexpr int kAlignmentD = 8;
+  static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
   static constexpr int kTileM = 4, kTileN = 128;
   static constexpr int kThreadsM = 4, kThreadsN = 32;  // thread -> (row, column): (32,4):(4@1,1@0)
   static __device__ constexpr int row(int thread) { return thread / 32; }
   static __device__ constexpr int column(int thread) { return thread % 32 * 4; }
   static constexpr int kVector = 4, kPartVector = 4, kPartsAtOnce = 4;
-  static constexpr int kSharedBytes = 0, kReductionCounters = 8192;
+  static constexpr int kSharedBytes = 0, kSplitK = 1, kReductionCounters = 8192;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
@@ -47,11 +51,10 @@ struct Epilogue {
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;
       const Compute x1 = values[i];
-      const Compute x2 = tilewright::numeric::mul(x0, x1);
       const Compute x3 = parameters.beta_;
       const Compute x4 = source[i];
       const Compute x5 = tilewright::numeric::mul(x3, x4);
-      const Compute x6 = tilewright::numeric::add(x2, x5);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
       values[i] = x6;
     }
   }

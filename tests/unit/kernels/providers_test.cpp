@@ -112,7 +112,7 @@ TEST(Providers, MakeAKernelOfAGivenDesign) {
   const plan::Sm80GemmDesign design = plan::sm80_design({16, 8, 16});
   const Result<registry::KernelPtr> kernel = make_sm80_gemm_provider()->make(description, design);
   ASSERT_TRUE(kernel) << kernel.reason();
-  EXPECT_EQ((*kernel)->metadata(), (registry::KernelMetadata{"sm80_gemm", description, design}));
+  EXPECT_EQ((*kernel)->metadata(), (registry::KernelMetadata{"sm80_gemm", description, design, {}, 0, {true, true}}));
   EXPECT_EQ(make_simt_gemm_provider()->make(description, design).reason(), "the design is one of sm80_gemm");
   plan::Sm80GemmDesign impossible = design;
   impossible.stages = 12;

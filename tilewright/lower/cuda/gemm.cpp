@@ -27,8 +27,7 @@ void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands)
            operands.d.is_pointer_array);
 }
 
-void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
-  const op::GemmSignature& operands = tile.operands;
+void write_outputs(SourceWriter& out, const op::GemmSignature& operands) {
   out.line("using ElementC = {};", cuda_name(operands.c.element));
   out.line("using ElementD = {};", cuda_name(operands.d.element));
   out.line("using LayoutC = {};", layout_type(operands.c.layout));
@@ -36,6 +35,10 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kAlignmentC = {};", operands.c.alignment);
   out.line("static constexpr int kAlignmentD = {};", operands.d.alignment);
   write_output_pointers(out, operands);
+}
+
+void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
+  write_outputs(out, tile.operands);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", tile.tile.m, tile.tile.n, tile.tile.k);
   out.line("static constexpr int kWarpsM = {}, kWarpsN = {};", tile.warps_m, tile.warps_n);
   out.line("static constexpr int kStages = {};", tile.stages);

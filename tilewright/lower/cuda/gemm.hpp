@@ -17,8 +17,11 @@ namespace tilewright::lower::cuda {
 /// Writes kCIsPointerArray and kDIsPointerArray.
 void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands);
 
-/// Writes ElementC, ElementD, LayoutC, LayoutD, kAlignmentC, kAlignmentD, kCIsPointerArray, kDIsPointerArray,
-/// kReductionCounters, and the constants of the tile, the warps, the stages, the raster order and split-K.
+/// Writes ElementC, ElementD, LayoutC, LayoutD, kAlignmentC, kAlignmentD, kCIsPointerArray and kDIsPointerArray.
+void write_outputs(SourceWriter& out, const op::GemmSignature& operands);
+
+/// Writes what write_outputs() writes, kReductionCounters, and the constants of the tile, the warps, the stages, the
+/// raster order and split-K.
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile);
 
 /// The code of both components of a coordinate, of layouts with scaled basis strides. A component that the layout does

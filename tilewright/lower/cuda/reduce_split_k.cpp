@@ -12,12 +12,9 @@ void write_plan(SourceWriter& out, const plan::ReduceSplitKPlan& plan) {
   const std::vector<std::string> thread = pair_code(coordinates, {"thread"});
   out.line("struct Plan {{").indent();
   out.line("using ElementParts = {};", cuda_name(operands.parts.element));
-  out.line("using ElementC = {};", cuda_name(operands.c.element));
-  out.line("using ElementD = {};", cuda_name(operands.d.element));
   out.line("using Accumulator = {};", cuda_name(operands.accumulator));
-  out.line("static constexpr bool kPartsAreRowMajor = {}, kCIsRowMajor = {};",
-           operands.parts.layout == op::MatrixLayout::row_major, operands.c.layout == op::MatrixLayout::row_major);
-  out.line("static constexpr int kAlignmentC = {}, kAlignmentD = {};", operands.c.alignment, operands.d.alignment);
+  out.line("static constexpr bool kPartsAreRowMajor = {};", operands.parts.layout == op::MatrixLayout::row_major);
+  write_outputs(out, op::outputs_signature(operands));
   out.line("static constexpr int kTileM = {}, kTileN = {};", plan.tile.m, plan.tile.n);
   out.line("static constexpr int kThreadsM = {}, kThreadsN = {};  // thread -> (row, column): {}", plan.threads_m,
            plan.threads_n, layout::to_string(coordinates));
@@ -25,7 +22,7 @@ void write_plan(SourceWriter& out, const plan::ReduceSplitKPlan& plan) {
   write_index_function(out, "int", "column", {"thread"}, thread[1]);
   out.line("static constexpr int kVector = {}, kPartVector = {}, kPartsAtOnce = {};", plan.vector, plan.part_vector,
            plan.tile.k);
-  out.line("static constexpr int kSharedBytes = {}, kReductionCounters = {};", plan.smem_bytes(),
+  out.line("static constexpr int kSharedBytes = {}, kSplitK = 1, kReductionCounters = {};", plan.smem_bytes(),
            plan::kReductionCountersFrom);
   out.dedent().line("}};");
 }
