@@ -163,6 +163,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .reads_a = search.reads_a,
                       .reads_b = search.reads_b,
                       .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
+                      .stores_by_tma = search.plain_bytes == 0,
                       .element_bytes = search.element_bytes,
                       .d_bytes = search.output.d_bytes,
                       .beside_bytes = search.beside_bytes,
