@@ -20,8 +20,9 @@ class Generator {
  public:
   Generator(std::uint64_t seed, std::uint64_t number) : state_(mixed(seed + kStep) ^ mixed(~number)) {}
 
-  /// Uniform from 0 to limit - 1.
+  /// Uniform from 0 to limit - 1. @pre limit > 0
   std::int64_t below(std::int64_t limit) {
+    TILEWRIGHT_CHECK(limit > 0, "a limit is positive, got {}", limit);
     state_ += kStep;
     return static_cast<std::int64_t>(mixed(state_) % static_cast<std::uint64_t>(limit));
   }

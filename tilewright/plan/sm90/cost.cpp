@@ -1,6 +1,7 @@
-// The constants are fitted by least squares to the times of 3252 kernels on two thirds of 320 random problems of seeds
-// 1 and 2 (bench/README.md) on an H200, 2026-11-23. On the other third the kernel with the shortest predicted time took
-// 2.9 % longer than the fastest of 16, in the mean; see docs/decisions/performance_history.md.
+// The constants are fitted by least squares to the times of some 4900 kernels on the problems of
+// bench/problems/hopper.txt and on two thirds of 520 random problems of seeds 1 to 3 (bench/README.md), on an H200,
+// 2026-11-23. On the other third the kernel with the shortest predicted time took 3.8 % longer than the fastest of 16,
+// in the mean; see docs/decisions/performance_history.md.
 #include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
@@ -14,30 +15,30 @@ namespace tilewright::plan {
 namespace {
 
 constexpr double kLaunchUs = 5.6;          // a kernel without work, timed between two events, and its first loads
-constexpr double kSharingUs = 0.7;         // extra time per launch of pairs that multicast, and per doubling
-constexpr double kSplitKSharingUs = 0.78;  // the same with split-K, where CTAs wait for each other anyway
-constexpr double kPeakShare = 0.945;       // share of the tensor cores' nominal rate
-constexpr double kDramShare = 0.916;       // share of DRAM's nominal rate
-constexpr double kDramUs = 0.28;           // time until DRAM reaches this rate
-constexpr double kL2Share = 1.38;          // factor on limits.l2_bytes_per_clock
-constexpr double kSmBytesPerClock = 170;   // rate at which TMA of one SM loads from L2
-constexpr double kLatencyClocks = 1560;    // latency of a TMA load under load
-constexpr double kStepClocks = 68;         // barriers and the start of one mainloop step
-constexpr double kTileClocks = 260;        // start of another tile of the same CTA
-constexpr double kNarrowRows = 0.67;       // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
-constexpr double kSubtileClocks = 417;     // overhead of an epilogue subtile: barriers and the issue of the store
-constexpr double kStoreBytesPerClock = 41.7;
-constexpr double kPlainStoreClocks = 0.52;  // per element of D that is stored with plain stores instead of TMA
-constexpr double kOverlapLoss = 0.2;        // share of the faster of two overlapping phases that is exposed
+constexpr double kSharingUs = 0.6;         // extra time per launch of pairs that multicast, and per doubling
+constexpr double kSplitKSharingUs = 0.82;  // the same with split-K, where CTAs wait for each other anyway
+constexpr double kPeakShare = 0.872;       // share of the tensor cores' nominal rate
+constexpr double kDramShare = 0.912;       // share of DRAM's nominal rate
+constexpr double kDramUs = 0.29;           // time until DRAM reaches this rate
+constexpr double kL2Share = 1.3;           // factor on limits.l2_bytes_per_clock
+constexpr double kSmBytesPerClock = 105;   // rate at which TMA of one SM loads from L2
+constexpr double kLatencyClocks = 2450;    // latency of a TMA load under load
+constexpr double kStepClocks = 38;         // barriers and the start of one mainloop step
+constexpr double kTileClocks = 262;        // start of another tile of the same CTA
+constexpr double kNarrowRows = 0.76;       // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
+constexpr double kSubtileClocks = 529;     // overhead of an epilogue subtile: barriers and the issue of the store
+constexpr double kStoreBytesPerClock = 84;
+constexpr double kPlainStoreClocks = 0.48;  // per element of D that is stored with plain stores instead of TMA
+constexpr double kOverlapLoss = 0.17;       // share of the faster of two overlapping phases that is exposed
 // Plain loads: the latency of those that straddle cache lines, under load; the addresses and predicates of one mainloop
 // step, and of one tile.
-constexpr double kGatherLatencyClocks = 2580;
-constexpr double kGatherStepClocks = 418;
-constexpr double kGatherTileClocks = 1400;
-constexpr double kOperandBytesPerClock = 117;  // rate at which wgmma reads shared memory, whose peak is 128
-constexpr double kBarrierUs = 3;               // time of the grid-wide barrier after repacking
-constexpr double kRepackedBytesPerUs = 3.1e6;  // rate of repacking, reads plus writes, mostly DRAM-bound
-constexpr double kTensorMapClocks = 550;       // latency of making tensor maps; see docs/decisions/pointer_arrays.md
+constexpr double kGatherLatencyClocks = 2390;
+constexpr double kGatherStepClocks = 459;
+constexpr double kGatherTileClocks = 1770;
+constexpr double kOperandBytesPerClock = 125;   // rate at which wgmma reads shared memory, whose peak is 128
+constexpr double kBarrierUs = 4.3;              // time of the grid-wide barrier after repacking
+constexpr double kRepackedBytesPerUs = 3.85e6;  // rate of repacking, reads plus writes, mostly DRAM-bound
+constexpr double kTensorMapClocks = 550;        // latency of making tensor maps; see docs/decisions/pointer_arrays.md
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
