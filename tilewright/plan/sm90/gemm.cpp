@@ -15,6 +15,8 @@ namespace {
 constexpr int kMaxConsumers = 3;  // with the producer warpgroup this makes 512 threads of 128 registers each
 /// Registers for addresses in addition to the accumulators; from the output of ptxas -v for this family.
 constexpr int kAddressRegisters = 40;
+// More of them if wgmma reads both operands MN-major: of 240 registers 4 bytes spilled (128x192 tiles in ping-pong).
+constexpr int kMnMajorRegisters = 9;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
@@ -237,6 +239,7 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   // Fragments of A need two buffers and the address of each load.
   if (extras.loads_fragments) beside += 3 * 4 * tile.m / (kWgmmaM * team);
   if (extras.plain_bytes > 0) beside += extras.plain_bytes == 2 ? kMatrixStoreRegisters : kPairStoreRegisters;
+  if (extras.reads_mn_major) beside += kMnMajorRegisters;
   // ptxas requires that one wgmma fits in the registers that every thread has at launch, regardless of setmaxnreg
   // (error C7602).
   constexpr int kRegistersOfAnSm = 65536;

@@ -94,6 +94,7 @@ struct ConsumerExtras {
   bool loads_fragments = false;  // A's fragments are loaded from shared memory to registers
   /// Size in bytes of an element of D when the epilogue stores it with plain stores instead of TMA; else 0.
   int plain_bytes = 0;
+  bool reads_mn_major = false;  // wgmma reads both operands MN-major
 };
 
 /// Exposed clocks per mainloop step, in which the tensor cores are idle. The result is 0 if several warpgroups share
@@ -142,7 +143,8 @@ struct Sm90GemmSketch : GemmTile {
   bool loads_fragments() const { return atom->a_source == arch::OperandSource::registers; }
   ConsumerExtras extras() const {
     return {promotes_accumulators, bytes(operands.d.element) == 1, loads_fragments(),
-            stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element)};
+            stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element),
+            path_a.major == arch::Major::mn && path_b.major == arch::Major::mn};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   /// Number of CTAs that work together: one cluster for each part of K.

@@ -147,7 +147,8 @@ struct Tile {
 
 Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
   const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
-  const ConsumerExtras extras{search.promotes, search.output.d_bytes == 1, search.loads_fragments, search.plain_bytes};
+  const ConsumerExtras extras{search.promotes, search.output.d_bytes == 1, search.loads_fragments, search.plain_bytes,
+                              search.major_a == arch::Major::mn && search.major_b == arch::Major::mn};
   Tile tile{.rows = rows,
             .input = {.m = search.m,
                       .n = search.n,
