@@ -255,7 +255,7 @@ std::uint64_t c_address(const Problem& problem, MatmulForm form, const Addresses
   return is_result ? result_address(form, operands) : 0;
 }
 
-/// What the library says about an algorithm. An attribute that it does not report is 0.
+/// The attributes that the library reports for an algorithm. An attribute that it does not report is 0.
 struct AlgorithmChoice {
   std::int32_t id = 0, split_k = 0;
   std::uint32_t tile = 0, stages = 0;

@@ -30,7 +30,7 @@ struct Recheck {
 /// "in fresh memory, algorithm 0 ...: wrong, D[2800,1134] is 3, ..."
 std::string describe(const Recheck& recheck);
 
-/// What follows from the rechecks.
+/// States the cause of the wrong result that the rechecks show, in one sentence.
 std::string conclusion(std::span<const Recheck> rechecks);
 
 /// The algorithms that the heuristic offers on the memory of `sets` with at most this much workspace, the first choice

@@ -47,7 +47,7 @@ class OperandSets {
   OperandSets(std::shared_ptr<runtime::Device> device, const Problem& problem, RandomBlocks& random, std::uint64_t seed,
               int most = std::numeric_limits<int>::max());
 
-  /// Of one set.
+  /// Bytes of device memory per set.
   std::size_t bytes() const { return bytes_of_set_; }
   int count() const { return static_cast<int>(sets_.size()); }
   const Addresses& addresses(int set) const { return sets_[static_cast<std::size_t>(set)].addresses; }

@@ -464,7 +464,7 @@ int compare(const BenchOptions& options, const std::vector<Problem>& problems, c
   return exit_code(outcomes);
 }
 
-/// What the command line asks for.
+/// The problems and options of the command line.
 enum class Task { measure, print, compile };
 
 int run(const BenchOptions& options, Task task, const std::string& command) {

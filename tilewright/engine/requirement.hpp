@@ -1,4 +1,5 @@
-// What a caller requires of the kernels of one problem, and whether a kernel meets it.
+// A Requirement has the promises that a caller requires of the kernels of one problem; check() says whether a kernel
+// meets it.
 #pragma once
 
 #include <span>

@@ -455,7 +455,7 @@ class Accumulators {
   Accumulators(const Accumulators&) = delete;
   Accumulators& operator=(const Accumulators&) = delete;
   virtual ~Accumulators() = default;
-  /// Those of one element. `one` is the single-matrix problem.
+  /// Returns the sums of one element. `one` is the single-matrix problem.
   virtual Dots at(const GemmView& one, std::int64_t row, std::int64_t column) const = 0;
   /// Calls `visit` for each element of D.
   virtual void for_each(const GemmView& one, const VisitElement& visit) const = 0;

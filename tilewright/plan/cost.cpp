@@ -6,9 +6,10 @@
 namespace tilewright::plan {
 namespace {
 
-// The constants are fitted by least squares to the times of 1777 kernels of simt_gemm and sm80_gemm on two thirds of
-// 320 random problems of seeds 1 and 2 (bench/README.md) on an H200, 2026-11-23. On the other third the kernel with the
-// shortest predicted time took 5.3 % longer than the fastest, in the mean.
+// The constants are fitted to the times of kernels of simt_gemm and sm80_gemm on two thirds of 320 random problems of
+// seeds 1 and 2 (bench/README.md) on an H200, 2026-11-23; all of them had 1777 such candidates. On the other third the
+// candidate with the shortest predicted time took 5.3 % longer than the fastest, in the mean. Those of the exchange
+// were set between this fit and that of sm90_gemm.
 
 // Time of a kernel without work, between two events, beyond limits.launch_us.
 constexpr double kCallUs = 3.9;

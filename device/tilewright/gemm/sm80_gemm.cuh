@@ -21,10 +21,9 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kSplitK,
-/// Raster,
-/// kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile, kBandLine, kStageBytes, kBandBytes, kSharedBytes, and
-/// the members that OutputTile and, with split-K, SplitKTile and PersistentTiles use. The values come from
-/// plan/sm80_gemm.
+/// Raster, kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile, kBandLine, kStageBytes, kBandBytes,
+/// kSharedBytes, and the members that OutputTile and, with split-K, SplitKTile and PersistentTiles use. The values come
+/// from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;

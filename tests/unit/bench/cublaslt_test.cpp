@@ -1,4 +1,4 @@
-// What the harness tells cuBLASLt about alignment, and what it concludes from a wrong result.
+// The harness states the alignment of the operands to cuBLASLt, and finds the cause of a wrong result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

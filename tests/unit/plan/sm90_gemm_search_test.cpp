@@ -178,8 +178,8 @@ TEST(Sm90Search, RowsBetweenSectorsAreSharedByMulticast) {
   };
   const Sm90GemmDesign odd = first(2488);
   EXPECT_GT(odd.cluster_m * odd.cluster_n, 1) << to_string(odd);
-  EXPECT_EQ(sectors_per_sector(op::matrix(std::uint64_t{0}, DType::f16, 4176, 2488)), 1.7);
-  EXPECT_EQ(sectors_per_sector(op::matrix(std::uint64_t{0}, DType::f16, 4176, 2496)), 1.0);
+  EXPECT_EQ(sector_read_amplification(op::matrix(std::uint64_t{0}, DType::f16, 4176, 2488)), 1.7);
+  EXPECT_EQ(sector_read_amplification(op::matrix(std::uint64_t{0}, DType::f16, 4176, 2496)), 1.0);
 }
 
 TEST(Sm90Search, AdjacentCtasShareBIfThereAreAtMostTwoRowsOfTiles) {

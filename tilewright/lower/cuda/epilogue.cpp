@@ -59,7 +59,7 @@ class NodeText {
   std::vector<int> fused_;  // for each node, the input that is a product fused with it, or kNone
 };
 
-/// Of two products in one sum, the first is fused.
+/// If both terms of a sum are products, the first is fused.
 std::vector<int> NodeText::fused_products(const op::Epilogue& epilogue) {
   std::vector<int> fused(epilogue.nodes.size(), kNone);
   if (epilogue.compute == DType::s32) return fused;

@@ -1,7 +1,7 @@
-// The constants are fitted by least squares to the times of some 4900 kernels on the problems of
-// bench/problems/hopper.txt and on two thirds of 520 random problems of seeds 1 to 3 (bench/README.md), on an H200,
-// 2026-11-23. On the other third the kernel with the shortest predicted time took 3.8 % longer than the fastest of 16,
-// in the mean; see docs/decisions/performance_history.md.
+// The constants are fitted to the times of kernels on the problems of bench/problems/hopper.txt and on two thirds of
+// the random problems that were measured of seeds 1 to 3 (bench/README.md), on an H200, 2026-11-23; all of them had
+// 6135 candidates. On the other third the candidate with the shortest predicted time took 3.8 % longer than the fastest
+// of the 16 or 20 that were measured, in the mean; see docs/decisions/performance_history.md.
 #include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
@@ -154,7 +154,7 @@ double function_instructions(const op::Epilogue& epilogue) {
   return sum;
 }
 
-double sectors_per_sector(const op::Tensor& operand) {
+double sector_read_amplification(const op::Tensor& operand) {
   // In a row that begins in the middle of a sector, each 32 bytes lie in two sectors, which alone would give 2 for the
   // row, and 1.5 if every other row is such a row. The factor for every other row is estimated from bf16
   // 4176x5408x2488 (H200, 2026-11-22): 404 TFLOP/s without multicast, 490 with the best of our tiles of that day and

@@ -22,7 +22,7 @@ struct Sm90CostInput {
   Schedule schedule = Schedule::cooperative;
   /// Swizzle width in bytes, which is the number of contiguous bytes in one row of a TMA box.
   int row_bytes_a = 128, row_bytes_b = 128;
-  /// Sectors of L2 that TMA reads per 32 bytes of an operand; see sectors_per_sector().
+  /// Sectors of L2 that TMA reads per 32 bytes of an operand; see sector_read_amplification().
   double sectors_a = 1, sectors_b = 1;
   /// Raster order: consecutive tiles follow each other along M and share B if true; else they share A.
   bool walks_along_m = false;
@@ -53,7 +53,7 @@ int beside_bytes(const op::GemmSignature& operands);
 /// The mean number of 32-byte sectors of L2 that TMA reads for 32 bytes of a row of `operand`. It is 1 if rows begin at
 /// multiples of 32 bytes. If their distance is an odd multiple of 16 bytes, every other row begins in the middle of a
 /// sector; if only the address is one, every row does.
-double sectors_per_sector(const op::Tensor& operand);
+double sector_read_amplification(const op::Tensor& operand);
 
 /// Estimated microseconds, including the launch and the repacking of operands. A persistent CTA computes its tiles one
 /// after another. Each mainloop step takes as long as the slowest of the multiplication, the transfer from L2, the load

@@ -338,7 +338,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
   const View problem = view(plan, arguments);
   const int element_bytes = bytes(plan.operands.a.element);
   const auto sectors = [](const OperandPath& path, const op::Tensor& tensor) {
-    return path.uses_plain_loads() || path.is_repacked ? 1.0 : sectors_per_sector(tensor);
+    return path.uses_plain_loads() || path.is_repacked ? 1.0 : sector_read_amplification(tensor);
   };
   return {
       .m = problem.m,

@@ -415,8 +415,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     search.reads_a = is_transposed ? times_b : times_a;
     search.reads_b = is_transposed ? times_a : times_b;
     if (is_restricted && is_tf32 && search.uses_plain_loads()) continue;  // they round to tf32 in another way than TMA
-    search.sectors_a = sectors_per_sector(is_transposed ? view.b.tensor : view.a.tensor);
-    search.sectors_b = sectors_per_sector(is_transposed ? view.a.tensor : view.b.tensor);
+    search.sectors_a = sector_read_amplification(is_transposed ? view.b.tensor : view.a.tensor);
+    search.sectors_b = sector_read_amplification(is_transposed ? view.a.tensor : view.b.tensor);
     search.major_a = major(is_a_along_k(signature, is_transposed));
     search.major_b = major(is_a_along_k(signature, !is_transposed));
     search.loads_fragments = is_word_or_byte && !is_a_along_k(signature, is_transposed);
