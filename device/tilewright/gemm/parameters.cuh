@@ -1,6 +1,7 @@
 // The struct that the kernels of simt_gemm and sm80_gemm take by value.
 #pragma once
 
+#include "tilewright/scheduler/tile_grid.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -18,7 +19,7 @@ struct GemmParameters {
   /// Elements from one matrix of a batch to the next; 0 if one matrix is used for the whole batch.
   int64_t batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
   int m, n, k;
-  int tiles_m, tiles_n;
+  TileGrid tiles;
   uint32_t batch;           // number of matrices of D
   char* workspace;          // null unless the kernel has split-K or reductions
   int64_t reduction_parts;  // offset of the reductions' partial results in it, bytes

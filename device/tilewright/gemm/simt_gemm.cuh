@@ -65,12 +65,12 @@ class SimtGemm {
     const uint32_t shared = ptx::shared_address(shared_memory);
     TileOrigin tile;
     if constexpr (Plan::kSplitK == 1) {
-      if (!grid_tile<Plan>(parameters_.tiles_m, parameters_.tiles_n, parameters_.batch, tile)) return;
+      if (!grid_tile<Plan>(parameters_.tiles, parameters_.batch, tile)) return;
       Accumulator accumulators[kThreadM][kThreadN] = {};
       multiply(accumulators, stages, tile, 0);
       store(accumulators, shared, tile);
     } else {
-      PersistentTiles<Plan> tiles(parameters_.tiles_m, parameters_.tiles_n, static_cast<int>(parameters_.batch));
+      PersistentTiles<Plan> tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared);
 #pragma unroll 1
       while (tiles.next(tile)) {

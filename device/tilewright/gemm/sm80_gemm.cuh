@@ -67,12 +67,12 @@ class Sm80Gemm {
     shared_ = ptx::shared_address(shared_memory);
     TileOrigin tile;
     if constexpr (Plan::kSplitK == 1) {
-      if (!grid_tile<Plan>(parameters_.tiles_m, parameters_.tiles_n, parameters_.batch, tile)) return;
+      if (!grid_tile<Plan>(parameters_.tiles, parameters_.batch, tile)) return;
       Accumulators accumulators = {};
       multiply(accumulators, tile, 0);
       store(accumulators, shared_memory, tile);
     } else {
-      PersistentTiles<Plan> tiles(parameters_.tiles_m, parameters_.tiles_n, static_cast<int>(parameters_.batch));
+      PersistentTiles<Plan> tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared_);
 #pragma unroll 1
       while (tiles.next(tile)) {

@@ -112,11 +112,6 @@ class Sm90Gemm {
       ptx::setmaxnreg_increase<Plan::kConsumerRegisters>();
       consume(ring, shared);
     }
-    // No CTA may end while others of its cluster still use its shared memory or arrive at its barriers.
-    if constexpr (kClusterCtas > 1) {
-      __syncwarp();
-      ptx::cluster_sync();
-    }
   }
 
  private:
@@ -180,9 +175,7 @@ class Sm90Gemm {
     ptx::fence_proxy_async_all();
   }
 
-  __device__ __forceinline__ PersistentTiles<Plan> tiles() const {
-    return {parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches};
-  }
+  __device__ __forceinline__ PersistentTiles<Plan> tiles() const { return {parameters_.tiles, parameters_.batches}; }
 
   __device__ __forceinline__ BatchA batch_a(uint32_t shared) const {
     return {parameters_.a, parameters_.batch_step_a, shared + Shared::kTensorMaps, parameters_.workspace};
@@ -242,6 +235,9 @@ class Sm90Gemm {
       if constexpr (kMakesMaps) __syncwarp();
     }
     ptx::launch_dependents();
+    if constexpr (kClusterCtas > 1) {
+      if (issues) ring.wait_for_all_readers(at);
+    }
   }
 
   /// The loop of the producer warpgroup with plain loads. All its threads must call it.
