@@ -85,12 +85,14 @@ double best_by_wgmma(const op::Gemm& gemm) {
 // other families.
 TEST(Cost, UnalignedOperandsCostByTheByteAndBeatCudaCores) {
   const double by_tma = best_by_wgmma(problem(kF16, 4096, 4096, 4096));
-  const double one = best_by_wgmma(problem(kF16, 4096, 4095, 4096, {kRow, kRow, kRow, kRow}));
+  op::Gemm unaligned_b = problem(kF16, 4096, 4096, 4096);
+  unaligned_b.b.stride = {1, 4097};
+  const double one = best_by_wgmma(unaligned_b);
   const double words = best_by_wgmma(problem(kF16, 4096, 4096, 4094));
   const double halves = best_by_wgmma(problem(kF16, 4095, 4095, 4095));
   EXPECT_LT(by_tma, one);
-  EXPECT_LT(one, words);
   EXPECT_LT(one, halves);
+  EXPECT_LT(words, halves);
   EXPECT_LT(halves, best_of(problem(kF16, 4095, 4095, 4095), kSm90).us);
 }
 

@@ -8,6 +8,7 @@
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
+#include "tilewright/plan/sm90/subtile.hpp"
 
 namespace tilewright::plan {
 
@@ -32,6 +33,7 @@ struct Sm90CostInput {
   int plain_load_words = 0;
   int subtiles = 1;  // epilogue subtiles that one warpgroup stores per tile; 0 with split-K
   bool stores_by_tma = true;
+  TileStores tile_stores = {};  // zeros unless TMA stores D
   int element_bytes = 2, d_bytes = 2;
   /// Bytes of m x n tensors other than C and D that the epilogue reads and writes per element of A*B.
   int beside_bytes = 0;

@@ -305,6 +305,11 @@ int Sm90GemmSketch::subtiles() const {
   return tile.m / kWgmmaM / team() * subtile.count(d_tile_columns());
 }
 
+TileStores Sm90GemmSketch::tile_stores() const {
+  if (!stores_by_tma) return {};
+  return plan::tile_stores(subtile, output_elements(), tile.m / kWgmmaM / team(), d_tile_columns());
+}
+
 Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
   const bool transposes = path_a.is_transposed || path_b.is_transposed;
   return {

@@ -164,9 +164,10 @@ struct Sm90GemmSketch : GemmTile {
   int tensor_map_slots() const { return stages + 1; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
-  int output_bytes() const;   // epilogue buffers per consumer warpgroup
-  int staging_bytes() const;  // staged vectors and reductions per consumer warpgroup
-  int subtiles() const;       // epilogue subtiles that one warpgroup stores per tile
+  int output_bytes() const;        // epilogue buffers per consumer warpgroup
+  int staging_bytes() const;       // staged vectors and reductions per consumer warpgroup
+  int subtiles() const;            // epilogue subtiles that one warpgroup stores per tile
+  TileStores tile_stores() const;  // zeros unless TMA stores D
   Sm90SharedMemory shared_memory() const;
   int smem_bytes() const { return shared_memory().bytes(); }
   bool operator==(const Sm90GemmSketch&) const = default;

@@ -275,14 +275,6 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   } else {
     describe_matrix(sink, "d", d);
   }
-  // If C is not read, its field still needs a valid value: a null address or, for TMA, the tensor map of D.
-  const auto reads_c = [&] { return values->arguments.reads_source; };
-  if (plan.loads_source_by_tma) {
-    sink.field("c", [&] { return map_of(plan.operands.c, reads_c() ? c() : d()); });
-  } else {
-    static const op::Tensor kNoTensor;
-    describe_matrix(sink, "c", [&]() -> const op::Tensor& { return reads_c() ? c() : kNoTensor; });
-  }
   const auto index = [&](const char* name, const auto& value) {
     sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
   };
@@ -294,8 +286,18 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   index("batch_step_a", [&] { return batch_step(a()); });
   index("batch_step_b", [&] { return batch_step(b()); });
   index("batch_step_c", [&] { return batch_step(c()); });
-  describe_tile_grid(sink, "tiles",
-                     [&] { return tile_grid(plan.raster, values->cluster_tiles.first, values->cluster_tiles.second); });
+  describe_tile_grid(sink, "tiles", [&] {
+    const auto [tiles_m, tiles_n] = values->cluster_tiles;
+    return tile_grid(plan.raster, tiles_m, tiles_n, working_groups(plan, values->arguments));
+  });
+  // If C is not read, its field still needs a valid value: a null address or, for TMA, the tensor map of D.
+  const auto reads_c = [&] { return values->arguments.reads_source; };
+  if (plan.loads_source_by_tma) {
+    sink.field("c", [&] { return map_of(plan.operands.c, reads_c() ? c() : d()); });
+  } else {
+    static const op::Tensor kNoTensor;
+    describe_matrix(sink, "c", [&]() -> const op::Tensor& { return reads_c() ? c() : kNoTensor; });
+  }
   sink.field("policy_a", [&] { return load_policy(values->arguments, values->cluster_tiles.second); });
   sink.field("policy_b", [&] { return load_policy(values->arguments, values->cluster_tiles.first); });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(values->workspace.bytes); });
@@ -362,6 +364,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .plain_load_words = plan.plain_load_words,
       .subtiles = plan.subtiles(),
       .stores_by_tma = plan.stores_by_tma,
+      .tile_stores = plan.tile_stores(),
       .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
       .beside_bytes = beside_bytes(plan.operands),

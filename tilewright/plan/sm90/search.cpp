@@ -184,16 +184,15 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
   return tile;
 }
 
-/// Returns whether the candidate is promising: fast enough with the most stages and the fewest subtiles.
-/// @pre tile.is_possible
-bool consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
+/// Offers the candidate if the kernel is possible. @pre tile.is_possible
+void consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
   const auto [cluster_m, cluster_n, split_k] = group;
   const Rows& rows = tile.rows;
   const TileShape& shape = tile.input.tile;
-  if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return false;
-  if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return false;
+  if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return;
+  if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return;
   // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
-  if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return false;
+  if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
   Sm90CostInput input = tile.input;
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
@@ -201,11 +200,11 @@ bool consider(const Search& search, const Tile& tile, const Group& group, Candid
   // Most candidates are too slow even with the most stages and the fewest subtiles, so reject them early.
   input.stages = kMaxStages;
   input.subtiles = split_k > 1 ? 0 : 1;
-  if (estimate_us(search.limits, input) >= candidates.worst_us()) return false;
+  if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
 
   ConsumerExtras extras = tile.extras;
   if (split_k > 1) extras.plain_bytes = 0;
-  if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return false;
+  if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return;
   Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
                           .consumers = rows.consumers,
                           .output_bytes = kSplitKSumBytes,
@@ -215,23 +214,24 @@ bool consider(const Search& search, const Tile& tile, const Group& group, Candid
   if (split_k == 1) {
     memory.output_barriers = kOutputBuffers;
     memory.output_bytes = epilogue_subtile(search.output, d_columns, 0).bytes(search.output.bytes_per_element());
-    if (memory.output_bytes == 0) return false;
+    if (memory.output_bytes == 0) return;
   }
-  if (!fit_stages(search, memory)) return false;
+  if (!fit_stages(search, memory)) return;
   if (search.k <= shape.k) {
     const int teams = rows.consumers / rows.team();  // each team needs a current stage and the next one
     memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
-    if (memory.stages < std::max(kMinStages, 2 * teams)) return false;
+    if (memory.stages < std::max(kMinStages, 2 * teams)) return;
   }
   input.stages = memory.stages;
   if (split_k == 1) {
     const EpilogueSubtile subtile =
         epilogue_subtile(search.output, d_columns, memory.most_output_bytes(search.limits.smem_per_block_bytes));
-    input.subtiles = shape.m / kWgmmaM / rows.team() * subtile.count(d_columns);
+    const int atoms = shape.m / kWgmmaM / rows.team();
+    input.subtiles = atoms * subtile.count(d_columns);
+    if (input.stores_by_tma) input.tile_stores = tile_stores(subtile, search.output, atoms, d_columns);
   }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
-  return true;
 }
 
 /// The values of split_k to try: as many as leave no SM idle, and half as many. There are none if the tiles fill more
@@ -264,19 +264,16 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
   const std::array tiles{make_tile(search, rows, columns, kSwizzleBytes),
                          make_tile(search, rows, columns, 2 * kSwizzleBytes)};
-  bool is_promising = true;
   for (Group group : kClusters) {
-    if (group.m * group.n > 2 && !is_promising) continue;
-    is_promising = false;
     for (const Tile& tile : tiles) {
       if (!tile.is_possible) continue;
       group.split_k = 1;
-      is_promising |= consider(search, tile, group, candidates);
+      consider(search, tile, group, candidates);
       // With ping_pong, one warpgroup would multiply a whole tile, and the CTA would reduce two tiles.
       if (rows.schedule == Schedule::ping_pong || search.padded_k) continue;
       for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
         group.split_k = split_k;
-        if (split_k > 1) is_promising |= consider(search, tile, group, candidates);
+        if (split_k > 1) consider(search, tile, group, candidates);
       }
     }
   }

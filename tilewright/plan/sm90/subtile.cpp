@@ -90,6 +90,15 @@ PanelBoxes panel_boxes(int element_bytes, bool is_row_major, int panel_columns) 
   return {.line = line, .lines = panel_columns, .boxes = kWgmmaM / line};
 }
 
+TileStores tile_stores(const EpilogueSubtile& subtile, const OutputElements& elements, int atoms, int tile_columns) {
+  const int panels = tile_columns / subtile.panel_columns;
+  TileStores stores;
+  stores.boxes = atoms * panels * panel_boxes(elements.d_bytes, elements.d_is_row_major, subtile.panel_columns).boxes;
+  if (!elements.d_is_row_major) return stores;
+  if (subtile.panel_columns * elements.d_bytes % kSectorBytes != 0) stores.partial_sectors = panels;
+  return stores;
+}
+
 layout::ComposedLayout panel_layout(int element_bytes, bool is_row_major, int panel_columns) {
   using layout::IntTuple;
   if (is_packed(element_bytes, is_row_major, panel_columns)) {

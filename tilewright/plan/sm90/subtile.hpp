@@ -81,6 +81,16 @@ struct PanelBoxes {
 };
 PanelBoxes panel_boxes(int element_bytes, bool is_row_major, int panel_columns);
 
+/// How TMA stores one tile of D.
+struct TileStores {
+  int boxes = 0;            // instructions that one warpgroup issues
+  int partial_sectors = 0;  // sectors of L2 of which a box row covers only a part, for each row of the tile
+  bool operator==(const TileStores&) const = default;
+};
+/// `atoms` is the number of times that a warpgroup stores 64 rows of the tile, which has `tile_columns` columns of D.
+/// @pre subtile.panel_columns != 0
+TileStores tile_stores(const EpilogueSubtile& subtile, const OutputElements& elements, int atoms, int tile_columns);
+
 /// Maps (row, column) of a panel to the offset in bytes from the panel's beginning in shared memory. TMA expects each
 /// element of its boxes there when the swizzle is as wide as a line, or when there is no swizzle and the lines are
 /// packed.
