@@ -28,7 +28,9 @@ constexpr double kTileClocks = 262;        // start of another tile of the same 
 constexpr double kNarrowRows = 0.76;       // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
 constexpr double kSubtileClocks = 529;     // overhead of an epilogue subtile: barriers and the issue of the store
 constexpr double kStoreBytesPerClock = 84;
-constexpr double kPlainStoreClocks = 0.48;  // per element of D that is stored with plain stores instead of TMA
+// Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
+constexpr double kPlainVectorClocks = 1.2;
+constexpr double kPlainLineClocks = 12;
 constexpr double kOverlapLoss = 0.17;       // share of the faster of two overlapping phases that is exposed
 // Plain loads: the latency of those that straddle cache lines, under load; the addresses and predicates of one mainloop
 // step, and of one tile.
@@ -98,6 +100,14 @@ StepBytes step_bytes(const Sm90CostInput& input) {
   return {a, b, tpc_merges_reads ? a + b - (input.walks_along_m ? b : a) / 2 : a + b};
 }
 
+/// Clocks of the plain stores of one tile of D; 0 if TMA stores it.
+double plain_store_clocks(const Sm90CostInput& input, double tile_area) {
+  if (input.plain_line_bytes == 0) return 0;
+  constexpr int kVectorBytes = 16;
+  const double bytes = tile_area * input.d_bytes;
+  return bytes / kVectorBytes * kPlainVectorClocks + bytes / input.plain_line_bytes * kPlainLineClocks;
+}
+
 /// Clocks of the epilogue of one tile: the split-K reduction, the special functions, and the stores of D.
 double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
@@ -105,7 +115,7 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   const double functions = tile_area / input.split_k * input.function_instructions / kLanes;
   const double stores = input.subtiles * kSubtileClocks + functions +
                         tile_area * (input.d_bytes + input.beside_bytes) / input.split_k / kStoreBytesPerClock;
-  if (input.split_k == 1) return stores + (input.stores_by_tma ? 0 : tile_area * kPlainStoreClocks);
+  if (input.split_k == 1) return stores + plain_store_clocks(input, tile_area);
   constexpr int kAccumulatorBytes = 4;
   return stores + exchange_us(limits, tile_area, kAccumulatorBytes) * limits.clock_ghz * 1e3;
 }

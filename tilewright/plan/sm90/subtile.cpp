@@ -57,9 +57,15 @@ EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_column
   const int most_columns = most_bytes / EpilogueSubtile{1, 1}.bytes(elements.bytes_per_element());
   for (int columns = widest; columns >= narrowest; columns /= 2) {
     if (tile_columns % columns != 0) continue;
-    return {columns, std::max(std::min({widest, tile_columns, most_columns}) / columns, 1)};
+    const int most = elements.widest_panels() * widest;
+    return {columns, std::max(std::min({most, tile_columns, most_columns}) / columns, 1)};
   }
   return {};
+}
+
+int line_bytes(const OutputElements& elements, const EpilogueSubtile& subtile, int tile_columns) {
+  const int row = std::min(subtile.panels * subtile.panel_columns, tile_columns);
+  return (elements.d_is_row_major ? row : static_cast<int>(kWgmmaM)) * elements.d_bytes;
 }
 
 PanelBoxes panel_boxes(int element_bytes, bool is_row_major, int panel_columns) {

@@ -36,11 +36,16 @@ struct OutputElements {
   int c_bytes = 2, d_bytes = 2;
   bool d_is_row_major = true;
   TmaOutputs others = {};
+  bool stores_by_tma = true;  // D
 
   int widest() const { return std::max({c_bytes, d_bytes, others.element_bytes[0], others.element_bytes[1]}); }
   int narrowest() const;
   /// Bytes of a buffer per element of D.
   int bytes_per_element() const { return std::max(c_bytes, d_bytes) + others.bytes(); }
+  /// The widest rows of a subtile in D, as a multiple of the widest panel. Plain stores of rows that do not begin at
+  /// multiples of 16 bytes should have as few ends as possible: two tiles or subtiles share the 32 bytes at an end. If C
+  /// and D differ in size, a thread holds all its results of a subtile, so the subtile stays narrow.
+  int widest_panels() const { return d_is_row_major && !stores_by_tma && c_bytes == d_bytes ? 4 : 1; }
 };
 
 /// Number of epilogue buffers per consumer warpgroup. Double buffering lets the warpgroup fill one while TMA stores the
@@ -60,10 +65,13 @@ struct EpilogueSubtile {
   bool operator==(const EpilogueSubtile&) const = default;
 };
 
-/// Chooses the widest panel that divides the tile's columns, and as many panels per subtile as fit in 8 KB of the
-/// widest element and in `most_bytes` of shared memory, at least one. The columns of a panel are a multiple of 8, and
-/// its lines are as wide as a swizzle, at least 16 bytes.
+/// Chooses the widest panel that divides the tile's columns, and as many panels per subtile as fit in
+/// elements.widest_panels() times 8 KB of the widest element and in `most_bytes` of shared memory, at least one. The
+/// columns of a panel are a multiple of 8, and its lines are as wide as a swizzle, at least 16 bytes.
 EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_columns, int most_bytes);
+
+/// Bytes of D that are adjacent in a subtile of a tile with `tile_columns` columns of D.
+int line_bytes(const OutputElements& elements, const EpilogueSubtile& subtile, int tile_columns);
 
 /// The TMA boxes that make up one panel. A line is contiguous in global memory: it is a row of the panel or, if the
 /// matrix is column-major, up to 128 bytes of a column.
