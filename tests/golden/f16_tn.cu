@@ -68,6 +68,7 @@ struct Plan {
     }
   };
   static constexpr int kBandLine = 136;
+  static constexpr bool kRealignsRows = false;
   static constexpr int kStageBytes = 16384, kBandBytes = 17408, kSharedBytes = 65536;
   using ElementC = tilewright::half_t;
   using ElementD = tilewright::half_t;

@@ -68,6 +68,7 @@ struct Plan {
     }
   };
   static constexpr int kBandLine = 72;
+  static constexpr bool kRealignsRows = false;
   static constexpr int kStageBytes = 16384, kBandBytes = 18432, kSharedBytes = 65536;
   using ElementC = double;
   using ElementD = double;

@@ -68,6 +68,7 @@ struct Plan {
     }
   };
   static constexpr int kBandLine = 72;
+  static constexpr bool kRealignsRows = false;
   static constexpr int kStageBytes = 6144, kBandBytes = 4608, kSharedBytes = 18432;
   using ElementC = float;
   using ElementD = float;

@@ -68,6 +68,7 @@ struct Plan {
     }
   };
   static constexpr int kBandLine = 72;
+  static constexpr bool kRealignsRows = false;
   static constexpr int kStageBytes = 8192, kBandBytes = 9216, kSharedBytes = 32768;
   using ElementC = tilewright::int8_t;
   using ElementD = tilewright::int8_t;

@@ -68,6 +68,7 @@ struct Plan {
     }
   };
   static constexpr int kBandLine = 72;
+  static constexpr bool kRealignsRows = false;
   static constexpr int kStageBytes = 12288, kBandBytes = 9216, kSharedBytes = 36864;
   using ElementC = float;
   using ElementD = float;

@@ -68,7 +68,7 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
-  static constexpr int kPanelColumns = 32, kSubtilePanels = 1, kOutputBuffers = 2;
+  static constexpr int kPanelColumns = 32, kSubtilePanels = 2, kOutputBuffers = 2;
   static constexpr int kTensorMapSlots = 5;
   static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
   static constexpr int kSourceBytes = 4, kStoreBytes = 4;
@@ -94,11 +94,11 @@ struct Plan {
   using PanelOfD = Panel32;
   struct SharedMemory {
     static constexpr int kStageBytes = 24576;
-    static constexpr int kOutputs = 98304, kOutputBytes = 16384;
-    static constexpr int kStaging = 131072, kStagingBytes = 0;
-    static constexpr int kOutputBarriers = 131072, kOutputBarrierBytes = 16;
+    static constexpr int kOutputs = 98304, kOutputBytes = 32768;
+    static constexpr int kStaging = 163840, kStagingBytes = 0;
+    static constexpr int kOutputBarriers = 163840, kOutputBarrierBytes = 16;
     static constexpr int kRepackingBytes = 8704;  // per warp
-    static constexpr int kRingBarriers = 131104, kTensorMaps = 131168, kBytes = 131168;
+    static constexpr int kRingBarriers = 163872, kTensorMaps = 163936, kBytes = 163936;
   };
   template <int kAtoms>
   using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;

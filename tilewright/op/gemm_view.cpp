@@ -25,7 +25,8 @@ std::optional<std::int64_t> coalesced_stride(const Mode& mode) {
 }
 
 // The largest power of two in elements, of at most 16 bytes, that divides the address, the leading dimension and the
-// batch stride. For a tensor that is written it also divides the contiguous extent.
+// batch stride. For a tensor that is written it also divides the contiguous extent, because TMA stores whole units of
+// 16 bytes (plan/sm90/launch.cpp).
 int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) {
   return shared_alignment(
       tensor, {view.lines(tensor) > 1 ? view.ld : 0, is_written ? view.line(tensor) : 0, tensor.batch_stride()});

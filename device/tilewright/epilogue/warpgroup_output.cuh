@@ -6,6 +6,7 @@
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/epilogue/fragment_reductions.cuh"
+#include "tilewright/epilogue/line_store.cuh"
 #include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/epilogue/source_buffers.cuh"
 #include "tilewright/epilogue/staged_vectors.cuh"
@@ -344,20 +345,20 @@ class WarpgroupOutput {
   __device__ __forceinline__ void send(uint32_t buffer, int row, int column, int batch) const {
     if constexpr (Plan::kTmaOutputs > 0)
       Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kPanelsBytes, row, column, batch});
-#pragma unroll(kByTma ? kCount : 1)
-    for (int panel = 0; panel < kCount; ++panel, column += Plan::kPanelColumns, buffer += Panel::kBytes) {
-      if constexpr (kByTma) {
+    if constexpr (kByTma) {
+#pragma unroll
+      for (int panel = 0; panel < kCount; ++panel, column += Plan::kPanelColumns, buffer += Panel::kBytes) {
 #pragma unroll
         for (int box = 0; box < Panel::kBoxes; ++box) {
           ptx::tma_store(parameters_.d, buffer + box * Panel::kBoxBytes,
                          (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine, Plan::kDIsRowMajor ? row : column,
                          batch);
         }
-      } else {
-        copy(buffer, row, column, batch);
       }
+      ptx::tma_store_commit();
+    } else {
+      copy<kCount>(buffer, row, column, batch);
     }
-    if constexpr (kByTma) ptx::tma_store_commit();
   }
 
   template <int kCount>
@@ -372,25 +373,28 @@ class WarpgroupOutput {
     }
   };
 
+  /// Stores kCount panels, which begin at (row, column) of D, with plain stores. A line of D runs through all of them
+  /// if D is row-major.
+  template <int kCount>
   __device__ __forceinline__ void copy(uint32_t buffer, int row, int column, int batch) const {
-    constexpr int kCount = Plan::kStoreBytes / static_cast<int>(sizeof(D));
-    using Stored = Vector<D, kCount>;
+    constexpr int kColumns = kCount * Plan::kPanelColumns;
+    constexpr int kLines = Plan::kDIsRowMajor ? 64 : kColumns;
+    using Store = LineStore<D, Plan::kDIsRowMajor ? kColumns : 64, 16, Plan::kStoreBytes>;
+    const int first_x = Plan::kDIsRowMajor ? column : row, first_y = Plan::kDIsRowMajor ? row : column;
     const int end_x = Plan::kDIsRowMajor ? parameters_.n / kPerElement : parameters_.m;
     const int end_y = Plan::kDIsRowMajor ? parameters_.m : parameters_.n / kPerElement;
-    D* const d = matrix_of_batch<Plan::kDIsPointerArray, D>(parameters_.d.address, parameters_.d.batch_stride, batch);
-    Panel::template for_each<kCount, kThreads>(thread_, row, column, [&](uint32_t offset, int x, int y) {
-      const Stored values = ptx::load_shared<Stored>(buffer + offset);
-      if (y >= end_y) return;
-      D* const at = d + y * parameters_.d.ld + x;
-      if (x + kCount <= end_x) {
-        *reinterpret_cast<Stored*>(at) = values;
-      } else {
-#pragma unroll
-        for (int j = 0; j < kCount - 1; ++j) {
-          if (x + j < end_x) at[j] = values.element[j];
-        }
-      }
-    });
+    D* const d = matrix_of_batch<Plan::kDIsPointerArray, D>(parameters_.d.address, parameters_.d.batch_stride, batch) +
+                 first_y * parameters_.d.ld + first_x;
+    Store::template store<kThreads, kLines>(
+        thread_, [&](int line) { return d + line * parameters_.d.ld; },
+        [&](int line) { return first_y + line < end_y ? end_x - first_x : 0; },
+        [&](int line, int chunk) {
+          const int along = chunk * Store::kPerVector;
+          const int in_panel = (Plan::kDIsRowMajor ? along : line) % Plan::kPanelColumns;
+          const int panel = (Plan::kDIsRowMajor ? along : line) / Plan::kPanelColumns;
+          return buffer + panel * Panel::kBytes +
+                 (Plan::kDIsRowMajor ? Panel::offset(line, in_panel) : Panel::offset(along, in_panel));
+        });
   }
 
   /// Accumulator number `i`. A register holds two accumulators of f16.

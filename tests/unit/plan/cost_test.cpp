@@ -96,6 +96,30 @@ TEST(Cost, UnalignedOperandsCostByTheByteAndBeatCudaCores) {
   EXPECT_LT(halves, best_of(problem(kF16, 4095, 4095, 4095), kSm90).us);
 }
 
+TEST(Cost, CountsTheStoresThatShortRowsOfDTake) {
+  const auto stores = [](int alignment, bool realigns_rows) {
+    op::GemmSignature signature = op::describe(problem(kF16, 4096, 4096, 64));
+    signature.d.alignment = alignment;
+    const Sm80GemmDesign design = sm80_gemm_designs(signature, kSm90).front();
+    return more_stores(plan_sm80_gemm(signature, design).value_or_throw(), realigns_rows) / design.tile.m;
+  };
+  const int columns = sm80_gemm_designs(op::describe(problem(kF16, 4096, 4096, 64)), kSm90).front().tile.n;
+  EXPECT_EQ(stores(8, false), 0);
+  EXPECT_EQ(stores(4, false), columns / 4 - columns / 8);
+  EXPECT_EQ(stores(1, false), columns - columns / 8);
+  EXPECT_EQ(stores(1, true), 2) << "the ends of a row";
+}
+
+TEST(Cost, PlainStoresOfLongLinesAreCheaper) {
+  Sm90CostInput input{.m = 8192, .n = 8192, .k = 64, .tile = {128, 256, 64}, .subtiles = 4, .fma_per_clock = 4096};
+  const double by_tma = estimate_us(arch::limits(kSm90), input);
+  input.plain_line_bytes = 512;
+  const double long_lines = estimate_us(arch::limits(kSm90), input);
+  input.plain_line_bytes = 128;
+  EXPECT_LT(by_tma, long_lines);
+  EXPECT_LT(long_lines, estimate_us(arch::limits(kSm90), input));
+}
+
 TEST(Cost, IsPositiveAndFiniteForPlansThatCanRun) {
   for (const auto& [m, n, k] : {std::array{1, 1, 1}, {64, 64, 64}, {1000, 3, 77}, {8192, 8192, 8192}, {16, 16, 0}}) {
     for (const CostInput& input : inputs(m, n, k)) {

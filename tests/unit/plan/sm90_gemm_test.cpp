@@ -222,7 +222,7 @@ TEST(Sm90Gemm, UnalignedOperandsAreLoadedByPlainLoads) {
   EXPECT_EQ(plan.a.smem, by_tma.a.smem);
   EXPECT_EQ(plan.a.wgmma, by_tma.a.wgmma);
   EXPECT_EQ(plan.b.wgmma, by_tma.b.wgmma);
-  EXPECT_EQ(plan.smem_bytes(), by_tma.smem_bytes());
+  EXPECT_EQ(plan.stage_bytes(), by_tma.stage_bytes());
   EXPECT_FALSE(by_tma.uses_plain_loads());
 
   op::GemmSignature mixed = describe_f16({}, 8);
@@ -522,6 +522,21 @@ TEST(Sm90Gemm, PackedPanelsOfOddWidthsHaveNoBankConflicts) {
       }
     }
   }
+}
+
+// Rows of D that plain stores store should have few ends.
+TEST(Sm90Gemm, SubtilesOfPlainStoresAreWide) {
+  constexpr int kRoom = 65536;
+  constexpr OutputElements kHalves{.stores_by_tma = false}, kColumns{.d_is_row_major = false, .stores_by_tma = false};
+  EXPECT_EQ(epilogue_subtile(kHalves, 256, kRoom), (EpilogueSubtile{64, 4}));
+  EXPECT_EQ(line_bytes(kHalves, {64, 4}, 256), 512);
+  EXPECT_EQ(epilogue_subtile(kHalves, 256, kRoom - 1), (EpilogueSubtile{64, 3}));
+  EXPECT_EQ(epilogue_subtile(kHalves, 80, kRoom), (EpilogueSubtile{16, 5}));
+  EXPECT_EQ(line_bytes(kHalves, {16, 5}, 80), 160);
+  EXPECT_EQ(epilogue_subtile(kColumns, 256, kRoom), (EpilogueSubtile{64, 1})) << "a column has 64 rows";
+  EXPECT_EQ(line_bytes(kColumns, {64, 1}, 256), 128);
+  EXPECT_EQ(epilogue_subtile({.c_bytes = 4, .stores_by_tma = false}, 256, kRoom), (EpilogueSubtile{32, 1}))
+      << "a thread would hold 64 results";
 }
 
 TEST(Sm90Gemm, RefusesSplitKThatCannotBeSummed) {

@@ -31,8 +31,10 @@ constexpr double kStoreBytesPerClock = 87.9;
 constexpr double kBoxClocks = 56;              // issue of one box of D by TMA, while the warpgroup waits
 constexpr double kPartialSectorClocks = 6.46;  // per row of a tile and sector of L2 that a box covers only in part
 constexpr double kPingPongClocks = 149;        // taking turns, if each tile has one mainloop step
-constexpr double kPlainStoreClocks = 0.397;    // per element of D that is stored with plain stores instead of TMA
-constexpr double kOverlapLoss = 0.241;         // share of the faster of two overlapping phases that is exposed
+// Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
+constexpr double kPlainVectorClocks = 1.2;
+constexpr double kPlainLineClocks = 12;
+constexpr double kOverlapLoss = 0.241;  // share of the faster of two overlapping phases that is exposed
 // Plain loads: the latency of those that straddle cache lines, under load; the addresses and predicates of one mainloop
 // step, and of one tile.
 constexpr double kGatherLatencyClocks = 2075;
@@ -126,6 +128,14 @@ double busiest_slice_us(const arch::ArchLimits& limits, const Sm90CostInput& inp
   return kBusiestSlice * std::sqrt(variance) * kLineBytes / kSliceBytesPerClock / (limits.clock_ghz * 1e3);
 }
 
+/// Clocks of the plain stores of one tile of D; 0 if TMA stores it.
+double plain_store_clocks(const Sm90CostInput& input, double tile_area) {
+  if (input.plain_line_bytes == 0) return 0;
+  constexpr int kVectorBytes = 16;
+  const double bytes = tile_area * input.d_bytes;
+  return bytes / kVectorBytes * kPlainVectorClocks + bytes / input.plain_line_bytes * kPlainLineClocks;
+}
+
 /// Clocks of the epilogue of one tile: the split-K reduction, the special functions, and the stores of D.
 double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
@@ -134,7 +144,7 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   const double stores = input.subtiles * kSubtileClocks + input.tile_stores.boxes * kBoxClocks +
                         input.tile_stores.partial_sectors * input.tile.m * kPartialSectorClocks + functions +
                         tile_area * (input.d_bytes + input.beside_bytes) / input.split_k / kStoreBytesPerClock;
-  if (input.split_k == 1) return stores + (input.stores_by_tma ? 0 : tile_area * kPlainStoreClocks);
+  if (input.split_k == 1) return stores + plain_store_clocks(input, tile_area);
   constexpr int kAccumulatorBytes = 4;
   const double exchange = exchange_us(limits, tile_area, kAccumulatorBytes) + input.split_k * kPartUs;
   return stores + exchange * limits.clock_ghz * 1e3;

@@ -152,7 +152,7 @@ struct Sm90GemmSketch : GemmTile {
   bool c_is_row_major() const { return operands.c.layout == op::MatrixLayout::row_major; }
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
   OutputElements output_elements() const {
-    return {bytes(operands.c.element), bytes(operands.d.element), d_is_row_major(), others};
+    return {bytes(operands.c.element), bytes(operands.d.element), d_is_row_major(), others, stores_by_tma};
   }
   /// The element types of the tensors whose epilogue subtiles pass through shared memory in panels.
   std::vector<DType> panel_elements() const;

@@ -363,8 +363,10 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .reads_b = plan.path_b.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.b)) : 0,
       .plain_load_words = plan.plain_load_words,
       .subtiles = plan.subtiles(),
-      .stores_by_tma = plan.stores_by_tma,
       .tile_stores = plan.tile_stores(),
+      .plain_line_bytes = plan.stores_by_tma || plan.split_k > 1
+                              ? 0
+                              : line_bytes(plan.output_elements(), plan.subtile, plan.d_tile_columns()),
       .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
       .beside_bytes = beside_bytes(plan.operands),

@@ -164,7 +164,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .reads_a = search.reads_a,
                       .reads_b = search.reads_b,
                       .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
-                      .stores_by_tma = search.plain_bytes == 0,
+                      .plain_line_bytes = search.plain_bytes * columns,  // at most
                       .element_bytes = search.element_bytes,
                       .d_bytes = search.output.d_bytes,
                       .beside_bytes = search.beside_bytes,
@@ -200,6 +200,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   // Most candidates are too slow even with the most stages and the fewest subtiles, so reject them early.
   input.stages = kMaxStages;
   input.subtiles = split_k > 1 ? 0 : 1;
+  if (split_k > 1) input.plain_line_bytes = 0;
   if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
 
   ConsumerExtras extras = tile.extras;
@@ -220,7 +221,9 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   if (search.k <= shape.k) {
     const int teams = rows.consumers / rows.team();  // each team needs a current stage and the next one
     memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
-    if (memory.stages < std::max(kMinStages, 2 * teams)) return;
+    // Plain stores take so much longer per line of a narrow tile that a wide one with fewer stages is faster.
+    const int fewest = search.plain_bytes > 0 ? 2 : kMinStages;
+    if (memory.stages < std::max(fewest, 2 * teams)) return;
   }
   input.stages = memory.stages;
   if (split_k == 1) {
@@ -228,7 +231,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
         epilogue_subtile(search.output, d_columns, memory.most_output_bytes(search.limits.smem_per_block_bytes));
     const int atoms = shape.m / kWgmmaM / rows.team();
     input.subtiles = atoms * subtile.count(d_columns);
-    if (input.stores_by_tma) input.tile_stores = tile_stores(subtile, search.output, atoms, d_columns);
+    if (search.plain_bytes == 0) input.tile_stores = tile_stores(subtile, search.output, atoms, d_columns);
+    if (search.plain_bytes > 0) input.plain_line_bytes = line_bytes(search.output, subtile, d_columns);
   }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
@@ -381,7 +385,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .batches = view.batch(),
         .limits = limits,
         .element_bytes = bytes(element),
-        .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others},
+        .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others,
+                   stores_by_tma(signature.d)},
         .staging = epilogue_staging(is_transposed ? op::transposed(signature.epilogue) : signature.epilogue),
         .columns_per_element = signature.epilogue.columns_per_element(),
         .beside_bytes = beside_bytes(signature),

@@ -76,12 +76,18 @@ EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_column
   const int sector = std::max(8, kSectorBytes / elements.narrowest());  // columns
   for (int columns = widest; columns >= sector; columns /= 2) {
     if (tile_columns % columns != 0) continue;
-    return {columns, std::max(std::min({widest, tile_columns, most_columns}) / columns, 1)};
+    const int most = elements.widest_panels() * widest;
+    return {columns, std::max(std::min({most, tile_columns, most_columns}) / columns, 1)};
   }
   if (tile_columns * elements.narrowest() % kTmaBytes != 0 || tile_columns % 8 != 0) return {};
   if (tile_columns * elements.narrowest() <= kWidestPackedBytes) return {tile_columns, 1};
   const int narrow = std::max(8, kTmaBytes / elements.narrowest());
   return {narrow, std::max(std::min({widest, tile_columns, most_columns}) / narrow, 1)};
+}
+
+int line_bytes(const OutputElements& elements, const EpilogueSubtile& subtile, int tile_columns) {
+  const int row = std::min(subtile.panels * subtile.panel_columns, tile_columns);
+  return (elements.d_is_row_major ? row : static_cast<int>(kWgmmaM)) * elements.d_bytes;
 }
 
 PanelBoxes panel_boxes(int element_bytes, bool is_row_major, int panel_columns) {
