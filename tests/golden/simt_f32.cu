@@ -59,8 +59,8 @@ struct Plan {
     }
     static __device__ constexpr int row_of_band(int row) { return row / 8 * 64 + row % 8 * 4; }
   };
-  static constexpr bool kRealignsRows = true;
-  static constexpr int kBandLine = 136, kBandBytes = 8704;
+  static constexpr bool kRealignsRows = false;
+  static constexpr int kBandLine = 136, kBandBytes = 0;
   static constexpr int kStageBytes = 8320, kSharedBytes = 33280;
   using ElementC = float;
   using ElementD = float;
