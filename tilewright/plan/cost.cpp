@@ -17,6 +17,8 @@ constexpr double kCallUs = 3.9;
 constexpr double kFillAndDrainClocks = 1580;
 // Latency in clocks of a copy to shared memory under load, which the stages in flight hide.
 constexpr double kLatencyClocks = 1500;
+// Latency in clocks of a load to registers.
+constexpr double kLoadLatencyClocks = 700;
 // Rate of the math units relative to limits.clock_ghz: an H200 that is below its power limit runs at 1.98 GHz. With
 // fewer than 8 warps per SM, issue slots stay empty.
 constexpr double kPeakShare = 1.12;
@@ -43,6 +45,9 @@ constexpr double kWarpThreads = 32;
 // All families share them.
 constexpr double kExchangeUs = 1.5;
 constexpr double kPartialBytesPerClock = 22;
+// Time of one CTA's arrival at that barrier: tiles of 32x32 and 64x64 of a 32x64x23232 f32 problem took 13 and 9 us
+// longer with split-K 528 than with 132 and 264 (H200, 2026-11-23).
+constexpr double kArrivalUs = 0.033;
 
 }  // namespace
 
@@ -101,7 +106,9 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double warp_copies = input.copies_per_k / kWarpThreads;
   const double issue = multiply * input.multiply_issue_share +
                        (warp_copies * kIssuesPerCopy + input.smem_loads_per_k) * k / kIssuesPerClock;
-  const double latency = k / input.tile.k * kLatencyClocks / std::max(1, input.stages - 1);
+  const double step_latency =
+      input.copy_phases > 0 ? input.copy_phases * kLoadLatencyClocks : kLatencyClocks / std::max(1, input.stages - 1);
+  const double latency = k / input.tile.k * step_latency;
   const double cta =
       std::max({multiply, smem, issue, warp_copies * kClocksPerCopy * k}) + kOverlapLoss * std::min(multiply, smem);
   const double rounds = std::ceil(per_sm / together);
@@ -125,8 +132,10 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   // The groups of a split-K kernel take their tiles one after another, so each exchange is exposed.
   const double rounds_of_groups =
       std::ceil(static_cast<double>(tiles) / std::max(1, fit * limits.sm_count / input.split_k));
-  const double exchange =
-      input.split_k == 1 ? 0 : rounds_of_groups * exchange_us(limits, tile_area, input.accumulator_bytes);
+  // In the first round the CTAs of an SM finish one after another; later, all of them wait for each other's partial
+  // sums.
+  const double first_exchange = exchange_us(limits, tile_area, input.accumulator_bytes) + kArrivalUs * input.split_k;
+  const double exchange = input.split_k == 1 ? 0 : first_exchange * (1 + (rounds_of_groups - 1) * together);
   return limits.launch_us + kCallUs + std::max(chip_us, dram_us) + kOverlapLoss * std::min(chip_us, dram_us) + exchange;
 }
 

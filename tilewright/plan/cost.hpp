@@ -16,6 +16,9 @@ struct CostInput {
   TileShape tile;
   int stages = 2;
   int split_k = 1;  // CTAs that compute one tile together
+  /// Loads of a mainloop step that a CTA issues one after another, each when the last has arrived in registers; 0 if
+  /// the stages hide the latency of the copies.
+  int copy_phases = 0;
   int threads = 0;
   int registers = 0;  // per thread
   int smem_bytes = 0;

@@ -172,7 +172,7 @@ TEST(SimtGemm, TransposingStoresAreFreeOfBankConflicts) {
   for (const int alignment_bytes : {4, 8, 16}) {
     for (const Tile& tile :
          {Tile{{128, 128, 8}, 2, {2, 4}}, Tile{{128, 128, 16}, 2, {2, 4}}, Tile{{64, 64, 16}, 2, {2, 1}},
-          Tile{{128, 32, 16}, 2, {4, 1}}, Tile{{32, 32, 32}, 2, {1, 1}}}) {
+          Tile{{128, 32, 16}, 2, {4, 1}}, Tile{{32, 32, 16}, 2, {1, 1}}}) {
       for (const DType element : {DType::f32, DType::f64}) {
         op::GemmSignature signature = describe({element, element, element, element}, {kRow, kColumn, kRow, kRow});
         for (op::TensorSignature* operand : {&signature.a, &signature.b})
@@ -212,8 +212,8 @@ TEST(SimtGemm, CopiesThroughRegistersArePhased) {
                             {{{128, 128, 16}, 3, {2, 4}}, nn, 2, 2},
                             {{{128, 128, 16}, 3, {2, 4}}, nt, 0, 1},
                             {{{64, 64, 16}, 3, {2, 1}}, tn, 8, 4},
-                            {{{64, 64, 16}, 3, {2, 2}}, tn, 4, 2},
-                            {{{128, 32, 16}, 3, {4, 1}}, tn, 5, 2}}) {
+                            {{{64, 64, 16}, 3, {2, 2}}, tn, 4, 1},
+                            {{{128, 32, 16}, 3, {4, 1}}, tn, 5, 1}}) {
     const SimtGemmPlan plan = planned(describe_f32(e.layouts, 16), simt_design(e.tile));
     EXPECT_EQ(plan.register_passes(), e.passes);
     EXPECT_EQ(plan.copy_phases, e.phases);
