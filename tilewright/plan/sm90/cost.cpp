@@ -1,7 +1,7 @@
-// The constants are fitted to the times of kernels on the problems of bench/problems/hopper.txt and on two thirds of
-// the random problems that were measured of seeds 1 to 3 (bench/README.md), on an H200, 2026-11-23; all of them had
-// 6135 candidates. On the other third the candidate with the shortest predicted time took 3.8 % longer than the fastest
-// of the 16 or 20 that were measured, in the mean; see docs/decisions/performance_history.md.
+// The constants are fitted to the times of 5865 kernels on an H200, 2026-11-23: 410 random problems of seeds 4 to 6
+// (bench/README.md) with up to 22 candidates each, and bench/problems/hopper.txt with 14. On random problems that a fit
+// left out, the candidate with the shortest predicted time took 3.6 % longer than the fastest measured one, in the mean;
+// see docs/decisions/performance_history.md. The costs of plain stores were estimated separately.
 #include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
