@@ -149,6 +149,8 @@ Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTi
     return refuse("raster width must be 1, 2, 4 or 8, got {}", design.raster.width).as(RefusalCode::design);
   }
 
+  if (signature.groups != op::GroupedMode::none)
+    return refuse("does not compute groups ({}) yet", op::name(signature.groups)).as(RefusalCode::operation);
   if (swaps_operands && signature.epilogue.is_gated()) {
     return refuse(
                "the epilogue pairs columns of A*B, which would be rows if the operands were swapped: do not swap them")
