@@ -45,12 +45,17 @@ constexpr double kPartialBytesPerClock = 22;
 
 CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   CostInput input;
-  input.m = tile.is_transposed ? arguments.n() : arguments.m();
-  input.n = tile.is_transposed ? arguments.m() : arguments.n();
-  input.k = arguments.k();
+  input.m = tile.is_transposed ? arguments.mean_n() : arguments.mean_m();
+  input.n = tile.is_transposed ? arguments.mean_m() : arguments.mean_n();
+  input.k = arguments.mean_k();
   input.batch = arguments.batch();
-  input.batch_a = (tile.is_transposed ? arguments.b.tensor : arguments.a.tensor).distinct_matrices();
-  input.batch_b = (tile.is_transposed ? arguments.a.tensor : arguments.b.tensor).distinct_matrices();
+  const auto matrices = [&](const op::OperandView& operand) {
+    const bool is_stacked =
+        operand.access == op::OperandAccess::ragged_rows || operand.access == op::OperandAccess::ragged_columns;
+    return is_stacked ? arguments.batch() : operand.tensor.distinct_matrices();
+  };
+  input.batch_a = matrices(tile.is_transposed ? arguments.b : arguments.a);
+  input.batch_b = matrices(tile.is_transposed ? arguments.a : arguments.b);
   input.tile = tile.tile;
   input.stages = tile.stages;
   input.split_k = tile.split_k;

@@ -171,6 +171,7 @@ template <class Design>
 std::vector<Design> with_split_k(const op::GemmView& view, const op::GemmSignature& signature,
                                  std::vector<Design> designs) {
   if (signature.accumulator == DType::f16) return designs;  // no family splits K there
+  if (signature.groups != op::GroupedMode::none) return designs;
   const std::size_t whole = designs.size();
   for (std::size_t i = 0; i < whole; ++i) {
     if (const std::optional<Design> split = best_split_k(view, signature, designs[i])) designs.push_back(*split);

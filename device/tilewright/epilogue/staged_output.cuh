@@ -11,8 +11,9 @@
 
 namespace tilewright {
 
-/// A band is one row of instruction tiles of every warp: kWarpsM * kInstructionM rows of the CTA's tile.
-template <class Plan, class Epilogue, class Parameters, int kInstructionM, int kInstructionN>
+/// A band is one row of instruction tiles of every warp: kWarpsM * kInstructionM rows of the CTA's tile. TileOfD is the
+/// scheduler's Tile.
+template <class Plan, class Epilogue, class Parameters, class TileOfD, int kInstructionM, int kInstructionN>
 class StagedOutput {
   using Compute = typename Epilogue::Compute;
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
@@ -24,19 +25,19 @@ class StagedOutput {
   static constexpr int kVectorsPerRow = Plan::kTileN / kVector;
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
   static_assert(Plan::kBandBytes == kBandRows * kLine * static_cast<int>(sizeof(Compute)));
-  using Tile = OutputTile<Plan, Epilogue, Parameters>;
+  using Tile = OutputTile<Plan, Epilogue, Parameters, TileOfD>;
   using Reductions = typename Tile::template Reductions<kBandRows, kThreads>;
 
  public:
   static constexpr int kBytes = Plan::kBandBytes + Reductions::kBytes;  // shared memory
 
-  __device__ __forceinline__ StagedOutput(const Parameters& parameters, uint32_t batch, void* shared, int m, int n)
+  __device__ __forceinline__ StagedOutput(const Parameters& parameters, const TileOfD& tile, void* shared)
       : parameters_(parameters),
-        output_(parameters, batch),
+        output_(parameters, tile),
         reductions_(Tile::template reductions<kBandRows, kThreads>(
             parameters, ptx::shared_address(static_cast<unsigned char*>(shared)) + Plan::kBandBytes)),
         band_(static_cast<Compute*>(shared)),
-        block_{m, n, static_cast<int>(batch), 0},
+        block_{tile.m, tile.n, tile.batch, 0},
         thread_(static_cast<int>(threadIdx.x)) {}
 
   /// Must be called before the first band, when `shared` is free.

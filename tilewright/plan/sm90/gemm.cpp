@@ -356,6 +356,8 @@ SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
 
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
   if (const Support fits = check_layouts(signature); !fits) return fits.refusal();
+  if (signature.groups != op::GroupedMode::none)
+    return refuse("does not compute groups ({}) yet", op::name(signature.groups)).as(RefusalCode::operation);
   Result<GemmTile> tile = plan_gemm_tile(signature, design, design.swaps_operands);
   if (!tile) return tile.refusal();
   Sm90GemmSketch plan{*std::move(tile), design.target};
