@@ -7,7 +7,10 @@
 
 #include "tests/conformance/gemm_checks.hpp"
 #include "tests/conformance/guarded_groups.hpp"
+#include "tests/conformance/sm90_design_case.hpp"
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/op/epilogue_text.hpp"
+#include "tilewright/plan/sm90/gemm.hpp"
 
 namespace tilewright::conformance {
 namespace {
@@ -74,6 +77,21 @@ class GroupedGemms : public testing::TestWithParam<std::string> {
                       static_cast<std::int64_t>(sizes.size()));
   }
 
+  static std::vector<std::string> families_of(const std::vector<registry::KernelPtr>& kernels) {
+    std::vector<std::string> families;
+    for (const registry::KernelPtr& kernel : kernels) families.push_back(kernel->metadata().family);
+    return families;
+  }
+
+  /// One group that has the whole capacity.
+  static op::Gemm dense(const op::GroupedGemm& grouped) {
+    op::Gemm gemm = grouped.gemm;
+    for (op::Tensor* const tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d})
+      *tensor = op::matrix_at(*tensor, tensor->address);
+    for (op::NamedTensor& each : gemm.tensors) each.tensor = op::matrix_at(each.tensor, each.tensor.address);
+    return gemm;
+  }
+
   void expect_exact_of(const registry::KernelPtr& kernel, GuardedGroups& guarded) const {
     SCOPED_TRACE(kernel == nullptr ? "the best kernel" : kernel->name());
     guarded.upload();
@@ -84,16 +102,20 @@ class GroupedGemms : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
   }
 
-  /// Checks the best kernel of each family. Without red zones, an emulator reports a read outside the operands. Returns
-  /// the number of families.
-  std::size_t expect_exact_in_every_family(const op::GroupedGemm& grouped, const Sizes& ends,
-                                           Placement placement = {}) const {
+  /// Checks the best kernel of each family. simt_gemm and sm90_gemm compute the problems of types for which
+  /// they compute a dense GEMM, but sm90_gemm no groups that differ in k. sm80_gemm does not load elements of 2 bytes
+  /// or less if groups are stacked along their contiguous mode. Without red zones, an emulator reports a read outside
+  /// the operands.
+  void expect_exact_in_every_family(const op::GroupedGemm& grouped, const Sizes& ends, Placement placement = {}) const {
     if (engine().device()->properties().emulated) placement.red_zone = 0;
     GuardedGroups guarded(engine().device(), grouped, ends, placement);
     const std::vector<registry::KernelPtr> kernels = best_of_each_family(engine(), guarded.on_device());
-    EXPECT_FALSE(kernels.empty());
     for (const registry::KernelPtr& kernel : kernels) expect_exact_of(kernel, guarded);
-    return kernels.size();
+    const std::vector<std::string> families = families_of(kernels);
+    const std::vector<std::string> of_dense = families_of(best_of_each_family(engine(), dense(guarded.on_device())));
+    const bool has_sm90 = grouped.mode != Mode::ragged_k && std::ranges::count(of_dense, "sm90_gemm") == 1;
+    EXPECT_EQ(std::ranges::count(families, "simt_gemm"), std::ranges::count(of_dense, "simt_gemm"));
+    EXPECT_EQ(std::ranges::count(families, "sm90_gemm"), has_sm90 ? 1 : 0);
   }
 };
 
@@ -248,6 +270,86 @@ TEST_P(GroupedGemms, HostProblemsKeepRowsThatBelongToNoGroup) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, GroupedGemms, testing::ValuesIn(devices()),
+                         [](const auto& each) { return identifier(each.param); });
+
+/// Every design of sm90_gemm has its own way to load, multiply and store.
+class Sm90GroupedGemms : public GroupedGemms {
+ protected:
+  void SetUp() override {
+    GroupedGemms::SetUp();
+    if (!IsSkipped() && !has_feature(engine().device()->properties().target, TargetFeature::wgmma))
+      GTEST_SKIP() << "wgmma needs sm_90a";
+  }
+
+  void expect_exact_of_design(const op::GroupedGemm& grouped, const Sizes& ends, const DesignCase& tested,
+                              Placement placement = {}, bool repacks = false) const {
+    SCOPED_TRACE(fmt::format("{} {}", op::name(grouped.mode), tested.name));
+    if (engine().device()->properties().emulated) placement.red_zone = 0;
+    GuardedGroups guarded(engine().device(), grouped, ends, placement);
+    const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
+    plan::Sm90GemmDesign design = design_of(tested, signature);
+    design.target = engine().device()->properties().target;
+    design.repacks_operands = repacks;
+    expect_exact_of(engine().make_kernel(signature, design), guarded);
+  }
+};
+
+constexpr auto kCooperative = plan::Schedule::cooperative;
+constexpr auto kPingPong = plan::Schedule::ping_pong;
+
+/// Groups of more than one tile, and of parts of one.
+const Sizes kSm90Sizes{200, 0, 1, 129, 63, 64, 300, 7};
+
+op::GroupedGemm sm90_problem(Mode mode, const std::string& types = "dtype=f16 a=row b=col") {
+  const std::int64_t along = op::is_ragged(mode) ? 780 : 310;
+  const std::string extents =
+      op::differs_in_m(mode) ? fmt::format("m={} n=136 k=136", along) : fmt::format("m=136 n={} k=136", along);
+  op::GroupedGemm grouped = grouped_of(shape_of(*bench::parse_problem(types + " " + extents)), mode,
+                                       static_cast<std::int64_t>(kSm90Sizes.size()));
+  grouped.gemm.beta = 1.0;
+  return grouped;
+}
+
+TEST_P(Sm90GroupedGemms, EveryDesign) {
+  for (const Mode mode : {Mode::ragged_m, Mode::masked_m, Mode::ragged_n}) {
+    const bool in_m = op::differs_in_m(mode);
+    for (const DesignCase& tested : {DesignCase{"one warpgroup", {64, 64}, 1, 4},
+                                     {"cooperative", {128, 64}, 2, 3},
+                                     {"three warpgroups", {192, 64}, 3, 3},
+                                     {"two atoms", {256, 64}, 2, 3},
+                                     {"ping-pong", {64, 64}, 2, 4, {1, 1}, kPingPong},
+                                     {"ping-pong of 128 rows", {128, 128}, 2, 3, {1, 1}, kPingPong},
+                                     {"multicast", {64, 64}, 1, 4, {in_m ? 1 : 2, in_m ? 2 : 1}},
+                                     {"swapped", {64, 64}, 1, 4, {1, 1}, kCooperative, true},
+                                     {"swapped and narrow", {64, 16}, 1, 4, {1, 1}, kCooperative, true}}) {
+      expect_exact_of_design(sm90_problem(mode), ends_of(mode, kSm90Sizes), tested);
+    }
+  }
+}
+
+TEST_P(Sm90GroupedGemms, PlainLoadsRepackingAndPointersOfEachGroup) {
+  op::GroupedGemm grouped = sm90_problem(Mode::ragged_m);
+  const Sizes ends = ends_of(Mode::ragged_m, kSm90Sizes);
+  expect_exact_of_design(grouped, ends, {"plain loads", {64, 64}, 1, 3}, {.offset_elements = 1});
+  expect_exact_of_design(grouped, ends, {"repacked", {64, 64}, 1, 3}, {.offset_elements = 1}, true);
+  expect_exact_of_design(grouped, ends, {"padding", {64, 64}, 1, 3}, {.padding = 8});
+  op::Tensor& b = grouped.gemm.b;
+  b = op::pointer_array(op::matrix_at(b, 0), b.address, grouped.groups());
+  expect_exact_of_design(grouped, ends, {"pointers", {64, 64}, 2, 3, {1, 1}, kPingPong});
+}
+
+TEST_P(Sm90GroupedGemms, RefusesMulticastAcrossGroupsAndSplitK) {
+  const GuardedGroups guarded(engine().device(), sm90_problem(Mode::ragged_m), ends_of(Mode::ragged_m, kSm90Sizes), {});
+  const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
+  const auto reason = [&](const DesignCase& tested) {
+    return plan::sketch_sm90_gemm(signature, design_of(tested, signature)).reason();
+  };
+  EXPECT_EQ(reason({"", {64, 64}, 1, 4, {2, 1}}), "cluster shape m must be 1 because the groups differ in m, got 2");
+  EXPECT_EQ(reason({"", {64, 64}, 1, 4, {1, 1}, kCooperative, false, 2}),
+            "groups (ragged_m) are computed without split-K, got split_k 2");
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Sm90GroupedGemms, testing::ValuesIn(devices()),
                          [](const auto& each) { return identifier(each.param); });
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/warpgroup.cuh"
+#include "tilewright/scheduler/group_tiles.cuh"
 #include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
 
@@ -33,10 +34,11 @@ namespace tilewright {
 /// split-K, kSplitK > 1 CTAs compute a tile, each over a part of K, and each stores a share of it. Launches with
 /// split-K or repacked operands are cooperative launches. Plan: the members that the parts below use, and kTileM,
 /// kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM, kClusterN, kSplitK, kProducerRegisters,
-/// kConsumerRegisters, kPlainLoadWords (32-bit words that a producer thread keeps in flight when it loads an operand
-/// with plain loads), SharedMemory (offsets and sizes of its parts), kCounterBytes (size of the counters at the
-/// workspace's beginning), kTensorMapSlots (see operand/tensor_map_ring.cuh), Mainloop, kConsumerArrivals (arrivals of
-/// one consumer warpgroup per stage). The values come from plan/sm90/gemm.
+/// kConsumerRegisters, Scheduler (PersistentTiles or GroupTiles), kPlainLoadWords (32-bit words that a producer thread
+/// keeps in flight when it loads an operand with plain loads), SharedMemory (offsets and sizes of its parts),
+/// kCounterBytes (size of the counters at the workspace's beginning), kTensorMapSlots (see
+/// operand/tensor_map_ring.cuh), Mainloop, kConsumerArrivals (arrivals of one consumer warpgroup per stage). The values
+/// come from plan/sm90/gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
@@ -48,8 +50,12 @@ class Sm90Gemm {
   static constexpr int kTeam = Plan::kIsPingPong ? 1 : Plan::kConsumers;  // warpgroups that share a tile
   static constexpr int kTeams = Plan::kConsumers / kTeam;
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
+  using Scheduler = typename Plan::Scheduler;
+  using Tile = typename Scheduler::Tile;
+  static constexpr bool kHasGroups = Tile::kHasGroup;
   using Output = Select<(Plan::kSplitK > 1), SplitKOutput<Plan, Epilogue, Parameters, kAtoms>,
-                        WarpgroupOutput<Plan, Epilogue, Parameters, kAtoms>>;
+                        WarpgroupOutput<Plan, Epilogue, Parameters, kAtoms, Tile>>;
+  static_assert(!kHasGroups || Plan::kSplitK == 1, "groups are not split along K");
   static constexpr bool kPlainLoadsA = is_same<typename OperandA::Source, GlobalMatrix>;
   static constexpr bool kPlainLoadsB = is_same<typename OperandB::Source, GlobalMatrix>;
   static constexpr bool kUsesPlainLoads = kPlainLoadsA || kPlainLoadsB;
@@ -99,6 +105,7 @@ class Sm90Gemm {
     begin();
     ptx::wait_for_dependencies();
     if constexpr (kRepacksA || kRepacksB) repack(shared);
+    if constexpr (kHasGroups) Scheduler::template prepare<32 * kWarps>(parameters_, shared + Shared::kGroups);
     if (warpgroup_ == 0) {
       ptx::setmaxnreg_decrease<Plan::kProducerRegisters>();
       if constexpr (kUsesPlainLoads) {
@@ -180,8 +187,13 @@ class Sm90Gemm {
     ptx::fence_proxy_async_all();
   }
 
-  __device__ __forceinline__ PersistentTiles<Plan> tiles() const {
-    return {parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches};
+  __device__ __forceinline__ Scheduler tiles([[maybe_unused]] uint32_t shared) const {
+    if constexpr (kHasGroups) {
+      static_assert(Shared::kGroupBytes == Scheduler::kSharedBytes);
+      return {parameters_, shared + Shared::kGroups};
+    } else {
+      return {parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches};
+    }
   }
 
   __device__ __forceinline__ BatchA batch_a(uint32_t shared) const {
@@ -222,9 +234,9 @@ class Sm90Gemm {
     BatchA batch_a = this->batch_a(shared);
     BatchB batch_b = this->batch_b(shared);
     int selected = -1;
-    PersistentTiles<Plan> tiles = this->tiles();
+    Scheduler tiles = this->tiles(shared);
     typename Ring::Position at;
-    for (TileOrigin tile; tiles.next(tile);) {
+    for (Tile tile; tiles.next(tile);) {
       select(batch_a, batch_b, selected, tile.batch);
       const TmaOperand<OperandA> a(batch_a.map(), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
       const TmaOperand<OperandB> b(batch_b.map(), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
@@ -246,8 +258,8 @@ class Sm90Gemm {
 
   /// The loop of the producer warpgroup with plain loads. All its threads must call it.
   __device__ __forceinline__ void load_plain(const Ring& ring, uint32_t shared) const {
-    PersistentTiles<Plan> tiles = this->tiles();
-    TileOrigin tile;
+    Scheduler tiles = this->tiles(shared);
+    Tile tile;
     if (!tiles.next(tile)) return;
     BatchA batch_a = this->batch_a(shared);
     BatchB batch_b = this->batch_b(shared);
@@ -295,7 +307,7 @@ class Sm90Gemm {
   }
 
   __device__ __forceinline__ void consume(const Ring& ring, uint32_t shared) const {
-    PersistentTiles<Plan> tiles = this->tiles();
+    Scheduler tiles = this->tiles(shared);
     const int thread = static_cast<int>(threadIdx.x) % 128;
     const int consumer = warpgroup_ - 1;
     const int first_atom = consumer % kTeam * kAtoms;
@@ -307,14 +319,14 @@ class Sm90Gemm {
       tiles.skip(consumer / kTeam);
       at.skip(consumer / kTeam * k_tiles_);
     }
-    for (TileOrigin tile; tiles.next(tile);) {
+    for (Tile tile; tiles.next(tile);) {
       typename Mainloop::Accumulators accumulators;
-      output.begin(tile.m + first_atom * 64, tile.n, tile.batch);
+      output.begin(tile.m + first_atom * 64, tile.n, tile);
       turns.begin();
       const int last = Mainloop::multiply(accumulators, ring, at, k_tiles_, first_atom, thread);
       turns.end();
       Mainloop::finish(ring, last, thread);
-      output.store(accumulators, tile.m + first_atom * 64, tile.n, tile.batch);
+      output.store(accumulators, tile.m + first_atom * 64, tile.n, tile);
       if constexpr (kTeams > 1) {
         tiles.skip(kTeams - 1);
         at.skip((kTeams - 1) * k_tiles_);

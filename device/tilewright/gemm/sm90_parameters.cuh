@@ -5,6 +5,7 @@
 #include "tilewright/operand/repacked_matrix.cuh"
 #include "tilewright/operand/tma_batch.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
+#include "tilewright/scheduler/groups.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -17,10 +18,16 @@ struct TmaOutputMaps {
 template <>
 struct TmaOutputMaps<0> {};
 
+/// The groups of a problem, and D for plain stores: the last tile of a group is not stored by TMA.
+struct Sm90Groups {
+  const int* ends;  // see op::GroupedGemm
+  GlobalMatrix d;
+};
+
 /// plan/sm90/launch writes these fields, and the emitted text asserts their offsets. Plan::Source and Plan::Output, the
 /// types of C and D, are TmaMatrix or GlobalMatrix. Plan::OperandA::Source and OperandB::Source may also be
-/// RepackedMatrix or TmaPointerArray. m, n and k are the extents of the problem as computed, which may be the
-/// transposed problem.
+/// RepackedMatrix or TmaPointerArray. Plan::Groups is NoGroups or Sm90Groups, with which m and n are the capacity. m, n
+/// and k are the extents of the problem as computed, which may be the transposed problem.
 template <class Plan, class EpilogueParameters>
 struct Sm90GemmParameters {
   [[no_unique_address]] TmaOutputMaps<Plan::kTmaOutputs> outputs;
@@ -28,7 +35,9 @@ struct Sm90GemmParameters {
   typename Plan::OperandB::Source b;
   typename Plan::Output d;
   typename Plan::Source c;
-  int m, n, k, batches;
+  [[no_unique_address]] typename Plan::Groups groups;
+  int m, n, k;
+  int batches;  // number of matrices of D, or of groups
   /// The step along the batch mode of the tensor maps from one matrix of D to the next: 0 if one matrix is used for the
   /// whole batch, else 1.
   int batch_step_a, batch_step_b, batch_step_c;

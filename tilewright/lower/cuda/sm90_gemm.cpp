@@ -94,6 +94,12 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
   out.dedent().line("}};");
 }
 
+std::string scheduler(const plan::Sm90GemmPlan& plan) {
+  const op::GroupedMode groups = plan.groups();
+  if (groups == op::GroupedMode::none) return "tilewright::PersistentTiles<Plan>";
+  return fmt::format("tilewright::GroupTiles<Plan, {}, {}>", op::differs_in_n(groups), op::is_ragged(groups));
+}
+
 void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   const op::GemmSignature& operands = plan.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
@@ -109,6 +115,8 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
   out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
   out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.along_n);
+  out.line("using Scheduler = {};", scheduler(plan));
+  out.line("using Groups = tilewright::{};", plan.groups() == op::GroupedMode::none ? "NoGroups" : "Sm90Groups");
   out.line("static constexpr int kSplitK = {}, kCounterBytes = {}, kReductionCounters = {};", plan.split_k,
            plan::kWorkspaceCounterBytes, plan::kReductionCountersFrom);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kPlainLoadWords = {};",
@@ -150,8 +158,11 @@ void write_shared_memory(SourceWriter& out, const plan::Sm90SharedMemory& memory
   out.line("static constexpr int kOutputBarriers = {}, kOutputBarrierBytes = {};", memory.output_barriers_at(),
            memory.output_barrier_bytes());
   out.line("static constexpr int kRepackingBytes = {};  // per warp", memory.repacking_bytes);
+  if (memory.group_bytes > 0) {
+    out.line("static constexpr int kGroups = {}, kGroupBytes = {};", memory.groups_at(), memory.group_bytes);
+  }
   out.line("static constexpr int kRingBarriers = {}, kTensorMaps = {}, kBytes = {};", memory.ring_barriers_at(),
-           memory.tensor_maps == 0 ? memory.ring_barriers_end() : memory.tensor_maps_at(), memory.bytes());
+           memory.tensor_maps == 0 ? memory.groups_end() : memory.tensor_maps_at(), memory.bytes());
   out.dedent().line("}};");
 }
 

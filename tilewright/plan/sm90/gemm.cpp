@@ -127,6 +127,22 @@ Support check_teams(const Sm90GemmSketch& plan) {
   return {};
 }
 
+/// Refuses groups that differ in k, and clusters whose CTAs would share an operand across groups by multicast.
+Support check_groups(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
+  if (signature.groups == op::GroupedMode::ragged_k) {
+    return refuse("does not compute groups that differ in k ({})", op::name(signature.groups))
+        .as(RefusalCode::operation);
+  }
+  const bool in_m = op::differs_in_m(signature.groups);
+  if (!in_m && !op::differs_in_n(signature.groups)) return {};
+  if (const int ctas = in_m ? design.cluster_m : design.cluster_n; ctas != 1) {
+    return refuse("cluster shape {} must be 1 because the groups differ in {}, got {}", in_m ? 'm' : 'n',
+                  in_m ? 'm' : 'n', ctas)
+        .as(RefusalCode::design);
+  }
+  return {};
+}
+
 /// Plans the epilogue: which of C and D TMA moves, and the epilogue subtile. TMA requires lines that begin and end at
 /// multiples of 16 bytes.
 Support plan_output(Sm90GemmSketch& plan) {
@@ -135,13 +151,16 @@ Support plan_output(Sm90GemmSketch& plan) {
   plan.stores_by_tma = stores_by_tma(d) && plan.split_k == 1;
   const op::TensorSignature& c = plan.operands.c;
   plan.source_bytes = std::min(kTmaBytes, c.alignment * bytes(c.element));
-  plan.loads_source_by_tma = plan.operands.has_c && plan.stores_by_tma && stores_by_tma(c) && c.layout == d.layout;
+  const bool has_groups = plan.groups() != op::GroupedMode::none;
+  plan.loads_source_by_tma =
+      plan.operands.has_c && plan.stores_by_tma && stores_by_tma(c) && c.layout == d.layout && !has_groups;
   if (plan.split_k > 1) return {};
   const Sm90SharedMemory memory{.stages = plan.stages,
                                 .stage_bytes = plan.stage_bytes(),
                                 .consumers = plan.consumers(),
                                 .staging_bytes = plan.staging_bytes(),
                                 .output_barriers = kOutputBuffers,
+                                .group_bytes = group_table_bytes(plan.groups()),
                                 .tensor_maps = plan.made_tensor_maps()};
   plan.others = tma_outputs(plan.operands, plan.split_k);
   plan.subtile = epilogue_subtile(plan.output_elements(), plan.d_tile_columns(),
@@ -187,7 +206,7 @@ int EpilogueStaging::bytes(int tile_rows, int tile_columns, int split_k) const {
 }
 
 int Sm90SharedMemory::most_output_bytes(int limit) const {
-  const int available = limit - stages * (stage_bytes + 2 * kMbarrierBytes) - tensor_map_bytes();
+  const int available = limit - stages * (stage_bytes + 2 * kMbarrierBytes) - group_bytes - tensor_map_bytes();
   return available / consumers - output_barrier_bytes() - staging_bytes;
 }
 
@@ -316,6 +335,7 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
       .output_barriers = split_k > 1 ? 0 : kOutputBuffers,
       .warps = threads() / 32,
       .repacking_bytes = transposes ? transposing_bytes(bytes(operands.a.element)) : 0,
+      .group_bytes = group_table_bytes(groups()),
       .tensor_maps = made_tensor_maps(),
   };
 }
@@ -356,8 +376,7 @@ SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
 
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
   if (const Support fits = check_layouts(signature); !fits) return fits.refusal();
-  if (signature.groups != op::GroupedMode::none)
-    return refuse("does not compute groups ({}) yet", op::name(signature.groups)).as(RefusalCode::operation);
+  if (const Support fits = check_groups(signature, design); !fits) return fits.refusal();
   Result<GemmTile> tile = plan_gemm_tile(signature, design, design.swaps_operands);
   if (!tile) return tile.refusal();
   Sm90GemmSketch plan{*std::move(tile), design.target};

@@ -67,17 +67,17 @@ View view(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
                             : View{arguments.a.tensor, arguments.b.tensor, arguments.m(), arguments.n(), arguments.k()};
 }
 
-/// Number of cluster-sized groups of tiles along m and n in one matrix of D.
-std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmSketch& plan, const View& problem) {
-  return {ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m),
-          ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n)};
+/// Number of cluster-sized groups of tiles along m and n in one matrix of D, or in the stack of the groups.
+std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  const TileCounts tiles = tile_counts(plan, arguments);
+  return {ceil_div(tiles.m, plan.cluster_m), ceil_div(tiles.n, plan.cluster_n)};
 }
 
 /// Number of groups that work at once, where a group consists of `split_k` clusters that compute the same tiles.
 std::int64_t working_groups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
-  const auto [tiles_m, tiles_n] = cluster_tiles(plan, view(plan, arguments));
+  const auto [tiles_m, tiles_n] = cluster_tiles(plan, arguments);
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
-  return std::min<std::int64_t>(tiles_m * tiles_n * arguments.batch(), resident);
+  return std::min<std::int64_t>(tiles_m * tiles_n * counted_matrices(plan, arguments), resident);
 }
 
 /// The parts of a launch's workspace, as byte offsets from its beginning. In this order it holds the counters, the
@@ -282,6 +282,12 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     static const op::Tensor kNoTensor;
     describe_matrix(sink, "c", [&]() -> const op::Tensor& { return reads_c() ? c() : kNoTensor; });
   }
+  if (plan.groups() != op::GroupedMode::none) {
+    sink.begin("groups");
+    sink.field("ends", [&] { return values->arguments.ends.address; });
+    describe_matrix(sink, "d", d);
+    sink.end(sizeof(std::int64_t));
+  }
   const auto index = [&](const char* name, const auto& value) {
     sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
   };
@@ -336,13 +342,14 @@ Support check_tma_strides(const op::Tensor& tensor) {
 
 Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
+  const std::int64_t mean_m = arguments.mean_m(), mean_n = arguments.mean_n();
   const int element_bytes = bytes(plan.operands.a.element);
   const auto sectors = [](const OperandPath& path, const op::Tensor& tensor) {
     return path.uses_plain_loads() || path.is_repacked ? 1.0 : sector_read_amplification(tensor);
   };
   return {
-      .m = problem.m,
-      .n = problem.n,
+      .m = plan.is_transposed ? mean_n : mean_m,
+      .n = plan.is_transposed ? mean_m : mean_n,
       .k = problem.k,
       .batches = arguments.batch(),
       .tile = plan.tile,
@@ -395,10 +402,10 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
     return refuse("k of {} has {} tiles of {}, fewer than split_k of {}", problem.k, k_tiles, plan.tile.k, plan.split_k)
         .as(RefusalCode::shape);
   }
-  const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
+  const auto [tiles_m, tiles_n] = cluster_tiles(plan, arguments);
   // The margin lets a persistent CTA step past the last tile without overflow.
   constexpr std::int64_t kMaxTiles = std::numeric_limits<std::int32_t>::max() - 1024;
-  if (tiles_m * tiles_n > kMaxTiles / std::max<std::int64_t>(arguments.batch(), 1)) {
+  if (tiles_m * tiles_n > kMaxTiles / counted_matrices(plan, arguments)) {
     return refuse("needs {} tiles for each of {} matrices, the limit is {} in total", tiles_m * tiles_n,
                   arguments.batch(), kMaxTiles)
         .as(RefusalCode::shape);
@@ -430,7 +437,7 @@ ParameterLayout parameter_layout(const Sm90GemmPlan& plan) {
 
 Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, problem)};
+  const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, arguments)};
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(launched_ctas(plan, arguments)), 1, 1};
   launch.cooperative = plan.split_k > 1 || plan.repacks();

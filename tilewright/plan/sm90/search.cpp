@@ -79,6 +79,7 @@ struct Search {
   double repacked_bytes;                 // 0 if no operand is repacked
   std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
   int tensor_maps;                       // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
+  op::GroupedMode groups;                // of the problem as computed
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
 };
@@ -191,6 +192,8 @@ bool consider(const Search& search, const Tile& tile, const Group& group, Candid
   const Rows& rows = tile.rows;
   const TileShape& shape = tile.input.tile;
   if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return false;
+  if (op::differs_in_m(search.groups) && cluster_m > 1) return false;
+  if (op::differs_in_n(search.groups) && cluster_n > 1) return false;
   if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return false;
   // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
   if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return false;
@@ -210,6 +213,7 @@ bool consider(const Search& search, const Tile& tile, const Group& group, Candid
                           .consumers = rows.consumers,
                           .output_bytes = kSplitKSumBytes,
                           .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k),
+                          .group_bytes = group_table_bytes(search.groups),
                           .tensor_maps = search.tensor_maps};
   const int d_columns = shape.n / search.columns_per_element;
   if (split_k == 1) {
@@ -273,7 +277,7 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
       group.split_k = 1;
       is_promising |= consider(search, tile, group, candidates);
       // With ping_pong, one warpgroup would multiply a whole tile, and the CTA would reduce two tiles.
-      if (rows.schedule == Schedule::ping_pong || search.padded_k) continue;
+      if (rows.schedule == Schedule::ping_pong || search.padded_k || search.groups != op::GroupedMode::none) continue;
       for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
         group.split_k = split_k;
         if (split_k > 1) is_promising |= consider(search, tile, group, candidates);
@@ -360,7 +364,7 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
 
 std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target, const std::optional<SumOrder>& order) {
-  if (!is_multiplied_by_wgmma(signature, target)) return {};
+  if (!is_multiplied_by_wgmma(signature, target) || signature.groups == op::GroupedMode::ragged_k) return {};
   const DType element = signature.a.element;
   const bool is_tf32 = element == DType::f32;
 
@@ -374,8 +378,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     if (is_transposed != natural && signature.epilogue.is_gated()) continue;
     const bool is_restricted = order && !order->is_exact;
     if (is_restricted && is_transposed != order->exchanges_operands) continue;
-    const std::int64_t rows = is_transposed ? view.n() : view.m();
-    const std::int64_t columns = is_transposed ? view.m() : view.n();
+    const std::int64_t rows = is_transposed ? view.mean_n() : view.mean_m();
+    const std::int64_t columns = is_transposed ? view.mean_m() : view.mean_n();
     const arch::ArchLimits& limits = arch::limits(target);
     Search search{
         .m = rows,
@@ -404,6 +408,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .repacked_bytes = bytes_to_repack(view, signature),
         .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
         .tensor_maps = (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
+        .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
     };
     if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || columns <= kFewRows)) {
       consider_all(search, candidates);
