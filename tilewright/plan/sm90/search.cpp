@@ -132,8 +132,11 @@ bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
   return stages >= kMinStages;
 }
 
-/// Chooses the raster order so that consecutive tiles share the operand with the larger tile.
-Raster raster_of(std::int64_t m, const TileShape& tile) {
+/// Chooses the raster order so that consecutive tiles share the operand with the larger tile. With groups, bands of the
+/// stack are walked across: tiles of one group share its matrix of the operand that is not stacked, and the band of the
+/// stacked operand stays in L2.
+Raster raster_of(op::GroupedMode groups, std::int64_t m, const TileShape& tile) {
+  if (groups != op::GroupedMode::none) return {kRasterWidth, op::differs_in_m(groups)};
   if (m <= std::int64_t{kFewTiles} * tile.m) return {1};
   return {kRasterWidth, tile.n > tile.m};
 }
@@ -161,7 +164,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k),
                       .sectors_a = search.sectors_a,
                       .sectors_b = search.sectors_b,
-                      .walks_along_m = raster_of(search.m, shape).walks_along_m(),
+                      .walks_along_m = raster_of(search.groups, search.m, shape).walks_along_m(),
                       .reads_a = search.reads_a,
                       .reads_b = search.reads_b,
                       .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
@@ -313,7 +316,8 @@ Sm90GemmDesign design_of(const Candidate& candidate, const op::GemmSignature& si
   design.cluster_n = candidate.group.n;
   design.schedule = candidate.rows->schedule;
   design.swaps_operands = candidate.is_transposed != computes_transposed(signature);
-  design.raster = raster_of(candidate.m, candidate.tile);
+  design.raster = raster_of(candidate.is_transposed ? op::transposed(signature.groups) : signature.groups, candidate.m,
+                            candidate.tile);
   if (candidate.is_transposed) {  // the shapes of a design refer to the caller's problem
     std::swap(design.tile.m, design.tile.n);
     std::swap(design.warps_m, design.warps_n);
