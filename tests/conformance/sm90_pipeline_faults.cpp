@@ -190,7 +190,7 @@ const Fault kFaults[] = {
      {"{full} of CTA (1,0,0) never completes", "8192 bytes fewer arrived than were expected"}},
     {"ACtaEndsWhileItsPeersUseIt",
      kMulticast,
-     {{kGemm, "__syncwarp();\n      ptx::cluster_sync();", ""}},
+     {{kGemm, "if (issues) ring.wait_for_all_readers(at);", ""}},
      exited_cta_access,
      "ptx::mbarrier_arrive_at(",
      {"the CTA exits while its shared memory may be in use by thread (128,0,0) of CTA (1,0,0)"}},

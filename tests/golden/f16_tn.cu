@@ -141,14 +141,20 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_d) == 88);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, m) == 96);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 100);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 104);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles_m) == 108);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles_n) == 112);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 116);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 120);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 128);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 136);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 140);
-static_assert(sizeof(Parameters) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_m) == 108);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_n) == 112);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 116);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 120);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 124);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 132);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 140);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 164);
+static_assert(sizeof(Parameters) == 168);
 
 extern "C" __global__ void __launch_bounds__(128)
 f16_tn(const __grid_constant__ Parameters parameters) {

@@ -142,14 +142,20 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_d) == 96);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, m) == 104);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 108);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 112);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles_m) == 116);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles_n) == 120);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 124);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 128);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 136);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 144);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 148);
-static_assert(sizeof(Parameters) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_m) == 116);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_n) == 120);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 124);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 132);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 140);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 148);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 168);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 172);
+static_assert(sizeof(Parameters) == 176);
 
 extern "C" __global__ void __launch_bounds__(128)
 grouped_f16_tn(const __grid_constant__ Parameters parameters) {

@@ -169,14 +169,20 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batches) == 452);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_a) == 456);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_b) == 460);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_c) == 464);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_m) == 468);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_n) == 472);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 480);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 488);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 496);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 504);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 512);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 516);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_m) == 468);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_n) == 472);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 476);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 480);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 484);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 488);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 492);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 496);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 504);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 512);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 520);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 528);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 536);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 540);
 static_assert(sizeof(Parameters) == 576);
 
 extern "C" __global__ void __launch_bounds__(384, 1)

@@ -168,15 +168,21 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batches) == 108);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_a) == 112);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_b) == 116);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_c) == 120);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_m) == 124);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_n) == 128);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 136);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 144);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 152);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 160);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 168);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 172);
-static_assert(sizeof(Parameters) == 176);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_m) == 124);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_n) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 132);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 140);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 148);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 168);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 176);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 184);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 192);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 196);
+static_assert(sizeof(Parameters) == 200);
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 wgmma_bf16_gathered(const __grid_constant__ Parameters parameters) {

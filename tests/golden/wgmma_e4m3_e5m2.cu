@@ -150,14 +150,20 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batches) == 524);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_a) == 528);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_b) == 532);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_c) == 536);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_m) == 540);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_n) == 544);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 552);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 560);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 568);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 576);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 584);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 588);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_m) == 540);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_n) == 544);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 548);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 552);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 556);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 560);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 564);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 568);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 576);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 584);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 592);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 600);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 608);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 612);
 static_assert(sizeof(Parameters) == 640);
 
 extern "C" __global__ void __launch_bounds__(256, 1)

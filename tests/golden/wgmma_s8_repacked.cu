@@ -173,15 +173,21 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batches) == 444);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_a) == 448);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_b) == 452);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_c) == 456);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_m) == 460);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, cluster_tiles_n) == 464);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 472);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 480);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 488);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 496);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 504);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 508);
-static_assert(sizeof(Parameters) == 512);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_m) == 460);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_n) == 464);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 468);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 472);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 476);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 480);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 484);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 488);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 496);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 504);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 512);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 520);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 528);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 532);
+static_assert(sizeof(Parameters) == 576);
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
 wgmma_s8_repacked(const __grid_constant__ Parameters parameters) {

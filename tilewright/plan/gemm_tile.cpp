@@ -8,6 +8,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/layout/algebra.hpp"
+#include "tilewright/plan/tile_grid.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -136,8 +137,10 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
   sink.field("m", [&] { return extent(true); });
   sink.field("n", [&] { return extent(false); });
   sink.field("k", [&] { return gemm->reads_product ? static_cast<std::int32_t>(gemm->k()) : 0; });
-  sink.field("tiles_m", [&] { return static_cast<std::int32_t>(tile_counts(tile, *gemm).m); });
-  sink.field("tiles_n", [&] { return static_cast<std::int32_t>(tile_counts(tile, *gemm).n); });
+  describe_tile_grid(sink, "tiles", [&] {
+    const auto [tiles_m, tiles_n] = tile_counts(tile, *gemm);
+    return tile_grid(tile.raster, tiles_m, tiles_n);
+  });
   sink.field("batch", [&] { return static_cast<std::uint32_t>(gemm->batch()); });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(tile, *gemm, residence)); });
   sink.field("reduction_parts", [&] { return reduction_parts_from(tile, *gemm, residence); });

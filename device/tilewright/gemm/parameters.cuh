@@ -2,13 +2,14 @@
 #pragma once
 
 #include "tilewright/scheduler/groups.cuh"
+#include "tilewright/scheduler/tile_grid.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
 /// The problem as computed: a column-major D is computed as the transposed problem. plan/gemm_tile writes these fields;
 /// the emitted text asserts their offsets. GroupsOfProblem is NoGroups or Groups, with which m, n and k are the
-/// capacity, and tiles_m and tiles_n include tiles that there may not be.
+/// capacity, and `tiles` includes tiles that there may not be.
 template <class EpilogueParameters, class GroupsOfProblem = NoGroups>
 struct GemmParameters {
   [[no_unique_address]] GroupsOfProblem groups;
@@ -21,7 +22,7 @@ struct GemmParameters {
   /// Elements from one matrix of a batch to the next; 0 if one matrix is used for the whole batch.
   int64_t batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
   int m, n, k;
-  int tiles_m, tiles_n;
+  TileGrid tiles;
   uint32_t batch;           // number of matrices of D, or of groups
   char* workspace;          // null unless the kernel has split-K or reductions
   int64_t reduction_parts;  // offset of the reductions' partial results in it, bytes

@@ -72,7 +72,7 @@ class SimtGemm {
       multiply(accumulators, stages, tile, 0);
       store(accumulators, shared, tile);
     } else {
-      typename Plan::Scheduler tiles(parameters_.tiles_m, parameters_.tiles_n, static_cast<int>(parameters_.batch));
+      typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared);
 #pragma unroll 1
       while (tiles.next(tile)) {

@@ -73,7 +73,7 @@ class Sm80Gemm {
       multiply(accumulators, tile, 0);
       store(accumulators, shared_memory, tile);
     } else {
-      typename Plan::Scheduler tiles(parameters_.tiles_m, parameters_.tiles_n, static_cast<int>(parameters_.batch));
+      typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared_);
 #pragma unroll 1
       while (tiles.next(tile)) {

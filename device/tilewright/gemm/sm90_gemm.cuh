@@ -119,11 +119,6 @@ class Sm90Gemm {
       ptx::setmaxnreg_increase<Plan::kConsumerRegisters>();
       consume(ring, shared);
     }
-    // No CTA may end while others of its cluster still use its shared memory or arrive at its barriers.
-    if constexpr (kClusterCtas > 1) {
-      __syncwarp();
-      ptx::cluster_sync();
-    }
   }
 
  private:
@@ -192,7 +187,7 @@ class Sm90Gemm {
       static_assert(Shared::kGroupBytes == Scheduler::kSharedBytes);
       return {parameters_, shared + Shared::kGroups};
     } else {
-      return {parameters_.cluster_tiles_m, parameters_.cluster_tiles_n, parameters_.batches};
+      return {parameters_.tiles, parameters_.batches};
     }
   }
 
@@ -254,6 +249,9 @@ class Sm90Gemm {
       if constexpr (kMakesMaps) __syncwarp();
     }
     ptx::launch_dependents();
+    if constexpr (kClusterCtas > 1) {
+      if (issues) ring.wait_for_all_readers(at);
+    }
   }
 
   /// The loop of the producer warpgroup with plain loads. All its threads must call it.

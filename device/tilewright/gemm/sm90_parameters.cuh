@@ -6,6 +6,7 @@
 #include "tilewright/operand/tma_batch.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/scheduler/groups.cuh"
+#include "tilewright/scheduler/tile_grid.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -41,7 +42,7 @@ struct Sm90GemmParameters {
   /// The step along the batch mode of the tensor maps from one matrix of D to the next: 0 if one matrix is used for the
   /// whole batch, else 1.
   int batch_step_a, batch_step_b, batch_step_c;
-  int cluster_tiles_m, cluster_tiles_n;
+  TileGrid tiles;
   ptx::CachePolicy policy_a, policy_b;  // L2 policies of TMA loads
   char* workspace;          // null unless the kernel has split-K, repacked operands, reductions or pointer arrays
   int64_t reduction_parts;  // offset of the reductions' partial results in it, bytes

@@ -71,10 +71,17 @@ class TmaRing {
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(full(stage));
   }
 
-  /// Waits until all consumers have finished reading the stage. A producer that calls it for each stage in turn waits
-  /// until nobody reads the ring.
+  /// Waits until all consumers have finished reading the stage.
   __device__ __forceinline__ void wait_for_readers(const Position& at) const {
     ptx::mbarrier_wait(empty(at.stage), at.parity ^ 1);
+  }
+
+  /// Waits until all consumers have finished reading all stages. `at` is the position after the last write. A CTA of a
+  /// cluster may end only then, because the consumers of other CTAs arrive at its barriers. No load is in flight then,
+  /// because consumers have read the stages of all loads.
+  __device__ __forceinline__ void wait_for_all_readers(Position at) const {
+#pragma unroll 1
+    for (int i = 0; i < kStages; ++i, at.advance()) wait_for_readers(at);
   }
 
   __device__ __forceinline__ void begin_read(const Position& at) const {

@@ -3,6 +3,7 @@
 
 #include "tilewright/scheduler/groups.cuh"
 #include "tilewright/scheduler/raster.cuh"
+#include "tilewright/scheduler/tile_grid.cuh"
 #include "tilewright/scheduler/tile_origin.cuh"
 #include "tilewright/types.cuh"
 
@@ -10,7 +11,7 @@ namespace tilewright {
 
 /// The tiles of a matrix are in the grid's x in raster order. gridDim.z is at most 65535, which is too small for some
 /// batches, so the matrix of the batch is blockIdx.z * gridDim.y + blockIdx.y. Plan: Raster, kTileM, kTileN. Parameters
-/// of the kernel: tiles_m, tiles_n, batch.
+/// of the kernel: tiles, batch.
 template <class Plan>
 struct GridTiles {
   using Tile = TileOrigin;
@@ -20,7 +21,7 @@ struct GridTiles {
   static __device__ __forceinline__ bool find(const Parameters& parameters, Tile& tile) {
     const uint32_t batch = blockIdx.z * gridDim.y + blockIdx.y;
     if (batch >= parameters.batch) return false;
-    const TileCoordinate at = Plan::Raster::tile(static_cast<int>(blockIdx.x), parameters.tiles_m, parameters.tiles_n);
+    const TileCoordinate at = Plan::Raster::tile(static_cast<int>(blockIdx.x), parameters.tiles);
     tile = {at.m * Plan::kTileM, at.n * Plan::kTileN, static_cast<int>(batch)};
     return true;
   }
@@ -36,7 +37,7 @@ struct GridGroupTiles {
   /// Must be called by whole warps.
   template <class Parameters>
   static __device__ __forceinline__ bool find(const Parameters& parameters, Tile& tile) {
-    const TileCoordinate at = Plan::Raster::tile(static_cast<int>(blockIdx.x), parameters.tiles_m, parameters.tiles_n);
+    const TileCoordinate at = Plan::Raster::tile(static_cast<int>(blockIdx.x), parameters.tiles);
     constexpr int kExtent = kAlongN ? Plan::kTileN : Plan::kTileM;
     StackedTile found;
     if (!find_stacked_tile<kIsStacked>(parameters.groups.ends, static_cast<int>(parameters.batch),

@@ -14,7 +14,7 @@ namespace tilewright {
 /// kAlongN, n, the tiles are those of the stack (scheduler/groups.cuh), and a cluster has one CTA. Before the first
 /// tile, the CTA counts the tiles of the groups in a table in shared memory. It has kEntries entries; if there are more
 /// groups, an entry stands for several. Plan: kTileM, kTileN, kClusterM, kClusterN, Raster. Parameters of the kernel:
-/// m, n, batches (the number of groups), cluster_tiles_m, cluster_tiles_n, groups.
+/// m, n, batches (the number of groups), tiles, groups.
 template <class Plan, bool kAlongN, bool kIsStacked>
 class GroupTiles {
   static constexpr int kCtas = Plan::kClusterM * Plan::kClusterN;
@@ -66,7 +66,7 @@ class GroupTiles {
       : ends_(parameters.groups.ends),
         groups_(parameters.batches),
         capacity_(capacity(parameters)),
-        others_(kAlongN ? parameters.cluster_tiles_m : parameters.cluster_tiles_n),
+        others_(kAlongN ? parameters.tiles.tiles_m : parameters.tiles.tiles_n),
         shared_(shared),
         next_(static_cast<int>(blockIdx.x) / kCtas) {}
 
@@ -77,7 +77,8 @@ class GroupTiles {
     const int entries = ceil_div(groups_, chunk);
     const int stack = through(entries - 1);
     if (next_ >= stack * others_) return false;
-    const TileCoordinate at = Plan::Raster::tile(next_, kAlongN ? others_ : stack, kAlongN ? stack : others_);
+    const TileCoordinate at =
+        Plan::Raster::tile(next_, Plan::Raster::counted_grid(kAlongN ? others_ : stack, kAlongN ? stack : others_));
     next_ += static_cast<int>(gridDim.x) / kCtas;
     const int rank = kCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
     tile.m = (at.m * Plan::kClusterM + rank % Plan::kClusterM) * Plan::kTileM;

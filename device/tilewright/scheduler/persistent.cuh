@@ -3,6 +3,7 @@
 
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/scheduler/raster.cuh"
+#include "tilewright/scheduler/tile_grid.cuh"
 #include "tilewright/scheduler/tile_origin.cuh"
 #include "tilewright/types.cuh"
 
@@ -19,12 +20,10 @@ class PersistentTiles {
  public:
   using Tile = TileOrigin;
 
-  /// Each of the `batches` matrices has `cluster_tiles_m` x `cluster_tiles_n` cluster tiles.
-  __device__ __forceinline__ PersistentTiles(int cluster_tiles_m, int cluster_tiles_n, int batches)
-      : tiles_m_(cluster_tiles_m),
-        tiles_n_(cluster_tiles_n),
-        per_batch_(cluster_tiles_m * cluster_tiles_n),
-        end_(per_batch_ * batches),
+  /// Each of the `batches` matrices has `grid.tiles_m` x `grid.tiles_n` cluster tiles.
+  __device__ __forceinline__ PersistentTiles(const TileGrid& grid, int batches)
+      : grid_(grid),
+        end_(grid.tiles_m * grid.tiles_n * batches),
         next_(static_cast<int>(blockIdx.x) / kGroup),
         step_(static_cast<int>(gridDim.x) / kGroup) {}
 
@@ -32,8 +31,8 @@ class PersistentTiles {
   /// because the last cluster tiles may extend beyond D.
   __device__ __forceinline__ bool next(TileOrigin& tile) {
     if (next_ >= end_) return false;
-    tile.batch = next_ / per_batch_;
-    const TileCoordinate at = Plan::Raster::tile(next_ - tile.batch * per_batch_, tiles_m_, tiles_n_);
+    tile.batch = grid_.matrix.quotient(next_);
+    const TileCoordinate at = Plan::Raster::tile(next_ - tile.batch * (grid_.tiles_m * grid_.tiles_n), grid_);
     // The rank is read at each use, which costs less than a register to keep it.
     const int rank = kCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
     tile.m = (at.m * Plan::kClusterM + rank % Plan::kClusterM) * Plan::kTileM;
@@ -45,8 +44,8 @@ class PersistentTiles {
   __device__ __forceinline__ void skip(int count) { next_ += count * step_; }
 
  private:
-  int tiles_m_, tiles_n_;
-  int per_batch_, end_;
+  const TileGrid& grid_;
+  int end_;
   int next_, step_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "cuda_kernel.hpp"
 #include "hopper_kernel.hpp"
+#include "tilewright/plan/tile_grid.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -54,8 +55,8 @@ TEST(Raster, IsTheOrderOfCutlass) {
     for (const int width : {1, 2, 4, 8}) {
       const std::string ptx = ptx_of("k", fmt::format(R"(
 #include "tilewright/scheduler/raster.cuh"
-extern "C" __global__ void k(int* out, long long tiles_m, long long tiles_n) {{
-  const tilewright::TileCoordinate tile = tilewright::Raster<{}, {}>::tile(blockIdx.x, tiles_m, tiles_n);
+extern "C" __global__ void k(int* out, const tilewright::TileGrid* grid) {{
+  const tilewright::TileCoordinate tile = tilewright::Raster<{}, {}>::tile(blockIdx.x, *grid);
   out[2 * blockIdx.x] = tile.m;
   out[2 * blockIdx.x + 1] = tile.n;
 }})",
@@ -64,9 +65,8 @@ extern "C" __global__ void k(int* out, long long tiles_m, long long tiles_n) {{
         for (int tiles_n = 1; tiles_n <= kMost; ++tiles_n) {
           const auto tiles = static_cast<std::uint32_t>(tiles_m * tiles_n);
           const auto out = upload(device, std::vector<Tile>(tiles));
-          launch(*device, ptx, "k",
-                 {out.address(), static_cast<std::uint64_t>(tiles_m), static_cast<std::uint64_t>(tiles_n)}, {1, 1, 1},
-                 {tiles, 1, 1});
+          const auto grid = upload(device, std::vector{plan::tile_grid({width, groups_rows}, tiles_m, tiles_n)});
+          launch(*device, ptx, "k", {out.address(), grid.address()}, {1, 1, 1}, {tiles, 1, 1});
           EXPECT_EQ(download<Tile>(*device, out), order_of(width, groups_rows, tiles_m, tiles_n))
               << width << (groups_rows ? " rows of " : " columns of ") << tiles_m << "x" << tiles_n;
         }
@@ -97,8 +97,8 @@ struct Plan {{
   static constexpr int kTileM = {}, kTileN = {}, kClusterM = {}, kClusterN = {}, kSplitK = {};
   using Raster = tilewright::Raster<{}, {}>;
 }};
-extern "C" __global__ void k(int* out, long long tiles_m, long long tiles_n, long long batches) {{
-  tilewright::PersistentTiles<Plan> tiles(tiles_m, tiles_n, batches);
+extern "C" __global__ void k(int* out, const tilewright::TileGrid* grid, long long batches) {{
+  tilewright::PersistentTiles<Plan> tiles(*grid, batches);
   tilewright::TileOrigin tile;
   for (int i = 0; tiles.next(tile); ++i) {{
     int* const at = out + (blockIdx.x * {} + i) * 3;
@@ -113,7 +113,8 @@ extern "C" __global__ void k(int* out, long long tiles_m, long long tiles_n, lon
   const auto ctas_of_cluster = static_cast<std::uint32_t>(cluster_m * cluster_n);
   const std::uint32_t ctas = ctas_of_cluster * static_cast<std::uint32_t>(split_k * groups);
   const auto out = upload(device, std::vector<int>(std::size_t{ctas} * kMost * 3, -1));
-  launch_hopper(*device, ptx, pack_maps({}, {out.address(), kTilesM, kTilesN, kBatches}),
+  const auto grid = upload(device, std::vector{plan::tile_grid({width, groups_rows}, kTilesM, kTilesN)});
+  launch_hopper(*device, ptx, pack_maps({}, {out.address(), grid.address(), kBatches}),
                 {.block = {1, 1, 1}, .grid = {ctas, 1, 1}, .cluster = {ctas_of_cluster, 1, 1}});
 
   const std::vector<Tile> order = order_of(width, groups_rows, kTilesM, kTilesN);

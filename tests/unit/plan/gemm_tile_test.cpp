@@ -8,6 +8,7 @@
 
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/op/grouped_gemm.hpp"
+#include "tilewright/plan/tile_grid.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -152,7 +153,7 @@ struct Parameters {
   std::int64_t lda, ldb, ldc, ldd;
   std::int64_t batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
   std::int32_t m, n, k;
-  std::int32_t tiles_m, tiles_n;
+  TileGrid tiles;
   std::uint32_t batch;
   std::uint64_t workspace;
   std::int64_t reduction_parts;
@@ -212,8 +213,8 @@ TEST(Launching, GridBlockAndParametersOfF32) {
   EXPECT_EQ(p.m, 100);
   EXPECT_EQ(p.n, 70);
   EXPECT_EQ(p.k, 33);
-  EXPECT_EQ(p.tiles_m, 2);
-  EXPECT_EQ(p.tiles_n, 3);
+  EXPECT_EQ(p.tiles.tiles_m, 2);
+  EXPECT_EQ(p.tiles.tiles_n, 3);
   EXPECT_EQ(p.batch_stride_a, 0);
   EXPECT_EQ(p.batch_stride_d, 0);
   EXPECT_EQ(p.batch, 1U);
@@ -310,14 +311,14 @@ TEST(Launching, TransposedProblemExchangesTheOperands) {
   EXPECT_EQ(p.ldd, 120);
   EXPECT_EQ(p.m, 70);
   EXPECT_EQ(p.n, 100);
-  EXPECT_EQ(p.tiles_m, 3);
-  EXPECT_EQ(p.tiles_n, 2);
+  EXPECT_EQ(p.tiles.tiles_m, 3);
+  EXPECT_EQ(p.tiles.tiles_n, 2);
 }
 
 TEST(Launching, ScalarsHaveTheEpiloguesType) {
   const op::Gemm doubles = problem(DType::f64, DType::f64);
   const auto f64 = parameters_of<AlphaBeta<double>>(launch_gemm(tile_for(doubles), {}, 0, op::view(doubles)));
-  EXPECT_EQ(f64.tiles_n, 3);
+  EXPECT_EQ(f64.tiles.tiles_n, 3);
   EXPECT_EQ(f64.epilogue.alpha, 2.0);
   EXPECT_EQ(f64.epilogue.beta, -3.0);
   const op::Gemm integers = problem(DType::s8, DType::s32);
@@ -338,7 +339,7 @@ TEST(Launching, ScalarsComeInTheOrderOfTheGraph) {
   EXPECT_EQ(leaky.epilogue.leaky_alpha, 0.125F);
   gemm.epilogue = {"plain", DType::f32, {{op::EpilogueOp::accumulator, {-1, -1}, 0.0, {}}}};
   const auto plain = parameters_of<NoScalars>(launch_gemm(tile_for(gemm), {}, 0, op::view(gemm)));
-  EXPECT_EQ(plain.tiles_n, 3);
+  EXPECT_EQ(plain.tiles.tiles_n, 3);
 }
 
 TEST(Launching, OperandsThatAreNotReadAreNotPassed) {

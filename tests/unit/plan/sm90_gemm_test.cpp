@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/smem_layout.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/plan/search.hpp"
+#include "tilewright/plan/tile_grid.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -279,8 +281,9 @@ TEST(Sm90Gemm, PlainLoadOperandsArePassedByAddress) {
   ASSERT_TRUE(check_arguments(plan, op::view(gemm)));
   const Launch launched = launch(plan, op::view(gemm));
   EXPECT_TRUE(launched.tensor_maps().empty());
-  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 10 * 4 + 2 * 8 + 2 * 8 + 2 * 4)
-      << "four matrices, nine integers with padding, two cache policies, the workspace with the offset of the "
+  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 8 * 4 + sizeof(TileGrid) + 2 * 8 + 2 * 8 + 2 * 4)
+      << "four matrices, seven integers, the tile grid and padding, two cache policies, the workspace with the offset "
+         "of the "
          "reductions' partial results, two scalars";
   std::array<std::int64_t, 5> words{};  // address, leading dimension and batch stride of A, then of B
   std::memcpy(words.data(), launched.parameters().data(), sizeof words);
@@ -466,12 +469,45 @@ TEST(Sm90Gemm, SubtilesHaveTheWidestPanelsThatDivideATile) {
   EXPECT_EQ(epilogue_subtile(kHalves, 112, 0), (EpilogueSubtile{16, 1}));
   EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom), (EpilogueSubtile{32, 1}));
   EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom).count(160), 5);
-  EXPECT_EQ(epilogue_subtile(kBytes, 24, kRoom),
-            EpilogueSubtile{});  // 16 bytes of a row are 16 columns, which do not divide 24, which do not divide 24
+  EXPECT_EQ(epilogue_subtile(kBytes, 24, kRoom), EpilogueSubtile{});  // rows of 24 bytes are no multiple of 16
   EXPECT_EQ(epilogue_subtile(kBytes, 96, kRoom), (EpilogueSubtile{32, 3}));
-  EXPECT_EQ(epilogue_subtile({1, 1, false}, 24, kRoom), (EpilogueSubtile{8, 3}));
+  EXPECT_EQ(epilogue_subtile({1, 1, false}, 24, kRoom), (EpilogueSubtile{24, 1}));
+  EXPECT_EQ(epilogue_subtile({2, 2, false}, 112, kRoom), (EpilogueSubtile{56, 1}));
   EXPECT_EQ(epilogue_subtile({4, 1, true}, 64, kRoom),
             (EpilogueSubtile{32, 1}));  // C has 4-byte elements, D 1-byte elements
+}
+
+TEST(Sm90Gemm, TilesThatNoPanelOfWholeSectorsDividesAreOnePackedPanel) {
+  constexpr int kRoom = 16384;
+  constexpr OutputElements kHalves{2, 2, true}, kWords{4, 4, true}, kBytes{1, 1, true};
+  for (const int columns : {24, 40, 56, 72, 120})
+    EXPECT_EQ(epilogue_subtile(kHalves, columns, 0), (EpilogueSubtile{columns, 1}));
+  EXPECT_EQ(epilogue_subtile(kBytes, 48, kRoom), (EpilogueSubtile{48, 1}));
+  EXPECT_EQ(epilogue_subtile({4, 2, true}, 56, kRoom), (EpilogueSubtile{56, 1}));
+  EXPECT_EQ(epilogue_subtile(kWords, 56, kRoom), (EpilogueSubtile{8, 4}));    // 8 columns are a sector
+  EXPECT_EQ(epilogue_subtile(kHalves, 136, kRoom), (EpilogueSubtile{8, 8}));  // two buffers would take too much
+
+  EXPECT_EQ(panel_boxes(2, true, 56), (PanelBoxes{.line = 56, .lines = 64, .boxes = 1}));
+  EXPECT_EQ(panel_boxes(2, true, 64), (PanelBoxes{.line = 64, .lines = 64, .boxes = 1}));
+  const layout::ComposedLayout packed = panel_layout(2, true, 56);
+  for (int row = 0; row < 64; ++row) {
+    for (int column = 0; column < 56; ++column)
+      EXPECT_EQ(packed(layout::IntTuple{row, column}), (row * 56 + column) * 2);
+  }
+}
+
+/// The eight rows of 16 bytes of a matrix of stmatrix must lie in different banks.
+TEST(Sm90Gemm, PackedPanelsOfOddWidthsHaveNoBankConflicts) {
+  for (const int columns : {24, 40, 56, 72, 88, 104, 120}) {
+    const layout::ComposedLayout panel = panel_layout(2, true, columns);
+    for (int first = 0; first < 64; first += 8) {
+      for (int column = 0; column < columns; column += 8) {
+        std::set<std::int64_t> banks;
+        for (int row = first; row < first + 8; ++row) banks.insert(panel(layout::IntTuple{row, column}) % 128 / 16);
+        EXPECT_EQ(banks.size(), 8U) << columns;
+      }
+    }
+  }
 }
 
 TEST(Sm90Gemm, RefusesSplitKThatCannotBeSummed) {

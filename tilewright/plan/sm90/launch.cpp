@@ -7,6 +7,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/plan/sm90/repacking.hpp"
+#include "tilewright/plan/tile_grid.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -299,8 +300,8 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   index("batch_step_a", [&] { return batch_step(a()); });
   index("batch_step_b", [&] { return batch_step(b()); });
   index("batch_step_c", [&] { return batch_step(c()); });
-  index("cluster_tiles_m", [&] { return values->cluster_tiles.first; });
-  index("cluster_tiles_n", [&] { return values->cluster_tiles.second; });
+  describe_tile_grid(sink, "tiles",
+                     [&] { return tile_grid(plan.raster, values->cluster_tiles.first, values->cluster_tiles.second); });
   sink.field("policy_a", [&] { return load_policy(values->arguments, values->cluster_tiles.second); });
   sink.field("policy_b", [&] { return load_policy(values->arguments, values->cluster_tiles.first); });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(values->workspace.bytes); });

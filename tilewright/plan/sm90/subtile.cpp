@@ -7,10 +7,28 @@
 namespace tilewright::plan {
 namespace {
 
+constexpr int kSectorBytes = 32;  // L2 is written in sectors
+// A tile that no panel of whole sectors divides is one panel up to this width. 64 rows of it take 16 KB of each buffer.
+constexpr int kWidestPackedBytes = 256;
+
 arch::Major major_of(bool is_row_major) { return is_row_major ? arch::Major::k : arch::Major::mn; }
 
 arch::SwizzleMode panel_swizzle(int element_bytes, bool is_row_major, int panel_columns) {
   return arch::widest_swizzle(major_of(is_row_major), 8 * element_bytes, kWgmmaM, panel_columns).value_or_throw();
+}
+
+/// Whether the rows of a panel are as wide as no swizzle. TMA then expects them packed one after another.
+bool is_packed(int element_bytes, bool is_row_major, int panel_columns) {
+  return is_row_major &&
+         arch::width_bytes(panel_swizzle(element_bytes, is_row_major, panel_columns)) < panel_columns * element_bytes;
+}
+
+/// The widest number of columns up to `most` that divides `tile_columns` and is a multiple of 8; 0 if there is none.
+int widest_divisor(int tile_columns, int most) {
+  for (int columns = most / 8 * 8; columns >= 8; columns -= 8) {
+    if (tile_columns % columns == 0) return columns;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -54,21 +72,31 @@ int EpilogueSubtile::count(int tile_columns) const { return (tile_columns / pane
 
 EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_columns, int most_bytes) {
   const int widest = kMaxRowBytes / elements.widest();  // 64 rows of this width take 8 KB
-  const int narrowest = elements.d_is_row_major ? std::max(8, kTmaBytes / elements.narrowest()) : 8;
+  if (!elements.d_is_row_major) return {widest_divisor(tile_columns, widest), 1};
   const int most_columns = most_bytes / EpilogueSubtile{1, 1}.bytes(elements.bytes_per_element());
-  for (int columns = widest; columns >= narrowest; columns /= 2) {
+  const int sector = std::max(8, kSectorBytes / elements.narrowest());  // columns
+  for (int columns = widest; columns >= sector; columns /= 2) {
     if (tile_columns % columns != 0) continue;
     return {columns, std::max(std::min({widest, tile_columns, most_columns}) / columns, 1)};
   }
-  return {};
+  if (tile_columns * elements.narrowest() % kTmaBytes != 0 || tile_columns % 8 != 0) return {};
+  if (tile_columns * elements.narrowest() <= kWidestPackedBytes) return {tile_columns, 1};
+  const int narrow = std::max(8, kTmaBytes / elements.narrowest());
+  return {narrow, std::max(std::min({widest, tile_columns, most_columns}) / narrow, 1)};
 }
 
 PanelBoxes panel_boxes(int element_bytes, bool is_row_major, int panel_columns) {
+  if (is_row_major) return {.line = panel_columns, .lines = kWgmmaM, .boxes = 1};
   const int line = arch::width_bytes(panel_swizzle(element_bytes, is_row_major, panel_columns)) / element_bytes;
-  return {.line = line, .lines = is_row_major ? kWgmmaM : panel_columns, .boxes = is_row_major ? 1 : kWgmmaM / line};
+  return {.line = line, .lines = panel_columns, .boxes = kWgmmaM / line};
 }
 
 layout::ComposedLayout panel_layout(int element_bytes, bool is_row_major, int panel_columns) {
+  using layout::IntTuple;
+  if (is_packed(element_bytes, is_row_major, panel_columns)) {
+    const layout::Layout rows(IntTuple{kWgmmaM, panel_columns}, IntTuple{panel_columns * element_bytes, element_bytes});
+    return {{}, 0, rows};
+  }
   const layout::ComposedLayout elements =
       arch::smem_tile({.major = major_of(is_row_major),
                        .mode = panel_swizzle(element_bytes, is_row_major, panel_columns),

@@ -1,0 +1,38 @@
+// The number of tiles of a matrix, and divisors with which a CTA finds its tile by multiplications.
+#pragma once
+
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// Divides by a number that only the host knows: a multiplication and a shift. A division by a variable takes about 30
+/// dependent instructions, which delay the first load of a kernel. plan/tile_grid computes both values.
+struct Divisor {
+  uint32_t multiplier, shift;
+
+  /// @pre dividend >= 0
+  __device__ __forceinline__ int quotient(int dividend) const {
+    return static_cast<int>(static_cast<uint64_t>(static_cast<uint32_t>(dividend)) * multiplier >> shift);
+  }
+};
+
+/// `tiles_m` x `tiles_n` tiles for each matrix of the batch; for the persistent scheduler, cluster tiles. See Raster
+/// for groups.
+struct TileGrid {
+  int tiles_m, tiles_n;
+  Divisor matrix;  // by the number of tiles of a matrix
+  Divisor group;   // by the number of tiles of a group that is not narrower than the others
+  Divisor narrow;  // by the width of the last group if that is narrower
+};
+
+/// The same for numbers that only the device knows.
+struct CountedTileGrid {
+  struct Divisor {
+    int divisor;
+    __device__ __forceinline__ int quotient(int dividend) const { return dividend / divisor; }
+  };
+  int tiles_m, tiles_n;
+  Divisor group, narrow;
+};
+
+}  // namespace tilewright

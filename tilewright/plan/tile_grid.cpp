@@ -1,0 +1,33 @@
+#include "tilewright/plan/tile_grid.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "tilewright/base/error.hpp"
+
+namespace tilewright::plan {
+
+Divisor::Divisor(std::int64_t divisor) {
+  TILEWRIGHT_CHECK(divisor >= 1 && divisor < std::int64_t{1} << 31, "a divisor is from 1 to 2^31 - 1, got {}", divisor);
+  const auto value = static_cast<std::uint64_t>(divisor);
+  shift = 31 + static_cast<std::uint32_t>(std::bit_width(value - 1));
+  multiplier = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + value - 1) / value);
+}
+
+std::int64_t Divisor::quotient(std::int64_t dividend) const {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(dividend) * multiplier >> shift);
+}
+
+TileGrid tile_grid(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n) {
+  const auto divisor = [](std::int64_t value) { return Divisor(std::max<std::int64_t>(value, 1)); };
+  const std::int64_t along = raster.along_n ? tiles_n : tiles_m;
+  const std::int64_t across = raster.along_n ? tiles_m : tiles_n;
+  const std::int64_t widest = raster.width == 8 && across < 6 ? 4 : raster.width;  // as Raster of scheduler/raster.cuh
+  return {.tiles_m = static_cast<std::int32_t>(tiles_m),
+          .tiles_n = static_cast<std::int32_t>(tiles_n),
+          .matrix = divisor(tiles_m * tiles_n),
+          .group = divisor(widest * along),
+          .narrow = divisor(across % widest)};
+}
+
+}  // namespace tilewright::plan

@@ -1,0 +1,53 @@
+// The tile counts and divisors from which a kernel computes which tile a CTA takes: TileGrid of
+// device/tilewright/scheduler/tile_grid.cuh.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tilewright/plan/design.hpp"
+
+namespace tilewright::plan {
+
+/// A divisor d as the multiplier ceil(2^shift / d), where shift = 31 + ceil(log2(d)). The product of the multiplier and
+/// a dividend n exceeds n * 2^shift / d by less than n, which is below 2^31. The quotient of n and d differs from the
+/// next integer by at least 1/d >= 2^31 / 2^shift, so that shifting the product yields the floor of the quotient.
+/// Source: Granlund and Montgomery, "Division by Invariant Integers using Multiplication", PLDI 1994.
+struct Divisor {
+  std::uint32_t multiplier = std::uint32_t{1} << 31, shift = 31;
+
+  Divisor() = default;
+  /// @pre 1 <= divisor < 2^31
+  explicit Divisor(std::int64_t divisor);
+  /// @pre 0 <= dividend < 2^31
+  std::int64_t quotient(std::int64_t dividend) const;
+};
+
+struct TileGrid {
+  std::int32_t tiles_m = 0, tiles_n = 0;
+  Divisor matrix, group, narrow;
+};
+
+/// The grid of a matrix with `tiles_m` x `tiles_n` tiles, which `raster` puts in order; 0 tiles are legal.
+/// @pre tiles_m * tiles_n and the number of tiles of a group are below 2^31
+TileGrid tile_grid(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n);
+
+/// Describes a field of type TileGrid; see parameters.hpp. `grid` is a function that returns it.
+template <class Sink, class Grid>
+void describe_tile_grid(Sink& sink, const char* name, const Grid& grid) {
+  const auto divisor = [&](const char* of, const auto& get) {
+    sink.begin(of);
+    sink.field("multiplier", [&] { return get().multiplier; });
+    sink.field("shift", [&] { return get().shift; });
+    sink.end(sizeof(std::uint32_t));
+  };
+  sink.begin(name);
+  sink.field("tiles_m", [&] { return grid().tiles_m; });
+  sink.field("tiles_n", [&] { return grid().tiles_n; });
+  divisor("matrix", [&] { return grid().matrix; });
+  divisor("group", [&] { return grid().group; });
+  divisor("narrow", [&] { return grid().narrow; });
+  sink.end(sizeof(std::uint32_t));
+}
+
+}  // namespace tilewright::plan
