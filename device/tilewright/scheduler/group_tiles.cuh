@@ -1,9 +1,10 @@
-// The persistent scheduler of groups whose sizes are in device memory.
+// The persistent schedulers of groups whose sizes are in device memory.
 #pragma once
 
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/scheduler/groups.cuh"
+#include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/scheduler/raster.cuh"
 #include "tilewright/scheduler/tile_origin.cuh"
 #include "tilewright/types.cuh"
@@ -130,6 +131,34 @@ class GroupTiles {
   int others_;  // tiles along the mode that does not differ
   uint32_t shared_;
   int next_;
+};
+
+/// Groups that differ in K: the tiles of PersistentTiles, where a matrix of the batch is a group. Parameters of the
+/// kernel: k, batches, tiles, groups.
+template <class Plan>
+class GroupKTiles {
+ public:
+  using Tile = GroupKTile;
+
+  template <class Parameters>
+  __device__ __forceinline__ explicit GroupKTiles(const Parameters& parameters)
+      : tiles_(parameters.tiles, parameters.batches),
+        ends_(parameters.groups.ends),
+        groups_(parameters.batches),
+        capacity_(parameters.k) {}
+
+  __device__ __forceinline__ bool next(Tile& tile) {
+    if (!tiles_.next(tile)) return false;
+    const GroupInterval k = group_interval<true>(ends_, groups_, capacity_, tile.batch);
+    tile.k_begin = k.begin;
+    tile.k_end = k.end;
+    return true;
+  }
+
+ private:
+  PersistentTiles<Plan> tiles_;
+  const int* ends_;
+  int groups_, capacity_;
 };
 
 }  // namespace tilewright

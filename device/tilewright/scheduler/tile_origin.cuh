@@ -9,8 +9,8 @@ namespace tilewright {
 struct TileOrigin {
   int m, n, batch;
 
-  /// Whether the tile belongs to a group, which may end before D does.
-  static constexpr bool kHasGroup = false;
+  /// Whether the tile belongs to a group, which may end before D does, and whether its K differs from that of others.
+  static constexpr bool kHasGroup = false, kDiffersInK = false;
   /// The end of the rows, and of the columns, that the tile may store. D has `m` rows and `n` columns.
   __device__ __forceinline__ int end_m(int m) const { return m; }
   __device__ __forceinline__ int end_n(int n) const { return n; }
@@ -37,6 +37,7 @@ struct GroupTile : TileOrigin {
 struct GroupKTile : TileOrigin {
   int k_begin, k_end;
 
+  static constexpr bool kDiffersInK = true;
   __device__ __forceinline__ int begin_k() const { return k_begin; }
   __device__ __forceinline__ int extent_k(int /*k*/) const { return k_end - k_begin; }
 };

@@ -55,6 +55,7 @@ void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
 
 std::string_view source_of(const plan::TmaOperandPlan& operand) {
   if (operand.is_repacked) return "RepackedMatrix";
+  if (operand.stacks_k) return operand.major == arch::Major::k ? "TmaStackedMatrix<0>" : "TmaStackedMatrix<1>";
   if (operand.makes_tensor_maps) return "TmaPointerArray";
   return operand.uses_plain_loads() ? "GlobalMatrix" : "TmaMatrix";
 }
@@ -94,9 +95,15 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
   out.dedent().line("}};");
 }
 
+std::string_view groups_type(op::GroupedMode groups) {
+  if (groups == op::GroupedMode::none) return "NoGroups";
+  return groups == op::GroupedMode::ragged_k ? "Groups" : "Sm90Groups";
+}
+
 std::string scheduler(const plan::Sm90GemmPlan& plan) {
   const op::GroupedMode groups = plan.groups();
   if (groups == op::GroupedMode::none) return "tilewright::PersistentTiles<Plan>";
+  if (groups == op::GroupedMode::ragged_k) return "tilewright::GroupKTiles<Plan>";
   return fmt::format("tilewright::GroupTiles<Plan, {}, {}>", op::differs_in_n(groups), op::is_ragged(groups));
 }
 
@@ -116,7 +123,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
   out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.along_n);
   out.line("using Scheduler = {};", scheduler(plan));
-  out.line("using Groups = tilewright::{};", plan.groups() == op::GroupedMode::none ? "NoGroups" : "Sm90Groups");
+  out.line("using Groups = tilewright::{};", groups_type(plan.groups()));
   out.line("static constexpr int kSplitK = {}, kCounterBytes = {}, kReductionCounters = {};", plan.split_k,
            plan::kWorkspaceCounterBytes, plan::kReductionCountersFrom);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kPlainLoadWords = {};",

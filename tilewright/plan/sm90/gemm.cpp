@@ -127,12 +127,21 @@ Support check_teams(const Sm90GemmSketch& plan) {
   return {};
 }
 
-/// Refuses groups that differ in k, and clusters whose CTAs would share an operand across groups by multicast.
-Support check_groups(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
-  if (signature.groups == op::GroupedMode::ragged_k) {
-    return refuse("does not compute groups that differ in k ({})", op::name(signature.groups))
-        .as(RefusalCode::operation);
+/// Refuses operands that are stacked along K unless TMA loads them, which replaces elements behind a group by zeros.
+Support check_stacked_k(const Sm90GemmSketch& plan) {
+  for (const auto& [role, path] : {std::pair{'A', &plan.path_a}, {'B', &plan.path_b}}) {
+    if (!path->stacks_k || path->makes_tensor_maps) continue;
+    return refuse(
+               "groups that differ in k must be loaded by TMA, which {} is not: k may not be its contiguous mode, "
+               "and its leading dimension must be a multiple of {} bytes",
+               plan.is_transposed == (role == 'A') ? 'B' : 'A', kTmaBytes)
+        .as(RefusalCode::strides);
   }
+  return {};
+}
+
+/// Refuses clusters whose CTAs would share an operand across groups by multicast.
+Support check_groups(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
   const bool in_m = op::differs_in_m(signature.groups);
   if (!in_m && !op::differs_in_n(signature.groups)) return {};
   if (const int ctas = in_m ? design.cluster_m : design.cluster_n; ctas != 1) {
@@ -151,7 +160,7 @@ Support plan_output(Sm90GemmSketch& plan) {
   plan.stores_by_tma = stores_by_tma(d) && plan.split_k == 1;
   const op::TensorSignature& c = plan.operands.c;
   plan.source_bytes = std::min(kTmaBytes, c.alignment * bytes(c.element));
-  const bool has_groups = plan.groups() != op::GroupedMode::none;
+  const bool has_groups = op::differs_in_m(plan.groups()) || op::differs_in_n(plan.groups());
   plan.loads_source_by_tma =
       plan.operands.has_c && plan.stores_by_tma && stores_by_tma(c) && c.layout == d.layout && !has_groups;
   if (plan.split_k > 1) return {};
@@ -393,8 +402,9 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
     if (const Support fits = check(plan); !fits) return fits.refusal();
   }
 
-  plan.path_a = path_of(plan.operands.a, major_a(plan.operands), design.repacks_operands);
-  plan.path_b = path_of(plan.operands.b, major_b(plan.operands), design.repacks_operands);
+  plan.path_a = path_of(plan.operands.a, major_a(plan.operands), design.repacks_operands, plan.groups());
+  plan.path_b = path_of(plan.operands.b, major_b(plan.operands), design.repacks_operands, plan.groups());
+  if (const Support fits = check_stacked_k(plan); !fits) return fits.refusal();
   if (design.repacks_operands && !plan.repacks()) {
     return refuse("no operand needs to be repacked: TMA can load both, and wgmma reads both major modes")
         .as(RefusalCode::design);

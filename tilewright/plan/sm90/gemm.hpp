@@ -52,7 +52,9 @@ struct Sm90SharedMemory {
 
 /// Size of the table of groups (GroupTiles::kSharedBytes of device/tilewright/scheduler/group_tiles.cuh).
 constexpr int kGroupTableBytes = (256 + 16) * 4;
-inline int group_table_bytes(op::GroupedMode groups) { return groups == op::GroupedMode::none ? 0 : kGroupTableBytes; }
+inline int group_table_bytes(op::GroupedMode groups) {
+  return op::differs_in_m(groups) || op::differs_in_n(groups) ? kGroupTableBytes : 0;
+}
 
 /// Shared memory that a consumer warpgroup needs for split-K reduction: four words per thread
 /// (epilogue/split_k_sum.cuh).

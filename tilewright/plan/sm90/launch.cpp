@@ -217,9 +217,9 @@ void describe_matrix(Sink& sink, const ParameterName& name, const TensorOf& tens
   sink.end(sizeof(std::int64_t));
 }
 
-/// Describes TmaMatrix, TmaPointerArray, GlobalMatrix or RepackedMatrix of device/tilewright/operand/. `copy`, which
-/// returns the operand's RepackedCopy and its offset in the workspace, is called only for RepackedMatrix and, for the
-/// offset of the tensor maps, TmaPointerArray.
+/// Describes TmaMatrix, TmaPointerArray, TmaStackedMatrix, GlobalMatrix or RepackedMatrix of
+/// device/tilewright/operand/. `copy`, which returns the operand's RepackedCopy and its offset in the workspace, is
+/// called only for RepackedMatrix and, for the offset of the tensor maps, TmaPointerArray and TmaStackedMatrix.
 template <class Sink, class TensorOf, class CopyOf>
 void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operand, const TensorOf& tensor,
                       const LaunchValues* values, std::int64_t View::*mn, const CopyOf& copy) {
@@ -227,7 +227,7 @@ void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operan
   if (operand.makes_tensor_maps) {
     sink.begin(name);
     sink.field("map", [&] { return operand_map(operand, tensor(), values->problem.*mn, values->problem.k); });
-    sink.field("addresses", [&] { return tensor().address; });
+    if (!operand.stacks_k) sink.field("addresses", [&] { return tensor().address; });
     sink.field("slots", [&] { return copy().second; });
     sink.end(kTensorMapAlignment);
     return;
@@ -286,7 +286,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   if (plan.groups() != op::GroupedMode::none) {
     sink.begin("groups");
     sink.field("ends", [&] { return values->arguments.ends.address; });
-    describe_matrix(sink, "d", d);
+    if (plan.groups() != op::GroupedMode::ragged_k) describe_matrix(sink, "d", d);
     sink.end(sizeof(std::int64_t));
   }
   const auto index = [&](const char* name, const auto& value) {
@@ -351,7 +351,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
   return {
       .m = plan.is_transposed ? mean_n : mean_m,
       .n = plan.is_transposed ? mean_m : mean_n,
-      .k = problem.k,
+      .k = arguments.mean_k(),
       .batches = arguments.batch(),
       .tile = plan.tile,
       .stages = plan.stages,

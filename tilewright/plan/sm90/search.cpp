@@ -368,9 +368,10 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
 
 std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target, const std::optional<SumOrder>& order) {
-  if (!is_multiplied_by_wgmma(signature, target) || signature.groups == op::GroupedMode::ragged_k) return {};
+  if (!is_multiplied_by_wgmma(signature, target)) return {};
   const DType element = signature.a.element;
   const bool is_tf32 = element == DType::f32;
+  const bool stacks_k = signature.groups == op::GroupedMode::ragged_k;
 
   const bool natural = computes_transposed(signature);
   const bool d_is_row_major = signature.d.layout == op::MatrixLayout::row_major;
@@ -388,7 +389,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     Search search{
         .m = rows,
         .n = columns,
-        .k = view.k(),
+        .k = view.mean_k(),
         .batches = view.batch(),
         .limits = limits,
         .element_bytes = bytes(element),
@@ -409,9 +410,9 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .loads_fragments = false,
         .accumulates_in_half = signature.accumulator == DType::f16,
         .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
-        .repacked_bytes = bytes_to_repack(view, signature),
+        .repacked_bytes = stacks_k ? 0 : bytes_to_repack(view, signature),
         .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
-        .tensor_maps = (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
+        .tensor_maps = stacks_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
         .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
     };
     if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || columns <= kFewRows)) {
