@@ -42,6 +42,9 @@ constexpr GroupedMode transposed(GroupedMode mode) {
 /// Whether m, or n, differs between the groups.
 constexpr bool differs_in_m(GroupedMode mode) { return mode == GroupedMode::ragged_m || mode == GroupedMode::masked_m; }
 constexpr bool differs_in_n(GroupedMode mode) { return mode == GroupedMode::ragged_n || mode == GroupedMode::masked_n; }
+/// Whether the mean of m, or of n, over the groups is all that the host knows about their sizes.
+constexpr bool has_unknown_m(GroupedMode mode) { return mode == GroupedMode::ragged_m; }
+constexpr bool has_unknown_n(GroupedMode mode) { return mode == GroupedMode::ragged_n; }
 /// Whether the groups are stacked, so that each begins where the one before ends.
 constexpr bool is_ragged(GroupedMode mode) {
   return mode == GroupedMode::ragged_m || mode == GroupedMode::ragged_n || mode == GroupedMode::ragged_k;

@@ -183,8 +183,10 @@ int beside_bytes(const op::GemmSignature& operands) {
 
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const int sharers = input.cluster_m * input.cluster_n;
-  const std::int64_t cluster_tiles = ceil_div(input.m, std::int64_t{input.tile.m} * input.cluster_m) *
-                                     ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n) * input.batches;
+  const auto cluster_tiles = static_cast<std::int64_t>(
+      std::ceil(tiles_along(input.m, std::int64_t{input.tile.m} * input.cluster_m, input.is_mean_m) *
+                tiles_along(input.n, std::int64_t{input.tile.n} * input.cluster_n, input.is_mean_n) *
+                static_cast<double>(input.batches)));
   const std::int64_t resident = arch::resident_clusters(limits, sharers) / input.split_k;
   if (resident == 0 || input.fma_per_clock <= 0) return INFINITY;
   const auto tiles = static_cast<double>(ceil_div(cluster_tiles, resident));  // tiles of the busiest CTA

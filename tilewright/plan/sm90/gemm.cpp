@@ -17,6 +17,8 @@ constexpr int kMaxConsumers = 3;  // with the producer warpgroup this makes 512 
 constexpr int kAddressRegisters = 40;
 // More of them if wgmma reads both operands MN-major: of 240 registers 4 bytes spilled (128x192 tiles in ping-pong).
 constexpr int kMnMajorRegisters = 9;
+// More of them if plain loads copy C for tiles of groups: of 240 registers 68 bytes spilled (128x192 in ping-pong).
+constexpr int kSourceRegisters = 17;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
@@ -160,9 +162,8 @@ Support plan_output(Sm90GemmSketch& plan) {
   plan.stores_by_tma = stores_by_tma(d) && plan.split_k == 1;
   const op::TensorSignature& c = plan.operands.c;
   plan.source_bytes = std::min(kTmaBytes, c.alignment * bytes(c.element));
-  const bool has_groups = op::differs_in_m(plan.groups()) || op::differs_in_n(plan.groups());
-  plan.loads_source_by_tma =
-      plan.operands.has_c && plan.stores_by_tma && stores_by_tma(c) && c.layout == d.layout && !has_groups;
+  plan.loads_source_by_tma = plan.operands.has_c && plan.stores_by_tma && stores_by_tma(c) && c.layout == d.layout &&
+                             !copies_source(plan.operands);
   if (plan.split_k > 1) return {};
   const Sm90SharedMemory memory{.stages = plan.stages,
                                 .stage_bytes = plan.stage_bytes(),
@@ -234,6 +235,10 @@ RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promote
 
 int plain_load_words(int consumers) { return consumers == 3 ? 24 : 80; }
 
+bool copies_source(const op::GemmSignature& signature) {
+  return signature.has_c && (op::differs_in_m(signature.groups) || op::differs_in_n(signature.groups));
+}
+
 bool promotes_accumulators(const op::GemmSignature& signature) {
   return is_fp8(signature.a.element) && signature.accumulator == DType::f32 &&
          signature.math == op::MathOperation::multiply_add;
@@ -268,6 +273,7 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   if (extras.loads_fragments) beside += 3 * 4 * tile.m / (kWgmmaM * team);
   if (extras.plain_bytes > 0) beside += extras.plain_bytes == 2 ? kMatrixStoreRegisters : kPairStoreRegisters;
   if (extras.reads_mn_major) beside += kMnMajorRegisters;
+  if (extras.copies_source) beside += kSourceRegisters;
   // ptxas requires that one wgmma fits in the registers that every thread has at launch, regardless of setmaxnreg
   // (error C7602).
   constexpr int kRegistersOfAnSm = 65536;

@@ -89,6 +89,9 @@ RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promote
 /// TMA.
 int plain_load_words(int consumers);
 
+/// Whether plain loads copy C to the epilogue buffers because groups differ in m or n.
+bool copies_source(const op::GemmSignature& signature);
+
 /// Whether the accumulators of each k tile are promoted, that is, added to a second set of f32 sums outside the tensor
 /// cores; see op::MathOperation.
 bool promotes_accumulators(const op::GemmSignature& signature);
@@ -104,6 +107,7 @@ struct ConsumerExtras {
   /// Size in bytes of an element of D when the epilogue stores it with plain stores instead of TMA; else 0.
   int plain_bytes = 0;
   bool reads_mn_major = false;  // wgmma reads both operands MN-major
+  bool copies_source = false;   // plain loads copy C for tiles of groups, whose ends TMA does not know
 };
 
 /// Exposed clocks per mainloop step, in which the tensor cores are idle. The result is 0 if several warpgroups share
@@ -151,9 +155,12 @@ struct Sm90GemmSketch : GemmTile {
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }
   bool loads_fragments() const { return atom->a_source == arch::OperandSource::registers; }
   ConsumerExtras extras() const {
-    return {promotes_accumulators, bytes(operands.d.element) == 1, loads_fragments(),
+    return {promotes_accumulators,
+            bytes(operands.d.element) == 1,
+            loads_fragments(),
             stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element),
-            path_a.major == arch::Major::mn && path_b.major == arch::Major::mn};
+            path_a.major == arch::Major::mn && path_b.major == arch::Major::mn,
+            copies_source(operands)};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   /// Number of CTAs that work together: one cluster for each part of K.

@@ -353,6 +353,8 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .n = plan.is_transposed ? mean_m : mean_n,
       .k = arguments.mean_k(),
       .batches = arguments.batch(),
+      .is_mean_m = op::has_unknown_m(plan.groups()),
+      .is_mean_n = op::has_unknown_n(plan.groups()),
       .tile = plan.tile,
       .stages = plan.stages,
       .cluster_m = plan.cluster_m,

@@ -30,6 +30,7 @@ constexpr int kAheadBytes = 96 * 1024;
 constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
 constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step
 constexpr int kFewRows = 192;       // up to this many rows of D, swapped operands may waste less of a tile
+constexpr int kLargeGroup = 4;      // times the mean size of a group, up to which tiles are considered
 /// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
 constexpr int kRasterWidth = 8;
 /// Up to this many tiles along M, consecutive CTAs, which run on one TPC, should share B (a gain of up to 25 %).
@@ -80,6 +81,7 @@ struct Search {
   std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
   int tensor_maps;                       // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
   op::GroupedMode groups;                // of the problem as computed
+  bool copies_source;                    // see ConsumerExtras
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
 };
@@ -151,13 +153,19 @@ struct Tile {
 
 Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
   const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
-  const ConsumerExtras extras{search.promotes, search.output.d_bytes == 1, search.loads_fragments, search.plain_bytes,
-                              search.major_a == arch::Major::mn && search.major_b == arch::Major::mn};
+  const ConsumerExtras extras{search.promotes,
+                              search.output.d_bytes == 1,
+                              search.loads_fragments,
+                              search.plain_bytes,
+                              search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
+                              search.copies_source};
   Tile tile{.rows = rows,
             .input = {.m = search.m,
                       .n = search.n,
                       .k = search.k,
                       .batches = search.batches,
+                      .is_mean_m = op::has_unknown_m(search.groups),
+                      .is_mean_n = op::has_unknown_n(search.groups),
                       .tile = shape,
                       .schedule = rows.schedule,
                       .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k),
@@ -293,10 +301,13 @@ void consider_all(const Search& search, Candidates& candidates) {
   constexpr std::array<int, 4> kHeights{64, 128, 192, 256};
   // A narrow tile may be impossible for the required orientation of operands, and then only wider ones remain.
   const bool keeps_wasteful = search.padded_k.has_value();
+  // Some groups are much larger than the mean.
+  const std::int64_t most_m = search.m * (op::has_unknown_m(search.groups) ? kLargeGroup : 1);
+  const std::int64_t most_n = search.n * (op::has_unknown_n(search.groups) ? kLargeGroup : 1);
   for (const Rows& rows : kRows) {
-    if (!keeps_wasteful && is_wasteful(kHeights, rows.m, search.m)) continue;
+    if (!keeps_wasteful && is_wasteful(kHeights, rows.m, most_m)) continue;
     for (const int columns : kColumns) {
-      if (!keeps_wasteful && is_wasteful(kColumns, columns, search.n)) break;
+      if (!keeps_wasteful && is_wasteful(kColumns, columns, most_n)) break;
       consider_columns(search, rows, columns, candidates);
     }
     for (const int columns : filling_columns(search, rows.m)) {
@@ -414,6 +425,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
         .tensor_maps = stacks_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
         .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
+        .copies_source = copies_source(signature),
     };
     if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || columns <= kFewRows)) {
       consider_all(search, candidates);
