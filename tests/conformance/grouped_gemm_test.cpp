@@ -361,6 +361,18 @@ TEST_P(Sm90GroupedGemms, PlainLoadsRepackingAndPointersOfEachGroup) {
   expect_exact_of_design(grouped, ends, {"pointers", {64, 64}, 2, 3, {1, 1}, kPingPong});
 }
 
+TEST_P(Sm90GroupedGemms, ExplainsWhichLayoutsGroupsThatDifferInKNeed) {
+  op::GroupedGemm grouped = sm90_problem(Mode::ragged_k);
+  grouped.gemm.a = op::matrix(grouped.gemm.a.address, DType::bf16, 136, 780);
+  const GuardedGroups guarded(engine().device(), grouped, ends_of(Mode::ragged_k, kSm90Sizes), {});
+  std::string reasons;
+  for (const registry::RefusedKernel& refused : engine().explain(guarded.on_device()).refused) {
+    if (refused.name.starts_with("sm90_gemm")) reasons += refused.reason() + '\n';
+  }
+  EXPECT_NE(reasons.find("groups that differ in k must be loaded by TMA, which A is not"), std::string::npos)
+      << reasons;
+}
+
 TEST_P(Sm90GroupedGemms, RefusesMulticastAcrossGroupsAndSplitK) {
   const GuardedGroups guarded(engine().device(), sm90_problem(Mode::ragged_m), ends_of(Mode::ragged_m, kSm90Sizes), {});
   const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));

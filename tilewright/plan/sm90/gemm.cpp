@@ -17,8 +17,8 @@ constexpr int kMaxConsumers = 3;  // with the producer warpgroup this makes 512 
 constexpr int kAddressRegisters = 40;
 // More of them if wgmma reads both operands MN-major: of 240 registers 4 bytes spilled (128x192 tiles in ping-pong).
 constexpr int kMnMajorRegisters = 9;
-// More of them if plain loads copy C for tiles of groups: of 240 registers 68 bytes spilled (128x192 in ping-pong).
-constexpr int kSourceRegisters = 17;
+// The same if plain loads copy C for tiles of groups: 68 bytes spilled (128x192 in ping-pong).
+constexpr int kSourceRegisters = 9;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
