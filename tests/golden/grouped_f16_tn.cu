@@ -68,6 +68,7 @@ struct Plan {
     }
   };
   static constexpr int kBandLine = 136;
+  static constexpr bool kRealignsRows = false;
   static constexpr int kStageBytes = 16384, kBandBytes = 17408, kSharedBytes = 65536;
   using ElementC = tilewright::half_t;
   using ElementD = tilewright::half_t;
@@ -144,18 +145,19 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 108);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 112);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_m) == 116);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_n) == 120);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 124);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 128);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 132);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 136);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 140);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 144);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 148);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 152);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 160);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 168);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 172);
-static_assert(sizeof(Parameters) == 176);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.groups) == 124);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 132);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 140);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 148);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 168);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 176);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 180);
+static_assert(sizeof(Parameters) == 184);
 
 extern "C" __global__ void __launch_bounds__(128)
 grouped_f16_tn(const __grid_constant__ Parameters parameters) {

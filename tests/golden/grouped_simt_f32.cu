@@ -59,6 +59,8 @@ struct Plan {
     }
     static __device__ constexpr int row_of_band(int row) { return row / 8 * 64 + row % 8 * 4; }
   };
+  static constexpr bool kRealignsRows = true;
+  static constexpr int kBandLine = 136, kBandBytes = 8704;
   static constexpr int kStageBytes = 8320, kSharedBytes = 33280;
   using ElementC = float;
   using ElementD = float;
@@ -135,18 +137,19 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 108);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 112);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_m) == 116);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_n) == 120);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 124);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 128);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 132);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 136);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 140);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 144);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 148);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 152);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 160);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 168);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 172);
-static_assert(sizeof(Parameters) == 176);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.groups) == 124);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 132);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 140);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 148);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 168);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 176);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 180);
+static_assert(sizeof(Parameters) == 184);
 
 extern "C" __global__ void __launch_bounds__(256)
 grouped_simt_f32(const __grid_constant__ Parameters parameters) {

@@ -68,6 +68,7 @@ struct Plan {
     }
   };
   static constexpr int kBandLine = 72;
+  static constexpr bool kRealignsRows = false;
   static constexpr int kStageBytes = 8192, kBandBytes = 9216, kSharedBytes = 32768;
   using ElementC = tilewright::int8_t;
   using ElementD = tilewright::int8_t;
@@ -147,18 +148,19 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 100);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 104);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_m) == 108);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_n) == 112);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 116);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 120);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 124);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 128);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 132);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 136);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 140);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 144);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 152);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 160);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 164);
-static_assert(sizeof(Parameters) == 168);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.groups) == 116);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 120);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 124);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 132);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 140);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 168);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 172);
+static_assert(sizeof(Parameters) == 176);
 
 extern "C" __global__ void __launch_bounds__(128)
 s8_clamp(const __grid_constant__ Parameters parameters) {

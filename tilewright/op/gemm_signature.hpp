@@ -20,7 +20,8 @@ struct TensorSignature {
   DType element = DType::f32;
   MatrixLayout layout = MatrixLayout::row_major;
   int alignment = 1;  // elements, a power of two; divides the addresses, ld and batch stride, and for D the row length;
-                      // 1 if groups are stacked along the contiguous mode, since each may begin anywhere
+                      // 1 if groups are stacked along the contiguous mode, since each may begin anywhere, and for D
+                      // if groups end along it
   bool is_pointer_array =
       false;  // the matrices of a batch lie at the addresses in an array, instead of one stride apart
 

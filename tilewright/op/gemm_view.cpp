@@ -25,7 +25,8 @@ std::optional<std::int64_t> coalesced_stride(const Mode& mode) {
 }
 
 // The largest power of two in elements, of at most 16 bytes, that divides the address, the leading dimension and the
-// batch stride. For a tensor that is written it also divides the contiguous extent.
+// batch stride. For a tensor that is written it also divides the contiguous extent, because TMA stores whole units of
+// 16 bytes (plan/sm90/launch.cpp).
 int alignment_of(const Tensor& tensor, const MatrixView& view, bool is_written) {
   return shared_alignment(
       tensor, {view.lines(tensor) > 1 ? view.ld : 0, is_written ? view.line(tensor) : 0, tensor.batch_stride()});
@@ -143,7 +144,9 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
 }
 
 GemmSignature describe(const GemmView& view) {
-  const TensorSignature d = describe_operand(view.d, "D");
+  TensorSignature d = describe_operand(view.d, "D");
+  // The lines of D end where groups do, which may be anywhere.
+  if (has_contiguous_rows(d.layout) ? differs_in_n(view.groups) : differs_in_m(view.groups)) d.alignment = 1;
   return {.a = describe_operand(view.a, "A"),
           .b = describe_operand(view.b, "B"),
           .c = view.reads_source ? describe_operand(view.c, "C") : d,

@@ -29,8 +29,10 @@ constexpr double kClocksPerCopy = 8;
 // Share of the peak rate of shared memory, and the factor on limits.l2_bytes_per_clock, that kernels reach.
 constexpr double kSmemShare = 0.685;
 constexpr double kL2Share = 1.44;
-// Rate at which one SM stores D, and the share of DRAM's nominal rate that kernels reach.
+// Rate at which one SM stores D in vectors of 16 bytes, the clocks of each store beyond these, and the share of DRAM's
+// nominal rate that kernels reach.
 constexpr double kStoreBytesPerClock = 22.7;
+constexpr double kMoreStoreClocks = 0.65;
 constexpr double kDramShare = 0.82;
 // Warp instructions that one SM issues per clock, and instructions per copy including its address and predicate.
 constexpr double kIssuesPerClock = 4;
@@ -69,6 +71,15 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   return input;
 }
 
+double more_stores(const GemmTile& tile, bool realigns_rows) {
+  constexpr int kVectorBytes = 16;
+  if (realigns_rows) return 2.0 * tile.tile.m;
+  const int element_bytes = bytes(tile.operands.d.element);
+  const int vector = std::min(kVectorBytes, tile.operands.d.alignment * element_bytes);
+  const double tile_bytes = static_cast<double>(tile.tile.m) * tile.tile.n * element_bytes;
+  return tile_bytes / vector - tile_bytes / kVectorBytes;
+}
+
 double exchange_us(const arch::ArchLimits& limits, double tile_area, int accumulator_bytes) {
   return kExchangeUs + 2 * tile_area * accumulator_bytes / kPartialBytesPerClock / (limits.clock_ghz * 1e3);
 }
@@ -100,7 +111,8 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double cta =
       std::max({multiply, smem, issue, warp_copies * kClocksPerCopy * k}) + kOverlapLoss * std::min(multiply, smem);
   const double rounds = std::ceil(per_sm / together);
-  const double store = tile_area / input.split_k * input.element_bytes_d / kStoreBytesPerClock;
+  const double store = tile_area / input.split_k * input.element_bytes_d / kStoreBytesPerClock +
+                       input.more_stores / input.split_k * kMoreStoreClocks;
   const double sm_clocks = std::max(per_sm * cta, rounds * latency) + per_sm * store + rounds * kFillAndDrainClocks;
 
   const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +

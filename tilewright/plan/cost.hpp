@@ -31,7 +31,9 @@ struct CostInput {
   double smem_bytes_per_k = 0;              // bytes that the warps of one CTA read from shared memory, per unit of K
   double smem_loads_per_k = 0;              // warp instructions that read these bytes, per unit of K
   double multicast_a = 1, multicast_b = 1;  // number of CTAs that one read of an operand from L2 serves
-  double copies_per_k = 0;                  // copies to shared memory that the threads of one CTA issue, per unit of K
+  /// Vectors and pieces of vectors in which the threads store a tile of D beyond one for each 16 bytes.
+  double more_stores = 0;
+  double copies_per_k = 0;  // copies to shared memory that the threads of one CTA issue, per unit of K
 };
 
 /// The number of tiles of `tile` rows that `extent` rows take. If `is_mean`, it is the expected number over groups of
@@ -47,6 +49,10 @@ double exchange_us(const arch::ArchLimits& limits, double tile_area, int accumul
 
 /// Fills the members that do not depend on the kernel family: extents, tile, threads, element widths.
 CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments);
+
+/// CostInput::more_stores of a tile whose threads store vectors of up to 16 bytes, as D's alignment allows, or realign
+/// its rows, each of which then has two ends.
+double more_stores(const GemmTile& tile, bool realigns_rows);
 
 /// Estimated microseconds, including the launch. Every wave of CTAs takes as long as the slowest of multiplying,
 /// issuing instructions, reading shared memory, and its share of L2 and DRAM traffic. Each CTA adds the time to fill

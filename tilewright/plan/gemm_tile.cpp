@@ -139,7 +139,7 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
   sink.field("k", [&] { return gemm->reads_product ? static_cast<std::int32_t>(gemm->k()) : 0; });
   describe_tile_grid(sink, "tiles", [&] {
     const auto [tiles_m, tiles_n] = tile_counts(tile, *gemm);
-    return tile_grid(tile.raster, tiles_m, tiles_n);
+    return tile_grid(tile.raster, tiles_m, tiles_n, tile.split_k > 1 ? working_groups(tile, *gemm, residence) : 0);
   });
   sink.field("batch", [&] { return static_cast<std::uint32_t>(gemm->batch()); });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(tile, *gemm, residence)); });

@@ -115,6 +115,7 @@ SimtThreadTile thread_tile(const SimtGemmPlan& plan) {
 CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   CostInput input = tile_cost(plan, arguments);
   input.registers = plan.registers();
+  input.more_stores = more_stores(plan, plan.realigns_rows());
   input.smem_bytes = plan.smem_bytes();
   input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::simt, plan.stored);
   input.multiply_issue_share = input.fma_per_clock / kFmaPerClockOfIssue;

@@ -34,8 +34,13 @@ struct SimtGemmPlan : GemmTile {
   int stage_bytes() const { return (a.line_elements + b.line_elements) * tile.k * bytes(stored); }
   /// Rows of the bands that the epilogue reduces.
   int band_rows() const { return split_k > 1 ? split_k_rows() : warps_m * lanes_m; }
-  /// Bytes of shared memory per CTA. The epilogue's reductions reuse the memory of the stages.
-  int smem_bytes() const { return std::max(stages * stage_bytes(), reduction_bytes(band_rows())); }
+  bool realigns_rows() const { return GemmTile::realigns_rows(std::min(16, vector_n * bytes(operands.d.element))); }
+  /// Leading dimension, in elements, of a band of accumulators that the epilogue stages in shared memory if it realigns
+  /// rows. The padding spreads the rows over the banks.
+  int band_line() const { return tile.n + 8; }
+  int band_bytes() const { return realigns_rows() ? band_rows() * band_line() * bytes(operands.epilogue.compute) : 0; }
+  /// Bytes of shared memory per CTA. The epilogue reuses the memory of the stages.
+  int smem_bytes() const { return std::max(stages * stage_bytes(), band_bytes() + reduction_bytes(band_rows())); }
   /// Registers per thread for the accumulators and two steps of fragments.
   int registers() const;
   bool operator==(const SimtGemmPlan&) const = default;

@@ -43,6 +43,7 @@ struct Sm80GemmPlan : GemmTile {
   /// by 8 elements so that the lanes of a warp, which cover 8 rows with 4 lanes each, write to different banks.
   int band_line() const { return tile.n + 8; }
   int band_bytes() const;
+  bool realigns_rows() const { return GemmTile::realigns_rows(16); }
   /// Bytes of shared memory in which the epilogue stages and reduces bands; with split-K it only reduces.
   int epilogue_bytes() const {
     return split_k > 1 ? reduction_bytes(split_k_rows()) : band_bytes() + reduction_bytes(warps_m * atom->m);

@@ -18,13 +18,14 @@ std::int64_t Divisor::quotient(std::int64_t dividend) const {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(dividend) * multiplier >> shift);
 }
 
-TileGrid tile_grid(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n) {
+TileGrid tile_grid(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t groups) {
   const auto divisor = [](std::int64_t value) { return Divisor(std::max<std::int64_t>(value, 1)); };
   const std::int64_t along = raster.along_n ? tiles_n : tiles_m;
   const std::int64_t across = raster.along_n ? tiles_m : tiles_n;
   const std::int64_t widest = raster.width == 8 && across < 6 ? 4 : raster.width;  // as Raster of scheduler/raster.cuh
   return {.tiles_m = static_cast<std::int32_t>(tiles_m),
           .tiles_n = static_cast<std::int32_t>(tiles_n),
+          .groups = static_cast<std::int32_t>(groups),
           .matrix = divisor(tiles_m * tiles_n),
           .group = divisor(widest * along),
           .narrow = divisor(across % widest)};

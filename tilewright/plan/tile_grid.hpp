@@ -25,12 +25,13 @@ struct Divisor {
 
 struct TileGrid {
   std::int32_t tiles_m = 0, tiles_n = 0;
+  std::int32_t groups = 0;  // see PersistentTiles; 0 for a grid that is not persistent
   Divisor matrix, group, narrow;
 };
 
 /// The grid of a matrix with `tiles_m` x `tiles_n` tiles, which `raster` puts in order; 0 tiles are legal.
 /// @pre tiles_m * tiles_n and the number of tiles of a group are below 2^31
-TileGrid tile_grid(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n);
+TileGrid tile_grid(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t groups = 0);
 
 /// Describes a field of type TileGrid; see parameters.hpp. `grid` is a function that returns it.
 template <class Sink, class Grid>
@@ -44,6 +45,7 @@ void describe_tile_grid(Sink& sink, const char* name, const Grid& grid) {
   sink.begin(name);
   sink.field("tiles_m", [&] { return grid().tiles_m; });
   sink.field("tiles_n", [&] { return grid().tiles_n; });
+  sink.field("groups", [&] { return grid().groups; });
   divisor("matrix", [&] { return grid().matrix; });
   divisor("group", [&] { return grid().group; });
   divisor("narrow", [&] { return grid().narrow; });

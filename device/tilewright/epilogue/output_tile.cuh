@@ -27,6 +27,7 @@ class OutputTile {
   using LayoutC = typename Plan::LayoutC;
   using LayoutD = typename Plan::LayoutD;
   using Compute = typename Epilogue::Compute;
+  static constexpr int kPerElement = Epilogue::kColumnsPerElement;
 
  public:
   /// The reductions of a CTA's tile in bands of kRows rows, by kThreads threads.
@@ -61,25 +62,15 @@ class OutputTile {
   __device__ __forceinline__ void store(int row, int column, const Accumulator (&accumulator)[kCount],
                                         const Reductions& reductions, int band_row, int band_column) const {
     if (row >= end_m()) return reductions.template skip<kCount>(parameters_.epilogue, band_row, band_column);
-    constexpr int kPerElement = Epilogue::kColumnsPerElement;
     static_assert(kCount <= kInterleaved, "vectors are contiguous in an interleaved matrix");
     constexpr int kVector = LayoutD::kRowsAreContiguous ? minimum(kCount, Plan::kAlignmentD * kPerElement) : kCount;
-    D* const d = d_ + LayoutD::offset(row, column / kPerElement, parameters_.ldd);
+    D* const d = line(row, column);
 #pragma unroll
     for (int first = 0; first < kCount; first += kVector) {
-      Compute source[kVector] = {};
-      if (reads_source_) load_source(source, row, column + first);
-      Compute values[kVector];
+      Accumulator part[kVector];
 #pragma unroll
-      for (int i = 0; i < kVector; ++i) values[i] = convert<Compute>(accumulator[first + i]);
-      Epilogue::apply(
-          values, source, parameters_.epilogue,
-          BandPlace<Reductions>{
-              {row, column + first, tile_.batch, end_m(), end_n()}, reductions, band_row, band_column + first});
-      using Stored = Vector<D, kVector / kPerElement>;
-      Stored out;
-#pragma unroll
-      for (int i = 0; i < kVector / kPerElement; ++i) out.element[i] = convert<D>(values[i * kPerElement]);
+      for (int i = 0; i < kVector; ++i) part[i] = accumulator[first + i];
+      const auto out = compute(row, column + first, part, reductions, band_row, band_column + first);
       if constexpr (!LayoutD::kRowsAreContiguous) {
 #pragma unroll
         for (int i = 0; i < kVector / kPerElement; ++i) {
@@ -87,7 +78,7 @@ class OutputTile {
           if (at < end_n()) d_[LayoutD::offset(row, at / kPerElement, parameters_.ldd)] = out.element[i];
         }
       } else if (column + first + kVector <= end_n()) {
-        *reinterpret_cast<Stored*>(d + first / kPerElement) = out;
+        *reinterpret_cast<Vector<D, kVector / kPerElement>*>(d + first / kPerElement) = out;
       } else {
 #pragma unroll
         for (int i = 0; i < kVector / kPerElement - 1; ++i) {
@@ -97,10 +88,36 @@ class OutputTile {
     }
   }
 
- private:
+  /// The elements of D that belong to kCount adjacent columns of one row, which must be inside D, for the caller to
+  /// store. The other outputs are stored here. The arguments are those of store().
+  template <int kCount, class Accumulator, class Reductions>
+  __device__ __forceinline__ Vector<D, kCount / Epilogue::kColumnsPerElement> compute(
+      int row, int column, const Accumulator (&accumulator)[kCount], const Reductions& reductions, int band_row,
+      int band_column) const {
+    Compute source[kCount] = {};
+    if (reads_source_) load_source(source, row, column);
+    Compute values[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] = convert<Compute>(accumulator[i]);
+    Epilogue::apply(
+        values, source, parameters_.epilogue,
+        BandPlace<Reductions>{{row, column, tile_.batch, end_m(), end_n()}, reductions, band_row, band_column});
+    Vector<D, kCount / kPerElement> out;
+#pragma unroll
+    for (int i = 0; i < kCount / kPerElement; ++i) out.element[i] = convert<D>(values[i * kPerElement]);
+    return out;
+  }
+
+  /// The address of the element of D at columns `column` and following of A*B.
+  __device__ __forceinline__ D* line(int row, int column) const {
+    return d_ + LayoutD::offset(row, column / kPerElement, parameters_.ldd);
+  }
+
+  /// The end of the rows of D, and of the columns of A*B, that may be stored.
   __device__ __forceinline__ int end_m() const { return tile_.end_m(parameters_.m); }
   __device__ __forceinline__ int end_n() const { return tile_.end_n(parameters_.n); }
 
+ private:
   template <int kCount>
   __device__ __forceinline__ void load_source(Compute (&source)[kCount], int row, int column) const {
     if constexpr (LayoutC::kRowsAreContiguous) {

@@ -1,27 +1,45 @@
-// Stores accumulators of mma.sync to D through shared memory, one band of rows at a time. A band is read back row by
+// Stores accumulators to D through shared memory, one band of rows at a time. A band is read back row by
 // row, or column by column if D is column-major, so that the epilogue accesses C and D in whole vectors, and adjacent
-// threads access adjacent addresses.
+// threads access adjacent addresses. If D's rows allow only short vectors, the results return to the band first, and
+// its rows are stored with vectors that are aligned in D.
 #pragma once
 
+#include "tilewright/epilogue/line_store.cuh"
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/thread.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// A band is one row of instruction tiles of every warp: kWarpsM * kInstructionM rows of the CTA's tile. TileOfD is the
-/// scheduler's Tile.
-template <class Plan, class Epilogue, class Parameters, class TileOfD, int kInstructionM, int kInstructionN>
+/// Bands: kRows, the rows of a band, and tile_row(row, i), the row of the CTA's tile at row `row` of the i-th band.
+/// Plan: kBandLine (elements from one row of a band to the next), kBandBytes, kRealignsRows (whether the rows of D are
+/// stored with vectors that are longer than their alignment), kWarpsM, kWarpsN, and the members that OutputTile uses.
+/// TileOfD is the scheduler's Tile.
+template <class Plan, class Epilogue, class Parameters, class Bands, class TileOfD>
 class StagedOutput {
   using Compute = typename Epilogue::Compute;
+  using D = typename Plan::ElementD;
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
-  static constexpr int kWarpTileM = Plan::kTileM / Plan::kWarpsM;
-  static constexpr int kBandRows = Plan::kWarpsM * kInstructionM;
-  static constexpr int kLine = Plan::kBandLine;  // elements from one row to the next, with padding
+  static constexpr int kBandRows = Bands::kRows;
+  static constexpr int kLine = Plan::kBandLine;
+  static constexpr int kPerElement = Epilogue::kColumnsPerElement;
+  static constexpr int kDBytes = static_cast<int>(sizeof(D));
+  static constexpr bool kRealigns = Plan::kRealignsRows;
+  static_assert(!kRealigns || is_same<typename Plan::LayoutD, RowMajor>);
+
+  /// Columns of A*B that a thread computes together.
+  static __device__ constexpr int vector() {
+    if (!Plan::LayoutD::kRowsAreContiguous) return 2;
+    if (!kRealigns) return minimum(Plan::kAlignmentD * kPerElement, 8);
+    int count = 16 / kDBytes * kPerElement;
+    while (Plan::kTileN % count != 0) count /= 2;
+    return count;
+  }
   static constexpr bool kByRows = Plan::LayoutD::kRowsAreContiguous;
-  static constexpr int kVector = kByRows ? minimum(Plan::kAlignmentD * Epilogue::kColumnsPerElement, 8) : 2;
+  static constexpr int kVector = vector();
   static constexpr int kVectorsPerRow = Plan::kTileN / kVector;
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
   static_assert(Plan::kBandBytes == kBandRows * kLine * static_cast<int>(sizeof(Compute)));
@@ -43,15 +61,17 @@ class StagedOutput {
   /// Must be called before the first band, when `shared` is free.
   __device__ __forceinline__ void begin() const { reductions_.begin(parameters_.epilogue); }
 
-  /// Stages two adjacent accumulators of this thread in the band: those of its first row or, if `half` is 1, of its
-  /// second row. `j` is the number of the instruction along N in the warp's tile.
-  template <class Accumulator>
-  __device__ __forceinline__ void stage(int half, int j, Accumulator low, Accumulator high) const {
-    using Accumulators = typename Plan::AccumulatorTile;
-    const int row = Accumulators::row(thread_) + half * Accumulators::kOtherRow;
-    const int column = Accumulators::column(thread_) + j * kInstructionN;
-    *reinterpret_cast<Vector<Compute, 2>*>(band_ + row * kLine + column) = {convert<Compute>(low),
-                                                                            convert<Compute>(high)};
+  /// Stages the accumulators of kCount adjacent columns in the band, from (row, column) on.
+  template <int kCount, class Accumulator>
+  __device__ __forceinline__ void stage(int row, int column, const Accumulator (&accumulators)[kCount]) const {
+    constexpr int kTogether = minimum(kCount, 16 / static_cast<int>(sizeof(Compute)));
+#pragma unroll
+    for (int first = 0; first < kCount; first += kTogether) {
+      Vector<Compute, kTogether> values;
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) values.element[i] = convert<Compute>(accumulators[first + i]);
+      *reinterpret_cast<Vector<Compute, kTogether>*>(band_ + row * kLine + column + first) = values;
+    }
   }
 
   /// Stores the tile's i-th band, which all threads have staged. Begins and ends with a barrier.
@@ -64,7 +84,15 @@ class StagedOutput {
       Compute values[kVector];
 #pragma unroll
       for (int v = 0; v < kVector; ++v) values[v] = band_[row * kLine + column + v];
-      output_.store(row_of(row, i), block_.column + column, values, reductions_, row, column);
+      if constexpr (kRealigns) {
+        compute(i, row, column, values);
+      } else {
+        output_.store(row_of(row, i), block_.column + column, values, reductions_, row, column);
+      }
+    }
+    if constexpr (kRealigns) {
+      __syncthreads();
+      store_lines(i);
     }
     if constexpr (Epilogue::kReductions > 0) {
       reductions_.end_band(
@@ -74,17 +102,37 @@ class StagedOutput {
     }
   }
 
-  /// The row of the tile at row `band_row` of the i-th band.
-  static __device__ __forceinline__ int tile_row(int band_row, int i) {
-    return band_row / kInstructionM * kWarpTileM + i * kInstructionM + band_row % kInstructionM;
-  }
-
   /// Must be called after the last band.
   __device__ __forceinline__ void end() const { reductions_.end(parameters_.epilogue, block_, 0, ptx::Synchronize{}); }
 
  private:
+  /// Replaces `values`, which a thread read at (row, column) of the i-th band, by the elements of D.
+  __device__ __forceinline__ void compute(int i, int row, int column, const Compute (&values)[kVector]) const {
+    if (row_of(row, i) >= output_.end_m()) {
+      reductions_.template skip<kVector>(parameters_.epilogue, row, column);
+    } else {
+      ptx::store_shared(place(row, column),
+                        output_.compute(row_of(row, i), block_.column + column, values, reductions_, row, column));
+    }
+  }
+
+  /// Stores the rows of the i-th band, whose elements of D compute() has left there.
+  __device__ __forceinline__ void store_lines(int i) const {
+    using Store =
+        LineStore<D, Plan::kTileN / kPerElement, kVector / kPerElement * kDBytes, Plan::kAlignmentD * kDBytes>;
+    Store::template store<kThreads, kBandRows>(
+        thread_, [&](int row) { return output_.line(row_of(row, i), block_.column); },
+        [&](int row) { return row_of(row, i) < output_.end_m() ? (output_.end_n() - block_.column) / kPerElement : 0; },
+        [&](int row, int chunk) { return place(row, chunk * kVector); });
+  }
+
+  /// The shared address of the element at (row, column) of the band.
+  __device__ __forceinline__ uint32_t place(int row, int column) const {
+    return ptx::shared_address(band_) + (row * kLine + column) * static_cast<int>(sizeof(Compute));
+  }
+
   /// The row of D at row `row` of the i-th band.
-  __device__ __forceinline__ int row_of(int row, int i) const { return block_.row + tile_row(row, i); }
+  __device__ __forceinline__ int row_of(int row, int i) const { return block_.row + Bands::tile_row(row, i); }
 
   const Parameters& parameters_;
   Tile output_;

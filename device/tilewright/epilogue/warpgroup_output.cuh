@@ -6,6 +6,7 @@
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/epilogue/fragment_reductions.cuh"
+#include "tilewright/epilogue/line_store.cuh"
 #include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/epilogue/source_buffers.cuh"
 #include "tilewright/epilogue/staged_vectors.cuh"
@@ -367,10 +368,10 @@ class WarpgroupOutput {
     if constexpr (Plan::kTmaOutputs > 0)
       Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kPanelsBytes, row, column, tile.batch});
     if constexpr (!kByTma) {
-      copy_panels<kCount>(parameters_.d, buffer, row, column, tile);
+      copy<kCount>(parameters_.d, buffer, row, column, tile);
     } else {
       if constexpr (kHasGroups) {
-        if (!by_tma) copy_panels<kCount>(parameters_.groups.d, buffer, row, column, tile);
+        if (!by_tma) copy<kCount>(parameters_.groups.d, buffer, row, column, tile);
       }
       if (by_tma) send_panels<kCount>(buffer, row, column, tile.batch_of_d());
       // free_buffer() counts one group of stores for each subtile, which may be empty.
@@ -403,35 +404,29 @@ class WarpgroupOutput {
     }
   };
 
-  /// Stores kCount panels to `to` with plain stores.
+  /// Stores kCount panels, which begin at (row, column) of D, to `to` with plain stores. A line of D runs through all
+  /// of them if D is row-major.
   template <int kCount>
-  __device__ __forceinline__ void copy_panels(const GlobalMatrix& to, uint32_t buffer, int row, int column,
-                                              const Tile& tile) const {
-#pragma unroll 1
-    for (int panel = 0; panel < kCount; ++panel, column += Plan::kPanelColumns, buffer += Panel::kBytes)
-      copy(to, buffer, row, column, tile);
-  }
-
   __device__ __forceinline__ void copy(const GlobalMatrix& to, uint32_t buffer, int row, int column,
                                        const Tile& tile) const {
-    constexpr int kCount = Plan::kStoreBytes / static_cast<int>(sizeof(D));
-    using Stored = Vector<D, kCount>;
+    constexpr int kColumns = kCount * Plan::kPanelColumns;
+    constexpr int kLines = Plan::kDIsRowMajor ? 64 : kColumns;
+    using Store = LineStore<D, Plan::kDIsRowMajor ? kColumns : 64, 16, Plan::kStoreBytes>;
+    const int first_x = Plan::kDIsRowMajor ? column : row, first_y = Plan::kDIsRowMajor ? row : column;
     const int end_x = Plan::kDIsRowMajor ? end_n(tile) / kPerElement : end_m(tile);
     const int end_y = Plan::kDIsRowMajor ? end_m(tile) : end_n(tile) / kPerElement;
-    D* const d = matrix_of_batch<Plan::kDIsPointerArray, D>(to.address, to.batch_stride, tile.batch);
-    Panel::template for_each<kCount, kThreads>(thread_, row, column, [&](uint32_t offset, int x, int y) {
-      const Stored values = ptx::load_shared<Stored>(buffer + offset);
-      if (y >= end_y) return;
-      D* const at = d + y * to.ld + x;
-      if (x + kCount <= end_x) {
-        *reinterpret_cast<Stored*>(at) = values;
-      } else {
-#pragma unroll
-        for (int j = 0; j < kCount - 1; ++j) {
-          if (x + j < end_x) at[j] = values.element[j];
-        }
-      }
-    });
+    D* const d =
+        matrix_of_batch<Plan::kDIsPointerArray, D>(to.address, to.batch_stride, tile.batch) + first_y * to.ld + first_x;
+    Store::template store<kThreads, kLines>(
+        thread_, [&](int line) { return d + line * to.ld; },
+        [&](int line) { return first_y + line < end_y ? end_x - first_x : 0; },
+        [&](int line, int chunk) {
+          const int along = chunk * Store::kPerVector;
+          const int in_panel = (Plan::kDIsRowMajor ? along : line) % Plan::kPanelColumns;
+          const int panel = (Plan::kDIsRowMajor ? along : line) / Plan::kPanelColumns;
+          return buffer + panel * Panel::kBytes +
+                 (Plan::kDIsRowMajor ? Panel::offset(line, in_panel) : Panel::offset(along, in_panel));
+        });
   }
 
   /// Accumulator number `i`. A register holds two accumulators of f16.

@@ -6,6 +6,7 @@
 #include "tilewright/copy/panel_copy.cuh"
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/epilogue/split_k_tile.cuh"
+#include "tilewright/epilogue/staged_output.cuh"
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/numeric/functions.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
@@ -21,11 +22,11 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
-/// kStages, kStageBytes, kSharedBytes, kSplitK, Scheduler (of scheduler/, PersistentTiles with split-K), and the
-/// members that OutputTile, the scheduler and, with split-K, SplitKTile use. The values come from plan/simt_gemm.
-/// ThreadTile: kM x kN accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at row(thread) and
-/// column(thread) of the tile, the others row_step(i) and column_step(j) from it; kBandRows, band_row(thread),
-/// row_of_band(row); see plan::SimtThreadTile.
+/// kStages, kStageBytes, kSharedBytes, kSplitK, Scheduler (of scheduler/, PersistentTiles with split-K), kRealignsRows,
+/// and the members that OutputTile, the scheduler and, if rows are realigned, StagedOutput and, with split-K,
+/// SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in vectors of
+/// kVectorM and kVectorN; the first is at row(thread) and column(thread) of the tile, the others row_step(i) and
+/// column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see plan::SimtThreadTile.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -45,10 +46,18 @@ class SimtGemm {
   using Output = OutputTile<Plan, Epilogue, Parameters, Tile>;
   using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
   using Shared = SplitKTile<Plan, Epilogue, Parameters, Accumulator>;
+  struct Bands {
+    static constexpr int kRows = kBandRows;
+    static __device__ __forceinline__ int tile_row(int row, int i) {
+      return ThreadTile::row_of_band(row) + ThreadTile::row_step(i);
+    }
+  };
+  using Staged = StagedOutput<Plan, Epilogue, Parameters, Bands, Tile>;
 
-  // Shared memory holds the stages and, after the mainloop, the bands that the epilogue reduces.
+  // Shared memory holds the stages and, after the mainloop, the bands that the epilogue stages and reduces.
   static __device__ constexpr int epilogue_bytes() {
-    if constexpr (Plan::kSplitK == 1) return Reductions::kBytes;
+    if constexpr (Plan::kRealignsRows) return Staged::kBytes;
+    if constexpr (Plan::kSplitK == 1 && !Plan::kRealignsRows) return Reductions::kBytes;
     if constexpr (Plan::kSplitK > 1) return Shared::kSharedBytes;
   }
   static_assert(Plan::kStageBytes == kStageElements * static_cast<int>(sizeof(Stored)));
@@ -70,7 +79,11 @@ class SimtGemm {
       if (!Plan::Scheduler::find(parameters_, tile)) return;
       Accumulator accumulators[kThreadM][kThreadN] = {};
       multiply(accumulators, stages, tile, 0);
-      store(accumulators, shared, tile);
+      if constexpr (Plan::kRealignsRows) {
+        store_staged(accumulators, shared_memory, tile);
+      } else {
+        store(accumulators, shared, tile);
+      }
     } else {
       typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared);
@@ -177,6 +190,33 @@ class SimtGemm {
         for (int v = 0; v < ThreadTile::kVectorN; ++v) values[v] = accumulators[i][j + v];
         sums.put(m_ + ThreadTile::row_step(i), n_ + ThreadTile::column_step(j), values);
       }
+    }
+  }
+
+  __device__ __forceinline__ void store_staged(const Accumulator (&accumulators)[kThreadM][kThreadN], void* shared,
+                                               const Tile& tile) const {
+    const Staged output(parameters_, tile, shared);
+    __syncthreads();  // the stages have been read
+    output.begin();
+    // The loop is not unrolled, so that the epilogue's code exists once; accumulators are still indexed by constants.
+#pragma unroll 1
+    for (int band = 0; band < kThreadM; ++band) {
+#pragma unroll
+      for (int i = 0; i < kThreadM; ++i) {
+        if (i == band) stage(output, accumulators[i]);
+      }
+      output.store(band);
+    }
+    output.end();
+  }
+
+  __device__ __forceinline__ void stage(const Staged& output, const Accumulator (&row)[kThreadN]) const {
+#pragma unroll
+    for (int j = 0; j < kThreadN; j += ThreadTile::kVectorN) {
+      Accumulator values[ThreadTile::kVectorN];
+#pragma unroll
+      for (int v = 0; v < ThreadTile::kVectorN; ++v) values[v] = row[j + v];
+      output.stage(ThreadTile::band_row(thread_), n_ + ThreadTile::column_step(j), values);
     }
   }
 

@@ -22,8 +22,8 @@ namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kSplitK,
 /// Scheduler (of scheduler/, PersistentTiles with split-K), kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile,
-/// kBandLine, kStageBytes, kBandBytes, kSharedBytes, and the members that OutputTile, the scheduler and, with split-K,
-/// SplitKTile use. The values come from plan/sm80_gemm.
+/// kStageBytes, kSharedBytes, and the members that StagedOutput, the scheduler and, with split-K, SplitKTile use. The
+/// values come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;
@@ -41,7 +41,14 @@ class Sm80Gemm {
 
   using LoaderA = FragmentLoader<OperandA, Math::kLoadRegistersA, kTilesM>;
   using LoaderB = FragmentLoader<OperandB, Math::kLoadRegistersB, kTilesN>;
-  using Output = StagedOutput<Plan, Epilogue, Parameters, Tile, Mma::kM, Mma::kN>;
+  /// A band is one row of instruction tiles of every warp.
+  struct Bands {
+    static constexpr int kRows = Plan::kWarpsM * Mma::kM;
+    static __device__ __forceinline__ int tile_row(int row, int i) {
+      return row / Mma::kM * (Plan::kTileM / Plan::kWarpsM) + i * Mma::kM + row % Mma::kM;
+    }
+  };
+  using Output = StagedOutput<Plan, Epilogue, Parameters, Bands, Tile>;
   using Accumulators = typename Mma::RegisterC[kTilesM][kTilesN][Mma::kRegistersC];
   using Shared = SplitKTile<Plan, Epilogue, Parameters, typename Mma::RegisterC>;
 
@@ -239,7 +246,7 @@ class Sm80Gemm {
     for (int i = 0; i < kTilesM; ++i) {
 #pragma unroll
       for (int half = 0; half < Mma::kM / 8; ++half) {
-        const int row = Output::tile_row(Tile::row(thread_) + half * Tile::kOtherRow, i);
+        const int row = Bands::tile_row(Tile::row(thread_) + half * Tile::kOtherRow, i);
 #pragma unroll
         for (int j = 0; j < kTilesN; ++j) {
           const typename Mma::RegisterC pair[2] = {accumulators[i][j][2 * half], accumulators[i][j][2 * half + 1]};
@@ -265,17 +272,20 @@ class Sm80Gemm {
     output.end();
   }
 
-  static __device__ __forceinline__ void stage(const Output& output,
-                                               const typename Mma::RegisterC (&row)[kTilesN][Mma::kRegistersC]) {
+  __device__ __forceinline__ void stage(const Output& output,
+                                        const typename Mma::RegisterC (&tiles)[kTilesN][Mma::kRegistersC]) const {
+    using Tile = typename Plan::AccumulatorTile;
 #pragma unroll
     for (int half = 0; half < Mma::kM / 8; ++half) {
+      const int row = Tile::row(thread_) + half * Tile::kOtherRow;
 #pragma unroll
       for (int j = 0; j < kTilesN; ++j) {
+        const int column = Tile::column(thread_) + j * Mma::kN;
         if constexpr (Plan::kAccumulatesInHalf) {
-          const uint32_t pair = row[j][half];
-          output.stage(half, j, half_t{static_cast<uint16_t>(pair)}, half_t{static_cast<uint16_t>(pair >> 16)});
+          const uint32_t pair = tiles[j][half];
+          output.stage(row, column, {half_t{static_cast<uint16_t>(pair)}, half_t{static_cast<uint16_t>(pair >> 16)}});
         } else {
-          output.stage(half, j, row[j][2 * half], row[j][2 * half + 1]);
+          output.stage(row, column, {tiles[j][2 * half], tiles[j][2 * half + 1]});
         }
       }
     }

@@ -35,14 +35,16 @@ struct Sm90GemmParameters {
   typename Plan::OperandA::Source a;
   typename Plan::OperandB::Source b;
   typename Plan::Output d;
-  typename Plan::Source c;
-  [[no_unique_address]] typename Plan::Groups groups;
+  // After tensor maps, the fields from m to tiles fill one line of 64 bytes of the constant cache. A kernel reads these
+  // fields before its first load and waits for each line.
   int m, n, k;
   int batches;  // number of matrices of D, or of groups
   /// The step along the batch mode of the tensor maps from one matrix of D to the next: 0 if one matrix is used for the
   /// whole batch, else 1.
   int batch_step_a, batch_step_b, batch_step_c;
   TileGrid tiles;
+  typename Plan::Source c;
+  [[no_unique_address]] typename Plan::Groups groups;
   ptx::CachePolicy policy_a, policy_b;  // L2 policies of TMA loads
   char* workspace;          // null unless the kernel has split-K, repacked operands, reductions or pointer arrays
   int64_t reduction_parts;  // offset of the reductions' partial results in it, bytes

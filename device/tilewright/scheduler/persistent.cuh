@@ -11,7 +11,8 @@ namespace tilewright {
 
 /// Persistent CTAs take tiles round-robin. The CTAs of a cluster, kClusterM x kClusterN and numbered along M first,
 /// take one cluster tile at a time. With split-K, kSplitK consecutive clusters take the same cluster tile, each of them
-/// one part of K. Plan: kTileM, kTileN, kClusterM, kClusterN, kSplitK, Raster.
+/// one part of K. These kGroup CTAs are a group; the grid has `grid.groups` of them. Plan: kTileM, kTileN, kClusterM,
+/// kClusterN, kSplitK, Raster.
 template <class Plan>
 class PersistentTiles {
   static constexpr int kCtas = Plan::kClusterM * Plan::kClusterN;
@@ -25,7 +26,7 @@ class PersistentTiles {
       : grid_(grid),
         end_(grid.tiles_m * grid.tiles_n * batches),
         next_(static_cast<int>(blockIdx.x) / kGroup),
-        step_(static_cast<int>(gridDim.x) / kGroup) {}
+        step_(grid.groups) {}
 
   /// Sets `tile` to the origin of the next tile; returns false if no tile is left. The origin may lie outside D,
   /// because the last cluster tiles may extend beyond D.

@@ -20,6 +20,7 @@ struct Divisor {
 /// for groups.
 struct TileGrid {
   int tiles_m, tiles_n;
+  int groups;      // groups of CTAs of a persistent grid; see PersistentTiles
   Divisor matrix;  // by the number of tiles of a matrix
   Divisor group;   // by the number of tiles of a group that is not narrower than the others
   Divisor narrow;  // by the width of the last group if that is narrower

@@ -113,7 +113,7 @@ extern "C" __global__ void k(int* out, const tilewright::TileGrid* grid, long lo
   const auto ctas_of_cluster = static_cast<std::uint32_t>(cluster_m * cluster_n);
   const std::uint32_t ctas = ctas_of_cluster * static_cast<std::uint32_t>(split_k * groups);
   const auto out = upload(device, std::vector<int>(std::size_t{ctas} * kMost * 3, -1));
-  const auto grid = upload(device, std::vector{plan::tile_grid({width, groups_rows}, kTilesM, kTilesN)});
+  const auto grid = upload(device, std::vector{plan::tile_grid({width, groups_rows}, kTilesM, kTilesN, groups)});
   launch_hopper(*device, ptx, pack_maps({}, {out.address(), grid.address(), kBatches}),
                 {.block = {1, 1, 1}, .grid = {ctas, 1, 1}, .cluster = {ctas_of_cluster, 1, 1}});
 

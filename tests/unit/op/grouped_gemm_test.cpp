@@ -86,7 +86,9 @@ TEST(GroupedGemm, StackedModesThatAreContiguousHaveNoAlignment) {
   grouped.gemm.a = matrix(kApart, DType::f16, 64, 32, MatrixLayout::column_major);
   EXPECT_EQ(describe(view(grouped)).a.alignment, 1);
   EXPECT_EQ(describe(view(grouped_of(GroupedMode::ragged_n))).d.alignment, 1);
-  EXPECT_EQ(describe(view(grouped_of(GroupedMode::masked_n))).d.alignment, 8);
+  EXPECT_EQ(describe(view(grouped_of(GroupedMode::masked_n))).b.alignment, 8);
+  EXPECT_EQ(describe(view(grouped_of(GroupedMode::masked_n))).d.alignment, 1) << "its lines end where groups do";
+  EXPECT_EQ(describe(view(grouped_of(GroupedMode::masked_m))).d.alignment, 8);
 }
 
 TEST(GroupedGemm, RefusesEndsThatAreNotPackedIntegers) {

@@ -85,13 +85,39 @@ double best_by_wgmma(const op::Gemm& gemm) {
 // other families.
 TEST(Cost, UnalignedOperandsCostByTheByteAndBeatCudaCores) {
   const double by_tma = best_by_wgmma(problem(kF16, 4096, 4096, 4096));
-  const double one = best_by_wgmma(problem(kF16, 4096, 4095, 4096, {kRow, kRow, kRow, kRow}));
+  op::Gemm unaligned_b = problem(kF16, 4096, 4096, 4096);
+  unaligned_b.b.stride = {1, 4097};
+  const double one = best_by_wgmma(unaligned_b);
   const double words = best_by_wgmma(problem(kF16, 4096, 4096, 4094));
   const double halves = best_by_wgmma(problem(kF16, 4095, 4095, 4095));
   EXPECT_LT(by_tma, one);
-  EXPECT_LT(one, words);
   EXPECT_LT(one, halves);
+  EXPECT_LT(words, halves);
   EXPECT_LT(halves, best_of(problem(kF16, 4095, 4095, 4095), kSm90).us);
+}
+
+TEST(Cost, CountsTheStoresThatShortRowsOfDTake) {
+  const auto stores = [](int alignment, bool realigns_rows) {
+    op::GemmSignature signature = op::describe(problem(kF16, 4096, 4096, 64));
+    signature.d.alignment = alignment;
+    const Sm80GemmDesign design = sm80_gemm_designs(signature, kSm90).front();
+    return more_stores(plan_sm80_gemm(signature, design).value_or_throw(), realigns_rows) / design.tile.m;
+  };
+  const int columns = sm80_gemm_designs(op::describe(problem(kF16, 4096, 4096, 64)), kSm90).front().tile.n;
+  EXPECT_EQ(stores(8, false), 0);
+  EXPECT_EQ(stores(4, false), columns / 4 - columns / 8);
+  EXPECT_EQ(stores(1, false), columns - columns / 8);
+  EXPECT_EQ(stores(1, true), 2) << "the ends of a row";
+}
+
+TEST(Cost, PlainStoresOfLongLinesAreCheaper) {
+  Sm90CostInput input{.m = 8192, .n = 8192, .k = 64, .tile = {128, 256, 64}, .subtiles = 4, .fma_per_clock = 4096};
+  const double by_tma = estimate_us(arch::limits(kSm90), input);
+  input.plain_line_bytes = 512;
+  const double long_lines = estimate_us(arch::limits(kSm90), input);
+  input.plain_line_bytes = 128;
+  EXPECT_LT(by_tma, long_lines);
+  EXPECT_LT(long_lines, estimate_us(arch::limits(kSm90), input));
 }
 
 TEST(Cost, IsPositiveAndFiniteForPlansThatCanRun) {

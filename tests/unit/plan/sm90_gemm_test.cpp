@@ -107,11 +107,12 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   EXPECT_EQ(launched.tensor_maps()[2].parameter_offset, 256U);
   EXPECT_EQ(launched.tensor_maps()[3].map.address, gemm.d.address)
       << "the map of D replaces that of C, which is not read";
-  // The parameters are four tensor maps, nine integers, the cache policies, the workspace and the scalars, rounded up
-  // to a multiple of 64 bytes.
+  // The parameters are three tensor maps, seven integers and the tile grid, the tensor map of C, the cache policies,
+  // the workspace and the scalars, rounded up to a multiple of 64 bytes.
   EXPECT_EQ(launched.parameters().size(), 640U);
+  EXPECT_EQ(launched.tensor_maps()[3].parameter_offset, 384U + 64U);
   std::int32_t m = 0;
-  std::memcpy(&m, launched.parameters().data() + 512, sizeof m);
+  std::memcpy(&m, launched.parameters().data() + 384, sizeof m);
   EXPECT_EQ(m, 1000);
 
   op::Gemm ragged = gemm;
@@ -147,10 +148,10 @@ TEST(Sm90Gemm, ABatchIsTheMapsThirdMode) {
   EXPECT_EQ(launched.tensor_maps()[2].map.strides, (std::array<std::uint64_t, 5>{0, 512, 200 * 512}));
   EXPECT_EQ(launched.tensor_maps()[3].map.address, gemm.c.address);
   EXPECT_EQ(launched.tensor_maps()[3].map.strides, (std::array<std::uint64_t, 5>{0, 512, 200 * 512}));
-  std::array<std::int32_t, 8> integers{};
-  std::memcpy(integers.data(), launched.parameters().data() + 512, sizeof integers);
-  EXPECT_EQ(integers, (std::array<std::int32_t, 8>{200, 256, 520, 5, 1, 0, 1, 1}))
-      << "m, n, k, batches, steps of A and B, cluster tiles";
+  std::array<std::int32_t, 10> integers{};
+  std::memcpy(integers.data(), launched.parameters().data() + 384, sizeof integers);
+  EXPECT_EQ(integers, (std::array<std::int32_t, 10>{200, 256, 520, 5, 1, 0, 1, 1, 1, 5}))
+      << "m, n, k, batches, steps of A, B and C, cluster tiles, groups";
   EXPECT_EQ(cost_input(plan, op::view(gemm)).batches, 5);
 
   gemm.a.stride[0] = std::int64_t{1} << 39;
@@ -221,7 +222,7 @@ TEST(Sm90Gemm, UnalignedOperandsAreLoadedByPlainLoads) {
   EXPECT_EQ(plan.a.smem, by_tma.a.smem);
   EXPECT_EQ(plan.a.wgmma, by_tma.a.wgmma);
   EXPECT_EQ(plan.b.wgmma, by_tma.b.wgmma);
-  EXPECT_EQ(plan.smem_bytes(), by_tma.smem_bytes());
+  EXPECT_EQ(plan.stage_bytes(), by_tma.stage_bytes());
   EXPECT_FALSE(by_tma.uses_plain_loads());
 
   op::GemmSignature mixed = describe_f16({}, 8);
@@ -281,8 +282,8 @@ TEST(Sm90Gemm, PlainLoadOperandsArePassedByAddress) {
   ASSERT_TRUE(check_arguments(plan, op::view(gemm)));
   const Launch launched = launch(plan, op::view(gemm));
   EXPECT_TRUE(launched.tensor_maps().empty());
-  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 8 * 4 + sizeof(TileGrid) + 2 * 8 + 2 * 8 + 2 * 4)
-      << "four matrices, seven integers, the tile grid and padding, two cache policies, the workspace with the offset "
+  EXPECT_EQ(launched.parameters().size(), 4U * 24 + 7 * 4 + sizeof(TileGrid) + 2 * 8 + 2 * 8 + 2 * 4)
+      << "four matrices, seven integers, the tile grid, two cache policies, the workspace with the offset "
          "of the "
          "reductions' partial results, two scalars";
   std::array<std::int64_t, 5> words{};  // address, leading dimension and batch stride of A, then of B
@@ -496,6 +497,19 @@ TEST(Sm90Gemm, TilesThatNoPanelOfWholeSectorsDividesAreOnePackedPanel) {
   }
 }
 
+TEST(Sm90Gemm, StoresAreCountedInBoxesAndPartialSectors) {
+  constexpr OutputElements kHalves{2, 2, true}, kColumns{2, 2, false}, kWords{4, 4, false};
+  const auto stores = [](const OutputElements& elements, int atoms, int columns) {
+    return tile_stores(epilogue_subtile(elements, columns, 16384), elements, atoms, columns);
+  };
+  EXPECT_EQ(stores(kHalves, 1, 128), (TileStores{.boxes = 2, .partial_sectors = 0}));
+  EXPECT_EQ(stores(kHalves, 2, 176), (TileStores{.boxes = 22, .partial_sectors = 0}));
+  EXPECT_EQ(stores(kHalves, 1, 56), (TileStores{.boxes = 1, .partial_sectors = 1}));
+  EXPECT_EQ(stores(kHalves, 1, 136), (TileStores{.boxes = 17, .partial_sectors = 17}));
+  EXPECT_EQ(stores(kColumns, 1, 112), (TileStores{.boxes = 2, .partial_sectors = 0}));
+  EXPECT_EQ(stores(kWords, 1, 64), (TileStores{.boxes = 4, .partial_sectors = 0}));  // a column of 64 rows is two boxes
+}
+
 /// The eight rows of 16 bytes of a matrix of stmatrix must lie in different banks.
 TEST(Sm90Gemm, PackedPanelsOfOddWidthsHaveNoBankConflicts) {
   for (const int columns : {24, 40, 56, 72, 88, 104, 120}) {
@@ -508,6 +522,21 @@ TEST(Sm90Gemm, PackedPanelsOfOddWidthsHaveNoBankConflicts) {
       }
     }
   }
+}
+
+// Rows of D that plain stores store should have few ends.
+TEST(Sm90Gemm, SubtilesOfPlainStoresAreWide) {
+  constexpr int kRoom = 65536;
+  constexpr OutputElements kHalves{.stores_by_tma = false}, kColumns{.d_is_row_major = false, .stores_by_tma = false};
+  EXPECT_EQ(epilogue_subtile(kHalves, 256, kRoom), (EpilogueSubtile{64, 4}));
+  EXPECT_EQ(line_bytes(kHalves, {64, 4}, 256), 512);
+  EXPECT_EQ(epilogue_subtile(kHalves, 256, kRoom - 1), (EpilogueSubtile{64, 3}));
+  EXPECT_EQ(epilogue_subtile(kHalves, 80, kRoom), (EpilogueSubtile{16, 5}));
+  EXPECT_EQ(line_bytes(kHalves, {16, 5}, 80), 160);
+  EXPECT_EQ(epilogue_subtile(kColumns, 256, kRoom), (EpilogueSubtile{64, 1})) << "a column has 64 rows";
+  EXPECT_EQ(line_bytes(kColumns, {64, 1}, 256), 128);
+  EXPECT_EQ(epilogue_subtile({.c_bytes = 4, .stores_by_tma = false}, 256, kRoom), (EpilogueSubtile{32, 1}))
+      << "a thread would hold 64 results";
 }
 
 TEST(Sm90Gemm, RefusesSplitKThatCannotBeSummed) {

@@ -53,6 +53,8 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   write_operand(out, 'B', plan);
   out.line("using Accumulator = {};", cuda_name(plan.stored));
   write_thread_tile(out, plan);
+  out.line("static constexpr bool kRealignsRows = {};", plan.realigns_rows());
+  out.line("static constexpr int kBandLine = {}, kBandBytes = {};", plan.band_line(), plan.band_bytes());
   out.line("static constexpr int kStageBytes = {}, kSharedBytes = {};", plan.stage_bytes(), plan.smem_bytes());
   write_tile_constants(out, plan);
   out.dedent().line("}};");

@@ -90,6 +90,7 @@ std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
   out.line("static constexpr bool kAccumulatesInHalf = {};", plan.operands.accumulator == DType::f16);
   write_accumulator_tile(out, plan::accumulator_tile(plan));
   out.line("static constexpr int kBandLine = {};", plan.band_line());
+  out.line("static constexpr bool kRealignsRows = {};", plan.realigns_rows());
   out.line("static constexpr int kStageBytes = {}, kBandBytes = {}, kSharedBytes = {};", plan.stage_bytes(),
            plan.band_bytes(), plan.smem_bytes());
   write_tile_constants(out, plan);

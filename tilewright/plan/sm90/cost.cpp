@@ -14,31 +14,41 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr double kLaunchUs = 5.6;          // a kernel without work, timed between two events, and its first loads
-constexpr double kSharingUs = 0.6;         // extra time per launch of pairs that multicast, and per doubling
-constexpr double kSplitKSharingUs = 0.82;  // the same with split-K, where CTAs wait for each other anyway
-constexpr double kPeakShare = 0.872;       // share of the tensor cores' nominal rate
-constexpr double kDramShare = 0.912;       // share of DRAM's nominal rate
-constexpr double kDramUs = 0.29;           // time until DRAM reaches this rate
-constexpr double kL2Share = 1.3;           // factor on limits.l2_bytes_per_clock
-constexpr double kSmBytesPerClock = 105;   // rate at which TMA of one SM loads from L2
-constexpr double kLatencyClocks = 2450;    // latency of a TMA load under load
-constexpr double kStepClocks = 38;         // barriers and the start of one mainloop step
-constexpr double kTileClocks = 262;        // start of another tile of the same CTA
-constexpr double kNarrowRows = 0.76;       // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
-constexpr double kSubtileClocks = 529;     // overhead of an epilogue subtile: barriers and the issue of the store
-constexpr double kStoreBytesPerClock = 84;
-constexpr double kPlainStoreClocks = 0.48;  // per element of D that is stored with plain stores instead of TMA
-constexpr double kOverlapLoss = 0.17;       // share of the faster of two overlapping phases that is exposed
+constexpr double kLaunchUs = 5.03;          // a kernel without work, timed between two events, and its first loads
+constexpr double kSharingUs = 0.523;        // extra time per launch of pairs that multicast, and per doubling
+constexpr double kSplitKSharingUs = 0.815;  // the same with split-K, where CTAs wait for each other anyway
+constexpr double kPeakShare = 0.954;        // share of the tensor cores' nominal rate
+constexpr double kDramShare = 1.01;         // share of DRAM's nominal rate
+constexpr double kDramUs = 0.29;            // time until DRAM reaches this rate
+constexpr double kL2Share = 1.24;           // factor on limits.l2_bytes_per_clock
+constexpr double kSmBytesPerClock = 112;    // rate at which TMA of one SM loads from L2
+constexpr double kLatencyClocks = 2375;     // latency of a TMA load under load
+constexpr double kStepClocks = 43.8;        // barriers and the start of one mainloop step
+constexpr double kTileClocks = 264;         // start of another tile of the same CTA
+constexpr double kNarrowRows = 0.653;       // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
+constexpr double kSubtileClocks = 394;      // overhead of an epilogue subtile: barriers and the issue of the store
+constexpr double kStoreBytesPerClock = 87.9;
+constexpr double kBoxClocks = 56;              // issue of one box of D by TMA, while the warpgroup waits
+constexpr double kPartialSectorClocks = 6.46;  // per row of a tile and sector of L2 that a box covers only in part
+constexpr double kPingPongClocks = 149;        // taking turns, if each tile has one mainloop step
+// Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
+constexpr double kPlainVectorClocks = 1.2;
+constexpr double kPlainLineClocks = 12;
+constexpr double kOverlapLoss = 0.241;  // share of the faster of two overlapping phases that is exposed
 // Plain loads: the latency of those that straddle cache lines, under load; the addresses and predicates of one mainloop
 // step, and of one tile.
-constexpr double kGatherLatencyClocks = 2390;
-constexpr double kGatherStepClocks = 459;
-constexpr double kGatherTileClocks = 1770;
+constexpr double kGatherLatencyClocks = 2075;
+constexpr double kGatherStepClocks = 485;
+constexpr double kGatherTileClocks = 1650;
 constexpr double kOperandBytesPerClock = 125;   // rate at which wgmma reads shared memory, whose peak is 128
-constexpr double kBarrierUs = 4.3;              // time of the grid-wide barrier after repacking
+constexpr double kBarrierUs = 4.18;             // time of the grid-wide barrier after repacking
 constexpr double kRepackedBytesPerUs = 3.85e6;  // rate of repacking, reads plus writes, mostly DRAM-bound
-constexpr double kTensorMapClocks = 550;        // latency of making tensor maps; see docs/decisions/pointer_arrays.md
+constexpr double kPartUs = 0.021;               // split-K: reading the partial sums of one more CTA
+constexpr double kMergedSteps = 11000;  // after so many mainloop steps, the SMs of a TPC merge half of their reads
+// The busiest slice of L2 exceeds the mean by this many standard deviations; see busiest_slice_us().
+constexpr double kBusiestSlice = 4.55;
+constexpr double kL2Slices = 96;
+constexpr double kTensorMapClocks = 550;  // latency of making tensor maps; see docs/decisions/pointer_arrays.md
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
@@ -83,7 +93,9 @@ struct StepBytes {
   double a, b;
   double merged;  // bytes per SM if the two SMs of a TPC merge their reads of the operand that they share
 };
-StepBytes step_bytes(const Sm90CostInput& input) {
+/// `steps` is the number of mainloop steps of a CTA in all its tiles. The SMs of a TPC merge reads that they make at
+/// the same time; in long kernels they drift apart.
+StepBytes step_bytes(const Sm90CostInput& input, double steps) {
   const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors) {
     constexpr int kWidestRow = 128;
     const double bytes = static_cast<double>(lines) / sharers * input.tile.k * input.element_bytes * sectors;
@@ -95,7 +107,33 @@ StepBytes step_bytes(const Sm90CostInput& input) {
   // straddle sectors did not seem to be merged.
   const double sectors = input.walks_along_m ? input.sectors_b : input.sectors_a;
   const bool tpc_merges_reads = input.cluster_m * input.cluster_n * input.split_k == 1 && sectors == 1;
-  return {a, b, tpc_merges_reads ? a + b - (input.walks_along_m ? b : a) / 2 : a + b};
+  const double merged = tpc_merges_reads ? (input.walks_along_m ? b : a) / 2 / (1 + steps / kMergedSteps) : 0;
+  return {a, b, a + b - merged};
+}
+
+/// Extra time of the first mainloop step, in which all CTAs read at the same time. A line that many CTAs read makes its
+/// slice of L2 busier than others. Lines are spread over the slices at random, so that the standard deviation of the
+/// reads of a slice is the root of the sum of the squares of the readers of its lines.
+double busiest_slice_us(const arch::ArchLimits& limits, const Sm90CostInput& input, std::int64_t tiles_m,
+                        std::int64_t tiles_n) {
+  constexpr double kLineBytes = 128, kSliceBytesPerClock = 64;
+  const auto readers = [&](std::int64_t tiles) {
+    return static_cast<double>(std::min<std::int64_t>(tiles, limits.sm_count));
+  };
+  const double line = kLineBytes / (static_cast<double>(input.tile.k) * input.element_bytes);
+  const double lines_a = input.tile.m * input.cluster_m * readers(tiles_m) / line;
+  const double lines_b = input.tile.n * input.cluster_n * readers(tiles_n) / line;
+  const double variance =
+      (lines_a * readers(tiles_n) * readers(tiles_n) + lines_b * readers(tiles_m) * readers(tiles_m)) / kL2Slices;
+  return kBusiestSlice * std::sqrt(variance) * kLineBytes / kSliceBytesPerClock / (limits.clock_ghz * 1e3);
+}
+
+/// Clocks of the plain stores of one tile of D; 0 if TMA stores it.
+double plain_store_clocks(const Sm90CostInput& input, double tile_area) {
+  if (input.plain_line_bytes == 0) return 0;
+  constexpr int kVectorBytes = 16;
+  const double bytes = tile_area * input.d_bytes;
+  return bytes / kVectorBytes * kPlainVectorClocks + bytes / input.plain_line_bytes * kPlainLineClocks;
 }
 
 /// Clocks of the epilogue of one tile: the split-K reduction, the special functions, and the stores of D.
@@ -103,11 +141,13 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
   constexpr double kLanes = 128;
   const double functions = tile_area / input.split_k * input.function_instructions / kLanes;
-  const double stores = input.subtiles * kSubtileClocks + functions +
+  const double stores = input.subtiles * kSubtileClocks + input.tile_stores.boxes * kBoxClocks +
+                        input.tile_stores.partial_sectors * input.tile.m * kPartialSectorClocks + functions +
                         tile_area * (input.d_bytes + input.beside_bytes) / input.split_k / kStoreBytesPerClock;
-  if (input.split_k == 1) return stores + (input.stores_by_tma ? 0 : tile_area * kPlainStoreClocks);
+  if (input.split_k == 1) return stores + plain_store_clocks(input, tile_area);
   constexpr int kAccumulatorBytes = 4;
-  return stores + exchange_us(limits, tile_area, kAccumulatorBytes) * limits.clock_ghz * 1e3;
+  const double exchange = exchange_us(limits, tile_area, kAccumulatorBytes) + input.split_k * kPartUs;
+  return stores + exchange * limits.clock_ghz * 1e3;
 }
 
 double repack_us(const Sm90CostInput& input) {
@@ -183,17 +223,19 @@ int beside_bytes(const op::GemmSignature& operands) {
 
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const int sharers = input.cluster_m * input.cluster_n;
-  const auto cluster_tiles = static_cast<std::int64_t>(
-      std::ceil(tiles_along(input.m, std::int64_t{input.tile.m} * input.cluster_m, input.is_mean_m) *
-                tiles_along(input.n, std::int64_t{input.tile.n} * input.cluster_n, input.is_mean_n) *
-                static_cast<double>(input.batches)));
+  const double along_m = tiles_along(input.m, std::int64_t{input.tile.m} * input.cluster_m, input.is_mean_m);
+  const double along_n = tiles_along(input.n, std::int64_t{input.tile.n} * input.cluster_n, input.is_mean_n);
+  const auto tiles_m = static_cast<std::int64_t>(std::ceil(along_m)),
+             tiles_n = static_cast<std::int64_t>(std::ceil(along_n));
+  const auto cluster_tiles =
+      static_cast<std::int64_t>(std::ceil(along_m * along_n * static_cast<double>(input.batches)));
   const std::int64_t resident = arch::resident_clusters(limits, sharers) / input.split_k;
   if (resident == 0 || input.fma_per_clock <= 0) return INFINITY;
   const auto tiles = static_cast<double>(ceil_div(cluster_tiles, resident));  // tiles of the busiest CTA
   const auto ctas = static_cast<double>(std::min(cluster_tiles, resident) * sharers * input.split_k);
   const auto steps = static_cast<double>(ceil_div(ceil_div(input.k, input.tile.k), input.split_k));
 
-  const StepBytes bytes = step_bytes(input);
+  const StepBytes bytes = step_bytes(input, steps * tiles);
   const double load = std::max({(bytes.a + bytes.b) / kSmBytesPerClock, kLatencyClocks / input.stages,
                                 bytes.merged * ctas / (limits.l2_bytes_per_clock * kL2Share)});
   const Multiplying instructions = multiply_clocks(input);
@@ -203,8 +245,9 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
 
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double epilogue = epilogue_clocks(limits, input);
+  const double turns = steps == 1 ? kPingPongClocks : 0;
   const double consuming =
-      input.schedule == Schedule::ping_pong ? std::max(main, (main + epilogue) / 2) : main + epilogue;
+      input.schedule == Schedule::ping_pong ? std::max(main, (main + epilogue) / 2) + turns : main + epilogue;
   // The producer makes tensor maps when a CTA's next tile is in another matrix, and runs ahead of the consumers.
   const double tiles_of_matrix =
       static_cast<double>(cluster_tiles) / static_cast<double>(std::max<std::int64_t>(input.batches, 1));
@@ -223,7 +266,8 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
       static_cast<double>(input.batches);
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double sharing_us = (input.split_k > 1 ? kSplitKSharingUs : kSharingUs) * doublings(sharers);
-  return kLaunchUs + sharing_us + repack_us(input) + std::max(body_us, dram_us) +
+  const double busiest_us = busiest_slice_us(limits, input, tiles_m, tiles_n);
+  return kLaunchUs + sharing_us + repack_us(input) + busiest_us + std::max(body_us, dram_us) +
          kOverlapLoss * std::min(body_us, dram_us) + epilogue / clocks_per_us;
 }
 

@@ -8,6 +8,7 @@
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
+#include "tilewright/plan/sm90/subtile.hpp"
 
 namespace tilewright::plan {
 
@@ -32,8 +33,10 @@ struct Sm90CostInput {
   int reads_a = 0, reads_b = 0;
   /// Number of 32-bit words each producer thread keeps in flight when it uses plain loads.
   int plain_load_words = 0;
-  int subtiles = 1;  // epilogue subtiles that one warpgroup stores per tile; 0 with split-K
-  bool stores_by_tma = true;
+  int subtiles = 1;             // epilogue subtiles that one warpgroup stores per tile; 0 with split-K
+  TileStores tile_stores = {};  // zeros unless TMA stores D
+  /// Bytes of D that are adjacent in a subtile, which plain stores store as one line; 0 if TMA stores D.
+  int plain_line_bytes = 0;
   int element_bytes = 2, d_bytes = 2;
   /// Bytes of m x n tensors other than C and D that the epilogue reads and writes per element of A*B.
   int beside_bytes = 0;

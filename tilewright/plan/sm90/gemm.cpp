@@ -19,6 +19,8 @@ constexpr int kAddressRegisters = 40;
 constexpr int kMnMajorRegisters = 9;
 // The same if plain loads copy C for tiles of groups: 68 bytes spilled (128x192 in ping-pong).
 constexpr int kSourceRegisters = 9;
+// The same if groups differ in k (128x176 with both operands MN-major in ping-pong).
+constexpr int kGroupKRegisters = 9;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
@@ -274,6 +276,7 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   if (extras.plain_bytes > 0) beside += extras.plain_bytes == 2 ? kMatrixStoreRegisters : kPairStoreRegisters;
   if (extras.reads_mn_major) beside += kMnMajorRegisters;
   if (extras.copies_source) beside += kSourceRegisters;
+  if (extras.differs_in_k) beside += kGroupKRegisters;
   // ptxas requires that one wgmma fits in the registers that every thread has at launch, regardless of setmaxnreg
   // (error C7602).
   constexpr int kRegistersOfAnSm = 65536;
@@ -337,6 +340,11 @@ std::vector<DType> Sm90GemmSketch::panel_elements() const {
 int Sm90GemmSketch::subtiles() const {
   if (split_k > 1) return 0;
   return tile.m / kWgmmaM / team() * subtile.count(d_tile_columns());
+}
+
+TileStores Sm90GemmSketch::tile_stores() const {
+  if (!stores_by_tma) return {};
+  return plan::tile_stores(subtile, output_elements(), tile.m / kWgmmaM / team(), d_tile_columns());
 }
 
 Sm90SharedMemory Sm90GemmSketch::shared_memory() const {

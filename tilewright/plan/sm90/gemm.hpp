@@ -108,6 +108,7 @@ struct ConsumerExtras {
   int plain_bytes = 0;
   bool reads_mn_major = false;  // wgmma reads both operands MN-major
   bool copies_source = false;   // plain loads copy C for tiles of groups, whose ends TMA does not know
+  bool differs_in_k = false;    // groups differ in k, so that each tile has a number of mainloop steps of its own
 };
 
 /// Exposed clocks per mainloop step, in which the tensor cores are idle. The result is 0 if several warpgroups share
@@ -160,7 +161,8 @@ struct Sm90GemmSketch : GemmTile {
             loads_fragments(),
             stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element),
             path_a.major == arch::Major::mn && path_b.major == arch::Major::mn,
-            copies_source(operands)};
+            copies_source(operands),
+            groups() == op::GroupedMode::ragged_k};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   /// Number of CTAs that work together: one cluster for each part of K.
@@ -168,7 +170,7 @@ struct Sm90GemmSketch : GemmTile {
   bool c_is_row_major() const { return operands.c.layout == op::MatrixLayout::row_major; }
   bool d_is_row_major() const { return operands.d.layout == op::MatrixLayout::row_major; }
   OutputElements output_elements() const {
-    return {bytes(operands.c.element), bytes(operands.d.element), d_is_row_major(), others};
+    return {bytes(operands.c.element), bytes(operands.d.element), d_is_row_major(), others, stores_by_tma};
   }
   /// The element types of the tensors whose epilogue subtiles pass through shared memory in panels.
   std::vector<DType> panel_elements() const;
@@ -180,9 +182,10 @@ struct Sm90GemmSketch : GemmTile {
   int tensor_map_slots() const { return stages + 1; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
   int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
-  int output_bytes() const;   // epilogue buffers per consumer warpgroup
-  int staging_bytes() const;  // staged vectors and reductions per consumer warpgroup
-  int subtiles() const;       // epilogue subtiles that one warpgroup stores per tile
+  int output_bytes() const;        // epilogue buffers per consumer warpgroup
+  int staging_bytes() const;       // staged vectors and reductions per consumer warpgroup
+  int subtiles() const;            // epilogue subtiles that one warpgroup stores per tile
+  TileStores tile_stores() const;  // zeros unless TMA stores D
   Sm90SharedMemory shared_memory() const;
   int smem_bytes() const { return shared_memory().bytes(); }
   bool operator==(const Sm90GemmSketch&) const = default;

@@ -275,6 +275,21 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   } else {
     describe_matrix(sink, "d", d);
   }
+  const auto index = [&](const char* name, const auto& value) {
+    sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
+  };
+  index("m", [&] { return values->problem.m; });
+  index("n", [&] { return values->problem.n; });
+  index("k", [&] { return values->problem.k; });
+  index("batches", [&] { return values->arguments.batch(); });
+  const auto batch_step = [](const op::Tensor& tensor) { return tensor.distinct_matrices() == 1 ? 0 : 1; };
+  index("batch_step_a", [&] { return batch_step(a()); });
+  index("batch_step_b", [&] { return batch_step(b()); });
+  index("batch_step_c", [&] { return batch_step(c()); });
+  describe_tile_grid(sink, "tiles", [&] {
+    const auto [tiles_m, tiles_n] = values->cluster_tiles;
+    return tile_grid(plan.raster, tiles_m, tiles_n, working_groups(plan, values->arguments));
+  });
   // If C is not read, its field still needs a valid value: a null address or, for TMA, the tensor map of D.
   const auto reads_c = [&] { return values->arguments.reads_source; };
   if (plan.loads_source_by_tma) {
@@ -289,19 +304,6 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     if (plan.groups() != op::GroupedMode::ragged_k) describe_matrix(sink, "d", d);
     sink.end(sizeof(std::int64_t));
   }
-  const auto index = [&](const char* name, const auto& value) {
-    sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
-  };
-  index("m", [&] { return values->problem.m; });
-  index("n", [&] { return values->problem.n; });
-  index("k", [&] { return values->problem.k; });
-  index("batches", [&] { return values->arguments.batch(); });
-  const auto batch_step = [](const op::Tensor& tensor) { return tensor.distinct_matrices() == 1 ? 0 : 1; };
-  index("batch_step_a", [&] { return batch_step(a()); });
-  index("batch_step_b", [&] { return batch_step(b()); });
-  index("batch_step_c", [&] { return batch_step(c()); });
-  describe_tile_grid(sink, "tiles",
-                     [&] { return tile_grid(plan.raster, values->cluster_tiles.first, values->cluster_tiles.second); });
   sink.field("policy_a", [&] { return load_policy(values->arguments, values->cluster_tiles.second); });
   sink.field("policy_b", [&] { return load_policy(values->arguments, values->cluster_tiles.first); });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(values->workspace.bytes); });
@@ -370,7 +372,10 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .reads_b = plan.path_b.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.b)) : 0,
       .plain_load_words = plan.plain_load_words,
       .subtiles = plan.subtiles(),
-      .stores_by_tma = plan.stores_by_tma,
+      .tile_stores = plan.tile_stores(),
+      .plain_line_bytes = plan.stores_by_tma || plan.split_k > 1
+                              ? 0
+                              : line_bytes(plan.output_elements(), plan.subtile, plan.d_tile_columns()),
       .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
       .beside_bytes = beside_bytes(plan.operands),

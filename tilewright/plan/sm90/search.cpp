@@ -158,7 +158,8 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                               search.loads_fragments,
                               search.plain_bytes,
                               search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
-                              search.copies_source};
+                              search.copies_source,
+                              search.groups == op::GroupedMode::ragged_k};
   Tile tile{.rows = rows,
             .input = {.m = search.m,
                       .n = search.n,
@@ -176,7 +177,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .reads_a = search.reads_a,
                       .reads_b = search.reads_b,
                       .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
-                      .stores_by_tma = search.plain_bytes == 0,
+                      .plain_line_bytes = search.plain_bytes * columns,  // at most
                       .element_bytes = search.element_bytes,
                       .d_bytes = search.output.d_bytes,
                       .beside_bytes = search.beside_bytes,
@@ -196,18 +197,17 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
   return tile;
 }
 
-/// Returns whether the candidate is promising: fast enough with the most stages and the fewest subtiles.
-/// @pre tile.is_possible
-bool consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
+/// Offers the candidate if the kernel is possible. @pre tile.is_possible
+void consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
   const auto [cluster_m, cluster_n, split_k] = group;
   const Rows& rows = tile.rows;
   const TileShape& shape = tile.input.tile;
-  if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return false;
-  if (op::differs_in_m(search.groups) && cluster_m > 1) return false;
-  if (op::differs_in_n(search.groups) && cluster_n > 1) return false;
-  if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return false;
+  if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return;
+  if (op::differs_in_m(search.groups) && cluster_m > 1) return;
+  if (op::differs_in_n(search.groups) && cluster_n > 1) return;
+  if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return;
   // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
-  if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return false;
+  if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
   Sm90CostInput input = tile.input;
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
@@ -215,11 +215,12 @@ bool consider(const Search& search, const Tile& tile, const Group& group, Candid
   // Most candidates are too slow even with the most stages and the fewest subtiles, so reject them early.
   input.stages = kMaxStages;
   input.subtiles = split_k > 1 ? 0 : 1;
-  if (estimate_us(search.limits, input) >= candidates.worst_us()) return false;
+  if (split_k > 1) input.plain_line_bytes = 0;
+  if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
 
   ConsumerExtras extras = tile.extras;
   if (split_k > 1) extras.plain_bytes = 0;
-  if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return false;
+  if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return;
   Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
                           .consumers = rows.consumers,
                           .output_bytes = kSplitKSumBytes,
@@ -230,23 +231,27 @@ bool consider(const Search& search, const Tile& tile, const Group& group, Candid
   if (split_k == 1) {
     memory.output_barriers = kOutputBuffers;
     memory.output_bytes = epilogue_subtile(search.output, d_columns, 0).bytes(search.output.bytes_per_element());
-    if (memory.output_bytes == 0) return false;
+    if (memory.output_bytes == 0) return;
   }
-  if (!fit_stages(search, memory)) return false;
+  if (!fit_stages(search, memory)) return;
   if (search.k <= shape.k) {
     const int teams = rows.consumers / rows.team();  // each team needs a current stage and the next one
     memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
-    if (memory.stages < std::max(kMinStages, 2 * teams)) return false;
+    // Plain stores take so much longer per line of a narrow tile that a wide one with fewer stages is faster.
+    const int fewest = search.plain_bytes > 0 ? 2 : kMinStages;
+    if (memory.stages < std::max(fewest, 2 * teams)) return;
   }
   input.stages = memory.stages;
   if (split_k == 1) {
     const EpilogueSubtile subtile =
         epilogue_subtile(search.output, d_columns, memory.most_output_bytes(search.limits.smem_per_block_bytes));
-    input.subtiles = shape.m / kWgmmaM / rows.team() * subtile.count(d_columns);
+    const int atoms = shape.m / kWgmmaM / rows.team();
+    input.subtiles = atoms * subtile.count(d_columns);
+    if (search.plain_bytes == 0) input.tile_stores = tile_stores(subtile, search.output, atoms, d_columns);
+    if (search.plain_bytes > 0) input.plain_line_bytes = line_bytes(search.output, subtile, d_columns);
   }
   candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
-  return true;
 }
 
 /// The values of split_k to try: as many as leave no SM idle, and half as many. There are none if the tiles fill more
@@ -279,19 +284,16 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
   const std::array tiles{make_tile(search, rows, columns, kSwizzleBytes),
                          make_tile(search, rows, columns, 2 * kSwizzleBytes)};
-  bool is_promising = true;
   for (Group group : kClusters) {
-    if (group.m * group.n > 2 && !is_promising) continue;
-    is_promising = false;
     for (const Tile& tile : tiles) {
       if (!tile.is_possible) continue;
       group.split_k = 1;
-      is_promising |= consider(search, tile, group, candidates);
+      consider(search, tile, group, candidates);
       // With ping_pong, one warpgroup would multiply a whole tile, and the CTA would reduce two tiles.
       if (rows.schedule == Schedule::ping_pong || search.padded_k || search.groups != op::GroupedMode::none) continue;
       for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
         group.split_k = split_k;
-        if (split_k > 1) is_promising |= consider(search, tile, group, candidates);
+        if (split_k > 1) consider(search, tile, group, candidates);
       }
     }
   }
@@ -404,7 +406,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .batches = view.batch(),
         .limits = limits,
         .element_bytes = bytes(element),
-        .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others},
+        .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others,
+                   stores_by_tma(signature.d)},
         .staging = epilogue_staging(is_transposed ? op::transposed(signature.epilogue) : signature.epilogue),
         .columns_per_element = signature.epilogue.columns_per_element(),
         .beside_bytes = beside_bytes(signature),

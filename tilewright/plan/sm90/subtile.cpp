@@ -77,7 +77,8 @@ EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_column
   const int sector = std::max(8, kSectorBytes / elements.narrowest());  // columns
   for (int columns = widest; columns >= sector; columns /= 2) {
     if (tile_columns % columns != 0) continue;
-    return {columns, std::max(std::min({widest, tile_columns, most_columns}) / columns, 1)};
+    const int most = elements.widest_panels() * widest;
+    return {columns, std::max(std::min({most, tile_columns, most_columns}) / columns, 1)};
   }
   if (tile_columns * elements.narrowest() % kTmaBytes != 0 || tile_columns % 8 != 0) return {};
   if (tile_columns * elements.narrowest() <= kWidestPackedBytes) return {tile_columns, 1};
@@ -85,10 +86,24 @@ EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_column
   return {narrow, std::max(std::min({widest, tile_columns, most_columns}) / narrow, 1)};
 }
 
+int line_bytes(const OutputElements& elements, const EpilogueSubtile& subtile, int tile_columns) {
+  const int row = std::min(subtile.panels * subtile.panel_columns, tile_columns);
+  return (elements.d_is_row_major ? row : static_cast<int>(kWgmmaM)) * elements.d_bytes;
+}
+
 PanelBoxes panel_boxes(int element_bytes, bool is_row_major, int panel_columns) {
   if (is_row_major) return {.line = panel_columns, .lines = kWgmmaM, .boxes = 1};
   const int line = arch::width_bytes(panel_swizzle(element_bytes, is_row_major, panel_columns)) / element_bytes;
   return {.line = line, .lines = panel_columns, .boxes = kWgmmaM / line};
+}
+
+TileStores tile_stores(const EpilogueSubtile& subtile, const OutputElements& elements, int atoms, int tile_columns) {
+  const int panels = tile_columns / subtile.panel_columns;
+  TileStores stores;
+  stores.boxes = atoms * panels * panel_boxes(elements.d_bytes, elements.d_is_row_major, subtile.panel_columns).boxes;
+  if (!elements.d_is_row_major) return stores;
+  if (subtile.panel_columns * elements.d_bytes % kSectorBytes != 0) stores.partial_sectors = panels;
+  return stores;
 }
 
 layout::ComposedLayout panel_layout(int element_bytes, bool is_row_major, int panel_columns) {

@@ -37,11 +37,16 @@ struct OutputElements {
   int c_bytes = 2, d_bytes = 2;
   bool d_is_row_major = true;
   TmaOutputs others = {};
+  bool stores_by_tma = true;  // D
 
   int widest() const { return std::max({c_bytes, d_bytes, others.element_bytes[0], others.element_bytes[1]}); }
   int narrowest() const;
   /// Bytes of a buffer per element of D.
   int bytes_per_element() const { return std::max(c_bytes, d_bytes) + others.bytes(); }
+  /// The widest rows of a subtile in D, as a multiple of the widest panel. Plain stores of rows that do not begin at
+  /// multiples of 16 bytes should have as few ends as possible: two tiles or subtiles share the 32 bytes at an end. If
+  /// C and D differ in size, a thread holds all its results of a subtile, so the subtile stays narrow.
+  int widest_panels() const { return d_is_row_major && !stores_by_tma && c_bytes == d_bytes ? 4 : 1; }
 };
 
 /// Number of epilogue buffers per consumer warpgroup. Double buffering lets the warpgroup fill one while TMA stores the
@@ -64,12 +69,15 @@ struct EpilogueSubtile {
 /// Chooses the panels of a tile. TMA stores 16 bytes of a row in about the time of 64, because L2 is written in sectors
 /// of 32 bytes: 128 rows of 112 bytes took 3080 clocks in boxes of 16 bytes and 1142 in one box (H200, 2026-11-23).
 /// - Row-major: the widest panel of 32, 64 or 128 bytes a row that divides the tile's columns, and as many panels per
-///   subtile as fit in 8 KB of the widest element and in `most_bytes` of shared memory, at least one. If none divides
-///   them, then one panel as wide as the tile or, for wider tiles, panels of 16 bytes. Rows of an odd multiple of 16
-///   bytes have no bank conflicts without a swizzle.
+///   subtile as fit in elements.widest_panels() times 8 KB of the widest element and in `most_bytes` of shared memory,
+///   at least one. If none divides them, then one panel as wide as the tile or, for wider tiles, panels of 16 bytes.
+///   Rows of an odd multiple of 16 bytes have no bank conflicts without a swizzle.
 /// - Column-major: the widest panel of at most 8 KB that divides the tile's columns.
 /// The columns of a panel are a multiple of 8. The result is empty if there is no such panel.
 EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_columns, int most_bytes);
+
+/// Bytes of D that are adjacent in a subtile of a tile with `tile_columns` columns of D.
+int line_bytes(const OutputElements& elements, const EpilogueSubtile& subtile, int tile_columns);
 
 /// The TMA boxes that make up one panel. A line is contiguous in global memory: it is a row of the panel or, if the
 /// matrix is column-major, up to 128 bytes of a column.
@@ -81,6 +89,16 @@ struct PanelBoxes {
   bool operator==(const PanelBoxes&) const = default;
 };
 PanelBoxes panel_boxes(int element_bytes, bool is_row_major, int panel_columns);
+
+/// How TMA stores one tile of D.
+struct TileStores {
+  int boxes = 0;            // instructions that one warpgroup issues
+  int partial_sectors = 0;  // sectors of L2 of which a box row covers only a part, for each row of the tile
+  bool operator==(const TileStores&) const = default;
+};
+/// `atoms` is the number of times that a warpgroup stores 64 rows of the tile, which has `tile_columns` columns of D.
+/// @pre subtile.panel_columns != 0
+TileStores tile_stores(const EpilogueSubtile& subtile, const OutputElements& elements, int atoms, int tile_columns);
 
 /// Maps (row, column) of a panel to the offset in bytes from the panel's beginning in shared memory. TMA expects each
 /// element of its boxes there when the swizzle is as wide as a line, or when there is no swizzle and the lines are
