@@ -120,7 +120,9 @@ TEST(RasterOrder, OfSm90IsTheOrderOfAPersistentCta) {
   if (device != "emulator:sm_90a") GTEST_SKIP() << "needs the emulator of Hopper";
   engine::Engine& engine = engine_of(device);
   constexpr std::size_t kCount = 11;
-  constexpr Substitution kStop{"scheduler/persistent.cuh", "end_(per_batch_ * batches)", "end_(11)"};
+  constexpr Substitution kStops[] = {
+      {"scheduler/persistent.cuh", "end_(grid.tiles_m * grid.tiles_n * batches)", "end_(11)"},
+      {"scheduler/persistent.cuh", "step_(grid.groups)", "step_(1)"}};
   for (const op::MatrixLayout layout : {plan::kRow, plan::kColumn}) {
     for (const bool swaps_operands : {false, true}) {
       for (const plan::Raster& raster : {plan::Raster{1, false}, {1, true}, {4, false}}) {
@@ -133,8 +135,8 @@ TEST(RasterOrder, OfSm90IsTheOrderOfAPersistentCta) {
         design.warps_n = is_transposed ? 4 : 1;
         design.raster = raster;
         GuardedProblem problem = problem_of(engine, design.tile, layout);
-        const auto stopped = std::make_shared<PlantedKernel>(
-            engine.make_kernel(op::describe(problem.on_device()), design), std::span(&kStop, 1));
+        const auto stopped =
+            std::make_shared<PlantedKernel>(engine.make_kernel(op::describe(problem.on_device()), design), kStops);
         const auto kernel = std::make_shared<FirstCtas>(stopped, 1);
         EXPECT_EQ(written_tiles(engine, kernel, problem, design.tile), first_tiles(raster, kCount))
             << plan::to_string(design);

@@ -27,8 +27,8 @@ void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 
 const Fault kFaults[] = {
     {"TheCtaArrivesBeforeAllItsThreadsHaveStored",
-     {{kSum, "__syncthreads();\n    if (thread_ == 0) {\n      all_.arrive();",
-       "if (thread_ == 0) {\n      all_.arrive();"}},
+     {{kSum, "__syncthreads();\n    if (ptx::thread() == 0) {\n      all_.arrive();",
+       "if (ptx::thread() == 0) {\n      all_.arrive();"}},
      global_race,
      "ptx::load_global<Sums>"},
     {"TheCtaDoesNotWaitForTheOthers", {{kSum, "all_.wait();", ""}}, global_race, ""},

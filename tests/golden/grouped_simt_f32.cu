@@ -5,7 +5,7 @@ struct Plan {
   struct OperandA {  // (128,8):(1,132)
     using Element = float;
     using Stored = float;
-    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kIsAsync = true;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kIsAsync = false;
     static constexpr bool kIsPointerArray = false;
     static constexpr int kTileK = 8, kVector = 1;
     static constexpr int kTileElements = 1056, kLineElements = 132, kElementStep = 132;
@@ -39,28 +39,29 @@ struct Plan {
     };
   };
   using Accumulator = float;
-  struct ThreadTile {  // (((4,8),(2,4)),((4,2),(4,2))):(((4@1,4@0),(64@0,32@1)),((1@0,32@0),(1@1,16@1)))
+  struct ThreadTile {  // (((2,8,2),(2,4)),((4,2),(4,2))):(((4@1,4@0,8@1),(64@0,32@1)),((1@0,32@0),(1@1,16@1)))
     static constexpr int kM = 8, kN = 8;
     static constexpr int kVectorM = 4, kVectorN = 4;
     static __device__ constexpr int row(int thread) {
       [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
-      return lane / 4 * 4 + warp % 2 * 64;
+      return lane / 2 % 8 * 4 + warp % 2 * 64;
     }
     static __device__ constexpr int column(int thread) {
       [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
-      return lane % 4 * 4 + warp / 2 * 32;
+      return lane / 16 * 8 + lane % 2 * 4 + warp / 2 * 32;
     }
     static __device__ constexpr int row_step(int i) { return i / 4 * 32 + i % 4; }
     static __device__ constexpr int column_step(int j) { return j / 4 * 16 + j % 4; }
     static constexpr int kBandRows = 16;
     static __device__ constexpr int band_row(int thread) {
       [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
-      return lane / 4 + warp % 2 * 8;
+      return lane / 2 % 8 + warp % 2 * 8;
     }
     static __device__ constexpr int row_of_band(int row) { return row / 8 * 64 + row % 8 * 4; }
   };
-  static constexpr bool kRealignsRows = true;
-  static constexpr int kBandLine = 136, kBandBytes = 8704;
+  static constexpr int kCopyPhases = 2;
+  static constexpr bool kRealignsRows = false;
+  static constexpr int kBandLine = 136, kBandBytes = 0;
   static constexpr int kStageBytes = 8320, kSharedBytes = 33280;
   using ElementC = float;
   using ElementD = float;
@@ -151,7 +152,7 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 176);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 180);
 static_assert(sizeof(Parameters) == 184);
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 2)
 grouped_simt_f32(const __grid_constant__ Parameters parameters) {
   tilewright::SimtGemm<Plan, Epilogue>(parameters).run();
 }

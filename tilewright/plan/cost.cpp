@@ -17,6 +17,8 @@ constexpr double kCallUs = 3.9;
 constexpr double kFillAndDrainClocks = 1580;
 // Latency in clocks of a copy to shared memory under load, which the stages in flight hide.
 constexpr double kLatencyClocks = 1500;
+// Latency in clocks of a load to registers.
+constexpr double kLoadLatencyClocks = 700;
 // Rate of the math units relative to limits.clock_ghz: an H200 that is below its power limit runs at 1.98 GHz. With
 // fewer than 8 warps per SM, issue slots stay empty.
 constexpr double kPeakShare = 1.12;
@@ -29,10 +31,11 @@ constexpr double kClocksPerCopy = 8;
 // Share of the peak rate of shared memory, and the factor on limits.l2_bytes_per_clock, that kernels reach.
 constexpr double kSmemShare = 0.685;
 constexpr double kL2Share = 1.44;
-// Rate at which one SM stores D in vectors of 16 bytes, the clocks of each store beyond these, and the share of DRAM's
-// nominal rate that kernels reach.
+// Rate at which one SM stores D in vectors of 16 bytes, the clocks of each store beyond these and of each end of a row,
+// and the share of DRAM's nominal rate that kernels reach.
 constexpr double kStoreBytesPerClock = 22.7;
 constexpr double kMoreStoreClocks = 0.65;
+constexpr double kRowEndClocks = 2;
 constexpr double kDramShare = 0.82;
 // Warp instructions that one SM issues per clock, and instructions per copy including its address and predicate.
 constexpr double kIssuesPerClock = 4;
@@ -42,6 +45,9 @@ constexpr double kWarpThreads = 32;
 // All families share them.
 constexpr double kExchangeUs = 1.5;
 constexpr double kPartialBytesPerClock = 22;
+// Time of one CTA's arrival at that barrier: tiles of 32x32 and 64x64 of a 32x64x23232 f32 problem took 13 and 9 us
+// longer with split-K 528 than with 132 and 264 (H200, 2026-11-23).
+constexpr double kArrivalUs = 0.033;
 
 }  // namespace
 
@@ -71,13 +77,15 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   return input;
 }
 
-double more_stores(const GemmTile& tile, bool realigns_rows) {
+void count_stores(const GemmTile& tile, bool realigns_rows, int adjacent_columns, CostInput& input) {
   constexpr int kVectorBytes = 16;
-  if (realigns_rows) return 2.0 * tile.tile.m;
   const int element_bytes = bytes(tile.operands.d.element);
   const int vector = std::min(kVectorBytes, tile.operands.d.alignment * element_bytes);
-  const double tile_bytes = static_cast<double>(tile.tile.m) * tile.tile.n * element_bytes;
-  return tile_bytes / vector - tile_bytes / kVectorBytes;
+  if (vector == kVectorBytes) return;
+  const double tile_area = static_cast<double>(tile.tile.m) * tile.tile.n;
+  const double vectors = tile_area * element_bytes / kVectorBytes;
+  input.more_stores = realigns_rows ? vectors : tile_area * element_bytes / vector - vectors;
+  input.row_ends = 2 * tile_area / (realigns_rows ? tile.tile.n : adjacent_columns);
 }
 
 double exchange_us(const arch::ArchLimits& limits, double tile_area, int accumulator_bytes) {
@@ -107,12 +115,14 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double warp_copies = input.copies_per_k / kWarpThreads;
   const double issue = multiply * input.multiply_issue_share +
                        (warp_copies * kIssuesPerCopy + input.smem_loads_per_k) * k / kIssuesPerClock;
-  const double latency = k / input.tile.k * kLatencyClocks / std::max(1, input.stages - 1);
+  const double step_latency =
+      input.copy_phases > 0 ? input.copy_phases * kLoadLatencyClocks : kLatencyClocks / std::max(1, input.stages - 1);
+  const double latency = k / input.tile.k * step_latency;
   const double cta =
       std::max({multiply, smem, issue, warp_copies * kClocksPerCopy * k}) + kOverlapLoss * std::min(multiply, smem);
   const double rounds = std::ceil(per_sm / together);
   const double store = tile_area / input.split_k * input.element_bytes_d / kStoreBytesPerClock +
-                       input.more_stores / input.split_k * kMoreStoreClocks;
+                       (input.more_stores * kMoreStoreClocks + input.row_ends * kRowEndClocks) / input.split_k;
   const double sm_clocks = std::max(per_sm * cta, rounds * latency) + per_sm * store + rounds * kFillAndDrainClocks;
 
   const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +
@@ -131,8 +141,10 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   // The groups of a split-K kernel take their tiles one after another, so each exchange is exposed.
   const double rounds_of_groups =
       std::ceil(static_cast<double>(tiles) / std::max(1, fit * limits.sm_count / input.split_k));
-  const double exchange =
-      input.split_k == 1 ? 0 : rounds_of_groups * exchange_us(limits, tile_area, input.accumulator_bytes);
+  // In the first round the CTAs of an SM finish one after another; later, all of them wait for each other's partial
+  // sums.
+  const double first_exchange = exchange_us(limits, tile_area, input.accumulator_bytes) + kArrivalUs * input.split_k;
+  const double exchange = input.split_k == 1 ? 0 : first_exchange * (1 + (rounds_of_groups - 1) * together);
   return limits.launch_us + kCallUs + std::max(chip_us, dram_us) + kOverlapLoss * std::min(chip_us, dram_us) + exchange;
 }
 

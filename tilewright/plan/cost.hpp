@@ -19,6 +19,9 @@ struct CostInput {
   TileShape tile;
   int stages = 2;
   int split_k = 1;  // CTAs that compute one tile together
+  /// Loads of a mainloop step that a CTA issues one after another, each when the last has arrived in registers; 0 if
+  /// the stages hide the latency of the copies.
+  int copy_phases = 0;
   int threads = 0;
   int registers = 0;  // per thread
   int smem_bytes = 0;
@@ -31,8 +34,10 @@ struct CostInput {
   double smem_bytes_per_k = 0;              // bytes that the warps of one CTA read from shared memory, per unit of K
   double smem_loads_per_k = 0;              // warp instructions that read these bytes, per unit of K
   double multicast_a = 1, multicast_b = 1;  // number of CTAs that one read of an operand from L2 serves
-  /// Vectors and pieces of vectors in which the threads store a tile of D beyond one for each 16 bytes.
+  /// Vectors in which the threads store a tile of D beyond one for each 16 bytes; if they realign its rows, the vectors
+  /// that they store to shared memory.
   double more_stores = 0;
+  double row_ends = 0;      // parts of rows of D that begin or end within 16 bytes, in a tile
   double copies_per_k = 0;  // copies to shared memory that the threads of one CTA issue, per unit of K
 };
 
@@ -50,9 +55,9 @@ double exchange_us(const arch::ArchLimits& limits, double tile_area, int accumul
 /// Fills the members that do not depend on the kernel family: extents, tile, threads, element widths.
 CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments);
 
-/// CostInput::more_stores of a tile whose threads store vectors of up to 16 bytes, as D's alignment allows, or realign
-/// its rows, each of which then has two ends.
-double more_stores(const GemmTile& tile, bool realigns_rows);
+/// Sets the members of `input` that count the stores of D, which depend on its alignment. A warp stores
+/// `adjacent_columns` columns of a row of D together.
+void count_stores(const GemmTile& tile, bool realigns_rows, int adjacent_columns, CostInput& input);
 
 /// Estimated microseconds, including the launch. Every wave of CTAs takes as long as the slowest of multiplying,
 /// issuing instructions, reading shared memory, and its share of L2 and DRAM traffic. Each CTA adds the time to fill

@@ -39,10 +39,10 @@ struct GemmTile {
     return band_reduction_bytes(reduction_counts(epilogue), band_rows, tile.n, threads(), bytes(epilogue.compute));
   }
   /// Whether the epilogue stores rows of D with vectors that are longer than their alignment, which takes a second pass
-  /// through shared memory: if a thread's vectors of up to `vector_bytes` would be split otherwise.
-  bool realigns_rows(int vector_bytes) const {
+  /// through shared memory: if the alignment is less than `least_bytes`.
+  bool realigns_rows(int least_bytes) const {
     return split_k == 1 && operands.d.layout == op::MatrixLayout::row_major &&
-           operands.d.alignment * bytes(operands.d.element) < vector_bytes;
+           operands.d.alignment * bytes(operands.d.element) < least_bytes;
   }
   /// Rows of the tile that one CTA's share of the sums may overlap with split-K; see epilogue/split_k_tile.cuh.
   int split_k_rows() const;

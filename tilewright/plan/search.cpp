@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
@@ -74,19 +75,19 @@ constexpr std::array<TileRow, 3> kSimtInterleavedTiles{{
     {{32, 32, 32}, 3, 1, 1},
 }};
 
-// Tiles for types that only CUDA cores multiply: with few rows or columns, a tile of their number wastes none.
-constexpr std::array<TileRow, 12> kSimtOnlyTiles{{
+// Tiles for types that only CUDA cores multiply: with few rows or columns, a tile of their number wastes none. With
+// tiles of 64x64, four warps hide more latency than two.
+constexpr std::array<TileRow, 11> kSimtOnlyTiles{{
     {{128, 128, 16}, 3, 2, 4},
-    {{128, 128, 8}, 4, 2, 4},
-    {{256, 64, 8}, 4, 4, 2},
-    {{64, 256, 8}, 4, 2, 4},
-    {{128, 64, 8}, 4, 2, 2},
-    {{64, 128, 8}, 4, 2, 2},
+    {{256, 64, 16}, 3, 4, 2},
+    {{64, 256, 16}, 3, 2, 4},
+    {{128, 64, 16}, 3, 2, 2},
+    {{64, 128, 16}, 3, 2, 2},
     {{128, 32, 16}, 3, 4, 1},
     {{32, 128, 16}, 3, 1, 4},
     {{128, 16, 16}, 4, 4, 1},
     {{16, 128, 16}, 4, 1, 4},
-    {{64, 64, 8}, 4, 2, 1},
+    {{64, 64, 16}, 3, 2, 2},
     {{32, 32, 16}, 3, 1, 1},
 }};
 
@@ -140,17 +141,54 @@ Result<Sm80GemmPlan> plan_of(const op::GemmSignature& signature, const Sm80GemmD
 /// The values of split_k to try for a plan without split-K: those that give each SM one, two, ... CTAs, up to as many
 /// as it can hold. There are none if the tiles alone do that.
 template <class Plan>
+std::vector<int> split_k_to_fill_sms(const Plan& plan, std::int64_t tiles, std::int64_t k_tiles) {
+  std::vector<int> values;
+  if (tiles == 0) return values;
+  for (int per_sm = 1; per_sm <= residence_of(plan).ctas_per_sm; per_sm *= 2) {
+    const std::int64_t split_k = std::min(per_sm * arch::limits(plan.target).sm_count / tiles, k_tiles);
+    if (split_k > 1 && std::ranges::count(values, split_k) == 0) values.push_back(static_cast<int>(split_k));
+  }
+  return values;
+}
+
+/// The values of split_k that shorten the last wave of more tiles than SMs: groups of split_k CTAs take the tiles in
+/// turn, so the busiest CTA computes ceil(tiles / groups) / split_k tiles.
+template <class Plan>
+std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std::int64_t k_tiles) {
+  constexpr int kMaxSplitK = 12;
+  constexpr std::int64_t kMinTilesOfPart = 8;  // the exchange of shorter parts takes longer than it saves
+  constexpr double kWorthwhile = 0.97;
+  constexpr double kMaxRounds = 3;  // in each of which a group's CTAs wait for each other
+  const Residence residence = residence_of(plan);
+  std::vector<int> values;
+  if (tiles <= residence.sms) return values;
+  const auto most_of = [](std::int64_t work, std::int64_t workers) {
+    return static_cast<double>((work + workers - 1) / workers);
+  };
+  double least = most_of(tiles, residence.sms) / residence.ctas_per_sm;
+  for (int split_k = 2; split_k <= kMaxSplitK && split_k * kMinTilesOfPart <= k_tiles; ++split_k) {
+    const double rounds = most_of(tiles, residence.ctas() / split_k);
+    const double share = rounds / split_k;
+    if (rounds > kMaxRounds || share >= least * kWorthwhile) continue;
+    least = share;
+    values.push_back(split_k);
+  }
+  return values;
+}
+
+/// The values of split_k to try for a plan without split-K.
+template <class Plan>
 std::vector<int> split_k_worth_trying(const Plan& plan, const op::GemmView& view) {
   const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
   const std::int64_t m = plan.is_transposed ? view.n() : view.m();
   const std::int64_t n = plan.is_transposed ? view.m() : view.n();
   const std::int64_t tiles = ceil_div(m, plan.tile.m) * ceil_div(n, plan.tile.n) * view.batch();
   const std::int64_t k_tiles = view.reads_product ? ceil_div(view.k(), plan.tile.k) : 0;
-  std::vector<int> values;
-  if (tiles == 0) return values;
-  for (int per_sm = 1; per_sm <= residence_of(plan).ctas_per_sm; per_sm *= 2) {
-    const std::int64_t split_k = std::min(per_sm * arch::limits(plan.target).sm_count / tiles, k_tiles);
-    if (split_k > 1 && std::ranges::count(values, split_k) == 0) values.push_back(static_cast<int>(split_k));
+  std::vector<int> values = split_k_to_fill_sms(plan, tiles, k_tiles);
+  // Not measured for sm80_gemm.
+  if constexpr (std::is_same_v<Plan, SimtGemmPlan>) {
+    const std::vector<int> more = split_k_to_even_waves(plan, tiles, k_tiles);
+    values.insert(values.end(), more.begin(), more.end());
   }
   return values;
 }

@@ -12,25 +12,49 @@ namespace {
 constexpr int kVectorBytes = 16;  // the widest load of one thread
 constexpr int kMinCpAsyncBytes = 4;
 constexpr double kFmaPerClockOfIssue = 128;  // four schedulers, one instruction of 32 lanes each
-constexpr int kAddressRegisters = 40;  // pointers and counters beside sums and fragments; from ptxas -v of this family
+// Pointers and counters beside sums and fragments, and the fewest with which ptxas spills next to none. Threads get the
+// fewest where one more would halve the CTAs of 256 threads in an SM.
+constexpr int kAddressRegisters = 40;
+constexpr int kFewestAddressRegisters = 24;
+constexpr int kRegistersOfTwoCtas = 128;
+// Lines with 16 bytes of padding take turns over the banks after 8 lines. Transposing stores of 8 consecutive elements
+// of K therefore have no bank conflicts.
+constexpr int kConflictFreeLines = 8;
+constexpr int kSectorBytes = 32;  // what one access of global memory transfers at least
+// Cost of a store from registers to shared memory, relative to a copy from global memory.
+constexpr double kCopiesPerStore = 1.0 / 4;
+// With more phases, fewer registers hold copied vectors, and a phase's loads have less time to arrive: at least that of
+// kFmasPerPhase multiply-adds of each thread. Threads with few accumulators have registers for a single phase.
+constexpr int kMaxCopyPhases = 4;
+constexpr int kFmasPerPhase = 256;
+constexpr int kAccumulatorsOfPhases = 64;
 
 DType stored_type(DType accumulator, DType element) {
   if (element == DType::f64) return DType::f64;
   return accumulator == DType::s32 ? DType::s32 : DType::f32;
 }
 
-PanelOperand plan_operand(const op::TensorSignature& tensor, bool is_k_major, int tile_mn, int tile_k, DType stored) {
+/// Elements of K of one line that consecutive threads copy. The rest of the line follows in later passes, at a constant
+/// distance.
+int segment_of(const PanelOperand& operand, int tile_mn, int tile_k, int threads) {
+  const int segment = std::max(kConflictFreeLines, kSectorBytes / bytes(operand.element));
+  if (tile_k % segment != 0) return tile_k;
+  const int vectors = segment / operand.vector * tile_mn;
+  return threads % vectors == 0 || vectors % threads == 0 ? segment : tile_k;
+}
+
+PanelOperand plan_operand(const op::TensorSignature& tensor, bool is_k_major, int tile_mn, int tile_k, DType stored,
+                          int threads) {
   PanelOperand operand;
   operand.element = tensor.element;
   operand.is_k_major = is_k_major;
   operand.is_interleaved = op::is_interleaved(tensor.layout);
-  operand.is_async = tensor.element == stored && bytes(tensor.element) >= kMinCpAsyncBytes;
+  operand.is_async = !is_k_major && tensor.element == stored && bytes(tensor.element) >= kMinCpAsyncBytes;
   const int contiguous = is_k_major ? tile_k : tile_mn;
-  // A K-major line is transposed on its way: cp.async then moves single elements.
-  const bool scatters = operand.is_async && is_k_major;
-  int vector = scatters ? 1 : std::min(tensor.alignment, kVectorBytes / bytes(tensor.element));
+  int vector = std::min(tensor.alignment, kVectorBytes / bytes(tensor.element));
   while (contiguous % vector != 0) vector /= 2;
   operand.vector = vector;
+  operand.segment = is_k_major ? segment_of(operand, tile_mn, tile_k, threads) : tile_mn;
   // Transposed stores walk down k, one line a thread: 16 bytes of padding spread them over the banks and keep vector
   // loads aligned.
   operand.line_elements = tile_mn + (is_k_major ? kVectorBytes / bytes(stored) : 0);
@@ -69,9 +93,23 @@ Result<LaneGrid> split_lanes(int warp_m, int warp_n, DType stored) {
 
 }  // namespace
 
+int SimtGemmPlan::register_passes() const {
+  int passes = 0;
+  if (!a.is_async) passes += std::max(tile.m * tile.k / a.vector / threads(), 1);
+  if (!b.is_async) passes += std::max(tile.n * tile.k / b.vector / threads(), 1);
+  return passes;
+}
+
 int SimtGemmPlan::registers() const {
   const int words = bytes(stored) / 4;
-  return (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + kAddressRegisters;
+  const int vector_bytes = std::max(a.is_async ? 0 : a.vector * bytes(a.element),  //
+                                    b.is_async ? 0 : b.vector * bytes(b.element));
+  const int passes = (register_passes() + copy_phases - 1) / copy_phases;
+  const int values =
+      (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + passes * ((vector_bytes + 3) / 4);
+  if (values + kFewestAddressRegisters <= kRegistersOfTwoCtas)
+    return std::min(values + kAddressRegisters, kRegistersOfTwoCtas);
+  return values + kAddressRegisters;
 }
 
 layout::Layout smem_layout(const SimtGemmPlan& plan, bool is_a) {
@@ -85,10 +123,13 @@ layout::Layout smem_layout(const SimtGemmPlan& plan, bool is_a) {
 TileCopy tile_copy(const SimtGemmPlan& plan, bool is_a) {
   using layout::IntTuple;
   const layout::Layout smem = smem_layout(plan, is_a);
-  const int vector = (is_a ? plan.a : plan.b).vector;
-  // Vectors are numbered within a line, then line after line.
-  const layout::Layout vectors(IntTuple{size(smem.mode(1)) / vector, size(smem.mode(0))},
-                               IntTuple{IntTuple::scaled_basis(vector, {1}), IntTuple::scaled_basis(1, {0})});
+  const PanelOperand& operand = is_a ? plan.a : plan.b;
+  const int vector = operand.vector;
+  // Vectors are numbered within a segment of a line, then line after line, then segment after segment.
+  const layout::Layout vectors(
+      IntTuple{operand.segment / vector, size(smem.mode(0)), size(smem.mode(1)) / operand.segment},
+      IntTuple{IntTuple::scaled_basis(vector, {1}), IntTuple::scaled_basis(1, {0}),
+               IntTuple::scaled_basis(operand.segment, {1})});
   return tile_copy(layout::ComposedLayout{{}, 0, smem}, vectors, plan.threads());
 }
 
@@ -96,18 +137,23 @@ SimtThreadTile thread_tile(const SimtGemmPlan& plan) {
   using layout::IntTuple;
   const auto rows = [](std::int64_t count) { return IntTuple::scaled_basis(count, {0}); };
   const auto columns = [](std::int64_t count) { return IntTuple::scaled_basis(count, {1}); };
-  const IntTuple lanes{plan.lanes_n, plan.lanes_m};
+  // Fragment loads have no bank conflict in either order of lanes. With two lanes along N, all along M, then the others
+  // along N, kernels with K-major operands were up to 5 % faster on an H200, others up to 2 % slower.
+  const bool is_copied_async = plan.a.is_async && plan.b.is_async;
+  const int pair = is_copied_async ? plan.lanes_n : std::min(plan.lanes_n, 2);
+  const IntTuple lanes{pair, plan.lanes_m, plan.lanes_n / pair};
   const IntTuple warps{plan.warps_m, plan.warps_n};
   SimtThreadTile tile;
   // A thread's vectors lie as far apart as all lanes' vectors are wide, so that a warp reads consecutive vectors.
   tile.coordinates = {
       IntTuple{IntTuple{lanes, warps}, IntTuple{IntTuple{plan.vector_m, plan.thread_m() / plan.vector_m},
                                                 IntTuple{plan.vector_n, plan.thread_n() / plan.vector_n}}},
-      IntTuple{IntTuple{IntTuple{columns(plan.vector_n), rows(plan.vector_m)},
-                        IntTuple{rows(plan.warp_tile_m()), columns(plan.warp_tile_n())}},
-               IntTuple{IntTuple{rows(1), rows(std::int64_t{plan.lanes_m} * plan.vector_m)},
-                        IntTuple{columns(1), columns(std::int64_t{plan.lanes_n} * plan.vector_n)}}}};
-  tile.band_row = {IntTuple{lanes, warps}, IntTuple{IntTuple{0, 1}, IntTuple{plan.lanes_m, 0}}};
+      IntTuple{
+          IntTuple{IntTuple{columns(plan.vector_n), rows(plan.vector_m), columns(std::int64_t{pair} * plan.vector_n)},
+                   IntTuple{rows(plan.warp_tile_m()), columns(plan.warp_tile_n())}},
+          IntTuple{IntTuple{rows(1), rows(std::int64_t{plan.lanes_m} * plan.vector_m)},
+                   IntTuple{columns(1), columns(std::int64_t{plan.lanes_n} * plan.vector_n)}}}};
+  tile.band_row = {IntTuple{lanes, warps}, IntTuple{IntTuple{0, 1, 0}, IntTuple{plan.lanes_m, 0}}};
   tile.band = {IntTuple{plan.lanes_m, plan.warps_m}, IntTuple{plan.vector_m, plan.warp_tile_m()}};
   return tile;
 }
@@ -115,7 +161,7 @@ SimtThreadTile thread_tile(const SimtGemmPlan& plan) {
 CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   CostInput input = tile_cost(plan, arguments);
   input.registers = plan.registers();
-  input.more_stores = more_stores(plan, plan.realigns_rows());
+  count_stores(plan, plan.realigns_rows(), plan.lanes_n * plan.vector_n, input);
   input.smem_bytes = plan.smem_bytes();
   input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::simt, plan.stored);
   input.multiply_issue_share = input.fma_per_clock / kFmaPerClockOfIssue;
@@ -125,8 +171,9 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   const int vectors = plan.thread_m() / plan.vector_m + plan.thread_n() / plan.vector_n;
   input.smem_loads_per_k = warps * vectors;
   const double stores = (plan.a.is_async ? 0 : plan.tile.m) + (plan.b.is_async ? 0 : plan.tile.n);
-  input.copies_per_k =
-      static_cast<double>(plan.tile.m) / plan.a.vector + static_cast<double>(plan.tile.n) / plan.b.vector + stores;
+  input.copies_per_k = static_cast<double>(plan.tile.m) / plan.a.vector +
+                       static_cast<double>(plan.tile.n) / plan.b.vector + stores * kCopiesPerStore;
+  if (!plan.a.is_async && !plan.b.is_async) input.copy_phases = plan.copy_phases;
   return input;
 }
 
@@ -153,14 +200,20 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const Si
   if (const Support fits = check_blocks_along_k(plan); !fits) return fits.refusal();
   const bool a_is_k_major = op::has_contiguous_rows(plan.operands.a.layout);
   const bool b_is_k_major = !op::has_contiguous_rows(plan.operands.b.layout);
-  plan.a = plan_operand(plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.stored);
-  plan.b = plan_operand(plan.operands.b, b_is_k_major, plan.tile.n, plan.tile.k, plan.stored);
+  plan.a = plan_operand(plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.stored, plan.threads());
+  plan.b = plan_operand(plan.operands.b, b_is_k_major, plan.tile.n, plan.tile.k, plan.stored, plan.threads());
   const Result<LaneGrid> lanes = split_lanes(plan.warp_tile_m(), plan.warp_tile_n(), plan.stored);
   if (!lanes) return lanes.refusal();
   plan.lanes_m = lanes->lanes_m;
   plan.lanes_n = lanes->lanes_n;
   plan.vector_m = lanes->vector_m;
   plan.vector_n = lanes->vector_n;
+  const auto is_worth = [&](int phases) {
+    return phases <= std::min(kMaxCopyPhases, plan.register_passes()) && plan.tile.k % phases == 0 &&
+           plan.thread_m() * plan.thread_n() >= kAccumulatorsOfPhases &&
+           plan.thread_m() * plan.thread_n() * plan.tile.k / phases >= kFmasPerPhase;
+  };
+  while (is_worth(2 * plan.copy_phases)) plan.copy_phases *= 2;
   for (const PanelOperand* operand : {&plan.a, &plan.b}) {
     const int tile_mn = operand == &plan.a ? plan.tile.m : plan.tile.n;
     const int vectors_per_line = (operand->is_k_major ? plan.tile.k : tile_mn) / operand->vector;

@@ -247,7 +247,7 @@ int Sm80GemmPlan::registers() const {
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   CostInput input = tile_cost(plan, arguments);
   input.registers = plan.registers();
-  input.more_stores = more_stores(plan, plan.realigns_rows());
+  count_stores(plan, plan.realigns_rows(), plan.tile.n, input);
   input.smem_bytes = plan.smem_bytes();
   input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::mma_sync, plan.atom->a);
   input.instructions_per_fma = plan.promotes_accumulators ? 3 : 1;

@@ -1,6 +1,7 @@
 // Copies one operand's tile from global to shared memory for CUDA cores. In shared memory M or N is contiguous, and
-// elements have the type in which products are computed. Elements that are stored unchanged and have 4 bytes or more
-// are copied by cp.async, others through registers, where they are converted.
+// elements have the type in which products are computed. Elements that are stored unchanged, have 4 bytes or more and
+// are MN-major are copied by cp.async. Others go through registers, where they are converted, and K-major vectors are
+// transposed by the stores: a cp.async of single elements takes as long as one of 16 bytes.
 #pragma once
 
 #include "tilewright/numeric/convert.cuh"
@@ -17,20 +18,25 @@ namespace tilewright {
 /// coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and the places in elements
 /// place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the sums of the two; see
 /// plan::TileCopy.
+///
+/// A tile is copied by copy_async(), or by load() and, when its elements have arrived, store(); then advance() moves to
+/// the next tile along K. In all of them, `k_left` elements of K are left; elements after these, or outside the matrix
+/// along M or N, become zero.
 template <class Operand, int kThreads>
 class PanelCopy {
   using Element = typename Operand::Element;
   using Stored = typename Operand::Stored;
   using Copy = typename Operand::Copy;
   static constexpr int kVector = Operand::kVector;
-  static constexpr int kPasses = Copy::kPasses;
   static constexpr bool kIsPartial = Copy::kActiveThreads < kThreads;
-  static_assert(!kIsPartial || kPasses == 1, "all threads take part in several passes");
-  static_assert(!Operand::kIsAsync || !Operand::kIsKMajor || kVector == 1,
-                "a transposing cp.async moves single elements");
+  static_assert(!kIsPartial || Copy::kPasses == 1, "all threads take part in several passes");
+  static_assert(!Operand::kIsAsync || !Operand::kIsKMajor, "cp.async does not transpose");
   static_assert(!Operand::kIsInterleaved || Operand::kTileK % kInterleaved == 0, "a tile begins with a block");
 
  public:
+  /// Number of passes that load() and store() take; 0 if the operand is copied by copy_async().
+  static constexpr int kRegisterPasses = Operand::kIsAsync ? 0 : Copy::kPasses;
+
   /// The matrix has leading dimension `ld`. `mn` is the first row or column of the tile, `mn_extent` the matrix's
   /// extent along the same mode.
   __device__ __forceinline__ PanelCopy(const Element* matrix, int64_t ld, int mn, int mn_extent, int thread)
@@ -47,54 +53,75 @@ class PanelCopy {
     step_elements_ = Copy::kLineStep * stride;
   }
 
-  /// Issues the copy of the next tile along K to `tile`. finish() stores the elements that go through registers.
-  /// `k_left` elements of K are left; elements after these, or outside the matrix along M or N, become zero.
-  __device__ __forceinline__ void start(Stored* tile, int k_left) {
-    const int lines_left = (Operand::kIsKMajor ? mn_left_ : k_left) - line_;
-    const int elements_left = (Operand::kIsKMajor ? k_left : mn_left_) - first_;
-    const uint32_t to = ptx::shared_address(tile + place_);
+  /// Issues the cp.async instructions for the tile. Does nothing for an operand that goes through registers.
+  __device__ __forceinline__ void copy_async(Stored* tile, int k_left) const {
+    if constexpr (Operand::kIsAsync) {
+      const uint32_t to = ptx::shared_address(tile + place_);
 #pragma unroll
-    for (int pass = 0; pass < kPasses; ++pass) {
-      const int valid_of_line = min(max(elements_left - Copy::pass_element(pass), 0), kVector);
-      const int valid = Copy::pass_line(pass) < lines_left && is_active_ ? valid_of_line : 0;
-      const Element* const from =
-          global_ + Copy::pass_line(pass) / Copy::kLineStep * step_elements_ +
-          (Operand::kIsInterleaved ? along_k<Operand>(Copy::pass_element(pass), ld_) : Copy::pass_element(pass));
-      if constexpr (Operand::kIsAsync) {
+      for (int pass = 0; pass < Copy::kPasses; ++pass) {
         constexpr int kElementBytes = static_cast<int>(sizeof(Element));
         const uint32_t offset = Copy::pass_place(pass) * kElementBytes;
-        if (is_active_) {
-          ptx::cp_async_zfill<kElementBytes * kVector>(to + offset, from, valid * kElementBytes);
-        }
-      } else {
-        load(registers_[pass], from, valid);
+        const int count = valid(pass, k_left);
+        if (is_active_) ptx::cp_async_zfill<kElementBytes * kVector>(to + offset, address(pass), count * kElementBytes);
       }
     }
-    global_ += along_k<Operand>(Operand::kTileK, ld_);
   }
 
-  __device__ __forceinline__ void finish(Stored* tile) const {
-    if constexpr (!Operand::kIsAsync) {
-      if (!is_active_) return;
-      Stored* const to = tile + place_;
+  /// Loads what the passes from `first` to `last` - 1 copy to registers. The bounds may exceed the number of passes.
+  __device__ __forceinline__ void load(int k_left, int first, int last) {
 #pragma unroll
-      for (int pass = 0; pass < kPasses; ++pass) {
+    for (int pass = 0; pass < kRegisterPasses; ++pass) {
+      if (pass < first || pass >= last) continue;
+      const Element* const from = address(pass);
+      const int count = valid(pass, k_left);
+      registers_[pass] = {};
+      if (count == kVector) {
+        registers_[pass] = vector_at(from);
+      } else if constexpr (kVector > 1) {
+        // Only the last vectors of a line come here. Unrolled, this loop would cost the mainloop registers.
+#pragma unroll 1
+        for (int i = 0; i < count; ++i) {
+          const Element element = from[i];
 #pragma unroll
-        for (int i = 0; i < kVector; ++i) {
-          to[Copy::pass_place(pass) + i * Operand::kElementStep] = convert<Stored>(registers_[pass].element[i]);
+          for (int j = 0; j < kVector; ++j) {
+            if (j == i) registers_[pass].element[j] = element;
+          }
         }
       }
     }
   }
+
+  /// Stores what load() has loaded in these passes, converted, to the tile.
+  __device__ __forceinline__ void store(Stored* tile, int first, int last) const {
+    if (!is_active_) return;
+    Stored* const to = tile + place_;
+#pragma unroll
+    for (int pass = 0; pass < kRegisterPasses; ++pass) {
+      if (pass < first || pass >= last) continue;
+#pragma unroll
+      for (int i = 0; i < kVector; ++i)
+        to[Copy::pass_place(pass) + i * Operand::kElementStep] = convert<Stored>(registers_[pass].element[i]);
+    }
+  }
+
+  __device__ __forceinline__ void advance() { global_ += along_k<Operand>(Operand::kTileK, ld_); }
 
  private:
-  static __device__ __forceinline__ void load(Vector<Element, kVector>& to, const Element* from, int valid) {
-    if (valid == kVector) {
-      to = *reinterpret_cast<const Vector<Element, kVector>*>(from);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kVector; ++i) to.element[i] = i < valid ? from[i] : Element{};
-    }
+  static __device__ __forceinline__ Vector<Element, kVector> vector_at(const Element* from) {
+    return *reinterpret_cast<const Vector<Element, kVector>*>(from);
+  }
+
+  __device__ __forceinline__ const Element* address(int pass) const {
+    return global_ + Copy::pass_line(pass) / Copy::kLineStep * step_elements_ +
+           (Operand::kIsInterleaved ? along_k<Operand>(Copy::pass_element(pass), ld_) : Copy::pass_element(pass));
+  }
+
+  /// Number of elements of this thread's vector in `pass` that are inside the matrix.
+  __device__ __forceinline__ int valid(int pass, int k_left) const {
+    const int lines_left = (Operand::kIsKMajor ? mn_left_ : k_left) - line_;
+    const int elements_left = (Operand::kIsKMajor ? k_left : mn_left_) - first_;
+    const int valid_of_line = min(max(elements_left - Copy::pass_element(pass), 0), kVector);
+    return Copy::pass_line(pass) < lines_left && is_active_ ? valid_of_line : 0;
   }
 
   const Element* global_;  // this thread's vector in the next tile
@@ -104,7 +131,7 @@ class PanelCopy {
   int line_, first_;       // this thread's line, and element of the line, in pass 0
   uint32_t place_;         // of that element in a tile
   bool is_active_;
-  Vector<Element, kVector> registers_[Operand::kIsAsync ? 1 : kPasses];
+  Vector<Element, kVector> registers_[Operand::kIsAsync ? 1 : Copy::kPasses];
 };
 
 }  // namespace tilewright

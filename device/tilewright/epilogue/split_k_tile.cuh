@@ -38,7 +38,6 @@ class SplitKTile {
       : parameters_(parameters),
         group_(static_cast<int>(blockIdx.x) / Plan::kSplitK),
         k_part_(static_cast<int>(blockIdx.x) % Plan::kSplitK),
-        thread_(static_cast<int>(threadIdx.x)),
         shared_(shared),
         all_(reinterpret_cast<uint32_t*>(parameters.workspace + group_ * GridBarrier::kCounterStep), k_part_,
              Plan::kSplitK) {}
@@ -68,7 +67,7 @@ class SplitKTile {
   /// i-1.
   __device__ __forceinline__ void share(int m, int n, uint32_t batch) {
     __syncthreads();
-    if (thread_ == 0) {
+    if (ptx::thread() == 0) {
       all_.arrive();
       all_.wait();
     }
@@ -82,7 +81,7 @@ class SplitKTile {
     begin(reductions, block, first_row);
     const char* const partials = this->partials();
 #pragma unroll 1
-    for (int vector = first + thread_; vector < end; vector += kThreads) {
+    for (int vector = first + ptx::thread(); vector < end; vector += kThreads) {
       const int row = vector / kRowVectors;
       const int column = vector % kRowVectors * kVector;
       Sums sums = {};
@@ -101,7 +100,7 @@ class SplitKTile {
       reductions.begin(parameters_.epilogue);
       reductions.skip_rows(parameters_.epilogue, block, first_row);
 #pragma unroll 1
-      for (int i = thread_; i < Plan::kSplitKRows * Plan::kTileN; i += kThreads)
+      for (int i = ptx::thread(); i < Plan::kSplitKRows * Plan::kTileN; i += kThreads)
         reductions.template skip<1>(parameters_.epilogue, i / Plan::kTileN, i % Plan::kTileN);
       __syncthreads();
     }
@@ -142,7 +141,7 @@ class SplitKTile {
   }
 
   const Parameters& parameters_;
-  int group_, k_part_, thread_;
+  int group_, k_part_;
   uint32_t shared_;
   bool is_odd_round_ = false;
   GridBarrier all_;  // used by thread 0

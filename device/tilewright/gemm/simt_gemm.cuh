@@ -22,11 +22,11 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
-/// kStages, kStageBytes, kSharedBytes, kSplitK, Scheduler (of scheduler/, PersistentTiles with split-K), kRealignsRows,
-/// and the members that OutputTile, the scheduler and, if rows are realigned, StagedOutput and, with split-K,
-/// SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in vectors of
-/// kVectorM and kVectorN; the first is at row(thread) and column(thread) of the tile, the others row_step(i) and
-/// column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see plan::SimtThreadTile.
+/// kStages, kStageBytes, kSharedBytes, kCopyPhases, kSplitK, Scheduler (of scheduler/, PersistentTiles with split-K),
+/// kRealignsRows, and the members that OutputTile, the scheduler and, if rows are realigned, StagedOutput and, with
+/// split-K, SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in
+/// vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the tile, the others row_step(i)
+/// and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see plan::SimtThreadTile.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -43,6 +43,15 @@ class SimtGemm {
   static constexpr int kElementsA = OperandA::kTileElements;
   static constexpr int kStageElements = kElementsA + OperandB::kTileElements;
   static constexpr int kBandRows = ThreadTile::kBandRows;
+  using CopyA = PanelCopy<OperandA, kThreads>;
+  using CopyB = PanelCopy<OperandB, kThreads>;
+  static constexpr bool kIsAsync = OperandA::kIsAsync || OperandB::kIsAsync;
+  // Passes of the copies that go through registers: those of A, then those of B. A tile of the mainloop has kCopyPhases
+  // phases of equal length along K. Each phase loads its share of the passes, and stores it at its end, so that few
+  // elements are in registers at a time.
+  static constexpr int kRegisterPasses = CopyA::kRegisterPasses + CopyB::kRegisterPasses;
+  static constexpr int kPhases = Plan::kCopyPhases;
+  static_assert(Plan::kTileK % kPhases == 0);
   using Output = OutputTile<Plan, Epilogue, Parameters, Tile>;
   using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
   using Shared = SplitKTile<Plan, Epilogue, Parameters, Accumulator>;
@@ -64,11 +73,7 @@ class SimtGemm {
   static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, epilogue_bytes()));
 
  public:
-  __device__ __forceinline__ explicit SimtGemm(const Parameters& parameters)
-      : parameters_(parameters),
-        thread_(static_cast<int>(threadIdx.x)),
-        m_(ThreadTile::row(thread_)),
-        n_(ThreadTile::column(thread_)) {}
+  __device__ __forceinline__ explicit SimtGemm(const Parameters& parameters) : parameters_(parameters) {}
 
   __device__ __forceinline__ void run() {
     extern __shared__ __align__(128) unsigned char shared_memory[];
@@ -104,54 +109,90 @@ class SimtGemm {
     using B = const typename OperandB::Element;
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
     const int begin_k = tile.begin_k() + k.begin;
-    PanelCopy<OperandA, kThreads> copy_a(
-        matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
-            along_k<OperandA>(begin_k, parameters_.lda),
-        parameters_.lda, tile.m, tile.end_m(parameters_.m), thread_);
-    PanelCopy<OperandB, kThreads> copy_b(
-        matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
-            along_k<OperandB>(begin_k, parameters_.ldb),
-        parameters_.ldb, tile.n, tile.end_n(parameters_.n), thread_);
-    int k_left = k.extent;
-    int write_stage = 0;
-    const auto start_copy = [&] {
-      Stored* const to = stages + write_stage * kStageElements;
-      copy_a.start(to, k_left);
-      copy_b.start(to + kElementsA, k_left);
-      ptx::cp_async_commit();
+    CopyA copy_a(matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
+                     along_k<OperandA>(begin_k, parameters_.lda),
+                 parameters_.lda, tile.m, tile.end_m(parameters_.m), ptx::thread());
+    CopyB copy_b(matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
+                     along_k<OperandB>(begin_k, parameters_.ldb),
+                 parameters_.ldb, tile.n, tile.end_n(parameters_.n), ptx::thread());
+    int k_left = k.extent;  // that is still to be copied; negative while the last stages are multiplied
+    const auto load_phase = [&](int phase) {
+      const int first = first_pass(phase), last = first_pass(phase + 1);
+      copy_a.load(k_left, first, last);
+      copy_b.load(k_left, first - CopyA::kRegisterPasses, last - CopyA::kRegisterPasses);
     };
-    const auto finish_copy = [&] {
-      Stored* const to = stages + write_stage * kStageElements;
-      copy_a.finish(to);
-      copy_b.finish(to + kElementsA);
+    const auto store_phase = [&](Stored* to, int phase) {
+      const int first = first_pass(phase), last = first_pass(phase + 1);
+      copy_a.store(to, first, last);
+      copy_b.store(to + kElementsA, first - CopyA::kRegisterPasses, last - CopyA::kRegisterPasses);
+    };
+    const auto start_copy = [&](Stored* to) {
+      copy_a.copy_async(to, k_left);
+      copy_b.copy_async(to + kElementsA, k_left);
+      if constexpr (kIsAsync) ptx::cp_async_commit();
+      load_phase(0);
+    };
+    const auto next_phase = [&](Stored* to, int phase) {
+      store_phase(to, phase - 1);
+      load_phase(phase);
+    };
+    const auto advance = [&] {
+      copy_a.advance();
+      copy_b.advance();
       k_left -= Plan::kTileK;
-      write_stage = write_stage + 1 == Plan::kStages ? 0 : write_stage + 1;
     };
+    constexpr int kAhead = Plan::kStages - 1;  // tiles that are copied before one is multiplied
 #pragma unroll 1
-    for (int stage = 0; stage < Plan::kStages - 1; ++stage) {
-      start_copy();
-      finish_copy();
+    for (int stage = 0; stage < kAhead; ++stage) {
+      Stored* const to = stages + stage * kStageElements;
+      copy_a.copy_async(to, k_left);
+      copy_b.copy_async(to + kElementsA, k_left);
+      if constexpr (kIsAsync) ptx::cp_async_commit();
+      // All phases at once, so that their latencies overlap: nothing is multiplied yet.
+      copy_a.load(k_left, 0, CopyA::kRegisterPasses);
+      copy_b.load(k_left, 0, CopyB::kRegisterPasses);
+      copy_a.store(to, 0, CopyA::kRegisterPasses);
+      copy_b.store(to + kElementsA, 0, CopyB::kRegisterPasses);
+      advance();
     }
-    int read_stage = 0;
-    for (int k_tile = 0; k_tile < k.tiles; ++k_tile) {
-      ptx::cp_async_wait<Plan::kStages - 2>();
+    const int a_first = ThreadTile::row(ptx::thread()), b_first = kElementsA + ThreadTile::column(ptx::thread());
+    int read_stage = 0, write_stage = kAhead;
+#pragma unroll 1
+    while (k_left > -kAhead * Plan::kTileK) {
+      if constexpr (kIsAsync) ptx::cp_async_wait<Plan::kStages - 2>();
       __syncthreads();  // this stage has arrived, and all threads have read the stage that is written next
-      start_copy();
-      multiply_tile(accumulators, stages + read_stage * kStageElements);
-      finish_copy();
-      read_stage = read_stage + 1 == Plan::kStages ? 0 : read_stage + 1;
+      Stored* const to = stages + write_stage * kStageElements;
+      const Stored* const stage = stages + read_stage * kStageElements;
+      start_copy(to);
+      multiply_tile(accumulators, stage + a_first, stage + b_first, [&](int phase) { next_phase(to, phase); });
+      store_phase(to, kPhases - 1);
+      advance();
+      read_stage = read_stage == kAhead ? 0 : read_stage + 1;
+      write_stage = write_stage == kAhead ? 0 : write_stage + 1;
     }
-    ptx::cp_async_wait<0>();
+    if constexpr (kIsAsync) ptx::cp_async_wait<0>();
   }
 
-  __device__ __forceinline__ void multiply_tile(Accumulator (&accumulators)[kThreadM][kThreadN],
-                                                const Stored* stage) const {
+  /// The first pass of the copies through registers that a phase loads and stores.
+  static __device__ constexpr int first_pass(int phase) { return phase * kRegisterPasses / kPhases; }
+
+  /// Multiplies a tile, whose fragments of this thread begin at `from_a` and `from_b`. `next_phase`(i) ends phase i - 1
+  /// of the copies and begins phase i.
+  template <class NextPhase>
+  __device__ __forceinline__ void multiply_tile(Accumulator (&accumulators)[kThreadM][kThreadN], const Stored* from_a,
+                                                const Stored* from_b, const NextPhase& next_phase) const {
+    constexpr int kPhaseK = Plan::kTileK / kPhases;
     Stored a[2][kThreadM];
     Stored b[2][kThreadN];
-    load(a[0], b[0], stage, 0);
+    const auto load = [&](int k) {
+      load_vectors<ThreadTile::kVectorM, ThreadTile::row_step>(a[k % 2], from_a + k * OperandA::kLineElements);
+      load_vectors<ThreadTile::kVectorN, ThreadTile::column_step>(b[k % 2], from_b + k * OperandB::kLineElements);
+    };
+    load(0);
 #pragma unroll
     for (int k = 0; k < Plan::kTileK; ++k) {
-      if (k + 1 < Plan::kTileK) load(a[(k + 1) % 2], b[(k + 1) % 2], stage, k + 1);
+      if (k > 0 && k % kPhaseK == 0) next_phase(k / kPhaseK);
+      if (k + 1 < Plan::kTileK) load(k + 1);
 #pragma unroll
       for (int i = 0; i < kThreadM; ++i) {
 #pragma unroll
@@ -161,12 +202,6 @@ class SimtGemm {
         }
       }
     }
-  }
-
-  __device__ __forceinline__ void load(Stored (&a)[kThreadM], Stored (&b)[kThreadN], const Stored* stage, int k) const {
-    load_vectors<ThreadTile::kVectorM, ThreadTile::row_step>(a, stage + k * OperandA::kLineElements + m_);
-    load_vectors<ThreadTile::kVectorN, ThreadTile::column_step>(b,
-                                                                stage + kElementsA + k * OperandB::kLineElements + n_);
   }
 
   template <int kVector, int (*kStep)(int), int kCount>
@@ -181,6 +216,7 @@ class SimtGemm {
 
   /// Puts this thread's accumulators to where the CTAs of the tile sum them.
   __device__ __forceinline__ void put(const Accumulator (&accumulators)[kThreadM][kThreadN], const Shared& sums) const {
+    const int row = ThreadTile::row(ptx::thread()), column = ThreadTile::column(ptx::thread());
 #pragma unroll
     for (int i = 0; i < kThreadM; ++i) {
 #pragma unroll
@@ -188,7 +224,7 @@ class SimtGemm {
         Accumulator values[ThreadTile::kVectorN];
 #pragma unroll
         for (int v = 0; v < ThreadTile::kVectorN; ++v) values[v] = accumulators[i][j + v];
-        sums.put(m_ + ThreadTile::row_step(i), n_ + ThreadTile::column_step(j), values);
+        sums.put(row + ThreadTile::row_step(i), column + ThreadTile::column_step(j), values);
       }
     }
   }
@@ -216,7 +252,8 @@ class SimtGemm {
       Accumulator values[ThreadTile::kVectorN];
 #pragma unroll
       for (int v = 0; v < ThreadTile::kVectorN; ++v) values[v] = row[j + v];
-      output.stage(ThreadTile::band_row(thread_), n_ + ThreadTile::column_step(j), values);
+      output.stage(ThreadTile::band_row(ptx::thread()), ThreadTile::column(ptx::thread()) + ThreadTile::column_step(j),
+                   values);
     }
   }
 
@@ -230,7 +267,8 @@ class SimtGemm {
       __syncthreads();  // the stages have been read
       reductions.begin(parameters_.epilogue);
     }
-    const int band_row = ThreadTile::band_row(thread_);
+    const int first_row = ThreadTile::row(ptx::thread()), first_column = ThreadTile::column(ptx::thread());
+    const int band_row = ThreadTile::band_row(ptx::thread());
 #pragma unroll
     for (int i = 0; i < kThreadM; ++i) {
       const auto row_of = [&](int row) { return m + ThreadTile::row_of_band(row) + ThreadTile::row_step(i); };
@@ -239,8 +277,8 @@ class SimtGemm {
         Accumulator values[ThreadTile::kVectorN];
 #pragma unroll
         for (int v = 0; v < ThreadTile::kVectorN; ++v) values[v] = accumulators[i][j + v];
-        const int column = n_ + ThreadTile::column_step(j);
-        output.store(m + m_ + ThreadTile::row_step(i), n + column, values, reductions, band_row, column);
+        const int column = first_column + ThreadTile::column_step(j);
+        output.store(m + first_row + ThreadTile::row_step(i), n + column, values, reductions, band_row, column);
       }
       reductions.end_band(parameters_.epilogue, block, row_of, ptx::Synchronize{});
     }
@@ -248,8 +286,6 @@ class SimtGemm {
   }
 
   const Parameters& parameters_;
-  int thread_;
-  int m_, n_;  // this thread's first row and column within the tile
 };
 
 }  // namespace tilewright

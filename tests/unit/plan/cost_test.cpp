@@ -96,18 +96,24 @@ TEST(Cost, UnalignedOperandsCostByTheByteAndBeatCudaCores) {
   EXPECT_LT(halves, best_of(problem(kF16, 4095, 4095, 4095), kSm90).us);
 }
 
-TEST(Cost, CountsTheStoresThatShortRowsOfDTake) {
-  const auto stores = [](int alignment, bool realigns_rows) {
-    op::GemmSignature signature = op::describe(problem(kF16, 4096, 4096, 64));
+TEST(Cost, CountsTheStoresThatUnalignedRowsOfDTake) {
+  const op::Gemm gemm = problem(kF16, 4096, 4096, 64);
+  op::GemmSignature signature = op::describe(gemm);
+  const Sm80GemmDesign design = sm80_gemm_designs(signature, kSm90).front();
+  const double area = design.tile.m * design.tile.n;
+  const auto input = [&](int alignment, bool realigns_rows) {
     signature.d.alignment = alignment;
-    const Sm80GemmDesign design = sm80_gemm_designs(signature, kSm90).front();
-    return more_stores(plan_sm80_gemm(signature, design).value_or_throw(), realigns_rows) / design.tile.m;
+    CostInput counted;
+    count_stores(plan_sm80_gemm(signature, design).value_or_throw(), realigns_rows, 32, counted);
+    return counted;
   };
-  const int columns = sm80_gemm_designs(op::describe(problem(kF16, 4096, 4096, 64)), kSm90).front().tile.n;
-  EXPECT_EQ(stores(8, false), 0);
-  EXPECT_EQ(stores(4, false), columns / 4 - columns / 8);
-  EXPECT_EQ(stores(1, false), columns - columns / 8);
-  EXPECT_EQ(stores(1, true), 2) << "the ends of a row";
+  EXPECT_EQ(input(8, false).more_stores, 0);
+  EXPECT_EQ(input(8, false).row_ends, 0);
+  EXPECT_EQ(input(4, false).more_stores, area / 4 - area / 8);
+  EXPECT_EQ(input(4, false).row_ends, 2 * area / 32);
+  EXPECT_EQ(input(1, false).more_stores, area - area / 8);
+  EXPECT_EQ(input(1, true).more_stores, area / 8) << "to shared memory";
+  EXPECT_EQ(input(1, true).row_ends, 2 * design.tile.m);
 }
 
 TEST(Cost, PlainStoresOfLongLinesAreCheaper) {

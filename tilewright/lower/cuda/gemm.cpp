@@ -128,9 +128,7 @@ void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::Param
 
 void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile,
                        int ctas_per_sm) {
-  // The CTAs of a split-K kernel wait for each other, so the compiler must not give a thread more registers than the
-  // plan has assumed for the number of resident CTAs.
-  const std::string residence = tile.split_k > 1 ? fmt::format(", {}", ctas_per_sm) : "";
+  const std::string residence = ctas_per_sm > 0 ? fmt::format(", {}", ctas_per_sm) : "";
   write_kernel(out,
                {.family = family,
                 .symbol = symbol,

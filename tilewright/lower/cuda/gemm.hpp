@@ -57,7 +57,8 @@ struct KernelEntry {
 /// Writes the alias `Parameters` with its checks, and an extern "C" kernel that runs `family`<Plan, Epilogue>.
 void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::ParameterLayout& layout);
 
-/// The same for a family whose threads all compute one tile. `ctas_per_sm` is that of plan::residence_of().
+/// The same for a family whose threads all compute one tile. The compiler gives a thread no more registers than
+/// `ctas_per_sm` resident CTAs allow; 0 sets no bound.
 void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile,
                        int ctas_per_sm);
 

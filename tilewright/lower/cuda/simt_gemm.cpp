@@ -53,6 +53,7 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   write_operand(out, 'B', plan);
   out.line("using Accumulator = {};", cuda_name(plan.stored));
   write_thread_tile(out, plan);
+  out.line("static constexpr int kCopyPhases = {};", plan.copy_phases);
   out.line("static constexpr bool kRealignsRows = {};", plan.realigns_rows());
   out.line("static constexpr int kBandLine = {}, kBandBytes = {};", plan.band_line(), plan.band_bytes());
   out.line("static constexpr int kStageBytes = {}, kSharedBytes = {};", plan.stage_bytes(), plan.smem_bytes());
@@ -61,6 +62,8 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
+  // The CTAs of a split-K kernel wait for each other, so those that the plan has assumed must be resident. Other
+  // kernels need as many to hide latencies: one register above 128 would halve the CTAs of 256 threads.
   write_tile_kernel(out, "SimtGemm", symbol, plan, plan::residence_of(plan).ctas_per_sm);
   return std::move(out).take();
 }

@@ -98,7 +98,8 @@ std::string lower(const plan::Sm80GemmPlan& plan, std::string_view symbol) {
   out.blank();
   write_epilogue(out, plan.operands);
   out.blank();
-  write_tile_kernel(out, "Sm80Gemm", symbol, plan, plan::residence_of(plan).ctas_per_sm);
+  // The CTAs of a split-K kernel wait for each other, so those that the plan has assumed must be resident.
+  write_tile_kernel(out, "Sm80Gemm", symbol, plan, plan.split_k > 1 ? plan::residence_of(plan).ctas_per_sm : 0);
   return std::move(out).take();
 }
 

@@ -32,7 +32,7 @@ constexpr double kBoxClocks = 56;              // issue of one box of D by TMA, 
 constexpr double kPartialSectorClocks = 6.46;  // per row of a tile and sector of L2 that a box covers only in part
 constexpr double kPingPongClocks = 149;        // taking turns, if each tile has one mainloop step
 // Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
-constexpr double kPlainVectorClocks = 1.2;
+constexpr double kPlainVectorClocks = 0.6;
 constexpr double kPlainLineClocks = 12;
 constexpr double kOverlapLoss = 0.241;  // share of the faster of two overlapping phases that is exposed
 // Plain loads: the latency of those that straddle cache lines, under load; the addresses and predicates of one mainloop
