@@ -22,6 +22,7 @@
 #include "tilewright/op/expression.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/gemm.hpp"
+#include "tilewright/op/grouped_gemm.hpp"
 #include "tilewright/op/named_epilogue.hpp"
 #include "tilewright/op/problem.hpp"
 #include "tilewright/op/reduce_split_k.hpp"

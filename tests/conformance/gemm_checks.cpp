@@ -100,10 +100,10 @@ void expect_within_bound(engine::Engine& engine, const registry::KernelPtr& kern
   EXPECT_TRUE(comparison.is_within_bound()) << kernel->name() << "\n" << op::to_string(comparison);
 }
 
-std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engine, const op::Gemm& gemm) {
+std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engine, const op::Problem& problem) {
   std::vector<registry::KernelPtr> best;
   std::set<std::string> seen;
-  for (const engine::RankedKernel& candidate : engine.find_kernels(gemm)) {
+  for (const engine::RankedKernel& candidate : engine.find_kernels(problem)) {
     if (seen.insert(candidate.kernel->metadata().family).second) best.push_back(candidate.kernel);
   }
   return best;

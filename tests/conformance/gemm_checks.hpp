@@ -41,7 +41,7 @@ void expect_exact(engine::Engine& engine, const registry::KernelPtr& kernel, Gua
 void expect_within_bound(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem);
 
 /// The best-ranked kernel of each family that can compute the problem.
-std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engine, const op::Gemm& gemm);
+std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engine, const op::Problem& problem);
 
 /// The text with all characters replaced that a test's name may not have.
 std::string identifier(std::string text);

@@ -80,6 +80,8 @@ struct Plan {
   static constexpr int kTileM = 64, kTileN = 64, kTileK = 32;
   static constexpr int kWarpsM = 2, kWarpsN = 2;
   static constexpr int kStages = 3;
+  using Scheduler = tilewright::GridTiles<Plan>;
+  using Groups = tilewright::NoGroups;
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSplitK = 1, kReductionCounters = 8192;
 };
@@ -132,7 +134,7 @@ struct Epilogue {
   }
 };
 
-using Parameters = tilewright::GemmParameters<Epilogue::Parameters>;
+using Parameters = tilewright::GemmParameters<Epilogue::Parameters, Plan::Groups>;
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a) == 0);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b) == 8);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c) == 16);

@@ -62,6 +62,8 @@ struct Plan {
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 2, kClusterN = 1;
   using Raster = tilewright::Raster<1, false>;
+  using Scheduler = tilewright::PersistentTiles<Plan>;
+  using Groups = tilewright::NoGroups;
   static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
   static constexpr int kPanelColumns = 64, kSubtilePanels = 1, kOutputBuffers = 2;

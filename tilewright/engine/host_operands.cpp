@@ -40,7 +40,8 @@ HostOperands::HostOperands(const op::Problem& host, const std::shared_ptr<runtim
     }
     const bool is_input = op::is_read(operand.access) ||
                           std::ranges::any_of(shared, [&](const op::Operand& each) { return *each.tensor == on_host; });
-    outputs_.push_back(place(*operand.tensor, is_input || !is_packed(on_host)));
+    const bool is_whole = is_packed(on_host) && !operand.is_partly_written;
+    outputs_.push_back(place(*operand.tensor, is_input || !is_whole));
     for (const op::Operand& each : shared) {
       if (*each.tensor == on_host) *each.tensor = *operand.tensor;
     }

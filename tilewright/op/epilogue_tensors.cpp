@@ -8,7 +8,35 @@
 namespace tilewright::op {
 namespace {
 
-Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) {
+// Whether the tensor is stacked as D is, instead of a batch.
+bool is_stacked(GroupedMode mode, const Broadcast& broadcast) {
+  return (mode == GroupedMode::ragged_m && broadcast.along_m) || (mode == GroupedMode::ragged_n && broadcast.along_n);
+}
+
+Support check_batch(const Gemm& gemm, const EpilogueTensor& expected, const Tensor& tensor, GroupedMode mode,
+                    std::int64_t groups) {
+  const std::int64_t batch = tensor.batch();
+  if (is_stacked(mode, expected.broadcast)) {
+    if (batch == 1) return {};
+    return refuse("'{}' has a batch of {}, but in {} it is stacked as D is", expected.label, batch, name(mode))
+        .as(RefusalCode::shape)
+        .of(expected.label);
+  }
+  if (!expected.is_written && batch == 1) return {};
+  if (mode != GroupedMode::none && batch != groups) {
+    return refuse("'{}' has a batch of {}, but there are {} groups", expected.label, batch, groups)
+        .as(RefusalCode::shape)
+        .of(expected.label);
+  }
+  if (mode == GroupedMode::none && batch != gemm.batch()) {
+    return refuse("'{}' has a batch of {}, but D has a batch of {}", expected.label, batch, gemm.batch())
+        .as(RefusalCode::shape)
+        .of(expected.label);
+  }
+  return {};
+}
+
+Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected, GroupedMode mode, std::int64_t groups) {
   const auto& [label, broadcast, is_written] = expected;
   const Tensor* tensor = find_tensor(gemm.tensors, label);
   if (tensor == nullptr) {
@@ -37,11 +65,7 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
         .as(RefusalCode::shape)
         .of(label);
   }
-  const bool serves_all = !is_written && tensor->batch() == 1;
-  if (!serves_all && tensor->batch() != gemm.batch())
-    return refuse("'{}' has a batch of {}, but D has a batch of {}", label, tensor->batch(), gemm.batch())
-        .as(RefusalCode::shape)
-        .of(label);
+  if (const Support fits = check_batch(gemm, expected, *tensor, mode, groups); !fits) return fits;
   if (!is_written) return {};
   const bool has_memory = tensor->address != 0;  // a shape without memory is checked by validate(signature)
   if (has_memory && gemm.is_empty() && !tensor->is_empty())
@@ -52,13 +76,14 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected) 
   return check_distinct(*tensor, label);
 }
 
-EpilogueTensorSignature describe_epilogue_tensor(const Tensor& tensor, const EpilogueTensor& role) {
+EpilogueTensorSignature describe_epilogue_tensor(const Tensor& tensor, const EpilogueTensor& role, GroupedMode mode) {
   EpilogueTensorSignature signature{.element = tensor.dtype};
   const Broadcast& broadcast = role.broadcast;
   if (role.is_written && broadcast != kFull) return signature;  // results of a reduction are stored as scalars
   const bool columns = broadcast.along_n && tensor.column_stride() == 1;
   if (!columns && !(broadcast.along_m && tensor.row_stride() == 1)) return signature;
   signature.contiguous = columns ? ContiguousMode::columns : ContiguousMode::rows;
+  if (mode == (columns ? GroupedMode::ragged_n : GroupedMode::ragged_m)) return signature;  // a group begins anywhere
   const std::int64_t lines = columns ? tensor.rows() : tensor.columns();
   const std::int64_t step = columns ? tensor.row_stride() : tensor.column_stride();
   const std::int64_t line = columns ? tensor.columns() : tensor.rows();
@@ -98,10 +123,12 @@ bool is_output(const Epilogue& epilogue, std::string_view label) {
   return std::ranges::find(epilogue.outputs, label, &EpilogueOutput::label) != epilogue.outputs.end();
 }
 
-Support check_epilogue_tensors(const Gemm& gemm) {
+Support check_epilogue_tensors(const Gemm& gemm) { return check_epilogue_tensors(gemm, GroupedMode::none, 0); }
+
+Support check_epilogue_tensors(const Gemm& gemm, GroupedMode mode, std::int64_t groups) {
   const std::vector<EpilogueTensor> expected = epilogue_tensors(gemm.epilogue);
   for (const EpilogueTensor& each : expected) {
-    if (const Support support = check_epilogue_tensor(gemm, each); !support) return support;
+    if (const Support support = check_epilogue_tensor(gemm, each, mode, groups); !support) return support;
   }
   for (std::size_t i = 0; i < gemm.tensors.size(); ++i) {
     const std::string& label = gemm.tensors[i].name;
@@ -114,12 +141,12 @@ Support check_epilogue_tensors(const Gemm& gemm) {
 }
 
 std::vector<EpilogueTensorSignature> describe_epilogue_tensors(const Epilogue& epilogue,
-                                                               std::span<const NamedTensor> tensors) {
+                                                               std::span<const NamedTensor> tensors, GroupedMode mode) {
   std::vector<EpilogueTensorSignature> all;
   for (const EpilogueTensor& each : epilogue_tensors(epilogue)) {
     const Tensor* const tensor = find_tensor(tensors, each.label);
     TILEWRIGHT_CHECK(tensor != nullptr, "the problem has no tensor '{}'", each.label);
-    all.push_back(describe_epilogue_tensor(*tensor, each));
+    all.push_back(describe_epilogue_tensor(*tensor, each, mode));
   }
   return all;
 }

@@ -24,9 +24,12 @@ bool is_output(const Epilogue& epilogue, std::string_view label);
 /// Refuses tensors that are missing, superfluous, or of the wrong shape, type or layout.
 /// @pre the epilogue and the other operands are valid
 Support check_epilogue_tensors(const Gemm& gemm);
+/// The same for a problem with `groups` groups: see GroupedGemm::gemm.
+Support check_epilogue_tensors(const Gemm& gemm, GroupedMode mode, std::int64_t groups);
 
 std::vector<EpilogueTensorSignature> describe_epilogue_tensors(const Epilogue& epilogue,
-                                                               std::span<const NamedTensor> tensors);
+                                                               std::span<const NamedTensor> tensors,
+                                                               GroupedMode mode = GroupedMode::none);
 
 /// The tensor of that name, or null.
 const Tensor* find_tensor(std::span<const NamedTensor> tensors, std::string_view name);

@@ -11,6 +11,7 @@
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/gemm_view.hpp"
+#include "tilewright/op/grouped_gemm.hpp"
 
 namespace tilewright::op {
 namespace {
@@ -257,7 +258,7 @@ bool is_shape_only(const Gemm& gemm) { return gemm.d.device.kind == MemoryDevice
 std::vector<Operand> operands(Gemm& gemm) { return operands_of<Tensor*>(gemm); }
 std::vector<ConstOperand> operands(const Gemm& gemm) { return operands_of<const Tensor*>(gemm); }
 
-Support validate(const Gemm& gemm) {
+Support check_matrices(const Gemm& gemm) {
   for (const auto& [role, tensor] : {std::pair{"A", &gemm.a}, {"B", &gemm.b}, {"D", &gemm.d}}) {
     if (const Result<MatrixView> view = view_matrix(*tensor, role); !view) return view.refusal();
   }
@@ -265,11 +266,17 @@ Support validate(const Gemm& gemm) {
   if (reads_source(gemm)) {
     if (const Result<MatrixView> view = view_matrix(gemm.c, "C"); !view) return view.refusal();
   }
-  for (const auto& check : {check_types, check_interleaved, check_epilogue, check_shapes, check_batches,
-                            check_epilogue_tensors, check_operands}) {
+  for (const auto& check : {check_types, check_interleaved, check_epilogue, check_shapes}) {
     if (const Support support = check(gemm); !support) return support;
   }
   return {};
+}
+
+Support validate(const Gemm& gemm) {
+  if (const Support matrices = check_matrices(gemm); !matrices) return matrices;
+  if (const Support batches = check_batches(gemm); !batches) return batches;
+  if (const Support tensors = check_epilogue_tensors(gemm); !tensors) return tensors;
+  return check_operands(gemm);
 }
 
 std::string to_string(const TensorSignature& signature) {
@@ -309,6 +316,7 @@ Support validate(const GemmSignature& signature) {
                   .epilogue = signature.epilogue,
                   .tensors = std::move(tensors)};
   if (const Support valid = validate(gemm); !valid) return valid;
+  if (const Support grouped = check_grouped_epilogue(signature.groups, signature.epilogue); !grouped) return grouped;
   if (!signature.has_c && reads_source(gemm))
     return refuse("the epilogue reads C without a gate such as beta, but has_c is false").as(RefusalCode::epilogue);
   for (const auto& [role, alignment] : {std::pair{'A', signature.a.alignment},
@@ -346,6 +354,7 @@ GemmSignature transposed(const GemmSignature& signature) {
   result.c = flip(signature.c);
   result.d = flip(signature.d);
   result.epilogue = transposed(signature.epilogue);
+  result.groups = transposed(signature.groups);
   for (EpilogueTensorSignature& tensor : result.tensors) {
     if (tensor.contiguous == ContiguousMode::none) continue;
     tensor.contiguous = tensor.contiguous == ContiguousMode::rows ? ContiguousMode::columns : ContiguousMode::rows;

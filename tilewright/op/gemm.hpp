@@ -69,6 +69,10 @@ bool is_shape_only(const Gemm& gemm);
 /// they are null or less aligned than declared, or that matrices of D overlap each other or an input, is not found.
 Support validate(const Gemm& gemm);
 
+/// The part of validate() that does not concern batches, memory and auxiliary tensors: the matrices, their types and
+/// extents, and the epilogue.
+Support check_matrices(const Gemm& gemm);
+
 /// The part of validate() that checks element, accumulator and math types.
 Support check_types(const Gemm& gemm);
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewright/op/grouped_mode.hpp"
 #include "tilewright/op/math_operation.hpp"
 #include "tilewright/op/named_epilogue.hpp"
 #include "tilewright/op/tensor.hpp"
@@ -18,7 +19,9 @@ namespace tilewright::op {
 struct TensorSignature {
   DType element = DType::f32;
   MatrixLayout layout = MatrixLayout::row_major;
-  int alignment = 1;  // elements, a power of two; divides the addresses, ld and batch stride, and for D the row length
+  int alignment = 1;  // elements, a power of two; divides the addresses, ld and batch stride, and for D the row length;
+                      // 1 if groups are stacked along the contiguous mode, since each may begin anywhere, and for D
+                      // if groups end along it
   bool is_pointer_array =
       false;  // the matrices of a batch lie at the addresses in an array, instead of one stride apart
 
@@ -55,6 +58,7 @@ struct GemmSignature {
   Epilogue epilogue = linear_combination();
   std::vector<EpilogueTensorSignature> tensors = {};  // one for each of Epilogue::tensors(), then for each output
   bool has_c = true;                                  // false: the kernel has no code that reads C, and `c` equals `d`
+  GroupedMode groups = GroupedMode::none;             // see GroupedGemm; their number is an extent
 
   bool operator==(const GemmSignature&) const = default;
 };

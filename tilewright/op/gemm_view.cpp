@@ -50,7 +50,7 @@ std::int64_t Mode::offset(std::int64_t index) const {
 }
 
 std::string_view name(OperandAccess access) {
-  constexpr std::array<std::string_view, 3> kNames{"strided", "folded", "an array of pointers"};
+  constexpr std::array<std::string_view, 5> kNames{"strided", "folded", "an array of pointers", "ragged", "ragged"};
   return kNames[static_cast<std::size_t>(access)];
 }
 
@@ -85,11 +85,15 @@ OperandView OperandView::matrix(std::int64_t index) const {
 Support GemmView::check_strided(std::string_view family) const { return check_access(family, false); }
 Support GemmView::check_not_folded(std::string_view family) const { return check_access(family, true); }
 
-Support GemmView::check_access(std::string_view family, bool takes_pointer_arrays) const {
+Support GemmView::check_access(std::string_view family, bool takes_all_but_folded) const {
+  if (groups != GroupedMode::none && !takes_all_but_folded) {
+    return refuse("{} needs matrices of one size, but the problem has groups ({})", family, name(groups))
+        .as(RefusalCode::shape);
+  }
   for (const auto& [role, operand] : {std::pair{"A", &a}, {"B", &b}, {"C", &c}, {"D", &d}}) {
     if (operand == &c && !reads_source) continue;
     if (operand->access == OperandAccess::strided) continue;
-    if (operand->access == OperandAccess::pointer_array && takes_pointer_arrays) continue;
+    if (operand->access != OperandAccess::folded && takes_all_but_folded) continue;
     return refuse("{} needs operands with a single stride per mode, but {} is {}", family, role,
                   op::name(operand->access))
         .as(RefusalCode::strides)
@@ -132,11 +136,17 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
   const Tensor& tensor = operand.tensor;
   if (operand.access == OperandAccess::folded) return {.element = tensor.dtype};
   const Result<MatrixView> view = view_matrix(tensor, role);
-  return {tensor.dtype, view->layout, alignment_of(tensor, *view, role == "D"), tensor.is_pointer_array()};
+  const bool is_stacked_along_lines =
+      operand.access ==
+      (has_contiguous_rows(view->layout) ? OperandAccess::ragged_columns : OperandAccess::ragged_rows);
+  const int alignment = is_stacked_along_lines ? 1 : alignment_of(tensor, *view, role == "D");
+  return {tensor.dtype, view->layout, alignment, tensor.is_pointer_array()};
 }
 
 GemmSignature describe(const GemmView& view) {
-  const TensorSignature d = describe_operand(view.d, "D");
+  TensorSignature d = describe_operand(view.d, "D");
+  // The lines of D end where groups do, which may be anywhere.
+  if (has_contiguous_rows(d.layout) ? differs_in_n(view.groups) : differs_in_m(view.groups)) d.alignment = 1;
   return {.a = describe_operand(view.a, "A"),
           .b = describe_operand(view.b, "B"),
           .c = view.reads_source ? describe_operand(view.c, "C") : d,
@@ -144,8 +154,9 @@ GemmSignature describe(const GemmView& view) {
           .accumulator = view.accumulator,
           .math = view.math,
           .epilogue = *view.epilogue,
-          .tensors = describe_epilogue_tensors(*view.epilogue, view.tensors),
-          .has_c = view.has_source};
+          .tensors = describe_epilogue_tensors(*view.epilogue, view.tensors, view.groups),
+          .has_c = view.has_source,
+          .groups = view.groups};
 }
 
 bool stores_accumulator(const GemmView& view) {
@@ -154,8 +165,9 @@ bool stores_accumulator(const GemmView& view) {
 }
 
 double operations(const GemmView& view) {
-  return 2.0 * static_cast<double>(view.m()) * static_cast<double>(view.n()) * static_cast<double>(view.k()) *
-         static_cast<double>(view.batch());
+  const double capacity =
+      2.0 * static_cast<double>(view.m()) * static_cast<double>(view.n()) * static_cast<double>(view.k());
+  return is_ragged(view.groups) ? capacity : capacity * static_cast<double>(view.batch());
 }
 
 }  // namespace tilewright::op

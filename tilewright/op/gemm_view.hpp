@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tilewright/op/gemm.hpp"
+#include "tilewright/op/grouped_mode.hpp"
 
 namespace tilewright::op {
 
@@ -24,12 +25,14 @@ struct Mode {
 
 /// How the elements of an operand are addressed.
 enum class OperandAccess : std::uint8_t {
-  strided,        // rows, columns and batch have one stride each, in OperandView::tensor, which may be interleaved
-  folded,         // a mode has several coordinates that do not coalesce to one stride
-  pointer_array,  // rows and columns as in a strided operand, and an array has the addresses of the matrices
+  strided,         // rows, columns and batch have one stride each, in OperandView::tensor, which may be interleaved
+  folded,          // a mode has several coordinates that do not coalesce to one stride
+  pointer_array,   // rows and columns as in a strided operand, and an array has the addresses of the matrices
+  ragged_rows,     // a strided matrix whose rows are those of all groups; only the device knows where each begins
+  ragged_columns,  // the same for columns
 };
 
-/// "strided", "folded", "an array of pointers"
+/// "strided", "folded", "an array of pointers", "ragged"
 std::string_view name(OperandAccess access);
 
 struct OperandView {
@@ -71,27 +74,40 @@ struct GemmView {
   bool has_source = false;     // C is present and in the epilogue graph: the kernel has code that reads it
   bool reads_source = false;   // this call reads C
   bool reads_product = false;  // this call reads A and B
+  GroupedMode groups = GroupedMode::none;
+  Tensor ends = {};  // of each group, see GroupedGemm::ends; valid only if there are groups
+  /// The row and the column of D that the first element of this D has, for the row and column indices of epilogues.
+  std::int64_t first_row = 0, first_column = 0;
   std::shared_ptr<const void> keeps = nullptr;  // owns what epilogue and tensors refer to, unless the problem does
 
+  // Extents; at its capacity if there are groups.
   std::int64_t m() const { return a.tensor.rows(); }
   std::int64_t n() const { return b.tensor.columns(); }
   std::int64_t k() const { return a.tensor.columns(); }
   std::int64_t d_columns() const { return d.tensor.columns(); }
-  std::int64_t batch() const { return d.tensor.batch(); }
+  /// The number of matrices, or of groups.
+  std::int64_t batch() const { return groups == GroupedMode::none ? d.tensor.batch() : ends.shape[0]; }
+  // The extents of a group of the mean size, as far as the host knows it: the capacity of a masked mode. For estimates.
+  std::int64_t mean_m() const { return groups == GroupedMode::ragged_m ? mean(m()) : m(); }
+  std::int64_t mean_n() const { return groups == GroupedMode::ragged_n ? mean(n()) : n(); }
+  std::int64_t mean_k() const { return groups == GroupedMode::ragged_k ? mean(k()) : k(); }
   bool is_empty() const { return m() == 0 || n() == 0 || batch() == 0; }
   /// The auxiliary tensor of that name. @pre the problem is valid and has it
   const Tensor& tensor(std::string_view name) const;
   /// The value of a scalar of the epilogue in this call.
   double scalar(std::string_view label) const { return scalar_value(*epilogue, label, alpha, beta); }
 
-  /// Refuses folded operands and pointer arrays, for kernels that support only strided ones. `family` is named in the
-  /// reason.
+  /// Refuses folded operands, pointer arrays and groups, for kernels that support only strided matrices. `family` is
+  /// named in the reason.
   Support check_strided(std::string_view family) const;
-  /// Refuses folded operands, for kernels that take pointer arrays too.
+  /// Refuses folded operands, for kernels that take pointer arrays and groups too.
   Support check_not_folded(std::string_view family) const;
 
  private:
-  Support check_access(std::string_view family, bool takes_pointer_arrays) const;
+  Support check_access(std::string_view family, bool takes_all_but_folded) const;
+  std::int64_t mean(std::int64_t capacity) const {
+    return ends.shape[0] == 0 ? 0 : (capacity + ends.shape[0] - 1) / ends.shape[0];
+  }
 };
 
 /// The view of a GEMM is the GEMM itself. @pre validate(gemm)
@@ -110,7 +126,8 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
 /// Whether D is A*B: the graph is the accumulator alone, or a linear combination with alpha = 1 and beta = 0.
 bool stores_accumulator(const GemmView& view);
 
-/// The number of arithmetic operations: 2*m*n*k for each matrix of the batch.
+/// The number of arithmetic operations: 2*m*n*k for each matrix of the batch. If there are groups, it is that of a
+/// problem that uses its capacity.
 double operations(const GemmView& view);
 
 }  // namespace tilewright::op

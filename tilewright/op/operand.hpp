@@ -32,8 +32,9 @@ struct BasicOperand {
   std::string_view name;  // "A", "bias"
   TensorPointer tensor = nullptr;
   Access access = Access::read;
-  bool is_used = true;         // whether this call accesses it; false for C if beta is 0
-  bool may_be_output = false;  // whether it may be identical to an output, as C may be D
+  bool is_used = true;             // whether this call accesses it; false for C if beta is 0
+  bool may_be_output = false;      // whether it may be identical to an output, as C may be D
+  bool is_partly_written = false;  // an output of which a call may leave elements as they were
 };
 using Operand = BasicOperand<Tensor*>;
 using ConstOperand = BasicOperand<const Tensor*>;

@@ -21,12 +21,10 @@ template <class... Visitors>
 Overloaded(Visitors...) -> Overloaded<Visitors...>;
 
 template <class T>
-concept Unbuilt = std::is_same_v<T, GroupedGemm> || std::is_same_v<T, Conv2d> || std::is_same_v<T, Contraction>;
+concept Unbuilt = std::is_same_v<T, Conv2d> || std::is_same_v<T, Contraction>;
 
 template <Unbuilt T>
-constexpr std::string_view kNameOf = std::is_same_v<T, GroupedGemm> ? "grouped_gemm"
-                                     : std::is_same_v<T, Conv2d>    ? "conv2d"
-                                                                    : "contraction";
+constexpr std::string_view kNameOf = std::is_same_v<T, Conv2d> ? "conv2d" : "contraction";
 
 Refusal has_no_kernels(std::string_view operation) {
   return refuse("{} has no kernels yet", operation).as(RefusalCode::types);
@@ -65,14 +63,16 @@ void set_extents_and_strides(const GemmView& view, const std::array<const Tensor
   for (const EpilogueTensor& each : epilogue_tensors(*view.epilogue)) append_strides(view.tensor(each.label), key.more);
 }
 
-ProblemKey key_of(const Gemm& gemm) {
-  const GemmView view = op::view(gemm);
+ProblemKey key_of(const GemmView& view) {
   ProblemKey key{.signature = describe(view)};
   set_gemm_key(view, key);
   const Tensor* const c = view.reads_source ? &view.c.tensor : nullptr;
   set_extents_and_strides(view, {&view.a.tensor, &view.b.tensor, c, &view.d.tensor}, key);
   return key;
 }
+
+ProblemKey key_of(const Gemm& gemm) { return key_of(op::view(gemm)); }
+ProblemKey key_of(const GroupedGemm& grouped) { return key_of(op::view(grouped)); }
 
 ProblemKey key_of(const ReduceSplitK& reduction) {
   const GemmView view = outputs_view(reduction);
@@ -99,7 +99,8 @@ ProblemKey key_of(const Custom& custom) {
 }
 
 std::string extents_text(const GemmView& view) {
-  const std::string batch = view.batch() == 1 ? "" : fmt::format("{} of ", view.batch());
+  std::string batch = view.batch() == 1 ? "" : fmt::format("{} of ", view.batch());
+  if (view.groups != GroupedMode::none) batch = fmt::format("{} groups in ", view.batch());
   return fmt::format("{}{}x{}x{}{}", batch, view.m(), view.n(), view.k(), view.reads_source ? " reads_c" : "");
 }
 
@@ -175,6 +176,7 @@ void compare_output(const std::string& name, const Tensor& actual, const Tensor&
 std::string_view operation_name(const Problem& problem) {
   return std::visit(Overloaded{
                         [](const Gemm&) -> std::string_view { return "gemm"; },
+                        [](const GroupedGemm&) -> std::string_view { return "grouped_gemm"; },
                         [](const ReduceSplitK&) -> std::string_view { return "reduce_split_k"; },
                         [](const Custom& custom) -> std::string_view { return custom.operation->name(); },
                         []<Unbuilt T>(const T&) -> std::string_view { return kNameOf<T>; },
@@ -201,6 +203,7 @@ std::vector<ConstOperand> operands(const Problem& problem) {
 Support validate(const Problem& problem) {
   return std::visit(Overloaded{
                         [](const Gemm& gemm) { return validate(gemm); },
+                        [](const GroupedGemm& grouped) { return validate(grouped); },
                         [](const ReduceSplitK& reduction) { return validate(reduction); },
                         [](const Custom& custom) {
                           if (!is_complete(custom))
@@ -216,6 +219,7 @@ Result<GemmView> view(const Problem& problem) {
   return std::visit(
       Overloaded{
           [](const Gemm& gemm) { return Result<GemmView>(view(gemm)); },
+          [](const GroupedGemm& grouped) { return Result<GemmView>(view(grouped)); },
           [](const ReduceSplitK&) {
             return Result<GemmView>(refuse("reduce_split_k is not computed as a GEMM").as(RefusalCode::operation));
           },
@@ -243,6 +247,7 @@ bool is_empty(const Problem& problem) {
 
 MemoryDevice device(const Problem& problem) {
   if (const auto* const gemm = std::get_if<Gemm>(&problem)) return gemm->d.device;
+  if (const auto* const grouped = std::get_if<GroupedGemm>(&problem)) return grouped->gemm.d.device;
   for (const ConstOperand& operand : operands(problem)) {
     if (is_written(operand.access)) return operand.tensor->device;
   }
@@ -304,6 +309,8 @@ std::string problem_class(const Problem& problem) {
 }
 
 Result<Problem> measurable(const Problem& problem) {
+  if (std::holds_alternative<GroupedGemm>(problem))
+    return refuse("grouped_gemm cannot be tuned yet: the sizes of its groups are known only to the device");
   Problem measured = problem;
   if (auto* const gemm = std::get_if<Gemm>(&measured); gemm != nullptr && gemm->alpha == 0.0) gemm->alpha = 1.0;
   if (auto* const reduction = std::get_if<ReduceSplitK>(&measured)) {

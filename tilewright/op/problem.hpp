@@ -12,6 +12,7 @@
 #include "tilewright/op/custom.hpp"
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/op/gemm_view.hpp"
+#include "tilewright/op/grouped_gemm.hpp"
 #include "tilewright/op/reduce_split_k.hpp"
 #include "tilewright/op/reference.hpp"
 #include "tilewright/op/signature.hpp"
@@ -52,7 +53,8 @@ struct ProblemKey {
   bool reads_source = false, reads_product = false, stores_accumulator = false;
   /// splits_sectors() of A and B of a GEMM, which changes the order of the kernels.
   bool a_splits_sectors = false, b_splits_sectors = false;
-  /// GEMM: m, n, k, batch, then 3 strides for each of A, B, C and D. ReduceSplitK: the same, with the number of parts
+  /// GEMM: m, n, k, batch, then 3 strides for each of A, B, C and D. GroupedGemm: the same at its capacity, with the
+  /// number of groups as batch. ReduceSplitK: the same, with the number of parts
   /// as k, the strides of the parts in place of A's, and zeros in place of B's.
   std::array<std::int64_t, 16> extents_and_strides{};
   std::vector<std::int64_t> more{};  // strides of auxiliary tensors, or extents and strides of user-defined operands

@@ -10,7 +10,9 @@
 
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/fill.hpp"
+#include "tilewright/op/grouped_gemm.hpp"
 
 namespace tilewright::op {
 namespace {
@@ -28,7 +30,18 @@ void store(const OperandView& operand, std::int64_t row, std::int64_t column, do
   store_at(operand.tensor, operand.offset(row, column), value);
 }
 
-// The single-matrix problem at one index of a batch.
+// The rows or columns of an interval.
+Tensor rows_of(Tensor tensor, const GroupInterval& rows) {
+  const int mode = tensor.shape.rank() - 2;
+  tensor.address += static_cast<std::uint64_t>(rows.begin * tensor.stride[mode] * bytes(tensor.dtype));
+  tensor.shape[mode] = rows.size();
+  return tensor;
+}
+Tensor columns_of(const Tensor& tensor, const GroupInterval& columns) {
+  return transposed(rows_of(transposed(tensor), columns));
+}
+
+// The single-matrix problem at one index of a batch, or of a group.
 class MatrixOfBatch {
  public:
   MatrixOfBatch(const GemmView& batch, std::int64_t index)
@@ -38,8 +51,11 @@ class MatrixOfBatch {
     if (view_.reads_product) view_.b = view_.b.matrix(index);
     view_.d = view_.d.matrix(index);
     if (view_.reads_source) view_.c = view_.c.matrix(index);
-    for (NamedTensor& each : tensors_) each.tensor = slice(each.tensor, index);
+    for (NamedTensor& each : tensors_) {
+      if (each.tensor.batch() > 1 || !is_ragged(batch.groups)) each.tensor = slice(each.tensor, index);
+    }
     view_.tensors = tensors_;
+    if (batch.groups != GroupedMode::none) cut(group_interval(batch, index));
   }
   MatrixOfBatch(const MatrixOfBatch&) = delete;
   MatrixOfBatch& operator=(const MatrixOfBatch&) = delete;
@@ -47,6 +63,30 @@ class MatrixOfBatch {
   const GemmView& view() const { return view_; }
 
  private:
+  // Reduces the operands, which are at their capacity, to the interval of a group.
+  void cut(const GroupInterval& group) {
+    const GroupedMode mode = view_.groups;
+    view_.groups = GroupedMode::none;
+    if (mode == GroupedMode::ragged_k) {
+      view_.a.tensor = columns_of(view_.a.tensor, group);
+      view_.b.tensor = rows_of(view_.b.tensor, group);
+      return;
+    }
+    const bool along_m = differs_in_m(mode);
+    const auto part = [&](const Tensor& tensor) {
+      return along_m ? rows_of(tensor, group) : columns_of(tensor, group);
+    };
+    for (OperandView* const operand : {along_m ? &view_.a : &view_.b, &view_.d})
+      operand->tensor = part(operand->tensor);
+    if (view_.reads_source) view_.c.tensor = part(view_.c.tensor);
+    for (NamedTensor& each : tensors_) {
+      const auto all = epilogue_tensors(*view_.epilogue);
+      const auto role = std::ranges::find(all, each.name, &EpilogueTensor::label);
+      if (along_m ? role->broadcast.along_m : role->broadcast.along_n) each.tensor = part(each.tensor);
+    }
+    (along_m ? view_.first_row : view_.first_column) = group.begin;
+  }
+
   std::vector<NamedTensor> tensors_;
   GemmView view_;
 };
@@ -320,9 +360,9 @@ class BoundedEpilogue {
       case EpilogueOp::tensor:
         return exact(tensor_element(one, node, row, column));
       case EpilogueOp::row_index:
-        return exact(static_cast<double>(row));
+        return exact(static_cast<double>(one.first_row + row));
       case EpilogueOp::column_index:
-        return exact(static_cast<double>(column));
+        return exact(static_cast<double>(one.first_column + column));
       case EpilogueOp::convert:
         return converted(node.type, in[0]);
       case EpilogueOp::even:
@@ -510,13 +550,37 @@ class Parts final : public Accumulators {
   std::int64_t count_;
 };
 
+// Extents of D of one matrix of a batch, or of a group.
+struct DExtents {
+  std::int64_t rows, columns;
+};
+DExtents d_extents(const GemmView& gemm, std::int64_t index) {
+  if (differs_in_m(gemm.groups)) return {group_interval(gemm, index).size(), gemm.d_columns()};
+  if (differs_in_n(gemm.groups)) return {gemm.m(), group_interval(gemm, index).size()};
+  return {gemm.m(), gemm.d_columns()};
+}
+
+// The matrices of the batch, or the groups, whose D is not empty.
+std::vector<std::int64_t> nonempty_matrices(const GemmView& gemm) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t index = 0; index < gemm.batch(); ++index) {
+    const DExtents extents = d_extents(gemm, index);
+    if (extents.rows > 0 && extents.columns > 0) all.push_back(index);
+  }
+  return all;
+}
+
 std::vector<Place> sampled_places(const GemmView& gemm, std::uint64_t seed) {
   std::vector<Place> places;
+  const std::vector<std::int64_t> matrices = nonempty_matrices(gemm);
+  if (matrices.empty()) return places;
   std::array<std::int32_t, 3> drawn{};
   const Tensor draw = matrix(drawn.data(), DType::s32, 1, 3);
   for (std::int64_t i = 0; i < kSampledElements; ++i) {
     fill_integers(draw, 0, std::numeric_limits<std::int32_t>::max(), seed + static_cast<std::uint64_t>(i));
-    places.push_back({drawn[2] % gemm.batch(), drawn[0] % gemm.m(), drawn[1] % gemm.d_columns()});
+    const std::int64_t index = matrices[static_cast<std::size_t>(drawn[2]) % matrices.size()];
+    const DExtents extents = d_extents(gemm, index);
+    places.push_back({index, drawn[0] % extents.rows, drawn[1] % extents.columns});
   }
   return places;
 }
@@ -642,6 +706,14 @@ class BoundedReduction {
 Comparison nothing_checked(const GemmView& gemm) {
   Comparison comparison;
   comparison.batch = gemm.batch();
+  if (gemm.groups != GroupedMode::none) {  // there are no reductions
+    const auto outputs = static_cast<std::int64_t>(gemm.epilogue->outputs.size());
+    for (std::int64_t index = 0; index < gemm.batch(); ++index) {
+      const DExtents extents = d_extents(gemm, index);
+      comparison.elements += extents.rows * extents.columns * (1 + outputs * gemm.epilogue->columns_per_element());
+    }
+    return comparison;
+  }
   comparison.elements = gemm.batch() * gemm.m() * gemm.d_columns();
   for (const EpilogueOutput& output : gemm.epilogue->outputs) {
     const Tensor& tensor = gemm.tensor(output.label);
@@ -655,8 +727,8 @@ EpilogueElement element_at(const GemmView& gemm, std::int64_t row, std::int64_t 
                           .source = gemm.reads_source ? load(gemm.c, row, column) : 0.0,
                           .alpha = gemm.alpha,
                           .beta = gemm.beta,
-                          .row = static_cast<double>(row),
-                          .column = static_cast<double>(column)};
+                          .row = static_cast<double>(gemm.first_row + row),
+                          .column = static_cast<double>(gemm.first_column + column)};
   for (const EpilogueNode* node : gemm.epilogue->tensors())
     element.tensors.push_back(tensor_element(gemm, *node, row, column));
   return element;

@@ -73,6 +73,7 @@ std::string text(const TensorSignature& tensor) { return to_string(tensor); }
 std::string text(bool value) { return value ? "yes" : "no"; }
 std::string text(DType type) { return std::string(tilewright::name(type)); }
 std::string text(MathOperation math) { return std::string(name(math)); }
+std::string text(GroupedMode mode) { return std::string(name(mode)); }
 // The order of scalars is that of the launch arguments, and not always that of the formula.
 std::string text(const Epilogue& epilogue) {
   return fmt::format("{} [{}]", signature(epilogue), fmt::join(epilogue.scalars(), ","));

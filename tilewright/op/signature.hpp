@@ -55,6 +55,7 @@ inline constexpr std::tuple kGemmFields{
     Field{"math", &GemmSignature::math},
     Field{"epilogue", &GemmSignature::epilogue},
     Field{"tensors", &GemmSignature::tensors},
+    Field{"groups", &GemmSignature::groups},
 };
 
 /// The same for a ReduceSplitKSignature.
@@ -71,10 +72,22 @@ inline constexpr std::tuple kReduceSplitKFields{
 constexpr const auto& fields_of(const GemmSignature& /*signature*/) { return kGemmFields; }
 constexpr const auto& fields_of(const ReduceSplitKSignature& /*signature*/) { return kReduceSplitKFields; }
 
-/// Calls visit(name, value) for each field.
+/// Whether text and JSON leave the field out, so that those of problems without groups are what they were before there
+/// were grouped problems.
+template <class Value>
+constexpr bool is_left_out(const Value& /*value*/) {
+  return false;
+}
+constexpr bool is_left_out(GroupedMode mode) { return mode == GroupedMode::none; }
+
+/// Calls visit(name, value) for each field that is not left out.
 template <class Struct, class Visit>
 void for_each_field(const Struct& signature, const Visit& visit) {
-  std::apply([&](const auto&... field) { (visit(field.name, signature.*field.member), ...); }, fields_of(signature));
+  const auto visit_one = [&](std::string_view name, const auto& value) {
+    if (!is_left_out(value)) visit(name, value);
+  };
+  std::apply([&](const auto&... field) { (visit_one(field.name, signature.*field.member), ...); },
+             fields_of(signature));
 }
 
 /// Whether both select the same code. The values of the epilogue's scalars are launch arguments and may differ.

@@ -4,18 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "tilewright/op/gemm.hpp"
 
 namespace tilewright::op {
-
-/// Several GEMMs with different extents in one launch.
-struct GroupedGemm {
-  std::vector<Gemm> groups;
-
-  bool operator==(const GroupedGemm&) const = default;
-};
 
 /// A two-dimensional convolution of an NHWC activation with a (K, R, S, C/groups) filter to an NPQK output.
 struct Conv2d {

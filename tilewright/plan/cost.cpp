@@ -53,12 +53,19 @@ constexpr double kArrivalUs = 0.033;
 
 CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   CostInput input;
-  input.m = tile.is_transposed ? arguments.n() : arguments.m();
-  input.n = tile.is_transposed ? arguments.m() : arguments.n();
-  input.k = arguments.k();
+  input.m = tile.is_transposed ? arguments.mean_n() : arguments.mean_m();
+  input.n = tile.is_transposed ? arguments.mean_m() : arguments.mean_n();
+  input.k = arguments.mean_k();
+  input.is_mean_m = op::has_unknown_m(tile.groups());
+  input.is_mean_n = op::has_unknown_n(tile.groups());
   input.batch = arguments.batch();
-  input.batch_a = (tile.is_transposed ? arguments.b.tensor : arguments.a.tensor).distinct_matrices();
-  input.batch_b = (tile.is_transposed ? arguments.a.tensor : arguments.b.tensor).distinct_matrices();
+  const auto matrices = [&](const op::OperandView& operand) {
+    const bool is_stacked =
+        operand.access == op::OperandAccess::ragged_rows || operand.access == op::OperandAccess::ragged_columns;
+    return is_stacked ? arguments.batch() : operand.tensor.distinct_matrices();
+  };
+  input.batch_a = matrices(tile.is_transposed ? arguments.b : arguments.a);
+  input.batch_b = matrices(tile.is_transposed ? arguments.a : arguments.b);
   input.tile = tile.tile;
   input.stages = tile.stages;
   input.split_k = tile.split_k;
@@ -87,7 +94,9 @@ double exchange_us(const arch::ArchLimits& limits, double tile_area, int accumul
 
 double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
-  const std::int64_t tiles = ceil_div(input.m, input.tile.m) * ceil_div(input.n, input.tile.n) * input.batch;
+  const auto tiles = static_cast<std::int64_t>(std::ceil(tiles_along(input.m, input.tile.m, input.is_mean_m) *
+                                                         tiles_along(input.n, input.tile.n, input.is_mean_n) *
+                                                         static_cast<double>(input.batch)));
   const auto ctas = static_cast<double>(tiles * input.split_k);
   // Elements of K that a CTA multiplies, and those of all CTAs of a tile.
   const std::int64_t k_tiles = ceil_div(input.k, input.tile.k);

@@ -2,6 +2,7 @@
 // candidates; it is not accurate enough to be quoted.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tilewright/arch/limits.hpp"
@@ -13,6 +14,8 @@ namespace tilewright::plan {
 struct CostInput {
   std::int64_t m = 0, n = 0, k = 0;                  // extents of the problem as computed
   std::int64_t batch = 1, batch_a = 1, batch_b = 1;  // matrices of D; distinct matrices of A and of B
+  /// Whether m, or n, is the mean over groups whose sizes are not known.
+  bool is_mean_m = false, is_mean_n = false;
   TileShape tile;
   int stages = 2;
   int split_k = 1;  // CTAs that compute one tile together
@@ -37,6 +40,13 @@ struct CostInput {
   double row_ends = 0;      // parts of rows of D that begin or end within 16 bytes, in a tile
   double copies_per_k = 0;  // copies to shared memory that the threads of one CTA issue, per unit of K
 };
+
+/// The number of tiles of `tile` rows that `extent` rows take. If `is_mean`, it is the expected number over groups of
+/// that mean: half of the last tile of a group is unused in the mean, and most groups have a tile.
+inline double tiles_along(std::int64_t extent, std::int64_t tile, bool is_mean) {
+  if (!is_mean || extent == 0) return static_cast<double>((extent + tile - 1) / tile);
+  return std::max(1.0, static_cast<double>(extent) / static_cast<double>(tile) + 0.5);
+}
 
 /// The time in microseconds in which the split_k CTAs of a tile of `tile_area` elements exchange their partial sums, of
 /// `accumulator_bytes` per element, through L2: each writes its own and reads its share of all.

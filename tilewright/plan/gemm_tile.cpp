@@ -26,6 +26,14 @@ std::pair<std::int64_t, std::int64_t> extents(const GemmTile& tile, const op::Ge
 
 std::int64_t matrices_of(const op::GemmView& arguments) { return std::max<std::int64_t>(arguments.batch(), 1); }
 
+/// The largest number of tiles of `extent` rows or columns that the groups can have. In a ragged mode each group but
+/// an empty one may waste all of its last tile but one row; there are at most as many such groups as rows.
+std::int64_t stacked_tiles(const op::GemmView& arguments, std::int64_t capacity, std::int64_t extent) {
+  const std::int64_t groups = arguments.batch();
+  if (!op::is_ragged(arguments.groups)) return groups * ceil_div(capacity, extent);
+  return std::min(capacity, (capacity + groups * (extent - 1)) / extent);
+}
+
 /// The blocks of D that write partial results of reductions; each is one tile.
 ReductionBlocks reduction_blocks(const GemmTile& tile, const op::GemmView& arguments) {
   const auto [m, n] = extents(tile, arguments);
@@ -94,12 +102,6 @@ Support check_tile(const GemmTiling& design, int max_threads) {
   return {};
 }
 
-/// Tiles of the problem as computed, along m and n.
-std::pair<std::int32_t, std::int32_t> tile_counts(const GemmTile& tile, const op::GemmView& arguments) {
-  const auto [m, n] = extents(tile, arguments);
-  return {static_cast<std::int32_t>(ceil_div(m, tile.tile.m)), static_cast<std::int32_t>(ceil_div(n, tile.tile.n))};
-}
-
 /// GemmParameters of device/tilewright/gemm/parameters.cuh. `gemm` may be null for a sink that asks for no values.
 template <class Sink>
 void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* gemm, const Residence& residence) {
@@ -115,6 +117,11 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
   const auto operand_address = [&](const op::Tensor& tensor) {
     return tensor.is_pointer_array() && !gemm->reads_product ? std::uint64_t{0} : tensor.address;
   };
+  if (tile.groups() != op::GroupedMode::none) {
+    sink.begin("groups");
+    sink.field("ends", [&] { return gemm->ends.address; });
+    sink.end(sizeof(std::uint64_t));
+  }
   sink.field("a", [&] { return operand_address(a()); });
   sink.field("b", [&] { return operand_address(b()); });
   sink.field("c", [&] { return reads_c() ? gemm->c.tensor.address : std::uint64_t{0}; });
@@ -143,6 +150,18 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
 
 }  // namespace
 
+TileCounts tile_counts(const GemmTile& tile, const op::GemmView& arguments) {
+  const auto [m, n] = extents(tile, arguments);
+  if (op::differs_in_m(tile.groups())) return {stacked_tiles(arguments, m, tile.tile.m), ceil_div(n, tile.tile.n)};
+  if (op::differs_in_n(tile.groups())) return {ceil_div(m, tile.tile.m), stacked_tiles(arguments, n, tile.tile.n)};
+  return {ceil_div(m, tile.tile.m), ceil_div(n, tile.tile.n)};
+}
+
+std::int64_t counted_matrices(const GemmTile& tile, const op::GemmView& arguments) {
+  const bool is_stacked = op::differs_in_m(tile.groups()) || op::differs_in_n(tile.groups());
+  return is_stacked ? 1 : matrices_of(arguments);
+}
+
 Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTiling& design, bool swaps_operands) {
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
   if (const Support valid = check_tile(design, arch::limits(design.target).max_threads_per_block); !valid) {
@@ -152,6 +171,11 @@ Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTi
     return refuse("raster width must be 1, 2, 4 or 8, got {}", design.raster.width).as(RefusalCode::design);
   }
 
+  if (signature.groups != op::GroupedMode::none && design.split_k != 1) {
+    return refuse("groups ({}) are computed without split-K, got split_k {}", op::name(signature.groups),
+                  design.split_k)
+        .as(RefusalCode::design);
+  }
   if (swaps_operands && signature.epilogue.is_gated()) {
     return refuse(
                "the epilogue pairs columns of A*B, which would be rows if the operands were swapped: do not swap them")
@@ -208,9 +232,7 @@ Support check_extents(const GemmTile& tile, const op::GemmView& arguments) {
   for (const auto& [what, extent] : {std::pair{"m", arguments.m()}, {"n", arguments.n()}, {"k", arguments.k()}}) {
     if (extent > kLimit) return refuse("{} must be at most {}, got {}", what, kLimit, extent).as(RefusalCode::shape);
   }
-  const auto [along_m, along_n] = extents(tile, arguments);
-  const std::int64_t tiles_m = ceil_div(along_m, tile.tile.m);
-  const std::int64_t tiles_n = ceil_div(along_n, tile.tile.n);
+  const auto [tiles_m, tiles_n] = tile_counts(tile, arguments);
   const std::int64_t ctas = tiles_m * tiles_n;
   constexpr std::int64_t kMaxGrid = std::numeric_limits<std::int32_t>::max();
   if (ctas > kMaxGrid)
@@ -252,7 +274,7 @@ Support check_launch(const GemmTile& tile, const Residence& residence, const op:
   if (tile.split_k > 1) {
     const auto [tiles_m, tiles_n] = tile_counts(tile, arguments);
     constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() / 2;  // room to step beyond the last tile
-    if (const std::int64_t tiles = std::int64_t{tiles_m} * tiles_n; tiles > kLimit / matrices_of(arguments)) {
+    if (const std::int64_t tiles = tiles_m * tiles_n; tiles > kLimit / matrices_of(arguments)) {
       return refuse("split-K must have at most {} tiles, got {} matrices of {}", kLimit, arguments.batch(), tiles)
           .as(RefusalCode::shape);
     }
@@ -291,7 +313,7 @@ Launch launch_gemm(const GemmTile& tile, const Residence& residence, int smem_by
   // A grid's z and y, at most 65535 each (CUDA C++ Programming Guide, "Technical Specifications per Compute
   // Capability"): as few as cover the batch, which is below 2^31.
   constexpr std::int64_t kMaxGridZ = 65535;
-  const std::int64_t batch = matrices_of(arguments);
+  const std::int64_t batch = counted_matrices(tile, arguments);
   const std::int64_t grid_y = ceil_div(batch, kMaxGridZ);
   const auto [tiles_m, tiles_n] = tile_counts(tile, arguments);
 

@@ -27,6 +27,8 @@ struct GemmTile {
   Raster raster;    // of the problem as computed
   int split_k = 1;  // CTAs that compute one tile together, each a part of K
 
+  /// The groups of the problem as computed; see op::GroupedGemm.
+  op::GroupedMode groups() const { return operands.groups; }
   int threads() const { return 32 * warps_m * warps_n; }
   int warp_tile_m() const { return tile.m / warps_m; }
   int warp_tile_n() const { return tile.n / warps_n; }
@@ -48,8 +50,9 @@ struct GemmTile {
 };
 
 /// Transposes the problem where plan::computes_transposed() says so. Refuses to swap the operands of a gated epilogue.
-/// Makes the checks that every family shares: the target is sm_80 or newer, there are at least two stages, the raster
-/// width is 1, 2, 4 or 8, the threads are within the architecture's limit, and the warps divide the tile evenly.
+/// Makes the checks that every family shares: groups are not computed with split-K, the target is sm_80 or newer, there
+/// are at least two stages, the raster width is 1, 2, 4 or 8, the threads are within the architecture's limit, and the
+/// warps divide the tile evenly.
 /// @pre op::validate(signature); the planning functions of the families require it too
 Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTiling& design,
                                 bool swaps_operands = false);
@@ -65,6 +68,17 @@ Support check_blocks_along_k(const GemmTile& tile);
 
 /// Refuses a number of warps along M or N that is not a power of two.
 Support check_warps_are_powers_of_two(const GemmTiling& design);
+
+/// Tiles along m and n of the problem as computed, of one matrix of D. Along a mode in which groups differ it is the
+/// largest number of tiles that all groups together can have, whatever their sizes: see
+/// device/tilewright/scheduler/groups.cuh.
+struct TileCounts {
+  std::int64_t m = 0, n = 0;
+};
+TileCounts tile_counts(const GemmTile& tile, const op::GemmView& arguments);
+
+/// The number of matrices of D whose tiles are counted separately: 1 if groups differ in m or n.
+std::int64_t counted_matrices(const GemmTile& tile, const op::GemmView& arguments);
 
 /// Refuses extents whose tiles exceed the kernel's 32-bit indices, including those of its raster order
 /// (scheduler/raster.cuh), or the grid's limit of 2^31 - 1 CTAs.

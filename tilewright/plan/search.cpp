@@ -117,11 +117,18 @@ std::span<const TileRow> simt_rows(const op::GemmSignature& signature) {
   return is_alone ? std::span<const TileRow>(kSimtOnlyTiles) : kSimtTiles;
 }
 
+/// With groups, bands of the stack are walked across; see raster_of() of sm90/search.cpp.
+Raster raster_of(const op::GemmSignature& signature) {
+  const bool has_stack = op::differs_in_m(signature.groups) || op::differs_in_n(signature.groups);
+  return {.width = kRasterWidth,
+          .along_n = has_stack ? op::differs_in_m(signature.groups) : computes_transposed(signature)};
+}
+
 /// @param bytes_per_k bytes per element if the k of the row is in bytes, else 1
 GemmTiling tiling_of(const TileRow& row, const op::GemmSignature& signature, const Target& target, int bytes_per_k) {
   return {target,      {row.shape.m, row.shape.n, row.shape.k / bytes_per_k},
           row.stages,  row.warps_m,
-          row.warps_n, {.width = kRasterWidth, .along_n = computes_transposed(signature)}};
+          row.warps_n, raster_of(signature)};
 }
 
 Result<SimtGemmPlan> plan_of(const op::GemmSignature& signature, const SimtGemmDesign& design) {
@@ -209,6 +216,7 @@ template <class Design>
 std::vector<Design> with_split_k(const op::GemmView& view, const op::GemmSignature& signature,
                                  std::vector<Design> designs) {
   if (signature.accumulator == DType::f16) return designs;  // no family splits K there
+  if (signature.groups != op::GroupedMode::none) return designs;
   const std::size_t whole = designs.size();
   for (std::size_t i = 0; i < whole; ++i) {
     if (const std::optional<Design> split = best_split_k(view, signature, designs[i])) designs.push_back(*split);

@@ -97,6 +97,11 @@ Support accepts_gemm(const op::GemmSignature& made_for, const op::Problem& probl
   if (given.math != made_for.math)
     return refuse("the problem needs {}, but the kernel does {}", op::name(given.math), op::name(made_for.math))
         .as(RefusalCode::math);
+  if (given.groups != made_for.groups) {
+    return refuse("the problem's groups are {}, but the kernel's are {}", op::name(given.groups),
+                  op::name(made_for.groups))
+        .as(RefusalCode::operation);
+  }
   return accepts_outputs(made_for, given, *view,
                          {{"A", made_for.a, given.a},
                           {"B", made_for.b, given.b},

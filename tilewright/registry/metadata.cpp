@@ -27,6 +27,7 @@ Json to_value(const plan::TileShape& shape) { return {shape.m, shape.n, shape.k}
 Json to_value(bool value) { return value; }
 Json to_value(DType type) { return name(type); }
 Json to_value(op::MathOperation math) { return op::name(math); }
+Json to_value(op::GroupedMode mode) { return op::name(mode); }
 Json to_value(const op::Epilogue& epilogue) {
   return {{"name", epilogue.name}, {"compute", name(epilogue.compute)}, {"graph", op::signature(epilogue)}};
 }
@@ -54,9 +55,12 @@ Json operands_of(const std::vector<op::OperandSignature>& operands) {
   return json;
 }
 
-// "f16r8_f16c8_f32r4_f32": the operands and the accumulator.
+// "f16r8_f16c8_f32r4_f32": the operands and the accumulator; "f16r8_f16c8_f32r4_f32_ragged_m" with groups.
 std::string readable_part(const op::GemmSignature& gemm) {
-  return fmt::format("{}_{}_{}_{}", short_name(gemm.a), short_name(gemm.b), short_name(gemm.d), name(gemm.accumulator));
+  const std::string groups =
+      gemm.groups == op::GroupedMode::none ? std::string() : fmt::format("_{}", op::name(gemm.groups));
+  return fmt::format("{}_{}_{}_{}{}", short_name(gemm.a), short_name(gemm.b), short_name(gemm.d),
+                     name(gemm.accumulator), groups);
 }
 std::string readable_part(const op::ReduceSplitKSignature& reduction) {
   return fmt::format("{}_{}_{}", short_name(reduction.parts), short_name(reduction.d), name(reduction.accumulator));

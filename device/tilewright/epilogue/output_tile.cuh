@@ -7,6 +7,7 @@
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
+#include "tilewright/scheduler/tile_origin.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -18,8 +19,8 @@ namespace tilewright {
 /// epilogue.
 /// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (columns of A*B for each
 /// one of D), apply(values, source, parameters, place): `values` are adjacent accumulators of a row; afterwards the
-/// first of each kColumnsPerElement is the element of D.
-template <class Plan, class Epilogue, class Parameters>
+/// first of each kColumnsPerElement is the element of D. Tile is the scheduler's.
+template <class Plan, class Epilogue, class Parameters, class Tile = TileOrigin>
 class OutputTile {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
@@ -45,11 +46,14 @@ class OutputTile {
             static_cast<int>(threadIdx.x)};
   }
 
-  __device__ __forceinline__ OutputTile(const Parameters& parameters, uint32_t batch)
+  /// `tile` says to which matrix of the batch the elements belong, and which of its rows and columns may be stored.
+  __device__ __forceinline__ OutputTile(const Parameters& parameters, const Tile& tile)
       : parameters_(parameters),
-        batch_(static_cast<int>(batch)),
-        c_(matrix_of_batch<Plan::kCIsPointerArray, const C>(parameters.c, parameters.batch_stride_c, batch)),
-        d_(matrix_of_batch<Plan::kDIsPointerArray, D>(parameters.d, parameters.batch_stride_d, batch)),
+        tile_(tile),
+        c_(matrix_of_batch<Plan::kCIsPointerArray, const C>(parameters.c, parameters.batch_stride_c,
+                                                            static_cast<uint32_t>(tile.batch))),
+        d_(matrix_of_batch<Plan::kDIsPointerArray, D>(parameters.d, parameters.batch_stride_d,
+                                                      static_cast<uint32_t>(tile.batch))),
         reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
 
   /// Stores kCount adjacent columns of one row, leaving out those outside D. They begin at (row, column) of D and at
@@ -57,7 +61,7 @@ class OutputTile {
   template <int kCount, class Accumulator, class Reductions>
   __device__ __forceinline__ void store(int row, int column, const Accumulator (&accumulator)[kCount],
                                         const Reductions& reductions, int band_row, int band_column) const {
-    if (row >= parameters_.m) return reductions.template skip<kCount>(parameters_.epilogue, band_row, band_column);
+    if (row >= end_m()) return reductions.template skip<kCount>(parameters_.epilogue, band_row, band_column);
     static_assert(kCount <= kInterleaved, "vectors are contiguous in an interleaved matrix");
     constexpr int kVector = LayoutD::kRowsAreContiguous ? minimum(kCount, Plan::kAlignmentD * kPerElement) : kCount;
     D* const d = line(row, column);
@@ -71,14 +75,14 @@ class OutputTile {
 #pragma unroll
         for (int i = 0; i < kVector / kPerElement; ++i) {
           const int at = column + first + i * kPerElement;
-          if (at < parameters_.n) d_[LayoutD::offset(row, at / kPerElement, parameters_.ldd)] = out.element[i];
+          if (at < end_n()) d_[LayoutD::offset(row, at / kPerElement, parameters_.ldd)] = out.element[i];
         }
-      } else if (column + first + kVector <= parameters_.n) {
+      } else if (column + first + kVector <= end_n()) {
         *reinterpret_cast<Vector<D, kVector / kPerElement>*>(d + first / kPerElement) = out;
       } else {
 #pragma unroll
         for (int i = 0; i < kVector / kPerElement - 1; ++i) {
-          if (column + first + i * kPerElement < parameters_.n) d[first / kPerElement + i] = out.element[i];
+          if (column + first + i * kPerElement < end_n()) d[first / kPerElement + i] = out.element[i];
         }
       }
     }
@@ -97,7 +101,7 @@ class OutputTile {
     for (int i = 0; i < kCount; ++i) values[i] = convert<Compute>(accumulator[i]);
     Epilogue::apply(
         values, source, parameters_.epilogue,
-        BandPlace<Reductions>{{row, column, batch_, parameters_.m, parameters_.n}, reductions, band_row, band_column});
+        BandPlace<Reductions>{{row, column, tile_.batch, end_m(), end_n()}, reductions, band_row, band_column});
     Vector<D, kCount / kPerElement> out;
 #pragma unroll
     for (int i = 0; i < kCount / kPerElement; ++i) out.element[i] = convert<D>(values[i * kPerElement]);
@@ -109,6 +113,10 @@ class OutputTile {
     return d_ + LayoutD::offset(row, column / kPerElement, parameters_.ldd);
   }
 
+  /// The end of the rows of D, and of the columns of A*B, that may be stored.
+  __device__ __forceinline__ int end_m() const { return tile_.end_m(parameters_.m); }
+  __device__ __forceinline__ int end_n() const { return tile_.end_n(parameters_.n); }
+
  private:
   template <int kCount>
   __device__ __forceinline__ void load_source(Compute (&source)[kCount], int row, int column) const {
@@ -117,28 +125,27 @@ class OutputTile {
       const C* const at = c_ + LayoutC::offset(row, column, parameters_.ldc);
 #pragma unroll
       for (int first = 0; first < kCount; first += kVector) {
-        if (column + first + kVector <= parameters_.n) {
+        if (column + first + kVector <= end_n()) {
           const auto in = *reinterpret_cast<const Vector<C, kVector>*>(at + first);
 #pragma unroll
           for (int i = 0; i < kVector; ++i) source[first + i] = convert<Compute>(in.element[i]);
         } else {
 #pragma unroll
           for (int i = 0; i < kVector - 1; ++i) {
-            if (column + first + i < parameters_.n) source[first + i] = convert<Compute>(at[first + i]);
+            if (column + first + i < end_n()) source[first + i] = convert<Compute>(at[first + i]);
           }
         }
       }
     } else {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        if (column + i < parameters_.n)
-          source[i] = convert<Compute>(c_[LayoutC::offset(row, column + i, parameters_.ldc)]);
+        if (column + i < end_n()) source[i] = convert<Compute>(c_[LayoutC::offset(row, column + i, parameters_.ldc)]);
       }
     }
   }
 
   const Parameters& parameters_;
-  int batch_;
+  Tile tile_;
   const C* c_;  // this matrix of the batch
   D* d_;
   bool reads_source_;

@@ -7,6 +7,7 @@
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
+#include "tilewright/scheduler/tile_origin.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -49,11 +50,13 @@ class SplitKOutput {
         thread_(thread),
         barrier_(barrier) {}
 
-  __device__ __forceinline__ void begin(int /*row*/, int /*column*/, int /*batch*/) const {}
+  __device__ __forceinline__ void begin(int /*row*/, int /*column*/, const TileOrigin& /*tile*/) const {}
 
   /// Adds the partial sums of the tile's other CTAs and stores this CTA's share of the rows from `row` on.
   template <class Accumulators>
-  __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
+  __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column,
+                                        const TileOrigin& tile) {
+    const int batch = tile.batch;
 #pragma unroll
     for (int i = 0; i < kAtoms; ++i, row += 64) {
       if (row >= parameters_.m) return;

@@ -17,7 +17,8 @@ namespace tilewright {
 /// Bands: kRows, the rows of a band, and tile_row(row, i), the row of the CTA's tile at row `row` of the i-th band.
 /// Plan: kBandLine (elements from one row of a band to the next), kBandBytes, kRealignsRows (whether the rows of D are
 /// stored with vectors that are longer than their alignment), kWarpsM, kWarpsN, and the members that OutputTile uses.
-template <class Plan, class Epilogue, class Parameters, class Bands>
+/// TileOfD is the scheduler's Tile.
+template <class Plan, class Epilogue, class Parameters, class Bands, class TileOfD>
 class StagedOutput {
   using Compute = typename Epilogue::Compute;
   using D = typename Plan::ElementD;
@@ -42,19 +43,19 @@ class StagedOutput {
   static constexpr int kVectorsPerRow = Plan::kTileN / kVector;
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
   static_assert(Plan::kBandBytes == kBandRows * kLine * static_cast<int>(sizeof(Compute)));
-  using Tile = OutputTile<Plan, Epilogue, Parameters>;
+  using Tile = OutputTile<Plan, Epilogue, Parameters, TileOfD>;
   using Reductions = typename Tile::template Reductions<kBandRows, kThreads>;
 
  public:
   static constexpr int kBytes = Plan::kBandBytes + Reductions::kBytes;  // shared memory
 
-  __device__ __forceinline__ StagedOutput(const Parameters& parameters, uint32_t batch, void* shared, int m, int n)
+  __device__ __forceinline__ StagedOutput(const Parameters& parameters, const TileOfD& tile, void* shared)
       : parameters_(parameters),
-        output_(parameters, batch),
+        output_(parameters, tile),
         reductions_(Tile::template reductions<kBandRows, kThreads>(
             parameters, ptx::shared_address(static_cast<unsigned char*>(shared)) + Plan::kBandBytes)),
         band_(static_cast<Compute*>(shared)),
-        block_{m, n, static_cast<int>(batch), 0},
+        block_{tile.m, tile.n, tile.batch, 0},
         thread_(static_cast<int>(threadIdx.x)) {}
 
   /// Must be called before the first band, when `shared` is free.
@@ -107,7 +108,7 @@ class StagedOutput {
  private:
   /// Replaces `values`, which a thread read at (row, column) of the i-th band, by the elements of D.
   __device__ __forceinline__ void compute(int i, int row, int column, const Compute (&values)[kVector]) const {
-    if (row_of(row, i) >= parameters_.m) {
+    if (row_of(row, i) >= output_.end_m()) {
       reductions_.template skip<kVector>(parameters_.epilogue, row, column);
     } else {
       ptx::store_shared(place(row, column),
@@ -121,7 +122,7 @@ class StagedOutput {
         LineStore<D, Plan::kTileN / kPerElement, kVector / kPerElement * kDBytes, Plan::kAlignmentD * kDBytes>;
     Store::template store<kThreads, kBandRows>(
         thread_, [&](int row) { return output_.line(row_of(row, i), block_.column); },
-        [&](int row) { return row_of(row, i) < parameters_.m ? (parameters_.n - block_.column) / kPerElement : 0; },
+        [&](int row) { return row_of(row, i) < output_.end_m() ? (output_.end_n() - block_.column) / kPerElement : 0; },
         [&](int row, int chunk) { return place(row, chunk * kVector); });
   }
 

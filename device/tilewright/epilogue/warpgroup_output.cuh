@@ -12,6 +12,8 @@
 #include "tilewright/epilogue/staged_vectors.cuh"
 #include "tilewright/epilogue/tma_output.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/tma.cuh"
@@ -25,8 +27,9 @@ namespace tilewright {
 /// subtile), kStoreBytes (which divides the length of D's lines in bytes), kTmaOutputs and kTmaOutputBytes (the number
 /// of other outputs that TMA stores, and the sum of their element sizes), kReductionCounters (an offset in the
 /// workspace), and the members that SourceBuffers uses. Parameters of the kernel: c, d, outputs, m, n, batches,
-/// batch_step_c, workspace, reduction_parts, epilogue.
-template <class Plan, class Epilogue, class Parameters, int kAtoms>
+/// batch_step_c, workspace, reduction_parts, epilogue; with groups also groups. Tile is the scheduler's. A subtile that
+/// lies partly behind the end of its group is stored with plain stores, because TMA would overwrite the next group.
+template <class Plan, class Epilogue, class Parameters, int kAtoms, class Tile>
 class WarpgroupOutput {
   using C = typename Plan::ElementC;
   using D = typename Plan::ElementD;
@@ -53,6 +56,8 @@ class WarpgroupOutput {
   static constexpr int kLaneRows = Rows::kLaneRows;
   static constexpr int kOtherRow = Rows::kOtherRow;
   static constexpr bool kPairsAreLines = kOtherRow == 1 && !Plan::kDIsRowMajor;
+  static constexpr bool kHasGroups = Tile::kHasGroup;
+  static_assert(!kHasGroups || (!Source::kByTma && Plan::kTmaOutputs == 0), "TMA knows no ends of groups");
 
  public:
   static constexpr int kBytes = kBuffers * kBufferBytes;  // of the buffers of a warpgroup
@@ -76,27 +81,28 @@ class WarpgroupOutput {
         reductions_(vectors + (barrier - 1) * kStagingBytes + Vectors::kBytes, thread) {}
 
   /// Must be called before a tile's mainloop, with the arguments of the next store(): issues the loads of C.
-  __device__ __forceinline__ void begin(int row, int column, int batch) {
-    vectors().bring(parameters_.epilogue, thread_, {row, column, batch, parameters_.m, parameters_.n});
+  __device__ __forceinline__ void begin(int row, int column, const Tile& tile) {
+    vectors().bring(parameters_.epilogue, thread_, {row, column, tile.batch, end_m(tile), end_n(tile)});
     if constexpr (Source::kByTma) {
       if (!reads_source() || thread_ != 0) return;
       ptx::tma_store_wait_read<0>();
 #pragma unroll
       for (int subtile = 0; subtile < minimum(kBuffers, kAtoms * kSubtiles); ++subtile)
-        request(subtile, subtiles_ + subtile, row, column, batch);
+        request(subtile, subtiles_ + subtile, row, column, tile.batch);
     }
   }
 
   /// Stores the warpgroup's rows from `row` on and kTileN columns from `column` on.
   template <class Accumulators>
-  __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column, int batch) {
+  __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column,
+                                        const Tile& tile) {
     // The vectors that begin() staged must be complete.
     if constexpr (Vectors::kBytes > 0) ptx::named_barrier(barrier_, kThreads);
     if constexpr (Epilogue::kReductions > 0) reductions_.begin(parameters_.epilogue);
-    store_from<0>(accumulators, row, column, batch);
+    store_from<0>(accumulators, row, column, tile);
     if constexpr (Epilogue::kReductions > 0) {
       if (row >= parameters_.m || column >= parameters_.n) return;
-      reductions_.end(parameters_.epilogue, parts(), {row, column, batch, 0}, parameters_.n,
+      reductions_.end(parameters_.epilogue, parts(), {row, column, tile.batch, 0}, parameters_.n,
                       [this] { ptx::named_barrier(barrier_, kThreads); });
     }
   }
@@ -109,6 +115,9 @@ class WarpgroupOutput {
   }
 
  private:
+  __device__ __forceinline__ int end_m(const Tile& tile) const { return tile.end_m(parameters_.m); }
+  __device__ __forceinline__ int end_n(const Tile& tile) const { return tile.end_n(parameters_.n); }
+
   // These values are recomputed at each use, which costs less than the registers to keep them.
   __device__ __forceinline__ bool reads_source() const {
     return Epilogue::kReadsSource && Epilogue::reads_source(parameters_.epilogue);
@@ -138,44 +147,56 @@ class WarpgroupOutput {
   /// that the compiler does not unroll would index in memory.
   template <int kSubtile, class Accumulators>
   __device__ __forceinline__ void store_from(const Accumulators (&accumulators)[kAtoms], int row, int column,
-                                             int batch) {
+                                             const Tile& tile) {
     if constexpr (kSubtile < kAtoms * kSubtiles) {
       constexpr int kFirst = kSubtile % kSubtiles * kSubtileColumns;  // column of D's tile
       constexpr int kColumns = minimum(kSubtileColumns, kTileColumns - kFirst);
       const int first_row = row + kSubtile / kSubtiles * 64;
-      if (first_row >= parameters_.m) return;
+      if (first_row >= end_m(tile)) return;
       if constexpr (Epilogue::kRowResults > 0 && kSubtile % kSubtiles == 0)
         reductions_.begin_rows(parameters_.epilogue);
       const uint32_t buffer = this->buffer(subtiles_);
       if (reads_source()) {
-        bring_source(buffer, first_row, column + kFirst, batch);
-        compute<kSubtile, true>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst, batch);
+        bring_source(buffer, first_row, column + kFirst, tile);
+        compute<kSubtile, true>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst, tile);
       } else {
         free_buffer();
         if constexpr (kPerElement == 2) {
           compute_pairs<kSubtile>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst * kPerElement,
-                                  batch);
+                                  tile);
         } else {
-          compute<kSubtile, false>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst, batch);
+          compute<kSubtile, false>(accumulators[kSubtile / kSubtiles], buffer, first_row, column + kFirst, tile);
         }
       }
       if constexpr (kByTma) ptx::fence_proxy_async();
       ptx::named_barrier(barrier_, kThreads);
       ++subtiles_;
-      if (!kByTma || thread_ == 0) {
+      const bool by_tma = kByTma && is_whole<kColumns * kPerElement>(first_row, column + kFirst * kPerElement, tile);
+      if (!by_tma || thread_ == 0) {
         if constexpr (Source::kByTma && kSubtile + 1 >= kBuffers && kSubtile + 1 < kAtoms * kSubtiles) {
           if (reads_source()) {
             ptx::tma_store_wait_read<0>();
-            request(kSubtile + 1, subtiles_, row, column, batch);
+            request(kSubtile + 1, subtiles_, row, column, tile.batch);
           }
         }
-        send<kColumns / Plan::kPanelColumns>(buffer, first_row, column / kPerElement + kFirst, batch);
+        send<kColumns / Plan::kPanelColumns>(by_tma, buffer, first_row, column / kPerElement + kFirst, tile);
       }
       if constexpr (Epilogue::kRowResults > 0 && kSubtile % kSubtiles == kSubtiles - 1) {
         if (column < parameters_.n)
-          reductions_.end_rows(parameters_.epilogue, parts(), {row, column, batch, 0}, first_row, parameters_.m);
+          reductions_.end_rows(parameters_.epilogue, parts(), {row, column, tile.batch, 0}, first_row, parameters_.m);
       }
-      store_from<kSubtile + 1>(accumulators, row, column, batch);
+      store_from<kSubtile + 1>(accumulators, row, column, tile);
+    }
+  }
+
+  /// Whether the group has all rows and columns of the subtile at (row, column) of A*B, so that TMA may store it. TMA
+  /// leaves out those behind the end of D.
+  template <int kColumns>
+  __device__ __forceinline__ bool is_whole(int row, int column, const Tile& tile) const {
+    if constexpr (kHasGroups) {  // an end that is not the group's is that of D, which TMA knows
+      return row + 64 <= tile.end_m(row + 64) && column + kColumns <= tile.end_n(column + kColumns);
+    } else {
+      return true;
     }
   }
 
@@ -197,12 +218,12 @@ class WarpgroupOutput {
   }
 
   /// Waits until TMA has loaded this subtile's part of C to `buffer`, or loads it there with plain loads.
-  __device__ __forceinline__ void bring_source(uint32_t buffer, int row, int column, int batch) const {
+  __device__ __forceinline__ void bring_source(uint32_t buffer, int row, int column, const Tile& tile) const {
     if constexpr (Source::kByTma) {
       source().wait(subtiles_);
     } else {
       free_buffer();
-      source().copy(parameters_.c, parameters_.m, parameters_.n, buffer, thread_, row, column, batch);
+      source().copy(parameters_.c, end_m(tile), end_n(tile), buffer, thread_, row, column, tile.batch);
       ptx::named_barrier(barrier_, kThreads);
     }
   }
@@ -212,7 +233,7 @@ class WarpgroupOutput {
   /// each thread overwrites the elements that it read itself; otherwise a barrier separates all reads from all writes.
   template <int kSubtile, bool kReads, class Accumulators>
   __device__ __forceinline__ void compute(const Accumulators& accumulators, uint32_t buffer, int row, int column,
-                                          int batch) {
+                                          const Tile& tile) {
     constexpr int kFirst = kSubtile % kSubtiles * kSubtileColumns;  // column of the tile
     constexpr int kColumns = minimum(kSubtileColumns, Plan::kTileN - kFirst);
     constexpr bool kInPlace = kReads && sizeof(C) == sizeof(D);
@@ -231,7 +252,7 @@ class WarpgroupOutput {
           source[j] = kReads ? convert<Compute>(read.element[j]) : Compute(0);
         }
         Epilogue::apply(pair, source, parameters_.epilogue,
-                        place<kSubtile>(buffer, row, column, batch, i % 2, piece + i / 2 * 8 + Rows::column(thread_)));
+                        place<kSubtile>(buffer, row, column, tile, i % 2, piece + i / 2 * 8 + Rows::column(thread_)));
         out[i] = convert_pair<D>(pair[0], pair[1]);
       }
       if constexpr (kReads && !kInPlace) ptx::named_barrier(barrier_, kThreads);
@@ -243,7 +264,7 @@ class WarpgroupOutput {
   /// `column` counts columns of A*B.
   template <int kSubtile, class Accumulators>
   __device__ __forceinline__ void compute_pairs(const Accumulators& accumulators, uint32_t buffer, int row, int column,
-                                                int batch) {
+                                                const Tile& tile) {
     constexpr int kFirst = kSubtile % kSubtiles * kSubtileColumns;
     constexpr int kColumns = minimum(kSubtileColumns, kTileColumns - kFirst);
 #pragma unroll
@@ -254,7 +275,7 @@ class WarpgroupOutput {
       for (int j = 0; j < 2; ++j) pair[j] = convert<Compute>(element(accumulators, kFirst + 2 * i + j));
       const Compute no_source[2] = {Compute(0), Compute(0)};
       Epilogue::apply(pair, no_source, parameters_.epilogue,
-                      place<kSubtile>(buffer, row, column, batch, half, along + Rows::column(thread_)));
+                      place<kSubtile>(buffer, row, column, tile, half, along + Rows::column(thread_)));
       const uint32_t panel = buffer + along / 2 / Plan::kPanelColumns * Panel::kBytes;
       const int in_panel = along / 2 % Plan::kPanelColumns + Rows::column(thread_) / 2;
       ptx::store_shared(panel + Panel::offset(Rows::row(thread_) + half * kOtherRow, in_panel), convert<D>(pair[0]));
@@ -263,9 +284,9 @@ class WarpgroupOutput {
 
   /// The place of the thread's row number `half` and column `along` in a subtile that begins at (row, column) of A*B.
   template <int kSubtile>
-  __device__ __forceinline__ Place place(uint32_t buffer, int row, int column, int batch, int half, int along) {
+  __device__ __forceinline__ Place place(uint32_t buffer, int row, int column, const Tile& tile, int half, int along) {
     const int down = Rows::row(thread_) + half * kOtherRow;
-    return {{row + down, column + along, batch, parameters_.m, parameters_.n},
+    return {{row + down, column + along, tile.batch, end_m(tile), end_n(tile)},
             vectors(),
             reductions_,
             buffer + kPanelsBytes,
@@ -340,24 +361,34 @@ class WarpgroupOutput {
   }
 
   /// Stores kCount panels to D, and the same panels of the other outputs. TMA stores are issued by one thread. Elements
-  /// outside D are not written.
+  /// outside D, or outside the group, are not written.
   template <int kCount>
-  __device__ __forceinline__ void send(uint32_t buffer, int row, int column, int batch) const {
+  __device__ __forceinline__ void send([[maybe_unused]] bool by_tma, uint32_t buffer, int row, int column,
+                                       const Tile& tile) const {
     if constexpr (Plan::kTmaOutputs > 0)
-      Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kPanelsBytes, row, column, batch});
-    if constexpr (kByTma) {
-#pragma unroll
-      for (int panel = 0; panel < kCount; ++panel, column += Plan::kPanelColumns, buffer += Panel::kBytes) {
-#pragma unroll
-        for (int box = 0; box < Panel::kBoxes; ++box) {
-          ptx::tma_store(parameters_.d, buffer + box * Panel::kBoxBytes,
-                         (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine, Plan::kDIsRowMajor ? row : column,
-                         batch);
-        }
-      }
-      ptx::tma_store_commit();
+      Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kPanelsBytes, row, column, tile.batch});
+    if constexpr (!kByTma) {
+      copy<kCount>(parameters_.d, buffer, row, column, tile);
     } else {
-      copy<kCount>(buffer, row, column, batch);
+      if constexpr (kHasGroups) {
+        if (!by_tma) copy<kCount>(parameters_.groups.d, buffer, row, column, tile);
+      }
+      if (by_tma) send_panels<kCount>(buffer, row, column, tile.batch_of_d());
+      // free_buffer() counts one group of stores for each subtile, which may be empty.
+      if (by_tma || thread_ == 0) ptx::tma_store_commit();
+    }
+  }
+
+  template <int kCount>
+  __device__ __forceinline__ void send_panels(uint32_t buffer, int row, int column, int batch) const {
+#pragma unroll
+    for (int panel = 0; panel < kCount; ++panel, column += Plan::kPanelColumns, buffer += Panel::kBytes) {
+#pragma unroll
+      for (int box = 0; box < Panel::kBoxes; ++box) {
+        ptx::tma_store(parameters_.d, buffer + box * Panel::kBoxBytes,
+                       (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine, Plan::kDIsRowMajor ? row : column,
+                       batch);
+      }
     }
   }
 
@@ -373,20 +404,21 @@ class WarpgroupOutput {
     }
   };
 
-  /// Stores kCount panels, which begin at (row, column) of D, with plain stores. A line of D runs through all of them
-  /// if D is row-major.
+  /// Stores kCount panels, which begin at (row, column) of D, to `to` with plain stores. A line of D runs through all
+  /// of them if D is row-major.
   template <int kCount>
-  __device__ __forceinline__ void copy(uint32_t buffer, int row, int column, int batch) const {
+  __device__ __forceinline__ void copy(const GlobalMatrix& to, uint32_t buffer, int row, int column,
+                                       const Tile& tile) const {
     constexpr int kColumns = kCount * Plan::kPanelColumns;
     constexpr int kLines = Plan::kDIsRowMajor ? 64 : kColumns;
     using Store = LineStore<D, Plan::kDIsRowMajor ? kColumns : 64, 16, Plan::kStoreBytes>;
     const int first_x = Plan::kDIsRowMajor ? column : row, first_y = Plan::kDIsRowMajor ? row : column;
-    const int end_x = Plan::kDIsRowMajor ? parameters_.n / kPerElement : parameters_.m;
-    const int end_y = Plan::kDIsRowMajor ? parameters_.m : parameters_.n / kPerElement;
-    D* const d = matrix_of_batch<Plan::kDIsPointerArray, D>(parameters_.d.address, parameters_.d.batch_stride, batch) +
-                 first_y * parameters_.d.ld + first_x;
+    const int end_x = Plan::kDIsRowMajor ? end_n(tile) / kPerElement : end_m(tile);
+    const int end_y = Plan::kDIsRowMajor ? end_m(tile) : end_n(tile) / kPerElement;
+    D* const d =
+        matrix_of_batch<Plan::kDIsPointerArray, D>(to.address, to.batch_stride, tile.batch) + first_y * to.ld + first_x;
     Store::template store<kThreads, kLines>(
-        thread_, [&](int line) { return d + line * parameters_.d.ld; },
+        thread_, [&](int line) { return d + line * to.ld; },
         [&](int line) { return first_y + line < end_y ? end_x - first_x : 0; },
         [&](int line, int chunk) {
           const int along = chunk * Store::kPerVector;

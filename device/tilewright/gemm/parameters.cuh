@@ -1,15 +1,18 @@
 // The struct that the kernels of simt_gemm and sm80_gemm take by value.
 #pragma once
 
+#include "tilewright/scheduler/groups.cuh"
 #include "tilewright/scheduler/tile_grid.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
 /// The problem as computed: a column-major D is computed as the transposed problem. plan/gemm_tile writes these fields;
-/// the emitted text asserts their offsets.
-template <class EpilogueParameters>
+/// the emitted text asserts their offsets. GroupsOfProblem is NoGroups or Groups, with which m, n and k are the
+/// capacity, and `tiles` includes tiles that there may not be.
+template <class EpilogueParameters, class GroupsOfProblem = NoGroups>
 struct GemmParameters {
+  [[no_unique_address]] GroupsOfProblem groups;
   /// The first matrix of each operand, or the array of its matrices' addresses: see operand/matrix_of_batch.cuh.
   const void* a;
   const void* b;
@@ -20,7 +23,7 @@ struct GemmParameters {
   int64_t batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
   int m, n, k;
   TileGrid tiles;
-  uint32_t batch;           // number of matrices of D
+  uint32_t batch;           // number of matrices of D, or of groups
   char* workspace;          // null unless the kernel has split-K or reductions
   int64_t reduction_parts;  // offset of the reductions' partial results in it, bytes
   EpilogueParameters epilogue;

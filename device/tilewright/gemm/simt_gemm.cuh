@@ -22,18 +22,19 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
-/// kStages, kStageBytes, kSharedBytes, kCopyPhases, kSplitK, Raster, kRealignsRows, and the members that OutputTile
-/// and, if rows are realigned, StagedOutput and, with split-K, SplitKTile and PersistentTiles use. The values come from
-/// plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at
-/// row(thread) and column(thread) of the tile, the others row_step(i) and column_step(j) from it; kBandRows,
-/// band_row(thread), row_of_band(row); see plan::SimtThreadTile.
+/// kStages, kStageBytes, kSharedBytes, kCopyPhases, kSplitK, Scheduler (of scheduler/, PersistentTiles with split-K),
+/// kRealignsRows, and the members that OutputTile, the scheduler and, if rows are realigned, StagedOutput and, with
+/// split-K, SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in
+/// vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the tile, the others row_step(i)
+/// and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see plan::SimtThreadTile.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
   using OperandB = typename Plan::OperandB;
   using Stored = typename OperandA::Stored;
   using Accumulator = typename Plan::Accumulator;
-  using Parameters = GemmParameters<typename Epilogue::Parameters>;
+  using Parameters = GemmParameters<typename Epilogue::Parameters, typename Plan::Groups>;
+  using Tile = typename Plan::Scheduler::Tile;
 
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
   using ThreadTile = typename Plan::ThreadTile;
@@ -51,7 +52,7 @@ class SimtGemm {
   static constexpr int kRegisterPasses = CopyA::kRegisterPasses + CopyB::kRegisterPasses;
   static constexpr int kPhases = Plan::kCopyPhases;
   static_assert(Plan::kTileK % kPhases == 0);
-  using Output = OutputTile<Plan, Epilogue, Parameters>;
+  using Output = OutputTile<Plan, Epilogue, Parameters, Tile>;
   using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
   using Shared = SplitKTile<Plan, Epilogue, Parameters, Accumulator>;
   struct Bands {
@@ -60,7 +61,7 @@ class SimtGemm {
       return ThreadTile::row_of_band(row) + ThreadTile::row_step(i);
     }
   };
-  using Staged = StagedOutput<Plan, Epilogue, Parameters, Bands>;
+  using Staged = StagedOutput<Plan, Epilogue, Parameters, Bands, Tile>;
 
   // Shared memory holds the stages and, after the mainloop, the bands that the epilogue stages and reduces.
   static __device__ constexpr int epilogue_bytes() {
@@ -78,9 +79,9 @@ class SimtGemm {
     extern __shared__ __align__(128) unsigned char shared_memory[];
     Stored* const stages = reinterpret_cast<Stored*>(shared_memory);
     const uint32_t shared = ptx::shared_address(shared_memory);
-    TileOrigin tile;
+    Tile tile;
     if constexpr (Plan::kSplitK == 1) {
-      if (!grid_tile<Plan>(parameters_.tiles, parameters_.batch, tile)) return;
+      if (!Plan::Scheduler::find(parameters_, tile)) return;
       Accumulator accumulators[kThreadM][kThreadN] = {};
       multiply(accumulators, stages, tile, 0);
       if constexpr (Plan::kRealignsRows) {
@@ -89,7 +90,7 @@ class SimtGemm {
         store(accumulators, shared, tile);
       }
     } else {
-      PersistentTiles<Plan> tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
+      typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared);
 #pragma unroll 1
       while (tiles.next(tile)) {
@@ -103,16 +104,17 @@ class SimtGemm {
 
  private:
   __device__ __forceinline__ void multiply(Accumulator (&accumulators)[kThreadM][kThreadN], Stored* stages,
-                                           const TileOrigin& tile, int part) {
+                                           const Tile& tile, int part) {
     using A = const typename OperandA::Element;
     using B = const typename OperandB::Element;
-    const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(parameters_.k, part);
+    const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
+    const int begin_k = tile.begin_k() + k.begin;
     CopyA copy_a(matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
-                     along_k<OperandA>(k.begin, parameters_.lda),
-                 parameters_.lda, tile.m, parameters_.m, ptx::thread());
+                     along_k<OperandA>(begin_k, parameters_.lda),
+                 parameters_.lda, tile.m, tile.end_m(parameters_.m), ptx::thread());
     CopyB copy_b(matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
-                     along_k<OperandB>(k.begin, parameters_.ldb),
-                 parameters_.ldb, tile.n, parameters_.n, ptx::thread());
+                     along_k<OperandB>(begin_k, parameters_.ldb),
+                 parameters_.ldb, tile.n, tile.end_n(parameters_.n), ptx::thread());
     int k_left = k.extent;  // that is still to be copied; negative while the last stages are multiplied
     const auto load_phase = [&](int phase) {
       const int first = first_pass(phase), last = first_pass(phase + 1);
@@ -228,8 +230,8 @@ class SimtGemm {
   }
 
   __device__ __forceinline__ void store_staged(const Accumulator (&accumulators)[kThreadM][kThreadN], void* shared,
-                                               const TileOrigin& tile) const {
-    const Staged output(parameters_, tile.batch, shared, tile.m, tile.n);
+                                               const Tile& tile) const {
+    const Staged output(parameters_, tile, shared);
     __syncthreads();  // the stages have been read
     output.begin();
     // The loop is not unrolled, so that the epilogue's code exists once; accumulators are still indexed by constants.
@@ -256,9 +258,9 @@ class SimtGemm {
   }
 
   __device__ __forceinline__ void store(const Accumulator (&accumulators)[kThreadM][kThreadN], uint32_t shared,
-                                        const TileOrigin& tile) const {
+                                        const Tile& tile) const {
     const int m = tile.m, n = tile.n;
-    const Output output(parameters_, tile.batch);
+    const Output output(parameters_, tile);
     const Reductions reductions = Output::template reductions<kBandRows, kThreads>(parameters_, shared);
     const typename Reductions::Block block{m, n, tile.batch, 0};
     if constexpr (Epilogue::kReductions > 0) {

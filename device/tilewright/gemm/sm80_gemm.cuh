@@ -21,16 +21,17 @@
 namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kSplitK,
-/// Raster, kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile, kStageBytes, kSharedBytes, and
-/// the members that StagedOutput and, with split-K, SplitKTile and PersistentTiles use. The values come
-/// from plan/sm80_gemm.
+/// Scheduler (of scheduler/, PersistentTiles with split-K), kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile,
+/// kStageBytes, kSharedBytes, and the members that StagedOutput, the scheduler and, with split-K, SplitKTile use. The
+/// values come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;
   using Mma = typename Math::Mma;
   using OperandA = typename Plan::OperandA;
   using OperandB = typename Plan::OperandB;
-  using Parameters = GemmParameters<typename Epilogue::Parameters>;
+  using Parameters = GemmParameters<typename Epilogue::Parameters, typename Plan::Groups>;
+  using Tile = typename Plan::Scheduler::Tile;
 
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
   static constexpr int kTilesM = Plan::kTileM / Plan::kWarpsM / Mma::kM;  // instructions along M in a warp's tile
@@ -47,7 +48,7 @@ class Sm80Gemm {
       return row / Mma::kM * (Plan::kTileM / Plan::kWarpsM) + i * Mma::kM + row % Mma::kM;
     }
   };
-  using Output = StagedOutput<Plan, Epilogue, Parameters, Bands>;
+  using Output = StagedOutput<Plan, Epilogue, Parameters, Bands, Tile>;
   using Accumulators = typename Mma::RegisterC[kTilesM][kTilesN][Mma::kRegistersC];
   using Shared = SplitKTile<Plan, Epilogue, Parameters, typename Mma::RegisterC>;
 
@@ -72,14 +73,14 @@ class Sm80Gemm {
   __device__ __forceinline__ void run() {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     shared_ = ptx::shared_address(shared_memory);
-    TileOrigin tile;
+    Tile tile;
     if constexpr (Plan::kSplitK == 1) {
-      if (!grid_tile<Plan>(parameters_.tiles, parameters_.batch, tile)) return;
+      if (!Plan::Scheduler::find(parameters_, tile)) return;
       Accumulators accumulators = {};
       multiply(accumulators, tile, 0);
       store(accumulators, shared_memory, tile);
     } else {
-      PersistentTiles<Plan> tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
+      typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared_);
 #pragma unroll 1
       while (tiles.next(tile)) {
@@ -101,16 +102,17 @@ class Sm80Gemm {
     Fragments fragments[2];
   };
 
-  __device__ __forceinline__ void multiply(Accumulators& accumulators, const TileOrigin& tile, int part) {
+  __device__ __forceinline__ void multiply(Accumulators& accumulators, const Tile& tile, int part) {
     using A = const typename OperandA::Element;
     using B = const typename OperandB::Element;
-    const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(parameters_.k, part);
+    const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
+    const int begin_k = tile.begin_k() + k.begin;
     Ring ring{{matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
-                   along_k<OperandA>(k.begin, parameters_.lda),
-               parameters_.lda, tile.m, parameters_.m, thread_},
+                   along_k<OperandA>(begin_k, parameters_.lda),
+               parameters_.lda, tile.m, tile.end_m(parameters_.m), thread_},
               {matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
-                   along_k<OperandB>(k.begin, parameters_.ldb),
-               parameters_.ldb, tile.n, parameters_.n, thread_},
+                   along_k<OperandB>(begin_k, parameters_.ldb),
+               parameters_.ldb, tile.n, tile.end_n(parameters_.n), thread_},
               k.extent,
               shared_,
               shared_};
@@ -254,8 +256,8 @@ class Sm80Gemm {
     }
   }
 
-  __device__ __forceinline__ void store(const Accumulators& accumulators, void* shared, const TileOrigin& tile) const {
-    const Output output(parameters_, tile.batch, shared, tile.m, tile.n);
+  __device__ __forceinline__ void store(const Accumulators& accumulators, void* shared, const Tile& tile) const {
+    const Output output(parameters_, tile, shared);
     __syncthreads();  // the last fragments have been read: the stages are free
     output.begin();
     // The loop is not unrolled, so that the epilogue's code exists once; accumulators are still indexed by constants.

@@ -23,6 +23,7 @@
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/warpgroup.cuh"
+#include "tilewright/scheduler/group_tiles.cuh"
 #include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
 
@@ -33,10 +34,11 @@ namespace tilewright {
 /// split-K, kSplitK > 1 CTAs compute a tile, each over a part of K, and each stores a share of it. Launches with
 /// split-K or repacked operands are cooperative launches. Plan: the members that the parts below use, and kTileM,
 /// kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM, kClusterN, kSplitK, kProducerRegisters,
-/// kConsumerRegisters, kPlainLoadWords (32-bit words that a producer thread keeps in flight when it loads an operand
-/// with plain loads), SharedMemory (offsets and sizes of its parts), kCounterBytes (size of the counters at the
-/// workspace's beginning), kTensorMapSlots (see operand/tensor_map_ring.cuh), Mainloop, kConsumerArrivals (arrivals of
-/// one consumer warpgroup per stage). The values come from plan/sm90/gemm.
+/// kConsumerRegisters, Scheduler (PersistentTiles or GroupTiles), kPlainLoadWords (32-bit words that a producer thread
+/// keeps in flight when it loads an operand with plain loads), SharedMemory (offsets and sizes of its parts),
+/// kCounterBytes (size of the counters at the workspace's beginning), kTensorMapSlots (see
+/// operand/tensor_map_ring.cuh), Mainloop, kConsumerArrivals (arrivals of one consumer warpgroup per stage). The values
+/// come from plan/sm90/gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
@@ -48,8 +50,12 @@ class Sm90Gemm {
   static constexpr int kTeam = Plan::kIsPingPong ? 1 : Plan::kConsumers;  // warpgroups that share a tile
   static constexpr int kTeams = Plan::kConsumers / kTeam;
   static constexpr int kAtoms = Plan::kTileM / 64 / kTeam;  // instructions along M of a warpgroup
+  using Scheduler = typename Plan::Scheduler;
+  using Tile = typename Scheduler::Tile;
+  static constexpr bool kHasGroups = Tile::kHasGroup, kDiffersInK = Tile::kDiffersInK;
   using Output = Select<(Plan::kSplitK > 1), SplitKOutput<Plan, Epilogue, Parameters, kAtoms>,
-                        WarpgroupOutput<Plan, Epilogue, Parameters, kAtoms>>;
+                        WarpgroupOutput<Plan, Epilogue, Parameters, kAtoms, Tile>>;
+  static_assert(!(kHasGroups || kDiffersInK) || Plan::kSplitK == 1, "groups are not split along K");
   static constexpr bool kPlainLoadsA = is_same<typename OperandA::Source, GlobalMatrix>;
   static constexpr bool kPlainLoadsB = is_same<typename OperandB::Source, GlobalMatrix>;
   static constexpr bool kUsesPlainLoads = kPlainLoadsA || kPlainLoadsB;
@@ -99,6 +105,7 @@ class Sm90Gemm {
     begin();
     ptx::wait_for_dependencies();
     if constexpr (kRepacksA || kRepacksB) repack(shared);
+    if constexpr (kHasGroups) Scheduler::template prepare<32 * kWarps>(parameters_, shared + Shared::kGroups);
     if (warpgroup_ == 0) {
       ptx::setmaxnreg_decrease<Plan::kProducerRegisters>();
       if constexpr (kUsesPlainLoads) {
@@ -175,7 +182,16 @@ class Sm90Gemm {
     ptx::fence_proxy_async_all();
   }
 
-  __device__ __forceinline__ PersistentTiles<Plan> tiles() const { return {parameters_.tiles, parameters_.batches}; }
+  __device__ __forceinline__ Scheduler tiles([[maybe_unused]] uint32_t shared) const {
+    if constexpr (kHasGroups) {
+      static_assert(Shared::kGroupBytes == Scheduler::kSharedBytes);
+      return {parameters_, shared + Shared::kGroups};
+    } else if constexpr (kDiffersInK) {
+      return Scheduler(parameters_);
+    } else {
+      return {parameters_.tiles, parameters_.batches};
+    }
+  }
 
   __device__ __forceinline__ BatchA batch_a(uint32_t shared) const {
     return {parameters_.a, parameters_.batch_step_a, shared + Shared::kTensorMaps, parameters_.workspace};
@@ -185,14 +201,25 @@ class Sm90Gemm {
             parameters_.workspace};
   }
 
-  /// Must be called by a whole warp if tensor maps are made: makes those of matrix `batch`, unless they are `selected`.
+  /// The number of stages of a tile.
+  __device__ __forceinline__ int k_tiles([[maybe_unused]] const Tile& tile) const {
+    if constexpr (kDiffersInK) {
+      return ceil_div(tile.extent_k(parameters_.k), Plan::kTileK);
+    } else {
+      return k_tiles_;
+    }
+  }
+
+  /// Must be called by a whole warp if tensor maps are made: makes those of the matrix of `tile`, unless they are
+  /// `selected`. TileOfLoads is Tile or StageOrigin.
+  template <class TileOfLoads>
   static __device__ __forceinline__ void select(BatchA& a, BatchB& b, [[maybe_unused]] int& selected,
-                                                [[maybe_unused]] int batch) {
+                                                [[maybe_unused]] const TileOfLoads& tile) {
     if constexpr (kMakesMaps) {
-      if (batch == selected) return;
-      selected = batch;
-      a.replace(batch);
-      b.replace(batch);
+      if (tile.batch == selected) return;
+      selected = tile.batch;
+      a.replace(tile);
+      b.replace(tile);
       __syncwarp();
       a.publish();
       b.publish();
@@ -215,18 +242,19 @@ class Sm90Gemm {
     BatchA batch_a = this->batch_a(shared);
     BatchB batch_b = this->batch_b(shared);
     int selected = -1;
-    PersistentTiles<Plan> tiles = this->tiles();
+    Scheduler tiles = this->tiles(shared);
     typename Ring::Position at;
-    for (TileOrigin tile; tiles.next(tile);) {
-      select(batch_a, batch_b, selected, tile.batch);
+    for (Tile tile; tiles.next(tile);) {
+      const int k_tiles = this->k_tiles(tile);
+      if (!kDiffersInK || k_tiles > 0) select(batch_a, batch_b, selected, tile);
       const TmaOperand<OperandA> a(batch_a.map(), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
       const TmaOperand<OperandB> b(batch_b.map(), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
       if (issues) {
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
-        for (int k_tile = 0; k_tile < k_tiles_; ++k_tile) {
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
           ring.begin_write(at, Shared::kStageBytes);
           const uint32_t stage = ring.stage(at.stage);
-          const int k = (first_k_tile_ + k_tile) * Plan::kTileK;
+          const int k = tile.begin_k() + (first_k_tile_ + k_tile) * Plan::kTileK;
           a.load(stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch));
           b.load(stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k, batch_b.coordinate(tile.batch));
           at.advance();
@@ -242,8 +270,8 @@ class Sm90Gemm {
 
   /// The loop of the producer warpgroup with plain loads. All its threads must call it.
   __device__ __forceinline__ void load_plain(const Ring& ring, uint32_t shared) const {
-    PersistentTiles<Plan> tiles = this->tiles();
-    TileOrigin tile;
+    Scheduler tiles = this->tiles(shared);
+    Tile tile;
     if (!tiles.next(tile)) return;
     BatchA batch_a = this->batch_a(shared);
     BatchB batch_b = this->batch_b(shared);
@@ -264,7 +292,7 @@ class Sm90Gemm {
       ring.wait_for_readers(at);
       __syncwarp();
       if constexpr (kTmaBytes > 0) {
-        if (threadIdx.x < 32) select(batch_a, batch_b, selected, here.batch);
+        if (threadIdx.x < 32) select(batch_a, batch_b, selected, here);
         if (threadIdx.x == 0) load_rest(ring, batch_a, batch_b, at.stage, here);
         __syncwarp();
       }
@@ -291,7 +319,7 @@ class Sm90Gemm {
   }
 
   __device__ __forceinline__ void consume(const Ring& ring, uint32_t shared) const {
-    PersistentTiles<Plan> tiles = this->tiles();
+    Scheduler tiles = this->tiles(shared);
     const int thread = static_cast<int>(threadIdx.x) % 128;
     const int consumer = warpgroup_ - 1;
     const int first_atom = consumer % kTeam * kAtoms;
@@ -299,24 +327,41 @@ class Sm90Gemm {
                   thread, 1 + consumer);
     typename Ring::Position at;
     Turns turns(consumer / kTeam);
-    if constexpr (kTeams > 1) {
-      tiles.skip(consumer / kTeam);
-      at.skip(consumer / kTeam * k_tiles_);
-    }
-    for (TileOrigin tile; tiles.next(tile);) {
+    if constexpr (kTeams > 1) skip(tiles, at, consumer / kTeam);
+    for (Tile tile; tiles.next(tile);) {
       typename Mainloop::Accumulators accumulators;
-      output.begin(tile.m + first_atom * 64, tile.n, tile.batch);
+      output.begin(tile.m + first_atom * 64, tile.n, tile);
+      const int k_tiles = this->k_tiles(tile);
+      if constexpr (kDiffersInK) clear(accumulators);  // a group may have no K
       turns.begin();
-      const int last = Mainloop::multiply(accumulators, ring, at, k_tiles_, first_atom, thread);
+      const int last = Mainloop::multiply(accumulators, ring, at, k_tiles, first_atom, thread);
       turns.end();
-      Mainloop::finish(ring, last, thread);
-      output.store(accumulators, tile.m + first_atom * 64, tile.n, tile.batch);
-      if constexpr (kTeams > 1) {
-        tiles.skip(kTeams - 1);
-        at.skip((kTeams - 1) * k_tiles_);
-      }
+      if (!kDiffersInK || k_tiles > 0) Mainloop::finish(ring, last, thread);
+      output.store(accumulators, tile.m + first_atom * 64, tile.n, tile);
+      if constexpr (kTeams > 1) skip(tiles, at, kTeams - 1);
     }
     output.finish();
+  }
+
+  /// Skips `count` tiles, which other warpgroups compute, and their stages.
+  __device__ __forceinline__ void skip(Scheduler& tiles, typename Ring::Position& at, int count) const {
+    if constexpr (kDiffersInK) {
+      Tile tile;
+#pragma unroll 1
+      for (int i = 0; i < count && tiles.next(tile); ++i) at.skip(k_tiles(tile));
+    } else {
+      tiles.skip(count);
+      at.skip(count * k_tiles_);
+    }
+  }
+
+  template <class Accumulator, int kRegisters>
+  static __device__ __forceinline__ void clear(Accumulator (&accumulators)[kAtoms][kRegisters]) {
+#pragma unroll
+    for (int i = 0; i < kAtoms; ++i) {
+#pragma unroll
+      for (int r = 0; r < kRegisters; ++r) accumulators[i][r] = Accumulator(0);
+    }
   }
 
   const Parameters& parameters_;

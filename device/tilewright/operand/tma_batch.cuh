@@ -16,6 +16,14 @@ struct TmaPointerArray {
   int64_t slots;          // offset in the workspace of the tensor maps that CTAs make, in bytes
 };
 
+/// A matrix in which groups are stacked along K, which is mode kModeOfK of its tensor map. TMA loads it through tensor
+/// maps that end where a group does, so that elements of K behind the group are zeros.
+template <int kModeOfK>
+struct TmaStackedMatrix {
+  TmaMatrix map;  // of the whole matrix
+  int64_t slots;  // offset in the workspace of the tensor maps that CTAs make, in bytes
+};
+
 /// One tensor map has all matrices; the batch is its third mode. Source: TmaMatrix or RepackedMatrix.
 template <class Source, int kSlots>
 class TmaBatch {
@@ -26,7 +34,8 @@ class TmaBatch {
   __device__ __forceinline__ TmaBatch(const Source& matrix, int step, uint32_t /*shared*/, char* /*workspace*/)
       : map_(tma_matrix(matrix)), step_(step) {}
 
-  __device__ __forceinline__ void replace(int /*batch*/) const {}
+  template <class Tile>
+  __device__ __forceinline__ void replace(const Tile& /*tile*/) const {}
   __device__ __forceinline__ void publish() const {}
   __device__ __forceinline__ void acquire() const {}
   __device__ __forceinline__ const TmaMatrix& map() const { return map_; }
@@ -53,9 +62,11 @@ class TmaBatch<TmaPointerArray, kSlots> {
     if (threadIdx.x < 32) ring_.begin(matrices.map);
   }
 
-  /// The steps before loads of matrix `batch`, see TensorMapRing. At least one load must follow before the next matrix.
-  __device__ __forceinline__ void replace(int batch) {
-    ring_.replace(matrix_of_batch<true, const void>(addresses_, 0, batch));
+  /// The steps before loads of the matrix of `tile`, see TensorMapRing. At least one load must follow before the next
+  /// matrix.
+  template <class Tile>
+  __device__ __forceinline__ void replace(const Tile& tile) {
+    ring_.replace(matrix_of_batch<true, const void>(addresses_, 0, tile.batch));
   }
   __device__ __forceinline__ void publish() const { ring_.publish(); }
   __device__ __forceinline__ void acquire() const { ring_.acquire(); }
@@ -67,7 +78,38 @@ class TmaBatch<TmaPointerArray, kSlots> {
   Ring ring_;
 };
 
+/// The same for each group of a stacked matrix.
+template <int kModeOfK, int kSlots>
+class TmaBatch<TmaStackedMatrix<kModeOfK>, kSlots> {
+  using Ring = TensorMapRing<kSlots>;
+
+ public:
+  static constexpr bool kMakesMaps = true;
+
+  __device__ __forceinline__ TmaBatch(const TmaStackedMatrix<kModeOfK>& matrix, int /*step*/, uint32_t shared,
+                                      char* workspace)
+      : ring_(shared, workspace + matrix.slots + static_cast<int64_t>(blockIdx.x) * Ring::kBytes) {
+    if (threadIdx.x < 32) ring_.begin(matrix.map);
+  }
+
+  template <class Tile>
+  __device__ __forceinline__ void replace(const Tile& tile) {
+    ring_.template replace_extent<kModeOfK>(tile.k_end);
+  }
+  __device__ __forceinline__ void publish() const { ring_.publish(); }
+  __device__ __forceinline__ void acquire() const { ring_.acquire(); }
+  __device__ __forceinline__ const TmaMatrix& map() const { return ring_.map(); }
+  __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
+
+ private:
+  Ring ring_;
+};
+
 /// The tensor map of the kernel's parameters.
+template <int kModeOfK>
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaStackedMatrix<kModeOfK>& matrix) {
+  return matrix.map;
+}
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaPointerArray& matrices) { return matrices.map; }
 
 /// A matrix that is not loaded by TMA.
@@ -77,7 +119,8 @@ class TmaBatch<GlobalMatrix, kSlots> {
   static constexpr bool kMakesMaps = false;
 
   __device__ __forceinline__ TmaBatch(const GlobalMatrix&, int, uint32_t, char*) {}
-  __device__ __forceinline__ void replace(int /*batch*/) const {}
+  template <class Tile>
+  __device__ __forceinline__ void replace(const Tile& /*tile*/) const {}
   __device__ __forceinline__ void publish() const {}
   __device__ __forceinline__ void acquire() const {}
 };

@@ -12,6 +12,9 @@ __device__ __forceinline__ uint64_t load_global_constant_b64(const uint64_t* add
   return __ldg(reinterpret_cast<const unsigned long long*>(address));
 }
 
+/// The same for 32 bits.
+__device__ __forceinline__ int load_global_constant_b32(const int* address) { return __ldg(address); }
+
 __device__ __forceinline__ uint32_t load_global_b32(const char* address) {
   uint32_t value;
   asm volatile("ld.global.b32 %0, [%1];" : "=r"(value) : "l"(address));

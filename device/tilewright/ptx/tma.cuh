@@ -46,6 +46,14 @@ __device__ __forceinline__ void tensor_map_replace_address(uint32_t map, const v
                : "memory");
 }
 
+/// Replaces the extent of mode kMode of the tensor in such a tensor map.
+template <int kMode>
+__device__ __forceinline__ void tensor_map_replace_extent(uint32_t map, int extent) {
+  asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], %1, %2;" ::"r"(map), "n"(kMode),
+               "r"(extent)
+               : "memory");
+}
+
 /// Copies a tensor map from the shared address `from` to global memory, and releases it to the TMA units of the GPU.
 /// All 32 lanes must call it, with the same arguments; both addresses are multiples of 128.
 __device__ __forceinline__ void tensor_map_publish(TensorMap* to, uint32_t from) {

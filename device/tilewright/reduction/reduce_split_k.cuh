@@ -62,7 +62,7 @@ class ReduceSplitK {
     const int first_column = tile % parameters_.tiles_n * Plan::kTileN;
     const int band_row = Plan::row(thread), band_column = Plan::column(thread);
 
-    const Output output(parameters_, 0);
+    const Output output(parameters_, TileOrigin{first_row, first_column, 0});
     const Reductions reductions =
         Output::template reductions<Plan::kThreadsM, kThreads>(parameters_, ptx::shared_address(shared_memory));
     const typename Reductions::Block block{first_row, first_column, 0, 0};

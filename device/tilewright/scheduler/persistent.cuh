@@ -4,14 +4,10 @@
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/scheduler/raster.cuh"
 #include "tilewright/scheduler/tile_grid.cuh"
+#include "tilewright/scheduler/tile_origin.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
-
-/// The origin of a tile: its first row and column of D, and the matrix of the batch.
-struct TileOrigin {
-  int m, n, batch;
-};
 
 /// Persistent CTAs take tiles round-robin. The CTAs of a cluster, kClusterM x kClusterN and numbered along M first,
 /// take one cluster tile at a time. With split-K, kSplitK consecutive clusters take the same cluster tile, each of them
@@ -23,6 +19,8 @@ class PersistentTiles {
   static constexpr int kGroup = kCtas * Plan::kSplitK;
 
  public:
+  using Tile = TileOrigin;
+
   /// Each of the `batches` matrices has `grid.tiles_m` x `grid.tiles_n` cluster tiles.
   __device__ __forceinline__ PersistentTiles(const TileGrid& grid, int batches)
       : grid_(grid),

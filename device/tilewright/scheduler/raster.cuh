@@ -16,12 +16,13 @@ struct TileCoordinate {
 /// the same groups.
 template <int kWidth, bool kGroupsRows>
 struct Raster {
-  /// `index` is from 0 to tiles_m * tiles_n - 1. kWidth times the number of tiles along a group is below 2^31; the plan
-  /// refuses other problems.
-  static __device__ __forceinline__ TileCoordinate tile(int index, const TileGrid& grid) {
+  /// `index` is from 0 to tiles_m * tiles_n - 1. Grid is TileGrid or CountedTileGrid. kWidth times the number of tiles
+  /// along a group is below 2^31; the plan refuses other problems.
+  template <class Grid>
+  static __device__ __forceinline__ TileCoordinate tile(int index, const Grid& grid) {
     const int along = kGroupsRows ? grid.tiles_n : grid.tiles_m;
     const int across = kGroupsRows ? grid.tiles_m : grid.tiles_n;
-    const int widest = kWidth == 8 && across < 6 ? 4 : kWidth;
+    const int widest = widest_group(across);
     const int group = grid.group.quotient(index);
     const int first = group * widest;
     const int width = min(widest, across - first);
@@ -31,7 +32,15 @@ struct Raster {
     return kGroupsRows ? TileCoordinate{first + in_line, line} : TileCoordinate{line, first + in_line};
   }
 
+  /// The grid of a matrix whose number of tiles only the device knows; it divides by variables.
+  static __device__ __forceinline__ CountedTileGrid counted_grid(int tiles_m, int tiles_n) {
+    const int across = kGroupsRows ? tiles_m : tiles_n;
+    const int widest = widest_group(across);
+    return {tiles_m, tiles_n, {widest * (kGroupsRows ? tiles_n : tiles_m)}, {across % widest}};
+  }
+
  private:
+  static __device__ __forceinline__ int widest_group(int across) { return kWidth == 8 && across < 6 ? 4 : kWidth; }
   /// The compiler divides by a constant with a shift.
   static __device__ __forceinline__ int quotient_of_widest(int within, int widest) {
     const auto dividend = static_cast<uint32_t>(within);

@@ -26,4 +26,14 @@ struct TileGrid {
   Divisor narrow;  // by the width of the last group if that is narrower
 };
 
+/// The same for numbers that only the device knows.
+struct CountedTileGrid {
+  struct Divisor {
+    int divisor;
+    __device__ __forceinline__ int quotient(int dividend) const { return dividend / divisor; }
+  };
+  int tiles_m, tiles_n;
+  Divisor group, narrow;
+};
+
 }  // namespace tilewright

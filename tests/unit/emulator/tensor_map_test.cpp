@@ -81,6 +81,18 @@ TEST_F(TensorMaps, ACopyLoadsFromTheNewAddress) {
       << "the tensor map as it was";
 }
 
+TEST_F(TensorMaps, ElementsBehindANewExtentAreZeros) {
+  constexpr std::string_view kShorten =
+      "@%first tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%base], 0, 5;\n";
+  const std::vector<std::uint32_t> loaded =
+      run(join({kReplace, kShorten, "bar.warp.sync 0xffffffff;\n", kPublish, kAcquire, kLoad, wait_for("A", 0, "0")}));
+  for (std::uint32_t i = 0; i < 16; ++i) EXPECT_EQ(loaded[i], i < 5 ? 100 + i : 0);
+  const Finding empty = finding("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%base], 0, 0;");
+  EXPECT_EQ(empty.kind, FindingKind::bad_descriptor) << to_string(empty);
+  const Finding rank = finding("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%base], 1, 5;");
+  EXPECT_EQ(rank.kind, FindingKind::bad_descriptor) << to_string(rank);
+}
+
 TEST_F(TensorMaps, AMissingAcquireIsFound) {
   const Finding found = finding(join({kReplace, kPublish, kLoad, wait_for("A", 0, "0")}));
   EXPECT_EQ(found.kind, FindingKind::missing_tensor_map_fence) << to_string(found);
@@ -118,7 +130,8 @@ TEST_F(TensorMaps, BadOperandsAreFound) {
 TEST_F(TensorMaps, OtherFieldsAndFormsAreRefused) {
   for (const auto& [instruction, told] : {
            std::pair{"tensormap.replace.tile.rank.shared::cta.b1024.b32 [%base], 2;", ".global_address"},
-           {"tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%base], 0, 2;", ".global_address"},
+           {"tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%base], 5, 2;", "mode above 4"},
+           {"tensormap.replace.tile.global_dim.shared::cta.b1024.b64 [%base], 0, %x1;", ".b1024.b32"},
            {"tensormap.replace.tile.global_address.global.b1024.b64 [%out], %x1;", ".shared::cta"},
            {"tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [%base], "
             "64;",

@@ -130,6 +130,8 @@ static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;
 static constexpr int kTileM = 64, kTileN = 128, kTileK = 32;
 static constexpr int kWarpsM = 2, kWarpsN = 4;
 static constexpr int kStages = 3;
+using Scheduler = tilewright::GridTiles<Plan>;
+using Groups = tilewright::NoGroups;
 using Raster = tilewright::Raster<4, true>;
 static constexpr int kSplitK = 1, kReductionCounters = 8192;
 )");

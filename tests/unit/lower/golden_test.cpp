@@ -36,6 +36,11 @@ op::GemmSignature with_epilogue(op::GemmSignature description, std::string_view 
   return description;
 }
 
+op::GemmSignature with_groups(op::GemmSignature description, op::GroupedMode mode) {
+  description.groups = mode;
+  return description;
+}
+
 Golden tensor(std::string name, const op::GemmSignature& description, const plan::TileShape& instruction,
               const plan::Tile& tile, const Target& target = plan::kSm80) {
   return {std::move(name), description, plan::sm80_design(instruction, tile, target)};
@@ -92,7 +97,12 @@ std::vector<Golden> goldens() {
             {{128, 64, 64}, 6, {8, 1}}, {1, 1}),
       repacked(wgmma("wgmma_s8_repacked", plan::describe({s8, s8, s32, s32}, {kColumn, kColumn, kRow, kRow}, 1),
                      {{128, 64, 128}, 4, {8, 1}}, {2, 1})),
+      wgmma("grouped_wgmma_bf16", with_groups(plan::describe({bf16, bf16, bf16, f32}), op::GroupedMode::ragged_m),
+            {{128, 128, 64}, 4, {8, 1}}, {1, 1}),
       {"simt_f32", simt, plan::simt_design()},
+      {"grouped_simt_f32", with_groups(simt, op::GroupedMode::masked_m), plan::simt_design()},
+      tensor("grouped_f16_tn", with_groups(plan::describe_f16(), op::GroupedMode::ragged_m), {16, 8, 16},
+             {{128, 128, 32}, 4, {2, 2}}),
       reduction("reduce_split_k_f32", f32_parts()),
   };
 }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/op/grouped_gemm.hpp"
 #include "tilewright/plan/tile_grid.hpp"
 
 namespace tilewright::plan {
@@ -443,6 +444,71 @@ TEST(Launching, PointerArraysArePassedByTheirAddress) {
   EXPECT_EQ(unread.b, 0U);
   EXPECT_EQ(unread.c, 0U);
   EXPECT_EQ(unread.k, 0);
+}
+
+/// A problem with groups of an f32 design of 128 x 128.
+op::GroupedGemm grouped_gemm(op::GroupedMode mode, std::int64_t capacity, std::int64_t groups) {
+  op::GroupedGemm grouped{.gemm = {}, .mode = mode, .ends = op::group_ends(9 << 20, groups)};
+  const bool along_n = op::differs_in_n(mode);
+  const auto at = [](int number) { return static_cast<std::uint64_t>(number) << 20; };
+  const auto operand = [&](int number, std::int64_t rows, std::int64_t columns, bool is_batch) {
+    const op::Tensor one = op::matrix(at(number), DType::f32, rows, columns);
+    return is_batch ? op::batched(one, groups) : one;
+  };
+  const std::int64_t m = along_n ? 300 : capacity, n = along_n ? capacity : 300;
+  grouped.gemm.a = operand(1, m, 64, mode != op::GroupedMode::ragged_m);
+  grouped.gemm.b = operand(2, 64, n, mode != op::GroupedMode::ragged_n);
+  grouped.gemm.d = operand(3, m, n, !op::is_ragged(mode));
+  return grouped;
+}
+
+TEST(GroupTiles, AreAsManyAsTheSizesOfGroupsMayNeed) {
+  struct Case {
+    op::GroupedMode mode;
+    std::int64_t capacity, groups, tiles;
+  };
+  for (const auto& [mode, capacity, groups, tiles] :
+       {Case{op::GroupedMode::ragged_m, 1000, 1, 8},
+        {op::GroupedMode::ragged_m, 1000, 4, 11},
+        {op::GroupedMode::ragged_m, 3, 64, 3},  // at most three groups have a row
+        {op::GroupedMode::ragged_n, 1000, 4, 11},
+        {op::GroupedMode::masked_m, 1000, 4, 32},
+        {op::GroupedMode::masked_n, 1000, 4, 32}}) {
+    SCOPED_TRACE(fmt::format("{} {} {}", op::name(mode), capacity, groups));
+    const op::GroupedGemm grouped = grouped_gemm(mode, capacity, groups);
+    const op::GemmView view = op::view(grouped);
+    const GemmTile tile = plan_gemm_tile(op::describe(view), simt_design()).value_or_throw();
+    const TileCounts counts = tile_counts(tile, view);
+    const bool along_n = op::differs_in_n(mode);
+    EXPECT_EQ(along_n ? counts.n : counts.m, tiles);
+    EXPECT_EQ(along_n ? counts.m : counts.n, 3);
+    const Launch launch = launch_gemm(tile, {}, 0, view);
+    EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{static_cast<std::uint32_t>(3 * tiles), 1, 1}));
+    std::uint64_t ends = 0;
+    std::memcpy(&ends, launch.parameters().data(), sizeof(ends));
+    EXPECT_EQ(ends, grouped.ends.address);
+  }
+}
+
+/// The bound is reached: the worst sizes are those of groups that all but one waste all of a tile but one row.
+TEST(GroupTiles, TheBoundIsReached) {
+  for (std::int64_t groups = 1; groups < 20; ++groups) {
+    for (const std::int64_t capacity : {1, 5, 20, 127, 128, 129, 1000, 3000}) {
+      const op::GroupedGemm grouped = grouped_gemm(op::GroupedMode::ragged_m, capacity, groups);
+      const op::GemmView view = op::view(grouped);
+      const GemmTile tile = plan_gemm_tile(op::describe(view), simt_design()).value_or_throw();
+      const std::int64_t small = std::min(groups, capacity) - 1;  // groups of one row; one more has the rest
+      EXPECT_EQ(tile_counts(tile, view).m, small + (capacity - small + 127) / 128) << capacity << ' ' << groups;
+    }
+  }
+}
+
+TEST(GroupTiles, AreNotSplitAlongK) {
+  const op::GroupedGemm grouped = grouped_gemm(op::GroupedMode::ragged_m, 1000, 4);
+  SimtGemmDesign design = simt_design();
+  design.split_k = 2;
+  EXPECT_EQ(plan_gemm_tile(op::describe(op::view(grouped)), design).reason(),
+            "groups (ragged_m) are computed without split-K, got split_k 2");
 }
 
 }  // namespace

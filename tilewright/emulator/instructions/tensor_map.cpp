@@ -26,25 +26,44 @@ TensorMap decode_map(Warp& warp, const Instruction& in, int lane, const LanePoin
   return *map;
 }
 
-/// Operands: tensor map, new address.
-void execute_replace_address(Warp& warp, const Instruction& in, Mask lanes) {
-  constexpr std::uint64_t kAlignment = 16;
+/// Calls change(map, lane) for the tensor map of each lane, which is in shared memory.
+template <class Change>
+void replace(Warp& warp, const Instruction& in, Mask lanes, const Change& change) {
   LanePointers at;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const Mask only = Mask{1} << lane;
     resolve(warp, in, only, Space::shared, 0, kMap, AccessKind::read, at);
     TensorMap map = decode_map(warp, in, lane, at);
-    map.address = warp.reg<std::uint64_t>(in.op[in.address[0].operand + 1])[lane];
-    if (map.address % kAlignment != 0) {
-      warp.fail(FindingKind::bad_descriptor, in, lane, map.address,
-                fmt::format("the global address {:#x} of a tensor map, which must be a multiple of {}", map.address,
-                            kAlignment));
-    }
+    change(map, lane);
     resolve(warp, in, only, Space::shared, 0, kMap, AccessKind::write, at);
     const EncodedTensorMap encoded = encode_tensor_map(map);
     std::memcpy(at.at[lane], encoded.bytes.data(), kMapBytes);
   }
+}
+
+/// Operands: tensor map, new address.
+void execute_replace_address(Warp& warp, const Instruction& in, Mask lanes) {
+  constexpr std::uint64_t kAlignment = 16;
+  replace(warp, in, lanes, [&](TensorMap& map, int lane) {
+    map.address = warp.reg<std::uint64_t>(in.op[in.address[0].operand + 1])[lane];
+    if (map.address % kAlignment == 0) return;
+    warp.fail(FindingKind::bad_descriptor, in, lane, map.address,
+              fmt::format("the global address {:#x} of a tensor map, which must be a multiple of {}", map.address,
+                          kAlignment));
+  });
+}
+
+/// Operands: tensor map, new extent. The immediate is the mode.
+void execute_replace_extent(Warp& warp, const Instruction& in, Mask lanes) {
+  replace(warp, in, lanes, [&](TensorMap& map, int lane) {
+    const std::uint32_t extent = warp.reg<std::uint32_t>(in.op[in.address[0].operand + 1])[lane];
+    if (extent == 0 || in.immediate >= map.rank) {
+      warp.fail(FindingKind::bad_descriptor, in, lane, extent,
+                fmt::format("extent {} of mode {} of a tensor map of rank {}", extent, in.immediate, map.rank));
+    }
+    map.extents[static_cast<std::size_t>(in.immediate)] = extent;
+  });
 }
 
 /// Operands: destination in global memory, source in shared memory. The lanes copy one tensor map together.
@@ -88,17 +107,28 @@ void expect_map_bytes(InstructionReader& reader, std::size_t operand) {
   if (bytes != kMapBytes) reader.refuse(fmt::format("a tensor map of {} bytes, which must be {}", bytes, kMapBytes));
 }
 
-/// tensormap.replace.tile.global_address.shared::cta.b1024.b64
+/// tensormap.replace.tile.global_address.shared::cta.b1024.b64 [map], address;
+/// tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [map], mode, extent;
 void decode_replace(InstructionReader& reader) {
   if (!reader.take("tile")) reader.refuse("tensormap.replace without .tile");
-  if (!reader.take("global_address")) reader.refuse("tensormap.replace of a field other than .global_address");
+  const int field = reader.take_one_of({"global_address", "global_dim"});
+  if (field < 0) reader.refuse("tensormap.replace of a field other than .global_address and .global_dim");
+  const bool replaces_address = field == 0;
   if (!reader.take("shared::cta")) reader.refuse("tensormap.replace in another state space than .shared::cta");
-  if (!reader.take("b1024") || !reader.take("b64")) reader.refuse("tensormap.replace without .b1024.b64");
+  if (!reader.take("b1024") || !reader.take(replaces_address ? "b64" : "b32"))
+    reader.refuse(fmt::format("tensormap.replace without .b1024.{}", replaces_address ? "b64" : "b32"));
   reader.finish();
-  reader.expect_operands(2);
+  reader.expect_operands(replaces_address ? 2 : 3);
   reader.address(reader.operand(0), Space::shared);
-  reader.source(reader.operand(1), PtxType::b64);
-  reader.out().execute = &execute_replace_address;
+  if (replaces_address) {
+    reader.source(reader.operand(1), PtxType::b64);
+    reader.out().execute = &execute_replace_address;
+    return;
+  }
+  reader.out().immediate = static_cast<std::int64_t>(reader.number(reader.operand(1)));
+  if (reader.out().immediate >= kMaxTensorMapRank) reader.refuse("tensormap.replace of a mode above 4");
+  reader.source(reader.operand(2), PtxType::b32);
+  reader.out().execute = &execute_replace_extent;
 }
 
 /// tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned

@@ -37,11 +37,21 @@ void write_outputs(SourceWriter& out, const op::GemmSignature& operands) {
   write_output_pointers(out, operands);
 }
 
+std::string tile_scheduler(const plan::GemmTile& tile) {
+  const op::GroupedMode groups = tile.groups();
+  if (tile.split_k > 1) return "tilewright::PersistentTiles<Plan>";
+  if (groups == op::GroupedMode::none) return "tilewright::GridTiles<Plan>";
+  if (groups == op::GroupedMode::ragged_k) return "tilewright::GridGroupKTiles<Plan>";
+  return fmt::format("tilewright::GridGroupTiles<Plan, {}, {}>", op::differs_in_n(groups), op::is_ragged(groups));
+}
+
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   write_outputs(out, tile.operands);
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", tile.tile.m, tile.tile.n, tile.tile.k);
   out.line("static constexpr int kWarpsM = {}, kWarpsN = {};", tile.warps_m, tile.warps_n);
   out.line("static constexpr int kStages = {};", tile.stages);
+  out.line("using Scheduler = {};", tile_scheduler(tile));
+  out.line("using Groups = tilewright::{};", tile.groups() == op::GroupedMode::none ? "NoGroups" : "Groups");
   out.line("using Raster = tilewright::Raster<{}, {}>;", tile.raster.width, tile.raster.along_n);
   out.line("static constexpr int kSplitK = {}, kReductionCounters = {};", tile.split_k, plan::kReductionCountersFrom);
   if (tile.split_k == 1) return;
@@ -122,7 +132,7 @@ void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_v
   write_kernel(out,
                {.family = family,
                 .symbol = symbol,
-                .parameters = "tilewright::GemmParameters<Epilogue::Parameters>",
+                .parameters = "tilewright::GemmParameters<Epilogue::Parameters, Plan::Groups>",
                 .attributes = fmt::format("__launch_bounds__({}{})", tile.threads(), residence)},
                plan::gemm_parameter_layout(tile));
 }

@@ -20,8 +20,11 @@ void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands)
 /// Writes ElementC, ElementD, LayoutC, LayoutD, kAlignmentC, kAlignmentD, kCIsPointerArray and kDIsPointerArray.
 void write_outputs(SourceWriter& out, const op::GemmSignature& operands);
 
-/// Writes what write_outputs() writes, kReductionCounters, and the constants of the tile, the warps, the stages, the
-/// raster order and split-K.
+/// The device type that yields the tiles of a kernel with one CTA for each tile, or with split-K.
+std::string tile_scheduler(const plan::GemmTile& tile);
+
+/// Writes what write_outputs() writes, Scheduler, Groups, kReductionCounters, and the constants of the tile, the warps,
+/// the stages, the raster order and split-K.
 void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile);
 
 /// The code of both components of a coordinate, of layouts with scaled basis strides. A component that the layout does

@@ -55,6 +55,7 @@ void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
 
 std::string_view source_of(const plan::TmaOperandPlan& operand) {
   if (operand.is_repacked) return "RepackedMatrix";
+  if (operand.stacks_k) return operand.major == arch::Major::k ? "TmaStackedMatrix<0>" : "TmaStackedMatrix<1>";
   if (operand.makes_tensor_maps) return "TmaPointerArray";
   return operand.uses_plain_loads() ? "GlobalMatrix" : "TmaMatrix";
 }
@@ -94,6 +95,18 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
   out.dedent().line("}};");
 }
 
+std::string_view groups_type(op::GroupedMode groups) {
+  if (groups == op::GroupedMode::none) return "NoGroups";
+  return groups == op::GroupedMode::ragged_k ? "Groups" : "Sm90Groups";
+}
+
+std::string scheduler(const plan::Sm90GemmPlan& plan) {
+  const op::GroupedMode groups = plan.groups();
+  if (groups == op::GroupedMode::none) return "tilewright::PersistentTiles<Plan>";
+  if (groups == op::GroupedMode::ragged_k) return "tilewright::GroupKTiles<Plan>";
+  return fmt::format("tilewright::GroupTiles<Plan, {}, {}>", op::differs_in_n(groups), op::is_ragged(groups));
+}
+
 void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   const op::GemmSignature& operands = plan.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
@@ -109,6 +122,8 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
   out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
   out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.along_n);
+  out.line("using Scheduler = {};", scheduler(plan));
+  out.line("using Groups = tilewright::{};", groups_type(plan.groups()));
   out.line("static constexpr int kSplitK = {}, kCounterBytes = {}, kReductionCounters = {};", plan.split_k,
            plan::kWorkspaceCounterBytes, plan::kReductionCountersFrom);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kPlainLoadWords = {};",
@@ -150,8 +165,11 @@ void write_shared_memory(SourceWriter& out, const plan::Sm90SharedMemory& memory
   out.line("static constexpr int kOutputBarriers = {}, kOutputBarrierBytes = {};", memory.output_barriers_at(),
            memory.output_barrier_bytes());
   out.line("static constexpr int kRepackingBytes = {};  // per warp", memory.repacking_bytes);
+  if (memory.group_bytes > 0) {
+    out.line("static constexpr int kGroups = {}, kGroupBytes = {};", memory.groups_at(), memory.group_bytes);
+  }
   out.line("static constexpr int kRingBarriers = {}, kTensorMaps = {}, kBytes = {};", memory.ring_barriers_at(),
-           memory.tensor_maps == 0 ? memory.ring_barriers_end() : memory.tensor_maps_at(), memory.bytes());
+           memory.tensor_maps == 0 ? memory.groups_end() : memory.tensor_maps_at(), memory.bytes());
   out.dedent().line("}};");
 }
 

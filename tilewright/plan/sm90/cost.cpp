@@ -223,9 +223,12 @@ int beside_bytes(const op::GemmSignature& operands) {
 
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const int sharers = input.cluster_m * input.cluster_n;
-  const std::int64_t tiles_m = ceil_div(input.m, std::int64_t{input.tile.m} * input.cluster_m);
-  const std::int64_t tiles_n = ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n);
-  const std::int64_t cluster_tiles = tiles_m * tiles_n * input.batches;
+  const double along_m = tiles_along(input.m, std::int64_t{input.tile.m} * input.cluster_m, input.is_mean_m);
+  const double along_n = tiles_along(input.n, std::int64_t{input.tile.n} * input.cluster_n, input.is_mean_n);
+  const auto tiles_m = static_cast<std::int64_t>(std::ceil(along_m)),
+             tiles_n = static_cast<std::int64_t>(std::ceil(along_n));
+  const auto cluster_tiles =
+      static_cast<std::int64_t>(std::ceil(along_m * along_n * static_cast<double>(input.batches)));
   const std::int64_t resident = arch::resident_clusters(limits, sharers) / input.split_k;
   if (resident == 0 || input.fma_per_clock <= 0) return INFINITY;
   const auto tiles = static_cast<double>(ceil_div(cluster_tiles, resident));  // tiles of the busiest CTA

@@ -17,6 +17,10 @@ constexpr int kMaxConsumers = 3;  // with the producer warpgroup this makes 512 
 constexpr int kAddressRegisters = 40;
 // More of them if wgmma reads both operands MN-major: of 240 registers 4 bytes spilled (128x192 tiles in ping-pong).
 constexpr int kMnMajorRegisters = 9;
+// The same if plain loads copy C for tiles of groups: 68 bytes spilled (128x192 in ping-pong).
+constexpr int kSourceRegisters = 9;
+// The same if groups differ in k (128x176 with both operands MN-major in ping-pong).
+constexpr int kGroupKRegisters = 9;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
@@ -127,6 +131,31 @@ Support check_teams(const Sm90GemmSketch& plan) {
   return {};
 }
 
+/// Refuses operands that are stacked along K unless TMA loads them, which replaces elements behind a group by zeros.
+Support check_stacked_k(const Sm90GemmSketch& plan) {
+  for (const auto& [role, path] : {std::pair{'A', &plan.path_a}, {'B', &plan.path_b}}) {
+    if (!path->stacks_k || path->makes_tensor_maps) continue;
+    return refuse(
+               "groups that differ in k must be loaded by TMA, which {} is not: k may not be its contiguous mode, "
+               "and its leading dimension must be a multiple of {} bytes",
+               plan.is_transposed == (role == 'A') ? 'B' : 'A', kTmaBytes)
+        .as(RefusalCode::strides);
+  }
+  return {};
+}
+
+/// Refuses clusters whose CTAs would share an operand across groups by multicast.
+Support check_groups(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
+  const bool in_m = op::differs_in_m(signature.groups);
+  if (!in_m && !op::differs_in_n(signature.groups)) return {};
+  if (const int ctas = in_m ? design.cluster_m : design.cluster_n; ctas != 1) {
+    return refuse("cluster shape {} must be 1 because the groups differ in {}, got {}", in_m ? 'm' : 'n',
+                  in_m ? 'm' : 'n', ctas)
+        .as(RefusalCode::design);
+  }
+  return {};
+}
+
 /// Plans the epilogue: which of C and D TMA moves, and the epilogue subtile. TMA requires lines that begin and end at
 /// multiples of 16 bytes.
 Support plan_output(Sm90GemmSketch& plan) {
@@ -135,13 +164,15 @@ Support plan_output(Sm90GemmSketch& plan) {
   plan.stores_by_tma = stores_by_tma(d) && plan.split_k == 1;
   const op::TensorSignature& c = plan.operands.c;
   plan.source_bytes = std::min(kTmaBytes, c.alignment * bytes(c.element));
-  plan.loads_source_by_tma = plan.operands.has_c && plan.stores_by_tma && stores_by_tma(c) && c.layout == d.layout;
+  plan.loads_source_by_tma = plan.operands.has_c && plan.stores_by_tma && stores_by_tma(c) && c.layout == d.layout &&
+                             !copies_source(plan.operands);
   if (plan.split_k > 1) return {};
   const Sm90SharedMemory memory{.stages = plan.stages,
                                 .stage_bytes = plan.stage_bytes(),
                                 .consumers = plan.consumers(),
                                 .staging_bytes = plan.staging_bytes(),
                                 .output_barriers = kOutputBuffers,
+                                .group_bytes = group_table_bytes(plan.groups()),
                                 .tensor_maps = plan.made_tensor_maps()};
   plan.others = tma_outputs(plan.operands, plan.split_k);
   plan.subtile = epilogue_subtile(plan.output_elements(), plan.d_tile_columns(),
@@ -187,7 +218,7 @@ int EpilogueStaging::bytes(int tile_rows, int tile_columns, int split_k) const {
 }
 
 int Sm90SharedMemory::most_output_bytes(int limit) const {
-  const int available = limit - stages * (stage_bytes + 2 * kMbarrierBytes) - tensor_map_bytes();
+  const int available = limit - stages * (stage_bytes + 2 * kMbarrierBytes) - group_bytes - tensor_map_bytes();
   return available / consumers - output_barrier_bytes() - staging_bytes;
 }
 
@@ -205,6 +236,10 @@ RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promote
 }
 
 int plain_load_words(int consumers) { return consumers == 3 ? 24 : 80; }
+
+bool copies_source(const op::GemmSignature& signature) {
+  return signature.has_c && (op::differs_in_m(signature.groups) || op::differs_in_n(signature.groups));
+}
 
 bool promotes_accumulators(const op::GemmSignature& signature) {
   return is_fp8(signature.a.element) && signature.accumulator == DType::f32 &&
@@ -240,6 +275,8 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   if (extras.loads_fragments) beside += 3 * 4 * tile.m / (kWgmmaM * team);
   if (extras.plain_bytes > 0) beside += extras.plain_bytes == 2 ? kMatrixStoreRegisters : kPairStoreRegisters;
   if (extras.reads_mn_major) beside += kMnMajorRegisters;
+  if (extras.copies_source) beside += kSourceRegisters;
+  if (extras.differs_in_k) beside += kGroupKRegisters;
   // ptxas requires that one wgmma fits in the registers that every thread has at launch, regardless of setmaxnreg
   // (error C7602).
   constexpr int kRegistersOfAnSm = 65536;
@@ -321,6 +358,7 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
       .output_barriers = split_k > 1 ? 0 : kOutputBuffers,
       .warps = threads() / 32,
       .repacking_bytes = transposes ? transposing_bytes(bytes(operands.a.element)) : 0,
+      .group_bytes = group_table_bytes(groups()),
       .tensor_maps = made_tensor_maps(),
   };
 }
@@ -361,6 +399,7 @@ SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
 
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
   if (const Support fits = check_layouts(signature); !fits) return fits.refusal();
+  if (const Support fits = check_groups(signature, design); !fits) return fits.refusal();
   Result<GemmTile> tile = plan_gemm_tile(signature, design, design.swaps_operands);
   if (!tile) return tile.refusal();
   Sm90GemmSketch plan{*std::move(tile), design.target};
@@ -377,8 +416,9 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
     if (const Support fits = check(plan); !fits) return fits.refusal();
   }
 
-  plan.path_a = path_of(plan.operands.a, major_a(plan.operands), design.repacks_operands);
-  plan.path_b = path_of(plan.operands.b, major_b(plan.operands), design.repacks_operands);
+  plan.path_a = path_of(plan.operands.a, major_a(plan.operands), design.repacks_operands, plan.groups());
+  plan.path_b = path_of(plan.operands.b, major_b(plan.operands), design.repacks_operands, plan.groups());
+  if (const Support fits = check_stacked_k(plan); !fits) return fits.refusal();
   if (design.repacks_operands && !plan.repacks()) {
     return refuse("no operand needs to be repacked: TMA can load both, and wgmma reads both major modes")
         .as(RefusalCode::design);

@@ -16,8 +16,8 @@ namespace tilewright::plan {
 
 /// The shared memory of a CTA holds, in this order: the stages; the epilogue buffers of each consumer warpgroup; the
 /// staged vectors and reductions of each; the mbarriers of each one's epilogue buffers; the mbarriers of the stages;
-/// the tensor maps that the CTA changes. Repacking of operands ends before the first stage is loaded, so it reuses the
-/// memory in front of the barriers.
+/// the table of groups; the tensor maps that the CTA changes. Repacking of operands ends before the first stage is
+/// loaded, so it reuses the memory in front of the barriers.
 struct Sm90SharedMemory {
   int stages = 2, stage_bytes = 0;
   int consumers = 1;
@@ -26,6 +26,7 @@ struct Sm90SharedMemory {
   int output_barriers = 0;  // mbarriers per consumer warpgroup
   int warps = 0;            // warps per CTA
   int repacking_bytes = 0;  // repacking buffer per warp
+  int group_bytes = 0;      // table of groups, a multiple of 8
   int tensor_maps = 0;      // tensor maps that the CTA changes
 
   // Offsets in bytes.
@@ -34,11 +35,13 @@ struct Sm90SharedMemory {
   int output_barriers_at() const { return std::max(staging_at() + consumers * staging_bytes, warps * repacking_bytes); }
   int ring_barriers_at() const { return output_barriers_at() + consumers * output_barrier_bytes(); }
   int output_barrier_bytes() const { return output_barriers * kMbarrierBytes; }
-  int tensor_maps_at() const { return (ring_barriers_end() + kTensorMap - 1) / kTensorMap * kTensorMap; }
+  int groups_at() const { return ring_barriers_end(); }
+  int groups_end() const { return groups_at() + group_bytes; }
+  int tensor_maps_at() const { return (groups_end() + kTensorMap - 1) / kTensorMap * kTensorMap; }
   /// Includes the most bytes that the alignment of the tensor maps may cost, so that each stage adds as many bytes.
   int tensor_map_bytes() const { return tensor_maps == 0 ? 0 : (tensor_maps + 1) * kTensorMap - kMbarrierBytes; }
   int ring_barriers_end() const { return ring_barriers_at() + 2 * stages * kMbarrierBytes; }
-  int bytes() const { return ring_barriers_end() + tensor_map_bytes(); }
+  int bytes() const { return groups_end() + tensor_map_bytes(); }
   /// Shared memory left for each consumer warpgroup's epilogue buffers once all else is allocated, given a limit of
   /// `limit` bytes per CTA.
   int most_output_bytes(int limit) const;
@@ -46,6 +49,12 @@ struct Sm90SharedMemory {
   static constexpr int kMbarrierBytes = 8;
   static constexpr int kTensorMap = 128;  // size in bytes and alignment
 };
+
+/// Size of the table of groups (GroupTiles::kSharedBytes of device/tilewright/scheduler/group_tiles.cuh).
+constexpr int kGroupTableBytes = (256 + 16) * 4;
+inline int group_table_bytes(op::GroupedMode groups) {
+  return op::differs_in_m(groups) || op::differs_in_n(groups) ? kGroupTableBytes : 0;
+}
 
 /// Shared memory that a consumer warpgroup needs for split-K reduction: four words per thread
 /// (epilogue/split_k_sum.cuh).
@@ -80,6 +89,9 @@ RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promote
 /// TMA.
 int plain_load_words(int consumers);
 
+/// Whether plain loads copy C to the epilogue buffers because groups differ in m or n.
+bool copies_source(const op::GemmSignature& signature);
+
 /// Whether the accumulators of each k tile are promoted, that is, added to a second set of f32 sums outside the tensor
 /// cores; see op::MathOperation.
 bool promotes_accumulators(const op::GemmSignature& signature);
@@ -95,6 +107,8 @@ struct ConsumerExtras {
   /// Size in bytes of an element of D when the epilogue stores it with plain stores instead of TMA; else 0.
   int plain_bytes = 0;
   bool reads_mn_major = false;  // wgmma reads both operands MN-major
+  bool copies_source = false;   // plain loads copy C for tiles of groups, whose ends TMA does not know
+  bool differs_in_k = false;    // groups differ in k, so that each tile has a number of mainloop steps of its own
 };
 
 /// Exposed clocks per mainloop step, in which the tensor cores are idle. The result is 0 if several warpgroups share
@@ -142,9 +156,13 @@ struct Sm90GemmSketch : GemmTile {
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers(); }
   bool loads_fragments() const { return atom->a_source == arch::OperandSource::registers; }
   ConsumerExtras extras() const {
-    return {promotes_accumulators, bytes(operands.d.element) == 1, loads_fragments(),
+    return {promotes_accumulators,
+            bytes(operands.d.element) == 1,
+            loads_fragments(),
             stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element),
-            path_a.major == arch::Major::mn && path_b.major == arch::Major::mn};
+            path_a.major == arch::Major::mn && path_b.major == arch::Major::mn,
+            copies_source(operands),
+            groups() == op::GroupedMode::ragged_k};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   /// Number of CTAs that work together: one cluster for each part of K.

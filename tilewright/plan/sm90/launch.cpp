@@ -68,17 +68,17 @@ View view(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
                             : View{arguments.a.tensor, arguments.b.tensor, arguments.m(), arguments.n(), arguments.k()};
 }
 
-/// Number of cluster-sized groups of tiles along m and n in one matrix of D.
-std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmSketch& plan, const View& problem) {
-  return {ceil_div(problem.m, std::int64_t{plan.tile.m} * plan.cluster_m),
-          ceil_div(problem.n, std::int64_t{plan.tile.n} * plan.cluster_n)};
+/// Number of cluster-sized groups of tiles along m and n in one matrix of D, or in the stack of the groups.
+std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  const TileCounts tiles = tile_counts(plan, arguments);
+  return {ceil_div(tiles.m, plan.cluster_m), ceil_div(tiles.n, plan.cluster_n)};
 }
 
 /// Number of groups that work at once, where a group consists of `split_k` clusters that compute the same tiles.
 std::int64_t working_groups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
-  const auto [tiles_m, tiles_n] = cluster_tiles(plan, view(plan, arguments));
+  const auto [tiles_m, tiles_n] = cluster_tiles(plan, arguments);
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
-  return std::min<std::int64_t>(tiles_m * tiles_n * arguments.batch(), resident);
+  return std::min<std::int64_t>(tiles_m * tiles_n * counted_matrices(plan, arguments), resident);
 }
 
 /// The parts of a launch's workspace, as byte offsets from its beginning. In this order it holds the counters, the
@@ -217,9 +217,9 @@ void describe_matrix(Sink& sink, const ParameterName& name, const TensorOf& tens
   sink.end(sizeof(std::int64_t));
 }
 
-/// Describes TmaMatrix, TmaPointerArray, GlobalMatrix or RepackedMatrix of device/tilewright/operand/. `copy`, which
-/// returns the operand's RepackedCopy and its offset in the workspace, is called only for RepackedMatrix and, for the
-/// offset of the tensor maps, TmaPointerArray.
+/// Describes TmaMatrix, TmaPointerArray, TmaStackedMatrix, GlobalMatrix or RepackedMatrix of
+/// device/tilewright/operand/. `copy`, which returns the operand's RepackedCopy and its offset in the workspace, is
+/// called only for RepackedMatrix and, for the offset of the tensor maps, TmaPointerArray and TmaStackedMatrix.
 template <class Sink, class TensorOf, class CopyOf>
 void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operand, const TensorOf& tensor,
                       const LaunchValues* values, std::int64_t View::*mn, const CopyOf& copy) {
@@ -227,7 +227,7 @@ void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operan
   if (operand.makes_tensor_maps) {
     sink.begin(name);
     sink.field("map", [&] { return operand_map(operand, tensor(), values->problem.*mn, values->problem.k); });
-    sink.field("addresses", [&] { return tensor().address; });
+    if (!operand.stacks_k) sink.field("addresses", [&] { return tensor().address; });
     sink.field("slots", [&] { return copy().second; });
     sink.end(kTensorMapAlignment);
     return;
@@ -298,6 +298,12 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     static const op::Tensor kNoTensor;
     describe_matrix(sink, "c", [&]() -> const op::Tensor& { return reads_c() ? c() : kNoTensor; });
   }
+  if (plan.groups() != op::GroupedMode::none) {
+    sink.begin("groups");
+    sink.field("ends", [&] { return values->arguments.ends.address; });
+    if (plan.groups() != op::GroupedMode::ragged_k) describe_matrix(sink, "d", d);
+    sink.end(sizeof(std::int64_t));
+  }
   sink.field("policy_a", [&] { return load_policy(values->arguments, values->cluster_tiles.second); });
   sink.field("policy_b", [&] { return load_policy(values->arguments, values->cluster_tiles.first); });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(values->workspace.bytes); });
@@ -339,15 +345,18 @@ Support check_tma_strides(const op::Tensor& tensor) {
 
 Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
+  const std::int64_t mean_m = arguments.mean_m(), mean_n = arguments.mean_n();
   const int element_bytes = bytes(plan.operands.a.element);
   const auto sectors = [](const OperandPath& path, const op::Tensor& tensor) {
     return path.uses_plain_loads() || path.is_repacked ? 1.0 : sector_read_amplification(tensor);
   };
   return {
-      .m = problem.m,
-      .n = problem.n,
-      .k = problem.k,
+      .m = plan.is_transposed ? mean_n : mean_m,
+      .n = plan.is_transposed ? mean_m : mean_n,
+      .k = arguments.mean_k(),
       .batches = arguments.batch(),
+      .is_mean_m = op::has_unknown_m(plan.groups()),
+      .is_mean_n = op::has_unknown_n(plan.groups()),
       .tile = plan.tile,
       .stages = plan.stages,
       .cluster_m = plan.cluster_m,
@@ -401,10 +410,10 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
     return refuse("k of {} has {} tiles of {}, fewer than split_k of {}", problem.k, k_tiles, plan.tile.k, plan.split_k)
         .as(RefusalCode::shape);
   }
-  const auto [tiles_m, tiles_n] = cluster_tiles(plan, problem);
+  const auto [tiles_m, tiles_n] = cluster_tiles(plan, arguments);
   // The margin lets a persistent CTA step past the last tile without overflow.
   constexpr std::int64_t kMaxTiles = std::numeric_limits<std::int32_t>::max() - 1024;
-  if (tiles_m * tiles_n > kMaxTiles / std::max<std::int64_t>(arguments.batch(), 1)) {
+  if (tiles_m * tiles_n > kMaxTiles / counted_matrices(plan, arguments)) {
     return refuse("needs {} tiles for each of {} matrices, the limit is {} in total", tiles_m * tiles_n,
                   arguments.batch(), kMaxTiles)
         .as(RefusalCode::shape);
@@ -436,7 +445,7 @@ ParameterLayout parameter_layout(const Sm90GemmPlan& plan) {
 
 Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, problem)};
+  const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, arguments)};
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(launched_ctas(plan, arguments)), 1, 1};
   launch.cooperative = plan.split_k > 1 || plan.repacks();

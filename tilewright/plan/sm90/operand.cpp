@@ -82,14 +82,15 @@ int alignment_bytes(const op::TensorSignature& operand) {
   return std::min(kTmaBytes, operand.alignment * bytes(operand.element));
 }
 
-OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks) {
+OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks, op::GroupedMode groups) {
   OperandPath path{.major = major};
   path.is_repacked = repacks && must_be_repacked(operand, major == arch::Major::k);
   path.is_transposed = path.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
   if (path.is_transposed) path.major = arch::Major::k;
   if (!path.is_repacked) path.plain_load_bytes = plain_load_bytes(alignment_bytes(operand));
   path.is_pointer_array = operand.is_pointer_array;
-  path.makes_tensor_maps = operand.is_pointer_array && !path.is_repacked && !path.uses_plain_loads();
+  path.stacks_k = groups == op::GroupedMode::ragged_k;
+  path.makes_tensor_maps = (operand.is_pointer_array || path.stacks_k) && !path.is_repacked && !path.uses_plain_loads();
   return path;
 }
 

@@ -32,7 +32,9 @@ struct OperandPath {
   bool is_repacked = false;            // the operand is copied first; see plan/sm90/repacking.hpp
   bool is_transposed = false;          // repacking transposes the operand from MN-major to K-major
   bool is_pointer_array = false;
-  bool makes_tensor_maps = false;  // TMA loads the matrices of a pointer array, through tensor maps that CTAs make
+  bool stacks_k = false;  // groups are stacked along K
+  /// TMA loads the matrices of a pointer array, or groups that are stacked along K, through tensor maps that CTAs make.
+  bool makes_tensor_maps = false;
 
   bool uses_plain_loads() const { return plain_load_bytes != 0; }
   bool operator==(const OperandPath&) const = default;
@@ -75,7 +77,7 @@ int alignment_bytes(const op::TensorSignature& operand);
 
 /// The path of an operand: it is repacked if `repacks` is set and must_be_repacked() holds; otherwise TMA loads it if
 /// its alignment allows, and plain loads do if not.
-OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks);
+OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks, op::GroupedMode groups);
 
 /// Length in bytes of a contiguous row of an operand's tile, limited to the width of a swizzle: a power of two, at most
 /// 128.

@@ -30,6 +30,7 @@ constexpr int kAheadBytes = 96 * 1024;
 constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
 constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step
 constexpr int kFewRows = 192;       // up to this many rows of D, swapped operands may waste less of a tile
+constexpr int kLargeGroup = 4;      // times the mean size of a group, up to which tiles are considered
 /// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
 constexpr int kRasterWidth = 8;
 /// Up to this many tiles along M, consecutive CTAs, which run on one TPC, should share B (a gain of up to 25 %).
@@ -79,6 +80,8 @@ struct Search {
   double repacked_bytes;                 // 0 if no operand is repacked
   std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
   int tensor_maps;                       // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
+  op::GroupedMode groups;                // of the problem as computed
+  bool copies_source;                    // see ConsumerExtras
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
 };
@@ -131,8 +134,11 @@ bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
   return stages >= kMinStages;
 }
 
-/// Chooses the raster order so that consecutive tiles share the operand with the larger tile.
-Raster raster_of(std::int64_t m, const TileShape& tile) {
+/// Chooses the raster order so that consecutive tiles share the operand with the larger tile. With groups, bands of the
+/// stack are walked across: tiles of one group share its matrix of the operand that is not stacked, and the band of the
+/// stacked operand stays in L2.
+Raster raster_of(op::GroupedMode groups, std::int64_t m, const TileShape& tile) {
+  if (groups != op::GroupedMode::none) return {kRasterWidth, op::differs_in_m(groups)};
   if (m <= std::int64_t{kFewTiles} * tile.m) return {1};
   return {kRasterWidth, tile.n > tile.m};
 }
@@ -147,20 +153,27 @@ struct Tile {
 
 Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
   const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
-  const ConsumerExtras extras{search.promotes, search.output.d_bytes == 1, search.loads_fragments, search.plain_bytes,
-                              search.major_a == arch::Major::mn && search.major_b == arch::Major::mn};
+  const ConsumerExtras extras{search.promotes,
+                              search.output.d_bytes == 1,
+                              search.loads_fragments,
+                              search.plain_bytes,
+                              search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
+                              search.copies_source,
+                              search.groups == op::GroupedMode::ragged_k};
   Tile tile{.rows = rows,
             .input = {.m = search.m,
                       .n = search.n,
                       .k = search.k,
                       .batches = search.batches,
+                      .is_mean_m = op::has_unknown_m(search.groups),
+                      .is_mean_n = op::has_unknown_n(search.groups),
                       .tile = shape,
                       .schedule = rows.schedule,
                       .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k),
                       .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k),
                       .sectors_a = search.sectors_a,
                       .sectors_b = search.sectors_b,
-                      .walks_along_m = raster_of(search.m, shape).walks_along_m(),
+                      .walks_along_m = raster_of(search.groups, search.m, shape).walks_along_m(),
                       .reads_a = search.reads_a,
                       .reads_b = search.reads_b,
                       .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
@@ -190,6 +203,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   const Rows& rows = tile.rows;
   const TileShape& shape = tile.input.tile;
   if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return;
+  if (op::differs_in_m(search.groups) && cluster_m > 1) return;
+  if (op::differs_in_n(search.groups) && cluster_n > 1) return;
   if (split_k > 1 && (search.accumulates_in_half || search.k <= std::int64_t{shape.k} * (split_k - 1))) return;
   // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
   if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
@@ -210,6 +225,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
                           .consumers = rows.consumers,
                           .output_bytes = kSplitKSumBytes,
                           .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k),
+                          .group_bytes = group_table_bytes(search.groups),
                           .tensor_maps = search.tensor_maps};
   const int d_columns = shape.n / search.columns_per_element;
   if (split_k == 1) {
@@ -274,7 +290,7 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
       group.split_k = 1;
       consider(search, tile, group, candidates);
       // With ping_pong, one warpgroup would multiply a whole tile, and the CTA would reduce two tiles.
-      if (rows.schedule == Schedule::ping_pong || search.padded_k) continue;
+      if (rows.schedule == Schedule::ping_pong || search.padded_k || search.groups != op::GroupedMode::none) continue;
       for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
         group.split_k = split_k;
         if (split_k > 1) consider(search, tile, group, candidates);
@@ -287,10 +303,13 @@ void consider_all(const Search& search, Candidates& candidates) {
   constexpr std::array<int, 4> kHeights{64, 128, 192, 256};
   // A narrow tile may be impossible for the required orientation of operands, and then only wider ones remain.
   const bool keeps_wasteful = search.padded_k.has_value();
+  // Some groups are much larger than the mean.
+  const std::int64_t most_m = search.m * (op::has_unknown_m(search.groups) ? kLargeGroup : 1);
+  const std::int64_t most_n = search.n * (op::has_unknown_n(search.groups) ? kLargeGroup : 1);
   for (const Rows& rows : kRows) {
-    if (!keeps_wasteful && is_wasteful(kHeights, rows.m, search.m)) continue;
+    if (!keeps_wasteful && is_wasteful(kHeights, rows.m, most_m)) continue;
     for (const int columns : kColumns) {
-      if (!keeps_wasteful && is_wasteful(kColumns, columns, search.n)) break;
+      if (!keeps_wasteful && is_wasteful(kColumns, columns, most_n)) break;
       consider_columns(search, rows, columns, candidates);
     }
     for (const int columns : filling_columns(search, rows.m)) {
@@ -310,7 +329,8 @@ Sm90GemmDesign design_of(const Candidate& candidate, const op::GemmSignature& si
   design.cluster_n = candidate.group.n;
   design.schedule = candidate.rows->schedule;
   design.swaps_operands = candidate.is_transposed != computes_transposed(signature);
-  design.raster = raster_of(candidate.m, candidate.tile);
+  design.raster = raster_of(candidate.is_transposed ? op::transposed(signature.groups) : signature.groups, candidate.m,
+                            candidate.tile);
   if (candidate.is_transposed) {  // the shapes of a design refer to the caller's problem
     std::swap(design.tile.m, design.tile.n);
     std::swap(design.warps_m, design.warps_n);
@@ -364,6 +384,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
   if (!is_multiplied_by_wgmma(signature, target)) return {};
   const DType element = signature.a.element;
   const bool is_tf32 = element == DType::f32;
+  const bool stacks_k = signature.groups == op::GroupedMode::ragged_k;
 
   const bool natural = computes_transposed(signature);
   const bool d_is_row_major = signature.d.layout == op::MatrixLayout::row_major;
@@ -375,13 +396,13 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     if (is_transposed != natural && signature.epilogue.is_gated()) continue;
     const bool is_restricted = order && !order->is_exact;
     if (is_restricted && is_transposed != order->exchanges_operands) continue;
-    const std::int64_t rows = is_transposed ? view.n() : view.m();
-    const std::int64_t columns = is_transposed ? view.m() : view.n();
+    const std::int64_t rows = is_transposed ? view.mean_n() : view.mean_m();
+    const std::int64_t columns = is_transposed ? view.mean_m() : view.mean_n();
     const arch::ArchLimits& limits = arch::limits(target);
     Search search{
         .m = rows,
         .n = columns,
-        .k = view.k(),
+        .k = view.mean_k(),
         .batches = view.batch(),
         .limits = limits,
         .element_bytes = bytes(element),
@@ -403,9 +424,11 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .loads_fragments = false,
         .accumulates_in_half = signature.accumulator == DType::f16,
         .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
-        .repacked_bytes = bytes_to_repack(view, signature),
+        .repacked_bytes = stacks_k ? 0 : bytes_to_repack(view, signature),
         .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
-        .tensor_maps = (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
+        .tensor_maps = stacks_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
+        .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
+        .copies_source = copies_source(signature),
     };
     if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || columns <= kFewRows)) {
       consider_all(search, candidates);

@@ -41,6 +41,7 @@ TmaOutputs tma_outputs(const op::GemmSignature& operands, int split_k) {
   TmaOutputs found;
   const op::Epilogue& epilogue = operands.epilogue;
   if (epilogue.outputs.empty() || split_k > 1 || !stores_by_tma(operands.d) || epilogue.is_gated()) return found;
+  if (op::differs_in_m(operands.groups) || op::differs_in_n(operands.groups)) return found;
   const auto contiguous =
       operands.d.layout == op::MatrixLayout::row_major ? op::ContiguousMode::columns : op::ContiguousMode::rows;
   const std::size_t sources = epilogue.tensors().size();

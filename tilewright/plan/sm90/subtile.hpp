@@ -23,7 +23,8 @@ struct TmaOutputs {
   bool operator==(const TmaOutputs&) const = default;
 };
 /// Selects the first outputs that have D's storage order and lines aligned to 16 bytes. The result is empty if D itself
-/// is not stored by TMA. `operands` are those of the problem as computed.
+/// is not stored by TMA, or if groups differ in m or n, whose ends TMA does not know. `operands` are those of the
+/// problem as computed.
 TmaOutputs tma_outputs(const op::GemmSignature& operands, int split_k);
 
 /// Whether TMA stores D, or could load C: its lines begin and end at multiples of 16 bytes, as TMA requires, and it is

@@ -1,0 +1,45 @@
+// A tile of D as schedulers yield it.
+#pragma once
+
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// The origin of a tile: its first row and column of D, and the matrix of the batch.
+struct TileOrigin {
+  int m, n, batch;
+
+  /// Whether the tile belongs to a group, which may end before D does, and whether its K differs from that of others.
+  static constexpr bool kHasGroup = false, kDiffersInK = false;
+  /// The end of the rows, and of the columns, that the tile may store. D has `m` rows and `n` columns.
+  __device__ __forceinline__ int end_m(int m) const { return m; }
+  __device__ __forceinline__ int end_n(int n) const { return n; }
+  /// The elements of K that are multiplied, of `k`.
+  __device__ __forceinline__ int begin_k() const { return 0; }
+  __device__ __forceinline__ int extent_k(int k) const { return k; }
+  /// The coordinate of the matrix of D along the batch mode of its tensor map.
+  __device__ __forceinline__ int batch_of_d() const { return batch; }
+};
+
+/// A tile of a group whose m or, if kAlongN, n differs from that of other groups. `batch` is the group. If kIsStacked,
+/// the groups follow each other in one matrix of D.
+template <bool kAlongN, bool kIsStacked>
+struct GroupTile : TileOrigin {
+  int end;  // of the group's rows or columns in D
+
+  static constexpr bool kHasGroup = true;
+  __device__ __forceinline__ int end_m(int m) const { return kAlongN ? m : end; }
+  __device__ __forceinline__ int end_n(int n) const { return kAlongN ? end : n; }
+  __device__ __forceinline__ int batch_of_d() const { return kIsStacked ? 0 : batch; }
+};
+
+/// A tile of a group whose k differs from that of other groups.
+struct GroupKTile : TileOrigin {
+  int k_begin, k_end;
+
+  static constexpr bool kDiffersInK = true;
+  __device__ __forceinline__ int begin_k() const { return k_begin; }
+  __device__ __forceinline__ int extent_k(int /*k*/) const { return k_end - k_begin; }
+};
+
+}  // namespace tilewright

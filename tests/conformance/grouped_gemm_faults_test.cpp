@@ -1,0 +1,121 @@
+// Faults that are planted in how sm90_gemm schedules, loads and stores groups. The emulator must name the broken rule,
+// or the result must be wrong.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/conformance/gemm_checks.hpp"
+#include "tests/conformance/guarded_groups.hpp"
+#include "tests/conformance/planted_kernel.hpp"
+#include "tests/conformance/sm90_design_case.hpp"
+
+namespace tilewright::conformance {
+namespace {
+
+using Mode = op::GroupedMode;
+
+constexpr const char* kOutput = "epilogue/warpgroup_output.cuh";
+constexpr const char* kTiles = "scheduler/group_tiles.cuh";
+constexpr const char* kMaps = "operand/tensor_map_ring.cuh";
+constexpr const char* kKernel = "gemm/sm90_gemm.cuh";
+constexpr const char* kWrong = "wrong result";
+
+struct Fault {
+  const char* name;
+  Mode mode;
+  std::vector<Substitution> planted;
+  std::string_view found;  // the name of a finding, or kWrong
+};
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+
+const Fault kFaults[] = {
+    {"TmaStoresTheLastTileOfAGroup",
+     Mode::ragged_m,
+     {{kOutput, "return row + 64 <= tile.end_m(row + 64) && column + kColumns <= tile.end_n(column + kColumns);",
+       "return true;"}},
+     kWrong},
+    {"PlainStoresDoNotEndWithTheGroup",
+     Mode::ragged_m,
+     {{kOutput, "const int end_y = Plan::kDIsRowMajor ? end_m(tile)",
+       "const int end_y = Plan::kDIsRowMajor ? parameters_.m"}},
+     kWrong},
+    {"BuffersOfTmaStoresAreReusedTooEarly",
+     Mode::ragged_m,
+     {{kOutput, "if (by_tma || thread_ == 0) ptx::tma_store_commit();", "if (by_tma) ptx::tma_store_commit();"}},
+     emulator::name(emulator::FindingKind::async_read_in_flight)},
+    {"TheTableIsReadBeforeItIsWritten",
+     Mode::ragged_m,
+     {{kTiles, "ptx::store_shared(shared + (first + thread) * 4, through);\n      __syncthreads();",
+       "ptx::store_shared(shared + (first + thread) * 4, through);"}},
+     emulator::name(emulator::FindingKind::shared_race)},
+    {"TheTensorMapIsNotAcquired",
+     Mode::ragged_k,
+     {{kMaps, "ptx::tensor_map_acquire(slots_ + slot_);", ""}},
+     emulator::name(emulator::FindingKind::missing_tensor_map_fence)},
+    {"TheTensorMapDoesNotEndWithTheGroup",
+     Mode::ragged_k,
+     {{kMaps, "ptx::tensor_map_replace_extent<kMode>(shared_, extent);", "static_cast<void>(extent);"}},
+     kWrong},
+    {"AllGroupsUseOneTensorMap",
+     Mode::ragged_k,
+     {{kKernel, "if (tile.batch == selected) return;", "if (selected >= 0) return;"}},
+     kWrong},
+    {"GroupsWithoutKAreNotZero",
+     Mode::ragged_k,
+     {{kKernel, "if constexpr (kDiffersInK) clear(accumulators);", ""}},
+     kWrong},
+};
+
+class GroupedFaults : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      engine().compiler();
+    } catch (const ToolchainNotFound& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  static engine::Engine& engine() { return engine_of("emulator:sm_90a"); }
+
+  /// Runs a kernel with the faults, whose warpgroups have 128 rows of a tile. Returns "", the name of the finding, or
+  /// kWrong.
+  static std::string found_in(Mode mode, std::span<const Substitution> planted) {
+    const bool in_k = mode == Mode::ragged_k;
+    std::vector<std::int32_t> sizes{130, 0, 1, 129, 63, 64, 200, 7};
+    // So many that a CTA computes tiles of two groups.
+    for (int i = 0; in_k && i < 140; ++i) sizes.push_back(i % 3);
+    std::vector<std::int32_t> ends = sizes;
+    std::partial_sum(sizes.begin(), sizes.end(), ends.begin());
+    const op::Gemm capacity = shape_of(*bench::parse_problem(in_k ? "dtype=bf16 a=col b=row m=72 n=136 k=760"
+                                                                  : "dtype=bf16 a=row b=col m=620 n=136 k=72"));
+    GuardedGroups guarded(engine().device(), grouped_of(capacity, mode, static_cast<std::int64_t>(sizes.size())), ends,
+                          {});
+    const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
+    const registry::KernelPtr kernel = engine().make_kernel(signature, design_of({"", {256, 128}, 2, 3}, signature));
+    guarded.upload();
+    try {
+      engine().run(guarded.on_device(), std::make_shared<PlantedKernel>(kernel, planted));
+    } catch (const emulator::EmulationFinding& finding) {
+      return std::string(emulator::name(finding.finding().kind));
+    }
+    guarded.download();
+    return guarded.damage().empty() && op::compare(op::Problem(guarded.host())).is_exact() ? std::string() : kWrong;
+  }
+};
+
+class EachGroupedFault : public GroupedFaults, public testing::WithParamInterface<Fault> {};
+
+TEST_P(EachGroupedFault, IsFound) { EXPECT_EQ(found_in(GetParam().mode, GetParam().planted), GetParam().found); }
+
+INSTANTIATE_TEST_SUITE_P(All, EachGroupedFault, testing::ValuesIn(kFaults),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+// Without a fault, the same sources must have no findings and the right result.
+TEST_F(GroupedFaults, AreNotReportedForUnchangedCode) {
+  EXPECT_EQ(found_in(Mode::ragged_m, {}), "");
+  EXPECT_EQ(found_in(Mode::ragged_k, {}), "");
+}
+
+}  // namespace
+}  // namespace tilewright::conformance

@@ -1,0 +1,71 @@
+// Many GEMMs of different sizes in one launch, whose sizes are in device memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/gemm_view.hpp"
+#include "tilewright/op/grouped_mode.hpp"
+
+namespace tilewright::op {
+
+struct GroupedGemm {
+  /// The operands at their capacity, which is the extent that the host knows. Stacked operands are single matrices;
+  /// the others are batches with one matrix for each group, or one matrix for all:
+  ///   ragged_m: A (T, k), B (groups, k, n), C and D (T, n)
+  ///   ragged_n: A (groups, m, k), B (k, T), C and D (m, T)
+  ///   ragged_k: A (m, T), B (T, n), C and D (groups, m, n)
+  ///   masked_m: A (groups, max_m, k), B (groups, k, n), C and D (groups, max_m, n)
+  ///   masked_n: A (groups, m, k), B (groups, k, max_n), C and D (groups, m, max_n)
+  /// The tensors of the epilogue have the extents of a problem at its capacity, too. Those with a ragged mode are
+  /// single matrices; the others are batches with one matrix for each group, or one matrix for all.
+  Gemm gemm;
+  GroupedMode mode = GroupedMode::ragged_m;
+  /// The end of each group along the mode that differs, as packed s32. In a ragged mode group g has the rows (or
+  /// columns) from ends[g-1] to ends[g], and group 0 begins at 0; in a masked mode it has the first ends[g]. Each is
+  /// from 0 to the capacity, and those of a ragged mode do not decrease. They are not checked: kernels clamp them, so
+  /// that they access nothing outside the operands. Rows and columns of D that belong to no group are not written.
+  Tensor ends;
+
+  std::int64_t groups() const { return ends.shape.rank() == 1 ? ends.shape[0] : 0; }
+  /// Whether D is empty or there are no groups, so that there is nothing to compute.
+  bool is_empty() const { return gemm.m() == 0 || gemm.n() == 0 || groups() == 0; }
+
+  bool operator==(const GroupedGemm&) const = default;
+};
+
+/// The ends of `groups` groups at `address`, for GroupedGemm::ends.
+Tensor group_ends(std::uint64_t address, std::int64_t groups, MemoryDevice device = {});
+
+/// "offsets" or "counts": the name of GroupedGemm::ends in lists of operands and in messages.
+std::string_view ends_name(GroupedMode mode);
+
+/// Refuses what validate(const Gemm&) refuses; ends that are not packed s32; batches of stacked operands, and batches
+/// of other operands whose number of matrices is neither 1 nor that of the groups; interleaved matrices and pointer
+/// arrays of stacked operands; reductions; and gated epilogues if n differs between the groups.
+Support validate(const GroupedGemm& grouped);
+
+/// The part of validate() that concerns the epilogue of a problem with groups of `mode`.
+Support check_grouped_epilogue(GroupedMode mode, const Epilogue& epilogue);
+
+/// The operands: A, B, C, D, the ends, then the auxiliary tensors in the problem's order.
+std::vector<Operand> operands(GroupedGemm& grouped);
+std::vector<ConstOperand> operands(const GroupedGemm& grouped);
+
+/// The view of the problem at its capacity. It refers to `grouped`. @pre validate(grouped)
+GemmView view(const GroupedGemm& grouped);
+
+/// The rows, columns or elements of k of a group: those from `begin` to `end` of the stack, or of its own matrix.
+struct GroupInterval {
+  std::int64_t begin = 0, end = 0;
+
+  std::int64_t size() const { return end - begin; }
+  bool operator==(const GroupInterval&) const = default;
+};
+
+/// The interval of group `index`, clamped to the capacity as kernels do. @pre the view has groups, and the ends are in
+/// host memory
+GroupInterval group_interval(const GemmView& view, std::int64_t index);
+
+}  // namespace tilewright::op

@@ -1,0 +1,53 @@
+// How the groups of a grouped GEMM lie in memory, and which of their extents differ.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tilewright::op {
+
+/// The extents m, n and k of a problem with groups are its capacity; only the device knows the sizes of the groups.
+/// In a ragged mode the groups are stacked: each begins where the one before ends. In a masked mode each group has a
+/// matrix of the batch, of which it uses the first rows or columns.
+enum class GroupedMode : std::uint8_t {
+  none,      // no groups: a matrix or a batch
+  ragged_m,  // rows of A, C and D are stacked
+  ragged_n,  // columns of B, C and D are stacked
+  ragged_k,  // columns of A and rows of B are stacked
+  masked_m,  // the first rows of each matrix of A, C and D
+  masked_n,  // the first columns of each matrix of B, C and D
+};
+
+/// "none", "ragged_m"
+std::string_view name(GroupedMode mode);
+
+/// The mode of the transposed problem, D' = B' * A'.
+constexpr GroupedMode transposed(GroupedMode mode) {
+  switch (mode) {
+    case GroupedMode::ragged_m:
+      return GroupedMode::ragged_n;
+    case GroupedMode::ragged_n:
+      return GroupedMode::ragged_m;
+    case GroupedMode::masked_m:
+      return GroupedMode::masked_n;
+    case GroupedMode::masked_n:
+      return GroupedMode::masked_m;
+    case GroupedMode::ragged_k:
+    case GroupedMode::none:
+      return mode;
+  }
+  return mode;
+}
+
+/// Whether m, or n, differs between the groups.
+constexpr bool differs_in_m(GroupedMode mode) { return mode == GroupedMode::ragged_m || mode == GroupedMode::masked_m; }
+constexpr bool differs_in_n(GroupedMode mode) { return mode == GroupedMode::ragged_n || mode == GroupedMode::masked_n; }
+/// Whether the mean of m, or of n, over the groups is all that the host knows about their sizes.
+constexpr bool has_unknown_m(GroupedMode mode) { return mode == GroupedMode::ragged_m; }
+constexpr bool has_unknown_n(GroupedMode mode) { return mode == GroupedMode::ragged_n; }
+/// Whether the groups are stacked, so that each begins where the one before ends.
+constexpr bool is_ragged(GroupedMode mode) {
+  return mode == GroupedMode::ragged_m || mode == GroupedMode::ragged_n || mode == GroupedMode::ragged_k;
+}
+
+}  // namespace tilewright::op
