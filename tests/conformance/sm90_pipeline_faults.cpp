@@ -268,7 +268,7 @@ const Fault kFaults[] = {
       "may still be reading: no wait for it came before"}},
     {"StoresAreNotCommitted",
      kOneTile,
-     {{kOutput, "if constexpr (kByTma) ptx::tma_store_commit();", ""}},
+     {{kOutput, "if (by_tma || thread_ == 0) ptx::tma_store_commit();", ""}},
      async_read_in_flight,
      "compute<kSubtile, false>(",
      {"write of 16 bytes", "that the bulk copy of thread (128,0,0)",
