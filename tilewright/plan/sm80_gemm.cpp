@@ -20,6 +20,8 @@ constexpr double kIssuesPerClock = 4;  // of one SM
 constexpr int kAddressRegisters =
     40;  // pointers, counters and predicates beside fragments; from ptxas -v of this family
 
+// 3xTF32 with warp tiles that are wider than high: with 32x64, ptxas spilled 4 to 12 bytes at 255 registers.
+constexpr int kWidePromotionRegisters = 40;
 constexpr int kTileLoopRegisters = 24;  // state of the loop over tiles with split-K; from ptxas -v, as above
 
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
@@ -240,8 +242,9 @@ int Sm80GemmPlan::registers() const {
   const int accumulators = tiles_m * tiles_n * atom->c_registers * element_registers;
   const int step_bytes = (warp_tile_m() * bytes(a.element) + warp_tile_n() * bytes(b.element)) * atom->k;
   const int fragments = 2 * step_bytes / (kLanes * 4);
+  const bool is_wide = promotes_accumulators && warp_tile_n() > warp_tile_m();
   return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters +
-         (split_k > 1 ? kTileLoopRegisters : 0);
+         (split_k > 1 ? kTileLoopRegisters : 0) + (is_wide ? kWidePromotionRegisters : 0);
 }
 
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
