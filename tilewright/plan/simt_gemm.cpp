@@ -107,7 +107,9 @@ int SimtGemmPlan::registers() const {
   const int passes = (register_passes() + copy_phases - 1) / copy_phases;
   const int values =
       (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + passes * ((vector_bytes + 3) / 4);
-  if (values + kFewestAddressRegisters <= kRegistersOfTwoCtas)
+  // Conversions of copied elements take more registers: kernels of bf16 spilled up to 28 bytes.
+  const bool converts = a.element != stored || b.element != stored;
+  if (!converts && values + kFewestAddressRegisters <= kRegistersOfTwoCtas)
     return std::min(values + kAddressRegisters, kRegistersOfTwoCtas);
   return values + kAddressRegisters;
 }
