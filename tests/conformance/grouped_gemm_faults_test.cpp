@@ -83,7 +83,7 @@ class GroupedFaults : public testing::Test {
   static std::string found_in(Mode mode, std::span<const Substitution> planted) {
     const bool in_k = mode == Mode::ragged_k;
     std::vector<std::int32_t> sizes{130, 0, 1, 129, 63, 64, 200, 7};
-    // So many that a CTA computes tiles of two groups.
+    // With more groups than SMs, a CTA computes tiles of two groups.
     for (int i = 0; in_k && i < 140; ++i) sizes.push_back(i % 3);
     std::vector<std::int32_t> ends = sizes;
     std::partial_sum(sizes.begin(), sizes.end(), ends.begin());

@@ -53,10 +53,9 @@ TEST_F(GpuPromises, TheBitsOfARowDependNeitherOnMNorOnTheBatch) {
   for (const RowCase& problem : large_cases()) {
     SCOPED_TRACE(problem.name);
     const std::vector<std::byte> expected = bits(problem, 1, 0);
-    for (std::int64_t m = 2; m <= 200; m += m < 40 ? 1 : 7)
-      ASSERT_EQ(bits(problem, m, m * 5 / 7), expected) << "m = " << m;
-    for (std::int64_t m = 217; m <= 5000; m += m / 2) {  // more values of m would take minutes to fill on the host
-      for (const std::int64_t place : {m / 3, m - 1})
+    for (std::int64_t m = 2; m <= 200; ++m) ASSERT_EQ(bits(problem, m, m * 5 / 7), expected) << "m = " << m;
+    for (std::int64_t m = 217; m <= 5000; m += m / 5) {
+      for (const std::int64_t place : {std::int64_t{0}, m / 3, m - 1})
         ASSERT_EQ(bits(problem, m, place), expected) << "m = " << m << ", row " << place;
     }
     for (const auto& [m, batch] : {std::array<std::int64_t, 2>{1, 300}, {17, 9}, {130, 64}, {600, 3}})

@@ -30,6 +30,8 @@ void store_f32(std::vector<std::byte>& bytes, std::int64_t index, double value) 
   std::memcpy(bytes.data() + index * 4, &narrow, 4);
 }
 
+void store_nothing(std::vector<std::byte>& /*bytes*/, std::int64_t /*index*/, double /*value*/) {}
+
 void store_e4m3(std::vector<std::byte>& bytes, std::int64_t index, double value) {
   bytes[static_cast<std::size_t>(index)] = std::byte{f64_to_e4m3(value)};
 }
@@ -107,6 +109,31 @@ TEST(Verify, EightBitFloatsMayHaveTheTensorCoresTruncationError) {
   EXPECT_TRUE(verifier.against_exact(off).right);
   store_f32(off.bytes, d.index(0, 0, 0), first + 4 * 64 * 0x1p-12);
   EXPECT_FALSE(verifier.against_exact(off).right);
+}
+
+/// D[0,0] of all-ones operands with K of 16384, too small by `error`.
+Verdict verdict_of_a_large_sum(const std::string& dtype, double error) {
+  constexpr double kSum = 16384;
+  Example example = make_example("dtype=" + dtype + " out=f32 m=8 n=8 k=16384 b=col", store_nothing);
+  const auto ones = [&](std::vector<std::byte>& bytes) {
+    if (dtype == "f16") {
+      for (std::size_t i = 0; i < bytes.size(); i += 2) bytes[i] = std::byte{0x00}, bytes[i + 1] = std::byte{0x3c};
+    } else {
+      for (std::size_t i = 0; i < bytes.size() / 4; ++i) store_f32(bytes, static_cast<std::int64_t>(i), 1.0);
+    }
+  };
+  ones(example.sources.a);
+  ones(example.sources.b);
+  for (std::int64_t i = 0; i < 64; ++i) store_f32(example.d.bytes, i, kSum);
+  store_f32(example.d.bytes, 0, kSum - error);
+  return Verifier(example.problem, example.sources).against_exact(example.d);
+}
+
+TEST(Verify, TensorCoresMayTruncateALargeSum) {
+  constexpr double kAllowed = 16384.0 / 16 * 0x1p-24 * 16384;  // 1024 additions lose half a unit each
+  EXPECT_TRUE(verdict_of_a_large_sum("f16", 0.9 * kAllowed).right);
+  EXPECT_FALSE(verdict_of_a_large_sum("f16", 1.1 * kAllowed).right);
+  EXPECT_FALSE(verdict_of_a_large_sum("f32", 0.1 * kAllowed).right) << "CUDA cores round";
 }
 
 TEST(Verify, WrongElementsAreCounted) {

@@ -43,7 +43,7 @@ TEST(SimtGemm, PinsTheIntegersOfTheClassicDesign) {
 }
 
 TEST(SimtGemm, VectorsAreAsWideAsTheAlignmentAllows) {
-  // Of both majors: a K-major vector goes through registers, from which its elements are stored one by one.
+  // This holds for both majors: a K-major vector goes through registers, whose elements are stored one by one.
   for (const auto& [alignment_bytes, vector] : {std::pair{4, 1}, {8, 2}, {16, 4}}) {
     const op::GemmSignature description = describe_f32({kRow, kRow, kRow, kRow}, alignment_bytes);
     const SimtGemmPlan plan = planned(description, simt_design());

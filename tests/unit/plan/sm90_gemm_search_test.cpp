@@ -229,6 +229,29 @@ TEST(Sm90Cost, RanksAsMeasured) {
   EXPECT_LT(estimate_of(wide), estimate_of(narrow));
 }
 
+// The same for lines of L2 that many CTAs read at once, and for the boxes in which TMA stores D; H200, 2026-11-23.
+TEST(Sm90Cost, HotLinesAndBoxesOfDCost) {
+  // bf16 128x4832x32: all CTAs share the rows of A in 128x40, and a third of them in 48x128; 7.0 us against 6.2 us.
+  // Partial sectors of D are left out, so that only the hot lines differ much.
+  const Sm90CostInput shared{.m = 128, .n = 4832, .k = 32, .tile = {128, 40, 64}, .stages = 4};
+  const Sm90CostInput spread{.m = 4832, .n = 128, .k = 32, .tile = {128, 48, 64}, .stages = 4};
+  EXPECT_LT(estimate_of(spread), estimate_of(shared));
+
+  // bf16 7168x7168x1168, ping-pong: 128x176 needs 22 boxes for a tile and 128x160 needs 10; 194 us against 167 us,
+  // which had a cluster of two.
+  Sm90CostInput boxes{.m = 7168,
+                      .n = 7168,
+                      .k = 1168,
+                      .tile = {128, 160, 64},
+                      .stages = 5,
+                      .schedule = Schedule::ping_pong,
+                      .subtiles = 6,
+                      .tile_stores = {.boxes = 10}};
+  const double few = estimate_of(boxes);
+  boxes.tile_stores.boxes = 22;
+  EXPECT_GT(estimate_of(boxes), few);
+}
+
 // With a gelu epilogue, 192x192 tiles of three cooperative warpgroups took 354.8 us, because all of them wait for the
 // epilogue; 128x192 tiles in the ping-pong schedule took 349.0 us (2048x4608x12288, H200).
 TEST(Sm90Cost, FunctionsAreHiddenInPingPong) {

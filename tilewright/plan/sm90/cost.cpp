@@ -1,4 +1,4 @@
-// The constants are fitted to the times of 5865 kernels on an H200, 2026-11-23: 410 random problems of seeds 4 to 6
+// The constants are fitted to the times of 5729 kernels on an H200, 2026-11-23: 410 random problems of seeds 4 to 6
 // (bench/README.md) with up to 22 candidates each, and bench/problems/hopper.txt with 14. On random problems that a fit
 // left out, the candidate with the shortest predicted time took 3.6 % longer than the fastest measured one, in the
 // mean; see docs/decisions/performance_history.md. The costs of plain stores were estimated separately.
