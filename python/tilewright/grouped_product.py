@@ -78,7 +78,7 @@ def grouped_matmul(
         )
     if counts is not None and offsets is None and ranks != (3, 3):
         raise InvalidArgument(f"counts are for padded batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
-    bound = _bound(epilogue, operands)
+    bound = _bound(epilogue, operands, "grouped_matmul")
     is_given = out is not None
     if not is_given:
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
