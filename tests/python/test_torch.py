@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ torch = pytest.importorskip("torch")
 import tilewright  # noqa: E402
 import tilewright.torch  # noqa: E402
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 needs_two_gpus = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two GPUs")
 
@@ -157,6 +160,13 @@ def test_grouped_mm_takes_the_arguments_of_torch(device: str) -> None:
         tilewright.torch.grouped_mm(a, b)
     with pytest.raises(tilewright.InvalidArgument, match="offs are for a and b of ranks 2 and 3"):
         tilewright.torch.grouped_mm(b, b, offs)
+
+
+def test_the_guides_program_runs() -> None:
+    guide = (ROOT / "docs/python.md").read_text().partition("## Operators of PyTorch")[2]
+    program = re.search(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert program is not None and "grouped_mm" in program[1]
+    exec(program[1], {})
 
 
 @needs_gpu
