@@ -1,5 +1,5 @@
-// The experts of a mixture-of-experts layer, forward and backward: D = relu(rows * up[e] + bias[e]) for the rows of each
-// expert e, and the gradients of rows and experts. Each product of all experts is one launch.
+// The experts of a mixture-of-experts layer, forward and backward: D = relu(rows * up[e] + bias[e]) for the rows of
+// each expert e, and the gradients of rows and experts. Each product of all experts is one launch.
 #include <cstdint>
 #include <cstdio>
 #include <vector>

@@ -117,7 +117,7 @@ def _rank_of(operand: Any, name: str) -> int:
 
 def _groups_of(ends: Any) -> int:
     """The number of groups; 0 for an object that GroupedGemmArguments refuses."""
-    shape = getattr(shaped(ends), "shape", ())
+    shape: tuple[int, ...] = tuple(getattr(shaped(ends), "shape", ()))
     return int(shape[0]) if len(shape) == 1 else 0
 
 
