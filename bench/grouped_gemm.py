@@ -27,6 +27,7 @@ import torch
 import tilewright
 
 TARGET_US = 2000.0  # of each replay: short calls are captured several times
+RATIOS = ("torch", "loop", "dense", "regret", "/pred")  # columns of the table
 INTEGERS = 2  # the largest magnitude of integer inputs, for which every sum is exact in float32
 
 
@@ -154,7 +155,8 @@ def checked(operands, prepared):
     """Why our results are wrong; empty if they are right, also after the sizes of a captured graph changed."""
     operands.fill_integers()
     graph = captured(prepared.run, 1)
-    for what, sizes in (("", operands.sizes), ("with other sizes: ", other_sizes(operands.sizes)), ("again: ", operands.case.sizes())):
+    own = operands.case.sizes()
+    for what, sizes in (("", own), ("with other sizes: ", other_sizes(own)), ("again: ", own)):
         operands.set_sizes(sizes)
         operands.out.fill_(math.nan)
         graph.replay()
@@ -254,8 +256,9 @@ def rows_of(case, samples, kernels):
 
 def measure(case, options):
     """The JSON entry of a case. A failure is recorded in it, so that the other cases still run."""
-    entry = {"id": case.id, "kind": case.kind, "groups": case.groups, "rows": sum(case.sizes()), "n": case.n, "k": case.k}
-    entry |= {"largest": max(case.sizes()), "empty": case.sizes().count(0), "missing": "", "results": []}
+    sizes = case.sizes()
+    entry = {"id": case.id, "kind": case.kind, "groups": case.groups, "rows": sum(sizes), "n": case.n, "k": case.k}
+    entry |= {"largest": max(sizes), "empty": sizes.count(0), "missing": "", "results": []}
     try:
         operands = Operands(case)
         found = tilewright.find_kernels(operands.args)
@@ -314,15 +317,15 @@ def main():
     }
     precompile(chosen, options.candidates)
     print(f"{setting['gpu']}, torch {setting['torch']}; ratios are another's time divided by ours")
-    print(f"{'case':<22}{'us':>9}{'TFLOP/s':>9}{'TB/s':>7}{'torch':>8}{'loop':>8}{'dense':>8}{'regret':>8}{'/pred':>8}  kernel")
+    print(f"{'case':<22}{'us':>9}{'TFLOP/s':>9}{'TB/s':>7}" + "".join(f"{name:>8}" for name in RATIOS) + "  kernel")
     entries = []
     for case in chosen:
         entries.append(measure(case, options))
         print(line(entries[-1]), flush=True)
         options.json.write_text(json.dumps({"setting": setting, "cases": entries}, indent=2) + "\n")
         torch.cuda.empty_cache()
-    ratios = [row.get("ratio_to_torch._grouped_mm") for entry in entries for row in entry["results"] if row["contender"] == "tilewright"]
-    ratios = [each for each in ratios if each is not None]
+    ours = [row for entry in entries for row in entry["results"] if row["contender"] == "tilewright"]
+    ratios = [row["ratio_to_torch._grouped_mm"] for row in ours if "ratio_to_torch._grouped_mm" in row]
     if ratios:
         mean = math.exp(statistics.fmean(math.log(each) for each in ratios))
         print(f"{len(ratios)} ratios to torch._grouped_mm: geometric mean {mean:.3f}, least {min(ratios):.3f}")

@@ -42,8 +42,8 @@ def grouped_matmul(
     (g, m, k)   (g, k, n)   (g, m, n)   the first counts[g] rows of a[g] and of the result[g]; all, as in matmul(), if
                                         neither offsets nor counts are given
 
-    offsets         int32 array with the end of each group; group 0 begins at 0. It is where `a` is: on a GPU the host
-                    does not read it, so that a captured CUDA graph can be replayed with other sizes. Groups may be empty
+    offsets         int32 array with the end of each group; group 0 begins at 0, and groups may be empty. It is where
+                    `a` is: on a GPU the host does not read it, so that a captured graph can be replayed with other sizes
     counts          int32 array with the number of rows that each group uses
     epilogue        as in matmul(). Operands of it with a stacked mode are stacked as the result is; of the others there
                     is one for all groups, or one for each: for example a bias of shape (n,) or (g, n), a scale of shape
@@ -51,9 +51,8 @@ def grouped_matmul(
     out, out_dtype, c, alpha, beta, accumulator_type, math, stream, deterministic, batch_invariant, operands
                     as in matmul()
 
-    Elements of the result that belong to no group are not written: those behind offsets[-1], and those behind counts[g].
-    Raises InvalidArgument with the number that is wrong. On a GPU, offsets and counts that lie outside of the arrays are
-    clamped.
+    Elements of the result that belong to no group are not written: those behind offsets[-1], or behind counts[g].
+    Raises InvalidArgument with the number that is wrong. On a GPU, offsets and counts are clamped to the arrays.
     """
     like = shaped(_first_of(a, "a"))
     ranks = _rank_of(a, "a"), _rank_of(b, "b")
@@ -77,7 +76,7 @@ def grouped_matmul(
             **operands,
         )
     if counts is not None and offsets is None and ranks != (3, 3):
-        raise InvalidArgument(f"counts are for padded batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
+        raise InvalidArgument(f"counts are for batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
     bound = _bound(epilogue, operands, "grouped_matmul")
     is_given = out is not None
     if not is_given:

@@ -187,9 +187,9 @@ def grouped_mm(
 ) -> torch.Tensor:
     """torch._grouped_mm(input, mat2, offs, bias, out_dtype), computed by Tilewright with its gradients.
 
-    `offs`, of int32, has the end of each group in device memory. The ranks of `input` and `mat2` say what is stacked: rows
-    of `input` (2 and 3), columns of `mat2` (3 and 2), or k (2 and 2). Matrices of rank 3 without `offs` are a batch. All
-    element types of tilewright.matmul and all alignments are accepted. `bias` must be None, as in PyTorch.
+    `offs`, of int32, has the end of each group in device memory. The ranks of `input` and `mat2` say what is stacked:
+    rows of `input` (2 and 3), columns of `mat2` (3 and 2), or k (2 and 2). Matrices of rank 3 without `offs` are a
+    batch. All element types of tilewright.matmul and all alignments are accepted. `bias` must be None, as in PyTorch.
 
     As in PyTorch, rows and columns of the result behind offs[-1] are not written. Their gradients are 0.
     """

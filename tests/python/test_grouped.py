@@ -1,6 +1,7 @@
-"""grouped_matmul() and GroupedGemmArguments on NumPy arrays: integers, so that every order of addition gives the same bits.
+"""grouped_matmul() and GroupedGemmArguments on NumPy arrays.
 
-`out` is a view in a larger array of NaN, so that writes outside of the groups are found.
+Data are integers, so that every order of addition gives the same bits. `out` is a view in a larger array of NaN, so
+that writes outside of the groups are found.
 """
 
 from __future__ import annotations
@@ -377,15 +378,15 @@ OFFSETS = ends([12, 12, 12, 12])
         ({"offsets": OFFSETS.astype(np.int64)}, "offsets must be an array of int32 where A is, got int64"),
         ({"offsets": [12, 24, 36, 48]}, r"offsets must be an array of int32 where A is, got \[12, 24, 36, 48\]"),
         ({"offsets": OFFSETS.astype(np.float32)}, "offsets must be an array of int32, got f32"),
-        ({"offsets": OFFSETS.reshape(2, 2)}, r"offsets must have one mode, with one number for each group, got .*\(2,2\)"),
+        ({"offsets": OFFSETS.reshape(2, 2)}, r"offsets must have one mode, with one number .*, got shape \(2,2\)"),
         ({"offsets": np.repeat(OFFSETS, 2)[::2]}, "'offsets' must be contiguous, but its stride is 2"),
         ({"offsets": OFFSETS[:3]}, "B has a batch of 4, but there are 3 groups"),
         ({"offsets": np.array([12, 11, 36, 48], np.int32)}, "offsets must not decrease, got 11 after 12 at index 1"),
         ({"offsets": np.array([12, 24, 36, 73], np.int32)}, r"offsets\[3\] must be from 0 to m = 72, got 73"),
         ({"offsets": np.array([-1, 24, 36, 48], np.int32)}, r"offsets\[0\] must be from 0 to m = 72, got -1"),
         ({"offsets": None}, "a and b of ranks 2 and 3 need offsets"),
-        ({"counts": OFFSETS}, "either offsets, for stacked groups, or counts, for padded ones, must be given, got both"),
-        ({"offsets": None, "counts": OFFSETS}, "counts are for padded batches of rank 3, got a and b of ranks 2 and 3"),
+        ({"counts": OFFSETS}, "either offsets, for stacked groups, or counts, .* must be given, got both"),
+        ({"offsets": None, "counts": OFFSETS}, "counts are for batches of rank 3, got a and b of ranks 2 and 3"),
         ({"a": B}, "A and B must have ranks 2 and 3 .*, got ranks 3 and 3"),
         ({"a": A[0]}, r"a must have rank 2 or 3, got shape \(24,\)"),
         ({"b": B[:, :20]}, r"columns of A and rows of B differ: \(72,24\) and \(20,40\)"),

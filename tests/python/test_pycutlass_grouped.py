@@ -1,4 +1,4 @@
-"""GemmOperationGrouped: the grouped tests of PyCUTLASS by their names, with their sizes, and what arguments are refused.
+"""GemmOperationGrouped: the grouped tests of PyCUTLASS by their names and sizes, and the arguments that are refused.
 
 Data are integers, so that results are exact. The names are those of PyCUTLASS's test/gemm/gemm_grouped_sm80.py and
 test/unit/test_sm80.py; both have the same sizes: the first problem is 48 x 16 x 8, and each extent of the others is
@@ -147,17 +147,17 @@ def run(grouped, sizes, alpha, beta, most=2):
             lists[role].append(stored(values, description.layout, description.element))
         lists["D"].append(stored(np.full((m, n), 99), grouped.C.layout, grouped.C.element))
         expected.append(alpha * (a @ b) + beta * c)
-    arguments = GemmGroupedArguments(
-        grouped, [cutlass.gemm.GemmCoord(*size) for size in sizes], **lists, output_op=grouped.epilogue_type(alpha, beta)
-    )
+    extents = [cutlass.gemm.GemmCoord(*size) for size in sizes]
+    arguments = GemmGroupedArguments(grouped, extents, **lists, output_op=grouped.epilogue_type(alpha, beta))
     assert grouped.run(arguments) == 0
     arguments.sync()
     return [matrix(d, grouped) for d in lists["D"]], expected
 
 
-@pytest.mark.parametrize(
-    ("name", "mode"), [(name, mode) for name, case in CASES.items() for mode in case[-1]], ids=lambda x: getattr(x, "name", x)
-)
+RUNS = [(name, mode) for name, case in CASES.items() for mode in case[-1]]
+
+
+@pytest.mark.parametrize(("name", "mode"), RUNS, ids=[f"{name}-{mode.name}" for name, mode in RUNS])
 def test_pycutlass(name, mode):
     shape, kinds, math, tile, operands, compute, problems, _ = CASES[name]
     swizzle = BATCHED if name.startswith("SM80") else cutlass.IdentitySwizzle1
@@ -172,9 +172,9 @@ def test_pycutlass(name, mode):
 
 def simt_grouped(**more):
     plain = simt(layouts=(ROW, COLUMN, ROW))
-    return GemmOperationGrouped(
-        80, plain.tile_description, plain.A, plain.B, plain.C, plain.epilogue_functor, **{"precompute_mode": DEVICE, **more}
-    )
+    operands = plain.A, plain.B, plain.C
+    mode = {"precompute_mode": DEVICE, **more}
+    return GemmOperationGrouped(80, plain.tile_description, *operands, plain.epilogue_functor, **mode)
 
 
 def test_scalars_are_those_of_all_problems():

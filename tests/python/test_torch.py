@@ -139,7 +139,8 @@ def test_the_grouped_operator_passes_torchs_own_checks(device: str, stacked: str
     a, b = grouped(stacked, device)
     offs = ends_of([5, 0, 13, 6], device)
     torch.library.opcheck(torch.ops.tilewright.grouped_mm.default, (a, b, offs))
-    torch.library.opcheck(torch.ops.tilewright.grouped_mm.default, (a.detach().half(), b.detach().half(), offs, torch.float32))
+    half = a.detach().half(), b.detach().half()
+    torch.library.opcheck(torch.ops.tilewright.grouped_mm.default, (*half, offs, torch.float32))
     assert torch.autograd.gradcheck(tilewright.torch.grouped_mm, (a, b, offs))
     assert torch.autograd.gradgradcheck(tilewright.torch.grouped_mm, (a, b, offs))
 
@@ -210,7 +211,8 @@ def test_experts_compile_as_one_graph(device: str, dynamic: bool) -> None:
         got, expected = compiled(*operands, offs), experts(*operands, offs)
         assert torch.equal(got, expected)
         weight = integers(*got.shape, device=device, dtype=got.dtype)
-        for one, other in zip(torch.autograd.grad(got, operands, weight), torch.autograd.grad(expected, operands, weight)):
+        gradients = (torch.autograd.grad(each, operands, weight) for each in (got, expected))
+        for one, other in zip(*gradients):
             assert torch.equal(one, other)
 
 

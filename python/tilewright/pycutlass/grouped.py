@@ -22,11 +22,11 @@ from .visitor import EpilogueVisitTree
 class GemmOperationGrouped(GemmOperationUniversal):
     """D[i] = epilogue(A[i] * B[i], C[i]) for a list of problems, computed by a kernel of the given tile.
 
-    precompute_mode  SchedulerMode.Device or SchedulerMode.Host; required, as in PyCUTLASS, and without effect: nothing is
-                     precomputed
+    precompute_mode  SchedulerMode.Device or SchedulerMode.Host; required, as in PyCUTLASS, and without effect: nothing
+                     is precomputed
 
-    The other parameters are those of GemmOperationUniversal. Raises InvalidArgument, with the numbers, for a design that
-    no kernel has, and Unsupported for an EpilogueVisitTree, as PyCUTLASS has none here.
+    The other parameters are those of GemmOperationUniversal. Raises InvalidArgument, with the numbers, for a design
+    that no kernel has, and Unsupported for an EpilogueVisitTree, as PyCUTLASS has none here.
     """
 
     def __init__(
