@@ -64,6 +64,10 @@ const Fault kFaults[] = {
      Mode::ragged_k,
      {{kKernel, "if constexpr (kDiffersInK) clear(accumulators);", ""}},
      kWrong},
+    {"WarpgroupsWithoutRowsReleaseNoStages",
+     Mode::ragged_m,
+     {{kKernel, "ring.end_read(passed.stage, thread);", "{}"}},
+     emulator::name(emulator::FindingKind::deadlock)},
 };
 
 class GroupedFaults : public testing::Test {
