@@ -133,8 +133,11 @@ Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_
 }
 
 Tensor batched(const Tensor& matrix, std::int64_t batch, std::optional<std::int64_t> stride) {
-  const bool by_rows = matrix.interleaved == InterleavedMode::none ? matrix.column_stride() == 1
-                                                                   : matrix.interleaved == InterleavedMode::rows;
+  // The strides (1, 1) of a single row or column are those of lines of one element, whose layout view_matrix() finds.
+  const Result<MatrixView> view = view_matrix(matrix, "matrix");
+  const bool is_row_major = view ? view->layout == MatrixLayout::row_major : matrix.column_stride() == 1;
+  const bool by_rows =
+      matrix.interleaved == InterleavedMode::none ? is_row_major : matrix.interleaved == InterleavedMode::rows;
   const std::int64_t together = matrix.interleaved == InterleavedMode::none ? 1 : kInterleaved;
   const std::int64_t lines = (by_rows ? matrix.rows() : matrix.columns()) / together;
   const std::int64_t ld = by_rows ? matrix.row_stride() : matrix.column_stride();
