@@ -341,11 +341,15 @@ class Sm90Gemm {
       typename Mainloop::Accumulators accumulators;
       output.begin(tile.m + first_atom * 64, tile.n, tile);
       const int k_tiles = this->k_tiles(tile);
-      if constexpr (kDiffersInK) clear(accumulators);  // a group may have no K
       turns.begin();
-      const int last = Mainloop::multiply(accumulators, ring, at, k_tiles, first_atom, thread);
-      turns.end();
-      if (!kDiffersInK || k_tiles > 0) Mainloop::finish(ring, last, thread);
+      if (kDiffersInK && k_tiles == 0) {  // a group may have no K
+        turns.end();
+        clear(accumulators);
+      } else {
+        const int last = Mainloop::multiply(accumulators, ring, at, k_tiles, first_atom, thread);
+        turns.end();
+        Mainloop::finish(ring, last, thread);
+      }
       output.store(accumulators, tile.m + first_atom * 64, tile.n, tile);
       if constexpr (kTeams > 1) skip(tiles, at, kTeams - 1);
     }
