@@ -72,7 +72,9 @@ Support check_order_of_epilogue(const op::Epilogue& epilogue) {
 op::GemmSignature signature_for_every_m(const op::GemmView& arguments) {
   op::GemmSignature signature = op::describe(arguments);
   const op::Tensor& a = arguments.a.tensor;
-  if (is_column_major(a)) {
+  if (arguments.a.access == op::OperandAccess::im2col) {
+    // The alignment is that of the images, and does not depend on the number of pixels.
+  } else if (is_column_major(a)) {
     signature.a.layout = op::MatrixLayout::column_major;
     signature.a.alignment = 1;
   } else {
