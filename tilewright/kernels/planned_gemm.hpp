@@ -81,7 +81,9 @@ class PlannedGemm final : public registry::Kernel {
   }
 
  private:
-  static op::GemmView view_of(const op::Problem& problem) { return op::view(problem).value_or_throw(); }
+  op::GemmView view_of(const op::Problem& problem) const {
+    return op::with_layouts(op::view(problem).value_or_throw(), metadata().operands());
+  }
 
   Sketch sketch_;
   mutable std::once_flag planned_;
@@ -117,7 +119,8 @@ class PlannedGemmProvider final : public registry::Provider {
     const Result<op::GemmView> view = op::view(problem);
     if (!view) return view.refusal();
     if (const Support taken = view->check_not_folded(family()); !taken) return taken.refusal();
-    if (const Support accepted = Family::accepts(op::describe(*view)); !accepted) return accepted.refusal();
+    if (const Support accepted = Family::accepts(op::describe(op::with_longest_lines(*view))); !accepted)
+      return accepted.refusal();
     if (plan::sums_exactly(*view)) return plan::exact_order();
     const op::GemmSignature signature = plan::signature_for_every_m(*view);
     const std::optional<Design> design = Family::invariant_design(signature, target);
@@ -151,17 +154,18 @@ class PlannedGemmProvider final : public registry::Provider {
       found.refused.push_back({family(), taken.refusal()});
       return;
     }
-    const op::GemmSignature signature = op::describe(*view);
+    const op::GemmView lines = op::with_longest_lines(*view);
+    const op::GemmSignature signature = op::describe(lines);
     if (const Support accepted = Family::accepts(signature); !accepted) {
       found.refused.push_back({family(), accepted.refusal()});
       return;
     }
-    const std::vector<Design> designs = Family::designs(*view, signature, target, order);
+    const std::vector<Design> designs = Family::designs(lines, signature, target, order);
     if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
     for (const Design& design : designs) {
       auto sketch = Family::sketch(signature, design);
       // Types, layouts and alignments match by construction, so only the checks of do_supports() remain.
-      const Support support = sketch ? check_arguments(*sketch, *view) : Support(sketch.refusal());
+      const Support support = sketch ? check_arguments(*sketch, lines) : Support(sketch.refusal());
       if (support) {
         found.kernels.push_back(kernel(signature, design, *std::move(sketch)));
       } else {

@@ -138,6 +138,25 @@ GemmView view(const Gemm& gemm) {
           .reads_product = reads_product(gemm)};
 }
 
+GemmView with_longest_lines(GemmView view) {
+  if (view.groups != GroupedMode::none) return view;
+  for (OperandView* const operand : {&view.a, &view.b}) {
+    if (operand->access != OperandAccess::im2col) operand->tensor = with_longest_lines(operand->tensor);
+  }
+  if (view.epilogue->is_gated()) return view;
+  for (OperandView* const operand : {&view.c, &view.d}) operand->tensor = with_longest_lines(operand->tensor);
+  return view;
+}
+
+GemmView with_layouts(GemmView view, const GemmSignature& signature) {
+  if (view.groups != GroupedMode::none) return view;
+  for (const auto& [operand, made_for] :
+       {std::pair{&view.a, &signature.a}, {&view.b, &signature.b}, {&view.c, &signature.c}, {&view.d, &signature.d}}) {
+    if (operand->access != OperandAccess::im2col) operand->tensor = with_layout(operand->tensor, made_for->layout);
+  }
+  return view;
+}
+
 Gemm to_gemm(const GemmView& view) {
   return {.a = view.a.tensor,
           .b = view.b.tensor,

@@ -123,6 +123,14 @@ struct GemmView {
 /// The view of a GEMM is the GEMM itself. @pre validate(gemm)
 GemmView view(const Gemm& gemm);
 
+/// The view whose matrices of one row or one column have the longest lines, see op::with_longest_lines(). Im2col
+/// operands and operands of groups are left as they are, and so are C and D if the epilogue is gated, because it needs
+/// a row-major D.
+GemmView with_longest_lines(GemmView view);
+
+/// The view whose matrices of one row or one column have the layouts of `signature`, if they may have them.
+GemmView with_layouts(GemmView view, const GemmSignature& signature);
+
 /// Converts the view to a Gemm, for kernels that take one. @pre view.check_not_folded() accepted it
 Gemm to_gemm(const GemmView& view);
 

@@ -259,7 +259,7 @@ Result<GemmView> view(const Problem& problem) {
 
 Signature describe(const Problem& problem) {
   if (const auto* const reduction = std::get_if<ReduceSplitK>(&problem)) return describe(*reduction);
-  if (const Result<GemmView> gemm = view(problem)) return describe(*gemm);
+  if (const Result<GemmView> gemm = view(problem)) return describe(with_longest_lines(*gemm));
   const auto* const custom = std::get_if<Custom>(&problem);
   TILEWRIGHT_CHECK(custom != nullptr, "{} has no signature", operation_name(problem));
   return {custom->operation->name(), describe(*custom)};

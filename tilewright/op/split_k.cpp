@@ -10,7 +10,7 @@ std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; 
 
 // Elements of which k_part must be a multiple, so that a part of the operand is as aligned as the whole.
 std::int64_t granularity(const Tensor& operand, std::int64_t k_stride, MatrixLayout k_major) {
-  const TensorSignature signature = describe_operand(OperandView::of(operand), "operand");
+  const TensorSignature signature = describe_operand(OperandView::of(with_longest_lines(operand)), "operand");
   return signature.layout == k_major && k_stride == 1 ? signature.alignment : 1;
 }
 

@@ -133,8 +133,11 @@ Tensor matrix(const void* host_data, DType dtype, std::int64_t rows, std::int64_
 }
 
 Tensor batched(const Tensor& matrix, std::int64_t batch, std::optional<std::int64_t> stride) {
-  const bool by_rows = matrix.interleaved == InterleavedMode::none ? matrix.column_stride() == 1
-                                                                   : matrix.interleaved == InterleavedMode::rows;
+  // The strides (1, 1) of a single row or column are those of lines of one element, whose layout view_matrix() finds.
+  const Result<MatrixView> view = view_matrix(matrix, "matrix");
+  const bool is_row_major = view ? view->layout == MatrixLayout::row_major : matrix.column_stride() == 1;
+  const bool by_rows =
+      matrix.interleaved == InterleavedMode::none ? is_row_major : matrix.interleaved == InterleavedMode::rows;
   const std::int64_t together = matrix.interleaved == InterleavedMode::none ? 1 : kInterleaved;
   const std::int64_t lines = (by_rows ? matrix.rows() : matrix.columns()) / together;
   const std::int64_t ld = by_rows ? matrix.row_stride() : matrix.column_stride();
@@ -272,15 +275,19 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
   // The contiguous mode has stride 1 or extent 1, and the stride of the other mode is at least its extent.
   const std::array<std::int64_t, 2> extent{tensor.rows(), tensor.columns()};
   const std::array<std::int64_t, 2> stride{tensor.row_stride(), tensor.column_stride()};
-  const auto fits = [&](std::size_t contiguous) {
+  // If `ignores_single`, the stride of a mode of extent 1 may be any.
+  const auto fits = [&](std::size_t contiguous, bool ignores_single) {
     const std::size_t other = 1 - contiguous;
-    const bool unit = stride[contiguous] == 1 || extent[contiguous] <= 1;
-    return unit && (extent[other] <= 1 || stride[other] >= std::max<std::int64_t>(1, extent[contiguous]));
+    const bool unit = stride[contiguous] == 1 || (ignores_single && extent[contiguous] <= 1);
+    return unit &&
+           ((ignores_single && extent[other] <= 1) || stride[other] >= std::max<std::int64_t>(1, extent[contiguous]));
   };
-  for (const std::size_t contiguous : {1U, 0U}) {
-    if (!fits(contiguous)) continue;
-    const std::int64_t ld = std::max({std::int64_t{1}, extent[contiguous], stride[1 - contiguous]});
-    return MatrixView{contiguous == 1 ? MatrixLayout::row_major : MatrixLayout::column_major, ld};
+  for (const bool ignores_single : {false, true}) {
+    for (const std::size_t contiguous : {1U, 0U}) {
+      if (!fits(contiguous, ignores_single)) continue;
+      const std::int64_t ld = std::max({std::int64_t{1}, extent[contiguous], stride[1 - contiguous]});
+      return MatrixView{contiguous == 1 ? MatrixLayout::row_major : MatrixLayout::column_major, ld};
+    }
   }
   for (const std::size_t contiguous : {1U, 0U}) {
     if (stride[contiguous] == 1) {
@@ -293,6 +300,27 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
   return refuse("{} must have one stride of 1, got {}", role, to_string(tensor.stride))
       .as(RefusalCode::strides)
       .of(role);
+}
+
+Tensor with_layout(const Tensor& tensor, MatrixLayout layout) {
+  if (tensor.shape.rank() < 2 || tensor.interleaved != InterleavedMode::none || is_interleaved(layout)) return tensor;
+  const bool is_row = tensor.rows() == 1 && (tensor.column_stride() == 1 || tensor.columns() == 1);
+  const bool is_column = tensor.columns() == 1 && (tensor.row_stride() == 1 || tensor.rows() == 1);
+  if (!is_row && !is_column) return tensor;
+  const bool row_major = layout == MatrixLayout::row_major;
+  // At least 2, so that the strides fit only one layout.
+  const std::int64_t past_line = std::max<std::int64_t>(2, std::max(tensor.rows(), tensor.columns()));
+  const std::int64_t ld = (row_major ? is_row : is_column) ? past_line : 1;
+  Tensor result = tensor;
+  const int columns = tensor.shape.rank() - 1;
+  result.stride[columns - 1] = row_major ? ld : 1;
+  result.stride[columns] = row_major ? 1 : ld;
+  return result;
+}
+
+Tensor with_longest_lines(const Tensor& tensor) {
+  if (tensor.shape.rank() < 2 || tensor.rows() == tensor.columns()) return tensor;
+  return with_layout(tensor, tensor.columns() == 1 ? MatrixLayout::column_major : MatrixLayout::row_major);
 }
 
 int shared_alignment(const Tensor& tensor, std::span<const std::int64_t> steps) {

@@ -174,8 +174,18 @@ Support check_modes(const Tensor& tensor, std::string_view role);
 Support check_strides(const Tensor& tensor, std::string_view role);
 
 /// Refuses what check_strides refuses, matrices without a stride of 1, leading dimensions below the contiguous extent,
-/// and interleaved modes that are not a multiple of 32 elements. The batch stride may be any.
+/// and interleaved modes that are not a multiple of 32 elements. The batch stride may be any. If a matrix has one row
+/// or one column, its strides decide the layout as those of a larger matrix would, and a row-major view is preferred if
+/// they fit neither or both.
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
+
+/// A matrix of one row or one column whose elements are adjacent is both a row-major and a column-major matrix. The
+/// result has the strides that make view_matrix() choose `layout`. Other tensors are returned as they are.
+Tensor with_layout(const Tensor& tensor, MatrixLayout layout);
+
+/// The same with the layout whose single line has all elements, rather than lines of one element each: a column becomes
+/// column-major and a row row-major. The leading dimension of a single line does not limit the alignment.
+Tensor with_longest_lines(const Tensor& tensor);
 
 /// Whether the tensor begins in the middle of a 32-byte sector of a GPU's memory, at an odd multiple of 16 bytes.
 bool splits_sectors(const Tensor& tensor);

@@ -17,7 +17,7 @@ inline Divisor divisor_by(std::int64_t extent) { return Divisor(std::max<std::in
 inline int im2col_registers(const op::TensorSignature& operand, int passes) {
   constexpr int kMostKept = 4;   // passes whose pixel or tap is kept; see copy/im2col_vectors.cuh
   constexpr int kKept = 4;       // registers of each
-  constexpr int kComputed = 20;  // coordinates and addresses on the way
+  constexpr int kComputed = 28;  // coordinates and addresses on the way
   if (operand.im2col == op::Im2colAccess::none) return 0;
   return kComputed + (passes <= kMostKept ? kKept * passes : 0);
 }

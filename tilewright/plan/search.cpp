@@ -77,7 +77,7 @@ constexpr std::array<TileRow, 3> kSimtInterleavedTiles{{
 
 // Tiles for types that only CUDA cores multiply: with few rows or columns, a tile of their number wastes none. With
 // tiles of 64x64, four warps hide more latency than two.
-constexpr std::array<TileRow, 11> kSimtOnlyTiles{{
+constexpr std::array<TileRow, 17> kSimtOnlyTiles{{
     {{128, 128, 16}, 3, 2, 4},
     {{256, 64, 16}, 3, 4, 2},
     {{64, 256, 16}, 3, 2, 4},
@@ -88,6 +88,12 @@ constexpr std::array<TileRow, 11> kSimtOnlyTiles{{
     {{128, 16, 16}, 4, 4, 1},
     {{16, 128, 16}, 4, 1, 4},
     {{64, 64, 16}, 3, 2, 2},
+    {{64, 32, 16}, 3, 2, 2},
+    {{32, 64, 16}, 3, 2, 2},
+    {{32, 32, 32}, 3, 2, 2},
+    {{32, 32, 16}, 3, 2, 2},
+    {{128, 8, 16}, 4, 4, 1},
+    {{8, 128, 16}, 4, 1, 4},
     {{32, 32, 16}, 3, 1, 1},
 }};
 
@@ -158,7 +164,6 @@ std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std
   constexpr int kMaxSplitK = 12;
   constexpr std::int64_t kMinTilesOfPart = 8;  // the exchange of shorter parts takes longer than it saves
   constexpr double kWorthwhile = 0.97;
-  constexpr double kMaxRounds = 3;  // in each of which a group's CTAs wait for each other
   const Residence residence = residence_of(plan);
   std::vector<int> values;
   if (tiles <= residence.sms) return values;
@@ -169,7 +174,7 @@ std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std
   for (int split_k = 2; split_k <= kMaxSplitK && split_k * kMinTilesOfPart <= k_tiles; ++split_k) {
     const double rounds = most_of(tiles, residence.ctas() / split_k);
     const double share = rounds / split_k;
-    if (rounds > kMaxRounds || share >= least * kWorthwhile) continue;
+    if (share >= least * kWorthwhile) continue;
     least = share;
     values.push_back(split_k);
   }

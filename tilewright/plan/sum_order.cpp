@@ -70,10 +70,13 @@ Support check_order_of_epilogue(const op::Epilogue& epilogue) {
 }
 
 op::GemmSignature signature_for_every_m(const op::GemmView& arguments) {
-  op::GemmSignature signature = op::describe(arguments);
+  op::GemmSignature signature = op::describe(op::with_longest_lines(arguments));
   const op::Tensor& a = arguments.a.tensor;
   if (arguments.a.access == op::OperandAccess::im2col) {
     // The alignment is that of the images, and does not depend on the number of pixels.
+  } else if (a.columns() == 1) {
+    signature.a.layout = op::MatrixLayout::row_major;
+    signature.a.alignment = 1;
   } else if (is_column_major(a)) {
     signature.a.layout = op::MatrixLayout::column_major;
     signature.a.alignment = 1;
@@ -82,6 +85,10 @@ op::GemmSignature signature_for_every_m(const op::GemmView& arguments) {
     lines.address = 0;
     signature.a.alignment = op::shared_alignment(lines, {op::view_matrix(a, "A")->ld});
   }
+  // A D of one column is column-major for every M, although one element counts as row-major.
+  const op::Tensor& d = arguments.d.tensor;
+  if (d.columns() == 1 && d.row_stride() == 1 && !arguments.epilogue->is_gated())
+    signature.c.layout = signature.d.layout = op::MatrixLayout::column_major;
   signature.c.alignment = signature.d.alignment = 1;
   for (op::EpilogueTensorSignature& tensor : signature.tensors) tensor.alignment = 1;
   return signature;

@@ -101,7 +101,7 @@ Support accepts_outputs(const Signature& made_for, const Signature& given, const
 Support accepts_gemm(const op::GemmSignature& made_for, const op::Problem& problem) {
   const Result<op::GemmView> view = op::view(problem);
   if (!view) return refuse("the kernel computes a GEMM: {}", view.reason()).as(RefusalCode::operation);
-  const op::GemmSignature given = op::describe(*view);
+  const op::GemmSignature given = op::describe(op::with_layouts(*view, made_for));
   if (given.math != made_for.math)
     return refuse("the problem needs {}, but the kernel does {}", op::name(given.math), op::name(made_for.math))
         .as(RefusalCode::math);

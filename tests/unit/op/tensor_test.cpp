@@ -36,6 +36,38 @@ TEST(ViewMatrix, DegenerateExtentsHaveALayout) {
   EXPECT_TRUE(view_matrix(strided({4, 1}, {3, 99}), "A"));
 }
 
+// The caller's layout of a single row or column is kept, because a kernel may be declared for it.
+TEST(ViewMatrix, StridesOfASingleLineDecideItsLayout) {
+  for (const Dims shape : {Dims{1, 7}, Dims{7, 1}}) {
+    for (const MatrixLayout layout : {kRow, kColumn}) {
+      const Tensor given = matrix(nullptr, DType::f32, shape[0], shape[1], layout);
+      EXPECT_EQ(view_matrix(given, "A")->layout, layout) << to_string(given.stride);
+      for (const MatrixLayout other : {kRow, kColumn}) {
+        const Tensor other_strides = with_layout(given, other);
+        EXPECT_EQ(view_matrix(other_strides, "A")->layout, other) << to_string(other_strides.stride);
+        EXPECT_EQ(with_layout(other_strides, layout), with_layout(given, layout));
+        for (std::int64_t i = 0; i < 7; ++i) {
+          const bool is_row = shape[0] == 1;
+          EXPECT_EQ(other_strides.offset(is_row ? 0 : i, is_row ? i : 0), i);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(*view_matrix(strided({4, 1}, {3, 1}), "A"), (MatrixView{kRow, 3}));
+  EXPECT_EQ(with_layout(strided({4, 1}, {3, 1}), kColumn), strided({4, 1}, {3, 1})) << "its elements are not adjacent";
+  EXPECT_EQ(with_layout(strided({4, 3}, {3, 1}), kColumn), strided({4, 3}, {3, 1}));
+}
+
+TEST(WithLongestLines, OfASingleColumnAreColumns) {
+  EXPECT_EQ(*view_matrix(with_longest_lines(strided({7, 1}, {1, 1})), "B"), (MatrixView{kColumn, 7}));
+  EXPECT_EQ(*view_matrix(with_longest_lines(strided({1, 7}, {1, 1})), "A"), (MatrixView{kRow, 7}));
+  const Tensor batch = batched(matrix(nullptr, DType::f16, 1032, 1), 3);
+  const Tensor columns = with_longest_lines(batch);
+  EXPECT_EQ(view_matrix(columns, "B")->layout, kColumn);
+  EXPECT_EQ(columns.batch_stride(), 1032);
+  EXPECT_EQ(with_longest_lines(strided({1, 1}, {1, 1})), strided({1, 1}, {1, 1}));
+}
+
 TEST(ViewMatrix, RefusesWithTheNumber) {
   const auto reason = [](const Tensor& tensor) {
     const Result<MatrixView> view = view_matrix(tensor, "B");

@@ -361,7 +361,8 @@ TEST(Sm90Gemm, RepackedCopiesHaveLinesOf128Bytes) {
   EXPECT_EQ(words, (std::array<std::int64_t, 5>{(std::int64_t{1} << 40) + 2, 101, 257 * 101,
                                                 static_cast<std::int64_t>(a.map.address), 256}));
   EXPECT_EQ(b.parameter_offset, 192U);
-  EXPECT_EQ(cost_input(plan, op::view(gemm)).repacked_bytes, 2 * (3 * 257 * 100 + 511 * 100));
+  constexpr std::int64_t kBytesRead = 2 * (3 * 257 * 100 + 511 * 100);
+  EXPECT_EQ(cost_input(plan, op::view(gemm)).repacked_bytes, kBytesRead + kBytesOfA + kBytesOfB);
 
   // Repacking has work for more CTAs than there are tiles.
   EXPECT_EQ(launch(plan, op::view(problem_of(description, 128, 255, 65535))).grid[0], 132U);

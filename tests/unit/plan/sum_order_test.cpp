@@ -194,6 +194,27 @@ TEST_P(InvariantDesigns, OfSm90GemmAreFoundForEveryM) {
   }
 }
 
+// The same for N of 1, where the layouts of B and D do not depend on M.
+TEST_P(InvariantDesigns, OfSm90GemmAreFoundForOneColumn) {
+  std::optional<SumOrder> first;
+  for (const std::int64_t m : {1, 2, 40, 700}) {
+    const op::Gemm gemm = problem_of(describe(GetParam(), {kRow, kRow, kRow, kRow}), m, 1, 1072);
+    const op::GemmView view = op::view(gemm);
+    const op::GemmSignature general = signature_for_every_m(view);
+    EXPECT_EQ(general.b.layout, kColumn);
+    EXPECT_EQ(general.d.layout, kColumn);
+    const auto design = invariant_sm90_gemm_design(general, kSm90);
+    if (!design) GTEST_SKIP() << "no wgmma";
+    const Result<Sm90GemmSketch> sketch = sketch_sm90_gemm(general, *design);
+    if (!sketch) GTEST_SKIP() << sketch.reason();
+    const SumOrder order = sum_order(*sketch, view);
+    if (!first) first = order;
+    EXPECT_EQ(order, *first) << m;
+    const op::GemmView lines = op::with_longest_lines(view);
+    EXPECT_FALSE(sm90_gemm_designs(lines, op::describe(lines), kSm90, order).empty()) << m;
+  }
+}
+
 // A gated epilogue is never transposed, whatever the layout of D.
 TEST(InvariantDesignsOfGatedEpilogues, DoNotDependOnTheLayoutOfD) {
   std::optional<SumOrder> first;

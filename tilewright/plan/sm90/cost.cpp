@@ -151,7 +151,7 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
 }
 
 double repack_us(const Sm90CostInput& input) {
-  return input.repacked_bytes == 0 ? 0 : kBarrierUs + 2 * input.repacked_bytes / kRepackedBytesPerUs;
+  return input.repacked_bytes == 0 ? 0 : kBarrierUs + input.repacked_bytes / kRepackedBytesPerUs;
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ struct Sm90CostInput {
   double function_instructions = 0;  // per element of A*B; see function_instructions()
   double fma_per_clock = 0;          // rate of one SM's tensor cores
   int tensor_maps = 0;               // operands for whose matrices CTAs make tensor maps
-  double repacked_bytes = 0;         // size of the operands that are repacked before the mainloop
+  double repacked_bytes = 0;         // read and written where operands are repacked before the mainloop
   /// Clocks per mainloop step in which the tensor cores are idle because of promotion or loads of A's fragments.
   double exposed_clocks = 0;
   bool loads_fragments = false;  // wgmma takes A from registers, which the consumers load from shared memory

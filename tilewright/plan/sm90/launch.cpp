@@ -115,6 +115,16 @@ double repacked_bytes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
          (plan.path_b.is_repacked ? bytes_to_copy(problem.b) : 0);
 }
 
+/// Bytes that repacking reads and writes. The copies' lines are padded.
+double moved_bytes(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  const View problem = view(plan, arguments);
+  const auto moved = [&](const OperandPath& path, const op::Tensor& tensor, std::int64_t mn) {
+    if (!path.is_repacked) return 0.0;
+    return bytes_to_copy(tensor) + static_cast<double>(repacked_copy(tensor, path.major, mn, problem.k).bytes());
+  };
+  return moved(plan.path_a, problem.a, problem.m) + moved(plan.path_b, problem.b, problem.n);
+}
+
 /// Number of groups to launch: those that compute tiles, and more if repacking has enough work for them.
 std::int64_t launched_groups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   constexpr double kBytesOfCta = 32768;  // two rounds of a CTA's warps; see copy/repacked_lines.cuh
@@ -382,7 +392,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .function_instructions = function_instructions(plan.operands.epilogue),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
       .tensor_maps = plan.made_tensor_maps(),
-      .repacked_bytes = repacked_bytes(plan, arguments),
+      .repacked_bytes = moved_bytes(plan, arguments),
       .exposed_clocks = exposed_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
       .loads_fragments = plan.loads_fragments(),
   };

@@ -77,7 +77,7 @@ struct Search {
   double sectors_a, sectors_b;
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
-  double repacked_bytes;                 // 0 if no operand is repacked
+  double repacked_bytes;                 // 0 if no operand is repacked; see Sm90CostInput
   std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
   int tensor_maps;                       // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
   op::GroupedMode groups;                // of the problem as computed
@@ -237,9 +237,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   if (search.k <= shape.k) {
     const int teams = rows.consumers / rows.team();  // each team needs a current stage and the next one
     memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
-    // Plain stores take so much longer per line of a narrow tile that a wide one with fewer stages is faster.
-    const int fewest = search.plain_bytes > 0 ? 2 : kMinStages;
-    if (memory.stages < std::max(fewest, 2 * teams)) return;
+    if (memory.stages < 2 * teams) return;
   }
   input.stages = memory.stages;
   if (split_k == 1) {
@@ -374,7 +372,7 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
   add(signature.a, view.a.tensor, is_a_along_k(signature, false), view.m());
   add(signature.b, view.b.tensor, is_a_along_k(signature, true), view.n());
   constexpr std::int64_t kPartialSums = std::int64_t{64} << 20;
-  return written > kMaxWorkspaceBytes - kPartialSums ? 0 : read;
+  return written > kMaxWorkspaceBytes - kPartialSums ? 0 : read + static_cast<double>(written);
 }
 
 }  // namespace
