@@ -8,8 +8,8 @@
 namespace tilewright {
 
 /// The problem as computed: a column-major D is computed as the transposed problem. plan/gemm_tile writes these fields;
-/// the emitted text asserts their offsets. GroupsOfProblem is NoGroups or Groups, with which m, n and k are the
-/// capacity, and `tiles` includes tiles that there may not be.
+/// the emitted text asserts their offsets. GroupsOfProblem is NoGroups, Groups or IndependentGroups. With groups,
+/// m, n and k are the capacity, and `tiles` includes tiles that there may not be.
 template <class EpilogueParameters, class GroupsOfProblem = NoGroups>
 struct GemmParameters {
   [[no_unique_address]] GroupsOfProblem groups;

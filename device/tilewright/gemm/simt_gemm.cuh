@@ -15,6 +15,7 @@
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/thread.cuh"
 #include "tilewright/scheduler/grid_tiles.cuh"
+#include "tilewright/scheduler/independent_tiles.cuh"
 #include "tilewright/scheduler/k_part.cuh"
 #include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
@@ -80,8 +81,7 @@ class SimtGemm {
     Stored* const stages = reinterpret_cast<Stored*>(shared_memory);
     const uint32_t shared = ptx::shared_address(shared_memory);
     Tile tile;
-    if constexpr (Plan::kSplitK == 1) {
-      if (!Plan::Scheduler::find(parameters_, tile)) return;
+    const auto compute = [&] {
       Accumulator accumulators[kThreadM][kThreadN] = {};
       multiply(accumulators, stages, tile, 0);
       if constexpr (Plan::kRealignsRows) {
@@ -89,6 +89,16 @@ class SimtGemm {
       } else {
         store(accumulators, shared, tile);
       }
+    };
+    if constexpr (Tile::kIsIndependent) {
+      typename Plan::Scheduler tiles(parameters_);
+#pragma unroll 1
+      while (tiles.next(tile)) {
+        compute();
+        __syncthreads();  // the stages have been read
+      }
+    } else if constexpr (Plan::kSplitK == 1) {
+      if (Plan::Scheduler::find(parameters_, tile)) compute();
     } else {
       typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared);
@@ -109,12 +119,13 @@ class SimtGemm {
     using B = const typename OperandB::Element;
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
     const int begin_k = tile.begin_k() + k.begin;
+    const int64_t lda = tile.lda(parameters_.lda), ldb = tile.ldb(parameters_.ldb);
     CopyA copy_a(matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
-                     along_k<OperandA>(begin_k, parameters_.lda),
-                 parameters_.lda, tile.m, tile.end_m(parameters_.m), ptx::thread());
+                     along_k<OperandA>(begin_k, lda),
+                 lda, tile.m, tile.end_m(parameters_.m), ptx::thread());
     CopyB copy_b(matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
-                     along_k<OperandB>(begin_k, parameters_.ldb),
-                 parameters_.ldb, tile.n, tile.end_n(parameters_.n), ptx::thread());
+                     along_k<OperandB>(begin_k, ldb),
+                 ldb, tile.n, tile.end_n(parameters_.n), ptx::thread());
     int k_left = k.extent;  // that is still to be copied; negative while the last stages are multiplied
     const auto load_phase = [&](int phase) {
       const int first = first_pass(phase), last = first_pass(phase + 1);

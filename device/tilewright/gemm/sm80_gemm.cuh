@@ -14,6 +14,7 @@
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/scheduler/grid_tiles.cuh"
+#include "tilewright/scheduler/independent_tiles.cuh"
 #include "tilewright/scheduler/k_part.cuh"
 #include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
@@ -74,11 +75,17 @@ class Sm80Gemm {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     shared_ = ptx::shared_address(shared_memory);
     Tile tile;
-    if constexpr (Plan::kSplitK == 1) {
-      if (!Plan::Scheduler::find(parameters_, tile)) return;
+    const auto compute = [&] {
       Accumulators accumulators = {};
       multiply(accumulators, tile, 0);
       store(accumulators, shared_memory, tile);
+    };
+    if constexpr (Tile::kIsIndependent) {
+      typename Plan::Scheduler tiles(parameters_);
+#pragma unroll 1
+      while (tiles.next(tile)) compute();  // store() ends with a barrier
+    } else if constexpr (Plan::kSplitK == 1) {
+      if (Plan::Scheduler::find(parameters_, tile)) compute();
     } else {
       typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared_);
@@ -107,12 +114,13 @@ class Sm80Gemm {
     using B = const typename OperandB::Element;
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
     const int begin_k = tile.begin_k() + k.begin;
+    const int64_t lda = tile.lda(parameters_.lda), ldb = tile.ldb(parameters_.ldb);
     Ring ring{{matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
-                   along_k<OperandA>(begin_k, parameters_.lda),
-               parameters_.lda, tile.m, tile.end_m(parameters_.m), thread_},
+                   along_k<OperandA>(begin_k, lda),
+               lda, tile.m, tile.end_m(parameters_.m), thread_},
               {matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
-                   along_k<OperandB>(begin_k, parameters_.ldb),
-               parameters_.ldb, tile.n, tile.end_n(parameters_.n), thread_},
+                   along_k<OperandB>(begin_k, ldb),
+               ldb, tile.n, tile.end_n(parameters_.n), thread_},
               k.extent,
               shared_,
               shared_};

@@ -146,6 +146,10 @@ Support check_stacked_k(const Sm90GemmSketch& plan) {
 
 /// Refuses clusters whose CTAs would share an operand across groups by multicast.
 Support check_groups(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
+  if (signature.groups == op::GroupedMode::independent) {
+    return refuse("sm90_gemm does not compute independent groups yet, whose tensor maps have extents of their own")
+        .as(RefusalCode::shape);
+  }
   const bool in_m = op::differs_in_m(signature.groups);
   if (!in_m && !op::differs_in_n(signature.groups)) return {};
   if (const int ctas = in_m ? design.cluster_m : design.cluster_n; ctas != 1) {
