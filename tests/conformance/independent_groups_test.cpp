@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "tests/conformance/gemm_checks.hpp"
+#include "tests/conformance/sm90_design_case.hpp"
+#include "tilewright/base/target_features.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/grouped_gemm.hpp"
@@ -168,9 +170,11 @@ class IndependentGroups : public testing::TestWithParam<std::string> {
     problem.expect_exact();
   }
 
+  bool has_wgmma() const { return has_feature(engine().device()->properties().target, TargetFeature::wgmma); }
+
   /// Checks the best kernel of each family. simt_gemm and sm80_gemm compute the problems of types for which they
-  /// compute a dense GEMM.
-  void expect_exact_in_every_family(GuardedIndependentGroups& problem) const {
+  /// compute a dense GEMM, and sm90_gemm if it `is_loaded_by_tma`.
+  void expect_exact_in_every_family(GuardedIndependentGroups& problem, bool is_loaded_by_tma = true) const {
     const auto family_of = [](const registry::KernelPtr& each) { return each->metadata().family; };
     const std::vector<registry::KernelPtr> kernels = best_of_each_family(engine(), problem.on_device());
     for (const registry::KernelPtr& kernel : kernels) expect_exact_of(kernel, problem);
@@ -185,20 +189,30 @@ class IndependentGroups : public testing::TestWithParam<std::string> {
     const std::vector<registry::KernelPtr> of_dense = best_of_each_family(engine(), dense);
     for (const std::string_view family : {"simt_gemm", "sm80_gemm"})
       EXPECT_EQ(std::ranges::count(kernels, family, family_of), std::ranges::count(of_dense, family, family_of));
+    EXPECT_EQ(std::ranges::count(kernels, "sm90_gemm", family_of), has_wgmma() && is_loaded_by_tma ? 1 : 0);
   }
 };
 
 TEST_P(IndependentGroups, EveryTypeAndLayout) {
-  for (const char* const types :
-       {"dtype=f64 a=row b=row", "dtype=f32 a=col b=row d=col", "dtype=tf32 a=row b=col",
-        "dtype=tf32 a=col b=row d=col", "dtype=s8 a=row b=col", "dtype=e4m3 a=row b=col d=col",
-        "dtype=bf16 a=row b=row", "dtype=f16 a=col b=row", "dtype=f16 a=row b=col d=col"}) {
+  struct Types {
+    const char* text;
+    bool are_loaded_by_tma;  // and read by wgmma
+  };
+  for (const auto& [types, are_loaded_by_tma] : {Types{"dtype=f64 a=row b=row", false},
+                                                 {"dtype=f32 a=col b=row d=col", false},
+                                                 {"dtype=tf32 a=row b=col", true},
+                                                 {"dtype=tf32 a=col b=row d=col", false},
+                                                 {"dtype=s8 a=row b=col", true},
+                                                 {"dtype=e4m3 a=row b=col d=col", true},
+                                                 {"dtype=bf16 a=row b=row", true},
+                                                 {"dtype=f16 a=col b=row", true},
+                                                 {"dtype=f16 a=row b=col d=col", true}}) {
     SCOPED_TRACE(types);
     op::Gemm gemm = capacity(types, mixed().size(), 16);
     gemm.beta = 1.0;
     const int ld_multiple = 16 / std::min({bytes(gemm.a.dtype), bytes(gemm.b.dtype), bytes(gemm.d.dtype)});
     GuardedIndependentGroups problem = guarded(gemm, mixed(), ld_multiple);
-    expect_exact_in_every_family(problem);
+    expect_exact_in_every_family(problem, are_loaded_by_tma);
   }
 }
 
@@ -207,7 +221,15 @@ TEST_P(IndependentGroups, DeclareTheAlignmentOfAddressesAndLeadingDimensions) {
     SCOPED_TRACE(alignment);
     GuardedIndependentGroups problem =
         guarded(capacity("dtype=f16 a=row b=col", mixed().size(), alignment), mixed(), alignment / 2);
-    expect_exact_in_every_family(problem);
+    expect_exact_in_every_family(problem, false);
+    std::string reasons;
+    for (const registry::RefusedKernel& refused : engine().explain(problem.on_device()).refused)
+      reasons += refused.reason() + '\n';
+    if (!has_wgmma()) continue;
+    EXPECT_NE(reasons.find("independent groups must be loaded by TMA, which A is not: the alignment of its addresses "
+                           "and leading dimensions must be declared as 16 bytes"),
+              std::string::npos)
+        << reasons;
   }
 }
 
@@ -281,6 +303,35 @@ TEST_P(IndependentGroups, HostProblemsAreCopiedGroupByGroup) {
     const std::size_t row = i / 10, column = i % 10;
     const float expected = column < 6 ? 8.0F : column < 9 && row < 2 ? 10.0F : 42.0F;
     EXPECT_EQ(d[i], expected) << row << ", " << column;
+  }
+}
+
+/// Every design of sm90_gemm has its own way to load, multiply and store. Groups have several tiles, or a part of one.
+TEST_P(IndependentGroups, EveryDesignOfSm90Gemm) {
+  if (!has_wgmma()) GTEST_SKIP() << "wgmma needs sm_90a";
+  const Groups groups{{300, 200, 136}, {1, 1, 8},     {0, 8, 8},     {129, 300, 0},
+                      {63, 65, 40},    {64, 320, 64}, {320, 64, 128}};
+  for (const double beta : {0.0, 1.0}) {
+    op::Gemm gemm =
+        with_pointer_arrays(batch_of(shape_of(*bench::parse_problem("dtype=f16 a=row b=col m=320 n=320 k=144")),
+                                     static_cast<std::int64_t>(groups.size())),
+                            "ABCD", 16);
+    gemm.beta = beta;
+    GuardedIndependentGroups problem = guarded(gemm, groups, 8);
+    const op::GemmSignature signature = op::describe(op::view(problem.on_device()));
+    for (const DesignCase& tested : {DesignCase{"one warpgroup", {64, 64}, 1, 4},
+                                     {"cooperative", {128, 64}, 2, 3},
+                                     {"three warpgroups", {192, 64}, 3, 3},
+                                     {"two instructions along M", {256, 64}, 2, 3},
+                                     {"ping-pong", {64, 128}, 2, 4, {1, 1}, plan::Schedule::ping_pong},
+                                     {"multicast of B", {64, 64}, 1, 4, {2, 1}},
+                                     {"multicast of A", {128, 64}, 2, 4, {1, 2}},
+                                     {"swapped", {64, 64}, 1, 4, {1, 1}, plan::Schedule::cooperative, true}}) {
+      SCOPED_TRACE(tested.name);
+      plan::Sm90GemmDesign design = design_of(tested, signature);
+      design.target = engine().device()->properties().target;
+      expect_exact_of(engine().make_kernel(signature, design), problem);
+    }
   }
 }
 

@@ -48,6 +48,10 @@ constexpr GroupedMode transposed(GroupedMode mode) {
 /// Whether m, or n, is the one extent that differs between the groups.
 constexpr bool differs_in_m(GroupedMode mode) { return mode == GroupedMode::ragged_m || mode == GroupedMode::masked_m; }
 constexpr bool differs_in_n(GroupedMode mode) { return mode == GroupedMode::ragged_n || mode == GroupedMode::masked_n; }
+/// Whether groups may have no elements of k although others have.
+constexpr bool differs_in_k(GroupedMode mode) {
+  return mode == GroupedMode::ragged_k || mode == GroupedMode::independent;
+}
 /// Whether the mean of m, or of n, over the groups is all that the host knows about their sizes.
 constexpr bool has_unknown_m(GroupedMode mode) { return mode == GroupedMode::ragged_m; }
 constexpr bool has_unknown_n(GroupedMode mode) { return mode == GroupedMode::ragged_n; }

@@ -91,7 +91,7 @@ class SimtGemm {
       }
     };
     if constexpr (Tile::kIsIndependent) {
-      typename Plan::Scheduler tiles(parameters_);
+      typename Plan::Scheduler tiles(parameters_, static_cast<int>(parameters_.batch));
 #pragma unroll 1
       while (tiles.next(tile)) {
         compute();

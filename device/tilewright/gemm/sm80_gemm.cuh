@@ -81,7 +81,7 @@ class Sm80Gemm {
       store(accumulators, shared_memory, tile);
     };
     if constexpr (Tile::kIsIndependent) {
-      typename Plan::Scheduler tiles(parameters_);
+      typename Plan::Scheduler tiles(parameters_, static_cast<int>(parameters_.batch));
 #pragma unroll 1
       while (tiles.next(tile)) compute();  // store() ends with a barrier
     } else if constexpr (Plan::kSplitK == 1) {

@@ -1,8 +1,8 @@
 // The persistent scheduler of groups that have extents, matrices and leading dimensions of their own.
 #pragma once
 
+#include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/global.cuh"
-#include "tilewright/ptx/shuffle.cuh"
 #include "tilewright/scheduler/groups.cuh"
 #include "tilewright/scheduler/raster.cuh"
 #include "tilewright/scheduler/tile_origin.cuh"
@@ -10,38 +10,43 @@
 
 namespace tilewright {
 
-/// Persistent CTAs take tiles round-robin: those of group 0 first, then those of group 1. The tiles of a group are in
-/// raster order. Each warp counts the tiles of 32 groups at a time, from where its last tile was. If kIsTransposed, the
-/// problem is computed as the transposed problem. Plan: kTileM, kTileN, Raster. Parameters of the kernel: m, n and k,
-/// which are the capacity, batch (the number of groups), groups.
-template <class Plan, bool kIsTransposed>
+/// Persistent CTAs, or clusters of kClusterM x kClusterN that are numbered along M first, take tiles, or cluster tiles,
+/// round-robin: those of group 0 first, then those of group 1. The tiles of a group are in raster order. Each warp
+/// counts the tiles of 32 groups at a time, from where its last tile was. If kIsTransposed, the problem is computed as
+/// the transposed problem. Plan: kTileM, kTileN, Raster. Parameters of the kernel: m, n and k, which are the capacity,
+/// and groups.
+template <class Plan, bool kIsTransposed, int kClusterM = 1, int kClusterN = 1>
 class IndependentTiles {
+  static constexpr int kCtas = kClusterM * kClusterN;
+  static constexpr int kRows = Plan::kTileM * kClusterM, kColumns = Plan::kTileN * kClusterN;
+
  public:
   using Tile = IndependentTile;
 
+  /// There are `count` groups.
   template <class Parameters>
-  __device__ __forceinline__ explicit IndependentTiles(const Parameters& parameters)
+  __device__ __forceinline__ IndependentTiles(const Parameters& parameters, int count)
       : groups_(parameters.groups),
-        count_(static_cast<int>(parameters.batch)),
+        count_(count),
         m_(parameters.m),
         n_(parameters.n),
         k_(parameters.k),
-        next_(static_cast<int>(blockIdx.x)) {}
+        next_(static_cast<int>(blockIdx.x) / kCtas) {}
 
-  /// Sets `tile` to the next tile; returns false if no tile is left. Must be called by whole warps; all lanes get the
-  /// result.
+  /// Sets `tile` to the next tile; returns false if no tile is left. The tile of a CTA of a cluster may lie behind the
+  /// end of its group. Must be called by whole warps; all lanes get the result.
   __device__ __forceinline__ bool next(Tile& tile) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll 1
     for (; first_ < count_; first_ += 32) {
       const Extents own = extents(first_ + lane);
-      const int tiles = ceil_div(own.m, Plan::kTileM) * ceil_div(own.n, Plan::kTileN);
+      const int tiles = ceil_div(own.m, kRows) * ceil_div(own.n, kColumns);
       const int through = before_ + sum_up_to_lane(tiles);
       const uint32_t behind = __ballot_sync(0xffffffff, through > next_);
       if (behind != 0) {
         const int source = __ffs(static_cast<int>(behind)) - 1;
         set(tile, first_ + source, next_ - __shfl_sync(0xffffffff, through - tiles, source));
-        next_ += static_cast<int>(gridDim.x);
+        next_ += static_cast<int>(gridDim.x) / kCtas;
         return true;
       }
       before_ = __shfl_sync(0xffffffff, through, 31);
@@ -67,12 +72,13 @@ class IndependentTiles {
   /// Sets `tile` to tile number `number` of a group.
   __device__ __forceinline__ void set(Tile& tile, int group, int number) const {
     const Extents own = extents(group);
-    const TileCoordinate at = Plan::Raster::tile(
-        number, Plan::Raster::counted_grid(ceil_div(own.m, Plan::kTileM), ceil_div(own.n, Plan::kTileN)));
+    const TileCoordinate at =
+        Plan::Raster::tile(number, Plan::Raster::counted_grid(ceil_div(own.m, kRows), ceil_div(own.n, kColumns)));
+    const int rank = kCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
     const int* const lds = groups_.leading_dimensions + static_cast<int64_t>(group) * 4;
     const auto ld = [&](int operand) { return ptx::load_global_constant_b32(lds + operand); };
-    tile.m = at.m * Plan::kTileM;
-    tile.n = at.n * Plan::kTileN;
+    tile.m = at.m * kRows + rank % kClusterM * Plan::kTileM;
+    tile.n = at.n * kColumns + rank / kClusterM * Plan::kTileN;
     tile.batch = group;
     tile.m_end = own.m;
     tile.n_end = own.n;

@@ -54,7 +54,7 @@ struct IndependentTile : TileOrigin {
   int m_end, n_end, k_end;
   int ld_a, ld_b, ld_c, ld_d;
 
-  static constexpr bool kIsIndependent = true;
+  static constexpr bool kDiffersInK = true, kIsIndependent = true;
   __device__ __forceinline__ int end_m(int /*m*/) const { return m_end; }
   __device__ __forceinline__ int end_n(int /*n*/) const { return n_end; }
   __device__ __forceinline__ int extent_k(int /*k*/) const { return k_end; }
