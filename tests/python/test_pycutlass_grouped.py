@@ -32,6 +32,7 @@ from pycutlass_problems import (
     stored,
 )
 
+import tilewright
 from tilewright import pycutlass
 from tilewright.errors import Unsupported
 from tilewright.pycutlass import (
@@ -244,8 +245,13 @@ def test_problems_may_be_empty():
     assert empty.launch_count == 0 and grouped.run(empty) == 0
 
 
-def test_kernels_are_compiled_together():
-    pycutlass.compiler.add_module([simt_grouped(), simt_grouped(precompute_mode=HOST)])
+def test_add_module_compiles_the_kernel_that_runs():
+    grouped = simt_grouped()
+    pycutlass.compiler.add_module([grouped, simt_grouped(precompute_mode=HOST)])
+    before = tilewright.cache_counters()
+    run(grouped, [(8, 8, 8), (16, 8, 24)], 1.0, 1.0)
+    after = tilewright.cache_counters()
+    assert (after["compiles"], after["disk_hits"]) == (before["compiles"], before["disk_hits"])
 
 
 class Visitor(EpilogueVisitTree):

@@ -62,8 +62,8 @@ class GemmOperationGrouped(GemmOperationUniversal):
         return self.kernel_of_groups(functor.graph(functor.epilogue_type(1.0, 0.0))) or super().kernel
 
     def kernel_of_groups(self, epilogue: Epilogue) -> Kernel | None:
-        """The kernel of this design that computes all problems in one launch; None if there is none, as in sm_90's
-        family of kernels."""
+        """The kernel of this design that computes all problems in one launch; None if there is none, as for operands of
+        sm_90's kernels that are aligned to less than 16 bytes."""
         key = (_tilewright.device_target(), epilogue.signature)
         if key not in self._kernels_of_groups:
             try:
@@ -113,7 +113,6 @@ class GemmGroupedArguments:
             self._problem(index, size, *operands)
             for index, (size, *operands) in enumerate(zip(self.problem_sizes, A, B, sources, D, strict=True))
         ]
-
         self._stream: Any = None
         self._call = self._in_one_launch()
 
