@@ -7,6 +7,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/smem_layout.hpp"
 #include "tilewright/layout/composed_layout.hpp"
+#include "tilewright/plan/im2col.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -243,8 +244,11 @@ int Sm80GemmPlan::registers() const {
   const int step_bytes = (warp_tile_m() * bytes(a.element) + warp_tile_n() * bytes(b.element)) * atom->k;
   const int fragments = 2 * step_bytes / (kLanes * 4);
   const bool is_wide = promotes_accumulators && warp_tile_n() > warp_tile_m();
-  return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters +
-         (split_k > 1 ? kTileLoopRegisters : 0) + (is_wide ? kWidePromotionRegisters : 0);
+  const auto reach = [&](const op::TensorSignature& tensor, const SmemOperand& operand) {
+    return im2col_registers(tensor, std::max(operand.tile_bytes() / operand.alignment_bytes / threads(), 1));
+  };
+  return reach(operands.a, a) + reach(operands.b, b) + (promotes_accumulators ? 2 : 1) * accumulators + fragments +
+         kAddressRegisters + (split_k > 1 ? kTileLoopRegisters : 0) + (is_wide ? kWidePromotionRegisters : 0);
 }
 
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
