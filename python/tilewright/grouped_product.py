@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, PreparedCall, dtype, prepare
+from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, PointerArray, PreparedCall, dtype, prepare
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.product import _bound, _compute_type, _first_of, _out_type, matmul
@@ -58,7 +58,6 @@ def grouped_matmul(
     """
     is_list = isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and offsets is None and counts is None
     bound = _bound(epilogue, operands, "grouped_matmul")
-    like = shaped(_first_of(a, "a"))
     ranks = _rank_of(a, "a"), _rank_of(b, "b")
     if offsets is None and counts is None and not is_list:
         if ranks != (3, 3):
@@ -82,14 +81,15 @@ def grouped_matmul(
     if counts is not None and offsets is None and ranks != (3, 3):
         raise InvalidArgument(f"counts are for batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
     is_given = out is not None
-    if not is_given and is_list:
+    if not is_given:
+        like = shaped(_first_of(a, "a"))
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
-        out = _outs_of_lists(a, b, kind, stream)
-    elif not is_given:
-        kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
-        ends = offsets if offsets is not None else counts
-        shape = _shape_of_out(like, shaped(_first_of(b, "b")), ranks, _groups_of(ends), bound)
-        out = empty_like(like, shape, kind, stream)
+        if is_list:
+            out = _outs_of_lists(a, b, kind, stream)
+        else:
+            groups = _groups_of(offsets if offsets is not None else counts)
+            shape = _shape_of_out(like, shaped(_first_of(b, "b")), ranks, groups, bound)
+            out = empty_like(like, shape, kind, stream)
     arguments = GroupedGemmArguments(
         a,
         b,
@@ -124,7 +124,9 @@ def _outs_of_lists(a: Any, b: Any, kind: DType, stream: Any) -> list[Any]:
 
 
 def _rank_of(operand: Any, name: str) -> int:
-    """The rank of an array, or of the batch that a list of arrays stands for."""
+    """The rank of an array, or of the batch that a list of arrays or a PointerArray stands for."""
+    if isinstance(operand, PointerArray):
+        return 3
     first = shaped(_first_of(operand, name))
     if not hasattr(first, "shape"):
         raise InvalidArgument(f"{name}, a {type(first).__name__}, has no attribute shape: use GroupedGemmArguments")

@@ -271,6 +271,19 @@ def test_errors_of_lists(change: dict[str, Any], match: str) -> None:
         grouped_matmul(**{**lists, **change})
 
 
+def test_experts_may_be_given_by_their_addresses() -> None:
+    sizes = PATTERNS["tails"]
+    a, b, expected = stacked("ragged_m", sizes)
+    experts = [each.copy() for each in b]
+    addresses = np.array([each.ctypes.data for each in experts], np.int64)
+    pointers = tilewright.PointerArray(addresses, (K, N), "f32", alignment=4)
+    around, out = guarded(*expected.shape)
+    grouped_matmul(a, pointers, offsets=ends(sizes), out=out)
+    assert_only_inside(around, out, expected)
+    with pytest.raises(InvalidArgument, match="b is a PointerArray, of which no array can be made: pass out="):
+        grouped_matmul(a, pointers, offsets=ends(sizes))
+
+
 def test_epilogues_read_vectors_of_all_groups_and_of_each() -> None:
     sizes = PATTERNS["tails"]
     groups, total = len(sizes), sum(sizes)
