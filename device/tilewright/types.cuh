@@ -60,6 +60,17 @@ struct alignas(sizeof(Element) * kCount) Vector {
   Element element[kCount];
 };
 
+/// Divides by a number that only the host knows: a multiplication and a shift. A division by a variable takes about 30
+/// dependent instructions. plan::Divisor computes both values.
+struct Divisor {
+  uint32_t multiplier, shift;
+
+  /// @pre dividend >= 0
+  __device__ __forceinline__ int quotient(int dividend) const {
+    return static_cast<int>(static_cast<uint64_t>(static_cast<uint32_t>(dividend)) * multiplier >> shift);
+  }
+};
+
 __host__ __device__ constexpr int minimum(int x, int y) { return x < y ? x : y; }
 __host__ __device__ constexpr int maximum(int x, int y) { return x > y ? x : y; }
 __host__ __device__ constexpr int ceil_div(int x, int y) { return (x + y - 1) / y; }

@@ -1,5 +1,6 @@
-// Matrices of one row or one column, whose layout is the caller's choice: row-major and column-major strides address the
-// same elements. Discovered kernels use the layout with the better alignment, and kernels of either layout are accepted.
+// Matrices of one row or one column, whose layout is the caller's choice: row-major and column-major strides address
+// the same elements. Discovered kernels use the layout with the better alignment, and kernels of either layout are
+// accepted.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -84,8 +85,8 @@ std::string case_name(const testing::TestParamInfo<std::tuple<std::string, Exten
   const auto& [device, extents] = info.param;
   return fmt::format("{}_{}x{}x{}", identifier(device), extents.m, extents.n, extents.k);
 }
-INSTANTIATE_TEST_SUITE_P(Devices, SingleLines, testing::Combine(testing::ValuesIn(devices()), testing::ValuesIn(kExtents)),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(Devices, SingleLines,
+                         testing::Combine(testing::ValuesIn(devices()), testing::ValuesIn(kExtents)), case_name);
 
 }  // namespace
 }  // namespace tilewright::conformance

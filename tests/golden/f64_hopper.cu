@@ -5,6 +5,7 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
     using Element = double;
+    using Matrix = tilewright::StridedMatrix;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = false;
     static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 16, kAlignmentBytes = 16;
@@ -30,6 +31,7 @@ struct Plan {
   };
   struct OperandB {  // shared-memory layout: Sw<2,5,2> o 0 o (64,(16,1)):(128,(8,8192))
     using Element = double;
+    using Matrix = tilewright::StridedMatrix;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = false;
     static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 16, kAlignmentBytes = 16;

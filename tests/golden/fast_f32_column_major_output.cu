@@ -5,6 +5,7 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (32,(16,1)):(64,(4,2048))
     using Element = float;
+    using Matrix = tilewright::StridedMatrix;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 16, kAlignmentBytes = 16;
@@ -30,6 +31,7 @@ struct Plan {
   };
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (64,(16,1)):(64,(4,4096))
     using Element = float;
+    using Matrix = tilewright::StridedMatrix;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 16, kAlignmentBytes = 16;

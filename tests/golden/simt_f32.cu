@@ -4,6 +4,7 @@
 struct Plan {
   struct OperandA {  // (128,8):(1,132)
     using Element = float;
+    using Matrix = tilewright::StridedMatrix;
     using Stored = float;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kIsAsync = false;
     static constexpr bool kIsPointerArray = false;
@@ -22,6 +23,7 @@ struct Plan {
   };
   struct OperandB {  // (8,128):(128,1)
     using Element = float;
+    using Matrix = tilewright::StridedMatrix;
     using Stored = float;
     static constexpr bool kIsKMajor = false, kIsInterleaved = false, kIsAsync = true;
     static constexpr bool kIsPointerArray = false;

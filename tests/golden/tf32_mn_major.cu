@@ -5,6 +5,7 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,5,2> o 0 o (16,(32,4)):(128,(4,2048))
     using Element = float;
+    using Matrix = tilewright::StridedMatrix;
     static constexpr bool kIsKMajor = false, kIsInterleaved = false, kUsesLdmatrix = false;
     static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 128, kAlignmentBytes = 16;
@@ -30,6 +31,7 @@ struct Plan {
   };
   struct OperandB {  // shared-memory layout: Sw<2,5,2> o 0 o (16,(32,2)):(128,(4,2048))
     using Element = float;
+    using Matrix = tilewright::StridedMatrix;
     static constexpr bool kIsKMajor = false, kIsInterleaved = false, kUsesLdmatrix = false;
     static constexpr bool kIsPointerArray = false;
     static constexpr int kContiguous = 64, kAlignmentBytes = 16;

@@ -119,7 +119,8 @@ class PlannedGemmProvider final : public registry::Provider {
     const Result<op::GemmView> view = op::view(problem);
     if (!view) return view.refusal();
     if (const Support taken = view->check_not_folded(family()); !taken) return taken.refusal();
-    if (const Support accepted = Family::accepts(op::describe(op::with_longest_lines(*view))); !accepted) return accepted.refusal();
+    if (const Support accepted = Family::accepts(op::describe(op::with_longest_lines(*view))); !accepted)
+      return accepted.refusal();
     if (plan::sums_exactly(*view)) return plan::exact_order();
     const op::GemmSignature signature = plan::signature_for_every_m(*view);
     const std::optional<Design> design = Family::invariant_design(signature, target);

@@ -280,8 +280,15 @@ Support validate(const Gemm& gemm) {
 }
 
 std::string to_string(const TensorSignature& signature) {
-  return fmt::format("{}:{}:{}{}", name(signature.element), name(signature.layout), signature.alignment,
-                     signature.is_pointer_array ? ":pointers" : "");
+  const std::string im2col =
+      signature.im2col == Im2colAccess::none ? std::string() : fmt::format(":{}", name(signature.im2col));
+  return fmt::format("{}:{}:{}{}{}", name(signature.element), name(signature.layout), signature.alignment,
+                     signature.is_pointer_array ? ":pointers" : "", im2col);
+}
+
+std::string_view name(Im2colAccess access) {
+  constexpr std::array<std::string_view, 3> kNames{"none", "im2col", "im2col_divided"};
+  return kNames[static_cast<std::size_t>(access)];
 }
 
 GemmSignature describe(const Gemm& gemm) { return describe(view(gemm)); }

@@ -15,6 +15,12 @@
 
 namespace tilewright::op {
 
+/// Whether an operand is an im2col matrix, and whether its coordinates are divided: see Im2col.
+enum class Im2colAccess : std::uint8_t { none, direct, divided };
+
+/// "none", "im2col", "im2col_divided"
+std::string_view name(Im2colAccess access);
+
 /// The properties of one operand that a kernel is specialized for.
 struct TensorSignature {
   DType element = DType::f32;
@@ -24,11 +30,13 @@ struct TensorSignature {
                       // if groups end along it
   bool is_pointer_array =
       false;  // the matrices of a batch lie at the addresses in an array, instead of one stride apart
+  /// The contiguous mode of an im2col matrix is that of taps and channels.
+  Im2colAccess im2col = Im2colAccess::none;
 
   bool operator==(const TensorSignature&) const = default;
 };
 
-/// "f16:row:8", or "f16:row:8:pointers" for a pointer array.
+/// "f16:row:8", "f16:row:8:pointers" for a pointer array, or "f16:row:8:im2col".
 std::string to_string(const TensorSignature& signature);
 
 /// The mode of an epilogue tensor that has stride 1: `rows` is M (column-major), `columns` is N (row-major).

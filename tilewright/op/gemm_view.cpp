@@ -50,8 +50,8 @@ std::int64_t Mode::offset(std::int64_t index) const {
 }
 
 std::string_view name(OperandAccess access) {
-  constexpr std::array<std::string_view, 6> kNames{"strided", "folded", "an array of pointers",
-                                                   "ragged",  "ragged", "independent"};
+  constexpr std::array<std::string_view, 7> kNames{"strided",     "folded", "an array of pointers", "ragged", "ragged",
+                                                   "independent", "im2col"};
   return kNames[static_cast<std::size_t>(access)];
 }
 
@@ -67,6 +67,24 @@ OperandView OperandView::folded(const Tensor& tensor, const Mode& rows, const Mo
   view.access = OperandAccess::folded;
   view.rows = rows;
   view.columns = columns;
+  return view;
+}
+
+OperandView OperandView::gathered(const Tensor& images, const Im2col& im2col, std::int64_t batch,
+                                  std::int64_t batch_stride) {
+  OperandView view{.tensor = images};
+  const std::int64_t rows = im2col.rows(), columns = im2col.columns();
+  const auto set_row_stride = [&](std::int64_t stride) {
+    view.tensor.shape = batch == 1 ? Dims{rows, columns} : Dims{batch, rows, columns};
+    view.tensor.stride = batch == 1 ? Dims{stride, 1} : Dims{batch_stride, stride, 1};
+  };
+  if (const std::optional<std::int64_t> stride = im2col.row_stride()) {
+    set_row_stride(*stride);
+    if (view_matrix(view.tensor, "operand")) return view;
+  }
+  set_row_stride(columns);
+  view.access = OperandAccess::im2col;
+  view.im2col = im2col;
   return view;
 }
 
@@ -122,7 +140,9 @@ GemmView view(const Gemm& gemm) {
 
 GemmView with_longest_lines(GemmView view) {
   if (view.groups != GroupedMode::none) return view;
-  for (OperandView* const operand : {&view.a, &view.b}) operand->tensor = with_longest_lines(operand->tensor);
+  for (OperandView* const operand : {&view.a, &view.b}) {
+    if (operand->access != OperandAccess::im2col) operand->tensor = with_longest_lines(operand->tensor);
+  }
   if (view.epilogue->is_gated()) return view;
   for (OperandView* const operand : {&view.c, &view.d}) operand->tensor = with_longest_lines(operand->tensor);
   return view;
@@ -132,7 +152,7 @@ GemmView with_layouts(GemmView view, const GemmSignature& signature) {
   if (view.groups != GroupedMode::none) return view;
   for (const auto& [operand, made_for] :
        {std::pair{&view.a, &signature.a}, {&view.b, &signature.b}, {&view.c, &signature.c}, {&view.d, &signature.d}}) {
-    operand->tensor = with_layout(operand->tensor, made_for->layout);
+    if (operand->access != OperandAccess::im2col) operand->tensor = with_layout(operand->tensor, made_for->layout);
   }
   return view;
 }
@@ -153,6 +173,11 @@ Gemm to_gemm(const GemmView& view) {
 TensorSignature describe_operand(const OperandView& operand, std::string_view role) {
   const Tensor& tensor = operand.tensor;
   if (operand.access == OperandAccess::folded) return {.element = tensor.dtype};
+  if (operand.access == OperandAccess::im2col) {
+    return {.element = tensor.dtype,
+            .alignment = operand.im2col.alignment(tensor, tensor.batch_stride()),
+            .im2col = operand.im2col.divides() ? Im2colAccess::divided : Im2colAccess::direct};
+  }
   const Result<MatrixView> view = view_matrix(tensor, role);
   const bool is_stacked_along_lines =
       operand.access ==

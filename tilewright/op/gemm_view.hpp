@@ -9,6 +9,7 @@
 
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/op/grouped_mode.hpp"
+#include "tilewright/op/im2col.hpp"
 
 namespace tilewright::op {
 
@@ -31,6 +32,7 @@ enum class OperandAccess : std::uint8_t {
   ragged_rows,     // a strided matrix whose rows are those of all groups; only the device knows where each begins
   ragged_columns,  // the same for columns
   independent,     // a pointer array; each matrix has extents and a leading dimension that only the device knows
+  im2col,          // the pixels and taps of a convolution
 };
 
 /// Whether the groups are stacked in one matrix.
@@ -38,13 +40,16 @@ constexpr bool is_ragged(OperandAccess access) {
   return access == OperandAccess::ragged_rows || access == OperandAccess::ragged_columns;
 }
 
-/// "strided", "folded", "an array of pointers", "ragged", "independent"
+/// "strided", "folded", "an array of pointers", "ragged", "independent", "im2col"
 std::string_view name(OperandAccess access);
 
 struct OperandView {
-  Tensor tensor;  // (rows, columns), or (batch, rows, columns); the strides of a folded operand are not valid
+  /// (rows, columns), or (batch, rows, columns). The strides of a folded operand, and those of rows and columns of an
+  /// im2col operand, are not valid.
+  Tensor tensor;
   OperandAccess access = OperandAccess::strided;
   Mode rows = {}, columns = {};  // only for folded access
+  Im2col im2col = {};            // only for im2col access
 
   /// A view of a matrix, of a strided batch or of a pointer array.
   static OperandView of(const Tensor& tensor) {
@@ -56,10 +61,15 @@ struct OperandView {
   static OperandView folded(const Tensor& tensor, const Mode& rows, const Mode& columns, std::int64_t batch = 1,
                             std::int64_t batch_stride = 0);
 
+  /// A view of the im2col matrix of `images`, or of a batch of these whose images begin `batch_stride` elements apart;
+  /// it is strided if the matrix has one stride. `images` gives the address, element type and device.
+  static OperandView gathered(const Tensor& images, const Im2col& im2col, std::int64_t batch,
+                              std::int64_t batch_stride);
+
   /// Matrix `index` of the batch. @pre as op::slice
   OperandView matrix(std::int64_t index) const;
 
-  /// The offset of (row, column) from the first element of its matrix, in elements.
+  /// The offset of (row, column) from the first element of its matrix, in elements. @pre the access is not im2col
   std::int64_t offset(std::int64_t row, std::int64_t column) const {
     if (access == OperandAccess::folded) return rows.offset(row) + columns.offset(column);
     return tensor.offset(row, column);
@@ -120,8 +130,9 @@ struct GemmView {
 /// The view of a GEMM is the GEMM itself. @pre validate(gemm)
 GemmView view(const Gemm& gemm);
 
-/// The view whose matrices of one row or one column have the longest lines, see op::with_longest_lines(). Operands of
-/// groups are left as they are, and so are C and D if the epilogue is gated, because it needs a row-major D.
+/// The view whose matrices of one row or one column have the longest lines, see op::with_longest_lines(). Im2col
+/// operands and operands of groups are left as they are, and so are C and D if the epilogue is gated, because it needs
+/// a row-major D.
 GemmView with_longest_lines(GemmView view);
 
 /// The view whose matrices of one row or one column have the layouts of `signature`, if they may have them.

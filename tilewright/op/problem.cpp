@@ -21,10 +21,10 @@ template <class... Visitors>
 Overloaded(Visitors...) -> Overloaded<Visitors...>;
 
 template <class T>
-concept Unbuilt = std::is_same_v<T, Conv2d> || std::is_same_v<T, Contraction>;
+concept Unbuilt = std::is_same_v<T, Contraction>;
 
 template <Unbuilt T>
-constexpr std::string_view kNameOf = std::is_same_v<T, Conv2d> ? "conv2d" : "contraction";
+constexpr std::string_view kNameOf = "contraction";
 
 Refusal has_no_kernels(std::string_view operation) {
   return refuse("{} has no kernels yet", operation).as(RefusalCode::types);
@@ -38,6 +38,14 @@ bool is_complete(const Custom& custom) {
 
 void append_strides(const Tensor& tensor, std::vector<std::int64_t>& to) {
   to.insert(to.end(), {tensor.row_stride(), tensor.column_stride(), tensor.batch_stride()});
+}
+
+void append_numbers(const Im2col& im2col, std::vector<std::int64_t>& to) {
+  to.insert(to.end(), {im2col.images, im2col.image_stride, im2col.channels});
+  for (const Im2colAxis& axis : {im2col.h, im2col.w}) {
+    to.insert(to.end(), {axis.positions, axis.taps, axis.extent, axis.stride, axis.step, axis.tap_step, axis.offset,
+                         axis.divisor});
+  }
 }
 
 void set_gemm_key(const GemmView& view, ProblemKey& key) {
@@ -61,6 +69,9 @@ void set_extents_and_strides(const GemmView& view, const std::array<const Tensor
     to += 3;
   }
   for (const EpilogueTensor& each : epilogue_tensors(*view.epilogue)) append_strides(view.tensor(each.label), key.more);
+  for (const OperandView* const operand : {&view.a, &view.b}) {
+    if (operand->access == OperandAccess::im2col) append_numbers(operand->im2col, key.more);
+  }
 }
 
 ProblemKey key_of(const GemmView& view) {
@@ -72,6 +83,7 @@ ProblemKey key_of(const GemmView& view) {
 }
 
 ProblemKey key_of(const Gemm& gemm) { return key_of(op::view(gemm)); }
+ProblemKey key_of(const Conv2d& conv) { return key_of(op::view(conv)); }
 ProblemKey key_of(const GroupedGemm& grouped) { return key_of(op::view(grouped)); }
 
 ProblemKey key_of(const ReduceSplitK& reduction) {
@@ -98,10 +110,23 @@ ProblemKey key_of(const Custom& custom) {
   return key;
 }
 
+// "(2x7x7)x(3x3x64)" with steps, tap steps, offsets and divisors of height and width.
+std::string extents_text(const Im2col& im2col) {
+  const auto& [h, w] = std::tie(im2col.h, im2col.w);
+  return fmt::format("({}x{}x{})x({}x{}x{}) of {}x{} steps {},{} {},{} offsets {},{} divisors {},{}", im2col.images,
+                     h.positions, w.positions, h.taps, w.taps, im2col.channels, h.extent, w.extent, h.step, w.step,
+                     h.tap_step, w.tap_step, h.offset, w.offset, h.divisor, w.divisor);
+}
+
 std::string extents_text(const GemmView& view) {
   std::string batch = view.batch() == 1 ? "" : fmt::format("{} of ", view.batch());
   if (view.groups != GroupedMode::none) batch = fmt::format("{} groups in ", view.batch());
-  return fmt::format("{}{}x{}x{}{}", batch, view.m(), view.n(), view.k(), view.reads_source ? " reads_c" : "");
+  std::string text =
+      fmt::format("{}{}x{}x{}{}", batch, view.m(), view.n(), view.k(), view.reads_source ? " reads_c" : "");
+  for (const auto& [role, operand] : {std::pair{"A", &view.a}, {"B", &view.b}}) {
+    if (operand->access == OperandAccess::im2col) text += fmt::format(" {} {}", role, extents_text(operand->im2col));
+  }
+  return text;
 }
 
 std::string extents_text(const ReduceSplitK& reduction) {
@@ -177,6 +202,7 @@ std::string_view operation_name(const Problem& problem) {
   return std::visit(Overloaded{
                         [](const Gemm&) -> std::string_view { return "gemm"; },
                         [](const GroupedGemm&) -> std::string_view { return "grouped_gemm"; },
+                        [](const Conv2d&) -> std::string_view { return "conv2d"; },
                         [](const ReduceSplitK&) -> std::string_view { return "reduce_split_k"; },
                         [](const Custom& custom) -> std::string_view { return custom.operation->name(); },
                         []<Unbuilt T>(const T&) -> std::string_view { return kNameOf<T>; },
@@ -204,6 +230,7 @@ Support validate(const Problem& problem) {
   return std::visit(Overloaded{
                         [](const Gemm& gemm) { return validate(gemm); },
                         [](const GroupedGemm& grouped) { return validate(grouped); },
+                        [](const Conv2d& conv) { return validate(conv); },
                         [](const ReduceSplitK& reduction) { return validate(reduction); },
                         [](const Custom& custom) {
                           if (!is_complete(custom))
@@ -220,6 +247,7 @@ Result<GemmView> view(const Problem& problem) {
       Overloaded{
           [](const Gemm& gemm) { return Result<GemmView>(view(gemm)); },
           [](const GroupedGemm& grouped) { return Result<GemmView>(view(grouped)); },
+          [](const Conv2d& conv) { return Result<GemmView>(view(conv)); },
           [](const ReduceSplitK&) {
             return Result<GemmView>(refuse("reduce_split_k is not computed as a GEMM").as(RefusalCode::operation));
           },
@@ -293,7 +321,8 @@ Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) 
   }
   if (prepared.more != given.more) {
     const bool has_epilogue = prepared.signature.gemm() != nullptr || prepared.signature.reduce_split_k() != nullptr;
-    const std::string_view what = has_epilogue ? "strides of the auxiliary tensors" : "extents and strides";
+    const std::string_view what =
+        has_epilogue ? "strides of the auxiliary tensors, or numbers of the convolution," : "extents and strides";
     return refuse("prepared for {} {}, got {}", what, fmt::join(prepared.more, ","), fmt::join(given.more, ","))
         .as(RefusalCode::strides);
   }
@@ -311,6 +340,7 @@ std::string problem_class(const Problem& problem) {
 Result<Problem> measurable(const Problem& problem) {
   if (std::holds_alternative<GroupedGemm>(problem))
     return refuse("grouped_gemm cannot be tuned yet: the sizes of its groups are known only to the device");
+  if (std::holds_alternative<Conv2d>(problem)) return refuse("conv2d cannot be tuned yet");
   Problem measured = problem;
   if (auto* const gemm = std::get_if<Gemm>(&measured); gemm != nullptr && gemm->alpha == 0.0) gemm->alpha = 1.0;
   if (auto* const reduction = std::get_if<ReduceSplitK>(&measured)) {

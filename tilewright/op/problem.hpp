@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/custom.hpp"
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/op/gemm_view.hpp"
@@ -57,7 +58,9 @@ struct ProblemKey {
   /// number of groups as batch. ReduceSplitK: the same, with the number of parts
   /// as k, the strides of the parts in place of A's, and zeros in place of B's.
   std::array<std::int64_t, 16> extents_and_strides{};
-  std::vector<std::int64_t> more{};  // strides of auxiliary tensors, or extents and strides of user-defined operands
+  /// Strides of auxiliary tensors, then the numbers of im2col operands; or extents and strides of user-defined
+  /// operands.
+  std::vector<std::int64_t> more{};
 
   bool operator==(const ProblemKey&) const = default;
 };

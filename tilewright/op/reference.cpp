@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "tilewright/base/float_format.hpp"
@@ -24,6 +25,10 @@ constexpr std::int64_t kSampledResults = 2;  // results checked per reduction; e
 
 // Loads the element (row, column) of the operand's first matrix.
 double load(const OperandView& operand, std::int64_t row, std::int64_t column) {
+  if (operand.access == OperandAccess::im2col) {
+    const std::optional<std::int64_t> offset = operand.im2col.offset(row, column);
+    return offset ? load_at(operand.tensor, *offset) : 0.0;
+  }
   return load_at(operand.tensor, operand.offset(row, column));
 }
 void store(const OperandView& operand, std::int64_t row, std::int64_t column, double value) {

@@ -279,8 +279,8 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role) {
   const auto fits = [&](std::size_t contiguous, bool ignores_single) {
     const std::size_t other = 1 - contiguous;
     const bool unit = stride[contiguous] == 1 || (ignores_single && extent[contiguous] <= 1);
-    return unit && ((ignores_single && extent[other] <= 1) ||
-                    stride[other] >= std::max<std::int64_t>(1, extent[contiguous]));
+    return unit &&
+           ((ignores_single && extent[other] <= 1) || stride[other] >= std::max<std::int64_t>(1, extent[contiguous]));
   };
   for (const bool ignores_single : {false, true}) {
     for (const std::size_t contiguous : {1U, 0U}) {

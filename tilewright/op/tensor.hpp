@@ -174,8 +174,8 @@ Support check_modes(const Tensor& tensor, std::string_view role);
 Support check_strides(const Tensor& tensor, std::string_view role);
 
 /// Refuses what check_strides refuses, matrices without a stride of 1, leading dimensions below the contiguous extent,
-/// and interleaved modes that are not a multiple of 32 elements. The batch stride may be any. If a matrix has one row or
-/// one column, its strides decide the layout as those of a larger matrix would, and a row-major view is preferred if
+/// and interleaved modes that are not a multiple of 32 elements. The batch stride may be any. If a matrix has one row
+/// or one column, its strides decide the layout as those of a larger matrix would, and a row-major view is preferred if
 /// they fit neither or both.
 Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
 

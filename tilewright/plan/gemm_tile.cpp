@@ -8,6 +8,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/layout/algebra.hpp"
+#include "tilewright/plan/im2col.hpp"
 #include "tilewright/plan/tile_grid.hpp"
 
 namespace tilewright::plan {
@@ -117,6 +118,14 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
   const auto operand_address = [&](const op::Tensor& tensor) {
     return tensor.is_pointer_array() && !gemm->reads_product ? std::uint64_t{0} : tensor.address;
   };
+  const auto describe_matrix = [&](const char* name, const op::TensorSignature& operand, bool is_a) {
+    if (operand.im2col == op::Im2colAccess::none) return;
+    describe_im2col(sink, name, [&, is_a]() -> const op::Im2col& {
+      return (is_a != tile.is_transposed ? gemm->a : gemm->b).im2col;
+    });
+  };
+  describe_matrix("im2col_a", tile.operands.a, true);
+  describe_matrix("im2col_b", tile.operands.b, false);
   if (tile.groups() != op::GroupedMode::none) {
     sink.begin("groups");
     const bool is_independent = tile.groups() == op::GroupedMode::independent;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/plan/im2col.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -105,10 +106,15 @@ int SimtGemmPlan::registers() const {
   const int vector_bytes = std::max(a.is_async ? 0 : a.vector * bytes(a.element),  //
                                     b.is_async ? 0 : b.vector * bytes(b.element));
   const int passes = (register_passes() + copy_phases - 1) / copy_phases;
+  const auto reach = [&](const op::TensorSignature& tensor, const PanelOperand& operand, int tile_mn) {
+    return im2col_registers(tensor, std::max(tile_mn * tile.k / operand.vector / threads(), 1));
+  };
+  const int im2col = reach(operands.a, a, tile.m) + reach(operands.b, b, tile.n);
   const int values =
       (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + passes * ((vector_bytes + 3) / 4);
   // Conversions of copied elements take more registers: kernels of bf16 spilled up to 28 bytes.
   const bool converts = a.element != stored || b.element != stored;
+  if (im2col != 0) return values + kAddressRegisters + im2col;
   if (!converts && values + kFewestAddressRegisters <= kRegistersOfTwoCtas)
     return std::min(values + kAddressRegisters, kRegistersOfTwoCtas);
   return values + kAddressRegisters;
@@ -165,7 +171,8 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   input.registers = plan.registers();
   count_stores(plan, plan.realigns_rows(), plan.lanes_n * plan.vector_n, input);
   input.smem_bytes = plan.smem_bytes();
-  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::simt, plan.stored);
+  input.unit = arch::MathUnit::simt;
+  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), input.unit, plan.stored);
   input.multiply_issue_share = input.fma_per_clock / kFmaPerClockOfIssue;
   // A warp's lanes share what they read: one line of lanes' vectors along M, one along N.
   const int warps = plan.warps_m * plan.warps_n;

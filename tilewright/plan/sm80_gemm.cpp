@@ -7,6 +7,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/smem_layout.hpp"
 #include "tilewright/layout/composed_layout.hpp"
+#include "tilewright/plan/im2col.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -243,8 +244,11 @@ int Sm80GemmPlan::registers() const {
   const int step_bytes = (warp_tile_m() * bytes(a.element) + warp_tile_n() * bytes(b.element)) * atom->k;
   const int fragments = 2 * step_bytes / (kLanes * 4);
   const bool is_wide = promotes_accumulators && warp_tile_n() > warp_tile_m();
-  return (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters +
-         (split_k > 1 ? kTileLoopRegisters : 0) + (is_wide ? kWidePromotionRegisters : 0);
+  const auto reach = [&](const op::TensorSignature& tensor, const SmemOperand& operand) {
+    return im2col_registers(tensor, std::max(operand.tile_bytes() / operand.alignment_bytes / threads(), 1));
+  };
+  return reach(operands.a, a) + reach(operands.b, b) + (promotes_accumulators ? 2 : 1) * accumulators + fragments +
+         kAddressRegisters + (split_k > 1 ? kTileLoopRegisters : 0) + (is_wide ? kWidePromotionRegisters : 0);
 }
 
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
@@ -252,7 +256,7 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   input.registers = plan.registers();
   count_stores(plan, plan.realigns_rows(), plan.tile.n, input);
   input.smem_bytes = plan.smem_bytes();
-  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::mma_sync, plan.atom->a);
+  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), input.unit, plan.atom->a);
   input.instructions_per_fma = plan.promotes_accumulators ? 3 : 1;
   const int warps = plan.warps_m * plan.warps_n;
   const double step_fma = static_cast<double>(plan.atom->m) * plan.atom->n * plan.atom->k;  // of one instruction

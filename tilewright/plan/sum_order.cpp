@@ -72,7 +72,9 @@ Support check_order_of_epilogue(const op::Epilogue& epilogue) {
 op::GemmSignature signature_for_every_m(const op::GemmView& arguments) {
   op::GemmSignature signature = op::describe(op::with_longest_lines(arguments));
   const op::Tensor& a = arguments.a.tensor;
-  if (a.columns() == 1) {
+  if (arguments.a.access == op::OperandAccess::im2col) {
+    // The alignment is that of the images, and does not depend on the number of pixels.
+  } else if (a.columns() == 1) {
     signature.a.layout = op::MatrixLayout::row_major;
     signature.a.alignment = 1;
   } else if (is_column_major(a)) {

@@ -25,6 +25,14 @@ Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& 
                   text_of(made_for.layout))
         .as(RefusalCode::strides)
         .of(role);
+  if (given.im2col != made_for.im2col) {
+    constexpr auto described = [](const op::TensorSignature& tensor) {
+      return tensor.im2col == op::Im2colAccess::none ? std::string_view("strided") : op::name(tensor.im2col);
+    };
+    return refuse("{} is {}, but the kernel needs {}", op::quoted(role), described(given), described(made_for))
+        .as(RefusalCode::strides)
+        .of(role);
+  }
   if (given.is_pointer_array != made_for.is_pointer_array) {
     constexpr auto described = [](const op::TensorSignature& tensor) {
       return tensor.is_pointer_array ? "an array of pointers" : "a matrix or a strided batch";

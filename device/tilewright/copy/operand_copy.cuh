@@ -5,6 +5,8 @@
 // or N.
 #pragma once
 
+#include "tilewright/copy/im2col_vectors.cuh"
+#include "tilewright/operand/im2col_matrix.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/operand/swizzle.cuh"
 #include "tilewright/ptx/cp_async.cuh"
@@ -12,11 +14,12 @@
 
 namespace tilewright {
 
-/// Operand: Element, kIsKMajor, kIsInterleaved (then passes and tiles begin at blocks of K), kContiguous,
-/// kAlignmentBytes (of a vector), kSwizzledBits, and Copy: kPasses, kActiveThreads, kLineStep, the coordinates
-/// line(thread), element(thread), pass_line(pass), pass_element(pass), and the places in bytes place(thread) and
-/// pass_place(pass). A thread's coordinate in a pass, and its place, are the sums of the two; see plan::TileCopy.
-template <class Operand, int kThreads>
+/// Operand: Element, Matrix (StridedMatrix or Im2colMatrix), kIsKMajor, kIsInterleaved (then passes and tiles begin at
+/// blocks of K), kContiguous, kAlignmentBytes (of a vector), kSwizzledBits, and Copy: kPasses, kActiveThreads,
+/// kLineStep, the coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and the places in
+/// bytes place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the sums of the two;
+/// see plan::TileCopy.
+template <class Operand, int kThreads, class Matrix = typename Operand::Matrix>
 class OperandCopy {
   using Element = typename Operand::Element;
   using Copy = typename Operand::Copy;
@@ -25,9 +28,10 @@ class OperandCopy {
   static constexpr int kPasses = Copy::kPasses;
 
  public:
-  /// The matrix has leading dimension `ld`. `mn` is the first row or column of the tile, `mn_extent` the matrix's
-  /// extent along the same mode.
-  __device__ __forceinline__ OperandCopy(const Element* matrix, int64_t ld, int mn, int mn_extent, int thread)
+  /// The matrix has leading dimension `ld`. `begin_k` is where the first tile begins, `mn` the first row or column of
+  /// the tiles, `mn_extent` the matrix's extent along the same mode.
+  __device__ __forceinline__ OperandCopy(const Element* matrix, int64_t ld, const Matrix& /*reach*/, int begin_k,
+                                         int mn, int mn_extent, int thread)
       : ld_(ld), mn_left_(mn_extent - mn) {
     line_ = Copy::line(thread);
     contiguous_byte_ = Copy::element(thread) * kElementBytes;
@@ -35,6 +39,7 @@ class OperandCopy {
     const int64_t stride = line_stride<Operand>(ld);
     const int64_t origin = Operand::kIsKMajor ? mn * stride : static_cast<int64_t>(mn);
     const int64_t element = Operand::kIsKMajor ? along_k<Operand>(Copy::element(thread), ld) : Copy::element(thread);
+    matrix += along_k<Operand>(begin_k, ld);
     global_ = reinterpret_cast<const char*>(matrix) + (origin + line_ * stride + element) * kElementBytes;
     shared_ = Copy::place(thread);
     step_bytes_ = Copy::kLineStep * stride * kElementBytes;
@@ -77,6 +82,44 @@ class OperandCopy {
   int line_;             // this thread's line in pass 0
   int contiguous_byte_;  // this thread's byte within a line
   uint32_t shared_;      // this thread's swizzled offset within a tile
+  bool is_active_;
+};
+
+/// The same for an im2col matrix.
+template <class Operand, int kThreads, bool kDivides>
+class OperandCopy<Operand, kThreads, Im2colMatrix<kDivides>> {
+  using Element = typename Operand::Element;
+  using Copy = typename Operand::Copy;
+  static constexpr int kElementBytes = sizeof(Element);
+  static constexpr int kVectorBytes = Operand::kAlignmentBytes;
+  static constexpr int kPasses = Copy::kPasses;
+
+ public:
+  __device__ __forceinline__ OperandCopy(const Element* images, int64_t /*ld*/, const Im2colMatrix<kDivides>& matrix,
+                                         int begin_k, int mn, int mn_extent, int thread)
+      : vectors_(images, matrix, begin_k, mn, mn_extent, thread),
+        shared_(Copy::place(thread)),
+        is_active_(Copy::kActiveThreads == kThreads || thread < Copy::kActiveThreads) {}
+
+  template <int kShare, int kShares>
+  __device__ __forceinline__ void start(uint32_t tile, int k_left) const {
+    constexpr int kFirst = kPasses * kShare / kShares, kEnd = kPasses * (kShare + 1) / kShares;
+#pragma unroll
+    for (int pass = kFirst; pass < kEnd; ++pass) {
+      const uint32_t to = tile + moved<Operand::kSwizzledBits>(shared_, Copy::pass_place(pass));
+      const auto [from, count] = vectors_.source(pass, k_left);
+      if (is_active_) ptx::cp_async_zfill<kVectorBytes>(to, from, count * kElementBytes);
+    }
+  }
+
+  template <int kTileK>
+  __device__ __forceinline__ void advance() {
+    vectors_.advance(kTileK);
+  }
+
+ private:
+  Im2colVectors<Operand, kVectorBytes / kElementBytes> vectors_;
+  uint32_t shared_;  // this thread's swizzled offset within a tile
   bool is_active_;
 };
 

@@ -4,7 +4,9 @@
 // transposed by the stores: a cp.async of single elements takes as long as one of 16 bytes.
 #pragma once
 
+#include "tilewright/copy/im2col_vectors.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/im2col_matrix.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -12,12 +14,12 @@
 
 namespace tilewright {
 
-/// Operand: Element, Stored (type in shared memory), kIsKMajor, kIsInterleaved (then tiles begin at blocks of K),
-/// kTileK, kVector (elements that a thread moves at once along the contiguous mode of global memory), kElementStep
-/// (from one of them to the next in shared memory), kIsAsync, and Copy: kPasses, kActiveThreads, kLineStep, the
-/// coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and the places in elements
-/// place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the sums of the two; see
-/// plan::TileCopy.
+/// Operand: Element, Stored (type in shared memory), Matrix (StridedMatrix or Im2colMatrix), kIsKMajor, kIsInterleaved
+/// (then tiles begin at blocks of K), kTileK, kVector (elements that a thread moves at once along the contiguous mode
+/// of global memory), kElementStep (from one of them to the next in shared memory), kIsAsync, and Copy: kPasses,
+/// kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and
+/// the places in elements place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the
+/// sums of the two; see plan::TileCopy.
 ///
 /// A tile is copied by copy_async(), or by load() and, when its elements have arrived, store(); then advance() moves to
 /// the next tile along K. In all of them, `k_left` elements of K are left; elements after these, or outside the matrix
@@ -31,25 +33,33 @@ class PanelCopy {
   static constexpr bool kIsPartial = Copy::kActiveThreads < kThreads;
   static_assert(!kIsPartial || Copy::kPasses == 1, "all threads take part in several passes");
   static_assert(!Operand::kIsAsync || !Operand::kIsKMajor, "cp.async does not transpose");
+  using Matrix = typename Operand::Matrix;
+  static constexpr bool kIsStrided = is_same<Matrix, StridedMatrix>;
+  struct NoIm2col {
+    __device__ __forceinline__ NoIm2col(const Element*, const Matrix&, int, int, int, int) {}
+  };
+  using Im2col = Select<kIsStrided, NoIm2col, Im2colVectors<Operand, kVector>>;
   static_assert(!Operand::kIsInterleaved || Operand::kTileK % kInterleaved == 0, "a tile begins with a block");
 
  public:
   /// Number of passes that load() and store() take; 0 if the operand is copied by copy_async().
   static constexpr int kRegisterPasses = Operand::kIsAsync ? 0 : Copy::kPasses;
 
-  /// The matrix has leading dimension `ld`. `mn` is the first row or column of the tile, `mn_extent` the matrix's
-  /// extent along the same mode.
-  __device__ __forceinline__ PanelCopy(const Element* matrix, int64_t ld, int mn, int mn_extent, int thread)
+  /// The matrix has leading dimension `ld`, or is reached as `reach` says. `begin_k` is where the first tile begins
+  /// along K, `mn` the first row or column of the tiles, `mn_extent` the matrix's extent along the same mode.
+  __device__ __forceinline__ PanelCopy(const Element* matrix, int64_t ld, const Matrix& reach, int begin_k, int mn,
+                                       int mn_extent, int thread)
       : ld_(ld),
         mn_left_(mn_extent - mn),
         line_(Copy::line(thread)),
         first_(Copy::element(thread)),
         place_(Copy::place(thread)),
-        is_active_(!kIsPartial || thread < Copy::kActiveThreads) {
+        is_active_(!kIsPartial || thread < Copy::kActiveThreads),
+        im2col_(matrix, reach, begin_k, mn, mn_extent, thread) {
     const int64_t stride = line_stride<Operand>(ld);
     const int64_t origin = Operand::kIsKMajor ? mn * stride : static_cast<int64_t>(mn);
     const int64_t element = Operand::kIsKMajor ? along_k<Operand>(first_, ld) : first_;
-    global_ = matrix + origin + line_ * stride + element;
+    global_ = matrix + along_k<Operand>(begin_k, ld) + origin + line_ * stride + element;
     step_elements_ = Copy::kLineStep * stride;
   }
 
@@ -61,8 +71,8 @@ class PanelCopy {
       for (int pass = 0; pass < Copy::kPasses; ++pass) {
         constexpr int kElementBytes = static_cast<int>(sizeof(Element));
         const uint32_t offset = Copy::pass_place(pass) * kElementBytes;
-        const int count = valid(pass, k_left);
-        if (is_active_) ptx::cp_async_zfill<kElementBytes * kVector>(to + offset, address(pass), count * kElementBytes);
+        const auto [from, count] = source(pass, k_left);
+        if (is_active_) ptx::cp_async_zfill<kElementBytes * kVector>(to + offset, from, count * kElementBytes);
       }
     }
   }
@@ -72,8 +82,7 @@ class PanelCopy {
 #pragma unroll
     for (int pass = 0; pass < kRegisterPasses; ++pass) {
       if (pass < first || pass >= last) continue;
-      const Element* const from = address(pass);
-      const int count = valid(pass, k_left);
+      const auto [from, count] = source(pass, k_left);
       registers_[pass] = {};
       if (count == kVector) {
         registers_[pass] = vector_at(from);
@@ -104,11 +113,31 @@ class PanelCopy {
     }
   }
 
-  __device__ __forceinline__ void advance() { global_ += along_k<Operand>(Operand::kTileK, ld_); }
+  __device__ __forceinline__ void advance() {
+    if constexpr (kIsStrided) {
+      global_ += along_k<Operand>(Operand::kTileK, ld_);
+    } else {
+      im2col_.advance(Operand::kTileK);
+    }
+  }
 
  private:
   static __device__ __forceinline__ Vector<Element, kVector> vector_at(const Element* from) {
     return *reinterpret_cast<const Vector<Element, kVector>*>(from);
+  }
+
+  struct Source {
+    const Element* from;
+    int count;  // elements of the vector that are inside the matrix
+  };
+  /// This thread's vector in `pass`.
+  __device__ __forceinline__ Source source(int pass, int k_left) const {
+    if constexpr (kIsStrided) {
+      return {address(pass), valid(pass, k_left)};
+    } else {
+      const auto [from, count] = im2col_.source(pass, k_left);
+      return {from, is_active_ ? count : 0};
+    }
   }
 
   __device__ __forceinline__ const Element* address(int pass) const {
@@ -131,6 +160,7 @@ class PanelCopy {
   int line_, first_;       // this thread's line, and element of the line, in pass 0
   uint32_t place_;         // of that element in a tile
   bool is_active_;
+  [[no_unique_address]] Im2col im2col_;
   Vector<Element, kVector> registers_[Operand::kIsAsync ? 1 : Copy::kPasses];
 };
 

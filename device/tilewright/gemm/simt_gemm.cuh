@@ -9,7 +9,7 @@
 #include "tilewright/epilogue/staged_output.cuh"
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/numeric/functions.cuh"
-#include "tilewright/operand/matrix_layout.cuh"
+#include "tilewright/operand/im2col_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -34,7 +34,8 @@ class SimtGemm {
   using OperandB = typename Plan::OperandB;
   using Stored = typename OperandA::Stored;
   using Accumulator = typename Plan::Accumulator;
-  using Parameters = GemmParameters<typename Epilogue::Parameters, typename Plan::Groups>;
+  using Parameters = GemmParameters<typename Epilogue::Parameters, typename Plan::Groups, typename OperandA::Matrix,
+                                    typename OperandB::Matrix>;
   using Tile = typename Plan::Scheduler::Tile;
 
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
@@ -119,13 +120,12 @@ class SimtGemm {
     using B = const typename OperandB::Element;
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
     const int begin_k = tile.begin_k() + k.begin;
-    const int64_t lda = tile.lda(parameters_.lda), ldb = tile.ldb(parameters_.ldb);
-    CopyA copy_a(matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
-                     along_k<OperandA>(begin_k, lda),
-                 lda, tile.m, tile.end_m(parameters_.m), ptx::thread());
-    CopyB copy_b(matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
-                     along_k<OperandB>(begin_k, ldb),
-                 ldb, tile.n, tile.end_n(parameters_.n), ptx::thread());
+    CopyA copy_a(matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch),
+                 tile.lda(parameters_.lda), matrix_of(parameters_.im2col_a), begin_k, tile.m, tile.end_m(parameters_.m),
+                 ptx::thread());
+    CopyB copy_b(matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch),
+                 tile.ldb(parameters_.ldb), matrix_of(parameters_.im2col_b), begin_k, tile.n, tile.end_n(parameters_.n),
+                 ptx::thread());
     int k_left = k.extent;  // that is still to be copied; negative while the last stages are multiplied
     const auto load_phase = [&](int phase) {
       const int first = first_pass(phase), last = first_pass(phase + 1);

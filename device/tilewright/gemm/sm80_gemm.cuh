@@ -9,7 +9,7 @@
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/mma/fragment_loader.cuh"
 #include "tilewright/mma/warp_math.cuh"
-#include "tilewright/operand/matrix_layout.cuh"
+#include "tilewright/operand/im2col_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -31,7 +31,8 @@ class Sm80Gemm {
   using Mma = typename Math::Mma;
   using OperandA = typename Plan::OperandA;
   using OperandB = typename Plan::OperandB;
-  using Parameters = GemmParameters<typename Epilogue::Parameters, typename Plan::Groups>;
+  using Parameters = GemmParameters<typename Epilogue::Parameters, typename Plan::Groups, typename OperandA::Matrix,
+                                    typename OperandB::Matrix>;
   using Tile = typename Plan::Scheduler::Tile;
 
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
@@ -115,12 +116,10 @@ class Sm80Gemm {
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
     const int begin_k = tile.begin_k() + k.begin;
     const int64_t lda = tile.lda(parameters_.lda), ldb = tile.ldb(parameters_.ldb);
-    Ring ring{{matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
-                   along_k<OperandA>(begin_k, lda),
-               lda, tile.m, tile.end_m(parameters_.m), thread_},
-              {matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
-                   along_k<OperandB>(begin_k, ldb),
-               ldb, tile.n, tile.end_n(parameters_.n), thread_},
+    Ring ring{{matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch),
+               lda, matrix_of(parameters_.im2col_a), begin_k, tile.m, tile.end_m(parameters_.m), thread_},
+              {matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch),
+               ldb, matrix_of(parameters_.im2col_b), begin_k, tile.n, tile.end_n(parameters_.n), thread_},
               k.extent,
               shared_,
               shared_};

@@ -5,17 +5,6 @@
 
 namespace tilewright {
 
-/// Divides by a number that only the host knows: a multiplication and a shift. A division by a variable takes about 30
-/// dependent instructions, which delay the first load of a kernel. plan/tile_grid computes both values.
-struct Divisor {
-  uint32_t multiplier, shift;
-
-  /// @pre dividend >= 0
-  __device__ __forceinline__ int quotient(int dividend) const {
-    return static_cast<int>(static_cast<uint64_t>(static_cast<uint32_t>(dividend)) * multiplier >> shift);
-  }
-};
-
 /// `tiles_m` x `tiles_n` tiles for each matrix of the batch; for the persistent scheduler, cluster tiles. See Raster
 /// for groups.
 struct TileGrid {

@@ -292,7 +292,6 @@ TEST(TensorCopy, InvalidTensorMapsAreFound) {
   EXPECT_EQ(find(d, device->encode(d)).kind, FindingKind::out_of_bounds_global);
 }
 
-// Copies in .im2col mode are not executed.
 TEST(TensorCopy, TiledCopiesRefuseIm2colMaps) {
   const auto device = test_device();
   const runtime::DeviceBuffer out(device, 4096);

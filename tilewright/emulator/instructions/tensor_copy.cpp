@@ -1,4 +1,4 @@
-// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor in .tile mode.
+// cp.async.bulk.tensor in .tile and .im2col mode, and cp.reduce.async.bulk.tensor in .tile mode.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -26,10 +26,13 @@ struct BoxRow {
   std::uint32_t count = 0;
 };
 
-/// The box of one copy: the tensor map, and the coordinates of the box's first element.
+/// The box of one copy: the tensor map, and the coordinates of the box's first element. In .im2col mode its rows are
+/// the channels of pixels.
 class Box {
  public:
-  Box(Warp& warp, const Instruction& in, int lane, std::size_t map_address, const Slot* coordinates, int rank) {
+  /// `offsets` are those of the taps in .im2col mode, W first; null in .tile mode.
+  Box(Warp& warp, const Instruction& in, int lane, std::size_t map_address, const Slot* coordinates, int rank,
+      const Slot* offsets = nullptr) {
     LanePointers at;
     resolve(warp, in, Mask{1} << lane, Space::generic, map_address, AccessSize{sizeof(EncodedTensorMap), 64},
             AccessKind::unshadowed, at);
@@ -47,12 +50,19 @@ class Box {
       warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
                 fmt::format("a {}d copy with a tensor map of rank {}", rank, map->rank));
     }
-    if (map->im2col) {
-      warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane], "a copy in .tile mode with an im2col map");
+    if (map->im2col.has_value() != (offsets != nullptr)) {
+      warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
+                map->im2col ? "a copy in .tile mode with an im2col map" : "a copy in .im2col mode with a tiled map");
     }
     map_ = *map;
     for (std::size_t mode = 0; mode < static_cast<std::size_t>(rank); ++mode) {
       start_[mode] = warp.reg<std::int32_t>(coordinates[mode])[lane];
+    }
+    if (!map_.im2col) return;
+    map_.box[0] = map_.im2col->channels_per_pixel;
+    for (std::size_t mode = 1; mode + 1 < static_cast<std::size_t>(rank); ++mode) {
+      offsets_[mode] = warp.reg<std::uint16_t>(offsets[mode - 1])[lane];
+      check_start(warp, in, lane, mode);
     }
   }
 
@@ -71,6 +81,7 @@ class Box {
   /// Calls f(row) for each row of the box, in the order they lie in shared memory.
   template <class F>
   void each_row(F&& f) const {
+    if (map_.im2col) return each_pixel(f);
     std::array<std::uint32_t, kMaxTensorMapRank> at{};
     const auto rank = static_cast<std::size_t>(map_.rank);
     for (std::uint32_t i = 0; i < rows(); ++i) {
@@ -83,10 +94,55 @@ class Box {
   }
 
  private:
+  // The bounding box of the pixels, to which the offsets of taps are added, along a spatial mode.
+  std::int64_t lower(std::size_t mode) const { return map_.im2col->lower_corner[mode - 1]; }
+  std::int64_t upper(std::size_t mode) const {
+    return static_cast<std::int64_t>(map_.extents[mode]) + map_.im2col->upper_corner[mode - 1];
+  }
+
+  /// PTX ISA, "Tensor im2col mode": the coordinates must be in the bounding box. From a start between the pixels that
+  /// steps from the lower corner visit, the first row of pixels would have another length than the others.
+  void check_start(Warp& warp, const Instruction& in, int lane, std::size_t mode) const {
+    const std::int64_t from = start_[mode] - lower(mode);
+    const bool is_inside = from >= 0 && start_[mode] < upper(mode);
+    if (is_inside && from % map_.element_strides[mode] == 0) return;
+    warp.fail(
+        FindingKind::bad_descriptor, in, lane, map_address_,
+        fmt::format("an im2col copy that starts at coordinate {} of mode {}, but pixels are from {} to {}, {} apart",
+                    start_[mode], mode, lower(mode), upper(mode) - 1, map_.element_strides[mode]));
+  }
+
+  /// Calls f(row) for the pixels in the order of the walk: W first, then H and D within the bounding box, then N.
+  template <class F>
+  void each_pixel(F&& f) const {
+    const auto images = static_cast<std::size_t>(map_.rank) - 1;
+    std::array<std::int64_t, kMaxTensorMapRank> at = start_;
+    for (std::uint32_t i = 0; i < map_.im2col->pixels_per_column; ++i) {
+      std::array<std::int64_t, kMaxTensorMapRank> pixel = at;
+      for (std::size_t mode = 1; mode < images; ++mode) pixel[mode] += offsets_[mode];
+      f(row_at(i * row_pitch(), pixel));
+      std::size_t mode = 1;
+      for (; mode < images; ++mode) {
+        at[mode] += map_.element_strides[mode];
+        if (at[mode] < upper(mode)) break;
+        at[mode] = lower(mode);
+      }
+      if (mode == images) at[images] += map_.element_strides[images];
+    }
+  }
+
   BoxRow row(std::uint32_t offset, const std::array<std::uint32_t, kMaxTensorMapRank>& at) const {
+    std::array<std::int64_t, kMaxTensorMapRank> coordinates = start_;
+    for (std::size_t mode = 1; mode < static_cast<std::size_t>(map_.rank); ++mode)
+      coordinates[mode] += std::int64_t{at[mode]} * map_.element_strides[mode];
+    return row_at(offset, coordinates);
+  }
+
+  /// The row that begins at these coordinates.
+  BoxRow row_at(std::uint32_t offset, const std::array<std::int64_t, kMaxTensorMapRank>& at) const {
     BoxRow row{offset, map_.address, 0, 0};
     for (std::size_t mode = 1; mode < static_cast<std::size_t>(map_.rank); ++mode) {
-      const std::int64_t coordinate = start_[mode] + std::int64_t{at[mode]} * map_.element_strides[mode];
+      const std::int64_t coordinate = at[mode];
       if (coordinate < 0 || static_cast<std::uint64_t>(coordinate) >= map_.extents[mode]) return row;
       row.address += static_cast<std::uint64_t>(coordinate) * map_.strides[mode];
     }
@@ -103,6 +159,7 @@ class Box {
   TensorMap map_;
   std::uint64_t map_address_ = 0;
   std::array<std::int64_t, kMaxTensorMapRank> start_{};
+  std::array<std::int64_t, kMaxTensorMapRank> offsets_{};  // of the tap, by mode
 };
 
 /// Calls f(swizzled shared address, offset in the row) for each 16-byte chunk of a row.
@@ -149,22 +206,27 @@ void load_box(AsyncCopy& copy, const Box& box, const SharedLocation& to) {
   });
 }
 
-/// Operands: destination, tensor map and coordinates, mbarrier, CTA mask. element_bytes: the rank; mode: multicast.
+constexpr std::uint8_t kMulticast = 1, kIm2col = 2;
+
+/// Operands: destination, tensor map and coordinates, mbarrier, offsets in .im2col mode, CTA mask. element_bytes: the
+/// rank; mode: kMulticast, kIm2col.
 void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   const int rank = in.element_bytes;
+  const bool is_im2col = (in.mode & kIm2col) != 0;
+  const Slot* const after_barrier = in.op + in.address[2].operand + 1;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
-    const Box box(warp, in, lane, 1, in.op + in.address[1].operand + 1, rank);
+    const Box box(warp, in, lane, 1, in.op + in.address[1].operand + 1, rank, is_im2col ? after_barrier : nullptr);
     const SharedLocation to =
         resolve_shared_location(warp, in, lane, 0, {box.shared_bytes(), kBoxAlignment}, "bulk tensor write");
     const MbarrierObject at = find_mbarrier(warp, in, lane, 2);
-    if (in.mode == 0) {
+    if ((in.mode & kMulticast) == 0) {
       AsyncCopy copy(warp, in, lane, at.barrier);
       load_box(copy, box, to);
       complete_on(warp, in, lane, at, box.bytes());
       continue;
     }
-    std::uint32_t mask = warp.reg<std::uint16_t>(in.op[in.address[2].operand + 1])[lane];
+    std::uint32_t mask = warp.reg<std::uint16_t>(after_barrier[is_im2col ? rank - 2 : 0])[lane];
     check_multicast(warp, in, lane, mask);
     for (; mask != 0; mask &= mask - 1) {
       Cta& cta = warp.cta().cluster().cta(std::countr_zero(mask));
@@ -224,7 +286,6 @@ int take_rank(InstructionReader& reader) {
   const int rank = reader.take_one_of({"1d", "2d", "3d", "4d", "5d"}) + 1;
   if (rank == 0) reader.refuse("a tensor of this rank");
   reader.out().element_bytes = static_cast<std::uint8_t>(rank);
-  reader.take("tile");
   return rank;
 }
 
@@ -234,21 +295,34 @@ void take_tensor(InstructionReader& reader, const Operand& operand, int rank) {
   }
 }
 
+/// The offsets of taps of a copy in .im2col mode, one for each spatial mode.
+void take_offsets(InstructionReader& reader, const Operand& operand, int rank) {
+  const std::vector<Operand> offsets = reader.elements(operand);
+  if (rank < 3 || offsets.size() != static_cast<std::size_t>(rank) - 2)
+    reader.refuse(fmt::format("a {}d copy in .im2col mode with {} offsets", rank, offsets.size()));
+  for (const Operand& offset : offsets) reader.source(offset, PtxType::u16);
+}
+
 void decode_load(InstructionReader& reader, int rank, std::size_t hints) {
+  const bool is_im2col = reader.take("im2col");
+  if (!is_im2col) reader.take("tile");
   if (!reader.take("mbarrier::complete_tx::bytes"))
     reader.refuse("a tensor load without .mbarrier::complete_tx::bytes");
   const bool multicast = reader.take("multicast::cluster");
   reader.finish();
-  reader.expect_operands(3 + (multicast ? 1U : 0U) + hints);
+  const std::size_t offsets = is_im2col ? 1 : 0;
+  reader.expect_operands(3 + offsets + (multicast ? 1U : 0U) + hints);
   reader.address(reader.operand(0), Space::generic);
   take_tensor(reader, reader.operand(1), rank);
   reader.address(reader.operand(2), Space::generic);
-  if (multicast) reader.source(reader.operand(3), PtxType::b16);
-  reader.out().mode = multicast ? 1 : 0;
+  if (is_im2col) take_offsets(reader, reader.operand(3), rank);
+  if (multicast) reader.source(reader.operand(3 + offsets), PtxType::b16);
+  reader.out().mode = static_cast<std::uint8_t>((multicast ? kMulticast : 0) | (is_im2col ? kIm2col : 0));
   reader.out().execute = &execute_load;
 }
 
 void decode_store(InstructionReader& reader, int rank, std::size_t hints) {
+  reader.take("tile");
   if (!reader.take("bulk_group")) reader.refuse("a tensor store without .bulk_group");
   reader.finish();
   reader.expect_operands(2 + hints);

@@ -28,6 +28,18 @@ std::string_view groups_type(op::GroupedMode groups) {
 
 }  // namespace
 
+std::string_view matrix_type(const op::TensorSignature& operand) {
+  switch (operand.im2col) {
+    case op::Im2colAccess::none:
+      return "tilewright::StridedMatrix";
+    case op::Im2colAccess::direct:
+      return "tilewright::Im2colMatrix<false>";
+    case op::Im2colAccess::divided:
+      return "tilewright::Im2colMatrix<true>";
+  }
+  TILEWRIGHT_CHECK(false, "im2col access {} has no device type", static_cast<int>(operand.im2col));
+}
+
 void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands) {
   out.line("static constexpr bool kCIsPointerArray = {}, kDIsPointerArray = {};", operands.c.is_pointer_array,
            operands.d.is_pointer_array);
@@ -137,10 +149,14 @@ void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::Param
 void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile,
                        int ctas_per_sm) {
   const std::string residence = ctas_per_sm > 0 ? fmt::format(", {}", ctas_per_sm) : "";
+  const bool has_im2col = tile.operands.a.im2col != op::Im2colAccess::none ||  //
+                          tile.operands.b.im2col != op::Im2colAccess::none;
+  const std::string parameters = fmt::format("tilewright::GemmParameters<Epilogue::Parameters, Plan::Groups{}>",
+                                             has_im2col ? ", Plan::OperandA::Matrix, Plan::OperandB::Matrix" : "");
   write_kernel(out,
                {.family = family,
                 .symbol = symbol,
-                .parameters = "tilewright::GemmParameters<Epilogue::Parameters, Plan::Groups>",
+                .parameters = parameters,
                 .attributes = fmt::format("__launch_bounds__({}{})", tile.threads(), residence)},
                plan::gemm_parameter_layout(tile));
 }

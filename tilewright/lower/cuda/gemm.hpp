@@ -14,6 +14,9 @@
 
 namespace tilewright::lower::cuda {
 
+/// The device type that says how an operand is reached, in device/tilewright/operand/im2col_matrix.cuh.
+std::string_view matrix_type(const op::TensorSignature& operand);
+
 /// Writes kCIsPointerArray and kDIsPointerArray.
 void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands);
 

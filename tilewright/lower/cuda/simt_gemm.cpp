@@ -12,6 +12,7 @@ void write_operand(SourceWriter& out, char role, const plan::SimtGemmPlan& plan)
   const layout::Layout smem = plan::smem_layout(plan, is_a);
   out.line("struct Operand{} {{  // {}", role, layout::to_string(smem)).indent();
   out.line("using Element = {};", cuda_name(operand.element));
+  out.line("using Matrix = {};", matrix_type(is_a ? plan.operands.a : plan.operands.b));
   out.line("using Stored = {};", cuda_name(plan.stored));
   out.line("static constexpr bool kIsKMajor = {}, kIsInterleaved = {}, kIsAsync = {};", operand.is_k_major,
            operand.is_interleaved, operand.is_async);

@@ -26,6 +26,7 @@ void write_operand(SourceWriter& out, char role, const plan::Sm80GemmPlan& plan)
   out.line("struct Operand{} {{  // shared-memory layout: {}", role, layout::to_string(plan::smem_layout(operand)))
       .indent();
   out.line("using Element = {};", cuda_name(operand.element));
+  out.line("using Matrix = {};", matrix_type(is_a ? plan.operands.a : plan.operands.b));
   out.line("static constexpr bool kIsKMajor = {}, kIsInterleaved = {}, kUsesLdmatrix = {};", operand.is_k_major,
            operand.is_interleaved, operand.uses_ldmatrix);
   out.line("static constexpr bool kIsPointerArray = {};", (is_a ? plan.operands.a : plan.operands.b).is_pointer_array);

@@ -368,6 +368,11 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
 Support check_layouts(const op::GemmSignature& signature) {
   for (const auto& [role, tensor] :
        {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
+    if (tensor->im2col != op::Im2colAccess::none) {
+      return refuse("{} is an im2col matrix, which sm90_gemm does not load yet", role)
+          .as(RefusalCode::strides)
+          .of(role);
+    }
     if (op::is_interleaved(tensor->layout)) {
       return refuse("TMA moves row-major and column-major matrices, but {} is {}", role, op::name(tensor->layout))
           .as(RefusalCode::strides)

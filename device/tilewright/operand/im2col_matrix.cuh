@@ -1,0 +1,99 @@
+// How a kernel reaches the elements of a matrix in global memory: by one stride, or as pixels and taps of images.
+#pragma once
+
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// A matrix whose rows or columns are one stride apart.
+struct StridedMatrix {};
+
+/// One spatial axis of an im2col matrix: position i and tap t meet at (i * step + t * tap_step + offset) / divisor. See
+/// op::Im2colAxis.
+struct Im2colAxis {
+  int64_t stride;  // of the images, in elements
+  int positions, taps, extent;
+  int step, tap_step, offset;
+  int divisor;
+  Divisor by_positions, by_taps, by_divisor;
+};
+
+/// An im2col matrix: see op::Im2col. plan/im2col writes these fields. If kDivides is false, the divisors of both axes
+/// are
+/// 1. Coordinates are from -2^30 to 2^30.
+template <bool kDivides>
+struct Im2colMatrix {
+  int64_t image_stride;  // elements
+  Im2colAxis h, w;
+  int channels;
+  Divisor by_channels;
+
+  /// A pixel as the sums to which a tap's are added, or a pixel outside the matrix.
+  struct Pixel {
+    int64_t image;  // offset in elements
+    int h, w;
+  };
+  /// A tap and a channel.
+  struct Tap {
+    int h, w, channel;
+  };
+  struct Element {
+    int64_t offset;  // from the first element of the images, in elements; 0 if it is not inside
+    bool is_inside;
+  };
+
+  /// @pre row >= 0
+  __device__ __forceinline__ Pixel pixel(int row) const {
+    const int line = w.by_positions.quotient(row);
+    const int image = h.by_positions.quotient(line);
+    return {image * image_stride, (line - image * h.positions) * h.step + h.offset,
+            (row - line * w.positions) * w.step + w.offset};
+  }
+  /// A pixel at which all taps are outside.
+  static __device__ __forceinline__ Pixel outside() { return {0, -(1 << 30), 0}; }
+
+  /// @pre column >= 0
+  __device__ __forceinline__ Tap tap(int column) const {
+    const int tap = by_channels.quotient(column);
+    const int row = w.by_taps.quotient(tap);
+    return {row * h.tap_step, (tap - row * w.taps) * w.tap_step, column - tap * channels};
+  }
+
+  __device__ __forceinline__ Element element(const Pixel& pixel, const Tap& tap) const {
+    int y = pixel.h + tap.h, x = pixel.w + tap.w;
+    bool is_inside = true;
+    if constexpr (kDivides) is_inside = divide(h, y) & divide(w, x);
+    is_inside &= static_cast<uint32_t>(y) < static_cast<uint32_t>(h.extent) &
+                 static_cast<uint32_t>(x) < static_cast<uint32_t>(w.extent);
+    return {is_inside ? pixel.image + y * h.stride + x * w.stride + tap.channel : 0, is_inside};
+  }
+
+ private:
+  /// Divides the coordinate; returns false if it is negative or leaves a remainder.
+  static __device__ __forceinline__ bool divide(const Im2colAxis& axis, int& coordinate) {
+    const int quotient = axis.by_divisor.quotient(coordinate & 0x7fffffff);
+    const bool is_whole = coordinate >= 0 && quotient * axis.divisor == coordinate;
+    coordinate = quotient;
+    return is_whole;
+  }
+};
+
+/// The part of a kernel's parameters that says how operand kRole ('A' or 'B') is reached: nothing for a strided matrix.
+/// Members of different operands have different types, because two empty members of one type would take a byte.
+template <class Matrix, char kRole>
+struct MatrixParameters {
+  Matrix im2col;
+};
+template <char kRole>
+struct MatrixParameters<StridedMatrix, kRole> {};
+
+template <class Matrix, char kRole>
+__device__ __forceinline__ const Matrix& matrix_of(const MatrixParameters<Matrix, kRole>& parameters) {
+  return parameters.im2col;
+}
+template <char kRole>
+__device__ __forceinline__ StridedMatrix matrix_of(const MatrixParameters<StridedMatrix, kRole>& /*parameters*/) {
+  return {};
+}
+
+}  // namespace tilewright

@@ -1,0 +1,195 @@
+// Convolutions of every family that loads im2col operands, against the definition.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/conformance/gemm_checks.hpp"
+#include "tests/conformance/guarded_convolution.hpp"
+#include "tests/unit/op/direct_convolution.hpp"
+#include "tilewright/op/epilogue_text.hpp"
+#include "tilewright/plan/design.hpp"
+
+namespace tilewright::conformance {
+namespace {
+
+using op::ConvPass;
+using testing::HasSubstr;
+
+constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
+
+/// A convolution of packed tensors; P and Q follow from the other extents.
+struct Shape {
+  std::int64_t n, h, w, c, k, r, s;
+  std::int64_t padding = 0, stride = 1, dilation = 1, groups = 1;
+};
+op::Conv2d convolution(ConvPass pass, const Shape& shape, DType type) {
+  op::Conv2d conv;
+  conv.pass = pass;
+  conv.padding = {shape.padding, shape.padding};
+  conv.stride = {shape.stride, shape.stride};
+  conv.dilation = {shape.dilation, shape.dilation};
+  conv.groups = shape.groups;
+  const auto positions = [&](std::int64_t extent, std::int64_t taps) {
+    return op::conv_positions(extent, shape.padding, shape.padding, taps, shape.stride, shape.dilation);
+  };
+  conv.x = op::packed_tensor(kApart, type, {shape.n, shape.h, shape.w, shape.c});
+  conv.w = op::packed_tensor(2 * kApart, type, {shape.k, shape.r, shape.s, shape.c / shape.groups});
+  conv.y =
+      op::packed_tensor(3 * kApart, type, {shape.n, positions(shape.h, shape.r), positions(shape.w, shape.s), shape.k});
+  conv.accumulator = op::default_accumulator(type);
+  op::Tensor& written = pass == ConvPass::fprop ? conv.y : pass == ConvPass::dgrad ? conv.x : conv.w;
+  written.dtype = op::default_output(type);
+  conv.epilogue = op::linear_combination(op::default_compute(conv.accumulator, written.dtype));
+  conv.c = written;
+  conv.c.address = 4 * kApart;
+  return conv;
+}
+
+class Convolutions : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (is_missing(GetParam())) GTEST_SKIP() << "no GPU";
+  }
+
+  engine::Engine& engine() const { return engine_of(GetParam()); }
+
+  /// One kernel of each family. Its design does not depend on the extents, if possible, so that few are compiled.
+  std::vector<registry::KernelPtr> kernels(const op::Problem& problem) const {
+    std::map<std::string, registry::KernelPtr> first;
+    for (const engine::RankedKernel& candidate : engine().find_kernels(problem)) {
+      registry::KernelPtr& kernel = first[candidate.kernel->metadata().family];
+      const auto order = [](const registry::KernelPtr& each) {
+        const plan::GemmTiling& tiling = plan::tiling(each->metadata().design);
+        return std::tuple{tiling.split_k, std::abs(tiling.tile.m * tiling.tile.n - 64 * 64),
+                          plan::to_string(each->metadata().design)};
+      };
+      if (kernel == nullptr || order(candidate.kernel) < order(kernel)) kernel = candidate.kernel;
+    }
+    std::vector<registry::KernelPtr> all;
+    for (const auto& [family, kernel] : first) all.push_back(kernel);
+    return all;
+  }
+
+  void expect_exact_of(const registry::KernelPtr& kernel, GuardedConvolution& guarded) const {
+    SCOPED_TRACE(kernel->name());
+    guarded.upload();
+    engine().run(guarded.on_device(), kernel);
+    guarded.download();
+    ASSERT_EQ(guarded.wrong(), "");
+    const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+    ASSERT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  }
+
+  std::vector<std::string> expect_exact_in_every_family(const op::Conv2d& conv, Placement placement = {}) const {
+    SCOPED_TRACE(op::to_string(conv));
+    if (engine().device()->properties().emulated) placement.red_zone = 0;
+    GuardedConvolution guarded(engine().device(), conv, placement);
+    std::vector<std::string> families;
+    for (const registry::KernelPtr& kernel : kernels(guarded.on_device())) {
+      families.push_back(kernel->metadata().family);
+      expect_exact_of(kernel, guarded);
+    }
+    // Tensor cores need addresses of at least 4 bytes, CUDA cores plain math.
+    const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
+    const auto is_vector = [](const op::TensorSignature& each) { return each.alignment * bytes(each.element) >= 4; };
+    const bool has_sm80 = signature.math == op::MathOperation::multiply_add_tf32 ||
+                          (bytes(signature.a.element) == 2 && is_vector(signature.a) && is_vector(signature.b));
+    EXPECT_TRUE(!has_sm80 || std::ranges::count(families, "sm80_gemm") == 1);
+    EXPECT_TRUE(signature.math != op::MathOperation::multiply_add || std::ranges::count(families, "simt_gemm") == 1);
+    return families;
+  }
+};
+
+TEST_P(Convolutions, Random) {
+  for (std::uint64_t seed = 0; seed < 300 && !HasFatalFailure(); ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    expect_exact_in_every_family(op::random_convolution(seed, DType::f16));
+  }
+}
+
+TEST_P(Convolutions, EveryTypeInEveryPass) {
+  for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::s8, DType::e4m3}) {
+    for (std::uint64_t seed = 1000; seed < 1006; ++seed)
+      expect_exact_in_every_family(op::random_convolution(seed, type));
+  }
+  for (std::uint64_t seed = 1000; seed < 1003; ++seed) {
+    op::Conv2d conv = op::random_convolution(seed, DType::f32);
+    conv.math = op::MathOperation::multiply_add_tf32;
+    expect_exact_in_every_family(conv);
+  }
+}
+
+TEST_P(Convolutions, TensorsMayHaveGapsAndAnyAlignment) {
+  for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+    for (const int offset : {0, 1}) {
+      op::Conv2d conv =
+          convolution(pass, {.n = 2, .h = 6, .w = 5, .c = 16, .k = 8, .r = 3, .s = 2, .padding = 1}, DType::f16);
+      // A slice of channels of a larger tensor; pixels of gathered tensors need not follow each other.
+      const auto pad = [](op::Tensor& tensor, bool between_images) {
+        const std::int64_t pitch = tensor.shape[3] + 8;
+        tensor.stride = {tensor.shape[1] * tensor.shape[2] * pitch + (between_images ? 16 : 0),
+                         tensor.shape[2] * pitch + (between_images ? 8 : 0), pitch, 1};
+        if (between_images) tensor.stride[0] += tensor.shape[1] * 8;
+      };
+      pad(conv.x, pass != ConvPass::dgrad);
+      pad(conv.y, pass == ConvPass::dgrad);
+      conv.c = conv.written();
+      conv.c.address = 4 * kApart;
+      conv.beta = 1.0;
+      expect_exact_in_every_family(conv, {.offset_elements = offset});
+    }
+  }
+}
+
+TEST_P(Convolutions, EpiloguesReadTensorsOfPixelsAndChannels) {
+  const Shape shape{.n = 2, .h = 6, .w = 5, .c = 16, .k = 16, .r = 3, .s = 3, .padding = 1, .groups = 2};
+  for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+    op::Conv2d conv = convolution(pass, shape, DType::f16);
+    conv.epilogue = *op::parse_epilogue("D = relu(alpha * acc + row(bias) + residual)", DType::f32);
+    const op::Dims& whole = conv.written().shape;
+    const bool is_weights = pass == ConvPass::wgrad;  // its rows are filters
+    const op::Dims bias{1, is_weights ? whole[1] : 1, is_weights ? whole[2] : 1, whole[3]};
+    conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, bias)},
+                    {"residual", op::packed_tensor(6 * kApart, DType::f16, whole)}};
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv);
+    for (const registry::KernelPtr& kernel : kernels(guarded.on_device())) {
+      guarded.upload();
+      engine().run(guarded.on_device(), kernel);
+      guarded.download();
+      const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+      EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+    }
+  }
+}
+
+TEST_P(Convolutions, SplitK) {
+  for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+    const op::Conv2d conv =
+        convolution(pass, {.n = 1, .h = 12, .w = 12, .c = 32, .k = 32, .r = 3, .s = 3, .padding = 1}, DType::f16);
+    GuardedConvolution guarded(engine().device(), conv);
+    std::map<std::string, registry::KernelPtr> split;
+    for (const engine::RankedKernel& candidate : engine().find_kernels(guarded.on_device())) {
+      if (plan::tiling(candidate.kernel->metadata().design).split_k > 1)
+        split.insert({candidate.kernel->metadata().family, candidate.kernel});
+    }
+    EXPECT_EQ(split.count("sm80_gemm"), 1U) << op::to_string(conv);
+    for (const auto& [family, kernel] : split) expect_exact_of(kernel, guarded);
+  }
+}
+
+TEST_P(Convolutions, SinglePixelsAreComputedByEveryFamilyOfGemms) {
+  for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+    const op::Conv2d conv = convolution(pass, {.n = 2, .h = 5, .w = 7, .c = 64, .k = 32, .r = 1, .s = 1}, DType::f16);
+    const std::vector<std::string> families = expect_exact_in_every_family(conv);
+    EXPECT_EQ(std::ranges::count(families, "sm90_gemm"), GetParam() == "emulator:sm_80" ? 0 : 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Convolutions, testing::ValuesIn(devices()),
+                         [](const auto& test) { return identifier(test.param); });
+
+}  // namespace
+}  // namespace tilewright::conformance

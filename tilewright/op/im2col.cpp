@@ -1,0 +1,46 @@
+#include "tilewright/op/im2col.hpp"
+
+#include <vector>
+
+namespace tilewright::op {
+
+bool Im2colAxis::is_identity() const {
+  return taps == 1 && step == 1 && offset == 0 && divisor == 1 && positions == extent;
+}
+
+std::optional<std::int64_t> Im2colAxis::coordinate(std::int64_t position, std::int64_t tap) const {
+  const std::int64_t multiple = position * step + tap * tap_step + offset;
+  if (multiple < 0 || multiple % divisor != 0 || multiple / divisor >= extent) return std::nullopt;
+  return multiple / divisor;
+}
+
+std::optional<std::int64_t> Im2col::offset(std::int64_t row, std::int64_t column) const {
+  const std::int64_t channel = column % channels, tap = column / channels;
+  const std::int64_t j = row % w.positions, i = row / w.positions % h.positions;
+  const std::optional<std::int64_t> x = w.coordinate(j, tap % w.taps), y = h.coordinate(i, tap / w.taps);
+  if (!x || !y) return std::nullopt;
+  return row / w.positions / h.positions * image_stride + *y * h.stride + *x * w.stride + channel;
+}
+
+std::optional<std::int64_t> Im2col::row_stride() const {
+  if (!h.is_identity() || !w.is_identity()) return std::nullopt;
+  std::int64_t stride = 0, rows = 1;
+  for (const auto& [extent, of_mode] : {std::pair{w.extent, w.stride}, {h.extent, h.stride}, {images, image_stride}}) {
+    if (extent == 1) continue;
+    if (rows == 1) stride = of_mode;
+    if (of_mode != stride * rows) return std::nullopt;
+    rows *= extent;
+  }
+  return stride;
+}
+
+int Im2col::alignment(const Tensor& images_of, std::int64_t batch_stride) const {
+  std::vector<std::int64_t> steps{batch_stride};
+  if (taps() > 1) steps.push_back(channels);
+  for (const auto& [extent, stride] : {std::pair{w.extent, w.stride}, {h.extent, h.stride}, {images, image_stride}}) {
+    if (extent > 1) steps.push_back(stride);
+  }
+  return shared_alignment(images_of, steps);
+}
+
+}  // namespace tilewright::op
