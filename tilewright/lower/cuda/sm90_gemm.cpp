@@ -54,6 +54,7 @@ void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
 }
 
 std::string_view source_of(const plan::TmaOperandPlan& operand) {
+  if (operand.is_im2col) return "TmaIm2col";
   if (operand.is_repacked) return "RepackedMatrix";
   if (operand.stacks_k) return operand.major == arch::Major::k ? "TmaStackedMatrix<0>" : "TmaStackedMatrix<1>";
   if (operand.makes_tensor_maps) return "TmaPointerArray";
