@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <regex>
 #include <tuple>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "tilewright/base/text.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
+#include "tilewright/op/fill.hpp"
 #include "tilewright/op/split_k.hpp"
 
 namespace nb = nanobind;
@@ -38,7 +40,24 @@ nb::typed<nb::tuple, int, nb::ellipsis> tuple_of(const op::Dims& dims) {
 }
 
 /// A vector or scalar as a matrix of one row or one column, according to its broadcast. A matrix stays as it is.
-op::Tensor as_matrix(op::Tensor tensor, const op::Broadcast& broadcast) {
+/// With `groups`, vectors in the rows of a matrix, and scalars in a vector, that has one for each group become a batch.
+op::Tensor as_matrix(op::Tensor tensor, const op::Broadcast& broadcast, std::optional<std::int64_t> groups) {
+  const int rank = tensor.shape.rank();
+  const bool is_vector = broadcast.along_m != broadcast.along_n;
+  const bool is_single = !broadcast.along_m && !broadcast.along_n;
+  const bool is_by_group = groups && rank > 0 && tensor.shape[0] == *groups;
+  if (is_by_group && is_single && rank == 1) {
+    tensor.shape = op::Dims{*groups, 1, 1};
+    tensor.stride = op::Dims{tensor.stride[0], 1, 1};
+    return tensor;
+  }
+  if (is_by_group && is_vector && rank == 2 && tensor.shape[broadcast.along_m ? 1 : 0] != 1) {
+    const op::Dims steps = tensor.stride;
+    const std::int64_t extent = tensor.shape[1];
+    tensor.shape = broadcast.along_m ? op::Dims{*groups, extent, 1} : op::Dims{*groups, 1, extent};
+    tensor.stride = broadcast.along_m ? op::Dims{steps[0], steps[1], 1} : op::Dims{steps[0], extent, steps[1]};
+    return tensor;
+  }
   if (tensor.shape.rank() >= 2) return tensor;
   const std::int64_t extent = tensor.shape.rank() == 1 ? tensor.shape[0] : 1;
   const std::int64_t step = tensor.shape.rank() == 1 ? tensor.stride[0] : 1;
@@ -67,9 +86,9 @@ op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
 /// Sets problem.epilogue from None, an Epilogue, a str (text or name), or an object with
 /// _bind(batch, m, n, compute, output) -> (Epilogue, tensors, scalars), of which it returns the tensors, else None.
 /// The scalars alpha and beta that _bind() returns become those of the problem. `Problem` is op::Gemm or
-/// op::ReduceSplitK, here and below.
+/// op::ReduceSplitK, here and below. The batch is that of D, unless there are groups.
 template <class Problem>
-nb::object read_epilogue(Problem& problem, nb::handle epilogue) {
+nb::object read_epilogue(Problem& problem, nb::handle epilogue, std::optional<std::int64_t> groups = std::nullopt) {
   const DType compute = op::default_compute(problem.accumulator, problem.d.dtype);
   if (epilogue.is_none()) {
     problem.epilogue = op::linear_combination(compute);
@@ -81,7 +100,8 @@ nb::object read_epilogue(Problem& problem, nb::handle epilogue) {
     throw nb::type_error(
         fmt::format("epilogue must be a str, an Epilogue or EpilogueArguments, got {}", shown(epilogue)).c_str());
   } else {
-    const nb::object batch = problem.d.shape.rank() == 3 ? nb::object(nb::int_(problem.d.batch())) : nb::none();
+    const bool is_batch = groups || problem.d.shape.rank() == 3;
+    const nb::object batch = is_batch ? nb::object(nb::int_(groups.value_or(problem.d.batch()))) : nb::none();
     const Locked gil;  // _bind() traces Python functions, which may take long
     const nb::object bound = epilogue.attr("_bind")(batch, problem.m(), problem.n(), compute, problem.d.dtype);
     if (!nb::isinstance<nb::tuple>(bound) || nb::len(bound) != 3 || !nb::isinstance<op::Epilogue>(bound[0]) ||
@@ -101,7 +121,8 @@ nb::object read_epilogue(Problem& problem, nb::handle epilogue) {
 }
 
 template <class Problem>
-void read_tensors(ArgumentsReader& reader, Problem& problem, nb::handle tensors) {
+void read_tensors(ArgumentsReader& reader, Problem& problem, nb::handle tensors,
+                  std::optional<std::int64_t> groups = std::nullopt) {
   if (tensors.is_none()) return;
   const std::vector<op::EpilogueTensor> expected = op::epilogue_tensors(problem.epilogue);
   if (!nb::isinstance<nb::dict>(tensors))
@@ -111,7 +132,7 @@ void read_tensors(ArgumentsReader& reader, Problem& problem, nb::handle tensors)
     const auto found = std::ranges::find(expected, std::string_view(label), &op::EpilogueTensor::label);
     if (found == expected.end())
       throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", printable(label)));
-    const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->broadcast);
+    const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->broadcast, groups);
     problem.tensors.push_back({std::move(label), tensor});
   }
 }
@@ -208,6 +229,102 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   read_tensors(reader, gemm, tensors);
   new (self) GemmArguments{
       {make_call(std::move(gemm)), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
+}
+
+/// Reads `offsets` or `counts`, whose name is `role`.
+op::Tensor read_ends(ArgumentsReader& reader, nb::handle array, const char* role) {
+  std::string type;
+  if (nb::hasattr(array, "dtype")) type = as_text(array.attr("dtype"));
+  const bool is_int64 = type.ends_with("int64");
+  if (is_int64 || nb::isinstance<nb::list>(array) || nb::isinstance<nb::tuple>(array)) {
+    throw InvalidArgument(fmt::format(
+        "{0} must be an array of int32 where A is, got {1}: convert it once, as kernels read it in device memory", role,
+        is_int64 ? type : shown(array)));
+  }
+  op::Tensor ends = reader.read(array, false, role);
+  if (ends.dtype != DType::s32)
+    throw InvalidArgument(fmt::format("{} must be an array of int32, got {}", role, name(ends.dtype)));
+  if (ends.shape.rank() != 1) {
+    throw InvalidArgument(fmt::format("{} must have one mode, with one number for each group, got shape {}", role,
+                                      op::to_string(ends.shape)));
+  }
+  return ends;
+}
+
+/// The mode that ranks of A and B imply, with offsets or with counts; `named` is the mode that the caller gave, or
+/// None.
+op::GroupedMode read_mode(const op::Tensor& a, const op::Tensor& b, bool has_offsets, nb::handle named) {
+  using enum op::GroupedMode;
+  const int of_a = a.shape.rank(), of_b = b.shape.rank();
+  if (!named.is_none()) {
+    const std::string text = read_text(named, "mode");
+    for (const op::GroupedMode each : {ragged_m, ragged_n, ragged_k, masked_m, masked_n}) {
+      if (op::name(each) != text) continue;
+      if (op::is_ragged(each) == has_offsets) return each;
+      throw InvalidArgument(
+          fmt::format("mode {} needs {}, got {}", text, op::ends_name(each), has_offsets ? "offsets" : "counts"));
+    }
+    throw InvalidArgument(
+        fmt::format("mode must be ragged_m, ragged_n, ragged_k, masked_m or masked_n, got '{}'", printable(text)));
+  }
+  if (!has_offsets) return masked_m;
+  if (of_a == 2 && of_b == 3) return ragged_m;
+  if (of_a == 3 && of_b == 2) return ragged_n;
+  if (of_a == 2 && of_b == 2) return ragged_k;
+  throw InvalidArgument(fmt::format(
+      "offsets are for stacked groups: A and B must have ranks 2 and 3 (rows of A are stacked), 3 and 2 (columns of B) "
+      "or 2 and 2 (k), got ranks {} and {}; batches of padded matrices take counts",
+      of_a, of_b));
+}
+
+void make_grouped(GroupedGemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
+                  nb::handle epilogue, nb::handle offsets, nb::handle counts, nb::handle mode, nb::handle c,
+                  double alpha, double beta, nb::handle math, nb::handle tensors) {
+  if (offsets.is_none() == counts.is_none()) {
+    throw InvalidArgument(
+        fmt::format("either offsets, for stacked groups, or counts, for padded ones, must be given, got {}",
+                    offsets.is_none() ? "none" : "both"));
+  }
+  ArgumentsReader reader;
+  op::GroupedGemm grouped;
+  op::Gemm& gemm = grouped.gemm;
+  gemm.a = read_operand(reader, a, false, "A");
+  gemm.b = read_operand(reader, b, false, "B");
+  gemm.d = read_operand(reader, out, true, "out");
+  if (!c.is_none()) gemm.c = read_operand(reader, c, false, "C");
+  const bool has_offsets = !offsets.is_none();
+  grouped.ends = read_ends(reader, has_offsets ? offsets : counts, has_offsets ? "offsets" : "counts");
+  grouped.mode = read_mode(gemm.a, gemm.b, has_offsets, mode);
+  gemm.alpha = alpha;
+  gemm.beta = beta;
+  gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
+  gemm.math = read_math(math);
+  const nb::object bound = read_epilogue(gemm, epilogue, grouped.groups());
+  check_used(gemm, !c.is_none());
+  read_tensors(reader, gemm, bound, grouped.groups());
+  read_tensors(reader, gemm, tensors, grouped.groups());
+  new (self) GroupedGemmArguments{
+      {make_call(std::move(grouped)), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
+}
+
+/// Refuses ends in host memory that kernels would clamp. Those in device memory are not read.
+void check_ends(const GroupedGemmArguments& self) {
+  const op::GroupedGemm& grouped = self.grouped();
+  if (!self.is_on_host() || grouped.ends.address == 0) return;
+  const std::string_view role = op::ends_name(grouped.mode);
+  const op::Gemm& gemm = grouped.gemm;
+  const char* const extent = op::differs_in_m(grouped.mode) ? "m" : op::differs_in_n(grouped.mode) ? "n" : "k";
+  const std::int64_t most = *extent == 'm' ? gemm.m() : *extent == 'n' ? gemm.n() : gemm.k();
+  std::int64_t least = 0;
+  for (std::int64_t group = 0; group < grouped.groups(); ++group) {
+    const auto end = static_cast<std::int64_t>(op::load_at(grouped.ends, group));
+    if (end < 0 || end > most) {
+      throw InvalidArgument(fmt::format("{}[{}] must be from 0 to {} = {}, got {}", role, group, extent, most, end));
+    }
+    if (op::is_ragged(grouped.mode) && end < least)
+      throw InvalidArgument(fmt::format("{} must not decrease, got {} after {} at index {}", role, end, least, group));
+    least = end;
+  }
 }
 
 void make_reduction(ReduceSplitKArguments* self, nb::handle parts, nb::handle out, nb::handle accumulator_type,
@@ -317,6 +434,69 @@ void bind_epilogue(nb::module_& module) {
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const op::Epilogue& self) { return std::hash<std::string>()(op::signature(self)); })
       .def("__repr__", [](const op::Epilogue& self) { return "Epilogue('" + op::signature(self) + "')"; });
+}
+
+void bind_grouped(nb::module_& module) {
+  const auto operand = [](op::Tensor op::Gemm::*which) {
+    return [which](const GroupedGemmArguments& self) { return Operand{self.grouped().gemm.*which}; };
+  };
+  nb::class_<GroupedGemmArguments, OperationArguments>(
+      module, "GroupedGemmArguments",
+      "out = epilogue(A @ B, C) for groups of different sizes in one launch. The sizes are in device memory, and the "
+      "host never reads them. With `offsets`, an int32 array with the end of each group, the groups are stacked: if A "
+      "and B have ranks 2 and 3, rows of A and out are; with 3 and 2, columns of B and out; with 2 and 2, columns of A "
+      "and rows of B, and out has rank 3. Group g has the rows, or columns, from offsets[g-1] to offsets[g]. With "
+      "`counts`, A, B and out have rank 3, and group g uses the first counts[g] rows of A[g] and out[g]. Arrays are "
+      "those that GemmArguments takes. What belongs to no group is not written.")
+      .def("__init__", &make_grouped, nb::arg("A"), nb::arg("B"), nb::arg("out"),
+           nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),
+           nb::arg("offsets") = nb::none(), nb::arg("counts") = nb::none(), nb::arg("mode") = nb::none(),
+           nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(),
+           nb::arg("tensors") = nb::none(),
+           "`mode` is \"ragged_m\", \"ragged_n\", \"ragged_k\", \"masked_m\" or \"masked_n\"; the default follows "
+           "from "
+           "the ranks of A and B, and is \"masked_m\" with `counts`. Tensors of the epilogue that have a stacked mode "
+           "are "
+           "stacked as out is; of the others there is one for all groups, or one for each: a row is (n,) or "
+           "(groups, n), a single number (1,) or (groups,). The other parameters are as in GemmArguments. Values of "
+           "`offsets` and `counts` outside of the arrays are clamped. Raises InvalidArgument, with the number that is "
+           "wrong, if the arrays do not fit together.")
+      .def_prop_ro("A", operand(&op::Gemm::a))
+      .def_prop_ro("B", operand(&op::Gemm::b))
+      .def_prop_ro("C", operand(&op::Gemm::c))
+      .def_prop_ro("out", operand(&op::Gemm::d))
+      .def_prop_ro(
+          "ends", [](const GroupedGemmArguments& self) { return Operand{self.grouped().ends}; },
+          "`offsets` or `counts`.")
+      .def_prop_ro("mode", [](const GroupedGemmArguments& self) { return op::name(self.grouped().mode); })
+      .def_prop_ro("groups", [](const GroupedGemmArguments& self) { return self.grouped().groups(); })
+      .def_prop_ro("tensors",
+                   [](const GroupedGemmArguments& self) -> nb::typed<nb::dict, nb::str, Operand> {
+                     nb::dict found;
+                     for (const op::NamedTensor& each : self.grouped().gemm.tensors)
+                       found[nb::cast(each.name)] = Operand{each.tensor};
+                     return found;
+                   })
+      .def_prop_ro(
+          "m", [](const GroupedGemmArguments& self) { return self.grouped().gemm.m(); },
+          "As n and k, the extent of the arrays: the sum of all groups if they are stacked along it.")
+      .def_prop_ro("n", [](const GroupedGemmArguments& self) { return self.grouped().gemm.n(); })
+      .def_prop_ro("k", [](const GroupedGemmArguments& self) { return self.grouped().gemm.k(); })
+      .def_prop_ro("alpha", [](const GroupedGemmArguments& self) { return self.grouped().gemm.alpha; })
+      .def_prop_ro("beta", [](const GroupedGemmArguments& self) { return self.grouped().gemm.beta; })
+      .def_prop_ro("accumulator_type", [](const GroupedGemmArguments& self) { return self.grouped().gemm.accumulator; })
+      .def_prop_ro("math", [](const GroupedGemmArguments& self) { return op::name(self.grouped().gemm.math); })
+      .def_prop_ro("epilogue", [](const GroupedGemmArguments& self) { return self.grouped().gemm.epilogue; })
+      .def("_check_ends", &check_ends,
+           "Raises InvalidArgument for offsets or counts in host memory that lie outside of the arrays or decrease.")
+      .def("__repr__", [](const GroupedGemmArguments& self) {
+        const op::Gemm& gemm = self.grouped().gemm;
+        return fmt::format(
+            "GroupedGemmArguments(A={}, B={}, out={}, mode='{}', groups={}, accumulator_type={}, "
+            "epilogue='{}')",
+            describe(gemm.a), describe(gemm.b), describe(gemm.d), op::name(self.grouped().mode),
+            self.grouped().groups(), name(gemm.accumulator), op::signature(gemm.epilogue));
+      });
 }
 
 /// The parts that split-K in parallel mode has, and the workspace for them.
@@ -485,6 +665,7 @@ void bind_arguments(nb::module_& module) {
                            describe(self.gemm().a), describe(self.gemm().b), describe(self.gemm().d),
                            name(self.gemm().accumulator), op::signature(self.gemm().epilogue));
       });
+  bind_grouped(module);
   bind_reduce_split_k(module);
 }
 

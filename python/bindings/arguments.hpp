@@ -1,4 +1,5 @@
-// tilewright.OperationArguments, GemmArguments and ReduceSplitKArguments: problems on Python's arrays.
+// tilewright.OperationArguments, GemmArguments, GroupedGemmArguments and ReduceSplitKArguments: problems on Python's
+// arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -27,6 +28,10 @@ struct OperationArguments {
 
 struct GemmArguments : OperationArguments {
   const op::Gemm& gemm() const { return std::get<op::Gemm>(problem()); }
+};
+
+struct GroupedGemmArguments : OperationArguments {
+  const op::GroupedGemm& grouped() const { return std::get<op::GroupedGemm>(problem()); }
 };
 
 struct ReduceSplitKArguments : OperationArguments {

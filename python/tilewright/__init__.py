@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Explanation,
         GemmArguments,
         GemmOperandsMetadata,
+        GroupedGemmArguments,
         Kernel,
         KernelList,
         KernelMetadata,
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from tilewright import layout as layout
     from tilewright import tracing as tracing
     from tilewright.epilogue import EpilogueArguments
+    from tilewright.grouped_product import grouped_matmul
     from tilewright.product import matmul
     from tilewright.tracing import TraceError
 
@@ -112,6 +114,7 @@ __all__ = [
     "Explanation",
     "GemmArguments",
     "GemmOperandsMetadata",
+    "GroupedGemmArguments",
     "InternalError",
     "InvalidArgument",
     "Kernel",
@@ -149,6 +152,7 @@ __all__ = [
     "f32",
     "f64",
     "find_kernels",
+    "grouped_matmul",
     "i32",
     "i64",
     "layout",
@@ -172,6 +176,7 @@ _SUBMODULES = ("layout", "pycutlass", "torch", "tracing")  # imported when they 
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
+    "grouped_matmul": "tilewright.grouped_product",
     "matmul": "tilewright.product",
 }  # all other names are in the extension module
 

@@ -85,11 +85,11 @@ def matmul(
     return out if is_given else as_framework_of(like, out)
 
 
-def _bound(epilogue: Any, operands: dict[str, Any]) -> Any:
+def _bound(epilogue: Any, operands: dict[str, Any], caller: str = "matmul") -> Any:
     """The epilogue with its operands, in a form that GemmArguments accepts."""
     if epilogue is None or isinstance(epilogue, EpilogueArguments):
         if operands:
-            raise InvalidArgument(f"matmul() has no argument {', '.join(sorted(operands))}")
+            raise InvalidArgument(f"{caller}() has no argument {', '.join(sorted(operands))}")
         return epilogue
     if isinstance(epilogue, Epilogue) and not operands:
         return epilogue

@@ -1,7 +1,8 @@
-"""PyTorch operators: torch.ops.tilewright.matmul and torch.ops.tilewright.linear.
+"""PyTorch operators: torch.ops.tilewright.matmul, .linear and .grouped_mm, and grouped_mm().
 
     import tilewright.torch
     y = torch.ops.tilewright.linear(x, weight, bias)
+    z = tilewright.torch.grouped_mm(rows, experts, offs=ends)    # in place of torch._grouped_mm
 
 Their gradients are computed by Tilewright too and can be differentiated again. In graphs of torch.compile and
 torch.export each operator is one node. With torch.use_deterministic_algorithms(True) they choose only kernels that
@@ -20,6 +21,9 @@ from tilewright.errors import InvalidArgument
 _LIBRARY = torch.library.Library("tilewright", "DEF")
 _LIBRARY.define("matmul(Tensor a, Tensor b) -> Tensor")
 _LIBRARY.define("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+_LIBRARY.define(
+    "grouped_mm(Tensor a, Tensor b, Tensor offs, ScalarType? out_dtype=None, bool zero_rest=False) -> Tensor"
+)
 
 
 def _shape(a: torch.Tensor, b: torch.Tensor) -> list[Any]:
@@ -27,6 +31,17 @@ def _shape(a: torch.Tensor, b: torch.Tensor) -> list[Any]:
         raise InvalidArgument(f"a and b must have rank 2 or 3, got shapes {(*a.shape,)} and {(*b.shape,)}")
     batch = a.shape[:1] if a.dim() == 3 else b.shape[:1] if b.dim() == 3 else ()
     return [*batch, a.shape[-2], b.shape[-1]]
+
+
+def _grouped_shape(a: torch.Tensor, b: torch.Tensor, offs: torch.Tensor) -> list[Any]:
+    ranks = a.dim(), b.dim()
+    if ranks not in ((2, 3), (3, 2), (2, 2)):
+        raise InvalidArgument(
+            f"offs are for a and b of ranks 2 and 3, 3 and 2, or 2 and 2, got shapes {(*a.shape,)} and {(*b.shape,)}"
+        )
+    if offs.dim() != 1 or offs.dtype != torch.int32:
+        raise InvalidArgument(f"offs must be a vector of int32, got {offs.dtype} of shape {(*offs.shape,)}")
+    return [*(offs.shape if ranks == (2, 2) else ()), a.shape[-2], b.shape[-1]]
 
 
 def _row_or_column_major(x: torch.Tensor) -> torch.Tensor:
@@ -59,9 +74,25 @@ def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = N
     return out
 
 
+def _grouped_mm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    offs: torch.Tensor,
+    out_dtype: torch.dtype | None = None,
+    zero_rest: bool = False,
+) -> torch.Tensor:
+    make = a.new_zeros if zero_rest and (a.dim() == 3 or b.dim() == 3) else a.new_empty
+    out = make(_grouped_shape(a, b, offs), dtype=out_dtype or a.dtype)
+    tilewright.grouped_matmul(
+        _row_or_column_major(a), _row_or_column_major(b), offsets=offs.contiguous(), out=out, **_promises()
+    )
+    return out
+
+
 for _key in ("CPU", "CUDA"):
     _LIBRARY.impl("matmul", _matmul, _key)
     _LIBRARY.impl("linear", _linear, _key)
+    _LIBRARY.impl("grouped_mm", _grouped_mm, _key)
 
 
 def _fake_matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -72,7 +103,18 @@ def _fake_linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor |
     return input.new_empty([*input.shape[:-1], weight.shape[0]])
 
 
+def _fake_grouped_mm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    offs: torch.Tensor,
+    out_dtype: torch.dtype | None = None,
+    zero_rest: bool = False,
+) -> torch.Tensor:
+    return a.new_empty(_grouped_shape(a, b, offs), dtype=out_dtype or a.dtype)
+
+
 torch.library.register_fake("tilewright::matmul", _fake_matmul)
+torch.library.register_fake("tilewright::grouped_mm", _fake_grouped_mm)
 torch.library.register_fake("tilewright::linear", _fake_linear)
 
 
@@ -114,3 +156,53 @@ def _linear_backward(
 
 torch.library.register_autograd("tilewright::matmul", _matmul_backward, setup_context=_save_matmul)
 torch.library.register_autograd("tilewright::linear", _linear_backward, setup_context=_save_linear)
+
+
+def _save_grouped_mm(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    ctx.save_for_backward(*inputs[:3])
+
+
+def _grouped_mm_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    """Ranks say what is stacked, here too: the gradient of experts stacks k, that of rows stacks rows. Rows that belong
+    to no group have a gradient of 0."""
+    a, b, offs = ctx.saved_tensors
+    product = torch.ops.tilewright.grouped_mm
+    grad_a = grad_b = None
+    if ctx.needs_input_grad[0]:
+        grad_a = product(gradient.to(a.dtype), b.transpose(-1, -2), offs, zero_rest=True)
+    if ctx.needs_input_grad[1]:
+        grad_b = product(a.transpose(-1, -2), gradient.to(a.dtype), offs, zero_rest=True)
+    return grad_a, grad_b, None, None, None
+
+
+torch.library.register_autograd("tilewright::grouped_mm", _grouped_mm_backward, setup_context=_save_grouped_mm)
+
+
+def grouped_mm(
+    input: torch.Tensor,
+    mat2: torch.Tensor,
+    offs: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """torch._grouped_mm(input, mat2, offs, bias, out_dtype), computed by Tilewright with its gradients.
+
+    `offs`, of int32, has the end of each group in device memory. The ranks of `input` and `mat2` say what is stacked:
+    rows of `input` (2 and 3), columns of `mat2` (3 and 2), or k (2 and 2). Matrices of rank 3 without `offs` are a
+    batch. All element types of tilewright.matmul and all alignments are accepted. `bias` must be None, as in PyTorch.
+
+    As in PyTorch, rows and columns of the result behind offs[-1] are not written. Their gradients are 0.
+    """
+    if bias is not None:
+        raise InvalidArgument("bias must be None: use tilewright.grouped_matmul with an epilogue")
+    if offs is not None:
+        product: torch.Tensor = torch.ops.tilewright.grouped_mm(input, mat2, offs, out_dtype)
+        return product
+    if (input.dim(), mat2.dim()) != (3, 3):
+        raise InvalidArgument(
+            f"offs may be None for matrices of rank 3 only, got shapes {(*input.shape,)} and {(*mat2.shape,)}"
+        )
+    if out_dtype not in (None, input.dtype):
+        raise InvalidArgument(f"out_dtype must be {input.dtype} without offs, got {out_dtype}")
+    batch: torch.Tensor = torch.ops.tilewright.matmul(input, mat2)
+    return batch

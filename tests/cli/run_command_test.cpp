@@ -101,6 +101,32 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAReductionOfSplitK) {
   EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
 }
 
+std::string grouped_file(const std::string& mode, const std::string& sizes) {
+  return R"({"operation": "grouped_gemm", "mode": ")" + mode + R"(", "sizes": )" + sizes +
+         R"(, "extents": {"m": 30, "n": 24, "k": 40}, "types": {"A": "f16", "B": "f16", "C": "f16", "D": "f32"},
+            "layouts": {"A": "column"}, "epilogue": "relu", "scalars": {"alpha": 2, "beta": -1}})";
+}
+
+TEST_F(RunCommandTest, ComputesAndVerifiesGroupsOfEveryMode) {
+  EXPECT_EQ(read(grouped_file("ragged_k", "[7, 0, 13]")).description(),
+            "grouped_gemm A(30,40):f16 B(40,24):f16 C(3,30,24):f16 D(3,30,24):f32 offsets(3):s32");
+  EXPECT_EQ(read(grouped_file("masked_m", "[7, 0, 30]")).description(),
+            "grouped_gemm A(3,30,40):f16 B(3,40,24):f16 C(3,30,24):f16 D(3,30,24):f32 counts(3):s32");
+  for (const char* const mode : {"ragged_m", "ragged_n", "ragged_k", "masked_m", "masked_n"})
+    EXPECT_EQ(run(grouped_file(mode, "[7, 0, 13]"), "--verify"), ExitCode::ok) << mode;
+}
+
+/// Zeros, or random numbers, in place of the sizes would verify too.
+TEST_F(RunCommandTest, GroupsHaveTheSizesOfTheFile) {
+  ProblemFile file = read(grouped_file("ragged_n", "[7, 0, 13]"));
+  file.materialize(1);
+  const auto& grouped = std::get<op::GroupedGemm>(file.problem());
+  const op::GemmView view = op::view(grouped);
+  EXPECT_EQ(op::group_interval(view, 0), (op::GroupInterval{0, 7}));
+  EXPECT_EQ(op::group_interval(view, 1), (op::GroupInterval{7, 7}));
+  EXPECT_EQ(op::group_interval(view, 2), (op::GroupInterval{7, 20}));
+}
+
 TEST_F(RunCommandTest, ReadsAnInterleavedGemm) {
   const ProblemFile file = read(R"({"operation": "gemm", "extents": {"m": 40, "n": 64, "k": 96},
                                     "types": {"A": "s8", "B": "s8", "D": "s8"},
@@ -122,7 +148,13 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message("[]"), HasSubstr("the problem must be an object"));
   EXPECT_THAT(message("{}"), HasSubstr("the problem lacks the field 'operation'"));
   EXPECT_THAT(message(R"({"operation": "blur"})"),
-              HasSubstr("unknown operation 'blur'; the operations are gemm, reduce_split_k, stencil"));
+              HasSubstr("unknown operation 'blur'; the operations are gemm, grouped_gemm, reduce_split_k, stencil"));
+  EXPECT_THAT(message(grouped_file("ragged_m", "[7, 24]")),
+              HasSubstr("sizes are in total 31, but ragged_m has only 30"));
+  EXPECT_THAT(message(grouped_file("masked_n", "[7, 25]")), HasSubstr("a size is 25, but masked_n has only 24"));
+  EXPECT_THAT(message(grouped_file("ragged_m", "[7, -1]")), HasSubstr("a size must be an integer from 0 to 2^31 - 1"));
+  EXPECT_THAT(message(grouped_file("ragged_m", "7")), HasSubstr("sizes must be a list of integers"));
+  EXPECT_THAT(message(grouped_file("rows", "[7]")), HasSubstr("unknown mode 'rows'"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4}, "types": {"x": "f32", "out": "f32"}})"),
               HasSubstr("extents lacks 'w', an extent of 'x'"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": -1}, "types": {"x": "f32", "out": "f32"}})"),

@@ -62,8 +62,16 @@ const Fault kFaults[] = {
      kWrong},
     {"GroupsWithoutKAreNotZero",
      Mode::ragged_k,
-     {{kKernel, "if constexpr (kDiffersInK) clear(accumulators);", ""}},
+     {{kKernel, "clear(accumulators);\n      } else {", "} else {"}},
      kWrong},
+    {"WarpgroupsWithoutRowsReleaseNoStages",
+     Mode::ragged_m,
+     {{kKernel, "ring.end_read(passed.stage, thread);", "{}"}},
+     emulator::name(emulator::FindingKind::deadlock)},
+    {"WarpgroupsWithoutRowsReleaseStagesBeforeTheyArrive",
+     Mode::ragged_m,
+     {{kKernel, "ring.begin_read(passed);", ""}},
+     emulator::name(emulator::FindingKind::async_read_in_flight)},
 };
 
 class GroupedFaults : public testing::Test {
@@ -78,8 +86,8 @@ class GroupedFaults : public testing::Test {
 
   static engine::Engine& engine() { return engine_of("emulator:sm_90a"); }
 
-  /// Runs a kernel with the faults, whose warpgroups have 128 rows of a tile. Returns "", the name of the finding, or
-  /// kWrong.
+  /// Runs a kernel with the faults, whose warpgroups have 128 rows of a tile and more steps of K than it has stages.
+  /// Returns "", the name of the finding, or kWrong.
   static std::string found_in(Mode mode, std::span<const Substitution> planted) {
     const bool in_k = mode == Mode::ragged_k;
     std::vector<std::int32_t> sizes{130, 0, 1, 129, 63, 64, 200, 7};
@@ -88,7 +96,7 @@ class GroupedFaults : public testing::Test {
     std::vector<std::int32_t> ends = sizes;
     std::partial_sum(sizes.begin(), sizes.end(), ends.begin());
     const op::Gemm capacity = shape_of(*bench::parse_problem(in_k ? "dtype=bf16 a=col b=row m=72 n=136 k=760"
-                                                                  : "dtype=bf16 a=row b=col m=620 n=136 k=72"));
+                                                                  : "dtype=bf16 a=row b=col m=620 n=136 k=264"));
     GuardedGroups guarded(engine().device(), grouped_of(capacity, mode, static_cast<std::int64_t>(sizes.size())), ends,
                           {});
     const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));

@@ -46,6 +46,13 @@ const std::vector<Pattern>& patterns() {
 
 constexpr std::int64_t kStack = 160, kMost = 96;
 
+constexpr std::array kModes{Mode::ragged_m, Mode::ragged_n, Mode::ragged_k, Mode::masked_m, Mode::masked_n};
+
+/// A problem of 16-bit types that every tensor-core family computes in the mode.
+const char* half_problem(Mode mode) {
+  return mode == Mode::ragged_k ? "dtype=f16 a=col b=row" : "dtype=f16 a=row b=col";
+}
+
 op::Gemm capacity(const std::string& types, Mode mode, std::int64_t along) {
   const auto extent = [&](bool differs, std::int64_t other) { return differs ? along : other; };
   return shape_of(
@@ -127,10 +134,10 @@ class GroupedGemms : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(GroupedGemms, EveryPatternOfSizes) {
-  for (const Mode mode : {Mode::ragged_m, Mode::masked_m}) {
+  for (const Mode mode : kModes) {
     for (const Pattern& pattern : patterns()) {
       SCOPED_TRACE(fmt::format("{} {}", op::name(mode), pattern.name));
-      op::GroupedGemm grouped = problem("dtype=f16 a=row b=col", mode, pattern.sizes);
+      const op::GroupedGemm grouped = problem(half_problem(mode), mode, pattern.sizes);
       expect_exact_in_every_family(grouped, ends_of(mode, pattern.sizes));
     }
   }
@@ -138,7 +145,7 @@ TEST_P(GroupedGemms, EveryPatternOfSizes) {
 
 TEST_P(GroupedGemms, EveryTypeAndLayoutInEveryMode) {
   const Sizes sizes{65, 0, 1, 34, 7};
-  for (const Mode mode : {Mode::ragged_m, Mode::ragged_n, Mode::ragged_k, Mode::masked_m, Mode::masked_n}) {
+  for (const Mode mode : kModes) {
     for (const char* const types :
          {"dtype=f64 a=row b=row", "dtype=f32 a=col b=row d=col", "dtype=tf32 a=row b=col",
           "dtype=tf32 a=col b=row d=col", "dtype=s8 a=row b=col", "dtype=e4m3 a=row b=col d=col",
@@ -197,9 +204,9 @@ TEST_P(GroupedGemms, PairsOfColumnsMayBeGated) {
 
 /// One prepared call, whose sizes change in device memory between its launches, as in a replayed graph.
 TEST_P(GroupedGemms, SizesMayChangeBetweenLaunchesOfAPreparedCall) {
-  for (const Mode mode : {Mode::ragged_m, Mode::masked_m}) {
+  for (const Mode mode : kModes) {
     const std::vector<Sizes> all{{65, 0, 1, 34, 7}, {0, 0, 0, 0, 0}, {1, 2, 3, 4, 90}, {0, 96, 0, 0, 64}};
-    GuardedGroups guarded(engine().device(), problem("dtype=f16 a=row b=col", mode, all[0]), ends_of(mode, all[0]), {});
+    GuardedGroups guarded(engine().device(), problem(half_problem(mode), mode, all[0]), ends_of(mode, all[0]), {});
     for (const registry::KernelPtr& kernel : best_of_each_family(engine(), guarded.on_device())) {
       const engine::PreparedCall prepared = engine().prepare(guarded.on_device(), kernel);
       for (const Sizes& sizes : all) {

@@ -14,7 +14,7 @@ try:
 except cupy.cuda.runtime.CUDARuntimeError:
     pytest.skip("no GPU", allow_module_level=True)
 
-from tilewright import GemmArguments, InvalidArgument, find_kernels, matmul  # noqa: E402
+from tilewright import GemmArguments, InvalidArgument, find_kernels, grouped_matmul, matmul  # noqa: E402
 
 RANDOM = np.random.default_rng(3)
 
@@ -41,6 +41,17 @@ def test_products() -> None:
     assert isinstance(out, cupy.ndarray)
     np.testing.assert_array_equal(out.get(), a.get() @ b.get())
     np.testing.assert_array_equal(matmul(a[:, ::2].copy(), b[::2]).get(), a.get()[:, ::2] @ b.get()[::2])
+
+
+def test_grouped_products() -> None:
+    rows, experts = integers(40, 24), integers(3, 24, 56)
+    offsets = cupy.asarray([16, 16, 40], np.int32)
+    out = grouped_matmul(rows, experts, offsets=offsets)
+    assert isinstance(out, cupy.ndarray)
+    for begin, end, expert in ((0, 16, 0), (16, 40, 2)):
+        np.testing.assert_array_equal(out.get()[begin:end], rows.get()[begin:end] @ experts.get()[expert])
+    with pytest.raises(InvalidArgument, match="offsets must be an array of int32"):
+        grouped_matmul(rows, experts, offsets=offsets.astype(np.int64))
 
 
 def test_the_current_stream_is_followed() -> None:

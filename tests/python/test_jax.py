@@ -47,6 +47,17 @@ def test_products_are_jax_arrays(device: Any, dtype: str, batch: tuple[int, ...]
     np.testing.assert_array_equal(host(out), host(a) @ host(b))
 
 
+def test_grouped_products_are_jax_arrays(device: Any) -> None:
+    rows, experts = integers(device, 40, 24), integers(device, 3, 24, 56)
+    offsets = jax.device_put(jax.numpy.asarray([16, 16, 40], "int32"), device)
+    out = tilewright.grouped_matmul(rows, experts, offsets=offsets, epilogue="D = relu(acc)")
+    assert isinstance(out, jax.Array) and out.devices() == {device}
+    expected = np.concatenate([host(rows)[:16] @ host(experts)[0], host(rows)[16:] @ host(experts)[2]])
+    np.testing.assert_array_equal(host(out), np.maximum(expected, 0))
+    gradient = tilewright.grouped_matmul(rows.T, out, offsets=offsets, out_dtype="float32")
+    np.testing.assert_array_equal(host(gradient)[2], host(rows)[16:].T @ host(out)[16:])
+
+
 def test_results_are_used_by_jax(device: Any) -> None:
     a, b = integers(device, 512, 256), integers(device, 256, 384)
     value, expected = a, host(a)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ torch = pytest.importorskip("torch")
 import tilewright  # noqa: E402
 import tilewright.torch  # noqa: E402
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 needs_two_gpus = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two GPUs")
 
@@ -77,6 +80,183 @@ def test_gradients_of_a_shared_operand(device: str) -> None:
     a = torch.randn(3, 4, 6, device=device, dtype=torch.float64, requires_grad=True)
     b = torch.randn(6, 8, device=device, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(torch.ops.tilewright.matmul, (a, b))
+
+
+STACKED = ["rows", "columns", "k"]
+
+
+def grouped(stacked: str, device: str, dtype: Any = torch.float64, groups: int = 4, stack: int = 24) -> tuple[Any, Any]:
+    """Operands whose groups are stacked along rows of a, columns of b, or k."""
+    shapes = {
+        "rows": ((stack, 6), (groups, 6, 8)),
+        "columns": ((groups, 8, 6), (6, stack)),
+        "k": ((6, stack), (stack, 8)),
+    }
+    return tuple(integers(*shape, device=device, dtype=dtype).requires_grad_() for shape in shapes[stacked])
+
+
+def ends_of(sizes: list[int], device: str) -> Any:
+    return torch.tensor(sizes, device=device).cumsum(0).to(torch.int32)
+
+
+def looped(a: Any, b: Any, sizes: list[int]) -> Any:
+    """The groups' products, by torch.mm of the slices; 0 where there is no group."""
+    out = a.new_zeros([*([len(sizes)] if a.dim() == b.dim() == 2 else []), a.shape[-2], b.shape[-1]])
+    begin = 0
+    for group, size in enumerate(sizes):
+        part = slice(begin, begin + size)
+        if b.dim() == 3:
+            out[part] = a[part] @ b[group]
+        elif a.dim() == 3:
+            out[:, part] = a[group] @ b[:, part]
+        else:
+            out[group] = a[:, part] @ b[part]
+        begin += size
+    return out
+
+
+def is_written(product: Any, sizes: list[int], a: Any, b: Any) -> Any:
+    """The part of a product that belongs to groups."""
+    return product[: sum(sizes)] if b.dim() == 3 else product[:, : sum(sizes)] if a.dim() == 3 else product
+
+
+@pytest.mark.parametrize("sizes", [[5, 0, 12, 1], [6, 6, 6, 6], [0, 0, 0, 24], [0, 0, 0, 0]])
+@pytest.mark.parametrize("stacked", STACKED)
+def test_grouped_products_and_their_gradients(device: str, stacked: str, sizes: list[int]) -> None:
+    a, b = grouped(stacked, device)
+    out = tilewright.torch.grouped_mm(a, b, ends_of(sizes, device))
+    expected = looped(a, b, sizes)
+    assert torch.equal(is_written(out, sizes, a, b), is_written(expected, sizes, a, b))
+    weight = integers(*out.shape, device=device, dtype=out.dtype)
+    expected_gradients = torch.autograd.grad((expected * weight).sum(), [a, b])
+    gradients = torch.autograd.grad(out, [a, b], weight.clone())
+    for got, wanted in zip(gradients, expected_gradients):
+        assert torch.equal(got, wanted)  # 0 in what belongs to no group, too
+
+
+@pytest.mark.parametrize("stacked", STACKED)
+def test_the_grouped_operator_passes_torchs_own_checks(device: str, stacked: str) -> None:
+    a, b = grouped(stacked, device)
+    offs = ends_of([5, 0, 13, 6], device)
+    torch.library.opcheck(torch.ops.tilewright.grouped_mm.default, (a, b, offs))
+    half = a.detach().half(), b.detach().half()
+    torch.library.opcheck(torch.ops.tilewright.grouped_mm.default, (*half, offs, torch.float32))
+    assert torch.autograd.gradcheck(tilewright.torch.grouped_mm, (a, b, offs))
+    assert torch.autograd.gradgradcheck(tilewright.torch.grouped_mm, (a, b, offs))
+
+
+def test_grouped_mm_takes_the_arguments_of_torch(device: str) -> None:
+    a, b = integers(24, 16, device=device), integers(4, 32, 16, device=device).mT
+    offs = ends_of([5, 0, 13, 6], device)
+    assert tilewright.torch.grouped_mm(a, b, offs, None, torch.float32).dtype == torch.float32
+    batch = tilewright.torch.grouped_mm(a.view(4, 6, 16), b)
+    assert torch.equal(batch, torch.bmm(a.view(4, 6, 16), b))
+    strided = torch.stack([offs, offs], 1)[:, 0]
+    assert torch.equal(tilewright.torch.grouped_mm(a, b, strided), tilewright.torch.grouped_mm(a, b, offs))
+    with pytest.raises(tilewright.InvalidArgument, match="bias must be None"):
+        tilewright.torch.grouped_mm(a, b, offs, a)
+    with pytest.raises(tilewright.InvalidArgument, match=r"offs must be a vector of int32, got torch.int64"):
+        tilewright.torch.grouped_mm(a, b, offs.long())
+    with pytest.raises(tilewright.InvalidArgument, match="offs may be None for matrices of rank 3 only"):
+        tilewright.torch.grouped_mm(a, b)
+    with pytest.raises(tilewright.InvalidArgument, match="offs are for a and b of ranks 2 and 3"):
+        tilewright.torch.grouped_mm(b, b, offs)
+
+
+def test_the_guides_program_runs() -> None:
+    guide = (ROOT / "docs/python.md").read_text().partition("## Operators of PyTorch")[2]
+    program = re.search(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert program is not None and "grouped_mm" in program[1]
+    exec(program[1], {})
+
+
+@needs_gpu
+@pytest.mark.parametrize("stacked", STACKED)
+def test_grouped_mm_agrees_with_torchs(stacked: str) -> None:
+    if not hasattr(torch, "_grouped_mm") or torch.cuda.get_device_capability() < (9, 0):
+        pytest.skip("torch._grouped_mm needs compute capability 9.0")
+    sizes = [40, 0, 8, 16]
+    groups, stack = len(sizes), sum(sizes)
+    shapes = {
+        "rows": ((stack, 64), (groups, 128, 64)),
+        "columns": ((groups, 128, 64), (stack, 64)),
+        "k": ((stack, 64), (stack, 128)),
+    }
+    a, b = (integers(*shape, device="cuda", dtype=torch.bfloat16) for shape in shapes[stacked])
+    a, b = (a.mT, b) if stacked == "k" else (a, b.mT)
+    offs = ends_of(sizes, "cuda")
+    assert torch.equal(tilewright.torch.grouped_mm(a, b, offs), torch._grouped_mm(a, b, offs=offs))
+
+
+def experts(x: Any, up: Any, down: Any, offs: Any) -> Any:
+    """Two layers of experts."""
+    hidden = tilewright.torch.grouped_mm(x, up, offs).relu()
+    return tilewright.torch.grouped_mm(hidden, down, offs)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_experts_compile_as_one_graph(device: str, dynamic: bool) -> None:
+    if device == "cpu":
+        backend = "aot_eager"  # needs no compiler of C++
+    else:
+        backend = "inductor"
+    compiled = torch.compile(experts, fullgraph=True, dynamic=dynamic, backend=backend)
+    for stack in (24, 40):
+        sizes = [5, 0, stack - 11, 6]
+        operands = [
+            integers(*shape, device=device, dtype=torch.float32).requires_grad_()
+            for shape in ((stack, 16), (4, 16, 32), (4, 32, 8))
+        ]
+        offs = ends_of(sizes, device)
+        got, expected = compiled(*operands, offs), experts(*operands, offs)
+        assert torch.equal(got, expected)
+        weight = integers(*got.shape, device=device, dtype=got.dtype)
+        gradients = (torch.autograd.grad(each, operands, weight) for each in (got, expected))
+        for one, other in zip(*gradients):
+            assert torch.equal(one, other)
+
+
+@needs_gpu
+def test_sizes_change_between_replays_of_a_graph() -> None:
+    stack, groups = 512, 8
+    x, up, down = (
+        integers(*shape, device="cuda", dtype=torch.float16)
+        for shape in ((stack, 64), (groups, 64, 128), (groups, 128, 64))
+    )
+    up.clamp_(-1, 1), down.clamp_(-1, 1)
+    offs = ends_of([64] * 8, "cuda")
+    experts(x, up, down, offs)  # compiled before the capture
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = experts(x, up, down, offs)
+    for sizes in ([64] * 8, [0, 500, 0, 1, 2, 3, 0, 6], [0] * 8, [1, 2, 3, 4, 5, 6, 7, 8]):
+        offs.copy_(ends_of(sizes, "cuda"))
+        out.fill_(float("nan"))
+        graph.replay()
+        torch.cuda.synchronize()
+        hidden = looped(x.double(), up.double(), sizes).relu()
+        expected = looped(hidden, down.double(), sizes).half()
+        assert torch.equal(out[: sum(sizes)], expected[: sum(sizes)])
+        # Rows behind the last group keep their NaN; the hidden rows there are of no group.
+        assert out[sum(sizes) :].isnan().all()
+
+
+@needs_gpu
+def test_a_prepared_grouped_call_is_captured() -> None:
+    sizes = [100, 0, 1, 27]
+    a, b = integers(128, 64, device="cuda"), integers(4, 64, 96, device="cuda")
+    out = torch.full((128, 96), float("nan"), device="cuda", dtype=torch.float16)
+    offs = ends_of(sizes, "cuda")
+    prepared = tilewright.prepare(tilewright.GroupedGemmArguments(a, b, out, offsets=offs))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        prepared.run()
+    for sizes in ([100, 0, 1, 27], [0, 128, 0, 0], [32, 32, 32, 32]):
+        offs.copy_(ends_of(sizes, "cuda"))
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(out, looped(a.double(), b.double(), sizes).half())
 
 
 @needs_gpu

@@ -27,13 +27,16 @@ class HostOperands {
  private:
   struct Output {
     op::Tensor on_host;
-    std::uint64_t on_device = 0;        // of the first matrix
-    std::size_t matrix_step_bytes = 0;  // from one matrix of a pointer array to the next on the device
+    std::uint64_t on_device = 0;  // of the first matrix
+    // Of a pointer array: the matrices, and where they lie from `on_device` on, in `bytes`.
+    std::vector<op::Tensor> matrices = {};
+    std::vector<std::size_t> offsets = {};
+    std::size_t bytes = 0;
   };
 
   /// Replaces the tensor by one on the device, and returns its place there.
   Output place(op::Tensor& tensor, bool copies_in);
-  Output place_pointer_array(op::Tensor& tensor, bool copies_in);
+  Output place_pointer_array(op::Tensor& tensor, std::vector<op::Tensor> on_host, bool copies_in);
   /// Copies the matrices of a pointer array to the host.
   void scatter(const Output& output);
 

@@ -324,6 +324,10 @@ Support validate(const GemmSignature& signature) {
                   .tensors = std::move(tensors)};
   if (const Support valid = validate(gemm); !valid) return valid;
   if (const Support grouped = check_grouped_epilogue(signature.groups, signature.epilogue); !grouped) return grouped;
+  if (signature.groups == GroupedMode::independent &&
+      !(signature.a.is_pointer_array && signature.b.is_pointer_array && signature.d.is_pointer_array)) {
+    return refuse("operands of independent groups are arrays of pointers").as(RefusalCode::strides);
+  }
   if (!signature.has_c && reads_source(gemm))
     return refuse("the epilogue reads C without a gate such as beta, but has_c is false").as(RefusalCode::epilogue);
   for (const auto& [role, alignment] : {std::pair{'A', signature.a.alignment},

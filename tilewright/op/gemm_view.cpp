@@ -50,8 +50,8 @@ std::int64_t Mode::offset(std::int64_t index) const {
 }
 
 std::string_view name(OperandAccess access) {
-  constexpr std::array<std::string_view, 6> kNames{"strided", "folded", "an array of pointers",
-                                                   "ragged",  "ragged", "im2col"};
+  constexpr std::array<std::string_view, 7> kNames{"strided",     "folded", "an array of pointers", "ragged", "ragged",
+                                                   "independent", "im2col"};
   return kNames[static_cast<std::size_t>(access)];
 }
 
@@ -182,14 +182,17 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
   const bool is_stacked_along_lines =
       operand.access ==
       (has_contiguous_rows(view->layout) ? OperandAccess::ragged_columns : OperandAccess::ragged_rows);
-  const int alignment = is_stacked_along_lines ? 1 : alignment_of(tensor, *view, role == "D");
+  int alignment = is_stacked_along_lines ? 1 : alignment_of(tensor, *view, role == "D");
+  // Only the declared alignment is known of the leading dimensions of the groups.
+  if (operand.access == OperandAccess::independent) alignment = shared_alignment(tensor, {});
   return {tensor.dtype, view->layout, alignment, tensor.is_pointer_array()};
 }
 
 GemmSignature describe(const GemmView& view) {
   TensorSignature d = describe_operand(view.d, "D");
   // The lines of D end where groups do, which may be anywhere.
-  if (has_contiguous_rows(d.layout) ? differs_in_n(view.groups) : differs_in_m(view.groups)) d.alignment = 1;
+  const bool ends_anywhere = has_contiguous_rows(d.layout) ? differs_in_n(view.groups) : differs_in_m(view.groups);
+  if (ends_anywhere || view.groups == GroupedMode::independent) d.alignment = 1;
   return {.a = describe_operand(view.a, "A"),
           .b = describe_operand(view.b, "B"),
           .c = view.reads_source ? describe_operand(view.c, "C") : d,

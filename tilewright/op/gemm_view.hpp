@@ -31,10 +31,16 @@ enum class OperandAccess : std::uint8_t {
   pointer_array,   // rows and columns as in a strided operand, and an array has the addresses of the matrices
   ragged_rows,     // a strided matrix whose rows are those of all groups; only the device knows where each begins
   ragged_columns,  // the same for columns
+  independent,     // a pointer array; each matrix has extents and a leading dimension that only the device knows
   im2col,          // the pixels and taps of a convolution
 };
 
-/// "strided", "folded", "an array of pointers", "ragged", "im2col"
+/// Whether the groups are stacked in one matrix.
+constexpr bool is_ragged(OperandAccess access) {
+  return access == OperandAccess::ragged_rows || access == OperandAccess::ragged_columns;
+}
+
+/// "strided", "folded", "an array of pointers", "ragged", "independent", "im2col"
 std::string_view name(OperandAccess access);
 
 struct OperandView {
@@ -85,7 +91,8 @@ struct GemmView {
   bool reads_source = false;   // this call reads C
   bool reads_product = false;  // this call reads A and B
   GroupedMode groups = GroupedMode::none;
-  Tensor ends = {};  // of each group, see GroupedGemm::ends; valid only if there are groups
+  Tensor ends = {};                // of each group, see GroupedGemm::ends; valid only if there are groups
+  Tensor leading_dimensions = {};  // see GroupedGemm; valid only if the groups are independent
   /// The row and the column of D that the first element of this D has, for the row and column indices of epilogues.
   std::int64_t first_row = 0, first_column = 0;
   std::shared_ptr<const void> keeps = nullptr;  // owns what epilogue and tensors refer to, unless the problem does

@@ -11,6 +11,8 @@
 namespace tilewright::op {
 namespace {
 
+constexpr std::string_view kLeadingDimensions = "leading_dimensions";
+
 /// How an operand lies in a mode; `role` is 'A' to 'D'.
 OperandAccess access_of(GroupedMode mode, char role) {
   using enum OperandAccess;
@@ -21,6 +23,8 @@ OperandAccess access_of(GroupedMode mode, char role) {
       return role == 'A' ? strided : ragged_columns;
     case GroupedMode::ragged_k:
       return role == 'A' ? ragged_columns : role == 'B' ? ragged_rows : strided;
+    case GroupedMode::independent:
+      return OperandAccess::independent;
     case GroupedMode::masked_m:
     case GroupedMode::masked_n:
     case GroupedMode::none:
@@ -29,24 +33,49 @@ OperandAccess access_of(GroupedMode mode, char role) {
   return strided;
 }
 
-Support check_ends(const GroupedGemm& grouped) {
-  const std::string_view role = ends_name(grouped.mode);
-  const Tensor& ends = grouped.ends;
-  if (ends.dtype != DType::s32)
-    return refuse("'{}' must be s32, got {}", role, name(ends.dtype)).as(RefusalCode::types).of(role);
-  if (ends.shape.rank() != 1 || ends.is_pointer_array() || ends.interleaved != InterleavedMode::none) {
-    return refuse("'{}' must have one mode, with one number for each group, got {}", role, to_string(ends.shape))
+/// Refuses what is not packed s32 of shape (groups) or, if each group has several numbers, (groups, numbers).
+Support check_numbers(std::string_view role, const Tensor& tensor, std::int64_t numbers) {
+  if (tensor.dtype != DType::s32)
+    return refuse("'{}' must be s32, got {}", role, name(tensor.dtype)).as(RefusalCode::types).of(role);
+  const bool is_list = numbers == 1;
+  const bool fits = is_list ? tensor.shape.rank() == 1 : tensor.shape.rank() == 2 && tensor.shape[1] == numbers;
+  if (!fits || tensor.is_pointer_array() || tensor.interleaved != InterleavedMode::none) {
+    return refuse("'{}' must have {}, with {} for each group, got {}", role,
+                  is_list ? std::string("one mode") : fmt::format("shape (groups,{})", numbers),
+                  is_list ? std::string("one number") : fmt::format("{} numbers", numbers), to_string(tensor.shape))
         .as(RefusalCode::shape)
         .of(role);
   }
-  if (const Support valid = check_modes(ends, role); !valid) return valid;
-  if (ends.shape[0] > 1 && ends.stride[0] != 1) {
-    return refuse("'{}' must be contiguous, but its stride is {}", role, ends.stride[0])
+  if (const Support valid = check_modes(tensor, role); !valid) return valid;
+  const std::int64_t groups = tensor.shape[0];
+  const std::int64_t own = is_list ? 1 : tensor.stride[1];
+  if (const std::int64_t step = tensor.stride[0]; (groups > 1 && step != numbers) || own != 1) {
+    return refuse("'{}' must be contiguous, but its stride is {}", role, own != 1 ? own : step)
         .as(RefusalCode::strides)
         .of(role);
   }
-  if (ends.shape[0] > std::numeric_limits<std::int32_t>::max())
-    return refuse("there must be less than 2^31 groups, got {}", ends.shape[0]).as(RefusalCode::shape).of(role);
+  if (groups > std::numeric_limits<std::int32_t>::max())
+    return refuse("there must be less than 2^31 groups, got {}", groups).as(RefusalCode::shape).of(role);
+  return {};
+}
+
+Support check_ends(const GroupedGemm& grouped) {
+  const bool is_independent = grouped.mode == GroupedMode::independent;
+  if (const Support ends = check_numbers(ends_name(grouped.mode), grouped.ends, is_independent ? 3 : 1); !ends)
+    return ends;
+  if (!is_independent) {
+    if (grouped.leading_dimensions == Tensor{}) return {};
+    return refuse("only independent groups have leading dimensions of their own, but the mode is {}",
+                  name(grouped.mode))
+        .as(RefusalCode::shape)
+        .of(kLeadingDimensions);
+  }
+  if (const Support lds = check_numbers(kLeadingDimensions, grouped.leading_dimensions, 4); !lds) return lds;
+  if (const std::int64_t count = grouped.leading_dimensions.shape[0]; count != grouped.groups()) {
+    return refuse("'{}' are those of {} groups, but there are {}", kLeadingDimensions, count, grouped.groups())
+        .as(RefusalCode::shape)
+        .of(kLeadingDimensions);
+  }
   return {};
 }
 
@@ -59,7 +88,12 @@ Support check_batch(const GroupedGemm& grouped, char role, const Tensor& tensor,
         .of(text);
   }
   const std::int64_t batch = tensor.batch();
-  if (access_of(grouped.mode, role) != OperandAccess::strided) {
+  if (grouped.mode == GroupedMode::independent && !tensor.is_pointer_array()) {
+    return refuse("{} must be an array of pointers, because independent groups lie anywhere", role)
+        .as(RefusalCode::strides)
+        .of(text);
+  }
+  if (is_ragged(access_of(grouped.mode, role))) {
     if (batch == 1 && !tensor.is_pointer_array()) return {};
     return refuse("{} is {}, but in {} it is one matrix in which the groups are stacked", role,
                   tensor.is_pointer_array() ? "an array of pointers" : fmt::format("a batch of {}", batch),
@@ -91,14 +125,17 @@ List operands_of(Problem& grouped) {
   List list = operands(grouped.gemm);
   const auto d = std::ranges::find(list, std::string_view("D"), [](const auto& each) { return each.name; });
   for (auto& each : list) each.is_partly_written = is_written(each.access) && grouped.mode != GroupedMode::ragged_k;
-  list.insert(d + 1, {ends_name(grouped.mode), &grouped.ends, Access::read});
+  const auto ends = list.insert(d + 1, {ends_name(grouped.mode), &grouped.ends, Access::read});
+  if (grouped.mode == GroupedMode::independent)
+    list.insert(ends + 1, {kLeadingDimensions, &grouped.leading_dimensions, Access::read});
   return list;
 }
 
 }  // namespace
 
 std::string_view name(GroupedMode mode) {
-  constexpr std::array<std::string_view, 6> kNames{"none", "ragged_m", "ragged_n", "ragged_k", "masked_m", "masked_n"};
+  constexpr std::array<std::string_view, 7> kNames{"none",     "ragged_m", "ragged_n",   "ragged_k",
+                                                   "masked_m", "masked_n", "independent"};
   return kNames[static_cast<std::size_t>(mode)];
 }
 
@@ -106,11 +143,22 @@ Tensor group_ends(std::uint64_t address, std::int64_t groups, MemoryDevice devic
   return {.address = address, .dtype = DType::s32, .shape = {groups}, .stride = {1}, .device = device};
 }
 
-std::string_view ends_name(GroupedMode mode) { return is_ragged(mode) ? "offsets" : "counts"; }
+Tensor group_extents(std::uint64_t address, std::int64_t groups, MemoryDevice device) {
+  return {.address = address, .dtype = DType::s32, .shape = {groups, 3}, .stride = {3, 1}, .device = device};
+}
+
+Tensor group_leading_dimensions(std::uint64_t address, std::int64_t groups, MemoryDevice device) {
+  return {.address = address, .dtype = DType::s32, .shape = {groups, 4}, .stride = {4, 1}, .device = device};
+}
+
+std::string_view ends_name(GroupedMode mode) {
+  if (mode == GroupedMode::independent) return "extents";
+  return is_ragged(mode) ? "offsets" : "counts";
+}
 
 Support check_grouped_epilogue(GroupedMode mode, const Epilogue& epilogue) {
   if (mode == GroupedMode::none) return {};
-  if (differs_in_n(mode) && epilogue.is_gated())
+  if ((differs_in_n(mode) || mode == GroupedMode::independent) && epilogue.is_gated())
     return refuse("the epilogue pairs columns of A*B, which {} does not support", name(mode)).as(RefusalCode::epilogue);
   for (const EpilogueOutput& output : epilogue.outputs) {
     if (output.reduction == Reduction::none) continue;
@@ -142,6 +190,7 @@ GemmView view(const GroupedGemm& grouped) {
   GemmView all = view(grouped.gemm);
   all.groups = grouped.mode;
   all.ends = grouped.ends;
+  all.leading_dimensions = grouped.leading_dimensions;
   for (const auto& [role, operand] : {std::pair{'A', &all.a}, {'B', &all.b}, {'C', &all.c}, {'D', &all.d}}) {
     const OperandAccess access = access_of(grouped.mode, role);
     if (access != OperandAccess::strided) operand->access = access;
@@ -156,6 +205,35 @@ GroupInterval group_interval(const GemmView& view, std::int64_t index) {
   };
   const std::int64_t begin = is_ragged(view.groups) && index > 0 ? end_of(index - 1) : 0;
   return {begin, std::max(begin, end_of(index))};
+}
+
+IndependentGroup independent_group(const GemmView& view, std::int64_t index) {
+  const auto extent = [&](std::int64_t mode, std::int64_t capacity) {
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(load_at(view.ends, index * 3 + mode)), 0, capacity);
+  };
+  const auto ld = [&](std::int64_t operand) {
+    return static_cast<std::int64_t>(load_at(view.leading_dimensions, index * 4 + operand));
+  };
+  return {extent(0, view.m()), extent(1, view.n()), extent(2, view.k()), ld(0), ld(1), ld(2), ld(3)};
+}
+
+Tensor matrix_of_group(const GemmView& view, char role, std::int64_t index) {
+  const IndependentGroup group = independent_group(view, index);
+  const auto of = [&](const OperandView& operand, std::int64_t rows, std::int64_t columns, std::int64_t ld) {
+    const Tensor one = slice(operand.tensor, index);
+    return matrix(one.address, one.dtype, rows, columns, view_matrix(operand.tensor, "operand")->layout, ld,
+                  one.device);
+  };
+  switch (role) {
+    case 'A':
+      return of(view.a, group.m, group.k, group.lda);
+    case 'B':
+      return of(view.b, group.k, group.n, group.ldb);
+    case 'C':
+      return of(view.c, group.m, group.n, group.ldc);
+    default:
+      return of(view.d, group.m, group.n, group.ldd);
+  }
 }
 
 }  // namespace tilewright::op

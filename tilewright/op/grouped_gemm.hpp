@@ -18,6 +18,8 @@ struct GroupedGemm {
   ///   ragged_k: A (m, T), B (T, n), C and D (groups, m, n)
   ///   masked_m: A (groups, max_m, k), B (groups, k, n), C and D (groups, max_m, n)
   ///   masked_n: A (groups, m, k), B (groups, k, max_n), C and D (groups, m, max_n)
+  ///   independent: pointer arrays A (groups, max_m, max_k), B (groups, max_k, max_n), C and D (groups, max_m, max_n),
+  ///     whose declared alignment holds for the leading dimensions of the groups, too; their own are not used
   /// The tensors of the epilogue have the extents of a problem at its capacity, too. Those with a ragged mode are
   /// single matrices; the others are batches with one matrix for each group, or one matrix for all.
   Gemm gemm;
@@ -26,9 +28,13 @@ struct GroupedGemm {
   /// columns) from ends[g-1] to ends[g], and group 0 begins at 0; in a masked mode it has the first ends[g]. Each is
   /// from 0 to the capacity, and those of a ragged mode do not decrease. They are not checked: kernels clamp them, so
   /// that they access nothing outside the operands. Rows and columns of D that belong to no group are not written.
+  /// Independent groups have three ends each, (groups, 3): their m, n and k.
   Tensor ends;
+  /// Only of independent groups: the leading dimensions of A, B, C and D of each, in elements, as packed s32 (groups,
+  /// 4). That of C is not used if the call does not read C.
+  Tensor leading_dimensions = {};
 
-  std::int64_t groups() const { return ends.shape.rank() == 1 ? ends.shape[0] : 0; }
+  std::int64_t groups() const { return ends.shape.rank() >= 1 ? ends.shape[0] : 0; }
   /// Whether D is empty or there are no groups, so that there is nothing to compute.
   bool is_empty() const { return gemm.m() == 0 || gemm.n() == 0 || groups() == 0; }
 
@@ -38,18 +44,24 @@ struct GroupedGemm {
 /// The ends of `groups` groups at `address`, for GroupedGemm::ends.
 Tensor group_ends(std::uint64_t address, std::int64_t groups, MemoryDevice device = {});
 
-/// "offsets" or "counts": the name of GroupedGemm::ends in lists of operands and in messages.
+/// The same for independent groups, and their leading dimensions.
+Tensor group_extents(std::uint64_t address, std::int64_t groups, MemoryDevice device = {});
+Tensor group_leading_dimensions(std::uint64_t address, std::int64_t groups, MemoryDevice device = {});
+
+/// "offsets", "counts" or "extents": the name of GroupedGemm::ends in lists of operands and in messages.
 std::string_view ends_name(GroupedMode mode);
 
 /// Refuses what validate(const Gemm&) refuses; ends that are not packed s32; batches of stacked operands, and batches
 /// of other operands whose number of matrices is neither 1 nor that of the groups; interleaved matrices and pointer
-/// arrays of stacked operands; reductions; and gated epilogues if n differs between the groups.
+/// arrays of stacked operands; independent groups whose operands are no pointer arrays, or whose leading dimensions are
+/// not packed s32; reductions; and gated epilogues if n differs between the groups.
 Support validate(const GroupedGemm& grouped);
 
 /// The part of validate() that concerns the epilogue of a problem with groups of `mode`.
 Support check_grouped_epilogue(GroupedMode mode, const Epilogue& epilogue);
 
-/// The operands: A, B, C, D, the ends, then the auxiliary tensors in the problem's order.
+/// The operands: A, B, C, D, the ends, the leading dimensions of independent groups, then the auxiliary tensors in the
+/// problem's order.
 std::vector<Operand> operands(GroupedGemm& grouped);
 std::vector<ConstOperand> operands(const GroupedGemm& grouped);
 
@@ -67,5 +79,20 @@ struct GroupInterval {
 /// The interval of group `index`, clamped to the capacity as kernels do. @pre the view has groups, and the ends are in
 /// host memory
 GroupInterval group_interval(const GemmView& view, std::int64_t index);
+
+/// An independent group: its extents, clamped to the capacity as kernels do, and its leading dimensions.
+struct IndependentGroup {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
+
+  bool operator==(const IndependentGroup&) const = default;
+};
+
+/// @pre the groups of the view are independent, and their numbers are in host memory
+IndependentGroup independent_group(const GemmView& view, std::int64_t index);
+
+/// Matrix `index` of operand `role`, 'A' to 'D', with the extents and the leading dimension of the group. The pointer
+/// array is read. @pre as independent_group()
+Tensor matrix_of_group(const GemmView& view, char role, std::int64_t index);
 
 }  // namespace tilewright::op

@@ -8,14 +8,15 @@ namespace tilewright::op {
 
 /// The extents m, n and k of a problem with groups are its capacity; only the device knows the sizes of the groups.
 /// In a ragged mode the groups are stacked: each begins where the one before ends. In a masked mode each group has a
-/// matrix of the batch, of which it uses the first rows or columns.
+/// matrix of the batch, of which it uses the first rows or columns. Independent groups are problems of their own.
 enum class GroupedMode : std::uint8_t {
-  none,      // no groups: a matrix or a batch
-  ragged_m,  // rows of A, C and D are stacked
-  ragged_n,  // columns of B, C and D are stacked
-  ragged_k,  // columns of A and rows of B are stacked
-  masked_m,  // the first rows of each matrix of A, C and D
-  masked_n,  // the first columns of each matrix of B, C and D
+  none,         // no groups: a matrix or a batch
+  ragged_m,     // rows of A, C and D are stacked
+  ragged_n,     // columns of B, C and D are stacked
+  ragged_k,     // columns of A and rows of B are stacked
+  masked_m,     // the first rows of each matrix of A, C and D
+  masked_n,     // the first columns of each matrix of B, C and D
+  independent,  // each group has extents, matrices and leading dimensions of its own
 };
 
 /// "none", "ragged_m"
@@ -33,15 +34,20 @@ constexpr GroupedMode transposed(GroupedMode mode) {
     case GroupedMode::masked_n:
       return GroupedMode::masked_m;
     case GroupedMode::ragged_k:
+    case GroupedMode::independent:
     case GroupedMode::none:
       return mode;
   }
   return mode;
 }
 
-/// Whether m, or n, differs between the groups.
+/// Whether m, or n, is the one extent that differs between the groups.
 constexpr bool differs_in_m(GroupedMode mode) { return mode == GroupedMode::ragged_m || mode == GroupedMode::masked_m; }
 constexpr bool differs_in_n(GroupedMode mode) { return mode == GroupedMode::ragged_n || mode == GroupedMode::masked_n; }
+/// Whether groups may have no elements of k although others have.
+constexpr bool differs_in_k(GroupedMode mode) {
+  return mode == GroupedMode::ragged_k || mode == GroupedMode::independent;
+}
 /// Whether the mean of m, or of n, over the groups is all that the host knows about their sizes.
 constexpr bool has_unknown_m(GroupedMode mode) { return mode == GroupedMode::ragged_m; }
 constexpr bool has_unknown_n(GroupedMode mode) { return mode == GroupedMode::ragged_n; }

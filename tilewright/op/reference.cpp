@@ -51,6 +51,10 @@ class MatrixOfBatch {
  public:
   MatrixOfBatch(const GemmView& batch, std::int64_t index)
       : tensors_(batch.tensors.begin(), batch.tensors.end()), view_(batch) {
+    if (batch.groups == GroupedMode::independent) {
+      take_group(batch, index);
+      return;
+    }
     // Operands that the call does not read may have no address.
     if (view_.reads_product) view_.a = view_.a.matrix(index);
     if (view_.reads_product) view_.b = view_.b.matrix(index);
@@ -90,6 +94,27 @@ class MatrixOfBatch {
       if (along_m ? role->broadcast.along_m : role->broadcast.along_n) each.tensor = part(each.tensor);
     }
     (along_m ? view_.first_row : view_.first_column) = group.begin;
+  }
+
+  // Takes the operands of an independent group.
+  void take_group(const GemmView& batch, std::int64_t index) {
+    const IndependentGroup group = independent_group(batch, index);
+    view_.groups = GroupedMode::none;
+    const auto take = [&](OperandView& operand, char role) {
+      operand = OperandView::of(matrix_of_group(batch, role, index));
+    };
+    if (view_.reads_product) take(view_.a, 'A');
+    if (view_.reads_product) take(view_.b, 'B');
+    if (view_.reads_source) take(view_.c, 'C');
+    take(view_.d, 'D');
+    for (NamedTensor& each : tensors_) {
+      const auto all = epilogue_tensors(*view_.epilogue);
+      const auto role = std::ranges::find(all, each.name, &EpilogueTensor::label);
+      each.tensor = slice(each.tensor, index);
+      if (role->broadcast.along_m) each.tensor = rows_of(each.tensor, {0, group.m});
+      if (role->broadcast.along_n) each.tensor = columns_of(each.tensor, {0, group.n});
+    }
+    view_.tensors = tensors_;
   }
 
   std::vector<NamedTensor> tensors_;
@@ -560,6 +585,10 @@ struct DExtents {
   std::int64_t rows, columns;
 };
 DExtents d_extents(const GemmView& gemm, std::int64_t index) {
+  if (gemm.groups == GroupedMode::independent) {
+    const IndependentGroup group = independent_group(gemm, index);
+    return {group.m, group.n};
+  }
   if (differs_in_m(gemm.groups)) return {group_interval(gemm, index).size(), gemm.d_columns()};
   if (differs_in_n(gemm.groups)) return {gemm.m(), group_interval(gemm, index).size()};
   return {gemm.m(), gemm.d_columns()};

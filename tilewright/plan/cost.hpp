@@ -27,6 +27,9 @@ struct CostInput {
   int smem_bytes = 0;
   int element_bytes_a = 0, element_bytes_b = 0, element_bytes_d = 0;
   int accumulator_bytes = 4;
+  int beside_bytes = 0;              // see beside_bytes()
+  double function_instructions = 0;  // see function_instructions()
+  arch::MathUnit unit = arch::MathUnit::mma_sync;
   double fma_per_clock = 0;         // peak rate of one SM's math unit
   double instructions_per_fma = 1;  // 3 for 3xTF32
   /// Share of the SM's issue slots that multiplying at the peak rate takes; near 0 for tensor cores.

@@ -128,7 +128,9 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
   describe_matrix("im2col_b", tile.operands.b, false);
   if (tile.groups() != op::GroupedMode::none) {
     sink.begin("groups");
-    sink.field("ends", [&] { return gemm->ends.address; });
+    const bool is_independent = tile.groups() == op::GroupedMode::independent;
+    sink.field(is_independent ? "extents" : "ends", [&] { return gemm->ends.address; });
+    if (is_independent) sink.field("leading_dimensions", [&] { return gemm->leading_dimensions.address; });
     sink.end(sizeof(std::uint64_t));
   }
   sink.field("a", [&] { return operand_address(a()); });
@@ -280,11 +282,12 @@ Support check_split_k(const GemmTile& tile, const Residence& residence) {
 
 Support check_launch(const GemmTile& tile, const Residence& residence, const op::GemmView& arguments) {
   if (const Support fits = check_extents(tile, arguments); !fits) return fits;
-  if (tile.split_k > 1) {
+  if (tile.split_k > 1 || tile.groups() == op::GroupedMode::independent) {
     const auto [tiles_m, tiles_n] = tile_counts(tile, arguments);
     constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() / 2;  // room to step beyond the last tile
     if (const std::int64_t tiles = tiles_m * tiles_n; tiles > kLimit / matrices_of(arguments)) {
-      return refuse("split-K must have at most {} tiles, got {} matrices of {}", kLimit, arguments.batch(), tiles)
+      return refuse("{} must have at most {} tiles, got {} matrices of {}",
+                    tile.split_k > 1 ? "split-K" : "independent groups", kLimit, arguments.batch(), tiles)
           .as(RefusalCode::shape);
     }
   }
@@ -329,6 +332,11 @@ Launch launch_gemm(const GemmTile& tile, const Residence& residence, int smem_by
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(tiles_m) * static_cast<std::uint32_t>(tiles_n),
                  static_cast<std::uint32_t>(grid_y), static_cast<std::uint32_t>(ceil_div(batch, grid_y))};
+  if (tile.groups() == op::GroupedMode::independent) {
+    // Persistent CTAs; if fewer are resident than the plan assumes, the others start later.
+    const std::int64_t most = std::min<std::int64_t>(tiles_m * tiles_n * batch, residence.ctas());
+    launch.grid = {static_cast<std::uint32_t>(most), 1, 1};
+  }
   if (tile.split_k > 1) {
     launch.grid = {static_cast<std::uint32_t>(working_groups(tile, arguments, residence) * tile.split_k), 1, 1};
     launch.cooperative = true;

@@ -4,7 +4,6 @@
 #include <array>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
@@ -190,11 +189,8 @@ std::vector<int> split_k_worth_trying(const Plan& plan, const op::GemmView& view
   const std::int64_t tiles = ceil_div(m, plan.tile.m) * ceil_div(n, plan.tile.n) * view.batch();
   const std::int64_t k_tiles = view.reads_product ? ceil_div(view.k(), plan.tile.k) : 0;
   std::vector<int> values = split_k_to_fill_sms(plan, tiles, k_tiles);
-  // Not measured for sm80_gemm.
-  if constexpr (std::is_same_v<Plan, SimtGemmPlan>) {
-    const std::vector<int> more = split_k_to_even_waves(plan, tiles, k_tiles);
-    values.insert(values.end(), more.begin(), more.end());
-  }
+  const std::vector<int> more = split_k_to_even_waves(plan, tiles, k_tiles);
+  values.insert(values.end(), more.begin(), more.end());
   return values;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -139,7 +140,7 @@ op::OperationPtr find_operation(const Json& json, const registry::Registry& regi
   if (json.is_object()) return read_product(json);
   const std::string name = read_text(json, "the operation");
   if (op::OperationPtr operation = registry.find_operation(name)) return operation;
-  throw InvalidArgument(fmt::format("unknown operation '{}'; the operations are gemm, reduce_split_k{}{}",
+  throw InvalidArgument(fmt::format("unknown operation '{}'; the operations are gemm, grouped_gemm, reduce_split_k{}{}",
                                     printable(name), registry.operations().empty() ? "" : ", ",
                                     fmt::join(registry.operations(), ", ")));
 }
@@ -285,10 +286,66 @@ op::Problem read_reduce_split_k(Fields& fields) {
   return reduction;
 }
 
-op::Problem read_problem(const Json& json, const registry::Registry& registry) {
+std::optional<op::GroupedMode> parse_grouped_mode(std::string_view text) {
+  using enum op::GroupedMode;
+  for (const op::GroupedMode each : {ragged_m, ragged_n, ragged_k, masked_m, masked_n}) {
+    if (op::name(each) == text) return each;
+  }
+  return std::nullopt;
+}
+
+/// The ends of groups of the sizes in the file, of which none exceeds `capacity`.
+std::vector<std::int32_t> read_ends(const Json& sizes, op::GroupedMode mode, std::int64_t capacity) {
+  if (!sizes.is_array()) throw InvalidArgument("sizes must be a list of integers");
+  std::vector<std::int32_t> ends;
+  std::int64_t end = 0;
+  for (const Json& each : sizes) {
+    const std::int64_t size = read_extent(each, "a size");
+    end = op::is_ragged(mode) ? end + size : size;
+    if (end > capacity) {
+      throw InvalidArgument(fmt::format("{} {}, but {} has only {}",
+                                        op::is_ragged(mode) ? "sizes are in total" : "a size is", end, op::name(mode),
+                                        capacity));
+    }
+    ends.push_back(static_cast<std::int32_t>(end));
+  }
+  return ends;
+}
+
+op::Problem read_grouped_gemm(Fields& fields, std::vector<std::int32_t>& ends) {
+  op::GroupedGemm grouped;
+  op::Gemm& gemm = grouped.gemm;
+  grouped.mode = read_name(fields.at("mode"), "mode", parse_grouped_mode);
+  Fields extents(fields.at("extents"), "extents");
+  const std::int64_t m = read_extent(extents.at("m"), "m"), n = read_extent(extents.at("n"), "n"),
+                     k = read_extent(extents.at("k"), "k");
+  extents.check_all_taken();
+  const bool differs_in_m = op::differs_in_m(grouped.mode), differs_in_n = op::differs_in_n(grouped.mode);
+  ends = read_ends(fields.at("sizes"), grouped.mode, differs_in_m ? m : differs_in_n ? n : k);
+  MatrixReader matrices(fields);
+  const bool is_ragged = op::is_ragged(grouped.mode), is_ragged_k = is_ragged && !differs_in_m && !differs_in_n;
+  const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns, bool is_stacked) {
+    const op::Tensor tensor = matrices.read(name, rows, columns);
+    return is_stacked ? tensor : op::batched(tensor, static_cast<std::int64_t>(ends.size()));
+  };
+  gemm.a = operand("A", m, k, is_ragged && !differs_in_n);
+  gemm.b = operand("B", k, n, is_ragged && !differs_in_m);
+  gemm.accumulator = read_accumulator(fields, op::default_accumulator(gemm.a.dtype));
+  if (const Json* const math = fields.find("math")) gemm.math = read_name(*math, "math", op::parse_math_operation);
+  read_epilogue(fields, matrices.type("D"), gemm);
+  gemm.d = operand("D", m, gemm.d_columns(), is_ragged && !is_ragged_k);
+  if (matrices.has("C")) gemm.c = operand("C", m, gemm.d_columns(), is_ragged && !is_ragged_k);
+  matrices.check_all_taken();
+  constexpr std::uint64_t kAfterMatrices = 5;
+  grouped.ends = op::group_ends(kPlaceholder * kAfterMatrices << 20, static_cast<std::int64_t>(ends.size()));
+  return grouped;
+}
+
+op::Problem read_problem(const Json& json, const registry::Registry& registry, std::vector<std::int32_t>& ends) {
   Fields fields(json, "the problem");
   const Json& operation = fields.at("operation");
   op::Problem problem = operation == "gemm"             ? read_gemm(fields)
+                        : operation == "grouped_gemm"   ? read_grouped_gemm(fields, ends)
                         : operation == "reduce_split_k" ? read_reduce_split_k(fields)
                                                         : read_custom(fields, find_operation(operation, registry));
   fields.check_all_taken();
@@ -319,7 +376,7 @@ op::Tensor flat(const op::Tensor& tensor) {
 }  // namespace
 
 ProblemFile::ProblemFile(const std::string& path, const registry::Registry& registry) try
-    : problem_(read_problem(read_json(path), registry)) {
+    : problem_(read_problem(read_json(path), registry, ends_)) {
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
 }
@@ -335,13 +392,16 @@ std::string ProblemFile::description() const {
 
 void ProblemFile::materialize(std::uint64_t seed) {
   const std::int64_t limit = op::largest_exact_input(problem_);
+  const auto* const grouped = std::get_if<op::GroupedGemm>(&problem_);
   for (const op::Operand& operand : op::operands(problem_)) {
     if (operand.tensor->address == 0) continue;
     const auto size = static_cast<std::size_t>(op::span_bytes(*operand.tensor));
     memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(size + kAlignment));
     const auto address = reinterpret_cast<std::uint64_t>(memory_.back().get());
     operand.tensor->address = (address + kAlignment - 1) / kAlignment * kAlignment;
-    if (op::is_read(operand.access)) {
+    if (grouped != nullptr && operand.tensor == &grouped->ends) {
+      std::memcpy(reinterpret_cast<void*>(operand.tensor->address), ends_.data(), ends_.size() * sizeof(ends_[0]));
+    } else if (op::is_read(operand.access)) {
       op::fill_integers(flat(*operand.tensor), operand.tensor->dtype == DType::u8 ? 0 : -limit, limit, seed++);
     } else {
       op::fill_poison(flat(*operand.tensor));

@@ -22,11 +22,13 @@ class ProblemFile {
   /// "transposed_gemm a(64,32):f16 b(32,48):f16 out(48,64):f32"
   std::string description() const;
 
-  /// Allocates every operand. Inputs are filled with random integers from `seed`, outputs with NaN.
+  /// Allocates every operand. Inputs are filled with random integers from `seed`, outputs with NaN; the groups of a
+  /// grouped GEMM have the sizes of the file.
   void materialize(std::uint64_t seed);
 
  private:
-  op::Problem problem_;
+  std::vector<std::int32_t> ends_;  // GroupedGemm::ends; empty for other problems
+  op::Problem problem_;             // read after ends_, which the reader sets
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 

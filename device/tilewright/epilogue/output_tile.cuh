@@ -75,7 +75,7 @@ class OutputTile {
 #pragma unroll
         for (int i = 0; i < kVector / kPerElement; ++i) {
           const int at = column + first + i * kPerElement;
-          if (at < end_n()) d_[LayoutD::offset(row, at / kPerElement, parameters_.ldd)] = out.element[i];
+          if (at < end_n()) d_[LayoutD::offset(row, at / kPerElement, tile_.ldd(parameters_.ldd))] = out.element[i];
         }
       } else if (column + first + kVector <= end_n()) {
         *reinterpret_cast<Vector<D, kVector / kPerElement>*>(d + first / kPerElement) = out;
@@ -110,7 +110,7 @@ class OutputTile {
 
   /// The address of the element of D at columns `column` and following of A*B.
   __device__ __forceinline__ D* line(int row, int column) const {
-    return d_ + LayoutD::offset(row, column / kPerElement, parameters_.ldd);
+    return d_ + LayoutD::offset(row, column / kPerElement, tile_.ldd(parameters_.ldd));
   }
 
   /// The end of the rows of D, and of the columns of A*B, that may be stored.
@@ -122,7 +122,7 @@ class OutputTile {
   __device__ __forceinline__ void load_source(Compute (&source)[kCount], int row, int column) const {
     if constexpr (LayoutC::kRowsAreContiguous) {
       constexpr int kVector = minimum(kCount, Plan::kAlignmentC);
-      const C* const at = c_ + LayoutC::offset(row, column, parameters_.ldc);
+      const C* const at = c_ + LayoutC::offset(row, column, tile_.ldc(parameters_.ldc));
 #pragma unroll
       for (int first = 0; first < kCount; first += kVector) {
         if (column + first + kVector <= end_n()) {
@@ -139,7 +139,8 @@ class OutputTile {
     } else {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        if (column + i < end_n()) source[i] = convert<Compute>(c_[LayoutC::offset(row, column + i, parameters_.ldc)]);
+        if (column + i < end_n())
+          source[i] = convert<Compute>(c_[LayoutC::offset(row, column + i, tile_.ldc(parameters_.ldc))]);
       }
     }
   }

@@ -223,7 +223,9 @@ class WarpgroupOutput {
       source().wait(subtiles_);
     } else {
       free_buffer();
-      source().copy(parameters_.c, end_m(tile), end_n(tile), buffer, thread_, row, column, tile.batch);
+      const GlobalMatrix& c = parameters_.c;
+      source().copy({c.address, tile.ldc(c.ld), c.batch_stride}, end_m(tile), end_n(tile), buffer, thread_, row, column,
+                    tile.batch);
       ptx::named_barrier(barrier_, kThreads);
     }
   }
@@ -415,10 +417,11 @@ class WarpgroupOutput {
     const int first_x = Plan::kDIsRowMajor ? column : row, first_y = Plan::kDIsRowMajor ? row : column;
     const int end_x = Plan::kDIsRowMajor ? end_n(tile) / kPerElement : end_m(tile);
     const int end_y = Plan::kDIsRowMajor ? end_m(tile) : end_n(tile) / kPerElement;
+    const int64_t ld = tile.ldd(to.ld);
     D* const d =
-        matrix_of_batch<Plan::kDIsPointerArray, D>(to.address, to.batch_stride, tile.batch) + first_y * to.ld + first_x;
+        matrix_of_batch<Plan::kDIsPointerArray, D>(to.address, to.batch_stride, tile.batch) + first_y * ld + first_x;
     Store::template store<kThreads, kLines>(
-        thread_, [&](int line) { return d + line * to.ld; },
+        thread_, [&](int line) { return d + line * ld; },
         [&](int line) { return first_y + line < end_y ? end_x - first_x : 0; },
         [&](int line, int chunk) {
           const int along = chunk * Store::kPerVector;

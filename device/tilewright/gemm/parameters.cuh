@@ -9,9 +9,9 @@
 namespace tilewright {
 
 /// The problem as computed: a column-major D is computed as the transposed problem. plan/gemm_tile writes these fields;
-/// the emitted text asserts their offsets. GroupsOfProblem is NoGroups or Groups, with which m, n and k are the
-/// capacity, and `tiles` includes tiles that there may not be. MatrixA and MatrixB say how the operands are reached:
-/// the leading dimension of an im2col matrix has no meaning.
+/// the emitted text asserts their offsets. GroupsOfProblem is NoGroups, Groups or IndependentGroups. With groups,
+/// m, n and k are the capacity, and `tiles` includes tiles that there may not be. MatrixA and MatrixB say how the
+/// operands are reached: the leading dimension of an im2col matrix has no meaning.
 template <class EpilogueParameters, class GroupsOfProblem = NoGroups, class MatrixA = StridedMatrix,
           class MatrixB = StridedMatrix>
 struct GemmParameters {

@@ -15,6 +15,7 @@
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/thread.cuh"
 #include "tilewright/scheduler/grid_tiles.cuh"
+#include "tilewright/scheduler/independent_tiles.cuh"
 #include "tilewright/scheduler/k_part.cuh"
 #include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
@@ -81,8 +82,7 @@ class SimtGemm {
     Stored* const stages = reinterpret_cast<Stored*>(shared_memory);
     const uint32_t shared = ptx::shared_address(shared_memory);
     Tile tile;
-    if constexpr (Plan::kSplitK == 1) {
-      if (!Plan::Scheduler::find(parameters_, tile)) return;
+    const auto compute = [&] {
       Accumulator accumulators[kThreadM][kThreadN] = {};
       multiply(accumulators, stages, tile, 0);
       if constexpr (Plan::kRealignsRows) {
@@ -90,6 +90,16 @@ class SimtGemm {
       } else {
         store(accumulators, shared, tile);
       }
+    };
+    if constexpr (Tile::kIsIndependent) {
+      typename Plan::Scheduler tiles(parameters_, static_cast<int>(parameters_.batch));
+#pragma unroll 1
+      while (tiles.next(tile)) {
+        compute();
+        __syncthreads();  // the stages have been read
+      }
+    } else if constexpr (Plan::kSplitK == 1) {
+      if (Plan::Scheduler::find(parameters_, tile)) compute();
     } else {
       typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared);
@@ -111,10 +121,10 @@ class SimtGemm {
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
     const int begin_k = tile.begin_k() + k.begin;
     CopyA copy_a(matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch),
-                 parameters_.lda, matrix_of(parameters_.im2col_a), begin_k, tile.m, tile.end_m(parameters_.m),
+                 tile.lda(parameters_.lda), matrix_of(parameters_.im2col_a), begin_k, tile.m, tile.end_m(parameters_.m),
                  ptx::thread());
     CopyB copy_b(matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch),
-                 parameters_.ldb, matrix_of(parameters_.im2col_b), begin_k, tile.n, tile.end_n(parameters_.n),
+                 tile.ldb(parameters_.ldb), matrix_of(parameters_.im2col_b), begin_k, tile.n, tile.end_n(parameters_.n),
                  ptx::thread());
     int k_left = k.extent;  // that is still to be copied; negative while the last stages are multiplied
     const auto load_phase = [&](int phase) {

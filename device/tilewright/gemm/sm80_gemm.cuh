@@ -14,6 +14,7 @@
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/scheduler/grid_tiles.cuh"
+#include "tilewright/scheduler/independent_tiles.cuh"
 #include "tilewright/scheduler/k_part.cuh"
 #include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
@@ -75,11 +76,17 @@ class Sm80Gemm {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     shared_ = ptx::shared_address(shared_memory);
     Tile tile;
-    if constexpr (Plan::kSplitK == 1) {
-      if (!Plan::Scheduler::find(parameters_, tile)) return;
+    const auto compute = [&] {
       Accumulators accumulators = {};
       multiply(accumulators, tile, 0);
       store(accumulators, shared_memory, tile);
+    };
+    if constexpr (Tile::kIsIndependent) {
+      typename Plan::Scheduler tiles(parameters_, static_cast<int>(parameters_.batch));
+#pragma unroll 1
+      while (tiles.next(tile)) compute();  // store() ends with a barrier
+    } else if constexpr (Plan::kSplitK == 1) {
+      if (Plan::Scheduler::find(parameters_, tile)) compute();
     } else {
       typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared_);
@@ -108,10 +115,11 @@ class Sm80Gemm {
     using B = const typename OperandB::Element;
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
     const int begin_k = tile.begin_k() + k.begin;
+    const int64_t lda = tile.lda(parameters_.lda), ldb = tile.ldb(parameters_.ldb);
     Ring ring{{matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch),
-               parameters_.lda, matrix_of(parameters_.im2col_a), begin_k, tile.m, tile.end_m(parameters_.m), thread_},
+               lda, matrix_of(parameters_.im2col_a), begin_k, tile.m, tile.end_m(parameters_.m), thread_},
               {matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch),
-               parameters_.ldb, matrix_of(parameters_.im2col_b), begin_k, tile.n, tile.end_n(parameters_.n), thread_},
+               ldb, matrix_of(parameters_.im2col_b), begin_k, tile.n, tile.end_n(parameters_.n), thread_},
               k.extent,
               shared_,
               shared_};

@@ -24,6 +24,7 @@
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/warpgroup.cuh"
 #include "tilewright/scheduler/group_tiles.cuh"
+#include "tilewright/scheduler/independent_tiles.cuh"
 #include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
 
@@ -186,6 +187,8 @@ class Sm90Gemm {
     if constexpr (kHasGroups) {
       static_assert(Shared::kGroupBytes == Scheduler::kSharedBytes);
       return {parameters_, shared + Shared::kGroups};
+    } else if constexpr (Tile::kIsIndependent) {
+      return {parameters_, parameters_.batches};
     } else if constexpr (kDiffersInK) {
       return Scheduler(parameters_);
     } else {
@@ -329,18 +332,45 @@ class Sm90Gemm {
     Turns turns(consumer / kTeam);
     if constexpr (kTeams > 1) skip(tiles, at, consumer / kTeam);
     for (Tile tile; tiles.next(tile);) {
+      if constexpr ((kHasGroups || Tile::kIsIndependent) && kTeam > 1) {
+        if (tile.m + first_atom * 64 >= tile.end_m(parameters_.m)) {  // other warpgroups compute all rows of the group
+          pass(ring, at, k_tiles(tile), thread, 1 + consumer);
+          continue;
+        }
+      }
       typename Mainloop::Accumulators accumulators;
       output.begin(tile.m + first_atom * 64, tile.n, tile);
       const int k_tiles = this->k_tiles(tile);
-      if constexpr (kDiffersInK) clear(accumulators);  // a group may have no K
       turns.begin();
-      const int last = Mainloop::multiply(accumulators, ring, at, k_tiles, first_atom, thread);
-      turns.end();
-      if (!kDiffersInK || k_tiles > 0) Mainloop::finish(ring, last, thread);
+      if (kDiffersInK && k_tiles == 0) {  // a group may have no K
+        turns.end();
+        clear(accumulators);
+      } else {
+        const int last = Mainloop::multiply(accumulators, ring, at, k_tiles, first_atom, thread);
+        turns.end();
+        Mainloop::finish(ring, last, thread);
+      }
       output.store(accumulators, tile.m + first_atom * 64, tile.n, tile);
       if constexpr (kTeams > 1) skip(tiles, at, kTeams - 1);
     }
     output.finish();
+  }
+
+  /// Releases the stages of a tile as they arrive, without reading them. One warp does, so that the others cannot fall
+  /// behind by more stages than the parity of a barrier tells apart.
+  static __device__ __forceinline__ void pass(const Ring& ring, typename Ring::Position& at, int k_tiles, int thread,
+                                              int barrier) {
+    if (thread < 32) {
+      typename Ring::Position passed = at;
+#pragma unroll 1
+      for (int k_tile = 0; k_tile < k_tiles; ++k_tile, passed.advance()) {
+        ring.begin_read(passed);
+#pragma unroll
+        for (int i = 0; i < Plan::kConsumerArrivals; ++i) ring.end_read(passed.stage, thread);
+      }
+    }
+    at.skip(k_tiles);
+    ptx::named_barrier(barrier, 128);
   }
 
   /// Skips `count` tiles, which other warpgroups compute, and their stages.

@@ -1,5 +1,5 @@
 // Tensor maps that a CTA makes while it runs, because their fields are known only on the device: the address of each
-// matrix of a pointer array, or the end of each group.
+// matrix of a pointer array, the end of each group, or all fields of the matrix of a group.
 #pragma once
 
 #include "tilewright/ptx/shared.cuh"
@@ -31,7 +31,7 @@ class TensorMapRing {
   }
 
   /// The steps that make the tensor map of the matrix at `address`, or of a matrix whose mode kMode has `extent`
-  /// elements, and put it in the next slot. The same warp must call replace() or replace_extent(), __syncwarp(),
+  /// elements, and put it in the next slot. The same warp must call one of the functions replace, __syncwarp(),
   /// publish() and acquire(), after which every lane may issue loads through map(). Rings of several operands take each
   /// step in turn: making two tensor maps takes as long as making one (311 ns on an H100).
   __device__ __forceinline__ void replace(const void* address) {
@@ -42,6 +42,15 @@ class TensorMapRing {
   __device__ __forceinline__ void replace_extent(int extent) {
     slot_ = slot_ + 1 == kSlots ? 0 : slot_ + 1;
     if (threadIdx.x % 32 == 0) ptx::tensor_map_replace_extent<kMode>(shared_, extent);
+  }
+  /// The same for the matrix at `address` whose `strided` lines of `contiguous` elements are `step` bytes apart.
+  __device__ __forceinline__ void replace_matrix(const void* address, int contiguous, int strided, int64_t step) {
+    slot_ = slot_ + 1 == kSlots ? 0 : slot_ + 1;
+    if (threadIdx.x % 32 != 0) return;
+    ptx::tensor_map_replace_address(shared_, address);
+    ptx::tensor_map_replace_extent<0>(shared_, contiguous);
+    ptx::tensor_map_replace_extent<1>(shared_, strided);
+    ptx::tensor_map_replace_stride(shared_, step);
   }
   __device__ __forceinline__ void publish() const { ptx::tensor_map_publish(slots_ + slot_, shared_); }
   __device__ __forceinline__ void acquire() const { ptx::tensor_map_acquire(slots_ + slot_); }

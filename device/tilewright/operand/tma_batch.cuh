@@ -24,6 +24,15 @@ struct TmaStackedMatrix {
   int64_t slots;  // offset in the workspace of the tensor maps that CTAs make, in bytes
 };
 
+/// A pointer array whose matrices have extents and leading dimensions of their own: A or, unless kIsA, B of independent
+/// groups.
+template <bool kIsA, bool kIsKMajor, int kElementBytes>
+struct TmaIndependentMatrices {
+  TmaMatrix map;          // of a matrix that is none of them
+  const void* addresses;  // the array
+  int64_t slots;          // offset in the workspace of the tensor maps that CTAs make, in bytes
+};
+
 /// One tensor map has all matrices; the batch is its third mode. Source: TmaMatrix or RepackedMatrix.
 template <class Source, int kSlots>
 class TmaBatch {
@@ -105,12 +114,49 @@ class TmaBatch<TmaStackedMatrix<kModeOfK>, kSlots> {
   Ring ring_;
 };
 
+/// The same for each matrix of independent groups.
+template <bool kIsA, bool kIsKMajor, int kElementBytes, int kSlots>
+class TmaBatch<TmaIndependentMatrices<kIsA, kIsKMajor, kElementBytes>, kSlots> {
+  using Matrices = TmaIndependentMatrices<kIsA, kIsKMajor, kElementBytes>;
+  using Ring = TensorMapRing<kSlots>;
+
+ public:
+  static constexpr bool kMakesMaps = true;
+
+  __device__ __forceinline__ TmaBatch(const Matrices& matrices, int /*step*/, uint32_t shared, char* workspace)
+      : addresses_(matrices.addresses),
+        ring_(shared, workspace + matrices.slots + static_cast<int64_t>(blockIdx.x) * Ring::kBytes) {
+    if (threadIdx.x < 32) ring_.begin(matrices.map);
+  }
+
+  /// @pre the group has rows, columns and elements of K
+  template <class Tile>
+  __device__ __forceinline__ void replace(const Tile& tile) {
+    const int mn = kIsA ? tile.m_end : tile.n_end;
+    ring_.replace_matrix(matrix_of_batch<true, const void>(addresses_, 0, tile.batch), kIsKMajor ? tile.k_end : mn,
+                         kIsKMajor ? mn : tile.k_end, int64_t{kIsA ? tile.ld_a : tile.ld_b} * kElementBytes);
+  }
+  __device__ __forceinline__ void publish() const { ring_.publish(); }
+  __device__ __forceinline__ void acquire() const { ring_.acquire(); }
+  __device__ __forceinline__ const TmaMatrix& map() const { return ring_.map(); }
+  __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
+
+ private:
+  const void* addresses_;
+  Ring ring_;
+};
+
 /// The tensor map of the kernel's parameters.
 template <int kModeOfK>
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaStackedMatrix<kModeOfK>& matrix) {
   return matrix.map;
 }
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaPointerArray& matrices) { return matrices.map; }
+template <bool kIsA, bool kIsKMajor, int kElementBytes>
+__device__ __forceinline__ const TmaMatrix& tma_matrix(
+    const TmaIndependentMatrices<kIsA, kIsKMajor, kElementBytes>& matrices) {
+  return matrices.map;
+}
 
 /// A matrix that is not loaded by TMA.
 template <int kSlots>

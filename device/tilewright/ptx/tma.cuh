@@ -81,6 +81,18 @@ __device__ __forceinline__ void tensor_map_replace_extent(uint32_t map, int exte
                : "memory");
 }
 
+/// Replaces the stride of mode 1 of the tensor in such a tensor map by `bytes`, a multiple of 16. Compilers before CUDA
+/// 12.5 take it in units of 16 bytes.
+__device__ __forceinline__ void tensor_map_replace_stride(uint32_t map, int64_t bytes) {
+#if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 5)
+  const int64_t stride = bytes;
+#else
+  const int64_t stride = bytes / 16;
+#endif
+  asm volatile("tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], 0, %1;" ::"r"(map), "l"(stride)
+               : "memory");
+}
+
 /// Copies a tensor map from the shared address `from` to global memory, and releases it to the TMA units of the GPU.
 /// All 32 lanes must call it, with the same arguments; both addresses are multiples of 128.
 __device__ __forceinline__ void tensor_map_publish(TensorMap* to, uint32_t from) {

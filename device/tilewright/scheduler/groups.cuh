@@ -13,6 +13,11 @@ struct Groups {
   const int* ends;  // of each group: see op::GroupedGemm
 };
 
+struct IndependentGroups {
+  const int* extents;             // m, n and k of each group
+  const int* leading_dimensions;  // of A, B, C and D of each group
+};
+
 /// The rows, columns or elements of K of a group.
 struct GroupInterval {
   int begin, end;

@@ -11,12 +11,19 @@ struct TileOrigin {
 
   /// Whether the tile belongs to a group, which may end before D does, and whether its K differs from that of others.
   static constexpr bool kHasGroup = false, kDiffersInK = false;
+  /// Whether the group has extents, matrices and leading dimensions of its own.
+  static constexpr bool kIsIndependent = false;
   /// The end of the rows, and of the columns, that the tile may store. D has `m` rows and `n` columns.
   __device__ __forceinline__ int end_m(int m) const { return m; }
   __device__ __forceinline__ int end_n(int n) const { return n; }
   /// The elements of K that are multiplied, of `k`.
   __device__ __forceinline__ int begin_k() const { return 0; }
   __device__ __forceinline__ int extent_k(int k) const { return k; }
+  /// The leading dimensions of the operands, of those that the kernel was launched with.
+  __device__ __forceinline__ int64_t lda(int64_t ld) const { return ld; }
+  __device__ __forceinline__ int64_t ldb(int64_t ld) const { return ld; }
+  __device__ __forceinline__ int64_t ldc(int64_t ld) const { return ld; }
+  __device__ __forceinline__ int64_t ldd(int64_t ld) const { return ld; }
   /// The coordinate of the matrix of D along the batch mode of its tensor map.
   __device__ __forceinline__ int batch_of_d() const { return batch; }
 };
@@ -40,6 +47,21 @@ struct GroupKTile : TileOrigin {
   static constexpr bool kDiffersInK = true;
   __device__ __forceinline__ int begin_k() const { return k_begin; }
   __device__ __forceinline__ int extent_k(int /*k*/) const { return k_end - k_begin; }
+};
+
+/// A tile of a group that has extents, matrices and leading dimensions of its own. `batch` is the group.
+struct IndependentTile : TileOrigin {
+  int m_end, n_end, k_end;
+  int ld_a, ld_b, ld_c, ld_d;
+
+  static constexpr bool kDiffersInK = true, kIsIndependent = true;
+  __device__ __forceinline__ int end_m(int /*m*/) const { return m_end; }
+  __device__ __forceinline__ int end_n(int /*n*/) const { return n_end; }
+  __device__ __forceinline__ int extent_k(int /*k*/) const { return k_end; }
+  __device__ __forceinline__ int64_t lda(int64_t /*ld*/) const { return ld_a; }
+  __device__ __forceinline__ int64_t ldb(int64_t /*ld*/) const { return ld_b; }
+  __device__ __forceinline__ int64_t ldc(int64_t /*ld*/) const { return ld_c; }
+  __device__ __forceinline__ int64_t ldd(int64_t /*ld*/) const { return ld_d; }
 };
 
 }  // namespace tilewright

@@ -15,6 +15,7 @@ from .epilogue import (
     LinearCombinationClamp,
     LinearCombinationGeneric,
 )
+from .grouped import GemmGroupedArguments, GemmOperationGrouped, GroupedGemmArguments
 from .kinds import GemmKind, OperationKind, SchedulerMode, StrideSupport
 from .math_instruction import MathInstruction, MathOperation
 from .memory_pool import PoolMemoryManager, align_size, get_allocated_size, get_memory_pool
@@ -26,9 +27,6 @@ from .unsupported import (
     Conv2dArguments,
     Conv2dOperation,
     Conv2dProblemSize,
-    GemmGroupedArguments,
-    GemmOperationGrouped,
-    GroupedGemmArguments,
     SymmetricTensorDescription,
     TriangularTensorDescription,
 )

@@ -1,4 +1,4 @@
-"""Kinds of operations. Tilewright supports OperationKind.Gemm and GemmKind.Universal."""
+"""Kinds of operations. Tilewright supports OperationKind.Gemm, GemmKind.Universal and GemmKind.Grouped."""
 
 import enum
 
@@ -27,7 +27,7 @@ class GemmKind(enum.Enum):
 
 
 class SchedulerMode(enum.Enum):
-    """Where the tiles of a grouped GEMM are scheduled."""
+    """Where PyCUTLASS schedules the tiles of a grouped GEMM. Has no effect here."""
 
     Device = 0
     Host = 1

@@ -9,27 +9,13 @@ from tilewright.errors import Unsupported
 
 class _Unsupported:
     what = ""
-    instead = ""
 
     def __init__(self, *args: object, **keywords: object) -> None:
         self._refuse()
 
     @classmethod
     def _refuse(cls) -> NoReturn:
-        raise Unsupported(f"{cls.__name__}: Tilewright has no {cls.what} yet{cls.instead}")
-
-
-class GemmOperationGrouped(_Unsupported):
-    what = "grouped GEMM"
-    instead = "; mode Array of GemmArguments takes lists of matrices of one size"
-
-
-class GemmGroupedArguments(_Unsupported):
-    what = "grouped GEMM"
-    instead = "; mode Array of GemmArguments takes lists of matrices of one size"
-
-
-GroupedGemmArguments = GemmGroupedArguments
+        raise Unsupported(f"{cls.__name__}: Tilewright has no {cls.what} yet")
 
 
 class Conv2dOperation(_Unsupported):

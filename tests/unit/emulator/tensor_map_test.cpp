@@ -91,6 +91,9 @@ TEST_F(TensorMaps, ElementsBehindANewExtentAreZeros) {
   EXPECT_EQ(empty.kind, FindingKind::bad_descriptor) << to_string(empty);
   const Finding rank = finding("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%base], 1, 5;");
   EXPECT_EQ(rank.kind, FindingKind::bad_descriptor) << to_string(rank);
+  const Finding stride =
+      finding("mov.u64 %x1, 32;\ntensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%base], 0, %x1;");
+  EXPECT_EQ(stride.kind, FindingKind::bad_descriptor) << "a tensor map of rank 1 has no stride: " << to_string(stride);
 }
 
 TEST_F(TensorMaps, AMissingAcquireIsFound) {
@@ -132,6 +135,7 @@ TEST_F(TensorMaps, OtherFieldsAndFormsAreRefused) {
            std::pair{"tensormap.replace.tile.rank.shared::cta.b1024.b32 [%base], 2;", ".global_address"},
            {"tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%base], 5, 2;", "mode above 4"},
            {"tensormap.replace.tile.global_dim.shared::cta.b1024.b64 [%base], 0, %x1;", ".b1024.b32"},
+           {"tensormap.replace.tile.global_stride.shared::cta.b1024.b32 [%base], 0, %t;", ".b1024.b64"},
            {"tensormap.replace.tile.global_address.global.b1024.b64 [%out], %x1;", ".shared::cta"},
            {"tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [%base], "
             "64;",

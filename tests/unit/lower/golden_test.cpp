@@ -38,6 +38,11 @@ op::GemmSignature with_epilogue(op::GemmSignature description, std::string_view 
 
 op::GemmSignature with_groups(op::GemmSignature description, op::GroupedMode mode) {
   description.groups = mode;
+  if (mode == op::GroupedMode::independent) {
+    for (op::TensorSignature* const operand : {&description.a, &description.b, &description.c, &description.d})
+      operand->is_pointer_array = true;
+    description.c.alignment = description.d.alignment = 1;
+  }
   return description;
 }
 
@@ -99,9 +104,14 @@ std::vector<Golden> goldens() {
                      {{128, 64, 128}, 4, {8, 1}}, {2, 1})),
       wgmma("grouped_wgmma_bf16", with_groups(plan::describe({bf16, bf16, bf16, f32}), op::GroupedMode::ragged_m),
             {{128, 128, 64}, 4, {8, 1}}, {1, 1}),
+      wgmma("independent_wgmma_bf16",
+            with_groups(plan::describe({bf16, bf16, bf16, f32}), op::GroupedMode::independent),
+            {{128, 128, 64}, 4, {8, 1}}, {1, 2}),
       {"simt_f32", simt, plan::simt_design()},
       {"grouped_simt_f32", with_groups(simt, op::GroupedMode::masked_m), plan::simt_design()},
       tensor("grouped_f16_tn", with_groups(plan::describe_f16(), op::GroupedMode::ragged_m), {16, 8, 16},
+             {{128, 128, 32}, 4, {2, 2}}),
+      tensor("independent_f16_tn", with_groups(plan::describe_f16(), op::GroupedMode::independent), {16, 8, 16},
              {{128, 128, 32}, 4, {2, 2}}),
       reduction("reduce_split_k_f32", f32_parts()),
   };

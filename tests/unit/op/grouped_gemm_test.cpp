@@ -138,6 +138,57 @@ TEST(GroupedGemm, TensorsOfTheEpilogueAreStackedOrOneForEachGroup) {
   EXPECT_EQ(validate(grouped).reason(), "'shift' has a batch of 5, but in ragged_m it is stacked as D is");
 }
 
+/// Five independent groups of at most 64 x 48 x 32.
+GroupedGemm independent_groups() {
+  GroupedGemm grouped = grouped_of(GroupedMode::masked_m);
+  grouped.mode = GroupedMode::independent;
+  for (Tensor* const tensor : {&grouped.gemm.a, &grouped.gemm.b, &grouped.gemm.c, &grouped.gemm.d})
+    *tensor = pointer_array(matrix_at(*tensor, 0), tensor->address, 5);
+  grouped.ends = group_extents(9 * kApart, 5);
+  grouped.leading_dimensions = group_leading_dimensions(10 * kApart, 5);
+  return grouped;
+}
+
+TEST(GroupedGemm, IndependentGroupsHaveExtentsAndLeadingDimensionsOfTheirOwn) {
+  const GroupedGemm grouped = independent_groups();
+  ASSERT_TRUE(validate(grouped)) << validate(grouped).reason();
+  const GemmView all = view(grouped);
+  EXPECT_EQ(all.batch(), 5);
+  EXPECT_EQ(describe(all).a.alignment, 8) << "the declared one";
+  EXPECT_EQ(describe(all).d.alignment, 1) << "its lines end where groups do";
+  EXPECT_TRUE(validate(describe(all)));
+  EXPECT_THAT(to_string(Signature(describe(all))), HasSubstr("groups=independent"));
+  EXPECT_EQ(transposed(describe(all)).groups, GroupedMode::independent);
+  std::vector<std::string> names;
+  for (const ConstOperand& operand : operands(grouped)) names.emplace_back(operand.name);
+  EXPECT_THAT(names, testing::ElementsAre("A", "B", "C", "D", "extents", "leading_dimensions"));
+}
+
+TEST(GroupedGemm, RefusesIndependentGroupsWithoutTheirNumbersOrPointers) {
+  GroupedGemm grouped = independent_groups();
+  grouped.gemm.b = matrix_at(grouped.gemm.b, kApart);
+  EXPECT_EQ(validate(grouped).reason(), "B must be an array of pointers, because independent groups lie anywhere");
+  grouped = independent_groups();
+  grouped.ends = group_ends(9 * kApart, 5);
+  EXPECT_EQ(validate(grouped).reason(), "'extents' must have shape (groups,3), with 3 numbers for each group, got (5)");
+  grouped = independent_groups();
+  grouped.leading_dimensions.stride = {8, 1};
+  EXPECT_EQ(validate(grouped).reason(), "'leading_dimensions' must be contiguous, but its stride is 8");
+  grouped.leading_dimensions = group_leading_dimensions(10 * kApart, 4);
+  EXPECT_EQ(validate(grouped).reason(), "'leading_dimensions' are those of 4 groups, but there are 5");
+  grouped = grouped_of(GroupedMode::ragged_m);
+  grouped.leading_dimensions = group_leading_dimensions(10 * kApart, 5);
+  EXPECT_EQ(validate(grouped).reason(),
+            "only independent groups have leading dimensions of their own, but the mode is ragged_m");
+  grouped = independent_groups();
+  grouped.gemm.epilogue = *parse_epilogue("D = even(acc) * odd(acc)", DType::f32);
+  grouped.gemm.d = grouped.gemm.c = pointer_array(at(3, DType::f16, 64, 24), 3 * kApart, 5);
+  EXPECT_EQ(validate(grouped).reason(), "the epilogue pairs columns of A*B, which independent does not support");
+  GemmSignature signature = describe(view(independent_groups()));
+  signature.d.is_pointer_array = false;
+  EXPECT_EQ(validate(signature).reason(), "operands of independent groups are arrays of pointers");
+}
+
 TEST(GroupedGemm, RefusesReductionsAndPairsOfStackedColumns) {
   GroupedGemm grouped = grouped_of(GroupedMode::ragged_m);
   grouped.gemm.epilogue = *parse_epilogue("D = acc; row(sums) = sum(acc)", DType::f32);

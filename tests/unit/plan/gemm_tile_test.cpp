@@ -503,6 +503,25 @@ TEST(GroupTiles, TheBoundIsReached) {
   }
 }
 
+/// Independent groups have persistent CTAs: no more than are resident, or than there may be tiles.
+TEST(GroupTiles, OfIndependentGroupsAreTakenByPersistentCtas) {
+  for (const auto& [groups, ctas] : {std::pair{3, 72U}, {1000, 264U}}) {
+    op::GroupedGemm grouped = grouped_gemm(op::GroupedMode::masked_m, 1000, groups);
+    grouped.mode = op::GroupedMode::independent;
+    for (op::Tensor* const tensor : {&grouped.gemm.a, &grouped.gemm.b, &grouped.gemm.d})
+      *tensor = op::pointer_array(op::matrix_at(*tensor, 0), tensor->address, groups);
+    grouped.ends = op::group_extents(9 << 20, groups);
+    grouped.leading_dimensions = op::group_leading_dimensions(10 << 20, groups);
+    const op::GemmView view = op::view(grouped);
+    const GemmTile tile = plan_gemm_tile(op::describe(view), simt_design()).value_or_throw();
+    const Launch launch = launch_gemm(tile, {.ctas_per_sm = 2, .sms = 132}, 0, view);
+    EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{ctas, 1, 1}));
+    std::array<std::uint64_t, 2> addresses{};
+    std::memcpy(addresses.data(), launch.parameters().data(), sizeof(addresses));
+    EXPECT_EQ(addresses, (std::array{grouped.ends.address, grouped.leading_dimensions.address}));
+  }
+}
+
 TEST(GroupTiles, AreNotSplitAlongK) {
   const op::GroupedGemm grouped = grouped_gemm(op::GroupedMode::ragged_m, 1000, 4);
   SimtGemmDesign design = simt_design();

@@ -463,12 +463,11 @@ TEST(Sm90Gemm, SubtilesHaveTheWidestPanelsThatDivideATile) {
   constexpr OutputElements kHalves{2, 2, true}, kWords{4, 4, true}, kBytes{1, 1, true};
   EXPECT_EQ(epilogue_subtile(kHalves, 128, kRoom), (EpilogueSubtile{64, 1}));
   EXPECT_EQ(epilogue_subtile(kHalves, 32, kRoom), (EpilogueSubtile{32, 1}));
-  const EpilogueSubtile narrow = epilogue_subtile(kHalves, 112, kRoom);
-  EXPECT_EQ(narrow, (EpilogueSubtile{16, 4}));
-  EXPECT_EQ(narrow.count(112), 2);
-  EXPECT_EQ(narrow.bytes(2), kRoom);
-  EXPECT_EQ(epilogue_subtile(kHalves, 112, kRoom - 1), (EpilogueSubtile{16, 3}));
-  EXPECT_EQ(epilogue_subtile(kHalves, 112, 0), (EpilogueSubtile{16, 1}));
+  const EpilogueSubtile narrow = epilogue_subtile(kHalves, 48, kRoom);
+  EXPECT_EQ(narrow, (EpilogueSubtile{16, 3}));
+  EXPECT_EQ(narrow.count(48), 1);
+  EXPECT_EQ(epilogue_subtile(kHalves, 48, 3 * 4096 - 1), (EpilogueSubtile{16, 2}));
+  EXPECT_EQ(epilogue_subtile(kHalves, 48, 0), (EpilogueSubtile{16, 1}));
   EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom), (EpilogueSubtile{32, 1}));
   EXPECT_EQ(epilogue_subtile(kWords, 160, kRoom).count(160), 5);
   EXPECT_EQ(epilogue_subtile(kBytes, 24, kRoom), EpilogueSubtile{});  // rows of 24 bytes are no multiple of 16
@@ -488,6 +487,14 @@ TEST(Sm90Gemm, TilesThatNoPanelOfWholeSectorsDividesAreOnePackedPanel) {
   EXPECT_EQ(epilogue_subtile({4, 2, true}, 56, kRoom), (EpilogueSubtile{56, 1}));
   EXPECT_EQ(epilogue_subtile(kWords, 56, kRoom), (EpilogueSubtile{8, 4}));    // 8 columns are a sector
   EXPECT_EQ(epilogue_subtile(kHalves, 136, kRoom), (EpilogueSubtile{8, 8}));  // two buffers would take too much
+
+  for (const int columns : {80, 112, 144, 176, 208, 240})
+    EXPECT_EQ(epilogue_subtile(kHalves, columns, 2 * kRoom), (EpilogueSubtile{columns / 2, 1})) << "not 32-byte panels";
+  EXPECT_EQ(epilogue_subtile(kHalves, 176, 0), (EpilogueSubtile{16, 1})) << "it must fit in shared memory";
+  EXPECT_EQ(epilogue_subtile({4, 2, true}, 176, 2 * kRoom).panel_columns, 16) << "rows of C would be 352 bytes";
+  OutputElements plain = kHalves;
+  plain.stores_by_tma = false;
+  EXPECT_EQ(epilogue_subtile(plain, 176, 3 * kRoom), (EpilogueSubtile{16, 11})) << "plain stores need whole rows";
 
   EXPECT_EQ(panel_boxes(2, true, 56), (PanelBoxes{.line = 56, .lines = 64, .boxes = 1}));
   EXPECT_EQ(panel_boxes(2, true, 64), (PanelBoxes{.line = 64, .lines = 64, .boxes = 1}));

@@ -66,6 +66,20 @@ void execute_replace_extent(Warp& warp, const Instruction& in, Mask lanes) {
   });
 }
 
+/// Operands: tensor map, new stride in bytes. The immediate is the stride's number: number 0 is that of mode 1.
+void execute_replace_stride(Warp& warp, const Instruction& in, Mask lanes) {
+  constexpr std::uint64_t kAlignment = 16;
+  replace(warp, in, lanes, [&](TensorMap& map, int lane) {
+    const std::uint64_t stride = warp.reg<std::uint64_t>(in.op[in.address[0].operand + 1])[lane];
+    if (stride % kAlignment != 0 || stride >= kTensorMapStrideLimit || in.immediate + 1 >= map.rank) {
+      warp.fail(FindingKind::bad_descriptor, in, lane, stride,
+                fmt::format("stride {} of {} bytes in a tensor map of rank {}, which must be a multiple of {}",
+                            in.immediate, stride, map.rank, kAlignment));
+    }
+    map.strides[static_cast<std::size_t>(in.immediate) + 1] = stride;
+  });
+}
+
 /// Operands: destination in global memory, source in shared memory. The lanes copy one tensor map together.
 void execute_publish(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, warp.present())) return;
@@ -109,14 +123,17 @@ void expect_map_bytes(InstructionReader& reader, std::size_t operand) {
 
 /// tensormap.replace.tile.global_address.shared::cta.b1024.b64 [map], address;
 /// tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [map], mode, extent;
+/// tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [map], number, stride;
 void decode_replace(InstructionReader& reader) {
   if (!reader.take("tile")) reader.refuse("tensormap.replace without .tile");
-  const int field = reader.take_one_of({"global_address", "global_dim"});
-  if (field < 0) reader.refuse("tensormap.replace of a field other than .global_address and .global_dim");
-  const bool replaces_address = field == 0;
+  const int field = reader.take_one_of({"global_address", "global_dim", "global_stride"});
+  if (field < 0)
+    reader.refuse("tensormap.replace of a field other than .global_address, .global_dim and .global_stride");
+  const bool replaces_address = field == 0, replaces_extent = field == 1;
   if (!reader.take("shared::cta")) reader.refuse("tensormap.replace in another state space than .shared::cta");
-  if (!reader.take("b1024") || !reader.take(replaces_address ? "b64" : "b32"))
-    reader.refuse(fmt::format("tensormap.replace without .b1024.{}", replaces_address ? "b64" : "b32"));
+  const std::string_view type = replaces_extent ? "b32" : "b64";
+  if (!reader.take("b1024") || !reader.take(type))
+    reader.refuse(fmt::format("tensormap.replace without .b1024.{}", type));
   reader.finish();
   reader.expect_operands(replaces_address ? 2 : 3);
   reader.address(reader.operand(0), Space::shared);
@@ -127,8 +144,8 @@ void decode_replace(InstructionReader& reader) {
   }
   reader.out().immediate = static_cast<std::int64_t>(reader.number(reader.operand(1)));
   if (reader.out().immediate >= kMaxTensorMapRank) reader.refuse("tensormap.replace of a mode above 4");
-  reader.source(reader.operand(2), PtxType::b32);
-  reader.out().execute = &execute_replace_extent;
+  reader.source(reader.operand(2), replaces_extent ? PtxType::b32 : PtxType::b64);
+  reader.out().execute = replaces_extent ? &execute_replace_extent : &execute_replace_stride;
 }
 
 /// tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned

@@ -20,6 +20,12 @@ std::string_view layout_type(op::MatrixLayout layout) {
   TILEWRIGHT_CHECK(false, "layout {} has no device type", static_cast<int>(layout));
 }
 
+/// The type in device/tilewright/scheduler/groups.cuh.
+std::string_view groups_type(op::GroupedMode groups) {
+  if (groups == op::GroupedMode::none) return "NoGroups";
+  return groups == op::GroupedMode::independent ? "IndependentGroups" : "Groups";
+}
+
 }  // namespace
 
 std::string_view matrix_type(const op::TensorSignature& operand) {
@@ -54,6 +60,8 @@ std::string tile_scheduler(const plan::GemmTile& tile) {
   if (tile.split_k > 1) return "tilewright::PersistentTiles<Plan>";
   if (groups == op::GroupedMode::none) return "tilewright::GridTiles<Plan>";
   if (groups == op::GroupedMode::ragged_k) return "tilewright::GridGroupKTiles<Plan>";
+  if (groups == op::GroupedMode::independent)
+    return fmt::format("tilewright::IndependentTiles<Plan, {}>", tile.is_transposed);
   return fmt::format("tilewright::GridGroupTiles<Plan, {}, {}>", op::differs_in_n(groups), op::is_ragged(groups));
 }
 
@@ -63,7 +71,7 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("static constexpr int kWarpsM = {}, kWarpsN = {};", tile.warps_m, tile.warps_n);
   out.line("static constexpr int kStages = {};", tile.stages);
   out.line("using Scheduler = {};", tile_scheduler(tile));
-  out.line("using Groups = tilewright::{};", tile.groups() == op::GroupedMode::none ? "NoGroups" : "Groups");
+  out.line("using Groups = tilewright::{};", groups_type(tile.groups()));
   out.line("using Raster = tilewright::Raster<{}, {}>;", tile.raster.width, tile.raster.along_n);
   out.line("static constexpr int kSplitK = {}, kReductionCounters = {};", tile.split_k, plan::kReductionCountersFrom);
   if (tile.split_k == 1) return;

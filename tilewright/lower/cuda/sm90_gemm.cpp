@@ -53,9 +53,13 @@ void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
   out.dedent().line("}}");
 }
 
-std::string_view source_of(const plan::TmaOperandPlan& operand) {
+std::string source_of(char role, const plan::TmaOperandPlan& operand) {
   if (operand.is_im2col) return "TmaIm2col";
   if (operand.is_repacked) return "RepackedMatrix";
+  if (operand.is_independent) {
+    return fmt::format("TmaIndependentMatrices<{}, {}, {}>", role == 'A', operand.major == arch::Major::k,
+                       bits(operand.element) / 8);
+  }
   if (operand.stacks_k) return operand.major == arch::Major::k ? "TmaStackedMatrix<0>" : "TmaStackedMatrix<1>";
   if (operand.makes_tensor_maps) return "TmaPointerArray";
   return operand.uses_plain_loads() ? "GlobalMatrix" : "TmaMatrix";
@@ -78,7 +82,7 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
   out.line("struct Operand{} {{  // shared memory, (mn, k) -> element offset: {}", role,
            layout::to_string(operand.smem))
       .indent();
-  out.line("using Source = tilewright::{};", source_of(operand));
+  out.line("using Source = tilewright::{};", source_of(role, operand));
   out.line("static constexpr bool kIsKMajor = {}, kIsPointerArray = {};", operand.major == arch::Major::k,
            operand.is_pointer_array);
   out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
@@ -98,6 +102,7 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
 
 std::string_view groups_type(op::GroupedMode groups) {
   if (groups == op::GroupedMode::none) return "NoGroups";
+  if (groups == op::GroupedMode::independent) return "IndependentGroups";
   return groups == op::GroupedMode::ragged_k ? "Groups" : "Sm90Groups";
 }
 
@@ -105,6 +110,10 @@ std::string scheduler(const plan::Sm90GemmPlan& plan) {
   const op::GroupedMode groups = plan.groups();
   if (groups == op::GroupedMode::none) return "tilewright::PersistentTiles<Plan>";
   if (groups == op::GroupedMode::ragged_k) return "tilewright::GroupKTiles<Plan>";
+  if (groups == op::GroupedMode::independent) {
+    return fmt::format("tilewright::IndependentTiles<Plan, {}, {}, {}>", plan.is_transposed, plan.cluster_m,
+                       plan.cluster_n);
+  }
   return fmt::format("tilewright::GroupTiles<Plan, {}, {}>", op::differs_in_n(groups), op::is_ragged(groups));
 }
 

@@ -156,44 +156,6 @@ double repack_us(const Sm90CostInput& input) {
 
 }  // namespace
 
-double function_instructions(const op::Epilogue& epilogue) {
-  // These counts approximate the code that CUDA 13 generates for sm_90. nvdisasm shows 3 instructions for rsqrt, 7 for
-  // rcp, 9 for exp, 16 for tanh, 25 for log, 27 for erf, 30 for log1p and 93 for pow; a division or a square root has 9
-  // and a branch for subnormals. Instructions of the special function unit take eight times as long as others. An
-  // exposed gelu_tanh costs 12 us in 2048x4608x12288 with tiles of 192x192 on an H200; this model predicts 8 of them.
-  double sum = 0;
-  for (const op::EpilogueNode& node : epilogue.nodes) {
-    using enum op::EpilogueOp;
-    switch (node.op) {
-      case reciprocal:
-      case reciprocal_square_root:
-        sum += 4;
-        break;
-      case exp:
-      case square_root:
-        sum += 8;
-        break;
-      case divide:
-      case log:
-        sum += 16;
-        break;
-      case tanh:
-      case log1p:
-        sum += 24;
-        break;
-      case erf:
-        sum += 32;
-        break;
-      case power:
-        sum += 64;
-        break;
-      default:
-        break;
-    }
-  }
-  return sum;
-}
-
 double sector_read_amplification(const op::Tensor& operand) {
   // In a row that begins in the middle of a sector, each 32 bytes lie in two sectors, which alone would give 2 for the
   // row, and 1.5 if every other row is such a row. The factor for every other row is estimated from bf16
@@ -203,22 +165,9 @@ double sector_read_amplification(const op::Tensor& operand) {
   constexpr std::int64_t kSectorBytes = 32;
   constexpr double kHalfOfTheRows = 1.7, kAllRows = 2 * (kHalfOfTheRows - 1) + 1;
   const Result<op::MatrixView> view = op::view_matrix(operand, "operand");
-  if (view && view->ld * bytes(operand.dtype) % kSectorBytes != 0) return kHalfOfTheRows;
+  const bool has_odd_lines = view && view->lines(operand) > 1 && view->ld * bytes(operand.dtype) % kSectorBytes != 0;
+  if (has_odd_lines) return kHalfOfTheRows;
   return op::splits_sectors(operand) ? kAllRows : 1;
-}
-
-int beside_bytes(const op::GemmSignature& operands) {
-  int sum = 0;
-  std::size_t index = 0;
-  for (const op::EpilogueNode* source : operands.epilogue.tensors()) {
-    const int element_bytes = bytes(operands.tensors[index++].element);
-    if (source->broadcast == op::kFull) sum += element_bytes;
-  }
-  for (const op::EpilogueOutput& output : operands.epilogue.outputs) {
-    const int element_bytes = bytes(operands.tensors[index++].element);
-    if (output.broadcast == op::kFull) sum += element_bytes;
-  }
-  return sum;
 }
 
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {

@@ -7,6 +7,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/plan/design.hpp"
+#include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/sm90/subtile.hpp"
 
@@ -48,12 +49,6 @@ struct Sm90CostInput {
   double exposed_clocks = 0;
   bool loads_fragments = false;  // wgmma takes A from registers, which the consumers load from shared memory
 };
-
-/// Approximate number of instructions per element that the epilogue's special functions take. Plain arithmetic is not
-/// counted because its cost is negligible.
-double function_instructions(const op::Epilogue& epilogue);
-/// Bytes per element of A*B that an epilogue reads and writes in m x n tensors other than C and D.
-int beside_bytes(const op::GemmSignature& operands);
 
 /// The mean number of 32-byte sectors of L2 that TMA reads for 32 bytes of a row of `operand`. It is 1 if rows begin at
 /// multiples of 32 bytes. If their distance is an odd multiple of 16 bytes, every other row begins in the middle of a

@@ -144,6 +144,20 @@ Support check_stacked_k(const Sm90GemmSketch& plan) {
   return {};
 }
 
+/// Refuses operands of independent groups unless TMA loads them: only tensor maps have the leading dimension of a
+/// group.
+Support check_independent(const Sm90GemmSketch& plan) {
+  for (const auto& [role, path] : {std::pair{'A', &plan.path_a}, {'B', &plan.path_b}}) {
+    if (!path->is_independent || path->makes_tensor_maps) continue;
+    return refuse(
+               "independent groups must be loaded by TMA, which {} is not: the alignment of its addresses and leading "
+               "dimensions must be declared as {} bytes",
+               plan.is_transposed == (role == 'A') ? 'B' : 'A', kTmaBytes)
+        .as(RefusalCode::strides);
+  }
+  return {};
+}
+
 /// Refuses clusters whose CTAs would share an operand across groups by multicast.
 Support check_groups(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
   const bool in_m = op::differs_in_m(signature.groups);
@@ -446,6 +460,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
   plan.path_a = path_of(plan.operands.a, major_a(plan.operands), design.repacks_operands, plan.groups());
   plan.path_b = path_of(plan.operands.b, major_b(plan.operands), design.repacks_operands, plan.groups());
   if (const Support fits = check_stacked_k(plan); !fits) return fits.refusal();
+  if (const Support fits = check_independent(plan); !fits) return fits.refusal();
   if (design.repacks_operands && !plan.repacks()) {
     return refuse("no operand needs to be repacked: TMA can load both, and wgmma reads both major modes")
         .as(RefusalCode::design);

@@ -162,7 +162,7 @@ struct Sm90GemmSketch : GemmTile {
             stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element),
             path_a.major == arch::Major::mn && path_b.major == arch::Major::mn,
             copies_source(operands),
-            groups() == op::GroupedMode::ragged_k};
+            op::differs_in_k(groups())};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   /// Number of CTAs that work together: one cluster for each part of K.

@@ -233,9 +233,9 @@ const op::OperandView& operand_of(const Sm90GemmSketch& plan, const op::GemmView
   return is_a != plan.is_transposed ? arguments.a : arguments.b;
 }
 
-/// Describes TmaMatrix, TmaPointerArray, TmaStackedMatrix, GlobalMatrix or RepackedMatrix of
-/// device/tilewright/operand/. `copy`, which returns the operand's RepackedCopy and its offset in the workspace, is
-/// called only for RepackedMatrix and, for the offset of the tensor maps, TmaPointerArray and TmaStackedMatrix.
+/// Describes TmaMatrix, GlobalMatrix, RepackedMatrix or one of operand/tma_batch.cuh of device/tilewright. `copy`,
+/// which returns the operand's RepackedCopy and its offset in the workspace, is called only for RepackedMatrix and, for
+/// the offset of the tensor maps, those of operand/tma_batch.cuh.
 template <class Sink, class TensorOf, class CopyOf>
 void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operand, const TensorOf& tensor,
                       const LaunchValues* values, std::int64_t View::*mn, const CopyOf& copy) {
@@ -326,8 +326,10 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   }
   if (plan.groups() != op::GroupedMode::none) {
     sink.begin("groups");
-    sink.field("ends", [&] { return values->arguments.ends.address; });
-    if (plan.groups() != op::GroupedMode::ragged_k) describe_matrix(sink, "d", d);
+    const bool is_independent = plan.groups() == op::GroupedMode::independent;
+    sink.field(is_independent ? "extents" : "ends", [&] { return values->arguments.ends.address; });
+    if (is_independent) sink.field("leading_dimensions", [&] { return values->arguments.leading_dimensions.address; });
+    if (!op::differs_in_k(plan.groups())) describe_matrix(sink, "d", d);
     sink.end(sizeof(std::int64_t));
   }
   sink.field("policy_a", [&] { return load_policy(values->arguments, values->cluster_tiles.second); });

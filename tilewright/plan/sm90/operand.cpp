@@ -92,6 +92,7 @@ OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool 
   if (!path.is_repacked) path.plain_load_bytes = plain_load_bytes(alignment_bytes(operand));
   path.is_pointer_array = operand.is_pointer_array;
   path.stacks_k = groups == op::GroupedMode::ragged_k;
+  path.is_independent = groups == op::GroupedMode::independent;
   path.makes_tensor_maps = (operand.is_pointer_array || path.stacks_k) && !path.is_repacked && !path.uses_plain_loads();
   return path;
 }

@@ -138,7 +138,8 @@ bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
 /// stack are walked across: tiles of one group share its matrix of the operand that is not stacked, and the band of the
 /// stacked operand stays in L2.
 Raster raster_of(op::GroupedMode groups, std::int64_t m, const TileShape& tile) {
-  if (groups != op::GroupedMode::none) return {kRasterWidth, op::differs_in_m(groups)};
+  if (groups != op::GroupedMode::none && groups != op::GroupedMode::independent)
+    return {kRasterWidth, op::differs_in_m(groups)};
   if (m <= std::int64_t{kFewTiles} * tile.m) return {1};
   return {kRasterWidth, tile.n > tile.m};
 }
@@ -159,7 +160,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                               search.plain_bytes,
                               search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
                               search.copies_source,
-                              search.groups == op::GroupedMode::ragged_k};
+                              op::differs_in_k(search.groups)};
   Tile tile{.rows = rows,
             .input = {.m = search.m,
                       .n = search.n,

@@ -31,6 +31,16 @@ int widest_divisor(int tile_columns, int most) {
   return 0;
 }
 
+/// Half of the tile's columns if TMA stores them as packed rows of an odd multiple of 16 bytes; else 0.
+int packed_half(const OutputElements& elements, int tile_columns) {
+  constexpr int kNarrowestPackedBytes = 64;  // narrower rows would gain nothing over sectors
+  const int bytes = tile_columns / 2 * elements.narrowest();
+  const bool is_odd = tile_columns % 16 == 0 && bytes % kTmaBytes == 0 && bytes / kTmaBytes % 2 == 1;
+  const bool fits = bytes >= kNarrowestPackedBytes && bytes <= kWidestPackedBytes;
+  const bool is_possible = elements.stores_by_tma && elements.widest() == elements.narrowest();
+  return is_odd && fits && is_possible ? tile_columns / 2 : 0;
+}
+
 }  // namespace
 
 bool stores_by_tma(const op::TensorSignature& d) {
@@ -77,6 +87,8 @@ EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_column
   const int sector = std::max(8, kSectorBytes / elements.narrowest());  // columns
   for (int columns = widest; columns >= sector; columns /= 2) {
     if (tile_columns % columns != 0) continue;
+    const int half = columns == sector ? packed_half(elements, tile_columns) : 0;
+    if (half != 0 && half <= most_columns) return {half, 1};
     const int most = elements.widest_panels() * widest;
     return {columns, std::max(std::min({most, tile_columns, most_columns}) / columns, 1)};
   }

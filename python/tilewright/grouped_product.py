@@ -1,0 +1,130 @@
+"""tilewright.grouped_matmul."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright._tilewright import Epilogue, GroupedGemmArguments, PreparedCall, dtype, prepare
+from tilewright.epilogue import EpilogueArguments
+from tilewright.errors import InvalidArgument
+from tilewright.product import _bound, _compute_type, _first_of, _out_type, matmul
+from tilewright.results import as_framework_of, empty_like, shaped
+
+
+def grouped_matmul(
+    a: Any,
+    b: Any,
+    *,
+    offsets: Any = None,
+    counts: Any = None,
+    epilogue: Callable[..., object] | str | Epilogue | EpilogueArguments | None = None,
+    c: Any = None,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    out: Any = None,
+    out_dtype: Any = None,
+    accumulator_type: Any = None,
+    math: str | None = None,
+    stream: Any = None,
+    deterministic: bool | None = None,
+    batch_invariant: bool | None = None,
+    **operands: Any,
+) -> Any:
+    """Returns epilogue(a @ b) for groups of different sizes, which are computed in one launch.
+
+    The ranks of `a` and `b` say along which extent the groups are stacked, as in torch._grouped_mm:
+
+    a           b           result      group g has
+    (t, k)      (g, k, n)   (t, n)      the rows of a and of the result from offsets[g-1] to offsets[g]
+    (g, m, k)   (k, t)      (m, t)      the columns of b and of the result from offsets[g-1] to offsets[g]
+    (m, t)      (t, n)      (g, m, n)   the columns of a and the rows of b from offsets[g-1] to offsets[g]
+    (g, m, k)   (g, k, n)   (g, m, n)   the first counts[g] rows of a[g] and of the result[g]; all, as in matmul(), if
+                                        neither offsets nor counts are given
+
+    offsets         int32 array with the end of each group; group 0 begins at 0, and groups may be empty. It is where
+                    `a` is: on a GPU the host does not read it, so that a captured graph can be replayed with other sizes
+    counts          int32 array with the number of rows that each group uses
+    epilogue        as in matmul(). Operands of it with a stacked mode are stacked as the result is; of the others there
+                    is one for all groups, or one for each: for example a bias of shape (n,) or (g, n), a scale of shape
+                    (1,) or (g,). A traced Python function sees a batch: (g, 1, n) and (g, 1, 1)
+    out, out_dtype, c, alpha, beta, accumulator_type, math, stream, deterministic, batch_invariant, operands
+                    as in matmul()
+
+    Elements of the result that belong to no group are not written: those behind offsets[-1], or behind counts[g].
+    Raises InvalidArgument with the number that is wrong. On a GPU, offsets and counts are clamped to the arrays.
+    """
+    like = shaped(_first_of(a, "a"))
+    ranks = _rank_of(a, "a"), _rank_of(b, "b")
+    if offsets is None and counts is None:
+        if ranks != (3, 3):
+            raise InvalidArgument(f"a and b of ranks {ranks[0]} and {ranks[1]} need offsets, the end of each group")
+        return matmul(
+            a,
+            b,
+            epilogue=epilogue,
+            c=c,
+            alpha=alpha,
+            beta=beta,
+            out=out,
+            out_dtype=out_dtype,
+            accumulator_type=accumulator_type,
+            math=math,
+            stream=stream,
+            deterministic=deterministic,
+            batch_invariant=batch_invariant,
+            **operands,
+        )
+    if counts is not None and offsets is None and ranks != (3, 3):
+        raise InvalidArgument(f"counts are for batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
+    bound = _bound(epilogue, operands, "grouped_matmul")
+    is_given = out is not None
+    if not is_given:
+        kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
+        ends = offsets if offsets is not None else counts
+        shape = _shape_of_out(like, shaped(_first_of(b, "b")), ranks, _groups_of(ends), bound)
+        out = empty_like(like, shape, kind, stream)
+    arguments = GroupedGemmArguments(
+        a,
+        b,
+        out,
+        accumulator_type,
+        bound,
+        offsets=offsets,
+        counts=counts,
+        C=c,
+        alpha=alpha,
+        beta=(0.0 if c is None else 1.0) if beta is None else beta,
+        math=math,
+    )
+    arguments._check_ends()
+    prepared: PreparedCall = prepare(arguments, deterministic=deterministic, batch_invariant=batch_invariant)
+    prepared.run(stream=stream)
+    return out if is_given else as_framework_of(like, out)
+
+
+def _rank_of(operand: Any, name: str) -> int:
+    """The rank of an array, or of the batch that a list of arrays stands for."""
+    first = shaped(_first_of(operand, name))
+    if not hasattr(first, "shape"):
+        raise InvalidArgument(f"{name}, a {type(first).__name__}, has no attribute shape: use GroupedGemmArguments")
+    rank = len(first.shape) + isinstance(operand, (list, tuple))
+    if rank not in (2, 3):
+        raise InvalidArgument(f"{name} must have rank 2 or 3, got shape {(*first.shape,)}")
+    return rank
+
+
+def _groups_of(ends: Any) -> int:
+    """The number of groups; 0 for an object that GroupedGemmArguments refuses."""
+    shape: tuple[int, ...] = tuple(getattr(shaped(ends), "shape", ()))
+    return int(shape[0]) if len(shape) == 1 else 0
+
+
+def _shape_of_out(a: Any, b: Any, ranks: tuple[int, int], groups: int, bound: Any) -> tuple[int, ...]:
+    m, n = int(a.shape[-2]), int(b.shape[-1])
+    graph = bound if isinstance(bound, Epilogue) else None
+    if isinstance(bound, EpilogueArguments):
+        graph = bound._bind(groups, m, n, _compute_type(a), _out_type(a))[0]
+    columns = n // 2 if graph is not None and graph.is_gated else n
+    is_stacked = ranks in ((2, 3), (3, 2))
+    return (m, columns) if is_stacked else (groups, m, columns)

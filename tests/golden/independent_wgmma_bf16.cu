@@ -1,0 +1,195 @@
+#include "tilewright/gemm/sm90_gemm.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  struct OperandA {  // shared memory, (mn, k) -> element offset: Sw<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,8192))
+    using Source = tilewright::TmaIndependentMatrices<true, true, 2>;
+    static constexpr bool kIsKMajor = true, kIsPointerArray = true;
+    static constexpr int kTileBytes = 16384;
+    static constexpr int kBoxes = 1, kShares = 2;
+    static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
+    static constexpr int kShareContiguous = 0, kShareStrided = 64, kShareBytes = 8192;
+    // wgmma descriptor: start 0x0, leading 16, stride 1024, 128-byte swizzle
+    static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
+    // (mn, k) instruction -> descriptor offset in 16-byte units: (2,4):(512,2)
+    static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
+      return mn * 512 + k * 2;
+    }
+  };
+  struct OperandB {  // shared memory, (mn, k) -> element offset: Sw<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,8192))
+    using Source = tilewright::TmaIndependentMatrices<false, true, 2>;
+    static constexpr bool kIsKMajor = true, kIsPointerArray = true;
+    static constexpr int kTileBytes = 16384;
+    static constexpr int kBoxes = 1, kShares = 1;
+    static constexpr int kBoxContiguous = 0, kBoxStrided = 0, kBoxBytes = 0;
+    static constexpr int kShareContiguous = 0, kShareStrided = 0, kShareBytes = 0;
+    // wgmma descriptor: start 0x0, leading 16, stride 1024, 128-byte swizzle
+    static constexpr tilewright::uint64_t kDescriptor = 0x4000004000010000;
+    // (mn, k) instruction -> descriptor offset in 16-byte units: (1,4):(0,2)
+    static __device__ constexpr tilewright::uint32_t descriptor_offset([[maybe_unused]] int mn, int k) {
+      return k * 2;
+    }
+  };
+  struct Wgmma {
+    using Accumulator = float;
+    static constexpr int kK = 16, kRegisters = 64;
+    static __device__ __forceinline__ void fma(float (&d)[64], tilewright::uint64_t a, tilewright::uint64_t b,
+                                               int accumulate) {
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, "
+        "%8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, "
+        "%40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, "
+        "%56, %57, %58, %59, %60, %61, %62, %63"
+        "}, %64, %65, p, 1, 1, 0, 0;\n}"
+        :
+        "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+        "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+        "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+        "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+        : "l"(a), "l"(b), "r"(accumulate));
+    }
+  };
+  using ElementC = tilewright::bfloat16_t;
+  using ElementD = tilewright::bfloat16_t;
+  using Source = tilewright::GlobalMatrix;
+  using Output = tilewright::GlobalMatrix;
+  static constexpr bool kCIsRowMajor = true, kDIsRowMajor = true;
+  static constexpr bool kCIsPointerArray = true, kDIsPointerArray = true;
+  static constexpr bool kAccumulatesInHalf = false;
+  static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
+  static constexpr int kConsumers = 2, kStages = 4, kConsumerArrivals = 1;
+  static constexpr bool kIsPingPong = false;
+  static constexpr int kClusterM = 1, kClusterN = 2;
+  using Raster = tilewright::Raster<1, false>;
+  using Scheduler = tilewright::IndependentTiles<Plan, false, 1, 2>;
+  using Groups = tilewright::IndependentGroups;
+  static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
+  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
+  static constexpr int kPanelColumns = 64, kSubtilePanels = 2, kOutputBuffers = 2;
+  static constexpr int kTensorMapSlots = 5;
+  static constexpr int kTmaOutputs = 0, kTmaOutputBytes = 0;
+  static constexpr int kSourceBytes = 2, kStoreBytes = 2;
+  struct AccumulatorTile {  // (thread, value) -> coordinate: (((4,8),4),(2,2,16)):(((2@1,1@0),16@0),(1@1,8@0,8@1))
+    static constexpr int kLaneRows = 1, kOtherRow = 8;
+    static __device__ constexpr int row(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane / 4 + warp * 16;
+    }
+    static __device__ constexpr int column(int thread) {
+      [[maybe_unused]] const int lane = thread % 32, warp = thread / 32;
+      return lane % 4 * 2;
+    }
+  };
+  struct Panel16 {  // shared memory, (row, column) -> byte offset: Sw<3,4,3> o 0 o ((8,8),(64,1)):((128,1024),(2,8192))
+    static constexpr int kLine = 64, kLines = 64, kBoxes = 1;
+    static __device__ constexpr tilewright::uint32_t place(tilewright::uint32_t row,
+                                                           tilewright::uint32_t column) {
+      return row * 128 + (column * 2 ^ row % 8 * 16);
+    }
+  };
+  using PanelOfC = Panel16;
+  using PanelOfD = Panel16;
+  struct SharedMemory {
+    static constexpr int kStageBytes = 32768;
+    static constexpr int kOutputs = 131072, kOutputBytes = 32768;
+    static constexpr int kStaging = 196608, kStagingBytes = 0;
+    static constexpr int kOutputBarriers = 196608, kOutputBarrierBytes = 16;
+    static constexpr int kRepackingBytes = 0;  // per warp
+    static constexpr int kRingBarriers = 196640, kTensorMaps = 196736, kBytes = 197080;
+  };
+  template <int kAtoms>
+  using Mainloop = tilewright::WarpgroupMainloop<Plan, kAtoms>;
+};
+
+// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = float;
+  static constexpr int kColumnsPerElement = 1;
+  struct Parameters {
+    Compute alpha_;
+    Compute beta_;
+  };
+  static constexpr bool kReadsSource = true;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {
+    return parameters.beta_ != Compute(0);
+  }
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_vector([[maybe_unused]] const Parameters& parameters,
+                                                         [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kRowVectors = 0, kColumnVectors = 0;
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_reduction([[maybe_unused]] const Parameters& parameters,
+                                                            [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kReductions = 0, kColumnResults = 0, kRowResults = 0, kSingleResults = 0;
+  template <int kCount, class Place>
+  static __device__ __forceinline__ void apply(Compute (&values)[kCount],
+                                               [[maybe_unused]] const Compute (&source)[kCount],
+                                               [[maybe_unused]] const Parameters& parameters,
+                                               [[maybe_unused]] const Place& place) {
+    #pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const Compute x0 = parameters.alpha_;
+      const Compute x1 = values[i];
+      const Compute x3 = parameters.beta_;
+      const Compute x4 = source[i];
+      const Compute x5 = tilewright::numeric::mul(x3, x4);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
+      values[i] = x6;
+    }
+  }
+};
+
+using Parameters = tilewright::Sm90GemmParameters<Plan, Epilogue::Parameters>;
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.map) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.addresses) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, a.slots) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.map) == 192);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.addresses) == 320);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, b.slots) == 328);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.address) == 384);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.ld) == 392);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d.batch_stride) == 400);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, m) == 408);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, n) == 412);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, k) == 416);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batches) == 420);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_a) == 424);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_b) == 428);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_step_c) == 432);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_m) == 436);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.tiles_n) == 440);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.groups) == 444);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.multiplier) == 448);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.matrix.shift) == 452);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.multiplier) == 456);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.group.shift) == 460);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.multiplier) == 464);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles.narrow.shift) == 468);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.address) == 472);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.ld) == 480);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c.batch_stride) == 488);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, groups.extents) == 496);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, groups.leading_dimensions) == 504);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_a) == 512);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, policy_b) == 520);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 528);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, reduction_parts) == 536);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 544);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 548);
+static_assert(sizeof(Parameters) == 576);
+
+extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
+independent_wgmma_bf16(const __grid_constant__ Parameters parameters) {
+  tilewright::Sm90Gemm<Plan, Epilogue>(parameters).run();
+}
