@@ -164,8 +164,6 @@ runtime::StreamHandle stream_for(nb::handle stream, std::span<const StreamSource
 
 void keep_until_passed(const std::vector<nb::object>& lent, const op::MemoryDevice& device,
                        runtime::StreamHandle stream) {
-  std::vector<Lent>& all = all_lent();
-  std::erase_if(all, [](const Lent& each) { return each.done.is_complete(); });
   const std::shared_ptr<runtime::CudaContext> context = [&] {
     const Unlocked unlocked;
     return context_of(device);
@@ -174,6 +172,9 @@ void keep_until_passed(const std::vector<nb::object>& lent, const op::MemoryDevi
     const runtime::ContextScope scope(*context);
     if (runtime::is_capturing(context->driver(), stream)) return;  // who replays a graph must keep its arrays alive
   }
+  // Not before the check: to query an event would end the capture with an error.
+  std::vector<Lent>& all = all_lent();
+  std::erase_if(all, [](const Lent& each) { return each.done.is_complete(); });
   runtime::Event done(context, runtime::Event::Timing::disabled);
   done.record(stream);
   all.push_back({std::move(done), lent});

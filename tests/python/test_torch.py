@@ -264,6 +264,27 @@ def test_a_prepared_grouped_call_is_captured() -> None:
 
 
 @needs_gpu
+def test_lists_are_captured_after_they_have_run() -> None:
+    """Runs leave events that say when the addresses may be released; a capture must not query them."""
+    shapes = [(40, 32, 24), (8, 64, 16), (72, 16, 40)]
+    a = [integers(m, k, device="cuda") for m, _, k in shapes]
+    b = [integers(k, n, device="cuda") for _, n, k in shapes]
+    out = [torch.empty(m, n, device="cuda", dtype=torch.float16) for m, n, _ in shapes]
+    prepared = tilewright.prepare(tilewright.GroupedGemmArguments(a, b, out))
+    for _ in range(3):
+        prepared.run()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        prepared.run()
+    for each in out:
+        each.fill_(float("nan"))
+    graph.replay()
+    torch.cuda.synchronize()
+    for x, y, z in zip(a, b, out):
+        assert torch.equal(z, (x.double() @ y.double()).half())
+
+
+@needs_gpu
 def test_compiles_as_one_graph() -> None:
     def layer(x: Any, weight: Any, bias: Any) -> Any:
         return torch.ops.tilewright.linear(x, weight, bias).relu()
