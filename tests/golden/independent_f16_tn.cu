@@ -5,6 +5,7 @@
 struct Plan {
   struct OperandA {  // shared-memory layout: Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
     using Element = tilewright::half_t;
+    using Matrix = tilewright::StridedMatrix;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr bool kIsPointerArray = true;
     static constexpr int kContiguous = 32, kAlignmentBytes = 16;
@@ -30,6 +31,7 @@ struct Plan {
   };
   struct OperandB {  // shared-memory layout: Sw<2,4,3> o 0 o (128,(32,1)):(64,(2,8192))
     using Element = tilewright::half_t;
+    using Matrix = tilewright::StridedMatrix;
     static constexpr bool kIsKMajor = true, kIsInterleaved = false, kUsesLdmatrix = true;
     static constexpr bool kIsPointerArray = true;
     static constexpr int kContiguous = 32, kAlignmentBytes = 16;
