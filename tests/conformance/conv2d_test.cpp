@@ -7,6 +7,7 @@
 
 #include "tests/conformance/gemm_checks.hpp"
 #include "tests/conformance/guarded_convolution.hpp"
+#include "tests/conformance/sm90_design_case.hpp"
 #include "tests/unit/op/direct_convolution.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/plan/design.hpp"
@@ -185,6 +186,48 @@ TEST_P(Convolutions, SinglePixelsAreComputedByEveryFamilyOfGemms) {
     const op::Conv2d conv = convolution(pass, {.n = 2, .h = 5, .w = 7, .c = 64, .k = 32, .r = 1, .s = 1}, DType::f16);
     const std::vector<std::string> families = expect_exact_in_every_family(conv);
     EXPECT_EQ(std::ranges::count(families, "sm90_gemm"), GetParam() == "emulator:sm_80" ? 0 : 1);
+  }
+}
+
+TEST_P(Convolutions, Sm90LoadsIm2colByTma) {
+  if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
+  const std::vector<Shape> shapes{
+      {.n = 2, .h = 9, .w = 7, .c = 64, .k = 128, .r = 3, .s = 3, .padding = 1},
+      {.n = 3, .h = 11, .w = 6, .c = 128, .k = 64, .r = 3, .s = 2, .padding = 2, .stride = 2},
+      {.n = 1, .h = 12, .w = 13, .c = 64, .k = 64, .r = 2, .s = 3, .padding = 1, .dilation = 3},
+      {.n = 2, .h = 8, .w = 8, .c = 40, .k = 24, .r = 1, .s = 1, .stride = 3},
+  };
+  for (const Shape& shape : shapes) {
+    for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+      for (const op::ConvMode mode : {op::ConvMode::cross_correlation, op::ConvMode::convolution}) {
+        op::Conv2d conv = convolution(pass, shape, DType::f16);
+        conv.mode = mode;
+        const std::vector<std::string> families = expect_exact_in_every_family(conv);
+        const bool divides = pass == ConvPass::dgrad && shape.stride > 1;
+        EXPECT_EQ(std::ranges::count(families, "sm90_gemm"), divides ? 0 : 1) << op::to_string(conv);
+      }
+    }
+  }
+}
+
+TEST_P(Convolutions, EverySm90DesignLoadsIm2col) {
+  if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
+  const Shape shape{.n = 2, .h = 17, .w = 13, .c = 64, .k = 128, .r = 2, .s = 3, .padding = 1};
+  for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+    const op::Conv2d conv = convolution(pass, shape, DType::f16);
+    GuardedConvolution guarded(engine().device(), conv);
+    for (const DesignCase& tested : {DesignCase{"cooperative", {128, 64}, 2, 3},
+                                     {"two atoms", {256, 64}, 2, 3},
+                                     {"ping-pong", {64, 64}, 2, 4, {1, 1}, plan::Schedule::ping_pong},
+                                     {"multicast of both", {64, 64}, 1, 4, {2, 2}},
+                                     {"swapped", {64, 64}, 1, 4, {1, 1}, plan::Schedule::cooperative, true},
+                                     {"split-K", {64, 64}, 1, 4, {1, 1}, plan::Schedule::cooperative, false, 3}}) {
+      SCOPED_TRACE(fmt::format("{} {}", op::name(pass), tested.name));
+      const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
+      plan::Sm90GemmDesign design = design_of(tested, signature);
+      design.target = engine().device()->properties().target;
+      expect_exact_of(engine().make_kernel(signature, design), guarded);
+    }
   }
 }
 

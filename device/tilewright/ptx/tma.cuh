@@ -40,6 +40,33 @@ __device__ __forceinline__ void tma_load_multicast(uint32_t to, const TensorMap&
       : "memory");
 }
 
+/// The coordinates of the first pixel of a copy in im2col mode, and the offsets of a tap, of a tensor map of four
+/// modes.
+struct Im2colBox {
+  int c, w, h, n;
+  uint16_t offset_w, offset_h;
+};
+
+/// The same as tma_load() for a tensor map in im2col mode.
+__device__ __forceinline__ void tma_load_im2col(uint32_t to, const TensorMap& map, uint32_t barrier,
+                                                const Im2colBox& box, CachePolicy policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(box.c), "r"(box.w), "r"(box.h), "r"(box.n), "h"(box.offset_w), "h"(box.offset_h),
+      "l"(policy)
+      : "memory");
+}
+__device__ __forceinline__ void tma_load_im2col_multicast(uint32_t to, const TensorMap& map, uint32_t barrier,
+                                                          uint16_t ctas, const Im2colBox& box, CachePolicy policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster"
+      ".L2::cache_hint [%0], [%1, {%4, %5, %6, %7}], [%2], {%8, %9}, %3, %10;" ::"r"(to),
+      "l"(&map), "r"(barrier), "h"(ctas), "r"(box.c), "r"(box.w), "r"(box.h), "r"(box.n), "h"(box.offset_w),
+      "h"(box.offset_h), "l"(policy)
+      : "memory");
+}
+
 /// Replaces the address of the tensor in a tensor map at the shared address `map`, a multiple of 128 (sm_90a).
 __device__ __forceinline__ void tensor_map_replace_address(uint32_t map, const void* address) {
   asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"r"(map), "l"(address)

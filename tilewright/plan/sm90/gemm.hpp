@@ -204,7 +204,8 @@ struct Sm90GemmPlan : Sm90GemmSketch {
 /// elements, the two rows of a thread are adjacent; see arch/wgmma_fragment.
 AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan);
 
-/// Refuses interleaved layouts and im2col matrices, which the family's tensor maps do not describe.
+/// Refuses interleaved layouts, which the family's tensor maps do not describe, and im2col matrices that TMA cannot
+/// load.
 Support check_layouts(const op::GemmSignature& signature);
 
 /// The order of the sums of one call.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/plan/sm90/im2col.hpp"
 #include "tilewright/plan/sm90/repacking.hpp"
 #include "tilewright/plan/tile_grid.hpp"
 
@@ -230,6 +231,11 @@ void describe_matrix(Sink& sink, const ParameterName& name, const TensorOf& tens
   sink.end(sizeof(std::int64_t));
 }
 
+/// The operand of the problem as computed.
+const op::OperandView& operand_of(const Sm90GemmSketch& plan, const op::GemmView& arguments, bool is_a) {
+  return is_a != plan.is_transposed ? arguments.a : arguments.b;
+}
+
 /// Describes TmaMatrix, GlobalMatrix, RepackedMatrix or one of operand/tma_batch.cuh of device/tilewright. `copy`,
 /// which returns the operand's RepackedCopy and its offset in the workspace, is called only for RepackedMatrix and, for
 /// the offset of the tensor maps, those of operand/tma_batch.cuh.
@@ -277,12 +283,22 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     }
     sink.end(kTensorMapAlignment);
   }
-  describe_operand(sink, "a", plan.a, a, values, &View::m, [&] {
-    return std::pair{values->workspace.a, values->workspace.at_a};
-  });
-  describe_operand(sink, "b", plan.b, b, values, &View::n, [&] {
-    return std::pair{values->workspace.b, values->workspace.at_b};
-  });
+  const auto describe_if_im2col = [&](const char* name, const TmaOperandPlan& operand, bool is_a) {
+    if (!operand.is_im2col) return false;
+    const auto view = [&, is_a]() -> const op::OperandView& { return operand_of(plan, values->arguments, is_a); };
+    describe_tma_im2col(sink, name, view, [&] { return TensorMapRequest{.map = im2col_map(operand.map, view())}; });
+    return true;
+  };
+  if (!describe_if_im2col("a", plan.a, true)) {
+    describe_operand(sink, "a", plan.a, a, values, &View::m, [&] {
+      return std::pair{values->workspace.a, values->workspace.at_a};
+    });
+  }
+  if (!describe_if_im2col("b", plan.b, false)) {
+    describe_operand(sink, "b", plan.b, b, values, &View::n, [&] {
+      return std::pair{values->workspace.b, values->workspace.at_b};
+    });
+  }
   if (plan.stores_by_tma) {
     sink.field("d", [&] { return map_of(plan.operands.d, d()); });
   } else {
@@ -442,6 +458,14 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
   for (const Support& fits : {check_plain_loads(plan.path_a, plan.tile.m, plan.tile.k, problem.a),
                               check_plain_loads(plan.path_b, plan.tile.n, plan.tile.k, problem.b)}) {
     if (!fits) return fits;
+  }
+  for (const bool is_a : {true, false}) {
+    const OperandPath& path = is_a ? plan.path_a : plan.path_b;
+    if (!path.is_im2col) continue;
+    const op::OperandView& operand = operand_of(plan, arguments, is_a);
+    const int element_bytes = bytes(operand.tensor.dtype);
+    const int row = row_bytes(path.major, element_bytes, is_a ? plan.tile.m : plan.tile.n, plan.tile.k);
+    if (const Support loads = check_im2col(operand, row / element_bytes); !loads) return loads;
   }
   for (const op::Tensor* tensor : {&arguments.a.tensor, &arguments.b.tensor, &arguments.d.tensor}) {
     if (const Support fits = check_tma_strides(*tensor); !fits) return fits;

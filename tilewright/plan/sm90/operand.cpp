@@ -84,6 +84,8 @@ int alignment_bytes(const op::TensorSignature& operand) {
 
 OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks, op::GroupedMode groups) {
   OperandPath path{.major = major};
+  path.is_im2col = operand.im2col != op::Im2colAccess::none;
+  if (path.is_im2col) return path;
   path.is_repacked = repacks && must_be_repacked(operand, major == arch::Major::k);
   path.is_transposed = path.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
   if (path.is_transposed) path.major = arch::Major::k;

@@ -32,6 +32,7 @@ struct OperandPath {
   bool is_repacked = false;            // the operand is copied first; see plan/sm90/repacking.hpp
   bool is_transposed = false;          // repacking transposes the operand from MN-major to K-major
   bool is_pointer_array = false;
+  bool is_im2col = false;       // loaded by TMA in im2col mode; see plan/sm90/im2col.hpp
   bool stacks_k = false;        // groups are stacked along K
   bool is_independent = false;  // groups have matrices with extents and leading dimensions of their own
   /// TMA loads the matrices of a pointer array, of independent groups, or groups that are stacked along K, through

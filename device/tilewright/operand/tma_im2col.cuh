@@ -1,0 +1,68 @@
+// An im2col matrix that TMA loads: the pixels of a convolution, at one filter tap after another.
+#pragma once
+
+#include "tilewright/operand/tma_batch.cuh"
+#include "tilewright/operand/tma_matrix.cuh"
+#include "tilewright/ptx/tma.cuh"
+#include "tilewright/types.cuh"
+
+namespace tilewright {
+
+/// The coordinates of a box along one spatial axis: position i is at coordinate lower + i * step of the bounding box,
+/// and tap t adds the offset first_offset + t * tap_step, which is from 0 to 255.
+struct TmaIm2colAxis {
+  int positions, taps;
+  int lower, step;
+  int first_offset, tap_step;
+  Divisor by_positions, by_taps;
+};
+
+/// A tensor map of the modes C, W, H, N in im2col mode, and how the rows and columns of op::Im2col lie in it.
+/// plan/sm90/im2col writes these fields. A box has channels of one tap.
+struct TmaIm2col {
+  TmaMatrix map;
+  TmaIm2colAxis h, w;
+  int channels, taps;
+  Divisor by_channels;
+
+  /// The arguments of a copy that begins at a row and a column of the im2col matrix. Behind the last column are zeros,
+  /// as behind the last channel; behind the last row is an image that does not exist, whose pixels are zeros, too.
+  __device__ __forceinline__ ptx::Im2colBox box(int row, int column) const {
+    const int tap_or_end = by_channels.quotient(column);
+    const bool is_inside = tap_or_end < taps;
+    const int tap = is_inside ? tap_or_end : 0;
+    const int r = w.by_taps.quotient(tap);
+    const int line = w.by_positions.quotient(row);
+    const int image = h.by_positions.quotient(line);
+    return {.c = is_inside ? column - tap * channels : channels,
+            .w = w.lower + (row - line * w.positions) * w.step,
+            .h = h.lower + (line - image * h.positions) * h.step,
+            .n = image,
+            .offset_w = static_cast<uint16_t>(w.first_offset + (tap - r * w.taps) * w.tap_step),
+            .offset_h = static_cast<uint16_t>(h.first_offset + r * h.tap_step)};
+  }
+};
+
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2col& matrix) { return matrix.map; }
+
+/// There is one matrix.
+template <int kSlots>
+class TmaBatch<TmaIm2col, kSlots> {
+ public:
+  static constexpr bool kMakesMaps = false;
+
+  __device__ __forceinline__ TmaBatch(const TmaIm2col& matrix, int /*step*/, uint32_t /*shared*/, char* /*workspace*/)
+      : matrix_(matrix) {}
+
+  template <class Tile>
+  __device__ __forceinline__ void replace(const Tile& /*tile*/) const {}
+  __device__ __forceinline__ void publish() const {}
+  __device__ __forceinline__ void acquire() const {}
+  __device__ __forceinline__ const TmaIm2col& map() const { return matrix_; }
+  __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
+
+ private:
+  const TmaIm2col& matrix_;
+};
+
+}  // namespace tilewright

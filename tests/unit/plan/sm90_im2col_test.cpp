@@ -1,0 +1,76 @@
+// Tensor maps of im2col operands: corners of the bounding box, offsets of taps, and what TMA cannot load.
+#include "tilewright/plan/sm90/im2col.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/op/conv2d.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+using testing::HasSubstr;
+
+op::Conv2d convolution(op::ConvPass pass) {
+  constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
+  return {.pass = pass,
+          .x = op::packed_tensor(kApart, DType::f16, {2, 28, 30, 128}),
+          .w = op::packed_tensor(2 * kApart, DType::f16, {64, 3, 3, 128}),
+          .y = op::packed_tensor(3 * kApart, DType::f16, {2, 28, 30, 64}),
+          .c = {},
+          .padding = {1, 1}};
+}
+
+TensorMap map_of(const op::OperandView& operand) {
+  TensorMap boxes;
+  boxes.type = TensorMapType::f16;
+  boxes.box = {64, 128};
+  boxes.swizzle = TensorMapSwizzle::bytes_128;
+  return im2col_map(boxes, operand);
+}
+
+TEST(Sm90Im2col, TheBoundingBoxHasThePixelsOfTheFirstTap) {
+  op::Conv2d conv = convolution(op::ConvPass::fprop);
+  const TensorMap same = map_of(op::view(conv).a);
+  EXPECT_TRUE(check(same));
+  EXPECT_EQ(same.im2col->lower_corner, (std::array<std::int32_t, 3>{-1, -1, 0}));
+  EXPECT_EQ(same.im2col->upper_corner, (std::array<std::int32_t, 3>{-1, -1, 0})) << "as in the PTX ISA";
+  EXPECT_EQ(same.extents, (std::array<std::uint64_t, 5>{128, 30, 28, 2, 0}));
+  EXPECT_EQ(same.strides, (std::array<std::uint64_t, 5>{0, 256, 256 * 30, 256 * 30 * 28, 0}));
+  conv.stride = {2, 1};
+  conv.y = op::packed_tensor(conv.y.address, DType::f16, {2, 11, 30, 64});  // fewer than there could be
+  const TensorMap strided = map_of(op::view(conv).a);
+  EXPECT_EQ(strided.element_strides[2], 2U);
+  EXPECT_EQ(strided.im2col->upper_corner[1], -1 + 10 * 2 + 1 - 28);
+}
+
+TEST(Sm90Im2col, OffsetsOfGradientsBeginAtTheLastTap) {
+  const op::Conv2d conv = convolution(op::ConvPass::dgrad);
+  const op::OperandView a = op::view(conv).a;
+  EXPECT_EQ(first_offset(a.im2col.h), 2) << "tap 0 is two pixels after tap 2";
+  EXPECT_EQ(lower_corner(a.im2col.h), -1);
+  EXPECT_TRUE(check_im2col(op::view(conv).b, 64)) << "the filter";
+}
+
+TEST(Sm90Im2col, RefusesWhatTmaCannotLoad) {
+  const auto reason = [](const auto& change) {
+    op::Conv2d conv = convolution(op::ConvPass::fprop);
+    change(conv);
+    const Support loads = check_im2col(op::view(conv).a, 64);
+    return loads ? std::string() : loads.reason();
+  };
+  EXPECT_EQ(reason([](op::Conv2d&) {}), "");
+  EXPECT_EQ(reason([](op::Conv2d& conv) { conv.groups = 2, conv.w.shape[3] = 64; }),
+            "TMA loads im2col matrices of one group, got 2");
+  EXPECT_EQ(reason([](op::Conv2d& conv) { conv.x.shape[3] = conv.w.shape[3] = 96; }),
+            "TMA loads boxes of 64 channels, which must divide the 96 of a tap");
+  EXPECT_EQ(reason([](op::Conv2d& conv) {
+              conv.dilation = {1, 128};
+            }),
+            "the last tap is 256 pixels from the first, TMA reaches 255");
+  EXPECT_THAT(reason([](op::Conv2d& conv) { conv.padding = {129, 1}; }), HasSubstr("corner of mode 2"));
+  EXPECT_THAT(reason([](op::Conv2d& conv) { conv.stride = {1, 9}; }), HasSubstr("TMA cannot load the im2col matrix"));
+}
+
+}  // namespace
+}  // namespace tilewright::plan

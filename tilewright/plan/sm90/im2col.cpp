@@ -1,0 +1,68 @@
+#include "tilewright/plan/sm90/im2col.hpp"
+
+#include <cstdlib>
+
+namespace tilewright::plan {
+namespace {
+
+/// A stride that is never used must still be a value that tensor maps allow.
+std::uint64_t stride_bytes(std::int64_t extent, std::int64_t stride, int element_bytes) {
+  const std::int64_t bytes = extent > 1 ? stride * element_bytes : kTmaBytes;
+  return static_cast<std::uint64_t>((bytes + kTmaBytes - 1) / kTmaBytes * kTmaBytes);
+}
+
+}  // namespace
+
+TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand) {
+  const op::Im2col& im2col = operand.im2col;
+  const int element_bytes = bytes(operand.tensor.dtype);
+  TensorMap result = map;
+  result.rank = 4;
+  result.address = operand.tensor.address;
+  result.promotion = TensorMapPromotion::bytes_256;
+  result.box = {};
+  result.im2col = Im2colBox{.channels_per_pixel = map.box[0], .pixels_per_column = map.box[1]};
+  const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  result.extents = {unsigned_of(im2col.channels), unsigned_of(im2col.w.extent), unsigned_of(im2col.h.extent),
+                    unsigned_of(im2col.images)};
+  result.strides = {0, stride_bytes(im2col.w.extent, im2col.w.stride, element_bytes),
+                    stride_bytes(im2col.h.extent, im2col.h.stride, element_bytes),
+                    stride_bytes(im2col.images, im2col.image_stride, element_bytes)};
+  for (std::size_t mode = 0; mode < 2; ++mode) {
+    const op::Im2colAxis& axis = mode == 0 ? im2col.w : im2col.h;
+    // The tight box is right for any number of positions, which need not follow from the extents.
+    const std::int64_t lower = lower_corner(axis);
+    result.im2col->lower_corner[mode] = static_cast<std::int32_t>(lower);
+    result.im2col->upper_corner[mode] =
+        static_cast<std::int32_t>(lower + (axis.positions - 1) * axis.step + 1 - axis.extent);
+    result.element_strides[mode + 1] = static_cast<std::uint32_t>(axis.step);
+  }
+  return result;
+}
+
+Support check_im2col(const op::OperandView& operand, int row_elements) {
+  constexpr std::int64_t kMaxOffset = 255;
+  constexpr std::uint32_t kAnyPixels = 8;
+  const op::Im2col& im2col = operand.im2col;
+  if (operand.tensor.batch() != 1)
+    return refuse("TMA loads im2col matrices of one group, got {}", operand.tensor.batch()).as(RefusalCode::shape);
+  if (im2col.taps() > 1 && im2col.channels % row_elements != 0) {
+    return refuse("TMA loads boxes of {} channels, which must divide the {} of a tap", row_elements, im2col.channels)
+        .as(RefusalCode::shape);
+  }
+  for (const op::Im2colAxis& axis : {im2col.h, im2col.w}) {
+    const std::int64_t offset = (axis.taps - 1) * std::abs(axis.tap_step);
+    if (offset > kMaxOffset) {
+      return refuse("the last tap is {} pixels from the first, TMA reaches {}", offset, kMaxOffset)
+          .as(RefusalCode::shape);
+    }
+  }
+  TensorMap map;
+  map.type = tensor_map_type(operand.tensor.dtype).value_or_throw();
+  map.box = {static_cast<std::uint32_t>(row_elements), kAnyPixels};
+  map.swizzle = swizzle_of_width(row_elements * bytes(operand.tensor.dtype));
+  const Support encodes = check(im2col_map(map, operand));
+  return encodes ? encodes : refuse("TMA cannot load the im2col matrix: {}", encodes.reason()).as(RefusalCode::shape);
+}
+
+}  // namespace tilewright::plan

@@ -1,0 +1,67 @@
+// The tensor map of an im2col operand, and what the kernel needs to walk it: TmaIm2col of
+// device/tilewright/operand/tma_im2col.cuh.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tilewright/base/tensor_map.hpp"
+#include "tilewright/op/gemm_view.hpp"
+#include "tilewright/plan/im2col.hpp"
+#include "tilewright/plan/parameters.hpp"
+#include "tilewright/plan/sm90/operand.hpp"
+
+namespace tilewright::plan {
+
+/// Where the offsets of taps along an axis begin. They are unsigned, so that the bounding box begins at the pixel of
+/// the tap with the least coordinate.
+inline std::int64_t first_offset(const op::Im2colAxis& axis) {
+  return axis.tap_step < 0 ? -(axis.taps - 1) * axis.tap_step : 0;
+}
+/// The lower corner of the bounding box along an axis.
+inline std::int64_t lower_corner(const op::Im2colAxis& axis) { return axis.offset - first_offset(axis); }
+
+/// The tensor map of the operand, with the type and swizzle of `map` and boxes of map.box[0] channels and map.box[1]
+/// pixels.
+TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand);
+
+/// Refuses what TMA cannot load: groups, boxes whose channels cross the end of a tap, steps above 8, offsets above 255,
+/// and corners of the bounding box that do not fit. A row of a box has `row_elements`.
+Support check_im2col(const op::OperandView& operand, int row_elements);
+
+/// Describes a field of type TmaIm2col. `view` is a function that returns an op::OperandView, `request` one that
+/// returns the TensorMapRequest.
+template <class Sink, class View, class Request>
+void describe_tma_im2col(Sink& sink, const char* name, const View& view, const Request& request) {
+  const auto number = [&](const char* of, const auto& get) {
+    sink.field(of, [&] { return static_cast<std::int32_t>(get()); });
+  };
+  const auto divisor = [&](const char* of, const auto& get) {
+    sink.begin(of);
+    sink.field("multiplier", [&] { return divisor_by(get()).multiplier; });
+    sink.field("shift", [&] { return divisor_by(get()).shift; });
+    sink.end(sizeof(std::uint32_t));
+  };
+  const auto axis = [&](const char* of, const auto& get) {
+    sink.begin(of);
+    number("positions", [&] { return get().positions; });
+    number("taps", [&] { return get().taps; });
+    number("lower", [&] { return lower_corner(get()); });
+    number("step", [&] { return get().step; });
+    number("first_offset", [&] { return first_offset(get()); });
+    number("tap_step", [&] { return get().tap_step; });
+    divisor("by_positions", [&] { return get().positions; });
+    divisor("by_taps", [&] { return get().taps; });
+    sink.end(sizeof(std::int32_t));
+  };
+  sink.begin(name);
+  sink.field("map", request);
+  axis("h", [&]() -> const op::Im2colAxis& { return view().im2col.h; });
+  axis("w", [&]() -> const op::Im2colAxis& { return view().im2col.w; });
+  number("channels", [&] { return view().im2col.channels; });
+  number("taps", [&] { return view().im2col.taps(); });
+  divisor("by_channels", [&] { return view().im2col.channels; });
+  sink.end(kTensorMapAlignment);
+}
+
+}  // namespace tilewright::plan
