@@ -112,7 +112,7 @@ TEST_P(Convolutions, Random) {
 
 TEST_P(Convolutions, EveryTypeInEveryPass) {
   for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::s8, DType::e4m3}) {
-    for (std::uint64_t seed = 1000; seed < 1006; ++seed)
+    for (std::uint64_t seed = 1000; seed < 1004; ++seed)
       expect_exact_in_every_family(op::random_convolution(seed, type));
   }
   for (std::uint64_t seed = 1000; seed < 1003; ++seed) {
