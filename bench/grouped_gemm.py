@@ -66,6 +66,11 @@ class Case:
     def operations(self):
         return 2.0 * sum(self.sizes()) * self.n * self.k
 
+    def describe(self):
+        sizes = self.sizes()
+        shape = {"groups": self.groups, "rows": sum(sizes), "n": self.n, "k": self.k}
+        return {**shape, "largest": max(sizes), "empty": sizes.count(0)}
+
     def moved_bytes(self):
         """Each operand of groups that are not empty, once."""
         rows, used = sum(self.sizes()), sum(size > 0 for size in self.sizes())
@@ -88,6 +93,60 @@ MORE_CASES = [
     Case("wgrad-8x1024", "weight_gradient", 8, uniform(1024), 14336, 4096),
     Case("wgrad-128-zipf-65536", "weight_gradient", 128, zipf(65536), 2048, 1536),
 ]
+
+
+@dataclasses.dataclass(frozen=True)
+class ListCase:
+    """A list of problems, each with extents and matrices of its own: 8 * i + 24 for random i below `most`."""
+
+    id: str
+    groups: int
+    most: int
+    kind: str = "list"
+
+    def extents(self):
+        generator = random.Random(2080)
+        return [tuple(8 * generator.randrange(self.most) + 24 for _ in "mnk") for _ in range(self.groups)]
+
+    def operations(self):
+        return sum(2.0 * m * n * k for m, n, k in self.extents())
+
+    def moved_bytes(self):
+        return sum(2 * (m * k + k * n + m * n) for m, n, k in self.extents())
+
+    def describe(self):
+        return {"groups": self.groups, "extents": self.extents()}
+
+
+LIST_CASES = [ListCase("list-24", 24, 64), ListCase("list-64-large", 64, 256)]
+
+
+class ListOperands:
+    """Matrices of a ListCase in bf16, and the arguments of our call."""
+
+    def __init__(self, case, device="cuda"):
+        self.case = case
+        self.sizes = [m for m, _, _ in case.extents()]
+        made = {"device": device, "dtype": torch.bfloat16}
+        self.a = [torch.empty(m, k, **made) for m, _, k in case.extents()]
+        self.b = [torch.empty(n, k, **made).mT for _, n, k in case.extents()]
+        self.out = [torch.empty(m, n, **made) for m, n, _ in case.extents()]
+        self.args = tilewright.GroupedGemmArguments(self.a, self.b, self.out)
+
+    def fill_integers(self):
+        for each in self.a + self.b:
+            each.random_(-INTEGERS, INTEGERS + 1)
+
+    def fill_normal(self):
+        for each in self.a + self.b:
+            each.normal_()
+
+    def clear(self):
+        for each in self.out:
+            each.fill_(math.nan)
+
+    def group(self, index):
+        return self.a[index], self.b[index], self.out[index]
 
 
 class Operands:
@@ -123,6 +182,9 @@ class Operands:
         for each in self.stored:
             each.normal_()
 
+    def clear(self):
+        self.out.fill_(math.nan)
+
     def group(self, index):
         """A, B and D of a group, as views."""
         begin = sum(self.sizes[:index])
@@ -130,6 +192,10 @@ class Operands:
         if self.case.kind == "weight_gradient":
             return self.a[:, rows], self.b[rows], self.out[index]
         return self.a[rows], self.b[index], self.out[rows]
+
+
+def operands_of(case, device="cuda"):
+    return ListOperands(case, device) if case.kind == "list" else Operands(case, device)
 
 
 def disagreement(operands):
@@ -155,10 +221,12 @@ def checked(operands, prepared):
     """Why our results are wrong; empty if they are right, also after the sizes of a captured graph changed."""
     operands.fill_integers()
     graph = captured(prepared.run, 1)
-    own = operands.case.sizes()
-    for what, sizes in (("", own), ("with other sizes: ", other_sizes(own)), ("again: ", own)):
-        operands.set_sizes(sizes)
-        operands.out.fill_(math.nan)
+    own = operands.sizes
+    is_list = operands.case.kind == "list"  # whose sizes are known to the host
+    for what, sizes in (("", own), *(() if is_list else (("with other sizes: ", other_sizes(own)), ("again: ", own)))):
+        if not is_list:
+            operands.set_sizes(sizes)
+        operands.clear()
         graph.replay()
         torch.cuda.synchronize()
         wrong = disagreement(operands)
@@ -195,9 +263,10 @@ def contenders_of(operands, kernels):
     calls = {}
     for place, kernel in enumerate(kernels):
         calls["tilewright" if place == 0 else f"candidate {place}"] = tilewright.prepare(operands.args, kernel).run
-    calls["torch._grouped_mm"] = lambda: torch._grouped_mm(operands.a, operands.b, offs=operands.offsets)
+    if case.kind != "list":
+        calls["torch._grouped_mm"] = lambda: torch._grouped_mm(operands.a, operands.b, offs=operands.offsets)
     calls["loop"] = loop
-    if case.kind != "weight_gradient":
+    if case.kind not in ("weight_gradient", "list"):
         calls["dense"] = lambda: torch.mm(operands.a, operands.b[0], out=operands.out)
     return calls
 
@@ -256,11 +325,9 @@ def rows_of(case, samples, kernels):
 
 def measure(case, options):
     """The JSON entry of a case. A failure is recorded in it, so that the other cases still run."""
-    sizes = case.sizes()
-    entry = {"id": case.id, "kind": case.kind, "groups": case.groups, "rows": sum(sizes), "n": case.n, "k": case.k}
-    entry |= {"largest": max(sizes), "empty": sizes.count(0), "missing": "", "results": []}
+    entry = {"id": case.id, "kind": case.kind, **case.describe(), "missing": "", "results": []}
     try:
-        operands = Operands(case)
+        operands = operands_of(case)
         found = tilewright.find_kernels(operands.args)
         kernels = found[: max(1, options.candidates)]
         entry["missing"] = checked(operands, tilewright.prepare(operands.args, kernels[0]))
@@ -298,7 +365,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=pathlib.Path, required=True, help="file for the figures")
     parser.add_argument("--only", action="append", help="measure only the case with this id; repeatable")
-    parser.add_argument("--all", action="store_true", help="also measure gradients and further sizes")
+    parser.add_argument("--all", action="store_true", help="also measure gradients, further sizes and lists")
     parser.add_argument("--candidates", type=int, default=1, help="how many of our kernels are timed")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
@@ -306,7 +373,7 @@ def main():
     random.seed(1)
     torch.manual_seed(1)
     torch.backends.cuda.matmul.allow_tf32 = False
-    chosen = [case for case in CASES + MORE_CASES if case in CASES or options.all or options.only]
+    chosen = [*CASES, *(MORE_CASES + LIST_CASES if options.all or options.only else [])]
     chosen = [case for case in chosen if not options.only or case.id in options.only]
     setting = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -335,7 +402,7 @@ def precompile(cases, count):
     """Compiles the kernels of all cases in parallel. Only shapes are needed, so that no memory is taken."""
     kernels = {}
     for case in cases:
-        operands = Operands(case, device="meta")
+        operands = operands_of(case, device="meta")
         target = torch.cuda.get_device_capability()
         found = tilewright.find_kernels(operands.args, target=10 * target[0] + target[1])
         kernels |= {kernel.name: kernel for kernel in found[: max(1, count)]}

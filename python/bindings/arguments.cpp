@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <regex>
@@ -258,14 +259,14 @@ op::GroupedMode read_mode(const op::Tensor& a, const op::Tensor& b, bool has_off
   const int of_a = a.shape.rank(), of_b = b.shape.rank();
   if (!named.is_none()) {
     const std::string text = read_text(named, "mode");
-    for (const op::GroupedMode each : {ragged_m, ragged_n, ragged_k, masked_m, masked_n}) {
-      if (op::name(each) != text) continue;
-      if (op::is_ragged(each) == has_offsets) return each;
+    const std::optional<op::GroupedMode> mode = op::parse_grouped_mode(text);
+    if (!mode || mode == independent) {
       throw InvalidArgument(
-          fmt::format("mode {} needs {}, got {}", text, op::ends_name(each), has_offsets ? "offsets" : "counts"));
+          fmt::format("mode must be ragged_m, ragged_n, ragged_k, masked_m or masked_n, got '{}'", printable(text)));
     }
+    if (op::is_ragged(*mode) == has_offsets) return *mode;
     throw InvalidArgument(
-        fmt::format("mode must be ragged_m, ragged_n, ragged_k, masked_m or masked_n, got '{}'", printable(text)));
+        fmt::format("mode {} needs {}, got {}", text, op::ends_name(*mode), has_offsets ? "offsets" : "counts"));
   }
   if (!has_offsets) return masked_m;
   if (of_a == 2 && of_b == 3) return ragged_m;
@@ -277,29 +278,111 @@ op::GroupedMode read_mode(const op::Tensor& a, const op::Tensor& b, bool has_off
       of_a, of_b));
 }
 
-void make_grouped(GroupedGemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
-                  nb::handle epilogue, nb::handle offsets, nb::handle counts, nb::handle mode, nb::handle c,
-                  double alpha, double beta, nb::handle math, nb::handle tensors) {
-  if (offsets.is_none() == counts.is_none()) {
+bool is_list(nb::handle operand) { return nb::isinstance<nb::list>(operand) || nb::isinstance<nb::tuple>(operand); }
+
+/// How the sizes of groups are given.
+struct GroupSizes {
+  nb::handle offsets, counts, extents, leading_dimensions;
+};
+
+/// @throws InvalidArgument unless rows (columns) of two matrices of a group have the extent `expected`
+void check_extent(std::int64_t given, std::int64_t expected, const char* what, std::size_t group) {
+  if (given == expected) return;
+  throw InvalidArgument(fmt::format("{1} of group {0} must be {3}, got {2}", group, what, given, expected));
+}
+
+/// Sets A, B, C and D of independent groups from lists of matrices of any shapes, and their numbers.
+void read_independent(ArgumentsReader& reader, op::GroupedGemm& grouped, nb::handle a, nb::handle b, nb::handle c,
+                      nb::handle out) {
+  if (!c.is_none() && !is_list(c)) throw InvalidArgument("C must be a list of matrices, as A, B and out are");
+  GroupMatrices of_a = read_group_matrices(reader, a, false, "A"), of_b = read_group_matrices(reader, b, false, "B"),
+                of_d = read_group_matrices(reader, out, true, "out"), of_c;
+  if (!c.is_none()) of_c = read_group_matrices(reader, c, false, "C");
+  const std::size_t count = of_a.shapes.size();
+  for (const auto& [role, matrices] : {std::pair{"B", &of_b}, {"out", &of_d}, {"C", &of_c}}) {
+    if (matrices->shapes.empty() || matrices->shapes.size() == count) continue;
     throw InvalidArgument(
-        fmt::format("either offsets, for stacked groups, or counts, for padded ones, must be given, got {}",
-                    offsets.is_none() ? "none" : "both"));
+        fmt::format("{} is a list of {} matrices, but A is one of {}", role, matrices->shapes.size(), count));
   }
-  ArgumentsReader reader;
-  op::GroupedGemm grouped;
+  std::vector<std::int32_t> extents, lds;
+  op::Dims most{0, 0, 0};
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t m = of_a.shapes[i][0], n = of_b.shapes[i][1], k = of_a.shapes[i][1];
+    check_extent(of_b.shapes[i][0], k, "the rows of B", i);
+    check_extent(of_d.shapes[i][0], m, "the rows of out", i);
+    check_extent(of_d.shapes[i][1], n, "the columns of out", i);
+    if (!c.is_none()) {
+      check_extent(of_c.shapes[i][0], m, "the rows of C", i);
+      check_extent(of_c.shapes[i][1], n, "the columns of C", i);
+    }
+    for (const auto& [mode, extent] : {std::pair{0, m}, {1, n}, {2, k}}) {
+      if (extent > std::numeric_limits<std::int32_t>::max())
+        throw InvalidArgument(fmt::format("extents must be less than 2^31, got {} in group {}", extent, i));
+      most[mode] = std::max(most[mode], extent);
+      extents.push_back(static_cast<std::int32_t>(extent));
+    }
+    for (const GroupMatrices* const each : {&of_a, &of_b, c.is_none() ? &of_d : &of_c, &of_d})
+      lds.push_back(static_cast<std::int32_t>(each->leading_dimensions[i]));
+  }
+  const auto at_capacity = [](const GroupMatrices& matrices, std::int64_t rows, std::int64_t columns) {
+    const std::int64_t ld = std::max<std::int64_t>(std::ranges::max(matrices.leading_dimensions),
+                                                   op::has_contiguous_rows(matrices.layout) ? columns : rows);
+    op::Tensor tensor = matrices.tensor;
+    const op::Tensor matrix = op::matrix(0, tensor.dtype, rows, columns, matrices.layout, ld, tensor.device);
+    return op::pointer_array(matrix, tensor.address, tensor.batch(), tensor.pointer_alignment);
+  };
+  op::Gemm& gemm = grouped.gemm;
+  gemm.a = at_capacity(of_a, most[0], most[2]);
+  gemm.b = at_capacity(of_b, most[2], most[1]);
+  gemm.d = at_capacity(of_d, most[0], most[1]);
+  if (!c.is_none()) gemm.c = at_capacity(of_c, most[0], most[1]);
+  grouped.mode = op::GroupedMode::independent;
+  grouped.ends = group_numbers(reader, extents, static_cast<std::int64_t>(count), gemm.d.device);
+  grouped.leading_dimensions = group_numbers(reader, lds, static_cast<std::int64_t>(count), gemm.d.device);
+}
+
+/// Sets A, B, C, D and the sizes of the groups.
+void read_groups(ArgumentsReader& reader, op::GroupedGemm& grouped, nb::handle a, nb::handle b, nb::handle c,
+                 nb::handle out, const GroupSizes& sizes, nb::handle mode) {
+  const int given = int{!sizes.offsets.is_none()} + int{!sizes.counts.is_none()} + int{!sizes.extents.is_none()};
+  if (given == 0 && is_list(a) && is_list(b) && is_list(out)) return read_independent(reader, grouped, a, b, c, out);
+  if (given != 1) {
+    throw InvalidArgument(
+        fmt::format("one of offsets (stacked groups), counts (padded groups) and extents (groups at addresses) must be "
+                    "given, unless A, B and out are lists of matrices; got {}",
+                    given == 0 ? "none" : std::to_string(given)));
+  }
   op::Gemm& gemm = grouped.gemm;
   gemm.a = read_operand(reader, a, false, "A");
   gemm.b = read_operand(reader, b, false, "B");
   gemm.d = read_operand(reader, out, true, "out");
   if (!c.is_none()) gemm.c = read_operand(reader, c, false, "C");
-  const bool has_offsets = !offsets.is_none();
-  grouped.ends = read_ends(reader, has_offsets ? offsets : counts, has_offsets ? "offsets" : "counts");
-  grouped.mode = read_mode(gemm.a, gemm.b, has_offsets, mode);
+  if (sizes.extents.is_none()) {
+    const bool has_offsets = !sizes.offsets.is_none();
+    grouped.ends = read_ends(reader, has_offsets ? sizes.offsets : sizes.counts, has_offsets ? "offsets" : "counts");
+    grouped.mode = read_mode(gemm.a, gemm.b, has_offsets, mode);
+    return;
+  }
+  if (sizes.leading_dimensions.is_none()) throw InvalidArgument("extents need leading_dimensions, got None");
+  grouped.mode = op::GroupedMode::independent;
+  grouped.ends = reader.read(sizes.extents, false, "extents");
+  grouped.leading_dimensions = reader.read(sizes.leading_dimensions, false, "leading_dimensions");
+}
+
+void make_grouped(GroupedGemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
+                  nb::handle epilogue, nb::handle offsets, nb::handle counts, nb::handle extents,
+                  nb::handle leading_dimensions, nb::handle mode, nb::handle c, double alpha, double beta,
+                  nb::handle math, nb::handle tensors) {
+  ArgumentsReader reader;
+  op::GroupedGemm grouped;
+  op::Gemm& gemm = grouped.gemm;
+  read_groups(reader, grouped, a, b, c, out, {offsets, counts, extents, leading_dimensions}, mode);
   gemm.alpha = alpha;
   gemm.beta = beta;
   gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
   const nb::object bound = read_epilogue(gemm, epilogue, grouped.groups());
+  op::check_grouped_epilogue(grouped.mode, gemm.epilogue).or_throw();  // before shapes that follow from the epilogue
   check_used(gemm, !c.is_none());
   read_tensors(reader, gemm, bound, grouped.groups());
   read_tensors(reader, gemm, tensors, grouped.groups());
@@ -310,7 +393,7 @@ void make_grouped(GroupedGemmArguments* self, nb::handle a, nb::handle b, nb::ha
 /// Refuses ends in host memory that kernels would clamp. Those in device memory are not read.
 void check_ends(const GroupedGemmArguments& self) {
   const op::GroupedGemm& grouped = self.grouped();
-  if (!self.is_on_host() || grouped.ends.address == 0) return;
+  if (!self.is_on_host() || grouped.ends.address == 0 || grouped.mode == op::GroupedMode::independent) return;
   const std::string_view role = op::ends_name(grouped.mode);
   const op::Gemm& gemm = grouped.gemm;
   const char* const extent = op::differs_in_m(grouped.mode) ? "m" : op::differs_in_n(grouped.mode) ? "n" : "k";
@@ -446,16 +529,20 @@ void bind_grouped(nb::module_& module) {
       "host never reads them. With `offsets`, an int32 array with the end of each group, the groups are stacked: if A "
       "and B have ranks 2 and 3, rows of A and out are; with 3 and 2, columns of B and out; with 2 and 2, columns of A "
       "and rows of B, and out has rank 3. Group g has the rows, or columns, from offsets[g-1] to offsets[g]. With "
-      "`counts`, A, B and out have rank 3, and group g uses the first counts[g] rows of A[g] and out[g]. Arrays are "
-      "those that GemmArguments takes. What belongs to no group is not written.")
+      "`counts`, A, B and out have rank 3, and group g uses the first counts[g] rows of A[g] and out[g]. Without "
+      "either, A, B and out are lists of matrices of any shapes. Arrays are those that GemmArguments takes. What "
+      "belongs to no group is not written.")
       .def("__init__", &make_grouped, nb::arg("A"), nb::arg("B"), nb::arg("out"),
            nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),
-           nb::arg("offsets") = nb::none(), nb::arg("counts") = nb::none(), nb::arg("mode") = nb::none(),
-           nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(),
-           nb::arg("tensors") = nb::none(),
+           nb::arg("offsets") = nb::none(), nb::arg("counts") = nb::none(), nb::arg("extents") = nb::none(),
+           nb::arg("leading_dimensions") = nb::none(), nb::arg("mode") = nb::none(), nb::arg("C") = nb::none(),
+           nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(), nb::arg("tensors") = nb::none(),
            "`mode` is \"ragged_m\", \"ragged_n\", \"ragged_k\", \"masked_m\" or \"masked_n\"; the default follows "
            "from "
-           "the ranks of A and B, and is \"masked_m\" with `counts`. Tensors of the epilogue that have a stacked mode "
+           "the ranks of A and B, and is \"masked_m\" with `counts`. `extents`, of shape (groups, 3), and "
+           "`leading_dimensions`, of shape (groups, 4), are int32 arrays with m, n and k of each group and the leading "
+           "dimensions of A, B, C and out, which are then each a PointerArray whose shape is the largest. Tensors of "
+           "the epilogue that have a stacked mode "
            "are "
            "stacked as out is; of the others there is one for all groups, or one for each: a row is (n,) or "
            "(groups, n), a single number (1,) or (groups,). The other parameters are as in GemmArguments. Values of "

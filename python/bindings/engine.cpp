@@ -484,7 +484,8 @@ void bind_explicit(nb::module_& module) {
       "make_kernel",
       [](const op::TensorSignature& a, const op::TensorSignature& b, const op::TensorSignature& out,
          nb::handle accumulator_type, const plan::FlatDesign& design, const Text& math_text,
-         const std::optional<op::Epilogue>& epilogue, const std::optional<op::TensorSignature>& c, nb::handle target) {
+         const std::optional<op::Epilogue>& epilogue, const std::optional<op::TensorSignature>& c, nb::handle groups,
+         nb::handle target) {
         op::GemmSignature description{.a = a, .b = b, .c = c.value_or(out), .d = out, .has_c = c.has_value()};
         description.accumulator = read_dtype(accumulator_type);
         const std::string math = math_text.read("math");
@@ -493,12 +494,19 @@ void bind_explicit(nb::module_& module) {
         description.math = *operation;
         description.epilogue =
             epilogue ? *epilogue : op::linear_combination(op::default_compute(description.accumulator, out.element));
+        if (!groups.is_none()) {
+          const std::string mode = read_text(groups, "groups");
+          const auto parsed = op::parse_grouped_mode(mode);
+          if (!parsed) throw InvalidArgument(fmt::format("unknown mode of groups '{}'", printable(mode)));
+          description.groups = *parsed;
+        }
         return make_kernel(description, design, read_target(target), {});
       },
       nb::arg("A"), nb::arg("B"), nb::arg("out"), nb::arg("accumulator_type"), nb::arg("design"), nb::kw_only(),
       nb::arg("math") = "multiply_add", nb::arg("epilogue") = nb::none(), nb::arg("C") = nb::none(),
-      nb::arg("target") = nb::none(),
-      "The same with descriptions of the operands instead of arrays. The default target is that of the device on which "
+      nb::arg("groups") = nb::none(), nb::arg("target") = nb::none(),
+      "The same with descriptions of the operands instead of arrays. `groups` is the mode of GroupedGemmArguments. The "
+      "default target is that of the device on which "
       "host arrays are computed.");
 }
 

@@ -3,7 +3,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +75,27 @@ void check_not_captured(const ArgumentsReader& reader, const op::MemoryDevice& m
                   role));
 }
 
+/// Keeps 64-bit words where `device` is, as long as `reader`, and returns their address.
+std::uint64_t keep_words(ArgumentsReader& reader, std::unique_ptr<std::vector<std::uint64_t>> words,
+                         const op::MemoryDevice& device, const char* role) {
+  if (device.kind == op::MemoryDevice::Kind::shape) return 0;
+  if (device.kind != op::MemoryDevice::Kind::cuda) {
+    const auto address = reinterpret_cast<std::uint64_t>(words->data());
+    reader.owners.push_back(hold(std::move(words)));
+    return address;
+  }
+  check_not_captured(reader, device, role);
+  std::unique_ptr<DeviceAddresses> copied;
+  {
+    const Unlocked unlocked;
+    copied = std::make_unique<DeviceAddresses>(device, *words);
+  }
+  const std::uint64_t address = copied->address();
+  reader.lent.push_back(hold(std::move(copied)));
+  reader.owners.push_back(reader.lent.back());
+  return address;
+}
+
 op::Tensor read_list(ArgumentsReader& reader, nb::sequence list, bool is_written, const char* role) {
   const std::size_t count = nb::len(list);
   if (count == 0) throw InvalidArgument(fmt::format("{} is an empty list: it must have at least one array", role));
@@ -99,23 +123,38 @@ op::Tensor read_list(ArgumentsReader& reader, nb::sequence list, bool is_written
   }
   const auto batch = static_cast<std::int64_t>(count);
   const int alignment = 1 << std::countr_zero(all);
-  const auto kind = first.device.kind;
-  if (kind == op::MemoryDevice::Kind::shape) return op::pointer_array(first, 0, batch, alignment);
-  if (kind != op::MemoryDevice::Kind::cuda) {
-    const auto array = reinterpret_cast<std::uint64_t>(addresses->data());
-    reader.owners.push_back(hold(std::move(addresses)));
-    return op::pointer_array(first, array, batch, alignment);
+  return op::pointer_array(first, keep_words(reader, std::move(addresses), first.device, role), batch, alignment);
+}
+
+/// The layout that all matrices have; a matrix of one line has both. @throws InvalidArgument with the first that
+/// differs
+op::MatrixLayout common_layout(const std::vector<op::Tensor>& matrices, const char* role) {
+  const auto is_contiguous = [](const op::Tensor& matrix, int mode) {
+    return matrix.shape[mode] <= 1 || matrix.stride[mode] == 1;
+  };
+  for (const auto& [layout, mode] : {std::pair{op::MatrixLayout::row_major, 1}, {op::MatrixLayout::column_major, 0}}) {
+    if (std::ranges::all_of(matrices, [&](const op::Tensor& each) { return is_contiguous(each, mode); })) return layout;
   }
-  check_not_captured(reader, first.device, role);
-  std::unique_ptr<DeviceAddresses> copied;
-  {
-    const Unlocked unlocked;
-    copied = std::make_unique<DeviceAddresses>(first.device, *addresses);
+  const int mode = is_contiguous(matrices[0], 1) ? 1 : 0;
+  const auto other = std::ranges::find_if(matrices, [&](const op::Tensor& each) { return !is_contiguous(each, mode); });
+  throw InvalidArgument(fmt::format(
+      "{}[{}] of shape {} has strides {}: the matrices of all groups must be row-major, or all column-major", role,
+      other - matrices.begin(), op::to_string(other->shape), op::to_string(other->stride)));
+}
+
+/// The leading dimension, in elements. That of a matrix of one line is a multiple of `multiple`.
+/// @throws InvalidArgument for a stride that is no leading dimension of 31 bits
+std::int64_t leading_dimension(const op::Tensor& matrix, op::MatrixLayout layout, std::int64_t multiple,
+                               const std::string& name) {
+  const int along = layout == op::MatrixLayout::row_major ? 1 : 0;
+  const std::int64_t line = std::max<std::int64_t>(matrix.shape[along], 1);
+  if (matrix.shape[1 - along] <= 1) return (line + multiple - 1) / multiple * multiple;
+  const std::int64_t ld = matrix.stride[1 - along];
+  if (ld < line || ld > std::numeric_limits<std::int32_t>::max()) {
+    throw InvalidArgument(
+        fmt::format("the leading dimension of {} must be from {} to 2^31 - 1, got {}", name, line, ld));
   }
-  const std::uint64_t array = copied->address();
-  reader.lent.push_back(hold(std::move(copied)));
-  reader.owners.push_back(reader.lent.back());
-  return op::pointer_array(first, array, batch, alignment);
+  return ld;
 }
 
 op::Tensor read_pointers(ArgumentsReader& reader, const PointerArray& pointers, const char* role) {
@@ -154,6 +193,57 @@ void make_pointer_array(PointerArray* self, nb::object addresses, const Integers
 }
 
 }  // namespace
+
+GroupMatrices read_group_matrices(ArgumentsReader& reader, nb::handle list, bool is_written, const char* role) {
+  const auto sequence = nb::borrow<nb::sequence>(list);
+  const std::size_t count = nb::len(sequence);
+  if (count == 0) throw InvalidArgument(fmt::format("{} is an empty list: it must have at least one array", role));
+  std::vector<op::Tensor> matrices;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = fmt::format("{}[{}]", role, i);
+    const op::Tensor matrix = reader.read(sequence[i], is_written, name.c_str());
+    if (matrix.shape.rank() != 2)
+      throw InvalidArgument(fmt::format("{} must be a matrix, got shape {}", name, op::to_string(matrix.shape)));
+    if (i > 0 && (matrix.dtype != matrices[0].dtype || matrix.device != matrices[0].device)) {
+      throw InvalidArgument(fmt::format("{} is {} on {}, but {}[0] is {} on {}", name, tilewright::name(matrix.dtype),
+                                        op::to_string(matrix.device), role, tilewright::name(matrices[0].dtype),
+                                        op::to_string(matrices[0].device)));
+    }
+    matrices.push_back(matrix);
+  }
+  GroupMatrices result;
+  result.layout = common_layout(matrices, role);
+  const auto size = static_cast<std::uint64_t>(bytes(matrices[0].dtype));
+  auto all = static_cast<std::uint64_t>(op::kPointerAlignment);
+  auto addresses = std::make_unique<std::vector<std::uint64_t>>();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = fmt::format("{}[{}]", role, i);
+    const op::Tensor& matrix = matrices[i];
+    const std::int64_t ld = leading_dimension(matrix, result.layout, op::kPointerAlignment / bytes(matrix.dtype), name);
+    result.shapes.push_back(matrix.shape);
+    result.leading_dimensions.push_back(ld);
+    addresses->push_back(matrix.address);
+    if (matrix.address % size != 0)
+      throw InvalidArgument(fmt::format("{} must be aligned to its element size of {} bytes, got address {:#x}", name,
+                                        size, matrix.address));
+    if (!matrix.is_empty()) all |= matrix.address | static_cast<std::uint64_t>(ld) * size;
+  }
+  op::Tensor first = matrices[0];
+  first.address = 0;
+  const std::uint64_t array = keep_words(reader, std::move(addresses), first.device, role);
+  result.tensor = op::pointer_array(first, array, static_cast<std::int64_t>(count), 1 << std::countr_zero(all));
+  return result;
+}
+
+op::Tensor group_numbers(ArgumentsReader& reader, const std::vector<std::int32_t>& numbers, std::int64_t groups,
+                         const op::MemoryDevice& device) {
+  auto words = std::make_unique<std::vector<std::uint64_t>>((numbers.size() + 1) / 2);
+  std::memcpy(words->data(), numbers.data(), numbers.size() * sizeof(numbers[0]));
+  const std::uint64_t address = keep_words(reader, std::move(words), device, "A");
+  const std::int64_t columns = static_cast<std::int64_t>(numbers.size()) / groups;
+  return {
+      .address = address, .dtype = DType::s32, .shape = {groups, columns}, .stride = {columns, 1}, .device = device};
+}
 
 op::Tensor read_operand(ArgumentsReader& reader, nb::handle operand, bool is_written, const char* role) {
   if (nb::isinstance<nb::list>(operand) || nb::isinstance<nb::tuple>(operand))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright._tilewright import Epilogue, GroupedGemmArguments, PreparedCall, dtype, prepare
+from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, PointerArray, PreparedCall, dtype, prepare
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.product import _bound, _compute_type, _first_of, _out_type, matmul
@@ -42,6 +42,8 @@ def grouped_matmul(
     (g, m, k)   (g, k, n)   (g, m, n)   the first counts[g] rows of a[g] and of the result[g]; all, as in matmul(), if
                                         neither offsets nor counts are given
 
+    list        list        list        matrices of any shapes: a[i] @ b[i] in result[i], which are lists, too
+
     offsets         int32 array with the end of each group; group 0 begins at 0, and groups may be empty. It is where
                     `a` is: on a GPU the host does not read it, so that a captured graph can be replayed with other sizes
     counts          int32 array with the number of rows that each group uses
@@ -54,9 +56,10 @@ def grouped_matmul(
     Elements of the result that belong to no group are not written: those behind offsets[-1], or behind counts[g].
     Raises InvalidArgument with the number that is wrong. On a GPU, offsets and counts are clamped to the arrays.
     """
-    like = shaped(_first_of(a, "a"))
+    is_list = isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and offsets is None and counts is None
+    bound = _bound(epilogue, operands, "grouped_matmul")
     ranks = _rank_of(a, "a"), _rank_of(b, "b")
-    if offsets is None and counts is None:
+    if offsets is None and counts is None and not is_list:
         if ranks != (3, 3):
             raise InvalidArgument(f"a and b of ranks {ranks[0]} and {ranks[1]} need offsets, the end of each group")
         return matmul(
@@ -77,13 +80,16 @@ def grouped_matmul(
         )
     if counts is not None and offsets is None and ranks != (3, 3):
         raise InvalidArgument(f"counts are for batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
-    bound = _bound(epilogue, operands, "grouped_matmul")
     is_given = out is not None
     if not is_given:
+        like = shaped(_first_of(a, "a"))
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
-        ends = offsets if offsets is not None else counts
-        shape = _shape_of_out(like, shaped(_first_of(b, "b")), ranks, _groups_of(ends), bound)
-        out = empty_like(like, shape, kind, stream)
+        if is_list:
+            out = _outs_of_lists(a, b, kind, stream)
+        else:
+            groups = _groups_of(offsets if offsets is not None else counts)
+            shape = _shape_of_out(like, shaped(_first_of(b, "b")), ranks, groups, bound)
+            out = empty_like(like, shape, kind, stream)
     arguments = GroupedGemmArguments(
         a,
         b,
@@ -100,11 +106,27 @@ def grouped_matmul(
     arguments._check_ends()
     prepared: PreparedCall = prepare(arguments, deterministic=deterministic, batch_invariant=batch_invariant)
     prepared.run(stream=stream)
-    return out if is_given else as_framework_of(like, out)
+    if is_given:
+        return out
+    return [as_framework_of(like, each) for each in out] if is_list else as_framework_of(like, out)
+
+
+def _outs_of_lists(a: Any, b: Any, kind: DType, stream: Any) -> list[Any]:
+    """An array for the product of each pair of matrices."""
+    if len(a) != len(b):
+        raise InvalidArgument(f"a is a list of {len(a)} matrices, but b is one of {len(b)}")
+    outs = []
+    for x, y in zip(map(shaped, a), map(shaped, b), strict=True):
+        if len(x.shape) != 2 or len(y.shape) != 2:
+            raise InvalidArgument(f"lists must have matrices, got shapes {(*x.shape,)} and {(*y.shape,)}")
+        outs.append(empty_like(x, (int(x.shape[0]), int(y.shape[1])), kind, stream))
+    return outs
 
 
 def _rank_of(operand: Any, name: str) -> int:
-    """The rank of an array, or of the batch that a list of arrays stands for."""
+    """The rank of an array, or of the batch that a list of arrays or a PointerArray stands for."""
+    if isinstance(operand, PointerArray):
+        return 3
     first = shaped(_first_of(operand, name))
     if not hasattr(first, "shape"):
         raise InvalidArgument(f"{name}, a {type(first).__name__}, has no attribute shape: use GroupedGemmArguments")

@@ -327,19 +327,27 @@ op::GroupedGemm sm90_problem(Mode mode) {
 }
 
 TEST_P(Sm90GroupedGemms, EveryDesign) {
-  for (const Mode mode : {Mode::ragged_m, Mode::masked_m, Mode::ragged_n}) {
-    const bool in_m = op::differs_in_m(mode);
+  for (const Mode mode : {Mode::ragged_m, Mode::ragged_n}) {
     for (const DesignCase& tested : {DesignCase{"one warpgroup", {64, 64}, 1, 4},
                                      {"cooperative", {128, 64}, 2, 3},
                                      {"three warpgroups", {192, 64}, 3, 3},
                                      {"two atoms", {256, 64}, 2, 3},
                                      {"ping-pong", {64, 64}, 2, 4, {1, 1}, kPingPong},
                                      {"ping-pong of 128 rows", {128, 128}, 2, 3, {1, 1}, kPingPong},
-                                     {"multicast", {64, 64}, 1, 4, {in_m ? 1 : 2, in_m ? 2 : 1}},
+                                     {"multicast of B", {64, 64}, 1, 4, {2, 1}},
+                                     {"multicast of B to four", {128, 64}, 2, 3, {4, 1}},
+                                     {"multicast of A", {64, 64}, 1, 4, {1, 2}},
+                                     {"multicast and ping-pong", {64, 128}, 2, 4, {2, 1}, kPingPong},
+                                     {"multicast, swapped", {64, 64}, 1, 4, {1, 2}, kCooperative, true},
                                      {"swapped", {64, 64}, 1, 4, {1, 1}, kCooperative, true},
                                      {"swapped and narrow", {64, 16}, 1, 4, {1, 1}, kCooperative, true}}) {
       expect_exact_of_design(sm90_problem(mode), ends_of(mode, kSm90Sizes), tested);
     }
+  }
+  for (const DesignCase& tested : {DesignCase{"cooperative", {128, 64}, 2, 3},
+                                   {"ping-pong", {64, 64}, 2, 4, {1, 1}, kPingPong},
+                                   {"multicast of B", {64, 64}, 1, 4, {2, 1}}}) {
+    expect_exact_of_design(sm90_problem(Mode::masked_m), kSm90Sizes, tested);
   }
 }
 
@@ -380,13 +388,12 @@ TEST_P(Sm90GroupedGemms, ExplainsWhichLayoutsGroupsThatDifferInKNeed) {
       << reasons;
 }
 
-TEST_P(Sm90GroupedGemms, RefusesMulticastAcrossGroupsAndSplitK) {
+TEST_P(Sm90GroupedGemms, RefusesSplitK) {
   const GuardedGroups guarded(engine().device(), sm90_problem(Mode::ragged_m), ends_of(Mode::ragged_m, kSm90Sizes), {});
   const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
   const auto reason = [&](const DesignCase& tested) {
     return plan::sketch_sm90_gemm(signature, design_of(tested, signature)).reason();
   };
-  EXPECT_EQ(reason({"", {64, 64}, 1, 4, {2, 1}}), "cluster shape m must be 1 because the groups differ in m, got 2");
   EXPECT_EQ(reason({"", {64, 64}, 1, 4, {1, 1}, kCooperative, false, 2}),
             "groups (ragged_m) are computed without split-K, got split_k 2");
 }

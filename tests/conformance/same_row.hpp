@@ -2,6 +2,7 @@
 // compare the bits of that row of D.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <ostream>
@@ -46,7 +47,8 @@ inline std::vector<RowCase> row_cases() {
   };
 }
 
-/// Owns the operands of one problem. Row `place` of A and C in matrix `matrix` is always the same, all others differ.
+/// Owns the operands of one problem. Row `place` of A and C in matrix `matrix` is always the same; the others depend on
+/// `place` and M.
 class SameRow {
  public:
   SameRow(const RowCase& problem, std::int64_t m, std::int64_t place, std::int64_t batch, std::int64_t matrix)
@@ -86,12 +88,23 @@ class SameRow {
     return batch == 1 ? one : op::batched(one, batch, rows * columns);
   }
   void fill_row_of(const op::Tensor& tensor, std::uint64_t seed) const {
-    fill_randomly(tensor, seed + static_cast<std::uint64_t>(1000 * place_ + 10 * tensor.rows()));
+    fill_others(tensor, seed + static_cast<std::uint64_t>(1000 * place_ + 10 * tensor.rows()));
     std::vector<std::byte> row(static_cast<std::size_t>(tensor.columns() * bytes(tensor.dtype)));
     fill_randomly(op::matrix(row.data(), tensor.dtype, 1, tensor.columns()), seed);
     const auto size = static_cast<std::size_t>(bytes(tensor.dtype));
     for (std::int64_t column = 0; column < tensor.columns(); ++column)
       std::memcpy(at(tensor, column), row.data() + static_cast<std::size_t>(column) * size, size);
+  }
+  /// Repeats as many random numbers as a processor draws in a millisecond, since a test has thousands of problems.
+  static void fill_others(const op::Tensor& tensor, std::uint64_t seed) {
+    constexpr std::int64_t kDrawn = 40009;  // a prime, so that rows differ
+    const std::int64_t size = op::span_bytes(tensor);
+    const std::int64_t drawn = std::min(size / bytes(tensor.dtype), kDrawn);
+    auto* const first = reinterpret_cast<std::byte*>(tensor.address);
+    fill_randomly(op::matrix(first, tensor.dtype, 1, drawn), seed);
+    const std::int64_t period = drawn * bytes(tensor.dtype);
+    for (std::int64_t at = period; at < size; at += period)
+      std::memcpy(first + at, first, static_cast<std::size_t>(std::min(period, size - at)));
   }
   std::byte* at(const op::Tensor& tensor, std::int64_t column) const {
     const std::int64_t offset =

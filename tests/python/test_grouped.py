@@ -176,6 +176,114 @@ def test_experts_may_lie_anywhere() -> None:
     np.testing.assert_array_equal(got[: sum(sizes)], expected[: sum(sizes)])
 
 
+SIZES = [(17, 40, 24), (1, 8, 3), (33, 5, 64), (0, 8, 8), (8, 8, 0), (40, 48, 32)]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
+@pytest.mark.parametrize("transposed", ["", "a", "b", "out", "ab"])
+def test_lists_of_matrices_of_any_shapes(dtype: Any, transposed: str) -> None:
+    if dtype != np.float16 and transposed not in ("", "ab"):
+        pytest.skip("layouts are tested with float16")
+    kind = np.int32 if dtype == np.int8 else dtype
+
+    def placed(array: Any, is_transposed: bool) -> Any:
+        """A view with a leading dimension of its own."""
+        rows, columns = array.shape[::-1] if is_transposed else array.shape
+        view = np.empty((rows + 1, columns + 3 + rows % 2), array.dtype)[:rows, :columns]
+        view = view.T if is_transposed else view
+        view[...] = array
+        return view
+
+    a, b, c, arounds, outs, expected = [], [], [], [], [], []
+    for seed, (m, n, k) in enumerate(SIZES):
+        x, y, z = (
+            integers(m, k, dtype=dtype, seed=seed),
+            integers(k, n, dtype=dtype, seed=seed + 9),
+            integers(m, n, dtype=kind),
+        )
+        a.append(placed(x, "a" in transposed))
+        b.append(placed(y, "b" in transposed))
+        c.append(z.T.copy().T if transposed == "out" else z)
+        around, out = guarded(*((n, m) if transposed == "out" else (m, n)), dtype=kind)
+        arounds.append(around)
+        outs.append(out.T if transposed == "out" else out)
+        expected.append((2 * (x.astype(np.float64) @ y) + z).astype(kind))
+    assert grouped_matmul(a, b, out=outs, c=c, alpha=2.0) is outs
+    for around, out, wanted in zip(arounds, outs, expected, strict=True):
+        assert_only_inside(around, out, wanted)
+    made = grouped_matmul(a, b, c=c, alpha=2.0)
+    for index in (0, 1, 2, 4, 5):
+        np.testing.assert_array_equal(made[index], expected[index].astype(made[index].dtype))
+
+
+def test_a_scale_for_each_matrix_of_a_list() -> None:
+    a, b = [integers(m, k) for m, _, k in SIZES], [integers(k, n, seed=1) for _, n, k in SIZES]
+    scale = np.arange(1, 1 + len(SIZES), dtype=np.float32)
+    got = grouped_matmul(a, b, epilogue="D = relu(acc * single(scale))", scale=scale)
+    for index, (x, y) in enumerate(zip(a, b, strict=True)):
+        np.testing.assert_array_equal(got[index], np.maximum(x @ y * scale[index], 0))
+
+
+def test_groups_at_addresses() -> None:
+    """Addresses, extents and leading dimensions are arrays, as a program has them that computes them on the device."""
+    a, b = [integers(m, k) for m, _, k in SIZES], [integers(k, n, seed=1) for _, n, k in SIZES]
+    outs = [np.full((m, n), np.nan, np.float32) for m, n, _ in SIZES]
+    extents = np.array(SIZES, np.int32)
+    lds = np.array([(k, n, n, n) for _, n, k in SIZES], np.int32)
+    pointers = [
+        tilewright.PointerArray(np.array([each.ctypes.data for each in of], np.int64), shape, "f32", alignment=4)
+        for of, shape in ((a, (40, 64)), (b, (64, 48)), (outs, (40, 48)))
+    ]
+    args = GroupedGemmArguments(*pointers, extents=extents, leading_dimensions=lds)
+    assert (args.mode, args.groups, args.m, args.n, args.k) == ("independent", 6, 40, 48, 64)
+    prepared = tilewright.prepare(args)
+    prepared.run()
+    for x, y, out in zip(a, b, outs, strict=True):
+        np.testing.assert_array_equal(out, x @ y)
+    extents[:, 0] //= 2
+    for out in outs:
+        out[...] = np.nan
+    prepared.run()
+    for (m, _, _), x, y, out in zip(SIZES, a, b, outs, strict=True):
+        np.testing.assert_array_equal(out[: m // 2], (x @ y)[: m // 2])
+        assert np.isnan(out[m // 2 :]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"b": [integers(24, 8)]}, "a is a list of 2 matrices, but b is one of 1"),
+        ({"b": [integers(24, 8), integers(23, 8)]}, "the rows of B of group 1 must be 24, got 23"),
+        ({"b": [integers(24, 8), integers(8)]}, r"lists must have matrices, got shapes \(16, 24\) and \(8,\)"),
+        ({"b": [integers(24, 8), integers(24, 8, dtype=np.float16)]}, r"B\[1\] is f16 on host, but B\[0\] is f32 on"),
+        ({"b": [integers(24, 8), integers(8, 24).T]}, r"B\[1\] of shape \(24,8\) has strides \(1,24\): .* row-major"),
+        ({"out": [np.empty((16, 8), np.float32)] * 2}, "the rows of out of group 0 must be 17, got 16"),
+        ({"out": [np.empty((17, 8), np.float32)]}, "out is a list of 1 matrices, but A is one of 2"),
+        ({"c": [np.empty((17, 8), np.float32)] * 2}, "the rows of C of group 1 must be 16, got 17"),
+        ({"c": np.empty((17, 8), np.float32)}, "C must be a list of matrices, as A, B and out are"),
+        ({"epilogue": "D = even(acc) + odd(acc)"}, "pairs columns"),
+        ({"a": [], "b": []}, "a is an empty list"),
+    ],
+)
+def test_errors_of_lists(change: dict[str, Any], match: str) -> None:
+    lists = {"a": [integers(17, 24), integers(16, 24)], "b": [integers(24, 8), integers(24, 8)]}
+    with pytest.raises(InvalidArgument, match=match):
+        grouped_matmul(**{**lists, **change})
+
+
+def test_experts_may_be_given_by_their_addresses() -> None:
+    sizes = PATTERNS["tails"]
+    a, b, expected = stacked("ragged_m", sizes)
+    experts = [each.copy() for each in b]
+    addresses = np.array([each.ctypes.data for each in experts], np.int64)
+    pointers = tilewright.PointerArray(addresses, (K, N), "f32", alignment=4)
+    around, out = guarded(*expected.shape)
+    grouped_matmul(a, pointers, offsets=ends(sizes), out=out)
+    assert_only_inside(around, out, expected)
+    with pytest.raises(InvalidArgument, match="b is a PointerArray, of which no array can be made: pass out="):
+        grouped_matmul(a, pointers, offsets=ends(sizes))
+
+
 def test_epilogues_read_vectors_of_all_groups_and_of_each() -> None:
     sizes = PATTERNS["tails"]
     groups, total = len(sizes), sum(sizes)
@@ -385,7 +493,7 @@ OFFSETS = ends([12, 12, 12, 12])
         ({"offsets": np.array([12, 24, 36, 73], np.int32)}, r"offsets\[3\] must be from 0 to m = 72, got 73"),
         ({"offsets": np.array([-1, 24, 36, 48], np.int32)}, r"offsets\[0\] must be from 0 to m = 72, got -1"),
         ({"offsets": None}, "a and b of ranks 2 and 3 need offsets"),
-        ({"counts": OFFSETS}, "either offsets, for stacked groups, or counts, .* must be given, got both"),
+        ({"counts": OFFSETS}, "one of offsets .*, counts .* and extents .* must be given, unless .* are lists of matrices; got 2"),
         ({"offsets": None, "counts": OFFSETS}, "counts are for batches of rank 3, got a and b of ranks 2 and 3"),
         ({"a": B}, "A and B must have ranks 2 and 3 .*, got ranks 3 and 3"),
         ({"a": A[0]}, r"a must have rank 2 or 3, got shape \(24,\)"),
@@ -413,7 +521,7 @@ def test_errors_of_counts() -> None:
         GroupedGemmArguments(a, b, out, counts=counts, mode="ragged_m")
     with pytest.raises(InvalidArgument, match="mode must be ragged_m, .* got 'rows'"):
         GroupedGemmArguments(a, b, out, counts=counts, mode="rows")
-    with pytest.raises(InvalidArgument, match="must be given, got none"):
+    with pytest.raises(InvalidArgument, match="are lists of matrices; got none"):
         GroupedGemmArguments(a, b, out)
 
 

@@ -12,6 +12,7 @@ import pytest
 from pycutlass_problems import (
     BF16,
     COLUMN,
+    CONFIGURATIONS,
     F16,
     F32,
     F64,
@@ -31,6 +32,7 @@ from pycutlass_problems import (
     stored,
 )
 
+import tilewright
 from tilewright import pycutlass
 from tilewright.errors import Unsupported
 from tilewright.pycutlass import (
@@ -136,7 +138,7 @@ def sizes_of(count, is_integer=False, most=64):
     return [first, *others]
 
 
-def run(grouped, sizes, alpha, beta, most=2):
+def run(grouped, sizes, alpha, beta, most=2, launches=1):
     """Runs the operation on random integers. Returns the results and the expected ones."""
     lists, expected = {"A": [], "B": [], "C": [], "D": []}, []
     for index, (m, n, k) in enumerate(sizes):
@@ -149,6 +151,7 @@ def run(grouped, sizes, alpha, beta, most=2):
         expected.append(alpha * (a @ b) + beta * c)
     extents = [cutlass.gemm.GemmCoord(*size) for size in sizes]
     arguments = GemmGroupedArguments(grouped, extents, **lists, output_op=grouped.epilogue_type(alpha, beta))
+    assert arguments.launch_count == launches
     assert grouped.run(arguments) == 0
     arguments.sync()
     return [matrix(d, grouped) for d in lists["D"]], expected
@@ -195,16 +198,60 @@ def test_arguments_may_be_run_again():
     assert arguments.problem_count == 1 and grouped.precompute_mode is DEVICE
 
 
+def test_arrays_are_read_in_the_order_of_their_indices_when_the_operation_runs():
+    grouped = simt_grouped()
+    a = [np.zeros((m, 32), np.float32)[:, ::2] for m in (8, 3)]
+    b, d = [np.ones((n, 16), np.float32) for n in (24, 5)], [np.zeros(shape, np.float32) for shape in ((8, 24), (3, 5))]
+    sizes = [cutlass.gemm.GemmCoord(8, 24, 16), cutlass.gemm.GemmCoord(3, 5, 16)]
+    arguments = GemmGroupedArguments(grouped, sizes, a, b, None, d)
+    a[0][...], a[1][...] = 2, 3
+    grouped.run(arguments)
+    arguments.sync()
+    assert (d[0] == 32).all() and (d[1] == 48).all()
+
+
+def test_vectors_of_c_are_a_launch_for_each_problem():
+    grouped = simt_grouped()
+    a, b = [np.ones((m, 16), np.float32) for m in (8, 3)], [np.ones((24, 16), np.float32)] * 2
+    c, d = [np.arange(24, dtype=np.float32)] * 2, [np.zeros((m, 24), np.float32) for m in (8, 3)]
+    sizes = [cutlass.gemm.GemmCoord(m, 24, 16) for m in (8, 3)]
+    arguments = GemmGroupedArguments(grouped, sizes, a, b, c, d, output_op=grouped.epilogue_type(1.0, 1.0))
+    assert arguments.launch_count == 2
+    grouped.run(arguments)
+    arguments.sync()
+    assert all((each == 16 + c[0]).all() for each in d)
+
+
+@pytest.mark.parametrize(("alignment", "launches"), [(8, 1), (4, 3)])
+def test_hopper_designs(alignment, launches):
+    """Independent groups of sm_90's kernels need operands that are aligned to 16 bytes."""
+    if pycutlass.device_cc() < 90:
+        pytest.skip("tensor cores of sm_90")
+    plain = CONFIGURATIONS["hopper_f16"].operation((ROW, COLUMN, ROW))
+    a, b = TensorDescription(F16, ROW, alignment), TensorDescription(F16, COLUMN, alignment)
+    grouped = GemmOperationGrouped(
+        90, plain.tile_description, a, b, plain.C, plain.epilogue_functor, precompute_mode=HOST
+    )
+    got, expected = run(grouped, sizes_of(3, most=4), 1.0, 1.0, launches=launches)
+    for d, wanted in zip(got, expected, strict=True):
+        assert np.array_equal(d, wanted)
+
+
 def test_problems_may_be_empty():
     got, expected = run(simt_grouped(), [(0, 8, 8), (8, 8, 8), (8, 8, 0), (8, 0, 8)], 1.0, 2.0)
     for d, wanted in zip(got, expected, strict=True):
         assert np.array_equal(d, wanted)
     empty = GemmGroupedArguments(grouped := simt_grouped(), [], [], [], [], [])
-    assert grouped.run(empty) == 0
+    assert empty.launch_count == 0 and grouped.run(empty) == 0
 
 
-def test_kernels_are_compiled_together():
-    pycutlass.compiler.add_module([simt_grouped(), simt_grouped(precompute_mode=HOST)])
+def test_add_module_compiles_the_kernel_that_runs():
+    grouped = simt_grouped()
+    pycutlass.compiler.add_module([grouped, simt_grouped(precompute_mode=HOST)])
+    before = tilewright.cache_counters()
+    run(grouped, [(8, 8, 8), (16, 8, 24)], 1.0, 1.0)
+    after = tilewright.cache_counters()
+    assert (after["compiles"], after["disk_hits"]) == (before["compiles"], before["disk_hits"])
 
 
 class Visitor(EpilogueVisitTree):

@@ -139,6 +139,14 @@ std::string_view name(GroupedMode mode) {
   return kNames[static_cast<std::size_t>(mode)];
 }
 
+std::optional<GroupedMode> parse_grouped_mode(std::string_view text) {
+  using enum GroupedMode;
+  for (const GroupedMode each : {ragged_m, ragged_n, ragged_k, masked_m, masked_n, independent}) {
+    if (name(each) == text) return each;
+  }
+  return std::nullopt;
+}
+
 Tensor group_ends(std::uint64_t address, std::int64_t groups, MemoryDevice device) {
   return {.address = address, .dtype = DType::s32, .shape = {groups}, .stride = {1}, .device = device};
 }

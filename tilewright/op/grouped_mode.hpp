@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace tilewright::op {
@@ -21,6 +22,9 @@ enum class GroupedMode : std::uint8_t {
 
 /// "none", "ragged_m"
 std::string_view name(GroupedMode mode);
+
+/// The inverse of name(); nullopt for "none", too.
+std::optional<GroupedMode> parse_grouped_mode(std::string_view text);
 
 /// The mode of the transposed problem, D' = B' * A'.
 constexpr GroupedMode transposed(GroupedMode mode) {

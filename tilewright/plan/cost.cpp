@@ -16,29 +16,30 @@ namespace {
 // Time of a kernel without work, between two events, beyond limits.launch_us.
 constexpr double kCallUs = 3.1;
 // Latency in clocks of a CTA's first loads from DRAM plus that of its last stores.
-constexpr double kFillAndDrainClocks = 2270;
+constexpr double kFillAndDrainClocks = 2300;
 // Latency in clocks of a copy to shared memory under load, which the stages in flight hide.
-constexpr double kLatencyClocks = 1590;
+constexpr double kLatencyClocks = 1530;
 // Latency in clocks of a load to registers.
 constexpr double kLoadLatencyClocks = 880;
 // Rate of the math units relative to limits.clock_ghz if enough independent work hides all latencies: an H200 that is
-// below its power limit runs at 1.98 GHz. With e accumulators in the registers of an SM it is 1 - exp(-e / n) of that.
+// below its power limit runs at 1.98 GHz. With b bytes of accumulators in the registers of an SM, it is 1 - exp(-b / n)
+// of that.
 constexpr double kPeakShare = 1.13;
-constexpr double kSimtLatencyElements = 6600, kTensorLatencyElements = 3300;
+constexpr double kLatencyAccumulatorBytes = 25000;
 // Share of the faster of two overlapping phases that is exposed. The phases are multiplying and reading shared memory,
 // or the work of an SM and that of L2.
-constexpr double kOverlapLoss = 0.108;
+constexpr double kOverlapLoss = 0.111;
 // Clocks for which one warp-wide copy occupies the load/store unit, whatever its width.
 constexpr double kClocksPerCopy = 6.6;
 // Share of the peak rate of shared memory, and the factor on limits.l2_bytes_per_clock, that kernels reach.
-constexpr double kSmemShare = 0.69;
-constexpr double kL2Share = 1.46;
+constexpr double kSmemShare = 0.7;
+constexpr double kL2Share = 1.47;
 // Rate at which one SM stores D in vectors of 16 bytes, the clocks of each store beyond these and of each end of a row,
 // and the share of DRAM's nominal rate that kernels reach.
-constexpr double kStoreBytesPerClock = 18.6;
+constexpr double kStoreBytesPerClock = 18.8;
 constexpr double kMoreStoreClocks = 0.8;
 constexpr double kRowEndClocks = 2.3;
-constexpr double kDramShare = 0.87;
+constexpr double kDramShare = 0.88;
 // Warp instructions that one SM issues per clock, and instructions per copy including its address and predicate.
 constexpr double kIssuesPerClock = 4;
 constexpr double kIssuesPerCopy = 25;
@@ -114,8 +115,8 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
 
   const double per_sm = std::ceil(ctas / limits.sm_count);  // CTAs of the busiest SM
   const double together = std::min<double>(fit, per_sm);
-  const double latency_elements = input.unit == arch::MathUnit::simt ? kSimtLatencyElements : kTensorLatencyElements;
-  const double peak_share = kPeakShare * (1 - std::exp(-together * tile_area / latency_elements));
+  const double accumulator_bytes = together * tile_area * input.accumulator_bytes;
+  const double peak_share = kPeakShare * (1 - std::exp(-accumulator_bytes / kLatencyAccumulatorBytes));
   const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * peak_share);
   const double smem = input.smem_bytes_per_k * k / (limits.smem_bytes_per_clock_per_sm * kSmemShare);
   const double warp_copies = input.copies_per_k / kWarpThreads;

@@ -31,9 +31,8 @@ struct CostInput {
   int accumulator_bytes = 4;
   int beside_bytes = 0;              // see beside_bytes()
   double function_instructions = 0;  // see function_instructions()
-  arch::MathUnit unit = arch::MathUnit::mma_sync;
-  double fma_per_clock = 0;         // peak rate of one SM's math unit
-  double instructions_per_fma = 1;  // 3 for 3xTF32
+  double fma_per_clock = 0;          // peak rate of one SM's math unit
+  double instructions_per_fma = 1;   // 3 for 3xTF32
   /// Share of the SM's issue slots that multiplying at the peak rate takes; near 0 for tensor cores.
   double multiply_issue_share = 1;
   double smem_bytes_per_k = 0;              // bytes that the warps of one CTA read from shared memory, per unit of K

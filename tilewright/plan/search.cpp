@@ -26,7 +26,7 @@ constexpr int kRasterWidth = 8;
 
 // The k of tensor-core tiles is in bytes, so that one table serves all element widths: 128 bytes are k = 64 of f16, and
 // one line of the shared-memory banks.
-constexpr std::array<TileRow, 9> kTensorTiles{{
+constexpr std::array<TileRow, 12> kTensorTiles{{
     {{128, 256, 128}, 3, 2, 4},
     {{256, 128, 128}, 3, 4, 2},
     {{128, 128, 128}, 3, 2, 2},
@@ -36,6 +36,10 @@ constexpr std::array<TileRow, 9> kTensorTiles{{
     {{64, 64, 128}, 4, 2, 2},
     {{64, 64, 64}, 6, 2, 2},
     {{32, 32, 128}, 4, 2, 2},
+    // With fewer stages an SM has room for more CTAs, which matters where K is short.
+    {{64, 64, 64}, 3, 2, 2},
+    {{32, 32, 64}, 3, 2, 2},
+    {{16, 16, 64}, 3, 1, 1},
 }};
 
 // 3xTF32 holds each operand in two parts and two sets of accumulators, so its warp tiles are smaller.

@@ -171,8 +171,7 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   input.registers = plan.registers();
   count_stores(plan, plan.realigns_rows(), plan.lanes_n * plan.vector_n, input);
   input.smem_bytes = plan.smem_bytes();
-  input.unit = arch::MathUnit::simt;
-  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), input.unit, plan.stored);
+  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::simt, plan.stored);
   input.multiply_issue_share = input.fma_per_clock / kFmaPerClockOfIssue;
   // A warp's lanes share what they read: one line of lanes' vectors along M, one along N.
   const int warps = plan.warps_m * plan.warps_n;

@@ -256,7 +256,7 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   input.registers = plan.registers();
   count_stores(plan, plan.realigns_rows(), plan.tile.n, input);
   input.smem_bytes = plan.smem_bytes();
-  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), input.unit, plan.atom->a);
+  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::mma_sync, plan.atom->a);
   input.instructions_per_fma = plan.promotes_accumulators ? 3 : 1;
   const int warps = plan.warps_m * plan.warps_n;
   const double step_fma = static_cast<double>(plan.atom->m) * plan.atom->n * plan.atom->k;  // of one instruction

@@ -286,14 +286,6 @@ op::Problem read_reduce_split_k(Fields& fields) {
   return reduction;
 }
 
-std::optional<op::GroupedMode> parse_grouped_mode(std::string_view text) {
-  using enum op::GroupedMode;
-  for (const op::GroupedMode each : {ragged_m, ragged_n, ragged_k, masked_m, masked_n}) {
-    if (op::name(each) == text) return each;
-  }
-  return std::nullopt;
-}
-
 /// The ends of groups of the sizes in the file, of which none exceeds `capacity`.
 std::vector<std::int32_t> read_ends(const Json& sizes, op::GroupedMode mode, std::int64_t capacity) {
   if (!sizes.is_array()) throw InvalidArgument("sizes must be a list of integers");
@@ -315,7 +307,9 @@ std::vector<std::int32_t> read_ends(const Json& sizes, op::GroupedMode mode, std
 op::Problem read_grouped_gemm(Fields& fields, std::vector<std::int32_t>& ends) {
   op::GroupedGemm grouped;
   op::Gemm& gemm = grouped.gemm;
-  grouped.mode = read_name(fields.at("mode"), "mode", parse_grouped_mode);
+  grouped.mode = read_name(fields.at("mode"), "mode", op::parse_grouped_mode);
+  if (grouped.mode == op::GroupedMode::independent)
+    throw InvalidArgument("a file cannot have independent groups: it has one size for each group");
   Fields extents(fields.at("extents"), "extents");
   const std::int64_t m = read_extent(extents.at("m"), "m"), n = read_extent(extents.at("n"), "n"),
                      k = read_extent(extents.at("k"), "k");

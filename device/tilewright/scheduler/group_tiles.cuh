@@ -5,22 +5,24 @@
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/scheduler/groups.cuh"
 #include "tilewright/scheduler/persistent.cuh"
-#include "tilewright/scheduler/raster.cuh"
 #include "tilewright/scheduler/tile_origin.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Persistent CTAs, or clusters, take tiles round-robin. Along the mode that differs between the groups, m or, if
-/// kAlongN, n, the tiles are those of the stack (scheduler/groups.cuh), and a cluster has one CTA. Before the first
-/// tile, the CTA counts the tiles of the groups in a table in shared memory. It has kEntries entries; if there are more
-/// groups, an entry stands for several. Plan: kTileM, kTileN, kClusterM, kClusterN, Raster. Parameters of the kernel:
-/// m, n, batches (the number of groups), tiles, groups.
+/// Persistent CTAs, or clusters, take tiles, or cluster tiles, round-robin: those of group 0 first, then those of group
+/// 1. Groups differ in m or, if kAlongN, in n. The tiles of a group are walked along this mode first, in bands of up to
+/// kBand tiles, so that tiles that share the group's matrix of the other operand are computed at the same time. Before
+/// the first tile, the CTA counts the tiles of the groups in a table in shared memory. It has kEntries entries; if
+/// there are more groups, an entry stands for several. Plan: kTileM, kTileN, kClusterM, kClusterN. Parameters of the
+/// kernel: m, n, batches (the number of groups), tiles, groups.
 template <class Plan, bool kAlongN, bool kIsStacked>
 class GroupTiles {
   static constexpr int kCtas = Plan::kClusterM * Plan::kClusterN;
   static constexpr int kExtent = kAlongN ? Plan::kTileN : Plan::kTileM;
-  static_assert((kAlongN ? Plan::kClusterN : Plan::kClusterM) == 1, "the CTAs of a cluster compute tiles of one group");
+  static constexpr int kClusterAlong = kAlongN ? Plan::kClusterN : Plan::kClusterM;
+  static constexpr int kClusterExtent = kExtent * kClusterAlong;
+  static constexpr int kBand = 16;
   static constexpr int kEntries = 256;
   static constexpr int kMaxWarps = 16;
 
@@ -72,19 +74,14 @@ class GroupTiles {
         next_(static_cast<int>(blockIdx.x) / kCtas) {}
 
   /// Sets `tile` to the next tile; returns false if no tile is left. Along the mode that does not differ, the tile may
-  /// lie outside D.
+  /// lie outside D; along the other, the tile of a CTA of a cluster may lie behind the end of its group.
   __device__ __forceinline__ bool next(Tile& tile) {
     const int chunk = ceil_div(groups_, kEntries);
     const int entries = ceil_div(groups_, chunk);
     const int stack = through(entries - 1);
     if (next_ >= stack * others_) return false;
-    const TileCoordinate at =
-        Plan::Raster::tile(next_, Plan::Raster::counted_grid(kAlongN ? others_ : stack, kAlongN ? stack : others_));
+    find(next_, chunk, entries, tile);
     next_ += static_cast<int>(gridDim.x) / kCtas;
-    const int rank = kCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
-    tile.m = (at.m * Plan::kClusterM + rank % Plan::kClusterM) * Plan::kTileM;
-    tile.n = (at.n * Plan::kClusterN + rank / Plan::kClusterM % Plan::kClusterN) * Plan::kTileN;
-    find(kAlongN ? at.n : at.m, chunk, entries, tile);
     return true;
   }
   /// Skips `count` tiles, which other warpgroups compute.
@@ -96,34 +93,48 @@ class GroupTiles {
     return kAlongN ? parameters.n : parameters.m;
   }
   static __device__ __forceinline__ int tile_count(const GroupInterval& interval) {
-    return ceil_div(interval.end - interval.begin, kExtent);
+    return ceil_div(interval.end - interval.begin, kClusterExtent);
   }
   /// The number of tiles of the entries up to `entry`.
   __device__ __forceinline__ int through(int entry) const { return ptx::load_shared<int>(shared_ + entry * 4); }
 
-  /// Sets the group and the place of tile number `number` of the stack.
+  /// Sets `tile` to the tile of this CTA in cluster tile number `number`.
   __device__ __forceinline__ void find(int number, int chunk, int entries, Tile& tile) const {
+    int place = number / others_;  // in the stack of the groups' cluster tiles
     int low = 0, high = entries - 1;
 #pragma unroll 1
     while (low < high) {
       const int middle = (low + high) / 2;
-      if (through(middle) > number) {
+      if (through(middle) > place) {
         high = middle;
       } else {
         low = middle + 1;
       }
     }
-    if (low > 0) number -= through(low - 1);
+    int before = low > 0 ? through(low - 1) : 0;
     int group = low * chunk;
     GroupInterval interval = group_interval<kIsStacked>(ends_, groups_, capacity_, group);
 #pragma unroll 1
-    while (number >= tile_count(interval) && group + 1 < groups_) {
-      number -= tile_count(interval);
+    while (place >= before + tile_count(interval) && group + 1 < groups_) {
+      before += tile_count(interval);
       interval = group_interval<kIsStacked>(ends_, groups_, capacity_, ++group);
     }
-    (kAlongN ? tile.n : tile.m) = interval.begin + number * kExtent;
+    number -= before * others_;
+    const int tiles = tile_count(interval);
+    const int height = ceil_div(tiles, ceil_div(tiles, kBand));  // of a band; the last may be lower
+    const int first = number / (height * others_) * height;
+    number -= first * others_;
+    const int own_height = min(height, tiles - first);
+    const int across = number / own_height;
+    const int along = first + number - across * own_height;
+    const int rank = kCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
+    const int rank_m = rank % Plan::kClusterM, rank_n = rank / Plan::kClusterM % Plan::kClusterN;
+    const int from = interval.begin + (along * kClusterAlong + (kAlongN ? rank_n : rank_m)) * kExtent;
+    tile.m = kAlongN ? (across * Plan::kClusterM + rank_m) * Plan::kTileM : from;
+    tile.n = kAlongN ? from : (across * Plan::kClusterN + rank_n) * Plan::kTileN;
     tile.batch = group;
     tile.end = interval.end;
+    tile.is_alone = tiles == 1;
   }
 
   const int* ends_;

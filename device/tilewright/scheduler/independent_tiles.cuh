@@ -80,6 +80,7 @@ class IndependentTiles {
     tile.m = at.m * kRows + rank % kClusterM * Plan::kTileM;
     tile.n = at.n * kColumns + rank / kClusterM * Plan::kTileN;
     tile.batch = group;
+    tile.is_alone = own.m <= kRows;
     tile.m_end = own.m;
     tile.n_end = own.n;
     tile.k_end = extent(group, 2, k_);

@@ -32,7 +32,8 @@ struct TileOrigin {
 /// the groups follow each other in one matrix of D.
 template <bool kAlongN, bool kIsStacked>
 struct GroupTile : TileOrigin {
-  int end;  // of the group's rows or columns in D
+  int end;        // of the group's rows or columns in D
+  bool is_alone;  // the group has no other tiles, or cluster tiles, along this mode
 
   static constexpr bool kHasGroup = true;
   __device__ __forceinline__ int end_m(int m) const { return kAlongN ? m : end; }
@@ -52,6 +53,7 @@ struct GroupKTile : TileOrigin {
 /// A tile of a group that has extents, matrices and leading dimensions of its own. `batch` is the group.
 struct IndependentTile : TileOrigin {
   int m_end, n_end, k_end;
+  bool is_alone;  // the group has no other tiles, or cluster tiles, along M
   int ld_a, ld_b, ld_c, ld_d;
 
   static constexpr bool kDiffersInK = true, kIsIndependent = true;

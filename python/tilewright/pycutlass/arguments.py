@@ -181,14 +181,32 @@ class GemmArguments(OutputArguments):
         """
         return tensor_B
 
+    @property
+    def bound(self) -> _tilewright.GemmArguments:
+        """The GEMM, or the first one if each matrix is a launch of its own."""
+        return self._problems[0]
+
+    @property
+    def device(self) -> int | None:
+        """The ordinal of the GPU that D is on; None: host memory."""
+        return self._memories[-1].device
+
+    def current_stream(self) -> int:
+        """The current stream of D's framework."""
+        return current_stream(self._memories[-1])
+
+    def bring_up_to_date(self) -> None:
+        """Prepares arrays for a launch."""
+        self._refresh()
+        if not self._is_d_left:
+            self._clear()
+
     def launch(self, stream: Any = None) -> None:
         """Implements GemmOperationUniversal.run()."""
         if self._prepared is None:
             self._prepared = self._prepare()
-        self._refresh()
-        if not self._is_d_left:
-            self._clear()
-        self._stream = current_stream(self._memories[-1]) if stream is None else stream
+        self.bring_up_to_date()
+        self._stream = self.current_stream() if stream is None else stream
         for prepared in self._prepared:
             prepared.run(stream=self._stream)
         if self._workspace is not None:

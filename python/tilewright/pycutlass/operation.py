@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _tilewright
-from tilewright._tilewright import BLASDesignMetadata, Epilogue, Kernel
+from tilewright._tilewright import BLASDesignMetadata, Epilogue, Kernel, TensorAttributes
 from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
@@ -230,15 +230,19 @@ class GemmOperationUniversal:
         if self.arch > device_cc():
             raise InvalidArgument(f"arch={self.arch}, but the device has compute capability {device_cc()}")
 
-    def _make_kernel(self, epilogue: Epilogue, pointer_arrays: str, split_k: int) -> Kernel:
+    def _make_kernel(
+        self, epilogue: Epilogue, pointer_arrays: str, split_k: int, groups: str | None = None
+    ) -> Kernel:
         a, b, c, d = (
             description.attributes_of(role in pointer_arrays)
             for role, description in (("A", self.A), ("B", self.B), ("C", self.C), ("D", self.C))
         )
+        if groups is not None:  # the lines of D end where groups do, which may be anywhere
+            d = TensorAttributes(self.C.element.kind, self.C.layout.major, 1, True)
         accumulator = self.accumulator_type().kind
         return self._of_first_design(
             lambda design: _tilewright.make_kernel(
-                a, b, d, accumulator, design, math=self.math, epilogue=epilogue, C=c
+                a, b, d, accumulator, design, math=self.math, epilogue=epilogue, C=c, groups=groups
             ),
             split_k,
         )

@@ -491,6 +491,9 @@ TEST(Sm90Gemm, TilesThatNoPanelOfWholeSectorsDividesAreOnePackedPanel) {
   for (const int columns : {80, 112, 144, 176, 208, 240})
     EXPECT_EQ(epilogue_subtile(kHalves, columns, 2 * kRoom), (EpilogueSubtile{columns / 2, 1})) << "not 32-byte panels";
   EXPECT_EQ(epilogue_subtile(kHalves, 176, 0), (EpilogueSubtile{16, 1})) << "it must fit in shared memory";
+  EXPECT_EQ(wanted_output_bytes(kHalves, 176), 2 * 64 * 88 * 2);
+  EXPECT_EQ(wanted_output_bytes(kHalves, 160), 2 * 64 * 32 * 2);
+  EXPECT_EQ(wanted_output_bytes(kHalves, 32), 2 * 64 * 32 * 2);
   EXPECT_EQ(epilogue_subtile({4, 2, true}, 176, 2 * kRoom).panel_columns, 16) << "rows of C would be 352 bytes";
   OutputElements plain = kHalves;
   plain.stores_by_tma = false;

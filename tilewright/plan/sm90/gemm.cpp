@@ -158,18 +158,6 @@ Support check_independent(const Sm90GemmSketch& plan) {
   return {};
 }
 
-/// Refuses clusters whose CTAs would share an operand across groups by multicast.
-Support check_groups(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
-  const bool in_m = op::differs_in_m(signature.groups);
-  if (!in_m && !op::differs_in_n(signature.groups)) return {};
-  if (const int ctas = in_m ? design.cluster_m : design.cluster_n; ctas != 1) {
-    return refuse("cluster shape {} must be 1 because the groups differ in {}, got {}", in_m ? 'm' : 'n',
-                  in_m ? 'm' : 'n', ctas)
-        .as(RefusalCode::design);
-  }
-  return {};
-}
-
 /// Plans the epilogue: which of C and D TMA moves, and the epilogue subtile. TMA requires lines that begin and end at
 /// multiples of 16 bytes.
 Support plan_output(Sm90GemmSketch& plan) {
@@ -440,7 +428,6 @@ SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
 
 Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, const Sm90GemmDesign& design) {
   if (const Support fits = check_layouts(signature); !fits) return fits.refusal();
-  if (const Support fits = check_groups(signature, design); !fits) return fits.refusal();
   Result<GemmTile> tile = plan_gemm_tile(signature, design, design.swaps_operands);
   if (!tile) return tile.refusal();
   Sm90GemmSketch plan{*std::move(tile), design.target};

@@ -71,8 +71,11 @@ View view(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
 
 /// Number of cluster-sized groups of tiles along m and n in one matrix of D, or in the stack of the groups.
 std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
-  const TileCounts tiles = tile_counts(plan, arguments);
-  return {ceil_div(tiles.m, plan.cluster_m), ceil_div(tiles.n, plan.cluster_n)};
+  GemmTile cluster = plan;
+  cluster.tile.m *= plan.cluster_m;
+  cluster.tile.n *= plan.cluster_n;
+  const TileCounts tiles = tile_counts(cluster, arguments);
+  return {tiles.m, tiles.n};
 }
 
 /// Number of groups that work at once, where a group consists of `split_k` clusters that compute the same tiles.

@@ -231,7 +231,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   const int d_columns = shape.n / search.columns_per_element;
   if (split_k == 1) {
     memory.output_barriers = kOutputBuffers;
-    memory.output_bytes = epilogue_subtile(search.output, d_columns, 0).bytes(search.output.bytes_per_element());
+    memory.output_bytes = wanted_output_bytes(search.output, d_columns);
     if (memory.output_bytes == 0) return;
   }
   if (!fit_stages(search, memory)) return;

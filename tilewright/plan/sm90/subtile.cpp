@@ -98,6 +98,14 @@ EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_column
   return {narrow, std::max(std::min({widest, tile_columns, most_columns}) / narrow, 1)};
 }
 
+int wanted_output_bytes(const OutputElements& elements, int tile_columns) {
+  const int element_bytes = elements.bytes_per_element();
+  const EpilogueSubtile narrowest = epilogue_subtile(elements, tile_columns, 0);
+  const bool has_narrow_panels = narrowest.panel_columns * elements.narrowest() == kSectorBytes;
+  const int half = elements.d_is_row_major && has_narrow_panels ? packed_half(elements, tile_columns) : 0;
+  return half != 0 ? EpilogueSubtile{half, 1}.bytes(element_bytes) : narrowest.bytes(element_bytes);
+}
+
 int line_bytes(const OutputElements& elements, const EpilogueSubtile& subtile, int tile_columns) {
   const int row = std::min(subtile.panels * subtile.panel_columns, tile_columns);
   return (elements.d_is_row_major ? row : static_cast<int>(kWgmmaM)) * elements.d_bytes;

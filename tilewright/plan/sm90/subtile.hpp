@@ -70,11 +70,17 @@ struct EpilogueSubtile {
 /// of 32 bytes: 128 rows of 112 bytes took 3080 clocks in boxes of 16 bytes and 1142 in one box (H200, 2026-11-23).
 /// - Row-major: the widest panel of 32, 64 or 128 bytes a row that divides the tile's columns, and as many panels per
 ///   subtile as fit in elements.widest_panels() times 8 KB of the widest element and in `most_bytes` of shared memory,
-///   at least one. If none divides them, then one panel as wide as the tile or, for wider tiles, panels of 16 bytes.
-///   Rows of an odd multiple of 16 bytes have no bank conflicts without a swizzle.
+///   at least one. If the widest has 32 bytes, then panels of half the tile if their rows are an odd multiple of 16
+///   bytes and fit in `most_bytes`. If none divides them, then one panel as wide as the tile or, for wider tiles,
+///   panels of 16 bytes. Rows of an odd multiple of 16 bytes have no bank conflicts without a swizzle.
 /// - Column-major: the widest panel of at most 8 KB that divides the tile's columns.
 /// The columns of a panel are a multiple of 8. The result is empty if there is no such panel.
 EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_columns, int most_bytes);
+
+/// Shared memory that a kernel's stages should leave for its epilogue buffers: that of the narrowest subtile, or of a
+/// packed half of the tile. Tiles of 176 columns of 2 bytes were up to 40 % slower with panels of 32 bytes and one more
+/// stage (6656x7856x352, H200, 2026-11-23). 0 if there is no subtile.
+int wanted_output_bytes(const OutputElements& elements, int tile_columns);
 
 /// Bytes of D that are adjacent in a subtile of a tile with `tile_columns` columns of D.
 int line_bytes(const OutputElements& elements, const EpilogueSubtile& subtile, int tile_columns);
