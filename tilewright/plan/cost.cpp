@@ -69,6 +69,8 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   };
   input.batch_a = matrices(tile.is_transposed ? arguments.b : arguments.a);
   input.batch_b = matrices(tile.is_transposed ? arguments.a : arguments.b);
+  input.distinct_a = (tile.is_transposed ? arguments.b : arguments.a).distinct_share();
+  input.distinct_b = (tile.is_transposed ? arguments.a : arguments.b).distinct_share();
   input.tile = tile.tile;
   input.stages = tile.stages;
   input.split_k = tile.split_k;
@@ -143,9 +145,10 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double l2_clocks = ctas * tile_bytes / (limits.l2_bytes_per_clock * kL2Share);
   const double m = static_cast<double>(input.m);
   const double n = static_cast<double>(input.n);
-  const double dram_bytes = static_cast<double>(input.batch_a) * m * whole_k * input.element_bytes_a +
-                            static_cast<double>(input.batch_b) * n * whole_k * input.element_bytes_b +
-                            static_cast<double>(input.batch) * m * n * (input.element_bytes_d + input.beside_bytes);
+  const double dram_bytes =
+      static_cast<double>(input.batch_a) * m * whole_k * input.element_bytes_a * input.distinct_a +
+      static_cast<double>(input.batch_b) * n * whole_k * input.element_bytes_b * input.distinct_b +
+      static_cast<double>(input.batch) * m * n * (input.element_bytes_d + input.beside_bytes);
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double dram_us = dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double chip_us =

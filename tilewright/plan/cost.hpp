@@ -14,6 +14,8 @@ namespace tilewright::plan {
 struct CostInput {
   std::int64_t m = 0, n = 0, k = 0;                  // extents of the problem as computed
   std::int64_t batch = 1, batch_a = 1, batch_b = 1;  // matrices of D; distinct matrices of A and of B
+  double distinct_a = 1.0,
+         distinct_b = 1.0;  // share of the elements of A and of B that DRAM is read for: see op::Im2col
   /// Whether m, or n, is the mean over groups whose sizes are not known.
   bool is_mean_m = false, is_mean_n = false;
   TileShape tile;
