@@ -66,6 +66,9 @@ struct OperandView {
   static OperandView gathered(const Tensor& images, const Im2col& im2col, std::int64_t batch,
                               std::int64_t batch_stride);
 
+  /// See Im2col::distinct_share(); 1 unless the access is im2col.
+  double distinct_share() const { return access == OperandAccess::im2col ? im2col.distinct_share() : 1.0; }
+
   /// Matrix `index` of the batch. @pre as op::slice
   OperandView matrix(std::int64_t index) const;
 

@@ -34,6 +34,13 @@ std::optional<std::int64_t> Im2col::row_stride() const {
   return stride;
 }
 
+double Im2col::distinct_share() const {
+  const auto count = [](std::int64_t value) { return static_cast<double>(value); };
+  const double elements = count(rows()) * count(columns());
+  const double distinct = count(images) * count(h.extent) * count(w.extent) * count(channels);
+  return elements > distinct ? distinct / elements : 1.0;
+}
+
 int Im2col::alignment(const Tensor& images_of, std::int64_t batch_stride) const {
   std::vector<std::int64_t> steps{batch_stride};
   if (taps() > 1) steps.push_back(channels);

@@ -48,6 +48,8 @@ struct Im2col {
   std::optional<std::int64_t> offset(std::int64_t row, std::int64_t column) const;
   /// The stride of the rows if they have one and no element is outside: then the matrix is a strided one.
   std::optional<std::int64_t> row_stride() const;
+  /// The elements of the images relative to those of the matrix, at most 1: most elements are in several rows.
+  double distinct_share() const;
   /// The largest power of two in elements, of at most 16 bytes, such that vectors of that length neither cross the end
   /// of a tap's channels nor are misaligned. `images` has the address and the element type.
   int alignment(const Tensor& images, std::int64_t batch_stride) const;

@@ -99,6 +99,16 @@ TEST(Conv2d, ViewsAreGemmsOfPixelsAndTaps) {
   EXPECT_EQ(weights.b.access, OperandAccess::im2col);
 }
 
+TEST(Conv2d, MostElementsOfAnIm2colMatrixAreRepeated) {
+  const Conv2d conv = same_convolution(ConvPass::fprop);
+  EXPECT_DOUBLE_EQ(view(conv).a.distinct_share(), 1.0 / 9);
+  EXPECT_EQ(view(conv).b.distinct_share(), 1.0);
+  Conv2d sparse = conv;
+  sparse.stride = {7, 5};
+  sparse.y = packed_tensor(conv.y.address, DType::f16, {2, 1, 1, 24});
+  EXPECT_EQ(view(sparse).a.distinct_share(), 1.0) << "fewer elements are read than there are";
+}
+
 TEST(Conv2d, SinglePixelsAreAPlainGemm) {
   for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
     Conv2d conv = same_convolution(pass);

@@ -211,7 +211,8 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const auto m = static_cast<double>(input.m);
   const auto n = static_cast<double>(input.n);
   const double dram_bytes =
-      ((m + n) * static_cast<double>(input.k) * input.element_bytes + m * n * (input.d_bytes + input.beside_bytes)) *
+      ((m * input.distinct_a + n * input.distinct_b) * static_cast<double>(input.k) * input.element_bytes +
+       m * n * (input.d_bytes + input.beside_bytes)) *
       static_cast<double>(input.batches);
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double sharing_us = (input.split_k > 1 ? kSplitKSharingUs : kSharingUs) * doublings(sharers);

@@ -28,6 +28,8 @@ struct Sm90CostInput {
   int row_bytes_a = 128, row_bytes_b = 128;
   /// Sectors of L2 that TMA reads per 32 bytes of an operand; see sector_read_amplification().
   double sectors_a = 1, sectors_b = 1;
+  /// Share of the elements of A and of B that DRAM is read for: see op::Im2col::distinct_share().
+  double distinct_a = 1, distinct_b = 1;
   /// Raster order: consecutive tiles follow each other along M and share B if true; else they share A.
   bool walks_along_m = false;
   /// How often the producer reads each byte of an operand with plain loads; 0 if TMA loads the operand.

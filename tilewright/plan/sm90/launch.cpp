@@ -398,6 +398,8 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k),
       .sectors_a = sectors(plan.path_a, problem.a),
       .sectors_b = sectors(plan.path_b, problem.b),
+      .distinct_a = operand_of(plan, arguments, true).distinct_share(),
+      .distinct_b = operand_of(plan, arguments, false).distinct_share(),
       .walks_along_m = plan.raster.walks_along_m(),
       .reads_a = plan.path_a.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.a)) : 0,
       .reads_b = plan.path_b.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.b)) : 0,
