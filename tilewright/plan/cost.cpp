@@ -14,11 +14,11 @@ namespace {
 // constants of the exchange were set separately.
 
 // Time of a kernel without work, between two events, beyond limits.launch_us.
-constexpr double kCallUs = 3.1;
+constexpr double kCallUs = 2.8;
 // Latency in clocks of a CTA's first loads from DRAM plus that of its last stores.
-constexpr double kFillAndDrainClocks = 2300;
+constexpr double kFillAndDrainClocks = 2990;
 // Latency in clocks of a copy to shared memory under load, which the stages in flight hide.
-constexpr double kLatencyClocks = 1530;
+constexpr double kLatencyClocks = 1510;
 // Latency in clocks of a load to registers.
 constexpr double kLoadLatencyClocks = 880;
 // Rate of the math units relative to limits.clock_ghz if enough independent work hides all latencies: an H200 that is
@@ -28,21 +28,21 @@ constexpr double kPeakShare = 1.13;
 constexpr double kLatencyAccumulatorBytes = 25000;
 // Share of the faster of two overlapping phases that is exposed. The phases are multiplying and reading shared memory,
 // or the work of an SM and that of L2.
-constexpr double kOverlapLoss = 0.111;
+constexpr double kOverlapLoss = 0.109;
 // Clocks for which one warp-wide copy occupies the load/store unit, whatever its width.
-constexpr double kClocksPerCopy = 6.6;
+constexpr double kClocksPerCopy = 7;
 // Share of the peak rate of shared memory, and the factor on limits.l2_bytes_per_clock, that kernels reach.
-constexpr double kSmemShare = 0.7;
-constexpr double kL2Share = 1.47;
+constexpr double kSmemShare = 0.69;
+constexpr double kL2Share = 1.45;
 // Rate at which one SM stores D in vectors of 16 bytes, the clocks of each store beyond these and of each end of a row,
 // and the share of DRAM's nominal rate that kernels reach.
-constexpr double kStoreBytesPerClock = 18.8;
-constexpr double kMoreStoreClocks = 0.8;
-constexpr double kRowEndClocks = 2.3;
-constexpr double kDramShare = 0.88;
+constexpr double kStoreBytesPerClock = 16.3;
+constexpr double kMoreStoreClocks = 0.74;
+constexpr double kRowEndClocks = 2.1;
+constexpr double kDramShare = 0.86;
 // Warp instructions that one SM issues per clock, and instructions per copy including its address and predicate.
 constexpr double kIssuesPerClock = 4;
-constexpr double kIssuesPerCopy = 25;
+constexpr double kIssuesPerCopy = 26;
 constexpr double kWarpThreads = 32;
 // Time of the barrier among the CTAs of a tile, which goes through L2, and the rate of partial sums to and from L2.
 // All families share them.
@@ -134,7 +134,10 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double store = (stored_bytes / kStoreBytesPerClock + input.more_stores * kMoreStoreClocks +
                         input.row_ends * kRowEndClocks + functions) /
                        input.split_k;
-  const double sm_clocks = std::max(per_sm * cta, rounds * latency) + per_sm * store + rounds * kFillAndDrainClocks;
+  // Of CTAs on one SM, one stores D while others multiply.
+  const double mainloops = std::max(per_sm * cta, rounds * latency), stores = per_sm * store;
+  const double sm_clocks =
+      std::max(mainloops, stores) + std::min(mainloops, stores) / together + rounds * kFillAndDrainClocks;
 
   const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +
                              input.tile.n * input.element_bytes_b / input.multicast_b) *

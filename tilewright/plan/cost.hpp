@@ -46,10 +46,12 @@ struct CostInput {
 };
 
 /// The number of tiles of `tile` rows that `extent` rows take. If `is_mean`, it is the expected number over groups of
-/// that mean: half of the last tile of a group is unused in the mean, and most groups have a tile.
+/// that mean, which are as likely to be equal as to differ: if they differ, half of the last tile of a group is unused
+/// in the mean, and most groups have a tile.
 inline double tiles_along(std::int64_t extent, std::int64_t tile, bool is_mean) {
-  if (!is_mean || extent == 0) return static_cast<double>((extent + tile - 1) / tile);
-  return std::max(1.0, static_cast<double>(extent) / static_cast<double>(tile) + 0.5);
+  const auto equal = static_cast<double>((extent + tile - 1) / tile);
+  if (!is_mean || extent == 0) return equal;
+  return (equal + std::max(1.0, static_cast<double>(extent) / static_cast<double>(tile) + 0.5)) / 2;
 }
 
 /// The time in microseconds in which the split_k CTAs of a tile of `tile_area` elements exchange their partial sums, of
