@@ -26,7 +26,8 @@ inline std::int64_t lower_corner(const op::Im2colAxis& axis) { return axis.offse
 TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand);
 
 /// Refuses what TMA cannot load: groups, boxes whose channels cross the end of a tap, steps above 8, offsets above 255,
-/// and corners of the bounding box that do not fit. A row of a box has `row_elements`.
+/// and corners of the bounding box that do not fit. A row of a box has `row_elements`. Refuses operands on GPUs until
+/// the defect in docs/decisions/conv2d.md is understood.
 Support check_im2col(const op::OperandView& operand, int row_elements);
 
 /// Describes a field of type TmaIm2col. `view` is a function that returns an op::OperandView, `request` one that
