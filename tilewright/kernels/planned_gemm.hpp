@@ -60,6 +60,7 @@ class PlannedGemm final : public registry::Kernel {
   }
 
   bool depends_only_on_key() const override { return true; }
+  bool takes_lines_of_any_layout() const override { return true; }
 
  protected:
   Support do_supports(const op::Problem& problem) const override {

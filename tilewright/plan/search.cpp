@@ -80,7 +80,7 @@ constexpr std::array<TileRow, 3> kSimtInterleavedTiles{{
 
 // Tiles for types that only CUDA cores multiply: with few rows or columns, a tile of their number wastes none. With
 // tiles of 64x64, four warps hide more latency than two.
-constexpr std::array<TileRow, 17> kSimtOnlyTiles{{
+constexpr std::array<TileRow, 16> kSimtOnlyTiles{{
     {{128, 128, 16}, 3, 2, 4},
     {{256, 64, 16}, 3, 4, 2},
     {{64, 256, 16}, 3, 2, 4},
@@ -93,7 +93,6 @@ constexpr std::array<TileRow, 17> kSimtOnlyTiles{{
     {{64, 64, 16}, 3, 2, 2},
     {{64, 32, 16}, 3, 2, 2},
     {{32, 64, 16}, 3, 2, 2},
-    {{32, 32, 32}, 3, 2, 2},
     {{32, 32, 16}, 3, 2, 2},
     {{128, 8, 16}, 4, 4, 1},
     {{8, 128, 16}, 4, 1, 4},

@@ -98,10 +98,10 @@ Support accepts_outputs(const Signature& made_for, const Signature& given, const
   return {};
 }
 
-Support accepts_gemm(const op::GemmSignature& made_for, const op::Problem& problem) {
+Support accepts_gemm(const op::GemmSignature& made_for, const op::Problem& problem, bool takes_lines_of_any_layout) {
   const Result<op::GemmView> view = op::view(problem);
   if (!view) return refuse("the kernel computes a GEMM: {}", view.reason()).as(RefusalCode::operation);
-  const op::GemmSignature given = op::describe(op::with_layouts(*view, made_for));
+  const op::GemmSignature given = op::describe(takes_lines_of_any_layout ? op::with_layouts(*view, made_for) : *view);
   if (given.math != made_for.math)
     return refuse("the problem needs {}, but the kernel does {}", op::name(given.math), op::name(made_for.math))
         .as(RefusalCode::math);
@@ -178,10 +178,10 @@ const std::string& Kernel::name() const {
 Support Kernel::supports(const op::Problem& problem) const {
   if (const Support valid = op::validate(problem); !valid) return valid;
   const op::Signature& made_for = metadata_.signature;
-  const Support accepted = made_for.gemm() != nullptr ? accepts_gemm(*made_for.gemm(), problem)
-                           : made_for.reduce_split_k() != nullptr
-                               ? accepts_reduction(*made_for.reduce_split_k(), problem)
-                               : accepts_operation(made_for, problem);
+  const Support accepted =
+      made_for.gemm() != nullptr             ? accepts_gemm(*made_for.gemm(), problem, takes_lines_of_any_layout())
+      : made_for.reduce_split_k() != nullptr ? accepts_reduction(*made_for.reduce_split_k(), problem)
+                                             : accepts_operation(made_for, problem);
   return accepted ? do_supports(problem) : accepted;
 }
 

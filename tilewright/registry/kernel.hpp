@@ -40,6 +40,10 @@ class Kernel {
   /// C and the product are read. If so, its result is remembered for calls with the same key.
   virtual bool depends_only_on_key() const { return false; }
 
+  /// Whether the kernel computes calls whose matrices of one row or one column have the strides of another layout than
+  /// its signature's, which address the same elements; see op::with_layouts().
+  virtual bool takes_lines_of_any_layout() const { return false; }
+
   /// The workspace of one run, in bytes of device memory. @pre supports(problem)
   std::size_t workspace_bytes(const op::Problem& problem) const { return launch(problem).workspace_bytes(); }
 
