@@ -28,7 +28,7 @@ class HostOperands {
   struct Output {
     op::Tensor on_host;
     std::uint64_t on_device = 0;  // of the first matrix
-    // Of a pointer array: the matrices, and where they lie from `on_device` on, in `bytes`.
+    // The matrices of a pointer array, and where they lie from `on_device` on, in `bytes`.
     std::vector<op::Tensor> matrices = {};
     std::vector<std::size_t> offsets = {};
     std::size_t bytes = 0;

@@ -1,5 +1,5 @@
-// What the cost models know of an epilogue: its special functions and the tensors that it reads and writes beside C and
-// D.
+// The work of an epilogue that cost models count: its special functions, and the tensors that it reads and writes
+// beside C and D.
 #pragma once
 
 #include "tilewright/op/gemm.hpp"
