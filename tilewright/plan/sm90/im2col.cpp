@@ -46,7 +46,7 @@ Support check_im2col(const op::OperandView& operand, int row_elements) {
   const op::Im2col& im2col = operand.im2col;
   if (operand.tensor.device.kind == op::MemoryDevice::Kind::cuda) {
     return refuse(
-               "TMA does not load im2col matrices on GPUs yet, because one of 58 such kernels stopped with an illegal "
+               "TMA does not load im2col matrices on GPUs yet, because one of 39 such kernels stopped with an illegal "
                "instruction on an H200 (docs/decisions/conv2d.md)")
         .as(RefusalCode::architecture);
   }
