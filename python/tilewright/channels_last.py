@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tilewright._tilewright import DType
 from tilewright.errors import InvalidArgument
-from tilewright.results import empty_like, on_stream
+from tilewright.results import empty_like, is_of_jax, on_stream
 
 Layout = Literal["nchw", "nhwc"]
 CHANNELS_LAST = (0, 2, 3, 1)  # the modes of NCHW in the order of NHWC
@@ -34,6 +34,8 @@ def is_channels_last(array: Any, layout: str, *, is_packed: bool) -> bool:
 
     True for objects whose strides are not known here.
     """
+    if is_of_jax(array):
+        return layout == "nhwc"
     strides = _strides(array)
     if strides is None or len(strides) != 4:
         return True
@@ -62,6 +64,8 @@ def channels_last(array: Any, layout: str, stream: Any, *, is_packed: bool) -> A
     if cupy is not None and isinstance(array, cupy.ndarray):
         with on_stream(array, stream):
             return cupy.ascontiguousarray(array.transpose(CHANNELS_LAST)).transpose(CHANNELS_SECOND)
+    if is_of_jax(array):
+        raise InvalidArgument('arrays of JAX have no channels-last strides: pass layout="nhwc", and arrays of that order')
     import numpy
 
     return numpy.ascontiguousarray(array.transpose(CHANNELS_LAST)).transpose(CHANNELS_SECOND)

@@ -356,8 +356,9 @@ class _Problem:
     def _in_callers_words(self, message: str) -> str:
         """A message about the operands of a Conv2d, or of the GEMM that computes it, with the names of parameters."""
         message = re.sub(r" \(A is \w, B is \w and D is \w\)$", "", message)
-        a, b = {"fprop": "xw", "dgrad": "yw", "wgrad": "yx"}[self.kind]
-        names = {**self.names, "A": self.names[a], "B": self.names[b], "C": "c", "D": "out"}
+        factors = {"fprop": ("x", "w"), "dgrad": ("y", "w"), "wgrad": ("y", "x")}[self.kind]
+        names = {**self.names, "C": "c", "D": "out"}
+        names |= {letter: self.names[factor] for letter, factor in zip("AB", factors, strict=True)}
         return re.sub(r"\b[xwyABCD]\b", lambda found: names[found[0]], message)
 
     def _ready(self, array: Any, stream: Any, *, is_packed: bool) -> Any:

@@ -42,7 +42,7 @@ def empty_like(a: Any, shape: tuple[int, ...], kind: DType, stream: Any) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(a, numpy.ndarray):
         return _numpy_empty(shape, name)
-    if _is_of_jax(a):
+    if is_of_jax(a):
         ordinal = _jax_gpu(a)
         return _numpy_empty(shape, name) if ordinal is None else _DeviceArray(shape, kind, ordinal, stream)
     raise InvalidArgument(f"cannot allocate an array like a {type(a).__module__}.{type(a).__name__}: pass out=")
@@ -85,7 +85,7 @@ def as_framework_of(a: Any, made: Any) -> Any:
 
     Only JAX needs this: its arrays cannot be written, so JAX takes over another array.
     """
-    if not _is_of_jax(a):
+    if not is_of_jax(a):
         return made
     import jax
 
@@ -134,7 +134,8 @@ def _cupy_stream(cupy: Any, stream: Any) -> Any:
     return cupy.cuda.ExternalStream(handle) if is_old else cupy.cuda.Stream.from_external(_External(handle))
 
 
-def _is_of_jax(a: Any) -> bool:
+def is_of_jax(a: Any) -> bool:
+    """Whether `a` is an array of JAX."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(a, jax.Array)
 

@@ -1,5 +1,6 @@
 #include "tilewright/op/gemm_view.hpp"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
