@@ -280,8 +280,9 @@ Support validate(const Gemm& gemm) {
 }
 
 std::string to_string(const TensorSignature& signature) {
-  const std::string im2col =
-      signature.im2col == Im2colAccess::none ? std::string() : fmt::format(":{}", name(signature.im2col));
+  const std::string im2col = signature.im2col == Im2colAccess::none
+                                 ? std::string()
+                                 : fmt::format(":{}:{}", name(signature.im2col), signature.tap_row);
   return fmt::format("{}:{}:{}{}{}", name(signature.element), name(signature.layout), signature.alignment,
                      signature.is_pointer_array ? ":pointers" : "", im2col);
 }

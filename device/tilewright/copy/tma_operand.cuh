@@ -12,7 +12,7 @@ namespace tilewright {
 /// Operand: kIsKMajor, kBoxes, kShares (how many CTAs need the same tile; each of them loads one share of every box and
 /// multicasts it to all), and the steps from one box to the next and from one share to the next: kBoxContiguous,
 /// kBoxStrided (elements of the matrix), kBoxBytes (of shared memory), kShareContiguous, kShareStrided, kShareBytes.
-template <class Operand, bool kIsIm2col = is_same<typename Operand::Source, TmaIm2col>>
+template <class Operand, bool kIsIm2col = kIsTmaIm2col<typename Operand::Source>>
 class TmaOperand {
  public:
   /// `share` is the one that this CTA loads, `ctas` the mask of the CTAs that need the tile.

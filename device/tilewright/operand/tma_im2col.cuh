@@ -43,26 +43,60 @@ struct TmaIm2col {
   }
 };
 
-__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2col& matrix) { return matrix.map; }
+/// One im2col matrix for each class of rows; see ClassTiles.
+template <int kClasses>
+struct TmaIm2colClasses {
+  TmaIm2col of[kClasses];
+};
 
-/// There is one matrix.
-template <int kSlots>
-class TmaBatch<TmaIm2col, kSlots> {
+template <class Source>
+inline constexpr bool kIsTmaIm2col = false;
+template <>
+inline constexpr bool kIsTmaIm2col<TmaIm2col> = true;
+template <int kClasses>
+inline constexpr bool kIsTmaIm2col<TmaIm2colClasses<kClasses>> = true;
+
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2col& matrix) { return matrix.map; }
+/// That of the class whose tiles come first.
+template <int kClasses>
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2colClasses<kClasses>& matrices) {
+  return matrices.of[0].map;
+}
+
+/// There is one matrix, or one for each class.
+template <class Source>
+class TmaIm2colBatch {
  public:
   static constexpr bool kMakesMaps = false;
 
-  __device__ __forceinline__ TmaBatch(const TmaIm2col& matrix, int /*step*/, uint32_t /*shared*/, char* /*workspace*/)
-      : matrix_(matrix) {}
+  __device__ __forceinline__ TmaIm2colBatch(const Source& source, int /*step*/, uint32_t /*shared*/,
+                                            char* /*workspace*/)
+      : source_(source) {}
 
   template <class Tile>
   __device__ __forceinline__ void replace(const Tile& /*tile*/) const {}
   __device__ __forceinline__ void publish() const {}
   __device__ __forceinline__ void acquire() const {}
-  __device__ __forceinline__ const TmaIm2col& map() const { return matrix_; }
+  __device__ __forceinline__ const TmaIm2col& map([[maybe_unused]] int batch) const {
+    if constexpr (is_same<Source, TmaIm2col>) {
+      return source_;
+    } else {
+      return source_.of[batch];
+    }
+  }
   __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
 
  private:
-  const TmaIm2col& matrix_;
+  const Source& source_;
+};
+
+template <int kSlots>
+class TmaBatch<TmaIm2col, kSlots> : public TmaIm2colBatch<TmaIm2col> {
+  using TmaIm2colBatch<TmaIm2col>::TmaIm2colBatch;
+};
+template <int kClasses, int kSlots>
+class TmaBatch<TmaIm2colClasses<kClasses>, kSlots> : public TmaIm2colBatch<TmaIm2colClasses<kClasses>> {
+  using TmaIm2colBatch<TmaIm2colClasses<kClasses>>::TmaIm2colBatch;
 };
 
 }  // namespace tilewright
