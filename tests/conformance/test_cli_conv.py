@@ -75,7 +75,10 @@ def test_a_kernel_is_chosen_and_explained(tilewright):
         (("--distribution", "uniform"), "--distribution must be integer or normal, got 'uniform'"),
         (("--epilogue", "relu", "--epilogue-scalar", "a=1"), "--epilogue-scalar is for an --epilogue that is a text"),
         (("--epilogue-dtype", "bias=f16"), "--epilogue-dtype: the epilogue has no 'bias'"),
-        (("--pass", "dgrad", "--epilogue", "D = reglu(acc)"), "pairs channels of the output, which only fprop supports"),
+        (
+            ("--pass", "dgrad", "--epilogue", "D = reglu(acc)"),
+            "pairs channels of the output, which only fprop supports",
+        ),
     ],
     ids=str,
 )

@@ -33,6 +33,8 @@ from tilewright.pycutlass import (
     IteratorAlgorithm,
     LinearCombination,
     LinearCombinationGeneric,
+    ReductionArguments,
+    ReductionOperation,
     StrideSupport,
     TensorDescription,
     compiler,
@@ -263,6 +265,34 @@ def test_an_activation_and_a_bias_after_parallel_split_k():
         np.testing.assert_array_equal(made.d, np.maximum(made.product + bias, 0))
 
 
+def test_a_reduction_operation_after_parallel_split_k(operations):
+    name = "wgrad_f16_f32-Wgrad_Optimized"
+    operation, test = operations[name], named(name)
+    size = size_of(SMALL_SPLIT_K)
+    made = Problem(test, size)
+    arguments = Conv2dArguments(
+        operation, size, made.a, made.b, made.c, made.d, PARALLEL, output_op=operation.epilogue_type(1.0, 0.0),
+        split_k_slices=3,
+    )  # fmt: skip
+    reduction = ReductionOperation(
+        cutlass.MatrixCoord(4, 32 * 4), TensorDescription(F32, cutlass.RowMajor, 4), F32, element_compute=F32
+    )
+    m, n = arguments.problem_size.m(), arguments.problem_size.n()
+    reduced = ReductionArguments(
+        reduction, [m, n], 3, arguments.ptr_D, made.d, made.c, output_op=reduction.epilogue_type(2.0, -1.0)
+    )
+    with refused("the operation of this workspace was not run yet"):
+        reduction.run(reduced)
+    operation.run(arguments)
+    assert np.isnan(made.d).all(), "D is left to the reduction"
+    reduction.run(reduced)
+    reduced.sync()
+    np.testing.assert_array_equal(made.d, 2 * made.product - made.source)
+    plain = Conv2dArguments(operation, size, made.a, made.b, None, made.d)
+    with refused("ptr_D needs SplitKMode.Parallel and several split_k_slices, got Serial and 1"):
+        plain.ptr_D  # noqa: B018
+
+
 def test_names(operations):
     names = {test.id: operations[test.id].procedural_name() for test in (*TESTS, *UNIT_TESTS)}
     assert names["fprop_f16_f32-Fprop_Analytic"] == (
@@ -280,11 +310,7 @@ def test_names(operations):
 
 
 def test_kernels_have_the_described_tile_where_registers_suffice(operations):
-    smaller = [
-        test.id
-        for test in TESTS
-        if operations[test.id].kernel.metadata.design.tile_shape != test.tile
-    ]
+    smaller = [test.id for test in TESTS if operations[test.id].kernel.metadata.design.tile_shape != test.tile]
     assert smaller == [
         "strided_dgrad_f16_f32-Strided_Dgrad_Analytic_128x256_64x3",
         "fprop_few_channels_f16-Fprop_channels_1",  # on CUDA cores
@@ -391,14 +417,46 @@ def test_operations_are_refused():
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("fprop_fixed_channels_f16-Fprop_channels_4", ((1, 8, 8, 8), (16, 3, 3)), "fixed_channels needs C = 4, .* got 8"),
-        ("fprop_few_channels_f16-Fprop_channels_2", ((1, 8, 8, 3), (16, 3, 3)), "C must be a multiple of 2, the alignment of A, got 3"),
-        ("fprop_f16_f16-Fprop_Optimized", ((1, 8, 8, 12), (16, 3, 3)), "C must be a multiple of 8, the alignment of A, got 12"),
-        ("fprop_f16_f16-Fprop_Optimized", ((1, 8, 8, 8), (12, 3, 3)), "K must be a multiple of 8, the alignment of C, got 12"),
-        ("dgrad_f16_f16-Dgrad_Optimized", ((1, 8, 8, 8), (12, 3, 3)), "K must be a multiple of 8, the alignment of A, got 12"),
-        ("wgrad_f16_f16-Wgrad_Optimized", ((1, 8, 8, 12), (16, 3, 3)), "C must be a multiple of 8, the alignment of B, got 12"),
-        ("fprop_f16_f16-Fprop_Optimized", ((1, 40, 40, 8), (16, 33, 3)), "optimized is for filters of at most 32 taps along an axis, got 33 x 3"),
-        ("dgrad_f16_f16-Dgrad_Optimized", ((1, 9, 9, 8), (16, 3, 3), 0, 2), "StrideSupport.Unity needs strides of 1 in dgrad, got 2 x 2"),
+        (
+            "fprop_fixed_channels_f16-Fprop_channels_4",
+            ((1, 8, 8, 8), (16, 3, 3)),
+            "fixed_channels needs C = 4, .* got 8",
+        ),
+        (
+            "fprop_few_channels_f16-Fprop_channels_2",
+            ((1, 8, 8, 3), (16, 3, 3)),
+            "C must be a multiple of 2, the alignment of A, got 3",
+        ),
+        (
+            "fprop_f16_f16-Fprop_Optimized",
+            ((1, 8, 8, 12), (16, 3, 3)),
+            "C must be a multiple of 8, the alignment of A, got 12",
+        ),
+        (
+            "fprop_f16_f16-Fprop_Optimized",
+            ((1, 8, 8, 8), (12, 3, 3)),
+            "K must be a multiple of 8, the alignment of C, got 12",
+        ),
+        (
+            "dgrad_f16_f16-Dgrad_Optimized",
+            ((1, 8, 8, 8), (12, 3, 3)),
+            "K must be a multiple of 8, the alignment of A, got 12",
+        ),
+        (
+            "wgrad_f16_f16-Wgrad_Optimized",
+            ((1, 8, 8, 12), (16, 3, 3)),
+            "C must be a multiple of 8, the alignment of B, got 12",
+        ),
+        (
+            "fprop_f16_f16-Fprop_Optimized",
+            ((1, 40, 40, 8), (16, 33, 3)),
+            "optimized is for filters of at most 32 taps along an axis, got 33 x 3",
+        ),
+        (
+            "dgrad_f16_f16-Dgrad_Optimized",
+            ((1, 9, 9, 8), (16, 3, 3), 0, 2),
+            "StrideSupport.Unity needs strides of 1 in dgrad, got 2 x 2",
+        ),
     ],
 )
 def test_problems_are_refused(name, given, message, operations):
