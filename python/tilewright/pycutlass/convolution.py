@@ -143,7 +143,7 @@ class Conv2dOperation(DesignedOperation):
                 return _tilewright.make_kernel(arguments, _changed(design, warp_count, split_k))
             except InvalidArgument:
                 continue
-        found = [*_tilewright.find_kernels(arguments)]
+        found: list[Kernel] = [*_tilewright.find_kernels(arguments)]
         if not found:
             raise Unsupported(str(_tilewright.explain(arguments)))
         math = (design.op_class, design.instruction_shape)
@@ -174,7 +174,7 @@ class Conv2dOperation(DesignedOperation):
             _PARAMETER[name]: description.element.kind
             for name, description in zip(operands_of(self.conv_kind), (self.A, self.B, self.C), strict=True)
         }
-        tensors = {name: ShapeOnly(shape, kinds[name]) for name, shape in shapes.items()}
+        tensors: dict[str, Any] = {name: ShapeOnly(shape, kinds[name]) for name, shape in shapes.items()}
         return _tilewright.Conv2dArguments(
             **tensors,
             accumulator_type=self.accumulator_type().kind,
@@ -412,7 +412,7 @@ class Conv2dArguments(OutputArguments):
             calls.append((arguments, operation.kernel_for(arguments)))
         m, n = self.problem_size.m(), self.problem_size.n()
         self._sums = PartialSums(self, View(memory, kind, (len(parts), m, n), (elements, max(1, n), 1)))
-        as_matrix = {"parts": self._sums.parts, "out": _matrix_of(outputs.d, m, n)}
+        as_matrix: dict[str, Any] = {"parts": self._sums.parts, "out": _matrix_of(outputs.d, m, n)}
         options = dict(outputs.options)
         if isinstance(options.get("C"), View):
             options["C"] = _matrix_of(options["C"], m, n)
