@@ -24,7 +24,7 @@ from pycutlass_convolutions import (
 from pycutlass_problems import array
 
 import tilewright
-from tilewright import InvalidArgument, Unsupported
+from tilewright import InvalidArgument, Unsupported, pycutlass
 from tilewright.pycutlass import (
     Conv2dArguments,
     Conv2dOperation,
@@ -33,10 +33,13 @@ from tilewright.pycutlass import (
     IteratorAlgorithm,
     LinearCombination,
     LinearCombinationGeneric,
+    MathInstruction,
+    MathOperation,
     ReductionArguments,
     ReductionOperation,
     StrideSupport,
     TensorDescription,
+    TileDescription,
     compiler,
     cutlass,
     relu,
@@ -291,6 +294,31 @@ def test_a_reduction_operation_after_parallel_split_k(operations):
     plain = Conv2dArguments(operation, size, made.a, made.b, None, made.d)
     with refused("ptr_D needs SplitKMode.Parallel and several split_k_slices, got Serial and 1"):
         plain.ptr_D  # noqa: B018
+
+
+def test_the_tensor_cores_of_sm_90(operations, has_gpu):
+    """With arch=90 stages, warps and instruction are chosen, as for GEMMs."""
+    tilewright.configure(device="cuda:0" if has_gpu else "emulator:sm_90a")
+    if pycutlass.device_cc() < 90:
+        pytest.skip("the GPU is older")
+    math = MathInstruction(None, F16, F16, F32, cutlass.OpClass.TensorOp, MathOperation.multiply_add)
+    a, b, c = (
+        TensorDescription(element, cutlass.TensorNHWC, alignment)
+        for element, alignment in ((F16, 8), (F16, 8), (F32, 4))
+    )
+    operation = Conv2dOperation(
+        ConvKind.fprop,
+        IteratorAlgorithm.optimized,
+        90,
+        TileDescription([128, 64, 64], None, None, math),
+        a,
+        b,
+        c,
+        StrideSupport.Strided,
+        LinearCombination(F32, 4, F32, F32),
+    )
+    assert operation.kernel.name.startswith("sm90_gemm")
+    check(named("fprop_f16_f32-Fprop_Analytic"), operation, size_of(problem((1, 6, 6, 64), (16, 3, 3), 1)))
 
 
 def test_names(operations):
