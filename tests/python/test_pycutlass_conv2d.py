@@ -197,11 +197,9 @@ def test_parts_of_k_with_padding_strides_and_dilations(mode, operations):
     for kind in ("fprop_simt_f32-Fprop_Optimized", "dgrad_simt_f32-Dgrad_Optimized", "wgrad_simt_f32-Wgrad_Optimized"):
         stride = 1 if "dgrad" in kind else 2
         for images, pad in ((1, 3), (2, 0))[: 2 if mode is CROSS_CORRELATION else 1]:
-            size = Conv2dProblemSize(
-                images, 9, 8, 4, 8, 4, 2, (9 + 2 * pad - 4) // stride, 4, pad, 1, stride, 2, 1, 2, mode
-            )
-            if stride == 1:
-                size = Conv2dProblemSize(images, 9, 8, 4, 8, 4, 2, 6 + 2 * pad, 8, pad, 1, 1, 1, 1, 2, mode)
+            positions = (9 + 2 * pad - 7) // stride + 1, (10 - 3) // stride + 1
+            numbers = (pad, 1, stride, stride, 2, 2)
+            size = Conv2dProblemSize(images, 9, 8, 4, 8, 4, 2, *positions, *numbers, mode)
             check(named(kind), operations[kind], size, PARALLEL, 3)
 
 
