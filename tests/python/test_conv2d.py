@@ -48,6 +48,13 @@ def device(request: pytest.FixtureRequest, has_gpu: bool) -> Iterator[str]:
     tilewright.configure(device=before if before.startswith("emulator") else "cuda:0")
 
 
+@pytest.fixture
+def on_one_emulator(device: str) -> None:
+    """Skips the test on the second emulator: what it tests does not depend on the architecture."""
+    if device == "emulator:sm_80":
+        pytest.skip("tested on sm_90a")
+
+
 def integers(*shape: int, dtype: Any = np.float16, seed: int = 0) -> Any:
     return np.random.default_rng(seed + sum(shape)).integers(-3, 4, shape).astype(dtype)
 
@@ -88,6 +95,7 @@ def test_all_passes(problem: Convolution) -> None:
     assert_only_inside(around, out, problem.wgrad(x, y))
 
 
+@pytest.mark.usefixtures("on_one_emulator")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, "bfloat16"])
 def test_types(dtype: Any) -> None:
     if dtype == "bfloat16":
@@ -101,6 +109,7 @@ def test_types(dtype: Any) -> None:
     np.testing.assert_array_equal(got, problem.wgrad(x, y).astype(got.dtype))
 
 
+@pytest.mark.usefixtures("on_one_emulator")
 def test_a_new_array_has_channels_last_strides() -> None:
     problem = PROBLEMS["3x3"]
     x, w, y = integers(*problem.x), integers(*problem.w, seed=1), integers(*problem.y, seed=2)
@@ -129,6 +138,7 @@ def test_channels_last_arrays_are_not_copied() -> None:
     assert ready(single, "nchw", None, is_packed=True) is single
 
 
+@pytest.mark.usefixtures("on_one_emulator")
 def test_layout_nhwc() -> None:
     problem = PROBLEMS["3x3"]
     x, w, y = integers(*problem.x), integers(*problem.w, seed=1), integers(*problem.y, seed=2)
@@ -147,6 +157,7 @@ def test_layout_nhwc() -> None:
     )
 
 
+@pytest.mark.usefixtures("on_one_emulator")
 def test_padding_by_name() -> None:
     x, w = integers(1, 8, 6, 7), integers(8, 8, 3, 4, seed=1)
     got = conv2d(x, w, padding="same", dilation=(2, 1))
@@ -182,6 +193,7 @@ def test_bias_residual_and_relu(name: str, epilogue: Any) -> None:
     assert_only_inside(around, out, expected)
 
 
+@pytest.mark.usefixtures("on_one_emulator")
 def test_other_epilogues() -> None:
     problem = PROBLEMS["3x3"]
     x, w, y = integers(*problem.x), integers(*problem.w, seed=1), integers(*problem.y, seed=2)
@@ -217,6 +229,7 @@ def test_a_gated_epilogue_pairs_channels() -> None:
     np.testing.assert_array_equal(got, np.maximum(pairs[:, 0::2], 0) * pairs[:, 1::2])
 
 
+@pytest.mark.usefixtures("on_one_emulator")
 def test_empty_images() -> None:
     assert conv2d(integers(0, 8, 5, 5), integers(8, 8, 3, 3)).shape == (0, 8, 3, 3)
     got = conv2d_weight(integers(0, 8, 5, 5), (8, 8, 3, 3), integers(0, 8, 3, 3))
@@ -271,6 +284,7 @@ def test_shapes_without_memory() -> None:
 X, W = (2, 16, 6, 7), (24, 16, 3, 3)
 
 
+@pytest.mark.usefixtures("on_one_emulator")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -311,6 +325,7 @@ def test_mistakes(change: dict[str, Any], message: str) -> None:
         conv2d(options.pop("x"), options.pop("w"), **options)
 
 
+@pytest.mark.usefixtures("on_one_emulator")
 def test_mistakes_with_gradients() -> None:
     y, w, x = integers(2, 24, 4, 5), integers(*W), integers(*X)
     with pytest.raises(InvalidArgument, match=r"grad_output must have the shape \(2, 24, 6, 7\) of the output, got"):

@@ -130,6 +130,14 @@ def named(name, tests=(*TESTS, *UNIT_TESTS)):
     return next(test for test in tests if test.id == name)
 
 
+# Small tiles on CUDA cores, whose kernels are compiled quickly.
+QUICK = {
+    kind: Test(
+        "quick", kind, kind, "optimized", "Strided", (1, 1, 1), (32, 32, 8), 2, (1, 1, 1), F32, F32, F32, (1, 1, 1)
+    )
+    for kind in ("fprop", "dgrad", "wgrad")
+}
+
 # The operations that every test run computes with; the others are only made, unless --every-convolution is given.
 OFTEN = [
     "dgrad_f16_f32-Dgrad_Optimized_unity_stride_stage3",
@@ -192,20 +200,20 @@ def test_split_k(name, mode, operations):
 
 
 @pytest.mark.parametrize("mode", [CROSS_CORRELATION, CONVOLUTION])
-def test_parts_of_k_with_padding_strides_and_dilations(mode, operations):
+def test_parts_of_k_with_padding_strides_and_dilations(mode):
     """Parts begin where rows of the filter, or of pixels, do; these are not at the first row of the activation."""
-    for kind in ("fprop_simt_f32-Fprop_Optimized", "dgrad_simt_f32-Dgrad_Optimized", "wgrad_simt_f32-Wgrad_Optimized"):
-        stride = 1 if "dgrad" in kind else 2
+    for kind, test in QUICK.items():
+        operation, stride = test.operation(), 1 if kind == "dgrad" else 2
         for images, pad in ((1, 3), (2, 0))[: 2 if mode is CROSS_CORRELATION else 1]:
             positions = (9 + 2 * pad - 7) // stride + 1, (10 - 3) // stride + 1
             numbers = (pad, 1, stride, stride, 2, 2)
             size = Conv2dProblemSize(images, 9, 8, 4, 8, 4, 2, *positions, *numbers, mode)
-            check(named(kind), operations[kind], size, PARALLEL, 3)
+            check(test, operation, size, PARALLEL, 3)
 
 
-def test_groups_and_bias(operations):
-    name = "fprop_simt_f32-Fprop_Optimized"
-    operation, test = operations[name], named(name)
+def test_groups_and_bias():
+    test = QUICK["fprop"]
+    operation = test.operation()
     size = Conv2dProblemSize(
         cutlass.Tensor4DCoord(1, 5, 5, 8),
         cutlass.Tensor4DCoord(12, 3, 3, 4),
@@ -231,7 +239,7 @@ def test_groups_and_bias(operations):
 
 
 def test_an_activation_and_a_bias_after_parallel_split_k():
-    test = named("fprop_simt_f32-Fprop_Optimized")
+    test = QUICK["fprop"]
     plain = test.operation()
     operation = Conv2dOperation(
         ConvKind.fprop,
@@ -266,9 +274,9 @@ def test_an_activation_and_a_bias_after_parallel_split_k():
         np.testing.assert_array_equal(made.d, np.maximum(made.product + bias, 0))
 
 
-def test_a_reduction_operation_after_parallel_split_k(operations):
-    name = "wgrad_f16_f32-Wgrad_Optimized"
-    operation, test = operations[name], named(name)
+def test_a_reduction_operation_after_parallel_split_k():
+    test = QUICK["wgrad"]
+    operation = test.operation()
     size = size_of(SMALL_SPLIT_K)
     made = Problem(test, size)
     arguments = Conv2dArguments(
@@ -374,14 +382,13 @@ def test_problem_sizes():
     assert dilated.mode is CONVOLUTION and "convolution, 2, 2)" in repr(dilated)
 
 
-def test_given_positions_may_exceed_the_formula(operations):
+def test_given_positions_may_exceed_the_formula():
     """CUTLASS's problems 36 and 37: pixels outside the activation are zeros."""
-    name = "fprop_simt_f32-Fprop_Optimized"
     size = Conv2dProblemSize(2, 4, 5, 8, 8, 3, 6, 3, 3, 0, 0, 1, 1, 1, 1, CROSS_CORRELATION)
     assert (size.P, size.Q) == (3, 3)  # the formula gives 2 x 0
     x, w = integers((2, 4, 5, 8), 0), integers((8, 3, 6, 8), 1)
     d = np.full((2, 3, 3, 8), np.nan, np.float32)
-    operation = operations[name]
+    operation = QUICK["fprop"].operation()
     arguments = Conv2dArguments(operation, size, x.astype(np.float32), w.astype(np.float32), None, d)
     operation.run(arguments)
     arguments.sync()
