@@ -54,14 +54,15 @@ class TmaOperand<Operand, true> {
   __device__ __forceinline__ TmaOperand(const TmaIm2col& matrix, int share, uint16_t ctas, ptx::CachePolicy policy)
       : matrix_(matrix), policy_(policy), share_(share), ctas_(ctas) {}
 
-  __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int /*batch*/) const {
+  __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int batch) const {
     const int column = (Operand::kIsKMajor ? k : mn) + share_ * Operand::kShareContiguous;
     const int row = (Operand::kIsKMajor ? mn : k) + share_ * Operand::kShareStrided;
     const uint32_t part = to + share_ * Operand::kShareBytes;
 #pragma unroll 1  // a producer has few registers
     for (int box = 0; box < Operand::kBoxes; ++box) {
       const uint32_t at = part + box * Operand::kBoxBytes;
-      const ptx::Im2colBox from = matrix_.box(row + box * Operand::kBoxStrided, column + box * Operand::kBoxContiguous);
+      const ptx::Im2colBox from =
+          matrix_.box(row + box * Operand::kBoxStrided, column + box * Operand::kBoxContiguous, batch);
       if constexpr (Operand::kShares > 1) {
         ptx::tma_load_im2col_multicast(at, matrix_.map, barrier, ctas_, from, policy_);
       } else {

@@ -485,6 +485,10 @@ Support check_classes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
         .as(RefusalCode::scalars)
         .of("C");
   }
+  if (arguments.batch() != 1) {
+    return refuse("the gradient of a convolution with a stride has one group, got {}", arguments.batch())
+        .as(RefusalCode::shape);
+  }
   const op::Im2col& a = arguments.a.im2col;
   if (a.h.step != 1 || a.w.step != 1 || row_class_count(arguments.a) > kMaxRowClasses) {
     return refuse("strides of {}x{} make {} classes of pixels, at most {} are computed in one launch", a.h.divisor,
