@@ -32,11 +32,15 @@ struct TensorSignature {
       false;  // the matrices of a batch lie at the addresses in an array, instead of one stride apart
   /// The contiguous mode of an im2col matrix is that of taps and channels.
   Im2colAccess im2col = Im2colAccess::none;
+  /// 0, or for a folded operand the number of coordinates of rows, columns and batch that the kernel can tell apart, of
+  /// which a problem may use fewer: 2, 4 or 8. `layout` then names the mode whose first coordinate has stride 1; if no
+  /// coordinate has, the alignment is 1.
+  int folded_modes = 0;
 
   bool operator==(const TensorSignature&) const = default;
 };
 
-/// "f16:row:8", "f16:row:8:pointers" for a pointer array, or "f16:row:8:im2col".
+/// "f16:row:8", "f16:row:8:pointers" for a pointer array, "f16:row:8:im2col", or "f16:row:8:folded_2".
 std::string to_string(const TensorSignature& signature);
 
 /// The mode of an epilogue tensor that has stride 1: `rows` is M (column-major), `columns` is N (row-major).
