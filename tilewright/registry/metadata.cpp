@@ -9,13 +9,15 @@ namespace tilewright::registry {
 namespace {
 
 // "f16r8": element, r or c for row- or column-major (ri or ci if interleaved), alignment in elements. "f16r8p" is a
-// pointer array, "f16r8i" an im2col matrix and "f16r8id" one whose coordinates are divided.
+// pointer array, "f16r8i" an im2col matrix, "f16r8id" one whose coordinates are divided, and "f16r8f2" a folded operand
+// of two coordinates a mode.
 std::string short_name(const op::TensorSignature& tensor) {
   constexpr std::array<std::string_view, 4> kLetters{"r", "c", "ri", "ci"};
   constexpr std::array<std::string_view, 3> kAccess{"", "i", "id"};
-  return fmt::format("{}{}{}{}{}", name(tensor.element), kLetters[static_cast<std::size_t>(tensor.layout)],
+  return fmt::format("{}{}{}{}{}{}", name(tensor.element), kLetters[static_cast<std::size_t>(tensor.layout)],
                      tensor.alignment, tensor.is_pointer_array ? "p" : "",
-                     kAccess[static_cast<std::size_t>(tensor.im2col)]);
+                     kAccess[static_cast<std::size_t>(tensor.im2col)],
+                     tensor.folded_modes == 0 ? std::string() : fmt::format("f{}", tensor.folded_modes));
 }
 
 using Json = nlohmann::ordered_json;
@@ -24,6 +26,7 @@ Json to_value(const op::TensorSignature& tensor) {
   Json json{{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
   if (tensor.is_pointer_array) json["is_pointer_array"] = true;
   if (tensor.im2col != op::Im2colAccess::none) json["im2col"] = op::name(tensor.im2col);
+  if (tensor.folded_modes != 0) json["folded_modes"] = tensor.folded_modes;
   return json;
 }
 Json to_value(const plan::TileShape& shape) { return {shape.m, shape.n, shape.k}; }

@@ -395,6 +395,12 @@ Support check_layouts(const op::GemmSignature& signature) {
   for (const auto& [role, tensor] :
        {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
     if (const Support loads = check_im2col_layout(role, *tensor); !loads) return loads;
+    if (tensor->folded_modes != 0) {
+      return refuse("{} is folded from up to {} coordinates a mode, but TMA loads rows and columns of one stride", role,
+                    tensor->folded_modes)
+          .as(RefusalCode::strides)
+          .of(role);
+    }
     if (op::is_interleaved(tensor->layout)) {
       return refuse("TMA moves row-major and column-major matrices, but {} is {}", role, op::name(tensor->layout))
           .as(RefusalCode::strides)
