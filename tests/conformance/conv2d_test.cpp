@@ -198,6 +198,8 @@ TEST_P(Convolutions, Sm90LoadsIm2colByTma) {
       {.n = 3, .h = 11, .w = 6, .c = 128, .k = 64, .r = 3, .s = 2, .padding = 2, .stride = 2},
       {.n = 1, .h = 12, .w = 13, .c = 64, .k = 64, .r = 2, .s = 3, .padding = 1, .dilation = 3},
       {.n = 2, .h = 8, .w = 8, .c = 40, .k = 24, .r = 1, .s = 1, .stride = 3},
+      {.n = 2, .h = 7, .w = 10, .c = 96, .k = 48, .r = 3, .s = 3, .padding = 1},  // tap rows of 64 and 32 bytes
+      {.n = 3, .h = 6, .w = 9, .c = 16, .k = 8, .r = 5, .s = 3, .padding = 2},    // of 32 and 16 bytes
   };
   for (const Shape& shape : shapes) {
     for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
@@ -215,8 +217,14 @@ TEST_P(Convolutions, Sm90LoadsIm2colByTma) {
 
 TEST_P(Convolutions, EverySm90DesignLoadsIm2col) {
   if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
-  const Shape shape{.n = 2, .h = 17, .w = 13, .c = 64, .k = 128, .r = 2, .s = 3, .padding = 1};
-  for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+  const Shape wide{.n = 2, .h = 17, .w = 13, .c = 64, .k = 128, .r = 2, .s = 3, .padding = 1};
+  const Shape narrow{
+      .n = 2, .h = 17, .w = 13, .c = 32, .k = 48, .r = 2, .s = 3, .padding = 1};  // several boxes per stage
+  for (const auto& [pass, shape] : {std::pair{ConvPass::fprop, wide},
+                                    {ConvPass::dgrad, wide},
+                                    {ConvPass::wgrad, wide},
+                                    {ConvPass::fprop, narrow},
+                                    {ConvPass::wgrad, narrow}}) {
     const op::Conv2d conv = convolution(pass, shape, DType::f16);
     GuardedConvolution guarded(engine().device(), conv);
     for (const DesignCase& tested : {DesignCase{"cooperative", {128, 64}, 2, 3},

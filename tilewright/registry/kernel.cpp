@@ -1,5 +1,6 @@
 #include "tilewright/registry/kernel.hpp"
 
+#include <algorithm>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,12 @@ Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& 
     };
     return refuse("{} is {}, but the kernel needs {}", op::quoted(role), described(given), described(made_for))
         .as(RefusalCode::strides)
+        .of(role);
+  }
+  if (given.tap_row % std::max(made_for.tap_row, 1) != 0) {
+    return refuse("the channels of a tap of {} are a multiple of {}, but the kernel needs one of {}", op::quoted(role),
+                  given.tap_row, made_for.tap_row)
+        .as(RefusalCode::shape)
         .of(role);
   }
   if (given.folded_modes > made_for.folded_modes) {

@@ -44,12 +44,6 @@ Support check_im2col(const op::OperandView& operand, int row_elements) {
   constexpr std::int64_t kMaxOffset = 255;
   constexpr std::uint32_t kAnyPixels = 8;
   const op::Im2col& im2col = operand.im2col;
-  if (operand.tensor.device.kind == op::MemoryDevice::Kind::cuda) {
-    return refuse(
-               "TMA does not load im2col matrices on GPUs yet, because one of 39 such kernels stopped with an illegal "
-               "instruction on an H200 (docs/decisions/conv2d.md)")
-        .as(RefusalCode::architecture);
-  }
   if (operand.tensor.batch() != 1)
     return refuse("TMA loads im2col matrices of one group, got {}", operand.tensor.batch()).as(RefusalCode::shape);
   if (im2col.taps() > 1 && im2col.channels % row_elements != 0) {

@@ -394,8 +394,8 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .cluster_n = plan.cluster_n,
       .split_k = plan.split_k,
       .schedule = plan.schedule,
-      .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k),
-      .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k),
+      .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k, plan.path_a.max_row_bytes),
+      .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k, plan.path_b.max_row_bytes),
       .sectors_a = sectors(plan.path_a, problem.a),
       .sectors_b = sectors(plan.path_b, problem.b),
       .distinct_a = operand_of(plan, arguments, true).distinct_share(),
@@ -466,7 +466,8 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
     if (!path.is_im2col) continue;
     const op::OperandView& operand = operand_of(plan, arguments, is_a);
     const int element_bytes = bytes(operand.tensor.dtype);
-    const int row = row_bytes(path.major, element_bytes, is_a ? plan.tile.m : plan.tile.n, plan.tile.k);
+    const int row =
+        row_bytes(path.major, element_bytes, is_a ? plan.tile.m : plan.tile.n, plan.tile.k, path.max_row_bytes);
     if (const Support loads = check_im2col(operand, row / element_bytes); !loads) return loads;
   }
   for (const op::Tensor* tensor : {&arguments.a.tensor, &arguments.b.tensor, &arguments.d.tensor}) {

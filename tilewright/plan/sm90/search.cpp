@@ -73,7 +73,8 @@ struct Search {
   double function_instructions;
   int plain_bytes;  // size of an element of D if it is stored with plain stores instead of TMA; else 0
   arch::Major major_a, major_b;
-  int reads_a, reads_b;  // see Sm90CostInput
+  int max_row_a, max_row_b;  // bytes; see OperandPath
+  int reads_a, reads_b;      // see Sm90CostInput
   double sectors_a, sectors_b;
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
@@ -161,34 +162,35 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                               search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
                               search.copies_source,
                               op::differs_in_k(search.groups)};
-  Tile tile{.rows = rows,
-            .input = {.m = search.m,
-                      .n = search.n,
-                      .k = search.k,
-                      .batches = search.batches,
-                      .is_mean_m = op::has_unknown_m(search.groups),
-                      .is_mean_n = op::has_unknown_n(search.groups),
-                      .tile = shape,
-                      .schedule = rows.schedule,
-                      .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k),
-                      .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k),
-                      .sectors_a = search.sectors_a,
-                      .sectors_b = search.sectors_b,
-                      .walks_along_m = raster_of(search.groups, search.m, shape).walks_along_m(),
-                      .reads_a = search.reads_a,
-                      .reads_b = search.reads_b,
-                      .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
-                      .plain_line_bytes = search.plain_bytes * columns,  // at most
-                      .element_bytes = search.element_bytes,
-                      .d_bytes = search.output.d_bytes,
-                      .beside_bytes = search.beside_bytes,
-                      .function_instructions = search.function_instructions,
-                      .fma_per_clock = search.fma_per_clock,
-                      .tensor_maps = search.tensor_maps,
-                      .repacked_bytes = search.repacked_bytes,
-                      .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
-            .extras = extras,
-            .is_possible = false};
+  Tile tile{
+      .rows = rows,
+      .input = {.m = search.m,
+                .n = search.n,
+                .k = search.k,
+                .batches = search.batches,
+                .is_mean_m = op::has_unknown_m(search.groups),
+                .is_mean_n = op::has_unknown_n(search.groups),
+                .tile = shape,
+                .schedule = rows.schedule,
+                .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k, search.max_row_a),
+                .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k, search.max_row_b),
+                .sectors_a = search.sectors_a,
+                .sectors_b = search.sectors_b,
+                .walks_along_m = raster_of(search.groups, search.m, shape).walks_along_m(),
+                .reads_a = search.reads_a,
+                .reads_b = search.reads_b,
+                .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
+                .plain_line_bytes = search.plain_bytes * columns,  // at most
+                .element_bytes = search.element_bytes,
+                .d_bytes = search.output.d_bytes,
+                .beside_bytes = search.beside_bytes,
+                .function_instructions = search.function_instructions,
+                .fma_per_clock = search.fma_per_clock,
+                .tensor_maps = search.tensor_maps,
+                .repacked_bytes = search.repacked_bytes,
+                .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
+      .extras = extras,
+      .is_possible = false};
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
   if (k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
@@ -414,6 +416,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .plain_bytes = stores_by_tma(signature.d) ? 0 : bytes(signature.d.element),
         .major_a = major(is_word_or_byte || is_a_along_k(signature, is_transposed)),
         .major_b = major(is_word_or_byte || is_a_along_k(signature, !is_transposed)),
+        .max_row_a = max_row_bytes(is_transposed ? signature.b : signature.a),
+        .max_row_b = max_row_bytes(is_transposed ? signature.a : signature.b),
         .reads_a = 0,
         .reads_b = 0,
         .sectors_a = 1,
