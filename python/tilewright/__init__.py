@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tilewright._tilewright import (
         Artifact,
         BLASDesignMetadata,
+        Conv2dArguments,
         DType,
         Epilogue,
         Explanation,
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     )
     from tilewright import layout as layout
     from tilewright import tracing as tracing
+    from tilewright.convolution import conv2d, conv2d_input, conv2d_weight
     from tilewright.epilogue import EpilogueArguments
     from tilewright.grouped_product import grouped_matmul
     from tilewright.product import matmul
@@ -105,6 +107,7 @@ __all__ = [
     "Artifact",
     "BLASDesignMetadata",
     "CompileError",
+    "Conv2dArguments",
     "DType",
     "DriverError",
     "EmulationError",
@@ -145,6 +148,9 @@ __all__ = [
     "cache_counters",
     "compile_kernels",
     "configure",
+    "conv2d",
+    "conv2d_input",
+    "conv2d_weight",
     "device_name",
     "device_target",
     "dtype",
@@ -176,6 +182,9 @@ _SUBMODULES = ("layout", "pycutlass", "torch", "tracing")  # imported when they 
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
+    "conv2d": "tilewright.convolution",
+    "conv2d_input": "tilewright.convolution",
+    "conv2d_weight": "tilewright.convolution",
     "grouped_matmul": "tilewright.grouped_product",
     "matmul": "tilewright.product",
 }  # all other names are in the extension module

@@ -146,7 +146,7 @@ OperandView OperandView::gathered(const Tensor& images, const Im2col& im2col, st
     set_row_stride(*stride);
     if (view_matrix(view.tensor, "operand")) return view;
   }
-  set_row_stride(columns);
+  set_row_stride(std::max<std::int64_t>(columns, 1));
   view.access = OperandAccess::im2col;
   view.im2col = im2col;
   return view;

@@ -58,6 +58,24 @@ class OnHost {
   std::vector<std::vector<std::byte>> memory_;
 };
 
+TEST(Conv2d, NoChannelsGiveZerosWhateverTheStrides) {
+  for (const Dims& stride : {Dims{0, 0, 0, 1}, Dims{0, 1, 5, 25}}) {
+    Conv2d shape{.x = packed_tensor(0, DType::f32, {1, 5, 5, 0}),
+                 .w = packed_tensor(0, DType::f32, {8, 3, 3, 0}),
+                 .y = packed_tensor(0, DType::f32, {1, 3, 3, 8}),
+                 .c = {}};
+    shape.x.stride = shape.w.stride = stride;
+    const OnHost host(shape);
+    ASSERT_EQ(reason(host.conv), "");
+    EXPECT_EQ(view(host.conv).k(), 0);
+    EXPECT_TRUE(view_matrix(view(host.conv).a.tensor, "A"));
+    EXPECT_TRUE(view_matrix(view(host.conv).b.tensor, "B"));
+    reference(Problem(host.conv));
+    for_each_element(host.conv.y,
+                     [&](std::size_t, std::int64_t offset) { ASSERT_EQ(load_at(host.conv.y, offset), 0.0); });
+  }
+}
+
 TEST(Conv2d, TheReferenceIsTheDefinition) {
   int compared = 0;
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
