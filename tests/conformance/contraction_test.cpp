@@ -2,12 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 
 #include "tests/conformance/gemm_checks.hpp"
 #include "tests/conformance/guarded_tensors.hpp"
+#include "tests/conformance/planted_kernel.hpp"
 #include "tests/unit/op/direct_contraction.hpp"
+#include "tilewright/base/error.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/plan/design.hpp"
 
@@ -102,6 +106,153 @@ TEST_P(Contractions, Random) {
     design.stages = 3;
     design.split_k = 1;
     expect_exact_of(engine().make_kernel(shared_signature(metadata.operands()), design), guarded);
+  }
+}
+
+/// Packed tensors whose first mode has stride 1, with the extent of each letter.
+op::Contraction packed_contraction(std::string_view expression, const std::map<char, std::int64_t>& extents,
+                                   DType type) {
+  const auto modes = op::parse_contraction(expression).value_or_throw();
+  op::Contraction contraction;
+  contraction.modes_a = modes[0];
+  contraction.modes_b = modes[1];
+  contraction.modes_d = modes[2];
+  std::uint64_t number = 0;
+  for (const auto& [tensor, letters] : {std::pair{&contraction.a, &contraction.modes_a},
+                                        {&contraction.b, &contraction.modes_b},
+                                        {&contraction.d, &contraction.modes_d}}) {
+    tensor->address = ++number << 40;
+    tensor->dtype = type;
+    std::int64_t stride = 1;
+    for (const char letter : *letters) {
+      tensor->shape.append(extents.at(letter));
+      tensor->stride.append(stride);
+      stride *= extents.at(letter);
+    }
+  }
+  contraction.accumulator = op::default_accumulator(type);
+  contraction.d.dtype = op::default_output(type);
+  contraction.epilogue = op::linear_combination(op::default_compute(contraction.accumulator, contraction.d.dtype));
+  contraction.c = contraction.d;
+  contraction.c.address = std::uint64_t{4} << 40;
+  return contraction;
+}
+
+TEST_P(Contractions, TensorCoresComputeFoldedOperands) {
+  const std::map<char, std::int64_t> extents{{'a', 8}, {'b', 3}, {'c', 5}, {'i', 16}, {'j', 3},
+                                             {'k', 8}, {'l', 2}, {'m', 8}, {'n', 3}};
+  // A and B are folded along k, along m and n, or along both; contiguous in k, m or n; D in m or n.
+  for (const std::string_view expression : {"imjn,lnkm->ijkl", "mink,lnjm->ijkl", "ijma,mkbc->abcijk", "kij,klj->il",
+                                            "mijb,mkac->abcijk", "kxyw,kwxz->yxzw"}) {
+    std::map<char, std::int64_t> all = extents;
+    all.insert({{'x', 3}, {'w', 2}, {'y', 8}, {'z', 16}});
+    for (const DType type : {DType::f16, DType::s8}) {
+      if (type == DType::s8 && expression != "kij,klj->il") continue;  // both operands must be contiguous along k
+      if (type == DType::s8) all = {{'k', 16}, {'i', 5}, {'j', 3}, {'l', 7}};
+      const op::Contraction contraction = packed_contraction(expression, all, type);
+      EXPECT_THAT(expect_exact_in_every_family(contraction), testing::Contains("sm80_gemm")) << expression;
+      if (HasFailure()) return;
+    }
+  }
+  op::Contraction tf32 = packed_contraction("imjn,lnkm->ijkl", extents, DType::f32);
+  tf32.math = op::MathOperation::multiply_add_tf32;
+  tf32.beta = 1.0;
+  EXPECT_THAT(expect_exact_in_every_family(tf32), testing::Contains("sm80_gemm"));
+}
+
+TEST_P(Contractions, SplitK) {
+  const op::Contraction contraction =
+      packed_contraction("kil,kjl->ij", {{'k', 40}, {'l', 30}, {'i', 16}, {'j', 24}}, DType::f16);
+  GuardedContraction guarded(engine().device(), contraction, placement());
+  std::map<std::string, registry::KernelPtr> split;
+  for (const engine::RankedKernel& candidate : engine().find_kernels(guarded.on_device())) {
+    if (plan::tiling(candidate.kernel->metadata().design).split_k > 1)
+      split.insert({candidate.kernel->metadata().family, candidate.kernel});
+  }
+  EXPECT_EQ(split.count("sm80_gemm"), 1U);
+  for (const auto& [family, kernel] : split) expect_exact_of(kernel, guarded);
+}
+
+TEST_P(Contractions, EpiloguesReadTensorsOfFoldedOutputs) {
+  op::Contraction contraction = packed_contraction("ijm,mkl->kijl", {{'i', 8}, {'j', 3}, {'m', 8}, {'k', 4}, {'l', 5}},
+                                                   DType::f16);  // D is folded
+  contraction.epilogue = *op::parse_epilogue(
+      "D = relu(alpha * acc + row(bias) + column(shift) + beta * C); row(sums) = sum(acc)", DType::f32);
+  const auto tensor = [](std::uint64_t number, DType type, const op::Dims& shape, const op::Dims& stride) {
+    op::Tensor made;
+    made.address = number << 40;
+    made.dtype = type;
+    made.shape = shape;
+    made.stride = stride;
+    return made;
+  };
+  contraction.beta = 1.0;
+  contraction.tensors = {{"bias", tensor(5, DType::f32, {4, 1, 1, 5}, {1, 1, 1, 4})},
+                         {"shift", tensor(6, DType::f32, {1, 8, 3, 1}, {1, 1, 8, 1})},
+                         {"sums", tensor(7, DType::f32, {4, 1, 1, 5}, {1, 1, 1, 4})}};
+  GuardedContraction guarded(engine().device(), contraction);
+  for (const auto& [family, kernel] : kernels(guarded.on_device())) {
+    SCOPED_TRACE(kernel->name());
+    guarded.upload();
+    engine().run(guarded.on_device(), kernel);
+    guarded.download();
+    const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+    EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  }
+}
+
+TEST_P(Contractions, ThoseThatFoldAreComputedByEveryFamilyOfGemms) {
+  for (const auto& [expression, extents] :
+       {std::pair{"abk,kcd->abcd", std::map<char, std::int64_t>{{'a', 8}, {'b', 5}, {'k', 24}, {'c', 8}, {'d', 3}}},
+        {"mk,knb->mnb", {{'m', 40}, {'k', 16}, {'n', 24}, {'b', 3}}},
+        {"kmb,knb->nmb", {{'m', 40}, {'k', 16}, {'n', 24}, {'b', 3}}},
+        {"km,kbn->bmn", {{'m', 40}, {'k', 16}, {'n', 24}, {'b', 8}}}}) {
+    const std::vector<std::string> families =
+        expect_exact_in_every_family(packed_contraction(expression, extents, DType::f16));
+    EXPECT_THAT(families, testing::IsSupersetOf({"simt_gemm", "sm80_gemm"})) << expression;
+    const bool has_sm90 = std::ranges::count(families, "sm90_gemm") == 1;
+    EXPECT_EQ(has_sm90, GetParam() != "emulator:sm_80" && expression != std::string_view("km,kbn->bmn")) << expression;
+  }
+}
+
+constexpr const char* kFolded = "operand/folded_matrix.cuh";
+
+TEST_P(Contractions, FaultsInTheModesAreFound) {
+  const op::Contraction contraction =
+      packed_contraction("imjn,lnkm->iljk", {{'i', 8}, {'j', 3}, {'m', 8}, {'n', 3}, {'k', 4}, {'l', 2}}, DType::f16);
+  const std::vector<std::vector<Substitution>> faults{
+      {{kFolded, "index = rest;", ""}},
+      {{kFolded, "(index - rest * coordinate[i].extent) * coordinate[i].stride", "index * coordinate[i].stride"}},
+      {{kFolded, "return sum + index * coordinate[kCount - 1].stride;", "return sum;"}},
+      {{kFolded, "return {line + along, true};", "return {line, true};"}},
+      {{kFolded, "? matrix.line(row) + matrix.along(column)", "? matrix.line(column) + matrix.along(row)"}},
+  };
+  GuardedContraction guarded(engine().device(), contraction);
+  for (const auto& [family, kernel] : kernels(guarded.on_device())) {
+    for (const std::vector<Substitution>& planted : faults) {
+      SCOPED_TRACE(family + " " + std::string(planted.front().to));
+      guarded.upload();
+      std::string found;
+      try {
+        engine().run(guarded.on_device(), std::make_shared<PlantedKernel>(kernel, planted));
+        guarded.download();
+        found = guarded.wrong();
+      } catch (const EmulationError& error) {
+        found = error.what();
+      }
+      EXPECT_NE(found, "");
+    }
+  }
+  // A batch of two coordinates that do not merge.
+  const op::Contraction batch =
+      packed_contraction("xmyk,yxkn->xymn", {{'x', 2}, {'y', 3}, {'m', 8}, {'k', 8}, {'n', 8}}, DType::f16);
+  GuardedContraction guarded_batch(engine().device(), batch);
+  const std::vector<Substitution> first_matrix{{kFolded, "return matrix.batch.offset(index);", "return 0;"}};
+  for (const auto& [family, kernel] : kernels(guarded_batch.on_device())) {
+    guarded_batch.upload();
+    engine().run(guarded_batch.on_device(), std::make_shared<PlantedKernel>(kernel, first_matrix));
+    guarded_batch.download();
+    EXPECT_NE(guarded_batch.wrong(), "") << family;
   }
 }
 
