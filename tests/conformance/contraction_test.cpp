@@ -215,6 +215,33 @@ TEST_P(Contractions, ThoseThatFoldAreComputedByEveryFamilyOfGemms) {
   }
 }
 
+TEST_P(Contractions, Sm90LoadsFoldedOperandsByTma) {
+  if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
+  // Queries and keys of attention, whose batch is folded; K of two modes along the lines of B, and along those of A;
+  // two modes of m.
+  for (const auto& [expression, extents] :
+       {std::pair{"dhqb,dhkb->qkhb", std::map<char, std::int64_t>{{'d', 64}, {'h', 2}, {'q', 40}, {'k', 24}, {'b', 3}}},
+        {"mkl,nlk->mn", {{'m', 40}, {'k', 64}, {'l', 3}, {'n', 24}}},
+        {"kml,kln->mn", {{'m', 40}, {'k', 64}, {'l', 3}, {'n', 24}}},
+        {"kixj,kxn->ijnx", {{'k', 24}, {'i', 128}, {'x', 2}, {'j', 2}, {'n', 16}}}}) {
+    const op::Contraction contraction = packed_contraction(expression, extents, DType::f16);
+    EXPECT_THAT(expect_exact_in_every_family(contraction), testing::Contains("sm90_gemm")) << expression;
+    if (HasFailure()) return;
+  }
+  const auto refusal = [&](const char* expression, const std::map<char, std::int64_t>& extents) {
+    const op::Problem problem = packed_contraction(expression, extents, DType::f16);
+    std::string reasons;
+    for (const registry::RefusedKernel& each : engine().explain(problem).refused) {
+      if (each.name.starts_with("sm90_gemm")) reasons += each.refusal.reason + "\n";
+    }
+    return reasons;
+  };
+  EXPECT_THAT(refusal("kml,kln->mn", {{'m', 40}, {'k', 40}, {'l', 3}, {'n', 24}}),
+              testing::HasSubstr("boxes of 64 adjacent elements of A, which must divide the 40 of the first mode"));
+  EXPECT_THAT(refusal("mkl,nlk->mn", {{'m', 40}, {'k', 40}, {'l', 3}, {'n', 24}}),
+              testing::HasSubstr("lines of B together, which must divide the 40 of the first mode"));
+}
+
 constexpr const char* kFolded = "operand/folded_matrix.cuh";
 
 TEST_P(Contractions, FaultsInTheModesAreFound) {

@@ -367,9 +367,14 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
 
 namespace {
 
-/// TMA divides no coordinates; an im2col matrix is not repacked, and not loaded with plain loads.
-Support check_im2col_layout(char role, const op::TensorSignature& tensor) {
-  if (tensor.im2col == op::Im2colAccess::none) return {};
+/// TMA divides no coordinates; im2col and folded matrices are not repacked, and not loaded with plain loads.
+Support check_gathered_layout(char role, const op::TensorSignature& tensor) {
+  if (tensor.im2col == op::Im2colAccess::none && tensor.folded_modes == 0) return {};
+  if (tensor.folded_modes != 0 && (role == 'C' || role == 'D'))
+    return refuse("{} is folded, but the family stores rows and columns of one stride", role)
+        .as(RefusalCode::strides)
+        .of(role);
+  const std::string_view kind = tensor.folded_modes == 0 ? "an im2col matrix" : "a folded matrix";
   if (tensor.im2col == op::Im2colAccess::divided) {
     return refuse("{} is an im2col matrix whose coordinates are divided, which TMA does not do", role)
         .as(RefusalCode::strides)
@@ -378,12 +383,11 @@ Support check_im2col_layout(char role, const op::TensorSignature& tensor) {
   const bool is_k_major = op::has_contiguous_rows(tensor.layout) == (role == 'A');
   if (!must_be_repacked(tensor, is_k_major)) return {};
   if (alignment_bytes(tensor) < kTmaBytes) {
-    return refuse("{} is an im2col matrix that is aligned to {} bytes, TMA needs {}", role, alignment_bytes(tensor),
-                  kTmaBytes)
+    return refuse("{} is {} that is aligned to {} bytes, TMA needs {}", role, kind, alignment_bytes(tensor), kTmaBytes)
         .as(RefusalCode::alignment)
         .of(role);
   }
-  return refuse("{} is an im2col matrix of {} with stride 1 along {}, which wgmma takes along k only", role,
+  return refuse("{} is {} of {} with stride 1 along {}, which wgmma takes along k only", role, kind,
                 name(tensor.element), role == 'A' ? "m" : "n")
       .as(RefusalCode::strides)
       .of(role);
@@ -394,13 +398,7 @@ Support check_im2col_layout(char role, const op::TensorSignature& tensor) {
 Support check_layouts(const op::GemmSignature& signature) {
   for (const auto& [role, tensor] :
        {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
-    if (const Support loads = check_im2col_layout(role, *tensor); !loads) return loads;
-    if (tensor->folded_modes != 0) {
-      return refuse("{} is folded from up to {} coordinates a mode, but TMA loads rows and columns of one stride", role,
-                    tensor->folded_modes)
-          .as(RefusalCode::strides)
-          .of(role);
-    }
+    if (const Support loads = check_gathered_layout(role, *tensor); !loads) return loads;
     if (op::is_interleaved(tensor->layout)) {
       return refuse("TMA moves row-major and column-major matrices, but {} is {}", role, op::name(tensor->layout))
           .as(RefusalCode::strides)
