@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from tilewright._tilewright import (
@@ -93,7 +94,7 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
     modes, result = _modes_of(expression, operands)
     arrays = list(operands)
     of_all = {name: options[name] for name in _OF_ALL if name in options}
-    for first, second in _path(expression, modes, result, [_shape(each) for each in operands]):
+    for first, second in _path(modes, result, [_shape(each) for each in operands]):
         x, y = arrays[first], arrays[second]
         of_x, of_y = modes[first], modes[second]
         for index in sorted((first, second), reverse=True):
@@ -168,14 +169,12 @@ def _modes_of(expression: str, operands: Sequence[Any]) -> tuple[list[str], str]
     return modes, result
 
 
-def _path(
-    expression: str, modes: Sequence[str], result: str, shapes: Sequence[tuple[int, ...]]
-) -> list[tuple[int, int]]:
+def _path(modes: Sequence[str], result: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
     """The pairs to contract; the result of each is appended to the operands that are left."""
     if len(modes) == 2:
         return [(0, 1)]
     try:
-        import opt_einsum
+        opt_einsum: Any = import_module("opt_einsum")
     except ImportError:
         return _greedy_path(modes, result, shapes)
     found, _ = opt_einsum.contract_path(f"{','.join(modes)}->{result}", *shapes, shapes=True)
