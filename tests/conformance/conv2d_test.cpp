@@ -6,7 +6,7 @@
 #include <map>
 
 #include "tests/conformance/gemm_checks.hpp"
-#include "tests/conformance/guarded_convolution.hpp"
+#include "tests/conformance/guarded_tensors.hpp"
 #include "tests/conformance/sm90_design_case.hpp"
 #include "tests/unit/op/direct_convolution.hpp"
 #include "tilewright/op/epilogue_text.hpp"
@@ -17,6 +17,8 @@ namespace {
 
 using op::ConvPass;
 using testing::HasSubstr;
+
+using GuardedConvolution = GuardedTensors<op::Conv2d>;
 
 constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
 
