@@ -692,6 +692,7 @@ void bind_arguments(nb::module_& module) {
       });
   bind_grouped(module);
   bind_conv2d(module);
+  bind_contraction(module);
   bind_reduce_split_k(module);
 }
 

@@ -1,5 +1,5 @@
-// tilewright.OperationArguments, GemmArguments, GroupedGemmArguments, Conv2dArguments and ReduceSplitKArguments:
-// problems on Python's arrays.
+// tilewright.OperationArguments, GemmArguments, GroupedGemmArguments, Conv2dArguments, ContractionArguments and
+// ReduceSplitKArguments: problems on Python's arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -38,6 +38,10 @@ struct Conv2dArguments : OperationArguments {
   const op::Conv2d& conv() const { return std::get<op::Conv2d>(problem()); }
 };
 
+struct ContractionArguments : OperationArguments {
+  const op::Contraction& contraction() const { return std::get<op::Contraction>(problem()); }
+};
+
 struct ReduceSplitKArguments : OperationArguments {
   const op::ReduceSplitK& reduction() const { return std::get<op::ReduceSplitK>(problem()); }
 };
@@ -68,6 +72,8 @@ nanobind::object arguments_of(const op::Problem& problem, bool is_for_gemm);
 void bind_operation(nanobind::module_& module);
 /// Binds Conv2dArguments. @pre OperationArguments and Operand are bound
 void bind_conv2d(nanobind::module_& module);
+/// Binds ContractionArguments. @pre OperationArguments and Operand are bound
+void bind_contraction(nanobind::module_& module);
 void bind_arguments(nanobind::module_& module);
 
 }  // namespace tilewright::python

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "tests/conformance/gemm_checks.hpp"
-#include "tests/conformance/guarded_convolution.hpp"
+#include "tests/conformance/guarded_tensors.hpp"
 #include "tests/conformance/sm90_design_case.hpp"
 #include "tests/unit/op/direct_convolution.hpp"
 #include "tilewright/op/epilogue_text.hpp"
@@ -17,6 +17,8 @@ namespace {
 
 using op::ConvPass;
 using testing::HasSubstr;
+
+using GuardedConvolution = GuardedTensors<op::Conv2d>;
 
 constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
 
@@ -200,6 +202,7 @@ TEST_P(Convolutions, Sm90LoadsIm2colByTma) {
       {.n = 3, .h = 6, .w = 9, .c = 16, .k = 8, .r = 5, .s = 3, .padding = 2},    // of 32 and 16 bytes
       {.n = 2, .h = 9, .w = 8, .c = 72, .k = 64, .r = 1, .s = 1, .stride = 2},    // pixels without products
       {.n = 1, .h = 13, .w = 9, .c = 64, .k = 32, .r = 3, .s = 4, .padding = 2, .stride = 2, .dilation = 2},
+      {.n = 2, .h = 9, .w = 11, .c = 64, .k = 96, .r = 3, .s = 3, .padding = 1, .groups = 4},
   };
   for (const Shape& shape : shapes) {
     for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
@@ -208,8 +211,8 @@ TEST_P(Convolutions, Sm90LoadsIm2colByTma) {
         conv.mode = mode;
         if (mode == op::ConvMode::convolution && shape.stride == 1 && shape.dilation == 1) continue;
         const std::vector<std::string> families = expect_exact_in_every_family(conv);
-        const bool has_many_classes = pass == ConvPass::dgrad && shape.stride > 2;
-        EXPECT_EQ(std::ranges::count(families, "sm90_gemm"), has_many_classes ? 0 : 1) << op::to_string(conv);
+        const bool is_refused = pass == ConvPass::dgrad && (shape.stride > 2 || shape.groups > 1);
+        EXPECT_EQ(std::ranges::count(families, "sm90_gemm"), is_refused ? 0 : 1) << op::to_string(conv);
       }
     }
   }

@@ -283,8 +283,10 @@ std::string to_string(const TensorSignature& signature) {
   const std::string im2col = signature.im2col == Im2colAccess::none
                                  ? std::string()
                                  : fmt::format(":{}:{}", name(signature.im2col), signature.tap_row);
-  return fmt::format("{}:{}:{}{}{}", name(signature.element), name(signature.layout), signature.alignment,
-                     signature.is_pointer_array ? ":pointers" : "", im2col);
+  const std::string folded =
+      signature.folded_modes == 0 ? std::string() : fmt::format(":folded_{}", signature.folded_modes);
+  return fmt::format("{}:{}:{}{}{}{}", name(signature.element), name(signature.layout), signature.alignment,
+                     signature.is_pointer_array ? ":pointers" : "", im2col, folded);
 }
 
 std::string_view name(Im2colAccess access) {

@@ -130,14 +130,16 @@ class TmaBatch<TmaIndependentMatrices<kIsA, kIsKMajor, kElementBytes>, kSlots> {
     if (threadIdx.x < 32) ring_.begin(matrices.map);
   }
 
-  /// If the group has no K, its matrix may have no address and no leading dimension. Its map has one element of K,
-  /// which must not be loaded. @pre the group has rows and columns
+  /// If the group has no K, its matrix may have no address and no leading dimension. Its map has the address of the
+  /// array, because TMA accesses that of a map even if all elements of a box lie outside (with a null address the
+  /// kernel stopped with an illegal address; H200, driver 580), and one element of K, which must not be loaded.
+  /// @pre the group has rows and columns
   template <class Tile>
   __device__ __forceinline__ void replace(const Tile& tile) {
     const int mn = kIsA ? tile.m_end : tile.n_end, k = max(tile.k_end, 1);
     const int64_t line = int64_t{kIsA ? tile.ld_a : tile.ld_b} * kElementBytes;
     const void* const matrix = matrix_of_batch<true, const void>(addresses_, 0, tile.batch);
-    ring_.replace_matrix(tile.k_end > 0 ? matrix : nullptr, kIsKMajor ? k : mn, kIsKMajor ? mn : k,
+    ring_.replace_matrix(tile.k_end > 0 ? matrix : aligned(addresses_), kIsKMajor ? k : mn, kIsKMajor ? mn : k,
                          tile.k_end > 0 ? line : kNoLine);
   }
   __device__ __forceinline__ void publish() const { ring_.publish(); }
@@ -146,6 +148,11 @@ class TmaBatch<TmaIndependentMatrices<kIsA, kIsKMajor, kElementBytes>, kSlots> {
   __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
 
  private:
+  /// The address of the array, rounded down to one that a tensor map may have.
+  static __device__ __forceinline__ const void* aligned(const void* address) {
+    return reinterpret_cast<const void*>(reinterpret_cast<uint64_t>(address) / kNoLine * kNoLine);
+  }
+
   const void* addresses_;
   Ring ring_;
 };

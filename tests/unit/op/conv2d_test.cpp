@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/unit/op/direct_convolution.hpp"
+#include "tests/unit/op/tensor_elements.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/problem.hpp"

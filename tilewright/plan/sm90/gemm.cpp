@@ -367,18 +367,22 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
 
 namespace {
 
-/// An im2col matrix is not repacked, and not loaded with plain loads.
-Support check_im2col_layout(char role, const op::TensorSignature& tensor) {
-  if (tensor.im2col == op::Im2colAccess::none) return {};
+/// Im2col and folded matrices are not repacked, and not loaded with plain loads.
+Support check_gathered_layout(char role, const op::TensorSignature& tensor) {
+  if (tensor.im2col == op::Im2colAccess::none && tensor.folded_modes == 0) return {};
+  if (tensor.folded_modes != 0 && (role == 'C' || role == 'D'))
+    return refuse("{} is folded, but the family stores rows and columns of one stride", role)
+        .as(RefusalCode::strides)
+        .of(role);
+  const std::string_view kind = tensor.folded_modes == 0 ? "an im2col matrix" : "a folded matrix";
   const bool is_k_major = op::has_contiguous_rows(tensor.layout) == (role == 'A');
   if (!must_be_repacked(tensor, is_k_major)) return {};
   if (alignment_bytes(tensor) < kTmaBytes) {
-    return refuse("{} is an im2col matrix that is aligned to {} bytes, TMA needs {}", role, alignment_bytes(tensor),
-                  kTmaBytes)
+    return refuse("{} is {} that is aligned to {} bytes, TMA needs {}", role, kind, alignment_bytes(tensor), kTmaBytes)
         .as(RefusalCode::alignment)
         .of(role);
   }
-  return refuse("{} is an im2col matrix of {} with stride 1 along {}, which wgmma takes along k only", role,
+  return refuse("{} is {} of {} with stride 1 along {}, which wgmma takes along k only", role, kind,
                 name(tensor.element), role == 'A' ? "m" : "n")
       .as(RefusalCode::strides)
       .of(role);
@@ -411,7 +415,7 @@ Support check_layouts(const op::GemmSignature& signature) {
   if (const Support fits = check_row_classes(signature); !fits) return fits;
   for (const auto& [role, tensor] :
        {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
-    if (const Support loads = check_im2col_layout(role, *tensor); !loads) return loads;
+    if (const Support loads = check_gathered_layout(role, *tensor); !loads) return loads;
     if (op::is_interleaved(tensor->layout)) {
       return refuse("TMA moves row-major and column-major matrices, but {} is {}", role, op::name(tensor->layout))
           .as(RefusalCode::strides)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/plan/sm90/folded.hpp"
 #include "tilewright/plan/sm90/im2col.hpp"
 #include "tilewright/plan/sm90/repacking.hpp"
 #include "tilewright/plan/sm90/row_classes.hpp"
@@ -315,6 +316,12 @@ const op::OperandView& operand_of(const Sm90GemmSketch& plan, const op::GemmView
   return is_a != plan.is_transposed ? arguments.a : arguments.b;
 }
 
+/// Whether the rows of operand_of() are its lines, which have adjacent elements.
+bool lines_are_rows(const Sm90GemmSketch& plan, bool is_a) {
+  const op::MatrixLayout computed = (is_a ? plan.operands.a : plan.operands.b).layout;
+  return op::has_contiguous_rows(computed) != plan.is_transposed;
+}
+
 /// Describes TmaMatrix, GlobalMatrix, RepackedMatrix or one of operand/tma_batch.cuh of device/tilewright. `copy`,
 /// which returns the operand's RepackedCopy and its offset in the workspace, is called only for RepackedMatrix and, for
 /// the offset of the tensor maps, those of operand/tma_batch.cuh.
@@ -362,8 +369,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     }
     sink.end(kTensorMapAlignment);
   }
-  const auto describe_if_im2col = [&](const char* name, const TmaOperandPlan& operand, bool is_a) {
-    if (!operand.is_im2col) return false;
+  const auto describe_if_gathered = [&](const char* name, const TmaOperandPlan& operand, bool is_a) {
     if (operand.has_row_classes) {
       describe_classes(
           sink, name,
@@ -374,15 +380,23 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
       return true;
     }
     const auto view = [&, is_a]() -> const op::OperandView& { return operand_of(plan, values->arguments, is_a); };
+    if (operand.is_folded) {
+      const bool by_rows = lines_are_rows(plan, is_a);
+      describe_tma_folded(
+          sink, name, [&, by_rows] { return tma_folded_modes(view(), by_rows); },
+          [&, by_rows] { return TensorMapRequest{.map = folded_map(operand.map, view(), by_rows)}; });
+      return true;
+    }
+    if (!operand.is_im2col) return false;
     describe_tma_im2col(sink, name, view, [&] { return TensorMapRequest{.map = im2col_map(operand.map, view())}; });
     return true;
   };
-  if (!describe_if_im2col("a", plan.a, true)) {
+  if (!describe_if_gathered("a", plan.a, true)) {
     describe_operand(sink, "a", plan.a, a, values, &View::m, [&] {
       return std::pair{values->workspace.a, values->workspace.at_a};
     });
   }
-  if (!describe_if_im2col("b", plan.b, false)) {
+  if (!describe_if_gathered("b", plan.b, false)) {
     describe_operand(sink, "b", plan.b, b, values, &View::n, [&] {
       return std::pair{values->workspace.b, values->workspace.at_b};
     });
@@ -470,12 +484,16 @@ Support check_tma_strides(const op::Tensor& tensor) {
 
 namespace {
 
-Support check_im2col_loads(const Sm90GemmSketch& plan, const op::OperandView& operand, bool is_a) {
+/// Refuses an im2col or folded operand that TMA cannot load.
+Support check_gathered_loads(const Sm90GemmSketch& plan, const op::OperandView& operand, bool is_a) {
   const OperandPath& path = is_a ? plan.path_a : plan.path_b;
+  if (!path.is_im2col && !path.is_folded) return {};
   const int element_bytes = bytes(operand.tensor.dtype);
-  const int row =
-      row_bytes(path.major, element_bytes, is_a ? plan.tile.m : plan.tile.n, plan.tile.k, path.max_row_bytes);
-  return check_im2col(operand, row / element_bytes);
+  const int tile_mn = is_a ? plan.tile.m : plan.tile.n;
+  const int row = row_bytes(path.major, element_bytes, tile_mn, plan.tile.k, path.max_row_bytes);
+  if (path.is_im2col) return check_im2col(operand, row / element_bytes);
+  const int lines = path.major == arch::Major::k ? tile_mn : plan.tile.k;
+  return check_folded(is_a ? 'A' : 'B', operand, lines_are_rows(plan, is_a), row / element_bytes, lines);
 }
 
 /// Refuses classes of rows that TMA cannot load or store.
@@ -484,6 +502,10 @@ Support check_classes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
     return refuse("the gradient of a convolution with a stride cannot read C: beta must be 0, got {}", arguments.beta)
         .as(RefusalCode::scalars)
         .of("C");
+  }
+  if (arguments.batch() != 1) {
+    return refuse("the gradient of a convolution with a stride has one group, got {}", arguments.batch())
+        .as(RefusalCode::shape);
   }
   const op::Im2col& a = arguments.a.im2col;
   if (a.h.step != 1 || a.w.step != 1 || row_class_count(arguments.a) > kMaxRowClasses) {
@@ -498,8 +520,8 @@ Support check_classes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
       return refuse("TMA cannot store every {}th pixel: {}", a.w.divisor, fits.reason()).as(RefusalCode::shape);
     }
     if (row_class.k() == 0) continue;
-    if (const Support loads = check_im2col_loads(plan, row_class.a, true); !loads) return loads;
-    if (const Support loads = check_im2col_loads(plan, row_class.b, false); !loads) return loads;
+    if (const Support loads = check_gathered_loads(plan, row_class.a, true); !loads) return loads;
+    if (const Support loads = check_gathered_loads(plan, row_class.b, false); !loads) return loads;
   }
   return {};
 }
@@ -603,12 +625,13 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
     if (const Support fits = check_classes(plan, arguments); !fits) return fits;
   } else {
     for (const bool is_a : {true, false}) {
-      if (!(is_a ? plan.path_a : plan.path_b).is_im2col) continue;
-      if (const Support loads = check_im2col_loads(plan, operand_of(plan, arguments, is_a), is_a); !loads) return loads;
+      if (const Support loads = check_gathered_loads(plan, operand_of(plan, arguments, is_a), is_a); !loads)
+        return loads;
     }
   }
-  for (const op::Tensor* tensor : {&arguments.a.tensor, &arguments.b.tensor, &arguments.d.tensor}) {
-    if (const Support fits = check_tma_strides(*tensor); !fits) return fits;
+  for (const op::OperandView* operand : {&arguments.a, &arguments.b, &arguments.d}) {
+    if (operand->access == op::OperandAccess::folded) continue;  // check_folded() has checked the strides
+    if (const Support fits = check_tma_strides(operand->tensor); !fits) return fits;
   }
   for (int i = 0; i < plan.others.count; ++i) {
     if (const Support fits = check_tma_strides(other_output(plan, arguments, i)); !fits) return fits;

@@ -86,7 +86,8 @@ OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool 
   OperandPath path{.major = major};
   path.is_im2col = operand.im2col != op::Im2colAccess::none;
   path.max_row_bytes = max_row_bytes(operand);
-  if (path.is_im2col) return path;
+  path.is_folded = operand.folded_modes != 0;
+  if (path.is_im2col || path.is_folded) return path;
   path.is_repacked = repacks && must_be_repacked(operand, major == arch::Major::k);
   path.is_transposed = path.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
   if (path.is_transposed) path.major = arch::Major::k;

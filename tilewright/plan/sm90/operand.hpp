@@ -35,6 +35,7 @@ struct OperandPath {
   bool is_im2col = false;            // loaded by TMA in im2col mode; see plan/sm90/im2col.hpp
   bool has_row_classes = false;      // with an im2col matrix for each class of rows; see plan/sm90/row_classes.hpp
   int max_row_bytes = kMaxRowBytes;  // of a row of a TMA box; fewer if a tap of an im2col matrix has few channels
+  bool is_folded = false;            // loaded by TMA through a map of five modes; see plan/sm90/folded.hpp
   bool stacks_k = false;             // groups are stacked along K
   bool is_independent = false;       // groups have matrices with extents and leading dimensions of their own
   /// TMA loads the matrices of a pointer array, of independent groups, or groups that are stacked along K, through
