@@ -252,7 +252,7 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
     return {.element = tensor.dtype,
             .alignment = operand.im2col.alignment(tensor, tensor.batch_stride()),
             .im2col = operand.im2col.divides() ? Im2colAccess::divided : Im2colAccess::direct,
-            .tap_row = operand.im2col.tap_row(kMaxTapRow / bytes(tensor.dtype))};
+            .tap_row = operand.im2col.tap_row(kMaxTapRow / bytes(tensor.dtype), tensor.distinct_matrices())};
   }
   const Result<MatrixView> view = view_matrix(tensor, role);
   const bool is_stacked_along_lines =

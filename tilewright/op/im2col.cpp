@@ -42,8 +42,9 @@ double Im2col::distinct_share() const {
   return elements > distinct ? distinct / elements : 1.0;
 }
 
-int Im2col::tap_row(int longest) const {
-  return taps() == 1 ? longest : static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(longest)));
+int Im2col::tap_row(int longest, std::int64_t matrices) const {
+  return taps() == 1 && matrices == 1 ? longest
+                                      : static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(longest)));
 }
 
 int Im2col::alignment(const Tensor& images_of, std::int64_t batch_stride) const {

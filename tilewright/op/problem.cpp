@@ -329,12 +329,18 @@ std::string problem_class(const Problem& problem) {
 }
 
 Result<Problem> measurable(const Problem& problem) {
-  if (std::holds_alternative<GroupedGemm>(problem))
-    return refuse("grouped_gemm cannot be tuned yet: the sizes of its groups are known only to the device");
-  if (std::holds_alternative<Conv2d>(problem)) return refuse("conv2d cannot be tuned yet");
   if (std::holds_alternative<Contraction>(problem)) return refuse("contraction cannot be tuned yet");
   Problem measured = problem;
   if (auto* const gemm = std::get_if<Gemm>(&measured); gemm != nullptr && gemm->alpha == 0.0) gemm->alpha = 1.0;
+  if (auto* const conv = std::get_if<Conv2d>(&measured); conv != nullptr && conv->alpha == 0.0) conv->alpha = 1.0;
+  if (auto* const grouped = std::get_if<GroupedGemm>(&measured)) {
+    if (grouped->mode == GroupedMode::independent) {
+      return refuse(
+          "lists of problems cannot be tuned: their matrices would have to be copied one by one, tune one of "
+          "the problems");
+    }
+    if (grouped->gemm.alpha == 0.0) grouped->gemm.alpha = 1.0;
+  }
   if (auto* const reduction = std::get_if<ReduceSplitK>(&measured)) {
     if (reduction->alpha == 0.0) reduction->alpha = 1.0;
     if (reduction->is_empty() || !reads_parts(*reduction))

@@ -13,7 +13,8 @@ namespace tilewright {
 /// Operand: kIsKMajor, kBoxes, kShares (how many CTAs need the same tile; each of them loads one share of every box and
 /// multicasts it to all), and the steps from one box to the next and from one share to the next: kBoxContiguous,
 /// kBoxStrided (elements of the matrix), kBoxBytes (of shared memory), kShareContiguous, kShareStrided, kShareBytes.
-template <class Operand, class Source = typename Operand::Source>
+template <class Operand, bool kIsIm2col = kIsTmaIm2col<typename Operand::Source>,
+          bool kIsFolded = is_same<typename Operand::Source, TmaFolded>>
 class TmaOperand {
  public:
   /// `share` is the one that this CTA loads, `ctas` the mask of the CTAs that need the tile.
@@ -50,19 +51,20 @@ class TmaOperand {
 
 /// The same for an im2col matrix: the rows of a box are pixels, its columns the channels of a tap.
 template <class Operand>
-class TmaOperand<Operand, TmaIm2col> {
+class TmaOperand<Operand, true, false> {
  public:
   __device__ __forceinline__ TmaOperand(const TmaIm2col& matrix, int share, uint16_t ctas, ptx::CachePolicy policy)
       : matrix_(matrix), policy_(policy), share_(share), ctas_(ctas) {}
 
-  __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int /*batch*/) const {
+  __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int batch) const {
     const int column = (Operand::kIsKMajor ? k : mn) + share_ * Operand::kShareContiguous;
     const int row = (Operand::kIsKMajor ? mn : k) + share_ * Operand::kShareStrided;
     const uint32_t part = to + share_ * Operand::kShareBytes;
 #pragma unroll 1  // a producer has few registers
     for (int box = 0; box < Operand::kBoxes; ++box) {
       const uint32_t at = part + box * Operand::kBoxBytes;
-      const ptx::Im2colBox from = matrix_.box(row + box * Operand::kBoxStrided, column + box * Operand::kBoxContiguous);
+      const ptx::Im2colBox from =
+          matrix_.box(row + box * Operand::kBoxStrided, column + box * Operand::kBoxContiguous, batch);
       if constexpr (Operand::kShares > 1) {
         ptx::tma_load_im2col_multicast(at, matrix_.map, barrier, ctas_, from, policy_);
       } else {
@@ -80,7 +82,7 @@ class TmaOperand<Operand, TmaIm2col> {
 
 /// The same for a folded matrix.
 template <class Operand>
-class TmaOperand<Operand, TmaFolded> {
+class TmaOperand<Operand, false, true> {
  public:
   __device__ __forceinline__ TmaOperand(const TmaFolded& matrix, int share, uint16_t ctas, ptx::CachePolicy policy)
       : matrix_(matrix), policy_(policy), share_(share), ctas_(ctas) {}

@@ -139,6 +139,14 @@ __device__ __forceinline__ void tma_store(const TensorMap& map, uint32_t from, i
                : "memory");
 }
 
+/// The same for a tensor map of four modes in im2col mode. The offsets of `box` are not used.
+__device__ __forceinline__ void tma_store_im2col(const TensorMap& map, uint32_t from, const Im2colBox& box) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
+      "r"(from), "r"(box.c), "r"(box.w), "r"(box.h), "r"(box.n)
+      : "memory");
+}
+
 __device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
 /// Waits until all but the kPending latest bulk groups of this thread have finished reading shared memory.

@@ -40,7 +40,7 @@ class SplitKWorkspace:
         assert isinstance(outputs.d, View)  # lists of arrays are for mode Array
         shape, kind = _tilewright.split_k_workspace(product, arguments.split_k_slices)
         self.count = shape[0]
-        self._memory = _allocate(shape, kind, outputs.d.memory.device)
+        self._memory = allocate(shape, kind, outputs.d.memory.device)
         self.parts = parts_view(self._memory, kind, shape, arguments.operation.C.layout)
         flat = View(self._memory, kind, (product_of(shape),), (1,))
         self.gemms, _ = _tilewright.split_k(product, arguments.split_k_slices, flat)
@@ -69,7 +69,7 @@ def product_of(extents: tuple[int, ...]) -> int:
     return count
 
 
-def _allocate(shape: tuple[int, ...], kind: DType, device: int | None) -> Memory:
+def allocate(shape: tuple[int, ...], kind: DType, device: int | None) -> Memory:
     """Memory for a packed array, on a GPU or, if `device` is None, in host memory."""
     elements = product_of(shape)
     if device is None:

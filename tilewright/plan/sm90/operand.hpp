@@ -33,6 +33,7 @@ struct OperandPath {
   bool is_transposed = false;          // repacking transposes the operand from MN-major to K-major
   bool is_pointer_array = false;
   bool is_im2col = false;            // loaded by TMA in im2col mode; see plan/sm90/im2col.hpp
+  bool has_row_classes = false;      // with an im2col matrix for each class of rows; see plan/sm90/row_classes.hpp
   int max_row_bytes = kMaxRowBytes;  // of a row of a TMA box; fewer if a tap of an im2col matrix has few channels
   bool is_folded = false;            // loaded by TMA through a map of five modes; see plan/sm90/folded.hpp
   bool stacks_k = false;             // groups are stacked along K

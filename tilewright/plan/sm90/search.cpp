@@ -15,6 +15,7 @@
 #include "tilewright/plan/sm90/cost.hpp"
 #include "tilewright/plan/sm90/gemm.hpp"
 #include "tilewright/plan/sm90/repacking.hpp"
+#include "tilewright/plan/sm90/row_classes.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -81,6 +82,7 @@ struct Search {
   double repacked_bytes;                 // 0 if no operand is repacked; see Sm90CostInput
   std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
   int tensor_maps;                       // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
+  bool has_row_classes;                  // see plan/sm90/row_classes.hpp
   op::GroupedMode groups;                // of the problem as computed
   bool copies_source;                    // see ConsumerExtras
 
@@ -161,7 +163,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                               search.plain_bytes,
                               search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
                               search.copies_source,
-                              op::differs_in_k(search.groups)};
+                              op::differs_in_k(search.groups) || search.has_row_classes};
   Tile tile{
       .rows = rows,
       .input = {.m = search.m,
@@ -291,7 +293,10 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
       group.split_k = 1;
       consider(search, tile, group, candidates);
       // With ping_pong, one warpgroup would multiply a whole tile, and the CTA would reduce two tiles.
-      if (rows.schedule == Schedule::ping_pong || search.padded_k || search.groups != op::GroupedMode::none) continue;
+      if (rows.schedule == Schedule::ping_pong || search.padded_k || search.groups != op::GroupedMode::none ||
+          search.has_row_classes) {
+        continue;
+      }
       for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
         group.split_k = split_k;
         if (split_k > 1) consider(search, tile, group, candidates);
@@ -382,7 +387,7 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
 
 std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target, const std::optional<SumOrder>& order) {
-  if (!is_multiplied_by_wgmma(signature, target)) return {};
+  if (!is_multiplied_by_wgmma(signature, target) || !check_row_classes(signature)) return {};
   const DType element = signature.a.element;
   const bool is_tf32 = element == DType::f32;
   const bool stacks_k = signature.groups == op::GroupedMode::ragged_k;
@@ -397,14 +402,17 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     if (is_transposed != natural && signature.epilogue.is_gated()) continue;
     const bool is_restricted = order && !order->is_exact;
     if (is_restricted && is_transposed != order->exchanges_operands) continue;
-    const std::int64_t rows = is_transposed ? view.mean_n() : view.mean_m();
-    const std::int64_t columns = is_transposed ? view.mean_m() : view.mean_n();
+    const bool has_row_classes = signature.a.im2col == op::Im2colAccess::divided;
+    if (is_transposed && has_row_classes) continue;
+    const MeanExtents mean = mean_extents(view);
+    const std::int64_t rows = is_transposed ? mean.n : mean.m;
+    const std::int64_t columns = is_transposed ? mean.m : mean.n;
     const arch::ArchLimits& limits = arch::limits(target);
     Search search{
         .m = rows,
         .n = columns,
-        .k = view.mean_k(),
-        .batches = view.batch(),
+        .k = mean.k,
+        .batches = mean.batches,
         .limits = limits,
         .element_bytes = bytes(element),
         .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others,
@@ -430,6 +438,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .repacked_bytes = stacks_k ? 0 : bytes_to_repack(view, signature),
         .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
         .tensor_maps = stacks_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
+        .has_row_classes = has_row_classes,
         .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
         .copies_source = copies_source(signature),
     };
