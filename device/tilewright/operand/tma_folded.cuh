@@ -63,7 +63,7 @@ class TmaBatch<TmaFolded, kSlots> {
   __device__ __forceinline__ void replace(const Tile& /*tile*/) const {}
   __device__ __forceinline__ void publish() const {}
   __device__ __forceinline__ void acquire() const {}
-  __device__ __forceinline__ const TmaFolded& map() const { return matrix_; }
+  __device__ __forceinline__ const TmaFolded& map(int /*batch*/) const { return matrix_; }
   __device__ __forceinline__ int coordinate(int batch) const { return batch; }
 
  private:
