@@ -1,4 +1,4 @@
-"""Channels-last strides of tensors with four modes: kernels of convolutions read pixels whose channels are contiguous."""
+"""Channels-last strides of tensors with four modes: convolutions read pixels whose channels are contiguous."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def channels_last(array: Any, layout: str, stream: Any, *, is_packed: bool) -> A
         with on_stream(array, stream):
             return cupy.ascontiguousarray(array.transpose(CHANNELS_LAST)).transpose(CHANNELS_SECOND)
     if is_of_jax(array):
-        raise InvalidArgument('arrays of JAX have no channels-last strides: pass layout="nhwc", and arrays of that order')
+        raise InvalidArgument(
+            'arrays of JAX have no channels-last strides: pass layout="nhwc", and arrays of that order'
+        )
     import numpy
 
     return numpy.ascontiguousarray(array.transpose(CHANNELS_LAST)).transpose(CHANNELS_SECOND)

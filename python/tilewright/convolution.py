@@ -16,7 +16,10 @@ from tilewright.product import _bound, _compute_type, _out_type
 from tilewright.results import as_framework_of, shaped
 
 _Pair = tuple[int, int]
-_MODES = {"nchw": ("(n, c, h, w)", "(k, c, r, s)", "(n, k, p, q)"), "nhwc": ("(n, h, w, c)", "(k, r, s, c)", "(n, p, q, k)")}
+_MODES = {
+    "nchw": ("(n, c, h, w)", "(k, c, r, s)", "(n, k, p, q)"),
+    "nhwc": ("(n, h, w, c)", "(k, r, s, c)", "(n, p, q, k)"),
+}
 
 
 def conv2d(
@@ -41,7 +44,7 @@ def conv2d(
     batch_invariant: bool | None = None,
     **operands: Any,
 ) -> Any:
-    """Returns epilogue(x * w), the convolution of torch.nn.functional.conv2d, computed by the kernel that is ranked first.
+    """Returns epilogue(x * w), the convolution of torch.nn.functional.conv2d, computed by the best-ranked kernel.
 
     x, w              arrays of the shapes (n, c, h, w) and (k, c / groups, r, s), of PyTorch, NumPy or CuPy; with
                       layout="nhwc" also of JAX
@@ -50,9 +53,9 @@ def conv2d(
                       memory first. "nhwc": (n, h, w, c), (k, r, s, c / groups) and (n, p, q, k); nothing is copied
     stride, dilation  an int, or a pair (height, width)
     padding           the same: zeros on each side of x; or "valid" (none), or "same" (the result has the extents of x)
-    epilogue          as in matmul(): a function, a name, a text. Arrays of it have rank 4 and extents of 1 where they
-                      are broadcast, or are vectors with a number for each channel: "D = relu(acc + row(bias) + residual)".
-                      A traced function sees matrices with a row for each pixel and a column for each channel
+    epilogue          as in matmul(): a function, a name, or a text: "D = relu(acc + row(bias) + residual)". Its arrays
+                      have rank 4 and extents of 1 where they are broadcast, or are vectors with a number for each
+                      channel. A traced function sees matrices with a row for each pixel and a column for each channel
     out               the array for the result, which is also returned. Its strides must be channels-last, as those of a
                       new array are
     c, alpha, beta, out_dtype, accumulator_type, math, stream, deterministic, batch_invariant, operands
@@ -162,8 +165,8 @@ def conv2d_weight(
 ) -> Any:
     """Returns the gradient of conv2d() with respect to its weight, as torch.nn.grad.conv2d_weight does.
 
-    `weight_size` is the shape of the weight, in the order of `layout`. The epilogue is applied to the gradient, of which
-    the filters are the rows; its vectors, column(v), have a number for each filter. The other parameters are those of
+    `weight_size` is the shape of the weight, in the order of `layout`. The epilogue is applied to the gradient, whose
+    rows are the filters; its vectors, column(v), have a number for each filter. The other parameters are those of
     conv2d().
     """
     bound = _bound(epilogue, operands, "conv2d_weight")
@@ -367,7 +370,8 @@ class _Problem:
     def _ready_operands(self, bound: EpilogueArguments, graph: Epilogue, stream: Any) -> EpilogueArguments:
         """The epilogue with channels-last copies of the tensors that it reads and that have other strides."""
         ready = {
-            name: value if name in graph.outputs or len(getattr(value, "shape", ())) != 4
+            name: value
+            if name in graph.outputs or len(getattr(value, "shape", ())) != 4
             else self._ready(value, stream, is_packed=True)
             for name, value in bound.operands.items()
         }
@@ -382,8 +386,10 @@ class _Problem:
         if tuple(given.shape) != expected:
             raise InvalidArgument(f"out must have the shape {expected}, got {(*given.shape,)}")
         if not is_channels_last(given, self.layout, is_packed=False):
-            what = 'its channels-last strides, as torch.empty(shape, memory_format=torch.channels_last) has, or as ' \
+            what = (
+                "its channels-last strides, as torch.empty(shape, memory_format=torch.channels_last) has, or as "
                 "an NHWC array transposed to NCHW has"
+            )
             raise InvalidArgument(f"out of shape {expected} must have {what}")
 
 

@@ -225,9 +225,7 @@ def _conv2d_shape(
     input: torch.Tensor, weight: torch.Tensor, stride: list[int], padding: list[int], dilation: list[int]
 ) -> list[Any]:
     if input.dim() != 4 or weight.dim() != 4:
-        raise InvalidArgument(
-            f"input and weight must have rank 4, got shapes {(*input.shape,)} and {(*weight.shape,)}"
-        )
+        raise InvalidArgument(f"input and weight must have rank 4, got shapes {(*input.shape,)} and {(*weight.shape,)}")
     positions = [
         (image + 2 * pad - dilate * (taps - 1) - 1) // step + 1
         for image, taps, pad, step, dilate in zip(input.shape[2:], weight.shape[2:], padding, stride, dilation)
@@ -272,9 +270,7 @@ def _conv2d_input(
     groups: int = 1,
 ) -> torch.Tensor:
     out = _images(grad_output, input_size)
-    tilewright.conv2d_input(
-        input_size, weight, grad_output, stride, padding, dilation, groups, out=out, **_promises()
-    )
+    tilewright.conv2d_input(input_size, weight, grad_output, stride, padding, dilation, groups, out=out, **_promises())
     return out
 
 
@@ -288,9 +284,7 @@ def _conv2d_weight(
     groups: int = 1,
 ) -> torch.Tensor:
     out = _images(grad_output, weight_size)
-    tilewright.conv2d_weight(
-        input, weight_size, grad_output, stride, padding, dilation, groups, out=out, **_promises()
-    )
+    tilewright.conv2d_weight(input, weight_size, grad_output, stride, padding, dilation, groups, out=out, **_promises())
     return out
 
 
@@ -397,7 +391,7 @@ def conv2d(
     residual: torch.Tensor | None = None,
     activation: str = "none",
 ) -> torch.Tensor:
-    """torch.nn.functional.conv2d, computed by Tilewright with its gradients: activation(input * weight + bias + residual).
+    """torch.nn.functional.conv2d with gradients: activation(input * weight + bias + residual), computed by Tilewright.
 
     `residual` has the shape of the result, and `activation` is "none" or "relu"; both are computed by the same kernel.
     Tensors in the memory format torch.channels_last are used in place, others that are read are copied. The result and

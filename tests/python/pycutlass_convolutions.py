@@ -1,8 +1,8 @@
 """The convolutions of PyCUTLASS's tests, by their names, and their problems.
 
-A row has the name of the file, what follows Conv2d_ in the name of the test, kind, algorithm, stride support, instruction,
-tile, stages, warps, types of A and B, of the accumulator and of C, alignments of A, B and C, and the problems that the
-test adds to the default ones.
+A row has the name of the file, what follows Conv2d_ in the name of the test, kind, algorithm, stride support,
+instruction, tile, stages, warps, types of A and B, of the accumulator and of C, alignments of A, B and C, and the
+problems that the test adds to the default ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ Problem = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, in
 
 
 def problem(images: tuple[int, ...], filters: tuple[int, ...], pad: Any = 0, stride: Any = 1) -> Problem:
-    return images, filters, pad if isinstance(pad, tuple) else (pad, pad), stride if isinstance(stride, tuple) else (stride,) * 2
+    return (
+        images,
+        filters,
+        pad if isinstance(pad, tuple) else (pad, pad),
+        stride if isinstance(stride, tuple) else (stride,) * 2,
+    )
 
 
 DEFAULT = [
@@ -243,13 +248,25 @@ def _tests() -> list[Test]:
         )
         tests.append(_tf32("dgrad", f"Dgrad_{title}", algorithm, "Unity", T16, (4, 4, 4)))
     tests += [
-        _f16("fprop_f16_f16", "Fprop_Optimized_align4", "fprop", "optimized", "Strided", (4, 4, 8), tuple(FPROP_ALIGN4)),
+        _f16(
+            "fprop_f16_f16", "Fprop_Optimized_align4", "fprop", "optimized", "Strided", (4, 4, 8), tuple(FPROP_ALIGN4)
+        ),
         _tf32("fprop", "Fprop_Analytic", "analytic", "Strided", T16, (4, 4, 4)),
         _tf32("fprop", "Fprop_Optimized_align2", "optimized", "Strided", T16, (2, 2, 4), tuple(ALIGN4)),
         _tf32("wgrad", "Wgrad_Optimized", "optimized", "Strided", T16, (4, 4, 4)),
         _tf32("wgrad", "Wgrad_Optimized_align1", "optimized", "Strided", T32, (1, 1, 1), tuple(ONE_CHANNEL)),
         _f16_f32("fprop_f16_f32", "Fprop_Analytic", "fprop", "analytic", "Strided", T64, 3, (8, 8, 4)),
-        _f16_f32("wgrad_f16_f32", "Wgrad_Optimized_64x256_32x4", "wgrad", "optimized", "Strided", (64, 256, 32), 3, (8, 8, 4), W14),
+        _f16_f32(
+            "wgrad_f16_f32",
+            "Wgrad_Optimized_64x256_32x4",
+            "wgrad",
+            "optimized",
+            "Strided",
+            (64, 256, 32),
+            3,
+            (8, 8, 4),
+            W14,
+        ),
     ]
     for tile, stages in ((T32, 3), (T32, 4), (T64, 3), (T64, 4)):
         name = f"Dgrad_Optimized_unity_stride_stage{stages}" + ("_64" if tile is T64 else "")
@@ -257,10 +274,33 @@ def _tests() -> list[Test]:
     strided = "strided_dgrad_f16_f32"
     tests += [
         _f16_f32(strided, "Strided_Dgrad_Analytic_128x128_32x3", "dgrad", "analytic", "Strided", T32, 3, (8, 8, 4)),
-        _f16_f32(strided, "Strided_Dgrad_Analytic_128x256_64x3", "dgrad", "analytic", "Strided", (128, 256, 64), 3, (8, 8, 4), W24),
-        _f16_f32(strided, "Strided_Dgrad_Analytic_align4", "dgrad", "analytic", "Strided", T32, 3, (4, 4, 4), W22, ALIGN4),
+        _f16_f32(
+            strided,
+            "Strided_Dgrad_Analytic_128x256_64x3",
+            "dgrad",
+            "analytic",
+            "Strided",
+            (128, 256, 64),
+            3,
+            (8, 8, 4),
+            W24,
+        ),
+        _f16_f32(
+            strided, "Strided_Dgrad_Analytic_align4", "dgrad", "analytic", "Strided", T32, 3, (4, 4, 4), W22, ALIGN4
+        ),
         _f16_f32(strided, "Strided_Dgrad_Optimized_128x128_32x3", "dgrad", "optimized", "Strided", T32, 3, (8, 8, 4)),
-        _f16_f32(strided, "Strided_Dgrad_Optimized_align4", "dgrad", "optimized", "Strided", T32, 3, (4, 4, 4), W22, STRIDED_ALIGN4),
+        _f16_f32(
+            strided,
+            "Strided_Dgrad_Optimized_align4",
+            "dgrad",
+            "optimized",
+            "Strided",
+            T32,
+            3,
+            (4, 4, 4),
+            W22,
+            STRIDED_ALIGN4,
+        ),
     ]
     few, fixed = "fprop_few_channels_f16", "fprop_fixed_channels_f16"
     tests += [

@@ -24,7 +24,7 @@ from pycutlass_convolutions import (
 from pycutlass_problems import array
 
 import tilewright
-from tilewright import InvalidArgument, Unsupported
+from tilewright import InvalidArgument, Unsupported, pycutlass
 from tilewright.pycutlass import (
     Conv2dArguments,
     Conv2dOperation,
@@ -33,8 +33,13 @@ from tilewright.pycutlass import (
     IteratorAlgorithm,
     LinearCombination,
     LinearCombinationGeneric,
+    MathInstruction,
+    MathOperation,
+    ReductionArguments,
+    ReductionOperation,
     StrideSupport,
     TensorDescription,
+    TileDescription,
     compiler,
     cutlass,
     relu,
@@ -192,11 +197,9 @@ def test_parts_of_k_with_padding_strides_and_dilations(mode, operations):
     for kind in ("fprop_simt_f32-Fprop_Optimized", "dgrad_simt_f32-Dgrad_Optimized", "wgrad_simt_f32-Wgrad_Optimized"):
         stride = 1 if "dgrad" in kind else 2
         for images, pad in ((1, 3), (2, 0))[: 2 if mode is CROSS_CORRELATION else 1]:
-            size = Conv2dProblemSize(
-                images, 9, 8, 4, 8, 4, 2, (9 + 2 * pad - 4) // stride, 4, pad, 1, stride, 2, 1, 2, mode
-            )
-            if stride == 1:
-                size = Conv2dProblemSize(images, 9, 8, 4, 8, 4, 2, 6 + 2 * pad, 8, pad, 1, 1, 1, 1, 2, mode)
+            positions = (9 + 2 * pad - 7) // stride + 1, (10 - 3) // stride + 1
+            numbers = (pad, 1, stride, stride, 2, 2)
+            size = Conv2dProblemSize(images, 9, 8, 4, 8, 4, 2, *positions, *numbers, mode)
             check(named(kind), operations[kind], size, PARALLEL, 3)
 
 
@@ -263,6 +266,59 @@ def test_an_activation_and_a_bias_after_parallel_split_k():
         np.testing.assert_array_equal(made.d, np.maximum(made.product + bias, 0))
 
 
+def test_a_reduction_operation_after_parallel_split_k(operations):
+    name = "wgrad_f16_f32-Wgrad_Optimized"
+    operation, test = operations[name], named(name)
+    size = size_of(SMALL_SPLIT_K)
+    made = Problem(test, size)
+    arguments = Conv2dArguments(
+        operation, size, made.a, made.b, made.c, made.d, PARALLEL, output_op=operation.epilogue_type(1.0, 0.0),
+        split_k_slices=3,
+    )  # fmt: skip
+    reduction = ReductionOperation(
+        cutlass.MatrixCoord(4, 32 * 4), TensorDescription(F32, cutlass.RowMajor, 4), F32, element_compute=F32
+    )
+    m, n = arguments.problem_size.m(), arguments.problem_size.n()
+    reduced = ReductionArguments(
+        reduction, [m, n], 3, arguments.ptr_D, made.d, made.c, output_op=reduction.epilogue_type(2.0, -1.0)
+    )
+    with refused("the operation of this workspace was not run yet"):
+        reduction.run(reduced)
+    operation.run(arguments)
+    assert np.isnan(made.d).all(), "D is left to the reduction"
+    reduction.run(reduced)
+    reduced.sync()
+    np.testing.assert_array_equal(made.d, 2 * made.product - made.source)
+    plain = Conv2dArguments(operation, size, made.a, made.b, None, made.d)
+    with refused("ptr_D needs SplitKMode.Parallel and several split_k_slices, got Serial and 1"):
+        plain.ptr_D  # noqa: B018
+
+
+def test_the_tensor_cores_of_sm_90(operations, has_gpu):
+    """With arch=90 stages, warps and instruction are chosen, as for GEMMs."""
+    tilewright.configure(device="cuda:0" if has_gpu else "emulator:sm_90a")
+    if pycutlass.device_cc() < 90:
+        pytest.skip("the GPU is older")
+    math = MathInstruction(None, F16, F16, F32, cutlass.OpClass.TensorOp, MathOperation.multiply_add)
+    a, b, c = (
+        TensorDescription(element, cutlass.TensorNHWC, alignment)
+        for element, alignment in ((F16, 8), (F16, 8), (F32, 4))
+    )
+    operation = Conv2dOperation(
+        ConvKind.fprop,
+        IteratorAlgorithm.optimized,
+        90,
+        TileDescription([128, 64, 64], None, None, math),
+        a,
+        b,
+        c,
+        StrideSupport.Strided,
+        LinearCombination(F32, 4, F32, F32),
+    )
+    assert operation.kernel.name.startswith("sm90_gemm")
+    check(named("fprop_f16_f32-Fprop_Analytic"), operation, size_of(problem((1, 6, 6, 64), (16, 3, 3), 1)))
+
+
 def test_names(operations):
     names = {test.id: operations[test.id].procedural_name() for test in (*TESTS, *UNIT_TESTS)}
     assert names["fprop_f16_f32-Fprop_Analytic"] == (
@@ -280,11 +336,7 @@ def test_names(operations):
 
 
 def test_kernels_have_the_described_tile_where_registers_suffice(operations):
-    smaller = [
-        test.id
-        for test in TESTS
-        if operations[test.id].kernel.metadata.design.tile_shape != test.tile
-    ]
+    smaller = [test.id for test in TESTS if operations[test.id].kernel.metadata.design.tile_shape != test.tile]
     assert smaller == [
         "strided_dgrad_f16_f32-Strided_Dgrad_Analytic_128x256_64x3",
         "fprop_few_channels_f16-Fprop_channels_1",  # on CUDA cores
@@ -391,14 +443,46 @@ def test_operations_are_refused():
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("fprop_fixed_channels_f16-Fprop_channels_4", ((1, 8, 8, 8), (16, 3, 3)), "fixed_channels needs C = 4, .* got 8"),
-        ("fprop_few_channels_f16-Fprop_channels_2", ((1, 8, 8, 3), (16, 3, 3)), "C must be a multiple of 2, the alignment of A, got 3"),
-        ("fprop_f16_f16-Fprop_Optimized", ((1, 8, 8, 12), (16, 3, 3)), "C must be a multiple of 8, the alignment of A, got 12"),
-        ("fprop_f16_f16-Fprop_Optimized", ((1, 8, 8, 8), (12, 3, 3)), "K must be a multiple of 8, the alignment of C, got 12"),
-        ("dgrad_f16_f16-Dgrad_Optimized", ((1, 8, 8, 8), (12, 3, 3)), "K must be a multiple of 8, the alignment of A, got 12"),
-        ("wgrad_f16_f16-Wgrad_Optimized", ((1, 8, 8, 12), (16, 3, 3)), "C must be a multiple of 8, the alignment of B, got 12"),
-        ("fprop_f16_f16-Fprop_Optimized", ((1, 40, 40, 8), (16, 33, 3)), "optimized is for filters of at most 32 taps along an axis, got 33 x 3"),
-        ("dgrad_f16_f16-Dgrad_Optimized", ((1, 9, 9, 8), (16, 3, 3), 0, 2), "StrideSupport.Unity needs strides of 1 in dgrad, got 2 x 2"),
+        (
+            "fprop_fixed_channels_f16-Fprop_channels_4",
+            ((1, 8, 8, 8), (16, 3, 3)),
+            "fixed_channels needs C = 4, .* got 8",
+        ),
+        (
+            "fprop_few_channels_f16-Fprop_channels_2",
+            ((1, 8, 8, 3), (16, 3, 3)),
+            "C must be a multiple of 2, the alignment of A, got 3",
+        ),
+        (
+            "fprop_f16_f16-Fprop_Optimized",
+            ((1, 8, 8, 12), (16, 3, 3)),
+            "C must be a multiple of 8, the alignment of A, got 12",
+        ),
+        (
+            "fprop_f16_f16-Fprop_Optimized",
+            ((1, 8, 8, 8), (12, 3, 3)),
+            "K must be a multiple of 8, the alignment of C, got 12",
+        ),
+        (
+            "dgrad_f16_f16-Dgrad_Optimized",
+            ((1, 8, 8, 8), (12, 3, 3)),
+            "K must be a multiple of 8, the alignment of A, got 12",
+        ),
+        (
+            "wgrad_f16_f16-Wgrad_Optimized",
+            ((1, 8, 8, 12), (16, 3, 3)),
+            "C must be a multiple of 8, the alignment of B, got 12",
+        ),
+        (
+            "fprop_f16_f16-Fprop_Optimized",
+            ((1, 40, 40, 8), (16, 33, 3)),
+            "optimized is for filters of at most 32 taps along an axis, got 33 x 3",
+        ),
+        (
+            "dgrad_f16_f16-Dgrad_Optimized",
+            ((1, 9, 9, 8), (16, 3, 3), 0, 2),
+            "StrideSupport.Unity needs strides of 1 in dgrad, got 2 x 2",
+        ),
     ],
 )
 def test_problems_are_refused(name, given, message, operations):

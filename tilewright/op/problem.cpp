@@ -329,10 +329,10 @@ std::string problem_class(const Problem& problem) {
 }
 
 Result<Problem> measurable(const Problem& problem) {
-  if (std::holds_alternative<Contraction>(problem)) return refuse("contraction cannot be tuned yet");
   Problem measured = problem;
   if (auto* const gemm = std::get_if<Gemm>(&measured); gemm != nullptr && gemm->alpha == 0.0) gemm->alpha = 1.0;
   if (auto* const conv = std::get_if<Conv2d>(&measured); conv != nullptr && conv->alpha == 0.0) conv->alpha = 1.0;
+  if (auto* const sums = std::get_if<Contraction>(&measured); sums != nullptr && sums->alpha == 0.0) sums->alpha = 1.0;
   if (auto* const grouped = std::get_if<GroupedGemm>(&measured)) {
     if (grouped->mode == GroupedMode::independent) {
       return refuse(

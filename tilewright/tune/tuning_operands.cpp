@@ -158,8 +158,9 @@ OutputImages TuningOperands::output_images() const {
 
 std::string TuningOperands::find_wrong_element(const OutputImages& expected) const {
   if (const Result<op::GemmView> view = op::view(on_host_)) {
-    const bool has_other_places =
-        std::holds_alternative<op::Conv2d>(on_host_) || std::holds_alternative<op::GroupedGemm>(on_host_);
+    const bool has_other_places = std::holds_alternative<op::Conv2d>(on_host_) ||
+                                  std::holds_alternative<op::Contraction>(on_host_) ||
+                                  std::holds_alternative<op::GroupedGemm>(on_host_);
     return has_other_places ? find_wrong_sample(*view, expected) : find_wrong_element_of_gemm(*view, expected);
   }
   if (op::has_reference(on_host_)) {

@@ -52,7 +52,7 @@ class TuningOperands {
   /// - GEMMs: elements whose bits equal those in `expected` are accepted. Samples of the others (all, if `expected` is
   ///   empty) are compared with op::reference: up to 512 elements of each output, and two results of each reduction. A
   ///   reduction to a single result is compared only if the GEMM has at most 2^24 products.
-  /// - Convolutions and grouped GEMMs: if any bit differs, what op::compare() samples is compared with op::reference.
+  /// - Convolutions, contractions and grouped GEMMs: if any bit differs, what op::compare() samples is compared with op::reference.
   /// - Other operations: all elements are compared with the operation's reference or, if it has none, bit by bit with
   ///   `expected`.
   std::string find_wrong_element(const OutputImages& expected) const;

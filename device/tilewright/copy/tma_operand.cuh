@@ -13,8 +13,7 @@ namespace tilewright {
 /// Operand: kIsKMajor, kBoxes, kShares (how many CTAs need the same tile; each of them loads one share of every box and
 /// multicasts it to all), and the steps from one box to the next and from one share to the next: kBoxContiguous,
 /// kBoxStrided (elements of the matrix), kBoxBytes (of shared memory), kShareContiguous, kShareStrided, kShareBytes.
-template <class Operand, bool kIsIm2col = kIsTmaIm2col<typename Operand::Source>,
-          bool kIsFolded = is_same<typename Operand::Source, TmaFolded>>
+template <class Operand, class Source = typename Operand::Source>
 class TmaOperand {
  public:
   /// `share` is the one that this CTA loads, `ctas` the mask of the CTAs that need the tile.
@@ -51,7 +50,7 @@ class TmaOperand {
 
 /// The same for an im2col matrix: the rows of a box are pixels, its columns the channels of a tap.
 template <class Operand>
-class TmaOperand<Operand, true, false> {
+class TmaOperand<Operand, TmaIm2col> {
  public:
   __device__ __forceinline__ TmaOperand(const TmaIm2col& matrix, int share, uint16_t ctas, ptx::CachePolicy policy)
       : matrix_(matrix), policy_(policy), share_(share), ctas_(ctas) {}
@@ -80,9 +79,15 @@ class TmaOperand<Operand, true, false> {
   uint16_t ctas_;
 };
 
+/// The same for the im2col matrix of a class.
+template <class Operand, int kClasses>
+class TmaOperand<Operand, TmaIm2colClasses<kClasses>> : public TmaOperand<Operand, TmaIm2col> {
+  using TmaOperand<Operand, TmaIm2col>::TmaOperand;
+};
+
 /// The same for a folded matrix.
 template <class Operand>
-class TmaOperand<Operand, false, true> {
+class TmaOperand<Operand, TmaFolded> {
  public:
   __device__ __forceinline__ TmaOperand(const TmaFolded& matrix, int share, uint16_t ctas, ptx::CachePolicy policy)
       : matrix_(matrix), policy_(policy), share_(share), ctas_(ctas) {}

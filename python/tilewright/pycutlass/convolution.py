@@ -11,7 +11,7 @@ from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
 from .array import View, current_stream, memory_of, packed
-from .arguments import allocate, product_of
+from .arguments import PartialSums, allocate, product_of
 from .cutlass.conv import Conv2dProblemSize, IteratorAlgorithm, Mode, Operator, SplitKMode, operands_of
 from .cutlass.conv import implicit_gemm_problem_size
 from .cutlass.swizzle import Swizzle
@@ -30,9 +30,9 @@ _PARAMETER = {"activation": "x", "filter": "w", "output": "y"}  # of tilewright.
 class Conv2dOperation(DesignedOperation):
     """D = epilogue(convolution of A and B, C), computed for any extents by a kernel of the given tile.
 
-    conv_kind           ConvKind.fprop: A is the activation, B the filter, C and D the output; dgrad: A is the gradient of
-                        the output, B the filter, C and D the gradient of the activation; wgrad: A is the gradient of the
-                        output, B the activation, C and D the gradient of the filter
+    conv_kind           ConvKind.fprop: A is the activation, B the filter, C and D the output; dgrad: A is the gradient
+                        of the output, B the filter, C and D the gradient of the activation; wgrad: A is the gradient of
+                        the output, B the activation, C and D the gradient of the filter
     iterator_algorithm  restricts the problems, as in CUTLASS; all algorithms have the same kernels
     arch                the architecture of the design; kernels for 80 run on every newer device
     A, B, C             TensorDescriptions of layout TensorNHWC; C describes both C and D
@@ -134,8 +134,8 @@ class Conv2dOperation(DesignedOperation):
         )
 
     def _kernel_of_design(self, arguments: _tilewright.Conv2dArguments, split_k: int) -> Kernel:
-        """The kernel of this design; or, because a convolution needs more registers than a GEMM, with more warps, or the
-        best one with the same math instruction, or the best one. K is split among at most `split_k` CTAs."""
+        """The kernel of this design; or, because a convolution needs more registers than a GEMM, that with more warps,
+        or the best one with the same math instruction, or the best one. K is split among at most `split_k` CTAs."""
         design = self._gemm_kernel().metadata.design
         m, n, k = design.warp_count
         for warp_count in ((m, n, k), (m, 2 * n, k), (2 * m, n, k)):
@@ -143,7 +143,7 @@ class Conv2dOperation(DesignedOperation):
                 return _tilewright.make_kernel(arguments, _changed(design, warp_count, split_k))
             except InvalidArgument:
                 continue
-        found = [*_tilewright.find_kernels(arguments)]
+        found: list[Kernel] = [*_tilewright.find_kernels(arguments)]
         if not found:
             raise Unsupported(str(_tilewright.explain(arguments)))
         math = (design.op_class, design.instruction_shape)
@@ -174,7 +174,7 @@ class Conv2dOperation(DesignedOperation):
             _PARAMETER[name]: description.element.kind
             for name, description in zip(operands_of(self.conv_kind), (self.A, self.B, self.C), strict=True)
         }
-        tensors = {name: ShapeOnly(shape, kinds[name]) for name, shape in shapes.items()}
+        tensors: dict[str, Any] = {name: ShapeOnly(shape, kinds[name]) for name, shape in shapes.items()}
         return _tilewright.Conv2dArguments(
             **tensors,
             accumulator_type=self.accumulator_type().kind,
@@ -212,8 +212,9 @@ class Conv2dArguments(OutputArguments):
                     is packed NHWC (KRSC for filters)
     C               may have one number for each channel of D, which is then a bias; may be None if beta is 0
     split_k_mode    SplitKMode.Serial: at most split_k_slices CTAs share the K of each tile in one launch, fewer where
-                    the kernel or the device cannot have as many. Parallel: partial sums of at most split_k_slices parts are written to memory and reduced. The parts of fprop are rows of
-                    the filter, those of dgrad filters, those of wgrad images, or rows of a single image
+                    the kernel or the device cannot have as many. Parallel: partial sums of at most split_k_slices parts
+                    are written to memory and reduced. The parts of fprop are rows of the filter, those of dgrad
+                    filters, those of wgrad images, or rows of a single image
     output_op       operation.epilogue_type(alpha, beta); the default is alpha = 1 and beta = 0
     bias            whether C is a vector
 
@@ -261,12 +262,28 @@ class Conv2dArguments(OutputArguments):
         b = self._matrix(B, "B", operation.B, 0, 0, None)
         outputs = self._bind_outputs(C, D, None)
         self._calls: list[tuple[_tilewright.OperationArguments, Kernel | None]]
+        self._sums: PartialSums | None = None  # in mode Parallel
         if split_k_mode is SplitKMode.Parallel and self.split_k_slices > 1:
             self._calls = self._in_parts(a, b, outputs)
         else:
             arguments = self._arguments(a, b, outputs.d, outputs.epilogue, **outputs.options)
             self._calls = [(arguments, operation.kernel_for(arguments, self.split_k_slices))]
         self._prepared: list[PreparedCall] | None = None
+
+    @property
+    def ptr_D(self) -> PartialSums:
+        """The partial sums that a ReductionOperation reads, in mode Parallel with more than one part.
+
+        Once this has been read, runs of the operation no longer write D. Raises InvalidArgument in other modes.
+        """
+        if self._sums is None:
+            raise InvalidArgument(
+                f"ptr_D needs SplitKMode.Parallel and several split_k_slices, got {self.split_k_mode.name} and "
+                f"{self.split_k_slices}"
+            )
+        self._calls = [call for call in self._calls if call[1] is not None]  # the reduction has no kernel of its own
+        self._prepared = None
+        return self._sums
 
     @property
     def bound(self) -> _tilewright.OperationArguments:
@@ -288,6 +305,8 @@ class Conv2dArguments(OutputArguments):
         self._stream = current_stream(self._memories[-1]) if stream is None else stream
         for prepared in self._prepared:
             prepared.run(stream=self._stream)
+        if self._sums is not None:
+            self._sums.is_ready = True
 
     def free(self) -> None:
         """Has no effect: memory is released when nothing refers to it."""
@@ -311,8 +330,8 @@ class Conv2dArguments(OutputArguments):
                     )
         if algorithm is IteratorAlgorithm.optimized and max(size.R, size.S) > MOST_TAPS_OF_OPTIMIZED:
             raise InvalidArgument(
-                f"IteratorAlgorithm.optimized is for filters of at most {MOST_TAPS_OF_OPTIMIZED} taps along an axis, got "
-                f"{size.R} x {size.S}"
+                f"IteratorAlgorithm.optimized is for filters of at most {MOST_TAPS_OF_OPTIMIZED} taps along an axis, "
+                f"got {size.R} x {size.S}"
             )
         is_unity = operation.stride_support is StrideSupport.Unity
         if kind is Operator.dgrad and is_unity and (size.stride_h, size.stride_w) != (1, 1):
@@ -392,10 +411,8 @@ class Conv2dArguments(OutputArguments):
             arguments = self._arguments(part_a, part_b, sums, operation.plain_epilogue, padding_h)
             calls.append((arguments, operation.kernel_for(arguments)))
         m, n = self.problem_size.m(), self.problem_size.n()
-        as_matrix = {
-            "parts": View(memory, kind, (len(parts), m, n), (elements, n, 1)),
-            "out": _matrix_of(outputs.d, m, n),
-        }
+        self._sums = PartialSums(self, View(memory, kind, (len(parts), m, n), (elements, max(1, n), 1)))
+        as_matrix: dict[str, Any] = {"parts": self._sums.parts, "out": _matrix_of(outputs.d, m, n)}
         options = dict(outputs.options)
         if isinstance(options.get("C"), View):
             options["C"] = _matrix_of(options["C"], m, n)
@@ -406,9 +423,7 @@ class Conv2dArguments(OutputArguments):
         return [*calls, (reduction, None)]
 
 
-def _changed(
-    design: BLASDesignMetadata, warp_count: tuple[int, int, int] | None, split_k: int
-) -> BLASDesignMetadata:
+def _changed(design: BLASDesignMetadata, warp_count: tuple[int, int, int] | None, split_k: int) -> BLASDesignMetadata:
     """The design with other warps, unless they are None, and another split of K."""
     return BLASDesignMetadata(
         design.tile_shape,
@@ -433,8 +448,8 @@ def _matrix_of(view: View, m: int, n: int) -> View:
 
 
 def _parts(kind: Operator, size: Conv2dProblemSize, count: int) -> list[tuple[int, int]]:
-    """At most `count` intervals of what the parts of K are: rows of the filter (fprop), filters (dgrad), images or, of one
-    image, rows of pixels (wgrad)."""
+    """At most `count` intervals of what the parts of K are: rows of the filter (fprop), filters (dgrad), images or, of
+    one image, rows of pixels (wgrad)."""
     extent = {
         Operator.fprop: size.R,
         Operator.dgrad: size.K,

@@ -321,9 +321,7 @@ class GemmOperationUniversal(DesignedOperation):
         if self.swizzling_functor.is_of_strided_dgrad:
             raise InvalidArgument(f"{type(self.swizzling_functor).__name__} is for convolutions")
 
-    def _make_kernel(
-        self, epilogue: Epilogue, pointer_arrays: str, split_k: int, groups: str | None = None
-    ) -> Kernel:
+    def _make_kernel(self, epilogue: Epilogue, pointer_arrays: str, split_k: int, groups: str | None = None) -> Kernel:
         a, b, c, d = (
             description.attributes_of(role in pointer_arrays)
             for role, description in (("A", self.A), ("B", self.B), ("C", self.C), ("D", self.C))

@@ -72,7 +72,7 @@ TEST(Contraction, RefusesWithModesAndNumbers) {
               HasSubstr("the index of a row"));
   EXPECT_THAT(refused([](Contraction& c) { c.beta = 1.0; }), HasSubstr("C must have the shape (2,3,5) of D, got ()"));
   EXPECT_THAT(refused([](Contraction& c) { c.b.address = c.d.address; }), HasSubstr("overlap"));
-  EXPECT_EQ(measurable(valid).reason(), "contraction cannot be tuned yet");
+  EXPECT_TRUE(measurable(valid));
 }
 
 TEST(Contraction, ModesAreClassifiedMergedAndOrdered) {

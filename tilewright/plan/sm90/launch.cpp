@@ -370,7 +370,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     sink.end(kTensorMapAlignment);
   }
   const auto describe_if_gathered = [&](const char* name, const TmaOperandPlan& operand, bool is_a) {
-    if (operand.is_im2col && operand.has_row_classes) {
+    if (operand.has_row_classes) {
       describe_classes(
           sink, name,
           [&, is_a](std::size_t number) -> const op::OperandView& {
@@ -484,18 +484,14 @@ Support check_tma_strides(const op::Tensor& tensor) {
 
 namespace {
 
-Support check_im2col_loads(const Sm90GemmSketch& plan, const op::OperandView& operand, bool is_a) {
+/// Refuses an im2col or folded operand that TMA cannot load.
+Support check_gathered_loads(const Sm90GemmSketch& plan, const op::OperandView& operand, bool is_a) {
   const OperandPath& path = is_a ? plan.path_a : plan.path_b;
+  if (!path.is_im2col && !path.is_folded) return {};
   const int element_bytes = bytes(operand.tensor.dtype);
-  const int row =
-      row_bytes(path.major, element_bytes, is_a ? plan.tile.m : plan.tile.n, plan.tile.k, path.max_row_bytes);
-  return check_im2col(operand, row / element_bytes);
-}
-
-Support check_folded_loads(const Sm90GemmSketch& plan, const op::OperandView& operand, bool is_a) {
-  const OperandPath& path = is_a ? plan.path_a : plan.path_b;
-  const int element_bytes = bytes(operand.tensor.dtype), tile_mn = is_a ? plan.tile.m : plan.tile.n;
+  const int tile_mn = is_a ? plan.tile.m : plan.tile.n;
   const int row = row_bytes(path.major, element_bytes, tile_mn, plan.tile.k, path.max_row_bytes);
+  if (path.is_im2col) return check_im2col(operand, row / element_bytes);
   const int lines = path.major == arch::Major::k ? tile_mn : plan.tile.k;
   return check_folded(is_a ? 'A' : 'B', operand, lines_are_rows(plan, is_a), row / element_bytes, lines);
 }
@@ -524,8 +520,8 @@ Support check_classes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
       return refuse("TMA cannot store every {}th pixel: {}", a.w.divisor, fits.reason()).as(RefusalCode::shape);
     }
     if (row_class.k() == 0) continue;
-    if (const Support loads = check_im2col_loads(plan, row_class.a, true); !loads) return loads;
-    if (const Support loads = check_im2col_loads(plan, row_class.b, false); !loads) return loads;
+    if (const Support loads = check_gathered_loads(plan, row_class.a, true); !loads) return loads;
+    if (const Support loads = check_gathered_loads(plan, row_class.b, false); !loads) return loads;
   }
   return {};
 }
@@ -629,12 +625,8 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
     if (const Support fits = check_classes(plan, arguments); !fits) return fits;
   } else {
     for (const bool is_a : {true, false}) {
-      const OperandPath& path = is_a ? plan.path_a : plan.path_b;
-      if (!path.is_im2col && !path.is_folded) continue;
-      const op::OperandView& operand = operand_of(plan, arguments, is_a);
-      const Support loads = path.is_folded ? check_folded_loads(plan, operand, is_a)  //
-                                           : check_im2col_loads(plan, operand, is_a);
-      if (!loads) return loads;
+      if (const Support loads = check_gathered_loads(plan, operand_of(plan, arguments, is_a), is_a); !loads)
+        return loads;
     }
   }
   for (const op::OperandView* operand : {&arguments.a, &arguments.b, &arguments.d}) {

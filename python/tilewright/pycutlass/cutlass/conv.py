@@ -21,8 +21,8 @@ class Operator(enum.Enum):
 
 
 class IteratorAlgorithm(enum.Enum):
-    """CUTLASS's algorithms that compute the addresses of activations. All of them have the same kernels here; they differ
-    in the problems that they accept: see Conv2dArguments."""
+    """CUTLASS's algorithms that compute the addresses of activations. All have the same kernels here, and differ in the
+    problems that they accept: see Conv2dArguments."""
 
     analytic = 0
     optimized = 1
@@ -46,7 +46,23 @@ class Mode(enum.Enum):
 
 
 _EXTENTS = ("N", "H", "W", "C", "P", "Q", "K", "R", "S")
-_ALL = ("N", "H", "W", "C", "K", "R", "S", "P", "Q", "pad_h", "pad_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
+_ALL = (
+    "N",
+    "H",
+    "W",
+    "C",
+    "K",
+    "R",
+    "S",
+    "P",
+    "Q",
+    "pad_h",
+    "pad_w",
+    "stride_h",
+    "stride_w",
+    "dilation_h",
+    "dilation_w",
+)
 
 
 class Conv2dProblemSize:
@@ -110,7 +126,9 @@ class Conv2dProblemSize:
 
     def _set_from_coordinates(self, *sizes: Any) -> None:
         if len(sizes) != 5 or not all(isinstance(size, Tensor4DCoord) for size in sizes[:3]):
-            raise InvalidArgument("input_size, filter_size and padding must be Tensor4DCoords, then stride and dilation")
+            raise InvalidArgument(
+                "input_size, filter_size and padding must be Tensor4DCoords, then stride and dilation"
+            )
         images, filters, padding, stride, dilation = sizes
         if not all(isinstance(each, MatrixCoord) for each in (stride, dilation)):
             raise InvalidArgument("stride and dilation must be MatrixCoords")
