@@ -30,7 +30,9 @@ struct AccessSize {
   std::uint32_t alignment = 0;
 };
 
-/// Resolves in.address[which] for the lanes of the mask, and records the accesses in the shadow.
+/// Resolves in.address[which] for the lanes of the mask, and records the accesses in the shadow. If the launch
+/// continues after a finding, lanes whose address is misaligned or out of bounds access other bytes, which are
+/// nobody's.
 /// @throws EmulationFinding: misaligned, out of bounds, uninitialised, race, asynchronous copy in flight
 void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which, AccessSize size,
              AccessKind kind, LanePointers& out);
@@ -57,8 +59,8 @@ SharedLocation locate_shared(Warp& warp, const Instruction& in, int lane, std::u
 SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
                                        std::string_view verb);
 
-/// Reports a verdict of the shadow as a finding. Throws, except for an uninitialised read: the CTA defers that one, as
-/// a write that is still to come may prove it to be a race.
+/// Reports a verdict of the shadow as a finding. Throws unless the launch continues, except for an uninitialised read:
+/// the CTA defers that one, as a write that is still to come may prove it to be a race.
 void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLocation& location, std::uint32_t bytes,
                    std::string_view verb, SharedVerdict verdict);
 

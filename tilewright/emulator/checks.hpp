@@ -39,8 +39,16 @@ enum class FindingKind : std::uint8_t {
   trap,         // trap, or a failed assert()
 };
 
+/// A warning is of code that the rules of CUDA allow, or leave open, but that is seldom intended.
+enum class Severity : std::uint8_t { error, warning };
+
+/// "error" or "warning"
+std::string_view name(Severity severity);
 /// "out-of-bounds global access", ...
 std::string_view name(FindingKind kind);
+/// "out_of_bounds_global", ...: the enumerator's name, for JSON and suppression files.
+std::string_view identifier(FindingKind kind);
+std::optional<FindingKind> parse_finding_kind(std::string_view identifier);
 /// The usual change to the kernel that removes such a finding; empty when the detail says it.
 std::string_view fix(FindingKind kind);
 
@@ -71,6 +79,8 @@ struct Finding {
   CodeLocation location;
   std::uint64_t address = 0;       // 0 when no address is involved
   std::vector<std::string> notes;  // what each group of threads waits for in a deadlock; a finding deferred before
+  Severity severity = Severity::error;
+  std::uint64_t count = 1;  // times that a launch which continues has found it
   bool operator==(const Finding&) const = default;
 };
 

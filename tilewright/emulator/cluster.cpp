@@ -35,6 +35,12 @@ Cluster::Cluster(const Launch& launch) : launch_(launch) {
   }
 }
 
+std::uint64_t Cluster::linear_index() const {
+  const std::uint64_t columns = launch_.grid.x / launch_.cluster.x;
+  const std::uint64_t rows = launch_.grid.y / launch_.cluster.y;
+  return index_.x + columns * (index_.y + rows * index_.z);
+}
+
 runtime::Dim3 Cluster::cluster_ctaid(int rank) const {
   const auto r = static_cast<std::uint32_t>(rank);
   const runtime::Dim3& extent = launch_.cluster;
@@ -66,7 +72,7 @@ bool Cluster::advance() {
 }
 
 void Cluster::finish() const {
-  for (const auto& each : ctas_) each->throw_deferred_finding();
+  for (const auto& each : ctas_) each->report_deferred_finding();
 }
 
 void Cluster::report_deadlock() {

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/cluster.hpp"
+#include "tilewright/emulator/finding_log.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -118,7 +120,7 @@ void Cta::arrive(Warp& warp, const Instruction& instruction, Mask lanes, int bar
 }
 
 void Cta::complete_barrier(int barrier) {
-  throw_deferred_finding();
+  report_deferred_finding();
   Barrier& b = barriers_[static_cast<std::size_t>(barrier)];
   for (const auto& warp : warps_) {
     const bool waits = std::ranges::any_of(warp->paths(), [&](const Path& path) {
@@ -241,7 +243,11 @@ std::string Cta::describe_location(std::uint32_t code_index) const {
 
 Finding Cta::make_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                           std::string detail) const {
-  Finding finding{kind, std::move(detail), ThreadLocation{index_, thread_index(thread)}, {}, address, {}};
+  Finding finding;
+  finding.kind = kind;
+  finding.detail = std::move(detail);
+  finding.thread = ThreadLocation{index_, thread_index(thread)};
+  finding.address = address;
   if (code_index != kNone) finding.location = launch_.module.locate(*launch_.program.origins[code_index]);
   return finding;
 }
@@ -249,17 +255,39 @@ Finding Cta::make_finding(FindingKind kind, std::uint32_t code_index, int thread
 void Cta::fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                std::string detail) const {
   Finding finding = make_finding(kind, code_index, thread, address, std::move(detail));
-  if (deferred_finding_) finding.notes.push_back("before that: " + summary(*deferred_finding_));
+  if (deferred_finding_) finding.notes.push_back("before that: " + summary(deferred_finding_->finding));
   throw EmulationFinding(std::move(finding));
 }
 
 void Cta::defer_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                         std::string detail) {
-  if (!deferred_finding_) deferred_finding_ = make_finding(kind, code_index, thread, address, std::move(detail));
+  if (deferred_finding_) return;
+  deferred_finding_ = Deferred{make_finding(kind, code_index, thread, address, std::move(detail)), code_index};
 }
 
-void Cta::throw_deferred_finding() const {
-  if (deferred_finding_) throw EmulationFinding(*deferred_finding_);
+bool Cta::is_reported(FindingKind kind, Severity severity, std::uint32_t code_index) const {
+  if (launch_.log == nullptr) return severity == Severity::error;
+  return launch_.log->count(kind, severity, code_index, cluster_.linear_index());
+}
+
+void Cta::report(Severity severity, FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
+                 std::string detail) {
+  if (launch_.log == nullptr) fail(kind, code_index, thread, address, std::move(detail));
+  Finding finding = make_finding(kind, code_index, thread, address, std::move(detail));
+  finding.severity = severity;
+  if (deferred_finding_ && deferred_finding_->finding.address == address) {
+    finding.notes.push_back("before that: " + summary(deferred_finding_->finding));
+    deferred_finding_.reset();
+  }
+  launch_.log->add(std::move(finding), code_index, cluster_.linear_index());
+}
+
+void Cta::report_deferred_finding() {
+  if (!deferred_finding_) return;
+  const Deferred deferred = *std::exchange(deferred_finding_, std::nullopt);
+  if (launch_.log == nullptr) throw EmulationFinding(deferred.finding);
+  if (!is_reported(deferred.finding.kind, Severity::error, deferred.code)) return;
+  launch_.log->add(deferred.finding, deferred.code, cluster_.linear_index());
 }
 
 std::string Cta::describe_wait(const Path& path) const {

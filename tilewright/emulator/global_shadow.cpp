@@ -59,20 +59,22 @@ void GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
     warp.clocks.grid = std::move(clocks.ordered);
     if (writes) advance_clock(warp);
   }
-  if (verdict != SharedVerdict::ok) fail(warp, in, lane, address, bytes, kind, shadow);
+  if (verdict != SharedVerdict::ok) report(warp, in, lane, address, bytes, kind, shadow);
 }
 
-void GlobalShadow::fail(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                        AccessKind kind, const SharedMemory& shadow) {
+void GlobalShadow::report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
+                          AccessKind kind, const SharedMemory& shadow) {
   const Accessor& other = shadow.other();
   const Cta& cta = warp.cta();
   const auto thread = static_cast<int>(other.agent % warps_per_cta(warp) * kWarpSize + other.lane);
-  warp.fail(FindingKind::global_race, in, lane, address,
-            fmt::format("{} of {} bytes at global address {:#x}, not ordered after the {} by thread {} of CTA {} at {}",
-                        kind == AccessKind::read || kind == AccessKind::strong_read ? "read" : "write", bytes, address,
-                        shadow.other_reads() ? "read" : "write", to_string(cta.thread_index(thread)),
-                        to_string(ctaid(other.agent / warps_per_cta(warp), cta.launch().grid)),
-                        cta.describe_location(other.code)));
+  const bool reads = kind == AccessKind::read || kind == AccessKind::strong_read;
+  warp.report(Severity::error, FindingKind::global_race, in, lane, address, [&] {
+    return fmt::format("{} of {} bytes at global address {:#x}, not ordered after the {} by thread {} of CTA {} at {}",
+                       reads ? "read" : "write", bytes, address, shadow.other_reads() ? "read" : "write",
+                       to_string(cta.thread_index(thread)),
+                       to_string(ctaid(other.agent / warps_per_cta(warp), cta.launch().grid)),
+                       cta.describe_location(other.code));
+  });
 }
 
 }  // namespace tilewright::emulator

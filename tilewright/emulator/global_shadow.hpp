@@ -33,8 +33,8 @@ class GlobalShadow {
   static Agent agent_of(Warp& warp);
 
   SharedMemory& page(std::uint64_t number);
-  [[noreturn]] static void fail(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                                AccessKind kind, const SharedMemory& shadow);
+  static void report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
+                     AccessKind kind, const SharedMemory& shadow);
 
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
 };

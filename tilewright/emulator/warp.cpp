@@ -342,6 +342,15 @@ void Warp::fail(FindingKind kind, const Instruction& instruction, int lane, std:
   cta_.fail(kind, code_index(instruction), index_ * kWarpSize + lane, address, std::move(detail));
 }
 
+bool Warp::is_reported(FindingKind kind, Severity severity, const Instruction& instruction) const {
+  return cta_.is_reported(kind, severity, code_index(instruction));
+}
+
+void Warp::add_report(Severity severity, FindingKind kind, const Instruction& instruction, int lane,
+                      std::uint64_t address, std::string detail) {
+  cta_.report(severity, kind, code_index(instruction), index_ * kWarpSize + lane, address, std::move(detail));
+}
+
 void Warp::fail_divergence(const Path& path) {
   std::string detail =
       fmt::format("{} wait at a warp-wide instruction for lanes that do not reach it", describe_lanes(path.lanes));

@@ -179,6 +179,13 @@ class Warp {
   /// @throws EmulationFinding, always
   [[noreturn]] void fail(FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address,
                          std::string detail);
+  /// Keeps a finding and returns if the launch has a log; else throws it, or ignores it if it is a warning. `detail()`
+  /// is its text, which is made for the findings that are kept.
+  template <class Detail>
+  void report(Severity severity, FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address,
+              Detail&& detail) {
+    if (is_reported(kind, severity, instruction)) add_report(severity, kind, instruction, lane, address, detail());
+  }
   /// "threads (0,0,0)..(15,0,0) of warp 0"
   std::string describe_lanes(Mask lanes) const;
 
@@ -199,6 +206,9 @@ class Warp {
   void suspend(const Path& path);
   void fill_special(SpecialSlot special);
   [[noreturn]] void fail_divergence(const Path& path);
+  bool is_reported(FindingKind kind, Severity severity, const Instruction& instruction) const;
+  void add_report(Severity severity, FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address,
+                  std::string detail);
 
   Cta& cta_;
   const Program& program_;

@@ -64,11 +64,12 @@ void check_lanes_agree(Warp& warp, const Instruction& in, const LanePointers& to
     const std::byte* const value = values + static_cast<std::size_t>(lane) * bytes;
     const bool overlaps = shared.mark_written(to.address[lane], bytes);
     if (overlaps && std::memcmp(to.at[lane], value, bytes) != 0) {
-      warp.fail(FindingKind::shared_race, in, lane, to.address[lane],
-                fmt::format(
-                    "write of {} bytes at shared address {:#x}{}, where another thread of the warp writes a different "
-                    "value in the same instruction",
-                    bytes, to.address[lane], warp.cta().describe_shared(to.address[lane])));
+      warp.report(Severity::error, FindingKind::shared_race, in, lane, to.address[lane], [&] {
+        return fmt::format(
+            "write of {} bytes at shared address {:#x}{}, where another thread of the warp writes a different value in "
+            "the same instruction",
+            bytes, to.address[lane], warp.cta().describe_shared(to.address[lane]));
+      });
     }
     std::memcpy(to.at[lane], value, bytes);
   }
