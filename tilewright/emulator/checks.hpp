@@ -14,7 +14,7 @@ namespace tilewright::emulator {
 
 enum class FindingKind : std::uint8_t {
   malformed_ptx,            // at load
-  unsupported_instruction,  // at load: also an unsupported modifier, type, special register or external function
+  unsupported_instruction,  // executed: also an unsupported modifier, type, special register or external function
   out_of_bounds_global,
   out_of_bounds_shared,
   out_of_bounds_local,
