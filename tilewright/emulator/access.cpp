@@ -98,7 +98,12 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
   }
   GlobalShadow* const shadow = warp.cta().launch().global_shadow;
   if (shadow == nullptr || kind == AccessKind::unshadowed) return;
-  each_lane(inside, [&](int l) { shadow->access(warp, in, l, out.address[l], bytes, kind); });
+  for (; inside != 0; inside &= inside - 1) {
+    const int lane = std::countr_zero(inside);
+    const std::byte* const value =
+        out.values == nullptr ? nullptr : out.values + static_cast<std::size_t>(lane) * bytes;
+    shadow->access(warp, in, lane, out.address[lane], bytes, kind, value);
+  }
 }
 
 SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& accessor, std::uint64_t address,
@@ -179,7 +184,9 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     const SharedVerdict verdict =
         consult_shadow(warp, location.cta->shared(), warp.accessor(in, lane), location.address, bytes, kind);
     if (verdict != SharedVerdict::ok) {
-      report_shared(warp, in, lane, location, bytes, verb(kind), verdict);
+      const std::byte* const value =
+          out.values == nullptr ? nullptr : out.values + static_cast<std::size_t>(lane) * bytes;
+      report_shared(warp, in, lane, location, bytes, verb(kind), verdict, value);
     }
   }
 }
@@ -289,7 +296,7 @@ SharedLocation locate_shared(Warp& warp, const Instruction& in, int lane, std::u
 }
 
 void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLocation& location, std::uint32_t bytes,
-                   std::string_view verb, SharedVerdict verdict) {
+                   std::string_view verb, SharedVerdict verdict, const std::byte* value) {
   Cta& cta = warp.cta();
   const SharedMemory& shared = location.cta->shared();
   const Accessor& other = shared.other();
@@ -323,6 +330,12 @@ void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLoca
         return report(FindingKind::async_write_in_flight, [&] {
           return fmt::format("{} that {} may still be writing: no wait for that mbarrier came before", what(),
                              describe_other());
+        });
+      }
+      if (value != nullptr && !shared.other_reads() &&
+          std::memcmp(location.cta->shared().at(location.address), value, bytes) == 0) {
+        return warp.report(Severity::warning, FindingKind::shared_race, in, lane, location.address, [&] {
+          return fmt::format("{} with no barrier after the write of the same value by {}", what(), describe_other());
         });
       }
       return report(FindingKind::shared_race, [&] {

@@ -20,8 +20,9 @@ enum class AccessKind : std::uint8_t {
 
 struct LanePointers {
   std::byte* at[kWarpSize];
-  std::uint64_t address[kWarpSize];  // in the address's own state space
-  Mask shared = 0;                   // lanes whose address is in the shared memory of their own CTA
+  std::uint64_t address[kWarpSize];   // in the address's own state space
+  Mask shared = 0;                    // lanes whose address is in the shared memory of their own CTA
+  const std::byte* values = nullptr;  // before a store: what each lane writes, AccessSize::bytes apart; or null
 };
 
 /// The bytes that each lane accesses, and the alignment that the instruction requires of the address.
@@ -60,8 +61,9 @@ SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int la
                                        std::string_view verb);
 
 /// Reports a verdict of the shadow as a finding. Throws unless the launch continues, except for an uninitialised read:
-/// the CTA defers that one, as a write that is still to come may prove it to be a race.
+/// the CTA defers that one, as a write that is still to come may prove it to be a race. `value` is what a store writes;
+/// a race with a write of the same value is a warning.
 void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLocation& location, std::uint32_t bytes,
-                   std::string_view verb, SharedVerdict verdict);
+                   std::string_view verb, SharedVerdict verdict, const std::byte* value = nullptr);
 
 }  // namespace tilewright::emulator

@@ -103,8 +103,10 @@ void Cta::arrive(Warp& warp, const Instruction& instruction, Mask lanes, int bar
                           barrier, count, b.expected));
   }
   b.expected = count;
+  b.has_count = has_count;
   // A barrier with a thread count counts whole warps, even the last one of a block that is not a multiple of 32.
-  b.arrived += has_count && lanes == warp.present() ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
+  const bool is_whole = lanes == (warp.present() & ~warp.exited());
+  b.arrived += has_count && is_whole ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
   b.arrival_clocks.join(warp.clocks);
   warp.advance_clock();
   cluster_.note_event();
@@ -116,12 +118,28 @@ void Cta::arrive(Warp& warp, const Instruction& instruction, Mask lanes, int bar
         FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
         fmt::format("{} threads have arrived at barrier {}, whose thread count is {}", b.arrived, barrier, b.expected));
   }
-  if (b.arrived == b.expected) complete_barrier(barrier);
+  if (b.arrived + (has_count ? 0 : exited_threads()) >= b.expected) complete_barrier(barrier);
+}
+
+std::uint32_t Cta::exited_threads() const {
+  std::uint32_t exited = 0;
+  for (const auto& warp : warps_) exited += static_cast<std::uint32_t>(std::popcount(warp->exited()));
+  return exited;
+}
+
+void Cta::complete_barriers_without_exited() {
+  for (int barrier = 0; barrier < kBarriers; ++barrier) {
+    const Barrier& b = barriers_[static_cast<std::size_t>(barrier)];
+    if (b.arrived != 0 && !b.has_count && b.arrived + exited_threads() >= b.expected) complete_barrier(barrier);
+  }
 }
 
 void Cta::complete_barrier(int barrier) {
   report_deferred_finding();
   Barrier& b = barriers_[static_cast<std::size_t>(barrier)];
+  for (const auto& warp : warps_) {
+    if (!b.has_count && warp->exited() == warp->present()) b.arrival_clocks.join(warp->clocks);
+  }
   for (const auto& warp : warps_) {
     const bool waits = std::ranges::any_of(warp->paths(), [&](const Path& path) {
       return path.state == Path::State::at_barrier && path.barrier == barrier;

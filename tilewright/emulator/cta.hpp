@@ -47,6 +47,7 @@ struct Launch {
 /// The current phase of a named barrier of the CTA. Counts are of threads.
 struct Barrier {
   std::uint32_t expected = 0;  // the thread count that the first arrival gave; 0 before it
+  bool has_count = false;      // the arrivals gave it; else it is all threads of the CTA
   std::uint32_t arrived = 0;
   std::uint32_t votes = 0;  // bar.red: threads whose predicate holds
   Clocks arrival_clocks;
@@ -90,6 +91,8 @@ class Cta {
   /// CTA.
   void arrive(Warp& warp, const Instruction& instruction, Mask lanes, int barrier, std::uint32_t expected,
               BarrierOperation operation);
+  /// Called when threads have exited: a barrier without a thread count does not wait for them.
+  void complete_barriers_without_exited();
   Barrier& barrier(int index) { return barriers_[static_cast<std::size_t>(index)]; }
   /// The last completed phase of the barrier.
   const Barrier& completed_phase(int index) const { return completed_[static_cast<std::size_t>(index)]; }
@@ -129,6 +132,7 @@ class Cta {
 
  private:
   void reset_shared_memory();
+  std::uint32_t exited_threads() const;
   void complete_barrier(int barrier);
   void check_step_budget() const;
   /// Checks what must hold once the last thread has exited.

@@ -1,5 +1,6 @@
 #include "tilewright/emulator/global_shadow.hpp"
 
+#include <cstring>
 #include <utility>
 
 #include "tilewright/emulator/cluster.hpp"
@@ -40,7 +41,7 @@ SharedMemory& GlobalShadow::page(std::uint64_t number) {
 }
 
 void GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                          AccessKind kind) {
+                          AccessKind kind, const std::byte* value) {
   const Agent agent = agent_of(warp);
   if (agent >= kMaxWarps) return;
   SharedMemory& shadow = page(address / kPageBytes);
@@ -59,18 +60,24 @@ void GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
     warp.clocks.grid = std::move(clocks.ordered);
     if (writes) advance_clock(warp);
   }
-  if (verdict != SharedVerdict::ok) report(warp, in, lane, address, bytes, kind, shadow);
+  if (verdict != SharedVerdict::ok) report(warp, in, lane, address, bytes, kind, shadow, value);
 }
 
 void GlobalShadow::report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                          AccessKind kind, const SharedMemory& shadow) {
+                          AccessKind kind, const SharedMemory& shadow, const std::byte* value) {
   const Accessor& other = shadow.other();
   const Cta& cta = warp.cta();
   const auto thread = static_cast<int>(other.agent % warps_per_cta(warp) * kWarpSize + other.lane);
   const bool reads = kind == AccessKind::read || kind == AccessKind::strong_read;
-  warp.report(Severity::error, FindingKind::global_race, in, lane, address, [&] {
+  const bool same_value = value != nullptr && !shadow.other_reads() &&
+                          std::memcmp(reinterpret_cast<const std::byte*>(address), value, bytes) == 0;
+  const Severity severity = same_value ? Severity::warning : Severity::error;
+  warp.report(severity, FindingKind::global_race, in, lane, address, [&] {
     return fmt::format("{} of {} bytes at global address {:#x}, not ordered after the {} by thread {} of CTA {} at {}",
-                       reads ? "read" : "write", bytes, address, shadow.other_reads() ? "read" : "write",
+                       reads ? "read" : "write", bytes, address,
+                       shadow.other_reads() ? "read"
+                       : same_value         ? "write of the same value"
+                                            : "write",
                        to_string(cta.thread_index(thread)),
                        to_string(ctaid(other.agent / warps_per_cta(warp), cta.launch().grid)),
                        cta.describe_location(other.code));

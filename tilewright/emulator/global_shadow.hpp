@@ -23,9 +23,11 @@ class GlobalShadow {
   /// See SharedMemory::kClockLimit.
   void restart_clocks() { pages_.clear(); }
 
-  /// Checks and records one lane's access. Strong accesses synchronise through the address.
+  /// Checks and records one lane's access. Strong accesses synchronise through the address. `value` is what a store
+  /// writes, or null; a race with a write of the same value is a warning.
   /// @throws EmulationFinding global_race
-  void access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind);
+  void access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
+              const std::byte* value);
 
  private:
   // A page has the same shadow as the shared memory of a CTA.
@@ -34,7 +36,7 @@ class GlobalShadow {
 
   SharedMemory& page(std::uint64_t number);
   static void report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                     AccessKind kind, const SharedMemory& shadow);
+                     AccessKind kind, const SharedMemory& shadow, const std::byte* value);
 
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
 };

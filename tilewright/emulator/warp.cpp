@@ -197,6 +197,7 @@ void Warp::exit(Mask lanes) {
     if (path.state == Path::State::converging) path.state = Path::State::ready;
   }
   cta_.release_warpgroup(index_);
+  cta_.complete_barriers_without_exited();
   cta_.cluster().note_event();
   cta_.cluster().try_complete_barrier();
 }

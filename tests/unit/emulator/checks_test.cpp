@@ -94,13 +94,15 @@ const Planted kPlanted[] = {
     {"divergent barrier within a warp",
      FindingKind::barrier_divergence,
      "  tile[t] = in[t];\n  if (t % 32 < 16) {\n    __syncthreads();  // FAULT\n    out[t] = tile[t] + 1;\n  } else {\n"
-     "    out[t] = tile[t];\n  }\n",
-     "  tile[t] = in[t];\n  __syncthreads();\n  out[t] = t % 32 < 16 ? tile[t] + 1 : tile[t];\n",
+     "    out[t] = tile[t];\n    __syncthreads();\n    out[t] += in[t];\n  }\n",
+     "  tile[t] = in[t];\n  if (t % 32 < 16) {\n    __syncthreads();\n    out[t] = tile[t] + 1;\n  }\n",  // the others
+                                                                                                          // exit
      {0, 0, 0}},
     {"divergent barrier between warps",
      FindingKind::deadlock,
-     "  tile[t] = in[t];\n  if (t < 32) {\n    __syncthreads();  // FAULT\n    out[t] = tile[t] + 1;\n  }\n",
-     "  tile[t] = in[t];\n  __syncthreads();\n  if (t < 32) out[t] = tile[t] + 1;\n",
+     "  tile[t] = in[t];\n  if (t < 32) {\n    asm volatile(\"bar.sync 1, 64;\");  // FAULT\n    out[t] = tile[t] + "
+     "1;\n  }\n",
+     "  tile[t] = in[t];\n  if (t >= 32) return;\n  __syncthreads();\n  out[t] = tile[t] + 1;\n",
      {0, 0, 0}},
 };
 

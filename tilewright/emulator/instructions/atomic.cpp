@@ -36,6 +36,10 @@ struct Add {
     }
   }
 };
+/// f32 in global memory: subnormal inputs and results become zero (PTX ISA, atom.add.f32).
+struct FlushingAdd {
+  float operator()(float old, float b, float) const { return flushed(flushed(old) + flushed(b)); }
+};
 struct And {
   template <class T>
   T operator()(T old, T b, T) const {
@@ -108,10 +112,18 @@ void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
     const int l = std::countr_zero(lanes);
     std::atomic_ref<Bits> memory(*reinterpret_cast<Bits*>(at.at[l]));
     const T operand = b[l];
+    // Addresses in shared memory, without the window of the generic space, have at most 32 bits.
+    constexpr bool kFlushes = std::is_same_v<T, float> && std::is_same_v<Op, Add>;
+    const bool flushes = kFlushes && at.address[l] >> 32 != 0;
     const T other = c[l];
     Bits old = memory.load();
-    while (!memory.compare_exchange_weak(
-        old, std::bit_cast<Bits>(static_cast<T>(Op()(std::bit_cast<T>(old), operand, other))))) {
+    const auto result = [&] {
+      if constexpr (kFlushes) {
+        if (flushes) return FlushingAdd()(std::bit_cast<T>(old), operand, other);
+      }
+      return static_cast<T>(Op()(std::bit_cast<T>(old), operand, other));
+    };
+    while (!memory.compare_exchange_weak(old, std::bit_cast<Bits>(result()))) {
     }
     d[l] = std::bit_cast<T>(old);
   }

@@ -82,15 +82,16 @@ template <class E>
 void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
   const AccessMode mode = AccessMode::unpack(in.mode);
   const std::size_t bytes = sizeof(E) * in.elements;
-  LanePointers to;
-  resolve(warp, in, lanes, mode.space, 0, bytes, mode.strong ? AccessKind::strong_write : AccessKind::write, to);
-  std::byte values[kWarpSize * 16];
+  alignas(16) std::byte values[kWarpSize * 16];
   for (std::size_t i = 0; i < in.elements; ++i) {
     const std::byte* const a = warp.reg<std::byte>(in.op[1 + i]);
     each_lane(lanes, [&](int l) {
       std::memcpy(values + static_cast<std::size_t>(l) * bytes + i * sizeof(E), a + l * in.immediate, sizeof(E));
     });
   }
+  LanePointers to;
+  to.values = values;
+  resolve(warp, in, lanes, mode.space, 0, bytes, mode.strong ? AccessKind::strong_write : AccessKind::write, to);
   if (mode.strong) warp.cta().cluster().note_event();
   if (to.shared != 0 && !mode.strong && warp.cta().launch().options.check_races) {
     check_lanes_agree(warp, in, to, values, static_cast<std::uint32_t>(bytes));
