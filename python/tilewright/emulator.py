@@ -30,7 +30,7 @@ Extents: TypeAlias = int | tuple[int, ...]
 
 __all__ = ["Extents", "Finding", "Module", "Output"]
 
-_STEPS = 1 << 28
+_STEPS = 1 << 26
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,6 +20,8 @@ std::string_view verb(AccessKind kind) {
       return "read";
     case AccessKind::unshadowed:
       return "access";
+    case AccessKind::strong_update:
+      return "atomic update";
     default:
       return "write";
   }
@@ -102,21 +104,36 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     const int lane = std::countr_zero(inside);
     const std::byte* const value =
         out.values == nullptr ? nullptr : out.values + static_cast<std::size_t>(lane) * bytes;
-    shadow->access(warp, in, lane, out.address[lane], bytes, kind, value);
+    if (shadow->access(warp, in, lane, out.address[lane], bytes, kind, value)) continue;
+    if (out.follows_undefined) {
+      out.undefined |= Mask{1} << lane;
+    } else {
+      warp.report(Severity::error, FindingKind::uninitialised_global_read, in, lane, out.address[lane], [&] {
+        return fmt::format("{} of {} bytes at global address {:#x}, which no one has written", verb(kind), bytes,
+                           out.address[lane]);
+      });
+    }
   }
 }
 
 SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& accessor, std::uint64_t address,
                              std::uint32_t bytes, AccessKind kind) {
+  const bool reads_strongly = kind == AccessKind::strong_read || kind == AccessKind::strong_update;
+  const SharedVerdict undefined =
+      reads_strongly && warp.cta().launch().options.check_warps && shared.is_undefined(address, bytes)
+          ? SharedVerdict::uninitialised
+          : SharedVerdict::ok;
   switch (kind) {
     case AccessKind::read:
       return shared.read(warp.clocks.ordered, accessor, address, bytes);
     case AccessKind::write:
       return shared.write(warp.clocks.ordered, accessor, address, bytes);
     case AccessKind::strong_read:
-      return shared.strong_access(warp.clocks, accessor, address, bytes, false);
+      return std::max(shared.strong_access(warp.clocks, accessor, address, bytes, false), undefined);
     case AccessKind::strong_write:
       return shared.strong_access(warp.clocks, accessor, address, bytes, true);
+    case AccessKind::strong_update:
+      return std::max(shared.strong_access(warp.clocks, accessor, address, bytes, true), undefined);
     case AccessKind::unshadowed:
       break;
   }
@@ -183,7 +200,9 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     if (!shadowed) continue;
     const SharedVerdict verdict =
         consult_shadow(warp, location.cta->shared(), warp.accessor(in, lane), location.address, bytes, kind);
-    if (verdict != SharedVerdict::ok) {
+    if (verdict == SharedVerdict::uninitialised && out.follows_undefined) {
+      out.undefined |= Mask{1} << lane;
+    } else if (verdict != SharedVerdict::ok) {
       const std::byte* const value =
           out.values == nullptr ? nullptr : out.values + static_cast<std::size_t>(lane) * bytes;
       report_shared(warp, in, lane, location, bytes, verb(kind), verdict, value);
@@ -279,7 +298,7 @@ SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int la
 
 void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which, AccessSize size,
              AccessKind kind, LanePointers& out) {
-  out.shared = 0;
+  out.shared = out.undefined = 0;
   compute_addresses(warp, in.address[which], in.op, lanes, out);
   if (space == Space::generic) return resolve_generic(warp, in, lanes, size, kind, out);
   resolve_in_space(warp, in, lanes, space, size, kind, out);

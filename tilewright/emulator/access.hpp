@@ -13,15 +13,18 @@ namespace tilewright::emulator {
 enum class AccessKind : std::uint8_t {
   read,
   write,
-  strong_read,   // .volatile, .relaxed, .acquire: synchronises, and does not race with other strong accesses
-  strong_write,  // also .release, and atomics
-  unshadowed,    // checks bounds and alignment only; the caller updates the shadow itself
+  strong_read,    // .volatile, .relaxed, .acquire: synchronises, and does not race with other strong accesses
+  strong_write,   // also .release
+  strong_update,  // atomics: both
+  unshadowed,     // checks bounds and alignment only; the caller updates the shadow itself
 };
 
 struct LanePointers {
   std::byte* at[kWarpSize];
-  std::uint64_t address[kWarpSize];   // in the address's own state space
-  Mask shared = 0;                    // lanes whose address is in the shared memory of their own CTA
+  std::uint64_t address[kWarpSize];  // in the address's own state space
+  Mask shared = 0;                   // lanes whose address is in the shared memory of their own CTA
+  Mask undefined = 0;              // of a read: lanes that read bytes which no one has written, if `follows_undefined`
+  bool follows_undefined = false;  // the caller marks registers as undefined; else such a read is a finding
   const std::byte* values = nullptr;  // before a store: what each lane writes, AccessSize::bytes apart; or null
 };
 

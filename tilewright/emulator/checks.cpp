@@ -28,8 +28,12 @@ constexpr std::array kKinds = {
             "align the base address and the strides, or use a narrower access"},
     KindRow{FindingKind::uninitialised_shared_read, "uninitialised_shared_read", "uninitialised shared read",
             "write these bytes, then execute a barrier, before they are read"},
-    KindRow{FindingKind::shared_race, "shared_race", "shared race",
-            "put a barrier between the two accesses: __syncthreads(), a named barrier, or an mbarrier wait"},
+    KindRow{FindingKind::uninitialised_global_read, "uninitialised_global_read", "uninitialised global read",
+            "fill the array before the launch, or write the elements before they are read"},
+    KindRow{
+        FindingKind::shared_race, "shared_race", "shared race",
+        "put a barrier between the two accesses: __syncthreads(), a named barrier, an mbarrier wait, or __syncwarp() "
+        "within a warp"},
     KindRow{FindingKind::global_race, "global_race", "global race",
             "order the two accesses by a release and an acquire that every thread involved synchronises with"},
     KindRow{FindingKind::async_write_in_flight, "async_write_in_flight", "access during an asynchronous write",
@@ -51,6 +55,8 @@ constexpr std::array kKinds = {
     KindRow{FindingKind::bad_descriptor, "bad_descriptor", "bad descriptor", ""},
     KindRow{FindingKind::exited_cta_access, "exited_cta_access", "access to an exited CTA",
             "let the CTA wait for its copies and for its peers, e.g. at a cluster barrier, before it exits"},
+    KindRow{FindingKind::bad_warp_mask, "bad_warp_mask", "warp mask misuse",
+            "name exactly the threads that execute the instruction together, e.g. by a ballot before the branch"},
     KindRow{FindingKind::barrier_divergence, "barrier_divergence", "barrier divergence", ""},
     KindRow{FindingKind::deadlock, "deadlock", "deadlock",
             "compare what the threads above wait for with the arrivals, bytes and phase parities of the other threads"},

@@ -21,9 +21,10 @@ enum class FindingKind : std::uint8_t {
   out_of_bounds_param,
   misaligned_access,
   uninitialised_shared_read,
-  shared_race,            // two threads access a byte, at least one writes it, and no barrier orders them
-  global_race,            // the same in global memory, between threads of a cooperative launch
-  async_write_in_flight,  // access to bytes that a cp.async or a bulk copy may still be writing
+  uninitialised_global_read,  // of an array that no one has written, if the launch says so
+  shared_race,                // two threads access a byte, at least one writes it, and no barrier orders them
+  global_race,                // the same in global memory, between threads of a cooperative launch
+  async_write_in_flight,      // access to bytes that a cp.async or a bulk copy may still be writing
   async_read_in_flight,  // write to bytes that a wgmma, a bulk store or, of a tensor map, any copy may still be reading
   missing_proxy_fence,   // the async proxy reads what the generic proxy wrote, with no fence.proxy.async between
   missing_tensor_map_fence,  // TMA reads a tensor map that a kernel wrote, with no acquiring fence of the thread
@@ -33,7 +34,8 @@ enum class FindingKind : std::uint8_t {
   transaction_mismatch,      // the expect-tx bytes of an mbarrier's phase differ from the bytes that arrived
   bad_descriptor,            // a tensor map or a multicast mask that does not fit the copy
   exited_cta_access,         // to the shared memory of a CTA that has exited, or that exits with copies in flight
-  barrier_divergence,        // threads that must execute an instruction together do not
+  bad_warp_mask,       // a warp mask without the thread itself, or a shuffle from a thread that does not take part
+  barrier_divergence,  // threads that must execute an instruction together do not
   deadlock,
   no_progress,  // the CTA exceeded its budget of warp instructions
   trap,         // trap, or a failed assert()

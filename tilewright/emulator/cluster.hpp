@@ -92,6 +92,8 @@ class Cluster {
   std::uint64_t events_ = 0;
   std::uint64_t events_at_last_wake_ = 0;
   int fruitless_wakes_ = 0;
+  std::uint64_t events_at_last_poll_ = 0;
+  int fruitless_polls_ = 0;
 };
 
 }  // namespace tilewright::emulator

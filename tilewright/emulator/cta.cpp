@@ -24,7 +24,7 @@ Cta::Cta(Cluster& cluster, int rank)
       launch_(cluster.launch()),
       rank_(rank),
       threads_(static_cast<int>(launch_.block.x * launch_.block.y * launch_.block.z)),
-      shared_(launch_.options.check_races, launch_.options.check_uninitialised) {
+      shared_(launch_.options.check_races, launch_.options.check_uninitialised, launch_.options.check_warps) {
   local_.resize(static_cast<std::size_t>(threads_) * launch_.program.local_bytes);
   const int warps = (threads_ + kWarpSize - 1) / kWarpSize;
   for (int w = 0; w < warps; ++w) {
@@ -83,11 +83,20 @@ void Cta::check_step_budget() const {
     code = next;
     thread = warp->index() * kWarpSize + std::countr_zero(lanes | Mask{1} << 31);
   }
-  fail(FindingKind::no_progress, code, thread, 0,
-       fmt::format(
-           "the CTA has executed {} warp instructions, over its budget of {}: it loops forever, or needs a larger "
-           "budget (TILEWRIGHT_EMULATOR_STEPS or Options::emulator_steps_per_cta; 0 removes the limit)",
-           steps, budget));
+  Finding finding = make_finding(
+      FindingKind::no_progress, code, thread, 0,
+      fmt::format(
+          "the CTA has executed {} warp instructions, over its budget of {}: it loops forever, or needs a larger "
+          "budget (TILEWRIGHT_EMULATOR_STEPS or Options::emulator_steps_per_cta; 0 removes the limit)",
+          steps, budget));
+  constexpr std::size_t kMostNotes = 8;
+  for (const auto& warp : warps_) {
+    const auto [next, lanes] = warp->position();
+    if (next == kNone || finding.notes.size() >= kMostNotes) continue;
+    finding.notes.push_back(fmt::format("{} {} at {}", warp->describe_lanes(lanes),
+                                        std::has_single_bit(lanes) ? "is" : "are", describe_location(next)));
+  }
+  throw EmulationFinding(std::move(finding));
 }
 
 // Barriers --------------------------------------------------------------------------------------------------------
@@ -293,7 +302,8 @@ void Cta::report(Severity severity, FindingKind kind, std::uint32_t code_index, 
   if (launch_.log == nullptr) fail(kind, code_index, thread, address, std::move(detail));
   Finding finding = make_finding(kind, code_index, thread, address, std::move(detail));
   finding.severity = severity;
-  if (deferred_finding_ && deferred_finding_->finding.address == address) {
+  // Bytes that are read too early may be uninitialised because of the race.
+  if (deferred_finding_ && kind == FindingKind::shared_race) {
     finding.notes.push_back("before that: " + summary(deferred_finding_->finding));
     deferred_finding_.reset();
   }

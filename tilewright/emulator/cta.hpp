@@ -117,7 +117,7 @@ class Cta {
   void report(Severity severity, FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
               std::string detail);
   /// Keeps a finding, which is reported at the CTA's next barrier or at its end. If another finding is thrown before
-  /// that, or found at the same address, the deferred one becomes a note of it.
+  /// that, or a race is found, the deferred one becomes a note of it.
   void defer_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address, std::string detail);
   std::string describe_location(std::uint32_t code_index) const;
   Finding make_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,

@@ -100,7 +100,7 @@ EmulatorOptions checking_options() {
   options.check_global = true;
   options.check_warps = true;
   options.threads = 1;
-  options.steps_per_cta = std::uint64_t{1} << 28;
+  options.steps_per_cta = std::uint64_t{1} << 26;
   return options;
 }
 

@@ -41,11 +41,6 @@ class ClusterQueue {
     }
   }
 
-  void rethrow() const {
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
   /// False when no cluster is left. True when one ended with a finding that was logged.
   bool run_until_failure() {
     std::uint64_t index = 0;
@@ -67,6 +62,11 @@ class ClusterQueue {
     return false;
   }
 
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
   /// Runs a cluster to its end, or until a cluster before it has failed.
   void run(Cluster& cluster, std::uint64_t index) const {
     cluster.start(clusterid(index));
@@ -98,7 +98,7 @@ class ClusterQueue {
 /// a deadlock; more than one round, as the last step of one cluster may let another one continue.
 void run_cooperatively(Launch launch, const ClusterQueue& grid) {
   constexpr int kMaxIdleRounds = 4;
-  GlobalShadow shadow;
+  GlobalShadow shadow(launch.options.check_races, !launch.uninitialised.regions().empty(), launch.options.check_warps);
   if (launch.options.check_races) launch.global_shadow = &shadow;
   std::vector<std::unique_ptr<Cluster>> clusters;
   for (std::uint64_t index = 0; index < grid.size(); ++index) {
@@ -136,6 +136,13 @@ void run_grid(Launch launch) {
       static_cast<void>(launch.log->add_fatal(finding.finding(), 0));
       return;
     }
+  }
+  GlobalShadow shadow(launch.options.check_races, launch.options.check_uninitialised, launch.options.check_warps);
+  if (launch.options.check_global) {
+    launch.global_shadow = &shadow;
+    while (grid.run_until_failure()) {
+    }
+    return grid.rethrow();
   }
   const int requested =
       launch.options.threads > 0 ? launch.options.threads : static_cast<int>(std::thread::hardware_concurrency());

@@ -16,7 +16,8 @@ struct EmulatorOptions {
   /// Races in global memory between threads of an ordinary launch, and reads of its uninitialised bytes. Such a launch
   /// uses one host thread and takes up to 4 times as long. Cooperative launches are checked without this option.
   bool check_global = false;
-  /// Races between threads of one warp, and warp masks that do not name the threads that execute the instruction.
+  /// Races between threads of one warp, warp masks that do not name the threads that execute the instruction, and
+  /// atomic and volatile reads of uninitialised shared memory.
   bool check_warps = false;
   bool print_to_stderr = false;                        // where printf() of a kernel writes to: stdout otherwise
   int threads = 0;                                     // host threads that run CTAs; 0: one per hardware thread

@@ -87,6 +87,8 @@ void Warp::reset() {
   poll_ = {};
   timed_out_ = 0;
   if (hazards_) hazards_->reset();
+  undefined_.reset();
+  watched_ = hazards_ != nullptr;
   for (const SpecialSlot& special : program_.specials) fill_special(special);
 }
 
@@ -110,8 +112,8 @@ Warp::State Warp::run(std::uint32_t budget) {
     if (instruction.guard != kNone) lanes &= predicate(instruction.guard) ^ instruction.guard_flip;
     ++pc_;
     ++steps_;
+    if (watched_) watch(instruction, lanes);
     if (lanes != 0) {
-      if (hazards_) hazards_->check(*this, instruction);
       instruction.execute(*this, instruction, lanes);
     }
     if (--budget_ == 0) {
@@ -136,6 +138,22 @@ Warp::State Warp::run(std::uint32_t budget) {
   const bool waits = std::ranges::any_of(paths_, &Path::waits);
   if (!waits) fail_divergence(paths_.front());
   return State::blocked;
+}
+
+void Warp::watch(const Instruction& instruction, Mask lanes) {
+  if (hazards_ && lanes != 0) hazards_->check(*this, instruction);
+  if (!undefined_) return;
+  if (undefined_->any()) {
+    undefined_->step(*this, instruction, lanes, active_);
+  } else {
+    watched_ = hazards_ != nullptr;
+  }
+}
+
+UndefinedValues& Warp::track_undefined_values() {
+  if (!undefined_) undefined_ = std::make_unique<UndefinedValues>();
+  watched_ = true;
+  return *undefined_;
 }
 
 bool Warp::reschedule() {
@@ -203,7 +221,10 @@ void Warp::exit(Mask lanes) {
 }
 
 bool Warp::converge(const Instruction& instruction, Mask lanes, Mask required) {
-  if ((required & ~lanes) == 0) return true;
+  if ((required & ~lanes) == 0) {
+    if (cta_.launch().options.check_warps) advance_clock();  // orders the lanes' accesses before and after it
+    return true;
+  }
   if ((required & exited_) != 0) {
     const Mask gone = required & exited_;
     fail(FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
@@ -316,7 +337,7 @@ void Warp::note_poll(const Instruction& instruction, Mask lanes, std::uint32_t a
 }
 
 void Warp::note_global_poll(const Instruction& instruction, Mask lanes, std::uint64_t address) {
-  if (!cta_.launch().cooperative) return;
+  if (!cta_.launch().cooperative && cta_.launch().global_shadow == nullptr) return;
   poll_ = Poll{code_index(instruction), lanes, address, 0, 0, steps_};
   yield();
 }

@@ -194,8 +194,9 @@ TEST(SharedChecks, NeighbouringBytesAreNotARace) {
 }
 
 TEST(SharedChecks, InitialisationIsTrackedPerByte) {
-  const Finding finding =
-      run_shared("cvt.u16.u32 %h0, %t;\nst.shared.b16 [%s], %h0;\nbar.sync 0;\nld.shared.u32 %r0, [%s];");
+  const Finding finding = run_shared(
+      "cvt.u16.u32 %h0, %t;\nst.shared.b16 [%s], %h0;\nbar.sync 0;\nld.shared.u32 %r0, [%s];\n"
+      "setp.eq.u32 %p, %r0, 0;\n@%p bra END;\nEND:");
   EXPECT_EQ(finding.kind, FindingKind::uninitialised_shared_read);
   EXPECT_TRUE(run_shared("cvt.u16.u32 %h0, %t;\nst.shared.b16 [%s], %h0;\nbar.sync 0;\nld.shared.u16 %h1, [%s];\n"
                          "bar.sync 0;\nst.shared.u32 [%s], %t;\nld.shared.u32 %r0, [%s];")

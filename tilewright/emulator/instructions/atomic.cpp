@@ -103,7 +103,9 @@ void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
   using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
   LanePointers at;
-  resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T), AccessKind::strong_write, at);
+  constexpr bool kReads = !std::is_same_v<Op, Exchange>;
+  resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T),
+          kReads ? AccessKind::strong_update : AccessKind::strong_write, at);
   warp.cta().cluster().note_event();
   T* const d = warp.reg<T>(in.op[0]);
   const T* const b = warp.reg<T>(in.op[2]);
