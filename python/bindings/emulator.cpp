@@ -24,6 +24,7 @@ using namespace nb::literals;
 namespace tilewright::python {
 namespace {
 
+using AnyList = nb::typed<nb::list, nb::any>;
 using Extents = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 
 runtime::Dim3 dim3(const Extents& extents) {
@@ -59,8 +60,8 @@ class KernelModule {
     return names;
   }
 
-  nb::list launch(const std::string& name, const Extents& grid, const Extents& block, const Extents& cluster,
-                  std::uint32_t shared_bytes, bool cooperative, const nb::list& arguments) {
+  AnyList launch(const std::string& name, const Extents& grid, const Extents& block, const Extents& cluster,
+                 std::uint32_t shared_bytes, bool cooperative, const AnyList& arguments) {
     const emulator::KernelInfo& kernel = module_->kernel(name);
     if (arguments.size() != kernel.parameters.size()) {
       throw InvalidArgument(
@@ -80,7 +81,7 @@ class KernelModule {
       const Unlocked unlocked;
       findings = module_->launch(kernel, config, converted);
     }
-    nb::list result;
+    AnyList result;
     for (const emulator::Finding& finding : findings) result.append(describe(finding));
     return result;
   }

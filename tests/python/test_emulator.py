@@ -61,7 +61,7 @@ def test_a_launch_reads_and_writes_arrays(module: emulator.Module) -> None:
 
 def test_findings_are_returned(module: emulator.Module) -> None:
     x, out = np.ones(40, np.float32), np.zeros(40, np.float32)
-    (finding,) = module.launch("scale", 1, (64, 1), [x, out, np.uint32(41), np.float32(0.5)])
+    finding = module.launch("scale", 1, (64, 1), [x, out, np.uint32(41), np.float32(0.5)])[0]
     assert (finding.kind, finding.severity, finding.thread, finding.cta) == (
         "out_of_bounds_global",
         "error",

@@ -292,9 +292,11 @@ void Cta::defer_finding(FindingKind kind, std::uint32_t code_index, int thread, 
   deferred_finding_ = Deferred{make_finding(kind, code_index, thread, address, std::move(detail)), code_index};
 }
 
-bool Cta::is_reported(FindingKind kind, Severity severity, std::uint32_t code_index) const {
+bool Cta::is_reported(FindingKind kind, Severity severity, std::uint32_t code_index) {
   if (launch_.log == nullptr) return severity == Severity::error;
-  return launch_.log->count(kind, severity, code_index, cluster_.linear_index());
+  if (launch_.log->count(kind, severity, code_index, cluster_.linear_index())) return true;
+  if (kind == FindingKind::shared_race) deferred_finding_.reset();
+  return false;
 }
 
 void Cta::report(Severity severity, FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,

@@ -112,7 +112,7 @@ class Cta {
   [[noreturn]] void fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                          std::string detail) const;
   /// Whether a finding is to be described, because report() will keep or throw it. Counts it if Launch::log is set.
-  bool is_reported(FindingKind kind, Severity severity, std::uint32_t code_index) const;
+  bool is_reported(FindingKind kind, Severity severity, std::uint32_t code_index);
   /// Keeps a finding in Launch::log and returns, or throws it without a log. @pre is_reported() was true
   void report(Severity severity, FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
               std::string detail);
