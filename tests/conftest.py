@@ -20,6 +20,9 @@ def pytest_addoption(parser):
     parser.addoption(
         "--every-kernel", action="store_true", help="assemble all kernels offered for bench/problems/hopper.txt"
     )
+    parser.addoption(
+        "--every-convolution", action="store_true", help="run PyCUTLASS's convolutions with all of its problem sizes"
+    )
 
 
 def pytest_collection_modifyitems(config, items):

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "python/bindings/dtype.hpp"
+#include "python/bindings/epilogue_arguments.hpp"
 #include "python/bindings/pointer_array.hpp"
 #include "python/bindings/read.hpp"
 #include "python/bindings/tensor.hpp"
@@ -68,57 +69,18 @@ op::Tensor as_matrix(op::Tensor tensor, const op::Broadcast& broadcast, std::opt
   return tensor;
 }
 
-op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
-                           const std::map<std::string, double>& scalars) {
-  const bool is_name = text.find_first_of("=;( ") == std::string::npos;
-  if (!is_name) return op::parse_epilogue(text, compute, scalars).value_or_throw();
-  op::Epilogue epilogue = op::named_epilogue(text, output, compute).value_or_throw();
-  const std::vector<std::string> labels = epilogue.scalars();
-  for (const auto& [label, value] : scalars) {
-    if (std::ranges::find(labels, label) == labels.end())
-      throw InvalidArgument(fmt::format("the epilogue '{}' has no scalar '{}'", printable(text), printable(label)));
-    for (op::EpilogueNode& node : epilogue.nodes) {
-      if (node.op == op::EpilogueOp::scalar && node.label == label) node.value = value;
-    }
-  }
-  return epilogue;
-}
-
-/// Sets problem.epilogue from None, an Epilogue, a str (text or name), or an object with
-/// _bind(batch, m, n, compute, output) -> (Epilogue, tensors, scalars), of which it returns the tensors, else None.
-/// The scalars alpha and beta that _bind() returns become those of the problem. `Problem` is op::Gemm or
-/// op::ReduceSplitK, here and below. The batch is that of D, unless there are groups.
+/// Sets problem.epilogue and, if the epilogue binds them, alpha and beta. Returns the tensors that are bound to it, or
+/// None. `Problem` is op::Gemm or op::ReduceSplitK, here and below. The batch is that of D, unless there are groups.
 template <class Problem>
-nb::object read_epilogue(Problem& problem, nb::handle epilogue, std::optional<std::int64_t> groups = std::nullopt) {
+nb::object set_epilogue(Problem& problem, nb::handle epilogue, std::optional<std::int64_t> groups = std::nullopt) {
+  const bool is_batch = groups || problem.d.shape.rank() == 3;
+  const nb::object batch = is_batch ? nb::object(nb::int_(groups.value_or(problem.d.batch()))) : nb::none();
   const DType compute = op::default_compute(problem.accumulator, problem.d.dtype);
-  if (epilogue.is_none()) {
-    problem.epilogue = op::linear_combination(compute);
-  } else if (nb::isinstance<op::Epilogue>(epilogue)) {
-    problem.epilogue = nb::cast<const op::Epilogue&>(epilogue);
-  } else if (nb::isinstance<nb::str>(epilogue)) {
-    problem.epilogue = make_epilogue(read_text(epilogue, "the epilogue"), problem.d.dtype, compute, {});
-  } else if (!nb::hasattr(epilogue, "_bind")) {
-    throw nb::type_error(
-        fmt::format("epilogue must be a str, an Epilogue or EpilogueArguments, got {}", shown(epilogue)).c_str());
-  } else {
-    const bool is_batch = groups || problem.d.shape.rank() == 3;
-    const nb::object batch = is_batch ? nb::object(nb::int_(groups.value_or(problem.d.batch()))) : nb::none();
-    const Locked gil;  // _bind() traces Python functions, which may take long
-    const nb::object bound = epilogue.attr("_bind")(batch, problem.m(), problem.n(), compute, problem.d.dtype);
-    if (!nb::isinstance<nb::tuple>(bound) || nb::len(bound) != 3 || !nb::isinstance<op::Epilogue>(bound[0]) ||
-        !nb::isinstance<nb::dict>(bound[2])) {
-      throw nb::type_error(
-          fmt::format("_bind() of an epilogue must return (Epilogue, tensors, scalars), got {}", shown(bound)).c_str());
-    }
-    problem.epilogue = nb::cast<const op::Epilogue&>(bound[0]);
-    for (const auto& [key, value] : nb::cast<nb::dict>(bound[2])) {
-      const std::string label = read_text(key, "the name of a scalar of the epilogue");
-      if (label == "alpha") problem.alpha = read_number(value, "alpha");
-      if (label == "beta") problem.beta = read_number(value, "beta");
-    }
-    return bound[1];
-  }
-  return nb::none();
+  ReadEpilogue read = read_epilogue(epilogue, {batch, problem.m(), problem.n()}, compute, problem.d.dtype);
+  problem.epilogue = std::move(read.epilogue);
+  problem.alpha = read.alpha.value_or(problem.alpha);
+  problem.beta = read.beta.value_or(problem.beta);
+  return read.tensors;
 }
 
 template <class Problem>
@@ -136,25 +98,6 @@ void read_tensors(ArgumentsReader& reader, Problem& problem, nb::handle tensors,
     const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->broadcast, groups);
     problem.tensors.push_back({std::move(label), tensor});
   }
-}
-
-/// Not every epilogue uses alpha, beta and C. @throws InvalidArgument for one that is given and not used
-template <class Problem>
-void check_used(const Problem& problem, bool has_c) {
-  const std::vector<std::string> scalars = problem.epilogue.scalars();
-  for (const auto& [label, value, unused] : {std::tuple{"alpha", problem.alpha, 1.0}, {"beta", problem.beta, 0.0}}) {
-    if (value != unused && !(label == std::string_view("beta") && has_c) &&
-        std::ranges::find(scalars, label) == scalars.end())
-      throw InvalidArgument(fmt::format("the epilogue does not use {}, got {}", label, value));
-  }
-  if (has_c && !problem.epilogue.reads_source()) throw InvalidArgument("C is given, but the epilogue does not read it");
-}
-
-op::MathOperation read_math(nb::handle math) {
-  if (math.is_none()) return op::MathOperation::multiply_add;
-  const std::string text = read_text(math, "math");
-  if (const auto found = op::parse_math_operation(text)) return *found;
-  throw InvalidArgument(fmt::format("unknown math operation '{}'", printable(text)));
 }
 
 /// A Call of the problem. The library names its output D; errors are given the name that Python callers use, `out`.
@@ -224,8 +167,8 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   gemm.beta = beta;
   gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
-  const nb::object bound = read_epilogue(gemm, epilogue);
-  check_used(gemm, !c.is_none());
+  const nb::object bound = set_epilogue(gemm, epilogue);
+  check_used(gemm.epilogue, gemm.alpha, gemm.beta, !c.is_none());
   read_tensors(reader, gemm, bound);
   read_tensors(reader, gemm, tensors);
   new (self) GemmArguments{
@@ -381,9 +324,9 @@ void make_grouped(GroupedGemmArguments* self, nb::handle a, nb::handle b, nb::ha
   gemm.beta = beta;
   gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
-  const nb::object bound = read_epilogue(gemm, epilogue, grouped.groups());
+  const nb::object bound = set_epilogue(gemm, epilogue, grouped.groups());
   op::check_grouped_epilogue(grouped.mode, gemm.epilogue).or_throw();  // before shapes that follow from the epilogue
-  check_used(gemm, !c.is_none());
+  check_used(gemm.epilogue, gemm.alpha, gemm.beta, !c.is_none());
   read_tensors(reader, gemm, bound, grouped.groups());
   read_tensors(reader, gemm, tensors, grouped.groups());
   new (self) GroupedGemmArguments{
@@ -421,17 +364,12 @@ void make_reduction(ReduceSplitKArguments* self, nb::handle parts, nb::handle ou
   reduction.beta = beta;
   reduction.accumulator = read_optional_dtype(accumulator_type).value_or(op::sum_accumulator(reduction.parts.dtype));
   op::check_strides(reduction.parts, "parts").or_throw();  // its extents are needed before the problem is validated
-  const nb::object bound = read_epilogue(reduction, epilogue);
-  check_used(reduction, !c.is_none());
+  const nb::object bound = set_epilogue(reduction, epilogue);
+  check_used(reduction.epilogue, reduction.alpha, reduction.beta, !c.is_none());
   read_tensors(reader, reduction, bound);
   read_tensors(reader, reduction, tensors);
   new (self) ReduceSplitKArguments{
       {make_call(std::move(reduction)), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
-}
-
-std::string describe(const op::Tensor& tensor) {
-  return fmt::format("{}{}{} on {}", name(tensor.dtype), op::to_string(tensor.shape),
-                     tensor.is_pointer_array() ? " by pointers" : "", op::to_string(tensor.device));
 }
 
 void bind_operand(nb::module_& module) {
@@ -753,6 +691,8 @@ void bind_arguments(nb::module_& module) {
                            name(self.gemm().accumulator), op::signature(self.gemm().epilogue));
       });
   bind_grouped(module);
+  bind_conv2d(module);
+  bind_contraction(module);
   bind_reduce_split_k(module);
 }
 

@@ -1,5 +1,5 @@
-// tilewright.OperationArguments, GemmArguments, GroupedGemmArguments and ReduceSplitKArguments: problems on Python's
-// arrays.
+// tilewright.OperationArguments, GemmArguments, GroupedGemmArguments, Conv2dArguments, ContractionArguments and
+// ReduceSplitKArguments: problems on Python's arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -34,6 +34,14 @@ struct GroupedGemmArguments : OperationArguments {
   const op::GroupedGemm& grouped() const { return std::get<op::GroupedGemm>(problem()); }
 };
 
+struct Conv2dArguments : OperationArguments {
+  const op::Conv2d& conv() const { return std::get<op::Conv2d>(problem()); }
+};
+
+struct ContractionArguments : OperationArguments {
+  const op::Contraction& contraction() const { return std::get<op::Contraction>(problem()); }
+};
+
 struct ReduceSplitKArguments : OperationArguments {
   const op::ReduceSplitK& reduction() const { return std::get<op::ReduceSplitK>(problem()); }
 };
@@ -62,6 +70,10 @@ nanobind::object arguments_of(const op::Problem& problem, bool is_for_gemm);
 /// Binds Operation and OperandDeclaration, and the members of OperationArguments that need them. @pre bind_arguments()
 /// was called
 void bind_operation(nanobind::module_& module);
+/// Binds Conv2dArguments. @pre OperationArguments and Operand are bound
+void bind_conv2d(nanobind::module_& module);
+/// Binds ContractionArguments. @pre OperationArguments and Operand are bound
+void bind_contraction(nanobind::module_& module);
 void bind_arguments(nanobind::module_& module);
 
 }  // namespace tilewright::python

@@ -44,9 +44,9 @@ std::vector<std::int64_t> list_of(const op::Dims& dims) {
 
 /// @pre 0 <= rank <= Dims::kMaxRank
 op::Dims zeros(int rank) {
-  static const std::array<op::Dims, op::Dims::kMaxRank + 1> kZeros{
-      op::Dims{}, op::Dims{0}, op::Dims{0, 0}, op::Dims{0, 0, 0}, op::Dims{0, 0, 0, 0}, op::Dims{0, 0, 0, 0, 0}};
-  return kZeros[static_cast<std::size_t>(rank)];
+  op::Dims dims;
+  for (int mode = 0; mode < rank; ++mode) dims.append(0);
+  return dims;
 }
 
 std::int64_t integer_of(PyObject* number) {

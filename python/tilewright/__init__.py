@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tilewright._tilewright import (
         Artifact,
         BLASDesignMetadata,
+        ContractionArguments,
+        Conv2dArguments,
         DType,
         Epilogue,
         Explanation,
@@ -94,6 +96,8 @@ if TYPE_CHECKING:
     )
     from tilewright import layout as layout
     from tilewright import tracing as tracing
+    from tilewright.contraction import contract, einsum
+    from tilewright.convolution import conv2d, conv2d_input, conv2d_weight
     from tilewright.epilogue import EpilogueArguments
     from tilewright.grouped_product import grouped_matmul
     from tilewright.product import matmul
@@ -105,6 +109,8 @@ __all__ = [
     "Artifact",
     "BLASDesignMetadata",
     "CompileError",
+    "ContractionArguments",
+    "Conv2dArguments",
     "DType",
     "DriverError",
     "EmulationError",
@@ -145,9 +151,14 @@ __all__ = [
     "cache_counters",
     "compile_kernels",
     "configure",
+    "contract",
+    "conv2d",
+    "conv2d_input",
+    "conv2d_weight",
     "device_name",
     "device_target",
     "dtype",
+    "einsum",
     "explain",
     "f32",
     "f64",
@@ -176,6 +187,11 @@ _SUBMODULES = ("emulator", "layout", "pycutlass", "torch", "tracing")  # importe
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
+    "contract": "tilewright.contraction",
+    "conv2d": "tilewright.convolution",
+    "conv2d_input": "tilewright.convolution",
+    "conv2d_weight": "tilewright.convolution",
+    "einsum": "tilewright.contraction",
     "grouped_matmul": "tilewright.grouped_product",
     "matmul": "tilewright.product",
 }  # all other names are in the extension module

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from tilewright._tilewright import DType, _DeviceArray, _shape_of, _stream_handle
@@ -31,22 +33,40 @@ def empty_like(a: Any, shape: tuple[int, ...], kind: DType, stream: Any) -> Any:
     if torch is not None and isinstance(a, torch.Tensor):
         if stream is None or not a.is_cuda:
             return torch.empty(shape, dtype=getattr(torch, name), device=a.device)
-        with torch.cuda.stream(_torch_stream(torch, stream, a.device)):
+        with on_stream(a, stream):
             return torch.empty(shape, dtype=getattr(torch, name), device=a.device)
     cupy = sys.modules.get("cupy")
     if cupy is not None and isinstance(a, cupy.ndarray):
-        with a.device:
-            if stream is None:
-                return cupy.empty(shape, dtype=name)
-            with _cupy_stream(cupy, stream):
-                return cupy.empty(shape, dtype=name)
+        with on_stream(a, stream):
+            return cupy.empty(shape, dtype=name)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(a, numpy.ndarray):
         return _numpy_empty(shape, name)
-    if _is_of_jax(a):
+    if is_of_jax(a):
         ordinal = _jax_gpu(a)
         return _numpy_empty(shape, name) if ordinal is None else _DeviceArray(shape, kind, ordinal, stream)
     raise InvalidArgument(f"cannot allocate an array like a {type(a).__module__}.{type(a).__name__}: pass out=")
+
+
+@contextlib.contextmanager
+def on_stream(a: Any, stream: Any) -> Iterator[None]:
+    """Makes `stream`, unless it is None, the current stream of PyTorch or CuPy, whose array `a` is, on the device of
+    `a`."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(a, torch.Tensor):
+        if stream is None or not a.is_cuda:
+            yield
+            return
+        with torch.cuda.stream(_torch_stream(torch, stream, a.device)):
+            yield
+        return
+    cupy = sys.modules["cupy"]
+    with a.device:
+        if stream is None:
+            yield
+            return
+        with _cupy_stream(cupy, stream):
+            yield
 
 
 def shaped(a: Any) -> Any:
@@ -65,7 +85,7 @@ def as_framework_of(a: Any, made: Any) -> Any:
 
     Only JAX needs this: its arrays cannot be written, so JAX takes over another array.
     """
-    if not _is_of_jax(a):
+    if not is_of_jax(a):
         return made
     import jax
 
@@ -114,7 +134,8 @@ def _cupy_stream(cupy: Any, stream: Any) -> Any:
     return cupy.cuda.ExternalStream(handle) if is_old else cupy.cuda.Stream.from_external(_External(handle))
 
 
-def _is_of_jax(a: Any) -> bool:
+def is_of_jax(a: Any) -> bool:
+    """Whether `a` is an array of JAX."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(a, jax.Array)
 

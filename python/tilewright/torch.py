@@ -1,8 +1,9 @@
-"""PyTorch operators: torch.ops.tilewright.matmul, .linear and .grouped_mm, and grouped_mm().
+"""PyTorch operators: torch.ops.tilewright.matmul, .linear, .grouped_mm and .conv2d, and grouped_mm() and conv2d().
 
     import tilewright.torch
     y = torch.ops.tilewright.linear(x, weight, bias)
     z = tilewright.torch.grouped_mm(rows, experts, offs=ends)    # in place of torch._grouped_mm
+    v = tilewright.torch.conv2d(x, weight, bias, padding=1, residual=u, activation="relu")
 
 Their gradients are computed by Tilewright too and can be differentiated again. In graphs of torch.compile and
 torch.export each operator is one node. With torch.use_deterministic_algorithms(True) they choose only kernels that
@@ -24,6 +25,13 @@ _LIBRARY.define("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tenso
 _LIBRARY.define(
     "grouped_mm(Tensor a, Tensor b, Tensor offs, ScalarType? out_dtype=None, bool zero_rest=False) -> Tensor"
 )
+_NUMBERS = "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1"
+_LIBRARY.define(
+    f"conv2d(Tensor input, Tensor weight, Tensor? bias=None, {_NUMBERS}, Tensor? residual=None, "
+    'str activation="none") -> Tensor'
+)
+_LIBRARY.define(f"conv2d_input(SymInt[4] input_size, Tensor weight, Tensor grad_output, {_NUMBERS}) -> Tensor")
+_LIBRARY.define(f"conv2d_weight(Tensor input, SymInt[4] weight_size, Tensor grad_output, {_NUMBERS}) -> Tensor")
 
 
 def _shape(a: torch.Tensor, b: torch.Tensor) -> list[Any]:
@@ -206,3 +214,222 @@ def grouped_mm(
         raise InvalidArgument(f"out_dtype must be {input.dtype} without offs, got {out_dtype}")
     batch: torch.Tensor = torch.ops.tilewright.matmul(input, mat2)
     return batch
+
+
+def _images(like: torch.Tensor, shape: Any) -> torch.Tensor:
+    """A new tensor of this shape with channels-last strides."""
+    return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=torch.channels_last)
+
+
+def _conv2d_shape(
+    input: torch.Tensor, weight: torch.Tensor, stride: list[int], padding: list[int], dilation: list[int]
+) -> list[Any]:
+    if input.dim() != 4 or weight.dim() != 4:
+        raise InvalidArgument(f"input and weight must have rank 4, got shapes {(*input.shape,)} and {(*weight.shape,)}")
+    positions = [
+        (image + 2 * pad - dilate * (taps - 1) - 1) // step + 1
+        for image, taps, pad, step, dilate in zip(input.shape[2:], weight.shape[2:], padding, stride, dilation)
+    ]
+    return [input.shape[0], weight.shape[0], *positions]
+
+
+def _conv2d(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: list[int] = [1, 1],  # noqa: B006  as in the operator's schema
+    padding: list[int] = [0, 0],  # noqa: B006
+    dilation: list[int] = [1, 1],  # noqa: B006
+    groups: int = 1,
+    residual: torch.Tensor | None = None,
+    activation: str = "none",
+) -> torch.Tensor:
+    if activation not in ("none", "relu"):
+        raise InvalidArgument(f'activation must be "none" or "relu", got {activation!r}')
+    options: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    value = "acc"
+    for name, broadcast, tensor in (("bias", "row(bias)", bias), ("residual", "residual", residual)):
+        if tensor is not None:
+            value += f" + {broadcast}"
+            options[name] = tensor.detach()
+    if activation == "relu":
+        value = f"relu({value})"
+    if value != "acc":
+        options["epilogue"] = f"D = {value}"
+    result: torch.Tensor = tilewright.conv2d(input, weight, **options, **_promises())
+    return result
+
+
+def _conv2d_input(
+    input_size: list[int],
+    weight: torch.Tensor,
+    grad_output: torch.Tensor,
+    stride: list[int] = [1, 1],  # noqa: B006
+    padding: list[int] = [0, 0],  # noqa: B006
+    dilation: list[int] = [1, 1],  # noqa: B006
+    groups: int = 1,
+) -> torch.Tensor:
+    out = _images(grad_output, input_size)
+    tilewright.conv2d_input(input_size, weight, grad_output, stride, padding, dilation, groups, out=out, **_promises())
+    return out
+
+
+def _conv2d_weight(
+    input: torch.Tensor,
+    weight_size: list[int],
+    grad_output: torch.Tensor,
+    stride: list[int] = [1, 1],  # noqa: B006
+    padding: list[int] = [0, 0],  # noqa: B006
+    dilation: list[int] = [1, 1],  # noqa: B006
+    groups: int = 1,
+) -> torch.Tensor:
+    out = _images(grad_output, weight_size)
+    tilewright.conv2d_weight(input, weight_size, grad_output, stride, padding, dilation, groups, out=out, **_promises())
+    return out
+
+
+for _key in ("CPU", "CUDA"):
+    _LIBRARY.impl("conv2d", _conv2d, _key)
+    _LIBRARY.impl("conv2d_input", _conv2d_input, _key)
+    _LIBRARY.impl("conv2d_weight", _conv2d_weight, _key)
+
+
+def _fake_conv2d(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: list[int] = [1, 1],  # noqa: B006
+    padding: list[int] = [0, 0],  # noqa: B006
+    dilation: list[int] = [1, 1],  # noqa: B006
+    groups: int = 1,
+    residual: torch.Tensor | None = None,
+    activation: str = "none",
+) -> torch.Tensor:
+    return _images(input, _conv2d_shape(input, weight, stride, padding, dilation))
+
+
+def _fake_conv2d_input(
+    input_size: list[int], weight: torch.Tensor, grad_output: torch.Tensor, *numbers: Any, **named: Any
+) -> torch.Tensor:
+    return _images(grad_output, input_size)
+
+
+def _fake_conv2d_weight(
+    input: torch.Tensor, weight_size: list[int], grad_output: torch.Tensor, *numbers: Any, **named: Any
+) -> torch.Tensor:
+    return _images(grad_output, weight_size)
+
+
+torch.library.register_fake("tilewright::conv2d", _fake_conv2d)
+torch.library.register_fake("tilewright::conv2d_input", _fake_conv2d_input)
+torch.library.register_fake("tilewright::conv2d_weight", _fake_conv2d_weight)
+
+
+def _save_conv2d(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    input, weight, _, *ctx.numbers, _, activation = inputs
+    ctx.save_for_backward(input, weight, *([output] if activation == "relu" else []))
+
+
+def _conv2d_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    input, weight, *outputs = ctx.saved_tensors
+    for output in outputs:  # of relu
+        gradient = torch.where(output <= 0, 0, gradient)
+    needs = ctx.needs_input_grad
+    operators = torch.ops.tilewright
+    grad_input = grad_weight = grad_bias = None
+    if needs[0]:
+        grad_input = operators.conv2d_input(input.shape, weight, gradient, *ctx.numbers)
+    if needs[1]:
+        grad_weight = operators.conv2d_weight(input, weight.shape, gradient, *ctx.numbers)
+    if needs[2]:
+        grad_bias = gradient.sum((0, 2, 3))
+    grad_residual = gradient if any(needs[7:8]) else None  # of omitted parameters there is no entry
+    return grad_input, grad_weight, grad_bias, None, None, None, None, grad_residual, None
+
+
+def _save_conv2d_input(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    _, weight, grad_output, *ctx.numbers = inputs
+    ctx.save_for_backward(weight, grad_output)
+
+
+def _conv2d_input_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    """The gradient with respect to an input is linear in the weight and in the gradient of the output."""
+    weight, grad_output = ctx.saved_tensors
+    operators, needs = torch.ops.tilewright, ctx.needs_input_grad
+    of_weight = operators.conv2d_weight(gradient, weight.shape, grad_output, *ctx.numbers) if needs[1] else None
+    of_output = operators.conv2d(gradient, weight, None, *ctx.numbers) if needs[2] else None
+    return None, of_weight, of_output, None, None, None, None
+
+
+def _save_conv2d_weight(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    input, _, grad_output, *ctx.numbers = inputs
+    ctx.save_for_backward(input, grad_output)
+
+
+def _conv2d_weight_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    input, grad_output = ctx.saved_tensors
+    operators, needs = torch.ops.tilewright, ctx.needs_input_grad
+    of_input = operators.conv2d_input(input.shape, gradient, grad_output, *ctx.numbers) if needs[0] else None
+    of_output = operators.conv2d(input, gradient, None, *ctx.numbers) if needs[2] else None
+    return of_input, None, of_output, None, None, None, None
+
+
+torch.library.register_autograd("tilewright::conv2d", _conv2d_backward, setup_context=_save_conv2d)
+torch.library.register_autograd("tilewright::conv2d_input", _conv2d_input_backward, setup_context=_save_conv2d_input)
+torch.library.register_autograd("tilewright::conv2d_weight", _conv2d_weight_backward, setup_context=_save_conv2d_weight)
+
+
+def conv2d(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] | str = 0,
+    dilation: int | tuple[int, ...] = 1,
+    groups: int = 1,
+    *,
+    residual: torch.Tensor | None = None,
+    activation: str = "none",
+) -> torch.Tensor:
+    """torch.nn.functional.conv2d with gradients: activation(input * weight + bias + residual), computed by Tilewright.
+
+    `residual` has the shape of the result, and `activation` is "none" or "relu"; both are computed by the same kernel.
+    Tensors in the memory format torch.channels_last are used in place, others that are read are copied. The result and
+    the gradients of input and weight are channels-last.
+    """
+    if input.dim() == 3:
+        images = residual if residual is None else residual.unsqueeze(0)
+        arguments = (input.unsqueeze(0), weight, bias, stride, padding, dilation, groups)
+        return conv2d(*arguments, residual=images, activation=activation).squeeze(0)
+    if isinstance(padding, str):
+        input, padding = _padded(input, weight, stride, padding, dilation)
+    result: torch.Tensor = torch.ops.tilewright.conv2d(
+        input, weight, bias, _two(stride), _two(padding), _two(dilation), groups, residual, activation
+    )
+    return result
+
+
+def _two(numbers: int | tuple[int, ...]) -> list[int]:
+    pair = [numbers, numbers] if isinstance(numbers, int) else [*numbers]
+    return pair * 2 if len(pair) == 1 else pair
+
+
+def _padded(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    stride: int | tuple[int, ...],
+    padding: str,
+    dilation: int | tuple[int, ...],
+) -> tuple[torch.Tensor, tuple[int, ...]]:
+    """The input, and the padding that a name stands for. Odd padding is one pixel more below and to the right, which is
+    added to the input."""
+    if padding == "valid":
+        return input, (0, 0)
+    if padding != "same":
+        raise InvalidArgument(f'padding must be an int, a pair, "valid" or "same", got {padding!r}')
+    if _two(stride) != [1, 1]:
+        raise InvalidArgument(f'padding="same" needs a stride of 1, got {stride}')
+    total = [step * (taps - 1) for step, taps in zip(_two(dilation), weight.shape[2:])]
+    if any(each % 2 for each in total):
+        input = torch.nn.functional.pad(input, (0, total[1] % 2, 0, total[0] % 2))
+    return input, (total[0] // 2, total[1] // 2)

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "tests/conformance/gemm_checks.hpp"
-#include "tests/conformance/guarded_convolution.hpp"
+#include "tests/conformance/guarded_tensors.hpp"
 #include "tests/conformance/sm90_design_case.hpp"
 #include "tests/unit/op/direct_convolution.hpp"
 #include "tilewright/op/epilogue_text.hpp"
@@ -17,6 +17,8 @@ namespace {
 
 using op::ConvPass;
 using testing::HasSubstr;
+
+using GuardedConvolution = GuardedTensors<op::Conv2d>;
 
 constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
 
@@ -196,6 +198,11 @@ TEST_P(Convolutions, Sm90LoadsIm2colByTma) {
       {.n = 3, .h = 11, .w = 6, .c = 128, .k = 64, .r = 3, .s = 2, .padding = 2, .stride = 2},
       {.n = 1, .h = 12, .w = 13, .c = 64, .k = 64, .r = 2, .s = 3, .padding = 1, .dilation = 3},
       {.n = 2, .h = 8, .w = 8, .c = 40, .k = 24, .r = 1, .s = 1, .stride = 3},
+      {.n = 2, .h = 7, .w = 10, .c = 96, .k = 48, .r = 3, .s = 3, .padding = 1},  // tap rows of 64 and 32 bytes
+      {.n = 3, .h = 6, .w = 9, .c = 16, .k = 8, .r = 5, .s = 3, .padding = 2},    // of 32 and 16 bytes
+      {.n = 2, .h = 9, .w = 8, .c = 72, .k = 64, .r = 1, .s = 1, .stride = 2},    // pixels without products
+      {.n = 1, .h = 13, .w = 9, .c = 64, .k = 32, .r = 3, .s = 4, .padding = 2, .stride = 2, .dilation = 2},
+      {.n = 2, .h = 9, .w = 11, .c = 64, .k = 96, .r = 3, .s = 3, .padding = 1, .groups = 4},
   };
   for (const Shape& shape : shapes) {
     for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
@@ -204,8 +211,8 @@ TEST_P(Convolutions, Sm90LoadsIm2colByTma) {
         conv.mode = mode;
         if (mode == op::ConvMode::convolution && shape.stride == 1 && shape.dilation == 1) continue;
         const std::vector<std::string> families = expect_exact_in_every_family(conv);
-        const bool divides = pass == ConvPass::dgrad && shape.stride > 1;
-        EXPECT_EQ(std::ranges::count(families, "sm90_gemm"), divides ? 0 : 1) << op::to_string(conv);
+        const bool is_refused = pass == ConvPass::dgrad && (shape.stride > 2 || shape.groups > 1);
+        EXPECT_EQ(std::ranges::count(families, "sm90_gemm"), is_refused ? 0 : 1) << op::to_string(conv);
       }
     }
   }
@@ -213,8 +220,16 @@ TEST_P(Convolutions, Sm90LoadsIm2colByTma) {
 
 TEST_P(Convolutions, EverySm90DesignLoadsIm2col) {
   if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
-  const Shape shape{.n = 2, .h = 17, .w = 13, .c = 64, .k = 128, .r = 2, .s = 3, .padding = 1};
-  for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+  const Shape wide{.n = 2, .h = 17, .w = 13, .c = 64, .k = 128, .r = 2, .s = 3, .padding = 1};
+  const Shape narrow{
+      .n = 2, .h = 17, .w = 13, .c = 32, .k = 48, .r = 2, .s = 3, .padding = 1};  // several boxes per stage
+  const Shape strided{.n = 2, .h = 15, .w = 18, .c = 64, .k = 64, .r = 3, .s = 3, .padding = 1, .stride = 2};
+  for (const auto& [pass, shape] : {std::pair{ConvPass::fprop, wide},
+                                    {ConvPass::dgrad, wide},
+                                    {ConvPass::wgrad, wide},
+                                    {ConvPass::fprop, narrow},
+                                    {ConvPass::wgrad, narrow},
+                                    {ConvPass::dgrad, strided}}) {
     const op::Conv2d conv = convolution(pass, shape, DType::f16);
     GuardedConvolution guarded(engine().device(), conv);
     for (const DesignCase& tested : {DesignCase{"cooperative", {128, 64}, 2, 3},
@@ -223,7 +238,10 @@ TEST_P(Convolutions, EverySm90DesignLoadsIm2col) {
                                      {"multicast of both", {64, 64}, 1, 4, {2, 2}},
                                      {"swapped", {64, 64}, 1, 4, {1, 1}, plan::Schedule::cooperative, true},
                                      {"split-K", {64, 64}, 1, 4, {1, 1}, plan::Schedule::cooperative, false, 3}}) {
-      if (pass == ConvPass::dgrad && tested.cluster[0] == 1 && !tested.swaps) continue;  // as in fprop
+      const bool is_gradient = pass == ConvPass::dgrad;
+      const bool is_as_in_fprop = is_gradient && shape.stride == 1 && tested.cluster[0] == 1 && !tested.swaps;
+      const bool is_refused = is_gradient && shape.stride > 1 && (tested.swaps || tested.split_k > 1);
+      if (is_as_in_fprop || is_refused) continue;
       SCOPED_TRACE(fmt::format("{} {}", op::name(pass), tested.name));
       const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
       plan::Sm90GemmDesign design = design_of(tested, signature);

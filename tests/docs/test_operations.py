@@ -11,7 +11,10 @@ from documents import Document, run_in
 GUIDE = Document("docs/operations.md")
 
 
-@pytest.mark.parametrize("program", GUIDE.blocks("python"), ids=["product", "any_operation", "reduce_split_k", "grouped"])
+PROGRAMS = ["product", "any_operation", "reduce_split_k", "grouped", "convolutions"]
+
+
+@pytest.mark.parametrize("program", GUIDE.blocks("python"), ids=PROGRAMS)
 def test_programs_run(tmp_path, program):
     pytest.importorskip("tilewright._tilewright", reason="the Python package is not built")
     (tmp_path / "program.py").write_text(program)

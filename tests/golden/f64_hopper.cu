@@ -76,6 +76,8 @@ struct Plan {
   using ElementD = double;
   using LayoutC = tilewright::RowMajor;
   using LayoutD = tilewright::RowMajor;
+  using MatrixC = tilewright::StridedMatrix;
+  using MatrixD = tilewright::StridedMatrix;
   static constexpr int kAlignmentC = 2;
   static constexpr int kAlignmentD = 2;
   static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;

@@ -69,6 +69,8 @@ struct Plan {
   using ElementD = float;
   using LayoutC = tilewright::RowMajor;
   using LayoutD = tilewright::RowMajor;
+  using MatrixC = tilewright::StridedMatrix;
+  using MatrixD = tilewright::StridedMatrix;
   static constexpr int kAlignmentC = 1;
   static constexpr int kAlignmentD = 1;
   static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;

@@ -9,6 +9,8 @@ struct Plan {
   using ElementD = tilewright::half_t;
   using LayoutC = tilewright::RowMajor;
   using LayoutD = tilewright::RowMajor;
+  using MatrixC = tilewright::StridedMatrix;
+  using MatrixD = tilewright::StridedMatrix;
   static constexpr int kAlignmentC = 8;
   static constexpr int kAlignmentD = 8;
   static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;

@@ -76,6 +76,8 @@ struct Plan {
   using ElementD = tilewright::int8_t;
   using LayoutC = tilewright::RowMajor;
   using LayoutD = tilewright::RowMajor;
+  using MatrixC = tilewright::StridedMatrix;
+  using MatrixD = tilewright::StridedMatrix;
   static constexpr int kAlignmentC = 16;
   static constexpr int kAlignmentD = 16;
   static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;

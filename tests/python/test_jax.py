@@ -136,3 +136,12 @@ def test_memory_of_results_is_freed(device: Any) -> None:
     assert tilewright.allocated_bytes(name) <= before + out.nbytes
     del out
     assert tilewright.allocated_bytes(name) == before
+
+
+def test_convolutions_take_nhwc() -> None:
+    x, w = jax.numpy.ones((2, 6, 6, 8), "float16"), jax.numpy.ones((16, 3, 3, 8), "float16")
+    got = tilewright.conv2d(x, w, padding=1, layout="nhwc")
+    assert isinstance(got, jax.Array) and got.shape == (2, 6, 6, 16)
+    assert (got[:, 1:-1, 1:-1] == 72).all() and (got[:, 0, 0] == 32).all()
+    with pytest.raises(InvalidArgument, match='no channels-last strides: pass layout="nhwc"'):
+        tilewright.conv2d(x.transpose(0, 3, 1, 2), w.transpose(0, 3, 1, 2))

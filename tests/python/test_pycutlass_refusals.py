@@ -270,9 +270,6 @@ def test_visitors_are_refused():
 @pytest.mark.parametrize(
     "name",
     [
-        "Conv2dOperation",
-        "Conv2dArguments",
-        "Conv2dProblemSize",
         "SymmetricTensorDescription",
         "TriangularTensorDescription",
         "LayerNorm",

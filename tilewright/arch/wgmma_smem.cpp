@@ -67,7 +67,7 @@ Result<ComposedLayout> smem_atom(Major major, SwizzleMode mode, int element_bits
   return upcast(ComposedLayout{bit_swizzle(mode), 0, bits}, element_bits);
 }
 
-Result<SwizzleMode> widest_swizzle(Major major, int element_bits, std::int64_t mn, std::int64_t k) {
+Result<SwizzleMode> widest_swizzle(Major major, int element_bits, std::int64_t mn, std::int64_t k, int max_row_bytes) {
   const Support element = check_element(element_bits);
   if (!element) return Refusal{element.reason()};
   const std::int64_t along = major == Major::k ? k : mn;
@@ -75,7 +75,7 @@ Result<SwizzleMode> widest_swizzle(Major major, int element_bits, std::int64_t m
   if (across < 1 || across % kAtomRows != 0)
     return refuse("a {} tile must have a multiple of {} rows, got {} of {}x{}", name(major), kAtomRows, across, mn, k);
   for (const SwizzleMode mode : kWidestFirst) {
-    if (along > 0 && along % width(mode, element_bits) == 0) return mode;
+    if (width_bytes(mode) <= max_row_bytes && along > 0 && along % width(mode, element_bits) == 0) return mode;
   }
   return refuse(
       "the rows of a {} tile of {}-bit elements must be a multiple of {} elements (16 bytes), got {} of {}x{}",

@@ -39,9 +39,10 @@ Result<SwizzleMode> swizzle_mode(const layout::Swizzle& swizzle, int element_bit
 /// 2, 4, ... 128.
 Result<layout::ComposedLayout> smem_atom(Major major, SwizzleMode mode, int element_bits);
 
-/// The widest mode whose rows divide the extent of the tile along `major`. Eight rows must divide the other extent.
-/// Refused: a tile that 16-byte rows do not divide.
-Result<SwizzleMode> widest_swizzle(Major major, int element_bits, std::int64_t mn, std::int64_t k);
+/// The widest mode, of at most `max_row_bytes`, whose rows divide the extent of the tile along `major`. Eight rows must
+/// divide the other extent. Refused: a tile that 16-byte rows do not divide.
+Result<SwizzleMode> widest_swizzle(Major major, int element_bits, std::int64_t mn, std::int64_t k,
+                                   int max_row_bytes = 128);
 
 /// The order of atoms in memory.
 enum class AtomOrder : std::uint8_t { mn_first, k_first };

@@ -63,11 +63,7 @@ class PlannedGemm final : public registry::Kernel {
   bool takes_lines_of_any_layout() const override { return true; }
 
  protected:
-  Support do_supports(const op::Problem& problem) const override {
-    const op::GemmView view = view_of(problem);
-    const Support taken = view.check_not_folded(Family::kName);
-    return taken ? check_arguments(sketch_, view) : taken;
-  }
+  Support do_supports(const op::Problem& problem) const override { return check_arguments(sketch_, view_of(problem)); }
   compile::Source do_source() const override {
     compile::Source source;
     source.text = Family::lower(plan(), name());
@@ -119,7 +115,6 @@ class PlannedGemmProvider final : public registry::Provider {
   Result<plan::SumOrder> invariant_order(const op::Problem& problem, const Target& target) const override {
     const Result<op::GemmView> view = op::view(problem);
     if (!view) return view.refusal();
-    if (const Support taken = view->check_not_folded(family()); !taken) return taken.refusal();
     if (const Support accepted = Family::accepts(op::describe(op::with_longest_lines(*view))); !accepted)
       return accepted.refusal();
     if (plan::sums_exactly(*view)) return plan::exact_order();
@@ -149,10 +144,6 @@ class PlannedGemmProvider final : public registry::Provider {
     const Result<op::GemmView> view = op::view(problem);
     if (!view) {
       found.refused.push_back({family(), refuse("computes only GEMMs: {}", view.reason()).as(RefusalCode::operation)});
-      return;
-    }
-    if (const Support taken = view->check_not_folded(family()); !taken) {
-      found.refused.push_back({family(), taken.refusal()});
       return;
     }
     const op::GemmView lines = op::with_longest_lines(*view);

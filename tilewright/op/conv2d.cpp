@@ -113,7 +113,8 @@ std::int64_t elements(const Tensor& tensor, int first, int last) {
 Tensor matrix_of(const Tensor& tensor, int row_modes, std::int64_t groups, bool splits_rows) {
   std::int64_t rows = elements(tensor, 0, row_modes - 1), columns = elements(tensor, row_modes, kRank - 1);
   const bool is_empty = tensor.is_empty();  // then the strides have no meaning
-  const std::int64_t row_stride = is_empty ? columns : *common_stride(tensor, 0, row_modes - 1);
+  const std::int64_t row_stride =
+      is_empty ? std::max<std::int64_t>(columns, 1) : *common_stride(tensor, 0, row_modes - 1);
   const std::int64_t column_stride = is_empty ? 1 : *common_stride(tensor, row_modes, kRank - 1);
   Tensor matrix = tensor;
   std::int64_t& split = splits_rows ? rows : columns;
@@ -214,7 +215,7 @@ Support check_tensor(const Tensor& tensor, std::string_view role, std::string_vi
     return refuse("{} must be a strided tensor with contiguous channels", role).as(RefusalCode::strides).of(role);
   if (const Support valid = check_modes(tensor, role); !valid) return valid;
   constexpr int kChannels = kRank - 1;
-  if (tensor.shape[kChannels] > 1 && tensor.stride[kChannels] != 1) {
+  if (!tensor.is_empty() && tensor.shape[kChannels] > 1 && tensor.stride[kChannels] != 1) {
     return refuse("{} must have contiguous channels, but their stride is {}", role, tensor.stride[kChannels])
         .as(RefusalCode::strides)
         .of(role);

@@ -280,10 +280,13 @@ Support validate(const Gemm& gemm) {
 }
 
 std::string to_string(const TensorSignature& signature) {
-  const std::string im2col =
-      signature.im2col == Im2colAccess::none ? std::string() : fmt::format(":{}", name(signature.im2col));
-  return fmt::format("{}:{}:{}{}{}", name(signature.element), name(signature.layout), signature.alignment,
-                     signature.is_pointer_array ? ":pointers" : "", im2col);
+  const std::string im2col = signature.im2col == Im2colAccess::none
+                                 ? std::string()
+                                 : fmt::format(":{}:{}", name(signature.im2col), signature.tap_row);
+  const std::string folded =
+      signature.folded_modes == 0 ? std::string() : fmt::format(":folded_{}", signature.folded_modes);
+  return fmt::format("{}:{}:{}{}{}{}", name(signature.element), name(signature.layout), signature.alignment,
+                     signature.is_pointer_array ? ":pointers" : "", im2col, folded);
 }
 
 std::string_view name(Im2colAccess access) {

@@ -21,6 +21,9 @@ enum class Im2colAccess : std::uint8_t { none, direct, divided };
 /// "none", "im2col", "im2col_divided"
 std::string_view name(Im2colAccess access);
 
+/// The bytes of the longest row of an im2col matrix that a kernel copies at once: the widest swizzle of shared memory.
+inline constexpr int kMaxTapRow = 128;
+
 /// The properties of one operand that a kernel is specialized for.
 struct TensorSignature {
   DType element = DType::f32;
@@ -32,11 +35,19 @@ struct TensorSignature {
       false;  // the matrices of a batch lie at the addresses in an array, instead of one stride apart
   /// The contiguous mode of an im2col matrix is that of taps and channels.
   Im2colAccess im2col = Im2colAccess::none;
+  /// Of an im2col matrix: the largest power of two, at most kMaxTapRow bytes, in elements, that divides the channels of
+  /// a tap. A row of that length, which begins at a multiple of it, does not cross the end of a tap. 0 for others.
+  int tap_row = 0;
+  /// 0, or for a folded operand the number of coordinates of rows, columns and batch that the kernel can tell apart, of
+  /// which a problem may use fewer: 2, 4 or 8. `layout` then names the mode whose first coordinate has stride 1; if no
+  /// coordinate has, the alignment is 1.
+  int folded_modes = 0;
 
   bool operator==(const TensorSignature&) const = default;
 };
 
-/// "f16:row:8", "f16:row:8:pointers" for a pointer array, or "f16:row:8:im2col".
+/// "f16:row:8", "f16:row:8:pointers" for a pointer array, "f16:row:8:im2col:64", where 64 is tap_row, or
+/// "f16:row:8:folded_2".
 std::string to_string(const TensorSignature& signature);
 
 /// The mode of an epilogue tensor that has stride 1: `rows` is M (column-major), `columns` is N (row-major).

@@ -1,27 +1,44 @@
 #include "tilewright/op/gemm_view.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <optional>
+#include <vector>
 
 #include "tilewright/op/epilogue_tensors.hpp"
 
 namespace tilewright::op {
 namespace {
 
-// The single stride that addresses the whole mode, if its coordinates coalesce.
-std::optional<std::int64_t> coalesced_stride(const Mode& mode) {
-  std::optional<std::int64_t> first;
-  std::int64_t expected = 0;
-  for (int i = 0; i < mode.shape.rank(); ++i) {
-    if (mode.shape[i] == 1) continue;
-    if (!first) {
-      first = mode.stride[i];
-    } else if (mode.stride[i] != expected) {
-      return std::nullopt;
-    }
-    expected = mode.shape[i] * mode.stride[i];
+// The stride of a coalesced mode of at most one coordinate; nothing if it has more.
+std::optional<std::int64_t> single_stride(const Mode& mode) {
+  if (mode.shape.rank() > 1) return std::nullopt;
+  return mode.shape.rank() == 0 ? 0 : mode.stride[0];
+}
+
+bool is_contiguous(const Mode& mode) { return mode.shape.rank() > 0 && mode.stride[0] == 1; }
+
+// The largest power of two in elements, of at most 16 bytes, such that vectors of that length along the contiguous mode
+// neither cross the end of its first coordinate nor are misaligned.
+int folded_alignment(const OperandView& operand) {
+  const bool by_rows = operand.has_row_major_modes();
+  const Mode& along = by_rows ? operand.columns : operand.rows;
+  if (!is_contiguous(along)) return 1;
+  std::vector<std::int64_t> steps;
+  for (const Mode* const mode : {by_rows ? &operand.rows : &operand.columns, &operand.batch}) {
+    for (int i = 0; i < mode->shape.rank(); ++i) steps.push_back(mode->stride[i]);
   }
-  return first.value_or(0);
+  for (int i = 1; i < along.shape.rank(); ++i) steps.insert(steps.end(), {along.stride[i], along.shape[0]});
+  return shared_alignment(operand.tensor, steps);
+}
+
+// The number of coordinates of each mode for which a kernel has code; see TensorSignature::folded_modes.
+int folded_modes(const OperandView& operand) {
+  int most = 0;
+  for (const Mode* const mode : {&operand.rows, &operand.columns, &operand.batch})
+    most = std::max(most, mode->shape.rank());
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(most, 2))));
 }
 
 // The largest power of two in elements, of at most 16 bytes, that divides the address, the leading dimension and the
@@ -49,26 +66,73 @@ std::int64_t Mode::offset(std::int64_t index) const {
   return offset;
 }
 
+Mode Mode::coalesced() const {
+  Mode result;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == 1) continue;
+    const int last = result.shape.rank() - 1;
+    if (last >= 0 && stride[i] == result.shape[last] * result.stride[last]) {
+      result.shape[last] *= shape[i];
+    } else {
+      result.shape.append(shape[i]);
+      result.stride.append(stride[i]);
+    }
+  }
+  return result;
+}
+
 std::string_view name(OperandAccess access) {
   constexpr std::array<std::string_view, 7> kNames{"strided",     "folded", "an array of pointers", "ragged", "ragged",
                                                    "independent", "im2col"};
   return kNames[static_cast<std::size_t>(access)];
 }
 
-OperandView OperandView::folded(const Tensor& tensor, const Mode& rows, const Mode& columns, std::int64_t batch,
-                                std::int64_t batch_stride) {
-  OperandView view{.tensor = tensor};
-  const std::optional<std::int64_t> row_stride = coalesced_stride(rows), column_stride = coalesced_stride(columns);
-  const bool is_batch = batch != 1;
-  view.tensor.shape = is_batch ? Dims{batch, rows.size(), columns.size()} : Dims{rows.size(), columns.size()};
-  view.tensor.stride = is_batch ? Dims{batch_stride, row_stride.value_or(0), column_stride.value_or(0)}
-                                : Dims{row_stride.value_or(0), column_stride.value_or(0)};
-  if (row_stride && column_stride && view_matrix(view.tensor, "operand")) return view;
-  view.access = OperandAccess::folded;
-  view.rows = rows;
-  view.columns = columns;
+OperandView OperandView::folded(const Tensor& tensor, const Mode& rows, const Mode& columns, const Mode& batch) {
+  OperandView view{.tensor = tensor,
+                   .access = OperandAccess::folded,
+                   .rows = rows.coalesced(),
+                   .columns = columns.coalesced(),
+                   .batch = batch.coalesced()};
+  const std::int64_t row_count = rows.size(), column_count = columns.size(), matrices = batch.size();
+  const auto set_strides = [&](std::int64_t between_matrices, std::int64_t row_stride, std::int64_t column_stride) {
+    view.tensor.shape = matrices == 1 ? Dims{row_count, column_count} : Dims{matrices, row_count, column_count};
+    view.tensor.stride =
+        matrices == 1 ? Dims{row_stride, column_stride} : Dims{between_matrices, row_stride, column_stride};
+  };
+  if (row_count == 0 || column_count == 0 || matrices == 0) {
+    set_strides(0, std::max<std::int64_t>(column_count, 1), 1);
+    view.access = OperandAccess::strided;
+    return view;
+  }
+  const std::optional<std::int64_t> row_stride = single_stride(view.rows), column_stride = single_stride(view.columns),
+                                    batch_stride = single_stride(view.batch);
+  if (row_stride && column_stride && batch_stride) {
+    set_strides(*batch_stride, *row_stride, *column_stride);
+    if (view_matrix(view.tensor, "operand")) {
+      view.access = OperandAccess::strided;
+      return view;
+    }
+  }
+  const bool by_rows = view.has_row_major_modes();
+  const bool repeats = batch_stride && *batch_stride == 0;
+  set_strides(repeats ? 0 : row_count * column_count, by_rows ? column_count : 1, by_rows ? 1 : row_count);
   return view;
 }
+
+OperandView OperandView::as_folded() const {
+  if (access == OperandAccess::folded) return *this;
+  TILEWRIGHT_CHECK(access == OperandAccess::strided && tensor.interleaved == InterleavedMode::none, "{} operand",
+                   op::name(access));
+  const auto mode = [](std::int64_t extent, std::int64_t stride) { return Mode{{extent}, {stride}}.coalesced(); };
+  OperandView view = *this;
+  view.access = OperandAccess::folded;
+  view.rows = mode(tensor.rows(), tensor.row_stride());
+  view.columns = mode(tensor.columns(), tensor.column_stride());
+  view.batch = mode(tensor.batch(), tensor.batch_stride());
+  return view;
+}
+
+bool OperandView::has_row_major_modes() const { return is_contiguous(columns) || !is_contiguous(rows); }
 
 OperandView OperandView::gathered(const Tensor& images, const Im2col& im2col, std::int64_t batch,
                                   std::int64_t batch_stride) {
@@ -82,7 +146,7 @@ OperandView OperandView::gathered(const Tensor& images, const Im2col& im2col, st
     set_row_stride(*stride);
     if (view_matrix(view.tensor, "operand")) return view;
   }
-  set_row_stride(columns);
+  set_row_stride(std::max<std::int64_t>(columns, 1));
   view.access = OperandAccess::im2col;
   view.im2col = im2col;
   return view;
@@ -96,23 +160,25 @@ const Tensor& GemmView::tensor(std::string_view name) const {
 
 OperandView OperandView::matrix(std::int64_t index) const {
   OperandView one = *this;
+  if (access == OperandAccess::folded) {
+    const std::int64_t offset = batch.offset(index) * bytes(tensor.dtype);
+    one.tensor = matrix_at(tensor, tensor.address + static_cast<std::uint64_t>(offset));
+    one.batch = {};
+    return one;
+  }
   one.tensor = slice(tensor, index);
   if (access == OperandAccess::pointer_array) one.access = OperandAccess::strided;
   return one;
 }
 
-Support GemmView::check_strided(std::string_view family) const { return check_access(family, false); }
-Support GemmView::check_not_folded(std::string_view family) const { return check_access(family, true); }
-
-Support GemmView::check_access(std::string_view family, bool takes_all_but_folded) const {
-  if (groups != GroupedMode::none && !takes_all_but_folded) {
+Support GemmView::check_strided(std::string_view family) const {
+  if (groups != GroupedMode::none) {
     return refuse("{} needs matrices of one size, but the problem has groups ({})", family, name(groups))
         .as(RefusalCode::shape);
   }
   for (const auto& [role, operand] : {std::pair{"A", &a}, {"B", &b}, {"C", &c}, {"D", &d}}) {
     if (operand == &c && !reads_source) continue;
     if (operand->access == OperandAccess::strided) continue;
-    if (operand->access != OperandAccess::folded && takes_all_but_folded) continue;
     return refuse("{} needs operands with a single stride per mode, but {} is {}", family, role,
                   op::name(operand->access))
         .as(RefusalCode::strides)
@@ -141,10 +207,12 @@ GemmView view(const Gemm& gemm) {
 GemmView with_longest_lines(GemmView view) {
   if (view.groups != GroupedMode::none) return view;
   for (OperandView* const operand : {&view.a, &view.b}) {
-    if (operand->access != OperandAccess::im2col) operand->tensor = with_longest_lines(operand->tensor);
+    if (operand->is_matrix()) operand->tensor = with_longest_lines(operand->tensor);
   }
   if (view.epilogue->is_gated()) return view;
-  for (OperandView* const operand : {&view.c, &view.d}) operand->tensor = with_longest_lines(operand->tensor);
+  for (OperandView* const operand : {&view.c, &view.d}) {
+    if (operand->is_matrix()) operand->tensor = with_longest_lines(operand->tensor);
+  }
   return view;
 }
 
@@ -152,7 +220,9 @@ GemmView with_layouts(GemmView view, const GemmSignature& signature) {
   if (view.groups != GroupedMode::none) return view;
   for (const auto& [operand, made_for] :
        {std::pair{&view.a, &signature.a}, {&view.b, &signature.b}, {&view.c, &signature.c}, {&view.d, &signature.d}}) {
-    if (operand->access != OperandAccess::im2col) operand->tensor = with_layout(operand->tensor, made_for->layout);
+    if (!operand->is_matrix()) continue;
+    operand->tensor = with_layout(operand->tensor, made_for->layout);
+    if (made_for->folded_modes != 0 && operand->access == OperandAccess::strided) *operand = operand->as_folded();
   }
   return view;
 }
@@ -172,11 +242,17 @@ Gemm to_gemm(const GemmView& view) {
 
 TensorSignature describe_operand(const OperandView& operand, std::string_view role) {
   const Tensor& tensor = operand.tensor;
-  if (operand.access == OperandAccess::folded) return {.element = tensor.dtype};
+  if (operand.access == OperandAccess::folded) {
+    return {.element = tensor.dtype,
+            .layout = operand.has_row_major_modes() ? MatrixLayout::row_major : MatrixLayout::column_major,
+            .alignment = folded_alignment(operand),
+            .folded_modes = folded_modes(operand)};
+  }
   if (operand.access == OperandAccess::im2col) {
     return {.element = tensor.dtype,
             .alignment = operand.im2col.alignment(tensor, tensor.batch_stride()),
-            .im2col = operand.im2col.divides() ? Im2colAccess::divided : Im2colAccess::direct};
+            .im2col = operand.im2col.divides() ? Im2colAccess::divided : Im2colAccess::direct,
+            .tap_row = operand.im2col.tap_row(kMaxTapRow / bytes(tensor.dtype), tensor.distinct_matrices())};
   }
   const Result<MatrixView> view = view_matrix(tensor, role);
   const bool is_stacked_along_lines =

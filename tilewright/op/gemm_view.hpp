@@ -14,7 +14,7 @@
 namespace tilewright::op {
 
 /// One mode of an operand as a CuTe layout shape:stride, first coordinate fastest, strides in elements. It has one
-/// coordinate for each mode of the tensor that is folded into it.
+/// coordinate for each mode of the tensor that is folded into it; without coordinates its extent is 1.
 struct Mode {
   Dims shape;
   Dims stride;
@@ -22,12 +22,14 @@ struct Mode {
   std::int64_t size() const;
   /// The offset of `index` in elements. @pre 0 <= index < size()
   std::int64_t offset(std::int64_t index) const;
+  /// The same mode with the fewest coordinates: those of extent 1 are left out, and those that coalesce are merged.
+  Mode coalesced() const;
 };
 
 /// How the elements of an operand are addressed.
 enum class OperandAccess : std::uint8_t {
   strided,         // rows, columns and batch have one stride each, in OperandView::tensor, which may be interleaved
-  folded,          // a mode has several coordinates that do not coalesce to one stride
+  folded,          // rows, columns or batch have several coordinates, or neither rows nor columns are contiguous
   pointer_array,   // rows and columns as in a strided operand, and an array has the addresses of the matrices
   ragged_rows,     // a strided matrix whose rows are those of all groups; only the device knows where each begins
   ragged_columns,  // the same for columns
@@ -45,32 +47,41 @@ std::string_view name(OperandAccess access);
 
 struct OperandView {
   /// (rows, columns), or (batch, rows, columns). The strides of a folded operand, and those of rows and columns of an
-  /// im2col operand, are not valid.
+  /// im2col operand, are not valid; they only say which mode is contiguous.
   Tensor tensor;
   OperandAccess access = OperandAccess::strided;
-  Mode rows = {}, columns = {};  // only for folded access
-  Im2col im2col = {};            // only for im2col access
+  Mode rows = {}, columns = {}, batch = {};  // only for folded access; coalesced
+  Im2col im2col = {};                        // only for im2col access
 
   /// A view of a matrix, of a strided batch or of a pointer array.
   static OperandView of(const Tensor& tensor) {
     return {.tensor = tensor,
             .access = tensor.is_pointer_array() ? OperandAccess::pointer_array : OperandAccess::strided};
   }
-  /// A view with modes that may fold several coordinates; it is strided if each mode coalesces to one stride. `tensor`
-  /// gives the address, element type and device.
-  static OperandView folded(const Tensor& tensor, const Mode& rows, const Mode& columns, std::int64_t batch = 1,
-                            std::int64_t batch_stride = 0);
+  /// A view with modes that may fold several coordinates; it is strided if each coalesces to one stride, and rows or
+  /// columns are contiguous. `tensor` gives the address, element type and device.
+  static OperandView folded(const Tensor& tensor, const Mode& rows, const Mode& columns, const Mode& batch = {});
+
+  /// This operand with folded access. @pre it is folded, or a matrix or strided batch that is not interleaved
+  OperandView as_folded() const;
 
   /// A view of the im2col matrix of `images`, or of a batch of these whose images begin `batch_stride` elements apart;
   /// it is strided if the matrix has one stride. `images` gives the address, element type and device.
   static OperandView gathered(const Tensor& images, const Im2col& im2col, std::int64_t batch,
                               std::int64_t batch_stride);
 
+  /// Whether the strides of `tensor` address the rows and columns of its matrices.
+  bool is_matrix() const { return access != OperandAccess::im2col && access != OperandAccess::folded; }
+
   /// See Im2col::distinct_share(); 1 unless the access is im2col.
   double distinct_share() const { return access == OperandAccess::im2col ? im2col.distinct_share() : 1.0; }
 
   /// Matrix `index` of the batch. @pre as op::slice
   OperandView matrix(std::int64_t index) const;
+
+  /// Whether rows, columns and batch of a folded operand, in this order, have the layout row-major: the first
+  /// coordinate of its columns has stride 1, or neither that of its columns nor that of its rows.
+  bool has_row_major_modes() const;
 
   /// The offset of (row, column) from the first element of its matrix, in elements. @pre the access is not im2col
   std::int64_t offset(std::int64_t row, std::int64_t column) const {
@@ -120,11 +131,8 @@ struct GemmView {
   /// Refuses folded operands, pointer arrays and groups, for kernels that support only strided matrices. `family` is
   /// named in the reason.
   Support check_strided(std::string_view family) const;
-  /// Refuses folded operands, for kernels that take pointer arrays and groups too.
-  Support check_not_folded(std::string_view family) const;
 
  private:
-  Support check_access(std::string_view family, bool takes_all_but_folded) const;
   std::int64_t mean(std::int64_t capacity) const {
     return ends.shape[0] == 0 ? 0 : (capacity + ends.shape[0] - 1) / ends.shape[0];
   }
@@ -133,15 +141,16 @@ struct GemmView {
 /// The view of a GEMM is the GEMM itself. @pre validate(gemm)
 GemmView view(const Gemm& gemm);
 
-/// The view whose matrices of one row or one column have the longest lines, see op::with_longest_lines(). Im2col
-/// operands and operands of groups are left as they are, and so are C and D if the epilogue is gated, because it needs
-/// a row-major D.
+/// The view whose matrices of one row or one column have the longest lines, see op::with_longest_lines(). Folded and
+/// im2col operands and operands of groups are left as they are, and so are C and D if the epilogue is gated, because it
+/// needs a row-major D.
 GemmView with_longest_lines(GemmView view);
 
-/// The view whose matrices of one row or one column have the layouts of `signature`, if they may have them.
+/// The view whose matrices of one row or one column have the layouts of `signature`, if they may have them, and whose
+/// strided operands are folded where those of `signature` are.
 GemmView with_layouts(GemmView view, const GemmSignature& signature);
 
-/// Converts the view to a Gemm, for kernels that take one. @pre view.check_not_folded() accepted it
+/// Converts the view to a Gemm, for kernels that take one. @pre view.check_strided() accepted it
 Gemm to_gemm(const GemmView& view);
 
 /// The signature: types, layouts and the largest alignments, up to 16 bytes, that pointers, leading dimensions and

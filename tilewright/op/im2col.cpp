@@ -1,5 +1,6 @@
 #include "tilewright/op/im2col.hpp"
 
+#include <numeric>
 #include <vector>
 
 namespace tilewright::op {
@@ -39,6 +40,11 @@ double Im2col::distinct_share() const {
   const double elements = count(rows()) * count(columns());
   const double distinct = count(images) * count(h.extent) * count(w.extent) * count(channels);
   return elements > distinct ? distinct / elements : 1.0;
+}
+
+int Im2col::tap_row(int longest, std::int64_t matrices) const {
+  return taps() == 1 && matrices == 1 ? longest
+                                      : static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(longest)));
 }
 
 int Im2col::alignment(const Tensor& images_of, std::int64_t batch_stride) const {

@@ -53,6 +53,9 @@ struct Im2col {
   /// The largest power of two in elements, of at most 16 bytes, such that vectors of that length neither cross the end
   /// of a tap's channels nor are misaligned. `images` has the address and the element type.
   int alignment(const Tensor& images, std::int64_t batch_stride) const;
+  /// The largest power of two, at most `longest`, that divides the channels of a tap; `longest` if there is one tap of
+  /// one matrix.
+  int tap_row(int longest, std::int64_t matrices) const;
 
   bool operator==(const Im2col&) const = default;
 };

@@ -20,16 +20,6 @@ struct Overloaded : Visitors... {
 template <class... Visitors>
 Overloaded(Visitors...) -> Overloaded<Visitors...>;
 
-template <class T>
-concept Unbuilt = std::is_same_v<T, Contraction>;
-
-template <Unbuilt T>
-constexpr std::string_view kNameOf = "contraction";
-
-Refusal has_no_kernels(std::string_view operation) {
-  return refuse("{} has no kernels yet", operation).as(RefusalCode::types);
-}
-
 // A Custom that was not made by Custom::make() may have too few tensors or scalars.
 bool is_complete(const Custom& custom) {
   return custom.operation != nullptr && custom.tensors.size() == custom.operation->operands().size() &&
@@ -46,6 +36,11 @@ void append_numbers(const Im2col& im2col, std::vector<std::int64_t>& to) {
     to.insert(to.end(), {axis.positions, axis.taps, axis.extent, axis.stride, axis.step, axis.tap_step, axis.offset,
                          axis.divisor});
   }
+}
+
+void append_numbers(const Mode& mode, std::vector<std::int64_t>& to) {
+  to.push_back(mode.shape.rank());
+  for (int i = 0; i < mode.shape.rank(); ++i) to.insert(to.end(), {mode.shape[i], mode.stride[i]});
 }
 
 void set_gemm_key(const GemmView& view, ProblemKey& key) {
@@ -69,8 +64,10 @@ void set_extents_and_strides(const GemmView& view, const std::array<const Tensor
     to += 3;
   }
   for (const EpilogueTensor& each : epilogue_tensors(*view.epilogue)) append_strides(view.tensor(each.label), key.more);
-  for (const OperandView* const operand : {&view.a, &view.b}) {
+  for (const OperandView* const operand : {&view.a, &view.b, &view.c, &view.d}) {
     if (operand->access == OperandAccess::im2col) append_numbers(operand->im2col, key.more);
+    if (operand->access != OperandAccess::folded) continue;
+    for (const Mode* const mode : {&operand->rows, &operand->columns, &operand->batch}) append_numbers(*mode, key.more);
   }
 }
 
@@ -84,6 +81,7 @@ ProblemKey key_of(const GemmView& view) {
 
 ProblemKey key_of(const Gemm& gemm) { return key_of(op::view(gemm)); }
 ProblemKey key_of(const Conv2d& conv) { return key_of(op::view(conv)); }
+ProblemKey key_of(const Contraction& contraction) { return key_of(op::view(contraction)); }
 ProblemKey key_of(const GroupedGemm& grouped) { return key_of(op::view(grouped)); }
 
 ProblemKey key_of(const ReduceSplitK& reduction) {
@@ -118,13 +116,21 @@ std::string extents_text(const Im2col& im2col) {
                      h.tap_step, w.tap_step, h.offset, w.offset, h.divisor, w.divisor);
 }
 
+// "(4,3):(1,20)" for a mode, as a layout.
+std::string extents_text(const Mode& mode) { return to_string(mode.shape) + ":" + to_string(mode.stride); }
+
 std::string extents_text(const GemmView& view) {
   std::string batch = view.batch() == 1 ? "" : fmt::format("{} of ", view.batch());
   if (view.groups != GroupedMode::none) batch = fmt::format("{} groups in ", view.batch());
   std::string text =
       fmt::format("{}{}x{}x{}{}", batch, view.m(), view.n(), view.k(), view.reads_source ? " reads_c" : "");
-  for (const auto& [role, operand] : {std::pair{"A", &view.a}, {"B", &view.b}}) {
+  for (const auto& [role, operand] : {std::pair{"A", &view.a}, {"B", &view.b}, {"C", &view.c}, {"D", &view.d}}) {
+    if (operand == &view.c && !view.reads_source) continue;
     if (operand->access == OperandAccess::im2col) text += fmt::format(" {} {}", role, extents_text(operand->im2col));
+    if (operand->access == OperandAccess::folded) {
+      text += fmt::format(" {} {}x{} batch {}", role, extents_text(operand->rows), extents_text(operand->columns),
+                          extents_text(operand->batch));
+    }
   }
   return text;
 }
@@ -203,27 +209,19 @@ std::string_view operation_name(const Problem& problem) {
                         [](const Gemm&) -> std::string_view { return "gemm"; },
                         [](const GroupedGemm&) -> std::string_view { return "grouped_gemm"; },
                         [](const Conv2d&) -> std::string_view { return "conv2d"; },
+                        [](const Contraction&) -> std::string_view { return "contraction"; },
                         [](const ReduceSplitK&) -> std::string_view { return "reduce_split_k"; },
                         [](const Custom& custom) -> std::string_view { return custom.operation->name(); },
-                        []<Unbuilt T>(const T&) -> std::string_view { return kNameOf<T>; },
                     },
                     problem);
 }
 
 std::vector<Operand> operands(Problem& problem) {
-  return std::visit(Overloaded{
-                        []<Unbuilt T>(T&) { return std::vector<Operand>(); },
-                        [](auto& each) { return operands(each); },
-                    },
-                    problem);
+  return std::visit([](auto& each) { return operands(each); }, problem);
 }
 
 std::vector<ConstOperand> operands(const Problem& problem) {
-  return std::visit(Overloaded{
-                        []<Unbuilt T>(const T&) { return std::vector<ConstOperand>(); },
-                        [](const auto& each) { return operands(each); },
-                    },
-                    problem);
+  return std::visit([](const auto& each) { return operands(each); }, problem);
 }
 
 Support validate(const Problem& problem) {
@@ -231,13 +229,13 @@ Support validate(const Problem& problem) {
                         [](const Gemm& gemm) { return validate(gemm); },
                         [](const GroupedGemm& grouped) { return validate(grouped); },
                         [](const Conv2d& conv) { return validate(conv); },
+                        [](const Contraction& contraction) { return validate(contraction); },
                         [](const ReduceSplitK& reduction) { return validate(reduction); },
                         [](const Custom& custom) {
                           if (!is_complete(custom))
                             return Support(refuse("a user-defined problem must be made by Custom::make()"));
                           return validate(custom);
                         },
-                        []<Unbuilt T>(const T&) { return Support(has_no_kernels(kNameOf<T>)); },
                     },
                     problem);
 }
@@ -248,11 +246,11 @@ Result<GemmView> view(const Problem& problem) {
           [](const Gemm& gemm) { return Result<GemmView>(view(gemm)); },
           [](const GroupedGemm& grouped) { return Result<GemmView>(view(grouped)); },
           [](const Conv2d& conv) { return Result<GemmView>(view(conv)); },
+          [](const Contraction& contraction) { return Result<GemmView>(view(contraction)); },
           [](const ReduceSplitK&) {
             return Result<GemmView>(refuse("reduce_split_k is not computed as a GEMM").as(RefusalCode::operation));
           },
           [](const Custom& custom) { return custom.operation->view(custom); },
-          []<Unbuilt T>(const T&) { return Result<GemmView>(has_no_kernels(kNameOf<T>)); },
       },
       problem);
 }
@@ -266,11 +264,7 @@ Signature describe(const Problem& problem) {
 }
 
 bool is_empty(const Problem& problem) {
-  return std::visit(Overloaded{
-                        []<Unbuilt T>(const T&) { return true; },
-                        [](const auto& each) { return each.is_empty(); },
-                    },
-                    problem);
+  return std::visit([](const auto& each) { return each.is_empty(); }, problem);
 }
 
 MemoryDevice device(const Problem& problem) {
@@ -285,11 +279,7 @@ MemoryDevice device(const Problem& problem) {
 bool is_shape_only(const Problem& problem) { return device(problem).kind == MemoryDevice::Kind::shape; }
 
 ProblemKey key(const Problem& problem) {
-  return std::visit(Overloaded{
-                        []<Unbuilt T>(const T&) { return ProblemKey(); },
-                        [](const auto& each) { return key_of(each); },
-                    },
-                    problem);
+  return std::visit([](const auto& each) { return key_of(each); }, problem);
 }
 
 std::size_t ProblemKeyHash::operator()(const ProblemKey& key) const {
@@ -322,7 +312,8 @@ Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) 
   if (prepared.more != given.more) {
     const bool has_epilogue = prepared.signature.gemm() != nullptr || prepared.signature.reduce_split_k() != nullptr;
     const std::string_view what =
-        has_epilogue ? "strides of the auxiliary tensors, or numbers of the convolution," : "extents and strides";
+        has_epilogue ? "strides of the auxiliary tensors, or numbers of the convolution or contraction,"
+                     : "extents and strides";
     return refuse("prepared for {} {}, got {}", what, fmt::join(prepared.more, ","), fmt::join(given.more, ","))
         .as(RefusalCode::strides);
   }
@@ -338,11 +329,18 @@ std::string problem_class(const Problem& problem) {
 }
 
 Result<Problem> measurable(const Problem& problem) {
-  if (std::holds_alternative<GroupedGemm>(problem))
-    return refuse("grouped_gemm cannot be tuned yet: the sizes of its groups are known only to the device");
-  if (std::holds_alternative<Conv2d>(problem)) return refuse("conv2d cannot be tuned yet");
   Problem measured = problem;
   if (auto* const gemm = std::get_if<Gemm>(&measured); gemm != nullptr && gemm->alpha == 0.0) gemm->alpha = 1.0;
+  if (auto* const conv = std::get_if<Conv2d>(&measured); conv != nullptr && conv->alpha == 0.0) conv->alpha = 1.0;
+  if (auto* const sums = std::get_if<Contraction>(&measured); sums != nullptr && sums->alpha == 0.0) sums->alpha = 1.0;
+  if (auto* const grouped = std::get_if<GroupedGemm>(&measured)) {
+    if (grouped->mode == GroupedMode::independent) {
+      return refuse(
+          "lists of problems cannot be tuned: their matrices would have to be copied one by one, tune one of "
+          "the problems");
+    }
+    if (grouped->gemm.alpha == 0.0) grouped->gemm.alpha = 1.0;
+  }
   if (auto* const reduction = std::get_if<ReduceSplitK>(&measured)) {
     if (reduction->alpha == 0.0) reduction->alpha = 1.0;
     if (reduction->is_empty() || !reads_parts(*reduction))

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "tilewright/op/contraction.hpp"
 #include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/custom.hpp"
 #include "tilewright/op/gemm.hpp"
@@ -17,7 +18,6 @@
 #include "tilewright/op/reduce_split_k.hpp"
 #include "tilewright/op/reference.hpp"
 #include "tilewright/op/signature.hpp"
-#include "tilewright/op/unbuilt_problems.hpp"
 
 namespace tilewright::op {
 
@@ -58,8 +58,8 @@ struct ProblemKey {
   /// number of groups as batch. ReduceSplitK: the same, with the number of parts
   /// as k, the strides of the parts in place of A's, and zeros in place of B's.
   std::array<std::int64_t, 16> extents_and_strides{};
-  /// Strides of auxiliary tensors, then the numbers of im2col operands; or extents and strides of user-defined
-  /// operands.
+  /// Strides of auxiliary tensors, then the numbers of im2col operands and the modes of folded ones; or extents and
+  /// strides of user-defined operands.
   std::vector<std::int64_t> more{};
 
   bool operator==(const ProblemKey&) const = default;
@@ -78,7 +78,7 @@ Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given);
 std::string problem_class(const Problem& problem);
 
 /// The problem to time: an alpha of 0 is replaced by 1, so that the product is computed. Refuses problems with nothing
-/// to measure. @pre validate(problem)
+/// to measure, and independent groups. The sizes of other groups are measured as they are. @pre validate(problem)
 Result<Problem> measurable(const Problem& problem);
 
 /// The number of arithmetic operations; 0 for operations of users that are not computed as a GEMM.

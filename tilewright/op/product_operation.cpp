@@ -64,12 +64,8 @@ ProductOperation::ProductOperation(std::string name, std::vector<OperandDeclarat
       if (input == &a) modes_.k.push_back(extent);
     }
   }
-  if (modes_.batch.size() > 1) {
-    throw InvalidArgument(
-        fmt::format("a product may have one batch extent, but all operands have {}", fmt::join(modes_.batch, ", ")));
-  }
   // A Mode lists its fastest coordinate first; in most tensors the last mode is the fastest.
-  for (std::vector<std::string>* mode : {&modes_.m, &modes_.n, &modes_.k}) std::ranges::reverse(*mode);
+  for (std::vector<std::string>* mode : {&modes_.m, &modes_.n, &modes_.k, &modes_.batch}) std::ranges::reverse(*mode);
 }
 
 OperandView ProductOperation::operand(const Custom& problem, std::size_t index, const std::vector<std::string>& rows,
@@ -87,9 +83,7 @@ OperandView ProductOperation::operand(const Custom& problem, std::size_t index, 
     }
     return folded;
   };
-  const bool has_batch = !modes_.batch.empty();
-  return OperandView::folded(tensor, mode(rows), mode(columns), has_batch ? tensor.shape[number(modes_.batch[0])] : 1,
-                             has_batch ? tensor.stride[number(modes_.batch[0])] : 0);
+  return OperandView::folded(tensor, mode(rows), mode(columns), mode(modes_.batch));
 }
 
 Result<GemmView> ProductOperation::view(const Custom& problem) const {

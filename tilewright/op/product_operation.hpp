@@ -11,14 +11,14 @@
 namespace tilewright::op {
 
 /// Example: a GEMM with a transposed result has the operands {"a", {"m", "k"}}, {"b", {"k", "n"}} and
-/// {"out", {"n", "m"}, Access::write}, and the product {"a", "b", "out"}. The GEMM families compute it if every mode of
-/// every operand coalesces to one stride.
+/// {"out", {"n", "m"}, Access::write}, and the product {"a", "b", "out"}. Operands whose modes do not
+/// coalesce to one stride are folded; see OperandAccess.
 class ProductOperation final : public Operation {
  public:
   /// `product` has the names of A, B and D; there are no other operands. The only scalar allowed is "alpha", which
   /// scales the result.
   /// @throws InvalidArgument like Operation, and if an extent is in one operand only, D has an extent that neither A
-  /// nor B has, one has an extent twice or as a number, or more than one extent is in all three operands
+  /// nor B has, or one has an extent twice or as a number
   ProductOperation(std::string name, std::vector<OperandDeclaration> operands,
                    const std::array<std::string, 3>& product, std::vector<NamedScalar> scalars = {});
 

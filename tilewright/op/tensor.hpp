@@ -13,10 +13,10 @@
 
 namespace tilewright::op {
 
-/// Up to five extents, or strides in elements, stored inline.
+/// Up to eight extents, or strides in elements, stored inline.
 class Dims {
  public:
-  static constexpr int kMaxRank = 5;
+  static constexpr int kMaxRank = 8;
 
   Dims() = default;
   /// @pre values.size() <= kMaxRank

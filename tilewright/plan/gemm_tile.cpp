@@ -8,6 +8,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/layout/algebra.hpp"
+#include "tilewright/plan/folded.hpp"
 #include "tilewright/plan/im2col.hpp"
 #include "tilewright/plan/tile_grid.hpp"
 
@@ -106,8 +107,10 @@ Support check_tile(const GemmTiling& design, int max_threads) {
 /// GemmParameters of device/tilewright/gemm/parameters.cuh. `gemm` may be null for a sink that asks for no values.
 template <class Sink>
 void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* gemm, const Residence& residence) {
-  const auto a = [&]() -> const op::Tensor& { return tile.is_transposed ? gemm->b.tensor : gemm->a.tensor; };
-  const auto b = [&]() -> const op::Tensor& { return tile.is_transposed ? gemm->a.tensor : gemm->b.tensor; };
+  const auto view_a = [&]() -> const op::OperandView& { return tile.is_transposed ? gemm->b : gemm->a; };
+  const auto view_b = [&]() -> const op::OperandView& { return tile.is_transposed ? gemm->a : gemm->b; };
+  const auto a = [&]() -> const op::Tensor& { return view_a().tensor; };
+  const auto b = [&]() -> const op::Tensor& { return view_b().tensor; };
   const auto reads_c = [&] { return gemm->reads_source; };
   const auto ld = [](const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; };
   const auto extent = [&](bool along_m) {
@@ -118,14 +121,20 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
   const auto operand_address = [&](const op::Tensor& tensor) {
     return tensor.is_pointer_array() && !gemm->reads_product ? std::uint64_t{0} : tensor.address;
   };
-  const auto describe_matrix = [&](const char* name, const op::TensorSignature& operand, bool is_a) {
-    if (operand.im2col == op::Im2colAccess::none) return;
-    describe_im2col(sink, name, [&, is_a]() -> const op::Im2col& {
-      return (is_a != tile.is_transposed ? gemm->a : gemm->b).im2col;
-    });
+  const auto describe_matrix = [&](const char* name, const op::TensorSignature& operand, const auto& view) {
+    if (operand.im2col != op::Im2colAccess::none)
+      describe_im2col(sink, name, [&]() -> const op::Im2col& { return view().im2col; });
+    // The view is that of the problem as given.
+    const bool by_rows = op::has_contiguous_rows(operand.layout) != tile.is_transposed;
+    if (operand.folded_modes != 0) describe_folded(sink, name, operand.folded_modes, by_rows, view);
   };
-  describe_matrix("im2col_a", tile.operands.a, true);
-  describe_matrix("im2col_b", tile.operands.b, false);
+  describe_matrix("matrix_a", tile.operands.a, view_a);
+  describe_matrix("matrix_b", tile.operands.b, view_b);
+  describe_matrix("matrix_c", tile.operands.c, [&]() -> const op::OperandView& { return gemm->c; });
+  describe_matrix("matrix_d", tile.operands.d, [&]() -> const op::OperandView& { return gemm->d; });
+  const auto batch_stride = [](const op::OperandView& operand) {
+    return operand.access == op::OperandAccess::folded ? std::int64_t{0} : operand.tensor.batch_stride();
+  };
   if (tile.groups() != op::GroupedMode::none) {
     sink.begin("groups");
     const bool is_independent = tile.groups() == op::GroupedMode::independent;
@@ -141,10 +150,10 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
   sink.field("ldb", [&] { return ld(b()); });
   sink.field("ldc", [&] { return reads_c() ? ld(gemm->c.tensor) : std::int64_t{0}; });
   sink.field("ldd", [&] { return ld(gemm->d.tensor); });
-  sink.field("batch_stride_a", [&] { return a().batch_stride(); });
-  sink.field("batch_stride_b", [&] { return b().batch_stride(); });
-  sink.field("batch_stride_c", [&] { return reads_c() ? gemm->c.tensor.batch_stride() : std::int64_t{0}; });
-  sink.field("batch_stride_d", [&] { return gemm->d.tensor.batch_stride(); });
+  sink.field("batch_stride_a", [&] { return batch_stride(view_a()); });
+  sink.field("batch_stride_b", [&] { return batch_stride(view_b()); });
+  sink.field("batch_stride_c", [&] { return reads_c() ? batch_stride(gemm->c) : std::int64_t{0}; });
+  sink.field("batch_stride_d", [&] { return batch_stride(gemm->d); });
   sink.field("m", [&] { return extent(true); });
   sink.field("n", [&] { return extent(false); });
   sink.field("k", [&] { return gemm->reads_product ? static_cast<std::int32_t>(gemm->k()) : 0; });

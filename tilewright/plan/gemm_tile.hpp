@@ -41,7 +41,7 @@ struct GemmTile {
   /// Whether the epilogue stores rows of D with vectors that are longer than their alignment, which takes a second pass
   /// through shared memory: if the alignment is less than `least_bytes`.
   bool realigns_rows(int least_bytes) const {
-    return split_k == 1 && operands.d.layout == op::MatrixLayout::row_major &&
+    return split_k == 1 && operands.d.layout == op::MatrixLayout::row_major && operands.d.folded_modes == 0 &&
            operands.d.alignment * bytes(operands.d.element) < least_bytes;
   }
   /// Rows of the tile that one CTA's share of the sums may overlap with split-K; see epilogue/split_k_tile.cuh.

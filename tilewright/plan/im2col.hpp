@@ -13,16 +13,7 @@ namespace tilewright::plan {
 /// A divisor for an extent that may be 0, of a matrix that then has no elements.
 inline Divisor divisor_by(std::int64_t extent) { return Divisor(std::max<std::int64_t>(extent, 1)); }
 
-/// Registers per thread to reach an operand whose tile is copied in `passes` passes, beyond those of a strided one.
-inline int im2col_registers(const op::TensorSignature& operand, int passes) {
-  constexpr int kMostKept = 4;   // passes whose pixel or tap is kept; see copy/im2col_vectors.cuh
-  constexpr int kKept = 4;       // registers of each
-  constexpr int kComputed = 28;  // coordinates and addresses on the way
-  if (operand.im2col == op::Im2colAccess::none) return 0;
-  return kComputed + (passes <= kMostKept ? kKept * passes : 0);
-}
-
-/// Describes a field of type MatrixParameters<Im2colMatrix<...>>; see parameters.hpp. `matrix` is a function that
+/// Describes a field of type MatrixParameters<Im2colMatrix<...>, ...>; see parameters.hpp. `matrix` is a function that
 /// returns an op::Im2col.
 template <class Sink, class Matrix>
 void describe_im2col(Sink& sink, const char* name, const Matrix& matrix) {
@@ -51,7 +42,7 @@ void describe_im2col(Sink& sink, const char* name, const Matrix& matrix) {
     sink.end(sizeof(std::int64_t));
   };
   sink.begin(name);
-  sink.begin("im2col");
+  sink.begin("matrix");
   sink.field("image_stride", [&] { return matrix().image_stride; });
   axis("h", [&]() -> const op::Im2colAxis& { return matrix().h; });
   axis("w", [&]() -> const op::Im2colAxis& { return matrix().w; });

@@ -78,6 +78,14 @@ constexpr std::array<TileRow, 3> kSimtInterleavedTiles{{
     {{32, 32, 32}, 3, 1, 1},
 }};
 
+// Folded operands take registers for each pass of their copies.
+constexpr std::array<TileRow, 4> kSimtFoldedTiles{{
+    {{128, 64, 8}, 4, 2, 2},
+    {{64, 64, 8}, 4, 2, 2},
+    {{32, 32, 16}, 3, 2, 2},
+    {{32, 32, 16}, 3, 1, 1},
+}};
+
 // Tiles for types that only CUDA cores multiply: with few rows or columns, a tile of their number wastes none. With
 // tiles of 64x64, four warps hide more latency than two.
 constexpr std::array<TileRow, 16> kSimtOnlyTiles{{
@@ -122,7 +130,9 @@ std::span<const TileRow> tensor_rows(const op::GemmSignature& signature) {
 std::span<const TileRow> simt_rows(const op::GemmSignature& signature) {
   if (op::is_interleaved(signature.a.layout) || op::is_interleaved(signature.b.layout)) return kSimtInterleavedTiles;
   const bool is_alone = signature.a.element == DType::f32 && signature.math == op::MathOperation::multiply_add;
-  return is_alone ? std::span<const TileRow>(kSimtOnlyTiles) : kSimtTiles;
+  if (is_alone) return kSimtOnlyTiles;
+  const bool is_folded = signature.a.folded_modes != 0 || signature.b.folded_modes != 0;
+  return is_folded ? std::span<const TileRow>(kSimtFoldedTiles) : kSimtTiles;
 }
 
 /// With groups, bands of the stack are walked across; see raster_of() of sm90/search.cpp.

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "tilewright/arch/limits.hpp"
-#include "tilewright/plan/im2col.hpp"
+#include "tilewright/plan/gathered.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -107,14 +107,15 @@ int SimtGemmPlan::registers() const {
                                     b.is_async ? 0 : b.vector * bytes(b.element));
   const int passes = (register_passes() + copy_phases - 1) / copy_phases;
   const auto reach = [&](const op::TensorSignature& tensor, const PanelOperand& operand, int tile_mn) {
-    return im2col_registers(tensor, std::max(tile_mn * tile.k / operand.vector / threads(), 1));
+    return gathered_registers(tensor, std::max(tile_mn * tile.k / operand.vector / threads(), 1));
   };
-  const int im2col = reach(operands.a, a, tile.m) + reach(operands.b, b, tile.n);
+  const int gathered = std::max(reach(operands.a, a, tile.m) + reach(operands.b, b, tile.n),  //
+                                folded_output_registers(operands));
   const int values =
       (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + passes * ((vector_bytes + 3) / 4);
   // Conversions of copied elements take more registers: kernels of bf16 spilled up to 28 bytes.
   const bool converts = a.element != stored || b.element != stored;
-  if (im2col != 0) return values + kAddressRegisters + im2col;
+  if (gathered != 0) return values + kAddressRegisters + gathered;
   if (!converts && values + kFewestAddressRegisters <= kRegistersOfTwoCtas)
     return std::min(values + kAddressRegisters, kRegistersOfTwoCtas);
   return values + kAddressRegisters;

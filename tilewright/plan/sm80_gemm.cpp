@@ -7,7 +7,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/smem_layout.hpp"
 #include "tilewright/layout/composed_layout.hpp"
-#include "tilewright/plan/im2col.hpp"
+#include "tilewright/plan/gathered.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -245,10 +245,11 @@ int Sm80GemmPlan::registers() const {
   const int fragments = 2 * step_bytes / (kLanes * 4);
   const bool is_wide = promotes_accumulators && warp_tile_n() > warp_tile_m();
   const auto reach = [&](const op::TensorSignature& tensor, const SmemOperand& operand) {
-    return im2col_registers(tensor, std::max(operand.tile_bytes() / operand.alignment_bytes / threads(), 1));
+    return gathered_registers(tensor, std::max(operand.tile_bytes() / operand.alignment_bytes / threads(), 1));
   };
-  return reach(operands.a, a) + reach(operands.b, b) + (promotes_accumulators ? 2 : 1) * accumulators + fragments +
-         kAddressRegisters + (split_k > 1 ? kTileLoopRegisters : 0) + (is_wide ? kWidePromotionRegisters : 0);
+  const int gathered = std::max(reach(operands.a, a) + reach(operands.b, b), folded_output_registers(operands));
+  return gathered + (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters +
+         (split_k > 1 ? kTileLoopRegisters : 0) + (is_wide ? kWidePromotionRegisters : 0);
 }
 
 CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {

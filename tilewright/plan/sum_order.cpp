@@ -72,8 +72,8 @@ Support check_order_of_epilogue(const op::Epilogue& epilogue) {
 op::GemmSignature signature_for_every_m(const op::GemmView& arguments) {
   op::GemmSignature signature = op::describe(op::with_longest_lines(arguments));
   const op::Tensor& a = arguments.a.tensor;
-  if (arguments.a.access == op::OperandAccess::im2col) {
-    // The alignment is that of the images, and does not depend on the number of pixels.
+  if (!arguments.a.is_matrix()) {
+    // The alignment of images does not depend on the number of pixels, and that of a folded operand on the strides.
   } else if (a.columns() == 1) {
     signature.a.layout = op::MatrixLayout::row_major;
     signature.a.alignment = 1;
@@ -87,7 +87,7 @@ op::GemmSignature signature_for_every_m(const op::GemmView& arguments) {
   }
   // A D of one column is column-major for every M, although one element counts as row-major.
   const op::Tensor& d = arguments.d.tensor;
-  if (d.columns() == 1 && d.row_stride() == 1 && !arguments.epilogue->is_gated())
+  if (d.columns() == 1 && d.row_stride() == 1 && !arguments.epilogue->is_gated() && arguments.d.is_matrix())
     signature.c.layout = signature.d.layout = op::MatrixLayout::column_major;
   signature.c.alignment = signature.d.alignment = 1;
   for (op::EpilogueTensorSignature& tensor : signature.tensors) tensor.alignment = 1;

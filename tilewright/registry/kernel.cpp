@@ -1,5 +1,6 @@
 #include "tilewright/registry/kernel.hpp"
 
+#include <algorithm>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -20,7 +21,10 @@ Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& 
     return refuse("{} is {}, but the kernel needs {}", op::quoted(role), name(given.element), name(made_for.element))
         .as(RefusalCode::types)
         .of(role);
-  if (given.layout != made_for.layout)
+  // A kernel that moves single elements of a folded operand takes its modes in any order.
+  const bool takes_any_layout =
+      made_for.folded_modes != 0 && made_for.alignment == 1 && !op::is_interleaved(given.layout);
+  if (given.layout != made_for.layout && !takes_any_layout)
     return refuse("{} is {}, but the kernel needs {}", op::quoted(role), text_of(given.layout),
                   text_of(made_for.layout))
         .as(RefusalCode::strides)
@@ -30,6 +34,21 @@ Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& 
       return tensor.im2col == op::Im2colAccess::none ? std::string_view("strided") : op::name(tensor.im2col);
     };
     return refuse("{} is {}, but the kernel needs {}", op::quoted(role), described(given), described(made_for))
+        .as(RefusalCode::strides)
+        .of(role);
+  }
+  if (given.tap_row % std::max(made_for.tap_row, 1) != 0) {
+    return refuse("the channels of a tap of {} are a multiple of {}, but the kernel needs one of {}", op::quoted(role),
+                  given.tap_row, made_for.tap_row)
+        .as(RefusalCode::shape)
+        .of(role);
+  }
+  if (given.folded_modes > made_for.folded_modes) {
+    constexpr auto described = [](const op::TensorSignature& tensor) {
+      return tensor.folded_modes == 0 ? std::string("one stride a mode")
+                                      : fmt::format("up to {} coordinates a mode", tensor.folded_modes);
+    };
+    return refuse("{} has {}, but the kernel needs {}", op::quoted(role), described(given), described(made_for))
         .as(RefusalCode::strides)
         .of(role);
   }

@@ -9,13 +9,17 @@ namespace tilewright::registry {
 namespace {
 
 // "f16r8": element, r or c for row- or column-major (ri or ci if interleaved), alignment in elements. "f16r8p" is a
-// pointer array, "f16r8i" an im2col matrix and "f16r8id" one whose coordinates are divided.
+// pointer array, "f16r8i" an im2col matrix and "f16r8id" one whose coordinates are divided; "f16r8i32" has tap rows of
+// 32 elements, shorter than the longest. "f16r8f2" is a folded operand of up to two coordinates a mode.
 std::string short_name(const op::TensorSignature& tensor) {
   constexpr std::array<std::string_view, 4> kLetters{"r", "c", "ri", "ci"};
   constexpr std::array<std::string_view, 3> kAccess{"", "i", "id"};
-  return fmt::format("{}{}{}{}{}", name(tensor.element), kLetters[static_cast<std::size_t>(tensor.layout)],
+  const bool has_long_tap_rows = tensor.tap_row * bytes(tensor.element) >= op::kMaxTapRow;
+  return fmt::format("{}{}{}{}{}{}{}", name(tensor.element), kLetters[static_cast<std::size_t>(tensor.layout)],
                      tensor.alignment, tensor.is_pointer_array ? "p" : "",
-                     kAccess[static_cast<std::size_t>(tensor.im2col)]);
+                     kAccess[static_cast<std::size_t>(tensor.im2col)],
+                     tensor.tap_row == 0 || has_long_tap_rows ? "" : fmt::to_string(tensor.tap_row),
+                     tensor.folded_modes == 0 ? "" : fmt::format("f{}", tensor.folded_modes));
 }
 
 using Json = nlohmann::ordered_json;
@@ -23,7 +27,9 @@ using Json = nlohmann::ordered_json;
 Json to_value(const op::TensorSignature& tensor) {
   Json json{{"element", name(tensor.element)}, {"layout", op::name(tensor.layout)}, {"alignment", tensor.alignment}};
   if (tensor.is_pointer_array) json["is_pointer_array"] = true;
-  if (tensor.im2col != op::Im2colAccess::none) json["im2col"] = op::name(tensor.im2col);
+  if (tensor.im2col != op::Im2colAccess::none)
+    json["im2col"] = op::name(tensor.im2col), json["tap_row"] = tensor.tap_row;
+  if (tensor.folded_modes != 0) json["folded_modes"] = tensor.folded_modes;
   return json;
 }
 Json to_value(const plan::TileShape& shape) { return {shape.m, shape.n, shape.k}; }

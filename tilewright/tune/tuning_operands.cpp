@@ -34,6 +34,19 @@ void fill(const op::Tensor& tensor, std::int64_t limit, std::uint64_t seed) {
   }
 }
 
+/// Copies the caller's sizes of groups: random ones would be another problem.
+void copy_sizes(const op::Tensor& to, const op::Tensor& from, runtime::Device& device) {
+  if (from.device.kind == op::MemoryDevice::Kind::shape)
+    throw InvalidArgument("tuning measures groups of the sizes that it is given, but these have no memory");
+  void* const image = reinterpret_cast<void*>(to.address);
+  if (from.device.kind == op::MemoryDevice::Kind::host) {
+    std::memcpy(image, reinterpret_cast<const void*>(from.address), span_of(from));
+    return;
+  }
+  device.copy_out(image, from.address, span_of(from), nullptr);
+  device.synchronize(nullptr);
+}
+
 // The number of elements that one comparison checks; less for a large k, so that it takes about a tenth of a second.
 std::int64_t sampled_elements(std::int64_t k) {
   return std::clamp((std::int64_t{1} << 21) / k, std::int64_t{16}, std::int64_t{512});
@@ -86,6 +99,7 @@ TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, c
   const std::size_t around_inputs = device_->properties().emulated ? 0 : kInputRedZone;
   const std::int64_t limit = op::largest_exact_input(shape);
   const std::vector<op::Operand> host = op::operands(on_host_), on_device = op::operands(on_device_);
+  const auto* const grouped = std::get_if<op::GroupedGemm>(&on_host_);
   for (std::size_t i = 0; i < host.size(); ++i) {
     const op::Operand& operand = host[i];
     if (!operand.is_used) continue;
@@ -96,12 +110,18 @@ TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, c
     }
     const bool is_output = op::is_written(operand.access);
     std::vector<GuardedTensor>& placed = is_output ? outputs_ : inputs_;
+    const bool is_sizes = grouped != nullptr && operand.tensor == &grouped->ends;
+    const op::Tensor given = *operand.tensor;
     placed.emplace_back(std::string(operand.name), device_, *operand.tensor,
                         is_output ? output_red_zone(*operand.tensor) : around_inputs);
     *operand.tensor = placed.back().on_host();
     *on_device[i].tensor = placed.back().on_device();
     host_memory_.push_back(placed.back().strided());
-    if (!is_output) fill(placed.back().strided(), limit, inputs_.size());
+    if (is_sizes) {
+      copy_sizes(placed.back().strided(), given, *device_);
+    } else if (!is_output) {
+      fill(placed.back().strided(), limit, inputs_.size());
+    }
   }
   restore_inputs();
 }
@@ -137,7 +157,12 @@ OutputImages TuningOperands::output_images() const {
 }
 
 std::string TuningOperands::find_wrong_element(const OutputImages& expected) const {
-  if (const Result<op::GemmView> view = op::view(on_host_)) return find_wrong_element_of_gemm(*view, expected);
+  if (const Result<op::GemmView> view = op::view(on_host_)) {
+    const bool has_other_places = std::holds_alternative<op::Conv2d>(on_host_) ||
+                                  std::holds_alternative<op::Contraction>(on_host_) ||
+                                  std::holds_alternative<op::GroupedGemm>(on_host_);
+    return has_other_places ? find_wrong_sample(*view, expected) : find_wrong_element_of_gemm(*view, expected);
+  }
   if (op::has_reference(on_host_)) {
     const op::Comparison found = op::compare(on_host_);
     return found.is_within_bound() ? std::string() : op::describe_worst(found);
@@ -148,6 +173,14 @@ std::string TuningOperands::find_wrong_element(const OutputImages& expected) con
       return fmt::format("{} elements of '{}' differ from those of the first kernel", differing, outputs_[i].label());
   }
   return {};
+}
+
+std::string TuningOperands::find_wrong_sample(const op::GemmView& view, const OutputImages& expected) const {
+  bool differs = expected.empty();
+  for (std::size_t i = 0; i < expected.size(); ++i) differs |= !outputs_[i].differing_elements(expected[i]).empty();
+  if (!differs) return {};
+  const op::Comparison found = op::compare(view);
+  return found.is_within_bound() ? std::string() : op::describe_worst(found);
 }
 
 std::string TuningOperands::find_wrong_element_of_gemm(const op::GemmView& view, const OutputImages& expected) const {

@@ -23,7 +23,7 @@ using OutputImages = std::vector<std::vector<std::byte>>;
 /// compared with op::reference.
 class TuningOperands {
  public:
-  /// Uses the extents, types and strides of `shape`, and its addresses modulo 256 bytes.
+  /// Uses the extents, types and strides of `shape`, its addresses modulo 256 bytes, and the sizes of its groups.
   /// @pre op::measurable(shape) @throws OutOfMemory, InvalidArgument for an operand that is read and written
   TuningOperands(const std::shared_ptr<runtime::Device>& device, const op::Problem& shape);
 
@@ -52,12 +52,14 @@ class TuningOperands {
   /// - GEMMs: elements whose bits equal those in `expected` are accepted. Samples of the others (all, if `expected` is
   ///   empty) are compared with op::reference: up to 512 elements of each output, and two results of each reduction. A
   ///   reduction to a single result is compared only if the GEMM has at most 2^24 products.
+  /// - Convolutions, contractions and grouped GEMMs: if any bit differs, what op::compare() samples is compared with op::reference.
   /// - Other operations: all elements are compared with the operation's reference or, if it has none, bit by bit with
   ///   `expected`.
   std::string find_wrong_element(const OutputImages& expected) const;
 
  private:
   std::string find_wrong_element_of_gemm(const op::GemmView& view, const OutputImages& expected) const;
+  std::string find_wrong_sample(const op::GemmView& view, const OutputImages& expected) const;
 
   std::shared_ptr<runtime::Device> device_;
   op::Problem on_host_;

@@ -44,14 +44,15 @@ int run_chosen(const std::vector<Command>& commands) {
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app("Finds, emits, compiles and runs GEMM kernels, on a GPU or on an emulator.", "tilewright");
+  CLI::App app("Finds, emits, compiles and runs kernels of GEMMs and convolutions, on a GPU or on an emulator.",
+               "tilewright");
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
-  const std::vector<Command> commands{add_gemm_command(app),   add_run_command(app),    add_find_command(app),
-                                      add_tune_command(app),   add_emit_command(app),   add_layout_command(app),
-                                      add_cache_command(app),  add_doctor_command(app), add_env_command(app),
-                                      add_emulate_command(app)};
+  const std::vector<Command> commands{add_gemm_command(app),   add_conv_command(app),  add_run_command(app),
+                                      add_find_command(app),   add_tune_command(app),  add_emit_command(app),
+                                      add_layout_command(app), add_cache_command(app), add_doctor_command(app),
+                                      add_env_command(app),    add_emulate_command(app)};
   try {
     app.parse(argc, argv);
     return run_chosen(commands);

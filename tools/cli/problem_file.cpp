@@ -140,9 +140,9 @@ op::OperationPtr find_operation(const Json& json, const registry::Registry& regi
   if (json.is_object()) return read_product(json);
   const std::string name = read_text(json, "the operation");
   if (op::OperationPtr operation = registry.find_operation(name)) return operation;
-  throw InvalidArgument(fmt::format("unknown operation '{}'; the operations are gemm, grouped_gemm, reduce_split_k{}{}",
-                                    printable(name), registry.operations().empty() ? "" : ", ",
-                                    fmt::join(registry.operations(), ", ")));
+  throw InvalidArgument(
+      fmt::format("unknown operation '{}'; the operations are gemm, conv2d, grouped_gemm, reduce_split_k{}{}",
+                  printable(name), registry.operations().empty() ? "" : ", ", fmt::join(registry.operations(), ", ")));
 }
 
 op::Tensor packed(std::size_t number, DType type, const op::Dims& shape) {
@@ -222,7 +222,7 @@ class MatrixReader {
   std::size_t number_ = 0;
 };
 
-/// Reads the epilogue and the scalars of an op::Gemm or op::ReduceSplitK whose accumulator is set.
+/// Reads the epilogue and the scalars of an op::Gemm, op::Conv2d or op::ReduceSplitK whose accumulator is set.
 template <class Problem>
 void read_epilogue(Fields& fields, DType output, Problem& problem) {
   const DType compute = op::default_compute(problem.accumulator, output);
@@ -335,10 +335,71 @@ op::Problem read_grouped_gemm(Fields& fields, std::vector<std::int32_t>& ends) {
   return grouped;
 }
 
+/// One integer for both axes, or a list of two: height and width.
+std::array<std::int64_t, 2> read_pair(const Json* json, const char* what, std::int64_t by_default) {
+  if (json == nullptr) return {by_default, by_default};
+  if (!json->is_array()) {
+    const std::int64_t both = read_extent(*json, what);
+    return {both, both};
+  }
+  if (json->size() != 2) throw InvalidArgument(fmt::format("{} must be an integer or a list of two", what));
+  return {read_extent((*json)[0], what), read_extent((*json)[1], what)};
+}
+
+template <class Enum, std::size_t count>
+Enum read_choice(const Json* json, const char* what, const std::array<Enum, count>& all) {
+  if (json == nullptr) return all.front();
+  const std::string text = read_text(*json, what);
+  for (const Enum each : all) {
+    if (op::name(each) == text) return each;
+  }
+  throw InvalidArgument(fmt::format("unknown {} '{}'", what, printable(text)));
+}
+
+op::Problem read_conv2d(Fields& fields) {
+  using enum op::ConvPass;
+  Fields extents(fields.at("extents"), "extents");
+  const auto extent = [&](const char* name) { return read_extent(extents.at(name), name); };
+  const std::int64_t n = extent("n"), c = extent("c"), k = extent("k");
+  const std::array<std::int64_t, 2> image{extent("h"), extent("w")}, taps{extent("r"), extent("s")};
+  op::Conv2d conv;
+  conv.pass = read_choice(fields.find("pass"), "pass", std::array{fprop, dgrad, wgrad});
+  conv.mode =
+      read_choice(fields.find("mode"), "mode", std::array{op::ConvMode::cross_correlation, op::ConvMode::convolution});
+  conv.stride = read_pair(fields.find("stride"), "stride", 1);
+  conv.padding = read_pair(fields.find("padding"), "padding", 0);
+  conv.dilation = read_pair(fields.find("dilation"), "dilation", 1);
+  if (const Json* const groups = fields.find("groups")) conv.groups = read_extent(*groups, "groups");
+  if (conv.groups < 1 || std::ranges::min(conv.stride) < 1 || std::ranges::min(conv.dilation) < 1)
+    throw InvalidArgument("groups, stride and dilation must be at least 1");
+  std::array<std::int64_t, 2> positions{};
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const Json* const given = extents.find(axis == 0 ? "p" : "q");
+    positions[axis] = given != nullptr ? read_extent(*given, axis == 0 ? "p" : "q")
+                                       : op::conv_positions(image[axis], conv.padding[axis], conv.padding[axis],
+                                                            taps[axis], conv.stride[axis], conv.dilation[axis]);
+  }
+  extents.check_all_taken();
+  Fields types(fields.at("types"), "types");
+  const auto type = [&](const char* name) { return read_type(types.at(name), std::string("the type of ") + name); };
+  conv.x = packed(0, type("x"), {n, image[0], image[1], c});
+  conv.w = packed(1, type("w"), {k, taps[0], taps[1], c / conv.groups});
+  const DType type_of_y = type("y");
+  conv.accumulator = read_accumulator(fields, op::default_accumulator(conv.pass == fprop ? conv.x.dtype : type_of_y));
+  if (const Json* const math = fields.find("math")) conv.math = read_name(*math, "math", op::parse_math_operation);
+  read_epilogue(fields, conv.pass == fprop ? type_of_y : conv.written().dtype, conv);
+  const bool is_paired = conv.pass == fprop && conv.epilogue.columns_per_element() == 2;
+  conv.y = packed(2, type_of_y, {n, positions[0], positions[1], is_paired ? k / 2 : k});
+  if (const Json* const source = types.find("C")) conv.c = packed(3, read_type(*source, "C"), conv.written().shape);
+  types.check_all_taken();
+  return conv;
+}
+
 op::Problem read_problem(const Json& json, const registry::Registry& registry, std::vector<std::int32_t>& ends) {
   Fields fields(json, "the problem");
   const Json& operation = fields.at("operation");
   op::Problem problem = operation == "gemm"             ? read_gemm(fields)
+                        : operation == "conv2d"         ? read_conv2d(fields)
                         : operation == "grouped_gemm"   ? read_grouped_gemm(fields, ends)
                         : operation == "reduce_split_k" ? read_reduce_split_k(fields)
                                                         : read_custom(fields, find_operation(operation, registry));

@@ -5,21 +5,21 @@
 // or N.
 #pragma once
 
-#include "tilewright/copy/im2col_vectors.cuh"
-#include "tilewright/operand/im2col_matrix.cuh"
+#include "tilewright/copy/gathered_vectors.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
+#include "tilewright/operand/matrix_parameters.cuh"
 #include "tilewright/operand/swizzle.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Operand: Element, Matrix (StridedMatrix or Im2colMatrix), kIsKMajor, kIsInterleaved (then passes and tiles begin at
-/// blocks of K), kContiguous, kAlignmentBytes (of a vector), kSwizzledBits, and Copy: kPasses, kActiveThreads,
-/// kLineStep, the coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and the places in
-/// bytes place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the sums of the two;
-/// see plan::TileCopy.
-template <class Operand, int kThreads, class Matrix = typename Operand::Matrix>
+/// Operand: Element, Matrix (StridedMatrix, Im2colMatrix or FoldedMatrix), kIsKMajor, kIsInterleaved (then passes and
+/// tiles begin at blocks of K), kContiguous, kAlignmentBytes (of a vector), kSwizzledBits, and Copy: kPasses,
+/// kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and
+/// the places in bytes place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the sums
+/// of the two; see plan::TileCopy.
+template <class Operand, int kThreads, bool kIsStrided = is_same<typename Operand::Matrix, StridedMatrix>>
 class OperandCopy {
   using Element = typename Operand::Element;
   using Copy = typename Operand::Copy;
@@ -30,7 +30,7 @@ class OperandCopy {
  public:
   /// The matrix has leading dimension `ld`. `begin_k` is where the first tile begins, `mn` the first row or column of
   /// the tiles, `mn_extent` the matrix's extent along the same mode.
-  __device__ __forceinline__ OperandCopy(const Element* matrix, int64_t ld, const Matrix& /*reach*/, int begin_k,
+  __device__ __forceinline__ OperandCopy(const Element* matrix, int64_t ld, const StridedMatrix& /*reach*/, int begin_k,
                                          int mn, int mn_extent, int thread)
       : ld_(ld), mn_left_(mn_extent - mn) {
     line_ = Copy::line(thread);
@@ -85,19 +85,20 @@ class OperandCopy {
   bool is_active_;
 };
 
-/// The same for an im2col matrix.
-template <class Operand, int kThreads, bool kDivides>
-class OperandCopy<Operand, kThreads, Im2colMatrix<kDivides>> {
+/// The same for a matrix that is not strided.
+template <class Operand, int kThreads>
+class OperandCopy<Operand, kThreads, false> {
   using Element = typename Operand::Element;
+  using Matrix = typename Operand::Matrix;
   using Copy = typename Operand::Copy;
   static constexpr int kElementBytes = sizeof(Element);
   static constexpr int kVectorBytes = Operand::kAlignmentBytes;
   static constexpr int kPasses = Copy::kPasses;
 
  public:
-  __device__ __forceinline__ OperandCopy(const Element* images, int64_t /*ld*/, const Im2colMatrix<kDivides>& matrix,
+  __device__ __forceinline__ OperandCopy(const Element* matrix_of_batch, int64_t /*ld*/, const Matrix& matrix,
                                          int begin_k, int mn, int mn_extent, int thread)
-      : vectors_(images, matrix, begin_k, mn, mn_extent, thread),
+      : vectors_(matrix_of_batch, matrix, begin_k, mn, mn_extent, thread),
         shared_(Copy::place(thread)),
         is_active_(Copy::kActiveThreads == kThreads || thread < Copy::kActiveThreads) {}
 
@@ -118,7 +119,7 @@ class OperandCopy<Operand, kThreads, Im2colMatrix<kDivides>> {
   }
 
  private:
-  Im2colVectors<Operand, kVectorBytes / kElementBytes> vectors_;
+  GatheredVectors<Operand, kVectorBytes / kElementBytes> vectors_;
   uint32_t shared_;  // this thread's swizzled offset within a tile
   bool is_active_;
 };

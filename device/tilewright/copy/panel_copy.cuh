@@ -4,22 +4,22 @@
 // transposed by the stores: a cp.async of single elements takes as long as one of 16 bytes.
 #pragma once
 
-#include "tilewright/copy/im2col_vectors.cuh"
+#include "tilewright/copy/gathered_vectors.cuh"
 #include "tilewright/numeric/convert.cuh"
-#include "tilewright/operand/im2col_matrix.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
+#include "tilewright/operand/matrix_parameters.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
-/// Operand: Element, Stored (type in shared memory), Matrix (StridedMatrix or Im2colMatrix), kIsKMajor, kIsInterleaved
-/// (then tiles begin at blocks of K), kTileK, kVector (elements that a thread moves at once along the contiguous mode
-/// of global memory), kElementStep (from one of them to the next in shared memory), kIsAsync, and Copy: kPasses,
-/// kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and
-/// the places in elements place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the
-/// sums of the two; see plan::TileCopy.
+/// Operand: Element, Stored (type in shared memory), Matrix (StridedMatrix, Im2colMatrix or FoldedMatrix), kIsKMajor,
+/// kIsInterleaved (then tiles begin at blocks of K), kTileK, kVector (elements that a thread moves at once along the
+/// contiguous mode of global memory), kElementStep (from one of them to the next in shared memory), kIsAsync, and Copy:
+/// kPasses, kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass),
+/// pass_element(pass), and the places in elements place(thread) and pass_place(pass). A thread's coordinate in a pass,
+/// and its place, are the sums of the two; see plan::TileCopy.
 ///
 /// A tile is copied by copy_async(), or by load() and, when its elements have arrived, store(); then advance() moves to
 /// the next tile along K. In all of them, `k_left` elements of K are left; elements after these, or outside the matrix
@@ -35,10 +35,10 @@ class PanelCopy {
   static_assert(!Operand::kIsAsync || !Operand::kIsKMajor, "cp.async does not transpose");
   using Matrix = typename Operand::Matrix;
   static constexpr bool kIsStrided = is_same<Matrix, StridedMatrix>;
-  struct NoIm2col {
-    __device__ __forceinline__ NoIm2col(const Element*, const Matrix&, int, int, int, int) {}
+  struct NoVectors {
+    __device__ __forceinline__ NoVectors(const Element*, const Matrix&, int, int, int, int) {}
   };
-  using Im2col = Select<kIsStrided, NoIm2col, Im2colVectors<Operand, kVector>>;
+  using Gathered = Select<kIsStrided, NoVectors, GatheredVectors<Operand, kVector>>;
   static_assert(!Operand::kIsInterleaved || Operand::kTileK % kInterleaved == 0, "a tile begins with a block");
 
  public:
@@ -55,7 +55,7 @@ class PanelCopy {
         first_(Copy::element(thread)),
         place_(Copy::place(thread)),
         is_active_(!kIsPartial || thread < Copy::kActiveThreads),
-        im2col_(matrix, reach, begin_k, mn, mn_extent, thread) {
+        gathered_(matrix, reach, begin_k, mn, mn_extent, thread) {
     const int64_t stride = line_stride<Operand>(ld);
     const int64_t origin = Operand::kIsKMajor ? mn * stride : static_cast<int64_t>(mn);
     const int64_t element = Operand::kIsKMajor ? along_k<Operand>(first_, ld) : first_;
@@ -117,7 +117,7 @@ class PanelCopy {
     if constexpr (kIsStrided) {
       global_ += along_k<Operand>(Operand::kTileK, ld_);
     } else {
-      im2col_.advance(Operand::kTileK);
+      gathered_.advance(Operand::kTileK);
     }
   }
 
@@ -135,7 +135,7 @@ class PanelCopy {
     if constexpr (kIsStrided) {
       return {address(pass), valid(pass, k_left)};
     } else {
-      const auto [from, count] = im2col_.source(pass, k_left);
+      const auto [from, count] = gathered_.source(pass, k_left);
       return {from, is_active_ ? count : 0};
     }
   }
@@ -160,7 +160,7 @@ class PanelCopy {
   int line_, first_;       // this thread's line, and element of the line, in pass 0
   uint32_t place_;         // of that element in a tile
   bool is_active_;
-  [[no_unique_address]] Im2col im2col_;
+  [[no_unique_address]] Gathered gathered_;
   Vector<Element, kVector> registers_[Operand::kIsAsync ? 1 : Copy::kPasses];
 };
 

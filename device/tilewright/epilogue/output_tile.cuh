@@ -5,6 +5,7 @@
 #include "tilewright/epilogue/band_reductions.cuh"
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/folded_matrix.cuh"
 #include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/scheduler/tile_origin.cuh"
@@ -12,14 +13,13 @@
 
 namespace tilewright {
 
-/// Plan: ElementC, ElementD, LayoutC, LayoutD (operand/matrix_layout.cuh), kAlignmentC, kAlignmentD (elements),
-/// kCIsPointerArray, kDIsPointerArray, kTileM, kTileN, kSplitK, kReductionCounters (an offset in the workspace). D's
-/// rows are contiguous unless the epilogue pairs columns.
-/// Parameters of the kernel: c, d, ldc, ldd, batch_stride_c, batch_stride_d, m, n, batch, workspace, reduction_parts,
-/// epilogue.
-/// Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement (columns of A*B for each
-/// one of D), apply(values, source, parameters, place): `values` are adjacent accumulators of a row; afterwards the
-/// first of each kColumnsPerElement is the element of D. Tile is the scheduler's.
+/// Plan: ElementC, ElementD, LayoutC, LayoutD (operand/matrix_layout.cuh), MatrixC, MatrixD, kAlignmentC, kAlignmentD
+/// (elements), kCIsPointerArray, kDIsPointerArray, kTileM, kTileN, kSplitK, kReductionCounters (an offset in the
+/// workspace). D's rows are contiguous unless the epilogue pairs columns. Parameters of the kernel: matrix_c, matrix_d
+/// (operand/matrix_parameters.cuh), c, d, ldc, ldd, batch_stride_c, batch_stride_d, m, n, batch, workspace,
+/// reduction_parts, epilogue. Epilogue: Compute, Parameters, kReadsSource, reads_source(parameters), kColumnsPerElement
+/// (columns of A*B for each one of D), apply(values, source, parameters, place): `values` are adjacent accumulators of
+/// a row; afterwards the first of each kColumnsPerElement is the element of D. Tile is the scheduler's.
 template <class Plan, class Epilogue, class Parameters, class Tile = TileOrigin>
 class OutputTile {
   using C = typename Plan::ElementC;
@@ -28,6 +28,9 @@ class OutputTile {
   using LayoutD = typename Plan::LayoutD;
   using Compute = typename Epilogue::Compute;
   static constexpr int kPerElement = Epilogue::kColumnsPerElement;
+  static constexpr bool kCIsStrided = is_same<typename Plan::MatrixC, StridedMatrix>;
+  static constexpr bool kDIsStrided = is_same<typename Plan::MatrixD, StridedMatrix>;
+  static_assert(kDIsStrided || kPerElement == 1, "the elements of a folded D are not pairs of columns");
 
  public:
   /// The reductions of a CTA's tile in bands of kRows rows, by kThreads threads.
@@ -51,9 +54,11 @@ class OutputTile {
       : parameters_(parameters),
         tile_(tile),
         c_(matrix_of_batch<Plan::kCIsPointerArray, const C>(parameters.c, parameters.batch_stride_c,
-                                                            static_cast<uint32_t>(tile.batch))),
+                                                            static_cast<uint32_t>(tile.batch)) +
+           folded_batch_offset(matrix_of(parameters.matrix_c), tile.batch)),
         d_(matrix_of_batch<Plan::kDIsPointerArray, D>(parameters.d, parameters.batch_stride_d,
-                                                      static_cast<uint32_t>(tile.batch))),
+                                                      static_cast<uint32_t>(tile.batch)) +
+           folded_batch_offset(matrix_of(parameters.matrix_d), tile.batch)),
         reads_source_(Epilogue::kReadsSource && Epilogue::reads_source(parameters.epilogue)) {}
 
   /// Stores kCount adjacent columns of one row, leaving out those outside D. They begin at (row, column) of D and at
@@ -64,9 +69,11 @@ class OutputTile {
     if (row >= end_m()) return reductions.template skip<kCount>(parameters_.epilogue, band_row, band_column);
     static_assert(kCount <= kInterleaved, "vectors are contiguous in an interleaved matrix");
     constexpr int kVector = LayoutD::kRowsAreContiguous ? minimum(kCount, Plan::kAlignmentD * kPerElement) : kCount;
-    D* const d = line(row, column);
+    D* const d_of_row = line(row, column);
 #pragma unroll
     for (int first = 0; first < kCount; first += kVector) {
+      // A vector of a folded D may be in another place than the one before.
+      D* const d = kDIsStrided ? d_of_row + first / kPerElement : line(row, column + first);
       Accumulator part[kVector];
 #pragma unroll
       for (int i = 0; i < kVector; ++i) part[i] = accumulator[first + i];
@@ -75,14 +82,14 @@ class OutputTile {
 #pragma unroll
         for (int i = 0; i < kVector / kPerElement; ++i) {
           const int at = column + first + i * kPerElement;
-          if (at < end_n()) d_[LayoutD::offset(row, at / kPerElement, tile_.ldd(parameters_.ldd))] = out.element[i];
+          if (at < end_n()) *line(row, at) = out.element[i];
         }
       } else if (column + first + kVector <= end_n()) {
-        *reinterpret_cast<Vector<D, kVector / kPerElement>*>(d + first / kPerElement) = out;
+        *reinterpret_cast<Vector<D, kVector / kPerElement>*>(d) = out;
       } else {
 #pragma unroll
         for (int i = 0; i < kVector / kPerElement - 1; ++i) {
-          if (column + first + i * kPerElement < end_n()) d[first / kPerElement + i] = out.element[i];
+          if (column + first + i * kPerElement < end_n()) d[i] = out.element[i];
         }
       }
     }
@@ -110,7 +117,8 @@ class OutputTile {
 
   /// The address of the element of D at columns `column` and following of A*B.
   __device__ __forceinline__ D* line(int row, int column) const {
-    return d_ + LayoutD::offset(row, column / kPerElement, tile_.ldd(parameters_.ldd));
+    return d_ +
+           offset_in<LayoutD>(matrix_of(parameters_.matrix_d), row, column / kPerElement, tile_.ldd(parameters_.ldd));
   }
 
   /// The end of the rows of D, and of the columns of A*B, that may be stored.
@@ -122,27 +130,31 @@ class OutputTile {
   __device__ __forceinline__ void load_source(Compute (&source)[kCount], int row, int column) const {
     if constexpr (LayoutC::kRowsAreContiguous) {
       constexpr int kVector = minimum(kCount, Plan::kAlignmentC);
-      const C* const at = c_ + LayoutC::offset(row, column, tile_.ldc(parameters_.ldc));
+      const C* const c_of_row = source_at(row, column);
 #pragma unroll
       for (int first = 0; first < kCount; first += kVector) {
+        const C* const at = kCIsStrided ? c_of_row + first : source_at(row, column + first);
         if (column + first + kVector <= end_n()) {
-          const auto in = *reinterpret_cast<const Vector<C, kVector>*>(at + first);
+          const auto in = *reinterpret_cast<const Vector<C, kVector>*>(at);
 #pragma unroll
           for (int i = 0; i < kVector; ++i) source[first + i] = convert<Compute>(in.element[i]);
         } else {
 #pragma unroll
           for (int i = 0; i < kVector - 1; ++i) {
-            if (column + first + i < end_n()) source[first + i] = convert<Compute>(at[first + i]);
+            if (column + first + i < end_n()) source[first + i] = convert<Compute>(at[i]);
           }
         }
       }
     } else {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        if (column + i < end_n())
-          source[i] = convert<Compute>(c_[LayoutC::offset(row, column + i, tile_.ldc(parameters_.ldc))]);
+        if (column + i < end_n()) source[i] = convert<Compute>(*source_at(row, column + i));
       }
     }
+  }
+
+  __device__ __forceinline__ const C* source_at(int row, int column) const {
+    return c_ + offset_in<LayoutC>(matrix_of(parameters_.matrix_c), row, column, tile_.ldc(parameters_.ldc));
   }
 
   const Parameters& parameters_;

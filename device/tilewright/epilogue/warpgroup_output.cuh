@@ -14,6 +14,7 @@
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
+#include "tilewright/operand/tma_im2col.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/tma.cuh"
@@ -22,11 +23,11 @@
 
 namespace tilewright {
 
-/// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix or GlobalMatrix), kDIsRowMajor,
-/// kDIsPointerArray, kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD, kPanelColumns, kSubtilePanels (panels per
-/// subtile), kStoreBytes (which divides the length of D's lines in bytes), kTmaOutputs and kTmaOutputBytes (the number
-/// of other outputs that TMA stores, and the sum of their element sizes), kReductionCounters (an offset in the
-/// workspace), and the members that SourceBuffers uses. Parameters of the kernel: c, d, outputs, m, n, batches,
+/// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix, TmaIm2colClasses or GlobalMatrix),
+/// kDIsRowMajor, kDIsPointerArray, kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD, kPanelColumns, kSubtilePanels
+/// (panels per subtile), kStoreBytes (which divides the length of D's lines in bytes), kTmaOutputs and kTmaOutputBytes
+/// (the number of other outputs that TMA stores, and the sum of their element sizes), kReductionCounters (an offset in
+/// the workspace), and the members that SourceBuffers uses. Parameters of the kernel: c, d, outputs, m, n, batches,
 /// batch_step_c, workspace, reduction_parts, epilogue; with groups also groups. Tile is the scheduler's. A subtile that
 /// lies partly behind the end of its group is stored with plain stores, because TMA would overwrite the next group.
 template <class Plan, class Epilogue, class Parameters, int kAtoms, class Tile>
@@ -52,12 +53,14 @@ class WarpgroupOutput {
   static constexpr int kSubtiles = ceil_div(kTileColumns, kSubtileColumns);  // of buffers, for 64 rows
   static_assert(kTileColumns % Plan::kPanelColumns == 0, "panels cover the columns");
   static_assert(kPerElement == 1 || !Epilogue::kReadsSource, "an epilogue that pairs columns reads no C");
-  static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix>;
+  static constexpr bool kHasClasses = kIsTmaIm2col<typename Plan::Output>;  // of rows; see ClassTiles
+  static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix> || kHasClasses;
   static constexpr int kLaneRows = Rows::kLaneRows;
   static constexpr int kOtherRow = Rows::kOtherRow;
   static constexpr bool kPairsAreLines = kOtherRow == 1 && !Plan::kDIsRowMajor;
   static constexpr bool kHasGroups = Tile::kHasGroup;
   static_assert(!kHasGroups || (!Source::kByTma && Plan::kTmaOutputs == 0), "TMA knows no ends of groups");
+  static_assert(!kHasClasses || (Plan::kDIsRowMajor && Plan::kTmaOutputs == 0), "the rows of D are pixels");
 
  public:
   static constexpr int kBytes = kBuffers * kBufferBytes;  // of the buffers of a warpgroup
@@ -387,9 +390,15 @@ class WarpgroupOutput {
     for (int panel = 0; panel < kCount; ++panel, column += Plan::kPanelColumns, buffer += Panel::kBytes) {
 #pragma unroll
       for (int box = 0; box < Panel::kBoxes; ++box) {
-        ptx::tma_store(parameters_.d, buffer + box * Panel::kBoxBytes,
-                       (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine, Plan::kDIsRowMajor ? row : column,
-                       batch);
+        const uint32_t from = buffer + box * Panel::kBoxBytes;
+        const int x = (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine;
+        const int y = Plan::kDIsRowMajor ? row : column;
+        if constexpr (kHasClasses) {
+          const TmaIm2col& rows = parameters_.d.of[batch];
+          ptx::tma_store_im2col(rows.map, from, rows.box(y, x, 0));
+        } else {
+          ptx::tma_store(parameters_.d, from, x, y, batch);
+        }
       }
     }
   }

@@ -9,6 +9,7 @@
 #include "tilewright/epilogue/staged_output.cuh"
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/numeric/functions.cuh"
+#include "tilewright/operand/folded_matrix.cuh"
 #include "tilewright/operand/im2col_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/ptx/cp_async.cuh"
@@ -24,10 +25,11 @@ namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
 /// kStages, kStageBytes, kSharedBytes, kCopyPhases, kSplitK, Scheduler (of scheduler/, PersistentTiles with split-K),
-/// kRealignsRows, and the members that OutputTile, the scheduler and, if rows are realigned, StagedOutput and, with
-/// split-K, SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in
-/// vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the tile, the others row_step(i)
-/// and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see plan::SimtThreadTile.
+/// kRealignsRows, MatrixC, MatrixD, and the members that OutputTile, the scheduler and, if rows are realigned,
+/// StagedOutput and, with split-K, SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN
+/// accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the
+/// tile, the others row_step(i) and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see
+/// plan::SimtThreadTile.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -35,7 +37,7 @@ class SimtGemm {
   using Stored = typename OperandA::Stored;
   using Accumulator = typename Plan::Accumulator;
   using Parameters = GemmParameters<typename Epilogue::Parameters, typename Plan::Groups, typename OperandA::Matrix,
-                                    typename OperandB::Matrix>;
+                                    typename OperandB::Matrix, typename Plan::MatrixC, typename Plan::MatrixD>;
   using Tile = typename Plan::Scheduler::Tile;
 
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
@@ -120,11 +122,13 @@ class SimtGemm {
     using B = const typename OperandB::Element;
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
     const int begin_k = tile.begin_k() + k.begin;
-    CopyA copy_a(matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch),
-                 tile.lda(parameters_.lda), matrix_of(parameters_.im2col_a), begin_k, tile.m, tile.end_m(parameters_.m),
+    CopyA copy_a(matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
+                     folded_batch_offset(matrix_of(parameters_.matrix_a), tile.batch),
+                 tile.lda(parameters_.lda), matrix_of(parameters_.matrix_a), begin_k, tile.m, tile.end_m(parameters_.m),
                  ptx::thread());
-    CopyB copy_b(matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch),
-                 tile.ldb(parameters_.ldb), matrix_of(parameters_.im2col_b), begin_k, tile.n, tile.end_n(parameters_.n),
+    CopyB copy_b(matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
+                     folded_batch_offset(matrix_of(parameters_.matrix_b), tile.batch),
+                 tile.ldb(parameters_.ldb), matrix_of(parameters_.matrix_b), begin_k, tile.n, tile.end_n(parameters_.n),
                  ptx::thread());
     int k_left = k.extent;  // that is still to be copied; negative while the last stages are multiplied
     const auto load_phase = [&](int phase) {

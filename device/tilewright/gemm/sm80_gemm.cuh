@@ -9,6 +9,7 @@
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/mma/fragment_loader.cuh"
 #include "tilewright/mma/warp_math.cuh"
+#include "tilewright/operand/folded_matrix.cuh"
 #include "tilewright/operand/im2col_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/ptx/cp_async.cuh"
@@ -23,8 +24,8 @@ namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kSplitK,
 /// Scheduler (of scheduler/, PersistentTiles with split-K), kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile,
-/// kStageBytes, kSharedBytes, and the members that StagedOutput, the scheduler and, with split-K, SplitKTile use. The
-/// values come from plan/sm80_gemm.
+/// kStageBytes, kSharedBytes, MatrixC, MatrixD, and the members that StagedOutput, the scheduler and, with split-K,
+/// SplitKTile use. The values come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;
@@ -32,7 +33,7 @@ class Sm80Gemm {
   using OperandA = typename Plan::OperandA;
   using OperandB = typename Plan::OperandB;
   using Parameters = GemmParameters<typename Epilogue::Parameters, typename Plan::Groups, typename OperandA::Matrix,
-                                    typename OperandB::Matrix>;
+                                    typename OperandB::Matrix, typename Plan::MatrixC, typename Plan::MatrixD>;
   using Tile = typename Plan::Scheduler::Tile;
 
   static constexpr int kThreads = 32 * Plan::kWarpsM * Plan::kWarpsN;
@@ -116,10 +117,12 @@ class Sm80Gemm {
     const KPart k = k_part<Plan::kTileK, Plan::kSplitK>(tile.extent_k(parameters_.k), part);
     const int begin_k = tile.begin_k() + k.begin;
     const int64_t lda = tile.lda(parameters_.lda), ldb = tile.ldb(parameters_.ldb);
-    Ring ring{{matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch),
-               lda, matrix_of(parameters_.im2col_a), begin_k, tile.m, tile.end_m(parameters_.m), thread_},
-              {matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch),
-               ldb, matrix_of(parameters_.im2col_b), begin_k, tile.n, tile.end_n(parameters_.n), thread_},
+    Ring ring{{matrix_of_batch<OperandA::kIsPointerArray, A>(parameters_.a, parameters_.batch_stride_a, tile.batch) +
+                   folded_batch_offset(matrix_of(parameters_.matrix_a), tile.batch),
+               lda, matrix_of(parameters_.matrix_a), begin_k, tile.m, tile.end_m(parameters_.m), thread_},
+              {matrix_of_batch<OperandB::kIsPointerArray, B>(parameters_.b, parameters_.batch_stride_b, tile.batch) +
+                   folded_batch_offset(matrix_of(parameters_.matrix_b), tile.batch),
+               ldb, matrix_of(parameters_.matrix_b), begin_k, tile.n, tile.end_n(parameters_.n), thread_},
               k.extent,
               shared_,
               shared_};

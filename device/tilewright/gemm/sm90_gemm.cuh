@@ -23,6 +23,7 @@
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/warpgroup.cuh"
+#include "tilewright/scheduler/class_tiles.cuh"
 #include "tilewright/scheduler/group_tiles.cuh"
 #include "tilewright/scheduler/independent_tiles.cuh"
 #include "tilewright/scheduler/persistent.cuh"
@@ -35,7 +36,7 @@ namespace tilewright {
 /// split-K, kSplitK > 1 CTAs compute a tile, each over a part of K, and each stores a share of it. Launches with
 /// split-K or repacked operands are cooperative launches. Plan: the members that the parts below use, and kTileM,
 /// kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM, kClusterN, kSplitK, kProducerRegisters,
-/// kConsumerRegisters, Scheduler (PersistentTiles or GroupTiles), kPlainLoadWords (32-bit words that a producer thread
+/// kConsumerRegisters, Scheduler (one of scheduler/), kPlainLoadWords (32-bit words that a producer thread
 /// keeps in flight when it loads an operand with plain loads), SharedMemory (offsets and sizes of its parts),
 /// kCounterBytes (size of the counters at the workspace's beginning), kTensorMapSlots (see
 /// operand/tensor_map_ring.cuh), Mainloop, kConsumerArrivals (arrivals of one consumer warpgroup per stage). The values
@@ -128,7 +129,7 @@ class Sm90Gemm {
   __device__ __forceinline__ void prepare(const Ring& ring, uint32_t output_barriers) const {
     if constexpr (!kPlainLoadsA) ptx::tma_prefetch(tma_matrix(parameters_.a));
     if constexpr (!kPlainLoadsB) ptx::tma_prefetch(tma_matrix(parameters_.b));
-    if constexpr (is_same<typename Plan::Output, TmaMatrix>) ptx::tma_prefetch(parameters_.d);
+    if constexpr (!is_same<typename Plan::Output, GlobalMatrix>) ptx::tma_prefetch(tma_matrix(parameters_.d));
     ring.initialise();
     for (int i = 0; i < Plan::kConsumers; ++i) Output::initialise(output_barriers + i * Output::kBarrierBytes);
     ptx::fence_mbarrier_init();
@@ -205,12 +206,23 @@ class Sm90Gemm {
             parameters_.workspace};
   }
 
-  /// The number of stages of a tile.
+  /// The number of stages of a tile, at least 1: a tile without K multiplies one stage of zeros. If the accumulators of
+  /// such a tile were set to zero by other instructions than wgmma, ptxas would wait after each wgmma of the others
+  /// (C7515), or spill their accumulators.
   __device__ __forceinline__ int k_tiles([[maybe_unused]] const Tile& tile) const {
     if constexpr (kDiffersInK) {
-      return ceil_div(tile.extent_k(parameters_.k), Plan::kTileK);
+      return max(ceil_div(tile.extent_k(parameters_.k), Plan::kTileK), 1);
     } else {
       return k_tiles_;
+    }
+  }
+  /// The element of K at which the first stage of a tile begins. That of a tile without K lies behind the end of the
+  /// operands, where TMA loads zeros.
+  __device__ __forceinline__ int begin_k(const Tile& tile) const {
+    if constexpr (kDiffersInK) {
+      return tile.extent_k(parameters_.k) > 0 ? tile.begin_k() : parameters_.k;
+    } else {
+      return first_k_tile_ * Plan::kTileK;
     }
   }
 
@@ -249,16 +261,16 @@ class Sm90Gemm {
     Scheduler tiles = this->tiles(shared);
     typename Ring::Position at;
     for (Tile tile; tiles.next(tile);) {
-      const int k_tiles = this->k_tiles(tile);
-      if (!kDiffersInK || k_tiles > 0) select(batch_a, batch_b, selected, tile);
-      const TmaOperand<OperandA> a(batch_a.map(), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
-      const TmaOperand<OperandB> b(batch_b.map(), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
+      const int k_tiles = this->k_tiles(tile), begin_k = this->begin_k(tile);
+      select(batch_a, batch_b, selected, tile);
+      const TmaOperand<OperandA> a(batch_a.map(tile.batch), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
+      const TmaOperand<OperandB> b(batch_b.map(tile.batch), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
       if (issues) {
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
           ring.begin_write(at, Shared::kStageBytes);
           const uint32_t stage = ring.stage(at.stage);
-          const int k = tile.begin_k() + (first_k_tile_ + k_tile) * Plan::kTileK;
+          const int k = begin_k + k_tile * Plan::kTileK;
           a.load(stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch));
           b.load(stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k, batch_b.coordinate(tile.batch));
           at.advance();
@@ -312,11 +324,11 @@ class Sm90Gemm {
                                             const StageOrigin& from) const {
     ptx::mbarrier_arrive_expect(ring.full(stage), kTmaBytes);
     if constexpr (!kPlainLoadsA) {
-      TmaOperand<OperandA>(batch_a.map(), 0, 1, parameters_.policy_a)
+      TmaOperand<OperandA>(batch_a.map(from.batch), 0, 1, parameters_.policy_a)
           .load(ring.stage(stage), ring.full(stage), from.m, from.k, batch_a.coordinate(from.batch));
     }
     if constexpr (!kPlainLoadsB) {
-      TmaOperand<OperandB>(batch_b.map(), 0, 1, parameters_.policy_b)
+      TmaOperand<OperandB>(batch_b.map(from.batch), 0, 1, parameters_.policy_b)
           .load(ring.stage(stage) + OperandA::kTileBytes, ring.full(stage), from.n, from.k,
                 batch_b.coordinate(from.batch));
     }
@@ -346,14 +358,9 @@ class Sm90Gemm {
       output.begin(tile.m + first_atom * 64, tile.n, tile);
       const int k_tiles = this->k_tiles(tile);
       turns.begin();
-      if (kDiffersInK && k_tiles == 0) {  // a group may have no K
-        turns.end();
-        clear(accumulators);
-      } else {
-        const int last = Mainloop::multiply(accumulators, ring, at, k_tiles, first_atom, thread);
-        turns.end();
-        Mainloop::finish(ring, last, thread);
-      }
+      const int last = Mainloop::multiply(accumulators, ring, at, k_tiles, first_atom, thread);
+      turns.end();
+      Mainloop::finish(ring, last, thread);
       output.store(accumulators, tile.m + first_atom * 64, tile.n, tile);
       if constexpr (kTeams > 1) skip(tiles, at, kTeams - 1);
     }
@@ -397,15 +404,6 @@ class Sm90Gemm {
     } else {
       tiles.skip(count);
       at.skip(count * k_tiles_);
-    }
-  }
-
-  template <class Accumulator, int kRegisters>
-  static __device__ __forceinline__ void clear(Accumulator (&accumulators)[kAtoms][kRegisters]) {
-#pragma unroll
-    for (int i = 0; i < kAtoms; ++i) {
-#pragma unroll
-      for (int r = 0; r < kRegisters; ++r) accumulators[i][r] = Accumulator(0);
     }
   }
 

@@ -1,12 +1,9 @@
-// How a kernel reaches the elements of a matrix in global memory: by one stride, or as pixels and taps of images.
+// How a kernel reaches the elements of an im2col matrix in global memory: as pixels and taps of images.
 #pragma once
 
 #include "tilewright/types.cuh"
 
 namespace tilewright {
-
-/// A matrix whose rows or columns are one stride apart.
-struct StridedMatrix {};
 
 /// One spatial axis of an im2col matrix: position i and tap t meet at (i * step + t * tap_step + offset) / divisor. See
 /// op::Im2colAxis.
@@ -28,13 +25,14 @@ struct Im2colMatrix {
   int channels;
   Divisor by_channels;
 
+  // For GatheredVectors a line is a pixel, and the elements along it are taps and channels.
   /// A pixel as the sums to which a tap's are added, or a pixel outside the matrix.
-  struct Pixel {
+  struct Line {
     int64_t image;  // offset in elements
     int h, w;
   };
   /// A tap and a channel.
-  struct Tap {
+  struct Along {
     int h, w, channel;
   };
   struct Element {
@@ -43,23 +41,23 @@ struct Im2colMatrix {
   };
 
   /// @pre row >= 0
-  __device__ __forceinline__ Pixel pixel(int row) const {
-    const int line = w.by_positions.quotient(row);
-    const int image = h.by_positions.quotient(line);
-    return {image * image_stride, (line - image * h.positions) * h.step + h.offset,
-            (row - line * w.positions) * w.step + w.offset};
+  __device__ __forceinline__ Line line(int row) const {
+    const int image_row = w.by_positions.quotient(row);
+    const int image = h.by_positions.quotient(image_row);
+    return {image * image_stride, (image_row - image * h.positions) * h.step + h.offset,
+            (row - image_row * w.positions) * w.step + w.offset};
   }
   /// A pixel at which all taps are outside.
-  static __device__ __forceinline__ Pixel outside() { return {0, -(1 << 30), 0}; }
+  static __device__ __forceinline__ Line outside() { return {0, -(1 << 30), 0}; }
 
   /// @pre column >= 0
-  __device__ __forceinline__ Tap tap(int column) const {
+  __device__ __forceinline__ Along along(int column) const {
     const int tap = by_channels.quotient(column);
     const int row = w.by_taps.quotient(tap);
     return {row * h.tap_step, (tap - row * w.taps) * w.tap_step, column - tap * channels};
   }
 
-  __device__ __forceinline__ Element element(const Pixel& pixel, const Tap& tap) const {
+  __device__ __forceinline__ Element element(const Line& pixel, const Along& tap) const {
     int y = pixel.h + tap.h, x = pixel.w + tap.w;
     bool is_inside = true;
     if constexpr (kDivides) is_inside = divide(h, y) & divide(w, x);
@@ -77,23 +75,5 @@ struct Im2colMatrix {
     return is_whole;
   }
 };
-
-/// The part of a kernel's parameters that says how operand kRole ('A' or 'B') is reached: nothing for a strided matrix.
-/// Members of different operands have different types, because two empty members of one type would take a byte.
-template <class Matrix, char kRole>
-struct MatrixParameters {
-  Matrix im2col;
-};
-template <char kRole>
-struct MatrixParameters<StridedMatrix, kRole> {};
-
-template <class Matrix, char kRole>
-__device__ __forceinline__ const Matrix& matrix_of(const MatrixParameters<Matrix, kRole>& parameters) {
-  return parameters.im2col;
-}
-template <char kRole>
-__device__ __forceinline__ StridedMatrix matrix_of(const MatrixParameters<StridedMatrix, kRole>& /*parameters*/) {
-  return {};
-}
 
 }  // namespace tilewright

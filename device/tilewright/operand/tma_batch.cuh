@@ -47,8 +47,8 @@ class TmaBatch {
   __device__ __forceinline__ void replace(const Tile& /*tile*/) const {}
   __device__ __forceinline__ void publish() const {}
   __device__ __forceinline__ void acquire() const {}
-  __device__ __forceinline__ const TmaMatrix& map() const { return map_; }
-  /// The coordinate of matrix `batch` along the third mode of map().
+  __device__ __forceinline__ const TmaMatrix& map(int /*batch*/) const { return map_; }
+  /// The coordinate of matrix `batch` along the third mode of its map().
   __device__ __forceinline__ int coordinate(int batch) const { return batch * step_; }
 
  private:
@@ -79,7 +79,7 @@ class TmaBatch<TmaPointerArray, kSlots> {
   }
   __device__ __forceinline__ void publish() const { ring_.publish(); }
   __device__ __forceinline__ void acquire() const { ring_.acquire(); }
-  __device__ __forceinline__ const TmaMatrix& map() const { return ring_.map(); }
+  __device__ __forceinline__ const TmaMatrix& map(int /*batch*/) const { return ring_.map(); }
   __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
 
  private:
@@ -103,11 +103,11 @@ class TmaBatch<TmaStackedMatrix<kModeOfK>, kSlots> {
 
   template <class Tile>
   __device__ __forceinline__ void replace(const Tile& tile) {
-    ring_.template replace_extent<kModeOfK>(tile.k_end);
+    ring_.template replace_extent<kModeOfK>(max(tile.k_end, 1));  // no extent is 0
   }
   __device__ __forceinline__ void publish() const { ring_.publish(); }
   __device__ __forceinline__ void acquire() const { ring_.acquire(); }
-  __device__ __forceinline__ const TmaMatrix& map() const { return ring_.map(); }
+  __device__ __forceinline__ const TmaMatrix& map(int /*batch*/) const { return ring_.map(); }
   __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
 
  private:
@@ -118,6 +118,7 @@ class TmaBatch<TmaStackedMatrix<kModeOfK>, kSlots> {
 template <bool kIsA, bool kIsKMajor, int kElementBytes, int kSlots>
 class TmaBatch<TmaIndependentMatrices<kIsA, kIsKMajor, kElementBytes>, kSlots> {
   using Matrices = TmaIndependentMatrices<kIsA, kIsKMajor, kElementBytes>;
+  static constexpr int64_t kNoLine = 16;  // bytes; a stride that tensor maps allow
   using Ring = TensorMapRing<kSlots>;
 
  public:
@@ -129,19 +130,29 @@ class TmaBatch<TmaIndependentMatrices<kIsA, kIsKMajor, kElementBytes>, kSlots> {
     if (threadIdx.x < 32) ring_.begin(matrices.map);
   }
 
-  /// @pre the group has rows, columns and elements of K
+  /// If the group has no K, its matrix may have no address and no leading dimension. Its map has the address of the
+  /// array, because TMA accesses that of a map even if all elements of a box lie outside (with a null address the
+  /// kernel stopped with an illegal address; H200, driver 580), and one element of K, which must not be loaded.
+  /// @pre the group has rows and columns
   template <class Tile>
   __device__ __forceinline__ void replace(const Tile& tile) {
-    const int mn = kIsA ? tile.m_end : tile.n_end;
-    ring_.replace_matrix(matrix_of_batch<true, const void>(addresses_, 0, tile.batch), kIsKMajor ? tile.k_end : mn,
-                         kIsKMajor ? mn : tile.k_end, int64_t{kIsA ? tile.ld_a : tile.ld_b} * kElementBytes);
+    const int mn = kIsA ? tile.m_end : tile.n_end, k = max(tile.k_end, 1);
+    const int64_t line = int64_t{kIsA ? tile.ld_a : tile.ld_b} * kElementBytes;
+    const void* const matrix = matrix_of_batch<true, const void>(addresses_, 0, tile.batch);
+    ring_.replace_matrix(tile.k_end > 0 ? matrix : aligned(addresses_), kIsKMajor ? k : mn, kIsKMajor ? mn : k,
+                         tile.k_end > 0 ? line : kNoLine);
   }
   __device__ __forceinline__ void publish() const { ring_.publish(); }
   __device__ __forceinline__ void acquire() const { ring_.acquire(); }
-  __device__ __forceinline__ const TmaMatrix& map() const { return ring_.map(); }
+  __device__ __forceinline__ const TmaMatrix& map(int /*batch*/) const { return ring_.map(); }
   __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
 
  private:
+  /// The address of the array, rounded down to one that a tensor map may have.
+  static __device__ __forceinline__ const void* aligned(const void* address) {
+    return reinterpret_cast<const void*>(reinterpret_cast<uint64_t>(address) / kNoLine * kNoLine);
+  }
+
   const void* addresses_;
   Ring ring_;
 };

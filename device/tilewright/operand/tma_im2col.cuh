@@ -22,19 +22,21 @@ struct TmaIm2colAxis {
 struct TmaIm2col {
   TmaMatrix map;
   TmaIm2colAxis h, w;
-  int channels, taps;
+  int channels, taps;   // of a matrix of the batch; matrix i begins at channel i * channels
+  int channels_of_all;  // of the tensor map
   Divisor by_channels;
 
-  /// The arguments of a copy that begins at a row and a column of the im2col matrix. Behind the last column are zeros,
-  /// as behind the last channel; behind the last row is an image that does not exist, whose pixels are zeros, too.
-  __device__ __forceinline__ ptx::Im2colBox box(int row, int column) const {
+  /// The arguments of a copy that begins at a row and a column of im2col matrix number `matrix`. Behind the last column
+  /// are zeros, as behind the last channel of the map; behind the last row is an image that does not exist, whose
+  /// pixels are zeros, too.
+  __device__ __forceinline__ ptx::Im2colBox box(int row, int column, int matrix) const {
     const int tap_or_end = by_channels.quotient(column);
     const bool is_inside = tap_or_end < taps;
     const int tap = is_inside ? tap_or_end : 0;
     const int r = w.by_taps.quotient(tap);
     const int line = w.by_positions.quotient(row);
     const int image = h.by_positions.quotient(line);
-    return {.c = is_inside ? column - tap * channels : channels,
+    return {.c = is_inside ? (matrix - tap) * channels + column : channels_of_all,
             .w = w.lower + (row - line * w.positions) * w.step,
             .h = h.lower + (line - image * h.positions) * h.step,
             .n = image,
@@ -43,26 +45,64 @@ struct TmaIm2col {
   }
 };
 
-__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2col& matrix) { return matrix.map; }
+/// One im2col matrix for each class of rows; see ClassTiles.
+template <int kClasses>
+struct TmaIm2colClasses {
+  TmaIm2col of[kClasses];
+};
 
-/// There is one matrix.
-template <int kSlots>
-class TmaBatch<TmaIm2col, kSlots> {
+template <class Source>
+inline constexpr bool kIsTmaIm2col = false;
+template <>
+inline constexpr bool kIsTmaIm2col<TmaIm2col> = true;
+template <int kClasses>
+inline constexpr bool kIsTmaIm2col<TmaIm2colClasses<kClasses>> = true;
+
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2col& matrix) { return matrix.map; }
+/// That of the class whose tiles come first.
+template <int kClasses>
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2colClasses<kClasses>& matrices) {
+  return matrices.of[0].map;
+}
+
+/// One tensor map has all matrices, which differ in the channel at which they begin; or there is one matrix for each
+/// class.
+template <class Source>
+class TmaIm2colBatch {
  public:
   static constexpr bool kMakesMaps = false;
 
-  __device__ __forceinline__ TmaBatch(const TmaIm2col& matrix, int /*step*/, uint32_t /*shared*/, char* /*workspace*/)
-      : matrix_(matrix) {}
+  __device__ __forceinline__ TmaIm2colBatch(const Source& source, int step, uint32_t /*shared*/, char* /*workspace*/)
+      : source_(source), step_(step) {}
 
   template <class Tile>
   __device__ __forceinline__ void replace(const Tile& /*tile*/) const {}
   __device__ __forceinline__ void publish() const {}
   __device__ __forceinline__ void acquire() const {}
-  __device__ __forceinline__ const TmaIm2col& map() const { return matrix_; }
-  __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
+  __device__ __forceinline__ const TmaIm2col& map([[maybe_unused]] int batch) const {
+    if constexpr (is_same<Source, TmaIm2col>) {
+      return source_;
+    } else {
+      return source_.of[batch];
+    }
+  }
+  /// The number of matrix `batch` in its map().
+  __device__ __forceinline__ int coordinate([[maybe_unused]] int batch) const {
+    return is_same<Source, TmaIm2col> ? batch * step_ : 0;
+  }
 
  private:
-  const TmaIm2col& matrix_;
+  const Source& source_;
+  int step_;
+};
+
+template <int kSlots>
+class TmaBatch<TmaIm2col, kSlots> : public TmaIm2colBatch<TmaIm2col> {
+  using TmaIm2colBatch<TmaIm2col>::TmaIm2colBatch;
+};
+template <int kClasses, int kSlots>
+class TmaBatch<TmaIm2colClasses<kClasses>, kSlots> : public TmaIm2colBatch<TmaIm2colClasses<kClasses>> {
+  using TmaIm2colBatch<TmaIm2colClasses<kClasses>>::TmaIm2colBatch;
 };
 
 }  // namespace tilewright

@@ -40,6 +40,29 @@ __device__ __forceinline__ void tma_load_multicast(uint32_t to, const TensorMap&
       : "memory");
 }
 
+/// The coordinates of a box of a tensor map of five modes, innermost first.
+struct BoxOfFive {
+  int x[5];
+};
+/// The same as tma_load() for a tensor map of five modes.
+__device__ __forceinline__ void tma_load(uint32_t to, const TensorMap& map, uint32_t barrier, const BoxOfFive& box,
+                                         CachePolicy policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%3, %4, %5, %6, %7}], [%2], %8;" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(box.x[0]), "r"(box.x[1]), "r"(box.x[2]), "r"(box.x[3]), "r"(box.x[4]), "l"(policy)
+      : "memory");
+}
+__device__ __forceinline__ void tma_load_multicast(uint32_t to, const TensorMap& map, uint32_t barrier, uint16_t ctas,
+                                                   const BoxOfFive& box, CachePolicy policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3, %9;" ::"r"(to),
+      "l"(&map), "r"(barrier), "h"(ctas), "r"(box.x[0]), "r"(box.x[1]), "r"(box.x[2]), "r"(box.x[3]), "r"(box.x[4]),
+      "l"(policy)
+      : "memory");
+}
+
 /// The coordinates of the first pixel of a copy in im2col mode, and the offsets of a tap, of a tensor map of four
 /// modes.
 struct Im2colBox {
@@ -114,6 +137,14 @@ __device__ __forceinline__ void tma_store(const TensorMap& map, uint32_t from, i
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map), "r"(from),
                "r"(x), "r"(y), "r"(z)
                : "memory");
+}
+
+/// The same for a tensor map of four modes in im2col mode. The offsets of `box` are not used.
+__device__ __forceinline__ void tma_store_im2col(const TensorMap& map, uint32_t from, const Im2colBox& box) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
+      "r"(from), "r"(box.c), "r"(box.w), "r"(box.h), "r"(box.n)
+      : "memory");
 }
 
 __device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }

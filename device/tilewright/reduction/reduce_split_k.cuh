@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tilewright/epilogue/output_tile.cuh"
+#include "tilewright/operand/matrix_parameters.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/thread.cuh"
 #include "tilewright/types.cuh"
@@ -13,6 +14,8 @@ namespace tilewright {
 /// fields; the emitted text asserts their offsets.
 template <class EpilogueParameters>
 struct ReduceSplitKParameters {
+  [[no_unique_address]] MatrixParameters<StridedMatrix, 'C'> matrix_c;  // OutputTile reads them
+  [[no_unique_address]] MatrixParameters<StridedMatrix, 'D'> matrix_d;
   const void* parts;
   const void* c;
   void* d;

@@ -1,8 +1,9 @@
-// The groups of a grouped GEMM, whose sizes are in device memory.
+// The groups of a grouped GEMM, whose sizes are in device memory, and classes of rows, whose sizes the host knows.
 #pragma once
 
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/shuffle.cuh"
+#include "tilewright/scheduler/tile_grid.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -16,6 +17,20 @@ struct Groups {
 struct IndependentGroups {
   const int* extents;             // m, n and k of each group
   const int* leading_dimensions;  // of A, B, C and D of each group
+};
+
+/// A class of D's rows: its first tile among those of all classes, its rows and its K, which may be 0.
+struct RowClass {
+  int first_tile;
+  int m, k;
+  TileGrid grid;
+};
+/// plan/sm90/row_classes writes these fields. Classes that do not exist begin behind the last tile.
+template <int kClasses>
+struct RowClasses {
+  static constexpr int kCount = kClasses;
+  RowClass of[kClasses];
+  int tiles;  // of all classes
 };
 
 /// The rows, columns or elements of K of a group.

@@ -50,6 +50,15 @@ struct GroupKTile : TileOrigin {
   __device__ __forceinline__ int extent_k(int /*k*/) const { return k_end - k_begin; }
 };
 
+/// A tile of a class of D's rows. `batch` is the class, `m` counts its rows.
+struct ClassTile : TileOrigin {
+  int m_end, k_end;
+
+  static constexpr bool kDiffersInK = true;
+  __device__ __forceinline__ int end_m(int /*m*/) const { return m_end; }
+  __device__ __forceinline__ int extent_k(int /*k*/) const { return k_end; }
+};
+
 /// A tile of a group that has extents, matrices and leading dimensions of its own. `batch` is the group.
 struct IndependentTile : TileOrigin {
   int m_end, n_end, k_end;

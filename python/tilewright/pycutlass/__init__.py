@@ -7,6 +7,9 @@ from . import cutlass
 from .activation import ActivationFunctor, gelu, hardswish, identity, leaky_relu, relu, sigmoid, silu, tanh
 from .arguments import GemmArguments
 from .compiler import ArtifactManager, CompilationOptions
+from .convolution import Conv2dArguments, Conv2dOperation
+from .cutlass.conv import Conv2dProblemSize, IteratorAlgorithm
+from .cutlass.conv import Operator as ConvKind
 from .device import device_cc
 from .epilogue import (
     FastLinearCombinationClamp,
@@ -16,20 +19,14 @@ from .epilogue import (
     LinearCombinationGeneric,
 )
 from .grouped import GemmGroupedArguments, GemmOperationGrouped, GroupedGemmArguments
-from .kinds import GemmKind, OperationKind, SchedulerMode, StrideSupport
+from .kinds import ConvMode, GemmKind, OperationKind, SchedulerMode, StrideSupport
 from .math_instruction import MathInstruction, MathOperation
 from .memory_pool import PoolMemoryManager, align_size, get_allocated_size, get_memory_pool
 from .operation import ApiVersion, GemmOperationUniversal, api_version
 from .reduction import ReductionArguments, ReductionOperation
 from .tensor import TensorDescription
 from .tile import TileDescription
-from .unsupported import (
-    Conv2dArguments,
-    Conv2dOperation,
-    Conv2dProblemSize,
-    SymmetricTensorDescription,
-    TriangularTensorDescription,
-)
+from .unsupported import SymmetricTensorDescription, TriangularTensorDescription
 from .visitor import EpilogueVisitTree, reduction_op
 
 compiler = ArtifactManager()
@@ -42,6 +39,8 @@ __all__ = [
     "Conv2dArguments",
     "Conv2dOperation",
     "Conv2dProblemSize",
+    "ConvKind",
+    "ConvMode",
     "EpilogueVisitTree",
     "FastLinearCombinationClamp",
     "GemmArguments",
@@ -50,6 +49,7 @@ __all__ = [
     "GemmOperationGrouped",
     "GemmOperationUniversal",
     "GroupedGemmArguments",
+    "IteratorAlgorithm",
     "LayerNorm",
     "LinearCombination",
     "LinearCombinationClamp",

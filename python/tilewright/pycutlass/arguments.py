@@ -23,25 +23,35 @@ from .output_arguments import OutputArguments, Outputs
 from .visitor import VisitorOutputOp
 
 
-class SplitKWorkspace:
-    """`ptr_D` of arguments of mode GemmSplitKParallel: the partial sums that a ReductionOperation reads.
+class PartialSums:
+    """`ptr_D` of arguments with split-K in parallel mode: the partial sums that a ReductionOperation reads.
 
     They are where D is: in GPU memory, or in host memory if D is a NumPy array.
 
-    arguments  the GemmArguments that it belongs to
-    count      the number of parts; may be less than split_k_slices, so that the parts of A and B stay aligned
-    parts      the partial sums, of the shape (count, m, n), each part with the layout of the GEMM's D
-    is_ready   whether the GEMM has been run
+    arguments  the arguments that they belong to
+    parts      the partial sums, of the shape (count, m, n), each part with the layout of D as a matrix; count may be less
+               than split_k_slices
+    is_ready   whether the operation has been run
+    """
+
+    def __init__(self, arguments: Any, parts: View) -> None:
+        self.arguments = arguments
+        self.parts = parts
+        self.is_ready = False
+
+
+class SplitKWorkspace(PartialSums):
+    """The partial sums of a GEMM, and the problems that compute and reduce them.
+
+    count   the number of parts; may be less than split_k_slices, so that the parts of A and B stay aligned
     """
 
     def __init__(self, arguments: GemmArguments, product: _tilewright.GemmArguments, outputs: Outputs) -> None:
-        self.arguments = arguments
-        self.is_ready = False
         assert isinstance(outputs.d, View)  # lists of arrays are for mode Array
         shape, kind = _tilewright.split_k_workspace(product, arguments.split_k_slices)
         self.count = shape[0]
-        self._memory = _allocate(shape, kind, outputs.d.memory.device)
-        self.parts = parts_view(self._memory, kind, shape, arguments.operation.C.layout)
+        self._memory = allocate(shape, kind, outputs.d.memory.device)
+        super().__init__(arguments, parts_view(self._memory, kind, shape, arguments.operation.C.layout))
         flat = View(self._memory, kind, (product_of(shape),), (1,))
         self.gemms, _ = _tilewright.split_k(product, arguments.split_k_slices, flat)
         self.reduction = reduction_arguments(self.parts, outputs)
@@ -69,7 +79,7 @@ def product_of(extents: tuple[int, ...]) -> int:
     return count
 
 
-def _allocate(shape: tuple[int, ...], kind: DType, device: int | None) -> Memory:
+def allocate(shape: tuple[int, ...], kind: DType, device: int | None) -> Memory:
     """Memory for a packed array, on a GPU or, if `device` is None, in host memory."""
     elements = product_of(shape)
     if device is None:

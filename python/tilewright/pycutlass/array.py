@@ -39,21 +39,30 @@ class Memory:
 class View:
     """A view of an array's memory with another shape and other strides, with an array interface."""
 
-    def __init__(self, memory: Memory, kind: DType, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    def __init__(
+        self, memory: Memory, kind: DType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0
+    ) -> None:
+        """Strides and `offset`, that of the first element, are in elements."""
         self.memory = memory
         self.shape = shape
         self.dtype = kind
+        self.strides, self.offset = strides, offset
         self.device = memory.device
         interface = {
             "shape": shape,
             "strides": tuple(stride * item_bytes(kind) for stride in strides),
-            "data": (memory.address, memory.is_read_only),
+            "data": (memory.address + offset * item_bytes(kind), memory.is_read_only),
             "version": 3,
         }
         if memory.device is None:
             self.__array_interface__ = interface
         else:
             self.__cuda_array_interface__ = interface
+
+    def slice(self, mode: int, begin: int, end: int) -> View:
+        """The view with the coordinates from `begin` to `end` of a mode."""
+        shape = tuple(end - begin if each == mode else extent for each, extent in enumerate(self.shape))
+        return View(self.memory, self.dtype, shape, self.strides, self.offset + begin * self.strides[mode])
 
 
 def packed(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tilewright._tilewright import Kernel, compile_kernels, configure
 from tilewright.errors import InvalidArgument
 
+from .convolution import Conv2dOperation
 from .operation import GemmOperationUniversal
 from .reduction import ReductionOperation
 
@@ -39,7 +40,7 @@ class ArtifactManager:
 
     def add_module(
         self,
-        operations: Sequence[GemmOperationUniversal | ReductionOperation],
+        operations: Sequence[GemmOperationUniversal | Conv2dOperation | ReductionOperation],
         compile_options: CompilationOptions | None = None,
     ) -> None:
         """Compiles the kernels of the operations that are not in the cache, several in parallel.
@@ -51,9 +52,9 @@ class ArtifactManager:
             log.warning("Tilewright uses its own compiler flags and ignores %s", " ".join(compile_options.flags))
         kernels: list[Kernel] = []
         for operation in operations:
-            if not isinstance(operation, (GemmOperationUniversal, ReductionOperation)):
+            if not isinstance(operation, (GemmOperationUniversal, Conv2dOperation, ReductionOperation)):
                 raise InvalidArgument(f"add_module() takes a list of operations, got {type(operation).__name__}")
-            if isinstance(operation, GemmOperationUniversal) and not operation.visitor:
+            if not isinstance(operation, ReductionOperation) and not operation.visitor:
                 kernels.append(operation.kernel)
         for artifact in compile_kernels(kernels):
             log.debug("%s: compiled in %.1f ms, or found in the cache", artifact.name, artifact.compile_ms)

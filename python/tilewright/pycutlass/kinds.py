@@ -1,4 +1,5 @@
-"""Kinds of operations. Tilewright supports OperationKind.Gemm, GemmKind.Universal and GemmKind.Grouped."""
+"""Kinds of operations. Tilewright supports OperationKind.Gemm and Conv2d, GemmKind.Universal and
+GemmKind.Grouped."""
 
 import enum
 
@@ -31,6 +32,13 @@ class SchedulerMode(enum.Enum):
 
     Device = 0
     Host = 1
+
+
+class ConvMode(enum.Enum):
+    """Whether filters are mirrored; a Conv2dProblemSize takes a cutlass.conv.Mode."""
+
+    CrossCorrelation = 0
+    Convolution = 1
 
 
 class StrideSupport(enum.Enum):

@@ -48,7 +48,7 @@ LETTERS = {
 class RuntimeModule:
     """The source of an operation's kernel."""
 
-    def __init__(self, operation: GemmOperationUniversal) -> None:
+    def __init__(self, operation: DesignedOperation) -> None:
         self.operation = operation
 
     def emit(self) -> str:
@@ -59,17 +59,10 @@ class RuntimeModule:
         return self.operation.procedural_name()
 
 
-class GemmOperationUniversal:
-    """D = epilogue(A * B, C), computed for any extents by a kernel of the given tile.
+class DesignedOperation:
+    """Base class of GEMMs and convolutions: types, tile and epilogue, of which kernels are made."""
 
-    arch               the architecture of the design; kernels for 80 run on every newer device
-    C                  describes both C and D
-    swizzling_functor  the raster order
-    direct_store       has no effect: Tilewright's kernels choose how D is stored
-    visitor            may be True if epilogue_functor is an EpilogueVisitTree; is not needed
-
-    Raises InvalidArgument, with the numbers, for a design that no kernel has, before anything is compiled.
-    """
+    kind = "gemm"  # as names of kernels have it
 
     def __init__(
         self,
@@ -79,22 +72,23 @@ class GemmOperationUniversal:
         B: TensorDescription,
         C: TensorDescription,
         epilogue_functor: EpilogueFunctorBase | EpilogueVisitTree,
-        swizzling_functor: type[Swizzle] | Swizzle = cutlass.IdentitySwizzle1,
-        *,
-        direct_store: bool = False,
-        visitor: bool = False,
+        swizzling_functor: type[Swizzle] | Swizzle,
     ) -> None:
         self.arch = arch
         self.tile_description = tile_description
         self.A, self.B, self.C = A, B, C
         self.epilogue_functor = epilogue_functor
         self.swizzling_functor = swizzling_functor() if isinstance(swizzling_functor, type) else swizzling_functor
-        self.direct_store = direct_store
-        self.visitor = isinstance(epilogue_functor, EpilogueVisitTree)
         self.rt_module = RuntimeModule(self)
         self._kernels: dict[tuple[str, ...], Kernel] = {}
-        self._check_types(is_visitor_expected=visitor)
-        self.kernel  # noqa: B018  raises what is wrong with the design
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel for the current device."""
+        raise NotImplementedError
+
+    def layout_name(self) -> str:
+        raise NotImplementedError
 
     @property
     def epilogue_type(self) -> Any:
@@ -112,53 +106,10 @@ class GemmOperationUniversal:
         return self.tile_description.math_instruction.math_of(self.A.element)
 
     @property
-    def kernel(self) -> Kernel:
-        """The kernel for the current device. For a visitor, the kernel of this design with a linear combination."""
-        functor = self.epilogue_functor
-        if isinstance(functor, EpilogueVisitTree):
-            return self.kernel_of(self.plain_epilogue)
-        return self.kernel_of(functor.graph(functor.epilogue_type(1.0, 0.0)))
-
-    @property
     def plain_epilogue(self) -> Epilogue:
         """A linear combination in the compute type that the accumulator needs."""
         is_f64 = self.tile_description.math_instruction.element_accumulator is DataType.float64
         return Epilogue("linear_combination", "f64" if is_f64 else "f32")
-
-    def kernel_of(self, epilogue: Epilogue, pointer_arrays: str = "", split_k: int = 1) -> Kernel:
-        """The kernel with an epilogue that reads no other tensors than C. `pointer_arrays` has the letters of the
-        operands whose matrices lie at the addresses in an array; `split_k` CTAs share the K of each tile. Raises
-        InvalidArgument."""
-        key = (_tilewright.device_target(), epilogue.signature, pointer_arrays, str(split_k))
-        if key not in self._kernels:
-            self._kernels[key] = self._make_kernel(epilogue, pointer_arrays, split_k)
-        return self._kernels[key]
-
-    def kernel_for(self, arguments: _tilewright.GemmArguments, split_k: int = 1) -> Kernel:
-        """The kernel of this design for arguments whose alignments or types are not those of the descriptions, as those
-        of an epilogue's tensors. Raises InvalidArgument."""
-        kernel = self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design), split_k)
-        return self._kernels.setdefault((_tilewright.device_target(), kernel.name), kernel)
-
-    def closest_kernel(self, arguments: _tilewright.GemmArguments, split_k: int = 1) -> Kernel:
-        """The kernel for these arguments whose design is most similar to this operation's, with K split among
-        `split_k` CTAs if there is one. Raises Unsupported."""
-        found = [*_tilewright.find_kernels(arguments)]
-        if not found:
-            raise Unsupported(str(_tilewright.explain(arguments)))
-        wanted = self.kernel.metadata.design
-        best: Kernel = min(found, key=lambda kernel: _differences(kernel.metadata.design, wanted, split_k))
-        return best
-
-    def run(self, arguments: GemmArguments, stream: Any = None) -> int:
-        """Enqueues the launch on `stream`, by default the current stream of the arrays' framework.
-
-        Compiles the kernel if necessary. Returns 0, which is CUDA_SUCCESS; failures are raised.
-        """
-        if arguments.operation is not self:
-            raise InvalidArgument("these are the arguments of another operation")
-        arguments.launch(stream)
-        return 0
 
     def free(self) -> None:
         """Has no effect: kernels are released when nothing refers to them."""
@@ -178,7 +129,7 @@ class GemmOperationUniversal:
         letter = {"f16": "h", "f32": "s", "f64": "d", "s32": "i"}.get(self.accumulator_type().value, "x")
         is_simt = math.opcode_class is cutlass.OpClass.Simt or math.instruction_shape is None
         shape = "" if is_simt else "".join(str(extent) for extent in math.instruction_shape or ())
-        return f"{letter}{shape}gemm"
+        return f"{letter}{shape}{self.kind}"
 
     def extended_name(self) -> str:
         """The core name, with the types of A and C if they differ from the accumulator's."""
@@ -188,10 +139,6 @@ class GemmOperationUniversal:
             name = f"{self.C.element.value}_{name}"
         return name if self.A.element is accumulator else f"{name}_{self.A.element.value}"
 
-    def layout_name(self) -> str:
-        """A letter for A and for B: t for row-major, n for column-major, t32 and n32 if they are interleaved."""
-        return "".join(LETTERS[each.layout] for each in (self.A, self.B))
-
     def procedural_name(self) -> str:
         """PyCUTLASS's name: class, types, tile, layouts, alignment. It is not unique; `kernel.name` is."""
         op_class = {"simt": "simt", "tensor_op": "tensorop"}[self.tile_description.math_instruction.opcode_class.value]
@@ -199,15 +146,15 @@ class GemmOperationUniversal:
         parts = ["cutlass", op_class, self.extended_name(), self.tile_description.procedural_name()]
         return "_".join([*parts, self.layout_name(), f"align{alignment}"])
 
-    configuration_name = procedural_name
+    def configuration_name(self) -> str:
+        return self.procedural_name()
 
-    def _check_types(self, is_visitor_expected: bool) -> None:
+    def _check_elements(self) -> None:
+        """Raises InvalidArgument if the types of the epilogue, the operands and the math instruction do not fit."""
         math = self.tile_description.math_instruction
         math.check_operand("A", self.A.element)
         math.check_operand("B", self.B.element)
         functor = self.epilogue_functor
-        if is_visitor_expected and not self.visitor:
-            raise InvalidArgument(f"visitor=True needs an EpilogueVisitTree, got {type(functor).__name__}")
         if functor.element_output is not self.C.element:
             raise InvalidArgument(
                 f"the epilogue's output is {functor.element_output.name}, but C and D are {self.C.element.name}"
@@ -218,34 +165,8 @@ class GemmOperationUniversal:
                 f"the epilogue's accumulator is {functor.element_accumulator.name}, but the math instruction "
                 f"accumulates in {math.element_accumulator.name}"
             )
-        for role, given, expected in (
-            ("A", self.A, cutlass.ColumnMajorInterleaved32),
-            ("B", self.B, cutlass.RowMajorInterleaved32),
-            ("C", self.C, cutlass.ColumnMajorInterleaved32),
-        ):
-            if given.layout.is_interleaved and given.layout is not expected:
-                raise Unsupported(f"{role} is {given.layout.name}: as in CUTLASS, it must be {expected.name}")
-        if self.swizzling_functor.is_of_strided_dgrad:
-            raise InvalidArgument(f"{type(self.swizzling_functor).__name__} is for convolutions")
         if self.arch > device_cc():
             raise InvalidArgument(f"arch={self.arch}, but the device has compute capability {device_cc()}")
-
-    def _make_kernel(
-        self, epilogue: Epilogue, pointer_arrays: str, split_k: int, groups: str | None = None
-    ) -> Kernel:
-        a, b, c, d = (
-            description.attributes_of(role in pointer_arrays)
-            for role, description in (("A", self.A), ("B", self.B), ("C", self.C), ("D", self.C))
-        )
-        if groups is not None:  # the lines of D end where groups do, which may be anywhere
-            d = TensorAttributes(self.C.element.kind, self.C.layout.major, 1, True)
-        accumulator = self.accumulator_type().kind
-        return self._of_first_design(
-            lambda design: _tilewright.make_kernel(
-                a, b, d, accumulator, design, math=self.math, epilogue=epilogue, C=c, groups=groups
-            ),
-            split_k,
-        )
 
     def _of_first_design(self, make: Callable[[BLASDesignMetadata], Kernel], split_k: int) -> Kernel:
         """The kernel of the first design that is possible. If there is none, raises the error of the first design."""
@@ -305,6 +226,115 @@ class GemmOperationUniversal:
         for warp_count in warp_counts if tile.warp_count is None else [tile.warp_count]:
             for stages in range(most, least - 1, -1):
                 yield stages, warp_count, instruction_shape
+
+
+class GemmOperationUniversal(DesignedOperation):
+    """D = epilogue(A * B, C), computed for any extents by a kernel of the given tile.
+
+    arch               the architecture of the design; kernels for 80 run on every newer device
+    C                  describes both C and D
+    swizzling_functor  the raster order
+    direct_store       has no effect: Tilewright's kernels choose how D is stored
+    visitor            may be True if epilogue_functor is an EpilogueVisitTree; is not needed
+
+    Raises InvalidArgument, with the numbers, for a design that no kernel has, before anything is compiled.
+    """
+
+    def __init__(
+        self,
+        arch: int,
+        tile_description: TileDescription,
+        A: TensorDescription,
+        B: TensorDescription,
+        C: TensorDescription,
+        epilogue_functor: EpilogueFunctorBase | EpilogueVisitTree,
+        swizzling_functor: type[Swizzle] | Swizzle = cutlass.IdentitySwizzle1,
+        *,
+        direct_store: bool = False,
+        visitor: bool = False,
+    ) -> None:
+        super().__init__(arch, tile_description, A, B, C, epilogue_functor, swizzling_functor)
+        self.direct_store = direct_store
+        self.visitor = isinstance(epilogue_functor, EpilogueVisitTree)
+        self._check_types(is_visitor_expected=visitor)
+        self.kernel  # noqa: B018  raises what is wrong with the design
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel for the current device. For a visitor, the kernel of this design with a linear combination."""
+        functor = self.epilogue_functor
+        if isinstance(functor, EpilogueVisitTree):
+            return self.kernel_of(self.plain_epilogue)
+        return self.kernel_of(functor.graph(functor.epilogue_type(1.0, 0.0)))
+
+    def kernel_of(self, epilogue: Epilogue, pointer_arrays: str = "", split_k: int = 1) -> Kernel:
+        """The kernel with an epilogue that reads no other tensors than C. `pointer_arrays` has the letters of the
+        operands whose matrices lie at the addresses in an array; `split_k` CTAs share the K of each tile. Raises
+        InvalidArgument."""
+        key = (_tilewright.device_target(), epilogue.signature, pointer_arrays, str(split_k))
+        if key not in self._kernels:
+            self._kernels[key] = self._make_kernel(epilogue, pointer_arrays, split_k)
+        return self._kernels[key]
+
+    def kernel_for(self, arguments: _tilewright.GemmArguments, split_k: int = 1) -> Kernel:
+        """The kernel of this design for arguments whose alignments or types are not those of the descriptions, as those
+        of an epilogue's tensors. Raises InvalidArgument."""
+        kernel = self._of_first_design(lambda design: _tilewright.make_kernel(arguments, design), split_k)
+        return self._kernels.setdefault((_tilewright.device_target(), kernel.name), kernel)
+
+    def closest_kernel(self, arguments: _tilewright.GemmArguments, split_k: int = 1) -> Kernel:
+        """The kernel for these arguments whose design is most similar to this operation's, with K split among
+        `split_k` CTAs if there is one. Raises Unsupported."""
+        found = [*_tilewright.find_kernels(arguments)]
+        if not found:
+            raise Unsupported(str(_tilewright.explain(arguments)))
+        wanted = self.kernel.metadata.design
+        best: Kernel = min(found, key=lambda kernel: _differences(kernel.metadata.design, wanted, split_k))
+        return best
+
+    def run(self, arguments: GemmArguments, stream: Any = None) -> int:
+        """Enqueues the launch on `stream`, by default the current stream of the arrays' framework.
+
+        Compiles the kernel if necessary. Returns 0, which is CUDA_SUCCESS; failures are raised.
+        """
+        if arguments.operation is not self:
+            raise InvalidArgument("these are the arguments of another operation")
+        arguments.launch(stream)
+        return 0
+
+    def layout_name(self) -> str:
+        """A letter for A and for B: t for row-major, n for column-major, t32 and n32 if they are interleaved."""
+        return "".join(LETTERS[each.layout] for each in (self.A, self.B))
+
+    def _check_types(self, is_visitor_expected: bool) -> None:
+        self._check_elements()
+        functor = self.epilogue_functor
+        if is_visitor_expected and not self.visitor:
+            raise InvalidArgument(f"visitor=True needs an EpilogueVisitTree, got {type(functor).__name__}")
+        for role, given, expected in (
+            ("A", self.A, cutlass.ColumnMajorInterleaved32),
+            ("B", self.B, cutlass.RowMajorInterleaved32),
+            ("C", self.C, cutlass.ColumnMajorInterleaved32),
+        ):
+            if given.layout.is_interleaved and given.layout is not expected:
+                raise Unsupported(f"{role} is {given.layout.name}: as in CUTLASS, it must be {expected.name}")
+        if self.swizzling_functor.is_of_strided_dgrad:
+            raise InvalidArgument(f"{type(self.swizzling_functor).__name__} is for convolutions")
+
+    def _make_kernel(self, epilogue: Epilogue, pointer_arrays: str, split_k: int, groups: str | None = None) -> Kernel:
+        a, b, c, d = (
+            description.attributes_of(role in pointer_arrays)
+            for role, description in (("A", self.A), ("B", self.B), ("C", self.C), ("D", self.C))
+        )
+        if groups is not None:  # the lines of D end where groups do, which may be anywhere
+            d = TensorAttributes(self.C.element.kind, self.C.layout.major, 1, True)
+        accumulator = self.accumulator_type().kind
+        return self._of_first_design(
+            lambda design: _tilewright.make_kernel(
+                a, b, d, accumulator, design, math=self.math, epilogue=epilogue, C=c, groups=groups
+            ),
+            split_k,
+        )
 
 
 def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata, split_k: int) -> tuple[bool, ...]:

@@ -19,7 +19,7 @@ from .tensor import TensorDescription
 from .visitor import EpilogueVisitTree, VisitorOutputOp
 
 if TYPE_CHECKING:
-    from .operation import GemmOperationUniversal
+    from .operation import DesignedOperation
     from .reduction import ReductionOperation
 
 BIAS = "bias"  # the name of C in the epilogue if C is a vector
@@ -39,7 +39,7 @@ class Outputs:
 
 
 class OutputArguments:
-    """Base class of GemmArguments and ReductionArguments.
+    """Base class of GemmArguments, Conv2dArguments and ReductionArguments.
 
     operation     has the description of C and D, and the epilogue functor
     problem_size  m and n are the extents of D
@@ -49,7 +49,7 @@ class OutputArguments:
 
     def __init__(
         self,
-        operation: GemmOperationUniversal | ReductionOperation,
+        operation: DesignedOperation | ReductionOperation,
         problem_size: GemmCoord,
         output_op: OutputOp | VisitorOutputOp | None,
         bias: bool,
@@ -132,7 +132,7 @@ class OutputArguments:
             return self._matrix(C, "C", description, m, n, batch), functor.graph(output_op), {}
         is_row = description.layout is not cutlass.ColumnMajor
         along = n if is_row else m
-        vector = (1, along) if is_row else (along, 1)
+        vector = self._vector_shape(along, is_row)
         has_batch = batch is not None and memory.elements is not None and memory.elements >= along * batch
         shape = (batch or 1, *vector) if has_batch else vector
         self._check(memory, "C", description, along * (shape[0] if has_batch else 1))
@@ -140,6 +140,10 @@ class OutputArguments:
         view = View(memory, description.element.kind, shape, packed(shape))
         source = f"{'row' if is_row else 'column'}({BIAS})"
         return None, functor.graph(output_op, source), {BIAS: view}
+
+    def _vector_shape(self, along: int, is_row: bool) -> tuple[int, ...]:
+        """The shape of a C that is a vector, for the epilogue."""
+        return (1, along) if is_row else (along, 1)
 
     def _is_vector(self, memory: Memory) -> bool:
         m, n = self.problem_size.m(), self.problem_size.n()

@@ -10,7 +10,7 @@ from tilewright._tilewright import PreparedCall
 from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
-from .arguments import SplitKWorkspace, parts_view, product_of, reduction_arguments
+from .arguments import PartialSums, parts_view, product_of, reduction_arguments
 from .array import View, current_stream, memory_of
 from .cutlass.element import DataType
 from .cutlass.gemm import GemmCoord
@@ -98,7 +98,7 @@ class ReductionArguments(OutputArguments):
         operation: ReductionOperation,
         problem_size: Sequence[int],
         partitions: int,
-        workspace: SplitKWorkspace | Any,
+        workspace: PartialSums | Any,
         destination: Any,
         source: Any,
         *,
@@ -109,14 +109,14 @@ class ReductionArguments(OutputArguments):
         super().__init__(operation, GemmCoord(m, n, 1), output_op, bias)
         self.workspace = workspace
         self.partitions = partitions
-        parts = self._parts_of_gemm(workspace) if isinstance(workspace, SplitKWorkspace) else self._parts_of_array()
+        parts = self._parts_of_gemm(workspace) if isinstance(workspace, PartialSums) else self._parts_of_array()
         self._problem = reduction_arguments(parts, self._bind_outputs(source, destination, None))
         self._prepared: PreparedCall | None = None
 
     def launch(self, stream: Any = None) -> None:
         """Implements ReductionOperation.run()."""
-        if isinstance(self.workspace, SplitKWorkspace) and not self.workspace.is_ready:
-            raise InvalidArgument("the GEMM of this workspace was not run yet: call its operation.run(arguments) first")
+        if isinstance(self.workspace, PartialSums) and not self.workspace.is_ready:
+            raise InvalidArgument("the operation of this workspace was not run yet: call its operation.run(arguments) first")
         if self._prepared is None:
             self._prepared = _tilewright.prepare(self._problem)
         self._refresh()
@@ -127,7 +127,7 @@ class ReductionArguments(OutputArguments):
     def free(self) -> None:
         """Has no effect: memory is released when nothing refers to it."""
 
-    def _parts_of_gemm(self, workspace: SplitKWorkspace) -> View:
+    def _parts_of_gemm(self, workspace: PartialSums) -> View:
         gemm = workspace.arguments
         extents = [gemm.problem_size.m(), gemm.problem_size.n()]
         given = [self.problem_size.m(), self.problem_size.n()]

@@ -13,10 +13,10 @@ WIDEST_BITS = 128  # of one load
 
 
 class TensorDescription:
-    """The element type, layout and alignment of a matrix of any extents.
+    """The element type, layout and alignment of a matrix, or of a tensor of a convolution, of any extents.
 
-    alignment   a power of two; addresses and rows (columns, for ColumnMajor) are multiples of that many elements. It is
-                limited to the number of elements in a load of 128 bits.
+    alignment   a power of two; addresses and rows (columns, for ColumnMajor; channels, for TensorNHWC) are multiples of
+                that many elements. It is limited to the number of elements in a load of 128 bits.
 
     With an interleaved layout, which is for 8-bit integers, element (r, c) of a matrix of R x C is at
     c // 32 * R * 32 + r * 32 + c % 32 (ColumnMajorInterleaved32) or r // 32 * C * 32 + c * 32 + r % 32
@@ -46,7 +46,13 @@ class TensorDescription:
         self.layout = layout
         self.complex_transform = complex_transform
         self.alignment = min(WIDEST_BITS // element.bits, alignment)
-        self.attributes = self.attributes_of(is_pointer_array=False)
+        element.kind  # noqa: B018  raises Unsupported, as the next line
+        if layout is not LayoutType.TensorNHWC:
+            layout.major  # noqa: B018
+
+    @property
+    def attributes(self) -> TensorAttributes:
+        return self.attributes_of(is_pointer_array=False)
 
     def attributes_of(self, is_pointer_array: bool) -> TensorAttributes:
         """The attributes of a batch whose matrices are `alignment` elements aligned at the addresses in an array."""

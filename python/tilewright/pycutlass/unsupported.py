@@ -18,18 +18,6 @@ class _Unsupported:
         raise Unsupported(f"{cls.__name__}: Tilewright has no {cls.what} yet")
 
 
-class Conv2dOperation(_Unsupported):
-    what = "convolution"
-
-
-class Conv2dArguments(_Unsupported):
-    what = "convolution"
-
-
-class Conv2dProblemSize(_Unsupported):
-    what = "convolution"
-
-
 class SymmetricTensorDescription(_Unsupported):
     what = "symmetric matrix product"
 

@@ -124,6 +124,8 @@ TEST(TileText, RestatesThePlan) {
 using ElementD = float;
 using LayoutC = tilewright::ColumnMajor;
 using LayoutD = tilewright::RowMajor;
+using MatrixC = tilewright::StridedMatrix;
+using MatrixD = tilewright::StridedMatrix;
 static constexpr int kAlignmentC = 4;
 static constexpr int kAlignmentD = 4;
 static constexpr bool kCIsPointerArray = false, kDIsPointerArray = false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/unit/op/direct_convolution.hpp"
+#include "tests/unit/op/tensor_elements.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/problem.hpp"
@@ -56,6 +57,24 @@ class OnHost {
  private:
   std::vector<std::vector<std::byte>> memory_;
 };
+
+TEST(Conv2d, NoChannelsGiveZerosWhateverTheStrides) {
+  for (const Dims& stride : {Dims{0, 0, 0, 1}, Dims{0, 1, 5, 25}}) {
+    Conv2d shape{.x = packed_tensor(0, DType::f32, {1, 5, 5, 0}),
+                 .w = packed_tensor(0, DType::f32, {8, 3, 3, 0}),
+                 .y = packed_tensor(0, DType::f32, {1, 3, 3, 8}),
+                 .c = {}};
+    shape.x.stride = shape.w.stride = stride;
+    const OnHost host(shape);
+    ASSERT_EQ(reason(host.conv), "");
+    EXPECT_EQ(view(host.conv).k(), 0);
+    EXPECT_TRUE(view_matrix(view(host.conv).a.tensor, "A"));
+    EXPECT_TRUE(view_matrix(view(host.conv).b.tensor, "B"));
+    reference(Problem(host.conv));
+    for_each_element(host.conv.y,
+                     [&](std::size_t, std::int64_t offset) { ASSERT_EQ(load_at(host.conv.y, offset), 0.0); });
+  }
+}
 
 TEST(Conv2d, TheReferenceIsTheDefinition) {
   int compared = 0;
@@ -139,16 +158,30 @@ TEST(Conv2d, GroupsAreABatch) {
 
 TEST(Conv2d, SignaturesSayWhatSelectsCode) {
   const auto text = [](const Conv2d& conv) { return to_string(describe(Problem(conv))); };
-  EXPECT_THAT(text(same_convolution(ConvPass::fprop)), HasSubstr("a=f16:row:8:im2col b=f16:column:8 "));
-  EXPECT_THAT(text(same_convolution(ConvPass::wgrad)), HasSubstr("a=f16:column:8 b=f16:row:8:im2col "));
+  EXPECT_THAT(text(same_convolution(ConvPass::fprop)), HasSubstr("a=f16:row:8:im2col:16 b=f16:column:8 "));
+  EXPECT_THAT(text(same_convolution(ConvPass::wgrad)), HasSubstr("a=f16:column:8 b=f16:row:8:im2col:16 "));
   Conv2d dgrad = same_convolution(ConvPass::dgrad);
-  EXPECT_THAT(text(dgrad), HasSubstr("a=f16:row:8:im2col b=f16:row:8:im2col "));
+  EXPECT_THAT(text(dgrad), HasSubstr("a=f16:row:8:im2col:8 b=f16:row:8:im2col:64 "));
   dgrad.stride = {1, 2};
-  EXPECT_THAT(text(dgrad), HasSubstr("a=f16:row:8:im2col_divided b=f16:row:8:im2col "));
+  EXPECT_THAT(text(dgrad), HasSubstr("a=f16:row:8:im2col_divided:8 b=f16:row:8:im2col:64 "));
   Conv2d odd = same_convolution(ConvPass::fprop);
   odd.x = packed_tensor(kApart, DType::f16, {2, 7, 5, 3});
   odd.w = packed_tensor(2 * kApart, DType::f16, {24, 3, 3, 3});
-  EXPECT_THAT(text(odd), HasSubstr("a=f16:row:1:im2col b=f16:column:1 "));
+  EXPECT_THAT(text(odd), HasSubstr("a=f16:row:1:im2col:1 b=f16:column:1 "));
+}
+
+TEST(Conv2d, TapRowsDivideTheChannelsOfATap) {
+  const auto tap_row = [](std::int64_t channels, std::int64_t taps) {
+    Conv2d conv = same_convolution(ConvPass::fprop);
+    conv.x = packed_tensor(kApart, DType::f16, {2, 7, 5, channels});
+    conv.w = packed_tensor(2 * kApart, DType::f16, {24, taps, taps, channels});
+    return describe(view(conv)).a.tap_row;
+  };
+  EXPECT_EQ(tap_row(192, 3), 64);
+  EXPECT_EQ(tap_row(96, 3), 32);
+  EXPECT_EQ(tap_row(48, 3), 16);
+  EXPECT_EQ(tap_row(7, 3), 1);
+  EXPECT_EQ(tap_row(40, 1), 64) << "a row of one tap ends where the matrix does";
 }
 
 TEST(Conv2d, KeysHaveAllNumbersOfTheConvolution) {

@@ -55,7 +55,6 @@ TEST(GroupedGemm, EveryModeIsValidAndHasAViewAtItsCapacity) {
     EXPECT_EQ(all.k(), 32);
     EXPECT_EQ(all.batch(), 5);
     EXPECT_EQ(describe(all).groups, mode);
-    EXPECT_TRUE(all.check_not_folded("a family"));
     EXPECT_EQ(all.check_strided("a family").reason(),
               fmt::format("a family needs matrices of one size, but the problem has groups ({})", name(mode)));
     EXPECT_THAT(to_string(Signature(describe(all))), HasSubstr(fmt::format("groups={}", name(mode))));

@@ -25,7 +25,7 @@ TEST(ViewMatrix, PackedAndPaddedMatrices) {
 }
 
 TEST(ViewMatrix, DegenerateExtentsHaveALayout) {
-  for (const Dims shape : {Dims{1, 1}, Dims{0, 0}, Dims{0, 5}, Dims{5, 0}, Dims{1, 7}, Dims{7, 1}}) {
+  for (const Dims& shape : {Dims{1, 1}, Dims{0, 0}, Dims{0, 5}, Dims{5, 0}, Dims{1, 7}, Dims{7, 1}}) {
     for (const MatrixLayout layout : {kRow, kColumn}) {
       const Result<MatrixView> view = view_matrix(matrix(nullptr, DType::f32, shape[0], shape[1], layout), "A");
       ASSERT_TRUE(view) << to_string(shape);
@@ -38,7 +38,7 @@ TEST(ViewMatrix, DegenerateExtentsHaveALayout) {
 
 // The caller's layout of a single row or column is kept, because a kernel may be declared for it.
 TEST(ViewMatrix, StridesOfASingleLineDecideItsLayout) {
-  for (const Dims shape : {Dims{1, 7}, Dims{7, 1}}) {
+  for (const Dims& shape : {Dims{1, 7}, Dims{7, 1}}) {
     for (const MatrixLayout layout : {kRow, kColumn}) {
       const Tensor given = matrix(nullptr, DType::f32, shape[0], shape[1], layout);
       EXPECT_EQ(view_matrix(given, "A")->layout, layout) << to_string(given.stride);

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
 
 #include "tests/unit/engine/host_problem.hpp"
 #include "tests/unit/engine/stencil.hpp"
 #include "tilewright/op/product_operation.hpp"
 #include "tilewright/tune/tune.hpp"
+#include "tilewright/tune/tuning_operands.hpp"
 
 namespace tilewright::tune {
 namespace {
@@ -44,6 +46,45 @@ TEST(Operations, AProductIsComparedWithTheReference) {
   ASSERT_EQ(report.candidates.size(), 2U);
   for (const CandidateReport& candidate : report.candidates)
     EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
+}
+
+TEST(Operations, ConvolutionsAreComparedWithTheReference) {
+  engine::Engine engine(engine::emulator_options());
+  for (const op::ConvPass pass : {op::ConvPass::fprop, op::ConvPass::wgrad}) {
+    op::Conv2d conv{.pass = pass,
+                    .x = op::packed_tensor(std::uint64_t{1} << 30, DType::f16, {2, 5, 6, 16}),
+                    .w = op::packed_tensor(std::uint64_t{2} << 30, DType::f16, {24, 3, 3, 16}),
+                    .y = op::packed_tensor(std::uint64_t{3} << 30, DType::f16, {2, 5, 6, 24}),
+                    .c = {},
+                    .padding = {1, 1},
+                    .beta = 0.0};
+    conv.c = conv.written();
+    const TuningReport report = tune(engine, conv, {.top = 2, .checks_only = true});
+    ASSERT_EQ(report.candidates.size(), 2U);
+    for (const CandidateReport& candidate : report.candidates)
+      EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
+  }
+}
+
+TEST(Operations, GroupsHaveTheSizesOfTheCall) {
+  engine::Engine engine(engine::emulator_options());
+  std::array<std::int32_t, 4> ends{3, 3, 40, 70};  // of 80 rows
+  op::GroupedGemm grouped{.gemm = {.a = shaped(1, DType::f16, 80, 32),
+                                   .b = op::packed_tensor(std::uint64_t{2} << 30, DType::f16, {4, 32, 24}),
+                                   .c = shaped(3, DType::f16, 80, 24),
+                                   .d = shaped(3, DType::f16, 80, 24),
+                                   .beta = 0.0},
+                          .ends = op::group_ends(reinterpret_cast<std::uint64_t>(ends.data()), 4)};
+  const TuningReport report = tune(engine, grouped, {.top = 2, .checks_only = true});
+  ASSERT_EQ(report.candidates.size(), 2U);
+  for (const CandidateReport& candidate : report.candidates)
+    EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
+
+  const TuningOperands operands(engine.device(), grouped);
+  const op::Tensor& copied = std::get<op::GroupedGemm>(operands.on_host()).ends;
+  EXPECT_EQ(std::memcmp(reinterpret_cast<const void*>(copied.address), ends.data(), sizeof ends), 0);
+  grouped.mode = op::GroupedMode::independent;
+  EXPECT_THAT(op::measurable(grouped).reason(), testing::HasSubstr("lists of problems cannot be tuned"));
 }
 
 }  // namespace

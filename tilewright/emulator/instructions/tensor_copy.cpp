@@ -30,9 +30,9 @@ struct BoxRow {
 /// the channels of pixels.
 class Box {
  public:
-  /// `offsets` are those of the taps in .im2col mode, W first; null in .tile mode.
+  /// `offsets` are those of the taps in .im2col mode, W first; null in the other modes, where taps have no offsets.
   Box(Warp& warp, const Instruction& in, int lane, std::size_t map_address, const Slot* coordinates, int rank,
-      const Slot* offsets = nullptr) {
+      bool is_im2col, const Slot* offsets = nullptr) {
     LanePointers at;
     resolve(warp, in, Mask{1} << lane, Space::generic, map_address, AccessSize{sizeof(EncodedTensorMap), 64},
             AccessKind::unshadowed, at);
@@ -50,7 +50,7 @@ class Box {
       warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
                 fmt::format("a {}d copy with a tensor map of rank {}", rank, map->rank));
     }
-    if (map->im2col.has_value() != (offsets != nullptr)) {
+    if (map->im2col.has_value() != is_im2col) {
       warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
                 map->im2col ? "a copy in .tile mode with an im2col map" : "a copy in .im2col mode with a tiled map");
     }
@@ -61,7 +61,7 @@ class Box {
     if (!map_.im2col) return;
     map_.box[0] = map_.im2col->channels_per_pixel;
     for (std::size_t mode = 1; mode + 1 < static_cast<std::size_t>(rank); ++mode) {
-      offsets_[mode] = warp.reg<std::uint16_t>(offsets[mode - 1])[lane];
+      if (offsets != nullptr) offsets_[mode] = warp.reg<std::uint16_t>(offsets[mode - 1])[lane];
       check_start(warp, in, lane, mode);
     }
   }
@@ -216,7 +216,8 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   const Slot* const after_barrier = in.op + in.address[2].operand + 1;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
-    const Box box(warp, in, lane, 1, in.op + in.address[1].operand + 1, rank, is_im2col ? after_barrier : nullptr);
+    const Box box(warp, in, lane, 1, in.op + in.address[1].operand + 1, rank, is_im2col,
+                  is_im2col ? after_barrier : nullptr);
     const SharedLocation to =
         resolve_shared_location(warp, in, lane, 0, {box.shared_bytes(), kBoxAlignment}, "bulk tensor write");
     const MbarrierObject at = find_mbarrier(warp, in, lane, 2);
@@ -245,16 +246,21 @@ PtxType element_type(TensorMapType type) {
   return kTypes[static_cast<std::size_t>(type)];
 }
 
-/// Operands: tensor map and coordinates, source. element_bytes: the rank; mode: 0 for a copy, else the Reduction + 1.
+constexpr std::uint8_t kStoresIm2col = 0x80;
+
+/// Operands: tensor map and coordinates, source. element_bytes: the rank; mode: kStoresIm2col, and 0 for a copy, else
+/// the Reduction + 1.
 void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
-    const Box box(warp, in, lane, 0, in.op + in.address[0].operand + 1, in.element_bytes);
+    const Box box(warp, in, lane, 0, in.op + in.address[0].operand + 1, in.element_bytes,
+                  (in.mode & kStoresIm2col) != 0);
+    const int reduction = in.mode & ~kStoresIm2col;
     const SharedLocation from =
         resolve_shared_location(warp, in, lane, 1, {box.shared_bytes(), kBoxAlignment}, "bulk tensor read");
     ReduceElement reduce = nullptr;
-    if (in.mode != 0) {
-      reduce = find_reduction(element_type(box.map().type), static_cast<Reduction>(in.mode - 1));
+    if (reduction != 0) {
+      reduce = find_reduction(element_type(box.map().type), static_cast<Reduction>(reduction - 1));
       if (reduce == nullptr) {
         warp.fail(FindingKind::bad_descriptor, in, lane, 0,
                   fmt::format("a reduction that is not defined for the tensor map's type {}", name(box.map().type)));
@@ -328,9 +334,12 @@ void decode_load(InstructionReader& reader, int rank, std::size_t hints) {
 }
 
 void decode_store(InstructionReader& reader, int rank, std::size_t hints) {
-  reader.take("tile");
+  const bool is_im2col = reader.take("im2col_no_offs");
+  if (is_im2col && rank < 3) reader.refuse(fmt::format("a {}d copy in .im2col_no_offs mode", rank));
+  if (!is_im2col) reader.take("tile");
   if (!reader.take("bulk_group")) reader.refuse("a tensor store without .bulk_group");
   reader.finish();
+  reader.out().mode = is_im2col ? kStoresIm2col : std::uint8_t{0};
   reader.expect_operands(2 + hints);
   take_tensor(reader, reader.operand(0), rank);
   reader.address(reader.operand(1), Space::generic);
@@ -357,7 +366,7 @@ void decode_reduce(InstructionReader& reader) {
     reader.refuse("a tensor reduction between these state spaces");
   }
   decode_store(reader, rank, hints);
-  reader.out().mode = static_cast<std::uint8_t>(static_cast<int>(reduction) + 1);
+  reader.out().mode |= static_cast<std::uint8_t>(static_cast<int>(reduction) + 1);
 }
 
 constexpr std::array kOpcodes = {

@@ -28,7 +28,8 @@ std::string_view groups_type(op::GroupedMode groups) {
 
 }  // namespace
 
-std::string_view matrix_type(const op::TensorSignature& operand) {
+std::string matrix_type(const op::TensorSignature& operand) {
+  if (operand.folded_modes != 0) return fmt::format("tilewright::FoldedMatrix<{}>", operand.folded_modes);
   switch (operand.im2col) {
     case op::Im2colAccess::none:
       return "tilewright::StridedMatrix";
@@ -50,6 +51,8 @@ void write_outputs(SourceWriter& out, const op::GemmSignature& operands) {
   out.line("using ElementD = {};", cuda_name(operands.d.element));
   out.line("using LayoutC = {};", layout_type(operands.c.layout));
   out.line("using LayoutD = {};", layout_type(operands.d.layout));
+  out.line("using MatrixC = {};", matrix_type(operands.c));
+  out.line("using MatrixD = {};", matrix_type(operands.d));
   out.line("static constexpr int kAlignmentC = {};", operands.c.alignment);
   out.line("static constexpr int kAlignmentD = {};", operands.d.alignment);
   write_output_pointers(out, operands);
@@ -149,10 +152,16 @@ void write_kernel(SourceWriter& out, const KernelEntry& entry, const plan::Param
 void write_tile_kernel(SourceWriter& out, std::string_view family, std::string_view symbol, const plan::GemmTile& tile,
                        int ctas_per_sm) {
   const std::string residence = ctas_per_sm > 0 ? fmt::format(", {}", ctas_per_sm) : "";
-  const bool has_im2col = tile.operands.a.im2col != op::Im2colAccess::none ||  //
-                          tile.operands.b.im2col != op::Im2colAccess::none;
-  const std::string parameters = fmt::format("tilewright::GemmParameters<Epilogue::Parameters, Plan::Groups{}>",
-                                             has_im2col ? ", Plan::OperandA::Matrix, Plan::OperandB::Matrix" : "");
+  const auto is_strided = [](const op::TensorSignature& operand) {
+    return operand.im2col == op::Im2colAccess::none && operand.folded_modes == 0;
+  };
+  std::string matrices;
+  const bool has_strided_outputs = is_strided(tile.operands.c) && is_strided(tile.operands.d);
+  if (!is_strided(tile.operands.a) || !is_strided(tile.operands.b) || !has_strided_outputs)
+    matrices = ", Plan::OperandA::Matrix, Plan::OperandB::Matrix";
+  if (!has_strided_outputs) matrices += ", Plan::MatrixC, Plan::MatrixD";
+  const std::string parameters =
+      fmt::format("tilewright::GemmParameters<Epilogue::Parameters, Plan::Groups{}>", matrices);
   write_kernel(out,
                {.family = family,
                 .symbol = symbol,

@@ -14,13 +14,15 @@
 
 namespace tilewright::lower::cuda {
 
-/// The device type that says how an operand is reached, in device/tilewright/operand/im2col_matrix.cuh.
-std::string_view matrix_type(const op::TensorSignature& operand);
+/// The device type that says how an operand is reached, in device/tilewright/operand/matrix_parameters.cuh,
+/// im2col_matrix.cuh or folded_matrix.cuh.
+std::string matrix_type(const op::TensorSignature& operand);
 
 /// Writes kCIsPointerArray and kDIsPointerArray.
 void write_output_pointers(SourceWriter& out, const op::GemmSignature& operands);
 
-/// Writes ElementC, ElementD, LayoutC, LayoutD, kAlignmentC, kAlignmentD, kCIsPointerArray and kDIsPointerArray.
+/// Writes ElementC, ElementD, LayoutC, LayoutD, MatrixC, MatrixD, kAlignmentC, kAlignmentD, kCIsPointerArray and
+/// kDIsPointerArray.
 void write_outputs(SourceWriter& out, const op::GemmSignature& operands);
 
 /// The device type that yields the tiles of a kernel with one CTA for each tile, or with split-K.

@@ -7,6 +7,7 @@
 #include "tilewright/lower/cuda/gemm.hpp"
 #include "tilewright/lower/cuda/wgmma.hpp"
 #include "tilewright/plan/sm90/launch.hpp"
+#include "tilewright/plan/sm90/row_classes.hpp"
 
 namespace tilewright::lower::cuda {
 namespace {
@@ -54,7 +55,9 @@ void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
 }
 
 std::string source_of(char role, const plan::TmaOperandPlan& operand) {
+  if (operand.has_row_classes) return fmt::format("TmaIm2colClasses<{}>", plan::kMaxRowClasses);
   if (operand.is_im2col) return "TmaIm2col";
+  if (operand.is_folded) return "TmaFolded";
   if (operand.is_repacked) return "RepackedMatrix";
   if (operand.is_independent) {
     return fmt::format("TmaIndependentMatrices<{}, {}, {}>", role == 'A', operand.major == arch::Major::k,
@@ -100,7 +103,9 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
   out.dedent().line("}};");
 }
 
-std::string_view groups_type(op::GroupedMode groups) {
+std::string groups_type(const plan::Sm90GemmPlan& plan) {
+  const op::GroupedMode groups = plan.groups();
+  if (plan.has_row_classes()) return fmt::format("RowClasses<{}>", plan::kMaxRowClasses);
   if (groups == op::GroupedMode::none) return "NoGroups";
   if (groups == op::GroupedMode::independent) return "IndependentGroups";
   return groups == op::GroupedMode::ragged_k ? "Groups" : "Sm90Groups";
@@ -108,6 +113,7 @@ std::string_view groups_type(op::GroupedMode groups) {
 
 std::string scheduler(const plan::Sm90GemmPlan& plan) {
   const op::GroupedMode groups = plan.groups();
+  if (plan.has_row_classes()) return "tilewright::ClassTiles<Plan>";
   if (groups == op::GroupedMode::none) return "tilewright::PersistentTiles<Plan>";
   if (groups == op::GroupedMode::ragged_k) return "tilewright::GroupKTiles<Plan>";
   if (groups == op::GroupedMode::independent) {
@@ -117,12 +123,17 @@ std::string scheduler(const plan::Sm90GemmPlan& plan) {
   return fmt::format("tilewright::GroupTiles<Plan, {}, {}>", op::differs_in_n(groups), op::is_ragged(groups));
 }
 
+std::string output_type(const plan::Sm90GemmPlan& plan) {
+  if (plan.has_row_classes()) return fmt::format("TmaIm2colClasses<{}>", plan::kMaxRowClasses);
+  return plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix";
+}
+
 void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   const op::GemmSignature& operands = plan.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
   out.line("using ElementD = {};", cuda_name(operands.d.element));
   out.line("using Source = tilewright::{};", plan.loads_source_by_tma ? "TmaMatrix" : "GlobalMatrix");
-  out.line("using Output = tilewright::{};", plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix");
+  out.line("using Output = tilewright::{};", output_type(plan));
   out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};", plan.c_is_row_major(), plan.d_is_row_major());
   write_output_pointers(out, operands);
   out.line("static constexpr bool kAccumulatesInHalf = {};", operands.accumulator == DType::f16);
@@ -133,7 +144,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
   out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.along_n);
   out.line("using Scheduler = {};", scheduler(plan));
-  out.line("using Groups = tilewright::{};", groups_type(plan.groups()));
+  out.line("using Groups = tilewright::{};", groups_type(plan));
   out.line("static constexpr int kSplitK = {}, kCounterBytes = {}, kReductionCounters = {};", plan.split_k,
            plan::kWorkspaceCounterBytes, plan::kReductionCountersFrom);
   out.line("static constexpr int kProducerRegisters = {}, kConsumerRegisters = {}, kPlainLoadWords = {};",

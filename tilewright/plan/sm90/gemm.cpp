@@ -367,23 +367,22 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
 
 namespace {
 
-/// TMA divides no coordinates; an im2col matrix is not repacked, and not loaded with plain loads.
-Support check_im2col_layout(char role, const op::TensorSignature& tensor) {
-  if (tensor.im2col == op::Im2colAccess::none) return {};
-  if (tensor.im2col == op::Im2colAccess::divided) {
-    return refuse("{} is an im2col matrix whose coordinates are divided, which TMA does not do", role)
+/// Im2col and folded matrices are not repacked, and not loaded with plain loads.
+Support check_gathered_layout(char role, const op::TensorSignature& tensor) {
+  if (tensor.im2col == op::Im2colAccess::none && tensor.folded_modes == 0) return {};
+  if (tensor.folded_modes != 0 && (role == 'C' || role == 'D'))
+    return refuse("{} is folded, but the family stores rows and columns of one stride", role)
         .as(RefusalCode::strides)
         .of(role);
-  }
+  const std::string_view kind = tensor.folded_modes == 0 ? "an im2col matrix" : "a folded matrix";
   const bool is_k_major = op::has_contiguous_rows(tensor.layout) == (role == 'A');
   if (!must_be_repacked(tensor, is_k_major)) return {};
   if (alignment_bytes(tensor) < kTmaBytes) {
-    return refuse("{} is an im2col matrix that is aligned to {} bytes, TMA needs {}", role, alignment_bytes(tensor),
-                  kTmaBytes)
+    return refuse("{} is {} that is aligned to {} bytes, TMA needs {}", role, kind, alignment_bytes(tensor), kTmaBytes)
         .as(RefusalCode::alignment)
         .of(role);
   }
-  return refuse("{} is an im2col matrix of {} with stride 1 along {}, which wgmma takes along k only", role,
+  return refuse("{} is {} of {} with stride 1 along {}, which wgmma takes along k only", role, kind,
                 name(tensor.element), role == 'A' ? "m" : "n")
       .as(RefusalCode::strides)
       .of(role);
@@ -391,10 +390,32 @@ Support check_im2col_layout(char role, const op::TensorSignature& tensor) {
 
 }  // namespace
 
+Support check_row_classes(const op::GemmSignature& signature) {
+  if (signature.a.im2col != op::Im2colAccess::divided) return {};
+  if (alignment_bytes(signature.b) < kTmaBytes || !stores_by_tma(signature.d)) {
+    return refuse(
+               "the gradient of a convolution with a stride needs tensors that TMA moves, with channels that are "
+               "multiples of 16 bytes")
+        .as(RefusalCode::alignment);
+  }
+  if (bytes(signature.b.element) != 2 || !op::has_contiguous_rows(signature.b.layout) ||
+      !op::has_contiguous_rows(signature.d.layout)) {
+    return refuse("the gradient of a convolution with a stride multiplies 16-bit elements with contiguous channels")
+        .as(RefusalCode::types);
+  }
+  if (!signature.tensors.empty()) {
+    return refuse("the gradient of a convolution with a stride has no tensors in its epilogue, got {}",
+                  signature.tensors.size())
+        .as(RefusalCode::epilogue);
+  }
+  return {};
+}
+
 Support check_layouts(const op::GemmSignature& signature) {
+  if (const Support fits = check_row_classes(signature); !fits) return fits;
   for (const auto& [role, tensor] :
        {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
-    if (const Support loads = check_im2col_layout(role, *tensor); !loads) return loads;
+    if (const Support loads = check_gathered_layout(role, *tensor); !loads) return loads;
     if (op::is_interleaved(tensor->layout)) {
       return refuse("TMA moves row-major and column-major matrices, but {} is {}", role, op::name(tensor->layout))
           .as(RefusalCode::strides)
@@ -446,6 +467,14 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
 
   plan.path_a = path_of(plan.operands.a, major_a(plan.operands), design.repacks_operands, plan.groups());
   plan.path_b = path_of(plan.operands.b, major_b(plan.operands), design.repacks_operands, plan.groups());
+  if (plan.operands.a.im2col == op::Im2colAccess::divided || plan.operands.b.im2col == op::Im2colAccess::divided) {
+    if (plan.is_transposed || plan.split_k > 1) {
+      return refuse("the gradient of a convolution with a stride has neither swapped operands nor split-K")
+          .as(RefusalCode::design);
+    }
+    plan.path_b.is_im2col = true;  // although the rows of a filter of one tap are one stride apart
+    plan.path_a.has_row_classes = plan.path_b.has_row_classes = true;
+  }
   if (const Support fits = check_stacked_k(plan); !fits) return fits.refusal();
   if (const Support fits = check_independent(plan); !fits) return fits.refusal();
   if (design.repacks_operands && !plan.repacks()) {

@@ -108,7 +108,8 @@ struct ConsumerExtras {
   int plain_bytes = 0;
   bool reads_mn_major = false;  // wgmma reads both operands MN-major
   bool copies_source = false;   // plain loads copy C for tiles of groups, whose ends TMA does not know
-  bool differs_in_k = false;    // groups differ in k, so that each tile has a number of mainloop steps of its own
+  bool differs_in_k =
+      false;  // groups or classes differ in k, so that each tile has a number of mainloop steps of its own
 };
 
 /// Exposed clocks per mainloop step, in which the tensor cores are idle. The result is 0 if several warpgroups share
@@ -162,7 +163,7 @@ struct Sm90GemmSketch : GemmTile {
             stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element),
             path_a.major == arch::Major::mn && path_b.major == arch::Major::mn,
             copies_source(operands),
-            op::differs_in_k(groups())};
+            op::differs_in_k(groups()) || has_row_classes()};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   /// Number of CTAs that work together: one cluster for each part of K.
@@ -175,6 +176,7 @@ struct Sm90GemmSketch : GemmTile {
   /// The element types of the tensors whose epilogue subtiles pass through shared memory in panels.
   std::vector<DType> panel_elements() const;
   bool uses_plain_loads() const { return path_a.uses_plain_loads() || path_b.uses_plain_loads(); }
+  bool has_row_classes() const { return path_a.has_row_classes; }
   bool repacks() const { return path_a.is_repacked || path_b.is_repacked; }
   /// Number of operands for whose matrices CTAs make tensor maps.
   int made_tensor_maps() const { return (path_a.makes_tensor_maps ? 1 : 0) + (path_b.makes_tensor_maps ? 1 : 0); }
@@ -207,6 +209,9 @@ AccumulatorTile accumulator_tile(const Sm90GemmPlan& plan);
 /// Refuses interleaved layouts, which the family's tensor maps do not describe, and im2col matrices that TMA cannot
 /// load.
 Support check_layouts(const op::GemmSignature& signature);
+
+/// Refuses a divided im2col A whose classes of rows the kernel cannot compute; see plan/sm90/row_classes.hpp.
+Support check_row_classes(const op::GemmSignature& signature);
 
 /// The order of the sums of one call.
 SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments);

@@ -23,7 +23,7 @@ TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand) {
   result.box = {};
   result.im2col = Im2colBox{.channels_per_pixel = map.box[0], .pixels_per_column = map.box[1]};
   const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
-  result.extents = {unsigned_of(im2col.channels), unsigned_of(im2col.w.extent), unsigned_of(im2col.h.extent),
+  result.extents = {unsigned_of(channels_of_all(operand)), unsigned_of(im2col.w.extent), unsigned_of(im2col.h.extent),
                     unsigned_of(im2col.images)};
   result.strides = {0, stride_bytes(im2col.w.extent, im2col.w.stride, element_bytes),
                     stride_bytes(im2col.h.extent, im2col.h.stride, element_bytes),
@@ -44,15 +44,15 @@ Support check_im2col(const op::OperandView& operand, int row_elements) {
   constexpr std::int64_t kMaxOffset = 255;
   constexpr std::uint32_t kAnyPixels = 8;
   const op::Im2col& im2col = operand.im2col;
-  if (operand.tensor.device.kind == op::MemoryDevice::Kind::cuda) {
+  if (operand.tensor.distinct_matrices() > 1 && operand.tensor.batch_stride() != im2col.channels) {
     return refuse(
-               "TMA does not load im2col matrices on GPUs yet, because one of 39 such kernels stopped with an illegal "
-               "instruction on an H200 (docs/decisions/conv2d.md)")
-        .as(RefusalCode::architecture);
+               "TMA loads im2col matrices that follow each other along the {} channels of each, got {} matrices {} "
+               "elements apart",
+               im2col.channels, operand.tensor.batch(), operand.tensor.batch_stride())
+        .as(RefusalCode::shape);
   }
-  if (operand.tensor.batch() != 1)
-    return refuse("TMA loads im2col matrices of one group, got {}", operand.tensor.batch()).as(RefusalCode::shape);
-  if (im2col.taps() > 1 && im2col.channels % row_elements != 0) {
+  const bool has_others_beside = im2col.taps() > 1 || operand.tensor.distinct_matrices() > 1;
+  if (has_others_beside && im2col.channels % row_elements != 0) {
     return refuse("TMA loads boxes of {} channels, which must divide the {} of a tap", row_elements, im2col.channels)
         .as(RefusalCode::shape);
   }

@@ -21,13 +21,18 @@ inline std::int64_t first_offset(const op::Im2colAxis& axis) {
 /// The lower corner of the bounding box along an axis.
 inline std::int64_t lower_corner(const op::Im2colAxis& axis) { return axis.offset - first_offset(axis); }
 
+/// The channels of all matrices of a batch whose matrices follow each other along the channels.
+inline std::int64_t channels_of_all(const op::OperandView& operand) {
+  return operand.im2col.channels * operand.tensor.distinct_matrices();
+}
+
 /// The tensor map of the operand, with the type and swizzle of `map` and boxes of map.box[0] channels and map.box[1]
 /// pixels.
 TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand);
 
-/// Refuses what TMA cannot load: groups, boxes whose channels cross the end of a tap, steps above 8, offsets above 255,
-/// and corners of the bounding box that do not fit. A row of a box has `row_elements`. Refuses operands on GPUs until
-/// the defect in docs/decisions/conv2d.md is understood.
+/// Refuses what TMA cannot load: a batch whose matrices do not follow each other along the channels, boxes whose
+/// channels cross the end of a tap, steps above 8, offsets above 255, and corners of the bounding box that do not fit.
+/// A row of a box has `row_elements`.
 Support check_im2col(const op::OperandView& operand, int row_elements);
 
 /// Describes a field of type TmaIm2col. `view` is a function that returns an op::OperandView, `request` one that
@@ -61,6 +66,7 @@ void describe_tma_im2col(Sink& sink, const char* name, const View& view, const R
   axis("w", [&]() -> const op::Im2colAxis& { return view().im2col.w; });
   number("channels", [&] { return view().im2col.channels; });
   number("taps", [&] { return view().im2col.taps(); });
+  number("channels_of_all", [&] { return channels_of_all(view()); });
   divisor("by_channels", [&] { return view().im2col.channels; });
   sink.end(kTensorMapAlignment);
 }

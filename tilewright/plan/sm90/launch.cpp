@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/plan/sm90/folded.hpp"
 #include "tilewright/plan/sm90/im2col.hpp"
 #include "tilewright/plan/sm90/repacking.hpp"
+#include "tilewright/plan/sm90/row_classes.hpp"
 #include "tilewright/plan/tile_grid.hpp"
 
 namespace tilewright::plan {
@@ -78,8 +80,34 @@ std::pair<std::int64_t, std::int64_t> cluster_tiles(const Sm90GemmSketch& plan, 
   return {tiles.m, tiles.n};
 }
 
+/// The cluster tiles of classes of rows, as RowClasses of device/tilewright/scheduler/groups.cuh has them.
+struct ClassGrids {
+  struct Class {
+    std::int64_t first_tile = 0, m = 0, k = 0;
+    TileGrid grid;
+  };
+  std::array<Class, kMaxRowClasses> of;
+  std::int64_t tiles = 0;
+
+  ClassGrids(const Sm90GemmSketch& plan, const std::vector<RowClass>& classes) {
+    const std::int64_t rows = std::int64_t{plan.tile.m} * plan.cluster_m,
+                       columns = std::int64_t{plan.tile.n} * plan.cluster_n;
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+      const std::int64_t tiles_m = ceil_div(classes[i].m(), rows);
+      const std::int64_t tiles_n = ceil_div(classes[i].d.im2col.channels, columns);
+      of[i] = {tiles, classes[i].m(), classes[i].k(), tile_grid(plan.raster, tiles_m, tiles_n)};
+      tiles += tiles_m * tiles_n;
+    }
+    for (std::size_t i = classes.size(); i < of.size(); ++i) of[i].first_tile = tiles;
+  }
+};
+
 /// Number of groups that work at once, where a group consists of `split_k` clusters that compute the same tiles.
 std::int64_t working_groups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  if (plan.has_row_classes()) {
+    const std::int64_t tiles = ClassGrids(plan, row_classes(arguments)).tiles;
+    return std::min<std::int64_t>(tiles, arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()));
+  }
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, arguments);
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
   return std::min<std::int64_t>(tiles_m * tiles_n * counted_matrices(plan, arguments), resident);
@@ -212,13 +240,65 @@ std::uint64_t load_policy(const op::GemmView& arguments, std::int64_t times) {
   return times == 1 && arguments.batch() == 1 ? arch::kEvictFirst : arch::kEvictNormal;
 }
 
+/// The tensor map of the rows of D of a class.
+TensorMap class_output_map(const Sm90GemmSketch& plan, const op::OperandView& d) {
+  const int element_bytes = bytes(d.tensor.dtype);
+  const PanelBoxes boxes = panel_boxes(element_bytes, true, plan.subtile.panel_columns);
+  TensorMap map;
+  map.type = tensor_map_type(d.tensor.dtype).value_or_throw();
+  map.box = {static_cast<std::uint32_t>(boxes.line), static_cast<std::uint32_t>(boxes.lines)};
+  map.swizzle = swizzle_of_width(boxes.line * element_bytes);
+  return im2col_map(map, d);
+}
+
 /// The values from which the kernel's parameters are computed.
 struct LaunchValues {
   const op::GemmView& arguments;
   View problem;
   Workspace workspace;
   std::pair<std::int64_t, std::int64_t> cluster_tiles;
+  std::vector<RowClass> classes;  // empty unless the plan has them
+
+  /// Class number `number`, or the first if there are fewer classes: a field that is not used needs a valid value.
+  const RowClass& row_class(std::size_t number) const { return classes[number < classes.size() ? number : 0]; }
+  /// The same for a class whose operands are loaded. The first has the longest K.
+  const RowClass& loaded_class(std::size_t number) const {
+    return number < classes.size() && classes[number].k() > 0 ? classes[number] : classes[0];
+  }
 };
+
+/// Describes a TmaIm2colClasses. `view(number)` returns the OperandView of a class, `map(view)` its tensor map.
+template <class Sink, class View, class Map>
+void describe_classes(Sink& sink, const char* name, const View& view, const Map& map) {
+  static constexpr std::array<const char*, kMaxRowClasses> kNames{"of[0]", "of[1]", "of[2]", "of[3]"};
+  sink.begin(name);
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    const auto of_class = [&, i]() -> const op::OperandView& { return view(i); };
+    describe_tma_im2col(sink, kNames[i], of_class, [&] { return TensorMapRequest{.map = map(of_class())}; });
+  }
+  sink.end(kTensorMapAlignment);
+}
+
+/// Describes RowClasses of device/tilewright/scheduler/groups.cuh.
+template <class Sink>
+void describe_row_classes(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
+  static constexpr std::array<const char*, kMaxRowClasses> kNames{"of[0]", "of[1]", "of[2]", "of[3]"};
+  const auto index = [&](const char* name, const auto& value) {
+    sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
+  };
+  const auto grids = [&] { return ClassGrids(plan, values->classes); };
+  sink.begin("groups");
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    sink.begin(kNames[i]);
+    index("first_tile", [&] { return grids().of[i].first_tile; });
+    index("m", [&] { return grids().of[i].m; });
+    index("k", [&] { return grids().of[i].k; });
+    describe_tile_grid(sink, "grid", [&] { return grids().of[i].grid; });
+    sink.end(sizeof(std::int32_t));
+  }
+  index("tiles", [&] { return grids().tiles; });
+  sink.end(sizeof(std::int32_t));
+}
 
 /// Describes GlobalMatrix of device/tilewright/operand/global_matrix.cuh. The leading dimension of a tensor without an
 /// address is 0.
@@ -234,6 +314,12 @@ void describe_matrix(Sink& sink, const ParameterName& name, const TensorOf& tens
 /// The operand of the problem as computed.
 const op::OperandView& operand_of(const Sm90GemmSketch& plan, const op::GemmView& arguments, bool is_a) {
   return is_a != plan.is_transposed ? arguments.a : arguments.b;
+}
+
+/// Whether the rows of operand_of() are its lines, which have adjacent elements.
+bool lines_are_rows(const Sm90GemmSketch& plan, bool is_a) {
+  const op::MatrixLayout computed = (is_a ? plan.operands.a : plan.operands.b).layout;
+  return op::has_contiguous_rows(computed) != plan.is_transposed;
 }
 
 /// Describes TmaMatrix, GlobalMatrix, RepackedMatrix or one of operand/tma_batch.cuh of device/tilewright. `copy`,
@@ -283,23 +369,43 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     }
     sink.end(kTensorMapAlignment);
   }
-  const auto describe_if_im2col = [&](const char* name, const TmaOperandPlan& operand, bool is_a) {
-    if (!operand.is_im2col) return false;
+  const auto describe_if_gathered = [&](const char* name, const TmaOperandPlan& operand, bool is_a) {
+    if (operand.has_row_classes) {
+      describe_classes(
+          sink, name,
+          [&, is_a](std::size_t number) -> const op::OperandView& {
+            return is_a ? values->loaded_class(number).a : values->loaded_class(number).b;
+          },
+          [&](const op::OperandView& view) { return im2col_map(operand.map, view); });
+      return true;
+    }
     const auto view = [&, is_a]() -> const op::OperandView& { return operand_of(plan, values->arguments, is_a); };
+    if (operand.is_folded) {
+      const bool by_rows = lines_are_rows(plan, is_a);
+      describe_tma_folded(
+          sink, name, [&, by_rows] { return tma_folded_modes(view(), by_rows); },
+          [&, by_rows] { return TensorMapRequest{.map = folded_map(operand.map, view(), by_rows)}; });
+      return true;
+    }
+    if (!operand.is_im2col) return false;
     describe_tma_im2col(sink, name, view, [&] { return TensorMapRequest{.map = im2col_map(operand.map, view())}; });
     return true;
   };
-  if (!describe_if_im2col("a", plan.a, true)) {
+  if (!describe_if_gathered("a", plan.a, true)) {
     describe_operand(sink, "a", plan.a, a, values, &View::m, [&] {
       return std::pair{values->workspace.a, values->workspace.at_a};
     });
   }
-  if (!describe_if_im2col("b", plan.b, false)) {
+  if (!describe_if_gathered("b", plan.b, false)) {
     describe_operand(sink, "b", plan.b, b, values, &View::n, [&] {
       return std::pair{values->workspace.b, values->workspace.at_b};
     });
   }
-  if (plan.stores_by_tma) {
+  if (plan.has_row_classes()) {
+    describe_classes(
+        sink, "d", [&](std::size_t number) -> const op::OperandView& { return values->row_class(number).d; },
+        [&](const op::OperandView& view) { return class_output_map(plan, view); });
+  } else if (plan.stores_by_tma) {
     sink.field("d", [&] { return map_of(plan.operands.d, d()); });
   } else {
     describe_matrix(sink, "d", d);
@@ -327,7 +433,9 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     static const op::Tensor kNoTensor;
     describe_matrix(sink, "c", [&]() -> const op::Tensor& { return reads_c() ? c() : kNoTensor; });
   }
-  if (plan.groups() != op::GroupedMode::none) {
+  if (plan.has_row_classes()) {
+    describe_row_classes(sink, plan, values);
+  } else if (plan.groups() != op::GroupedMode::none) {
     sink.begin("groups");
     const bool is_independent = plan.groups() == op::GroupedMode::independent;
     sink.field(is_independent ? "extents" : "ends", [&] { return values->arguments.ends.address; });
@@ -374,18 +482,70 @@ Support check_tma_strides(const op::Tensor& tensor) {
 
 }  // namespace
 
+namespace {
+
+/// Refuses an im2col or folded operand that TMA cannot load.
+Support check_gathered_loads(const Sm90GemmSketch& plan, const op::OperandView& operand, bool is_a) {
+  const OperandPath& path = is_a ? plan.path_a : plan.path_b;
+  if (!path.is_im2col && !path.is_folded) return {};
+  const int element_bytes = bytes(operand.tensor.dtype);
+  const int tile_mn = is_a ? plan.tile.m : plan.tile.n;
+  const int row = row_bytes(path.major, element_bytes, tile_mn, plan.tile.k, path.max_row_bytes);
+  if (path.is_im2col) return check_im2col(operand, row / element_bytes);
+  const int lines = path.major == arch::Major::k ? tile_mn : plan.tile.k;
+  return check_folded(is_a ? 'A' : 'B', operand, lines_are_rows(plan, is_a), row / element_bytes, lines);
+}
+
+/// Refuses classes of rows that TMA cannot load or store.
+Support check_classes(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  if (arguments.reads_source) {
+    return refuse("the gradient of a convolution with a stride cannot read C: beta must be 0, got {}", arguments.beta)
+        .as(RefusalCode::scalars)
+        .of("C");
+  }
+  if (arguments.batch() != 1) {
+    return refuse("the gradient of a convolution with a stride has one group, got {}", arguments.batch())
+        .as(RefusalCode::shape);
+  }
+  const op::Im2col& a = arguments.a.im2col;
+  if (a.h.step != 1 || a.w.step != 1 || row_class_count(arguments.a) > kMaxRowClasses) {
+    return refuse("strides of {}x{} make {} classes of pixels, at most {} are computed in one launch", a.h.divisor,
+                  a.w.divisor, row_class_count(arguments.a), kMaxRowClasses)
+        .as(RefusalCode::shape);
+  }
+  const std::vector<RowClass> classes = row_classes(arguments);
+  if (!classes.empty() && classes[0].k() == 0) return refuse("no tap meets a pixel").as(RefusalCode::shape);
+  for (const RowClass& row_class : classes) {
+    if (const Support fits = check(class_output_map(plan, row_class.d)); !fits) {
+      return refuse("TMA cannot store every {}th pixel: {}", a.w.divisor, fits.reason()).as(RefusalCode::shape);
+    }
+    if (row_class.k() == 0) continue;
+    if (const Support loads = check_gathered_loads(plan, row_class.a, true); !loads) return loads;
+    if (const Support loads = check_gathered_loads(plan, row_class.b, false); !loads) return loads;
+  }
+  return {};
+}
+
+/// The share of A's elements that are not read in another row, too. Each class has a share of the columns of A.
+double distinct_share_of_a(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  const op::OperandView& a = operand_of(plan, arguments, true);
+  return std::min(1.0, a.distinct_share() * static_cast<double>(plan.has_row_classes() ? row_class_count(a) : 1));
+}
+
+}  // namespace
+
 Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  const std::int64_t mean_m = arguments.mean_m(), mean_n = arguments.mean_n();
+  const MeanExtents mean = mean_extents(arguments);
   const int element_bytes = bytes(plan.operands.a.element);
   const auto sectors = [](const OperandPath& path, const op::Tensor& tensor) {
     return path.uses_plain_loads() || path.is_repacked ? 1.0 : sector_read_amplification(tensor);
   };
   return {
-      .m = plan.is_transposed ? mean_n : mean_m,
-      .n = plan.is_transposed ? mean_m : mean_n,
-      .k = arguments.mean_k(),
-      .batches = arguments.batch(),
+      .m = plan.is_transposed ? mean.n : mean.m,
+      .n = plan.is_transposed ? mean.m : mean.n,
+      .k = mean.k,
+      .batches = mean.batches,
       .is_mean_m = op::has_unknown_m(plan.groups()),
       .is_mean_n = op::has_unknown_n(plan.groups()),
       .tile = plan.tile,
@@ -394,11 +554,11 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .cluster_n = plan.cluster_n,
       .split_k = plan.split_k,
       .schedule = plan.schedule,
-      .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k),
-      .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k),
+      .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k, plan.path_a.max_row_bytes),
+      .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k, plan.path_b.max_row_bytes),
       .sectors_a = sectors(plan.path_a, problem.a),
       .sectors_b = sectors(plan.path_b, problem.b),
-      .distinct_a = operand_of(plan, arguments, true).distinct_share(),
+      .distinct_a = distinct_share_of_a(plan, arguments),
       .distinct_b = operand_of(plan, arguments, false).distinct_share(),
       .walks_along_m = plan.raster.walks_along_m(),
       .reads_a = plan.path_a.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.a)) : 0,
@@ -461,16 +621,17 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
                               check_plain_loads(plan.path_b, plan.tile.n, plan.tile.k, problem.b)}) {
     if (!fits) return fits;
   }
-  for (const bool is_a : {true, false}) {
-    const OperandPath& path = is_a ? plan.path_a : plan.path_b;
-    if (!path.is_im2col) continue;
-    const op::OperandView& operand = operand_of(plan, arguments, is_a);
-    const int element_bytes = bytes(operand.tensor.dtype);
-    const int row = row_bytes(path.major, element_bytes, is_a ? plan.tile.m : plan.tile.n, plan.tile.k);
-    if (const Support loads = check_im2col(operand, row / element_bytes); !loads) return loads;
+  if (plan.has_row_classes()) {
+    if (const Support fits = check_classes(plan, arguments); !fits) return fits;
+  } else {
+    for (const bool is_a : {true, false}) {
+      if (const Support loads = check_gathered_loads(plan, operand_of(plan, arguments, is_a), is_a); !loads)
+        return loads;
+    }
   }
-  for (const op::Tensor* tensor : {&arguments.a.tensor, &arguments.b.tensor, &arguments.d.tensor}) {
-    if (const Support fits = check_tma_strides(*tensor); !fits) return fits;
+  for (const op::OperandView* operand : {&arguments.a, &arguments.b, &arguments.d}) {
+    if (operand->access == op::OperandAccess::folded) continue;  // check_folded() has checked the strides
+    if (const Support fits = check_tma_strides(operand->tensor); !fits) return fits;
   }
   for (int i = 0; i < plan.others.count; ++i) {
     if (const Support fits = check_tma_strides(other_output(plan, arguments, i)); !fits) return fits;
@@ -486,7 +647,8 @@ ParameterLayout parameter_layout(const Sm90GemmPlan& plan) {
 
 Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, arguments)};
+  const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, arguments),
+                            plan.has_row_classes() ? row_classes(arguments) : std::vector<RowClass>{}};
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(launched_ctas(plan, arguments)), 1, 1};
   launch.cooperative = plan.split_k > 1 || plan.repacks();

@@ -85,7 +85,9 @@ int alignment_bytes(const op::TensorSignature& operand) {
 OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks, op::GroupedMode groups) {
   OperandPath path{.major = major};
   path.is_im2col = operand.im2col != op::Im2colAccess::none;
-  if (path.is_im2col) return path;
+  path.max_row_bytes = max_row_bytes(operand);
+  path.is_folded = operand.folded_modes != 0;
+  if (path.is_im2col || path.is_folded) return path;
   path.is_repacked = repacks && must_be_repacked(operand, major == arch::Major::k);
   path.is_transposed = path.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
   if (path.is_transposed) path.major = arch::Major::k;
@@ -97,8 +99,13 @@ OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool 
   return path;
 }
 
-int row_bytes(arch::Major major, int element_bytes, int mn, int k) {
-  return std::gcd((major == arch::Major::k ? k : mn) * element_bytes, kMaxRowBytes);
+int max_row_bytes(const op::TensorSignature& operand) {
+  return operand.im2col == op::Im2colAccess::none ? kMaxRowBytes
+                                                  : std::min(operand.tap_row * bytes(operand.element), kMaxRowBytes);
+}
+
+int row_bytes(arch::Major major, int element_bytes, int mn, int k, int longest) {
+  return std::gcd((major == arch::Major::k ? k : mn) * element_bytes, longest);
 }
 
 int plain_load_reads(int alignment_bytes) {
@@ -116,7 +123,8 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorSignature& tensor
   operand.k = tile_k;
   operand.shares = shares;
   operand.alignment_bytes = alignment_bytes(tensor);
-  const Result<arch::SwizzleMode> mode = arch::widest_swizzle(path.major, element_bits, tile_mn, tile_k);
+  const Result<arch::SwizzleMode> mode =
+      arch::widest_swizzle(path.major, element_bits, tile_mn, tile_k, path.max_row_bytes);
   if (!mode) return refuse("{}: {}", role, mode.reason()).as(RefusalCode::design);
   Result<layout::ComposedLayout> smem = arch::smem_tile({path.major, *mode, element_bits, tile_mn, tile_k});
   if (!smem) return refuse("{}: {}", role, smem.reason()).as(RefusalCode::design);

@@ -32,9 +32,12 @@ struct OperandPath {
   bool is_repacked = false;            // the operand is copied first; see plan/sm90/repacking.hpp
   bool is_transposed = false;          // repacking transposes the operand from MN-major to K-major
   bool is_pointer_array = false;
-  bool is_im2col = false;       // loaded by TMA in im2col mode; see plan/sm90/im2col.hpp
-  bool stacks_k = false;        // groups are stacked along K
-  bool is_independent = false;  // groups have matrices with extents and leading dimensions of their own
+  bool is_im2col = false;            // loaded by TMA in im2col mode; see plan/sm90/im2col.hpp
+  bool has_row_classes = false;      // with an im2col matrix for each class of rows; see plan/sm90/row_classes.hpp
+  int max_row_bytes = kMaxRowBytes;  // of a row of a TMA box; fewer if a tap of an im2col matrix has few channels
+  bool is_folded = false;            // loaded by TMA through a map of five modes; see plan/sm90/folded.hpp
+  bool stacks_k = false;             // groups are stacked along K
+  bool is_independent = false;       // groups have matrices with extents and leading dimensions of their own
   /// TMA loads the matrices of a pointer array, of independent groups, or groups that are stacked along K, through
   /// tensor maps that CTAs make.
   bool makes_tensor_maps = false;
@@ -82,9 +85,11 @@ int alignment_bytes(const op::TensorSignature& operand);
 /// its alignment allows, and plain loads do if not.
 OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks, op::GroupedMode groups);
 
-/// Length in bytes of a contiguous row of an operand's tile, limited to the width of a swizzle: a power of two, at most
-/// 128.
-int row_bytes(arch::Major major, int element_bytes, int mn, int k);
+/// Length in bytes of the longest row of a TMA box: 128, or that of a tap's row of an im2col matrix.
+int max_row_bytes(const op::TensorSignature& operand);
+
+/// Length in bytes of a contiguous row of an operand's tile, limited to `longest`: a power of two.
+int row_bytes(arch::Major major, int element_bytes, int mn, int k, int longest);
 
 /// How often the producer reads each byte of an operand of this alignment with plain loads: 0 if TMA loads it, 1, or 2
 /// if the alignment is below 4 bytes and the stored words straddle words of global memory.

@@ -15,6 +15,7 @@
 #include "tilewright/plan/sm90/cost.hpp"
 #include "tilewright/plan/sm90/gemm.hpp"
 #include "tilewright/plan/sm90/repacking.hpp"
+#include "tilewright/plan/sm90/row_classes.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -73,13 +74,15 @@ struct Search {
   double function_instructions;
   int plain_bytes;  // size of an element of D if it is stored with plain stores instead of TMA; else 0
   arch::Major major_a, major_b;
-  int reads_a, reads_b;  // see Sm90CostInput
+  int max_row_a, max_row_b;  // bytes; see OperandPath
+  int reads_a, reads_b;      // see Sm90CostInput
   double sectors_a, sectors_b;
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
   double repacked_bytes;                 // 0 if no operand is repacked; see Sm90CostInput
   std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
   int tensor_maps;                       // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
+  bool has_row_classes;                  // see plan/sm90/row_classes.hpp
   op::GroupedMode groups;                // of the problem as computed
   bool copies_source;                    // see ConsumerExtras
 
@@ -160,35 +163,36 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                               search.plain_bytes,
                               search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
                               search.copies_source,
-                              op::differs_in_k(search.groups)};
-  Tile tile{.rows = rows,
-            .input = {.m = search.m,
-                      .n = search.n,
-                      .k = search.k,
-                      .batches = search.batches,
-                      .is_mean_m = op::has_unknown_m(search.groups),
-                      .is_mean_n = op::has_unknown_n(search.groups),
-                      .tile = shape,
-                      .schedule = rows.schedule,
-                      .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k),
-                      .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k),
-                      .sectors_a = search.sectors_a,
-                      .sectors_b = search.sectors_b,
-                      .walks_along_m = raster_of(search.groups, search.m, shape).walks_along_m(),
-                      .reads_a = search.reads_a,
-                      .reads_b = search.reads_b,
-                      .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
-                      .plain_line_bytes = search.plain_bytes * columns,  // at most
-                      .element_bytes = search.element_bytes,
-                      .d_bytes = search.output.d_bytes,
-                      .beside_bytes = search.beside_bytes,
-                      .function_instructions = search.function_instructions,
-                      .fma_per_clock = search.fma_per_clock,
-                      .tensor_maps = search.tensor_maps,
-                      .repacked_bytes = search.repacked_bytes,
-                      .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
-            .extras = extras,
-            .is_possible = false};
+                              op::differs_in_k(search.groups) || search.has_row_classes};
+  Tile tile{
+      .rows = rows,
+      .input = {.m = search.m,
+                .n = search.n,
+                .k = search.k,
+                .batches = search.batches,
+                .is_mean_m = op::has_unknown_m(search.groups),
+                .is_mean_n = op::has_unknown_n(search.groups),
+                .tile = shape,
+                .schedule = rows.schedule,
+                .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k, search.max_row_a),
+                .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k, search.max_row_b),
+                .sectors_a = search.sectors_a,
+                .sectors_b = search.sectors_b,
+                .walks_along_m = raster_of(search.groups, search.m, shape).walks_along_m(),
+                .reads_a = search.reads_a,
+                .reads_b = search.reads_b,
+                .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
+                .plain_line_bytes = search.plain_bytes * columns,  // at most
+                .element_bytes = search.element_bytes,
+                .d_bytes = search.output.d_bytes,
+                .beside_bytes = search.beside_bytes,
+                .function_instructions = search.function_instructions,
+                .fma_per_clock = search.fma_per_clock,
+                .tensor_maps = search.tensor_maps,
+                .repacked_bytes = search.repacked_bytes,
+                .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
+      .extras = extras,
+      .is_possible = false};
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
   if (k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
@@ -289,7 +293,10 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
       group.split_k = 1;
       consider(search, tile, group, candidates);
       // With ping_pong, one warpgroup would multiply a whole tile, and the CTA would reduce two tiles.
-      if (rows.schedule == Schedule::ping_pong || search.padded_k || search.groups != op::GroupedMode::none) continue;
+      if (rows.schedule == Schedule::ping_pong || search.padded_k || search.groups != op::GroupedMode::none ||
+          search.has_row_classes) {
+        continue;
+      }
       for (const int split_k : split_k_worth_trying(search, rows.m, columns, group)) {
         group.split_k = split_k;
         if (split_k > 1) consider(search, tile, group, candidates);
@@ -380,7 +387,7 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
 
 std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target, const std::optional<SumOrder>& order) {
-  if (!is_multiplied_by_wgmma(signature, target)) return {};
+  if (!is_multiplied_by_wgmma(signature, target) || !check_row_classes(signature)) return {};
   const DType element = signature.a.element;
   const bool is_tf32 = element == DType::f32;
   const bool stacks_k = signature.groups == op::GroupedMode::ragged_k;
@@ -395,14 +402,17 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     if (is_transposed != natural && signature.epilogue.is_gated()) continue;
     const bool is_restricted = order && !order->is_exact;
     if (is_restricted && is_transposed != order->exchanges_operands) continue;
-    const std::int64_t rows = is_transposed ? view.mean_n() : view.mean_m();
-    const std::int64_t columns = is_transposed ? view.mean_m() : view.mean_n();
+    const bool has_row_classes = signature.a.im2col == op::Im2colAccess::divided;
+    if (is_transposed && has_row_classes) continue;
+    const MeanExtents mean = mean_extents(view);
+    const std::int64_t rows = is_transposed ? mean.n : mean.m;
+    const std::int64_t columns = is_transposed ? mean.m : mean.n;
     const arch::ArchLimits& limits = arch::limits(target);
     Search search{
         .m = rows,
         .n = columns,
-        .k = view.mean_k(),
-        .batches = view.batch(),
+        .k = mean.k,
+        .batches = mean.batches,
         .limits = limits,
         .element_bytes = bytes(element),
         .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others,
@@ -414,6 +424,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .plain_bytes = stores_by_tma(signature.d) ? 0 : bytes(signature.d.element),
         .major_a = major(is_word_or_byte || is_a_along_k(signature, is_transposed)),
         .major_b = major(is_word_or_byte || is_a_along_k(signature, !is_transposed)),
+        .max_row_a = max_row_bytes(is_transposed ? signature.b : signature.a),
+        .max_row_b = max_row_bytes(is_transposed ? signature.a : signature.b),
         .reads_a = 0,
         .reads_b = 0,
         .sectors_a = 1,
@@ -426,6 +438,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .repacked_bytes = stacks_k ? 0 : bytes_to_repack(view, signature),
         .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
         .tensor_maps = stacks_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
+        .has_row_classes = has_row_classes,
         .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
         .copies_source = copies_source(signature),
     };

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from tilewright.errors import Unsupported
+from tilewright.errors import InvalidArgument, Unsupported
 
 
 class LayoutType(enum.Enum):
@@ -20,8 +20,11 @@ class LayoutType(enum.Enum):
 
     @property
     def major(self) -> str:
-        """Tilewright's name of the layout: "row", "column" or an interleaved one. Raises Unsupported for others."""
-        if self in (LayoutType.TensorNHWC, LayoutType.TensorNC32HW32, LayoutType.TensorC32RSK32):
+        """Tilewright's name of the layout: "row", "column" or an interleaved one. Raises Unsupported for others, and
+        InvalidArgument for TensorNHWC."""
+        if self is LayoutType.TensorNHWC:
+            raise InvalidArgument("TensorNHWC is for convolutions: a matrix is RowMajor or ColumnMajor")
+        if self in (LayoutType.TensorNC32HW32, LayoutType.TensorC32RSK32):
             raise Unsupported(f"no kernel has operands of layout {self.name}: it is for convolutions")
         return str(self.value)
 

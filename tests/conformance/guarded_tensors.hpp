@@ -1,4 +1,4 @@
-// A convolution on tensors between red zones, compared with its definition.
+// A convolution or contraction on tensors between red zones, compared with its definition.
 #pragma once
 
 #include <memory>
@@ -6,18 +6,20 @@
 #include <vector>
 
 #include "tests/conformance/guarded_operands.hpp"
+#include "tilewright/op/contraction.hpp"
 #include "tilewright/op/conv2d.hpp"
 
 namespace tilewright::conformance {
 
-/// Elements between the tensors' elements, if their strides leave gaps, are poison as those outside.
-class GuardedConvolution {
+/// Problem is op::Conv2d or op::Contraction. Elements between the tensors' elements, if their strides leave gaps, are
+/// poison as those outside.
+template <class Problem>
+class GuardedTensors {
  public:
-  GuardedConvolution(const std::shared_ptr<runtime::Device>& device, const op::Conv2d& shape,
-                     const Placement& placement = {});
+  GuardedTensors(const std::shared_ptr<runtime::Device>& device, const Problem& shape, const Placement& placement = {});
 
-  const op::Conv2d& host() const { return host_; }
-  const op::Conv2d& on_device() const { return on_device_; }
+  const Problem& host() const { return host_; }
+  const Problem& on_device() const { return on_device_; }
 
   /// Fills the inputs with integers whose sums are exact, and copies them and a poisoned output to the device.
   void upload();
@@ -29,7 +31,7 @@ class GuardedConvolution {
  private:
   std::vector<std::string> names_;
   std::vector<GuardedOperand> operands_;  // as single rows, in the order of op::operands()
-  op::Conv2d host_, on_device_;
+  Problem host_, on_device_;
 };
 
 }  // namespace tilewright::conformance

@@ -1,9 +1,11 @@
-#include "tests/conformance/guarded_convolution.hpp"
+#include "tests/conformance/guarded_tensors.hpp"
 
 #include <cmath>
 #include <set>
 
+#include "tests/unit/op/direct_contraction.hpp"
 #include "tests/unit/op/direct_convolution.hpp"
+#include "tests/unit/op/tensor_elements.hpp"
 #include "tilewright/op/fill.hpp"
 
 namespace tilewright::conformance {
@@ -14,10 +16,14 @@ op::Tensor row_of(const op::Tensor& tensor) {
   return op::matrix(std::uint64_t{0}, tensor.dtype, 1, op::span_bytes(tensor) / bytes(tensor.dtype));
 }
 
+const op::Tensor& output_of(const op::Conv2d& conv) { return conv.written(); }
+const op::Tensor& output_of(const op::Contraction& contraction) { return contraction.d; }
+
 }  // namespace
 
-GuardedConvolution::GuardedConvolution(const std::shared_ptr<runtime::Device>& device, const op::Conv2d& shape,
-                                       const Placement& placement)
+template <class Problem>
+GuardedTensors<Problem>::GuardedTensors(const std::shared_ptr<runtime::Device>& device, const Problem& shape,
+                                        const Placement& placement)
     : host_(shape), on_device_(shape) {
   const std::vector<op::Operand> on_host = op::operands(host_), on_device = op::operands(on_device_);
   for (std::size_t i = 0; i < on_host.size(); ++i) {
@@ -29,7 +35,8 @@ GuardedConvolution::GuardedConvolution(const std::shared_ptr<runtime::Device>& d
   }
 }
 
-void GuardedConvolution::upload() {
+template <class Problem>
+void GuardedTensors<Problem>::upload() {
   const std::int64_t limit = host_.accumulator == DType::f16 ? 1 : 3;
   std::uint64_t seed = 1;
   for (const op::Operand& operand : op::operands(host_)) {
@@ -46,16 +53,18 @@ void GuardedConvolution::upload() {
   for (const GuardedOperand& operand : operands_) operand.upload();
 }
 
-void GuardedConvolution::download() {
+template <class Problem>
+void GuardedTensors<Problem>::download() {
   for (GuardedOperand& operand : operands_) operand.download();
 }
 
-std::string GuardedConvolution::wrong() const {
+template <class Problem>
+std::string GuardedTensors<Problem>::wrong() const {
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     if (const std::string damage = operands_[i].damage(); !damage.empty()) return names_[i] + ": " + damage;
   }
   const std::vector<double> sums = op::direct_sums(host_);
-  const op::Tensor& written = host_.written();
+  const op::Tensor& written = output_of(host_);
   std::string found;
   std::set<std::int64_t> elements;
   op::for_each_element(written, [&](std::size_t index, std::int64_t offset) {
@@ -78,5 +87,8 @@ std::string GuardedConvolution::wrong() const {
   }
   return found;
 }
+
+template class GuardedTensors<op::Conv2d>;
+template class GuardedTensors<op::Contraction>;
 
 }  // namespace tilewright::conformance

@@ -1,0 +1,88 @@
+#include "python/bindings/epilogue_arguments.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "python/bindings/read.hpp"
+#include "python/bindings/unlocked.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
+#include "tilewright/op/epilogue_text.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+
+op::Epilogue make_epilogue(const std::string& text, DType output, DType compute,
+                           const std::map<std::string, double>& scalars) {
+  const bool is_name = text.find_first_of("=;( ") == std::string::npos;
+  if (!is_name) return op::parse_epilogue(text, compute, scalars).value_or_throw();
+  op::Epilogue epilogue = op::named_epilogue(text, output, compute).value_or_throw();
+  const std::vector<std::string> labels = epilogue.scalars();
+  for (const auto& [label, value] : scalars) {
+    if (std::ranges::find(labels, label) == labels.end())
+      throw InvalidArgument(fmt::format("the epilogue '{}' has no scalar '{}'", printable(text), printable(label)));
+    for (op::EpilogueNode& node : epilogue.nodes) {
+      if (node.op == op::EpilogueOp::scalar && node.label == label) node.value = value;
+    }
+  }
+  return epilogue;
+}
+
+ReadEpilogue read_epilogue(nb::handle epilogue, const OutputExtents& extents, DType compute, DType output) {
+  if (epilogue.is_none()) return {op::linear_combination(compute), nb::none(), {}, {}};
+  if (nb::isinstance<op::Epilogue>(epilogue)) return {nb::cast<const op::Epilogue&>(epilogue), nb::none(), {}, {}};
+  if (nb::isinstance<nb::str>(epilogue))
+    return {make_epilogue(read_text(epilogue, "the epilogue"), output, compute, {}), nb::none(), {}, {}};
+  if (!nb::hasattr(epilogue, "_bind")) {
+    throw nb::type_error(
+        fmt::format("epilogue must be a str, an Epilogue or EpilogueArguments, got {}", shown(epilogue)).c_str());
+  }
+  const Locked gil;  // _bind() traces Python functions, which may take long
+  nb::list arguments;
+  for (const nb::object& each : {extents.batch, nb::object(nb::int_(extents.m)), nb::object(nb::int_(extents.n)),
+                                 nb::cast(compute), nb::cast(output)})
+    arguments.append(each);
+  if (nb::len(extents.row_modes) != 0) arguments.append(extents.row_modes);
+  const nb::object bound = epilogue.attr("_bind")(*arguments);
+  if (!nb::isinstance<nb::tuple>(bound) || nb::len(bound) != 3 || !nb::isinstance<op::Epilogue>(bound[0]) ||
+      !nb::isinstance<nb::dict>(bound[2])) {
+    throw nb::type_error(
+        fmt::format("_bind() of an epilogue must return (Epilogue, tensors, scalars), got {}", shown(bound)).c_str());
+  }
+  ReadEpilogue read{nb::cast<const op::Epilogue&>(bound[0]), bound[1], {}, {}};
+  for (const auto& [key, value] : nb::cast<nb::dict>(bound[2])) {
+    const std::string label = read_text(key, "the name of a scalar of the epilogue");
+    if (label == "alpha") read.alpha = read_number(value, "alpha");
+    if (label == "beta") read.beta = read_number(value, "beta");
+  }
+  return read;
+}
+
+void check_used(const op::Epilogue& epilogue, double given_alpha, double given_beta, bool has_c) {
+  const std::vector<std::string> scalars = epilogue.scalars();
+  for (const auto& [label, value, unused] : {std::tuple{"alpha", given_alpha, 1.0}, {"beta", given_beta, 0.0}}) {
+    if (value != unused && !(label == std::string_view("beta") && has_c) &&
+        std::ranges::find(scalars, label) == scalars.end())
+      throw InvalidArgument(fmt::format("the epilogue does not use {}, got {}", label, value));
+  }
+  if (has_c && !epilogue.reads_source()) throw InvalidArgument("C is given, but the epilogue does not read it");
+}
+
+op::MathOperation read_math(nb::handle math) {
+  if (math.is_none()) return op::MathOperation::multiply_add;
+  const std::string text = read_text(math, "math");
+  if (const auto found = op::parse_math_operation(text)) return *found;
+  throw InvalidArgument(fmt::format("unknown math operation '{}'", printable(text)));
+}
+
+std::string describe(const op::Tensor& tensor) {
+  return fmt::format("{}{}{} on {}", name(tensor.dtype), op::to_string(tensor.shape),
+                     tensor.is_pointer_array() ? " by pointers" : "", op::to_string(tensor.device));
+}
+
+}  // namespace tilewright::python

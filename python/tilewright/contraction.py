@@ -1,0 +1,218 @@
+"""tilewright.contract and tilewright.einsum."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from tilewright._tilewright import (
+    ContractionArguments,
+    Epilogue,
+    PreparedCall,
+    _contraction_modes,
+    dtype,
+    prepare,
+)
+from tilewright.epilogue import EpilogueArguments
+from tilewright.errors import InvalidArgument
+from tilewright.product import _bound, _out_type
+from tilewright.results import as_framework_of, empty_like, shaped
+
+
+def contract(
+    expression: str,
+    a: Any,
+    b: Any,
+    *,
+    epilogue: Callable[..., object] | str | Epilogue | EpilogueArguments | None = None,
+    c: Any = None,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    out: Any = None,
+    out_dtype: Any = None,
+    accumulator_type: Any = None,
+    math: str | None = None,
+    stream: Any = None,
+    deterministic: bool | None = None,
+    batch_invariant: bool | None = None,
+    **operands: Any,
+) -> Any:
+    """Returns the contraction of two arrays, computed as a GEMM by the kernel that is ranked first.
+
+        d = contract("abcd,dcef->abef", a, b)
+
+    expression        the modes of a, b and the result as letters. Without "->" the result has the letters that occur
+                      once, in alphabetical order
+    a, b              arrays of PyTorch, NumPy, CuPy or JAX with up to 8 modes and any strides. They are not copied or
+                      transposed
+    out               the array for the result, which is also returned; by default a new array of a's framework
+    epilogue          as in matmul(). The columns of the result are the modes that it has in common with the input that
+                      has the result's last mode, and its rows those of the other input; modes of all three are a batch.
+                      Arrays of the epilogue have the modes of the result, with an extent of 1 along all rows, or all
+                      columns, that they are broadcast along
+    c, alpha, beta, out_dtype, accumulator_type, math, stream, deterministic, batch_invariant, operands
+                      as in matmul(); `c` has the modes of the result
+
+    On a GPU the work is enqueued. Host arrays are complete on return.
+    Raises InvalidArgument with the mode and the number that is wrong.
+    """
+    bound = _bound(epilogue, operands, "contract")
+    is_given = out is not None
+    if not is_given:
+        like = shaped(a)
+        kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
+        out = empty_like(like, _shape_of_out(expression, like, shaped(b)), kind, stream)
+    arguments = ContractionArguments(
+        expression,
+        a,
+        b,
+        out,
+        accumulator_type,
+        bound,
+        C=c,
+        alpha=alpha,
+        beta=(0.0 if c is None else 1.0) if beta is None else beta,
+        math=math,
+    )
+    prepared: PreparedCall = prepare(arguments, deterministic=deterministic, batch_invariant=batch_invariant)
+    prepared.run(stream=stream)
+    return out if is_given else as_framework_of(like, out)
+
+
+def einsum(expression: str, *operands: Any, **options: Any) -> Any:
+    """Returns the einsum of two arrays or more, as a sequence of contract() calls.
+
+        d = einsum("ab,bc,cd->ad", a, b, c)
+
+    The order of the contractions is that of opt_einsum, if it is installed; else the pair is contracted first whose
+    result exceeds its operands by the fewest elements. Intermediate results have the type of contract()'s result.
+    `stream`, `math`, `accumulator_type`, `deterministic` and `batch_invariant` are those of every contraction; the other
+    options of contract() are those of the last one.
+    """
+    modes, result = _modes_of(expression, operands)
+    arrays = list(operands)
+    of_all = {name: options[name] for name in _OF_ALL if name in options}
+    for first, second in _path(modes, result, [_shape(each) for each in operands]):
+        x, y = arrays[first], arrays[second]
+        of_x, of_y = modes[first], modes[second]
+        for index in sorted((first, second), reverse=True):
+            del arrays[index], modes[index]
+        rest = set(result).union(*modes)
+        if not arrays:
+            return contract(f"{of_x},{of_y}->{result}", x, y, **options)
+        kept = "".join(mode for mode in dict.fromkeys(of_x + of_y) if mode in rest)
+        arrays.append(contract(f"{of_x},{of_y}->{kept}", x, y, **of_all))
+        modes.append(kept)
+    raise AssertionError("a path ends with a contraction")
+
+
+_OF_ALL = ("stream", "math", "accumulator_type", "deterministic", "batch_invariant")
+
+
+def _shape(array: Any) -> tuple[int, ...]:
+    array = shaped(array)
+    if not hasattr(array, "shape"):
+        raise InvalidArgument(f"an operand, a {type(array).__name__}, has no attribute shape")
+    return tuple(int(extent) for extent in array.shape)
+
+
+def _extents(names: Sequence[str], modes: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    """The extent of each mode. `names` are those of the operands."""
+    extents: dict[str, int] = {}
+    owners: dict[str, str] = {}
+    for name, letters, shape in zip(names, modes, shapes, strict=True):
+        if len(letters) != len(shape):
+            raise InvalidArgument(f"{name} has {len(letters)} modes '{letters}', but its shape is {shape}")
+        for letter, extent in zip(letters, shape, strict=True):
+            if letters.count(letter) > 1:
+                raise InvalidArgument(f"{name} has the mode '{letter}' twice: give a view of its diagonal instead")
+            if extents.setdefault(letter, extent) != extent:
+                raise InvalidArgument(
+                    f"mode '{letter}' has extent {extents[letter]} in {owners[letter]}, but {extent} in {name}"
+                )
+            owners.setdefault(letter, name)
+    return extents
+
+
+def _check_result(result: str, extents: dict[str, int]) -> None:
+    for letter in result:
+        if letter not in extents:
+            raise InvalidArgument(f"out has the mode '{letter}', but no operand has it")
+        if result.count(letter) > 1:
+            raise InvalidArgument(f"out has the mode '{letter}' twice")
+
+
+def _shape_of_out(expression: str, a: Any, b: Any) -> tuple[int, ...]:
+    of_a, of_b, of_out = _contraction_modes(expression)
+    extents = _extents(("a", "b"), (of_a, of_b), (_shape(a), _shape(b)))
+    _check_result(of_out, extents)
+    return tuple(extents[letter] for letter in of_out)
+
+
+def _modes_of(expression: str, operands: Sequence[Any]) -> tuple[list[str], str]:
+    """The modes of the operands and of the result."""
+    inputs, arrow, result = expression.replace(" ", "").partition("->")
+    modes = inputs.split(",")
+    for letter in "".join(modes) + result:
+        if letter not in string.ascii_letters:
+            raise InvalidArgument(f"a mode must be a letter, got '{letter}' in '{expression}'")
+    if len(modes) != len(operands):
+        raise InvalidArgument(f"'{expression}' has {len(modes)} operands, got {len(operands)} arrays")
+    if len(operands) < 2:
+        raise InvalidArgument(f"einsum needs two operands or more, got {len(operands)}")
+    if not arrow:
+        result = "".join(sorted(letter for letter in set(inputs) - {","} if inputs.count(letter) == 1))
+    names = [f"operand {number}" for number in range(len(operands))]
+    _check_result(result, _extents(names, modes, [_shape(each) for each in operands]))
+    return modes, result
+
+
+def _path(modes: Sequence[str], result: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """The pairs to contract; the result of each is appended to the operands that are left."""
+    if len(modes) == 2:
+        return [(0, 1)]
+    try:
+        opt_einsum: Any = import_module("opt_einsum")
+    except ImportError:
+        return _greedy_path(modes, result, shapes)
+    found, _ = opt_einsum.contract_path(f"{','.join(modes)}->{result}", *shapes, shapes=True)
+    path: list[tuple[int, int]] = []
+    count = len(modes)
+    for step in found:
+        # A step may have more than two operands: its results are contracted with the others, one by one.
+        first, *others = sorted(step, reverse=True)
+        for index in others:
+            path.append((index, first))
+            count -= 1
+            first = count - 1
+    return path
+
+
+def _greedy_path(modes: Sequence[str], result: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
+    extents = {letter: extent for of, shape in zip(modes, shapes, strict=True) for letter, extent in zip(of, shape)}
+
+    def size(letters: set[str]) -> int:
+        elements = 1
+        for letter in letters:
+            elements *= extents[letter]
+        return elements
+
+    left = [set(each) for each in modes]
+    path: list[tuple[int, int]] = []
+    while len(left) > 1:
+        best: tuple[int, int, int, set[str]] | None = None
+        for second in range(len(left)):
+            for first in range(second):
+                rest = set(result).union(*(each for i, each in enumerate(left) if i not in (first, second)))
+                kept = (left[first] | left[second]) & rest
+                growth = size(kept) - size(left[first]) - size(left[second])
+                if best is None or growth < best[0]:
+                    best = growth, first, second, kept
+        assert best is not None
+        _, first, second, kept = best
+        path.append((first, second))
+        del left[second], left[first]
+        left.append(kept)
+    return path

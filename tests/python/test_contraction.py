@@ -1,0 +1,122 @@
+"""Contractions of two arrays and einsums of more: results, epilogues, paths, and errors in the caller's words."""
+
+import re
+
+import numpy as np
+import pytest
+import tilewright
+from tilewright.contraction import _greedy_path
+
+
+def integers(shape: tuple[int, ...], seed: int, kind: str = "float32") -> np.ndarray:
+    return np.random.default_rng(seed).integers(-3, 4, shape).astype(kind)
+
+
+@pytest.mark.parametrize(
+    "expression, a, b",
+    [
+        ("ab,bc->ac", (5, 6), (6, 7)),
+        ("ab,bc->ca", (5, 6), (6, 7)),
+        ("abcd,dcef->abef", (2, 3, 4, 5), (5, 4, 6, 7)),
+        ("abcd,dcef->eafb", (2, 3, 4, 5), (5, 4, 6, 7)),
+        ("xbyk,yxkc->xcyb", (2, 3, 4, 5), (4, 2, 5, 6)),
+        ("ab,ba->", (5, 6), (6, 5)),
+        ("ab,cd->acbd", (2, 3), (4, 5)),
+        ("abk,c->ac", (2, 3, 4), (5,)),
+        ("cb,ba", (3, 4), (4, 5)),
+    ],
+)
+def test_results_equal_those_of_numpy(expression, a, b):
+    x, y = integers(a, 1), integers(b, 2)
+    expected = np.einsum(expression, x, y)
+    result = tilewright.contract(expression, x, y)
+    assert result.dtype == np.float32 and np.array_equal(result, expected)
+
+
+def test_arrays_may_have_any_strides_and_are_not_copied():
+    a = integers((4, 3, 10), 1)[:, ::-1, ::2].transpose(2, 0, 1)[:, :, ::-1]  # strides are positive again
+    b = np.broadcast_to(integers((3, 1), 2), (3, 6))
+    out = np.full((6, 8, 4), np.nan, np.float32)[:, 1:6, :]
+    assert tilewright.contract("abc,cd->dab", a, b, out=out) is out
+    assert np.array_equal(out, np.einsum("abc,cd->dab", a, b))
+
+
+def test_alpha_beta_and_c():
+    a, b, c = integers((2, 3, 4), 1), integers((4, 5), 2), integers((5, 2, 3), 3)
+    result = tilewright.contract("abk,kc->cab", a, b, c=c, alpha=2.0, beta=-1.0)
+    assert np.array_equal(result, 2 * np.einsum("abk,kc->cab", a, b) - c)
+
+
+def test_epilogues_read_arrays_with_the_modes_of_the_result():
+    a, b = integers((2, 3, 4), 1), integers((4, 5, 6), 2)
+    bias, residual = integers((1, 1, 5, 6), 3), integers((2, 3, 5, 6), 4)
+    expected = np.maximum(np.einsum("abk,kcd->abcd", a, b) + bias + residual, 0)
+    text = "D = relu(acc + row(bias) + residual)"
+    result = tilewright.contract("abk,kcd->abcd", a, b, epilogue=text, bias=bias, residual=residual)
+    assert np.array_equal(result, expected)
+    assert np.array_equal(
+        tilewright.contract("kcd,abk->abcd", b, a, epilogue=text, bias=bias[0, 0], residual=residual), expected
+    ), "columns end with the last mode of the result"
+
+    def traced(acc, bias, residual):
+        return np.maximum(acc + bias + residual, 0)
+
+    result = tilewright.contract("abk,kcd->abcd", a, b, epilogue=traced, bias=bias, residual=residual)
+    assert np.array_equal(result, expected)
+    assert np.array_equal(
+        tilewright.contract("abk,kcd->abcd", a, b, epilogue="relu"), np.maximum(np.einsum("abk,kcd->abcd", a, b), 0)
+    )
+
+
+def test_arguments_tell_how_modes_are_folded():
+    a, b, out = np.zeros((2, 3, 4, 5), np.float32), np.zeros((5, 4, 6, 7), np.float32), np.zeros((2, 3, 6, 7), np.float32)
+    args = tilewright.ContractionArguments("abcd,dcef->abef", a, b, out)
+    assert args.classes == "m = (ba), n = (fe), k = d*c, batch = 1"
+    assert (args.m, args.n, args.k, args.batch) == (6, 42, 20, 1)
+    assert args.expression == "abcd,dcef->abef"
+    explanation = tilewright.explain(args)
+    assert any(kernel.name.startswith("simt_gemm") for kernel in explanation.kernels)
+    tilewright.run(args)
+    assert args.verify()
+
+
+def test_einsum_contracts_pairs():
+    a, b, c, d = integers((3, 4), 1), integers((4, 20), 2), integers((20, 2), 3), integers((2, 5), 4)
+    result = tilewright.einsum("ab,bc,cd,de->ae", a, b, c, d)
+    assert np.array_equal(result, a @ b @ c @ d)
+    assert np.array_equal(tilewright.einsum("ab,bc", a, b), a @ b)
+    assert np.array_equal(
+        tilewright.einsum("ab,bc,cd->ad", a, b, c, epilogue="relu"), np.maximum(a @ b @ c, 0)
+    ), "options are those of the last contraction"
+    assert _greedy_path(["ab", "bc", "cd", "de"], "ae", [(3, 4), (4, 20), (20, 2), (2, 5)])[0] == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "expression, a, b, message",
+    [
+        ("ab,bc->ac", (2, 3), (4, 5), "mode 'b' has extent 3 in a, but 4 in b"),
+        ("ab,bc->ax", (2, 3), (3, 5), "out has the mode 'x', but no operand has it"),
+        ("aa,ab->b", (2, 2), (2, 5), "a has the mode 'a' twice: give a view of its diagonal instead"),
+        ("ab,bc->aac", (2, 3), (3, 5), "out has the mode 'a' twice"),
+        ("abc,bc->a", (2, 3), (3, 5), "a has 3 modes 'abc', but its shape is (2, 3)"),
+        ("ab->ba", (2, 3), (3, 5), "it has no comma"),
+        ("a1,1c->ac", (2, 3), (3, 5), "'1' is not a letter"),
+    ],
+)
+def test_errors_name_the_mode_and_the_numbers(expression, a, b, message):
+    with pytest.raises(tilewright.InvalidArgument, match=re.escape(message)):
+        tilewright.contract(expression, np.zeros(a, np.float32), np.zeros(b, np.float32))
+
+
+def test_errors_of_out_and_of_einsum():
+    a, b = np.zeros((2, 3), np.float32), np.zeros((3, 5), np.float32)
+    with pytest.raises(tilewright.InvalidArgument, match="mode 'c' has extent 5 in B, but 4 in out"):
+        tilewright.contract("ab,bc->ac", a, b, out=np.zeros((2, 4), np.float32))
+    with pytest.raises(tilewright.InvalidArgument, match="'ab,bc,cd' has 3 operands, got 2 arrays"):
+        tilewright.einsum("ab,bc,cd", a, b)
+    with pytest.raises(tilewright.InvalidArgument, match="einsum needs two operands or more, got 1"):
+        tilewright.einsum("ab->ba", a)
+    with pytest.raises(tilewright.InvalidArgument, match="mode 'b' has extent 3 in operand 0, but 2 in operand 2"):
+        tilewright.einsum("ab,bc,bd->acd", a, b, np.zeros((2, 4), np.float32))
+    with pytest.raises(tilewright.InvalidArgument, match="which a contraction does not have"):
+        tilewright.contract("ab,bc->ac", a, b, epilogue="D = acc + row_index")
