@@ -32,6 +32,9 @@ NB_MODULE(_tilewright, module) {
   python::bind_provider(module);
   python::bind_engine(module);
   python::bind_exit(module);
+  nanobind::module_ emulator = module.def_submodule("emulator");
+  emulator.doc() = "The extension behind tilewright.emulator. Import from there.";
+  python::bind_emulator(emulator);
   nanobind::module_ layout = module.def_submodule("layout");
   layout.doc() = "The extension behind tilewright.layout. Import from there.";
   python::bind_drawing(layout);

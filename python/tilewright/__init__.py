@@ -183,7 +183,7 @@ __all__ = [
     "unregister",
 ]
 
-_SUBMODULES = ("layout", "pycutlass", "torch", "tracing")  # imported when they are first used
+_SUBMODULES = ("emulator", "layout", "pycutlass", "torch", "tracing")  # imported when they are first used
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/emulator/cluster.hpp"
@@ -19,6 +20,8 @@ std::string_view verb(AccessKind kind) {
       return "read";
     case AccessKind::unshadowed:
       return "access";
+    case AccessKind::strong_update:
+      return "atomic update";
     default:
       return "write";
   }
@@ -41,29 +44,42 @@ AddressRange address_range(const LanePointers& out, Mask lanes) {
   return range;
 }
 
-void check_alignment(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind,
-                     const LanePointers& out, const AddressRange& range) {
+/// The bytes that a lane accesses instead of those that it must not, when the launch continues after the finding. Reads
+/// give ones, as uninitialised memory does.
+std::byte* rejected_access() {
+  alignas(128) thread_local std::byte bytes[256];
+  std::memset(bytes, 0xff, sizeof(bytes));
+  return bytes;
+}
+
+/// Rejects the lanes of the mask whose address is not aligned. Returns the other lanes.
+Mask check_alignment(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind, LanePointers& out,
+                     const AddressRange& range) {
   const std::uint32_t low_bits = size.alignment - 1;
-  if ((range.all_bits & low_bits) == 0) return;
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const int lane = std::countr_zero(lanes);
+  if ((range.all_bits & low_bits) == 0) return lanes;
+  for (Mask left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
     const std::uint64_t address = out.address[lane];
     if ((address & low_bits) == 0) continue;
-    warp.fail(FindingKind::misaligned_access, in, lane, address,
-              fmt::format("{} of {} bytes at address {:#x}, which must be a multiple of {}", verb(kind), size.bytes,
-                          address, size.alignment));
+    warp.report(Severity::error, FindingKind::misaligned_access, in, lane, address, [&] {
+      return fmt::format("{} of {} bytes at address {:#x}, which must be a multiple of {}", verb(kind), size.bytes,
+                         address, size.alignment);
+    });
+    out.at[lane] = rejected_access();
+    lanes &= ~(Mask{1} << lane);
   }
+  return lanes;
 }
 
 void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind,
                     LanePointers& out) {
   const std::uint32_t bytes = size.bytes;
   const AddressRange range = address_range(out, lanes);
-  check_alignment(warp, in, lanes, size, kind, out, range);
+  lanes = check_alignment(warp, in, lanes, size, kind, out, range);
   const bool one_region = warp.region != nullptr && range.high <= range.high + bytes &&
                           warp.region->contains(range.low, 0) && warp.region->contains(range.high, bytes);
   each_lane(lanes, [&](int l) { out.at[l] = reinterpret_cast<std::byte*>(out.address[l]); });
-  const Mask all = lanes;
+  Mask inside = lanes;
   if (one_region) lanes = 0;
   const RegionMap& regions = warp.cta().launch().regions;
   for (; lanes != 0; lanes &= lanes - 1) {
@@ -72,39 +88,98 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     if (warp.region != nullptr && warp.region->contains(address, bytes)) continue;
     const Region* const region = regions.find(address, bytes);
     if (region == nullptr) {
-      warp.fail(FindingKind::out_of_bounds_global, in, lane, address,
-                fmt::format("{} of {} bytes at global address {:#x} ({})", verb(kind), bytes, address,
-                            regions.describe(address)));
+      warp.report(Severity::error, FindingKind::out_of_bounds_global, in, lane, address, [&] {
+        return fmt::format("{} of {} bytes at global address {:#x} ({})", verb(kind), bytes, address,
+                           regions.describe(address));
+      });
+      out.at[lane] = rejected_access();
+      inside &= ~(Mask{1} << lane);
+      continue;
     }
     warp.region = region;
   }
   GlobalShadow* const shadow = warp.cta().launch().global_shadow;
   if (shadow == nullptr || kind == AccessKind::unshadowed) return;
-  each_lane(all, [&](int l) { shadow->access(warp, in, l, out.address[l], bytes, kind); });
+  for (; inside != 0; inside &= inside - 1) {
+    const int lane = std::countr_zero(inside);
+    const std::byte* const value =
+        out.values == nullptr ? nullptr : out.values + static_cast<std::size_t>(lane) * bytes;
+    if (shadow->access(warp, in, lane, out.address[lane], bytes, kind, value)) continue;
+    if (out.follows_undefined) {
+      out.undefined |= Mask{1} << lane;
+    } else {
+      warp.report(Severity::error, FindingKind::uninitialised_global_read, in, lane, out.address[lane], [&] {
+        return fmt::format("{} of {} bytes at global address {:#x}, which no one has written", verb(kind), bytes,
+                           out.address[lane]);
+      });
+    }
+  }
 }
 
 SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& accessor, std::uint64_t address,
                              std::uint32_t bytes, AccessKind kind) {
+  const bool reads_strongly = kind == AccessKind::strong_read || kind == AccessKind::strong_update;
+  const SharedVerdict undefined =
+      reads_strongly && warp.cta().launch().options.check_warps && shared.is_undefined(address, bytes)
+          ? SharedVerdict::uninitialised
+          : SharedVerdict::ok;
   switch (kind) {
     case AccessKind::read:
       return shared.read(warp.clocks.ordered, accessor, address, bytes);
     case AccessKind::write:
       return shared.write(warp.clocks.ordered, accessor, address, bytes);
     case AccessKind::strong_read:
-      return shared.strong_access(warp.clocks, accessor, address, bytes, false);
+      return std::max(shared.strong_access(warp.clocks, accessor, address, bytes, false), undefined);
     case AccessKind::strong_write:
       return shared.strong_access(warp.clocks, accessor, address, bytes, true);
+    case AccessKind::strong_update:
+      return std::max(shared.strong_access(warp.clocks, accessor, address, bytes, true), undefined);
     case AccessKind::unshadowed:
       break;
   }
   return SharedVerdict::ok;
 }
 
+/// As locate_shared(); but if the launch continues after a finding, the result has no CTA.
+SharedLocation find_shared(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
+                           std::string_view verb) {
+  Cta& own = warp.cta();
+  const std::uint64_t window = address >> kClusterRankShift;
+  const std::uint64_t offset = address & kSharedOffsetMask;
+  const auto size = static_cast<std::uint64_t>(own.cluster().size());
+  if (window > size) {
+    warp.report(Severity::error, FindingKind::out_of_bounds_shared, in, lane, address, [&] {
+      return fmt::format("{} of {} bytes at shared address {:#x} of the CTA of rank {}, in a cluster of {}", verb,
+                         bytes, offset, window - 1, size);
+    });
+    return {};
+  }
+  Cta& cta = window == 0 ? own : own.cluster().cta(static_cast<int>(window - 1));
+  if (!cta.shared().contains(offset, bytes)) {
+    warp.report(Severity::error, FindingKind::out_of_bounds_shared, in, lane, address, [&] {
+      return fmt::format("{} of {} bytes at shared address {:#x}{}: the CTA's shared memory is [{:#x}, {:#x})", verb,
+                         bytes, offset, cta.describe_shared(offset), kSharedBase, cta.shared().end());
+    });
+    return {};
+  }
+  if (&cta != &own) {
+    if (cta.finished()) {
+      warp.report(Severity::error, FindingKind::exited_cta_access, in, lane, address, [&] {
+        return fmt::format("{} of {} bytes at shared address {:#x}{} of CTA {}, which has exited", verb, bytes, offset,
+                           cta.describe_shared(offset), to_string(cta.index()));
+      });
+      return {};
+    }
+    cta.note_remote_access(warp.clocks.ordered, warp.accessor(in, lane));
+  }
+  return {&cta, static_cast<std::uint32_t>(offset)};
+}
+
 void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind,
                     LanePointers& out) {
   const std::uint32_t bytes = size.bytes;
   const AddressRange range = address_range(out, lanes);
-  check_alignment(warp, in, lanes, size, kind, out, range);
+  lanes = check_alignment(warp, in, lanes, size, kind, out, range);
   SharedMemory& shared = warp.cta().shared();
   const bool inside = shared.contains(range.low, 0) && shared.contains(range.high, bytes);
   const bool shadowed = shared.shadowed() && kind != AccessKind::unshadowed;
@@ -115,14 +190,22 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
   }
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const SharedLocation location = locate_shared(warp, in, lane, out.address[lane], bytes, verb(kind));
+    const SharedLocation location = find_shared(warp, in, lane, out.address[lane], bytes, verb(kind));
+    if (location.cta == nullptr) {
+      out.at[lane] = rejected_access();
+      continue;
+    }
     if (location.cta == &warp.cta()) out.shared |= Mask{1} << lane;
     out.at[lane] = location.cta->shared().at(location.address);
     if (!shadowed) continue;
     const SharedVerdict verdict =
         consult_shadow(warp, location.cta->shared(), warp.accessor(in, lane), location.address, bytes, kind);
-    if (verdict != SharedVerdict::ok) {
-      report_shared(warp, in, lane, location, bytes, verb(kind), verdict);
+    if (verdict == SharedVerdict::uninitialised && out.follows_undefined) {
+      out.undefined |= Mask{1} << lane;
+    } else if (verdict != SharedVerdict::ok) {
+      const std::byte* const value =
+          out.values == nullptr ? nullptr : out.values + static_cast<std::size_t>(lane) * bytes;
+      report_shared(warp, in, lane, location, bytes, verb(kind), verdict, value);
     }
   }
 }
@@ -130,7 +213,7 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
 void resolve_local_or_param(Warp& warp, const Instruction& in, Mask lanes, AccessSize size, AccessKind kind,
                             LanePointers& out, bool local) {
   const std::uint32_t bytes = size.bytes;
-  check_alignment(warp, in, lanes, size, kind, out, address_range(out, lanes));
+  lanes = check_alignment(warp, in, lanes, size, kind, out, address_range(out, lanes));
   Cta& cta = warp.cta();
   const std::vector<std::byte>& parameters = cta.launch().parameters;
   const std::uint64_t end = local ? warp.program().local_bytes : parameters.size();
@@ -138,9 +221,13 @@ void resolve_local_or_param(Warp& warp, const Instruction& in, Mask lanes, Acces
     const int lane = std::countr_zero(lanes);
     const std::uint64_t address = out.address[lane];
     if (!Region{0, end}.contains(address, bytes)) {
-      warp.fail(local ? FindingKind::out_of_bounds_local : FindingKind::out_of_bounds_param, in, lane, address,
-                fmt::format("{} of {} bytes at offset {:#x} of {}, which has {} bytes", verb(kind), bytes, address,
-                            local ? "the thread's local memory" : "the kernel's parameter space", end));
+      const FindingKind finding = local ? FindingKind::out_of_bounds_local : FindingKind::out_of_bounds_param;
+      warp.report(Severity::error, finding, in, lane, address, [&] {
+        return fmt::format("{} of {} bytes at offset {:#x} of {}, which has {} bytes", verb(kind), bytes, address,
+                           local ? "the thread's local memory" : "the kernel's parameter space", end);
+      });
+      out.at[lane] = rejected_access();
+      continue;
     }
     // The const_cast is safe: the decoder refuses st.param to the kernel's own parameters.
     out.at[lane] = local ? cta.local(warp.index() * kWarpSize + lane) + address
@@ -211,7 +298,7 @@ SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int la
 
 void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which, AccessSize size,
              AccessKind kind, LanePointers& out) {
-  out.shared = 0;
+  out.shared = out.undefined = 0;
   compute_addresses(warp, in.address[which], in.op, lanes, out);
   if (space == Space::generic) return resolve_generic(warp, in, lanes, size, kind, out);
   resolve_in_space(warp, in, lanes, space, size, kind, out);
@@ -219,42 +306,26 @@ void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::si
 
 SharedLocation locate_shared(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
                              std::string_view verb) {
-  Cta& own = warp.cta();
-  const std::uint64_t window = address >> kClusterRankShift;
-  const std::uint64_t offset = address & kSharedOffsetMask;
-  const auto size = static_cast<std::uint64_t>(own.cluster().size());
-  if (window > size || (window != 0 && size == 1)) {
+  const SharedLocation location = find_shared(warp, in, lane, address, bytes, verb);
+  if (location.cta == nullptr) {
     warp.fail(FindingKind::out_of_bounds_shared, in, lane, address,
-              fmt::format("{} of {} bytes at shared address {:#x} of the CTA of rank {}, in a cluster of {}", verb,
-                          bytes, offset, window - 1, size));
+              fmt::format("{} of {} bytes at shared address {:#x}: the CTA cannot continue", verb, bytes, address));
   }
-  Cta& cta = window == 0 ? own : own.cluster().cta(static_cast<int>(window - 1));
-  if (!cta.shared().contains(offset, bytes)) {
-    warp.fail(FindingKind::out_of_bounds_shared, in, lane, address,
-              fmt::format("{} of {} bytes at shared address {:#x}{}: the CTA's shared memory is [{:#x}, {:#x})", verb,
-                          bytes, offset, cta.describe_shared(offset), kSharedBase, cta.shared().end()));
-  }
-  if (&cta != &own) {
-    if (cta.finished()) {
-      warp.fail(FindingKind::exited_cta_access, in, lane, address,
-                fmt::format("{} of {} bytes at shared address {:#x}{} of CTA {}, which has exited", verb, bytes, offset,
-                            cta.describe_shared(offset), to_string(cta.index())));
-    }
-    cta.note_remote_access(warp.clocks.ordered, warp.accessor(in, lane));
-  }
-  return {&cta, static_cast<std::uint32_t>(offset)};
+  return location;
 }
 
 void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLocation& location, std::uint32_t bytes,
-                   std::string_view verb, SharedVerdict verdict) {
+                   std::string_view verb, SharedVerdict verdict, const std::byte* value) {
   Cta& cta = warp.cta();
   const SharedMemory& shared = location.cta->shared();
-  const std::string what = fmt::format("{} of {} bytes at shared address {:#x}{}", verb, bytes, location.address,
-                                       location.cta->describe_shared(location.address));
   const Accessor& other = shared.other();
+  const auto what = [&] {
+    return fmt::format("{} of {} bytes at shared address {:#x}{}", verb, bytes, location.address,
+                       location.cta->describe_shared(location.address));
+  };
   const auto describe_other = [&] { return cta.cluster().describe(other); };
-  const auto fail = [&](FindingKind kind, std::string detail) {
-    warp.fail(kind, in, lane, location.address, std::move(detail));
+  const auto report = [&](FindingKind kind, const auto& detail) {
+    warp.report(Severity::error, kind, in, lane, location.address, detail);
   };
   switch (verdict) {
     case SharedVerdict::ok:
@@ -262,30 +333,42 @@ void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLoca
     case SharedVerdict::uninitialised:
       return cta.defer_finding(FindingKind::uninitialised_shared_read, warp.code_index(in),
                                warp.index() * kWarpSize + lane, location.address,
-                               what + ", which no thread has written");
+                               what() + ", which no thread has written");
     case SharedVerdict::unfenced:
-      return fail(FindingKind::missing_proxy_fence,
-                  fmt::format("{} through the async proxy, with no fence.proxy.async after the write by {}", what,
-                              describe_other()));
+      return report(FindingKind::missing_proxy_fence, [&] {
+        return fmt::format("{} through the async proxy, with no fence.proxy.async after the write by {}", what(),
+                           describe_other());
+      });
     case SharedVerdict::race:
       if (is_async(other.agent) && shared.other_reads()) {
-        return fail(FindingKind::async_read_in_flight,
-                    fmt::format("{} that {} may still be reading: no wait for it came before", what, describe_other()));
+        return report(FindingKind::async_read_in_flight, [&] {
+          return fmt::format("{} that {} may still be reading: no wait for it came before", what(), describe_other());
+        });
       }
       if (cta.cluster().record_of(other.agent).kind == AgentRecord::Kind::mbarrier) {
-        return fail(FindingKind::async_write_in_flight,
-                    fmt::format("{} that {} may still be writing: no wait for that mbarrier came before", what,
-                                describe_other()));
+        return report(FindingKind::async_write_in_flight, [&] {
+          return fmt::format("{} that {} may still be writing: no wait for that mbarrier came before", what(),
+                             describe_other());
+        });
       }
-      return fail(FindingKind::shared_race, fmt::format("{} with no barrier after the {} by {}", what,
-                                                        shared.other_reads() ? "read" : "write", describe_other()));
+      if (value != nullptr && !shared.other_reads() &&
+          std::memcmp(location.cta->shared().at(location.address), value, bytes) == 0) {
+        return warp.report(Severity::warning, FindingKind::shared_race, in, lane, location.address, [&] {
+          return fmt::format("{} with no barrier after the write of the same value by {}", what(), describe_other());
+        });
+      }
+      return report(FindingKind::shared_race, [&] {
+        return fmt::format("{} with no barrier after the {} by {}", what(), shared.other_reads() ? "read" : "write",
+                           describe_other());
+      });
     case SharedVerdict::out_of_bounds:
-      return fail(FindingKind::out_of_bounds_shared, what + ", which belongs to no shared variable");
+      return report(FindingKind::out_of_bounds_shared,
+                    [&] { return what() + ", which belongs to no shared variable"; });
     case SharedVerdict::in_flight:
-      return fail(
-          FindingKind::async_write_in_flight,
-          fmt::format("{} that the cp.async of {} may still be writing: no cp.async.wait_group for it came before",
-                      what, describe_other()));
+      return report(FindingKind::async_write_in_flight, [&] {
+        return fmt::format("{} that the cp.async of {} may still be writing: no cp.async.wait_group for it came before",
+                           what(), describe_other());
+      });
   }
 }
 

@@ -13,15 +13,19 @@ namespace tilewright::emulator {
 enum class AccessKind : std::uint8_t {
   read,
   write,
-  strong_read,   // .volatile, .relaxed, .acquire: synchronises, and does not race with other strong accesses
-  strong_write,  // also .release, and atomics
-  unshadowed,    // checks bounds and alignment only; the caller updates the shadow itself
+  strong_read,    // .volatile, .relaxed, .acquire: synchronises, and does not race with other strong accesses
+  strong_write,   // also .release
+  strong_update,  // atomics: both
+  unshadowed,     // checks bounds and alignment only; the caller updates the shadow itself
 };
 
 struct LanePointers {
   std::byte* at[kWarpSize];
   std::uint64_t address[kWarpSize];  // in the address's own state space
   Mask shared = 0;                   // lanes whose address is in the shared memory of their own CTA
+  Mask undefined = 0;              // of a read: lanes that read bytes which no one has written, if `follows_undefined`
+  bool follows_undefined = false;  // the caller marks registers as undefined; else such a read is a finding
+  const std::byte* values = nullptr;  // before a store: what each lane writes, AccessSize::bytes apart; or null
 };
 
 /// The bytes that each lane accesses, and the alignment that the instruction requires of the address.
@@ -30,7 +34,9 @@ struct AccessSize {
   std::uint32_t alignment = 0;
 };
 
-/// Resolves in.address[which] for the lanes of the mask, and records the accesses in the shadow.
+/// Resolves in.address[which] for the lanes of the mask, and records the accesses in the shadow. If the launch
+/// continues after a finding, lanes whose address is misaligned or out of bounds access other bytes, which are
+/// nobody's.
 /// @throws EmulationFinding: misaligned, out of bounds, uninitialised, race, asynchronous copy in flight
 void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which, AccessSize size,
              AccessKind kind, LanePointers& out);
@@ -57,9 +63,10 @@ SharedLocation locate_shared(Warp& warp, const Instruction& in, int lane, std::u
 SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
                                        std::string_view verb);
 
-/// Reports a verdict of the shadow as a finding. Throws, except for an uninitialised read: the CTA defers that one, as
-/// a write that is still to come may prove it to be a race.
+/// Reports a verdict of the shadow as a finding. Throws unless the launch continues, except for an uninitialised read:
+/// the CTA defers that one, as a write that is still to come may prove it to be a race. `value` is what a store writes;
+/// a race with a write of the same value is a warning.
 void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLocation& location, std::uint32_t bytes,
-                   std::string_view verb, SharedVerdict verdict);
+                   std::string_view verb, SharedVerdict verdict, const std::byte* value = nullptr);
 
 }  // namespace tilewright::emulator

@@ -8,53 +8,60 @@ namespace {
 
 struct KindRow {
   FindingKind kind;
+  std::string_view identifier;
   std::string_view name;
   std::string_view fix;
 };
 
 constexpr std::array kKinds = {
-    KindRow{FindingKind::malformed_ptx, "malformed PTX", ""},
-    KindRow{FindingKind::unsupported_instruction, "unsupported instruction", ""},
-    KindRow{FindingKind::out_of_bounds_global, "out-of-bounds global access",
+    KindRow{FindingKind::malformed_ptx, "malformed_ptx", "malformed PTX", ""},
+    KindRow{FindingKind::unsupported_instruction, "unsupported_instruction", "unsupported instruction", ""},
+    KindRow{FindingKind::out_of_bounds_global, "out_of_bounds_global", "out-of-bounds global access",
             "check the index and the extents, strides and pointers that the launch passed"},
-    KindRow{FindingKind::out_of_bounds_shared, "out-of-bounds shared access",
+    KindRow{FindingKind::out_of_bounds_shared, "out_of_bounds_shared", "out-of-bounds shared access",
             "check the index, and the dynamic shared memory that the launch asked for"},
-    KindRow{FindingKind::out_of_bounds_local, "out-of-bounds local access",
+    KindRow{FindingKind::out_of_bounds_local, "out_of_bounds_local", "out-of-bounds local access",
             "check the index into the thread's local array"},
-    KindRow{FindingKind::out_of_bounds_param, "out-of-bounds parameter access",
+    KindRow{FindingKind::out_of_bounds_param, "out_of_bounds_param", "out-of-bounds parameter access",
             "check the offset against the kernel's parameter list"},
-    KindRow{FindingKind::misaligned_access, "misaligned access",
+    KindRow{FindingKind::misaligned_access, "misaligned_access", "misaligned access",
             "align the base address and the strides, or use a narrower access"},
-    KindRow{FindingKind::uninitialised_shared_read, "uninitialised shared read",
+    KindRow{FindingKind::uninitialised_shared_read, "uninitialised_shared_read", "uninitialised shared read",
             "write these bytes, then execute a barrier, before they are read"},
-    KindRow{FindingKind::shared_race, "shared race",
-            "put a barrier between the two accesses: __syncthreads(), a named barrier, or an mbarrier wait"},
-    KindRow{FindingKind::global_race, "global race",
+    KindRow{FindingKind::uninitialised_global_read, "uninitialised_global_read", "uninitialised global read",
+            "fill the array before the launch, or write the elements before they are read"},
+    KindRow{
+        FindingKind::shared_race, "shared_race", "shared race",
+        "put a barrier between the two accesses: __syncthreads(), a named barrier, an mbarrier wait, or __syncwarp() "
+        "within a warp"},
+    KindRow{FindingKind::global_race, "global_race", "global race",
             "order the two accesses by a release and an acquire that every thread involved synchronises with"},
-    KindRow{FindingKind::async_write_in_flight, "access during an asynchronous write",
+    KindRow{FindingKind::async_write_in_flight, "async_write_in_flight", "access during an asynchronous write",
             "wait for the copy first: cp.async.wait_group and a barrier, or a wait for the mbarrier's phase"},
-    KindRow{FindingKind::async_read_in_flight, "write during an asynchronous read",
+    KindRow{FindingKind::async_read_in_flight, "async_read_in_flight", "write during an asynchronous read",
             "wait for the read first: wgmma.wait_group or cp.async.bulk.wait_group.read, then a barrier or mbarrier"},
-    KindRow{FindingKind::missing_proxy_fence, "missing proxy fence",
+    KindRow{FindingKind::missing_proxy_fence, "missing_proxy_fence", "missing proxy fence",
             "the writing threads must execute fence.proxy.async before the barrier that precedes this read"},
-    KindRow{FindingKind::missing_tensor_map_fence, "missing tensor-map fence",
+    KindRow{FindingKind::missing_tensor_map_fence, "missing_tensor_map_fence", "missing tensor-map fence",
             "the thread that issues the copy must execute fence.proxy.tensormap::generic.acquire.gpu on the tensor map "
             "after it was written"},
-    KindRow{FindingKind::wgmma_register_in_flight, "wgmma register in flight",
+    KindRow{FindingKind::wgmma_register_in_flight, "wgmma_register_in_flight", "wgmma register in flight",
             "execute wgmma.wait_group before the register is accessed"},
-    KindRow{FindingKind::missing_wgmma_fence, "missing wgmma.fence",
+    KindRow{FindingKind::missing_wgmma_fence, "missing_wgmma_fence", "missing wgmma.fence",
             "execute wgmma.fence after the registers are written and before the first wgmma.mma_async that uses them"},
-    KindRow{FindingKind::mbarrier_misuse, "mbarrier misuse", ""},
-    KindRow{FindingKind::transaction_mismatch, "transaction count mismatch",
+    KindRow{FindingKind::mbarrier_misuse, "mbarrier_misuse", "mbarrier misuse", ""},
+    KindRow{FindingKind::transaction_mismatch, "transaction_mismatch", "transaction count mismatch",
             "make the expect-tx bytes of the phase equal to the bytes of all copies that complete on it"},
-    KindRow{FindingKind::bad_descriptor, "bad descriptor", ""},
-    KindRow{FindingKind::exited_cta_access, "access to an exited CTA",
+    KindRow{FindingKind::bad_descriptor, "bad_descriptor", "bad descriptor", ""},
+    KindRow{FindingKind::exited_cta_access, "exited_cta_access", "access to an exited CTA",
             "let the CTA wait for its copies and for its peers, e.g. at a cluster barrier, before it exits"},
-    KindRow{FindingKind::barrier_divergence, "barrier divergence", ""},
-    KindRow{FindingKind::deadlock, "deadlock",
+    KindRow{FindingKind::bad_warp_mask, "bad_warp_mask", "warp mask misuse",
+            "name exactly the threads that execute the instruction together, e.g. by a ballot before the branch"},
+    KindRow{FindingKind::barrier_divergence, "barrier_divergence", "barrier divergence", ""},
+    KindRow{FindingKind::deadlock, "deadlock", "deadlock",
             "compare what the threads above wait for with the arrivals, bytes and phase parities of the other threads"},
-    KindRow{FindingKind::no_progress, "no progress", ""},
-    KindRow{FindingKind::trap, "trap", ""},
+    KindRow{FindingKind::no_progress, "no_progress", "no progress", ""},
+    KindRow{FindingKind::trap, "trap", "trap", ""},
 };
 
 constexpr bool in_enum_order() {
@@ -69,7 +76,17 @@ const KindRow& row(FindingKind kind) { return kKinds[static_cast<std::size_t>(ki
 
 }  // namespace
 
+std::string_view name(Severity severity) { return severity == Severity::error ? "error" : "warning"; }
 std::string_view name(FindingKind kind) { return row(kind).name; }
+std::string_view identifier(FindingKind kind) { return row(kind).identifier; }
+
+std::optional<FindingKind> parse_finding_kind(std::string_view identifier) {
+  for (const KindRow& each : kKinds) {
+    if (each.identifier == identifier) return each.kind;
+  }
+  return std::nullopt;
+}
+
 std::string_view fix(FindingKind kind) { return row(kind).fix; }
 
 std::string to_string(const runtime::Dim3& index) { return fmt::format("({},{},{})", index.x, index.y, index.z); }

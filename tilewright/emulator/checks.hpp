@@ -14,16 +14,17 @@ namespace tilewright::emulator {
 
 enum class FindingKind : std::uint8_t {
   malformed_ptx,            // at load
-  unsupported_instruction,  // at load: also an unsupported modifier, type, special register or external function
+  unsupported_instruction,  // executed: also an unsupported modifier, type, special register or external function
   out_of_bounds_global,
   out_of_bounds_shared,
   out_of_bounds_local,
   out_of_bounds_param,
   misaligned_access,
   uninitialised_shared_read,
-  shared_race,            // two threads access a byte, at least one writes it, and no barrier orders them
-  global_race,            // the same in global memory, between threads of a cooperative launch
-  async_write_in_flight,  // access to bytes that a cp.async or a bulk copy may still be writing
+  uninitialised_global_read,  // of an array that no one has written, if the launch says so
+  shared_race,                // two threads access a byte, at least one writes it, and no barrier orders them
+  global_race,                // the same in global memory, between threads of a cooperative launch
+  async_write_in_flight,      // access to bytes that a cp.async or a bulk copy may still be writing
   async_read_in_flight,  // write to bytes that a wgmma, a bulk store or, of a tensor map, any copy may still be reading
   missing_proxy_fence,   // the async proxy reads what the generic proxy wrote, with no fence.proxy.async between
   missing_tensor_map_fence,  // TMA reads a tensor map that a kernel wrote, with no acquiring fence of the thread
@@ -33,14 +34,23 @@ enum class FindingKind : std::uint8_t {
   transaction_mismatch,      // the expect-tx bytes of an mbarrier's phase differ from the bytes that arrived
   bad_descriptor,            // a tensor map or a multicast mask that does not fit the copy
   exited_cta_access,         // to the shared memory of a CTA that has exited, or that exits with copies in flight
-  barrier_divergence,        // threads that must execute an instruction together do not
+  bad_warp_mask,       // a warp mask without the thread itself, or a shuffle from a thread that does not take part
+  barrier_divergence,  // threads that must execute an instruction together do not
   deadlock,
   no_progress,  // the CTA exceeded its budget of warp instructions
   trap,         // trap, or a failed assert()
 };
 
+/// A warning is of code that the rules of CUDA allow, or leave open, but that is seldom intended.
+enum class Severity : std::uint8_t { error, warning };
+
+/// "error" or "warning"
+std::string_view name(Severity severity);
 /// "out-of-bounds global access", ...
 std::string_view name(FindingKind kind);
+/// "out_of_bounds_global", ...: the enumerator's name, for JSON and suppression files.
+std::string_view identifier(FindingKind kind);
+std::optional<FindingKind> parse_finding_kind(std::string_view identifier);
 /// The usual change to the kernel that removes such a finding; empty when the detail says it.
 std::string_view fix(FindingKind kind);
 
@@ -71,6 +81,8 @@ struct Finding {
   CodeLocation location;
   std::uint64_t address = 0;       // 0 when no address is involved
   std::vector<std::string> notes;  // what each group of threads waits for in a deadlock; a finding deferred before
+  Severity severity = Severity::error;
+  std::uint64_t count = 1;  // times that a launch which continues has found it
   bool operator==(const Finding&) const = default;
 };
 

@@ -14,6 +14,9 @@ namespace {
 
 /// Number of times that all try_waits are timed out, with no event in between, before a deadlock is reported.
 constexpr int kMaxFruitlessWakes = 8;
+/// The same for threads that poll global memory in a launch that is not cooperative. No other CTA runs meanwhile, but a
+/// kernel may load one address in a loop without waiting for it to change.
+constexpr int kMaxFruitlessPolls = 1 << 15;
 
 std::uint32_t volume(const runtime::Dim3& extent) { return extent.x * extent.y * extent.z; }
 
@@ -35,6 +38,12 @@ Cluster::Cluster(const Launch& launch) : launch_(launch) {
   }
 }
 
+std::uint64_t Cluster::linear_index() const {
+  const std::uint64_t columns = launch_.grid.x / launch_.cluster.x;
+  const std::uint64_t rows = launch_.grid.y / launch_.cluster.y;
+  return index_.x + columns * (index_.y + rows * index_.z);
+}
+
 runtime::Dim3 Cluster::cluster_ctaid(int rank) const {
   const auto r = static_cast<std::uint32_t>(rank);
   const runtime::Dim3& extent = launch_.cluster;
@@ -47,7 +56,8 @@ void Cluster::start(runtime::Dim3 index) {
   std::erase_if(agents_, [](const AgentRecord& record) { return record.kind != AgentRecord::Kind::warp; });
   barrier_ = {};
   events_ = events_at_last_wake_ = 0;
-  fruitless_wakes_ = 0;
+  fruitless_wakes_ = fruitless_polls_ = 0;
+  events_at_last_poll_ = 0;
   for (int rank = 0; rank < size(); ++rank) {
     const runtime::Dim3 ctaid = cluster_ctaid(rank);
     cta(rank).start({index.x * launch_.cluster.x + ctaid.x, index.y * launch_.cluster.y + ctaid.y,
@@ -66,7 +76,7 @@ bool Cluster::advance() {
 }
 
 void Cluster::finish() const {
-  for (const auto& each : ctas_) each->throw_deferred_finding();
+  for (const auto& each : ctas_) each->report_deferred_finding();
 }
 
 void Cluster::report_deadlock() {
@@ -99,7 +109,13 @@ bool Cluster::polls_without_progress() {
       if (warp->can_run() && warp->poll() == nullptr) return false;
     }
   }
-  return !wake_waiters() && fruitless_wakes_ > kMaxFruitlessWakes;
+  if (launch_.global_shadow == nullptr || launch_.cooperative)
+    return !wake_waiters() && fruitless_wakes_ > kMaxFruitlessWakes;
+  fruitless_polls_ = events_ == events_at_last_poll_ ? fruitless_polls_ + 1 : 0;
+  events_at_last_poll_ = events_;
+  if (fruitless_polls_ > kMaxFruitlessPolls) return true;
+  wake_waiters();
+  return false;
 }
 
 // Agents ----------------------------------------------------------------------------------------------------------

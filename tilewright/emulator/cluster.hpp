@@ -45,15 +45,17 @@ class Cluster {
   /// Lets each CTA run for a while. False when no thread can make progress unless another cluster does.
   /// @throws EmulationFinding
   bool advance();
-  /// @throws EmulationFinding: a finding that a CTA deferred
+  /// Reports the findings that CTAs deferred. @throws EmulationFinding unless Launch::log is set
   void finish() const;
-  /// Throws the finding that a CTA deferred, or else the deadlock.
+  /// Reports the finding that a CTA deferred, and throws the deadlock.
   [[noreturn]] void report_deadlock();
 
   const Launch& launch() const { return launch_; }
   int size() const { return static_cast<int>(ctas_.size()); }
   Cta& cta(int rank) { return *ctas_[static_cast<std::size_t>(rank)]; }
   runtime::Dim3 index() const { return index_; }
+  /// The position of the cluster in the order in which the grid is run.
+  std::uint64_t linear_index() const;
   /// The CTA's coordinates in the cluster: %cluster_ctaid.
   runtime::Dim3 cluster_ctaid(int rank) const;
 
@@ -90,6 +92,8 @@ class Cluster {
   std::uint64_t events_ = 0;
   std::uint64_t events_at_last_wake_ = 0;
   int fruitless_wakes_ = 0;
+  std::uint64_t events_at_last_poll_ = 0;
+  int fruitless_polls_ = 0;
 };
 
 }  // namespace tilewright::emulator

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/cluster.hpp"
+#include "tilewright/emulator/finding_log.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -22,7 +24,7 @@ Cta::Cta(Cluster& cluster, int rank)
       launch_(cluster.launch()),
       rank_(rank),
       threads_(static_cast<int>(launch_.block.x * launch_.block.y * launch_.block.z)),
-      shared_(launch_.options.check_races, launch_.options.check_uninitialised) {
+      shared_(launch_.options.check_races, launch_.options.check_uninitialised, launch_.options.check_warps) {
   local_.resize(static_cast<std::size_t>(threads_) * launch_.program.local_bytes);
   const int warps = (threads_ + kWarpSize - 1) / kWarpSize;
   for (int w = 0; w < warps; ++w) {
@@ -81,11 +83,20 @@ void Cta::check_step_budget() const {
     code = next;
     thread = warp->index() * kWarpSize + std::countr_zero(lanes | Mask{1} << 31);
   }
-  fail(FindingKind::no_progress, code, thread, 0,
-       fmt::format(
-           "the CTA has executed {} warp instructions, over its budget of {}: it loops forever, or needs a larger "
-           "budget (TILEWRIGHT_EMULATOR_STEPS or Options::emulator_steps_per_cta; 0 removes the limit)",
-           steps, budget));
+  Finding finding = make_finding(
+      FindingKind::no_progress, code, thread, 0,
+      fmt::format(
+          "the CTA has executed {} warp instructions, over its budget of {}: it loops forever, or needs a larger "
+          "budget (TILEWRIGHT_EMULATOR_STEPS or Options::emulator_steps_per_cta; 0 removes the limit)",
+          steps, budget));
+  constexpr std::size_t kMostNotes = 8;
+  for (const auto& warp : warps_) {
+    const auto [next, lanes] = warp->position();
+    if (next == kNone || finding.notes.size() >= kMostNotes) continue;
+    finding.notes.push_back(fmt::format("{} {} at {}", warp->describe_lanes(lanes),
+                                        std::has_single_bit(lanes) ? "is" : "are", describe_location(next)));
+  }
+  throw EmulationFinding(std::move(finding));
 }
 
 // Barriers --------------------------------------------------------------------------------------------------------
@@ -101,8 +112,10 @@ void Cta::arrive(Warp& warp, const Instruction& instruction, Mask lanes, int bar
                           barrier, count, b.expected));
   }
   b.expected = count;
+  b.has_count = has_count;
   // A barrier with a thread count counts whole warps, even the last one of a block that is not a multiple of 32.
-  b.arrived += has_count && lanes == warp.present() ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
+  const bool is_whole = lanes == (warp.present() & ~warp.exited());
+  b.arrived += has_count && is_whole ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
   b.arrival_clocks.join(warp.clocks);
   warp.advance_clock();
   cluster_.note_event();
@@ -114,12 +127,28 @@ void Cta::arrive(Warp& warp, const Instruction& instruction, Mask lanes, int bar
         FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
         fmt::format("{} threads have arrived at barrier {}, whose thread count is {}", b.arrived, barrier, b.expected));
   }
-  if (b.arrived == b.expected) complete_barrier(barrier);
+  if (b.arrived + (has_count ? 0 : exited_threads()) >= b.expected) complete_barrier(barrier);
+}
+
+std::uint32_t Cta::exited_threads() const {
+  std::uint32_t exited = 0;
+  for (const auto& warp : warps_) exited += static_cast<std::uint32_t>(std::popcount(warp->exited()));
+  return exited;
+}
+
+void Cta::complete_barriers_without_exited() {
+  for (int barrier = 0; barrier < kBarriers; ++barrier) {
+    const Barrier& b = barriers_[static_cast<std::size_t>(barrier)];
+    if (b.arrived != 0 && !b.has_count && b.arrived + exited_threads() >= b.expected) complete_barrier(barrier);
+  }
 }
 
 void Cta::complete_barrier(int barrier) {
-  throw_deferred_finding();
+  report_deferred_finding();
   Barrier& b = barriers_[static_cast<std::size_t>(barrier)];
+  for (const auto& warp : warps_) {
+    if (!b.has_count && warp->exited() == warp->present()) b.arrival_clocks.join(warp->clocks);
+  }
   for (const auto& warp : warps_) {
     const bool waits = std::ranges::any_of(warp->paths(), [&](const Path& path) {
       return path.state == Path::State::at_barrier && path.barrier == barrier;
@@ -241,7 +270,11 @@ std::string Cta::describe_location(std::uint32_t code_index) const {
 
 Finding Cta::make_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                           std::string detail) const {
-  Finding finding{kind, std::move(detail), ThreadLocation{index_, thread_index(thread)}, {}, address, {}};
+  Finding finding;
+  finding.kind = kind;
+  finding.detail = std::move(detail);
+  finding.thread = ThreadLocation{index_, thread_index(thread)};
+  finding.address = address;
   if (code_index != kNone) finding.location = launch_.module.locate(*launch_.program.origins[code_index]);
   return finding;
 }
@@ -249,17 +282,42 @@ Finding Cta::make_finding(FindingKind kind, std::uint32_t code_index, int thread
 void Cta::fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                std::string detail) const {
   Finding finding = make_finding(kind, code_index, thread, address, std::move(detail));
-  if (deferred_finding_) finding.notes.push_back("before that: " + summary(*deferred_finding_));
+  if (deferred_finding_) finding.notes.push_back("before that: " + summary(deferred_finding_->finding));
   throw EmulationFinding(std::move(finding));
 }
 
 void Cta::defer_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                         std::string detail) {
-  if (!deferred_finding_) deferred_finding_ = make_finding(kind, code_index, thread, address, std::move(detail));
+  if (deferred_finding_) return;
+  deferred_finding_ = Deferred{make_finding(kind, code_index, thread, address, std::move(detail)), code_index};
 }
 
-void Cta::throw_deferred_finding() const {
-  if (deferred_finding_) throw EmulationFinding(*deferred_finding_);
+bool Cta::is_reported(FindingKind kind, Severity severity, std::uint32_t code_index) {
+  if (launch_.log == nullptr) return severity == Severity::error;
+  if (launch_.log->count(kind, severity, code_index, cluster_.linear_index())) return true;
+  if (kind == FindingKind::shared_race) deferred_finding_.reset();
+  return false;
+}
+
+void Cta::report(Severity severity, FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
+                 std::string detail) {
+  if (launch_.log == nullptr) fail(kind, code_index, thread, address, std::move(detail));
+  Finding finding = make_finding(kind, code_index, thread, address, std::move(detail));
+  finding.severity = severity;
+  // Bytes that are read too early may be uninitialised because of the race.
+  if (deferred_finding_ && kind == FindingKind::shared_race) {
+    finding.notes.push_back("before that: " + summary(deferred_finding_->finding));
+    deferred_finding_.reset();
+  }
+  launch_.log->add(std::move(finding), code_index, cluster_.linear_index());
+}
+
+void Cta::report_deferred_finding() {
+  if (!deferred_finding_) return;
+  const Deferred deferred = *std::exchange(deferred_finding_, std::nullopt);
+  if (launch_.log == nullptr) throw EmulationFinding(deferred.finding);
+  if (!is_reported(deferred.finding.kind, Severity::error, deferred.code)) return;
+  launch_.log->add(deferred.finding, deferred.code, cluster_.linear_index());
 }
 
 std::string Cta::describe_wait(const Path& path) const {

@@ -20,6 +20,7 @@
 namespace tilewright::emulator {
 
 class Cluster;
+class FindingLog;
 class GlobalShadow;
 class WrittenTensorMaps;
 
@@ -39,11 +40,14 @@ struct Launch {
   std::vector<std::byte> parameters;
   WrittenTensorMaps* tensor_maps = nullptr;  // never null while the launch runs
   GlobalShadow* global_shadow = nullptr;     // null unless the launch is cooperative and races are checked
+  FindingLog* log = nullptr;                 // null: the launch ends at the first finding
+  RegionMap uninitialised{{}};               // allocations whose bytes count as uninitialised until they are written
 };
 
 /// The current phase of a named barrier of the CTA. Counts are of threads.
 struct Barrier {
   std::uint32_t expected = 0;  // the thread count that the first arrival gave; 0 before it
+  bool has_count = false;      // the arrivals gave it; else it is all threads of the CTA
   std::uint32_t arrived = 0;
   std::uint32_t votes = 0;  // bar.red: threads whose predicate holds
   Clocks arrival_clocks;
@@ -63,8 +67,8 @@ class Cta {
   /// Lets each warp run for a while. False when none could. @throws EmulationFinding, and as check_interruption()
   bool run_warps();
   bool finished() const { return finished_; }
-  /// @throws EmulationFinding that defer_finding() kept, if any
-  void throw_deferred_finding() const;
+  /// Reports the finding that defer_finding() kept, if any. @throws EmulationFinding unless Launch::log is set
+  void report_deferred_finding();
 
   Cluster& cluster() { return cluster_; }
   const Launch& launch() const { return launch_; }
@@ -87,6 +91,8 @@ class Cta {
   /// CTA.
   void arrive(Warp& warp, const Instruction& instruction, Mask lanes, int barrier, std::uint32_t expected,
               BarrierOperation operation);
+  /// Called when threads have exited: a barrier without a thread count does not wait for them.
+  void complete_barriers_without_exited();
   Barrier& barrier(int index) { return barriers_[static_cast<std::size_t>(index)]; }
   /// The last completed phase of the barrier.
   const Barrier& completed_phase(int index) const { return completed_[static_cast<std::size_t>(index)]; }
@@ -105,8 +111,13 @@ class Cta {
 
   [[noreturn]] void fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
                          std::string detail) const;
-  /// Keeps a finding, which is thrown at the CTA's next barrier or at its end. If another finding is thrown before
-  /// that, the deferred one becomes a note of it.
+  /// Whether a finding is to be described, because report() will keep or throw it. Counts it if Launch::log is set.
+  bool is_reported(FindingKind kind, Severity severity, std::uint32_t code_index);
+  /// Keeps a finding in Launch::log and returns, or throws it without a log. @pre is_reported() was true
+  void report(Severity severity, FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
+              std::string detail);
+  /// Keeps a finding, which is reported at the CTA's next barrier or at its end. If another finding is thrown before
+  /// that, or a race is found, the deferred one becomes a note of it.
   void defer_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address, std::string detail);
   std::string describe_location(std::uint32_t code_index) const;
   Finding make_finding(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
@@ -121,6 +132,7 @@ class Cta {
 
  private:
   void reset_shared_memory();
+  std::uint32_t exited_threads() const;
   void complete_barrier(int barrier);
   void check_step_budget() const;
   /// Checks what must hold once the last thread has exited.
@@ -144,7 +156,11 @@ class Cta {
   Mbarriers mbarriers_;
   std::map<int, Agent> bulk_agents_;  // by thread
   std::map<Agent, Accessor> remote_accesses_;
-  std::optional<Finding> deferred_finding_;
+  struct Deferred {
+    Finding finding;
+    std::uint32_t code = kNone;
+  };
+  std::optional<Deferred> deferred_finding_;
 };
 
 }  // namespace tilewright::emulator

@@ -17,16 +17,17 @@ namespace tilewright::emulator {
 ///   bytes they write or the registers they use, or to overwrite the bytes they read. Data that the generic proxy wrote
 ///   they may read only after a fence.proxy.async.
 /// - A CTA of a cluster may not exit before its peers' accesses to its shared memory are ordered before its exit.
-/// - An .aligned barrier must be executed by whole warps, and a barrier without a thread count by all threads of the
-///   CTA: a thread that has exited instead is a finding, though a GPU lets the others pass.
+/// - An .aligned barrier must be executed by all threads of a warp that have not exited, and a barrier without a thread
+///   count waits for all threads of the CTA that have not exited.
 /// - Accesses of one warp are ordered by its instructions. Accesses of different warps are ordered by barriers, and by
-///   atomic, volatile, release and acquire accesses to shared memory.
+///   atomic, volatile, release and acquire accesses to shared memory. Two writes of one value are no finding.
 /// - In a cooperative launch, accesses to global memory by threads must be ordered in the same way.
 /// - Shared memory and new allocations are filled with ones, which is NaN.
 ///
 /// A launch returns after it has run to its end. load() takes the PTX of an image and throws EmulationFinding
-/// (checks.hpp) for an instruction that the emulator does not support. launch() throws it for the first finding, that
-/// of the CTA with the lowest index. The device remains usable after a finding.
+/// (checks.hpp) for malformed PTX. launch() throws it for the first finding, that of the CTA with the lowest index; an
+/// instruction that the emulator does not support is a finding when it is executed. The device remains usable after a
+/// finding.
 /// @throws InvalidArgument for a target older or newer than all rows of arch::arch_limits()
 std::shared_ptr<runtime::Device> make_emulated_device(Target target, EmulatorOptions options = {});
 

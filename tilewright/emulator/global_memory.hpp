@@ -30,6 +30,7 @@ class RegionMap {
  public:
   explicit RegionMap(std::vector<Region> sorted) : regions_(std::move(sorted)) {}
 
+  const std::vector<Region>& regions() const { return regions_; }
   /// The allocation that contains all these bytes; null when there is none.
   const Region* find(std::uint64_t address, std::uint64_t bytes) const;
   /// "12 bytes past the end of a 4096-byte allocation", "in no allocation"

@@ -1,5 +1,7 @@
 #include "tilewright/emulator/global_shadow.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "tilewright/emulator/cluster.hpp"
@@ -15,64 +17,106 @@ runtime::Dim3 ctaid(std::uint32_t cta, const runtime::Dim3& grid) {
 
 }  // namespace
 
-Agent GlobalShadow::agent_of(Warp& warp) {
+std::uint64_t GlobalShadow::number_of(Warp& warp) {
   const runtime::Dim3& index = warp.cta().index();
   const runtime::Dim3& grid = warp.cta().launch().grid;
-  const std::uint32_t cta = index.x + grid.x * (index.y + grid.y * index.z);
-  return cta * warps_per_cta(warp) + static_cast<std::uint32_t>(warp.index());
+  const std::uint64_t cta = index.x + std::uint64_t{grid.x} * (index.y + std::uint64_t{grid.y} * index.z);
+  return cta * warps_per_cta(warp) + static_cast<std::uint64_t>(warp.index());
 }
 
-void GlobalShadow::start(Warp& warp) const {
-  if (const Agent agent = agent_of(warp); agent < kMaxWarps) warp.clocks.grid[agent] = 1;
+Agent GlobalShadow::agent_of(Warp& warp) { return static_cast<Agent>(number_of(warp) % kMaxWarps); }
+
+void GlobalShadow::start(Warp& warp) {
+  const Agent agent = agent_of(warp);
+  if (agent >= clocks_.size()) {
+    clocks_.resize(agent + 1);
+    warps_.resize(agent + 1);
+  }
+  warp.clocks.grid[agent] = ++clocks_[agent];
+  warps_[agent].emplace_back(clocks_[agent], number_of(warp));
 }
 
-void GlobalShadow::advance_clock(Warp& warp) const {
-  if (const Agent agent = agent_of(warp); agent < kMaxWarps) ++warp.clocks.grid[agent];
+void GlobalShadow::advance_clock(Warp& warp) {
+  const Agent agent = agent_of(warp);
+  clocks_[agent] = ++warp.clocks.grid[agent];
 }
 
-SharedMemory& GlobalShadow::page(std::uint64_t number) {
+void GlobalShadow::restart_clocks() {
+  for (auto& [number, shadow] : pages_) shadow->restart_clocks();
+}
+
+std::uint64_t GlobalShadow::warp_of(const Accessor& accessor) const {
+  std::uint64_t number = 0;
+  for (const auto& [first, warp] : warps_[accessor.agent]) {
+    if (first <= std::max(accessor.clock, 1U)) number = warp;
+  }
+  return number;
+}
+
+SharedMemory& GlobalShadow::page(Warp& warp, std::uint64_t number) {
   std::unique_ptr<SharedMemory>& found = pages_[number];
-  if (!found) {
-    found = std::make_unique<SharedMemory>(true, false);
-    found->reset(kPageBytes);
+  if (found) return *found;
+  found = std::make_unique<SharedMemory>(check_races_, check_uninitialised_, check_warps_);
+  found->reset(kPageBytes);
+  found->mark_defined(kSharedBase, kPageBytes);
+  const std::uint64_t begin = number * kPageBytes;
+  for (const Region& region : warp.cta().launch().uninitialised.regions()) {
+    const std::uint64_t low = std::max(region.begin, begin);
+    const std::uint64_t high = std::min(region.end, begin + kPageBytes);
+    if (low < high) found->mark_undefined(kSharedBase + (low - begin), static_cast<std::uint32_t>(high - low));
   }
   return *found;
 }
 
-void GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                          AccessKind kind) {
+bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
+                          AccessKind kind, const std::byte* value) {
   const Agent agent = agent_of(warp);
-  if (agent >= kMaxWarps) return;
-  SharedMemory& shadow = page(address / kPageBytes);
+  SharedMemory& shadow = page(warp, address / kPageBytes);
   Accessor accessor = warp.accessor(in, lane);
   accessor.agent = agent;
   const std::uint64_t in_page = kSharedBase + address % kPageBytes;
   SharedVerdict verdict = SharedVerdict::ok;
+  bool undefined = false;
   if (kind == AccessKind::read) {
     verdict = shadow.read(warp.clocks.grid, accessor, in_page, bytes);
   } else if (kind == AccessKind::write) {
     verdict = shadow.write(warp.clocks.grid, accessor, in_page, bytes);
   } else {
-    const bool writes = kind == AccessKind::strong_write;
+    const bool writes = kind != AccessKind::strong_read;
+    undefined = kind != AccessKind::strong_write && shadow.is_undefined(in_page, bytes);
     Clocks clocks{std::move(warp.clocks.grid), {}, {}};
     verdict = shadow.strong_access(clocks, accessor, in_page, bytes, writes);
     warp.clocks.grid = std::move(clocks.ordered);
     if (writes) advance_clock(warp);
   }
-  if (verdict != SharedVerdict::ok) fail(warp, in, lane, address, bytes, kind, shadow);
+  if (verdict == SharedVerdict::uninitialised) {
+    undefined = true;
+  } else if (verdict != SharedVerdict::ok) {
+    report(warp, in, lane, address, bytes, kind, shadow, value);
+  }
+  return !undefined;
 }
 
-void GlobalShadow::fail(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                        AccessKind kind, const SharedMemory& shadow) {
+void GlobalShadow::report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
+                          AccessKind kind, const SharedMemory& shadow, const std::byte* value) const {
   const Accessor& other = shadow.other();
   const Cta& cta = warp.cta();
-  const auto thread = static_cast<int>(other.agent % warps_per_cta(warp) * kWarpSize + other.lane);
-  warp.fail(FindingKind::global_race, in, lane, address,
-            fmt::format("{} of {} bytes at global address {:#x}, not ordered after the {} by thread {} of CTA {} at {}",
-                        kind == AccessKind::read || kind == AccessKind::strong_read ? "read" : "write", bytes, address,
-                        shadow.other_reads() ? "read" : "write", to_string(cta.thread_index(thread)),
-                        to_string(ctaid(other.agent / warps_per_cta(warp), cta.launch().grid)),
-                        cta.describe_location(other.code)));
+  const std::uint64_t number = warp_of(other);
+  const auto thread = static_cast<int>(number % warps_per_cta(warp) * kWarpSize + other.lane);
+  const bool reads = kind == AccessKind::read || kind == AccessKind::strong_read;
+  const bool same_value = value != nullptr && !shadow.other_reads() &&
+                          std::memcmp(reinterpret_cast<const std::byte*>(address), value, bytes) == 0;
+  const Severity severity = same_value ? Severity::warning : Severity::error;
+  warp.report(severity, FindingKind::global_race, in, lane, address, [&] {
+    return fmt::format("{} of {} bytes at global address {:#x}, not ordered after the {} by thread {} of CTA {} at {}",
+                       reads ? "read" : "write", bytes, address,
+                       shadow.other_reads() ? "read"
+                       : same_value         ? "write of the same value"
+                                            : "write",
+                       to_string(cta.thread_index(thread)),
+                       to_string(ctaid(static_cast<std::uint32_t>(number / warps_per_cta(warp)), cta.launch().grid)),
+                       cta.describe_location(other.code));
+  });
 }
 
 }  // namespace tilewright::emulator

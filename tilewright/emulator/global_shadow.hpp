@@ -1,42 +1,64 @@
-// Race detection in global memory, for the CTAs of a cooperative launch.
+// Race detection in global memory, for cooperative launches and for others with EmulatorOptions::check_global.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "tilewright/emulator/access.hpp"
 
 namespace tilewright::emulator {
 
-/// Checks accesses by ld, st and atomics, but not asynchronous copies. Its agents are the launch's warps, numbered in
-/// the order of their CTAs. It misses accesses of warps beyond kMaxWarps and races across a restart of the clocks.
+/// Checks accesses by ld, st and atomics, but not asynchronous copies; these count as writes of bytes that were
+/// uninitialised. Its agents are the launch's warps, numbered in the order of their CTAs. Beyond kMaxWarps, warps share
+/// the agent of an earlier one, and races between the two are missed, as are races across a restart of the clocks.
 class GlobalShadow {
  public:
   static constexpr Agent kMaxWarps = SharedMemory::kMaxAgents;
 
+  GlobalShadow(bool check_races, bool check_uninitialised, bool check_warps)
+      : check_races_(check_races), check_uninitialised_(check_uninitialised), check_warps_(check_warps) {}
+
+  /// Whether no one has written some of the bytes.
+  bool is_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes) {
+    return page(warp, address / kPageBytes).is_undefined(kSharedBase + address % kPageBytes, bytes);
+  }
   /// Starts the warp's clock; called before its CTA runs.
-  void start(Warp& warp) const;
+  void start(Warp& warp);
   /// Called after a release: the warp's later accesses are not covered by it.
-  void advance_clock(Warp& warp) const;
+  void advance_clock(Warp& warp);
 
   /// See SharedMemory::kClockLimit.
-  void restart_clocks() { pages_.clear(); }
+  void restart_clocks();
 
-  /// Checks and records one lane's access. Strong accesses synchronise through the address.
-  /// @throws EmulationFinding global_race
-  void access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind);
+  /// Checks and records one lane's access. Strong accesses synchronise through the address. `value` is what a store
+  /// writes, or null; a race with a write of the same value is a warning.
+  /// False when the bytes are read and no one has written them. @throws EmulationFinding global_race
+  bool access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
+              const std::byte* value);
 
  private:
   // A page has the same shadow as the shared memory of a CTA.
   static constexpr std::uint64_t kPageBytes = 4096;
+  static std::uint64_t number_of(Warp& warp);
   static Agent agent_of(Warp& warp);
 
-  SharedMemory& page(std::uint64_t number);
-  [[noreturn]] static void fail(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                                AccessKind kind, const SharedMemory& shadow);
+  /// An allocation that is uninitialised until it is written is that on the pages that are made for it.
+  SharedMemory& page(Warp& warp, std::uint64_t number);
+  /// The warp whose access this is, by its number in the launch.
+  std::uint64_t warp_of(const Accessor& accessor) const;
+  void report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
+              const SharedMemory& shadow, const std::byte* value) const;
 
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
+  std::vector<std::uint32_t> clocks_;  // by agent: the last clock of its last warp
+  /// By agent: the warps that have shared it, with the first clock of each.
+  std::vector<std::vector<std::pair<std::uint32_t, std::uint64_t>>> warps_;
+  bool check_races_ = true;
+  bool check_uninitialised_ = false;
+  bool check_warps_ = false;
 };
 
 }  // namespace tilewright::emulator

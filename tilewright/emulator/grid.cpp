@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/emulator/finding_log.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
 #include "tilewright/emulator/written_tensor_maps.hpp"
 
@@ -33,16 +34,32 @@ class ClusterQueue {
             static_cast<std::uint32_t>(rows / clusters_.y)};
   }
 
-  /// Runs clusters until none is left. @throws as check_interruption(); a finding is kept for rethrow()
+  /// Runs clusters until none is left. @throws as check_interruption(); a finding is kept for rethrow() or, if the
+  /// launch continues after findings, in its log
   void run_clusters() {
+    while (run_until_failure()) {
+    }
+  }
+
+  /// False when no cluster is left. True when one ended with a finding that was logged.
+  bool run_until_failure() {
     std::uint64_t index = 0;
     try {
       Cluster cluster(launch_);
       while ((index = next_.fetch_add(1)) < end_.load()) run(cluster, index);
+    } catch (const EmulationFinding& finding) {
+      if (launch_.log == nullptr) {
+        fail(index);
+      } else if (!launch_.log->add_fatal(finding.finding(), index)) {
+        return true;
+      } else {
+        end_ = 0;
+      }
     } catch (...) {
       if (is_interrupted()) throw;
       fail(index);
     }
+    return false;
   }
 
   void rethrow() const {
@@ -81,7 +98,7 @@ class ClusterQueue {
 /// a deadlock; more than one round, as the last step of one cluster may let another one continue.
 void run_cooperatively(Launch launch, const ClusterQueue& grid) {
   constexpr int kMaxIdleRounds = 4;
-  GlobalShadow shadow;
+  GlobalShadow shadow(launch.options.check_races, !launch.uninitialised.regions().empty(), launch.options.check_warps);
   if (launch.options.check_races) launch.global_shadow = &shadow;
   std::vector<std::unique_ptr<Cluster>> clusters;
   for (std::uint64_t index = 0; index < grid.size(); ++index) {
@@ -111,7 +128,22 @@ void run_grid(Launch launch) {
   WrittenTensorMaps tensor_maps;
   launch.tensor_maps = &tensor_maps;
   ClusterQueue grid(launch);
-  if (launch.cooperative) return run_cooperatively(launch, grid);
+  if (launch.cooperative) {
+    try {
+      return run_cooperatively(launch, grid);
+    } catch (const EmulationFinding& finding) {
+      if (launch.log == nullptr) throw;
+      static_cast<void>(launch.log->add_fatal(finding.finding(), 0));
+      return;
+    }
+  }
+  GlobalShadow shadow(launch.options.check_races, launch.options.check_uninitialised, launch.options.check_warps);
+  if (launch.options.check_global) {
+    launch.global_shadow = &shadow;
+    while (grid.run_until_failure()) {
+    }
+    return grid.rethrow();
+  }
   const int requested =
       launch.options.threads > 0 ? launch.options.threads : static_cast<int>(std::thread::hardware_concurrency());
   const auto threads = static_cast<std::size_t>(std::clamp<std::uint64_t>(

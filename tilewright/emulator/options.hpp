@@ -13,7 +13,14 @@ inline constexpr std::uint64_t kDefaultStepsPerCta = std::uint64_t{1} << 33;
 struct EmulatorOptions {
   bool check_races = true;          // also accesses to bytes that an asynchronous copy or a wgmma has in flight
   bool check_uninitialised = true;  // reads of shared memory that no thread has written
-  int threads = 0;                  // host threads that run CTAs; 0: one per hardware thread
+  /// Races in global memory between threads of an ordinary launch, and reads of its uninitialised bytes. Such a launch
+  /// uses one host thread and takes up to 4 times as long. Cooperative launches are checked without this option.
+  bool check_global = false;
+  /// Races between threads of one warp, warp masks that do not name the threads that execute the instruction, and
+  /// atomic and volatile reads of uninitialised shared memory.
+  bool check_warps = false;
+  bool print_to_stderr = false;                        // where printf() of a kernel writes to: stdout otherwise
+  int threads = 0;                                     // host threads that run CTAs; 0: one per hardware thread
   std::uint64_t steps_per_cta = kDefaultStepsPerCta;   // budget of warp instructions per CTA; 0: no limit
   std::int64_t memory_bytes = std::int64_t{64} << 30;  // size of the emulated global memory
 };

@@ -136,6 +136,7 @@ struct Program {
   std::vector<const ParsedInstruction*> origins;  // of each instruction of `code`
   std::vector<Slot> operands;
   std::vector<std::vector<std::uint32_t>> branch_tables;
+  std::vector<std::string> refusals;  // why an instruction is not supported, see execute_refused()
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;
   std::vector<SharedVariable> shared_variables;  // by address; the dynamic ones last
@@ -153,7 +154,8 @@ struct Program {
 
 /// Decodes `kernel` of `module` and inlines the functions it calls. `global_addresses` has the address of each module
 /// variable in .global and .const. The result points into `module`.
-/// @throws EmulationFinding: unsupported_instruction, which names the instruction and its line, or malformed_ptx
+/// An instruction that the emulator does not support reports that when it is executed.
+/// @throws EmulationFinding: malformed_ptx, or unsupported_instruction for a kernel that is too large
 Program build_program(const Module& module, const Function& kernel, const std::vector<std::uint64_t>& global_addresses);
 
 }  // namespace tilewright::emulator

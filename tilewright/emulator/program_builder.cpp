@@ -91,7 +91,9 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t alignment) {
 ProgramBuilder::ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& global_addresses)
     : module_(module), global_addresses_(global_addresses) {}
 
-void ProgramBuilder::refuse(const ParsedInstruction& parsed, std::string reason) const {
+void ProgramBuilder::refuse(const ParsedInstruction&, std::string reason) const { throw Refusal{std::move(reason)}; }
+
+void ProgramBuilder::refuse_kernel(const ParsedInstruction& parsed, std::string reason) const {
   throw EmulationFinding(Finding{FindingKind::unsupported_instruction,
                                  fmt::format("the emulator does not support {}", reason),
                                  std::nullopt,
@@ -296,7 +298,7 @@ void ProgramBuilder::emit_body(Frame& frame, int depth) {
     frame.starts.push_back(static_cast<std::uint32_t>(program_.code.size()));
     check_();
     if (program_.code.size() > kMaxCode)
-      refuse(parsed, fmt::format("kernels of more than {} instructions after inlining", kMaxCode));
+      refuse_kernel(parsed, fmt::format("kernels of more than {} instructions after inlining", kMaxCode));
     emit(parsed, depth);
   }
   link(frame);
@@ -338,6 +340,27 @@ void ProgramBuilder::set_guard(const ParsedInstruction& parsed, Instruction& ins
 }
 
 void ProgramBuilder::emit(const ParsedInstruction& parsed, int depth) {
+  const std::size_t code = program_.code.size();
+  const std::size_t operands = program_.operands.size();
+  try {
+    decode(parsed, depth);
+  } catch (const Refusal& refusal) {
+    program_.code.resize(code);
+    program_.origins.resize(code);
+    program_.operands.resize(operands);
+    emit_refused(parsed, refusal.what);
+  }
+}
+
+void ProgramBuilder::emit_refused(const ParsedInstruction& parsed, const std::string& reason) {
+  Instruction& instruction = append(parsed);
+  instruction.execute = execute_refused;
+  instruction.immediate = static_cast<std::int64_t>(program_.refusals.size());
+  program_.refusals.push_back(fmt::format("the emulator does not support {}", reason));
+  if (parsed.guard != kNone && register_type(parsed.guard) == PtxType::pred) set_guard(parsed, instruction, false);
+}
+
+void ProgramBuilder::decode(const ParsedInstruction& parsed, int depth) {
   const auto [row, modifiers] = find_opcode(parsed.opcode);
   if (row == nullptr) refuse(parsed, fmt::format("instruction {}", printable(parsed.opcode, 80)));
   if (row->decode == decode_call) return emit_call(parsed, depth);
@@ -378,7 +401,7 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
   if (depth >= kMaxCallDepth || std::ranges::find(calling_, function) != calling_.end()) {
     refuse(parsed, fmt::format("recursive function {}", printable(callee->name, 80)));
   }
-  if (++calls_ > kMaxCalls) refuse(parsed, fmt::format("kernels of more than {} inlined calls", kMaxCalls));
+  if (++calls_ > kMaxCalls) refuse_kernel(parsed, fmt::format("kernels of more than {} inlined calls", kMaxCalls));
   if (results.size() != function->results.size() || arguments.size() != function->parameters.size()) {
     refuse(parsed, "a call whose number of parameters differs from its function's");
   }

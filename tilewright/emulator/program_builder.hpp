@@ -34,7 +34,7 @@ class ProgramBuilder {
   void add_operand(Slot slot) { program_.operands.push_back(slot); }
   std::size_t operand_count() const { return program_.operands.size(); }
 
-  /// Throws an unsupported_instruction finding.
+  /// Ends the decoding of an instruction. The kernel loads; it is a finding to execute the instruction.
   [[noreturn]] void refuse(const ParsedInstruction& parsed, std::string reason) const;
 
  private:
@@ -60,7 +60,17 @@ class ProgramBuilder {
   void place_shared_variables(const Function& kernel);
   void place_parameters(const Function& kernel, Storage& storage);
   void emit_body(Frame& frame, int depth);
+  /// Thrown by refuse(). `what` says why.
+  struct Refusal {
+    std::string what;
+  };
+
+  /// Appends the decoded instruction or, if its decoder refuses it, one that reports that.
   void emit(const ParsedInstruction& parsed, int depth);
+  void decode(const ParsedInstruction& parsed, int depth);
+  void emit_refused(const ParsedInstruction& parsed, const std::string& reason);
+  /// @throws EmulationFinding unsupported_instruction, at load
+  [[noreturn]] void refuse_kernel(const ParsedInstruction& parsed, std::string reason) const;
   void emit_call(const ParsedInstruction& parsed, int depth);
   void emit_builtin(const ParsedInstruction& parsed, const BuiltinFunction& builtin,
                     const std::vector<Operand>& results, const std::vector<Operand>& arguments);

@@ -28,6 +28,7 @@ struct Variable {
   PtxType type = PtxType::b8;
   std::uint64_t size = 0;  // bytes
   std::uint64_t alignment = 1;
+  bool pointer = false;   // .ptr: a parameter that the source declares as a pointer
   bool external = false;  // .extern; an external .shared variable of size 0 is the dynamic shared memory
   std::vector<Initialiser> initialisers;
   int line = 0;

@@ -216,8 +216,9 @@ class Parser {
         skip_parentheses();
       } else if (const auto parsed = parse_ptx_type(attribute)) {
         type = parsed;
-      } else if (attribute != "ptr" && attribute != "global" && attribute != "shared" && attribute != "const" &&
-                 attribute != "local") {
+      } else if (attribute == "ptr") {
+        variable.pointer = true;
+      } else if (attribute != "global" && attribute != "shared" && attribute != "const" && attribute != "local") {
         fail(fmt::format("unknown attribute .{} of a variable", printable(attribute, 40)));
       }
     }

@@ -17,12 +17,14 @@ constexpr int kAgentBits = 11;
 constexpr int kCodeBits = 27;
 
 std::uint32_t clock_of(std::uint32_t epoch) { return (epoch & ~kInFlight) >> kAgentBits; }
+std::uint32_t lane_of(std::uint32_t code) { return code >> kCodeBits; }
+std::uint32_t code_of(std::uint32_t code) { return code & ((1U << kCodeBits) - 1); }
 Agent agent_of(std::uint32_t epoch) { return epoch & ((1U << kAgentBits) - 1); }
 
 }  // namespace
 
-SharedMemory::SharedMemory(bool check_races, bool check_uninitialised)
-    : check_races_(check_races), check_uninitialised_(check_uninitialised) {}
+SharedMemory::SharedMemory(bool check_races, bool check_uninitialised, bool check_warps)
+    : check_races_(check_races), check_uninitialised_(check_uninitialised), check_warps_(check_warps) {}
 
 void SharedMemory::reset(std::uint32_t bytes) {
   size_ = bytes;
@@ -125,15 +127,28 @@ std::uint32_t SharedMemory::new_read_set() {
 }
 
 bool SharedMemory::has_read(const Cell& cell, Stamp access) const {
-  if ((cell.reader.epoch & kSet) == 0) return cell.reader.epoch == access.epoch;
-  const ReadSet& readers = read_sets_[cell.reader.code];
-  return std::ranges::any_of(readers, [&](const Stamp& reader) { return reader.epoch == access.epoch; });
+  const auto is_same = [&](const Stamp& reader) {
+    return reader.epoch == access.epoch && (!check_warps_ || lane_of(reader.code) == lane_of(access.code));
+  };
+  if ((cell.reader.epoch & kSet) == 0) return is_same(cell.reader);
+  return std::ranges::any_of(read_sets_[cell.reader.code], is_same);
+}
+
+bool SharedMemory::unordered(Stamp earlier, const VectorClock& now, Stamp access) const {
+  if (earlier.epoch == 0) return false;
+  if (!ordered(earlier.epoch, now)) return true;
+  // Lanes of one warp at the same instruction write in an order that check_lanes_agree() judges.
+  return check_warps_ && earlier.epoch == access.epoch && earlier.code != access.code &&
+         lane_of(earlier.code) != lane_of(access.code) && code_of(earlier.code) != code_of(access.code);
 }
 
 void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp access) {
   if ((cell.reader.epoch & kSet) == 0) {
+    // With check_warps, reads of two lanes since the warp's clock last grew are kept apart.
+    const bool apart =
+        check_warps_ && cell.reader.epoch == access.epoch && lane_of(cell.reader.code) != lane_of(access.code);
     const bool same = agent_of(cell.reader.epoch) == agent_of(access.epoch);
-    if (cell.reader.epoch == 0 || same || ordered(cell.reader.epoch, now)) {
+    if (!apart && (cell.reader.epoch == 0 || same || ordered(cell.reader.epoch, now))) {
       cell.reader = access;
       return;
     }
@@ -142,9 +157,12 @@ void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp access) 
     read_sets_[cell.reader.code].push_back(first);
   }
   ReadSet& readers = read_sets_[cell.reader.code];
+  int lanes = 0;
   for (Stamp& reader : readers) {
     if (agent_of(reader.epoch) != agent_of(access.epoch)) continue;
-    reader = access;
+    const bool apart = check_warps_ && reader.epoch == access.epoch && lane_of(reader.code) != lane_of(access.code);
+    if (apart && ++lanes < 2) continue;  // a write conflicts with one of two lanes if it conflicts with any
+    if (!apart) reader = access;
     return;
   }
   readers.push_back(access);
@@ -157,15 +175,16 @@ void SharedMemory::drop_readers(Cell& cell) {
 
 SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced,
                                       Stamp access) {
-  if (has_read(cell, access)) return SharedVerdict::ok;  // was checked at that read, and not written since
   const PackedEpoch writer = cell.writer.epoch;
+  // Was checked at that read, and not written since.
+  if (writer != 0 && has_read(cell, access)) return SharedVerdict::ok;
   if (writer == kRedZone) return SharedVerdict::out_of_bounds;
   SharedVerdict verdict = SharedVerdict::ok;
   if (writer == 0) {
     verdict = conflict(SharedVerdict::uninitialised, {});
   } else if ((writer & kInFlight) != 0) {
     verdict = conflict(SharedVerdict::in_flight, cell.writer);
-  } else if (!ordered(writer, now)) {
+  } else if (unordered(cell.writer, now, access)) {
     verdict = conflict(SharedVerdict::race, cell.writer);
   } else if (proxy_fenced != nullptr && !is_async(agent_of(writer)) && !ordered(writer, *proxy_fenced)) {
     verdict = conflict(SharedVerdict::unfenced, cell.writer);
@@ -176,18 +195,17 @@ SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const 
 
 SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp access) {
   if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
-  const auto unordered = [&](const Stamp& other) { return other.epoch != 0 && !ordered(other.epoch, now); };
   SharedVerdict verdict = SharedVerdict::ok;
   if ((cell.writer.epoch & kInFlight) != 0) {
     verdict = conflict(SharedVerdict::in_flight, cell.writer);
-  } else if (unordered(cell.writer)) {
+  } else if (unordered(cell.writer, now, access)) {
     verdict = conflict(SharedVerdict::race, cell.writer);
   }
   if ((cell.reader.epoch & kSet) != 0) {
     for (const Stamp& reader : read_sets_[cell.reader.code]) {
-      if (unordered(reader)) verdict = conflict(SharedVerdict::race, reader, true);
+      if (unordered(reader, now, access)) verdict = conflict(SharedVerdict::race, reader, true);
     }
-  } else if (unordered(cell.reader)) {
+  } else if (unordered(cell.reader, now, access)) {
     verdict = conflict(SharedVerdict::race, cell.reader, true);
   }
   drop_readers(cell);
@@ -246,6 +264,28 @@ void SharedMemory::complete_copy(const VectorClock& now, const Accessor& accesso
                                  std::uint32_t bytes) {
   each_cell(address, bytes, false, [&](Cell& cell) {
     cell.writer = stamp(now, accessor);
+    return SharedVerdict::ok;
+  });
+}
+
+bool SharedMemory::is_undefined(std::uint64_t address, std::uint32_t bytes) {
+  if (!check_uninitialised_) return false;
+  return each_cell(address, bytes, false, [](const Cell& cell) {
+           return cell.writer.epoch == 0 ? SharedVerdict::uninitialised : SharedVerdict::ok;
+         }) != SharedVerdict::ok;
+}
+
+void SharedMemory::mark_undefined(std::uint64_t address, std::uint32_t bytes) {
+  if (!check_uninitialised_) return;
+  each_cell(address, bytes, false, [](Cell& cell) {
+    cell.writer = {};
+    return SharedVerdict::ok;
+  });
+}
+
+void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {
+  each_cell(address, bytes, false, [](Cell& cell) {
+    cell.writer = {kWrittenBefore, 0};
     return SharedVerdict::ok;
   });
 }

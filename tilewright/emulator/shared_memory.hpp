@@ -26,7 +26,8 @@ enum class SharedVerdict : std::uint8_t { ok, uninitialised, unfenced, race, in_
 /// byte until a store writes the whole word again. Accesses of one warp are ordered by its instructions.
 class SharedMemory {
  public:
-  SharedMemory(bool check_races, bool check_uninitialised);
+  /// `check_warps`: the accesses of different lanes of one warp must be ordered, too, by a growth of its clock.
+  SharedMemory(bool check_races, bool check_uninitialised, bool check_warps = false);
 
   /// For the start of a CTA: fills the contents with ones and clears the shadow.
   void reset(std::uint32_t bytes);
@@ -58,6 +59,11 @@ class SharedMemory {
   SharedVerdict begin_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                            std::uint32_t bytes);
   void complete_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  /// Whether no one has written some of the bytes. False when that is not checked.
+  bool is_undefined(std::uint64_t address, std::uint32_t bytes);
+  /// Marks bytes as written by no one, or before all accesses.
+  void mark_undefined(std::uint64_t address, std::uint32_t bytes);
+  void mark_defined(std::uint64_t address, std::uint32_t bytes);
   /// The earlier access that conflicts with the last access whose verdict was not ok.
   const Accessor& other() const { return other_; }
   /// Whether other() was a read.
@@ -105,6 +111,8 @@ class SharedMemory {
   SharedVerdict conflict(SharedVerdict verdict, Stamp other, bool reads = false);
   /// Whether the agent has read the cell at this clock since the last write.
   bool has_read(const Cell& cell, Stamp access) const;
+  /// Whether an access conflicts with an earlier one, if one of them writes.
+  bool unordered(Stamp earlier, const VectorClock& now, Stamp access) const;
   void add_reader(Cell& cell, const VectorClock& now, Stamp access);
   void drop_readers(Cell& cell);
   std::uint32_t new_read_set();
@@ -121,6 +129,7 @@ class SharedMemory {
   std::uint32_t size_ = 0;
   bool check_races_ = true;
   bool check_uninitialised_ = true;
+  bool check_warps_ = false;
 };
 
 }  // namespace tilewright::emulator

@@ -7,7 +7,9 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x70616d2d77742d32;  // "2-tw-map"
+/// "2-tw-mAp". Bit 53 is 0, because CUTLASS clears bit 21 of the second word of the tensor maps that it encodes.
+constexpr std::uint64_t kMagic = 0x70416d2d77742d32;
+static_assert((kMagic >> 53 & 1) == 0);
 constexpr std::size_t kModes = kMaxTensorMapRank;
 constexpr std::size_t kSpatialModes = std::tuple_size_v<decltype(Im2colBox::lower_corner)>;
 

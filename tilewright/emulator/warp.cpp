@@ -87,6 +87,8 @@ void Warp::reset() {
   poll_ = {};
   timed_out_ = 0;
   if (hazards_) hazards_->reset();
+  undefined_.reset();
+  watched_ = hazards_ != nullptr;
   for (const SpecialSlot& special : program_.specials) fill_special(special);
 }
 
@@ -110,8 +112,8 @@ Warp::State Warp::run(std::uint32_t budget) {
     if (instruction.guard != kNone) lanes &= predicate(instruction.guard) ^ instruction.guard_flip;
     ++pc_;
     ++steps_;
+    if (watched_) watch(instruction, lanes);
     if (lanes != 0) {
-      if (hazards_) hazards_->check(*this, instruction);
       instruction.execute(*this, instruction, lanes);
     }
     if (--budget_ == 0) {
@@ -136,6 +138,22 @@ Warp::State Warp::run(std::uint32_t budget) {
   const bool waits = std::ranges::any_of(paths_, &Path::waits);
   if (!waits) fail_divergence(paths_.front());
   return State::blocked;
+}
+
+void Warp::watch(const Instruction& instruction, Mask lanes) {
+  if (hazards_ && lanes != 0) hazards_->check(*this, instruction);
+  if (!undefined_) return;
+  if (undefined_->any()) {
+    undefined_->step(*this, instruction, lanes, active_);
+  } else {
+    watched_ = hazards_ != nullptr;
+  }
+}
+
+UndefinedValues& Warp::track_undefined_values() {
+  if (!undefined_) undefined_ = std::make_unique<UndefinedValues>();
+  watched_ = true;
+  return *undefined_;
 }
 
 bool Warp::reschedule() {
@@ -197,12 +215,16 @@ void Warp::exit(Mask lanes) {
     if (path.state == Path::State::converging) path.state = Path::State::ready;
   }
   cta_.release_warpgroup(index_);
+  cta_.complete_barriers_without_exited();
   cta_.cluster().note_event();
   cta_.cluster().try_complete_barrier();
 }
 
 bool Warp::converge(const Instruction& instruction, Mask lanes, Mask required) {
-  if ((required & ~lanes) == 0) return true;
+  if ((required & ~lanes) == 0) {
+    if (cta_.launch().options.check_warps) advance_clock();  // orders the lanes' accesses before and after it
+    return true;
+  }
   if ((required & exited_) != 0) {
     const Mask gone = required & exited_;
     fail(FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,
@@ -315,7 +337,7 @@ void Warp::note_poll(const Instruction& instruction, Mask lanes, std::uint32_t a
 }
 
 void Warp::note_global_poll(const Instruction& instruction, Mask lanes, std::uint64_t address) {
-  if (!cta_.launch().cooperative) return;
+  if (!cta_.launch().cooperative && cta_.launch().global_shadow == nullptr) return;
   poll_ = Poll{code_index(instruction), lanes, address, 0, 0, steps_};
   yield();
 }
@@ -340,6 +362,15 @@ std::uint32_t Warp::code_index(const Instruction& instruction) const {
 
 void Warp::fail(FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address, std::string detail) {
   cta_.fail(kind, code_index(instruction), index_ * kWarpSize + lane, address, std::move(detail));
+}
+
+bool Warp::is_reported(FindingKind kind, Severity severity, const Instruction& instruction) const {
+  return cta_.is_reported(kind, severity, code_index(instruction));
+}
+
+void Warp::add_report(Severity severity, FindingKind kind, const Instruction& instruction, int lane,
+                      std::uint64_t address, std::string detail) {
+  cta_.report(severity, kind, code_index(instruction), index_ * kWarpSize + lane, address, std::move(detail));
 }
 
 void Warp::fail_divergence(const Path& path) {

@@ -12,6 +12,7 @@
 #include "tilewright/emulator/program.hpp"
 #include "tilewright/emulator/register_hazards.hpp"
 #include "tilewright/emulator/shared_memory.hpp"
+#include "tilewright/emulator/undefined_values.hpp"
 
 namespace tilewright::emulator {
 
@@ -171,6 +172,10 @@ class Warp {
   /// fence.proxy.async: all accesses ordered before it become visible to the async proxy.
   void fence_proxy();
   RegisterHazards* hazards() { return hazards_.get(); }
+  /// The registers that hold undefined values, if any; null otherwise.
+  UndefinedValues* undefined_values() { return undefined_ && undefined_->any() ? undefined_.get() : nullptr; }
+  /// As undefined_values(), but never null.
+  UndefinedValues& track_undefined_values();
 
   std::uint32_t code_index(const Instruction& instruction) const;
   Accessor accessor(const Instruction& instruction, int lane) const {
@@ -179,6 +184,13 @@ class Warp {
   /// @throws EmulationFinding, always
   [[noreturn]] void fail(FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address,
                          std::string detail);
+  /// Keeps a finding and returns if the launch has a log; else throws it, or ignores it if it is a warning. `detail()`
+  /// is its text, which is made for the findings that are kept.
+  template <class Detail>
+  void report(Severity severity, FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address,
+              Detail&& detail) {
+    if (is_reported(kind, severity, instruction)) add_report(severity, kind, instruction, lane, address, detail());
+  }
   /// "threads (0,0,0)..(15,0,0) of warp 0"
   std::string describe_lanes(Mask lanes) const;
 
@@ -193,18 +205,25 @@ class Warp {
   /// Merges paths that have met, and makes the path with the lowest program counter, or that of the favoured lane, the
   /// running one. False when no path is ready.
   bool reschedule();
+  /// The checks before an instruction of a warp that is watched_. `lanes` are those that execute it, or none.
+  void watch(const Instruction& instruction, Mask lanes);
   /// Makes all paths in this state ready.
   void release_all(Path::State state);
   /// Moves the path's lanes from the running path to the list of paths, where they wait.
   void suspend(const Path& path);
   void fill_special(SpecialSlot special);
   [[noreturn]] void fail_divergence(const Path& path);
+  bool is_reported(FindingKind kind, Severity severity, const Instruction& instruction) const;
+  void add_report(Severity severity, FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address,
+                  std::string detail);
 
   Cta& cta_;
   const Program& program_;
   int index_ = 0;
   Agent agent_ = 0;
-  std::unique_ptr<RegisterHazards> hazards_;  // null for programs without wgmma
+  std::unique_ptr<RegisterHazards> hazards_;    // null for programs without wgmma
+  std::unique_ptr<UndefinedValues> undefined_;  // null before the warp's first undefined value
+  bool watched_ = false;                        // whether instructions are checked for hazards or undefined values
   Poll poll_;
   Mask timed_out_ = 0;
   std::unique_ptr<std::byte, Free> registers_;

@@ -40,6 +40,8 @@ Command add_cache_command(CLI::App& parent);
 Command add_layout_command(CLI::App& parent);
 /// Prints which compilers, GPUs and folders were found.
 Command add_doctor_command(CLI::App& parent);
+/// Runs a CUDA C++ or PTX kernel on the emulator and reports its findings.
+Command add_emulate_command(CLI::App& parent);
 /// Lists the environment variables that Tilewright reads.
 Command add_env_command(CLI::App& parent);
 

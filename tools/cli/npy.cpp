@@ -182,9 +182,12 @@ std::size_t little_endian(std::span<const std::byte> digits) {
   return value;
 }
 
-}  // namespace
+struct FieldsOfFile {
+  Fields fields;
+  std::int64_t data_offset = 0;
+};
 
-Result<NpyHeader> parse_npy_header(std::span<const std::byte> file, bool takes_vectors) {
+Result<FieldsOfFile> read_fields_of_file(std::span<const std::byte> file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (!text.starts_with(kMagic)) return refuse("it is not a .npy file");
   if (file.size() < kMagic.size() + 4) return refuse("it ends inside its header, at byte {}", file.size());
@@ -199,10 +202,79 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> file, bool takes_v
   if (file.size() - begin < length) return refuse("it ends inside its header, at byte {}", file.size());
   const Result<Fields> fields = read_fields(text.substr(begin, length));
   if (!fields) return fields.refusal();
-  Result<NpyHeader> header = check_fields(*fields, takes_vectors);
+  return FieldsOfFile{*fields, static_cast<std::int64_t>(begin + length)};
+}
+
+/// Bytes per element of a type such as "<f4" or "|b1"; 0 for types other than little-endian numbers.
+std::int64_t element_bytes(std::string_view descr) {
+  if (descr.size() < 3 || (descr[0] != '<' && descr[0] != '|') ||
+      std::string_view("biufc").find(descr[1]) == descr.npos)
+    return 0;
+  const std::string digits(descr.substr(2));
+  return digits.size() <= 2 ? parse_extent(digits).value_or(0) : 0;
+}
+
+/// The file from its start to the end of the data, of which `head` are the first bytes.
+struct OpenedNpy {
+  Result<compile::UniqueFd> file;
+  std::vector<std::byte> head;
+};
+
+[[noreturn]] void refuse_file(const std::string& path, const std::string& why) {
+  throw InvalidArgument(fmt::format("{}: {}", printable(path), why));
+}
+
+OpenedNpy open_npy(const std::string& path) {
+  Result<compile::UniqueFd> opened = compile::open_regular_file(path);
+  if (!opened) refuse_file(path, "cannot be opened: " + opened.reason());
+  OpenedNpy npy{std::move(opened), std::vector<std::byte>(kLongestHeader + 16)};
+  npy.head.resize(compile::read_at(npy.file->get(), npy.head, 0, path));
+  return npy;
+}
+
+/// Reads `size` bytes of data; `what` names the array in the message if there are fewer.
+std::vector<std::byte> read_data(const OpenedNpy& npy, const std::string& path, std::int64_t offset, std::int64_t size,
+                                 const std::string& what) {
+  struct stat status {};
+  if (::fstat(npy.file->get(), &status) != 0)
+    refuse_file(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+  const auto check_available = [&](std::int64_t available) {
+    if (available >= size) return;
+    refuse_file(path, fmt::format("it is truncated: {} needs {} bytes of data, it has {}", what, size,
+                                  std::max<std::int64_t>(0, available)));
+  };
+  check_available(status.st_size - offset);
+  std::vector<std::byte> data(static_cast<std::size_t>(size));
+  check_available(static_cast<std::int64_t>(compile::read_at(npy.file->get(), data, offset, path)));
+  return data;
+}
+
+/// The bytes of a .npy file, format version 1.0.
+std::vector<std::byte> file_bytes(std::string_view descr, std::string_view shape, std::span<const std::byte> data) {
+  std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
+  // The data begins at a multiple of 64 bytes, and the header ends with a line feed.
+  const std::size_t prefix = kMagic.size() + 4;
+  dictionary.append(63 - (prefix + dictionary.size()) % 64, ' ');
+  dictionary += '\n';
+  std::string header(kMagic);
+  header += {'\x01', '\x00', static_cast<char>(dictionary.size() & 0xff), static_cast<char>(dictionary.size() >> 8)};
+  header += dictionary;
+
+  std::vector<std::byte> file(header.size() + data.size());
+  std::memcpy(file.data(), header.data(), header.size());
+  if (!data.empty()) std::memcpy(file.data() + header.size(), data.data(), data.size());
+  return file;
+}
+
+}  // namespace
+
+Result<NpyHeader> parse_npy_header(std::span<const std::byte> file, bool takes_vectors) {
+  const Result<FieldsOfFile> fields = read_fields_of_file(file);
+  if (!fields) return fields.refusal();
+  Result<NpyHeader> header = check_fields(fields->fields, takes_vectors);
   if (!header) return header;
   NpyHeader complete = *header;
-  complete.data_offset = static_cast<std::int64_t>(begin + length);
+  complete.data_offset = fields->data_offset;
   return complete;
 }
 
@@ -213,27 +285,12 @@ op::Tensor NpyMatrix::tensor() const {
 }
 
 NpyMatrix read_npy(const std::string& path, bool takes_vectors) {
-  const auto fail = [&](const std::string& why) { throw InvalidArgument(fmt::format("{}: {}", printable(path), why)); };
-  const Result<compile::UniqueFd> opened = compile::open_regular_file(path);
-  if (!opened) fail("cannot be opened: " + opened.reason());
-  const int file = opened->get();
-  std::vector<std::byte> head(kLongestHeader + 16);
-  head.resize(compile::read_at(file, head, 0, path));
-  const Result<NpyHeader> header = parse_npy_header(head, takes_vectors);
-  if (!header) fail(header.reason());
-
+  const OpenedNpy npy = open_npy(path);
+  const Result<NpyHeader> header = parse_npy_header(npy.head, takes_vectors);
+  if (!header) refuse_file(path, header.reason());
   NpyMatrix matrix{header->dtype, header->shape, {}, header->is_vector};
-  const std::int64_t size = size_of(header->dtype, header->shape);
-  struct stat status {};
-  if (::fstat(file, &status) != 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
-  const auto check_available = [&](std::int64_t available) {
-    if (available >= size) return;
-    fail(fmt::format("it is truncated: a {} array of shape {} needs {} bytes of data, it has {}", name(header->dtype),
-                     op::to_string(header->shape), size, std::max<std::int64_t>(0, available)));
-  };
-  check_available(status.st_size - header->data_offset);
-  matrix.data.resize(static_cast<std::size_t>(size));
-  check_available(static_cast<std::int64_t>(compile::read_at(file, matrix.data, header->data_offset, path)));
+  const std::string what = fmt::format("a {} array of shape {}", name(header->dtype), op::to_string(header->shape));
+  matrix.data = read_data(npy, path, header->data_offset, size_of(header->dtype, header->shape), what);
   return matrix;
 }
 
@@ -241,20 +298,38 @@ std::vector<std::byte> npy_bytes(const NpyMatrix& matrix) {
   const auto row =
       std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& r) { return r.dtype == matrix.dtype; });
   TILEWRIGHT_CHECK(row != kTypes.end(), "a .npy file cannot hold {}", name(matrix.dtype));
-  std::string dictionary =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", row->descr, op::to_string(matrix.shape));
-  // The data begins at a multiple of 64 bytes, and the header ends with a line feed.
-  const std::size_t prefix = kMagic.size() + 4;
-  dictionary.append(63 - (prefix + dictionary.size()) % 64, ' ');
-  dictionary += '\n';
-  std::string header(kMagic);
-  header += {'\x01', '\x00', static_cast<char>(dictionary.size() & 0xff), static_cast<char>(dictionary.size() >> 8)};
-  header += dictionary;
+  return file_bytes(row->descr, op::to_string(matrix.shape), matrix.data);
+}
 
-  std::vector<std::byte> file(header.size() + matrix.data.size());
-  std::memcpy(file.data(), header.data(), header.size());
-  if (!matrix.data.empty()) std::memcpy(file.data() + header.size(), matrix.data.data(), matrix.data.size());
-  return file;
+std::int64_t NpyArray::elements() const {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+NpyArray read_npy_array(const std::string& path) {
+  const OpenedNpy npy = open_npy(path);
+  const Result<FieldsOfFile> fields = read_fields_of_file(npy.head);
+  if (!fields) refuse_file(path, fields.reason());
+  NpyArray array{*fields->fields.descr, {}, {}};
+  std::int64_t size = element_bytes(array.descr);
+  if (size == 0)
+    refuse_file(path, fmt::format("its dtype '{}' is not a little-endian number", printable(array.descr, 20)));
+  if (*fields->fields.fortran_order) refuse_file(path, "it is in Fortran order: save numpy.ascontiguousarray(x)");
+  for (const std::string& digits : *fields->fields.shape) {
+    const std::optional<std::int64_t> extent = parse_extent(digits);
+    if (!extent || __builtin_mul_overflow(size, std::max<std::int64_t>(1, *extent), &size))
+      refuse_file(path, "its shape is impossible");
+    array.shape.push_back(*extent);
+  }
+  if (array.elements() == 0) return array;
+  array.data = read_data(npy, path, fields->data_offset, size, "the array");
+  return array;
+}
+
+std::vector<std::byte> npy_bytes(const NpyArray& array) {
+  const std::string shape = fmt::format("({}{})", fmt::join(array.shape, ", "), array.shape.size() == 1 ? "," : "");
+  return file_bytes(array.descr, shape, array.data);
 }
 
 }  // namespace tilewright::cli

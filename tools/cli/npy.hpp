@@ -47,4 +47,20 @@ NpyMatrix read_npy(const std::string& path, bool takes_vectors = false);
 /// The bytes of a .npy file, format version 1.0. @pre .npy has the type: it is not bf16, tf32 or an 8-bit float
 std::vector<std::byte> npy_bytes(const NpyMatrix& matrix);
 
+/// An array of any number of dimensions and any little-endian type of numbers, packed and row-major.
+struct NpyArray {
+  std::string descr;  // of the type, as in the file: "<f4"
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> data;
+
+  std::int64_t elements() const;
+};
+
+/// @throws InvalidArgument, naming the file, for one that cannot be opened, is damaged or truncated, has another kind
+/// of elements, or is in Fortran order
+NpyArray read_npy_array(const std::string& path);
+
+/// The bytes of a .npy file, format version 1.0.
+std::vector<std::byte> npy_bytes(const NpyArray& array);
+
 }  // namespace tilewright::cli

@@ -39,6 +39,7 @@ T parse_integer(const std::string& option, const std::string& text, IntegerRange
 
 template int parse_integer(const std::string&, const std::string&, IntegerRange<int>);
 template std::int64_t parse_integer(const std::string&, const std::string&, IntegerRange<std::int64_t>);
+template std::uint32_t parse_integer(const std::string&, const std::string&, IntegerRange<std::uint32_t>);
 template std::uint64_t parse_integer(const std::string&, const std::string&, IntegerRange<std::uint64_t>);
 
 double parse_real(const std::string& option, const std::string& text) {

@@ -224,6 +224,15 @@ TEST(Move, PacksAndUnpacks) {
   EXPECT_EQ(run_lanes<U>("mov.b32 {%h0, _}, %s0; cvt.u32.u16 %d, %h0;", halves, a)[0], 0x2222U);
 }
 
+TEST(Unsupported, InstructionsThatAreNotExecutedAreNoFinding) {
+  EXPECT_EQ(run_lanes<U>("mov.u32 %d, 7;\nbra END;\ntex.2d.v4.f32.f32 %d, %lane;\nwmma.nosuch %d;\nEND:", "",
+                         std::vector<U>{1}),
+            (std::vector<U>{7}));
+  EXPECT_EQ(run_lanes<U>("setp.gt.u32 %p, %lane, 100;\nmov.u32 %d, 7;\n@%p call (%d), nowhere, (%lane);",
+                         ".reg .pred %p;\n", std::vector<U>{1}),
+            (std::vector<U>{7}));
+}
+
 TEST(Unsupported, InstructionsAreRefusedByName) {
   for (const std::string_view body :
        {"tex.2d.v4.f32.f32 %d, %lane;", "add.u128 %d, %lane, 1;", "add.weird.u32 %d, %lane, 1;", "mov.u32 %d, %nosuch;",
@@ -232,7 +241,7 @@ TEST(Unsupported, InstructionsAreRefusedByName) {
     const Finding finding = finding_of_body(body);
     EXPECT_EQ(finding.kind, FindingKind::unsupported_instruction) << body << ": " << finding.detail;
     EXPECT_GT(finding.location.ptx_line, 0) << body;
-    EXPECT_FALSE(finding.thread.has_value());
+    EXPECT_TRUE(finding.thread.has_value()) << "the finding is of the thread that executes it";
   }
   EXPECT_NE(finding_of_body("add.weird.u32 %d, %lane, 1;").detail.find(".weird"), std::string::npos);
   EXPECT_NE(finding_of_body("mov.u32 %d, %nosuch;").detail.find("%nosuch"), std::string::npos);

@@ -94,13 +94,15 @@ const Planted kPlanted[] = {
     {"divergent barrier within a warp",
      FindingKind::barrier_divergence,
      "  tile[t] = in[t];\n  if (t % 32 < 16) {\n    __syncthreads();  // FAULT\n    out[t] = tile[t] + 1;\n  } else {\n"
-     "    out[t] = tile[t];\n  }\n",
-     "  tile[t] = in[t];\n  __syncthreads();\n  out[t] = t % 32 < 16 ? tile[t] + 1 : tile[t];\n",
+     "    out[t] = tile[t];\n    __syncthreads();\n    out[t] += in[t];\n  }\n",
+     "  tile[t] = in[t];\n  if (t % 32 < 16) {\n    __syncthreads();\n    out[t] = tile[t] + 1;\n  }\n",  // the others
+                                                                                                          // exit
      {0, 0, 0}},
     {"divergent barrier between warps",
      FindingKind::deadlock,
-     "  tile[t] = in[t];\n  if (t < 32) {\n    __syncthreads();  // FAULT\n    out[t] = tile[t] + 1;\n  }\n",
-     "  tile[t] = in[t];\n  __syncthreads();\n  if (t < 32) out[t] = tile[t] + 1;\n",
+     "  tile[t] = in[t];\n  if (t < 32) {\n    asm volatile(\"bar.sync 1, 64;\");  // FAULT\n    out[t] = tile[t] + "
+     "1;\n  }\n",
+     "  tile[t] = in[t];\n  if (t >= 32) return;\n  __syncthreads();\n  out[t] = tile[t] + 1;\n",
      {0, 0, 0}},
 };
 
@@ -192,8 +194,9 @@ TEST(SharedChecks, NeighbouringBytesAreNotARace) {
 }
 
 TEST(SharedChecks, InitialisationIsTrackedPerByte) {
-  const Finding finding =
-      run_shared("cvt.u16.u32 %h0, %t;\nst.shared.b16 [%s], %h0;\nbar.sync 0;\nld.shared.u32 %r0, [%s];");
+  const Finding finding = run_shared(
+      "cvt.u16.u32 %h0, %t;\nst.shared.b16 [%s], %h0;\nbar.sync 0;\nld.shared.u32 %r0, [%s];\n"
+      "setp.eq.u32 %p, %r0, 0;\n@%p bra END;\nEND:");
   EXPECT_EQ(finding.kind, FindingKind::uninitialised_shared_read);
   EXPECT_TRUE(run_shared("cvt.u16.u32 %h0, %t;\nst.shared.b16 [%s], %h0;\nbar.sync 0;\nld.shared.u16 %h1, [%s];\n"
                          "bar.sync 0;\nst.shared.u32 [%s], %t;\nld.shared.u32 %r0, [%s];")

@@ -30,6 +30,22 @@ Finding find(std::string_view body, const Shape& shape = {}) {
   return finding_of([&] { run(body, shape); });
 }
 
+TEST(Cluster, RankZeroOfALaunchWithoutClustersIsTheCtaItself) {
+  const std::vector<U> result = run(R"(
+    mapa.shared::cluster.u32 %r1, %base, 0;
+    st.shared::cluster.u32 [%r1], 42;
+    ld.shared.u32 %r0, [%base];
+    cvt.u64.u32 %x1, %base;
+    cvta.shared.u64 %x1, %x1;
+    mapa.u64 %x2, %x1, 0;
+    ld.u32 %r2, [%x2];
+    add.u32 %r0, %r0, %r2;
+    st.global.u32 [%out], %r0;
+)",
+                                    {{1, 1, 1}, {1, 1, 1}, 1});
+  EXPECT_EQ(result[0], 84U);
+}
+
 /// Each CTA of a grid of up to (4,4,2) stores %r0..%r3 at its linear index.
 constexpr std::string_view kStore = R"(
     mov.u32 %r10, %ctaid.x;

@@ -140,6 +140,50 @@ TEST(Float, OrderedAndUnorderedComparisons) {
 
 // 16-bit floats ----------------------------------------------------------------------------------------------------
 
+TEST(Float, ComparisonsFlushWithFtz) {
+  const std::vector<float> a{1e-40F, -1e-40F, 0.0F, 2e-38F};
+  EXPECT_EQ(
+      run_lanes<std::uint32_t>("setp.gt.ftz.f32 %p, %s0, 0f00000000;\nselp.u32 %d, 1, 0, %p;", ".reg .pred %p;\n", a),
+      (std::vector<std::uint32_t>{0, 0, 0, 1}));
+  EXPECT_EQ(run_lanes<std::uint32_t>("setp.gt.f32 %p, %s0, 0f00000000;\nselp.u32 %d, 1, 0, %p;", ".reg .pred %p;\n", a),
+            (std::vector<std::uint32_t>{1, 0, 0, 1}));
+  EXPECT_EQ(run_instruction<std::uint32_t>("set.lt.ftz.u32.f32 %d, %s0, 0f00000000;", a),
+            (std::vector<std::uint32_t>{0, 0, 0, 0}));
+  EXPECT_EQ(run_instruction<std::uint32_t>("slct.ftz.u32.f32 %d, 5, 6, %s0;", a),
+            (std::vector<std::uint32_t>{5, 5, 5, 5}));
+  EXPECT_EQ(run_instruction<std::uint32_t>("slct.u32.f32 %d, 5, 6, %s0;", a), (std::vector<std::uint32_t>{5, 6, 5, 5}));
+}
+
+TEST(Float, ApproximateReciprocalsAndQuotients) {
+  const auto upper = [](double value) { return (std::bit_cast<std::uint64_t>(value) & 0xffffffff) == 0; };
+  for (const double value :
+       run_instruction<double>("rcp.approx.ftz.f64 %d, %s0;", std::vector<double>{3.0, 0.7, 1e300}))
+    EXPECT_TRUE(upper(value)) << value;
+  EXPECT_EQ(run_instruction<double>("rcp.approx.ftz.f64 %d, %s0;", std::vector<double>{1e-310}),
+            (std::vector<double>{std::numeric_limits<double>::infinity()}));
+  const std::vector<float> a{1e38F, -1e38F, 8.0F}, b{2e38F, 2e38F, 2.0F};
+  EXPECT_EQ(run_instruction<float>("div.approx.f32 %d, %s0, %s1;", a, b), (std::vector<float>{0.0F, -0.0F, 4.0F}));
+  EXPECT_EQ(run_instruction<float>("div.full.f32 %d, %s0, %s1;", a, b), (std::vector<float>{0.5F, -0.5F, 4.0F}));
+}
+
+TEST(Float, AtomicsFlushInGlobalMemoryOnly) {
+  const std::string body = R"(
+    .shared .f32 cell;
+    mov.f32 %d, 0f00000000;
+    ld.param.u64 %at, [out];
+    st.global.f32 [%at], 0f000116c2;
+    st.shared.f32 [cell], 0f000116c2;
+    bar.warp.sync 0xffffffff;
+    atom.{}.add.f32 %d, [{}], 0f000116c2;
+    ld.{}.f32 %d, [{}];)";
+  const auto sum = [&](std::string_view space, std::string_view address) {
+    return run_lanes<float>(fmt::format(fmt::runtime(body), space, address, space, address), "",
+                            std::vector<float>{0.0F})[0];
+  };
+  EXPECT_EQ(sum("global", "%at"), 0.0F);
+  EXPECT_GT(sum("shared", "cell"), 0.0F);
+}
+
 TEST(SmallFloat, ArithmeticRoundsOnce) {
   std::vector<H> a, b;
   std::mt19937 random(1);

@@ -221,6 +221,51 @@ TEST(TensorCopy, StoresSkipElementsOutsideTheTensor) {
   }
 }
 
+/// Shared memory that holds elements outside of the tensor need not be written.
+TEST(TensorCopy, ClippedStoresReadWhatTheyStore) {
+  const auto device = test_device();
+  TensorMap d = describe(TensorMapType::u32, {20, 10}, {16, 8});
+  const auto tensor = upload(device, std::vector<std::uint32_t>(200, 7));
+  d.address = tensor.address();
+  // Threads write the 6 columns and 5 rows of the box that are inside the tensor, or all but one element of these.
+  const auto store = [&](std::uint32_t missing) {
+    return finding_of([&] {
+      launch_hopper(*device,
+                    hopper_kernel(fmt::format(R"(
+    shr.u32 %r0, %t, 4;
+    and.b32 %r1, %t, 15;
+    setp.lt.u32 %p, %r1, 6;
+    setp.lt.and.u32 %p, %r0, 5, %p;
+    setp.ne.and.u32 %p, %t, {}, %p;
+    mad.lo.u32 %r3, %t, 4, %base;
+    @%p st.shared.u32 [%r3], %t;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    @%first cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map_a, {{14, 5}}], [%base];
+    @%first cp.async.bulk.commit_group;
+    @%first cp.async.bulk.wait_group 0;
+  )",
+                                              missing)),
+                    pack_maps({device->encode(d), {}}, {0}), {.dynamic_smem_bytes = 4096});
+    });
+  };
+  EXPECT_TRUE(store(1000).detail.empty()) << to_string(store(1000));
+  EXPECT_EQ(store(21).kind, FindingKind::uninitialised_shared_read);
+  EXPECT_EQ(download<std::uint32_t>(*device, tensor)[20 * 5 + 14], 0U);
+  EXPECT_EQ(download<std::uint32_t>(*device, tensor)[20 * 9 + 19], 69U);
+}
+
+/// CUTLASS clears this bit of the tensor maps that the driver encodes.
+TEST(TensorCopy, MapsMayLoseBit21OfTheirSecondWord) {
+  TensorMap d = describe(TensorMapType::u32, {20, 10}, {16, 8});
+  d.address = 0x7ffff0200000;
+  EncodedTensorMap encoded = encode_tensor_map(d);
+  encoded.bytes[6] &= ~std::byte{0x20};
+  const auto decoded = decode_tensor_map(encoded.bytes.data());
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(decoded->address, d.address);
+}
+
 TEST(TensorCopy, ReductionsUseTheMapsType) {
   struct Case {
     TensorMapType type;

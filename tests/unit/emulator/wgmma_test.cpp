@@ -238,7 +238,8 @@ TEST(Wgmma, ImmScalesAndScaleD) {
 
 TEST(Wgmma, RefusesInvalidInstructions) {
   const auto refusal = [](std::string_view instruction) {
-    return finding_of([&] { test_device()->load({{}, hopper_kernel(instruction)}, "k", 0); });
+    const auto device = test_device();
+    return finding_of([&] { launch_hopper(*device, hopper_kernel(instruction), pack_maps({{}, {}}, {0}), {}); });
   };
   for (const std::string_view instruction :
        {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.bf16 {%f0, %f1, %f2, %f3}, %x0, %x1, 1, 1, 1, 0, 0;",

@@ -34,9 +34,16 @@ void AsyncCopy::report(const SharedLocation& location, std::uint32_t bytes, std:
   if (verdict != SharedVerdict::ok) report_shared(warp_, in_, lane_, location, bytes, verb, verdict);
 }
 
+void AsyncCopy::check_inside(const SharedLocation& location, std::uint32_t bytes, std::string_view verb) {
+  if (location.cta->shared().contains(location.address, bytes)) return;
+  warp_.fail(FindingKind::out_of_bounds_shared, in_, lane_, location.address,
+             fmt::format("{} of {} bytes at shared address {:#x}{}, which belongs to no shared variable", verb, bytes,
+                         location.address, location.cta->describe_shared(location.address)));
+}
+
 void AsyncCopy::write_shared(const SharedLocation& to, const std::byte* from, std::uint32_t bytes) {
   SharedMemory& shared = to.cta->shared();
-  if (!shared.contains(to.address, bytes)) report(to, bytes, "bulk write", SharedVerdict::out_of_bounds);
+  check_inside(to, bytes, "bulk write");
   if (shared.shadowed()) {
     report(to, bytes, "bulk write", shared.write(warp_.clocks.ordered, accessor_, to.address, bytes));
   }
@@ -46,7 +53,7 @@ void AsyncCopy::write_shared(const SharedLocation& to, const std::byte* from, st
 
 const std::byte* AsyncCopy::read_shared(const SharedLocation& from, std::uint32_t bytes) {
   SharedMemory& shared = from.cta->shared();
-  if (!shared.contains(from.address, bytes)) report(from, bytes, "bulk read", SharedVerdict::out_of_bounds);
+  check_inside(from, bytes, "bulk read");
   if (shared.shadowed())
     report(from, bytes, "bulk read", shared.async_read(warp_.clocks, accessor_, from.address, bytes));
   return shared.at(from.address);

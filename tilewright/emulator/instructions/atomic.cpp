@@ -36,6 +36,10 @@ struct Add {
     }
   }
 };
+/// f32 in global memory: subnormal inputs and results become zero (PTX ISA, atom.add.f32).
+struct FlushingAdd {
+  float operator()(float old, float b, float) const { return flushed(flushed(old) + flushed(b)); }
+};
 struct And {
   template <class T>
   T operator()(T old, T b, T) const {
@@ -99,7 +103,9 @@ void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
   using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
   LanePointers at;
-  resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T), AccessKind::strong_write, at);
+  constexpr bool kReads = !std::is_same_v<Op, Exchange>;
+  resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T),
+          kReads ? AccessKind::strong_update : AccessKind::strong_write, at);
   warp.cta().cluster().note_event();
   T* const d = warp.reg<T>(in.op[0]);
   const T* const b = warp.reg<T>(in.op[2]);
@@ -108,10 +114,18 @@ void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
     const int l = std::countr_zero(lanes);
     std::atomic_ref<Bits> memory(*reinterpret_cast<Bits*>(at.at[l]));
     const T operand = b[l];
+    // Addresses in shared memory, without the window of the generic space, have at most 32 bits.
+    constexpr bool kFlushes = std::is_same_v<T, float> && std::is_same_v<Op, Add>;
+    const bool flushes = kFlushes && at.address[l] >> 32 != 0;
     const T other = c[l];
     Bits old = memory.load();
-    while (!memory.compare_exchange_weak(
-        old, std::bit_cast<Bits>(static_cast<T>(Op()(std::bit_cast<T>(old), operand, other))))) {
+    const auto result = [&] {
+      if constexpr (kFlushes) {
+        if (flushes) return FlushingAdd()(std::bit_cast<T>(old), operand, other);
+      }
+      return static_cast<T>(Op()(std::bit_cast<T>(old), operand, other));
+    };
+    while (!memory.compare_exchange_weak(old, std::bit_cast<Bits>(result()))) {
     }
     d[l] = std::bit_cast<T>(old);
   }

@@ -1,5 +1,5 @@
 // bar and barrier: named barriers of the CTA (sync, arrive, red); bar.warp.sync.
-// It is a finding when an .aligned barrier is not executed by all threads of a warp together.
+// It is a finding when an .aligned barrier is not executed by all threads of a warp together that have not exited.
 #include <array>
 #include <bit>
 
@@ -52,7 +52,7 @@ BarrierOperands read_operands(Warp& warp, const Instruction& in, Mask lanes) {
 /// Operands: barrier, count.
 void execute_barrier(Warp& warp, const Instruction& in, Mask lanes) {
   const BarrierMode mode = BarrierMode::unpack(in.mode);
-  if (mode.aligned && !warp.converge(in, lanes, warp.present())) return;
+  if (mode.aligned && !warp.converge(in, lanes, warp.present() & ~warp.exited())) return;
   const BarrierOperands operands = read_operands(warp, in, lanes);
   warp.cta().arrive(warp, in, lanes, operands.barrier, operands.expected,
                     mode.waits ? Cta::BarrierOperation::sync : Cta::BarrierOperation::arrive);
@@ -61,7 +61,7 @@ void execute_barrier(Warp& warp, const Instruction& in, Mask lanes) {
 /// Operands: barrier, count, d, predicate and the mask to xor it with.
 void execute_reducing_barrier(Warp& warp, const Instruction& in, Mask lanes) {
   const BarrierMode mode = BarrierMode::unpack(in.mode);
-  if (mode.aligned && !warp.converge(in, lanes, warp.present())) return;
+  if (mode.aligned && !warp.converge(in, lanes, warp.present() & ~warp.exited())) return;
   const BarrierOperands operands = read_operands(warp, in, lanes);
   Cta& cta = warp.cta();
   if (!warp.is_reexecuting(lanes)) {

@@ -153,14 +153,15 @@ std::string print(const std::string& format, const Arguments& arguments, PackedA
   return text;
 }
 
-/// Prints to the host's standard output, one lane after the other.
+/// Prints to the host's standard output or standard error, one lane after the other.
 void execute_print(Warp& warp, const Instruction& in, Mask lanes) {
+  std::FILE* const to = warp.cta().launch().options.print_to_stderr ? stderr : stdout;
   for (; lanes != 0; lanes &= lanes - 1) {
     check_interruption();
     const Arguments arguments(warp, in, std::countr_zero(lanes));
     const std::string format = arguments.text(arguments.get<std::uint64_t>(0));
     const std::string text = print(format, arguments, PackedArguments(arguments, arguments.get<std::uint64_t>(1)));
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fwrite(text.data(), 1, text.size(), to);
     arguments.set(2, static_cast<std::uint32_t>(text.size()));
   }
 }

@@ -1,6 +1,7 @@
 // Comparisons and selections: setp set selp slct.
 #include <array>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "tilewright/emulator/instructions/instruction_set.hpp"
@@ -77,6 +78,16 @@ struct EitherNan {
   }
 };
 
+/// .ftz: subnormal inputs count as zero. Values of f16 are compared as f32.
+template <class T, class Comparison>
+struct AfterFlush {
+  static float flush(float value) {
+    const float smallest = std::is_same_v<T, F16> ? 0x1p-14F : std::numeric_limits<float>::min();
+    return std::fabs(value) < smallest ? 0.0F : value;
+  }
+  static bool holds(float a, float b) { return Comparison::holds(flush(a), flush(b)); }
+};
+
 using CompareLanes = Mask (*)(Warp& warp, Slot a, Slot b);
 
 template <class T, class Comparison>
@@ -122,7 +133,27 @@ constexpr std::array kFloatComparisons = {
     ComparisonRow{"nan", &compare_lanes<T, EitherNan>},
 };
 
-std::span<const ComparisonRow> comparisons(PtxType type) {
+template <class T>
+constexpr std::array kFlushingComparisons = {
+    ComparisonRow{"eq", &compare_lanes<T, AfterFlush<T, Equal>>},
+    ComparisonRow{"ne", &compare_lanes<T, AfterFlush<T, NotEqual>>},
+    ComparisonRow{"lt", &compare_lanes<T, AfterFlush<T, Less>>},
+    ComparisonRow{"le", &compare_lanes<T, AfterFlush<T, LessOrEqual>>},
+    ComparisonRow{"gt", &compare_lanes<T, AfterFlush<T, Greater>>},
+    ComparisonRow{"ge", &compare_lanes<T, AfterFlush<T, GreaterOrEqual>>},
+    ComparisonRow{"equ", &compare_lanes<T, AfterFlush<T, OrUnordered<Equal>>>},
+    ComparisonRow{"neu", &compare_lanes<T, AfterFlush<T, OrUnordered<NotEqual>>>},
+    ComparisonRow{"ltu", &compare_lanes<T, AfterFlush<T, OrUnordered<Less>>>},
+    ComparisonRow{"leu", &compare_lanes<T, AfterFlush<T, OrUnordered<LessOrEqual>>>},
+    ComparisonRow{"gtu", &compare_lanes<T, AfterFlush<T, OrUnordered<Greater>>>},
+    ComparisonRow{"geu", &compare_lanes<T, AfterFlush<T, OrUnordered<GreaterOrEqual>>>},
+    ComparisonRow{"num", &compare_lanes<T, NeitherNan>},
+    ComparisonRow{"nan", &compare_lanes<T, EitherNan>},
+};
+
+std::span<const ComparisonRow> comparisons(PtxType type, bool flushes) {
+  if (flushes && type == PtxType::f32) return kFlushingComparisons<float>;
+  if (flushes && type == PtxType::f16) return kFlushingComparisons<F16>;
   switch (type) {
     case PtxType::b16:
     case PtxType::u16:
@@ -152,8 +183,8 @@ std::span<const ComparisonRow> comparisons(PtxType type) {
   }
 }
 
-const ComparisonRow* take_comparison(InstructionReader& reader, PtxType type) {
-  for (const ComparisonRow& row : comparisons(type)) {
+const ComparisonRow* take_comparison(InstructionReader& reader, PtxType type, bool flushes) {
+  for (const ComparisonRow& row : comparisons(type, flushes)) {
     if (reader.take(row.name)) return &row;
   }
   reader.refuse("this comparison");
@@ -197,9 +228,9 @@ void decode_comparison(InstructionReader& reader, PtxType type, std::size_t firs
 }
 
 void decode_setp(InstructionReader& reader) {
-  reader.take("ftz");
+  const bool flushes = reader.take("ftz");
   const PtxType type = reader.type();
-  reader.out().table = take_comparison(reader, type);
+  reader.out().table = take_comparison(reader, type, flushes);
   const Combination combination = take_combination(reader);
   reader.finish();
   reader.expect_operands(3, 4);
@@ -225,11 +256,11 @@ void execute_set(Warp& warp, const Instruction& in, Mask lanes) {
 }
 
 void decode_set(InstructionReader& reader) {
-  reader.take("ftz");
+  const bool flushes = reader.take("ftz");
   const PtxType to = reader.type();
   const PtxType type = reader.type();
   if (bytes(to) != 4) reader.refuse("set with a destination that is not 32 bits wide");
-  reader.out().table = take_comparison(reader, type);
+  reader.out().table = take_comparison(reader, type, flushes);
   const Combination combination = take_combination(reader);
   reader.finish();
   reader.expect_operands(3, 4);
@@ -267,8 +298,15 @@ struct SelectBySign {
   }
 };
 
+struct SelectByFlushedSign {
+  template <class T>
+  T operator()(T a, T b, float c) const {
+    return flushed(c) >= 0 ? a : b;
+  }
+};
+
 void decode_slct(InstructionReader& reader) {
-  reader.take("ftz");
+  const bool flushes = reader.take("ftz");
   const PtxType type = reader.type();
   const PtxType by = reader.type();
   if (by != PtxType::s32 && by != PtxType::f32) reader.refuse("slct with a selector of this type");
@@ -280,6 +318,7 @@ void decode_slct(InstructionReader& reader) {
   reader.source(reader.operand(3), by);
   reader.out().execute = for_bits(reader, type, [&](auto t) -> Handler {
     using T = decltype(t);
+    if (flushes && by == PtxType::f32) return &ternary<T, T, T, float, SelectByFlushedSign>;
     return by == PtxType::f32 ? Handler{&ternary<T, T, T, float, SelectBySign>}
                               : &ternary<T, T, T, std::int32_t, SelectBySign>;
   });

@@ -81,6 +81,11 @@ void execute_indexed_branch(Warp& warp, const Instruction& in, Mask lanes) {
 
 void execute_exit(Warp& warp, const Instruction&, Mask lanes) { warp.exit(lanes); }
 
+void execute_refused(Warp& warp, const Instruction& in, Mask lanes) {
+  warp.fail(FindingKind::unsupported_instruction, in, std::countr_zero(lanes), 0,
+            warp.program().refusals[static_cast<std::size_t>(in.immediate)]);
+}
+
 void decode_branch(InstructionReader& reader) {
   reader.take("uni");
   reader.finish();

@@ -10,6 +10,9 @@ void execute_branch(Warp& warp, const Instruction& in, Mask lanes);
 /// Instruction::target is an index into Program::branch_tables. Operand: the index of the table's entry.
 void execute_indexed_branch(Warp& warp, const Instruction& in, Mask lanes);
 void execute_exit(Warp& warp, const Instruction& in, Mask lanes);
+/// An instruction that no decoder took. immediate: index in Program::refusals.
+/// @throws EmulationFinding unsupported_instruction
+void execute_refused(Warp& warp, const Instruction& in, Mask lanes);
 
 void decode_branch(InstructionReader& reader);
 void decode_indexed_branch(InstructionReader& reader);

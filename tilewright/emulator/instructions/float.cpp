@@ -215,6 +215,45 @@ void decode_typed(InstructionReader& reader, PtxType type, const FloatMode& mode
   decode_uniform(reader, type, kOperands + 1, handler);
 }
 
+/// div.approx computes a * (1 / b), and the reciprocal of a large b is flushed: PTX ISA, div.
+struct ApproximateDivide {
+  float operator()(float a, float b) const {
+    const bool flushes = std::fabs(b) > 0x1p126F && !std::isinf(b);
+    return flushes ? a * std::copysign(0.0F, b) : a / b;
+  }
+};
+
+/// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 read and write the upper words only.
+template <class Op>
+struct OfUpperWord {
+  static constexpr std::uint64_t kUpper = 0xffffffff00000000;
+  static double flushed_upper(double value) {
+    const double upper = std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & kUpper);
+    return std::fabs(upper) < std::numeric_limits<double>::min() ? std::copysign(0.0, upper) : upper;
+  }
+  double operator()(double a) const { return flushed_upper(Op()(flushed_upper(a))); }
+};
+
+template <class Op>
+void decode_reciprocal(InstructionReader& reader) {
+  const FloatMode mode = take_mode(reader);
+  const bool approximates = reader.take_one_of({"approx"}) == 0;
+  const PtxType type = reader.type();
+  if (approximates && type == PtxType::f64) {
+    return decode_uniform(reader, type, 2, plain_handler<double, OfUpperWord<Op>, 1>());
+  }
+  decode_typed<Op, 1>(reader, type, mode);
+}
+
+void decode_divide(InstructionReader& reader) {
+  const FloatMode mode = take_mode(reader);
+  const int kind = reader.take_one_of({"approx", "full"});
+  const PtxType type = reader.type();
+  if (kind != 0 || type != PtxType::f32) return decode_typed<Divide, 2>(reader, type, mode);
+  reader.out().mode = mode.pack();
+  decode_uniform(reader, type, 3, handler_for<float, ApproximateDivide, 2>(mode));
+}
+
 template <class Op, int kOperands>
 void decode_float(InstructionReader& reader) {
   const FloatMode mode = take_mode(reader);
@@ -310,7 +349,7 @@ constexpr std::array kOpcodes = {
     OpcodeRow{"add", OperandClass::floating, decode_float<Add, 2>},
     OpcodeRow{"sub", OperandClass::floating, decode_float<Subtract, 2>},
     OpcodeRow{"mul", OperandClass::floating, decode_float<Multiply, 2>},
-    OpcodeRow{"div", OperandClass::floating, decode_float<Divide, 2>},
+    OpcodeRow{"div", OperandClass::floating, decode_divide},
     OpcodeRow{"fma", OperandClass::floating, decode_fma},
     OpcodeRow{"mad", OperandClass::floating, decode_fma},
     OpcodeRow{"min", OperandClass::floating, decode_extremum<Minimum>},
@@ -318,8 +357,8 @@ constexpr std::array kOpcodes = {
     OpcodeRow{"abs", OperandClass::floating, decode_float<Absolute, 1>},
     OpcodeRow{"neg", OperandClass::floating, decode_float<Negate, 1>},
     OpcodeRow{"sqrt", OperandClass::floating, decode_float<SquareRoot, 1>},
-    OpcodeRow{"rcp", OperandClass::floating, decode_float<Reciprocal, 1>},
-    OpcodeRow{"rsqrt", OperandClass::floating, decode_float<ReciprocalSquareRoot, 1>},
+    OpcodeRow{"rcp", OperandClass::floating, decode_reciprocal<Reciprocal>},
+    OpcodeRow{"rsqrt", OperandClass::floating, decode_reciprocal<ReciprocalSquareRoot>},
     OpcodeRow{"ex2", OperandClass::floating, decode_f32_function<Exp2>},
     OpcodeRow{"lg2", OperandClass::floating, decode_f32_function<Log2>},
     OpcodeRow{"sin", OperandClass::floating, decode_f32_function<Sine>},

@@ -4,6 +4,7 @@
 
 #include "tilewright/emulator/access.hpp"
 #include "tilewright/emulator/cluster.hpp"
+#include "tilewright/emulator/global_shadow.hpp"
 #include "tilewright/emulator/instructions/control.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
@@ -20,13 +21,61 @@ struct AccessMode {
   static AccessMode unpack(std::uint8_t mode) { return {static_cast<Space>(mode & 15), (mode & 16) != 0}; }
 };
 
+/// Marks the registers of a load whose elements no one has written.
+void note_undefined(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& from, std::uint32_t bytes) {
+  Cta& cta = warp.cta();
+  GlobalShadow* const global = cta.launch().global_shadow;
+  const bool is_global =
+      (from.undefined & ~from.shared) != 0 && from.address[std::countr_zero(from.undefined)] >> 32 != 0;
+  std::vector<std::string> details(kWarpSize);
+  each_lane(from.undefined, [&](int l) {
+    details[static_cast<std::size_t>(l)] =
+        fmt::format("read of {} bytes at {} address {:#x}{}, which no {} has written", bytes * in.elements,
+                    is_global ? "global" : "shared", from.address[l],
+                    is_global ? std::string() : cta.describe_shared(from.address[l]), is_global ? "one" : "thread");
+  });
+  UndefinedValues& values = warp.track_undefined_values();
+  const std::uint32_t origin =
+      values.new_origin(is_global ? FindingKind::uninitialised_global_read : FindingKind::uninitialised_shared_read,
+                        warp.code_index(in), std::move(details));
+  for (std::uint32_t i = 0; i < in.elements; ++i) {
+    Mask undefined = 0;
+    each_lane(from.undefined, [&](int l) {
+      const std::uint64_t address = from.address[l] + std::uint64_t{i} * bytes;
+      const bool own = ((from.shared >> l) & 1) != 0;
+      const bool is_undefined = own         ? cta.shared().is_undefined(address, bytes)
+                                : is_global ? global->is_undefined(warp, address, bytes)
+                                            : true;
+      if (is_undefined) undefined |= Mask{1} << l;
+    });
+    values.define(in.op[i], lanes, undefined, origin);
+  }
+}
+
+/// Called after a store of undefined values: the shared memory that it wrote is undefined. Stores to global memory are
+/// reported.
+void follow_stored(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& to, std::uint32_t bytes) {
+  UndefinedValues* const values = warp.undefined_values();
+  for (std::uint32_t i = 0; i < in.elements; ++i) {
+    const auto [marked, origin] = values->undefined(in.op[1 + i]);
+    Mask shared = marked & lanes & to.shared;
+    const Mask others = marked & lanes & ~to.shared;
+    each_lane(shared,
+              [&, i](int l) { warp.cta().shared().mark_undefined(to.address[l] + std::uint64_t{i} * bytes, bytes); });
+    if (others == 0 || to.address[std::countr_zero(others)] >> 32 == 0) continue;
+    values->report(warp, in, others, origin, "is stored to global memory");
+  }
+}
+
 /// Operands: destinations, then the address. immediate: width of the registers, which may be wider than E.
 template <class E>
 void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   const AccessMode mode = AccessMode::unpack(in.mode);
   LanePointers from;
+  from.follows_undefined = true;
   resolve(warp, in, lanes, mode.space, 0, sizeof(E) * in.elements,
           mode.strong ? AccessKind::strong_read : AccessKind::read, from);
+  if (from.undefined != 0) note_undefined(warp, in, lanes, from, sizeof(E));
   if (const Mask global = lanes & ~from.shared; mode.strong && global != 0) {
     warp.note_global_poll(in, global, from.address[std::countr_zero(global)]);
   }
@@ -64,11 +113,12 @@ void check_lanes_agree(Warp& warp, const Instruction& in, const LanePointers& to
     const std::byte* const value = values + static_cast<std::size_t>(lane) * bytes;
     const bool overlaps = shared.mark_written(to.address[lane], bytes);
     if (overlaps && std::memcmp(to.at[lane], value, bytes) != 0) {
-      warp.fail(FindingKind::shared_race, in, lane, to.address[lane],
-                fmt::format(
-                    "write of {} bytes at shared address {:#x}{}, where another thread of the warp writes a different "
-                    "value in the same instruction",
-                    bytes, to.address[lane], warp.cta().describe_shared(to.address[lane])));
+      warp.report(Severity::error, FindingKind::shared_race, in, lane, to.address[lane], [&] {
+        return fmt::format(
+            "write of {} bytes at shared address {:#x}{}, where another thread of the warp writes a different value in "
+            "the same instruction",
+            bytes, to.address[lane], warp.cta().describe_shared(to.address[lane]));
+      });
     }
     std::memcpy(to.at[lane], value, bytes);
   }
@@ -76,25 +126,53 @@ void check_lanes_agree(Warp& warp, const Instruction& in, const LanePointers& to
     shared.clear_written(to.address[std::countr_zero(left)], bytes);
 }
 
+/// The same for the lanes that store to global memory, as far as they store to equal addresses.
+void check_global_lanes_agree(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& to,
+                              const std::byte* values, std::uint32_t bytes) {
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    if (to.address[lane] >> 32 == 0) continue;  // local memory, which each lane has to itself
+    for (Mask others = lanes & (lanes - 1); others != 0; others &= others - 1) {
+      const int other = std::countr_zero(others);
+      if (to.address[other] != to.address[lane]) continue;
+      if (std::memcmp(values + static_cast<std::size_t>(lane) * bytes, values + static_cast<std::size_t>(other) * bytes,
+                      bytes) == 0)
+        continue;
+      warp.report(Severity::error, FindingKind::global_race, in, other, to.address[other], [&] {
+        return fmt::format(
+            "write of {} bytes at global address {:#x}, where another thread of the warp writes a different value in "
+            "the same instruction",
+            bytes, to.address[other]);
+      });
+      return;
+    }
+  }
+}
+
 /// Operands: the address, then the sources. immediate: width of the registers.
 template <class E>
 void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
   const AccessMode mode = AccessMode::unpack(in.mode);
   const std::size_t bytes = sizeof(E) * in.elements;
-  LanePointers to;
-  resolve(warp, in, lanes, mode.space, 0, bytes, mode.strong ? AccessKind::strong_write : AccessKind::write, to);
-  std::byte values[kWarpSize * 16];
+  alignas(16) std::byte values[kWarpSize * 16];
   for (std::size_t i = 0; i < in.elements; ++i) {
     const std::byte* const a = warp.reg<std::byte>(in.op[1 + i]);
     each_lane(lanes, [&](int l) {
       std::memcpy(values + static_cast<std::size_t>(l) * bytes + i * sizeof(E), a + l * in.immediate, sizeof(E));
     });
   }
+  LanePointers to;
+  to.values = values;
+  resolve(warp, in, lanes, mode.space, 0, bytes, mode.strong ? AccessKind::strong_write : AccessKind::write, to);
   if (mode.strong) warp.cta().cluster().note_event();
   if (to.shared != 0 && !mode.strong && warp.cta().launch().options.check_races) {
     check_lanes_agree(warp, in, to, values, static_cast<std::uint32_t>(bytes));
   }
+  if (warp.cta().launch().options.check_warps && (lanes & ~to.shared) != 0) {
+    check_global_lanes_agree(warp, in, lanes & ~to.shared, to, values, static_cast<std::uint32_t>(bytes));
+  }
   each_lane(lanes, [&](int l) { std::memcpy(to.at[l], values + static_cast<std::size_t>(l) * bytes, bytes); });
+  if (warp.undefined_values() != nullptr) follow_stored(warp, in, lanes, to, sizeof(E));
 }
 
 Space take_space(InstructionReader& reader, const Operand& address) {

@@ -3,11 +3,34 @@
 #include <array>
 #include <bit>
 
+#include "tilewright/emulator/cta.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 
 namespace tilewright::emulator {
 namespace {
+
+/// Each lane must be in its mask, and the lanes that it names must give the same mask.
+void check_members(Warp& warp, const Instruction& in, Mask lanes, const Mask* members) {
+  for (Mask left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const auto report = [&](auto&& why) {
+      warp.report(Severity::error, FindingKind::bad_warp_mask, in, lane, 0,
+                  [&] { return fmt::format("the mask {:#010x} {}", members[lane], why()); });
+    };
+    if (((members[lane] >> lane) & 1) == 0) {
+      report([&] { return fmt::format("does not name lane {}, which executes the instruction", lane); });
+      continue;
+    }
+    Mask others = 0;
+    each_lane(members[lane] & lanes, [&](int l) {
+      if (members[l] != members[lane]) others |= Mask{1} << l;
+    });
+    if (others == 0) continue;
+    const int other = std::countr_zero(others);
+    report([&] { return fmt::format("names lane {}, whose mask is {:#010x}", other, members[other]); });
+  }
+}
 
 /// True when all lanes that the member masks name, and that have not exited, execute the instruction together; else the
 /// lanes wait for the others.
@@ -15,7 +38,9 @@ bool converge_members(Warp& warp, const Instruction& in, Mask lanes, Slot member
   const auto* const members = warp.reg<Mask>(member_masks);
   Mask wanted = 0;
   each_lane(lanes, [&](int l) { wanted |= members[l]; });
-  return warp.converge(in, lanes, wanted & warp.present() & ~warp.exited());
+  if (!warp.converge(in, lanes, wanted & warp.present() & ~warp.exited())) return false;
+  if (warp.cta().launch().options.check_warps) check_members(warp, in, lanes, members);
+  return true;
 }
 
 /// Calls f(group) for each set of lanes with the same member mask.
@@ -33,6 +58,32 @@ void each_group(Warp& warp, Mask lanes, Slot member_masks, F&& f) {
 
 enum class Shuffle : std::uint8_t { up, down, butterfly, index };
 
+/// Marks the results that are undefined: those of undefined values, and of lanes that do not execute the shuffle.
+void follow_shuffle(Warp& warp, const Instruction& in, Mask lanes, const int* sources) {
+  if (warp.undefined_values() == nullptr && lanes == warp.present() && warp.present() == kAllLanes) return;
+  const Mask absent = warp.cta().launch().options.check_warps ? ~lanes : 0;
+  const auto [marked, from] = warp.undefined_values() == nullptr ? std::pair<Mask, std::uint32_t>()
+                                                                 : warp.undefined_values()->undefined(in.op[2]);
+  Mask moved = 0, missing = 0;
+  each_lane(lanes, [&](int l) {
+    if (((absent >> sources[l]) & 1) != 0) missing |= Mask{1} << l;
+    if (((marked >> sources[l]) & 1) != 0) moved |= Mask{1} << l;
+  });
+  if (missing == 0 && warp.undefined_values() == nullptr) return;
+  UndefinedValues& values = warp.track_undefined_values();
+  std::uint32_t origin = from;
+  if (missing != 0) {
+    std::vector<std::string> details(kWarpSize);
+    each_lane(missing, [&](int l) {
+      details[static_cast<std::size_t>(l)] =
+          fmt::format("a shuffle reads from lane {}, which does not execute it", sources[l]);
+    });
+    origin = values.new_origin(FindingKind::bad_warp_mask, warp.code_index(in), std::move(details));
+  }
+  values.define(in.op[0], lanes, moved | missing, origin);
+  values.define(in.op[1], lanes, 0, origin);
+}
+
 /// Operands: d, p, a, b, c, member mask.
 void execute_shuffle(Warp& warp, const Instruction& in, Mask lanes) {
   if (!converge_members(warp, in, lanes, in.op[5])) return;
@@ -41,6 +92,7 @@ void execute_shuffle(Warp& warp, const Instruction& in, Mask lanes) {
   const auto* const b = warp.reg<std::uint32_t>(in.op[3]);
   const auto* const c = warp.reg<std::uint32_t>(in.op[4]);
   std::uint32_t result[kWarpSize];
+  int sources[kWarpSize];
   Mask in_range = 0;
   each_lane(lanes, [&](int l) {
     const int by = static_cast<int>(b[l] & 31);
@@ -68,8 +120,10 @@ void execute_shuffle(Warp& warp, const Instruction& in, Mask lanes) {
         break;
     }
     if (inside) in_range |= Mask{1} << l;
-    result[l] = a[inside ? from : l];
+    sources[l] = inside ? from : l;
+    result[l] = a[sources[l]];
   });
+  follow_shuffle(warp, in, lanes, sources);
   each_lane(lanes, [&](int l) { d[l] = result[l]; });
   warp.set_predicate(in.op[1], in_range, lanes);
 }

@@ -270,10 +270,16 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
     copy.use_tensor_map(box.map_address());
     std::byte row[kMaxRowBytes];
     box.each_row([&](const BoxRow& part) {
-      each_chunk(box, from.address, part, [&](std::uint32_t address, std::uint32_t at) {
-        std::memcpy(row + at, copy.read_shared({from.cta, address}, kChunk), kChunk);
-      });
       if (part.count == 0) return;
+      // Elements outside of the tensor are not read.
+      const std::uint32_t begin = part.first * box.element_bytes();
+      const std::uint32_t end = begin + part.count * box.element_bytes();
+      each_chunk(box, from.address, part, [&](std::uint32_t address, std::uint32_t at) {
+        const std::uint32_t low = std::max(at, begin);
+        const std::uint32_t high = std::min(at + kChunk, end);
+        if (low >= high) return;
+        std::memcpy(row + low, copy.read_shared({from.cta, address + (low - at)}, high - low), high - low);
+      });
       const std::uint32_t bytes = part.count * box.element_bytes();
       const std::byte* const source = row + part.first * box.element_bytes();
       std::byte* const memory = copy.global(part.address, bytes, "bulk tensor write");

@@ -1,0 +1,149 @@
+// The emulator of single kernels, from tilewright/emulator/emulated_module.hpp, for python/tilewright/emulator.py.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "python/bindings/module.hpp"
+#include "python/bindings/unlocked.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/emulator/emulated_module.hpp"
+#include "tilewright/engine/kernel_file.hpp"
+#include "tilewright/engine/options.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tilewright::python {
+namespace {
+
+using AnyList = nb::typed<nb::list, nb::any>;
+using Extents = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+
+runtime::Dim3 dim3(const Extents& extents) {
+  return {std::get<0>(extents), std::get<1>(extents), std::get<2>(extents)};
+}
+
+nb::tuple index(const runtime::Dim3& at) { return nb::make_tuple(at.x, at.y, at.z); }
+
+/// A module and the options that it was made with.
+class KernelModule {
+ public:
+  KernelModule(const std::string& source, bool is_path, const std::string& target,
+               const std::vector<std::string>& include_folders, std::uint64_t steps) {
+    const Unlocked unlocked;
+    const Result<Target> parsed = parse_target(target);
+    if (!parsed) throw InvalidArgument(parsed.reason());
+    const auto toolchain = engine::Options::from_environment().toolchain;
+    if (is_path) {
+      file_ = engine::read_kernel_file(source, *parsed, toolchain, include_folders);
+    } else if (source.find(".version") != std::string::npos && source.find(".target") != std::string::npos) {
+      file_ = {"kernel.ptx", source, source, {}};
+    } else {
+      file_ = engine::compile_kernel_text(source, "kernel.cu", *parsed, toolchain, include_folders);
+    }
+    emulator::EmulatorOptions options = emulator::checking_options();
+    options.steps_per_cta = steps;
+    module_ = std::make_unique<emulator::EmulatedModule>(file_.ptx, *parsed, options);
+  }
+
+  std::vector<std::string> kernels() const {
+    std::vector<std::string> names;
+    for (const emulator::KernelInfo& kernel : module_->kernels()) names.push_back(kernel.name);
+    return names;
+  }
+
+  AnyList launch(const std::string& name, const Extents& grid, const Extents& block, const Extents& cluster,
+                 std::uint32_t shared_bytes, bool cooperative, const AnyList& arguments) {
+    const emulator::KernelInfo& kernel = module_->kernel(name);
+    if (arguments.size() != kernel.parameters.size()) {
+      throw InvalidArgument(
+          fmt::format("{} takes {} arguments, got {}", kernel.name, kernel.parameters.size(), arguments.size()));
+    }
+    std::vector<emulator::KernelArgument> converted;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      converted.push_back(argument(kernel.parameters[i], i, arguments[i]));
+    runtime::LaunchConfig config;
+    config.grid = dim3(grid);
+    config.block = dim3(block);
+    config.cluster = dim3(cluster);
+    config.dynamic_smem_bytes = shared_bytes;
+    config.cooperative = cooperative;
+    std::vector<emulator::Finding> findings;
+    {
+      const Unlocked unlocked;
+      findings = module_->launch(kernel, config, converted);
+    }
+    AnyList result;
+    for (const emulator::Finding& finding : findings) result.append(describe(finding));
+    return result;
+  }
+
+ private:
+  /// ("array", address, bytes, initialised), ("bytes", ...), or a number
+  static emulator::KernelArgument argument(const emulator::KernelParameter& parameter, std::size_t i,
+                                           const nb::handle& value) {
+    if (nb::isinstance<nb::tuple>(value)) {
+      const auto array = nb::cast<std::tuple<std::uint64_t, std::uint64_t, bool>>(value);
+      const std::span<std::byte> data(reinterpret_cast<std::byte*>(std::get<0>(array)), std::get<1>(array));
+      return emulator::ArrayArgument{data, std::get<2>(array)};
+    }
+    if (nb::isinstance<nb::bytes>(value)) {
+      const auto bytes = nb::cast<nb::bytes>(value);
+      const auto* const data = static_cast<const std::byte*>(bytes.data());
+      return std::vector<std::byte>(data, data + bytes.size());
+    }
+    if (nb::isinstance<nb::float_>(value)) return emulator::real_argument(parameter, i, nb::cast<double>(value));
+    if (std::int64_t number = 0; nb::try_cast(value, number)) {
+      const auto bits = static_cast<std::uint64_t>(number);
+      return emulator::integer_argument(parameter, i, number < 0, number < 0 ? 0 - bits : bits);
+    }
+    if (std::uint64_t number = 0; nb::try_cast(value, number)) {
+      return emulator::integer_argument(parameter, i, false, number);
+    }
+    throw InvalidArgument(fmt::format("parameter {} takes {}, got an object of type {}", i,
+                                      emulator::to_string(parameter), nb::type_name(value.type()).c_str()));
+  }
+
+  static nb::dict describe(const emulator::Finding& finding) {
+    nb::list frames;
+    for (const emulator::SourceLine& frame : finding.location.source)
+      frames.append(nb::make_tuple(frame.file, frame.line));
+    nb::dict result;
+    result["kind"] = nb::str(emulator::identifier(finding.kind).data());
+    result["severity"] = nb::str(emulator::name(finding.severity).data());
+    result["detail"] = finding.detail;
+    result["thread"] = finding.thread ? nb::object(index(finding.thread->thread)) : nb::none();
+    result["cta"] = finding.thread ? nb::object(index(finding.thread->cta)) : nb::none();
+    result["frames"] = nb::tuple(frames);
+    result["ptx_line"] = finding.location.ptx_line;
+    result["ptx"] = finding.location.ptx_text;
+    result["notes"] = nb::tuple(nb::cast(finding.notes));
+    result["fix"] = nb::str(emulator::fix(finding.kind).data());
+    result["count"] = finding.count;
+    return result;
+  }
+
+  engine::KernelFile file_;
+  std::unique_ptr<emulator::EmulatedModule> module_;
+};
+
+}  // namespace
+
+void bind_emulator(nb::module_& module) {
+  nb::class_<KernelModule>(module, "KernelModule", "CUDA C++ or PTX that is loaded on an emulator.")
+      .def(nb::init<const std::string&, bool, const std::string&, const std::vector<std::string>&, std::uint64_t>(),
+           "source"_a, "is_path"_a, "target"_a, "include_folders"_a, "steps"_a)
+      .def_prop_ro("kernels", &KernelModule::kernels, "The names of the kernels.")
+      .def("launch", &KernelModule::launch, "kernel"_a, "grid"_a, "block"_a, "cluster"_a, "shared_bytes"_a,
+           "cooperative"_a, "arguments"_a, "Runs a launch and returns its findings.");
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,157 @@
+// The command tilewright emulate: arguments, reports, exit codes, suppressions.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/compile/file.hpp"
+#include "tools/cli/commands.hpp"
+#include "tools/cli/emulate_arguments.hpp"
+#include "tools/cli/finding_report.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+using testing::HasSubstr;
+
+/// out[t] = x[t + offset] * by for 32 threads. PTX, so that the tests need no compiler.
+constexpr const char* kScale = R"(.version 9.0
+.target sm_90a
+.address_size 64
+.file 1 "scale.cu"
+.visible .entry scale(.param .u64 .ptr x, .param .u64 .ptr out, .param .u32 offset, .param .f32 by)
+{
+  .reg .u32 %t, %o;
+  .reg .u64 %w, %x, %out;
+  .reg .f32 %v, %by;
+  mov.u32 %t, %tid.x;
+  ld.param.u32 %o, [offset];
+  ld.param.f32 %by, [by];
+  ld.param.u64 %x, [x];
+  ld.param.u64 %out, [out];
+  mad.wide.u32 %out, %t, 4, %out;
+  add.u32 %t, %t, %o;
+  mad.wide.u32 %x, %t, 4, %x;
+  .loc 1 3 7
+  ld.global.f32 %v, [%x];
+  mul.f32 %v, %v, %by;
+  st.global.f32 [%out], %v;
+  ret;
+}
+)";
+
+class EmulateCommandTest : public testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& text) {
+    compile::write_file(folder_.path() + "/" + name, text);
+    return folder_.path() + "/" + name;
+  }
+  std::string x() {
+    NpyArray array{"<f4", {32}, std::vector<std::byte>(128)};
+    for (int i = 0; i < 32; ++i) {
+      const auto value = static_cast<float>(i);
+      std::memcpy(array.data.data() + 4 * i, &value, 4);
+    }
+    const std::vector<std::byte> bytes = npy_bytes(array);
+    return file("x.npy", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  ExitCode run(const std::string& options) {
+    CLI::App app;
+    const Command command = add_emulate_command(app);
+    app.parse("emulate " + file("scale.ptx", kScale) + " --out-dir " + folder_.path() + " " + options, false);
+    return command.run();
+  }
+  std::string refusal(const std::string& options) {
+    try {
+      run(options);
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return "no refusal";
+  }
+
+  compile::ScopedFolder folder_{testing::TempDir()};
+};
+
+TEST_F(EmulateCommandTest, WritesOutputs) {
+  ASSERT_EQ(run("--block 32 --args " + x() + ",out:f32[4,8],0,2.5"), ExitCode::ok);
+  const NpyArray out = read_npy_array(folder_.path() + "/out.npy");
+  EXPECT_EQ(out.descr, "<f4");
+  EXPECT_EQ(out.shape, (std::vector<std::int64_t>{4, 8}));
+  float last = 0;
+  std::memcpy(&last, out.data.data() + 124, 4);
+  EXPECT_EQ(last, 77.5F);
+}
+
+TEST_F(EmulateCommandTest, FindingsExitWith1UnlessTheyAreSuppressed) {
+  const std::string command = "--block 32 --args " + x() + ",out:f32[32],1,2.5";
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(command + " --json"), ExitCode::wrong_result);
+  const auto json = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  ASSERT_EQ(json["findings"].size(), 1U);
+  EXPECT_EQ(json["findings"][0]["kind"], "out_of_bounds_global");
+  EXPECT_EQ(json["findings"][0]["thread"], (std::vector<int>{31, 0, 0}));
+  EXPECT_EQ(json["findings"][0]["file"], "scale.cu");
+  EXPECT_EQ(json["findings"][0]["line"], 3);
+  const auto suppressed = [&](const std::string& line) { return run(command + " --suppressions " + file("s", line)); };
+  EXPECT_EQ(suppressed("# none\nout_of_bounds_global scale.cu:3\n"), ExitCode::ok);
+  EXPECT_EQ(suppressed("* scale.cu"), ExitCode::ok);
+  EXPECT_EQ(suppressed("out_of_bounds_global scale.cu:4"), ExitCode::wrong_result);
+  EXPECT_EQ(suppressed("shared_race"), ExitCode::wrong_result);
+  EXPECT_THAT(refusal(command + " --suppressions " + file("s", "shared_race\nno_such_kind a.cu")),
+              HasSubstr("s:2: unknown kind of finding 'no_such_kind'"));
+}
+
+TEST_F(EmulateCommandTest, ArgumentsAreTypedByTheParameters) {
+  const std::string arrays = "--block 32 --args " + x() + ",out:f32[32],";
+  EXPECT_THAT(refusal(arrays + "1.5,2"), HasSubstr("parameter 2 takes a 32-bit integer, got the number 1.5"));
+  EXPECT_THAT(refusal(arrays + "4294967296,2"), HasSubstr("parameter 2 takes a 32-bit integer, got 4294967296"));
+  EXPECT_THAT(refusal(arrays + "0,many"), HasSubstr("parameter 3 takes an f32, got 'many'"));
+  EXPECT_THAT(refusal(arrays + "0,1e39"), HasSubstr("parameter 3 takes an f32, got 1e+39, which is beyond its range"));
+  EXPECT_THAT(refusal(arrays + "0"),
+              HasSubstr("scale takes 4 arguments (0: a pointer, 1: a pointer, 2: a 32-bit integer, "
+                        "3: an f32), got 3"));
+  EXPECT_THAT(refusal("--block 32 --args 1,out:f32[32],0,2"), HasSubstr("parameter 0 takes a pointer"));
+  EXPECT_THAT(refusal("--block 32 --args null,out:f31[32],0,2"), HasSubstr("parameter 1 takes a pointer"));
+  EXPECT_THAT(refusal("--block 32 --args " + x() + "," + x() + "," + x() + ",2"),
+              HasSubstr("parameter 2 takes a 32-bit integer"));
+  EXPECT_EQ(run("--block 32 --args null,out:f32[32],0,2"), ExitCode::wrong_result);
+  EXPECT_EQ(run("--block 4 --args " + x() + ",out:f32[32]=-1.5,0x1c,-2"), ExitCode::ok);
+}
+
+TEST_F(EmulateCommandTest, RefusesWhatTheKernelDoesNotTake) {
+  EXPECT_THAT(refusal("--kernel nosuch"), HasSubstr("its kernels are scale"));
+  EXPECT_THAT(refusal("--grid 0"), HasSubstr("--grid"));
+  EXPECT_THAT(refusal("--block 2048 --args " + x() + ",out:f32[32],0,2"), HasSubstr("1024"));
+  EXPECT_THAT(refusal("--target sm_10"), HasSubstr("--target"));
+  CLI::App app;
+  const Command command = add_emulate_command(app);
+  app.parse("emulate " + file("broken.ptx", ".version 9.0\n.entry {"), false);
+  EXPECT_THROW(command.run(), InvalidArgument);
+}
+
+TEST(EmulateArguments, AreSplitAtCommasOutsideOfBrackets) {
+  EXPECT_THAT(split_arguments("a.npy, out:f32[3,4] ,-1"), testing::ElementsAre("a.npy", "out:f32[3,4]", "-1"));
+  EXPECT_TRUE(split_arguments(" ").empty());
+}
+
+/// The innermost frame in the kernel's own file is reported, not one of a header.
+TEST(FindingReport, NamesTheKernelsOwnFrame) {
+  const engine::KernelFile kernel{"my/kernel.cu", "one\n  two\nthree\n", "", {{"lib.h", "a\nb\n"}}};
+  const SourceExcerpts excerpts(kernel);
+  emulator::Finding finding;
+  finding.kind = emulator::FindingKind::shared_race;
+  finding.location = {10, "st.shared.u32 [%r1], %r2", {{"/x/lib.h", 1}, {"my/kernel.cu", 2}, {"my/kernel.cu", 3}}};
+  const std::string text = report_text(finding, excerpts);
+  EXPECT_THAT(text, HasSubstr("error: shared race at my/kernel.cu:2\n     2 | two\n"));
+  EXPECT_THAT(text, HasSubstr("frame: /x/lib.h:1"));
+  EXPECT_EQ(excerpts.text_of({"/x/lib.h", 2}), "b");
+}
+
+}  // namespace
+}  // namespace tilewright::cli

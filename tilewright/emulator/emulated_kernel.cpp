@@ -1,0 +1,199 @@
+// Loads modules, checks launch configurations against kernels, and starts run_grid().
+#include "tilewright/emulator/emulated_kernel.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/base/memory.hpp"
+#include "tilewright/base/target_features.hpp"
+#include "tilewright/base/text.hpp"
+#include "tilewright/emulator/grid.hpp"
+#include "tilewright/emulator/ptx_parser.hpp"
+#include "tilewright/runtime/launch.hpp"
+
+namespace tilewright::emulator {
+
+runtime::DeviceProperties make_device_properties(Target target, std::int64_t memory_bytes) {
+  const int oldest = arch::arch_limits().front().sm;
+  constexpr int newest = kSm90a.sm;  // instructions of later architectures, such as tcgen05, are not emulated
+  if (target.sm < oldest || target.sm > newest) {
+    throw InvalidArgument(fmt::format("the emulator supports sm_{} to sm_{}, got {}", oldest, newest, target.name()));
+  }
+  runtime::DeviceProperties properties;
+  properties.name = "emulator:" + target.name();
+  properties.target = target;
+  properties.emulated = true;
+  properties.sm_count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  properties.memory_bytes = memory_bytes;
+  properties.l2_bytes = std::int64_t{32} << 20;
+  const arch::ArchLimits& limits = arch::limits(target);
+  properties.smem_per_block_bytes = limits.smem_per_block_bytes;
+  properties.smem_per_sm_bytes = limits.smem_per_sm_bytes;
+  properties.registers_per_sm = limits.registers_per_sm;
+  return properties;
+}
+
+// LoadedPtx -------------------------------------------------------------------------------------------------------
+
+LoadedPtx::LoadedPtx(std::shared_ptr<GlobalMemory> memory, std::string_view ptx)
+    : memory_(std::move(memory)), module_(parse_ptx(ptx)), addresses_(module_->variables.size(), 0) {
+  try {
+    for (std::size_t i = 0; i < addresses_.size(); ++i) {
+      const Variable& variable = module_->variables[i];
+      if (variable.space != Space::global && variable.space != Space::constant) continue;
+      addresses_[i] = memory_->allocate(variable.size, Owner::module);
+    }
+    for (std::size_t i = 0; i < addresses_.size(); ++i) {
+      if (addresses_[i] != 0) initialise(module_->variables[i], addresses_[i]);
+    }
+  } catch (...) {
+    free_variables();
+    throw;
+  }
+}
+
+LoadedPtx::~LoadedPtx() { free_variables(); }
+
+void LoadedPtx::free_variables() noexcept {
+  for (const std::uint64_t address : addresses_) memory_->deallocate(address);
+}
+
+void LoadedPtx::initialise(const Variable& variable, std::uint64_t address) const {
+  std::byte* to = memory_->host_pointer(address, variable.size);
+  fill_bytes(to, 0, variable.size);
+  const auto width = static_cast<std::size_t>(bytes(variable.type));
+  for (const Initialiser& element : variable.initialisers) {
+    std::uint64_t value = element.bits;
+    if (element.variable != kNone) value += addresses_[element.variable];
+    std::memcpy(to, &value, std::min(width, sizeof(value)));
+    to += width;
+  }
+}
+
+// EmulatedKernel --------------------------------------------------------------------------------------------------
+
+EmulatedKernel::EmulatedKernel(const runtime::DeviceProperties& properties, EmulatorOptions options,
+                               std::shared_ptr<const LoadedPtx> ptx, const std::string& symbol,
+                               std::uint32_t dynamic_smem_bytes)
+    : properties_(properties),
+      options_(options),
+      ptx_(std::move(ptx)),
+      symbol_(symbol),
+      program_(build_program(ptx_->module(), entry(), ptx_->addresses())) {
+  check_shared_memory(dynamic_smem_bytes);
+}
+
+void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) {
+  launch(config, parameters, {});
+}
+
+void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const std::byte> parameters,
+                            LoggedLaunch logged) {
+  check(config);
+  std::vector<std::byte> parameter_space = lay_out(config, parameters);
+  if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
+  const runtime::Dim3 cluster = cluster_of(config);
+  Launch launch{ptx_->module(),
+                program_,
+                options_,
+                ptx_->memory().snapshot(),
+                config.grid,
+                config.block,
+                cluster,
+                cluster != runtime::Dim3{} || program_.required_cluster[0] != 0,
+                config.cooperative,
+                config.dynamic_smem_bytes,
+                static_cast<std::uint32_t>(properties_.sm_count),
+                std::move(parameter_space)};
+  launch.log = logged.log;
+  launch.uninitialised = RegionMap(std::move(logged.uninitialised));
+  run_grid(std::move(launch));
+}
+
+const Function& EmulatedKernel::entry() const {
+  const Function* const function = ptx_->module().find(symbol_);
+  if (function == nullptr || !function->entry || function->declared_only) {
+    throw EmulationError(fmt::format("emulator: the PTX has no kernel {}", printable(symbol_)));
+  }
+  return *function;
+}
+
+runtime::Dim3 EmulatedKernel::cluster_of(const runtime::LaunchConfig& config) const {
+  const std::uint32_t* const required = program_.required_cluster;
+  if (required[0] == 0 || config.cluster != runtime::Dim3{}) return config.cluster;
+  return {required[0], required[1], required[2]};
+}
+
+void EmulatedKernel::check_cluster(const runtime::LaunchConfig& config) const {
+  const runtime::Dim3 cluster = cluster_of(config);
+  if (cluster == runtime::Dim3{}) return;
+  if (!has_feature(properties_.target, TargetFeature::clusters)) {
+    throw InvalidArgument(fmt::format("{}: {} does not support clusters, got a cluster of {} CTAs", symbol_,
+                                      properties_.name, to_string(cluster)));
+  }
+  const std::uint32_t* const required = program_.required_cluster;
+  if (required[0] != 0 && cluster != runtime::Dim3{required[0], required[1], required[2]}) {
+    throw InvalidArgument(fmt::format("{} requires clusters of ({},{},{}) CTAs, got clusters of {}", symbol_,
+                                      required[0], required[1], required[2], to_string(cluster)));
+  }
+  const std::uint64_t ctas = std::uint64_t{cluster.x} * cluster.y * cluster.z;
+  if (ctas == 0 || ctas > kMaxClusterCtas) {
+    throw InvalidArgument(fmt::format("{}: a cluster must have 1 to {} CTAs, got {}", symbol_, kMaxClusterCtas, ctas));
+  }
+  if (config.grid.x % cluster.x != 0 || config.grid.y % cluster.y != 0 || config.grid.z % cluster.z != 0) {
+    throw InvalidArgument(fmt::format("{}: grid {} is not a multiple of the cluster {}", symbol_,
+                                      to_string(config.grid), to_string(cluster)));
+  }
+}
+
+void EmulatedKernel::check_shared_memory(std::uint32_t dynamic_bytes) const {
+  const std::uint64_t bytes = std::uint64_t{program_.static_shared_bytes} + dynamic_bytes;
+  if (static_cast<std::int64_t>(bytes) <= properties_.smem_per_block_bytes) return;
+  throw InvalidArgument(fmt::format("{} needs {} bytes of shared memory per CTA, {} has {}", symbol_, bytes,
+                                    properties_.name, properties_.smem_per_block_bytes));
+}
+
+std::vector<std::byte> EmulatedKernel::lay_out(const runtime::LaunchConfig& config,
+                                               std::span<const std::byte> parameters) const {
+  if (config.parameter_offsets.empty()) {
+    if (parameters.size() != program_.parameter_bytes) {
+      throw InvalidArgument(
+          fmt::format("{} takes {} bytes of parameters, got {}", symbol_, program_.parameter_bytes, parameters.size()));
+    }
+    return {parameters.begin(), parameters.end()};
+  }
+  std::vector<std::size_t> sizes;
+  for (const ParameterRange& each : program_.parameters) sizes.push_back(each.size);
+  runtime::check_parameters(symbol_, sizes, config.parameter_sizes).or_throw();
+  std::vector<std::byte> laid_out(program_.parameter_bytes);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::ranges::copy(parameters.subspan(config.parameter_offsets[i], sizes[i]),
+                      laid_out.begin() + static_cast<std::ptrdiff_t>(program_.parameters[i].begin));
+  }
+  return laid_out;
+}
+
+void EmulatedKernel::check(const runtime::LaunchConfig& config) const {
+  const runtime::Dim3& block = config.block;
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64) {
+    throw InvalidArgument(
+        fmt::format("{}: a block must have 1 to 1024 threads and extents of at most (1024,1024,64), got {}", symbol_,
+                    to_string(block)));
+  }
+  const std::uint32_t* const required = program_.required_block;
+  if (required[0] != 0 && block != runtime::Dim3{required[0], required[1], required[2]}) {
+    throw InvalidArgument(fmt::format("{} requires blocks of ({},{},{}) threads, got blocks of {}", symbol_,
+                                      required[0], required[1], required[2], to_string(block)));
+  }
+  if (program_.maximum_block != 0 && threads > program_.maximum_block) {
+    throw InvalidArgument(
+        fmt::format("{} allows {} threads per block, got {}", symbol_, program_.maximum_block, threads));
+  }
+  check_cluster(config);
+  check_shared_memory(config.dynamic_smem_bytes);
+}
+
+}  // namespace tilewright::emulator

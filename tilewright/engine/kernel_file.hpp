@@ -1,0 +1,31 @@
+// A kernel of the user's, from CUDA C++ or PTX, as the emulator runs it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tilewright/base/target.hpp"
+#include "tilewright/compile/compiler.hpp"
+
+namespace tilewright::engine {
+
+struct KernelFile {
+  std::string path;  // in messages, and in the line information of `ptx`
+  std::string text;  // CUDA C++ or PTX
+  std::string ptx;
+  std::vector<compile::UserHeader> headers;  // that the text includes, directly or through other headers
+};
+
+/// Reads a kernel. A file whose name ends in .ptx has PTX; any other one is compiled by NVRTC with line information,
+/// for the target. Headers are searched in the folder of the file, in `include_folders`, and in the include folder of
+/// the CUDA toolkit that NVRTC belongs to. Headers of the host's C and C++ library are empty, except <stdint.h>.
+/// @throws InvalidArgument if a file cannot be read or the source is refused; CompileError; ToolchainNotFound
+KernelFile read_kernel_file(const std::string& path, Target target, const compile::ToolchainOptions& toolchain,
+                            const std::vector<std::string>& include_folders = {});
+
+/// The same for CUDA C++ in memory, which `name` stands for in messages; headers are searched in `include_folders`.
+KernelFile compile_kernel_text(const std::string& text, const std::string& name, Target target,
+                               const compile::ToolchainOptions& toolchain,
+                               const std::vector<std::string>& include_folders = {});
+
+}  // namespace tilewright::engine

@@ -1,0 +1,199 @@
+#include "tools/cli/emulate_arguments.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/float_format.hpp"
+#include "tilewright/base/text.hpp"
+#include "tools/cli/number.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+struct ElementRow {
+  std::string_view name;
+  std::string_view descr;
+  std::size_t bytes;
+};
+constexpr std::array<ElementRow, 13> kElements{{{"f64", "<f8", 8},
+                                                {"f32", "<f4", 4},
+                                                {"f16", "<f2", 2},
+                                                {"bf16", "<u2", 2},
+                                                {"s64", "<i8", 8},
+                                                {"s32", "<i4", 4},
+                                                {"s16", "<i2", 2},
+                                                {"s8", "|i1", 1},
+                                                {"u64", "<u8", 8},
+                                                {"u32", "<u4", 4},
+                                                {"u16", "<u2", 2},
+                                                {"u8", "|u1", 1},
+                                                {"bool", "|b1", 1}}};
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
+
+/// Refuses an item of --args, naming the parameter.
+class ArgumentReader {
+ public:
+  ArgumentReader(const emulator::KernelParameter& parameter, std::size_t index, std::string item)
+      : parameter_(parameter), index_(index), item_(std::move(item)) {}
+
+  ArgumentItem read() const {
+    if (item_.empty()) refuse("an empty item");
+    const std::size_t colon = item_.find(':');
+    if (item_.ends_with(".npy")) {
+      const bool names_output = colon != std::string::npos && is_name(item_.substr(0, colon));
+      return read_file(item_.substr(names_output ? colon + 1 : 0), names_output ? item_.substr(0, colon) : "");
+    }
+    if (colon != std::string::npos) return make_output(item_.substr(0, colon), item_.substr(colon + 1));
+    if (item_ == "null") {
+      if (!parameter_.takes_array()) refuse("null");
+      return emulator::integer_argument(parameter_, index_, false, 0);
+    }
+    return number(item_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& got) const {
+    const std::string array = parameter_.takes_array() ? " (a.npy, NAME:TYPE[EXTENTS] or null)" : "";
+    const std::string by_value = parameter_.is_struct ? " (a .npy file of that size)" : "";
+    throw InvalidArgument(fmt::format("--args: parameter {} takes {}{}{}, got {}", index_,
+                                      emulator::to_string(parameter_), array, by_value, got));
+  }
+
+  std::string quoted() const { return fmt::format("'{}'", printable(item_, 200)); }
+
+  static bool is_name(const std::string& text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    });
+  }
+
+  ArgumentItem read_file(const std::string& path, const std::string& output) const {
+    NpyArray array = read_npy_array(path);
+    if (parameter_.takes_array()) return ArrayItem{std::move(array), true, path, output.empty() ? "" : output + ".npy"};
+    if (!output.empty()) refuse(fmt::format("{}, but only an array can be written", quoted()));
+    if (array.data.size() != parameter_.size) refuse(fmt::format("{} of {} bytes", quoted(), array.data.size()));
+    return std::move(array.data);
+  }
+
+  ArgumentItem make_output(const std::string& name, const std::string& rest) const {
+    if (!parameter_.takes_array()) refuse(quoted());
+    const std::size_t open = rest.find('['), close = rest.find(']');
+    const std::string type = rest.substr(0, open);
+    const auto row = std::ranges::find(kElements, type, &ElementRow::name);
+    if (!is_name(name) || row == kElements.end() || open == std::string::npos || close == std::string::npos) {
+      refuse(
+          fmt::format("{}: an array is NAME:TYPE[EXTENTS] with a type of f64 f32 f16 bf16 s64 s32 s16 s8 u64 u32 "
+                      "u16 u8 bool",
+                      quoted()));
+    }
+    ArrayItem item{{std::string(row->descr), {}, {}}, false, "", name + ".npy"};
+    std::int64_t bytes = static_cast<std::int64_t>(row->bytes);
+    for (const std::string& digits : split_arguments(rest.substr(open + 1, close - open - 1))) {
+      const std::optional<std::int64_t> extent = read_integer<std::int64_t>(digits, {0, kMostBytes});
+      if (!extent || __builtin_mul_overflow(bytes, std::max<std::int64_t>(*extent, 1), &bytes) || bytes > kMostBytes)
+        refuse(fmt::format("{}: an extent must be an integer, of at most {} bytes in all", quoted(), kMostBytes));
+      item.array.shape.push_back(*extent);
+    }
+    if (item.array.shape.empty()) refuse(fmt::format("{}, which has no extent", quoted()));
+    const auto count = static_cast<std::size_t>(item.array.elements());
+    item.array.data.assign(count * row->bytes, std::byte{0xff});
+    const std::string fill = rest.substr(close + 1);
+    if (fill.empty()) return item;
+    if (!fill.starts_with('=')) refuse(quoted());
+    const std::vector<std::byte> value = fill_bytes(*row, fill.substr(1));
+    for (std::size_t i = 0; i < count; ++i)
+      std::ranges::copy(value, item.array.data.begin() + static_cast<std::ptrdiff_t>(i * row->bytes));
+    item.initialised = true;
+    return item;
+  }
+
+  std::vector<std::byte> fill_bytes(const ElementRow& row, const std::string& text) const {
+    emulator::KernelParameter element{emulator::PtxType::u64, row.bytes, false, false};
+    if (row.name == "f64") element.type = emulator::PtxType::f64;
+    if (row.name == "f32") element.type = emulator::PtxType::f32;
+    if (row.name == "f16" || row.name == "bf16") {
+      if (text != "0") refuse(fmt::format("{}: arrays of {} can be filled with 0 only", quoted(), row.name));
+    }
+    try {
+      return number_of(element, text);
+    } catch (const InvalidArgument&) {
+      refuse(fmt::format("{}: '{}' is no {}", quoted(), printable(text, 40), row.name));
+    }
+  }
+
+  ArgumentItem number(const std::string& text) const { return number_of(parameter_, text); }
+
+  std::vector<std::byte> number_of(const emulator::KernelParameter& parameter, const std::string& text) const {
+    if (parameter.is_struct) refuse(quoted());
+    if (text == "true" || text == "false") return emulator::integer_argument(parameter, index_, false, text == "true");
+    const bool negative = text.starts_with('-');
+    std::string_view digits = std::string_view(text).substr(negative ? 1 : 0);
+    const bool hexadecimal = digits.starts_with("0x");
+    if (hexadecimal) digits.remove_prefix(2);
+    std::uint64_t magnitude = 0;
+    const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), magnitude, hexadecimal ? 16 : 10);
+    if (result.ec == std::errc() && result.ptr == digits.data() + digits.size() && !digits.empty())
+      return emulator::integer_argument(parameter, index_, negative, magnitude);
+    double real = 0;
+    try {
+      real = parse_real("--args", text);
+    } catch (const InvalidArgument&) {
+      refuse(quoted());
+    }
+    return emulator::real_argument(parameter, index_, real);
+  }
+
+  const emulator::KernelParameter& parameter_;
+  std::size_t index_;
+  std::string item_;
+};
+
+}  // namespace
+
+std::vector<std::string> split_arguments(const std::string& text) {
+  std::vector<std::string> items;
+  if (text.find_first_not_of(" \t") == std::string::npos) return items;
+  int depth = 0;
+  std::string item;
+  const auto finish = [&] {
+    const std::size_t begin = item.find_first_not_of(" \t");
+    const std::size_t end = item.find_last_not_of(" \t");
+    items.push_back(begin == std::string::npos ? "" : item.substr(begin, end + 1 - begin));
+    item.clear();
+  };
+  for (const char c : text) {
+    if (c == '[') ++depth;
+    if (c == ']') --depth;
+    if (c == ',' && depth == 0) {
+      finish();
+    } else {
+      item += c;
+    }
+  }
+  finish();
+  return items;
+}
+
+std::vector<ArgumentItem> read_arguments(const std::string& text, const emulator::KernelInfo& kernel) {
+  const std::vector<std::string> items = split_arguments(text);
+  const auto& parameters = kernel.parameters;
+  if (items.size() != parameters.size()) {
+    std::string takes;
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      takes += fmt::format("{}{}: {}", i == 0 ? "" : ", ", i, emulator::to_string(parameters[i]));
+    throw InvalidArgument(fmt::format("--args: {} takes {} arguments ({}), got {}", printable(kernel.name, 200),
+                                      parameters.size(), takes, items.size()));
+  }
+  std::vector<ArgumentItem> arguments;
+  for (std::size_t i = 0; i < items.size(); ++i) arguments.push_back(ArgumentReader(parameters[i], i, items[i]).read());
+  return arguments;
+}
+
+}  // namespace tilewright::cli

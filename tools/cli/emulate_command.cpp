@@ -1,0 +1,196 @@
+// tilewright emulate: runs a kernel of the user's on the emulator, and reports what is wrong with it.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
+#include "tilewright/emulator/emulated_module.hpp"
+#include "tilewright/engine/kernel_file.hpp"
+#include "tilewright/engine/options.hpp"
+#include "tools/cli/commands.hpp"
+#include "tools/cli/emulate_arguments.hpp"
+#include "tools/cli/finding_report.hpp"
+#include "tools/cli/number.hpp"
+#include "tools/cli/output_file.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+struct EmulateOptions {
+  std::string file;
+  std::string kernel;
+  std::string grid = "1", block = "1", cluster;
+  std::string arguments;
+  std::string target = "sm_90a";
+  std::string out_folder = ".";
+  std::string suppressions;
+  std::vector<std::string> include_folders;
+  std::uint32_t shared_bytes = 0;
+  std::uint64_t steps = emulator::checking_options().steps_per_cta;
+  bool cooperative = false;
+  bool warnings_fail = false;
+  bool json = false;
+};
+
+/// "8", "8,4" or "8,4,2"
+runtime::Dim3 parse_extents(const std::string& option, const std::string& text) {
+  const std::vector<std::string> parts = split_arguments(text);
+  if (parts.empty() || parts.size() > 3)
+    throw InvalidArgument(fmt::format("{} takes X, X,Y or X,Y,Z, got '{}'", option, printable(text, 60)));
+  std::uint32_t extents[3] = {1, 1, 1};
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    extents[i] = parse_integer<std::uint32_t>(option, parts[i], {1, 0x7fffffff});
+  return {extents[0], extents[1], extents[2]};
+}
+
+engine::KernelFile read_kernel(const EmulateOptions& options, Target target) {
+  try {
+    return engine::read_kernel_file(options.file, target, engine::Options::from_environment().toolchain,
+                                    options.include_folders);
+  } catch (const CompileError& error) {
+    throw InvalidArgument(error.what());  // the source is the user's
+  }
+}
+
+std::string output_path(const EmulateOptions& options, const ArrayItem& item) {
+  return options.out_folder == "." ? item.output : options.out_folder + "/" + item.output;
+}
+
+std::vector<emulator::KernelArgument> kernel_arguments(std::vector<ArgumentItem>& items) {
+  std::vector<emulator::KernelArgument> arguments;
+  for (ArgumentItem& item : items) {
+    if (auto* const array = std::get_if<ArrayItem>(&item)) {
+      arguments.emplace_back(emulator::ArrayArgument{array->array.data, array->initialised});
+    } else {
+      arguments.emplace_back(std::get<std::vector<std::byte>>(item));
+    }
+  }
+  return arguments;
+}
+
+struct Report {
+  std::string kernel;
+  std::vector<emulator::Finding> findings;
+  std::size_t suppressed = 0;
+  std::vector<std::string> outputs;
+
+  std::size_t count(emulator::Severity severity) const {
+    return static_cast<std::size_t>(std::ranges::count(findings, severity, &emulator::Finding::severity));
+  }
+};
+
+void print_text(const Report& report, const SourceExcerpts& excerpts) {
+  for (const emulator::Finding& finding : report.findings) fmt::print("{}\n", report_text(finding, excerpts));
+  const std::size_t errors = report.count(emulator::Severity::error);
+  const std::size_t warnings = report.findings.size() - errors;
+  fmt::print("{}: {} error{}, {} warning{}", report.kernel, errors, errors == 1 ? "" : "s", warnings,
+             warnings == 1 ? "" : "s");
+  if (report.suppressed != 0) fmt::print(", {} suppressed", report.suppressed);
+  fmt::print("\n");
+  for (const std::string& output : report.outputs) fmt::print("wrote {}\n", printable(output));
+}
+
+void print_json(const Report& report, const SourceExcerpts& excerpts) {
+  nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+  for (const emulator::Finding& finding : report.findings) findings.push_back(report_json(finding, excerpts));
+  const nlohmann::ordered_json json{{"kernel", report.kernel},
+                                    {"errors", report.count(emulator::Severity::error)},
+                                    {"warnings", report.count(emulator::Severity::warning)},
+                                    {"suppressed", report.suppressed},
+                                    {"findings", findings},
+                                    {"outputs", report.outputs}};
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+/// The module, or the findings that keep it from being loaded, which are the file's fault.
+std::unique_ptr<emulator::EmulatedModule> load(const engine::KernelFile& file, Target target,
+                                               const EmulateOptions& options) {
+  emulator::EmulatorOptions checks = emulator::checking_options();
+  checks.steps_per_cta = options.steps;
+  checks.print_to_stderr = options.json;
+  try {
+    return std::make_unique<emulator::EmulatedModule>(file.ptx, target, checks);
+  } catch (const emulator::EmulationFinding& finding) {
+    throw InvalidArgument(fmt::format("{}: {}", printable(file.path), finding.what()));
+  }
+}
+
+ExitCode run(const EmulateOptions& options) {
+  const Result<Target> target = parse_target(options.target);
+  if (!target) throw InvalidArgument(fmt::format("--target: {}", target.reason()));
+  runtime::LaunchConfig config;
+  config.grid = parse_extents("--grid", options.grid);
+  config.block = parse_extents("--block", options.block);
+  if (!options.cluster.empty()) config.cluster = parse_extents("--cluster", options.cluster);
+  config.dynamic_smem_bytes = options.shared_bytes;
+  config.cooperative = options.cooperative;
+  const Suppressions suppressions =
+      options.suppressions.empty() ? Suppressions() : Suppressions::read(options.suppressions);
+
+  const engine::KernelFile file = read_kernel(options, *target);
+  const std::unique_ptr<emulator::EmulatedModule> module = load(file, *target, options);
+  const emulator::KernelInfo& kernel = module->kernel(options.kernel);
+  std::vector<ArgumentItem> items = read_arguments(options.arguments, kernel);
+  std::vector<NamedFile> outputs, inputs{{"FILE", options.file}};
+  for (const ArgumentItem& item : items) {
+    const auto* const array = std::get_if<ArrayItem>(&item);
+    if (array == nullptr) continue;
+    if (!array->output.empty()) outputs.push_back({"--args", output_path(options, *array)});
+  }
+  check_outputs(outputs, inputs);
+
+  const std::vector<emulator::KernelArgument> arguments = kernel_arguments(items);
+  Report report{printable(kernel.name, 200), {}, 0, {}};
+  try {
+    report.findings = module->launch(kernel, config, arguments);
+  } catch (const emulator::EmulationFinding& finding) {
+    throw InvalidArgument(fmt::format("{}: {}", printable(file.path), finding.what()));
+  }
+  report.suppressed =
+      std::erase_if(report.findings, [&](const emulator::Finding& finding) { return suppressions.match(finding); });
+  for (const ArgumentItem& item : items) {
+    const auto* const array = std::get_if<ArrayItem>(&item);
+    if (array == nullptr || array->output.empty()) continue;
+    report.outputs.push_back(output_path(options, *array));
+    write_output(report.outputs.back(), npy_bytes(array->array));
+  }
+  const SourceExcerpts excerpts(file);
+  options.json ? print_json(report, excerpts) : print_text(report, excerpts);
+  const bool fails = options.warnings_fail ? !report.findings.empty() : report.count(emulator::Severity::error) != 0;
+  return fails ? ExitCode::wrong_result : ExitCode::ok;
+}
+
+}  // namespace
+
+Command add_emulate_command(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand(
+      "emulate", "run a CUDA C++ or PTX kernel on the emulator, and report races, bad accesses and deadlocks");
+  const auto options = std::make_shared<EmulateOptions>();
+  app->add_option("FILE", options->file, "kernel.cu, which NVRTC compiles, or kernel.ptx")->required();
+  app->add_option("--kernel", options->kernel, "the kernel's name or symbol; default: the only kernel of the file");
+  app->add_option("--grid", options->grid, "CTAs: X, X,Y or X,Y,Z; default 1");
+  app->add_option("--block", options->block, "threads per CTA: X, X,Y or X,Y,Z; default 1");
+  app->add_option("--cluster", options->cluster, "CTAs per cluster: X, X,Y or X,Y,Z");
+  add_integer<std::uint32_t>(*app, "--shared", options->shared_bytes, {0, 1U << 20}, "dynamic shared memory in bytes");
+  app->add_option("--args", options->arguments,
+                  "arguments, separated by commas: a.npy, out:f32[32,64], out:f32[64]=0, out:a.npy, numbers, null");
+  app->add_option("--target", options->target, "sm_80 to sm_90a; default sm_90a");
+  app->add_option("-I", options->include_folders, "a folder with headers");
+  app->add_option("--out-dir", options->out_folder, "the folder of the arrays that are written; default .");
+  app->add_option("--suppressions", options->suppressions,
+                  "a file with lines KIND, KIND FILE or KIND FILE:LINE, whose findings are not reported");
+  add_integer<std::uint64_t>(*app, "--steps", options->steps, {1},
+                             "warp instructions after which a CTA that does not end is a finding");
+  app->add_flag("--cooperative", options->cooperative, "a cooperative launch: all CTAs are resident at once");
+  app->add_flag("--warnings-fail", options->warnings_fail, "exit with code 1 if there are warnings but no errors");
+  app->add_flag("--json", options->json, "print the findings as JSON; printf() of the kernel writes to stderr");
+  app->footer("Exit codes: 0 no errors were found, 1 findings, 2 bad input, 3 the environment failed.");
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace tilewright::cli
