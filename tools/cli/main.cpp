@@ -49,9 +49,9 @@ int parse_and_run(int argc, char** argv) {
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
-  const std::vector<Command> commands{add_gemm_command(app),   add_conv_command(app),  add_run_command(app),
-                                      add_find_command(app),   add_tune_command(app),  add_emit_command(app),
-                                      add_layout_command(app), add_cache_command(app), add_doctor_command(app),
+  const std::vector<Command> commands{add_gemm_command(app),   add_conv_command(app),   add_run_command(app),
+                                      add_find_command(app),   add_tune_command(app),   add_emit_command(app),
+                                      add_layout_command(app), add_cache_command(app),  add_doctor_command(app),
                                       add_env_command(app),    add_emulate_command(app)};
   try {
     app.parse(argc, argv);
