@@ -76,7 +76,7 @@ def test_the_licence_is_in_the_wheel(environment: pathlib.Path) -> None:
 def test_the_readmes_python_runs(environment: pathlib.Path, tmp_path: pathlib.Path) -> None:
     section = (ROOT / "README.md").read_text().split("## From Python")[1].split("\n## ")[0]
     scripts = re.findall(r"```python\n(.*?)```", section, re.S)
-    assert len(scripts) == 3
+    assert len(scripts) == 4
     for script in scripts:
         (tmp_path / "script.py").write_text(script)
         run("env", f"TILEWRIGHT_CACHE_DIR={tmp_path}/cache", environment / "python", "script.py", cwd=tmp_path)
