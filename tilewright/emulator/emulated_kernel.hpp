@@ -44,7 +44,7 @@ class LoadedPtx {
   std::vector<std::uint64_t> addresses_;
 };
 
-/// What a launch that continues after findings is given.
+/// The parameters of a launch that continues after findings.
 struct LoggedLaunch {
   FindingLog* log = nullptr;
   std::vector<Region> uninitialised;  // allocations whose bytes no one has written

@@ -35,8 +35,8 @@ struct TensorSignature {
       false;  // the matrices of a batch lie at the addresses in an array, instead of one stride apart
   /// The contiguous mode of an im2col matrix is that of taps and channels.
   Im2colAccess im2col = Im2colAccess::none;
-  /// Of an im2col matrix: the largest power of two, at most kMaxTapRow bytes, in elements, that divides the channels of
-  /// a tap. A row of that length, which begins at a multiple of it, does not cross the end of a tap. 0 for others.
+  /// The length in elements of the rows in which an im2col matrix can be copied without crossing the end of a tap: the
+  /// largest power of two of at most kMaxTapRow bytes that divides the channels of a tap. It is 0 for other matrices.
   int tap_row = 0;
   /// 0, or for a folded operand the number of coordinates of rows, columns and batch that the kernel can tell apart, of
   /// which a problem may use fewer: 2, 4 or 8. `layout` then names the mode whose first coordinate has stride 1; if no

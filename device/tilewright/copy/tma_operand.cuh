@@ -48,72 +48,50 @@ class TmaOperand {
   uint16_t ctas_;
 };
 
-/// The same for an im2col matrix: the rows of a box are pixels, its columns the channels of a tap.
-template <class Operand>
-class TmaOperand<Operand, TmaIm2col> {
+/// The same for a matrix whose modes are decomposed, TmaIm2col or TmaFolded, which says where each box begins.
+template <class Operand, class Matrix>
+class TmaDecomposedOperand {
  public:
-  __device__ __forceinline__ TmaOperand(const TmaIm2col& matrix, int share, uint16_t ctas, ptx::CachePolicy policy)
+  __device__ __forceinline__ TmaDecomposedOperand(const Matrix& matrix, int share, uint16_t ctas,
+                                                  ptx::CachePolicy policy)
       : matrix_(matrix), policy_(policy), share_(share), ctas_(ctas) {}
 
   __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int batch) const {
-    const int column = (Operand::kIsKMajor ? k : mn) + share_ * Operand::kShareContiguous;
-    const int row = (Operand::kIsKMajor ? mn : k) + share_ * Operand::kShareStrided;
+    const int contiguous = (Operand::kIsKMajor ? k : mn) + share_ * Operand::kShareContiguous;
+    const int strided = (Operand::kIsKMajor ? mn : k) + share_ * Operand::kShareStrided;
     const uint32_t part = to + share_ * Operand::kShareBytes;
 #pragma unroll 1  // a producer has few registers
     for (int box = 0; box < Operand::kBoxes; ++box) {
       const uint32_t at = part + box * Operand::kBoxBytes;
-      const ptx::Im2colBox from =
-          matrix_.box(row + box * Operand::kBoxStrided, column + box * Operand::kBoxContiguous, batch);
+      const auto from =
+          matrix_.box(strided + box * Operand::kBoxStrided, contiguous + box * Operand::kBoxContiguous, batch);
       if constexpr (Operand::kShares > 1) {
-        ptx::tma_load_im2col_multicast(at, matrix_.map, barrier, ctas_, from, policy_);
+        ptx::tma_load_multicast(at, matrix_.map, barrier, ctas_, from, policy_);
       } else {
-        ptx::tma_load_im2col(at, matrix_.map, barrier, from, policy_);
+        ptx::tma_load(at, matrix_.map, barrier, from, policy_);
       }
     }
   }
 
  private:
-  const TmaIm2col& matrix_;
+  const Matrix& matrix_;
   ptx::CachePolicy policy_;
   int share_;
   uint16_t ctas_;
 };
 
-/// The same for the im2col matrix of a class.
-template <class Operand, int kClasses>
-class TmaOperand<Operand, TmaIm2colClasses<kClasses>> : public TmaOperand<Operand, TmaIm2col> {
-  using TmaOperand<Operand, TmaIm2col>::TmaOperand;
-};
-
-/// The same for a folded matrix.
 template <class Operand>
-class TmaOperand<Operand, TmaFolded> {
- public:
-  __device__ __forceinline__ TmaOperand(const TmaFolded& matrix, int share, uint16_t ctas, ptx::CachePolicy policy)
-      : matrix_(matrix), policy_(policy), share_(share), ctas_(ctas) {}
-
-  __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int batch) const {
-    const int along = (Operand::kIsKMajor ? k : mn) + share_ * Operand::kShareContiguous;
-    const int line = (Operand::kIsKMajor ? mn : k) + share_ * Operand::kShareStrided;
-    const uint32_t part = to + share_ * Operand::kShareBytes;
-#pragma unroll 1  // a producer has few registers
-    for (int i = 0; i < Operand::kBoxes; ++i) {
-      const uint32_t at = part + i * Operand::kBoxBytes;
-      const ptx::BoxOfFive box =
-          matrix_.box(along + i * Operand::kBoxContiguous, line + i * Operand::kBoxStrided, batch);
-      if constexpr (Operand::kShares > 1) {
-        ptx::tma_load_multicast(at, matrix_.map, barrier, ctas_, box, policy_);
-      } else {
-        ptx::tma_load(at, matrix_.map, barrier, box, policy_);
-      }
-    }
-  }
-
- private:
-  const TmaFolded& matrix_;
-  ptx::CachePolicy policy_;
-  int share_;
-  uint16_t ctas_;
+class TmaOperand<Operand, TmaIm2col> : public TmaDecomposedOperand<Operand, TmaIm2col> {
+  using TmaDecomposedOperand<Operand, TmaIm2col>::TmaDecomposedOperand;
+};
+/// Loads the im2col matrix of a class.
+template <class Operand, int kClasses>
+class TmaOperand<Operand, TmaIm2colClasses<kClasses>> : public TmaDecomposedOperand<Operand, TmaIm2col> {
+  using TmaDecomposedOperand<Operand, TmaIm2col>::TmaDecomposedOperand;
+};
+template <class Operand>
+class TmaOperand<Operand, TmaFolded> : public TmaDecomposedOperand<Operand, TmaFolded> {
+  using TmaDecomposedOperand<Operand, TmaFolded>::TmaDecomposedOperand;
 };
 
 }  // namespace tilewright

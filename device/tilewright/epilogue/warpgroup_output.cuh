@@ -395,7 +395,7 @@ class WarpgroupOutput {
         const int y = Plan::kDIsRowMajor ? row : column;
         if constexpr (kHasClasses) {
           const TmaIm2col& rows = parameters_.d.of[batch];
-          ptx::tma_store_im2col(rows.map, from, rows.box(y, x, 0));
+          ptx::tma_store(rows.map, from, rows.box(y, x, 0));
         } else {
           ptx::tma_store(parameters_.d, from, x, y, batch);
         }

@@ -8,7 +8,7 @@
 
 namespace tilewright {
 
-/// Whose coordinate a mode of a tensor map is.
+/// The part of the matrix whose coordinate a mode of a tensor map has.
 enum class TmaFoldedSource : int { along_line, lines, batch };
 
 /// One of the modes 2 to 4 of the tensor map: the next coordinate of its source. A mode that is not used has extent 1
@@ -27,9 +27,9 @@ struct TmaFolded {
   Divisor by_along_line, by_lines;
   TmaFoldedMode more[3];
 
-  /// The coordinates of a box that begins at a place along a line, a line, and a matrix of the batch. Behind the last
+  /// The coordinates of a box that begins at a line, a place along it, and a matrix of the batch. Behind the last
   /// place or line, one coordinate is behind its extent, so that TMA writes zeros.
-  __device__ __forceinline__ ptx::BoxOfFive box(int along, int line, int batch) const {
+  __device__ __forceinline__ ptx::BoxOfFive box(int line, int along, int batch) const {
     int rest_along = by_along_line.quotient(along), rest_line = by_lines.quotient(line);
     ptx::BoxOfFive box{.x = {along - rest_along * along_line, line - rest_line * lines}};
 #pragma unroll

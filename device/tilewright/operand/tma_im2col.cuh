@@ -59,7 +59,7 @@ template <int kClasses>
 inline constexpr bool kIsTmaIm2col<TmaIm2colClasses<kClasses>> = true;
 
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2col& matrix) { return matrix.map; }
-/// That of the class whose tiles come first.
+/// The tensor map of the class whose tiles come first.
 template <int kClasses>
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2colClasses<kClasses>& matrices) {
   return matrices.of[0].map;

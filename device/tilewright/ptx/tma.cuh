@@ -71,8 +71,8 @@ struct Im2colBox {
 };
 
 /// The same as tma_load() for a tensor map in im2col mode.
-__device__ __forceinline__ void tma_load_im2col(uint32_t to, const TensorMap& map, uint32_t barrier,
-                                                const Im2colBox& box, CachePolicy policy) {
+__device__ __forceinline__ void tma_load(uint32_t to, const TensorMap& map, uint32_t barrier, const Im2colBox& box,
+                                         CachePolicy policy) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
       "[%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(to),
@@ -80,8 +80,8 @@ __device__ __forceinline__ void tma_load_im2col(uint32_t to, const TensorMap& ma
       "l"(policy)
       : "memory");
 }
-__device__ __forceinline__ void tma_load_im2col_multicast(uint32_t to, const TensorMap& map, uint32_t barrier,
-                                                          uint16_t ctas, const Im2colBox& box, CachePolicy policy) {
+__device__ __forceinline__ void tma_load_multicast(uint32_t to, const TensorMap& map, uint32_t barrier, uint16_t ctas,
+                                                   const Im2colBox& box, CachePolicy policy) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster"
       ".L2::cache_hint [%0], [%1, {%4, %5, %6, %7}], [%2], {%8, %9}, %3, %10;" ::"r"(to),
@@ -140,7 +140,7 @@ __device__ __forceinline__ void tma_store(const TensorMap& map, uint32_t from, i
 }
 
 /// The same for a tensor map of four modes in im2col mode. The offsets of `box` are not used.
-__device__ __forceinline__ void tma_store_im2col(const TensorMap& map, uint32_t from, const Im2colBox& box) {
+__device__ __forceinline__ void tma_store(const TensorMap& map, uint32_t from, const Im2colBox& box) {
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
       "r"(from), "r"(box.c), "r"(box.w), "r"(box.h), "r"(box.n)

@@ -258,6 +258,7 @@ struct LaunchValues {
   Workspace workspace;
   std::pair<std::int64_t, std::int64_t> cluster_tiles;
   std::vector<RowClass> classes;  // empty unless the plan has them
+  ClassGrids grids;               // of the classes
 
   /// Class number `number`, or the first if there are fewer classes: a field that is not used needs a valid value.
   const RowClass& row_class(std::size_t number) const { return classes[number < classes.size() ? number : 0]; }
@@ -281,12 +282,12 @@ void describe_classes(Sink& sink, const char* name, const View& view, const Map&
 
 /// Describes RowClasses of device/tilewright/scheduler/groups.cuh.
 template <class Sink>
-void describe_row_classes(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
+void describe_row_classes(Sink& sink, const LaunchValues* values) {
   static constexpr std::array<const char*, kMaxRowClasses> kNames{"of[0]", "of[1]", "of[2]", "of[3]"};
   const auto index = [&](const char* name, const auto& value) {
     sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
   };
-  const auto grids = [&] { return ClassGrids(plan, values->classes); };
+  const auto grids = [&]() -> const ClassGrids& { return values->grids; };
   sink.begin("groups");
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     sink.begin(kNames[i]);
@@ -434,7 +435,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     describe_matrix(sink, "c", [&]() -> const op::Tensor& { return reads_c() ? c() : kNoTensor; });
   }
   if (plan.has_row_classes()) {
-    describe_row_classes(sink, plan, values);
+    describe_row_classes(sink, values);
   } else if (plan.groups() != op::GroupedMode::none) {
     sink.begin("groups");
     const bool is_independent = plan.groups() == op::GroupedMode::independent;
@@ -647,8 +648,10 @@ ParameterLayout parameter_layout(const Sm90GemmPlan& plan) {
 
 Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  const LaunchValues values{arguments, problem, workspace(plan, arguments), cluster_tiles(plan, arguments),
-                            plan.has_row_classes() ? row_classes(arguments) : std::vector<RowClass>{}};
+  std::vector<RowClass> classes = plan.has_row_classes() ? row_classes(arguments) : std::vector<RowClass>{};
+  const ClassGrids grids(plan, classes);
+  const LaunchValues values{arguments,          problem, workspace(plan, arguments), cluster_tiles(plan, arguments),
+                            std::move(classes), grids};
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(launched_ctas(plan, arguments)), 1, 1};
   launch.cooperative = plan.split_k > 1 || plan.repacks();

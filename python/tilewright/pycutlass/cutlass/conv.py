@@ -192,7 +192,7 @@ def implicit_gemm_problem_size(conv_operator: Operator, problem_size: Conv2dProb
 
 
 def operands_of(conv_operator: Operator) -> tuple[str, str, str]:
-    """Which tensors A, B and C (also D) are: "activation", "filter" or "output"."""
+    """Returns the tensors that A, B and C (also D) are: "activation", "filter" or "output"."""
     return {
         Operator.fprop: ("activation", "filter", "output"),
         Operator.dgrad: ("output", "filter", "activation"),
