@@ -66,6 +66,40 @@ TEST(Operations, ConvolutionsAreComparedWithTheReference) {
   }
 }
 
+TEST(Operations, AWrongConvolutionIsFound) {
+  engine::Engine engine(engine::emulator_options());
+  op::Conv2d conv{.x = op::packed_tensor(std::uint64_t{1} << 30, DType::f16, {1, 4, 4, 8}),
+                  .w = op::packed_tensor(std::uint64_t{2} << 30, DType::f16, {8, 1, 1, 8}),
+                  .y = op::packed_tensor(std::uint64_t{3} << 30, DType::f16, {1, 4, 4, 8}),
+                  .c = {},
+                  .beta = 0.0};
+  conv.c = conv.written();
+  TuningOperands operands(engine.device(), conv);
+  operands.poison_outputs();
+  operands.fetch_outputs();
+  const OutputImages poisoned = operands.output_images();
+  EXPECT_NE(operands.find_wrong_element({}), "") << "no kernel has run";
+  EXPECT_EQ(operands.find_wrong_element(poisoned), "") << "all bits are those of a correct kernel";
+  OutputImages others = poisoned;
+  for (std::byte& each : others[0]) each ^= std::byte{1};
+  EXPECT_NE(operands.find_wrong_element(others), "");
+}
+
+TEST(Operations, ContractionsAreComparedWithTheReference) {
+  engine::Engine engine(engine::emulator_options());
+  op::Contraction sums{.a = op::packed_tensor(std::uint64_t{1} << 30, DType::f32, {5, 7, 6}),
+                       .b = op::packed_tensor(std::uint64_t{2} << 30, DType::f32, {6, 4, 5}),
+                       .c = {},
+                       .d = op::packed_tensor(std::uint64_t{3} << 30, DType::f32, {4, 7}),
+                       .modes_a = "imk",
+                       .modes_b = "kni",
+                       .modes_d = "nm"};
+  const TuningReport report = tune(engine, sums, {.top = 2, .checks_only = true});
+  ASSERT_FALSE(report.candidates.empty());
+  for (const CandidateReport& candidate : report.candidates)
+    EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
+}
+
 TEST(Operations, GroupsHaveTheSizesOfTheCall) {
   engine::Engine engine(engine::emulator_options());
   std::array<std::int32_t, 4> ends{3, 3, 40, 70};  // of 80 rows
