@@ -121,7 +121,7 @@ Artifact NvccCompiler::compile(const Source& source) const {
   } catch (const Error& error) {
     fail(error.what());
   }
-  return make_artifact(source, "nvcc", std::move(output), started);
+  return make_artifact(source, fmt::format("nvcc {}", compiler_named_in(output.ptx)), std::move(output), started);
 }
 
 }  // namespace tilewright::compile

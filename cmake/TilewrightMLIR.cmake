@@ -1,0 +1,42 @@
+# Finds MLIR and LLVM 22, whose static libraries the shim tilewright_mlir links (tilewright/compile/mlir_shim). They are
+# linked statically so that the shim needs no package at run time, loads in 2 ms, and cannot collide with another LLVM of
+# the process. MLIR's own CMake package is not used: it requires every tool of MLIR, 170 MB that the shim does not need.
+# Sets TILEWRIGHT_MLIR_FOUND, TILEWRIGHT_MLIR_INCLUDE_DIR and TILEWRIGHT_MLIR_ARCHIVES.
+set(TILEWRIGHT_MLIR AUTO CACHE STRING "Build the shim that compiles MLIR: AUTO (if MLIR 22 is found), ON or OFF")
+set_property(CACHE TILEWRIGHT_MLIR PROPERTY STRINGS AUTO ON OFF)
+set(TILEWRIGHT_LLVM_ROOT /usr/lib/llvm-22 CACHE PATH "Folder of LLVM 22 with MLIR: has include/mlir and lib/libMLIRIR.a")
+
+set(TILEWRIGHT_MLIR_FOUND FALSE)
+if(NOT TILEWRIGHT_MLIR)
+  return()
+endif()
+set(missing "")
+foreach(file include/mlir/IR/MLIRContext.h include/llvm/Config/llvm-config.h lib/libMLIRNVVMDialect.a lib/libLLVMNVPTXCodeGen.a)
+  if(NOT EXISTS ${TILEWRIGHT_LLVM_ROOT}/${file})
+    string(APPEND missing " ${TILEWRIGHT_LLVM_ROOT}/${file}")
+  endif()
+endforeach()
+foreach(library z zstd)  # what LLVM's Support library compresses with
+  find_library(TILEWRIGHT_MLIR_LIB_${library} NAMES lib${library}.a)
+  mark_as_advanced(TILEWRIGHT_MLIR_LIB_${library})
+  if(NOT TILEWRIGHT_MLIR_LIB_${library})
+    string(APPEND missing " lib${library}.a")
+  endif()
+endforeach()
+if(missing STREQUAL "")
+  file(STRINGS ${TILEWRIGHT_LLVM_ROOT}/include/llvm/Config/llvm-config.h version REGEX "define LLVM_VERSION_MAJOR ")
+  if(NOT version MATCHES "LLVM_VERSION_MAJOR 22$")
+    set(missing " version 22 (its header has '${version}')")
+  endif()
+endif()
+if(missing STREQUAL "")
+  set(TILEWRIGHT_MLIR_FOUND TRUE)
+  set(TILEWRIGHT_MLIR_INCLUDE_DIR ${TILEWRIGHT_LLVM_ROOT}/include)
+  file(GLOB TILEWRIGHT_MLIR_ARCHIVES ${TILEWRIGHT_LLVM_ROOT}/lib/libMLIR[A-Z]*.a ${TILEWRIGHT_LLVM_ROOT}/lib/libLLVM*.a)
+  list(APPEND TILEWRIGHT_MLIR_ARCHIVES ${TILEWRIGHT_MLIR_LIB_z} ${TILEWRIGHT_MLIR_LIB_zstd})
+elseif(TILEWRIGHT_MLIR STREQUAL AUTO)
+  message(STATUS "MLIR 22 was not found, so kernels in MLIR cannot be compiled. Missing:${missing}")
+else()
+  message(FATAL_ERROR "TILEWRIGHT_MLIR=${TILEWRIGHT_MLIR}, but MLIR 22 was not found. Missing:${missing}\n"
+          "Install it with: apt-get install libmlir-22-dev llvm-22-dev zlib1g-dev libzstd-dev")
+endif()
