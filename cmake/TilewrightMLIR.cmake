@@ -2,7 +2,12 @@
 # linked statically so that the shim needs no package at run time, loads in 2 ms, and cannot collide with another LLVM of
 # the process. MLIR's own CMake package is not used: it requires every tool of MLIR, 170 MB that the shim does not need.
 # Sets TILEWRIGHT_MLIR_FOUND, TILEWRIGHT_MLIR_INCLUDE_DIR and TILEWRIGHT_MLIR_ARCHIVES.
-set(TILEWRIGHT_MLIR AUTO CACHE STRING "Build the shim that compiles MLIR: AUTO (if MLIR 22 is found), ON or OFF")
+if(PROJECT_IS_TOP_LEVEL)
+  set(default AUTO)
+else()
+  set(default OFF)
+endif()
+set(TILEWRIGHT_MLIR ${default} CACHE STRING "Build the shim that compiles MLIR: AUTO (if MLIR 22 is found), ON or OFF")
 set_property(CACHE TILEWRIGHT_MLIR PROPERTY STRINGS AUTO ON OFF)
 set(TILEWRIGHT_LLVM_ROOT /usr/lib/llvm-22 CACHE PATH "Folder of LLVM 22 with MLIR: has include/mlir and lib/libMLIRIR.a")
 

@@ -1,5 +1,5 @@
-// The interface of a compiler, which turns a Source into an Artifact, and its backends: NVRTC and nvcc for CUDA C++, and
-// MLIR.
+// The interface of a compiler, which turns a Source into an Artifact, and its backends: NVRTC and nvcc for CUDA C++,
+// and MLIR.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// NVRTC and MLIR in separate processes. A compile that crashes, hangs or exhausts memory kills such a process and not the
-// program; the program can exit, fork and be interrupted during a compile; and compiles run in parallel without
+// NVRTC and MLIR in separate processes. A compile that crashes, hangs or exhausts memory kills such a process and not
+// the program; the program can exit, fork and be interrupted during a compile; and compiles run in parallel without
 // contending for NVRTC's locks. Starting a process takes about 2 ms, once; each compile costs 0.2 ms more than in
 // process (docs/decisions).
 #pragma once
@@ -21,15 +21,15 @@ struct CompilerLimits {
 /// How a compile in another process ended.
 struct CompilerReply {
   std::optional<std::string> outcome;  // the encoded outcome; empty when the process died before it replied
-  bool timed_out = false;               // the process was killed at the time limit
-  int signal = 0;                       // the signal that killed the process; 0 when there was none or it is unknown
-  bool never_started = false;           // no process could be started; `problem` says why
+  bool timed_out = false;              // the process was killed at the time limit
+  int signal = 0;                      // the signal that killed the process; 0 when there was none or it is unknown
+  bool never_started = false;          // no process could be started; `problem` says why
   std::string problem;
 };
 
-/// Runs an encoded job in a process that is kept for later jobs. At most one idle process per hardware thread is kept; it
-/// exits after a minute without a job, and when this process ends. Thread-safe. A compile killed by SIGKILL, which the
-/// OOM killer sends, is retried once, after all other compiles of this process have ended.
+/// Runs an encoded job in a process that is kept for later jobs. At most one idle process per hardware thread is kept;
+/// it exits after a minute without a job, and when this process ends. Thread-safe. A compile killed by SIGKILL, which
+/// the OOM killer sends, is retried once, after all other compiles of this process have ended.
 /// @throws whatever check_interruption() throws, after killing the process.
 CompilerReply run_in_compiler_process(std::string_view job, const CompilerLimits& limits);
 

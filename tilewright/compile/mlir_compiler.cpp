@@ -16,7 +16,8 @@ namespace {
 
 std::string find_library_or_throw(const Environment& environment) {
   const Search search = find_mlir(environment);
-  if (!search.path) throw_not_found(fmt::format("{}, which compiles kernels in MLIR,", kMlirLibrary), search, kInstallMlir);
+  if (!search.path)
+    throw_not_found(fmt::format("{}, which compiles kernels in MLIR,", kMlirLibrary), search, kInstallMlir);
   return *search.path;
 }
 

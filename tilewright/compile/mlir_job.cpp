@@ -49,13 +49,14 @@ Opened open_shim(const std::string& path) {
   resolve("tilewright_mlir_free", functions->free);
   if (!missing.empty()) return fail(MlirOutcome::Status::not_loaded, path + " has no function " + missing);
   if (const int abi = functions->abi(); abi != TILEWRIGHT_MLIR_ABI) {
-    return fail(MlirOutcome::Status::unsupported,
-                path + " has version " + std::to_string(abi) + " of the interface, but this Tilewright needs version " +
-                    std::to_string(TILEWRIGHT_MLIR_ABI));
+    return fail(MlirOutcome::Status::unsupported, path + " has version " + std::to_string(abi) +
+                                                      " of the interface, but this Tilewright needs version " +
+                                                      std::to_string(TILEWRIGHT_MLIR_ABI));
   }
   const std::string llvm = functions->llvm_version();
   if (!llvm.starts_with(std::to_string(TILEWRIGHT_MLIR_LLVM_MAJOR) + ".")) {
-    return fail(MlirOutcome::Status::unsupported, path + " contains LLVM " + llvm + ", but this Tilewright needs LLVM " +
+    return fail(MlirOutcome::Status::unsupported, path + " contains LLVM " + llvm +
+                                                      ", but this Tilewright needs LLVM " +
                                                       std::to_string(TILEWRIGHT_MLIR_LLVM_MAJOR));
   }
   return {std::move(functions), MlirOutcome::Status::compiled, {}};
@@ -95,8 +96,8 @@ MlirOutcome run(const MlirJob& job) {
   outcome.status = output.ptx == nullptr ? MlirOutcome::Status::failed : MlirOutcome::Status::compiled;
   if (output.ptx != nullptr) outcome.ptx.assign(output.ptx, output.ptx_bytes);
   if (output.log != nullptr) outcome.log.assign(output.log, output.log_bytes);
-  outcome.stages_us = {microseconds(output.parse_ms), microseconds(output.passes_ms),
-                       microseconds(output.translate_ms), microseconds(output.codegen_ms)};
+  outcome.stages_us = {microseconds(output.parse_ms), microseconds(output.passes_ms), microseconds(output.translate_ms),
+                       microseconds(output.codegen_ms)};
   shim->free(&output);
   return outcome;
 }

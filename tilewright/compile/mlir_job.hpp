@@ -1,6 +1,6 @@
-// One translation of MLIR to PTX by the library tilewright_mlir (mlir_shim/abi.h). Like a compile by NVRTC, it runs in a
-// separate process or, when none can be started, in this one; this file is compiled into both, so it depends on nothing
-// but the standard library.
+// One translation of MLIR to PTX by the library tilewright_mlir (mlir_shim/abi.h). Like a compile by NVRTC, it runs in
+// a separate process or, when none can be started, in this one; this file is compiled into both, so it depends on
+// nothing but the standard library.
 #pragma once
 
 #include <array>

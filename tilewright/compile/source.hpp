@@ -66,7 +66,8 @@ struct Source {
 
 /// Whether the source may be compiled or loaded. Requires: name and symbol are identifiers; the text has at most 4 MiB
 /// and no NUL, after which NVRTC would silently ignore it (a cubin: at most 256 MiB); header names are relative paths
-/// without "..", and MLIR has none; at least one output is requested; the description is empty or JSON; 0 <= max_registers <= 255.
+/// without "..", and MLIR has none; at least one output is requested; the description is empty or JSON; 0 <=
+/// max_registers <= 255.
 Support validate(const Source& source);
 
 /// Digest of everything but the compiler that determines the code: library version, every field, and the device headers

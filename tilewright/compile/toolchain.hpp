@@ -35,9 +35,9 @@ Search find_nvrtc(const Environment& environment);
 /// The library that translates MLIR to PTX; it is part of Tilewright (mlir_shim/).
 inline constexpr std::string_view kMlirLibrary = "libtilewright_mlir.so";
 
-/// Searches for kMlirLibrary: the file that Environment::mlir_library names, and no other if it is set; else beside this
-/// code, in the folder `lib` beside the folder of this code, in an installed Python package, in the loader's folders,
-/// and by the loader, which knows the run path of this program.
+/// Searches for kMlirLibrary: the file that Environment::mlir_library names, and no other if it is set; else beside
+/// this code, in the folder `lib` beside the folder of this code, in an installed Python package, in the loader's
+/// folders, and by the loader, which knows the run path of this program.
 Search find_mlir(const Environment& environment);
 
 /// The commands that install NVRTC, nvcc and the library that translates MLIR.

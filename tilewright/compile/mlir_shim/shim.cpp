@@ -107,6 +107,7 @@ class Log {
     for (const mlir::Diagnostic& note : diagnostic.getNotes()) add(note);
   }
   void add(const llvm::DiagnosticInfo& diagnostic) {
+    if (diagnostic.getSeverity() != llvm::DS_Error && diagnostic.getSeverity() != llvm::DS_Warning) return;
     std::string text;
     llvm::raw_string_ostream stream(text);
     llvm::DiagnosticPrinterRawOStream printer(stream);
@@ -190,10 +191,11 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const TilewrightMlirInp
   }
   // At Less, NVPTX generates the same code as at higher levels; at None, it copies wgmma's accumulators.
   std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(triple, input.chip, "+ptx" + std::to_string(input.ptx_version), {},
-                                  llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Less));
+      target->createTargetMachine(triple, input.chip, "+ptx" + std::to_string(input.ptx_version), {}, llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Less));
   if (machine->getTargetCPU() != input.chip || !machine->getMCSubtargetInfo()->isCPUStringValid(input.chip)) {
-    log.add(input.file_name, "error", "LLVM " LLVM_VERSION_STRING " does not know the target " + std::string(input.chip));
+    log.add(input.file_name, "error",
+            "LLVM " LLVM_VERSION_STRING " does not know the target " + std::string(input.chip));
     return nullptr;
   }
   return machine;
@@ -237,7 +239,8 @@ std::optional<std::string> translate(const TilewrightMlirInput& input, Log& log,
       [](const llvm::DiagnosticInfo* diagnostic, void* to) { static_cast<Log*>(to)->add(*diagnostic); }, &log);
   const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine(input, log);
   if (!machine) return std::nullopt;
-  const std::unique_ptr<llvm::Module> llvm_module = mlir::translateModuleToLLVMIR(*module, llvm_context, input.file_name);
+  const std::unique_ptr<llvm::Module> llvm_module =
+      mlir::translateModuleToLLVMIR(*module, llvm_context, input.file_name);
   if (!llvm_module) return std::nullopt;
   llvm_module->setTargetTriple(machine->getTargetTriple());
   llvm_module->setDataLayout(machine->createDataLayout());

@@ -3,9 +3,10 @@
 // expect: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16
 // expect: wgmma.wait_group.sync.aligned
 // registers: 168
-// A warp-specialised kernel: one thread of the producer warpgroup issues TMA loads, a consumer warpgroup runs wgmma with
-// both operands in shared memory, then with A in registers. The accumulators cross blocks as one struct, are tied to the
-// outputs of the assembly, and are never initialised: the first wgmma of a tile has scale-d 0.
+// A warp-specialised kernel with a tile of 128x128: one thread of the producer warpgroup issues TMA loads, two consumer
+// warpgroups run wgmma with both operands in shared memory, then with A in registers. D = A B^T + A' B'^T, where A' and B'
+// are columns 0..15 of every 64. The accumulators cross blocks as one struct, are tied to the outputs of the assembly, and
+// are never initialised: the first wgmma of a tile has scale-d 0.
 !acc = !llvm.struct<(f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32)>
 !params = !llvm.struct<(array<128 x i8>, array<128 x i8>, ptr<1>, i32)>
 module {
@@ -22,17 +23,17 @@ module {
     %steps = llvm.load %qk : !llvm.ptr -> i32
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
-    %c2 = arith.constant 2 : i32
     %c7 = arith.constant 7 : i32
     %c31 = arith.constant 31 : i32
     %c64 = arith.constant 64 : i32
+    %c256 = arith.constant 256 : i32
     %mask = arith.constant -1 : i32
     %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
     %first = arith.cmpi eq, %tid, %c0 : i32
     cf.cond_br %first, ^init, ^ready
   ^init:
     nvvm.mbarrier.init %full, %c1 : !llvm.ptr<3>, i32
-    nvvm.mbarrier.init %empty, %c2 : !llvm.ptr<3>, i32
+    nvvm.mbarrier.init %empty, %c256 : !llvm.ptr<3>, i32
     nvvm.fence.mbarrier.init
     cf.br ^ready
   ^ready:
@@ -76,11 +77,17 @@ module {
     %sa32 = llvm.ptrtoint %smem : !llvm.ptr<3> to i32
     %sb32 = llvm.ptrtoint %sb : !llvm.ptr<3> to i32
     %c4 = arith.constant 4 : i32
+    %c5c = arith.constant 5 : i32
     %field = arith.constant 16383 : i32
     %high = arith.constant 4611686293305294848 : i64
     %da0 = arith.shrui %sa32, %c4 : i32
     %da1 = arith.andi %da0, %field : i32
-    %da2 = arith.extui %da1 : i32 to i64
+    // Each consumer warpgroup has 64 rows of A, 8192 bytes.
+    %wg_of_consumer = arith.subi %role, %c1 : i32
+    %c512 = arith.constant 512 : i32
+    %wg_offset = arith.muli %wg_of_consumer, %c512 : i32
+    %da1_wg = arith.addi %da1, %wg_offset : i32
+    %da2 = arith.extui %da1_wg : i32 to i64
     %da = arith.ori %da2, %high : i64
     %db0 = arith.shrui %sb32, %c4 : i32
     %db1 = arith.andi %db0, %field : i32
@@ -367,8 +374,24 @@ module {
     %acc2_62 = llvm.extractvalue %acc2[62] : !acc
     %acc2_63 = llvm.extractvalue %acc2[63] : !acc
     %acc3 = llvm.inline_asm has_side_effects "{ .reg .pred p; setp.ne.b32 p, $130, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63}, $128, $129, p, 1, 1, 0, 0; }", "=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59,60,61,62,63,l,l,r" %acc2_0, %acc2_1, %acc2_2, %acc2_3, %acc2_4, %acc2_5, %acc2_6, %acc2_7, %acc2_8, %acc2_9, %acc2_10, %acc2_11, %acc2_12, %acc2_13, %acc2_14, %acc2_15, %acc2_16, %acc2_17, %acc2_18, %acc2_19, %acc2_20, %acc2_21, %acc2_22, %acc2_23, %acc2_24, %acc2_25, %acc2_26, %acc2_27, %acc2_28, %acc2_29, %acc2_30, %acc2_31, %acc2_32, %acc2_33, %acc2_34, %acc2_35, %acc2_36, %acc2_37, %acc2_38, %acc2_39, %acc2_40, %acc2_41, %acc2_42, %acc2_43, %acc2_44, %acc2_45, %acc2_46, %acc2_47, %acc2_48, %acc2_49, %acc2_50, %acc2_51, %acc2_52, %acc2_53, %acc2_54, %acc2_55, %acc2_56, %acc2_57, %acc2_58, %acc2_59, %acc2_60, %acc2_61, %acc2_62, %acc2_63, %da_3, %db_3, %c1 : (f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, i64, i64, i32) -> !acc
-    // A from registers: four words of each thread.
-    %row = llvm.getelementptr inbounds %smem[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
+    // A from registers: the first 16 columns once more, four words of each thread. Lane l of a warp names row l % 16 and
+    // 16-byte chunk l / 16; the 128-byte swizzle is chunk xor row % 8.
+    %c15 = arith.constant 15 : i32
+    %c16 = arith.constant 16 : i32
+    %c128 = arith.constant 128 : i32
+    %lane = arith.andi %tid, %c31 : i32
+    %row_in_warp = arith.andi %lane, %c15 : i32
+    %chunk = arith.shrui %lane, %c4 : i32
+    %row_and_7 = arith.andi %row_in_warp, %c7 : i32
+    %swizzled = arith.xori %chunk, %row_and_7 : i32
+    %chunk_bytes = arith.muli %swizzled, %c16 : i32
+    %consumer = arith.subi %tid, %c128 : i32
+    %warp_rows0 = arith.shrui %consumer, %c5c : i32
+    %warp_rows = arith.muli %warp_rows0, %c16 : i32
+    %row_of_a = arith.addi %warp_rows, %row_in_warp : i32
+    %row_bytes = arith.muli %row_of_a, %c128 : i32
+    %a_offset = arith.addi %row_bytes, %chunk_bytes : i32
+    %row = llvm.getelementptr inbounds %smem[%a_offset] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
     %a = nvvm.ldmatrix %row {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
     %a0 = llvm.extractvalue %a[0] : !llvm.struct<(i32, i32, i32, i32)>
     %a1 = llvm.extractvalue %a[1] : !llvm.struct<(i32, i32, i32, i32)>
@@ -442,15 +465,8 @@ module {
     %acc_rs = llvm.inline_asm has_side_effects "{ .reg .pred p; setp.ne.b32 p, $133, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {$0, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63}, {$128, $129, $130, $131}, $132, p, 1, 1, 0; }", "=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,=f,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59,60,61,62,63,r,r,r,r,l,r" %acc3_0, %acc3_1, %acc3_2, %acc3_3, %acc3_4, %acc3_5, %acc3_6, %acc3_7, %acc3_8, %acc3_9, %acc3_10, %acc3_11, %acc3_12, %acc3_13, %acc3_14, %acc3_15, %acc3_16, %acc3_17, %acc3_18, %acc3_19, %acc3_20, %acc3_21, %acc3_22, %acc3_23, %acc3_24, %acc3_25, %acc3_26, %acc3_27, %acc3_28, %acc3_29, %acc3_30, %acc3_31, %acc3_32, %acc3_33, %acc3_34, %acc3_35, %acc3_36, %acc3_37, %acc3_38, %acc3_39, %acc3_40, %acc3_41, %acc3_42, %acc3_43, %acc3_44, %acc3_45, %acc3_46, %acc3_47, %acc3_48, %acc3_49, %acc3_50, %acc3_51, %acc3_52, %acc3_53, %acc3_54, %acc3_55, %acc3_56, %acc3_57, %acc3_58, %acc3_59, %acc3_60, %acc3_61, %acc3_62, %acc3_63, %a0, %a1, %a2, %a3, %db, %c1 : (f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, i32, i32, i32, i32, i64, i32) -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
-    // One thread of each consumer warpgroup frees the stage.
-    %c127 = arith.constant 127 : i32
-    %thread = arith.andi %tid, %c127 : i32
-    %frees = arith.cmpi eq, %thread, %c0 : i32
-    cf.cond_br %frees, ^free, ^next
-  ^free:
+    // Every thread frees the stage itself: another warp may still read A by ldmatrix.
     %state = nvvm.mbarrier.arrive %empty : !llvm.ptr<3> -> i64
-    cf.br ^next
-  ^next:
     %kc1 = arith.addi %kc, %c1 : i32
     cf.br ^consume(%kc1, %acc_rs : i32, !acc)
 
