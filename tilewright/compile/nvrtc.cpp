@@ -70,7 +70,8 @@ Artifact NvrtcCompiler::compile(const Source& source) const {
   if (outcome.status == NvrtcOutcome::Status::failed) fail(outcome.error, outcome.log);
   CompilerOutput output{
       .cubin = std::move(outcome.cubin), .ptx = std::move(outcome.ptx), .log = std::move(outcome.log)};
-  return make_artifact(source, fmt::format("nvrtc {}", compiler_named_in(output.ptx)), std::move(output), started);
+  std::string compiler = fmt::format("nvrtc {}", compiler_named_in(output.ptx));
+  return make_artifact(source, std::move(compiler), std::move(output), started);
 }
 
 }  // namespace tilewright::compile
