@@ -243,9 +243,11 @@ Search find_mlir(const Environment& environment) {
   }
   Searcher searcher(names, R_OK);
   for (const std::string& code_dir : environment.code_dirs) {
-    Place place{code_dir + "/{.,../lib,../../lib}", {}};
-    for (const char* beside : {".", "../lib", "../lib64", "../lib/x86_64-linux-gnu", "../../lib"}) {
-      if (const std::string folder = code_dir + "/" + beside; is_ours(folder)) place.folders.push_back(folder);
+    const fs::path parent = fs::path(code_dir).parent_path();
+    Place place{code_dir + ", or lib beside it", {}};
+    for (const fs::path& folder : {fs::path(code_dir), parent / "lib", parent / "lib64",
+                                   parent / "lib/x86_64-linux-gnu", parent.parent_path() / "lib"}) {
+      if (is_ours(folder)) place.folders.push_back(folder.string());
     }
     searcher.look(place);
   }
