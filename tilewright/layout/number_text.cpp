@@ -41,7 +41,12 @@ class CText {
 
   CExpression conditional(const CExpression& a, const char* relation, const CExpression& b, const CExpression& yes,
                           const CExpression& no) {
-    return CExpression(fmt::format("({} {} {} ? {} : {})", a.text(), relation, b.text(), yes.text(), no.text()));
+    return CExpression(fmt::format("({} {} {} ? {} : {})", compared(a), relation, compared(b), yes.text(), no.text()));
+  }
+  /// An operand of a comparison, which binds tighter than & ^ |.
+  static std::string compared(const CExpression& operand) {
+    const std::string text = operand.text();
+    return text.find_first_of("&^|") == std::string::npos ? text : "(" + text + ")";
   }
 
   CExpression divided(const CExpression& a, const Number& b) {
