@@ -222,7 +222,7 @@ void bind_composed_layout(nb::module_& m) {
           },
           "swizzle"_a, "offset"_a, "layout"_a)
       .def_prop_ro("swizzle", [](const ComposedLayout& l) { return l.swizzle; })
-      .def_prop_ro("offset", [](const ComposedLayout& l) { return l.offset; })
+      .def_prop_ro("offset", [](const ComposedLayout& l) { return l.offset.value(); })
       .def_prop_ro("layout", [](const ComposedLayout& l) { return l.layout; })
       .def_prop_ro("shape", [](const ComposedLayout& l) { return l.shape(); })
       .def(
