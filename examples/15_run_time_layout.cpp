@@ -27,12 +27,12 @@ int main() {
   const LayoutAndOffset tile = local_tile(a, make_tiler({128, 64}), {block, _});
   show("tiles of a block", to_string(tile.layout));
   show("their offset", to_string(tile.offset));
+  show("contiguous, aligned", std::to_string(max_alignment(tile.layout)));
 
   const LayoutAndOffset part = local_partition(tile.layout, Layout({16, 8}, {8, 1}), thread);
   show("part of a thread", to_string(part.layout));
   const Number offset = tile.offset.number() + part.offset.number();
   show("its offset", to_string(offset));
-  show("elements per vector", std::to_string(max_alignment(part.layout)));
   show("in C", c_text(offset));
 
   std::printf("in MLIR\n");

@@ -279,7 +279,7 @@ class Bindings {
 /// below its count, a division by 0, and results that do not fit in 63 bits
 std::int64_t evaluate(const Number& number, const Bindings& bindings);
 
-/// For people: "m * lda + (i & 7)". The text for a compiler is c_text in number_text.hpp.
+/// For people: "m * lda + i % 8", "m % 8 == 0". The text for a compiler is c_text in number_text.hpp.
 std::string to_string(const Number& number);
 
 }  // namespace tilewright::layout
