@@ -55,9 +55,13 @@
 // The layout algebra.
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/layout/composed_layout.hpp"
+#include "tilewright/layout/conditions.hpp"
 #include "tilewright/layout/draw.hpp"
 #include "tilewright/layout/expression.hpp"
+#include "tilewright/layout/index_code.hpp"
 #include "tilewright/layout/layout.hpp"
+#include "tilewright/layout/number.hpp"
+#include "tilewright/layout/number_text.hpp"
 #include "tilewright/layout/parse.hpp"
 #include "tilewright/layout/print.hpp"
 #include "tilewright/layout/swizzle.hpp"
