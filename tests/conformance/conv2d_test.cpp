@@ -251,6 +251,53 @@ TEST_P(Convolutions, EverySm90DesignLoadsIm2col) {
   }
 }
 
+TEST_P(Convolutions, BlocksOfChannels) {
+  // The kernels for sm_90a are those for sm_80.
+  const std::uint64_t seeds = GetParam() == "emulator:sm_90a" ? 2 : 40;
+  for (std::uint64_t seed = 0; seed < seeds && !HasFatalFailure(); ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    op::Conv2d conv = op::random_blocked_convolution(seed, DType::s8);
+    if (seed % 8 == 7 && conv.y.shape.rank() == 5) {  // gaps between the images and the rows of y
+      conv.y.stride[2] += 32;
+      conv.y.stride[1] += 32 * conv.y.shape[2];
+      conv.y.stride[0] += 32 * conv.y.shape[2] * conv.y.shape[1] + 64;
+      conv.c.stride = conv.y.stride;
+    }
+    const std::vector<std::string> families = expect_exact_in_every_family(conv);
+    EXPECT_EQ(families, (std::vector<std::string>{"simt_gemm", "sm80_gemm"}));
+  }
+  op::Conv2d conv = op::random_blocked_convolution(0, DType::s8);
+  conv.x = op::packed_tensor(kApart, DType::s8, {1, 2, 4, 4, 32});
+  conv.w = op::packed_tensor(2 * kApart, DType::s8, {2, 3, 3, 64, 32});
+  conv.y = op::packed_tensor(3 * kApart, DType::s8, {1, 2, 4, 4, 32});
+  conv.padding = conv.stride = conv.dilation = {1, 1};
+  conv.c = conv.y;
+  conv.c.address = 4 * kApart;
+  if (GetParam() != "emulator:sm_80") {
+    EXPECT_THAT(engine::to_text(engine().explain(conv)),
+                HasSubstr("sm90_gemm: A is an im2col matrix of images with blocks of channels"));
+  }
+  conv.epilogue = *op::parse_epilogue("D = relu(alpha * acc + beta * C + row(bias))", DType::f32);
+  conv.alpha = 0.5;
+  conv.beta = 1.0;
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 2, 1, 1, 32})}};
+  GuardedConvolution guarded(engine().device(), conv);
+  std::map<std::string, registry::KernelPtr> chosen;
+  for (const registry::KernelPtr& kernel : kernels(guarded.on_device())) chosen[kernel->metadata().family] = kernel;
+  for (const engine::RankedKernel& candidate : engine().find_kernels(guarded.on_device())) {
+    if (plan::tiling(candidate.kernel->metadata().design).split_k > 1) chosen.insert({"split-K", candidate.kernel});
+  }
+  EXPECT_EQ(chosen.size(), 3U);
+  for (const auto& [name, kernel] : chosen) {
+    SCOPED_TRACE(name);
+    guarded.upload();
+    engine().run(guarded.on_device(), kernel);
+    guarded.download();
+    const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+    EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Convolutions, testing::ValuesIn(devices()),
                          [](const auto& test) { return identifier(test.param); });
 

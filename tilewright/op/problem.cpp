@@ -108,12 +108,14 @@ ProblemKey key_of(const Custom& custom) {
   return key;
 }
 
-// "(2x7x7)x(3x3x64)" with steps, tap steps, offsets and divisors of height and width.
+// "(2x7x7)x(3x3x64)" with steps, tap steps, offsets and divisors of height and width; "(2x7x7)x(2x3x3x32)" with two
+// blocks of channels.
 std::string extents_text(const Im2col& im2col) {
   const auto& [h, w] = std::tie(im2col.h, im2col.w);
-  return fmt::format("({}x{}x{})x({}x{}x{}) of {}x{} steps {},{} {},{} offsets {},{} divisors {},{}", im2col.images,
-                     h.positions, w.positions, h.taps, w.taps, im2col.channels, h.extent, w.extent, h.step, w.step,
-                     h.tap_step, w.tap_step, h.offset, w.offset, h.divisor, w.divisor);
+  const std::string blocks = im2col.blocks == 1 ? "" : fmt::format("{}x", im2col.blocks);
+  return fmt::format("({}x{}x{})x({}{}x{}x{}) of {}x{} steps {},{} {},{} offsets {},{} divisors {},{}", im2col.images,
+                     h.positions, w.positions, blocks, h.taps, w.taps, im2col.channels, h.extent, w.extent, h.step,
+                     w.step, h.tap_step, w.tap_step, h.offset, w.offset, h.divisor, w.divisor);
 }
 
 // "(4,3):(1,20)" for a mode, as a layout.

@@ -44,6 +44,7 @@ void describe_im2col(Sink& sink, const char* name, const Matrix& matrix) {
   sink.begin(name);
   sink.begin("matrix");
   sink.field("image_stride", [&] { return matrix().image_stride; });
+  sink.field("block_stride", [&] { return matrix().block_stride; });
   axis("h", [&]() -> const op::Im2colAxis& { return matrix().h; });
   axis("w", [&]() -> const op::Im2colAxis& { return matrix().w; });
   number("channels", [&] { return matrix().channels; });
