@@ -94,11 +94,8 @@ class Convolutions : public testing::TestWithParam<std::string> {
       families.push_back(kernel->metadata().family);
       expect_exact_of(kernel, guarded);
     }
-    // Tensor cores need addresses of at least 4 bytes, CUDA cores plain math.
     const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
-    const auto is_vector = [](const op::TensorSignature& each) { return each.alignment * bytes(each.element) >= 4; };
-    const bool has_sm80 = signature.math == op::MathOperation::multiply_add_tf32 ||
-                          (bytes(signature.a.element) == 2 && is_vector(signature.a) && is_vector(signature.b));
+    const bool has_sm80 = signature.math == op::MathOperation::multiply_add_tf32 || bytes(signature.a.element) == 2;
     EXPECT_TRUE(!has_sm80 || std::ranges::count(families, "sm80_gemm") == 1);
     EXPECT_TRUE(signature.math != op::MathOperation::multiply_add || std::ranges::count(families, "simt_gemm") == 1);
     return families;
@@ -122,6 +119,21 @@ TEST_P(Convolutions, EveryTypeInEveryPass) {
     conv.math = op::MathOperation::multiply_add_tf32;
     expect_exact_in_every_family(conv);
   }
+}
+
+// The channels of a pixel are less than what cp.async moves.
+TEST_P(Convolutions, StemsAreMultipliedByTensorCores) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const Shape stem{.n = 2, .h = 11, .w = 9, .c = 3, .k = 16, .r = 7, .s = 7, .padding = 3, .stride = 2};
+  const Shape odd{.n = 1, .h = 6, .w = 7, .c = 3, .k = 5, .r = 3, .s = 2, .padding = 1};
+  for (const Shape& shape : {stem, odd}) {
+    for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+      const std::vector<std::string> families = expect_exact_in_every_family(convolution(pass, shape, DType::f16));
+      EXPECT_EQ(std::ranges::count(families, "sm80_gemm"), 1) << op::name(pass);
+    }
+  }
+  const std::vector<std::string> families = expect_exact_in_every_family(convolution(ConvPass::fprop, odd, DType::s8));
+  EXPECT_EQ(std::ranges::count(families, "sm80_gemm"), 1);
 }
 
 TEST_P(Convolutions, TensorsMayHaveGapsAndAnyAlignment) {
