@@ -265,11 +265,12 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
     return kLanes * (operand.uses_ldmatrix ? kLdmatrixBytes : bytes(operand.element));
   };
   input.smem_loads_per_k = warps * (bytes_a / bytes_per_load(plan.a) + bytes_b / bytes_per_load(plan.b));
-  // An element that goes through registers is loaded and stored, and arrives while one tile along K is multiplied.
+  // An element that goes through registers is loaded and stored, and must arrive while one tile along K is multiplied.
+  constexpr double kCopiesPerElement = 1.25;  // as in simt_gemm
   const auto copies = [&](const SmemOperand& operand, int tile_mn) {
     const double vectors = static_cast<double>(tile_mn) * bytes(operand.element) / operand.alignment_bytes;
     if (!operand.is_async()) input.copy_phases = 1;
-    return operand.is_async() ? vectors : 2 * vectors;
+    return operand.is_async() ? vectors : kCopiesPerElement * vectors;
   };
   input.copies_per_k = copies(plan.a, plan.tile.m) + copies(plan.b, plan.tile.n);
   return input;
