@@ -136,6 +136,53 @@ TEST_P(Convolutions, StemsAreMultipliedByTensorCores) {
   EXPECT_EQ(std::ranges::count(families, "sm80_gemm"), 1);
 }
 
+// A filter for each channel: windows of 3 to 7 taps and steps of 1 and 2 have code of their own, which moves vectors of
+// channels; others, and other alignments, have code for any window.
+TEST_P(Convolutions, DepthwiseConvolutionsHaveAFamilyOfTheirOwn) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const std::vector<std::pair<Shape, bool>> shapes{
+      // The second is whether vectors of channels can be moved.
+      {{.n = 2, .h = 6, .w = 9, .c = 72, .k = 72, .r = 3, .s = 3, .padding = 1, .groups = 72}, true},
+      {{.n = 1, .h = 9, .w = 8, .c = 16, .k = 16, .r = 7, .s = 7, .padding = 3, .groups = 16}, true},
+      {{.n = 1, .h = 9, .w = 11, .c = 8, .k = 8, .r = 5, .s = 5, .padding = 2, .stride = 2, .groups = 8}, true},
+      {{.n = 1, .h = 9, .w = 9, .c = 8, .k = 8, .r = 3, .s = 2, .padding = 2, .dilation = 2, .groups = 8}, true},
+      {{.n = 2, .h = 5, .w = 7, .c = 13, .k = 13, .r = 3, .s = 3, .padding = 1, .stride = 3, .groups = 13}, false},
+  };
+  for (const auto& [shape, has_vectors] : shapes) {
+    for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad}) {
+      op::Conv2d conv = convolution(pass, shape, DType::f16);
+      conv.mode = shape.r == 5 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+      conv.beta = shape.r == 7 ? 1.0 : 0.0;
+      SCOPED_TRACE(op::to_string(conv));
+      GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+      int count = 0;
+      bool is_first = true, has_vector = false;
+      for (const engine::RankedKernel& candidate : engine().find_kernels(guarded.on_device())) {
+        const bool is_own = candidate.kernel->metadata().family == "depthwise_conv";
+        EXPECT_TRUE(is_own || !is_first) << "the family is expected to be the fastest";
+        is_first = false;
+        if (!is_own) continue;
+        ++count;
+        has_vector |= plan::flatten(candidate.kernel->metadata().design, nullptr).instruction.n > 1;
+        expect_exact_of(candidate.kernel, guarded);
+      }
+      EXPECT_GE(count, 1) << op::to_string(conv);
+      EXPECT_EQ(has_vector, has_vectors);
+    }
+  }
+  op::Conv2d conv = convolution(ConvPass::fprop, shapes[0].first, DType::s8);
+  conv.epilogue = *op::parse_epilogue("D = relu(acc + row(bias) + residual)", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 72})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f32, conv.y.shape)}};
+  GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+  const registry::KernelPtr kernel = engine().find_kernels(guarded.on_device()).front().kernel;
+  EXPECT_EQ(kernel->metadata().family, "depthwise_conv");
+  guarded.upload();
+  engine().run(guarded.on_device(), kernel);
+  guarded.download();
+  EXPECT_TRUE(op::compare(op::Problem(guarded.host())).is_exact());
+}
+
 TEST_P(Convolutions, TensorsMayHaveGapsAndAnyAlignment) {
   for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
     for (const int offset : {0, 1}) {

@@ -72,6 +72,13 @@ struct Im2colMatrix {
     return {is_inside ? pixel.image + y * h.stride + x * w.stride + tap.channel : 0, is_inside};
   }
 
+  /// Divides a coordinate of one axis if the matrix divides; returns whether it is inside the image.
+  static __device__ __forceinline__ bool is_inside(const Im2colAxis& axis, int& coordinate) {
+    bool is_whole = true;
+    if constexpr (kDivides) is_whole = divide(axis, coordinate);
+    return is_whole & (static_cast<uint32_t>(coordinate) < static_cast<uint32_t>(axis.extent));
+  }
+
  private:
   /// Divides the coordinate; returns false if it is negative or leaves a remainder.
   static __device__ __forceinline__ bool divide(const Im2colAxis& axis, int& coordinate) {
