@@ -49,7 +49,7 @@ std::int64_t channel_tiles(const DepthwiseConvPlan& plan, const op::GemmView& ar
 
 /// Registers of a thread, from ptxas -v of this family.
 int registers(const DepthwiseConvPlan& plan) {
-  constexpr int kOthers = 48;
+  constexpr int kOthers = 32;
   const int words = bytes(plan.accumulator) / 4;
   return kOthers + words * plan.vector * (plan.pixels + std::max(plan.taps, 1) + 1);
 }

@@ -151,7 +151,7 @@ TEST(Sm80Gemm, OperandsThatCpAsyncDoesNotMoveGoThroughRegisters) {
   EXPECT_EQ(plan.a.alignment_bytes, 2);
   EXPECT_FALSE(plan.a.is_async());
   EXPECT_TRUE(plan.b.is_async());
-  EXPECT_EQ(plan.registers() - aligned.registers(), 64 * 32 / 128) << "a register for each element of a thread";
+  EXPECT_EQ(plan.registers() - aligned.registers(), 64 * 32 / 128 * 5 / 4) << "the elements of a thread, and addresses";
   EXPECT_EQ(tile_copy(plan, plan.a).passes, 64 * 32 / 128);
 }
 
