@@ -15,6 +15,7 @@
 #include "tilewright/lower/cuda/simt_gemm.hpp"
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
+#include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/signature.hpp"
 
 namespace tilewright::lower {
