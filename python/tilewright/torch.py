@@ -1,5 +1,5 @@
-"""PyTorch operators: torch.ops.tilewright.matmul, .linear, .grouped_mm, .conv2d and .contract, and grouped_mm(), conv2d()
-and einsum().
+"""PyTorch operators: torch.ops.tilewright.matmul, .linear, .grouped_mm, .conv2d and .contract, and grouped_mm(),
+conv2d() and einsum().
 
     import tilewright.torch
     y = torch.ops.tilewright.linear(x, weight, bias)
@@ -481,7 +481,8 @@ def _contract_backward(ctx: Any, gradient: torch.Tensor) -> tuple[None, torch.Te
         """The gradient is the same along modes that only this operand has."""
         kept = "".join(letter for letter in modes if letter in of_out + of_other)
         part = torch.ops.tilewright.contract(f"{of_out},{of_other}->{kept}", gradient, other)
-        return part[tuple(slice(None) if letter in kept else None for letter in modes)].expand(operand.shape)
+        result: torch.Tensor = part[tuple(slice(None) if letter in kept else None for letter in modes)]
+        return result.expand(operand.shape)
 
     _, needs_a, needs_b = ctx.needs_input_grad
     return (
@@ -504,7 +505,7 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     given = operands[0] if len(operands) == 1 and not isinstance(operands[0], torch.Tensor) else operands
     if not isinstance(equation, str) or not all(isinstance(each, torch.Tensor) for each in given):
         raise InvalidArgument("einsum takes an equation, as 'ab,bc->ac', and tensors")
-    tensors: list[torch.Tensor] = [*given]  # type: ignore[list-item]
+    tensors: list[torch.Tensor] = [*given]
     modes, result = _modes_of_einsum(equation, tensors)
     if len(tensors) == 1:
         return torch.einsum(equation, *tensors)
@@ -542,7 +543,9 @@ def _modes_of_einsum(equation: str, operands: Sequence[torch.Tensor]) -> tuple[l
         named = text.replace("...", "", 1)
         count = operand.dim() - len(named)
         if count < 0 or (count > 0 and "..." not in text):
-            raise InvalidArgument(f"operand {number} has {len(named)} modes '{text}', but its shape is {(*operand.shape,)}")
+            raise InvalidArgument(
+                f"operand {number} has {len(named)} modes '{text}', but its shape is {(*operand.shape,)}"
+            )
         counts.append(count)
     spare = [letter for letter in string.ascii_letters if letter not in equation]
     ellipsis = "".join(spare[: max(counts)])

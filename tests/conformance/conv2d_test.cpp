@@ -170,6 +170,14 @@ TEST_P(Convolutions, DepthwiseConvolutionsHaveAFamilyOfTheirOwn) {
       EXPECT_EQ(has_vector, has_vectors);
     }
   }
+  for (const int offset : {0, 1, 0}) {  // the kernel of vectors is not remembered for other addresses
+    GuardedConvolution guarded(engine().device(), convolution(ConvPass::fprop, shapes[1].first, DType::f16),
+                               {.offset_elements = offset, .red_zone = 0});
+    guarded.upload();
+    engine().run(guarded.on_device());
+    guarded.download();
+    EXPECT_EQ(guarded.wrong(), "");
+  }
   op::Conv2d conv = convolution(ConvPass::fprop, shapes[0].first, DType::s8);
   conv.epilogue = *op::parse_epilogue("D = relu(acc + row(bias) + residual)", DType::f32);
   conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 72})},

@@ -365,7 +365,7 @@ TESTS = _tests()
 
 
 def _unit_tests() -> list[Test]:
-    """The convolutions of test_sm80.py: all kinds of each row, and s8, of which there is fprop only, interleaved too."""
+    """The convolutions of test_sm80.py: all kinds of each row; of s8 there is fprop only, interleaved too."""
     rows: list[tuple[Any, ...]] = [
         # name, instruction, tile, stages, warps, operands, accumulator, output of fprop and wgrad, of dgrad, alignments
         ("f16_f32", MMA, (256, 128, 32), 3, W42, F16, F32, F16, F32, (8, 8)),

@@ -504,7 +504,9 @@ def test_operations_are_refused():
     with refused("TensorNC32HW32 is for fprop, got wgrad"):
         replaced(interleaved, kind="wgrad").operation()
     with refused("A is float16 and TensorNC32HW32"):
-        replaced(interleaved, operands=F16, accumulator=F32, instruction=(16, 8, 16), math=MathOperation.multiply_add).operation()
+        replaced(
+            interleaved, operands=F16, accumulator=F32, instruction=(16, 8, 16), math=MathOperation.multiply_add
+        ).operation()
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,9 @@ def test_operands_may_have_any_strides(device: str) -> None:
 
 
 def test_gradients_have_gradients(device: str) -> None:
-    leaves = [torch.randn(shape, device=device, dtype=torch.float64, requires_grad=True) for shape in ((2, 3, 2), (2, 3))]
+    leaves = [
+        torch.randn(shape, device=device, dtype=torch.float64, requires_grad=True) for shape in ((2, 3, 2), (2, 3))
+    ]
     assert torch.autograd.gradgradcheck(lambda a, b: torch.ops.tilewright.contract("abk,kc->cb", a, b), leaves)
 
 

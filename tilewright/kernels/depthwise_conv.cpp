@@ -18,8 +18,9 @@ class DepthwiseConvKernel final : public registry::Kernel {
   DepthwiseConvKernel(registry::KernelMetadata metadata, plan::DepthwiseConvPlan plan)
       : Kernel(std::move(metadata)), plan_(std::move(plan)) {}
 
-  // Vectors of channels need aligned addresses, which the signature of a batch of single channels does not have.
-  bool depends_only_on_key() const override { return false; }
+  // The key of a convolution with groups has the alignments of addresses, which vectors of channels need and the
+  // signature of a batch of single channels does not have.
+  bool depends_only_on_key() const override { return true; }
   // The launch takes strides of rows, which are those of either layout of a single column.
   bool takes_lines_of_any_layout() const override { return true; }
 

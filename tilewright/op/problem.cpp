@@ -31,7 +31,7 @@ void append_strides(const Tensor& tensor, std::vector<std::int64_t>& to) {
 }
 
 void append_numbers(const Im2col& im2col, std::vector<std::int64_t>& to) {
-  to.insert(to.end(), {im2col.images, im2col.image_stride, im2col.channels});
+  to.insert(to.end(), {im2col.images, im2col.image_stride, im2col.channels, im2col.blocks, im2col.block_stride});
   for (const Im2colAxis& axis : {im2col.h, im2col.w}) {
     to.insert(to.end(), {axis.positions, axis.taps, axis.extent, axis.stride, axis.step, axis.tap_step, axis.offset,
                          axis.divisor});
@@ -80,7 +80,18 @@ ProblemKey key_of(const GemmView& view) {
 }
 
 ProblemKey key_of(const Gemm& gemm) { return key_of(op::view(gemm)); }
-ProblemKey key_of(const Conv2d& conv) { return key_of(op::view(conv)); }
+
+ProblemKey key_of(const Conv2d& conv) {
+  const GemmView view = op::view(conv);
+  ProblemKey key = key_of(view);
+  if (conv.groups == 1) return key;
+  // In the signature a batch of single channels is aligned to one element, but depthwise kernels move vectors of
+  // channels.
+  for (const Tensor* const tensor : {&view.a.tensor, &view.c.tensor, &view.d.tensor})
+    key.more.push_back(tensor == &view.c.tensor && !view.reads_source ? 0 : shared_alignment(*tensor, {}));
+  return key;
+}
+
 ProblemKey key_of(const Contraction& contraction) { return key_of(op::view(contraction)); }
 ProblemKey key_of(const GroupedGemm& grouped) { return key_of(op::view(grouped)); }
 

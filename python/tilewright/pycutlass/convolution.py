@@ -307,9 +307,7 @@ class Conv2dArguments(OutputArguments):
         Unsupported for TensorNC32HW32, of which there are no partial sums.
         """
         if self._has_blocks() and self.split_k_mode is SplitKMode.Parallel:
-            raise Unsupported(
-                "ptr_D needs TensorNHWC operands: convolutions of TensorNC32HW32 write D in one launch"
-            )
+            raise Unsupported("ptr_D needs TensorNHWC operands: convolutions of TensorNC32HW32 write D in one launch")
         if self._sums is None:
             raise InvalidArgument(
                 f"ptr_D needs SplitKMode.Parallel and several split_k_slices, got {self.split_k_mode.name} and "
@@ -364,7 +362,8 @@ class Conv2dArguments(OutputArguments):
         first, second, third, channels = extents
         if channels % CHANNELS_OF_BLOCK != 0:
             raise InvalidArgument(
-                f"{role} is {description.layout.name}: it needs a multiple of {CHANNELS_OF_BLOCK} channels, got {channels}"
+                f"{role} is {description.layout.name}: it needs a multiple of {CHANNELS_OF_BLOCK} channels, got "
+                f"{channels}"
             )
         blocks = channels // CHANNELS_OF_BLOCK
         if description.layout is cutlass.TensorC32RSK32:

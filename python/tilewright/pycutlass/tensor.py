@@ -50,7 +50,9 @@ class TensorDescription:
         self.alignment = min(WIDEST_BITS // element.bits, alignment)
         element.kind  # noqa: B018  raises Unsupported
         if layout.has_blocks and alignment > CHANNELS_OF_BLOCK:
-            raise InvalidArgument(f"{layout.name} has blocks of {CHANNELS_OF_BLOCK} channels, got alignment {alignment}")
+            raise InvalidArgument(
+                f"{layout.name} has blocks of {CHANNELS_OF_BLOCK} channels, got an alignment of {alignment}"
+            )
 
     @property
     def attributes(self) -> TensorAttributes:

@@ -289,6 +289,15 @@ TEST(Conv2d, KeysHaveAllNumbersOfTheConvolution) {
   other.x = packed_tensor(kApart, DType::f16, {2, 8, 5, 16});
   ASSERT_EQ(reason(other), "");
   EXPECT_TRUE(differs(other));
+  Conv2d depthwise = conv;
+  depthwise.groups = 16;
+  depthwise.w = packed_tensor(2 * kApart, DType::f16, {16, 3, 3, 1});
+  depthwise.y = depthwise.c = packed_tensor(3 * kApart, DType::f16, {2, 7, 5, 16});
+  Conv2d elsewhere = depthwise;
+  elsewhere.x.address += 32;
+  EXPECT_EQ(key(Problem(depthwise)), key(Problem(elsewhere)));
+  elsewhere.x.address += 2;
+  EXPECT_FALSE(key(Problem(depthwise)) == key(Problem(elsewhere))) << "vectors of channels are misaligned";
 }
 
 TEST(Conv2d, ListsItsOperandsByTheirNames) {
