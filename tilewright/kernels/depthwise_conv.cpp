@@ -60,10 +60,12 @@ class DepthwiseConvProvider final : public registry::Provider {
     return refuse("needs {}, the target is {}", Target(kSm80).name(), target.name()).as(RefusalCode::architecture);
   }
 
-  // Problems that are no convolutions of several groups have no refusal: nobody would look for it.
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
     const auto* const conv = std::get_if<op::Conv2d>(&problem);
-    if (conv == nullptr || conv->groups == 1) return;
+    if (conv == nullptr || conv->groups == 1) {
+      found.refused.push_back({kName, refuse("computes only convolutions with groups").as(RefusalCode::operation)});
+      return;
+    }
     const op::GemmView view = op::view(*conv);
     const op::GemmSignature signature = op::describe(op::with_longest_lines(view));
     for (const plan::FlatDesign& design : plan::depthwise_conv_designs(signature, target)) {

@@ -101,7 +101,7 @@ TEST_F(Discovering, CanBeRestrictedToProviders) {
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(),
                  "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, simt_gemm, "
-                 "reduce_split_k");
+                 "depthwise_conv, reduce_split_k");
   }
 }
 
