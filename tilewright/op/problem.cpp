@@ -82,13 +82,12 @@ ProblemKey key_of(const GemmView& view) {
 ProblemKey key_of(const Gemm& gemm) { return key_of(op::view(gemm)); }
 
 ProblemKey key_of(const Conv2d& conv) {
-  const GemmView view = op::view(conv);
-  ProblemKey key = key_of(view);
+  ProblemKey key = key_of(op::view(conv));
   if (conv.groups == 1) return key;
   // In the signature a batch of single channels is aligned to one element, but depthwise kernels move vectors of
   // channels.
-  for (const Tensor* const tensor : {&view.a.tensor, &view.c.tensor, &view.d.tensor})
-    key.more.push_back(tensor == &view.c.tensor && !view.reads_source ? 0 : shared_alignment(*tensor, {}));
+  for (const Tensor* const tensor : {&conv.x, &conv.w, &conv.y}) key.more.push_back(shared_alignment(*tensor, {}));
+  key.more.push_back(key.reads_source ? shared_alignment(conv.c, {}) : 0);
   return key;
 }
 
