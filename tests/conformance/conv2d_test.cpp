@@ -320,7 +320,7 @@ TEST_P(Convolutions, EverySm90DesignLoadsIm2col) {
 
 TEST_P(Convolutions, BlocksOfChannels) {
   // The kernels for sm_90a are those for sm_80.
-  const std::uint64_t seeds = GetParam() == "emulator:sm_90a" ? 2 : 40;
+  const std::uint64_t seeds = GetParam() == "emulator:sm_90a" ? 2 : 16;
   for (std::uint64_t seed = 0; seed < seeds && !HasFatalFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     op::Conv2d conv = op::random_blocked_convolution(seed, DType::s8);
