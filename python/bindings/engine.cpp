@@ -393,7 +393,8 @@ void bind_discovery(nb::module_& module) {
       "Like find_kernels, but also reports every kernel that cannot compute `args`, with the reason, and what the "
       "promises cost.");
   nb::class_<Listing>(module, "KernelListing", "An iterator over kernels.")
-      .def("__iter__", [](nb::handle self) { return self; })
+      .def(
+          "__iter__", [](nb::handle self) { return self; }, nb::sig("def __iter__(self) -> KernelListing"))
       .def("__next__", &Listing::next);
   module.def(
       "list_kernels",

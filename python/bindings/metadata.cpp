@@ -171,6 +171,8 @@ void bind_tensor_attributes(nb::module_& module) {
       .def_prop_ro("stride", &stride_of)
       .def_prop_ro("layout", [](const op::TensorSignature& self) { return op::name(self.layout); })
       .def_prop_ro("divisibility", [](const op::TensorSignature& self) { return self.alignment; })
+      .def_prop_ro(
+          "alignment", [](const op::TensorSignature& self) { return self.alignment; }, "The same as divisibility.")
       .def_prop_ro("ptr_alignment_bytes",
                    [](const op::TensorSignature& self) { return self.alignment * bytes(self.element); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))

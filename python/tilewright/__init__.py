@@ -13,8 +13,8 @@
     call.run()                                            # also while a CUDA graph is captured
 
 Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `layout` is CuTe's
-layout algebra, `tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, and
-`pycutlass` has the interface of PyCUTLASS.
+layout algebra, `tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients,
+`pycutlass` has the interface of PyCUTLASS and `cutlass_api` that of cutlass_api; `shims` makes their own names importable.
 
 `import tilewright` is cheap: the extension and the submodules are loaded when a name that needs them is first used.
 """
@@ -183,7 +183,7 @@ __all__ = [
     "unregister",
 ]
 
-_SUBMODULES = ("emulator", "layout", "pycutlass", "torch", "tracing")  # imported when they are first used
+_SUBMODULES = ("cutlass_api", "emulator", "layout", "pycutlass", "torch", "tracing")  # imported when they are first used
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
