@@ -154,8 +154,8 @@ void interleave(op::Gemm& gemm, const std::string& interleaved, bool has_c) {
 }
 
 void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
-                    nb::handle epilogue, nb::handle c, double alpha, double beta, nb::handle math, nb::handle tensors,
-                    const Text& interleaved) {
+                    nb::handle epilogue, nb::handle c, const Number& alpha, const Number& beta, nb::handle math,
+                    nb::handle tensors, const Text& interleaved) {
   ArgumentsReader reader;
   op::Gemm gemm;
   gemm.a = read_operand(reader, a, false, "A");
@@ -163,8 +163,8 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   gemm.d = read_operand(reader, out, true, "out");
   if (!c.is_none()) gemm.c = read_operand(reader, c, false, "C");
   interleave(gemm, interleaved.read("interleaved"), !c.is_none());
-  gemm.alpha = alpha;
-  gemm.beta = beta;
+  gemm.alpha = alpha.read("alpha");
+  gemm.beta = beta.read("beta");
   gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
   const nb::object bound = set_epilogue(gemm, epilogue);

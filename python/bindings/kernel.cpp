@@ -380,12 +380,11 @@ void bind_kernel(nb::module_& module) {
             return std::const_pointer_cast<compile::Artifact>(engine_for(memory)->compile(self));
           },
           nb::arg("args") = nb::none(), nb::arg("cc") = nb::none(),
-          "The compiled kernel, from the cache if it is there. `cc`, a target such as 90 or \"sm_90a\", may be given if "
+          "The compiled kernel, from the cache if it is there. `cc`, a target such as 90 or \"sm_90a\", may be given "
+          "if "
           "it is that of the kernel.")
       .def(
-          "run",
-          &run_kernel,
-          nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
+          "run", &run_kernel, nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
           nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,
           "Enqueues a launch on `stream` (default: the current stream of the arrays' framework). Without `artifact`, "
           "the "
@@ -393,10 +392,9 @@ void bind_kernel(nb::module_& module) {
           "to "
           "the device and back; the results are complete on return. `assume_supported_args` has no effect, because the "
           "result of supports() is cached.")
-      .def(
-          "run", &run_kernel, nb::arg("args"), nb::kw_only(), nb::arg("compiled_artifact").none(),
-          nb::arg("stream") = nb::none(), nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,
-          "The same with the name of the artifact in cutlass_api.")
+      .def("run", &run_kernel, nb::arg("args"), nb::kw_only(), nb::arg("compiled_artifact").none(),
+           nb::arg("stream") = nb::none(), nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,
+           "The same with the name of the artifact in cutlass_api.")
       .def("__repr__", [](const registry::Kernel& self) { return "<Kernel " + self.name() + ">"; });
 }
 

@@ -30,6 +30,7 @@ from tilewright.errors import (
     DriverError,
     EmulationError,
     Error,
+    FileNotFound,
     InternalError,
     InvalidArgument,
     OutOfMemory,
@@ -118,6 +119,7 @@ __all__ = [
     "EpilogueArguments",
     "Error",
     "Explanation",
+    "FileNotFound",
     "GemmArguments",
     "GemmOperandsMetadata",
     "GroupedGemmArguments",
@@ -203,10 +205,22 @@ def __getattr__(name: str) -> object:
     if name in _SUBMODULES:
         return import_module(f"tilewright.{name}")
     if name not in __all__:
-        raise AttributeError(f"module 'tilewright' has no attribute '{name}'")
-    value: object = getattr(import_module(_MODULE_OF.get(name, "tilewright._tilewright")), name)
+        raise AttributeError(f"module 'tilewright' has no attribute '{name}'{_nearest(name)}", name=name)
+    module = _MODULE_OF.get(name, "tilewright._tilewright")
+    value: object = getattr(import_module(module), name)
+    if module == "tilewright._tilewright" and callable(value):
+        from tilewright.checked import checked, with_signature
+
+        value = with_signature(value) if isinstance(value, type) else checked(value)
     globals()[name] = value
     return value
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, [*__all__, *_SUBMODULES], 1, 0.6)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def __dir__() -> list[str]:

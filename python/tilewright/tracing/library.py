@@ -482,6 +482,10 @@ def _invoke(
     graph: Graph, path: str, function: Function, arguments: Sequence[object], keywords: Mapping[str, object]
 ) -> object:
     parameters = [name for name in inspect.signature(function).parameters if name != "graph"]
+    if "inplace" in keywords and "inplace" not in parameters:  # of torch.nn.functional
+        if keywords["inplace"]:
+            raise Untraceable(f"{path} changes its operand in place, which cannot be traced", "inplace=False")
+        keywords = {name: value for name, value in keywords.items() if name != "inplace"}
     renamed = {name if name in parameters else KEYWORDS.get(name, name): value for name, value in keywords.items()}
     takes = f"{path} takes ({', '.join(parameters)})"
     for name in keywords:
