@@ -21,6 +21,7 @@
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/spelling.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
@@ -93,8 +94,12 @@ void read_tensors(ArgumentsReader& reader, Problem& problem, nb::handle tensors,
   for (const auto& [key, array] : nb::cast<nb::dict>(tensors)) {
     std::string label = read_text(key, "the name of a tensor");
     const auto found = std::ranges::find(expected, std::string_view(label), &op::EpilogueTensor::label);
-    if (found == expected.end())
-      throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", printable(label)));
+    if (found == expected.end()) {
+      std::vector<std::string> labels;
+      for (const op::EpilogueTensor& each : expected) labels.emplace_back(each.label);
+      throw InvalidArgument(
+          fmt::format("the epilogue has no tensor '{}'{}", printable(label), suggestion(label, labels)));
+    }
     const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->broadcast, groups);
     problem.tensors.push_back({std::move(label), tensor});
   }

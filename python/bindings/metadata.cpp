@@ -279,7 +279,9 @@ void bind_design(nb::module_& module) {
             design.op_class = read_op_class(op_class.read("op_class"));
             const std::string schedule = schedule_text.read("schedule");
             const auto parsed = plan::parse_schedule(schedule);
-            if (!parsed) throw InvalidArgument(fmt::format("unknown schedule '{}'", printable(schedule)));
+            if (!parsed)
+              throw InvalidArgument(
+                  fmt::format("unknown schedule '{}': must be cooperative or ping_pong", printable(schedule)));
             design.schedule = *parsed;
             design.raster = {.width = raster_width, .along_n = read_along(raster_along.read("raster_along"))};
             design.split_k = split_k;

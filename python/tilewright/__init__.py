@@ -12,6 +12,7 @@
     call = tilewright.prepare(args)                       # everything but the launch
     call.run()                                            # also while a CUDA graph is captured
 
+profile() verifies, times and counts kernels, and writes reports; tune() and benchmark() measure one problem.
 Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `layout` is CuTe's
 layout algebra, `tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients,
 `pycutlass` has the interface of PyCUTLASS and `cutlass_api` that of cutlass_api; `shims` makes their own names importable.
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from tilewright.epilogue import EpilogueArguments
     from tilewright.grouped_product import grouped_matmul
     from tilewright.product import matmul
+    from tilewright.profiling import Profile, benchmark, gemms, profile, tune
     from tilewright.tracing import TraceError
 
 __version__: str
@@ -137,6 +139,7 @@ __all__ = [
     "OutOfMemory",
     "PointerArray",
     "PreparedCall",
+    "Profile",
     "ReduceSplitKArguments",
     "ReduceSplitKOperandsMetadata",
     "RefusedKernel",
@@ -150,6 +153,7 @@ __all__ = [
     "Workspace",
     "__version__",
     "allocated_bytes",
+    "benchmark",
     "cache_counters",
     "compile_kernels",
     "configure",
@@ -165,6 +169,7 @@ __all__ = [
     "f32",
     "f64",
     "find_kernels",
+    "gemms",
     "grouped_matmul",
     "i32",
     "i64",
@@ -174,12 +179,14 @@ __all__ = [
     "make_kernel",
     "matmul",
     "prepare",
+    "profile",
     "register",
     "run",
     "split_k",
     "split_k_workspace",
     "synchronize",
     "tracing",
+    "tune",
     "u32",
     "u64",
     "unregister",
@@ -196,6 +203,7 @@ _MODULE_OF = {
     "einsum": "tilewright.contraction",
     "grouped_matmul": "tilewright.grouped_product",
     "matmul": "tilewright.product",
+    **dict.fromkeys(("Profile", "benchmark", "gemms", "profile", "tune"), "tilewright.profiling"),
 }  # all other names are in the extension module
 
 
