@@ -249,27 +249,34 @@ std::string roofline(const std::vector<Row>& rows, double peak_flops, double pea
          svg;
 }
 
-constexpr std::string_view kHead =
-    "<thead><tr><th class=\"text\">problem</th><th class=\"text\">kernel</th><th class=\"text\">outcome</th>"
-    "<th>predicted us</th><th>median us</th><th>5 % us</th><th>95 % us</th><th>TFLOP/s</th><th>GB/s</th>"
-    "<th>of peak</th><th>registers</th><th>spills</th><th>shared KiB</th><th>compiled ms</th></tr></thead>";
+/// The header of a table of kernels; without the columns of measured times if nothing was timed.
+std::string head(bool is_emulated) {
+  return fmt::format(
+      "<thead><tr><th class=\"text\">problem</th><th class=\"text\">kernel</th><th class=\"text\">outcome</th>"
+      "<th>predicted us</th>{}<th>of peak</th><th>registers</th><th>spills</th><th>shared KiB</th>"
+      "<th>compiled ms</th></tr></thead>",
+      is_emulated ? "" : "<th>median us</th><th>5 % us</th><th>95 % us</th><th>TFLOP/s</th><th>GB/s</th>");
+}
 
-std::string line(const Row& row) {
+std::string line(const Row& row, bool is_emulated) {
   const Json times = row.kernel->value("times", Json());
   const std::string disposition = row.kernel->value("disposition", "");
   const std::string reason = row.kernel->value("reason", "");
   const auto kib = number_of(*row.kernel, "smem_bytes");
+  std::string measured;
+  if (!is_emulated) {
+    measured = cell(row.us, 2) + cell(number_of(times, "p05_us"), 2) + cell(number_of(times, "p95_us"), 2) +
+               cell(number_of(times, "tflops"), 2) + cell(number_of(times, "gbytes_per_s"), 0);
+  }
   return "<tr>" + text_cell(row.problem->value("problem", "")) + text_cell(row.kernel->value("kernel", "")) +
          text_cell(reason.empty() ? disposition : disposition + ": " + reason, disposition) +
-         cell(row.predicted_us, 2) + cell(row.us, 2) + cell(number_of(times, "p05_us"), 2) +
-         cell(number_of(times, "p95_us"), 2) + cell(number_of(times, "tflops"), 2) +
-         cell(number_of(times, "gbytes_per_s"), 0) + percent_cell(row.share()) +
+         cell(row.predicted_us, 2) + measured + percent_cell(row.share()) +
          cell(number_of(*row.kernel, "registers"), 0) + cell(number_of(*row.kernel, "spill_bytes"), 0) +
          cell(kib ? std::optional(*kib / 1024) : std::nullopt, 1) + cell(number_of(*row.kernel, "compile_ms"), 0) +
          "</tr>";
 }
 
-std::string worst_ten(const std::vector<Row>& rows) {
+std::string worst_ten(const std::vector<Row>& rows, bool is_emulated) {
   std::vector<const Row*> found;
   for (const Row& row : rows) {
     if (row.place == 0 && row.share()) found.push_back(&row);
@@ -279,19 +286,19 @@ std::string worst_ten(const std::vector<Row>& rows) {
   std::string html =
       "<h2>The worst ten</h2><p class=\"note\">The problems whose first kernel is farthest from the "
       "peak.</p><div class=\"scroll\"><table id=\"worst\" class=\"sortable\">";
-  html += kHead;
+  html += head(is_emulated);
   html += "<tbody>";
-  for (const Row* row : found) html += line(*row);
+  for (const Row* row : found) html += line(*row, is_emulated);
   return html + "</tbody></table></div>";
 }
 
-std::string all(const std::vector<Row>& rows) {
+std::string all(const std::vector<Row>& rows, bool is_emulated) {
   std::string html =
       "<h2>All kernels</h2><p><input id=\"filter\" placeholder=\"filter: f16 sm90_gemm\" aria-label=\"filter\"></p>"
       "<div class=\"scroll\"><table id=\"all\" class=\"sortable\">";
-  html += kHead;
+  html += head(is_emulated);
   html += "<tbody>";
-  for (const Row& row : rows) html += line(row);
+  for (const Row& row : rows) html += line(row, is_emulated);
   return html + "</tbody></table></div>";
 }
 
@@ -384,14 +391,14 @@ std::string to_html(std::string_view text) {
       profile["problems"].size(), rows.size());
   if (is_emulated) {
     html +=
-        "<p class=\"alert\">No time in this report is measured: the device is an emulator. It verified the results and "
-        "counted; times are predictions of the cost model for a GPU of the target.</p>";
+        "<p class=\"alert\">No time in this report is measured: the device is an emulator. It counts, and verifies "
+        "results where the outcome says so; times are predictions of the cost model for a GPU of the target.</p>";
   }
   if (!profile.value("is_complete", true))
     html += "<p class=\"alert\">The profile was interrupted, so that some problems are missing.</p>";
   html += summary(rows, is_emulated);
   html += roofline(rows, profile.value("peak_flops", 0.0), profile.value("peak_bytes_per_s", 0.0), is_emulated);
-  html += worst_ten(rows) + all(rows) + plans(rows);
+  html += worst_ten(rows, is_emulated) + all(rows, is_emulated) + plans(rows);
   return html + fmt::format("<script>{}</script></body></html>\n", kScript);
 }
 
