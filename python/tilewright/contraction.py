@@ -68,6 +68,7 @@ def contract(
         given |= {"deterministic": deterministic, "batch_invariant": batch_invariant}
         return gradients.contract(expression, a, b, {name: each for name, each in given.items() if each is not None})
     is_given = out is not None
+    like: Any = None
     if not is_given:
         like = shaped(a)
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)

@@ -247,14 +247,15 @@ def _define_product() -> Any:
             of_a = of_b = None
             of_product = _row_or_column_major(of_product.to(a.dtype))
             multiply = product
-            if torch._C._functorch.is_functorch_wrapped_tensor(of_product):  # its memory is only seen by operators
+            functorch: Any = getattr(torch._C, "_functorch")  # noqa: B009
+            if functorch.is_functorch_wrapped_tensor(of_product):  # its memory is only seen by operators
                 multiply = torch.ops.tilewright.matmul
             if ctx.needs_input_grad[0]:
                 of_a = _sum_to(multiply(of_product, _row_or_column_major(b).transpose(-1, -2)), a)
             if ctx.needs_input_grad[1]:
                 of_b = _sum_to(multiply(_row_or_column_major(a).transpose(-1, -2), of_product), b)
-            of_c = of_others[0]
-            if of_c is not None:
+            of_c: Any = of_others[0]
+            if of_c is not None and c is not None:
                 of_c = _sum_to(of_c, c).to(c.dtype)
             rest = of_others[1:] or [None] * len(tensors)
             return of_a, of_b, of_c, None, None, None, None, None, *rest

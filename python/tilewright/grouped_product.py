@@ -85,6 +85,7 @@ def grouped_matmul(
     if counts is not None and offsets is None and ranks != (3, 3):
         raise InvalidArgument(f"counts are for batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
     is_given = out is not None
+    like: Any = None
     if not is_given:
         like = shaped(_first_of(a, "a"))
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)

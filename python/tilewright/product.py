@@ -108,6 +108,7 @@ def matmul(
     _check_flag(deterministic, "deterministic")
     _check_flag(batch_invariant, "batch_invariant")
     is_given = out is not None
+    like: Any = None
     if not is_given:
         like = shaped(_first_of(a, "a"))
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
@@ -286,9 +287,9 @@ def _in_callers_words(message: str) -> str:
 
 def _hint(a: Any, b: Any, out: Any) -> str:
     """What to do about operands that do not fit."""
-    shapes = [tuple(getattr(each, "shape", ())) for each in (a, b)]
+    shapes: list[tuple[Any, ...]] = [tuple(getattr(each, "shape", ())) for each in (a, b)]
     if all(len(shape) in (2, 3) for shape in shapes):
-        (m, k), (rows, n) = shapes[0][-2:], shapes[1][-2:]
+        m, k, rows, n = shapes[0][-2], shapes[0][-1], shapes[1][-2], shapes[1][-1]
         if k != rows:
             turned = ".T" if len(shapes[1]) == 2 else ".swapaxes(-1, -2)"
             if k == n:

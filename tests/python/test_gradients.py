@@ -3,12 +3,17 @@ function loses a gradient silently."""
 
 from __future__ import annotations
 
+import pathlib
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tilewright
+from conftest import ROOT
 from tilewright import InvalidArgument
 
 torch = pytest.importorskip("torch")
@@ -149,3 +154,11 @@ def test_no_gradient_is_lost_silently() -> None:
     for call, message in cases:
         with pytest.raises(InvalidArgument, match=message):
             call()
+
+
+def test_the_guides_program_runs(tmp_path: pathlib.Path) -> None:
+    guide = (ROOT / "docs/python.md").read_text().partition("## Gradients")[2]
+    program = re.search(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert program is not None and "backward()" in program[1]
+    (tmp_path / "guide.py").write_text(program[1])  # the tracer reads the source of functions from their file
+    subprocess.run([sys.executable, "guide.py"], cwd=tmp_path, timeout=120, check=True)

@@ -13,6 +13,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .errors import Untraceable
 from .graph import ARITHMETIC, FUNCTIONS, GATED, PAIRS, Graph, Operand, Reduced, Reduction, Traced, describe
@@ -512,7 +513,7 @@ def _python_builtin(graph: Graph, name: str, arguments: Sequence[object], keywor
 
 def _on_numbers(name: str, arguments: Sequence[object]) -> float | None:
     """The result that Python computes if all arguments are numbers, else None."""
-    functions: dict[str, Callable[..., float]] = {
+    functions: dict[str, Callable[..., Any]] = {
         **{each: getattr(math, each) for each in "exp log log1p sqrt floor tanh erf pow".split()},
         "abs": abs,
         "min": min,

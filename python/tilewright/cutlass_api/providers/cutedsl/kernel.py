@@ -74,13 +74,13 @@ class CuteDslKernel(Kernel):
     def _source(self) -> str | Source:
         if self._implementation is None:
             return super()._source()  # type: ignore[no-any-return]
-        source = getattr(self._implementation, "source", None)
+        source: Any = getattr(self._implementation, "source", None)
         if source is None:
             raise InvalidArgument(
                 f"{type(self._implementation).__name__} has no attribute source: it must have the CUDA C++ of the kernel"
             )
-        text: str | Source = source() if callable(source) else source
-        if not isinstance(text, str):
+        text: Any = source() if callable(source) else source
+        if isinstance(text, Source):
             return text
         symbols = _KERNEL.findall(text)
         if len(symbols) != 1:
