@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -66,6 +67,9 @@ std::shared_ptr<Engine> engine_named(const std::string& device) {
   if (!device.empty()) options.device = device;
   auto made = std::make_shared<Engine>(options, shared_registry());
   const runtime::DeviceProperties& properties = made->device()->properties();
+  if (options.device == "auto" && properties.emulated) {
+    spdlog::info("no GPU was found: kernels run on {}, which checks every access and is slow", properties.name);
+  }
   const std::string own = properties.emulated ? properties.name : fmt::format("cuda:{}", properties.ordinal);
   const std::scoped_lock lock(engines_mutex());
   const std::shared_ptr<Engine> same = engines().try_emplace(own, made).first->second;

@@ -1,6 +1,4 @@
 // Opens devices by name. This is the only file that knows both GPUs and the emulator.
-#include <spdlog/spdlog.h>
-
 #include <charconv>
 #include <memory>
 #include <string_view>
@@ -29,7 +27,6 @@ std::shared_ptr<runtime::Device> open_device(const Options& options) {
   if (device == "auto") {
     if (runtime::cuda_device_count() > 0) return open_cuda(options, 0);
     device = kDefaultEmulator;
-    spdlog::info("no GPU was found: kernels run on {}, which checks every access and is slow", kDefaultEmulator);
   }
   if (device == "emulator") device = kDefaultEmulator;
   if (device == "cuda") device = "cuda:0";
