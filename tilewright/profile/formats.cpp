@@ -2,12 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
+#include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
-#include "tilewright/profile/parsed.hpp"
+#include "tilewright/profile/check_profile.hpp"
 
 namespace tilewright::profile {
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json parse_profile(std::string_view text) {
+  check_profile(text);
+  return Json::parse(text);
+}
 
 /// A number with the digits that a reader needs; "" for null.
 std::string number(const Json& value, int digits = 2) {
@@ -48,31 +57,7 @@ std::string xml(const std::string& text) {
 
 }  // namespace
 
-Json parse_profile(std::string_view text) {
-  const auto fail = [](const std::string& why) -> Json { throw InvalidArgument("this is no profile: " + why); };
-  constexpr int kDeepest = 16;
-  const auto is_kept = [](int depth, Json::parse_event_t, const Json&) { return depth <= kDeepest; };
-  Json profile = Json::parse(text, is_kept, false);
-  if (profile.is_discarded() || !profile.is_object()) return fail("it is not a JSON object");
-  if (profile.value("schema", Json()) != 1)
-    return fail(fmt::format("its schema is {}, must be 1", printable(profile.value("schema", Json()).dump(), 40)));
-  if (!profile.contains("problems") || !profile["problems"].is_array()) return fail("it has no list of problems");
-  for (const char* const field : {"device", "target"}) {
-    if (!profile.contains(field) || !profile[field].is_string()) return fail(fmt::format("it has no {}", field));
-  }
-  for (const Json& problem : profile["problems"]) {
-    if (!problem.is_object() || !problem.contains("kernels") || !problem["kernels"].is_array() ||
-        !problem.contains("problem") || !problem["problem"].is_string())
-      return fail("one of its problems has no description or no kernels");
-    for (const Json& kernel : problem["kernels"]) {
-      if (!kernel.is_object() || !kernel.contains("kernel") || !kernel["kernel"].is_string())
-        return fail("one of its kernels has no name");
-    }
-  }
-  return profile;
-}
-
-std::string to_table(std::string_view text) {
+std::string to_table(std::string_view text) try {
   const Json profile = parse_profile(text);
   std::string table = fmt::format("device    {}\n", profile["device"].get<std::string>());
   if (profile.value("is_emulated", false))
@@ -98,9 +83,11 @@ std::string to_table(std::string_view text) {
     }
   }
   return table;
+} catch (const Json::exception& error) {
+  throw InvalidArgument(fmt::format("this is no profile: {}", error.what()));
 }
 
-std::string to_csv(std::string_view text) {
+std::string to_csv(std::string_view text) try {
   const Json profile = parse_profile(text);
   static constexpr std::array kOfProblem{"operation", "m", "n", "k", "batch", "flops", "bytes", "bound_us", "problem"};
   static constexpr std::array kOfKernel{"kernel",    "design",      "disposition", "predicted_us",
@@ -123,9 +110,11 @@ std::string to_csv(std::string_view text) {
     }
   }
   return csv;
+} catch (const Json::exception& error) {
+  throw InvalidArgument(fmt::format("this is no profile: {}", error.what()));
 }
 
-std::string to_junit(std::string_view text) {
+std::string to_junit(std::string_view text) try {
   const Json profile = parse_profile(text);
   int tests = 0, failures = 0, skipped = 0;
   std::string cases;
@@ -159,6 +148,8 @@ std::string to_junit(std::string_view text) {
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"tilewright profile\" hostname=\"{}\" tests=\"{}\" "
       "failures=\"{}\" skipped=\"{}\">\n{}</testsuite>\n",
       xml(profile["device"].get<std::string>()), tests, failures, skipped, cases);
+} catch (const Json::exception& error) {
+  throw InvalidArgument(fmt::format("this is no profile: {}", error.what()));
 }
 
 }  // namespace tilewright::profile

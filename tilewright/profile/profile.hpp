@@ -48,7 +48,7 @@ struct KernelProfile {
   std::string kernel{};
   std::string design{};  // tile, stages, warps, cluster, ...
   Disposition disposition = Disposition::not_run;
-  std::string reason{};                    // one line; may be empty
+  std::string reason{};                  // one line; may be empty
   std::optional<double> predicted_us{};  // by the cost model, for the device's architecture
   std::optional<Times> times{};          // nullopt on the emulator, and for kernels that are not sound
   std::optional<int> registers{}, spill_bytes{};
@@ -63,7 +63,7 @@ struct KernelProfile {
 struct ProblemProfile {
   std::string problem{};  // "gemm A(64,32):f16 B(32,48):f16 D(64,48):f16"
   std::string operation{};
-  std::string group{};                            // the class in the report: operation and types
+  std::string group{};                          // the class in the report: operation and types
   std::int64_t m = 0, n = 0, k = 0, batch = 1;  // 0 if the problem is not computed as a GEMM
   double flops = 0.0;
   double bytes = 0.0;  // of all operands, each once

@@ -1,9 +1,12 @@
+#include <nlohmann/json.hpp>
+
 #include "tilewright/base/text.hpp"
-#include "tilewright/profile/parsed.hpp"
 #include "tilewright/profile/profile.hpp"
 
 namespace tilewright::profile {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 template <class T>
 Json optional(const std::optional<T>& value) {

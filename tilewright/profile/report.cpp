@@ -2,16 +2,20 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/profile/check_profile.hpp"
 #include "tilewright/profile/formats.hpp"
-#include "tilewright/profile/parsed.hpp"
 
 namespace tilewright::profile {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kStyle = R"css(
 :root { color-scheme: light dark; --ink: #1c2733; --dim: #5b6a78; --line: #d5dce3; --paper: #fff; --mark: #1f6feb;
@@ -379,8 +383,9 @@ std::string plans(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::string to_html(std::string_view text) {
-  const Json profile = parse_profile(text);
+std::string to_html(std::string_view text) try {
+  check_profile(text);
+  const Json profile = Json::parse(text);
   const std::vector<Row> rows = rows_of(profile);
   const bool is_emulated = profile.value("is_emulated", false);
   std::string html = fmt::format(
@@ -400,6 +405,8 @@ std::string to_html(std::string_view text) {
   html += roofline(rows, profile.value("peak_flops", 0.0), profile.value("peak_bytes_per_s", 0.0), is_emulated);
   html += worst_ten(rows, is_emulated) + all(rows, is_emulated) + plans(rows);
   return html + fmt::format("<script>{}</script></body></html>\n", kScript);
+} catch (const Json::exception& error) {
+  throw InvalidArgument(fmt::format("this is no profile: {}", error.what()));
 }
 
 }  // namespace tilewright::profile
