@@ -192,7 +192,14 @@ __all__ = [
     "unregister",
 ]
 
-_SUBMODULES = ("cutlass_api", "emulator", "layout", "pycutlass", "torch", "tracing")  # imported when they are first used
+_SUBMODULES = (
+    "cutlass_api",
+    "emulator",
+    "layout",
+    "pycutlass",
+    "torch",
+    "tracing",
+)  # imported when they are first used
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",

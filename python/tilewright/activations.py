@@ -30,9 +30,7 @@ def as_epilogue(given: Any) -> Any:
         return given
     if library.ALIASES.get(name.last, name.last) not in library.TABLE:
         instead = library.hint(name.last)
-        raise InvalidArgument(
-            f"{name} is no function of epilogues{'' if instead is None else f'; instead: {instead}'}"
-        )
+        raise InvalidArgument(f"{name} is no function of epilogues{'' if instead is None else f'; instead: {instead}'}")
     return f"def epilogue(accum): return {name}(accum)"
 
 

@@ -86,9 +86,7 @@ class EpilogueArguments:
         inputs = {name: value for name, value in self.operands.items() if name in names}
         shapes = {name: _shape(value, row_modes) for name, value in inputs.items() if hasattr(value, "shape")}
         scalars = {name: float(value) for name, value in inputs.items() if _is_number(value)}
-        constants = {
-            name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None
-        }
+        constants = {name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None}
         unknown = inputs.keys() - shapes.keys() - scalars.keys() - constants.keys()
         for name in sorted(unknown):
             raise TypeError(

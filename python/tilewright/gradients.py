@@ -147,10 +147,7 @@ def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
     return {
         **{name: getattr(torch, name) for name in same},
         **{name: getattr(functional, name) for name in ("silu", "hardswish", "gelu", "mish", "softplus")},
-        **{
-            name: (lambda x, gate=gate: gate(x[..., 0::2]) * x[..., 1::2])
-            for name, gate in pairs.items()
-        },
+        **{name: (lambda x, gate=gate: gate(x[..., 0::2]) * x[..., 1::2]) for name, gate in pairs.items()},
         "min": torch.minimum,
         "max": torch.maximum,
         "fma": lambda x, y, z: x * y + z,
@@ -287,9 +284,7 @@ def _define_product() -> Any:
             result = evaluator.result(text)
             wanted = [each for each in leaves if each is not None and each.requires_grad]
             found = iter(
-                torch.autograd.grad(
-                    result, wanted, gradient.to(result.dtype), allow_unused=True, create_graph=again
-                )
+                torch.autograd.grad(result, wanted, gradient.to(result.dtype), allow_unused=True, create_graph=again)
             )
         gradients = [next(found) if each is not None and each.requires_grad else None for each in leaves]
         if gradients[0] is None:

@@ -165,7 +165,9 @@ def _numbers(values: Any, name: str) -> Any:
     try:
         return numpy.array(values, dtype=numpy.float64)
     except ValueError:
-        raise InvalidArgument(f"{name} is a list of numbers whose rows differ in length, or have other values") from None
+        raise InvalidArgument(
+            f"{name} is a list of numbers whose rows differ in length, or have other values"
+        ) from None
 
 
 def _needs_reshaping(a: Any, b: Any) -> bool:
@@ -179,9 +181,7 @@ def _needs_reshaping(a: Any, b: Any) -> bool:
     return not all(2 <= rank <= 3 for rank in ranks) and min(ranks) > 0
 
 
-def _reshaped(
-    a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, options: dict[str, Any]
-) -> Any:
+def _reshaped(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, options: dict[str, Any]) -> Any:
     """matmul() by the rules of numpy.matmul, as a product of matrices or of a batch with one mode."""
     drops_rows, drops_columns = len(a.shape) == 1, len(b.shape) == 1
     a = a[None, :] if drops_rows else a
@@ -348,7 +348,9 @@ def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, .
         if not hasattr(array, "shape"):
             raise InvalidArgument(f"{name}, a {type(array).__name__}, has no attribute shape: pass out=")
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3):
-        raise InvalidArgument(f"a and b must be vectors, matrices or batches, got shapes {(*a.shape,)} and {(*b.shape,)}")
+        raise InvalidArgument(
+            f"a and b must be vectors, matrices or batches, got shapes {(*a.shape,)} and {(*b.shape,)}"
+        )
     m, n = int(a.shape[-2]), int(b.shape[-1])
     batches = [int(x.shape[0]) for x in (a, b) if len(x.shape) == 3] + ([] if count is None else [count])
     batch = max(batches) if batches else None

@@ -57,8 +57,8 @@ def test_csv_and_junit_have_all_kernels(written):
 def test_the_report_is_one_file_that_says_that_nothing_is_measured(written):
     html = written["html"]
     assert "No time in this report is measured" in html
-    assert html.count("<circle class=\"predicted\"") == 6 and "<circle class=\"point\"" not in html
-    assert html.count("<details") == 6 and html.count("aria-label=\"tiles of D\"") == 6
+    assert html.count('<circle class="predicted"') == 6 and '<circle class="point"' not in html
+    assert html.count("<details") == 6 and html.count('aria-label="tiles of D"') == 6
     assert re.search(r"<table id=\"worst\".*?<tbody>(<tr>.*?</tr>){6}</tbody>", html, re.DOTALL)
     assert not re.search(r"https?://|src=|@import|<link", html)
 
@@ -98,7 +98,9 @@ def test_json_is_silent(tilewright):
 
 
 def test_problems_of_files(tilewright, tmp_path):
-    (tmp_path / "list.txt").write_text("# a comment\ndtype=f16 m=32 n=16 k=16 b=col  # TN\n\ndtype=f32 m=8 n=8 k=8 batch=2\n")
+    (tmp_path / "list.txt").write_text(
+        "# a comment\ndtype=f16 m=32 n=16 k=16 b=col  # TN\n\ndtype=f32 m=8 n=8 k=8 batch=2\n"
+    )
     conv = {"operation": "conv2d", "extents": {"n": 1, "h": 6, "w": 6, "c": 8, "k": 8, "r": 3, "s": 3}}
     conv["types"] = {"x": "f16", "w": "f16", "y": "f16"}
     (tmp_path / "conv.json").write_text(json.dumps(conv))
@@ -252,7 +254,9 @@ def test_listings_as_json(tilewright):
 
 
 def test_every_help_has_an_example(tilewright):
-    commands = re.findall(r"^  ([a-z]+) {2,}", tilewright("--help").stdout.lower().partition("subcommands:")[2], re.MULTILINE)
+    commands = re.findall(
+        r"^  ([a-z]+) {2,}", tilewright("--help").stdout.lower().partition("subcommands:")[2], re.MULTILINE
+    )
     assert len(commands) >= 14
     for command in commands:
         text = tilewright(command, "--help").stdout

@@ -14,7 +14,9 @@ GUIDE = Document("docs/profiling.md")
 def test_commands_run(tmp_path):
     (commands,) = GUIDE.blocks("console")
     for line in commands.splitlines():
-        finished = run_in(tmp_path, line.removeprefix("$ ") + (" --device emulator:sm_80" if " profile " in line else ""))
+        finished = run_in(
+            tmp_path, line.removeprefix("$ ") + (" --device emulator:sm_80" if " profile " in line else "")
+        )
         assert finished.returncode == 0, finished.stderr
     assert (tmp_path / "report.html").stat().st_size > 10000
     assert len((tmp_path / "profile.csv").read_text().splitlines()) == 13

@@ -39,7 +39,9 @@ def check(own: Callable[..., Any], expected: Callable[..., Any], *tensors: Any) 
         torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-6)
 
 
-@pytest.mark.parametrize("shapes", [((4, 5), (5, 6)), ((3, 4, 5), (5, 6)), ((2, 3, 4, 5), (5,)), ((1, 4, 5), (3, 5, 6))])
+@pytest.mark.parametrize(
+    "shapes", [((4, 5), (5, 6)), ((3, 4, 5), (5, 6)), ((2, 3, 4, 5), (5,)), ((1, 4, 5), (3, 5, 6))]
+)
 def test_products(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     check(matmul, torch.matmul, *(values(*shape) for shape in shapes))
 
@@ -48,7 +50,9 @@ def test_c_alpha_and_beta() -> None:
     tensors = values(4, 5), values(5, 6), values(4, 6)
     check(lambda a, b, c: matmul(a, b, c=c, alpha=0.5, beta=2.0), lambda a, b, c: 0.5 * a @ b + 2 * c, *tensors)
     check(
-        lambda a, b, c: matmul(a, b, epilogue="relu", c=c, alpha=0.5), lambda a, b, c: torch.relu(0.5 * a @ b + c), *tensors
+        lambda a, b, c: matmul(a, b, epilogue="relu", c=c, alpha=0.5),
+        lambda a, b, c: torch.relu(0.5 * a @ b + c),
+        *tensors,
     )
 
 
@@ -145,7 +149,10 @@ def test_no_gradient_is_lost_silently() -> None:
     images, filters = torch.ones(1, 4, 8, 8, requires_grad=True), torch.ones(4, 4, 3, 3)
     cases: list[tuple[Callable[[], Any], str]] = [
         (lambda: matmul(a, b, out=torch.empty(3, 5).double()), r"a requires a gradient, which matmul\(out=\) does not"),
-        (lambda: matmul(a, b, epilogue=tilewright.Epilogue("D = acc", compute="f64")), "an Epilogue object has no gradient"),
+        (
+            lambda: matmul(a, b, epilogue=tilewright.Epilogue("D = acc", compute="f64")),
+            "an Epilogue object has no gradient",
+        ),
         (lambda: tilewright.grouped_matmul(a, torch.ones(2, 4, 5).double(), offsets=ends), "grouped_mm"),
         (lambda: tilewright.conv2d(images, filters), r"tilewright.torch.conv2d\(\) computes gradients"),
         (lambda: tilewright.contract("ab,bc->ac", a, b, alpha=2.0), "contract.. with an epilogue, c, alpha or out"),

@@ -21,7 +21,9 @@ def shapes(m: int = 24, n: int = 16, k: int = 8) -> tilewright.GemmArguments:
 
 @pytest.fixture(scope="module")
 def found() -> Profile:
-    conv = tilewright.Conv2dArguments(*(np.ones(s, np.float16) for s in ((1, 6, 6, 8), (8, 3, 3, 8), (1, 4, 4, 8))), layout="nhwc")
+    conv = tilewright.Conv2dArguments(
+        *(np.ones(s, np.float16) for s in ((1, 6, 6, 8), (8, 3, 3, 8), (1, 4, 4, 8))), layout="nhwc"
+    )
     return tilewright.profile([shapes(), shapes(40), conv], top=2)
 
 

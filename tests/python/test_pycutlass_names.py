@@ -83,5 +83,7 @@ def test_types_are_converted() -> None:
 
 
 def test_leaky_relu_as_an_instance_has_its_parameter() -> None:
-    functor = LinearCombinationGeneric(leaky_relu(cutlass.float32), cutlass.float32, 1, cutlass.float32, cutlass.float32)
+    functor = LinearCombinationGeneric(
+        leaky_relu(cutlass.float32), cutlass.float32, 1, cutlass.float32, cutlass.float32
+    )
     assert functor.epilogue_type(1.0, 0.0, 0.5).scalars == {"leaky_alpha": 0.5}

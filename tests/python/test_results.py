@@ -36,7 +36,9 @@ def test_metadata_can_be_pickled(kernel: tilewright.Kernel) -> None:
     metadata = kernel.metadata
     for part in (metadata.design, metadata.operands, metadata.operands.A, tilewright.DType.f16):
         assert again(part) == part and copy.deepcopy(part) == part and hash(again(part)) == hash(part)
-    with_c = tilewright.GemmOperandsMetadata(*[tilewright.TensorAttributes("f16", "row")] * 3, "f32", C=metadata.operands.A)
+    with_c = tilewright.GemmOperandsMetadata(
+        *[tilewright.TensorAttributes("f16", "row")] * 3, "f32", C=metadata.operands.A
+    )
     assert again(with_c) == with_c and with_c != metadata.operands and repr(again(with_c)) == repr(with_c)
     mine = tilewright.KernelMetadata("mine", "Mine", metadata.operands, metadata.design, min_cc=80, deterministic=True)
     assert again(mine) == mine and again(mine).deterministic and again(mine).min_cc == 80

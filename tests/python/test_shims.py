@@ -25,7 +25,9 @@ def run(program: str, folder: pathlib.Path, packages: dict[str, str] | None = No
 
 
 def test_the_readme_of_pycutlass_runs_with_its_own_imports(tmp_path: pathlib.Path) -> None:
-    own = README.replace("from tilewright import pycutlass", "import pycutlass").replace("tilewright.pycutlass", "pycutlass")
+    own = README.replace("from tilewright import pycutlass", "import pycutlass").replace(
+        "tilewright.pycutlass", "pycutlass"
+    )
     assert "tilewright" not in own
     run(INSTALL + own, tmp_path)
 

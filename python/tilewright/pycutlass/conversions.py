@@ -94,7 +94,9 @@ class ReferenceModule:
 def _matrices(array: Any, layout: LayoutType, shape: Sequence[int], name: str) -> Any:
     """A batch of matrices from an array that is read in the order of its indices."""
     if layout not in (LayoutType.RowMajor, LayoutType.ColumnMajor):
-        raise InvalidArgument(f"ReferenceModule takes row-major and column-major operands, got {layout.name} for {name}")
+        raise InvalidArgument(
+            f"ReferenceModule takes row-major and column-major operands, got {layout.name} for {name}"
+        )
     flat = numpy.asarray(array).reshape(-1)
     batch, rows, columns = shape
     if flat.size != batch * rows * columns:

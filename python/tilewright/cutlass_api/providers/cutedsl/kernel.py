@@ -51,7 +51,9 @@ class CuteDslKernel(Kernel):
         """Compiles the implementation for these arguments: tensors of a GemmArguments, numbers, and a stream."""
         tensors = [each for each in arguments if isinstance(each, ArgumentTensor)]
         if not tensors:
-            raise InvalidArgument("cute_compile() takes tensors of a cutlass_api GemmArguments: args.A, args.B, args.out")
+            raise InvalidArgument(
+                "cute_compile() takes tensors of a cutlass_api GemmArguments: args.A, args.B, args.out"
+            )
         if self._implementation is not None and self._implementation is not implementation:
             raise InvalidArgument(f"{self.name} was compiled from another implementation: make another kernel")
         self._implementation = implementation
