@@ -4,6 +4,7 @@
 //   op::Gemm gemm;              a problem: operands on host or device, scalars, an epilogue
 //   engine::Engine engine;      finds, compiles, caches and runs kernels
 //   tune::tune(engine, gemm)    measures which kernel is the fastest
+//   profile::profile(engine, problems)  verifies, times and counts kernels; profile::to_html() makes a report of it
 //   registry::Kernel            a kernel; derive from it and from registry::Provider to add your own
 //   layout::Layout              the layout algebra, which can be used on its own
 //
@@ -37,6 +38,8 @@
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/plan/design.hpp"
+#include "tilewright/profile/formats.hpp"
+#include "tilewright/profile/profile.hpp"
 #include "tilewright/registry/kernel.hpp"
 #include "tilewright/registry/metadata.hpp"
 #include "tilewright/registry/provider.hpp"

@@ -32,6 +32,10 @@ Command add_run_command(CLI::App& parent, std::shared_ptr<registry::Registry> re
 Command add_find_command(CLI::App& parent);
 /// Measures the best-ranked kernels of a GEMM and stores the fastest in a tuning record.
 Command add_tune_command(CLI::App& parent);
+/// Verifies and times kernels for lists and ranges of problems.
+Command add_profile_command(CLI::App& parent);
+/// Makes reports and tables from the JSON of a profile.
+Command add_report_command(CLI::App& parent);
 /// Prints a kernel's source, PTX, cubin or statistics.
 Command add_emit_command(CLI::App& parent);
 /// Lists, checks, deletes, exports and imports the kernels on disk.
