@@ -448,6 +448,10 @@ std::uint32_t Cta::special(SpecialRegister what, int warp, int lane) const {
       return launch_.explicit_cluster ? 1 : 0;
     case SpecialRegister::gridid:
       return 0;
+    case SpecialRegister::envreg1:
+      return static_cast<std::uint32_t>(launch_.grid_workspace >> 32);
+    case SpecialRegister::envreg2:
+      return static_cast<std::uint32_t>(launch_.grid_workspace);
     case SpecialRegister::laneid:
       return static_cast<std::uint32_t>(lane);
     case SpecialRegister::warpid:

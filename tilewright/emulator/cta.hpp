@@ -15,6 +15,7 @@
 #include "tilewright/emulator/options.hpp"
 #include "tilewright/emulator/program.hpp"
 #include "tilewright/emulator/shared_memory.hpp"
+#include "tilewright/emulator/unwritten_bytes.hpp"
 #include "tilewright/emulator/warp.hpp"
 
 namespace tilewright::emulator {
@@ -41,7 +42,8 @@ struct Launch {
   WrittenTensorMaps* tensor_maps = nullptr;  // never null while the launch runs
   GlobalShadow* global_shadow = nullptr;     // null unless the launch is cooperative and races are checked
   FindingLog* log = nullptr;                 // null: the launch ends at the first finding
-  RegionMap uninitialised{{}};               // allocations whose bytes count as uninitialised until they are written
+  UnwrittenBytes* unwritten = nullptr;       // global memory that counts as uninitialised; null: none
+  std::uint64_t grid_workspace = 0;          // %envreg1 and %envreg2: 8 bytes of zeros; 0 unless cooperative
 };
 
 /// The current phase of a named barrier of the CTA. Counts are of threads.

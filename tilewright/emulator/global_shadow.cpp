@@ -59,13 +59,34 @@ SharedMemory& GlobalShadow::page(Warp& warp, std::uint64_t number) {
   found = std::make_unique<SharedMemory>(check_races_, check_uninitialised_, check_warps_);
   found->reset(kPageBytes);
   found->mark_defined(kSharedBase, kPageBytes);
+  const UnwrittenBytes* const unwritten = warp.cta().launch().unwritten;
+  if (unwritten == nullptr) return *found;
   const std::uint64_t begin = number * kPageBytes;
-  for (const Region& region : warp.cta().launch().uninitialised.regions()) {
-    const std::uint64_t low = std::max(region.begin, begin);
-    const std::uint64_t high = std::min(region.end, begin + kPageBytes);
-    if (low < high) found->mark_undefined(kSharedBase + (low - begin), static_cast<std::uint32_t>(high - low));
-  }
+  for (const auto& [low, high] : unwritten->within(begin, begin + kPageBytes))
+    found->mark_undefined(kSharedBase + (low - begin), static_cast<std::uint32_t>(high - low));
   return *found;
+}
+
+void GlobalShadow::mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes) {
+  if (!check_uninitialised_) return;
+  const std::uint64_t end = address + bytes;
+  while (address < end) {
+    const std::uint64_t next = std::min(end, (address / kPageBytes + 1) * kPageBytes);
+    page(warp, address / kPageBytes)
+        .mark_defined(kSharedBase + address % kPageBytes, static_cast<std::uint32_t>(next - address));
+    address = next;
+  }
+}
+
+void GlobalShadow::remove_written(UnwrittenBytes& unwritten) {
+  for (const auto& [number, shadow] : pages_) {
+    const std::uint64_t begin = number * kPageBytes;
+    for (const auto& [low, high] : unwritten.within(begin, begin + kPageBytes)) {
+      for (std::uint64_t at = low; at < high; ++at) {
+        if (!shadow->is_undefined(kSharedBase + (at - begin), 1)) unwritten.remove(at, at + 1);
+      }
+    }
+  }
 }
 
 bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tilewright/emulator/access.hpp"
+#include "tilewright/emulator/unwritten_bytes.hpp"
 
 namespace tilewright::emulator {
 
@@ -25,6 +26,10 @@ class GlobalShadow {
   bool is_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes) {
     return page(warp, address / kPageBytes).is_undefined(kSharedBase + address % kPageBytes, bytes);
   }
+  /// An asynchronous copy writes bytes.
+  void mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes);
+  /// Removes the bytes that the launch has written.
+  void remove_written(UnwrittenBytes& unwritten);
   /// Starts the warp's clock; called before its CTA runs.
   void start(Warp& warp);
   /// Called after a release: the warp's later accesses are not covered by it.

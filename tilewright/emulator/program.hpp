@@ -98,6 +98,8 @@ enum class SpecialRegister : std::uint8_t {
   smid,
   nsmid,
   gridid,
+  envreg1,
+  envreg2,
   lanemask_eq,
   lanemask_le,
   lanemask_lt,

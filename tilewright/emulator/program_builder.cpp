@@ -65,6 +65,8 @@ constexpr std::array kSpecials = {
     SpecialRow{"%smid", SpecialRegister::smid},
     SpecialRow{"%nsmid", SpecialRegister::nsmid},
     SpecialRow{"%gridid", SpecialRegister::gridid},
+    SpecialRow{"%envreg1", SpecialRegister::envreg1},
+    SpecialRow{"%envreg2", SpecialRegister::envreg2},
     SpecialRow{"%lanemask_eq", SpecialRegister::lanemask_eq},
     SpecialRow{"%lanemask_le", SpecialRegister::lanemask_le},
     SpecialRow{"%lanemask_lt", SpecialRegister::lanemask_lt},

@@ -285,7 +285,7 @@ void SharedMemory::mark_undefined(std::uint64_t address, std::uint32_t bytes) {
 
 void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {
   each_cell(address, bytes, false, [](Cell& cell) {
-    cell.writer = {kWrittenBefore, 0};
+    if (cell.writer.epoch == 0) cell.writer = {kWrittenBefore, 0};
     return SharedVerdict::ok;
   });
 }

@@ -61,8 +61,9 @@ class SharedMemory {
   void complete_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   /// Whether no one has written some of the bytes. False when that is not checked.
   bool is_undefined(std::uint64_t address, std::uint32_t bytes);
-  /// Marks bytes as written by no one, or before all accesses.
+  /// Marks bytes as written by no one.
   void mark_undefined(std::uint64_t address, std::uint32_t bytes);
+  /// Marks those bytes that no one has written as written before all accesses.
   void mark_defined(std::uint64_t address, std::uint32_t bytes);
   /// The earlier access that conflicts with the last access whose verdict was not ok.
   const Accessor& other() const { return other_; }
