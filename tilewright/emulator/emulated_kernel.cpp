@@ -92,6 +92,7 @@ void LoadedPtx::initialise(const Variable& variable, std::uint64_t address) cons
   for (const Initialiser& element : variable.initialisers) {
     std::uint64_t value = element.bits;
     if (element.variable != kNone) value += addresses_[element.variable];
+    if (element.function != kNone) value += function_address(element.function);
     std::memcpy(to, &value, std::min(width, sizeof(value)));
     to += width;
   }
@@ -136,6 +137,7 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
   launch.unwritten = logged.unwritten;
   const Workspace workspace(ptx_->memory(), config.cooperative);
   launch.grid_workspace = workspace.address();
+  if (program_.uses_heap) launch.heap = &ptx_->memory().heap();
   launch.regions = ptx_->memory().snapshot();
   run_grid(std::move(launch));
 }

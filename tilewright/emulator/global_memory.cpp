@@ -91,6 +91,11 @@ void GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
   regions_.erase(found);
 }
 
+DeviceHeap& GlobalMemory::heap() {
+  if (!heap_) heap_ = std::make_unique<DeviceHeap>(allocate(DeviceHeap::kBytes, Owner::module));
+  return *heap_;
+}
+
 std::size_t GlobalMemory::free_bytes() const {
   const std::lock_guard lock(mutex_);
   return limit_ - allocated_[0] - allocated_[1];

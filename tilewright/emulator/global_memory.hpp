@@ -4,11 +4,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewright/base/fork.hpp"
+#include "tilewright/emulator/device_heap.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::emulator {
@@ -60,6 +62,8 @@ class GlobalMemory {
   /// Total size of the owner's allocations.
   std::size_t allocated_bytes(Owner owner) const;
   RegionMap snapshot() const;
+  /// The heap of kernels, which is allocated by the first call. @throws OutOfMemory
+  DeviceHeap& heap();
 
   /// Host pointer to device bytes. @throws EmulationError when they are not inside one allocation
   std::byte* host_pointer(runtime::DeviceAddress address, std::size_t bytes) const;
@@ -73,6 +77,7 @@ class GlobalMemory {
   std::vector<Region> regions_;             // sorted by address; each owns its host memory and its red zones
   std::array<std::size_t, 3> allocated_{};  // bytes, by Owner
   std::size_t limit_ = 0;
+  std::unique_ptr<DeviceHeap> heap_;
 };
 
 }  // namespace tilewright::emulator

@@ -1,10 +1,12 @@
 #include "tilewright/emulator/global_shadow.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "tilewright/emulator/cluster.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -89,8 +91,25 @@ void GlobalShadow::remove_written(UnwrittenBytes& unwritten) {
   }
 }
 
+Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, const std::uint64_t* addresses,
+                                std::uint32_t bytes, bool writes) {
+  if (bytes % 4 != 0) return lanes;
+  Accessor accessor = warp.accessor(in, 0);
+  accessor.agent = agent_of(warp);
+  Mask others = 0;
+  while (lanes != 0) {
+    const std::uint64_t number = addresses[std::countr_zero(lanes)] / kPageBytes;
+    Mask same = 0;
+    each_lane(lanes, [&](int l) { same |= Mask{addresses[l] / kPageBytes == number} << l; });
+    others |= page(warp, number).access_lanes(warp.clocks.grid, accessor, addresses,
+                                              number * kPageBytes - kSharedBase, same, bytes, writes);
+    lanes &= ~same;
+  }
+  return others;
+}
+
 bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                          AccessKind kind, const std::byte* value) {
+                          AccessKind kind, const std::byte* value, bool releases) {
   const Agent agent = agent_of(warp);
   SharedMemory& shadow = page(warp, address / kPageBytes);
   Accessor accessor = warp.accessor(in, lane);
@@ -106,7 +125,8 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
     const bool writes = kind != AccessKind::strong_read;
     undefined = kind != AccessKind::strong_write && shadow.is_undefined(in_page, bytes);
     Clocks clocks{std::move(warp.clocks.grid), {}, {}};
-    verdict = shadow.strong_access(clocks, accessor, in_page, bytes, writes);
+    const Clocks published = releases ? clocks : Clocks{warp.released.grid, {}, {}};
+    verdict = shadow.strong_access(clocks, writes ? &published : nullptr, accessor, in_page, bytes);
     warp.clocks.grid = std::move(clocks.ordered);
     if (writes) advance_clock(warp);
   }

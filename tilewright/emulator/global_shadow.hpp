@@ -42,7 +42,10 @@ class GlobalShadow {
   /// writes, or null; a race with a write of the same value is a warning.
   /// False when the bytes are read and no one has written them. @throws EmulationFinding global_race
   bool access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
-              const std::byte* value);
+              const std::byte* value, bool releases);
+  /// The same for the lanes whose read or write is plain: see SharedMemory::access_lanes(). Returns the others.
+  Mask access_lanes(Warp& warp, const Instruction& in, Mask lanes, const std::uint64_t* addresses, std::uint32_t bytes,
+                    bool writes);
 
  private:
   // A page has the same shadow as the shared memory of a CTA.

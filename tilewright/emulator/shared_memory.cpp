@@ -2,6 +2,7 @@
 #include "tilewright/emulator/shared_memory.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace tilewright::emulator {
 namespace {
@@ -232,11 +233,58 @@ SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& access
   return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, access); });
 }
 
-SharedVerdict SharedMemory::strong_access(Clocks& clocks, const Accessor& accessor, std::uint64_t address,
-                                          std::uint32_t bytes, bool writes) {
+bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const {
+  const PackedEpoch writer = cell.writer.epoch;
+  // A split word has all bits set, so that it counts as in flight here.
+  if ((writer & kInFlight) != 0 || writer == kRedZone || (writer == 0 && !writes)) return false;
+  if (writer != 0 && unordered(cell.writer, now, access)) return false;
+  const Stamp& reader = cell.reader;
+  if (reader.epoch == 0) return true;
+  if ((reader.epoch & kSet) != 0) {
+    // A list that already has reads of two lanes at this clock stays as it is.
+    if (writes) return false;
+    const ReadSet& readers = read_sets_[reader.code];
+    return readers.size() >= 2 && readers[0].epoch == access.epoch && readers[1].epoch == access.epoch;
+  }
+  if (writes) return !unordered(reader, now, access);
+  const bool apart = check_warps_ && reader.epoch == access.epoch && lane_of(reader.code) != lane_of(access.code);
+  return !apart && (agent_of(reader.epoch) == agent_of(access.epoch) || ordered(reader.epoch, now));
+}
+
+Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
+                                std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
+  if (!shadowed() || bytes % 4 != 0) return lanes;
+  const Stamp first = stamp(now, accessor);
+  const std::size_t words = bytes / 4;
+  Mask others = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    const std::size_t begin = addresses[lane] - base - kSharedBase;
+    Cell* const cells = &words_[begin / 4];
+    const Stamp access{first.epoch, first.code | static_cast<std::uint32_t>(lane) << kCodeBits};
+    bool plain = begin % 4 == 0;
+    for (std::size_t i = 0; i < words && plain; ++i) plain = is_plain(cells[i], now, access, writes);
+    if (!plain) {
+      others |= Mask{1} << lane;
+      continue;
+    }
+    for (std::size_t i = 0; i < words; ++i) {
+      if (writes) {
+        cells[i] = {access, {}};
+      } else if ((cells[i].reader.epoch & kSet) == 0) {
+        cells[i].reader = access;
+      }
+    }
+  }
+  return others;
+}
+
+SharedVerdict SharedMemory::strong_access(Clocks& clocks, const Clocks* published, const Accessor& accessor,
+                                          std::uint64_t address, std::uint32_t bytes) {
+  const bool writes = published != nullptr;
   Clocks& released = released_[address];
+  if (writes) released.join(*published);
   clocks.join(released);
-  if (writes) released.join(clocks);
   return each_cell(address, bytes, false, [&](Cell& cell) {
     if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
     SharedVerdict verdict = SharedVerdict::ok;

@@ -1,6 +1,7 @@
 // tilewright emulate run: runs a CUDA program with libcudart and libcuda of the emulator in front, and reports what its
 // kernels did wrong.
-#include <spawn.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,13 +129,26 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 /// Runs the program, and returns its status as waitpid() does.
 int run_program(std::vector<std::string> arguments, std::vector<std::string> environment) {
-  pid_t child = 0;
-  const int error =
-      posix_spawnp(&child, arguments[0].c_str(), nullptr, nullptr, pointers(arguments).data(),
-                   pointers(environment).data());
-  if (error != 0) {
-    throw InvalidArgument(
-        fmt::format("{}: cannot be started: {}", printable(arguments[0]), std::strerror(error)));
+  const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
+  int failure[2];
+  if (pipe2(failure, O_CLOEXEC) != 0) throw Error(fmt::format("pipe: {}", std::strerror(errno)));
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a command that is killed leaves no program behind
+    if (getppid() == parent) execvpe(argv[0], argv.data(), envp.data());
+    const int error = errno;
+    _exit(write(failure[1], &error, sizeof(error)) == sizeof(error) ? 127 : 126);
+  }
+  const int fork_error = errno;
+  close(failure[1]);
+  int error = 0;
+  const bool failed = child < 0 || read(failure[0], &error, sizeof(error)) == sizeof(error);
+  close(failure[0]);
+  if (child < 0) throw Error(fmt::format("fork: {}", std::strerror(fork_error)));
+  if (failed) {
+    waitpid(child, nullptr, 0);
+    throw InvalidArgument(fmt::format("{}: cannot be started: {}", printable(arguments[0]), std::strerror(error)));
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {

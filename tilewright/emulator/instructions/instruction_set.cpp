@@ -19,7 +19,8 @@ const RowsByOpcode& rows_by_opcode() {
           atomic_opcodes(),     cp_async_opcodes(),    matrix_move_opcodes(), mma_opcodes(),
           warp_opcodes(),       barrier_opcodes(),     control_opcodes(),     mbarrier_opcodes(),
           fence_opcodes(),      cluster_opcodes(),     wgmma_opcodes(),       register_count_opcodes(),
-          bulk_copy_opcodes(),  tensor_copy_opcodes(), tensor_map_opcodes()}) {
+          bulk_copy_opcodes(),  tensor_copy_opcodes(), tensor_map_opcodes(),
+          wmma_opcodes(),       extended_precision_opcodes(), bit_field_opcodes(), packed_integer_opcodes()}) {
       for (const OpcodeRow& row : table) all[row.opcode].push_back(&row);
     }
     return all;
