@@ -237,18 +237,11 @@ bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp acce
   const PackedEpoch writer = cell.writer.epoch;
   // A split word has all bits set, so that it counts as in flight here.
   if ((writer & kInFlight) != 0 || writer == kRedZone || (writer == 0 && !writes)) return false;
-  if (writer != 0 && unordered(cell.writer, now, access)) return false;
-  const Stamp& reader = cell.reader;
-  if (reader.epoch == 0) return true;
-  if ((reader.epoch & kSet) != 0) {
-    // A list that already has reads of two lanes at this clock stays as it is.
-    if (writes) return false;
-    const ReadSet& readers = read_sets_[reader.code];
-    return readers.size() >= 2 && readers[0].epoch == access.epoch && readers[1].epoch == access.epoch;
-  }
-  if (writes) return !unordered(reader, now, access);
-  const bool apart = check_warps_ && reader.epoch == access.epoch && lane_of(reader.code) != lane_of(access.code);
-  return !apart && (agent_of(reader.epoch) == agent_of(access.epoch) || ordered(reader.epoch, now));
+  if (unordered(cell.writer, now, access)) return false;
+  if (!writes) return true;
+  if ((cell.reader.epoch & kSet) == 0) return !unordered(cell.reader, now, access);
+  return std::ranges::none_of(read_sets_[cell.reader.code],
+                              [&](const Stamp& reader) { return unordered(reader, now, access); });
 }
 
 Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
@@ -270,9 +263,12 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
     }
     for (std::size_t i = 0; i < words; ++i) {
       if (writes) {
-        cells[i] = {access, {}};
-      } else if ((cells[i].reader.epoch & kSet) == 0) {
+        drop_readers(cells[i]);
+        cells[i].writer = access;
+      } else if (cells[i].reader.epoch == 0) {
         cells[i].reader = access;
+      } else if (!has_read(cells[i], access)) {
+        add_reader(cells[i], now, access);
       }
     }
   }

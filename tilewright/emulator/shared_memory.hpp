@@ -48,7 +48,7 @@ class SharedMemory {
   // @pre shadowed() and contains(address, bytes)
   SharedVerdict read(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   SharedVerdict write(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
-  /// Does read() or write() for the lanes of an instruction for which that finds nothing and takes no list of readers.
+  /// Does read() or write() for the lanes of an instruction for which that finds nothing and splits no word.
   /// Returns the others. `accessor` is that of lane 0; lane l accesses addresses[l] - base, which this memory contains.
   Mask access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
                     std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes);
@@ -113,7 +113,7 @@ class SharedMemory {
   /// `proxy_fenced` is null for reads through the generic proxy.
   SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
   SharedVerdict write_cell(Cell& cell, const VectorClock& now, Stamp access);
-  /// Whether nothing needs to be reported of an access, nor a reader be added to a list.
+  /// Whether there is nothing to report of an access.
   bool is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const;
   /// Records the conflicting access for other(); returns ok instead of the verdict when its check is switched off.
   SharedVerdict conflict(SharedVerdict verdict, Stamp other, bool reads = false);

@@ -208,7 +208,7 @@ TEST(DeviceHeap, BlocksDoNotOverlapAndAreUsedAgain) {
 }
 
 TEST(Names, WarpSizeAndBreakpoints) {
-  EXPECT_EQ(run_lanes<U>("mov.u32 %d, WARP_SZ;", ""), std::vector<U>{32});
+  EXPECT_EQ(run_instruction<U>("add.u32 %d, %s0, WARP_SZ;", std::vector<U>{1}), std::vector<U>{33});
   EXPECT_EQ(finding_of_body("mov.u32 %d, 1;\n@%p brkpt;", ".reg .pred %p;\n").detail, "");
   EXPECT_EQ(finding_of_body("brkpt;\nmov.u32 %d, 1;").kind, FindingKind::trap);
 }

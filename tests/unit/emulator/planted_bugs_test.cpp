@@ -166,7 +166,7 @@ const Row kRows[] = {
      FindingKind::out_of_bounds_global,
      {0, 0, 0}},
     {"a null pointer",
-     "  float* const p = n[0] ? out : nullptr;\n"
+     "  float* const p = (float*)(unsigned long long)n[0];\n"
      "  p[t] = 1;  // BUG\n",
      {64},
      {},
@@ -233,11 +233,12 @@ const Row kRows[] = {
      "  __shared__ __align__(16) float s[128];\n"
      "  s[t] = s[t + 64] = x[t];\n"
      "  __syncthreads();\n"
-     "  out[t] = ((const float4*)(s + t))->w;  // BUG\n",
+     "  const float4 v = *(const float4*)(s + t);  // BUG\n"
+     "  out[t] = v.x + v.y + v.z + v.w;\n",
      {64},
      {},
      FindingKind::misaligned_access,
-     {1, 0, 0}},
+     {33, 0, 0}},
     {"misaligned atomic",
      "  atomicAdd((int*)((char*)n + 2), 1);  // BUG\n",
      {64},
@@ -254,7 +255,7 @@ const Row kRows[] = {
      {64},
      {},
      FindingKind::shared_race,
-     {32, 0, 0}},
+     {0, 0, 0}},
     {"two warps write one shared element",
      "  __shared__ int s;\n"
      "  if (lane == 0) s = t;  // BUG\n"
@@ -341,7 +342,7 @@ const Row kRows[] = {
      {32},
      {2},
      FindingKind::global_race,
-     {0, 0, 0}},
+     {1, 0, 0}},
     {"a flag between CTAs without a fence",
      "  if (blockIdx.x == 0) {\n"
      "    out[t] = 1;\n"
@@ -372,9 +373,9 @@ const Row kRows[] = {
      {0, 0, 0}},
     {"an uninitialised index",
      "  __shared__ int k;\n"
-     "  if (x[0] > 2) k = 0;\n"
+     "  if (x[0] > 2) k = n[0];\n"
      "  __syncthreads();\n"
-     "  out[k] = 1;  // BUG\n",
+     "  out[k & 31] = 1;  // BUG\n",
      {32},
      {},
      FindingKind::uninitialised_shared_read,

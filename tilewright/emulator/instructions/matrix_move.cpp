@@ -73,7 +73,8 @@ void decode_movmatrix(InstructionReader& reader) {
   for (const std::string_view modifier : {"sync", "aligned", "m8n8", "trans"}) {
     if (!reader.take(modifier)) reader.refuse("this form of movmatrix");
   }
-  decode_uniform(reader, reader.type(), 2, &execute_movmatrix);
+  if (reader.type() != PtxType::b16) reader.refuse("matrices of this type");
+  decode_uniform(reader, PtxType::b32, 2, &execute_movmatrix);
 }
 
 void decode(InstructionReader& reader, bool loads) {
