@@ -10,13 +10,9 @@
 #include <vector>
 
 #include "tilewright/layout/basis.hpp"
+#include "tilewright/layout/number.hpp"
 
 namespace tilewright::layout {
-
-/// Types that convert to a leaf: integers that fit in std::int64_t, except bool.
-template <class T>
-concept Integer =
-    std::integral<T> && !std::same_as<T, bool> && (sizeof(T) < sizeof(std::int64_t) || std::is_signed_v<T>);
 
 /// CuTe's `_`, in coordinates of slices and in tilers: the whole mode.
 struct Underscore {
@@ -129,10 +125,6 @@ bool has_basis(const IntTuple& t);
 
 // Arithmetic.
 
-/// a * b. @throws InvalidArgument if its magnitude does not fit in 63 bits; so every result can be negated.
-std::int64_t checked_product(std::int64_t a, std::int64_t b);
-/// a + b. @throws as checked_product does.
-std::int64_t checked_sum(std::int64_t a, std::int64_t b);
 /// The product of all leaves; 1 for (). @throws InvalidArgument if it does not fit in 63 bits
 std::int64_t product(const IntTuple& t);
 /// The product of each mode: ((2,2),8) -> (4,8). An integer remains an integer.

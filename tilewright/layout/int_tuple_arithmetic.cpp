@@ -12,8 +12,6 @@
 namespace tilewright::layout {
 namespace {
 
-constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();  // its magnitude does not fit in 63 bits
-
 void require_same_rank(const char* what, const IntTuple& a, const IntTuple& b) {
   if (a.is_leaf() || b.is_leaf() || a.rank() != b.rank())
     throw InvalidArgument(fmt::format("{} of {} and {}: ranks differ", what, to_string(a), to_string(b)));
@@ -98,20 +96,6 @@ bool precedes(const IntTuple& a, const IntTuple& b, ModeOf&& mode_of) {
 }
 
 }  // namespace
-
-std::int64_t checked_product(std::int64_t a, std::int64_t b) {
-  std::int64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result) || result == kMin)
-    throw InvalidArgument(fmt::format("{} * {} does not fit in 63 bits", a, b));
-  return result;
-}
-
-std::int64_t checked_sum(std::int64_t a, std::int64_t b) {
-  std::int64_t result = 0;
-  if (__builtin_add_overflow(a, b, &result) || result == kMin)
-    throw InvalidArgument(fmt::format("{} + {} does not fit in 63 bits", a, b));
-  return result;
-}
 
 std::int64_t product(const IntTuple& t) {
   if (t.is_leaf()) return t.value();

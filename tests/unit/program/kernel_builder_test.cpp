@@ -1,0 +1,183 @@
+// Recording of kernels, without tensor cores: control flow, cells, memory, and what is refused.
+#include "tilewright/program/kernel_builder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "program_run.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/program/instructions.hpp"
+#include "tilewright/program/roles.hpp"
+
+namespace tilewright::program {
+namespace {
+
+/// out[i] = x[i] + y[i]
+Program vector_add() {
+  KernelBuilder k("vector_add", kSm90a, 128);
+  const Number n = k.launch("n");
+  const Value x = k.address("x", 4), y = k.address("y", 4), out = k.address("out", 4);
+  k.set_grid(ceil_div(n, 128));
+  const Number i = k.block() * 128 + k.thread();
+  k.branch(less(i, n), [&] {
+    const Value of_x = load_global(k, x, i * 4, RegisterType::f32);
+    const Value of_y = load_global(k, y, i * 4, RegisterType::f32);
+    store_global(k, out, i * 4, {add(k, of_x, of_y)});
+  });
+  return k.build();
+}
+
+TEST(KernelBuilder, AddsVectors) {
+  const Program program = vector_add();
+  const compile::Artifact artifact = compile_as_cuda(program);
+  for (const int n : {1, 128, 300}) {
+    std::vector<float> x(static_cast<std::size_t>(n)), y(x.size());
+    std::iota(x.begin(), x.end(), 1.0F);
+    std::iota(y.begin(), y.end(), 100.0F);
+    const auto dx = upload(x), dy = upload(y), out = upload(std::vector<float>(x.size(), NAN));
+    run(program, artifact.ptx,
+        LaunchArguments()
+            .integer("n", n)
+            .address("x", dx.address())
+            .address("y", dy.address())
+            .address("out", out.address()));
+    const std::vector<float> sums = download<float>(out);
+    for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(sums[i], x[i] + y[i]) << i;
+  }
+}
+
+TEST(KernelBuilder, ListsAProgram) {
+  EXPECT_EQ(to_string(vector_add()), R"(kernel vector_add: sm_90a, 128 threads, cluster 1x1x1, 0 bytes of shared memory
+  parameter n: integer
+  parameter x: address v0
+  parameter y: address v1
+  parameter out: address v2
+  grid (n + 127 >> 7, 1, 1)
+  if (thread + block_x * 128 < n ? 1 : 0):
+    v3: b64 = add.s64 v3, v0, thread * 4 + block_x * 512;
+    v4: f32 = ld.global.f32 v4, [v3];
+    v5: b64 = add.s64 v5, v1, thread * 4 + block_x * 512;
+    v6: f32 = ld.global.f32 v6, [v5];
+    v7: f32 = add.rn.f32 v7, v4, v6;
+    v8: b64 = add.s64 v8, v2, thread * 4 + block_x * 512;
+    st.global.f32 [v8], v7;
+)");
+}
+
+/// Two cells that change places in each iteration, a cell that only one arm changes, and a nested loop.
+Program control_flow() {
+  KernelBuilder k("control_flow", kSm90a, 32);
+  const Number n = k.launch("n");
+  const Value out = k.address("out", 4);
+  const ValueCell a = k.cell(constant(k, 1.0F)), b = k.cell(constant(k, 2.0F));
+  const NumberCell odd = k.cell(0, 2), steps = k.cell(0, 1 << 20);
+  k.loop(n, [&](const Number& i) {
+    const Value old_a = a.get();
+    a.set(b.get());
+    b.set(old_a);
+    k.branch(equal(i % 2, 1), [&] { b.set(add(k, b.get(), constant(k, 10.0F))); });
+    k.loop(i, [&](const Number&) { steps.set_within(steps.get() + 1); });
+    odd.set(odd.get() ^ 1);
+  });
+  k.branch(equal(k.thread(), 0), [&] {
+    store_global(k, out, 0, {a.get()});
+    store_global(k, out, 4, {b.get()});
+    store_global(k, out, 8, {to_f32(k, odd.get())});
+    store_global(k, out, 12, {to_f32(k, steps.get())});
+  });
+  return k.build();
+}
+
+TEST(KernelBuilder, CarriesCellsThroughLoopsAndBranches) {
+  const Program program = control_flow();
+  const compile::Artifact artifact = compile_as_cuda(program);
+  for (const int n : {0, 1, 2, 5}) {
+    float a = 1, b = 2;
+    int steps = 0;
+    for (int i = 0; i < n; ++i) {
+      std::swap(a, b);
+      if (i % 2 == 1) b += 10;
+      steps += i;
+    }
+    const auto out = upload(std::vector<float>(4, NAN));
+    run(program, artifact.ptx, LaunchArguments().integer("n", n).address("out", out.address()));
+    EXPECT_EQ(download<float>(out), (std::vector<float>{a, b, static_cast<float>(n % 2), static_cast<float>(steps)}));
+  }
+}
+
+/// The message of the InvalidArgument that `author` causes.
+template <class Author>
+std::string refusal_of(const Author& author) {
+  KernelBuilder k("refused", kSm90a, 128);
+  try {
+    author(k);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(KernelBuilder, RefusesWhatIsNotDefinedWhereItIsUsed) {
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              Value inside;
+              k.loop(4, [&](const Number&) { inside = constant(k, 1.0F); });
+              add(k, inside, inside);
+            }),
+            "v0 was replaced by a later value of its cell, or defined in a loop or branch that has ended");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              Number counter;
+              k.loop(4, [&](const Number& i) { counter = i; });
+              to_f32(k, counter + 1);
+            }),
+            "i_0 exists only in a loop or branch that has ended");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              const ValueCell cell = k.cell(constant(k, 1.0F));
+              const Value before = cell.get();
+              k.loop(4, [&](const Number&) { cell.set(add(k, cell.get(), cell.get())); });
+              add(k, before, before);
+            }),
+            "v0 was replaced by a later value of its cell, or defined in a loop or branch that has ended");
+}
+
+TEST(KernelBuilder, RefusesBadNumbers) {
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.shared(300000); }),
+            "the CTA needs 300000 bytes of shared memory, sm_90a has 232448");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.cell(5, 4); }),
+            "a cell for numbers below 4 cannot have 5, which is from 5 to 5");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { set_registers(k, 44, true); }),
+            "setmaxnreg takes multiples of 8 from 24 to 256, got 44");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.instruction("mov.b32 $0, 1;", {}); }),
+            "the instruction 'mov.b32 $0, 1;' names $0, but has 0 operands");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.launch("n"), k.launch("n"); }),
+            "the kernel has two parameters named 'n'");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.computed("x", k.thread() + 1); }),
+            "'x' cannot be computed before the launch: thread + 1 has values of the kernel");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              Roles(k, {{"all", 2}});
+            }),
+            "the roles have 2 warpgroups of 128 threads, the kernel has 128 threads");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.begin_loop(0, 4, 1), k.build(); }),
+            "1 loops or branches are still open");
+}
+
+TEST(ProgramLaunch, ChecksArguments) {
+  KernelBuilder k("checked", kSm90a, 32);
+  const Number n = k.launch("n", 8, 8, 1024);
+  k.address("x", 16);
+  k.require(equal(n % 64, 0), "n must be a multiple of 64", n);
+  const Program program = k.build();
+  const auto reason = [&](std::int64_t value, std::uint64_t address) {
+    return check_arguments(program, LaunchArguments().integer("n", value).address("x", address)).reason();
+  };
+  EXPECT_EQ(reason(64, 256), "");
+  EXPECT_EQ(reason(0, 256), "n must be from 8 to 1024, got 0");
+  EXPECT_EQ(reason(65, 256), "n must be a multiple of 8, got 65");
+  EXPECT_EQ(reason(72, 256), "n must be a multiple of 64, got 72");
+  EXPECT_EQ(reason(64, 264), "the address of x must be a multiple of 16 bytes, got 0x108");
+  EXPECT_EQ(check_arguments(program, LaunchArguments().integer("n", 64)).reason(),
+            "the kernel's parameter 'x' has no argument");
+}
+
+}  // namespace
+}  // namespace tilewright::program

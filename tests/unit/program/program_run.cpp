@@ -1,0 +1,41 @@
+#include "program_run.hpp"
+
+#include "tilewright/compile/compiler.hpp"
+#include "tilewright/lower/cuda/program.hpp"
+
+namespace tilewright::program {
+
+std::shared_ptr<runtime::Device> test_device() {
+  static const std::shared_ptr<runtime::Device> device = emulator::make_emulated_device(kSm90a);
+  return device;
+}
+
+compile::Artifact compile_as_cuda(const Program& program, const std::string& text) {
+  static const std::unique_ptr<compile::Compiler> compiler = compile::make_compiler({});
+  compile::Source source;
+  source.name = program.symbol;
+  source.symbol = program.symbol;
+  source.text = text;
+  source.target = program.target;
+  return compiler->compile(source);
+}
+
+compile::Artifact compile_as_cuda(const Program& program) {
+  return compile_as_cuda(program, lower::cuda::lower(program));
+}
+
+void run(const Program& program, const std::string& ptx, const LaunchArguments& arguments) {
+  check_arguments(program, arguments).or_throw();
+  plan::Launch launch = program::launch(program, arguments);
+  const std::vector<plan::TensorMapRequest> maps(launch.tensor_maps().begin(), launch.tensor_maps().end());
+  for (const plan::TensorMapRequest& request : maps) launch.set_tensor_map(request, test_device()->encode(request.map));
+  const auto kernel = test_device()->load({{}, ptx}, program.symbol, launch.dynamic_smem_bytes);
+  runtime::LaunchConfig config;
+  config.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
+  config.block = {launch.block[0], launch.block[1], launch.block[2]};
+  config.cluster = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
+  config.dynamic_smem_bytes = launch.dynamic_smem_bytes;
+  kernel->launch(config, launch.parameters());
+}
+
+}  // namespace tilewright::program

@@ -1,0 +1,44 @@
+// The text of a program's instruction, with the names of its operands' registers.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tilewright::lower {
+
+/// `text` with "$i" replaced by the registers of operand i, in braces if it has several, and "$i.j" by register j of
+/// operand i. `escape` returns the text for each other character.
+template <class Escape>
+std::string with_operands(std::string_view text, const std::vector<std::vector<std::string>>& names,
+                          const Escape& escape) {
+  std::string out;
+  std::size_t at = 0;
+  const auto read_number = [&] {
+    std::size_t number = 0;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9')
+      number = 10 * number + static_cast<std::size_t>(text[at++] - '0');
+    return number;
+  };
+  while (at < text.size()) {
+    if (text[at] != '$') {
+      out += escape(text[at++]);
+      continue;
+    }
+    ++at;
+    const std::vector<std::string>& registers = names.at(read_number());
+    if (at + 1 < text.size() && text[at] == '.' && text[at + 1] >= '0' && text[at + 1] <= '9') {
+      ++at;
+      out += registers.at(read_number());
+    } else if (registers.size() == 1) {
+      out += registers.front();
+    } else {
+      out += '{';
+      for (std::size_t i = 0; i < registers.size(); ++i) out += (i == 0 ? "" : ", ") + registers[i];
+      out += '}';
+    }
+  }
+  return out;
+}
+
+}  // namespace tilewright::lower

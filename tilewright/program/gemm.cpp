@@ -1,0 +1,228 @@
+#include "tilewright/program/gemm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/program/gemm_output.hpp"
+#include "tilewright/program/launch.hpp"
+#include "tilewright/program/ring.hpp"
+#include "tilewright/program/roles.hpp"
+#include "tilewright/program/tiled_copy.hpp"
+#include "tilewright/program/tiled_mma.hpp"
+#include "tilewright/program/tiles.hpp"
+
+namespace tilewright::program {
+namespace {
+
+constexpr int kWarpgroup = 128;
+/// TMA and cp.async of 16 bytes need lines that begin at multiples of this.
+constexpr int kLineAlignment = 16;
+
+SharedTile operand_tile(DType element, arch::Major major, int mn, int k) {
+  const arch::SwizzleMode mode = arch::widest_swizzle(major, bits(element), mn, k).value_or_throw();
+  return {
+      arch::smem_tile({.major = major, .mode = mode, .element_bits = bits(element), .mn = mn, .k = k}).value_or_throw(),
+      element};
+}
+
+/// An operand (mn, k, batch). `step` is 0 if all matrices of D share one of it, else 1.
+struct Operand {
+  Tensor tensor;
+  Number step;
+};
+
+/// How the roles divide the registers of a CTA with 1, 2 or 3 warpgroups that multiply.
+struct Registers {
+  int producer = 0, consumer = 0;
+};
+Registers split_registers(plan::AtomMix mix, int consumers) {
+  const bool copies_by_threads = mix == plan::AtomMix::cp_async_wgmma;
+  switch (consumers) {
+    case 1:
+      return {copies_by_threads ? 88 : 56, 240};
+    case 2:
+      return copies_by_threads ? Registers{56, 224} : Registers{40, 232};
+    default:
+      return {32, 160};
+  }
+}
+
+class GemmAuthor {
+ public:
+  GemmAuthor(std::string symbol, const plan::ProgramGemmPlan& plan)
+      : plan_(plan),
+        k_(std::move(symbol), plan.target, plan.threads()),
+        extent_m_(k_.launch("m", 1, 1)),
+        extent_n_(k_.launch("n", 1, 1)),
+        extent_k_(k_.launch("k", 1, 1)),
+        batch_(k_.launch("batch", 1, 1)) {}
+
+  Program write() {
+    const auto [tile_m, tile_n, tile_k] = plan_.tile;
+    const SharedTile tile_a = operand_tile(plan_.element_a, plan_.major_a, tile_m, tile_k);
+    const SharedTile tile_b = operand_tile(plan_.element_b, plan_.major_b, tile_n, tile_k);
+    const Operand a = operand("a", plan_.element_a, plan_.major_a, extent_m_);
+    const Operand b = operand("b", plan_.element_b, plan_.major_b, extent_n_);
+    const bool by_tma = plan_.mix != plan::AtomMix::cp_async_wgmma;
+    const CopyAtom atom = by_tma ? CopyAtom::tma : CopyAtom::cp_async;
+    const TiledCopyBuilder load_a(k_, atom, a.tensor, tile_a, kWarpgroup);
+    const TiledCopyBuilder load_b(k_, atom, b.tensor, tile_b, kWarpgroup);
+    const TiledMmaBuilder mma(k_, tiled_mma(tile_a, tile_b));
+    const GemmOutput output(k_, plan_.operands, extent_m_, extent_n_);
+
+    const Ring ring(k_, {.stages = plan_.stages,
+                         .stage_bytes = tile_a.bytes() + tile_b.bytes(),
+                         .transaction_bytes = load_a.transaction_bytes() + load_b.transaction_bytes(),
+                         .writer_arrivals = by_tma ? 1 : kWarpgroup,
+                         .reader_arrivals = plan_.consumers() * 4});
+    k_.branch(equal(k_.thread(), 0), [&] {
+      if (by_tma) {
+        prefetch_tensor_map(k_, load_a.tensor_map());
+        prefetch_tensor_map(k_, load_b.tensor_map());
+      }
+      ring.initialise();
+      fence_mbarrier_init(k_);
+    });
+    synchronize(k_);
+
+    const Registers registers = split_registers(plan_.mix, plan_.consumers());
+    const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", plan_.consumers(), registers.consumer}});
+    const PersistentTiles tiles(k_, ceil_div(extent_m_, tile_m), ceil_div(extent_n_, tile_n), batch_, plan_.raster,
+                                arch::limits(plan_.target).sm_count);
+    const Number steps = ceil_div(extent_k_, tile_k);
+
+    roles.play("producer", [&](const RoleThread& me) {
+      const auto produce = [&] {
+        const RingWriter writer(k_, ring);
+        tiles.for_each([&](const TileIndex& tile) {
+          k_.loop(steps, [&](const Number& step) {
+            writer.write([&](const Number& stage) {
+              const TiledCopyBuilder::Call call{.thread = me.thread, .barrier = ring.full(stage)};
+              const Number at_k = step * tile_k;
+              load_a.copy({tile.m * tile_m, at_k, tile.batch * a.step}, ring.stage(stage), call);
+              load_b.copy({tile.n * tile_n, at_k, tile.batch * b.step}, ring.stage(stage) + tile_a.bytes(), call);
+              if (!by_tma) cp_async_arrive(k_, ring.full(stage));
+            });
+          });
+        });
+      };
+      if (by_tma) {
+        k_.branch(less(me.thread, 32), [&] { by_one_thread(k_, produce); });
+      } else {
+        produce();
+      }
+    });
+
+    roles.play("consumer", [&](const RoleThread& me) {
+      const Number warp = broadcast(k_, me.warpgroup * 4 + me.thread / 32);
+      // One lane of each warp releases a stage.
+      const RingReader reader(k_, ring, [&](const Number& barrier) {
+        if (!mma.uses_wgmma()) synchronize_warp(k_);
+        k_.branch(equal(me.thread % 32, 0), [&] { mbarrier_arrive(k_, barrier); });
+      });
+      tiles.for_each([&](const TileIndex& tile) {
+        const Accumulators accumulators = mma.zeros();
+        k_.loop(steps, [&](const Number&) {
+          const auto multiply = [&](const Number& stage) {
+            if (!by_tma) fence_proxy_async(k_);
+            mma.fma(accumulators, ring.stage(stage), ring.stage(stage) + tile_a.bytes(), warp);
+          };
+          if (plan_.mix == plan::AtomMix::tma_mma) {
+            reader.read(multiply);
+          } else if (plan_.mix == plan::AtomMix::tma_register_wgmma) {
+            reader.read([&](const Number& stage) {
+              multiply(stage);
+              wait_for_wgmma(k_, 0, accumulators.cells);
+            });
+          } else {
+            reader.read_by_wgmma(accumulators.cells, multiply);
+          }
+        });
+        if (mma.uses_wgmma()) reader.drain(accumulators.cells);
+        mma.for_each_pair(accumulators, warp, [&](const AccumulatorPair& pair) {
+          output.store({pair.low, pair.high}, tile.batch, tile.m * tile_m + pair.row, tile.n * tile_n + pair.column);
+        });
+      });
+    });
+    return k_.build();
+  }
+
+ private:
+  Operand operand(const std::string& name, DType element, arch::Major major, const Number& mn) {
+    const std::int64_t divisor = kLineAlignment * 8 / bits(element);
+    const bool is_k_major = major == arch::Major::k;
+    const Number line = k_.launch("ld" + name, divisor), batch = k_.launch("batch_stride_" + name, divisor);
+    const Number batches = k_.launch("batches_" + name, 1, 1);
+    return {.tensor = {.name = name,
+                       .element = element,
+                       .extents = {mn, extent_k_, batches},
+                       .strides = {is_k_major ? line : Number(1), is_k_major ? Number(1) : line, batch}},
+            .step = k_.launch("step_" + name, 1, 0, 1)};
+  }
+
+  TiledMma tiled_mma(const SharedTile& a, const SharedTile& b) const {
+    TiledMma mma{.warps_m = plan_.warps_m, .warps_n = plan_.warps_n, .a = {plan_.major_a, a}, .b = {plan_.major_b, b}};
+    if (plan_.mma != nullptr) {
+      mma.atom = MmaChoice{plan_.mma};
+    } else {
+      mma.atom = WgmmaChoice{plan_.wgmma, plan_.tile.n};
+    }
+    return mma;
+  }
+
+  const plan::ProgramGemmPlan& plan_;
+  KernelBuilder k_;
+  Number extent_m_, extent_n_, extent_k_, batch_;
+};
+
+/// An operand of the caller's problem as the kernel sees it: the strides along m or n, along k, and of the batch.
+struct OperandStrides {
+  std::int64_t mn = 0, k = 0, batch = 0, batches = 1;
+};
+OperandStrides strides_of(const op::Tensor& tensor, bool rows_are_mn) {
+  return {.mn = rows_are_mn ? tensor.row_stride() : tensor.column_stride(),
+          .k = rows_are_mn ? tensor.column_stride() : tensor.row_stride(),
+          .batch = tensor.batch_stride(),
+          .batches = tensor.batch()};
+}
+
+void add_operand(LaunchArguments& arguments, const std::string& name, const op::Tensor& tensor,
+                 const OperandStrides& strides, arch::Major major, DType element) {
+  const std::int64_t line = major == arch::Major::k ? strides.mn : strides.k;
+  // TMA takes no stride of 0, and the stride of a single line or matrix does not matter.
+  const std::int64_t least = kLineAlignment * 8 / bits(element);
+  const bool is_shared = strides.batches == 1 || strides.batch == 0;
+  arguments.address(name, tensor.address)
+      .integer("ld" + name, std::max(line / least * least, least))
+      .integer("batch_stride_" + name, is_shared ? least : strides.batch)
+      .integer("batches_" + name, is_shared ? 1 : strides.batches)
+      .integer("step_" + name, is_shared ? 0 : 1);
+}
+
+}  // namespace
+
+Program gemm(std::string symbol, const plan::ProgramGemmPlan& plan) {
+  return GemmAuthor(std::move(symbol), plan).write();
+}
+
+plan::Launch launch(const Program& program, const plan::ProgramGemmPlan& plan, const op::GemmView& arguments) {
+  const bool is_transposed = plan.is_transposed;
+  const op::Tensor& a = (is_transposed ? arguments.b : arguments.a).tensor;
+  const op::Tensor& b = (is_transposed ? arguments.a : arguments.b).tensor;
+  LaunchArguments values;
+  values.integer("m", is_transposed ? arguments.n() : arguments.m())
+      .integer("n", is_transposed ? arguments.m() : arguments.n())
+      .integer("k", arguments.k())
+      .integer("batch", arguments.batch());
+  add_operand(values, "a", a, strides_of(a, !is_transposed), plan.major_a, plan.element_a);
+  add_operand(values, "b", b, strides_of(b, is_transposed), plan.major_b, plan.element_b);
+  GemmOutput::add_arguments(values, plan.operands.epilogue, arguments, is_transposed);
+  return launch(program, values);
+}
+
+}  // namespace tilewright::program

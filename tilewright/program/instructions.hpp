@@ -1,0 +1,152 @@
+// PTX instructions for programs, one function each. Addresses are in bytes: shared addresses are Numbers, global
+// addresses are a register with a base and a Number to add.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/base/dtype.hpp"
+#include "tilewright/program/kernel_builder.hpp"
+
+namespace tilewright::program {
+
+// Operands of KernelBuilder::instruction().
+
+Operand output(RegisterType type, int count = 1);
+Operand input(const Value& value);
+/// Several registers, in braces.
+Operand input(std::vector<Value> values);
+Operand update(const Value& value);
+Operand number(const Number& number, RegisterType type = RegisterType::b32);
+/// @throws InvalidArgument unless the number is static
+Operand immediate(const Number& number);
+Operand address_of(int parameter);
+
+// Global memory.
+
+/// base + offset, one b64.
+Value global_address(KernelBuilder& k, const Value& base, const Number& offset);
+/// Loads `count` registers: ld.global, with .v2 or .v4 if count is 2 or 4. The address is base + offset.
+Value load_global(KernelBuilder& k, const Value& base, const Number& offset, RegisterType type, int count = 1);
+void store_global(KernelBuilder& k, const Value& base, const Number& offset, std::vector<Value> values);
+/// Loads that are skipped if `holds` is 0; the registers are then 0.
+Value load_global_if(KernelBuilder& k, const Number& holds, const Value& base, const Number& offset, RegisterType type,
+                     int count = 1);
+void store_global_if(KernelBuilder& k, const Number& holds, const Value& base, const Number& offset,
+                     std::vector<Value> values);
+
+// Shared memory.
+
+Value load_shared(KernelBuilder& k, const Number& address, RegisterType type, int count = 1);
+void store_shared(KernelBuilder& k, const Number& address, std::vector<Value> values);
+/// ldmatrix of `count` (1, 2, 4) matrices of 8 x 8 elements of 16 bits. Lane l gives the address of row l % 8 of matrix
+/// l / 8. `transposes` adds .trans.
+Value load_matrices(KernelBuilder& k, const Number& row_address, int count, bool transposes);
+/// stmatrix: the inverse of load_matrices. `values` are as many b32 registers as there are matrices.
+void store_matrices(KernelBuilder& k, const Number& row_address, std::vector<Value> values, bool transposes);
+
+// Barriers of threads.
+
+/// barrier.sync of all threads of the CTA.
+void synchronize(KernelBuilder& k);
+/// barrier.sync and barrier.arrive of named barrier `id`, 1 to 15, with `threads` threads, a multiple of 32.
+void named_barrier(KernelBuilder& k, int id, int threads);
+void named_barrier_arrive(KernelBuilder& k, int id, int threads);
+/// Waits for all threads of the cluster.
+void synchronize_cluster(KernelBuilder& k);
+/// bar.warp.sync of all lanes.
+void synchronize_warp(KernelBuilder& k);
+
+// mbarriers. `barrier` is a shared address, a multiple of 8.
+
+void mbarrier_init(KernelBuilder& k, const Number& barrier, const Number& arrivals);
+/// Makes the init visible to the cluster and to the async proxy.
+void fence_mbarrier_init(KernelBuilder& k);
+void mbarrier_arrive(KernelBuilder& k, const Number& barrier);
+/// Arrives, and adds `bytes` to the expect-tx bytes.
+void mbarrier_arrive_expect(KernelBuilder& k, const Number& barrier, const Number& bytes);
+/// Arrives at the barrier with the same address in the CTA of rank `rank` of the cluster.
+void mbarrier_arrive_at(KernelBuilder& k, const Number& barrier, const Number& rank);
+/// Waits until the phase of this parity has completed.
+void mbarrier_wait(KernelBuilder& k, const Number& barrier, const Number& parity);
+
+// Asynchronous copies.
+
+/// cp.async of 4, 8 or 16 bytes from base + offset to a shared address. With `source_bytes`, only the first of them are
+/// read, and the rest are zeros.
+void cp_async(KernelBuilder& k, const Number& to, const Value& base, const Number& offset, int bytes,
+              const std::optional<Number>& source_bytes = std::nullopt);
+/// Lets an arrival at `barrier` follow this thread's earlier cp.async copies: cp.async.mbarrier.arrive.noinc. The
+/// barrier counts it as one of its arrivals.
+void cp_async_arrive(KernelBuilder& k, const Number& barrier);
+void cp_async_commit(KernelBuilder& k);
+void cp_async_wait(KernelBuilder& k, int pending);
+
+/// How L2 keeps the lines of a TMA load: a cache policy as createpolicy encodes it, see arch/tma_copy.hpp.
+using CachePolicy = std::uint64_t;
+
+/// Starts the load of a box of the tensor map with index `map`, at `coordinates`, innermost first. `barrier` counts its
+/// bytes. `ctas`: the box goes to these CTAs of the cluster, as a mask.
+void tma_load(KernelBuilder& k, const Number& to, int map, const std::vector<Number>& coordinates,
+              const Number& barrier, const std::optional<Number>& ctas = std::nullopt,
+              CachePolicy policy = arch::kEvictNormal);
+/// Starts the store of a box, in this thread's current bulk group.
+void tma_store(KernelBuilder& k, int map, const std::vector<Number>& coordinates, const Number& from);
+void tma_store_commit(KernelBuilder& k);
+/// Waits until all but `pending` bulk groups of this thread have been read from shared memory.
+void tma_store_wait_read(KernelBuilder& k, int pending);
+/// prefetch.tensormap
+void prefetch_tensor_map(KernelBuilder& k, int map);
+/// Orders this thread's accesses to shared memory before later accesses of the async proxy (TMA, wgmma).
+void fence_proxy_async(KernelBuilder& k);
+
+// Warpgroups.
+
+void wgmma_fence(KernelBuilder& k);
+void wgmma_commit(KernelBuilder& k);
+/// Waits until at most `pending` groups of wgmma are pending. `accumulators` are those that the groups write: what
+/// reads the cells afterwards reads them after the wait.
+void wait_for_wgmma(KernelBuilder& k, int pending, const ValueCells& accumulators);
+/// setmaxnreg: `registers` per thread, a multiple of 8 from 24 to 256.
+void set_registers(KernelBuilder& k, int registers, bool increases);
+/// 1 in one lane of the warp, else 0. All lanes must execute it.
+Number elect(KernelBuilder& k);
+/// The number of the first lane of the warp, in all lanes. The result is the same in all lanes, which ptxas can see.
+Number broadcast(KernelBuilder& k, const Number& number);
+
+// Arithmetic of f32, rounded to nearest. mul() and add() are never contracted to fma.
+
+Value constant(KernelBuilder& k, float value);
+Value add(KernelBuilder& k, const Value& a, const Value& b);
+Value subtract(KernelBuilder& k, const Value& a, const Value& b);
+Value multiply(KernelBuilder& k, const Value& a, const Value& b);
+/// a * b + c
+Value fma(KernelBuilder& k, const Value& a, const Value& b, const Value& c);
+Value minimum(KernelBuilder& k, const Value& a, const Value& b);
+Value maximum(KernelBuilder& k, const Value& a, const Value& b);
+/// 1 / a, 2^a, log2(a), tanh(a), 1 / sqrt(a): the .approx instructions.
+Value reciprocal(KernelBuilder& k, const Value& a);
+Value exp2(KernelBuilder& k, const Value& a);
+Value log2(KernelBuilder& k, const Value& a);
+Value tanh(KernelBuilder& k, const Value& a);
+Value reciprocal_sqrt(KernelBuilder& k, const Value& a);
+/// `a` if `condition` is not 0, else `b`.
+Value choose(KernelBuilder& k, const Number& condition, const Value& a, const Value& b);
+/// The value of lane `lane ^ mask`, of all lanes of the warp.
+Value shuffle_xor(KernelBuilder& k, const Value& a, int mask);
+
+// Conversions. Two elements of 16 bits are packed in a b32, the first in the low half.
+
+Value to_f32(KernelBuilder& k, const Number& number);
+/// One element of `type` (f32, f16, bf16) as an f32: of a b16 register, or of an f32.
+Value to_f32(KernelBuilder& k, const Value& element, DType type);
+/// Two f32 as a pair of f16 or bf16, rounded to nearest.
+Value pack(KernelBuilder& k, DType type, const Value& low, const Value& high);
+/// The two f32 of a pair of f16 or bf16.
+std::vector<Value> unpack(KernelBuilder& k, DType type, const Value& pair);
+/// One f32 as an element of `type` in a register of its width: b16 for f16 and bf16, f32 for f32.
+Value from_f32(KernelBuilder& k, DType type, const Value& value);
+
+}  // namespace tilewright::program

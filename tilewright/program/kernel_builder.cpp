@@ -1,0 +1,451 @@
+#include "tilewright/program/kernel_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/target_features.hpp"
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::program {
+namespace {
+
+constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();
+/// The alignment of the dynamic shared memory, which swizzle patterns and descriptors need.
+constexpr std::int64_t kSharedAlignment = 1024;
+/// Shared addresses are below this number, so that matrix descriptors can hold them.
+constexpr std::int64_t kSharedWindow = 1 << 18;
+
+std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
+
+/// Whether `text` has the operand "$index", and not only "$indexN".
+bool names_operand(std::string_view text, std::size_t index) {
+  const std::string name = fmt::format("${}", index);
+  for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if (end == text.size() || text[end] < '0' || text[end] > '9') return true;
+  }
+  return false;
+}
+
+/// The largest index of an operand that the text names; -1: it names none.
+int last_operand(std::string_view text) {
+  int last = -1;
+  for (std::size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
+    int index = 0;
+    std::size_t end = at + 1;
+    for (; end < text.size() && text[end] >= '0' && text[end] <= '9'; ++end) index = 10 * index + (text[end] - '0');
+    if (end > at + 1) last = std::max(last, index);
+  }
+  return last;
+}
+
+}  // namespace
+
+Number NumberCell::get() const { return kernel_->number_cells_.at(index_).number; }
+
+void NumberCell::set(const Number& number) const {
+  const std::int64_t count = kernel_->number_cells_.at(index_).count;
+  if (number.lower() < 0 || number.upper() >= count) {
+    throw InvalidArgument(fmt::format("a cell for numbers below {} cannot have {}, which is from {} to {}", count,
+                                      to_string(number), number.lower(), number.upper()));
+  }
+  set_within(number);
+}
+
+void NumberCell::set_within(const Number& number) const {
+  kernel_->check_visible(number);
+  kernel_->number_cells_.at(index_).number = number;
+}
+
+Value ValueCell::get() const { return kernel_->value_cells_.at(index_); }
+
+void ValueCell::set(const Value& value) const {
+  Value& state = kernel_->value_cells_.at(index_);
+  kernel_->check_visible(value);
+  if (value.type != state.type || value.count != state.count) {
+    throw InvalidArgument(fmt::format("a cell of {} {} registers cannot have {} {}", state.count, name(state.type),
+                                      value.count, name(value.type)));
+  }
+  state = value;
+}
+
+KernelBuilder::KernelBuilder(std::string symbol, const Target& target, int threads, std::array<int, 3> cluster) {
+  if (!is_identifier(symbol)) throw InvalidArgument(fmt::format("'{}' is no identifier", printable(symbol)));
+  if (threads < 1 || threads > 1024) throw InvalidArgument(fmt::format("a CTA has 1 to 1024 threads, got {}", threads));
+  const int ctas = cluster[0] * cluster[1] * cluster[2];
+  if (std::min({cluster[0], cluster[1], cluster[2]}) < 1 || ctas > 16) {
+    throw InvalidArgument(fmt::format("a cluster has 1 to 16 CTAs, got {}x{}x{}", cluster[0], cluster[1], cluster[2]));
+  }
+  if (ctas > 1) check_feature(target, TargetFeature::clusters).or_throw();
+  program_.symbol = std::move(symbol);
+  program_.target = target;
+  program_.threads = threads;
+  program_.cluster = cluster;
+  program_.scope = std::make_shared<layout::NumberScope>();
+  layout::NumberScope& scope = *program_.scope;
+  SpecialVariables& variables = program_.variables;
+  variables.thread = scope.kernel("thread", threads);
+  for (std::size_t mode = 0; mode < 3; ++mode) {
+    variables.block[mode] = scope.kernel(fmt::format("block_{}", "xyz"[mode]), kMaxExtent);
+    variables.blocks[mode] = scope.kernel(fmt::format("blocks_{}", "xyz"[mode]), kMaxExtent);
+  }
+  variables.cluster_rank = ctas == 1 ? Number(0) : scope.kernel("cluster_rank", ctas);
+  variables.shared = scope.kernel("shared", kSharedWindow, kSharedAlignment);
+  open_.emplace_back();
+}
+
+std::string KernelBuilder::take_name(std::string_view name) {
+  if (!is_identifier(name)) throw InvalidArgument(fmt::format("'{}' is no identifier", printable(name)));
+  for (const Parameter& parameter : program_.parameters) {
+    if (parameter.name == name) throw InvalidArgument(fmt::format("the kernel has two parameters named '{}'", name));
+  }
+  return std::string(name);
+}
+
+Parameter& KernelBuilder::add_parameter(std::string_view name, Parameter::Kind kind, std::size_t bytes,
+                                        std::size_t alignment) {
+  const std::size_t offset = (program_.parameter_bytes + alignment - 1) / alignment * alignment;
+  program_.parameters.push_back({.name = take_name(name), .kind = kind, .offset = offset});
+  program_.parameter_bytes = offset + bytes;
+  return program_.parameters.back();
+}
+
+Number KernelBuilder::launch(std::string_view name, std::int64_t divisor, std::int64_t lower, std::int64_t upper) {
+  if (lower < 0 || upper > kMaxExtent || lower > upper)
+    throw InvalidArgument(
+        fmt::format("the integer '{}' must be from 0 to {}, got bounds {} and {}", name, kMaxExtent, lower, upper));
+  Parameter& parameter = add_parameter(name, Parameter::Kind::integer, 4, 4);
+  parameter.variable = program_.scope->launch(parameter.name, divisor, lower, upper);
+  return parameter.variable;
+}
+
+Number KernelBuilder::computed(std::string_view name, const Number& expression) {
+  if (expression.is_static()) return expression;
+  if (expression.kind() != layout::NumberKind::launch) {
+    throw InvalidArgument(fmt::format("'{}' cannot be computed before the launch: {} has values of the kernel", name,
+                                      to_string(expression)));
+  }
+  const Number variable = launch(name, std::max<std::int64_t>(expression.divisor(), 1), expression.lower(),
+                                 std::min(expression.upper(), kMaxExtent));
+  program_.parameters.back().computed = expression;
+  return variable;
+}
+
+Value KernelBuilder::address(std::string_view name, std::int64_t alignment) {
+  const Value value = define(RegisterType::b64, 1);
+  Parameter& parameter = add_parameter(name, Parameter::Kind::address, 8, 8);
+  parameter.value = value;
+  parameter.alignment = alignment;
+  return value;
+}
+
+Value KernelBuilder::scalar(std::string_view name) {
+  const Value value = define(RegisterType::f32, 1);
+  add_parameter(name, Parameter::Kind::scalar, 4, 4).value = value;
+  return value;
+}
+
+int KernelBuilder::tensor_map(std::string_view name, const TensorMap& map, std::vector<Number> extents,
+                              std::vector<Number> strides) {
+  check_feature(program_.target, TargetFeature::tma).or_throw();
+  const auto rank = static_cast<std::size_t>(map.rank);
+  if (extents.size() != rank || strides.size() != rank) {
+    throw InvalidArgument(fmt::format("a tensor map of {} modes needs as many extents and strides, got {} and {}", rank,
+                                      extents.size(), strides.size()));
+  }
+  add_parameter(name, Parameter::Kind::tensor_map, sizeof(EncodedTensorMap), alignof(EncodedTensorMap));
+  const int index = static_cast<int>(program_.parameters.size()) - 1;
+  program_.tensor_maps.push_back(
+      {.parameter = index, .map = map, .extents = std::move(extents), .strides = std::move(strides)});
+  return index;
+}
+
+void KernelBuilder::require(const Number& holds, std::string reason, const Number& number) {
+  if (holds.is_static()) {
+    if (holds.value() == 0) throw InvalidArgument(fmt::format("{}, got {}", reason, to_string(number)));
+    return;
+  }
+  program_.conditions.push_back({holds, std::move(reason), number});
+}
+
+void KernelBuilder::set_grid(const Number& x, const Number& y, const Number& z) { program_.grid = {x, y, z}; }
+
+SharedMemory KernelBuilder::shared(std::int64_t bytes, std::int64_t alignment) {
+  if (bytes < 0 || alignment < 1 || alignment > kSharedAlignment || (alignment & (alignment - 1)) != 0) {
+    throw InvalidArgument(
+        fmt::format("shared memory of {} bytes at multiples of {}: the alignment must be a power of "
+                    "two of at most {}",
+                    bytes, alignment, kSharedAlignment));
+  }
+  const std::int64_t at = round_up(program_.shared_bytes, alignment);
+  const std::int64_t limit = arch::limits(program_.target).smem_per_block_bytes;
+  if (at + bytes > limit) {
+    throw InvalidArgument(
+        fmt::format("the CTA needs {} bytes of shared memory, {} has {}", at + bytes, program_.target.name(), limit));
+  }
+  program_.shared_bytes = at + bytes;
+  return {program_.variables.shared + at, bytes};
+}
+
+Value KernelBuilder::define(RegisterType type, int count) {
+  if (count < 1 || count > 256) throw InvalidArgument(fmt::format("a value has 1 to 256 registers, got {}", count));
+  const auto id = static_cast<std::int32_t>(program_.counts.size());
+  program_.counts.push_back(count);
+  program_.types.push_back(type);
+  visible_.push_back(true);
+  return {id, type, 0, count};
+}
+
+Number KernelBuilder::variable(std::string_view name, const Number& count, std::int64_t divisor) {
+  const Number number = program_.scope->loop(fmt::format("{}_{}", name, variables_.size()), count, divisor);
+  variables_.push_back(number.node());
+  visible_variables_.insert(number.node());
+  return number;
+}
+
+void KernelBuilder::append(Statement statement) { open_.back().block.push_back(std::move(statement)); }
+
+void KernelBuilder::check_visible(const Value& value) const {
+  if (value.id < 0 || static_cast<std::size_t>(value.id) >= visible_.size())
+    throw InvalidArgument("a value that this kernel has not defined");
+  if (!visible_[static_cast<std::size_t>(value.id)])
+    throw InvalidArgument(fmt::format(
+        "v{} was replaced by a later value of its cell, or defined in a loop or branch that has ended", value.id));
+}
+
+void KernelBuilder::check_visible(const Number& number) const {
+  if (number.kind() != layout::NumberKind::loop) return;
+  const layout::NumberNode& node = *number.node();
+  if (node.op == layout::NumberOp::variable) {
+    if (!visible_variables_.contains(&node))
+      throw InvalidArgument(fmt::format("{} exists only in a loop or branch that has ended", node.variable->name));
+    return;
+  }
+  for (const Number* operand : {&node.a, &node.b, &node.c}) check_visible(*operand);
+}
+
+NumberCell KernelBuilder::cell(const Number& initial, std::int64_t count) {
+  number_cells_.push_back({0, count});
+  NumberCell cell(*this, number_cells_.size() - 1);
+  cell.set(initial);
+  return cell;
+}
+
+ValueCell KernelBuilder::cell(const Value& initial) {
+  check_visible(initial);
+  value_cells_.push_back(initial);
+  return {*this, value_cells_.size() - 1};
+}
+
+Value KernelBuilder::undefined(RegisterType type, int count) {
+  return instruction("", {{.kind = Operand::Kind::output, .type = type, .value = {.type = type, .count = count}}},
+                     Effect::pure)
+      .front();
+}
+
+std::vector<Value> KernelBuilder::instruction(std::string text, std::vector<Operand> operands, Effect effect) {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!text.empty() && operands[i].kind != Operand::Kind::update && !names_operand(text, i))
+      throw InvalidArgument(fmt::format("the instruction '{}' does not use its operand ${}", text, i));
+  }
+  if (last_operand(text) >= static_cast<int>(operands.size())) {
+    throw InvalidArgument(
+        fmt::format("the instruction '{}' names ${}, but has {} operands", text, last_operand(text), operands.size()));
+  }
+  std::vector<Value> defined;
+  for (Operand& operand : operands) {
+    for (const Value& value : operand.inputs) check_visible(value);
+    if (operand.kind == Operand::Kind::number) check_visible(operand.number);
+    if (operand.kind == Operand::Kind::update) {
+      const Value& old = operand.inputs.front();
+      if (operand.inputs.size() != 1 || old.count != program_.counts[static_cast<std::size_t>(old.id)])
+        throw InvalidArgument(fmt::format("an instruction updates whole values, got {} of the {} registers of v{}",
+                                          old.count, program_.counts[static_cast<std::size_t>(old.id)], old.id));
+    }
+    if (operand.kind == Operand::Kind::output || operand.kind == Operand::Kind::update) {
+      operand.value = define(operand.type, operand.value.count);
+      defined.push_back(operand.value);
+    }
+  }
+  // The old value's registers have the new value from here on.
+  for (const Operand& operand : operands) {
+    if (operand.kind == Operand::Kind::update) visible_[static_cast<std::size_t>(operand.inputs.front().id)] = false;
+  }
+  append({.node = Instruction{std::move(text), std::move(operands), effect}});
+  return defined;
+}
+
+Number KernelBuilder::number(const Value& value, const Number& count, std::int64_t divisor) {
+  check_visible(value);
+  if (value.type != RegisterType::b32 || value.count != 1)
+    throw InvalidArgument(fmt::format("a Number is one b32 register, got {} {}", value.count, name(value.type)));
+  const Number number = variable("r", count, divisor);
+  append({.node = Binding{number, value}});
+  return number;
+}
+
+void KernelBuilder::remark(std::string text) { append({.node = Remark{std::move(text)}}); }
+
+void KernelBuilder::begin(Open::Kind kind) {
+  Open open;
+  open.kind = kind;
+  for (const NumberState& state : number_cells_) open.numbers_before.push_back(state.number);
+  open.values_before = value_cells_;
+  open.first_value = static_cast<std::int32_t>(visible_.size());
+  open.first_variable = variables_.size();
+  open_.push_back(std::move(open));
+}
+
+void KernelBuilder::hide_definitions_of(const Open& open) {
+  std::fill(visible_.begin() + open.first_value, visible_.end(), false);
+  for (std::size_t i = open.first_variable; i < variables_.size(); ++i) visible_variables_.erase(variables_[i]);
+  number_cells_.resize(open.numbers_before.size());
+  value_cells_.resize(open.values_before.size());
+}
+
+Number KernelBuilder::begin_loop(const Number& first, const Number& end, const Number& step) {
+  for (const Number* bound : {&first, &end, &step}) check_visible(*bound);
+  if (first.lower() < 0 || step.lower() < 0 || step.is_static(0)) {
+    throw InvalidArgument(
+        fmt::format("a loop counts up from at least 0, got first {} and step {}", to_string(first), to_string(step)));
+  }
+  begin(Open::Kind::loop);
+  Open& open = open_.back();
+  open.loop.first = first;
+  open.loop.end = end;
+  open.loop.step = step;
+  open.loop.counter = variable("i", end, first.is_static(0) && step.is_static() ? step.value() : 1);
+  for (NumberState& state : number_cells_) {
+    state.number = variable("n", state.count);
+    open.numbers_inside.push_back(state.number);
+  }
+  for (Value& value : value_cells_) {
+    value = define(value.type, value.count);
+    open.values_inside.push_back(value);
+  }
+  return open.loop.counter;
+}
+
+void KernelBuilder::end_loop() {
+  if (open_.back().kind != Open::Kind::loop) throw InvalidArgument("end_loop() without a loop that is open");
+  Open open = std::move(open_.back());
+  open_.pop_back();
+  std::vector<Number> numbers;
+  for (const NumberState& state : number_cells_) numbers.push_back(state.number);
+  const std::vector<Value> values = value_cells_;
+  hide_definitions_of(open);
+  Loop& loop = open.loop;
+  loop.body = std::move(open.block);
+  for (std::size_t i = 0; i < open.numbers_before.size(); ++i) {
+    const Number outside =
+        numbers[i] == open.numbers_inside[i] ? open.numbers_before[i] : variable("n", number_cells_[i].count);
+    loop.numbers.push_back(
+        {.before = open.numbers_before[i], .inside = open.numbers_inside[i], .after = numbers[i], .outside = outside});
+    number_cells_[i].number = outside;
+  }
+  for (std::size_t i = 0; i < open.values_before.size(); ++i) {
+    const Value& before = open.values_before[i];
+    const bool changes = values[i] != open.values_inside[i];
+    const Value outside = changes ? define(before.type, before.count) : before;
+    loop.values.push_back({.before = before, .inside = open.values_inside[i], .after = values[i], .outside = outside});
+    if (changes) visible_[static_cast<std::size_t>(before.id)] = false;
+    value_cells_[i] = outside;
+  }
+  append({.node = std::move(loop)});
+}
+
+void KernelBuilder::begin_branch(const Number& condition) {
+  check_visible(condition);
+  begin(Open::Kind::body);
+  open_.back().branch.condition = condition;
+}
+
+void KernelBuilder::end_arm(Open& open) {
+  Arm& arm = open.kind == Open::Kind::body ? open.body : open.otherwise;
+  arm.block = std::move(open.block);
+  open.block.clear();
+  for (std::size_t i = 0; i < open.numbers_before.size(); ++i) {
+    arm.numbers.push_back(number_cells_[i].number);
+    number_cells_[i].number = open.numbers_before[i];
+  }
+  for (std::size_t i = 0; i < open.values_before.size(); ++i) {
+    arm.values.push_back(value_cells_[i]);
+    value_cells_[i] = open.values_before[i];
+    visible_[static_cast<std::size_t>(value_cells_[i].id)] = true;
+  }
+  hide_definitions_of(open);
+}
+
+void KernelBuilder::begin_otherwise() {
+  if (open_.back().kind != Open::Kind::body) throw InvalidArgument("begin_otherwise() without a branch that is open");
+  end_arm(open_.back());
+  open_.back().kind = Open::Kind::otherwise;
+}
+
+void KernelBuilder::end_branch() {
+  if (open_.back().kind == Open::Kind::body) begin_otherwise();
+  if (open_.back().kind != Open::Kind::otherwise) throw InvalidArgument("end_branch() without a branch that is open");
+  end_arm(open_.back());
+  Open open = std::move(open_.back());
+  open_.pop_back();
+  Branch& branch = open.branch;
+  branch.body = std::move(open.body.block);
+  branch.otherwise = std::move(open.otherwise.block);
+  for (std::size_t i = 0; i < open.numbers_before.size(); ++i) {
+    const Number &body = open.body.numbers[i], &otherwise = open.otherwise.numbers[i];
+    if (body == otherwise) {
+      number_cells_[i].number = body;
+      continue;
+    }
+    const Number outside = variable("n", number_cells_[i].count);
+    branch.numbers.push_back({.body = body, .otherwise = otherwise, .outside = outside});
+    number_cells_[i].number = outside;
+  }
+  for (std::size_t i = 0; i < open.values_before.size(); ++i) {
+    const Value &before = open.values_before[i], &body = open.body.values[i], &otherwise = open.otherwise.values[i];
+    if (body == otherwise) continue;
+    const Value outside = define(before.type, before.count);
+    branch.values.push_back({.body = body, .otherwise = otherwise, .outside = outside});
+    visible_[static_cast<std::size_t>(before.id)] = false;
+    value_cells_[i] = outside;
+  }
+  append({.node = std::move(branch)});
+}
+
+void KernelBuilder::loop(const Number& first, const Number& end, const Number& step,
+                         const std::function<void(const Number&)>& body) {
+  body(begin_loop(first, end, step));
+  end_loop();
+}
+
+void KernelBuilder::branch(const Number& condition, const std::function<void()>& body,
+                           const std::function<void()>& otherwise) {
+  if (condition.is_static()) {
+    if (condition.value() != 0) {
+      body();
+    } else if (otherwise) {
+      otherwise();
+    }
+    return;
+  }
+  begin_branch(condition);
+  body();
+  if (otherwise) {
+    begin_otherwise();
+    otherwise();
+  }
+  end_branch();
+}
+
+Program KernelBuilder::build() {
+  if (open_.size() != 1) throw InvalidArgument(fmt::format("{} loops or branches are still open", open_.size() - 1));
+  program_.body = std::move(open_.back().block);
+  number_lines(program_);
+  return std::move(program_);
+}
+
+}  // namespace tilewright::program

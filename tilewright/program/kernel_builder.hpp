@@ -1,0 +1,192 @@
+// Records a kernel as a program: declares parameters and shared memory, and appends instructions, loops and branches in
+// the order in which the author calls.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "tilewright/base/dtype.hpp"
+#include "tilewright/program/program.hpp"
+
+namespace tilewright::program {
+
+class KernelBuilder;
+
+/// A number or value that the kernel changes while it runs, such as a pipeline's stage or an accumulator. Loops and
+/// branches carry the cells that they change. Copies refer to the same cell. A cell lives until the loop, branch or arm
+/// ends in which it was made.
+class NumberCell {
+ public:
+  /// The present number.
+  Number get() const;
+  /// Replaces it. @throws InvalidArgument for a number that may be outside the cell's range
+  void set(const Number& number) const;
+  /// The same for a number that the caller knows to be in the range, although its bounds do not say so.
+  void set_within(const Number& number) const;
+
+ private:
+  friend class KernelBuilder;
+  NumberCell(KernelBuilder& kernel, std::size_t index) : kernel_(&kernel), index_(index) {}
+  KernelBuilder* kernel_;
+  std::size_t index_;
+};
+class ValueCell {
+ public:
+  Value get() const;
+  /// @throws InvalidArgument for a value of another type, or of another number of registers
+  void set(const Value& value) const;
+
+ private:
+  friend class KernelBuilder;
+  ValueCell(KernelBuilder& kernel, std::size_t index) : kernel_(&kernel), index_(index) {}
+  KernelBuilder* kernel_;
+  std::size_t index_;
+};
+
+using ValueCells = std::vector<ValueCell>;
+
+/// Memory of a CTA, a part of its dynamic shared memory.
+struct SharedMemory {
+  Number address;  // a shared address
+  std::int64_t bytes = 0;
+};
+
+/// Functions that take names throw InvalidArgument for names that are no identifiers or are used twice. Functions that
+/// take Numbers or Values throw InvalidArgument for those that are not defined where they are used: defined in a loop
+/// or branch that has ended, or by another builder.
+class KernelBuilder {
+ public:
+  /// @throws InvalidArgument unless 1 <= threads <= 1024 and the cluster has 1 to 16 CTAs
+  KernelBuilder(std::string symbol, const Target& target, int threads, std::array<int, 3> cluster = {1, 1, 1});
+  KernelBuilder(const KernelBuilder&) = delete;
+  KernelBuilder& operator=(const KernelBuilder&) = delete;
+
+  const Target& target() const { return program_.target; }
+  int threads() const { return program_.threads; }
+  const std::array<int, 3>& cluster() const { return program_.cluster; }
+  /// The least number of CTAs that one SM shall hold; bounds the registers of a thread. Default: 1.
+  void set_min_ctas(int ctas) { program_.min_ctas = ctas; }
+
+  // Parameters, which are fields of the struct that the kernel takes by value, in the order of these calls.
+
+  /// An integer that each launch gives: an extent, a stride. It must be a multiple of `divisor` and within the bounds,
+  /// which launch() checks.
+  Number launch(std::string_view name, std::int64_t divisor = 1, std::int64_t lower = 0,
+                std::int64_t upper = std::numeric_limits<std::int32_t>::max());
+  /// An integer that launch() computes from launch variables, so that the kernel need not: it is a parameter, too.
+  /// launch() refuses values above 2^31 - 1. The result is `expression` itself if that is static.
+  Number computed(std::string_view name, const Number& expression);
+  /// The address of an array in global memory, a b64. Each launch gives it; `alignment` in bytes is checked.
+  Value address(std::string_view name, std::int64_t alignment = 1);
+  /// A number that each launch gives, an f32.
+  Value scalar(std::string_view name);
+  /// A tensor map, for the array whose address is the launch's argument `name`. The result is the parameter's index.
+  int tensor_map(std::string_view name, const TensorMap& map, std::vector<Number> extents, std::vector<Number> strides);
+
+  /// A condition on launch variables that launch() checks, with `number` in the message.
+  void require(const Number& holds, std::string reason, const Number& number);
+  /// The grid in CTAs, of launch variables. Default: 1.
+  void set_grid(const Number& x, const Number& y = 1, const Number& z = 1);
+
+  // Special registers.
+
+  /// threadIdx.x: 0 to threads() - 1.
+  const Number& thread() const { return program_.variables.thread; }
+  const Number& block(int mode = 0) const { return program_.variables.block.at(static_cast<std::size_t>(mode)); }
+  const Number& blocks(int mode = 0) const { return program_.variables.blocks.at(static_cast<std::size_t>(mode)); }
+  /// The rank of this CTA in its cluster.
+  const Number& cluster_rank() const { return program_.variables.cluster_rank; }
+
+  /// Reserves shared memory. `alignment` is a power of two of at most 1024 bytes. @throws InvalidArgument if the CTA
+  /// would have more shared memory than the target allows
+  SharedMemory shared(std::int64_t bytes, std::int64_t alignment = 16);
+
+  // Structure.
+
+  /// Appends a loop with a counter from `first` to before `end`; `body` appends its statements.
+  void loop(const Number& first, const Number& end, const Number& step, const std::function<void(const Number&)>& body);
+  void loop(const Number& end, const std::function<void(const Number&)>& body) { loop(0, end, 1, body); }
+  /// Appends statements that run if `condition` is not 0. A static condition leaves out the arm that does not run.
+  void branch(const Number& condition, const std::function<void()>& body, const std::function<void()>& otherwise = {});
+  /// The same in pieces, for callers without closures. Each begin needs its end.
+  Number begin_loop(const Number& first, const Number& end, const Number& step);
+  void end_loop();
+  void begin_branch(const Number& condition);
+  void begin_otherwise();
+  void end_branch();
+
+  /// A cell for numbers from 0 to count - 1.
+  NumberCell cell(const Number& initial, std::int64_t count);
+  ValueCell cell(const Value& initial);
+  /// Registers whose contents do not matter, for accumulators that the first instruction overwrites.
+  Value undefined(RegisterType type, int count);
+
+  // Instructions.
+
+  /// Appends an instruction, with the values of its operands of the kinds `output` and `update` filled in. In the
+  /// operands that are given, `value` has the type and the number of the registers to define.
+  /// @throws InvalidArgument for an operand that the text does not name, and for a name without operand
+  std::vector<Value> instruction(std::string text, std::vector<Operand> operands, Effect effect = Effect::memory);
+  /// A Number that instructions computed: `value` is one b32. The caller promises that it is from 0 to count - 1 and a
+  /// multiple of `divisor`.
+  Number number(const Value& value, const Number& count = layout::NumberScope::kMaxIndex, std::int64_t divisor = 1);
+  /// Appends a text to the listing.
+  void remark(std::string text);
+
+  /// Ends recording. @throws InvalidArgument if a loop or branch is open
+  Program build();
+
+ private:
+  friend class NumberCell;
+  friend class ValueCell;
+
+  struct NumberState {
+    Number number;
+    std::int64_t count = 0;  // its numbers are below
+  };
+  /// The statements of an arm of a branch, and the cells at its end.
+  struct Arm {
+    Block block;
+    std::vector<Number> numbers;
+    std::vector<Value> values;
+  };
+  /// A loop or an arm that is being recorded, and the cells at its beginning.
+  struct Open {
+    enum class Kind : std::uint8_t { kernel, loop, body, otherwise } kind = Kind::kernel;
+    Block block;
+    std::vector<Number> numbers_before, numbers_inside;
+    std::vector<Value> values_before, values_inside;
+    std::int32_t first_value = 0;    // definitions from here on end with it
+    std::size_t first_variable = 0;  // the same for variables_
+    Loop loop;
+    Branch branch;
+    Arm body, otherwise;
+  };
+
+  std::string take_name(std::string_view name);
+  Parameter& add_parameter(std::string_view name, Parameter::Kind kind, std::size_t bytes, std::size_t alignment);
+  Value define(RegisterType type, int count);
+  Number variable(std::string_view name, const Number& count, std::int64_t divisor = 1);
+  void append(Statement statement);
+  void check_visible(const Value& value) const;
+  void check_visible(const Number& number) const;
+  void begin(Open::Kind kind);
+  void end_arm(Open& open);
+  void hide_definitions_of(const Open& open);
+
+  Program program_;
+  std::vector<Open> open_;
+  std::vector<NumberState> number_cells_;
+  std::vector<Value> value_cells_;
+  std::vector<bool> visible_;  // of each definition
+  std::vector<const layout::NumberNode*> variables_;
+  std::unordered_set<const layout::NumberNode*> visible_variables_;
+};
+
+}  // namespace tilewright::program

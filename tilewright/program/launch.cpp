@@ -1,0 +1,142 @@
+#include "tilewright/program/launch.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace tilewright::program {
+namespace {
+
+template <class T>
+const T* find(const std::vector<std::pair<std::string, T>>& arguments, std::string_view name) {
+  const auto found =
+      std::find_if(arguments.begin(), arguments.end(), [&](const auto& each) { return each.first == name; });
+  return found == arguments.end() ? nullptr : &found->second;
+}
+
+Refusal missing(const Parameter& parameter) {
+  return refuse("the kernel's parameter '{}' has no argument", parameter.name);
+}
+
+Support check_integer(const Parameter& parameter, std::int64_t value) {
+  const Number& variable = parameter.variable;
+  if (value < variable.lower() || value > variable.upper())
+    return refuse("{} must be from {} to {}, got {}", parameter.name, variable.lower(), variable.upper(), value)
+        .as(RefusalCode::shape);
+  if (value % variable.divisor() != 0)
+    return refuse("{} must be a multiple of {}, got {}", parameter.name, variable.divisor(), value)
+        .as(RefusalCode::alignment);
+  return {};
+}
+
+TensorMap tensor_map(const TensorMapSource& source, const layout::Bindings& bindings, std::uint64_t address) {
+  TensorMap map = source.map;
+  map.address = address;
+  for (std::size_t mode = 0; mode < source.extents.size(); ++mode) {
+    map.extents[mode] = static_cast<std::uint64_t>(evaluate(source.extents[mode], bindings));
+    map.strides[mode] = static_cast<std::uint64_t>(evaluate(source.strides[mode], bindings));
+  }
+  return map;
+}
+
+}  // namespace
+
+LaunchArguments& LaunchArguments::integer(std::string_view name, std::int64_t value) {
+  integers_.emplace_back(name, value);
+  return *this;
+}
+LaunchArguments& LaunchArguments::address(std::string_view name, std::uint64_t value) {
+  addresses_.emplace_back(name, value);
+  return *this;
+}
+LaunchArguments& LaunchArguments::scalar(std::string_view name, double value) {
+  scalars_.emplace_back(name, value);
+  return *this;
+}
+
+namespace {
+
+/// The values of all integers: those of the arguments, then those that are computed from them.
+Result<layout::Bindings> bind(const Program& program, const LaunchArguments& arguments) {
+  layout::Bindings bindings;
+  for (const Parameter& parameter : program.parameters) {
+    if (parameter.kind != Parameter::Kind::integer) continue;
+    std::int64_t value = 0;
+    if (parameter.computed) {
+      value = evaluate(*parameter.computed, bindings);
+    } else {
+      const std::int64_t* given = find(arguments.integers(), parameter.name);
+      if (given == nullptr) return missing(parameter);
+      value = *given;
+    }
+    if (const Support valid = check_integer(parameter, value); !valid) return valid.refusal();
+    bindings.set(parameter.variable, value);
+  }
+  return bindings;
+}
+
+}  // namespace
+
+Support check_arguments(const Program& program, const LaunchArguments& arguments) {
+  const Result<layout::Bindings> bindings = bind(program, arguments);
+  if (!bindings) return bindings.refusal();
+  for (const LaunchCondition& condition : program.conditions) {
+    if (evaluate(condition.holds, *bindings) == 0)
+      return refuse("{}, got {}", condition.reason, evaluate(condition.number, *bindings)).as(RefusalCode::shape);
+  }
+  for (const Number& ctas : program.grid) {
+    if (evaluate(ctas, *bindings) < 1)
+      return refuse("the grid has {} CTAs", evaluate(ctas, *bindings)).as(RefusalCode::shape);
+  }
+  std::size_t next_map = 0;
+  for (const Parameter& parameter : program.parameters) {
+    if (parameter.kind == Parameter::Kind::integer) continue;
+    if (parameter.kind == Parameter::Kind::scalar) {
+      if (find(arguments.scalars(), parameter.name) == nullptr) return missing(parameter);
+      continue;
+    }
+    const std::uint64_t* address = find(arguments.addresses(), parameter.name);
+    if (address == nullptr) return missing(parameter);
+    if (*address % static_cast<std::uint64_t>(parameter.alignment) != 0)
+      return refuse("the address of {} must be a multiple of {} bytes, got {:#x}", parameter.name, parameter.alignment,
+                    *address)
+          .as(RefusalCode::alignment);
+    if (parameter.kind != Parameter::Kind::tensor_map) continue;
+    const TensorMap map = tensor_map(program.tensor_maps[next_map++], *bindings, *address);
+    if (const Support valid = check(map); !valid)
+      return refuse("{}: {}", parameter.name, valid.reason()).as(valid.refusal().code);
+  }
+  return {};
+}
+
+plan::Launch launch(const Program& program, const LaunchArguments& arguments) {
+  const layout::Bindings bindings = bind(program, arguments).value_or_throw();
+  plan::Launch launch;
+  std::size_t next_map = 0;
+  for (const Parameter& parameter : program.parameters) {
+    switch (parameter.kind) {
+      case Parameter::Kind::integer:
+        launch.append(static_cast<std::int32_t>(evaluate(parameter.variable, bindings)));
+        break;
+      case Parameter::Kind::scalar:
+        launch.append(static_cast<float>(*find(arguments.scalars(), parameter.name)));
+        break;
+      case Parameter::Kind::address:
+        launch.append(*find(arguments.addresses(), parameter.name));
+        break;
+      case Parameter::Kind::tensor_map:
+        launch.append(plan::TensorMapRequest{.map = tensor_map(program.tensor_maps[next_map++], bindings,
+                                                               *find(arguments.addresses(), parameter.name))});
+        break;
+    }
+  }
+  launch.finish(program.tensor_maps.empty() ? 8 : plan::kTensorMapAlignment);
+  for (std::size_t mode = 0; mode < 3; ++mode) {
+    launch.grid[mode] = static_cast<std::uint32_t>(evaluate(program.grid[mode], bindings));
+    launch.cluster[mode] = static_cast<std::uint32_t>(program.cluster[mode]);
+  }
+  launch.block = {static_cast<std::uint32_t>(program.threads), 1, 1};
+  launch.dynamic_smem_bytes = static_cast<std::uint32_t>(program.shared_bytes);
+  return launch;
+}
+
+}  // namespace tilewright::program

@@ -1,0 +1,103 @@
+#include "tilewright/program/ring.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "tilewright/base/error.hpp"
+
+namespace tilewright::program {
+namespace {
+
+constexpr std::int64_t kBarrierBytes = 8;
+/// The stages begin at multiples of the period of the widest swizzle.
+constexpr std::int64_t kStageAlignment = 1024;
+
+}  // namespace
+
+Ring::Ring(KernelBuilder& k, const RingUse& use) : kernel_(&k), use_(use) {
+  if (use.stages < 2) throw InvalidArgument(fmt::format("a ring has at least 2 stages, got {}", use.stages));
+  if (use.stage_bytes < 1 || use.stage_bytes % kStageAlignment != 0) {
+    throw InvalidArgument(
+        fmt::format("the stage of a ring has a multiple of {} bytes, got {}", kStageAlignment, use.stage_bytes));
+  }
+  stages_ = k.shared(use.stages * use.stage_bytes, kStageAlignment);
+  barriers_ = k.shared(2 * use.stages * kBarrierBytes, kBarrierBytes);
+}
+
+void Ring::initialise() const {
+  KernelBuilder& k = *kernel_;
+  for (int stage = 0; stage < use_.stages; ++stage) {
+    mbarrier_init(k, full(stage), use_.writer_arrivals);
+    mbarrier_init(k, empty(stage), use_.reader_arrivals);
+  }
+}
+
+RingPosition::RingPosition(KernelBuilder& k, const Ring& ring)
+    : stages_(ring.use().stages), stage_(k.cell(0, stages_)), parity_(k.cell(0, 2)) {}
+
+void RingPosition::advance() const {
+  const Number next = stage_.get() + 1;
+  const Number wraps = equal(next, stages_);
+  // A stage is below their number, which ranges of sums and selections cannot express.
+  stage_.set_within(select(wraps, 0, next));
+  parity_.set(parity_.get() ^ wraps);
+}
+
+void RingWriter::write(const std::function<void(const Number&)>& fill) const {
+  KernelBuilder& k = *kernel_;
+  const Number stage = at_.stage();
+  mbarrier_wait(k, ring_->empty(stage), at_.parity() ^ 1);
+  if (ring_->use().transaction_bytes > 0) mbarrier_arrive_expect(k, ring_->full(stage), ring_->use().transaction_bytes);
+  fill(stage);
+  at_.advance();
+}
+
+void RingWriter::wait_for_readers() const {
+  KernelBuilder& k = *kernel_;
+  k.loop(ring_->use().stages, [&](const Number&) {
+    mbarrier_wait(k, ring_->empty(at_.stage()), at_.parity() ^ 1);
+    at_.advance();
+  });
+}
+
+RingReader::RingReader(KernelBuilder& k, const Ring& ring, std::function<void(const Number&)> release)
+    : kernel_(&k),
+      ring_(&ring),
+      at_(k, ring),
+      release_(std::move(release)),
+      held_(k.cell(0, ring.use().stages)),
+      is_held_(k.cell(0, 2)) {
+  if (!release_) release_ = [&k](const Number& barrier) { mbarrier_arrive(k, barrier); };
+}
+
+void RingReader::read(const std::function<void(const Number&)>& use) const {
+  const Number stage = at_.stage();
+  mbarrier_wait(*kernel_, ring_->full(stage), at_.parity());
+  use(stage);
+  release_(ring_->empty(stage));
+  at_.advance();
+}
+
+void RingReader::read_by_wgmma(const ValueCells& accumulators, const std::function<void(const Number&)>& use) const {
+  const Number stage = at_.stage();
+  mbarrier_wait(*kernel_, ring_->full(stage), at_.parity());
+  use(stage);
+  wait_for_wgmma(*kernel_, 1, accumulators);
+  release_held();
+  held_.set(stage);
+  is_held_.set(1);
+  at_.advance();
+}
+
+void RingReader::drain(const ValueCells& accumulators) const {
+  wait_for_wgmma(*kernel_, 0, accumulators);
+  release_held();
+  is_held_.set(0);
+}
+
+void RingReader::release_held() const {
+  kernel_->branch(is_held_.get(), [&] { release_(ring_->empty(held_.get())); });
+}
+
+}  // namespace tilewright::program

@@ -1,0 +1,166 @@
+#include "tilewright/program/tiled_copy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/program/offset.hpp"
+
+namespace tilewright::program {
+namespace {
+
+using layout::IntTuple;
+using layout::Layout;
+
+constexpr int kVectorBytes = 16;
+
+int contiguous_mode(const Tensor& tensor) {
+  for (std::size_t mode = 0; mode < tensor.strides.size(); ++mode) {
+    if (tensor.strides[mode].is_static(1)) return static_cast<int>(mode);
+  }
+  throw InvalidArgument(fmt::format("no mode of the tensor '{}' has stride 1", tensor.name));
+}
+
+/// A tensor of static extents that stands for `tensor` where only the order of its modes matters: the contiguous mode
+/// first, the others as far apart as in a packed tensor of large extents.
+Layout representative(const Tensor& tensor, int contiguous) {
+  constexpr std::int64_t kExtent = 1 << 12;
+  std::vector<std::int64_t> shape(tensor.extents.size(), kExtent), stride(tensor.extents.size());
+  std::int64_t next = kExtent;
+  for (std::size_t mode = 0; mode < stride.size(); ++mode) {
+    if (static_cast<int>(mode) == contiguous) {
+      stride[mode] = 1;
+    } else {
+      stride[mode] = next;
+      next *= kExtent;
+    }
+  }
+  return {IntTuple::tuple(shape), IntTuple::tuple(stride)};
+}
+
+/// The coordinates of a mode of the map that a layout with scaled basis strides has at box or slice `index`.
+Number along(const Layout& layout, const Number& index, int mode) {
+  Number sum = 0;
+  Number rest = index;
+  const Layout flat = flatten(layout);
+  for (int leaf = 0; leaf < flat.rank(); ++leaf) {
+    const IntTuple& stride = flat.rank() == 1 && flat.stride().is_leaf() ? flat.stride() : flat.stride()[leaf];
+    const std::int64_t extent = (flat.shape().is_leaf() ? flat.shape() : flat.shape()[leaf]).value();
+    const Number digit = leaf + 1 == flat.rank() ? rest : rest % extent;
+    rest = rest / extent;
+    if (stride.is_integer() ? mode == 0 : stride.basis()[0] == mode) sum += digit * stride.basis_value();
+  }
+  return sum;
+}
+
+}  // namespace
+
+TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor& tensor, const SharedTile& tile,
+                                   int threads, int multicast)
+    : kernel_(&k), atom_(atom), tensor_(tensor), tile_(tile), threads_(threads), contiguous_(contiguous_mode(tensor)) {
+  if (tensor.extents.size() != tensor.strides.size()) {
+    throw InvalidArgument(fmt::format("the tensor '{}' has {} extents and {} strides", tensor.name,
+                                      tensor.extents.size(), tensor.strides.size()));
+  }
+  if (atom == CopyAtom::tma) {
+    std::vector<IntTuple> extents;
+    for (int mode = 0; mode < tile.layout.rank(); ++mode) extents.emplace_back(size(tile.layout.mode(mode).layout));
+    arch::TmaCopy copy = arch::make_tma_copy({.global = representative(tensor, contiguous_),
+                                              .element = tensor.element,
+                                              .smem = tile.layout,
+                                              .tile = IntTuple::tuple(std::move(extents)),
+                                              .multicast = multicast})
+                             .value_or_throw();
+    std::vector<Number> map_extents, map_strides;
+    for (const std::vector<layout::Basis>& bases : copy.modes) {
+      const auto mode = static_cast<std::size_t>(bases.front()[0]);
+      modes_.push_back(static_cast<int>(mode));
+      map_extents.push_back(tensor.extents[mode]);
+      map_strides.push_back(tensor.strides[mode] * (bits(tensor.element) / 8));
+    }
+    map_ = k.tensor_map(tensor.name, copy.map, std::move(map_extents), std::move(map_strides));
+    tma_ = std::move(copy);
+    return;
+  }
+  if (multicast != 1) throw InvalidArgument(fmt::format("cp.async has no multicast, got {} CTAs", multicast));
+  const std::int64_t vectors = tile.bytes() / kVectorBytes;
+  if (vectors % threads != 0)
+    throw InvalidArgument(fmt::format("{} threads do not divide the {} vectors of a tile", threads, vectors));
+  base_ = k.address(tensor.name, kVectorBytes);
+  for (std::size_t mode = 0; mode < tensor.strides.size(); ++mode) {
+    const std::int64_t elements = kVectorBytes * 8 / bits(tensor.element);
+    if (static_cast<int>(mode) != contiguous_ && tensor.strides[mode].divisor() % elements != 0) {
+      throw InvalidArgument(
+          fmt::format("cp.async of 16 bytes needs strides of '{}' that are multiples of {} elements, "
+                      "{} is a multiple of {}",
+                      tensor.name, elements, to_string(tensor.strides[mode]), tensor.strides[mode].divisor()));
+    }
+  }
+}
+
+void TiledCopyBuilder::copy(const std::vector<Number>& coordinates, const Number& to, const Call& call) const {
+  if (coordinates.size() != tensor_.extents.size()) {
+    throw InvalidArgument(fmt::format("the tensor '{}' has {} modes, got {} coordinates", tensor_.name,
+                                      tensor_.extents.size(), coordinates.size()));
+  }
+  if (atom_ == CopyAtom::tma) {
+    copy_by_tma(coordinates, to, call);
+  } else {
+    copy_by_cp_async(coordinates, to, call);
+  }
+}
+
+void TiledCopyBuilder::copy_by_tma(const std::vector<Number>& coordinates, const Number& to, const Call& call) const {
+  const std::int64_t element_bits = bits(tile_.element);
+  for (std::int64_t box = 0; box < box_count(*tma_); ++box) {
+    std::vector<Number> at;
+    for (std::size_t mode = 0; mode < modes_.size(); ++mode) {
+      const int of_map = static_cast<int>(mode);
+      at.push_back(coordinates[static_cast<std::size_t>(modes_[mode])] + along(tma_->box_coordinate, box, of_map) +
+                   along(tma_->slice_coordinate, call.slice, of_map));
+    }
+    const Number offset = (offset_of(tma_->box_offset, {box}) + offset_of(tma_->slice_offset, {call.slice}));
+    tma_load(*kernel_, to + offset * element_bits / 8, map_, at, call.barrier, call.ctas, call.policy);
+  }
+}
+
+void TiledCopyBuilder::copy_by_cp_async(const std::vector<Number>& coordinates, const Number& to,
+                                        const Call& call) const {
+  KernelBuilder& k = *kernel_;
+  const std::int64_t element_bytes = bits(tile_.element) / 8;
+  const std::int64_t elements = kVectorBytes / element_bytes;
+  const std::int64_t vectors = tile_.bytes() / kVectorBytes;
+  const std::int64_t along_line = size(tile_.layout.mode(contiguous_).layout) / elements;
+  for (std::int64_t pass = 0; pass < vectors / threads_; ++pass) {
+    // Consecutive threads take consecutive vectors of a line.
+    const Number vector = call.thread + pass * threads_;
+    std::vector<Number> in_tile;
+    Number line = vector / along_line;
+    for (int mode = 0; mode < tile_.layout.rank(); ++mode) {
+      const std::int64_t extent = size(tile_.layout.mode(mode).layout);
+      if (mode == contiguous_) {
+        in_tile.push_back(vector % along_line * elements);
+      } else {
+        in_tile.push_back(line % extent);
+        line = line / extent;
+      }
+    }
+    Number holds = 1, offset = 0;
+    for (std::size_t mode = 0; mode < coordinates.size(); ++mode) {
+      const Number at = mode < in_tile.size() ? coordinates[mode] + in_tile[mode] : coordinates[mode];
+      holds = both(holds, less(at, tensor_.extents[mode]));
+      offset += at * tensor_.strides[mode];
+    }
+    // The last vector of a line may have elements outside the tensor, which are zeros.
+    const Number first =
+        coordinates[static_cast<std::size_t>(contiguous_)] + in_tile[static_cast<std::size_t>(contiguous_)];
+    const Number& extent = tensor_.extents[static_cast<std::size_t>(contiguous_)];
+    const Number whole = less_equal(first + elements, extent);
+    const Number left = select(whole, elements, select(holds, extent % elements, 0));
+    cp_async(k, to + offset_of(tile_.layout, in_tile) * element_bytes, base_, select(holds, offset, 0) * element_bytes,
+             kVectorBytes, select(holds, left, 0) * element_bytes);
+  }
+}
+
+}  // namespace tilewright::program

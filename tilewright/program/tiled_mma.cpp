@@ -1,0 +1,234 @@
+#include "tilewright/program/tiled_mma.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/target_features.hpp"
+#include "tilewright/program/offset.hpp"
+
+namespace tilewright::program {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kWarpsOfGroup = 4;
+/// Bytes of a row of the 8x8 matrices of ldmatrix.
+constexpr int kMatrixRowBytes = 16;
+
+std::int64_t extent(const SharedTile& tile, int mode) { return size(tile.layout.mode(mode).layout); }
+
+void check_divides(std::int64_t part, std::int64_t whole, std::string_view what) {
+  if (part < 1 || whole % part != 0)
+    throw InvalidArgument(fmt::format("{} of {} do not divide the tile's {}", what, part, whole));
+}
+
+RegisterType accumulator_type(DType type) {
+  if (type == DType::f32) return RegisterType::f32;
+  if (type == DType::s32) return RegisterType::b32;
+  throw InvalidArgument(fmt::format("accumulators are f32 or s32, got {}", name(type)));
+}
+
+/// The immediates after scale-d, as in lower/cuda/wgmma.cpp.
+std::string wgmma_immediates(const arch::WgmmaAtom& atom, arch::Major a, arch::Major b) {
+  std::string text;
+  if (atom.takes_scales) text += ", 1, 1";
+  if (atom.a_may_be_mn_major) text += a == arch::Major::mn ? ", 1" : ", 0";
+  if (atom.b_may_be_mn_major) text += b == arch::Major::mn ? ", 1" : ", 0";
+  return text;
+}
+
+/// The upper 32 bits of the descriptor, which do not depend on the address.
+std::int64_t descriptor_high(const arch::WgmmaOperand& operand) {
+  return static_cast<std::int64_t>(arch::encode(operand.descriptor) >> 32);
+}
+/// The lower 32 bits of the descriptor of instruction (mn, k) in a tile at `address`.
+Number descriptor_low(const arch::WgmmaOperand& operand, const Number& address, const Number& mn, const Number& k) {
+  const auto low = static_cast<std::int64_t>(arch::encode(operand.descriptor) & 0xffffffff);
+  return address / 16 + offset_of(operand.offset, {mn, k}) + low;
+}
+
+}  // namespace
+
+TiledMmaBuilder::TiledMmaBuilder(KernelBuilder& k, TiledMma mma) : kernel_(&k), mma_(std::move(mma)) {
+  m_ = extent(mma_.a.tile, 0);
+  n_ = extent(mma_.b.tile, 0);
+  k_ = extent(mma_.b.tile, 1);
+  if (extent(mma_.a.tile, 1) != k_)
+    throw InvalidArgument(fmt::format("the tile of A has {} of k, that of B {}", extent(mma_.a.tile, 1), k_));
+  if (const auto* wgmma = std::get_if<WgmmaChoice>(&mma_.atom)) {
+    check_feature(k.target(), TargetFeature::wgmma).or_throw();
+    if (mma_.warps_m % kWarpsOfGroup != 0 || mma_.warps_n != 1) {
+      throw InvalidArgument(
+          fmt::format("wgmma takes warpgroups of 4 warps along m, got {} x {} warps", mma_.warps_m, mma_.warps_n));
+    }
+    const arch::WgmmaAtom& row = *wgmma->atom;
+    atom_ = arch::instruction(row, wgmma->n).value_or_throw();
+    const std::int64_t rows = m_ / (mma_.warps_m / kWarpsOfGroup);
+    check_divides(atom_.m, rows, "instructions");
+    check_divides(wgmma->n, n_, "instructions");
+    count_m_ = rows / atom_.m;
+    count_n_ = n_ / wgmma->n;
+    wgmma_b_ = arch::wgmma_operand(mma_.b.major, mma_.b.tile.layout, bits(row.b), wgmma->n).value_or_throw();
+    if (row.a_source == arch::OperandSource::shared_memory) {
+      if (mma_.a.tile.element != row.a)
+        throw InvalidArgument(
+            fmt::format("{} multiplies {}, the tile of A has {}", row.name, name(row.a), name(mma_.a.tile.element)));
+      wgmma_a_ = arch::wgmma_operand(mma_.a.major, mma_.a.tile.layout, bits(row.a), atom_.m).value_or_throw();
+    }
+  } else {
+    atom_ = *std::get<MmaChoice>(mma_.atom).atom;
+    if (atom_.m != 16 || atom_.n != 8 || atom_.k * bits(atom_.a) != 8 * 2 * kMatrixRowBytes) {
+      throw InvalidArgument(
+          fmt::format("ldmatrix loads the fragments of instructions of 16x8 with 32 bytes of k, {} "
+                      "is {}x{} with {} bytes",
+                      atom_.name, atom_.m, atom_.n, atom_.k * bits(atom_.a) / 8));
+    }
+    check_divides(static_cast<std::int64_t>(atom_.m) * mma_.warps_m, m_, "the rows of all warps' instructions");
+    check_divides(std::int64_t{16} * mma_.warps_n, n_, "the columns of all warps' pairs of instructions");
+    count_m_ = m_ / atom_.m / mma_.warps_m;
+    count_n_ = n_ / atom_.n / mma_.warps_n;
+  }
+  check_divides(atom_.k, k_, "instructions along k");
+}
+
+Accumulators TiledMmaBuilder::zeros() const {
+  KernelBuilder& k = *kernel_;
+  const RegisterType type = accumulator_type(atom_.c);
+  Accumulators accumulators{.cells = {}, .started = k.cell(0, 2)};
+  std::string zeros;
+  for (int i = 0; i < atom_.c_registers && !uses_wgmma(); ++i) zeros += fmt::format("mov.b32 $0.{}, 0;", i);
+  for (std::int64_t i = 0; i < count_m_ * count_n_; ++i) {
+    accumulators.cells.push_back(
+        k.cell(uses_wgmma() ? k.undefined(type, atom_.c_registers)
+                            : k.instruction(zeros, {output(type, atom_.c_registers)}, Effect::pure).front()));
+  }
+  return accumulators;
+}
+
+void TiledMmaBuilder::fma(const Accumulators& accumulators, const Number& a, const Number& b,
+                          const Number& warp) const {
+  if (uses_wgmma()) {
+    fma_by_wgmma(accumulators, a, b, warp);
+  } else {
+    fma_by_mma(accumulators, a, b, warp);
+  }
+}
+
+void TiledMmaBuilder::fma_by_wgmma(const Accumulators& accumulators, const Number& a, const Number& b,
+                                   const Number& warp) const {
+  KernelBuilder& k = *kernel_;
+  const arch::WgmmaAtom& row = *std::get<WgmmaChoice>(mma_.atom).atom;
+  const std::int64_t steps = k_ / atom_.k;
+  const Number first_m = warp / kWarpsOfGroup * count_m_;
+  std::vector<std::vector<Value>> fragments;  // of A, by (k, m), if it is in registers
+  if (!wgmma_a_) {
+    for (std::int64_t step = 0; step < steps; ++step) {
+      for (std::int64_t m = 0; m < count_m_; ++m) {
+        const Number at = (first_m + m) * atom_.m + warp % kWarpsOfGroup * 16;
+        std::vector<Value> loaded = load_a(a, at, step);
+        fragments.push_back(mma_.convert_a ? mma_.convert_a(loaded, at, static_cast<int>(step)) : loaded);
+      }
+    }
+  }
+  wgmma_fence(k);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    for (std::int64_t m = 0; m < count_m_; ++m) {
+      for (std::int64_t n = 0; n < count_n_; ++n) {
+        const ValueCell& cell = accumulators.cells[static_cast<std::size_t>(m * count_n_ + n)];
+        const Number accumulates = step == 0 ? accumulators.started.get() : Number(1);
+        std::vector<Operand> operands{update(cell.get()), number(descriptor_low(*wgmma_b_, b, n, step)),
+                                      number(descriptor_high(*wgmma_b_)), number(accumulates)};
+        std::string head = "{\n.reg .pred p;\n.reg .b64 a, b;\nmov.b64 b, {$1, $2};\nsetp.ne.b32 p, $3, 0;\n";
+        std::string a_text = "a";
+        if (wgmma_a_) {
+          operands.push_back(number(descriptor_low(*wgmma_a_, a, first_m + m, step)));
+          operands.push_back(number(descriptor_high(*wgmma_a_)));
+          head += "mov.b64 a, {$4, $5};\n";
+        } else {
+          operands.push_back(input(fragments[static_cast<std::size_t>(step * count_m_ + m)]));
+          a_text = "$4";
+        }
+        cell.set(k.instruction(fmt::format("{}{} $0, {}, b, p{};\n}}", head, atom_.ptx, a_text,
+                                           wgmma_immediates(row, mma_.a.major, mma_.b.major)),
+                               std::move(operands), Effect::state)
+                     .front());
+      }
+    }
+  }
+  wgmma_commit(k);
+  accumulators.started.set(1);
+}
+
+void TiledMmaBuilder::fma_by_mma(const Accumulators& accumulators, const Number& a, const Number& b,
+                                 const Number& warp) const {
+  KernelBuilder& k = *kernel_;
+  const Number first_m = warp % mma_.warps_m * (count_m_ * atom_.m);
+  const Number first_n = warp / mma_.warps_m * (count_n_ * atom_.n);
+  for (std::int64_t step = 0; step < k_ / atom_.k; ++step) {
+    std::vector<std::vector<Value>> a_fragments, b_fragments;
+    for (std::int64_t m = 0; m < count_m_; ++m) a_fragments.push_back(load_a(a, first_m + m * atom_.m, step));
+    for (std::int64_t n = 0; n < count_n_; n += 2) {  // ldmatrix.x4 loads the fragments of two instructions
+      const std::vector<Value> pair = load_b(b, first_n + n * atom_.n, step);
+      b_fragments.push_back({pair[0], pair[1]});
+      b_fragments.push_back({pair[2], pair[3]});
+    }
+    for (std::int64_t m = 0; m < count_m_; ++m) {
+      for (std::int64_t n = 0; n < count_n_; ++n) {
+        const ValueCell& cell = accumulators.cells[static_cast<std::size_t>(m * count_n_ + n)];
+        cell.set(k.instruction(fmt::format("{} $0, $1, $2, $0;", atom_.ptx),
+                               {update(cell.get()), input(a_fragments[static_cast<std::size_t>(m)]),
+                                input(b_fragments[static_cast<std::size_t>(n)])},
+                               Effect::state)
+                     .front());
+      }
+    }
+  }
+}
+
+std::vector<Value> TiledMmaBuilder::load_a(const Number& address, const Number& row, std::int64_t k) const {
+  const std::int64_t element_bits = bits(mma_.a.tile.element);
+  const std::int64_t along_k = k * atom_.k;
+  const Number matrix = lane() / 8;  // (m, k): 0 (0, 0), 1 (8, 0), 2 (0, 16 bytes), 3 (8, 16 bytes)
+  const bool is_k_major = mma_.a.major == arch::Major::k;
+  const std::int64_t half = is_k_major ? 8 * kMatrixRowBytes / element_bits : 8;
+  const Number m = row + matrix % 2 * 8 + (is_k_major ? lane() % 8 : 0);
+  const Number at_k = matrix / 2 * half + along_k + (is_k_major ? 0 : lane() % 8);
+  const Number at = address + offset_of(mma_.a.tile.layout, {m, at_k}) * element_bits / 8;
+  const Value loaded = load_matrices(*kernel_, at, 4, !is_k_major);
+  return {loaded[0], loaded[1], loaded[2], loaded[3]};
+}
+
+std::vector<Value> TiledMmaBuilder::load_b(const Number& address, const Number& column, std::int64_t k) const {
+  const std::int64_t element_bits = bits(mma_.b.tile.element);
+  const Number matrix = lane() / 8;  // (n, k): 0 (0, 0), 1 (0, 16 bytes), 2 (8, 0), 3 (8, 16 bytes)
+  const bool is_k_major = mma_.b.major == arch::Major::k;
+  const std::int64_t half = is_k_major ? 8 * kMatrixRowBytes / element_bits : 8;
+  const Number n = column + matrix / 2 * 8 + (is_k_major ? lane() % 8 : 0);
+  const Number at_k = matrix % 2 * half + k * atom_.k + (is_k_major ? 0 : lane() % 8);
+  const Number at = address + offset_of(mma_.b.tile.layout, {n, at_k}) * element_bits / 8;
+  const Value loaded = load_matrices(*kernel_, at, 4, !is_k_major);
+  return {loaded[0], loaded[1], loaded[2], loaded[3]};
+}
+
+void TiledMmaBuilder::for_each_pair(const Accumulators& accumulators, const Number& warp,
+                                    const std::function<void(const AccumulatorPair&)>& visit) const {
+  const Number thread = uses_wgmma() ? warp % kWarpsOfGroup * kWarp + lane() : lane();
+  const Number first_m =
+      uses_wgmma() ? warp / kWarpsOfGroup * (count_m_ * atom_.m) : warp % mma_.warps_m * (count_m_ * atom_.m);
+  const Number first_n = uses_wgmma() ? Number(0) : warp / mma_.warps_m * (count_n_ * atom_.n);
+  for (std::int64_t m = 0; m < count_m_; ++m) {
+    for (std::int64_t n = 0; n < count_n_; ++n) {
+      const Value value = accumulators.cells[static_cast<std::size_t>(m * count_n_ + n)].get();
+      for (int i = 0; i < atom_.c_registers; i += 2) {
+        const Number at = offset_of(atom_.c_tv, {thread, i});  // column-major in the instruction's tile
+        visit({.low = value[i],
+               .high = value[i + 1],
+               .row = first_m + m * atom_.m + at % atom_.m,
+               .column = first_n + n * atom_.n + at / atom_.m});
+      }
+    }
+  }
+}
+
+}  // namespace tilewright::program

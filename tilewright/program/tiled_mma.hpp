@@ -1,0 +1,96 @@
+// Products of tiles in shared memory on the tensor cores. The atom decides which instructions are appended; calls are
+// the same.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "tilewright/arch/mma_atom.hpp"
+#include "tilewright/arch/wgmma_tile.hpp"
+#include "tilewright/program/instructions.hpp"
+#include "tilewright/program/tiled_copy.hpp"
+
+namespace tilewright::program {
+
+/// wgmma: a warpgroup multiplies 64 rows of A by `n` rows of B. If the atom has A in registers, these are loaded from
+/// shared memory by ldmatrix.
+struct WgmmaChoice {
+  const arch::WgmmaAtom* atom = nullptr;
+  int n = 0;
+};
+/// mma.sync: a warp multiplies fragments that ldmatrix loads.
+struct MmaChoice {
+  const arch::MmaAtom* atom = nullptr;
+};
+
+/// An operand of the product: (m, k) of A or (n, k) of B.
+struct MmaOperand {
+  arch::Major major = arch::Major::k;
+  SharedTile tile;  // of one stage
+};
+
+/// The product of one stage: C[m, n] += A[m, k] * B[n, k].
+struct TiledMma {
+  std::variant<WgmmaChoice, MmaChoice> atom = {};
+  /// Along m and n. Warpgroups of wgmma lie along m; each has m / warps_m rows and all columns.
+  int warps_m = 4, warps_n = 1;
+  MmaOperand a, b;
+  /// Converts the registers of an A fragment that ldmatrix loaded, if A is stored in another type than it is multiplied
+  /// in: gets them and the number of the instruction along k, and returns those of the atom.
+  std::function<std::vector<Value>(const std::vector<Value>& loaded, const Number& row, int k)> convert_a = {};
+};
+
+/// The accumulators of a thread: one cell for each instruction along m and n of the warp or warpgroup, n fastest.
+struct Accumulators {
+  ValueCells cells;
+  NumberCell started;  // whether an instruction has written them
+};
+
+/// Two accumulators of a thread in adjacent columns, and their place in the tile.
+struct AccumulatorPair {
+  Value low, high;
+  Number row, column;
+};
+
+class TiledMmaBuilder {
+ public:
+  /// @throws InvalidArgument, with the number, for tiles that instructions and warps do not divide, and for what
+  /// wgmma_tile() refuses
+  TiledMmaBuilder(KernelBuilder& k, TiledMma mma);
+
+  bool uses_wgmma() const { return std::holds_alternative<WgmmaChoice>(mma_.atom); }
+  /// Threads that multiply.
+  int threads() const { return 32 * mma_.warps_m * mma_.warps_n; }
+  std::int64_t tile_m() const { return m_; }
+  std::int64_t tile_n() const { return n_; }
+
+  /// Accumulators that are zero, which costs no instruction with wgmma.
+  Accumulators zeros() const;
+
+  /// Appends the product of the stages at the shared addresses `a` and `b`. `warp`: of those that multiply; the same in
+  /// all lanes. With wgmma the product is one group, which is committed and not waited for.
+  void fma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
+
+  /// Calls `visit` for each pair of accumulators of a thread. @pre wgmma has been waited for
+  void for_each_pair(const Accumulators& accumulators, const Number& warp,
+                     const std::function<void(const AccumulatorPair&)>& visit) const;
+
+ private:
+  void fma_by_wgmma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
+  void fma_by_mma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
+  std::vector<Value> load_a(const Number& address, const Number& row, std::int64_t k) const;
+  std::vector<Value> load_b(const Number& address, const Number& column, std::int64_t k) const;
+  Number lane() const { return kernel_->thread() % 32; }
+
+  KernelBuilder* kernel_;
+  TiledMma mma_;
+  arch::MmaAtom atom_;  // of one instruction
+  std::optional<arch::WgmmaOperand> wgmma_a_, wgmma_b_;
+  std::int64_t m_ = 0, n_ = 0, k_ = 0;      // of the tile
+  std::int64_t count_m_ = 0, count_n_ = 0;  // instructions of a warp or warpgroup
+};
+
+}  // namespace tilewright::program
