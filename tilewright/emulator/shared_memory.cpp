@@ -250,13 +250,24 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
   const Stamp first = stamp(now, accessor);
   const std::size_t words = bytes / 4;
   Mask others = 0;
+  // The epochs of a cell that was plain, whichever lane accesses it. kSplit stands for none.
+  PackedEpoch plain_writer = kSplit, plain_reader = kSplit;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const std::size_t begin = addresses[lane] - base - kSharedBase;
     Cell* const cells = &words_[begin / 4];
     const Stamp access{first.epoch, first.code | static_cast<std::uint32_t>(lane) << kCodeBits};
     bool plain = begin % 4 == 0;
-    for (std::size_t i = 0; i < words && plain; ++i) plain = is_plain(cells[i], now, access, writes);
+    for (std::size_t i = 0; i < words && plain; ++i) {
+      // Most cells were last written by the same warp at the same time as the cell before.
+      const bool same = cells[i].writer.epoch == plain_writer && cells[i].reader.epoch == plain_reader;
+      if (same) continue;
+      plain = is_plain(cells[i], now, access, writes);
+      const bool judged_by_lane = cells[i].writer.epoch == access.epoch || cells[i].reader.epoch == access.epoch;
+      if (!plain || judged_by_lane || (cells[i].reader.epoch & kSet) != 0) continue;
+      plain_writer = cells[i].writer.epoch;
+      plain_reader = cells[i].reader.epoch;
+    }
     if (!plain) {
       others |= Mask{1} << lane;
       continue;
