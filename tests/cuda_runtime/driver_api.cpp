@@ -4,15 +4,15 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(expression)                                      \
-  do {                                                         \
-    const CUresult code = (expression);                        \
-    if (code != CUDA_SUCCESS) {                                \
-      const char* name = "?";                                  \
-      cuGetErrorName(code, &name);                             \
+#define CHECK(expression)                                            \
+  do {                                                               \
+    const CUresult code = (expression);                              \
+    if (code != CUDA_SUCCESS) {                                      \
+      const char* name = "?";                                        \
+      cuGetErrorName(code, &name);                                   \
       std::printf("line %d: %s: %s\n", __LINE__, #expression, name); \
-      std::exit(1);                                            \
-    }                                                          \
+      std::exit(1);                                                  \
+    }                                                                \
   } while (0)
 
 const char* const kPtx = R"(

@@ -208,9 +208,8 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     if (location.cta == &warp.cta()) out.shared |= Mask{1} << lane;
     out.at[lane] = location.cta->shared().at(location.address);
     if (!shadowed) continue;
-    const SharedVerdict verdict =
-        consult_shadow(warp, location.cta->shared(), warp.accessor(in, lane), location.address, bytes, kind,
-                       out.releases);
+    const SharedVerdict verdict = consult_shadow(warp, location.cta->shared(), warp.accessor(in, lane),
+                                                 location.address, bytes, kind, out.releases);
     if (verdict == SharedVerdict::uninitialised && out.follows_undefined) {
       out.undefined |= Mask{1} << lane;
     } else if (verdict != SharedVerdict::ok) {

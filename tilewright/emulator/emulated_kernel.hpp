@@ -48,7 +48,8 @@ class LoadedPtx {
 /// The parameters of a launch that continues after findings.
 struct LoggedLaunch {
   FindingLog* log = nullptr;
-  UnwrittenBytes* unwritten = nullptr;  // global memory that no one has written; the launch's writes are removed from it
+  UnwrittenBytes* unwritten =
+      nullptr;  // global memory that no one has written; the launch's writes are removed from it
 };
 
 class EmulatedKernel final : public runtime::LoadedKernel {

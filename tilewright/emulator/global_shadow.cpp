@@ -101,8 +101,9 @@ Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, c
     const std::uint64_t number = addresses[std::countr_zero(lanes)] / kPageBytes;
     Mask same = 0;
     each_lane(lanes, [&](int l) { same |= Mask{addresses[l] / kPageBytes == number} << l; });
-    others |= page(warp, number).access_lanes(warp.clocks.grid, accessor, addresses,
-                                              number * kPageBytes - kSharedBase, same, bytes, writes);
+    others |= page(warp, number)
+                  .access_lanes(warp.clocks.grid, accessor, addresses, number * kPageBytes - kSharedBase, same, bytes,
+                                writes);
     lanes &= ~same;
   }
   return others;

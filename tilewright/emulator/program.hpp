@@ -145,7 +145,7 @@ struct Program {
   std::vector<Slot> operands;
   std::vector<std::vector<std::uint32_t>> branch_tables;
   std::vector<std::shared_ptr<const void>> tables;  // that instructions point to
-  std::vector<std::string> refusals;  // why an instruction is not supported, see execute_refused()
+  std::vector<std::string> refusals;                // why an instruction is not supported, see execute_refused()
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;
   std::vector<SharedVariable> shared_variables;  // by address; the dynamic ones last

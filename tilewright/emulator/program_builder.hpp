@@ -88,8 +88,7 @@ class ProgramBuilder {
   void emit_indirect_call(const ParsedInstruction& parsed, const Operand& pointer, const std::vector<Operand>& results,
                           const std::vector<Operand>& arguments, int depth);
   /// Whether a call with these operands fits the function.
-  bool fits(const Function& function, const std::vector<Operand>& results,
-            const std::vector<Operand>& arguments) const;
+  bool fits(const Function& function, const std::vector<Operand>& results, const std::vector<Operand>& arguments) const;
   void emit_builtin(const ParsedInstruction& parsed, const BuiltinFunction& builtin,
                     const std::vector<Operand>& results, const std::vector<Operand>& arguments);
   Instruction& append(const ParsedInstruction& parsed);

@@ -53,9 +53,10 @@ fs::path library_folder() {
   const fs::path command = fs::read_symlink("/proc/self/exe", error);
   fs::path folder = command.parent_path().parent_path() / "lib" / "emulated_cuda";
   if (!fs::exists(folder / "libcudart.so.13", error)) {
-    throw Error(fmt::format("{} has no libcudart.so.13: Tilewright was built without the headers of CUDA 13; install "
-                            "them (apt-get install cuda-cudart-dev-13-0) and build again",
-                            printable(folder.string())));
+    throw Error(
+        fmt::format("{} has no libcudart.so.13: Tilewright was built without the headers of CUDA 13; install "
+                    "them (apt-get install cuda-cudart-dev-13-0) and build again",
+                    printable(folder.string())));
   }
   return folder;
 }
@@ -159,7 +160,8 @@ int run_program(std::vector<std::string> arguments, std::vector<std::string> env
 }
 
 std::string describe(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  if (WIFSIGNALED(status))
+    return fmt::format("was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
   return fmt::format("exited with code {}", WEXITSTATUS(status));
 }
 
@@ -177,11 +179,11 @@ void print_report(const RunReport& report, std::size_t suppressed, int status) {
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", printable(note, 1000));
   if (!has_lines) fmt::print(stderr, "note: compile with nvcc -lineinfo to see source lines\n");
   if (report.timed) fmt::print(stderr, "note: the times that the program measured are the emulator's\n");
-  const auto errors = static_cast<std::size_t>(
-      std::ranges::count(report.findings, emulator::Severity::error, [](const auto& each) { return each.finding.severity; }));
+  const auto errors = static_cast<std::size_t>(std::ranges::count(
+      report.findings, emulator::Severity::error, [](const auto& each) { return each.finding.severity; }));
   const std::size_t warnings = report.findings.size() - errors;
-  fmt::print(stderr, "{}: {} error{}, {} warning{}", printable(report.program), errors, errors == 1 ? "" : "s", warnings,
-             warnings == 1 ? "" : "s");
+  fmt::print(stderr, "{}: {} error{}, {} warning{}", printable(report.program), errors, errors == 1 ? "" : "s",
+             warnings, warnings == 1 ? "" : "s");
   if (suppressed != 0) fmt::print(stderr, ", {} suppressed", suppressed);
   fmt::print(stderr, "; {} launch{} in {:.1f} s; the program {}\n", report.launches, report.launches == 1 ? "" : "es",
              report.seconds, describe(status));
@@ -195,14 +197,10 @@ std::string json_text(const RunReport& report, std::size_t suppressed, int statu
     finding["kernel"] = source_name(each.kernel);
     findings.push_back(finding);
   }
-  const nlohmann::ordered_json json{{"program", report.program},
-                                    {"status", describe(status)},
-                                    {"launches", report.launches},
-                                    {"seconds", report.seconds},
-                                    {"suppressed", suppressed},
-                                    {"unsupported", report.unsupported},
-                                    {"notes", report.notes},
-                                    {"findings", findings}};
+  const nlohmann::ordered_json json{{"program", report.program},   {"status", describe(status)},
+                                    {"launches", report.launches}, {"seconds", report.seconds},
+                                    {"suppressed", suppressed},    {"unsupported", report.unsupported},
+                                    {"notes", report.notes},       {"findings", findings}};
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -211,7 +209,8 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 ExitCode run(const EmulateRunOptions& options) {
-  if (options.program.empty()) throw InvalidArgument("emulate run takes a program: tilewright emulate run -- ./program");
+  if (options.program.empty())
+    throw InvalidArgument("emulate run takes a program: tilewright emulate run -- ./program");
   cuda_runtime::Settings settings = options.settings;
   const Result<Target> target = parse_target(settings.target);
   if (!target) throw InvalidArgument(fmt::format("--target: {}", target.reason()));

@@ -52,8 +52,8 @@ const std::string* SourceExcerpts::file_text(const std::string& path) const {
     return &entry->second;
   }
   if (path == kernel_->path) return &kernel_->text;
-  const auto header = std::ranges::find_if(
-      kernel_->headers, [&](const compile::UserHeader& each) { return ends_path(path, each.name); });
+  const auto header = std::ranges::find_if(kernel_->headers,
+                                           [&](const compile::UserHeader& each) { return ends_path(path, each.name); });
   return header == kernel_->headers.end() ? nullptr : &header->text;
 }
 

@@ -19,8 +19,8 @@ class SourceExcerpts {
   /// The lines of the files that a program was compiled from, as they are on disk now.
   SourceExcerpts() = default;
 
-  /// The frame that is reported: the innermost one in the kernel's own file, or outside of the CUDA toolkit's headers if
-  /// the kernel's file is not known; else the innermost one of all.
+  /// The frame that is reported: the innermost one in the kernel's own file, or outside of the CUDA toolkit's headers
+  /// if the kernel's file is not known; else the innermost one of all.
   std::optional<emulator::SourceLine> own_frame(const emulator::CodeLocation& location) const;
   /// The text of a line, without leading blanks; empty if it is not known.
   std::string text_of(const emulator::SourceLine& line) const;

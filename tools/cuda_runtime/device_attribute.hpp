@@ -7,7 +7,8 @@
 
 namespace tilewright::cuda_runtime {
 
-/// The attributes of the driver and of the runtime have the same numbers. Those that the emulator has nothing for are 0.
+/// The attributes of the driver and of the runtime have the same numbers. Those that the emulator has nothing for are
+/// 0.
 int device_attribute(const Machine& machine, int attribute);
 
 inline constexpr std::size_t kTotalConstantBytes = 65536;

@@ -261,9 +261,8 @@ TILEWRIGHT_EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule mo
   });
 }
 TILEWRIGHT_EXPORT CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule module) {
-  return call([&](Machine& machine) {
-    *count = static_cast<unsigned>(machine.module(module)->all_functions().size());
-  });
+  return call(
+      [&](Machine& machine) { *count = static_cast<unsigned>(machine.module(module)->all_functions().size()); });
 }
 TILEWRIGHT_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
   return call([&](Machine& machine) {
@@ -417,9 +416,8 @@ TILEWRIGHT_EXPORT CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, C
 }
 TILEWRIGHT_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree(address); }
 TILEWRIGHT_EXPORT CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
-  return call([&](Machine& machine) {
-    *pointer = reinterpret_cast<void*>(machine.allocate(bytes, MemoryKind::pinned));
-  });
+  return call(
+      [&](Machine& machine) { *pointer = reinterpret_cast<void*>(machine.allocate(bytes, MemoryKind::pinned)); });
 }
 TILEWRIGHT_EXPORT CUresult cuMemAllocHost(void** pointer, size_t bytes) { return cuMemHostAlloc(pointer, bytes, 0); }
 TILEWRIGHT_EXPORT CUresult cuMemFreeHost(void* pointer) {
@@ -525,9 +523,7 @@ TILEWRIGHT_EXPORT CUresult cuPointerGetAttribute(void* value, CUpointer_attribut
 // Streams and events -------------------------------------------------------------------------------------------------
 
 TILEWRIGHT_EXPORT CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
-  return call([&](Machine& machine) {
-    *stream = reinterpret_cast<CUstream>(machine.create_stream(flags, priority));
-  });
+  return call([&](Machine& machine) { *stream = reinterpret_cast<CUstream>(machine.create_stream(flags, priority)); });
 }
 TILEWRIGHT_EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
   return cuStreamCreateWithPriority(stream, flags, 0);

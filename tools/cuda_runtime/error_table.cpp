@@ -8,8 +8,10 @@
 namespace tilewright::cuda_runtime {
 namespace {
 
-#define ROW(runtime, driver, text) ErrorRow{runtime, #runtime, #driver, text}
-#define RUNTIME_ROW(runtime, text) ErrorRow{runtime, #runtime, nullptr, text}
+#define ROW(runtime, driver, text) \
+  ErrorRow { runtime, #runtime, #driver, text }
+#define RUNTIME_ROW(runtime, text) \
+  ErrorRow { runtime, #runtime, nullptr, text }
 
 constexpr ErrorRow kRows[] = {
     ROW(cudaSuccess, CUDA_SUCCESS, "no error"),
@@ -32,15 +34,13 @@ constexpr ErrorRow kRows[] = {
     ROW(cudaErrorInvalidPtx, CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed"),
     ROW(cudaErrorFileNotFound, CUDA_ERROR_FILE_NOT_FOUND, "file not found"),
     ROW(cudaErrorInvalidResourceHandle, CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"),
-    ROW(cudaErrorIllegalState, CUDA_ERROR_ILLEGAL_STATE,
-        "the operation cannot be performed in the present state"),
+    ROW(cudaErrorIllegalState, CUDA_ERROR_ILLEGAL_STATE, "the operation cannot be performed in the present state"),
     ROW(cudaErrorSymbolNotFound, CUDA_ERROR_NOT_FOUND, "named symbol not found"),
     ROW(cudaErrorNotReady, CUDA_ERROR_NOT_READY, "device not ready"),
     ROW(cudaErrorIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"),
     ROW(cudaErrorLaunchOutOfResources, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch"),
     ROW(cudaErrorLaunchTimeout, CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated"),
-    ROW(cudaErrorPeerAccessAlreadyEnabled, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
-        "peer access is already enabled"),
+    ROW(cudaErrorPeerAccessAlreadyEnabled, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "peer access is already enabled"),
     ROW(cudaErrorPeerAccessNotEnabled, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "peer access has not been enabled"),
     ROW(cudaErrorContextIsDestroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed"),
     ROW(cudaErrorAssert, CUDA_ERROR_ASSERT, "device-side assert triggered"),

@@ -253,8 +253,8 @@ void Machine::copy(const Copy& copy) {
   require(copy.to != nullptr && copy.from != nullptr);
   const bool to_device = copy.kind == Copy::Kind::host_to_device || copy.kind == Copy::Kind::device_to_device;
   const bool from_device = copy.kind == Copy::Kind::device_to_host || copy.kind == Copy::Kind::device_to_device;
-  const bool whole = copy.depth == 1 && (copy.height == 1 || (copy.to_pitch == copy.width &&
-                                                              copy.from_pitch == copy.width));
+  const bool whole =
+      copy.depth == 1 && (copy.height == 1 || (copy.to_pitch == copy.width && copy.from_pitch == copy.width));
   const std::size_t width = whole ? copy.width * copy.height : copy.width;
   const std::size_t height = whole ? 1 : copy.height;
   for (const bool runs : {false, true}) {
@@ -309,9 +309,7 @@ Stream* Machine::create_stream(unsigned flags, int priority) {
   return stream;
 }
 
-void Machine::destroy_stream(CUstream handle) {
-  require(streams_.erase(handle) != 0, CUDA_ERROR_INVALID_HANDLE);
-}
+void Machine::destroy_stream(CUstream handle) { require(streams_.erase(handle) != 0, CUDA_ERROR_INVALID_HANDLE); }
 
 Stream* Machine::stream(CUstream handle) {
   if (handle == nullptr) return &null_stream;
@@ -394,11 +392,10 @@ Node* Machine::enqueue(Stream* stream, Work work) {
     run(work);
     return nullptr;
   }
-  static constexpr CUgraphNodeType kTypes[] = {CU_GRAPH_NODE_TYPE_EMPTY,     CU_GRAPH_NODE_TYPE_KERNEL,
-                                               CU_GRAPH_NODE_TYPE_MEMCPY,    CU_GRAPH_NODE_TYPE_MEMSET,
-                                               CU_GRAPH_NODE_TYPE_HOST,      CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-                                               CU_GRAPH_NODE_TYPE_GRAPH,     CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-                                               CU_GRAPH_NODE_TYPE_MEM_FREE};
+  static constexpr CUgraphNodeType kTypes[] = {
+      CU_GRAPH_NODE_TYPE_EMPTY,  CU_GRAPH_NODE_TYPE_KERNEL,    CU_GRAPH_NODE_TYPE_MEMCPY,
+      CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_HOST,      CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+      CU_GRAPH_NODE_TYPE_GRAPH,  CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE};
   if (const auto* const launch = std::get_if<KernelLaunch>(&work)) check_launch(*launch);
   const CUgraphNodeType type = kTypes[work.index()];
   Node* const node = stream->capture->add(std::move(work), type, stream->tail);
@@ -520,7 +517,8 @@ int Machine::max_blocks_per_multiprocessor(Function* function, int threads, std:
   const int warps = (threads + 31) / 32;
   int blocks = std::min(limits.max_blocks_per_sm, limits.max_threads_per_sm / 32 / warps);
   const std::size_t reserved = shared + static_cast<std::size_t>(limits.smem_reserved_per_block_bytes);
-  if (shared != 0) blocks = std::min(blocks, static_cast<int>(static_cast<std::size_t>(limits.smem_per_sm_bytes) / reserved));
+  if (shared != 0)
+    blocks = std::min(blocks, static_cast<int>(static_cast<std::size_t>(limits.smem_per_sm_bytes) / reserved));
   return blocks;
 }
 
@@ -536,10 +534,10 @@ void Machine::check_launch(const KernelLaunch& launch) {
           kInvalidConfiguration);
   require(program.maximum_block == 0 || threads <= program.maximum_block, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   if (config.dynamic_smem_bytes > static_cast<std::uint32_t>(std::max(0, launch.function->max_dynamic_shared))) {
-    note(fmt::format("{} was launched with {} bytes of dynamic shared memory, more than the {} that it may use: set "
-                     "cudaFuncAttributeMaxDynamicSharedMemorySize",
-                     printable(launch.function->name, 200), config.dynamic_smem_bytes,
-                     launch.function->max_dynamic_shared));
+    note(fmt::format(
+        "{} was launched with {} bytes of dynamic shared memory, more than the {} that it may use: set "
+        "cudaFuncAttributeMaxDynamicSharedMemorySize",
+        printable(launch.function->name, 200), config.dynamic_smem_bytes, launch.function->max_dynamic_shared));
     fail(CUDA_ERROR_INVALID_VALUE);
   }
   const std::uint64_t ctas_per_cluster = std::uint64_t{config.cluster.x} * config.cluster.y * config.cluster.z;

@@ -78,7 +78,7 @@ struct Allocation {
 struct KernelLaunch {
   Function* function = nullptr;
   runtime::LaunchConfig config;
-  std::vector<std::byte> parameters;   // the kernel's parameter space
+  std::vector<std::byte> parameters;      // the kernel's parameter space
   std::vector<void*> parameter_pointers;  // into `parameters`, for cudaGraphKernelNodeGetParams
 };
 

@@ -95,8 +95,8 @@ Settings parse_settings(const std::string& text) {
 
 void RunReport::add(const std::string& kernel, emulator::Finding finding) {
   const auto same = std::ranges::find_if(findings, [&](const KernelFinding& other) {
-    return other.kernel == kernel && other.finding.kind == finding.kind &&
-           other.finding.severity == finding.severity && other.finding.location == finding.location;
+    return other.kernel == kernel && other.finding.kind == finding.kind && other.finding.severity == finding.severity &&
+           other.finding.location == finding.location;
   });
   if (same == findings.end()) {
     findings.push_back({kernel, std::move(finding)});

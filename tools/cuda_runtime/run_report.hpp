@@ -1,5 +1,5 @@
-// What the emulated CUDA libraries found in one process of `tilewright emulate run`, as the JSON that they leave for the
-// command, and the settings that the command gives them.
+// What the emulated CUDA libraries found in one process of `tilewright emulate run`, as the JSON that they leave for
+// the command, and the settings that the command gives them.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Settings {
   std::uint64_t steps_per_cta = std::uint64_t{1} << 30;
   std::int64_t memory_bytes = std::int64_t{8} << 30;
   int multiprocessors = 4;
-  int threads = 1;            // host threads of a launch without global checks; 0: all
-  bool check_global = true;   // races and uninitialised reads in global memory, and within warps
+  int threads = 1;           // host threads of a launch without global checks; 0: all
+  bool check_global = true;  // races and uninitialised reads in global memory, and within warps
 };
 
 std::string to_json(const Settings& settings);

@@ -48,7 +48,8 @@ KernelLaunch launch_of(Machine& machine, const cudaKernelNodeParams& parameters)
 }
 
 Fill fill_of(const cudaMemsetParams& parameters) {
-  return {address_of(parameters.dst), parameters.pitch,  parameters.width, std::max<std::size_t>(parameters.height, 1),
+  return {address_of(parameters.dst), parameters.pitch,
+          parameters.width,           std::max<std::size_t>(parameters.height, 1),
           parameters.value,           parameters.elementSize};
 }
 
@@ -128,8 +129,9 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cuda
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                    const cudaGraphNode_t* dependencies, size_t count,
                                                    const cudaHostNodeParams* parameters) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_HOST,
-             [&](Machine&) { return HostCall{parameters->fn, parameters->userData}; });
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_HOST, [&](Machine&) {
+    return HostCall{parameters->fn, parameters->userData};
+  });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                     const cudaGraphNode_t* dependencies, size_t count) {
@@ -267,9 +269,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t nod
   return call([&](Machine&) { work_of<Copy>(node_of(node)) = copy_of(to, from, bytes, kind); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeParams* parameters) {
-  return call([&](Machine&) {
-    work_of<HostCall>(node_of(node)) = HostCall{parameters->fn, parameters->userData};
-  });
+  return call([&](Machine&) { work_of<HostCall>(node_of(node)) = HostCall{parameters->fn, parameters->userData}; });
 }
 
 // Executable graphs --------------------------------------------------------------------------------------------------
@@ -341,21 +341,17 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t e
 TILEWRIGHT_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaGraphNode_t node,
                                                                  void* to, const void* from, size_t bytes,
                                                                  cudaMemcpyKind kind) {
-  return call([&](Machine& machine) {
-    work_of<Copy>(node_in(machine, executable, node)) = copy_of(to, from, bytes, kind);
-  });
+  return call(
+      [&](Machine& machine) { work_of<Copy>(node_in(machine, executable, node)) = copy_of(to, from, bytes, kind); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                                                const cudaMemcpy3DParms* parameters) {
-  return call([&](Machine& machine) {
-    work_of<Copy>(node_in(machine, executable, node)) = copy_of(machine, *parameters);
-  });
+  return call(
+      [&](Machine& machine) { work_of<Copy>(node_in(machine, executable, node)) = copy_of(machine, *parameters); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                                                const cudaMemsetParams* parameters) {
-  return call([&](Machine& machine) {
-    work_of<Fill>(node_in(machine, executable, node)) = fill_of(*parameters);
-  });
+  return call([&](Machine& machine) { work_of<Fill>(node_in(machine, executable, node)) = fill_of(*parameters); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                                              const cudaHostNodeParams* parameters) {

@@ -100,7 +100,8 @@ std::pair<CUdeviceptr, std::size_t> symbol_of(Machine& machine, const void* symb
   const auto found = registry().variables.find(symbol);
   if (found == registry().variables.end()) {
     // A managed variable is passed by its address in device memory.
-    if (const auto region = machine.memory()->find(address_of(symbol), 1); region && region->begin == address_of(symbol))
+    if (const auto region = machine.memory()->find(address_of(symbol), 1);
+        region && region->begin == address_of(symbol))
       return {region->begin, region->end - region->begin};
     fail(static_cast<CUresult>(cudaErrorInvalidSymbol));
   }
@@ -333,8 +334,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, cons
   return call([&](Machine& machine) {
     require(clusters != nullptr && configuration != nullptr);
     const dim3& block = configuration->blockDim;
-    const int blocks = max_blocks(machine, kernel, static_cast<int>(block.x * block.y * block.z),
-                                  configuration->dynamicSmemBytes);
+    const int blocks =
+        max_blocks(machine, kernel, static_cast<int>(block.x * block.y * block.z), configuration->dynamicSmemBytes);
     unsigned size = 1;
     for (unsigned i = 0; i < configuration->numAttrs; ++i) {
       if (configuration->attrs[i].id != cudaLaunchAttributeClusterDimension) continue;

@@ -228,8 +228,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* fro
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                                                size_t width, size_t height, cudaMemcpyKind kind,
-                                                cudaStream_t stream) {
+                                                size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   return enqueue(stream, [&](Machine&) { return rows(to, to_pitch, from, from_pitch, width, height, kind); });
 }
 
@@ -290,9 +289,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol
 // Fills --------------------------------------------------------------------------------------------------------------
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  return enqueue(stream, [&](Machine&) {
-    return Fill{address_of(to), 0, bytes, 1, static_cast<std::uint32_t>(value) & 0xff, 1};
-  });
+  return enqueue(
+      stream, [&](Machine&) { return Fill{address_of(to), 0, bytes, 1, static_cast<std::uint32_t>(value) & 0xff, 1}; });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemset(void* to, int value, size_t bytes) {

@@ -21,9 +21,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call([&](Machine& machine) { machine.destroy_stream(stream); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return call([&](Machine& machine) {
-    require(!machine.stream(stream)->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  });
+  return call(
+      [&](Machine& machine) { require(!machine.stream(stream)->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 TILEWRIGHT_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
@@ -91,8 +90,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEven
 // Capture ------------------------------------------------------------------------------------------------------------
 
 TILEWRIGHT_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  return call(
-      [&](Machine& machine) { machine.begin_capture(machine.stream(stream), std::make_shared<Graph>(), {}); });
+  return call([&](Machine& machine) { machine.begin_capture(machine.stream(stream), std::make_shared<Graph>(), {}); });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,

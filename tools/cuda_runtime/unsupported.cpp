@@ -22,7 +22,7 @@ struct AtExit {
 
 // The headers of CUDA, which machine.hpp includes, declare these functions with parameters; the names in the object
 // file differ from those in C++, so that the declarations do not clash.
-#define UNSUPPORTED(function)                                                                             \
+#define UNSUPPORTED(function)                                                                               \
   extern "C" __attribute__((visibility("default"))) int tilewright_unsupported_##function() asm(#function); \
   int tilewright_unsupported_##function() { return refuse(#function); }
 #include "tools/cuda_runtime/unsupported_functions.inc"

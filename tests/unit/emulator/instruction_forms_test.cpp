@@ -79,9 +79,9 @@ TEST(BitFields, MasksExtensionsAndPositions) {
 
 TEST(BitFields, Lop3CombinesItsResultWithAPredicate) {
   const std::vector<U> a = values<U>(5);
-  const std::vector<U> both = run_lanes<U>(
-      "setp.gt.u32 %q, %s0, 100;\nlop3.and.b32 %t|%p, %s0, 1, 0, 0xc0, %q;\nselp.u32 %d, 1, 0, %p;",
-      ".reg .pred %p, %q;\n.reg .u32 %t;\n", a);
+  const std::vector<U> both =
+      run_lanes<U>("setp.gt.u32 %q, %s0, 100;\nlop3.and.b32 %t|%p, %s0, 1, 0, 0xc0, %q;\nselp.u32 %d, 1, 0, %p;",
+                   ".reg .pred %p, %q;\n.reg .u32 %t;\n", a);
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(both[i], (a[i] & 1) != 0 && a[i] > 100 ? 1U : 0U) << a[i];
 }
 

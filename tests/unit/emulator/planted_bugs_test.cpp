@@ -337,12 +337,7 @@ const Row kRows[] = {
      {2},
      FindingKind::global_race,
      {0, 0, 0}},
-    {"a stencil in place",
-     "  n[i] = n[i + 1] + 1;  // BUG\n",
-     {32},
-     {2},
-     FindingKind::global_race,
-     {1, 0, 0}},
+    {"a stencil in place", "  n[i] = n[i + 1] + 1;  // BUG\n", {32}, {2}, FindingKind::global_race, {1, 0, 0}},
     {"a flag between CTAs without a fence",
      "  if (blockIdx.x == 0) {\n"
      "    out[t] = 1;\n"
@@ -617,9 +612,7 @@ const Row kRows[] = {
      "  asm volatile(\"cp.async.wait_all;\");\n"
      "  out[t] = s[t];\n",
      {64}},
-    {"aligned vectors",
-     "  ((float4*)out)[t] = ((const float4*)x)[t];\n",
-     {64}},
+    {"aligned vectors", "  ((float4*)out)[t] = ((const float4*)x)[t];\n", {64}},
     {"a local array within its bounds",
      "  float a[4];\n"
      "  for (int k = 0; k < 4; ++k) a[(k + n[k]) & 3] = x[k];\n"
@@ -669,22 +662,11 @@ const Row kRows[] = {
     {"active lanes vote in a branch",
      "  if (lane % 3 == 0) out[t] = __popc(__ballot_sync(__activemask(), x[t] > 0));\n",
      {64}},
-    {"a sum over the warp by redux",
-     "  n[t] = __reduce_add_sync(~0u, t);\n",
-     {32}},
-    {"lanes with equal values find each other",
-     "  n[t] = __match_any_sync(~0u, t % 4);\n",
-     {32}},
-    {"a loop over the grid",
-     "  for (int k = i; k < 256; k += gridDim.x * blockDim.x) out[k] = x[k];\n",
-     {32},
-     {2}},
-    {"the mask of a partial warp names all its lanes",
-     "  n[t] = __popc(__ballot_sync(0xffffu, t < 10));\n",
-     {16}},
-    {"counting by a barrier",
-     "  n[t] = __syncthreads_count(t % 2 == 0);\n",
-     {64}},
+    {"a sum over the warp by redux", "  n[t] = __reduce_add_sync(~0u, t);\n", {32}},
+    {"lanes with equal values find each other", "  n[t] = __match_any_sync(~0u, t % 4);\n", {32}},
+    {"a loop over the grid", "  for (int k = i; k < 256; k += gridDim.x * blockDim.x) out[k] = x[k];\n", {32}, {2}},
+    {"the mask of a partial warp names all its lanes", "  n[t] = __popc(__ballot_sync(0xffffu, t < 10));\n", {16}},
+    {"counting by a barrier", "  n[t] = __syncthreads_count(t % 2 == 0);\n", {64}},
     {"an unused part of shared memory stays uninitialised",
      "  __shared__ float s[256];\n"
      "  s[t] = x[t];\n"

@@ -40,7 +40,7 @@ struct FindNthSet {
     const auto is_set = [&](std::int64_t at) { return ((mask >> at) & 1) != 0; };
     if (offset == 0) return base < 32 && is_set(base) ? base : ~std::uint32_t{0};
     std::int64_t left = std::abs(static_cast<std::int64_t>(offset));
-    for (std::int64_t at = base; at >= 0 && at < 32; at += offset > 0 ? 1 : -1) {
+    for (std::int64_t at = base; at >= 0 && at<32; at += offset> 0 ? 1 : -1) {
       if (is_set(at) && --left == 0) return static_cast<std::uint32_t>(at);
     }
     return ~std::uint32_t{0};
@@ -102,7 +102,8 @@ void decode_lop3_predicate(InstructionReader& reader) {
   reader.finish();
   reader.expect_operands(6);
   const Operand& results = reader.operand(0);
-  if (results.kind != Operand::Kind::pair) reader.refuse("lop3 with a Boolean operation but without a predicate result");
+  if (results.kind != Operand::Kind::pair)
+    reader.refuse("lop3 with a Boolean operation but without a predicate result");
   reader.destination(results.elements[0], type);
   reader.destination(results.elements[1], PtxType::pred);
   for (std::size_t i = 1; i < 4; ++i) reader.source(reader.operand(i), type);

@@ -69,9 +69,9 @@ void decode_sum(InstructionReader& reader) {
   const std::uint8_t mode = take_mode(reader);
   const PtxType type = reader.type();
   if (bytes(type) < 4) reader.refuse(fmt::format("type .{} of {}", name(type), reader.parsed().opcode));
-  decode_uniform(reader, type, 3,
-                 bytes(type) == 4 ? Handler{&execute_sum<std::uint32_t, kSubtracts>}
-                                  : &execute_sum<std::uint64_t, kSubtracts>);
+  decode_uniform(
+      reader, type, 3,
+      bytes(type) == 4 ? Handler{&execute_sum<std::uint32_t, kSubtracts>} : &execute_sum<std::uint64_t, kSubtracts>);
   reader.carry_flag();
   reader.out().mode = mode;
 }

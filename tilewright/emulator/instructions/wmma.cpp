@@ -106,8 +106,8 @@ void execute_transfer(Warp& warp, const Instruction& in, Mask lanes) {
     std::byte values[kWarpSize * 8];
     if (!kLoads) {
       for (int lane = 0; lane < kWarpSize; ++lane)
-        std::memcpy(values + static_cast<std::size_t>(lane) * size,
-                    element_at(warp, in.op, fragment, lane, index), size);
+        std::memcpy(values + static_cast<std::size_t>(lane) * size, element_at(warp, in.op, fragment, lane, index),
+                    size);
       memory.values = values;
     }
     resolve_with_offsets(warp, in, kAllLanes, transfer.space, 0, offsets, {size, size},
