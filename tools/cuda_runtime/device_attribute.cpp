@@ -56,6 +56,9 @@ int device_attribute(const Machine& machine, int attribute) {
       return limits.max_blocks_per_sm;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
       return 32 << 20;
+    case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:  // cache hints have no effect
+    case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
+      return 16 << 20;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
       return machine.target.sm / 10;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:

@@ -87,6 +87,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties
     all.unifiedAddressing = get(cudaDevAttrUnifiedAddressing);
     all.memoryBusWidth = get(cudaDevAttrGlobalMemoryBusWidth);
     all.l2CacheSize = get(cudaDevAttrL2CacheSize);
+    all.persistingL2CacheMaxSize = get(cudaDevAttrMaxPersistingL2CacheSize);
+    all.accessPolicyMaxWindowSize = get(cudaDevAttrMaxAccessPolicyWindowSize);
     all.maxThreadsPerMultiProcessor = get(cudaDevAttrMaxThreadsPerMultiProcessor);
     all.streamPrioritiesSupported = get(cudaDevAttrStreamPrioritiesSupported);
     all.globalL1CacheSupported = get(cudaDevAttrGlobalL1CacheSupported);
