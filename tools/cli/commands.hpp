@@ -46,6 +46,8 @@ Command add_layout_command(CLI::App& parent);
 Command add_doctor_command(CLI::App& parent);
 /// Runs a CUDA C++ or PTX kernel on the emulator and reports its findings.
 Command add_emulate_command(CLI::App& parent);
+/// Runs a CUDA program on the emulator: a command of the command emulate.
+Command add_emulate_run_command(CLI::App& emulate);
 /// Lists the environment variables that Tilewright reads.
 Command add_env_command(CLI::App& parent);
 
