@@ -22,21 +22,25 @@ PersistentTiles::PersistentTiles(KernelBuilder& k, const Number& m, const Number
 }
 
 void PersistentTiles::for_each(const std::function<void(const TileIndex&)>& body) const {
+  body(begin());
+  end();
+}
+
+TileIndex PersistentTiles::begin() const {
   KernelBuilder& k = *kernel_;
   const auto& [cluster_m, cluster_n, one] = k.cluster();
   const int ctas = cluster_m * cluster_n * one;
-  k.loop(k.block() / ctas, groups_, k.blocks() / ctas, [&](const Number& group) {
-    const Number batch = group / of_matrix_;
-    const Number in_matrix = group % of_matrix_;
-    const Number first_n = in_matrix / of_band_ * raster_;
-    const Number in_band = in_matrix % of_band_;
-    // The last band may be narrower.
-    const Number width = maximum(minimum(assume(k, groups_n_ - first_n, groups_n_.upper() + 1), raster_), 1);
-    const Number group_m = in_band / width, group_n = first_n + in_band % width;
-    body({.m = group_m * cluster_m + k.cluster_rank() % cluster_m,
+  const Number group = k.begin_loop(k.block() / ctas, groups_, k.blocks() / ctas);
+  const Number batch = group / of_matrix_;
+  const Number in_matrix = group % of_matrix_;
+  const Number first_n = in_matrix / of_band_ * raster_;
+  const Number in_band = in_matrix % of_band_;
+  // The last band may be narrower.
+  const Number width = maximum(minimum(assume(k, groups_n_ - first_n, groups_n_.upper() + 1), raster_), 1);
+  const Number group_m = in_band / width, group_n = first_n + in_band % width;
+  return {.m = group_m * cluster_m + k.cluster_rank() % cluster_m,
           .n = group_n * cluster_n + k.cluster_rank() / cluster_m,
-          .batch = batch});
-  });
+          .batch = batch};
 }
 
 }  // namespace tilewright::program
