@@ -6,6 +6,9 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_ABSSTDERR := 1
 
 .DEFAULT_GOAL := help
+# Whether kernels in MLIR can be compiled: AUTO installs MLIR 22, OFF builds without it.
+MLIR := AUTO
+export TILEWRIGHT_MLIR = $(MLIR)
 # The part of their work that lint, sanitize and threads do: 1/4 is the first of four parts.
 SHARD := 1/1
 # The tests use nvcc and ptxas from wheels in .venv if PATH has none.
@@ -24,17 +27,19 @@ help:
 	@echo "make threads   the tests that start threads, under ThreadSanitizer"
 	@echo "make format    rewrite the C++ and CUDA sources in the project's format"
 	@echo "make lint      check the format, the room arrows and clang-tidy"
+	@echo "               with MLIR=OFF, all of these do without MLIR 22, whose packages are 166 MB"
 	@echo "               with SHARD=2/6, lint, sanitize and threads do the second of six parts of their work"
 	@echo "make bench     benchmark this machine: compile, cache, find, emulator, and on a GPU kernels against cuBLASLt"
 	@echo "make docs      generate the reference of the headers in build/docs/html"
 
 configure:
 	@scripts/bootstrap.sh build
-	@cmake --preset default -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DTILEWRIGHT_PYTHON=ON >/dev/null
+	@cmake --preset default -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DTILEWRIGHT_PYTHON=ON -DTILEWRIGHT_MLIR=$(MLIR) >/dev/null
 
 build: configure
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
+demo: MLIR := OFF
 demo: configure
 	@cmake --build $(BUILD) --parallel $(JOBS) --target tilewright_cli example_00_gemm
 	@scripts/demo.sh $(BUILD)/bin

@@ -2,6 +2,7 @@
 #   bin/tilewright                   the command
 #   include/tilewright/              every header; tilewright/tilewright.hpp includes what a program needs
 #   lib/libtilewright_<room>.a       one library per room
+#   lib/libtilewright_mlir.so        compiles kernels in MLIR, if it was built; programs open it at run time
 #   lib/cmake/tilewright/            find_package(tilewright): the target tilewright::tilewright
 #   lib/pkgconfig/tilewright.pc      pkg-config --cflags --libs tilewright
 #   share/doc/tilewright/LICENSE
@@ -14,6 +15,10 @@ install(TARGETS tilewright ${libraries} EXPORT tilewright INCLUDES DESTINATION $
 install(DIRECTORY tilewright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.hpp)
 if(TILEWRIGHT_COMMAND)
   install(TARGETS tilewright_cli)
+endif()
+
+if(TARGET tilewright_mlir)
+  install(TARGETS tilewright_mlir LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tilewright)
@@ -37,6 +42,11 @@ if(TILEWRIGHT_STATIC)
   set(PC_FLAGS "-DFMT_HEADER_ONLY=1")
 else()
   set(PC_REQUIRES "fmt spdlog libcrypto sqlite3")
+endif()
+# A program finds the shim by its run path.
+set(PC_RUN_PATH "")
+if(TARGET tilewright_mlir)
+  set(PC_RUN_PATH " -Wl,-rpath,\${libdir}")
 endif()
 file(RELATIVE_PATH PC_PREFIX_FROM_HERE ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" PC_PREFIX_FROM_HERE ${PC_PREFIX_FROM_HERE})

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 build_packages=(g++ cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libssl-dev
                 libsqlite3-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev python3 python3-dev
                 python3-venv ca-certificates)
+mlir_packages=(libmlir-22-dev llvm-22-dev zlib1g-dev libzstd-dev)  # 166 MB; TILEWRIGHT_MLIR=OFF leaves them out
 test_packages=(clang-format pkgconf)
 lint_packages=(clang-format clang-tidy-16)
 docs_packages=(doxygen)
@@ -74,6 +75,7 @@ for group in "$@"; do
   case $group in
     build)
       install_packages "${build_packages[@]}"
+      [ "${TILEWRIGHT_MLIR:-AUTO}" = OFF ] || install_packages "${mlir_packages[@]}"
       install_wheels "${build_wheels[@]}"
       has_nvrtc || install_wheels "$nvrtc_wheel"
       ;;

@@ -2,6 +2,7 @@
 line on stderr and writes no output file."""
 
 import json
+import re
 import struct
 
 import numpy as np
@@ -237,6 +238,13 @@ def test_doctor(tilewright):
     findings = {finding["what"]: finding for finding in json.loads(finished.stdout)}
     assert findings["NVRTC"]["found"] and findings["NVRTC"]["detail"].startswith("/")
     assert findings["emulator"]["found"]
+    if findings["MLIR"]["found"]:
+        assert "libtilewright_mlir.so (LLVM 22." in findings["MLIR"]["detail"]
+        assert "assembled by /" in findings["MLIR"]["detail"]
+    without = Tilewright({"TILEWRIGHT_MLIR_LIBRARY": "/no/such.so"})("doctor")
+    assert without.returncode == 0
+    assert re.search(r"^absent +MLIR +not found\n +looked in /no/such.so\n +install: apt-get install libmlir-22-dev",
+                     without.stdout, re.M), without.stdout
     assert tilewright("doctor").stdout.startswith("ok")
 
 

@@ -42,6 +42,34 @@ def test_every_header_is_installed_and_compiles_under_strict_warnings(prefix, tm
         PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
 
 
+MLIR_PROGRAM = r"""
+#include <cstdio>
+
+#include "tilewright/tilewright.hpp"
+
+int main() {
+  using namespace tilewright;
+  compile::Source source;
+  source.name = source.symbol = "nothing";
+  source.language = compile::Language::mlir;
+  source.text = "llvm.func @nothing() attributes {nvvm.kernel} { llvm.return }";
+  source.target = kSm90a;
+  source.outputs = {.cubin = false, .ptx = true};
+  std::printf("%s\n", compile::make_compiler({})->compile(source).compiler.c_str());
+}
+"""
+
+
+def test_a_program_compiles_mlir(prefix, tmp_path):
+    if not (prefix / "lib/libtilewright_mlir.so").exists():
+        pytest.skip("built without MLIR")
+    run("bin/tilewright doctor --json | grep -F \"$PWD/lib/libtilewright_mlir.so (LLVM 22\"", prefix)
+    (tmp_path / "main.cpp").write_text(MLIR_PROGRAM)
+    pkg_config = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    run("g++ -std=c++20 main.cpp $(pkg-config --cflags --libs tilewright) -o program", tmp_path, **pkg_config)
+    assert run("./program", tmp_path).startswith("mlir LLVM 22.")
+
+
 def test_the_licence_is_installed(prefix):
     assert (prefix / "share/doc/tilewright/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 

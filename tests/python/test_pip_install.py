@@ -1,5 +1,6 @@
 """`pip install '.[cuda]'` in a clean environment, and the package that it installs."""
 
+import json
 import os
 import pathlib
 import re
@@ -66,6 +67,14 @@ def test_the_command_is_installed_too(environment: pathlib.Path, tmp_path: pathl
         environment / "tilewright", "layout", "eval", "zipped_divide((8,8):(8,1), (2,4))", cwd=tmp_path
     ).stdout
     assert printed == "((2,4),(4,2)):((8,1),(16,4))\n"
+
+
+def test_the_wheel_compiles_mlir_if_mlir_was_there(environment: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    findings = json.loads(run(environment / "tilewright", "doctor", "--json", cwd=tmp_path).stdout)
+    (mlir,) = [finding for finding in findings if finding["what"] == "MLIR"]
+    assert mlir["found"] == pathlib.Path("/usr/lib/llvm-22/include/mlir").is_dir()
+    if mlir["found"]:
+        assert mlir["detail"].startswith(str(environment.parent.resolve()))
 
 
 def test_the_licence_is_in_the_wheel(environment: pathlib.Path) -> None:

@@ -20,7 +20,7 @@ struct EnvironmentVariable {
 };
 
 /// Every variable that is read. `tilewright env` prints this table.
-inline constexpr std::array<EnvironmentVariable, 14> kEnvironmentVariables = {{
+inline constexpr std::array<EnvironmentVariable, 15> kEnvironmentVariables = {{
     {"TILEWRIGHT_DEVICE", "auto",
      "the device that runs kernels: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, "
      "emulator:sm_80, "
@@ -32,6 +32,9 @@ inline constexpr std::array<EnvironmentVariable, 14> kEnvironmentVariables = {{
      "seconds after which a compile is killed; also how long to wait for another process that compiles the same "
      "kernel"},
     {"TILEWRIGHT_CUDA_HOME", "", "the folder of a CUDA toolkit, searched before all other places"},
+    {"TILEWRIGHT_MLIR_LIBRARY", "",
+     "path of libtilewright_mlir.so, which compiles kernels in MLIR; default: it is searched beside the program and the "
+     "library"},
     {"TILEWRIGHT_CACHE_DIR", "",
      "the folder for compiled kernels and tuning records; default: $XDG_CACHE_HOME/tilewright, else "
      "~/.cache/tilewright"},

@@ -66,7 +66,7 @@ void Store::open_shared(const std::string& root) {
 
 ArtifactPtr Store::get_or_compile(const compile::Source& source, const compile::Compiler& compiler) {
   const LongWork work;
-  const Key key = make_key(source, compiler.identity());
+  const Key key = make_key(source, compiler.identity_for(source));
   while (true) {
     std::shared_ptr<PendingCompile> own;
     std::shared_future<ArtifactPtr> others;
@@ -167,7 +167,7 @@ std::vector<ArtifactPtr> Store::get_or_compile_all(std::span<const compile::Sour
   };
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    const Key key = make_key(sources[i], compiler.identity());
+    const Key key = make_key(sources[i], compiler.identity_for(sources[i]));
     artifacts[i] = find_in_memory(key);
     if (!artifacts[i] && (artifacts[i] = find_on_disk(key, sources[i]))) remember(key, artifacts[i]);
     artifacts[i] ? tell(artifacts[i]) : missing.push_back(i);

@@ -197,7 +197,8 @@ Support check_made_from(const Artifact& artifact, const Source& source) {
 
 Artifact precompiled_artifact(const Source& source) {
   validate(source).or_throw();
-  TILEWRIGHT_CHECK(source.language != Language::cuda, "{} is CUDA C++, which must be compiled", source.name);
+  TILEWRIGHT_CHECK(!is_compiled(source.language), "{} is in {}, which must be compiled", source.name,
+                   name(source.language));
   Artifact artifact;
   artifact.name = source.name;
   artifact.symbol = source.symbol;

@@ -31,7 +31,8 @@ struct Artifact {
   bool operator==(const Artifact&) const = default;
 };
 
-/// Wraps PTX or a cubin that the user supplied in an artifact; nothing is compiled. @pre source.language is not cuda
+/// Wraps PTX or a cubin that the user supplied in an artifact; nothing is compiled. @pre source.language is ptx or
+/// cubin
 /// @throws InvalidArgument when validate(source) refuses.
 Artifact precompiled_artifact(const Source& source);
 

@@ -27,14 +27,14 @@ std::string compiler_named_in(std::string_view ptx) {
   return name;
 }
 
-Artifact make_artifact(const Source& source, std::string_view backend, CompilerOutput output,
+Artifact make_artifact(const Source& source, std::string compiler, CompilerOutput output,
                        std::chrono::steady_clock::time_point started) {
   const ResourceUsage usage = parse_resource_usage(output.log, source.symbol);
   Artifact artifact;
   artifact.name = source.name;
   artifact.symbol = source.symbol;
   artifact.target = source.target;
-  artifact.compiler = fmt::format("{} {}", backend, compiler_named_in(output.ptx));
+  artifact.compiler = std::move(compiler);
   if (source.outputs.cubin) {
     const auto bytes = std::as_bytes(std::span(output.cubin));
     artifact.cubin.assign(bytes.begin(), bytes.end());

@@ -1,4 +1,4 @@
-// The output of a compiler, the same for both backends, and its conversion to an Artifact.
+// The output of a compiler, the same for all backends, and its conversion to an Artifact.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ struct CompilerOutput {
 /// "13.0 V13.0.88 CL-36424714", from the comment at the beginning of the PTX; empty when there is none.
 std::string compiler_named_in(std::string_view ptx);
 
-/// Keeps the outputs that `source` requests. `backend` is "nvrtc" or "nvcc"; `started` is when the compile began.
-Artifact make_artifact(const Source& source, std::string_view backend, CompilerOutput output,
+/// Keeps the outputs that `source` requests. `compiler` is Artifact::compiler; `started` is when the compile began.
+Artifact make_artifact(const Source& source, std::string compiler, CompilerOutput output,
                        std::chrono::steady_clock::time_point started);
 
 }  // namespace tilewright::compile

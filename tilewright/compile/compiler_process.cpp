@@ -23,6 +23,7 @@
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/compile/child_process.hpp"
 #include "tilewright/compile/file.hpp"
+#include "tilewright/compile/job_message.hpp"
 
 // The executable of nvrtc_process/, embedded by cmake/EmbedProgram.cmake.
 extern "C" const char tilewright_nvrtc_process_begin[];
@@ -226,7 +227,7 @@ CompilerReply attempt(CompilerProcess& process, std::string_view job, Clock::tim
     if (size > kMaxMessageBytes) throw ConnectionFailure::closed;
     std::string bytes(size, '\0');
     process.receive(bytes, deadline);
-    reply.outcome = decode_outcome(bytes);
+    reply.outcome = std::move(bytes);
   } catch (const ConnectionFailure broken) {
     reply.timed_out = broken == ConnectionFailure::timed_out;
     if (!reply.timed_out) reply.signal = process.wait_for_signal();
@@ -261,18 +262,27 @@ CompilerReply run_once(std::string_view job, const CompilerLimits& limits) {
 
 }  // namespace
 
-CompilerReply run_in_compiler_process(const NvrtcJob& job, const CompilerLimits& limits) {
+CompilerReply run_in_compiler_process(std::string_view job, const CompilerLimits& limits) {
   const LongWork work;
   const ProcessPool::Running running;
-  const std::string bytes = encode(job);
-  CompilerReply reply = run_once(bytes, limits);
+  CompilerReply reply = run_once(job, limits);
   if (reply.outcome || reply.never_started || reply.signal != SIGKILL) return reply;
   const auto deadline = Clock::now() + std::chrono::duration<double>(std::min(limits.timeout_s, 60.0));
   while (!running.is_alone() && Clock::now() < deadline) {
     check_interruption();
     std::this_thread::sleep_for(kPollInterval);
   }
-  return run_once(bytes, limits);
+  return run_once(job, limits);
+}
+
+std::string failure_of(const CompilerReply& reply, const CompilerLimits& limits, std::string_view compiler) {
+  if (reply.timed_out) {
+    return fmt::format("{} was killed after {} s, the limit set by TILEWRIGHT_COMPILE_TIMEOUT", compiler,
+                       limits.timeout_s);
+  }
+  if (reply.signal == 0) return fmt::format("{}'s process ended without a result", compiler);
+  return fmt::format("{}'s process was killed by signal {}: it crashed, or needed more than {} MiB of memory", compiler,
+                     reply.signal, limits.memory_bytes >> 20);
 }
 
 }  // namespace tilewright::compile

@@ -51,6 +51,7 @@ Environment capture_environment() {
   environment.xdg_cache_home = variable("XDG_CACHE_HOME");
   environment.cache_dir = environment_variable("TILEWRIGHT_CACHE_DIR").value().value_or("");
   environment.cuda_home = environment_variable("TILEWRIGHT_CUDA_HOME").value().value_or("");
+  environment.mlir_library = environment_variable("TILEWRIGHT_MLIR_LIBRARY").value().value_or("");
   for (const char* name : {"CUDA_PATH", "CUDA_HOME"}) {
     if (std::string value = variable(name); !value.empty()) environment.cuda_paths.push_back(std::move(value));
   }

@@ -13,6 +13,7 @@ struct Environment {
   std::string xdg_cache_home;           // XDG_CACHE_HOME
   std::string cache_dir;                // TILEWRIGHT_CACHE_DIR
   std::string cuda_home;                // TILEWRIGHT_CUDA_HOME: searched before everything else
+  std::string mlir_library;             // TILEWRIGHT_MLIR_LIBRARY: used instead of a search
   std::vector<std::string> cuda_paths;  // CUDA_PATH, CUDA_HOME
   std::string virtual_env;              // VIRTUAL_ENV
   std::string conda_prefix;             // CONDA_PREFIX

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kKeptSources = 32;
 constexpr std::string_view kSuffix = ".cu";
+constexpr std::string_view kMlirSuffix = ".mlir";
 constexpr std::string_view kFolderPrefix = "tilewright-failed-";
 
 struct OpenFolder {
@@ -51,7 +52,7 @@ void delete_old_sources(int folder, const std::string& newest) {
   std::vector<Age> sources;
   for (std::string& name : names_in(folder)) {
     struct stat status {};
-    if (!name.ends_with(kSuffix) || name == newest) continue;
+    if ((!name.ends_with(kSuffix) && !name.ends_with(kMlirSuffix)) || name == newest) continue;
     if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
     sources.emplace_back(status.st_mtim.tv_sec, status.st_mtim.tv_nsec, std::move(name));
   }
@@ -68,7 +69,8 @@ std::string dump_source(const Source& source, const std::string& dump_dir, const
     const bool is_callers_folder = !dump_dir.empty();
     if (is_callers_folder) make_folders(dump_dir);
     const OpenFolder folder = is_callers_folder ? open_folder(dump_dir) : open_users_folder(temporary_dir);
-    const std::string name = fmt::format("{}-{}{}", source.name, random_name(), kSuffix);
+    const std::string_view suffix = source.language == Language::mlir ? kMlirSuffix : kSuffix;
+    const std::string name = fmt::format("{}-{}{}", source.name, random_name(), suffix);
     const std::string path = folder.path + "/" + name;
     const auto failed = [&] { return fmt::format("(not dumped: cannot create {}: {})", path, std::strerror(errno)); };
     if (!folder.fd) return failed();

@@ -121,7 +121,8 @@ Artifact NvccCompiler::compile(const Source& source) const {
   } catch (const Error& error) {
     fail(error.what());
   }
-  return make_artifact(source, "nvcc", std::move(output), started);
+  std::string compiler = fmt::format("nvcc {}", compiler_named_in(output.ptx));
+  return make_artifact(source, std::move(compiler), std::move(output), started);
 }
 
 }  // namespace tilewright::compile

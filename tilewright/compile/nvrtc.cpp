@@ -37,15 +37,6 @@ NvrtcOutcome run_here(const NvrtcJob& job) {
   return run(job);
 }
 
-std::string failure_of(const CompilerReply& reply, const CompilerLimits& limits) {
-  if (reply.timed_out) {
-    return fmt::format("NVRTC was killed after {} s, the limit set by TILEWRIGHT_COMPILE_TIMEOUT", limits.timeout_s);
-  }
-  if (reply.signal == 0) return "NVRTC's process ended without a result";
-  return fmt::format("NVRTC's process was killed by signal {}: it crashed, or needed more than {} MiB of memory",
-                     reply.signal, limits.memory_bytes >> 20);
-}
-
 }  // namespace
 
 NvrtcCompiler::NvrtcCompiler(const ToolchainOptions& options, const Environment& environment)
@@ -65,20 +56,22 @@ Artifact NvrtcCompiler::compile(const Source& source) const {
   const auto fail = [&](std::string_view why, std::string_view log) {
     throw_compile_error(source, why, dump_source(source, options_.dump_dir, temporary_dir_), log);
   };
-  CompilerReply reply;
+  std::optional<NvrtcOutcome> received;
   if (!stays_in_process_) {
     const CompilerLimits limits{options_.timeout_s, options_.memory_bytes, temporary_dir_};
-    reply = run_in_compiler_process(job, limits);
-    if (!reply.outcome && !reply.never_started) fail(failure_of(reply, limits), {});
+    const CompilerReply reply = run_in_compiler_process(encode(job), limits);
+    if (reply.outcome) received = decode_outcome(*reply.outcome);
+    if (!received && !reply.never_started) fail(failure_of(reply, limits, "NVRTC"), {});
     stays_in_process_ = reply.never_started;
   }
-  NvrtcOutcome outcome = reply.outcome ? *std::move(reply.outcome) : run_here(job);
+  NvrtcOutcome outcome = received ? *std::move(received) : run_here(job);
   if (outcome.status == NvrtcOutcome::Status::not_loaded)
     throw ToolchainNotFound(fmt::format("{}\nInstall NVRTC with: {}", outcome.error, kInstallNvrtc));
   if (outcome.status == NvrtcOutcome::Status::failed) fail(outcome.error, outcome.log);
   CompilerOutput output{
       .cubin = std::move(outcome.cubin), .ptx = std::move(outcome.ptx), .log = std::move(outcome.log)};
-  return make_artifact(source, "nvrtc", std::move(output), started);
+  std::string compiler = fmt::format("nvrtc {}", compiler_named_in(output.ptx));
+  return make_artifact(source, std::move(compiler), std::move(output), started);
 }
 
 }  // namespace tilewright::compile

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "tilewright/compile/job_message.hpp"
 #include "tilewright/compile/language.hpp"
 
 namespace tilewright::compile {
@@ -154,51 +155,6 @@ class NvrtcProgram {
   std::string error_;
 };
 
-class Encoder {
- public:
-  Encoder& number(std::uint64_t value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  Encoder& text(std::string_view value) {
-    number(value.size());
-    bytes_.append(value);
-    return *this;
-  }
-  std::string take() && { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
-};
-
-// After the first field that exceeds the remaining bytes, all fields read as empty and is_complete() is false.
-class Decoder {
- public:
-  explicit Decoder(std::string_view bytes) : bytes_(bytes) {}
-
-  std::uint64_t number() {
-    std::uint64_t value = 0;
-    const std::string_view digits = take(sizeof value);
-    if (!digits.empty()) std::memcpy(&value, digits.data(), sizeof value);
-    return value;
-  }
-  std::string text() { return std::string(take(number())); }
-  bool failed() const { return failed_; }
-  bool is_complete() const { return !failed_ && bytes_.empty(); }
-
- private:
-  std::string_view take(std::uint64_t size) {
-    failed_ = failed_ || size > bytes_.size();
-    if (failed_) return {};
-    const std::string_view taken = bytes_.substr(0, size);
-    bytes_.remove_prefix(size);
-    return taken;
-  }
-
-  std::string_view bytes_;
-  bool failed_ = false;
-};
-
 }  // namespace
 
 NvrtcOutcome run(const NvrtcJob& job) {
@@ -218,6 +174,7 @@ NvrtcOutcome run(const NvrtcJob& job) {
 
 std::string encode(const NvrtcJob& job) {
   Encoder encoder;
+  encoder.number(static_cast<std::uint64_t>(JobKind::nvrtc));
   encoder.text(job.library).text(job.file_name).text(job.text).text(job.architecture);
   encoder.number(job.wants_cubin).number(job.line_info).number(job.nvrtc_cache);
   encoder.number(static_cast<std::uint64_t>(job.max_registers)).number(job.headers.size());
@@ -234,6 +191,7 @@ std::string encode(const NvrtcOutcome& outcome) {
 
 std::optional<NvrtcJob> decode_job(std::string_view bytes) {
   Decoder decoder(bytes);
+  if (decoder.number() != static_cast<std::uint64_t>(JobKind::nvrtc)) return std::nullopt;
   NvrtcJob job;
   job.library = decoder.text();
   job.file_name = decoder.text();

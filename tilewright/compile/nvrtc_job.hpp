@@ -45,10 +45,7 @@ inline constexpr std::string_view kNvrtcMinimal = "--minimal";
 /// Compiles in this process; the first call loads the library. Thread-safe. Errors of NVRTC are returned, not thrown.
 NvrtcOutcome run(const NvrtcJob& job);
 
-/// Limit on a message between the two processes. A larger size is damage.
-inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
-
-/// The message format between the two processes: little-endian 64-bit integers, and texts preceded by their length.
+/// The messages between the two processes (job_message.hpp).
 std::string encode(const NvrtcJob& job);
 std::string encode(const NvrtcOutcome& outcome);
 /// The inverse of encode(); empty when the bytes are not such a message.

@@ -33,7 +33,7 @@ Support check_header(const UserHeader& header) {
 }  // namespace
 
 std::string_view name(Language language) {
-  constexpr std::array<std::string_view, 3> kNames{"cuda", "ptx", "cubin"};
+  constexpr std::array<std::string_view, kLanguages.size()> kNames{"cuda", "ptx", "cubin", "mlir"};
   return kNames[static_cast<std::size_t>(language)];
 }
 
@@ -50,6 +50,8 @@ Support validate(const Source& source) {
   for (const UserHeader& header : source.headers) {
     if (const Support valid = check_header(header); !valid) return valid;
   }
+  if (source.language == Language::mlir && !source.headers.empty())
+    return refuse("a source in MLIR includes no headers, got {} headers", source.headers.size());
   if (!source.outputs.cubin && !source.outputs.ptx) return refuse("neither a cubin nor PTX is requested as output");
   if (source.max_registers < 0 || source.max_registers > kMaxRegisters) {
     return refuse("max_registers must be in 0..{}, got {}", kMaxRegisters, source.max_registers);

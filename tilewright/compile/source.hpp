@@ -1,6 +1,7 @@
 // The input of a compile: the text of one kernel, the headers it may include, the target and the options.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -31,10 +32,16 @@ struct Outputs {
   bool operator==(const Outputs&) const = default;
 };
 
-/// The language of Source::text. PTX and cubins are not compiled: the driver loads both, the emulator runs PTX.
-enum class Language : std::uint8_t { cuda, ptx, cubin };
+/// The language of Source::text. PTX and cubins are not compiled: the driver loads both, the emulator runs PTX. MLIR is
+/// one module of the dialects llvm, nvvm, arith and cf, in the syntax of LLVM 22 (docs/decisions/mlir_lowering.md).
+enum class Language : std::uint8_t { cuda, ptx, cubin, mlir };
+
+inline constexpr std::array kLanguages{Language::cuda, Language::ptx, Language::cubin, Language::mlir};
 
 std::string_view name(Language language);  // "cuda"
+
+/// Whether a source of the language is compiled, rather than loaded as it is.
+constexpr bool is_compiled(Language language) { return language == Language::cuda || language == Language::mlir; }
 
 /// A header that comes with a user's own kernel: `#include "name"` includes `text`. It takes precedence over a device
 /// header of the same name.
@@ -47,7 +54,7 @@ struct UserHeader {
 struct Source {
   std::string name;    // used in messages and dumps; must be an identifier
   std::string symbol;  // name of the extern "C" kernel; must be an identifier
-  std::string text;    // CUDA C++, PTX, or the bytes of a cubin
+  std::string text;    // CUDA C++, MLIR, PTX, or the bytes of a cubin
   Target target;
   Language language = Language::cuda;
   std::vector<UserHeader> headers;
@@ -59,7 +66,8 @@ struct Source {
 
 /// Whether the source may be compiled or loaded. Requires: name and symbol are identifiers; the text has at most 4 MiB
 /// and no NUL, after which NVRTC would silently ignore it (a cubin: at most 256 MiB); header names are relative paths
-/// without ".."; at least one output is requested; the description is empty or JSON; 0 <= max_registers <= 255.
+/// without "..", and MLIR has none; at least one output is requested; the description is empty or JSON; 0 <=
+/// max_registers <= 255.
 Support validate(const Source& source);
 
 /// Digest of everything but the compiler that determines the code: library version, every field, and the device headers

@@ -231,6 +231,33 @@ Search find_nvrtc(const Environment& environment) {
   return find_library(kSonames, environment);
 }
 
+Search find_mlir(const Environment& environment) {
+  const std::array<std::string_view, 1> names = {kMlirLibrary};
+  if (!environment.mlir_library.empty()) {
+    const fs::path file(environment.mlir_library);
+    const std::string name = file.filename().string();
+    const std::array<std::string_view, 1> only = {name};
+    Searcher searcher(only, R_OK);
+    searcher.look(Place{environment.mlir_library, {file.parent_path().string()}});
+    return std::move(searcher).take();
+  }
+  Searcher searcher(names, R_OK);
+  for (const std::string& code_dir : environment.code_dirs) {
+    const fs::path parent = fs::path(code_dir).parent_path();
+    Place place{code_dir + ", or lib beside it", {}};
+    for (const fs::path& folder : {fs::path(code_dir), parent / "lib", parent / "lib64",
+                                   parent / "lib/x86_64-linux-gnu", parent.parent_path() / "lib"}) {
+      if (is_ours(folder)) place.folders.push_back(folder.string());
+    }
+    searcher.look(place);
+  }
+  for (const std::string& folder : all_site_packages(environment))
+    searcher.look(root_place(folder, std::array<std::string_view, 1>{"tilewright"}));
+  for (const std::string& folder : environment.loader_dirs) searcher.look(Place{folder, {folder}});
+  if (environment.ask_loader) searcher.look_at_loader("the system's loader (dlopen)", SharedLibrary::Load::now);
+  return std::move(searcher).take();
+}
+
 std::string build_identity(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};

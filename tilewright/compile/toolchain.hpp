@@ -32,9 +32,21 @@ Search find_tool(std::string_view name, const Environment& environment);
 /// find_library() for NVRTC of CUDA 13 or 12.
 Search find_nvrtc(const Environment& environment);
 
-/// The commands that install NVRTC and nvcc.
+/// The library that translates MLIR to PTX; it is part of Tilewright (mlir_shim/).
+inline constexpr std::string_view kMlirLibrary = "libtilewright_mlir.so";
+
+/// Searches for kMlirLibrary: the file that Environment::mlir_library names, and no other if it is set; else beside
+/// this code, in the folder `lib` beside the folder of this code, in an installed Python package, in the loader's
+/// folders, and by the loader, which knows the run path of this program.
+Search find_mlir(const Environment& environment);
+
+/// The commands that install NVRTC, nvcc and the library that translates MLIR.
 inline constexpr std::string_view kInstallNvrtc = "pip install \"cuda-toolkit[nvrtc]==13.*\"";
 inline constexpr std::string_view kInstallNvcc = "pip install \"cuda-toolkit[nvcc]==13.*\"";
+
+inline constexpr std::string_view kInstallMlir =
+    "apt-get install libmlir-22-dev llvm-22-dev zlib1g-dev libzstd-dev, and build Tilewright again; or set "
+    "TILEWRIGHT_MLIR_LIBRARY to the path of a libtilewright_mlir.so";
 
 /// Identifies the build of a binary by its GNU build id, read from its first pages in microseconds; by its size and
 /// modification time if it has none. @throws ToolchainNotFound when the file cannot be read.

@@ -243,7 +243,7 @@ std::vector<ArtifactPtr> Engine::compile(std::span<const registry::KernelPtr> ke
   };
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     compile::Source source = kernels[i]->source();
-    if (source.language == compile::Language::cuda) {
+    if (compile::is_compiled(source.language)) {
       sources.push_back(std::move(source));
       compiled.push_back(i);
       continue;

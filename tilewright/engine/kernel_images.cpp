@@ -70,19 +70,24 @@ const compile::Compiler& KernelImages::compiler() {
 
 std::vector<ArtifactPtr> KernelImages::obtain_all(std::span<const compile::Source> sources,
                                                   const std::function<void(const compile::Artifact&)>& on_ready) {
-  const compile::Compiler* found = nullptr;
-  try {
-    found = &compiler();
-  } catch (const ToolchainNotFound&) {
-    std::vector<ArtifactPtr> artifacts;
-    for (const compile::Source& source : sources) {
-      artifacts.push_back(store_.find_any(source));
-      if (artifacts.back() == nullptr) throw;
-      if (on_ready) on_ready(*artifacts.back());
+  std::vector<ArtifactPtr> artifacts(sources.size());
+  std::vector<compile::Source> compiled;
+  std::vector<std::size_t> indices;  // for each compiled source, its index in `sources`
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    try {
+      compiler().identity_for(sources[i]);
+      compiled.push_back(sources[i]);
+      indices.push_back(i);
+    } catch (const ToolchainNotFound&) {
+      artifacts[i] = store_.find_any(sources[i]);
+      if (artifacts[i] == nullptr) throw;
+      if (on_ready) on_ready(*artifacts[i]);
     }
-    return artifacts;
   }
-  return store_.get_or_compile_all(sources, *found, compile_threads_, on_ready);
+  if (compiled.empty()) return artifacts;
+  std::vector<ArtifactPtr> fresh = store_.get_or_compile_all(compiled, compiler(), compile_threads_, on_ready);
+  for (std::size_t i = 0; i < fresh.size(); ++i) artifacts[indices[i]] = std::move(fresh[i]);
+  return artifacts;
 }
 
 LoadedPtr KernelImages::load_artifact(const compile::Artifact& artifact, std::uint32_t dynamic_smem_bytes) const {
@@ -90,7 +95,7 @@ LoadedPtr KernelImages::load_artifact(const compile::Artifact& artifact, std::ui
 }
 
 LoadedPtr KernelImages::load_source(const compile::Source& source, std::uint32_t dynamic_smem_bytes) {
-  if (source.language != compile::Language::cuda) {
+  if (!compile::is_compiled(source.language)) {
     const compile::Artifact adopted = compile::precompiled_artifact(source);
     runs_here(adopted, device_->properties()).or_throw();
     return load_artifact(adopted, dynamic_smem_bytes);

@@ -34,8 +34,8 @@ class KernelImages {
   /// The compiler, which is made on first use. @throws ToolchainNotFound
   const compile::Compiler& compiler();
 
-  /// Artifacts from the cache or the compiler. If there is no compiler, artifacts made by any other compiler are
-  /// accepted. `on_ready` is called when an artifact is ready, one call at a time.
+  /// Artifacts from the cache or the compiler. If there is no compiler of a source's language, artifacts made by any
+  /// other compiler are accepted. `on_ready` is called when an artifact is ready, one call at a time.
   std::vector<ArtifactPtr> obtain_all(std::span<const compile::Source> sources,
                                       const std::function<void(const compile::Artifact&)>& on_ready);
 

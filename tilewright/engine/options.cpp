@@ -39,6 +39,7 @@ Options Options::from_environment() {
   Options options;
   options.device = environment_variable("TILEWRIGHT_DEVICE").value().value_or(options.device);
   options.toolchain.cuda_home = environment_variable("TILEWRIGHT_CUDA_HOME").value().value_or("");
+  options.toolchain.mlir_library = environment_variable("TILEWRIGHT_MLIR_LIBRARY").value().value_or("");
   options.toolchain.dump_dir = environment_variable("TILEWRIGHT_DUMP_DIR").value().value_or("");
   if (const std::optional<std::string> backend = environment_variable("TILEWRIGHT_COMPILER").value()) {
     const Result<compile::Backend> parsed = compile::parse_backend(*backend);

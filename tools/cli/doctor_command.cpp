@@ -2,10 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewright/cache/store.hpp"
+#include "tilewright/compile/assembler.hpp"
+#include "tilewright/compile/mlir_job.hpp"
 #include "tilewright/compile/toolchain.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
@@ -29,6 +32,20 @@ Finding report_search(const char* what, const compile::Search& search, bool is_n
   if (finding.is_found) return finding;
   finding.fix = fix;
   for (const compile::SearchedPlace& place : search.places) finding.searched.push_back(place.where);
+  return finding;
+}
+
+/// The library that compiles kernels in MLIR, its LLVM, and what assembles their PTX.
+Finding report_mlir(const compile::Environment& environment) {
+  const compile::Search search = compile::find_mlir(environment);
+  Finding finding = report_search("MLIR", search, false, compile::kInstallMlir);
+  if (!finding.is_found) return finding;
+  std::string error;
+  const std::optional<std::string> llvm = compile::mlir_llvm_version(*search.path, error);
+  if (!llvm) return {"MLIR", false, false, error, std::string(compile::kInstallMlir), {}};
+  const compile::Search assembler = compile::find_assembler(environment);
+  finding.detail = fmt::format("{} (LLVM {}), PTX is assembled by {}", *search.path, *llvm,
+                               assembler.path.value_or("nothing: there is neither ptxas nor NVRTC"));
   return finding;
 }
 
@@ -61,9 +78,11 @@ std::vector<Finding> examine() {
   const engine::Options options = engine::Options::from_environment();
   compile::Environment environment = compile::capture_environment();
   environment.cuda_home = options.toolchain.cuda_home;
+  environment.mlir_library = options.toolchain.mlir_library;
   std::vector<Finding> findings;
   findings.push_back(report_search("NVRTC", compile::find_nvrtc(environment), true, compile::kInstallNvrtc));
   findings.push_back(report_search("nvcc", compile::find_tool("nvcc", environment), false, compile::kInstallNvcc));
+  findings.push_back(report_mlir(environment));
   findings.push_back(report_gpus());
   findings.push_back({"emulator", true, false, "emulator:sm_80, emulator:sm_90a: built in", {}, {}});
   findings.push_back(report_cache(options));

@@ -107,6 +107,26 @@ TEST_F(ToolchainTest, AToolMustBeExecutable) {
   EXPECT_EQ(find_tool("nvcc", environment).path, std::nullopt) << "a folder";
 }
 
+TEST_F(ToolchainTest, FindsTheMlirLibraryBesideThisCodeOrInLibOrInAPackage) {
+  Environment environment;
+  environment.code_dirs = {at("build/bin")};
+  fs::create_directories(at("build/bin"));
+  EXPECT_EQ(find_mlir(environment).path, std::nullopt);
+  environment.loader_dirs = {at("usr/lib")};
+  const std::string of_loader = create("usr/lib/libtilewright_mlir.so");
+  EXPECT_EQ(find_mlir(environment).path, of_loader);
+  environment.virtual_env = at("venv");
+  const std::string in_package = create("venv/lib/python3.11/site-packages/tilewright/libtilewright_mlir.so");
+  EXPECT_EQ(find_mlir(environment).path, in_package);
+  const std::string in_lib = create("build/lib/libtilewright_mlir.so");
+  EXPECT_EQ(find_mlir(environment).path, in_lib);
+  const std::string beside = create("build/bin/libtilewright_mlir.so");
+  EXPECT_EQ(find_mlir(environment).path, beside);
+  environment.mlir_library = at("elsewhere/shim.so");
+  EXPECT_EQ(find_mlir(environment).path, std::nullopt) << "the named file and no other";
+  EXPECT_EQ(create("elsewhere/shim.so"), find_mlir(environment).path);
+}
+
 TEST_F(ToolchainTest, BuildIdentityOfAnElfFileIsItsBuildId) {
   const std::string libc = "/lib/x86_64-linux-gnu/libc.so.6";
   if (!fs::exists(libc)) GTEST_SKIP() << "no " << libc;

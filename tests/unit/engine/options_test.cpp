@@ -27,6 +27,7 @@ void expect_defaults(const Options& options) {
   EXPECT_EQ(options.device, "auto");
   EXPECT_EQ(options.toolchain.backend, compile::Backend::nvrtc);
   EXPECT_EQ(options.toolchain.cuda_home, "");
+  EXPECT_EQ(options.toolchain.mlir_library, "");
   EXPECT_EQ(options.toolchain.dump_dir, "");
   EXPECT_EQ(options.cache_dir, "");
   EXPECT_TRUE(options.cache_on_disk);
@@ -50,6 +51,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   ::setenv("TILEWRIGHT_DEVICE", "emulator:sm_80", 1);
   ::setenv("TILEWRIGHT_COMPILER", "nvcc", 1);
   ::setenv("TILEWRIGHT_CUDA_HOME", "/opt/cuda", 1);
+  ::setenv("TILEWRIGHT_MLIR_LIBRARY", "/opt/libtilewright_mlir.so", 1);
   ::setenv("TILEWRIGHT_CACHE_DIR", "/somewhere", 1);
   ::setenv("TILEWRIGHT_CACHE_DISABLE", "1", 1);
   ::setenv("TILEWRIGHT_CACHE_MAX_BYTES", "1000000", 1);
@@ -62,6 +64,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   EXPECT_EQ(options.device, "emulator:sm_80");
   EXPECT_EQ(options.toolchain.backend, compile::Backend::nvcc);
   EXPECT_EQ(options.toolchain.cuda_home, "/opt/cuda");
+  EXPECT_EQ(options.toolchain.mlir_library, "/opt/libtilewright_mlir.so");
   EXPECT_EQ(options.toolchain.dump_dir, "/dumps");
   EXPECT_EQ(options.cache_dir, "/somewhere");
   EXPECT_FALSE(options.cache_on_disk);

@@ -1,9 +1,10 @@
-// The process that compiles with NVRTC on behalf of another, so that a compile which crashes, hangs or exhausts memory
-// kills this process and not the caller. Its executable is embedded in the library (compile/compiler_process.cpp).
+// The process that compiles with NVRTC and MLIR on behalf of another, so that a compile which crashes, hangs or exhausts
+// memory kills this process and not the caller. Its executable is embedded in the library
+// (compile/compiler_process.cpp).
 //
-// Standard input is a socket to the caller. For each job, the process receives a 64-bit length and the encoded
-// NvrtcJob, answers with one byte once it has the whole job, and then sends a length and the encoded NvrtcOutcome. It
-// exits when the caller closes the socket or dies, even during a compile, and after a minute without a job.
+// Standard input is a socket to the caller. For each job, the process receives a 64-bit length and the encoded NvrtcJob
+// or MlirJob, answers with one byte once it has the whole job, and then sends a length and the encoded outcome. It exits
+// when the caller closes the socket or dies, even during a compile, and after a minute without a job.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -17,6 +18,8 @@
 #include <string>
 #include <thread>
 
+#include "tilewright/compile/job_message.hpp"
+#include "tilewright/compile/mlir_job.hpp"
 #include "tilewright/compile/nvrtc_job.hpp"
 
 namespace {
@@ -81,10 +84,11 @@ bool serve_one() {
     return false;
   std::string bytes(size, '\0');
   if (!receive(bytes.data(), bytes.size())) return false;
-  const auto job = tilewright::compile::decode_job(bytes);
+  const auto nvrtc_job = tilewright::compile::decode_job(bytes);
+  const auto mlir_job = tilewright::compile::decode_mlir_job(bytes);
   const char accepted = 'a';
-  if (!job || !send(&accepted, 1)) return false;
-  const std::string reply = encode(run(*job));
+  if ((!nvrtc_job && !mlir_job) || !send(&accepted, 1)) return false;
+  const std::string reply = nvrtc_job ? encode(run(*nvrtc_job)) : encode(run(*mlir_job));
   const std::uint64_t reply_size = reply.size();
   return send(reinterpret_cast<const char*>(&reply_size), sizeof reply_size) && send(reply.data(), reply.size());
 }
