@@ -12,9 +12,10 @@
     call = tilewright.prepare(args)                       # everything but the launch
     call.run()                                            # also while a CUDA graph is captured
 
-Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `layout` is CuTe's
-layout algebra, `tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, and
-`pycutlass` has the interface of PyCUTLASS.
+Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `program` records
+kernels without CUDA C++, `arch` has the numbers of tensor-core instructions, `layout` is CuTe's layout algebra,
+`tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, and `pycutlass` has
+the interface of PyCUTLASS.
 
 `import tilewright` is cheap: the extension and the submodules are loaded when a name that needs them is first used.
 """
@@ -94,7 +95,9 @@ if TYPE_CHECKING:
         u64,
         unregister,
     )
+    from tilewright import arch as arch
     from tilewright import layout as layout
+    from tilewright import program as program
     from tilewright import tracing as tracing
     from tilewright.contraction import contract, einsum
     from tilewright.convolution import conv2d, conv2d_input, conv2d_weight
@@ -148,6 +151,7 @@ __all__ = [
     "Workspace",
     "__version__",
     "allocated_bytes",
+    "arch",
     "cache_counters",
     "compile_kernels",
     "configure",
@@ -172,6 +176,7 @@ __all__ = [
     "make_kernel",
     "matmul",
     "prepare",
+    "program",
     "register",
     "run",
     "split_k",
@@ -183,7 +188,8 @@ __all__ = [
     "unregister",
 ]
 
-_SUBMODULES = ("emulator", "layout", "pycutlass", "torch", "tracing")  # imported when they are first used
+# imported when they are first used
+_SUBMODULES = ("arch", "emulator", "layout", "program", "pycutlass", "torch", "tracing")
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
