@@ -70,8 +70,9 @@ std::string_view name_of(arch::OperandSource source) {
 }
 
 void bind_mma_atom(nb::module_& module) {
-  nb::class_<MmaAtom>(module, "MmaAtom",
-                      "One instruction, C[m,n] += A[m,k] * B[n,k]: its shape, types, registers, and thread-value layouts.")
+  nb::class_<MmaAtom>(
+      module, "MmaAtom",
+      "One instruction, C[m,n] += A[m,k] * B[n,k]: its shape, types, registers, and thread-value layouts.")
       .def_ro("name", &MmaAtom::name)
       .def_ro("m", &MmaAtom::m)
       .def_ro("n", &MmaAtom::n)
@@ -115,14 +116,15 @@ void bind_mma_atom(nb::module_& module) {
       .def_ro("a", &WgmmaAtom::a)
       .def_ro("b", &WgmmaAtom::b)
       .def_ro("c", &WgmmaAtom::c)
-      .def_prop_ro("a_source", [](const WgmmaAtom& self) { return name_of(self.a_source); },
-                   "\"shared_memory\" or \"registers\".")
+      .def_prop_ro(
+          "a_source", [](const WgmmaAtom& self) { return name_of(self.a_source); },
+          "\"shared_memory\" or \"registers\".")
       .def_ro("a_may_be_mn_major", &WgmmaAtom::a_may_be_mn_major)
       .def_ro("b_may_be_mn_major", &WgmmaAtom::b_may_be_mn_major)
       .def_prop_ro("n_values", [](const WgmmaAtom& self) { return arch::n_values(self); })
       .def(
-          "instruction", [](const WgmmaAtom& self, int n) { return arch::instruction(self, n).value_or_throw(); }, "n"_a,
-          "The atom of one n.")
+          "instruction", [](const WgmmaAtom& self, int n) { return arch::instruction(self, n).value_or_throw(); },
+          "n"_a, "The atom of one n.")
       .def("__repr__", [](const WgmmaAtom& self) { return "WgmmaAtom(" + self.name + ")"; });
   module.def(
       "wgmma_atom",
@@ -157,8 +159,7 @@ void bind_shared_memory(nb::module_& module) {
   module.def(
       "widest_swizzle",
       [](const Text& major, nb::handle dtype, std::int64_t mn, std::int64_t k) {
-        return swizzle_bytes(
-            arch::widest_swizzle(read_major(major), bits(read_dtype(dtype)), mn, k).value_or_throw());
+        return swizzle_bytes(arch::widest_swizzle(read_major(major), bits(read_dtype(dtype)), mn, k).value_or_throw());
       },
       "major"_a, "dtype"_a, "mn"_a, "k"_a, "The widest swizzle in bytes whose rows divide the tile.");
   module.def("smem_tile", &make_smem_tile, "major"_a, "dtype"_a, "mn"_a, "k"_a, "swizzle"_a = nb::none(),
@@ -167,15 +168,18 @@ void bind_shared_memory(nb::module_& module) {
              "\"mn\". `swizzle` is 0, 32, 64 or 128 bytes, by default the widest. `order` of the swizzle atoms is "
              "\"mn_first\" or \"k_first\", by default that with the fewest TMA boxes.");
   module.def("smem_stages", &arch::smem_stages, "tile"_a, "stages"_a, "(mn, k, stage) -> offset in elements.");
-  nb::class_<SmemDescriptor>(module, "SmemDescriptor",
-                             "The 64-bit matrix descriptor of wgmma. Address and offsets are in bytes. int() is its bits.")
+  nb::class_<SmemDescriptor>(
+      module, "SmemDescriptor",
+      "The 64-bit matrix descriptor of wgmma. Address and offsets are in bytes. int() is its bits.")
       .def_ro("start_address", &SmemDescriptor::start_address)
       .def_ro("leading_byte_offset", &SmemDescriptor::leading_byte_offset, "LBO")
       .def_ro("stride_byte_offset", &SmemDescriptor::stride_byte_offset, "SBO")
       .def_ro("base_offset", &SmemDescriptor::base_offset)
-      .def_prop_ro("swizzle", [](const SmemDescriptor& self) { return swizzle_bytes(self.mode); }, "In bytes.")
-      .def_prop_ro("swizzle_mode", [](const SmemDescriptor& self) { return arch::descriptor_swizzle(self.mode); },
-                   "Bits 63:62: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes.")
+      .def_prop_ro(
+          "swizzle", [](const SmemDescriptor& self) { return swizzle_bytes(self.mode); }, "In bytes.")
+      .def_prop_ro(
+          "swizzle_mode", [](const SmemDescriptor& self) { return arch::descriptor_swizzle(self.mode); },
+          "Bits 63:62: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes.")
       .def_prop_ro("bits", [](const SmemDescriptor& self) { return arch::encode(self); })
       .def("__int__", [](const SmemDescriptor& self) { return arch::encode(self); })
       .def_static(
@@ -207,8 +211,8 @@ nb::object advance_bytes(const arch::WgmmaOperand& operand, std::int64_t count, 
   std::vector<std::int64_t> offsets;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t mn = along_k ? 0 : i, k = along_k ? i : 0;
-    offsets.push_back(static_cast<std::int64_t>(
-        (arch::descriptor_bits(operand, mn, k) - arch::descriptor_bits(operand, 0, 0)) * 16));
+    offsets.push_back(
+        static_cast<std::int64_t>((arch::descriptor_bits(operand, mn, k) - arch::descriptor_bits(operand, 0, 0)) * 16));
   }
   const std::int64_t step = offsets.size() > 1 ? offsets[1] : 0;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
@@ -237,37 +241,37 @@ void bind_tiled_mma(nb::module_& module) {
           "atom"_a, "n"_a, "a"_a, "b"_a, "a_major"_a = "k", "b_major"_a = "k",
           "`n` is that of one instruction. `a` (m, k) and `b` (n, k) are the layouts of the tiles in shared memory, as "
           "smem_tile() returns them.")
-      .def_prop_ro("atom", [](const TiledMma& self) { return self.atom; }, nb::rv_policy::reference)
+      .def_prop_ro(
+          "atom", [](const TiledMma& self) { return self.atom; }, nb::rv_policy::reference)
       .def_ro("n", &TiledMma::n)
       .def_prop_ro(
           "mma_count",
           [](const TiledMma& self) { return std::tuple(self.tile.m_count, self.tile.n_count, self.tile.k_count); },
           "The number of instructions along m, n and k.")
-      .def_prop_ro("desc_a", [](const TiledMma& self) { return self.tile.a.descriptor; },
-                   "The descriptor of A of instruction (0, 0), for a tile at address 0.")
+      .def_prop_ro(
+          "desc_a", [](const TiledMma& self) { return self.tile.a.descriptor; },
+          "The descriptor of A of instruction (0, 0), for a tile at address 0.")
       .def_prop_ro("desc_b", [](const TiledMma& self) { return self.tile.b.descriptor; })
-      .def_prop_ro("trans_a", [](const TiledMma& self) { return self.a_major == Major::mn; }, "Whether A is MN-major.")
+      .def_prop_ro(
+          "trans_a", [](const TiledMma& self) { return self.a_major == Major::mn; }, "Whether A is MN-major.")
       .def_prop_ro("trans_b", [](const TiledMma& self) { return self.b_major == Major::mn; })
-      .def_prop_ro("offset_a", [](const TiledMma& self) { return self.tile.a.offset; },
-                   "(m, k) of an instruction -> the number to add to the low word of the descriptor, in 16 bytes.")
+      .def_prop_ro(
+          "offset_a", [](const TiledMma& self) { return self.tile.a.offset; },
+          "(m, k) of an instruction -> the number to add to the low word of the descriptor, in 16 bytes.")
       .def_prop_ro("offset_b", [](const TiledMma& self) { return self.tile.b.offset; })
       .def_prop_ro(
-          "advance_k_byte_a",
-          [](const TiledMma& self) { return advance_bytes(self.tile.a, self.tile.k_count, true); },
+          "advance_k_byte_a", [](const TiledMma& self) { return advance_bytes(self.tile.a, self.tile.k_count, true); },
           nb::sig("def advance_k_byte_a(self) -> int | tuple[int, ...]"),
           "Bytes from one instruction along k to the next; if k spans several swizzle atoms, where steps differ, a "
           "tuple of the offsets of all instructions.")
       .def_prop_ro(
-          "advance_k_byte_b",
-          [](const TiledMma& self) { return advance_bytes(self.tile.b, self.tile.k_count, true); },
+          "advance_k_byte_b", [](const TiledMma& self) { return advance_bytes(self.tile.b, self.tile.k_count, true); },
           nb::sig("def advance_k_byte_b(self) -> int | tuple[int, ...]"))
       .def_prop_ro(
-          "advance_m_byte_a",
-          [](const TiledMma& self) { return advance_bytes(self.tile.a, self.tile.m_count, false); },
+          "advance_m_byte_a", [](const TiledMma& self) { return advance_bytes(self.tile.a, self.tile.m_count, false); },
           nb::sig("def advance_m_byte_a(self) -> int | tuple[int, ...]"))
       .def_prop_ro(
-          "advance_n_byte_b",
-          [](const TiledMma& self) { return advance_bytes(self.tile.b, self.tile.n_count, false); },
+          "advance_n_byte_b", [](const TiledMma& self) { return advance_bytes(self.tile.b, self.tile.n_count, false); },
           nb::sig("def advance_n_byte_b(self) -> int | tuple[int, ...]"))
       .def("descriptor_a", at(&WgmmaTile::a), "m"_a, "k"_a, "address"_a = 0,
            "The bits of the descriptor of A of instruction (m, k), for a tile at a shared address.")
@@ -293,23 +297,29 @@ void bind_tma_copy(nb::module_& module) {
                                    .value_or_throw());
           },
           "global_layout"_a, "dtype"_a, "smem"_a, "tile"_a, "multicast"_a = 1, "address"_a = 0,
-          "`global_layout` is that of the whole tensor in elements, `smem` that of the tile in shared memory, `tile` its "
+          "`global_layout` is that of the whole tensor in elements, `smem` that of the tile in shared memory, `tile` "
+          "its "
           "extents.")
-      .def_prop_ro("box_shape", [](const TmaCopy& self) {
-             return tuple_of(self.map.box, static_cast<std::size_t>(self.map.rank));
-           }, nb::sig("def box_shape(self) -> tuple[int, ...]"),
-           "The extents of what one instruction copies, innermost first.")
-      .def_prop_ro("num_boxes", [](const TmaCopy& self) { return arch::box_count(self); },
-                   "The number of instructions for a tile.")
+      .def_prop_ro(
+          "box_shape",
+          [](const TmaCopy& self) { return tuple_of(self.map.box, static_cast<std::size_t>(self.map.rank)); },
+          nb::sig("def box_shape(self) -> tuple[int, ...]"),
+          "The extents of what one instruction copies, innermost first.")
+      .def_prop_ro(
+          "num_boxes", [](const TmaCopy& self) { return arch::box_count(self); },
+          "The number of instructions for a tile.")
       .def_prop_ro("box_bytes", [](const TmaCopy& self) { return self.transaction_bytes / arch::box_count(self); })
       .def_ro("transaction_bytes", &TmaCopy::transaction_bytes, "The bytes of a tile that the mbarrier expects.")
-      .def_prop_ro("swizzle", [](const TmaCopy& self) { return width(self.map.swizzle); }, "In bytes.")
-      .def_prop_ro("extents", [](const TmaCopy& self) {
-             return tuple_of(self.map.extents, static_cast<std::size_t>(self.map.rank));
-           }, nb::sig("def extents(self) -> tuple[int, ...]"), "Of the tensor, by mode of the map.")
-      .def_prop_ro("strides", [](const TmaCopy& self) {
-             return tuple_of(self.map.strides, static_cast<std::size_t>(self.map.rank));
-           }, nb::sig("def strides(self) -> tuple[int, ...]"), "In bytes, by mode of the map.")
+      .def_prop_ro(
+          "swizzle", [](const TmaCopy& self) { return width(self.map.swizzle); }, "In bytes.")
+      .def_prop_ro(
+          "extents",
+          [](const TmaCopy& self) { return tuple_of(self.map.extents, static_cast<std::size_t>(self.map.rank)); },
+          nb::sig("def extents(self) -> tuple[int, ...]"), "Of the tensor, by mode of the map.")
+      .def_prop_ro(
+          "strides",
+          [](const TmaCopy& self) { return tuple_of(self.map.strides, static_cast<std::size_t>(self.map.rank)); },
+          nb::sig("def strides(self) -> tuple[int, ...]"), "In bytes, by mode of the map.")
       .def_ro("coordinates", &TmaCopy::coordinates, "Coordinate of the tensor -> coordinate of the map.")
       .def_ro("box_coordinate", &TmaCopy::box_coordinate, "box -> coordinate of the map, relative to the tile.")
       .def_ro("box_offset", &TmaCopy::box_offset, "box -> offset in shared memory, in elements.")
@@ -335,12 +345,12 @@ ComposedLayout make_smem_tile(const Text& major_text, nb::handle dtype, std::int
                               std::optional<std::int64_t> swizzle, const std::optional<Text>& order) {
   const Major major = read_major(major_text);
   const int element_bits = bits(read_dtype(dtype));
-  arch::SmemTile tile{.major = major,
-                      .mode = swizzle ? read_swizzle(*swizzle)
-                                      : arch::widest_swizzle(major, element_bits, mn, k).value_or_throw(),
-                      .element_bits = element_bits,
-                      .mn = mn,
-                      .k = k};
+  arch::SmemTile tile{
+      .major = major,
+      .mode = swizzle ? read_swizzle(*swizzle) : arch::widest_swizzle(major, element_bits, mn, k).value_or_throw(),
+      .element_bits = element_bits,
+      .mn = mn,
+      .k = k};
   if (order) {
     const std::string given = order->read("order");
     if (given != "mn_first" && given != "k_first")

@@ -48,8 +48,7 @@ program::RegisterType read_register_type(const Text& text) {
        {RegisterType::b16, RegisterType::b32, RegisterType::b64, RegisterType::f32, RegisterType::f64}) {
     if (program::name(type) == given) return type;
   }
-  throw InvalidArgument(
-      fmt::format("the type of a register is b16, b32, b64, f32 or f64, got '{}'", printable(given)));
+  throw InvalidArgument(fmt::format("the type of a register is b16, b32, b64, f32 or f64, got '{}'", printable(given)));
 }
 
 namespace {
@@ -74,8 +73,8 @@ const Parameter& find_parameter(const Program& self, const std::string& name) {
   for (const Parameter& each : self.parameters) {
     if (!each.computed) names += (names.empty() ? "" : ", ") + each.name;
   }
-  throw InvalidArgument(
-      fmt::format("{} has no parameter '{}'; it has: {}", self.symbol, printable(name), names.empty() ? "none" : names));
+  throw InvalidArgument(fmt::format("{} has no parameter '{}'; it has: {}", self.symbol, printable(name),
+                                    names.empty() ? "none" : names));
 }
 
 std::uint64_t read_address(nb::handle value, const std::string& name) {
@@ -126,16 +125,18 @@ compile::Source source_of(const Program& self, const std::string& language) {
 }
 
 void bind_values(nb::module_& module) {
-  nb::class_<Value>(module, "Value",
-                    "Registers of a thread, which an instruction defines. value[i] is one of them.")
-      .def_prop_ro("type", [](const Value& self) { return program::name(self.type); }, "\"b32\", \"f32\", ...")
+  nb::class_<Value>(module, "Value", "Registers of a thread, which an instruction defines. value[i] is one of them.")
+      .def_prop_ro(
+          "type", [](const Value& self) { return program::name(self.type); }, "\"b32\", \"f32\", ...")
       .def_ro("count", &Value::count, "The number of registers.")
-      .def("__getitem__", [](const Value& self, int i) { return self[i]; }, "i"_a,
-           nb::sig("def __getitem__(self, i: int) -> Value"))
+      .def(
+          "__getitem__", [](const Value& self, int i) { return self[i]; }, "i"_a,
+          nb::sig("def __getitem__(self, i: int) -> Value"))
       .def("__len__", [](const Value& self) { return self.count; })
       .def("slice", &Value::slice, "begin"_a, "length"_a, "`length` registers from number `begin` on.")
       .def(
-          "__eq__", [](const Value& self, nb::handle other) {
+          "__eq__",
+          [](const Value& self, nb::handle other) {
             const Value* value = nullptr;
             return nb::try_cast(other, value) && value != nullptr && self == *value;
           },
@@ -144,12 +145,14 @@ void bind_values(nb::module_& module) {
       .def("__bool__",
            [](const Value&) -> bool {
              throw nb::type_error(
-                 "a Value is known only when the kernel runs, so Python cannot decide it: write `with k.If(condition):`");
+                 "a Value is known only when the kernel runs, so Python cannot decide it: write `with "
+                 "k.If(condition):`");
            })
       .def("__repr__", [](const Value& self) {
         return fmt::format("Value(v{}: {} x {})", self.id, program::name(self.type), self.count);
       });
-  nb::class_<NumberCell>(module, "NumberCell", "A number that the kernel changes while it runs. Kernel.cell() makes it.")
+  nb::class_<NumberCell>(module, "NumberCell",
+                         "A number that the kernel changes while it runs. Kernel.cell() makes it.")
       .def("get", &NumberCell::get, "The present number.")
       .def("set", &NumberCell::set, "number"_a, "Replaces it by a number whose bounds are within those of the cell.")
       .def("set_within", &NumberCell::set_within, "number"_a,
@@ -158,8 +161,9 @@ void bind_values(nb::module_& module) {
       .def("get", &ValueCell::get, "The present value.")
       .def("set", &ValueCell::set, "value"_a, "Replaces it by a value with the same type and number of registers.");
   nb::class_<program::SharedMemory>(module, "SharedMemory", "Memory of a CTA.")
-      .def_prop_ro("address", [](const program::SharedMemory& self) { return self.address; },
-                   "The shared address of its first byte.")
+      .def_prop_ro(
+          "address", [](const program::SharedMemory& self) { return self.address; },
+          "The shared address of its first byte.")
       .def_ro("bytes", &program::SharedMemory::bytes);
   nb::class_<program::Operand>(module, "InstructionOperand", "An operand of Kernel.instruction().");
 }
@@ -192,11 +196,15 @@ void bind_builder(nb::module_& module) {
       .def("require", &KernelBuilder::require, "holds"_a, "reason"_a, "number"_a,
            "A condition on launch arguments, which the launch checks; `number` is in the message.")
       .def("set_grid", &KernelBuilder::set_grid, "x"_a, "y"_a = 1, "z"_a = 1, "The grid in CTAs, of launch arguments.")
-      .def_prop_ro("thread", [](const KernelBuilder& self) { return self.thread(); }, "threadIdx.x")
-      .def("block", [](const KernelBuilder& self, int mode) { return self.block(mode); }, "mode"_a = 0, "blockIdx")
-      .def("blocks", [](const KernelBuilder& self, int mode) { return self.blocks(mode); }, "mode"_a = 0, "gridDim")
-      .def_prop_ro("cluster_rank", [](const KernelBuilder& self) { return self.cluster_rank(); },
-                   "The rank of this CTA in its cluster.")
+      .def_prop_ro(
+          "thread", [](const KernelBuilder& self) { return self.thread(); }, "threadIdx.x")
+      .def(
+          "block", [](const KernelBuilder& self, int mode) { return self.block(mode); }, "mode"_a = 0, "blockIdx")
+      .def(
+          "blocks", [](const KernelBuilder& self, int mode) { return self.blocks(mode); }, "mode"_a = 0, "gridDim")
+      .def_prop_ro(
+          "cluster_rank", [](const KernelBuilder& self) { return self.cluster_rank(); },
+          "The rank of this CTA in its cluster.")
       .def("shared", &KernelBuilder::shared, "bytes"_a, "alignment"_a = 16,
            "Reserves shared memory. `alignment` is a power of two of at most 1024 bytes.")
       .def("begin_loop", &KernelBuilder::begin_loop, "first"_a, "end"_a, "step"_a)
@@ -233,9 +241,10 @@ void bind_builder(nb::module_& module) {
           "Appends PTX, in which $0, $1, ... stand for the operands: output(), input() or a Value, update(), number(), "
           "immediate(), address_of(). Returns the values of the outputs and updates. `effect`: \"pure\", if the "
           "outputs depend on the inputs alone; \"memory\"; or \"state\", which touches other state than memory.")
-      .def("number", &KernelBuilder::number, "value"_a, "count"_a = layout::NumberScope::kMaxIndex, "divisor"_a = 1,
-           "A Number that instructions computed: `value` is one b32. The caller promises that it is from 0 to count - 1 "
-           "and a multiple of `divisor`.")
+      .def(
+          "number", &KernelBuilder::number, "value"_a, "count"_a = layout::NumberScope::kMaxIndex, "divisor"_a = 1,
+          "A Number that instructions computed: `value` is one b32. The caller promises that it is from 0 to count - 1 "
+          "and a multiple of `divisor`.")
       .def("remark", &KernelBuilder::remark, "text"_a, "Appends a text to the listing.")
       .def("build", &KernelBuilder::build, "Ends recording and returns the Program.");
 }
@@ -267,8 +276,10 @@ void bind_program(nb::module_& module) {
           "(name, kind) of each argument of a launch; the kinds are integer, address, scalar, tensor_map.")
       .def("__str__", [](const Program& self) { return to_string(self); })
       .def("__repr__", [](const Program& self) { return fmt::format("<Program {}>", self.symbol); })
-      .def("cuda", [](const Program& self) { return lower::cuda::lower(self); }, "The program as CUDA C++.")
-      .def("mlir", [](const Program& self) { return lower::mlir::lower(self); }, "The program as MLIR.")
+      .def(
+          "cuda", [](const Program& self) { return lower::cuda::lower(self); }, "The program as CUDA C++.")
+      .def(
+          "mlir", [](const Program& self) { return lower::mlir::lower(self); }, "The program as MLIR.")
       .def(
           "ptx",
           [](const Program& self, const Text& language) {
@@ -287,7 +298,8 @@ void bind_program(nb::module_& module) {
           },
           "args"_a, "The target to compile for: that of the device of the arrays, if it has the features.")
       .def(
-          "source", [](const Program& self, const Text& language) { return source_of(self, language.read("language")); },
+          "source",
+          [](const Program& self, const Text& language) { return source_of(self, language.read("language")); },
           "language"_a = "cuda", "The Source that a Kernel's _source() returns.")
       .def(
           "check",

@@ -32,10 +32,12 @@ void bind_operands(nb::module_& module) {
       "input", [](const Value& value) { return program::input(value); }, "value"_a,
       "Registers that the instruction reads.");
   module.def(
-      "input", [](const Values& values) { return program::input(values); }, "values"_a, "Several registers, in braces.");
+      "input", [](const Values& values) { return program::input(values); }, "values"_a,
+      "Several registers, in braces.");
   module.def("update", &program::update, "value"_a, "Registers that the instruction reads and replaces.");
   module.def(
-      "number", [](const Number& number, const Text& type) { return program::number(number, read_register_type(type)); },
+      "number",
+      [](const Number& number, const Text& type) { return program::number(number, read_register_type(type)); },
       "number"_a, "type"_a = "b32", "A register with a Number.");
   module.def("immediate", &program::immediate, "number"_a, "A static Number, as a part of the text.");
   module.def("address_of", &program::address_of, "parameter"_a, "The generic address of a parameter, by its index.");
@@ -114,8 +116,9 @@ void bind_asynchronous(nb::module_& module) {
              "Orders this thread's accesses to shared memory before later accesses of TMA and wgmma.");
   module.def("wgmma_fence", &program::wgmma_fence, "k"_a);
   module.def("wgmma_commit", &program::wgmma_commit, "k"_a);
-  module.def("wait_for_wgmma", &program::wait_for_wgmma, "k"_a, "pending"_a, "accumulators"_a,
-             "Waits until at most `pending` groups of wgmma are pending. `accumulators` are the cells that they write.");
+  module.def(
+      "wait_for_wgmma", &program::wait_for_wgmma, "k"_a, "pending"_a, "accumulators"_a,
+      "Waits until at most `pending` groups of wgmma are pending. `accumulators` are the cells that they write.");
   module.def("set_registers", &program::set_registers, "k"_a, "registers"_a, "increases"_a, "setmaxnreg");
   module.def("elect", &program::elect, "k"_a, "1 in one lane of the warp, else 0. All lanes must execute it.");
   module.def("broadcast", &program::broadcast, "k"_a, "number"_a, "The number of the first lane of the warp.");
@@ -141,8 +144,7 @@ void bind_arithmetic(nb::module_& module) {
   module.def("log2", &program::log2, "k"_a, "a"_a);
   module.def("tanh", &program::tanh, "k"_a, "a"_a);
   module.def("reciprocal_sqrt", &program::reciprocal_sqrt, "k"_a, "a"_a);
-  module.def("choose", &program::choose, "k"_a, "condition"_a, "a"_a, "b"_a,
-             "`a` if `condition` is not 0, else `b`.");
+  module.def("choose", &program::choose, "k"_a, "condition"_a, "a"_a, "b"_a, "`a` if `condition` is not 0, else `b`.");
   module.def("shuffle_xor", &program::shuffle_xor, "k"_a, "a"_a, "mask"_a,
              "The value of lane `lane ^ mask`, of all lanes of the warp.");
   module.def(

@@ -56,9 +56,10 @@ using Release = std::function<void(const Number&)>;
 using ConvertA = std::function<std::vector<Value>(const std::vector<Value>&, const Number&, int)>;
 
 void bind_ring(nb::module_& module) {
-  nb::class_<Ring>(module, "Ring",
-                   "A ring of stages in shared memory between the threads that fill them and those that read them, with "
-                   "a full and an empty mbarrier for each stage.")
+  nb::class_<Ring>(
+      module, "Ring",
+      "A ring of stages in shared memory between the threads that fill them and those that read them, with "
+      "a full and an empty mbarrier for each stage.")
       .def(
           "__init__",
           [](Ring* self, KernelBuilder& k, int stages, std::int64_t stage_bytes, std::int64_t transaction_bytes,
@@ -67,11 +68,13 @@ void bind_ring(nb::module_& module) {
           },
           "k"_a, "stages"_a, "stage_bytes"_a, nb::kw_only(), "transaction_bytes"_a = 0, "writer_arrivals"_a = 1,
           "reader_arrivals"_a = 1, nb::keep_alive<1, 2>(),
-          "`transaction_bytes` are those that TMA loads to a stage; 0: TMA loads nothing. Arrivals are counted for each "
+          "`transaction_bytes` are those that TMA loads to a stage; 0: TMA loads nothing. Arrivals are counted for "
+          "each "
           "stage; those of writers besides the bytes of TMA.")
-      .def("initialise", &Ring::initialise,
-           "Appends the initialisation of the mbarriers. One thread executes it; the others wait for it before they use "
-           "the ring.")
+      .def(
+          "initialise", &Ring::initialise,
+          "Appends the initialisation of the mbarriers. One thread executes it; the others wait for it before they use "
+          "the ring.")
       .def("stage", &Ring::stage, "index"_a, "The shared address of a stage.")
       .def("full", &Ring::full, "index"_a, "The shared address of the mbarrier that is full.")
       .def("empty", &Ring::empty, "index"_a);
@@ -79,8 +82,9 @@ void bind_ring(nb::module_& module) {
       .def(nb::init<KernelBuilder&, const Ring&>(), "k"_a, "ring"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
       .def("begin_write", &RingWriter::begin_write)
       .def("end_write", &RingWriter::end_write)
-      .def("wait_for_readers", &RingWriter::wait_for_readers,
-           "Waits until all stages have been read. Needed at the end if other CTAs of a cluster read this CTA's loads.");
+      .def(
+          "wait_for_readers", &RingWriter::wait_for_readers,
+          "Waits until all stages have been read. Needed at the end if other CTAs of a cluster read this CTA's loads.");
   nb::class_<RingReader>(module, "RingReaderRecorder", "The part of threads that read.")
       .def(
           "__init__",
@@ -96,10 +100,12 @@ void bind_ring(nb::module_& module) {
 
 void bind_roles(nb::module_& module) {
   nb::class_<program::RoleThread>(module, "RoleThread", "A thread in its role.")
-      .def_prop_ro("warpgroup", [](const program::RoleThread& self) { return self.warpgroup; },
-                   "Its warpgroup, among those of the role.")
-      .def_prop_ro("thread", [](const program::RoleThread& self) { return self.thread; },
-                   "Its number in the warpgroup, 0 to 127.");
+      .def_prop_ro(
+          "warpgroup", [](const program::RoleThread& self) { return self.warpgroup; },
+          "Its warpgroup, among those of the role.")
+      .def_prop_ro(
+          "thread", [](const program::RoleThread& self) { return self.thread; },
+          "Its number in the warpgroup, 0 to 127.");
   nb::class_<Roles>(module, "RolesRecorder", "Warpgroups of a CTA with different tasks.")
       .def(
           "__init__",
@@ -161,11 +167,12 @@ void bind_copies(nb::module_& module) {
             const std::string given = atom.read("atom");
             if (given != "tma" && given != "cp_async")
               throw InvalidArgument(fmt::format("the atom of a copy is tma or cp_async, got '{}'", printable(given)));
-            new (self) TiledCopyBuilder(k, given == "tma" ? program::CopyAtom::tma : program::CopyAtom::cp_async, tensor,
-                                        tile, threads, multicast);
+            new (self) TiledCopyBuilder(k, given == "tma" ? program::CopyAtom::tma : program::CopyAtom::cp_async,
+                                        tensor, tile, threads, multicast);
           },
           "k"_a, "atom"_a, "tensor"_a, "tile"_a, "threads"_a = 1, "multicast"_a = 1, nb::keep_alive<1, 2>(),
-          "`atom` is \"tma\" (one thread copies the tile) or \"cp_async\" (`threads` threads copy it). Elements outside "
+          "`atom` is \"tma\" (one thread copies the tile) or \"cp_async\" (`threads` threads copy it). Elements "
+          "outside "
           "the tensor are zeros in the tile.")
       .def_prop_ro("transaction_bytes", &TiledCopyBuilder::transaction_bytes,
                    "What the mbarrier of a stage counts for one tile; 0 for cp_async.")
@@ -228,7 +235,7 @@ void bind_products(nb::module_& module) {
           "cell", [](const Accumulators& self, std::size_t i) { return self.cells.at(i); }, "i"_a,
           nb::keep_alive<0, 1>())
       .def_prop_ro("cells", &cells_of, nb::sig("def cells(self) -> list[ValueCell]"),
-          "One cell for each instruction along m and n of the warp or warpgroup, n fastest.");
+                   "One cell for each instruction along m and n of the warp or warpgroup, n fastest.");
   nb::class_<program::AccumulatorPair>(module, "AccumulatorPair",
                                        "Two accumulators of a thread in adjacent columns, and their place in the tile.")
       .def_ro("low", &program::AccumulatorPair::low)
@@ -276,8 +283,8 @@ program::AtomMix read_mix(const Text& text) {
                                      program::AtomMix::tma_mma, program::AtomMix::tma_register_wgmma}) {
     if (program::name(mix) == given) return mix;
   }
-  throw InvalidArgument(fmt::format(
-      "mix is tma_wgmma, cp_async_wgmma, tma_mma or tma_register_wgmma, got '{}'", printable(given)));
+  throw InvalidArgument(
+      fmt::format("mix is tma_wgmma, cp_async_wgmma, tma_mma or tma_register_wgmma, got '{}'", printable(given)));
 }
 
 }  // namespace
