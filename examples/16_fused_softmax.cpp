@@ -116,7 +116,7 @@ Program fused_softmax() {
 int main() {
   constexpr int m = 100, n = 200, depth = 136;
   std::vector<_Float16> a(m * depth), b(n * depth);
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<_Float16>(std::sin(static_cast<double>(i)));
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<_Float16>(0.3 * std::sin(static_cast<double>(i)));
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<_Float16>(std::cos(0.3 * static_cast<double>(i)));
 
   tilewright::engine::Engine engine;

@@ -96,7 +96,7 @@ def store_softmax(
 def main() -> None:
     m, n, depth = 100, 200, 136
     random = numpy.random.default_rng(2026)
-    a, b = (random.normal(size=shape).astype(numpy.float16) for shape in ((m, depth), (n, depth)))
+    a, b = (random.normal(scale=0.3, size=shape).astype(numpy.float16) for shape in ((m, depth), (n, depth)))
     d = numpy.full((m, n), numpy.nan, numpy.float32)
     fused_softmax().run(m=m, n=n, k=depth, lda=depth, ldb=depth, ldd=n, a=a, b=b, d=d)
 

@@ -150,6 +150,8 @@ void bind_mma_atom(nb::module_& module) {
 
 void bind_shared_memory(nb::module_& module) {
   module.def(
+      "sizeof_bits", [](nb::handle dtype) { return bits(read_dtype(dtype)); }, "dtype"_a, "The width of an element.");
+  module.def(
       "smem_atom",
       [](const Text& major, std::int64_t swizzle, nb::handle dtype) {
         return arch::smem_atom(read_major(major), read_swizzle(swizzle), bits(read_dtype(dtype))).value_or_throw();

@@ -13,6 +13,10 @@ def tiled_mma(m: int, n: int, k: int, a_major: str, b_major: str, instruction_n:
     return arch.TiledMma(arch.wgmma_atom(*F16), instruction_n, a, b, a_major=a_major, b_major=b_major)
 
 
+def canonical(major: str, mn: int, k: int) -> arch.TiledCopy:
+    return arch.TiledCopy(Layout((mn, k), (k, 1) if major == "k" else (1, mn)), "f16")
+
+
 def descriptor(major: str, mn: int, k: int) -> arch.SmemDescriptor:
     """Of the first instruction, which has all of mn, as B."""
     a, b = arch.smem_tile("k", "f16", 64, k), arch.smem_tile(major, "f16", mn, k)
@@ -33,7 +37,25 @@ def test_descriptors_of_nvcute(major: str, mn: int, k: int, bits: int, lbo: int,
     found = descriptor(major, mn, k)
     assert (found.bits, int(found)) == (bits, bits)
     assert (found.leading_byte_offset, found.stride_byte_offset, found.swizzle, found.swizzle_mode) == (lbo, sbo, 128, 1)
-    assert arch.SmemDescriptor.decode(bits) == found
+    assert arch.SmemDescriptor.decode(bits) == found == arch.make_gmma_desc(canonical(major, mn, k))
+
+
+@pytest.mark.parametrize(
+    ("major", "mn", "k", "pitchlinear", "smem"),
+    [
+        ("k", 64, 64, Layout((64, 64), (1, 64)), Layout((64, 64), (64, 1))),
+        ("mn", 64, 64, Layout((64, 64), (1, 64)), Layout((64, 64), (1, 64))),
+        ("k", 128, 64, Layout((64, 128), (1, 64)), Layout((128, 64), (64, 1))),
+        ("mn", 128, 64, Layout(((64, 2), 64), ((1, 4096), 64)), Layout(((64, 2), 64), ((1, 4096), 64))),
+    ],
+)
+def test_tiled_copies_of_nvcute(major: str, mn: int, k: int, pitchlinear: Layout, smem: Layout) -> None:
+    copy = canonical(major, mn, k)
+    assert (copy.pitchlinear_layout, copy.smem_layout) == (pitchlinear, smem)
+    assert (copy.is_MN_major, copy.swizzle) == (major == "mn", 128)
+    boxes = mn // 64 if major == "mn" else 1
+    assert (copy.num_boxes, copy.box_shape) == (boxes, (64, 64 if major == "mn" else mn))
+    assert copy.box_bytes * boxes == mn * k * 2
 
 
 @pytest.mark.parametrize(("k", "swizzle", "mode", "sbo"), [(32, 64, 2, 512), (16, 32, 3, 256)])
@@ -70,11 +92,11 @@ def test_the_seeds_example() -> None:
     at = 4096
     assert mma.descriptor_a(0, 1, at) == mma.desc_a.bits + (at + 32) // 16
     assert mma.descriptor_b(0, 3, at) == mma.desc_b.bits + (at + 3 * 2048) // 16
-    a = arch.TmaCopy(Layout((4096, 512), (512, 1)), "f16", arch.smem_tile("k", "f16", 64, 64), (64, 64))
+    a = canonical("k", 64, 64).tma(Layout((4096, 512), (512, 1)))
     b = arch.TmaCopy(Layout((4096, 512), (1, 4096)), "f16", arch.smem_tile("mn", "f16", 128, 64), (128, 64))
     assert (a.box_shape, a.num_boxes, a.box_bytes, a.swizzle) == ((64, 64), 1, 8192, 128)
-    # nvcute loads B by two boxes of 64x64; the same tile is one box of three modes if 64 divides n.
-    assert b.num_boxes * b.box_bytes == b.transaction_bytes == 128 * 64 * 2
+    assert (b.box_shape, b.num_boxes, b.transaction_bytes) == ((64, 64), 2, 128 * 64 * 2)
+    assert (b.coordinate((128, 64), 1), b.smem_bytes(1)) == ([192, 64], 64 * 64 * 2)
     assert a.coordinate((64, 128)) == [128, 64]
     assert (a.extents, a.strides[1]) == ((512, 4096), 1024)
 

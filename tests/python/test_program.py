@@ -119,6 +119,25 @@ def test_control_flow_carries_cells() -> None:
         assert out_array.tolist() == [x, y, even, odd_steps]
 
 
+def test_what_is_decided_while_recording() -> None:
+    """Branches whose condition is static, and a loop that never runs."""
+    k = tp.Kernel("decided", threads=32)
+    out, value, number = k.address("out", 4), k.cell(tp.constant(k, 1.0)), k.cell(0, 8)
+    with k.If(k.thread == k.thread):
+        value.set(tp.constant(k, 2.0))
+        number.set(3)
+    with k.Else():
+        value.set(tp.constant(k, 5.0))
+    with k.If(0):
+        value.set(tp.constant(k, 7.0))
+    with k.loop(0):
+        value.set(tp.constant(k, 9.0))
+    tp.store_global(k, out, k.thread * 4, [tp.add(k, value.get(), tp.to_f32(k, number.get()))])
+    result = nans(32)
+    k.build().run(out=result)
+    assert (result == 5).all()
+
+
 def test_else_must_follow_its_if() -> None:
     k = tp.Kernel("refused")
     with pytest.raises(InvalidArgument, match="must directly follow the end of its first arm"), k.Else():
@@ -307,11 +326,18 @@ def authored_gemm(mix: str) -> tp.Program:
     return k.build()
 
 
-@pytest.mark.parametrize("mix", MIXES)
-def test_a_gemm_is_authored_in_python(mix: str) -> None:
+@pytest.mark.parametrize(("mix", "language"), [*((mix, "cuda") for mix in MIXES), ("tma_wgmma", "mlir")])
+def test_a_gemm_is_authored_in_python(mix: str, language: str) -> None:
+    program = authored_gemm(mix)
+    program.language = language
+    if language == "mlir":
+        try:
+            program.ptx("mlir")
+        except tilewright.ToolchainNotFound as missing:
+            pytest.skip(str(missing))
     m, n, depth = 70, 130, 200
     a, b, d = small_integers(m, depth), small_integers(n, depth, seed=1), nans(m, n)
-    authored_gemm(mix).run(m=m, n=n, k=depth, lda=depth, ldb=depth, ldd=n, a=a, b=b, d=d)
+    program.run(m=m, n=n, k=depth, lda=depth, ldb=depth, ldd=n, a=a, b=b, d=d)
     assert (d == a.astype(np.float32) @ b.T.astype(np.float32)).all()
 
 

@@ -341,7 +341,9 @@ Number KernelBuilder::begin_loop(const Number& first, const Number& end, const N
   open.loop.first = first;
   open.loop.end = end;
   open.loop.step = step;
-  open.loop.counter = variable("i", end, first.is_static(0) && step.is_static() ? step.value() : 1);
+  // The counter of a loop that never runs has no number; any range serves.
+  const Number count = end.is_static() && end.value() < 1 ? Number(1) : end;
+  open.loop.counter = variable("i", count, first.is_static(0) && step.is_static() ? step.value() : 1);
   for (NumberState& state : number_cells_) {
     state.number = variable("n", state.count);
     open.numbers_inside.push_back(state.number);

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 class Program(BuiltProgram):
     """A kernel as data, which Kernel.build() returns. str() is its listing."""
 
+    language: str = "cuda"
+    """The lowering that run() compiles: "cuda" or "mlir"."""
+
     def run(self, /, **arguments: Any) -> None:
         """Compiles the program, at most once, and runs it. Each keyword is the name of a parameter.
 
@@ -35,9 +38,10 @@ class Program(BuiltProgram):
         operation, kernels = known[made_for]
         args = _native.OperationArguments(operation, **arrays, **numbers)
         target = self.target_for(args)
-        if target not in kernels:
-            kernels[target] = _RunKernel(self, operation, made_for, target)
-        kernels[target].run(args)
+        key = f"{target} {self.language}"
+        if key not in kernels:
+            kernels[key] = _RunKernel(self, operation, made_for, target)
+        kernels[key].run(args)
 
 
 def gemm(symbol: str, **description: Any) -> Program:
@@ -93,7 +97,7 @@ class _RunKernel(ProgramKernel):
     ) -> None:
         types = {name: dtype for name, _, dtype in arrays}
         operands = _native.OperandsMetadata(operation, **types)
-        super().__init__(_native.KernelMetadata(program.symbol, "program", operands), program)
+        super().__init__(_native.KernelMetadata(program.symbol, "program", operands), program, program.language)
         set_kernel_target(self, target)
 
     def _arguments(self, args: Any) -> Mapping[str, object]:
