@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "python/bindings/arch.hpp"
+#include "python/bindings/arguments.hpp"
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/engine.hpp"
 #include "python/bindings/int_tuple.hpp"
@@ -122,8 +123,18 @@ void bind_roles(nb::module_& module) {
       .def_prop_ro("n", [](const program::TileIndex& self) { return self.n; })
       .def_prop_ro("batch", [](const program::TileIndex& self) { return self.batch; });
   nb::class_<PersistentTiles>(module, "PersistentTilesRecorder")
-      .def(nb::init<KernelBuilder&, const Number&, const Number&, const Number&, int, int>(), "k"_a, "m"_a, "n"_a,
-           "batch"_a = 1, "raster"_a = 8, "max_groups"_a = 132, nb::keep_alive<1, 2>())
+      .def(
+          "__init__",
+          [](PersistentTiles* self, KernelBuilder& k, const Number& m, const Number& n, const Number& batch,
+             int raster_width, const Text& raster_along, int max_groups) {
+            const std::string along = raster_along.read("raster_along");
+            if (along != "m" && along != "n")
+              throw InvalidArgument(
+                  fmt::format("raster_along must be \"m\" or \"n\", got \"{}\"", printable(along)));
+            new (self) PersistentTiles(k, m, n, batch, {.width = raster_width, .along_n = along == "n"}, max_groups);
+          },
+          "k"_a, "m"_a, "n"_a, "batch"_a = 1, nb::kw_only(), "raster_width"_a = 8, "raster_along"_a = "m",
+          "max_groups"_a = 132, nb::keep_alive<1, 2>())
       .def("begin", &PersistentTiles::begin)
       .def("end", &PersistentTiles::end);
 }
@@ -277,14 +288,13 @@ void bind_products(nb::module_& module) {
           "All pairs of accumulators of a thread. wgmma must have been waited for (Ring readers: drain()).");
 }
 
-program::AtomMix read_mix(const Text& text) {
-  const std::string given = text.read("mix");
-  for (const program::AtomMix mix : {program::AtomMix::tma_wgmma, program::AtomMix::cp_async_wgmma,
-                                     program::AtomMix::tma_mma, program::AtomMix::tma_register_wgmma}) {
-    if (program::name(mix) == given) return mix;
-  }
-  throw InvalidArgument(
-      fmt::format("mix is tma_wgmma, cp_async_wgmma, tma_mma or tma_register_wgmma, got '{}'", printable(given)));
+/// The library's own GEMM.
+program::Program make_gemm(const Text& symbol, const GemmArguments& arguments, const plan::FlatDesign& design) {
+  const op::GemmSignature signature = op::describe(arguments.gemm());
+  plan::FlatDesign complete = design;
+  complete.target = kSm90a;
+  const plan::ProgramGemmDesign chosen = plan::program_gemm_design(complete, signature).value_or_throw();
+  return program::gemm(symbol.read("symbol"), plan::plan_program_gemm(signature, chosen).value_or_throw());
 }
 
 }  // namespace
@@ -294,35 +304,10 @@ void bind_program_tiles(nb::module_& module) {
   bind_roles(module);
   bind_copies(module);
   bind_products(module);
-  module.def(
-      "gemm",
-      [](const Text& symbol, const Text& mix, nb::handle target, nb::handle a, nb::handle b, nb::handle accumulator,
-         nb::handle d, const Text& a_major, const Text& b_major, std::tuple<int, int, int> tile, int stages,
-         int consumers, int raster) {
-        const std::optional<Target> read = read_target(target);
-        if (!read) throw InvalidArgument("a kernel needs a target, such as \"sm_90a\"");
-        program::GemmDescription about;
-        about.mix = read_mix(mix);
-        about.target = *read;
-        about.a = read_dtype(a);
-        about.b = read_dtype(b);
-        about.accumulator = read_dtype(accumulator);
-        about.d = read_dtype(d);
-        about.a_major = read_major(a_major);
-        about.b_major = read_major(b_major);
-        std::tie(about.tile_m, about.tile_n, about.tile_k) = tile;
-        about.stages = stages;
-        about.consumers = consumers;
-        about.raster = raster;
-        return program::gemm(symbol.read("symbol"), about).value_or_throw();
-      },
-      "symbol"_a, nb::kw_only(), "mix"_a = "tma_wgmma", "target"_a = "sm_90a", "a"_a = "f16", "b"_a = "f16",
-      "accumulator"_a = "f32", "d"_a = "f32", "a_major"_a = "k", "b_major"_a = "k",
-      "tile"_a = nb::make_tuple(128, 128, 64), "stages"_a = 4, "consumers"_a = 2, "raster"_a = 8,
-      "A persistent, warp-specialised GEMM, D[m, n] = sum over k of A[m, k] * B[n, k], by one of four mixes of atoms: "
-      "tma_wgmma, cp_async_wgmma, tma_mma, tma_register_wgmma. Its launch arguments are the integers m, n, k, batch, "
-      "lda, ldb, ldd (leading dimensions in elements), batch_a, batch_b, batch_d (strides of the batch) and the "
-      "addresses a, b, d.");
+  module.def("gemm", &make_gemm, "symbol"_a, "args"_a, "design"_a,
+             "The library's own GEMM for sm_90a as a program, for operands with the types and layouts of `args`, a "
+             "GemmArguments, and a design with a mix of atoms: BLASDesignMetadata(..., mix=\"tma_wgmma\"). The families "
+             "cuda_program and mlir launch it.");
 }
 
 }  // namespace tilewright::python

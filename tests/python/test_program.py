@@ -236,14 +236,14 @@ def small_integers(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def test_gemm_of_the_library() -> None:
-    m, n, depth = 70, 40, 72
-    a, b, d = small_integers(m, depth), small_integers(n, depth, seed=1), nans(m, n)
-    program = tp.gemm("gemm_program", mix="tma_wgmma", tile=(64, 64, 64), stages=2, consumers=1)
-    strides = {"lda": depth, "ldb": depth, "ldd": n, "batch_a": 0, "batch_b": 0, "batch_d": 0}
-    program.run(m=m, n=n, k=depth, batch=1, **strides, a=a, b=b, d=d)
-    assert (d == a.astype(np.float32) @ b.T.astype(np.float32)).all()
-    with pytest.raises(InvalidArgument, match="270336 bytes of shared memory, sm_90a has 232448"):
-        tp.gemm("x", tile=(128, 136, 64), stages=8)
+    a, b, d = small_integers(72, 64), small_integers(64, 40, seed=1), nans(72, 40)
+    args = tilewright.GemmArguments(a, b, d, accumulator_type="f32")
+    design = tilewright.BLASDesignMetadata((64, 64, 64), stages=3, warp_count=(4, 1, 1), mix="tma_wgmma")
+    listing = str(tp.gemm("library_gemm", args, design))
+    assert "kernel library_gemm: sm_90a, 256 threads" in listing and "wgmma.mma_async.sync.aligned.m64n64k16" in listing
+    refused = tilewright.BLASDesignMetadata((64, 64, 64), stages=20, warp_count=(4, 1, 1), mix="tma_wgmma")
+    with pytest.raises(InvalidArgument, match=r"bytes of shared memory"):
+        tp.gemm("library_gemm", args, refused)
 
 
 def authored_gemm(mix: str) -> tp.Program:

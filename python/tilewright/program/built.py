@@ -44,8 +44,8 @@ class Program(BuiltProgram):
         kernels[key].run(args)
 
 
-def gemm(symbol: str, **description: Any) -> Program:
-    return Program(_gemm(symbol, **description))
+def gemm(symbol: str, args: _native.GemmArguments, design: _native.BLASDesignMetadata) -> Program:
+    return Program(_gemm(symbol, args, design))
 
 
 gemm.__doc__ = _gemm.__doc__

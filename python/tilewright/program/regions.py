@@ -81,9 +81,10 @@ class Roles(RolesRecorder):
 
 
 class PersistentTiles(PersistentTilesRecorder):
-    """`PersistentTiles(k, m, n, batch=1, raster=8, max_groups=132)`: the tiles of a problem, in groups of `raster`
-    columns that are walked row by row. `m`, `n`, `batch` are numbers of tiles. Sets the grid to at most `max_groups`
-    groups of CTAs of the kernel's cluster, which each take every n-th group of tiles."""
+    """`PersistentTiles(k, m, n, batch=1, raster_width=8, raster_along="m", max_groups=132)`: the tiles of a problem, in
+    bands of `raster_width` columns that are walked along m, or of as many rows that are walked along n. `m`, `n`,
+    `batch` are numbers of tiles. Sets the grid to at most `max_groups` groups of CTAs of the kernel's cluster, which
+    each take every n-th group of tiles."""
 
     @contextmanager
     def for_each(self) -> Iterator[TileIndex]:
