@@ -13,9 +13,10 @@
     call.run()                                            # also while a CUDA graph is captured
 
 profile() verifies, times and counts kernels, and writes reports; tune() and benchmark() measure one problem.
-Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `layout` is CuTe's
-layout algebra, `tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients,
-`pycutlass` has the interface of PyCUTLASS and `cutlass_api` that of cutlass_api; `shims` makes their own names importable.
+Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `program` records
+kernels without CUDA C++, `arch` has the numbers of tensor-core instructions, `layout` is CuTe's layout algebra,
+`tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, `pycutlass` has the
+interface of PyCUTLASS and `cutlass_api` that of cutlass_api; `shims` makes their own names importable.
 
 `import tilewright` is cheap: the extension and the submodules are loaded when a name that needs them is first used.
 """
@@ -96,7 +97,9 @@ if TYPE_CHECKING:
         u64,
         unregister,
     )
+    from tilewright import arch as arch
     from tilewright import layout as layout
+    from tilewright import program as program
     from tilewright import tracing as tracing
     from tilewright.contraction import contract, einsum
     from tilewright.convolution import conv2d, conv2d_input, conv2d_weight
@@ -153,6 +156,7 @@ __all__ = [
     "Workspace",
     "__version__",
     "allocated_bytes",
+    "arch",
     "benchmark",
     "cache_counters",
     "compile_kernels",
@@ -180,6 +184,7 @@ __all__ = [
     "matmul",
     "prepare",
     "profile",
+    "program",
     "register",
     "run",
     "split_k",
@@ -192,14 +197,8 @@ __all__ = [
     "unregister",
 ]
 
-_SUBMODULES = (
-    "cutlass_api",
-    "emulator",
-    "layout",
-    "pycutlass",
-    "torch",
-    "tracing",
-)  # imported when they are first used
+# imported when they are first used
+_SUBMODULES = ("arch", "cutlass_api", "emulator", "layout", "program", "pycutlass", "torch", "tracing")
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
