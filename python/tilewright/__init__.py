@@ -12,10 +12,11 @@
     call = tilewright.prepare(args)                       # everything but the launch
     call.run()                                            # also while a CUDA graph is captured
 
+profile() verifies, times and counts kernels, and writes reports; tune() and benchmark() measure one problem.
 Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `program` records
 kernels without CUDA C++, `arch` has the numbers of tensor-core instructions, `layout` is CuTe's layout algebra,
-`tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, and `pycutlass` has
-the interface of PyCUTLASS.
+`tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, `pycutlass` has the
+interface of PyCUTLASS and `cutlass_api` that of cutlass_api; `shims` makes their own names importable.
 
 `import tilewright` is cheap: the extension and the submodules are loaded when a name that needs them is first used.
 """
@@ -31,6 +32,7 @@ from tilewright.errors import (
     DriverError,
     EmulationError,
     Error,
+    FileNotFound,
     InternalError,
     InvalidArgument,
     OutOfMemory,
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
     from tilewright.epilogue import EpilogueArguments
     from tilewright.grouped_product import grouped_matmul
     from tilewright.product import matmul
+    from tilewright.profiling import Profile, benchmark, gemms, profile, tune
     from tilewright.tracing import TraceError
 
 __version__: str
@@ -121,6 +124,7 @@ __all__ = [
     "EpilogueArguments",
     "Error",
     "Explanation",
+    "FileNotFound",
     "GemmArguments",
     "GemmOperandsMetadata",
     "GroupedGemmArguments",
@@ -138,6 +142,7 @@ __all__ = [
     "OutOfMemory",
     "PointerArray",
     "PreparedCall",
+    "Profile",
     "ReduceSplitKArguments",
     "ReduceSplitKOperandsMetadata",
     "RefusedKernel",
@@ -152,6 +157,7 @@ __all__ = [
     "__version__",
     "allocated_bytes",
     "arch",
+    "benchmark",
     "cache_counters",
     "compile_kernels",
     "configure",
@@ -167,6 +173,7 @@ __all__ = [
     "f32",
     "f64",
     "find_kernels",
+    "gemms",
     "grouped_matmul",
     "i32",
     "i64",
@@ -176,6 +183,7 @@ __all__ = [
     "make_kernel",
     "matmul",
     "prepare",
+    "profile",
     "program",
     "register",
     "run",
@@ -183,13 +191,14 @@ __all__ = [
     "split_k_workspace",
     "synchronize",
     "tracing",
+    "tune",
     "u32",
     "u64",
     "unregister",
 ]
 
 # imported when they are first used
-_SUBMODULES = ("arch", "emulator", "layout", "program", "pycutlass", "torch", "tracing")
+_SUBMODULES = ("arch", "cutlass_api", "emulator", "layout", "program", "pycutlass", "torch", "tracing")
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
@@ -200,6 +209,7 @@ _MODULE_OF = {
     "einsum": "tilewright.contraction",
     "grouped_matmul": "tilewright.grouped_product",
     "matmul": "tilewright.product",
+    **dict.fromkeys(("Profile", "benchmark", "gemms", "profile", "tune"), "tilewright.profiling"),
 }  # all other names are in the extension module
 
 
@@ -209,10 +219,22 @@ def __getattr__(name: str) -> object:
     if name in _SUBMODULES:
         return import_module(f"tilewright.{name}")
     if name not in __all__:
-        raise AttributeError(f"module 'tilewright' has no attribute '{name}'")
-    value: object = getattr(import_module(_MODULE_OF.get(name, "tilewright._tilewright")), name)
+        raise AttributeError(f"module 'tilewright' has no attribute '{name}'{_nearest(name)}", name=name)
+    module = _MODULE_OF.get(name, "tilewright._tilewright")
+    value: object = getattr(import_module(module), name)
+    if module == "tilewright._tilewright" and callable(value):
+        from tilewright.checked import checked, with_signature
+
+        value = with_signature(value) if isinstance(value, type) else checked(value)
     globals()[name] = value
     return value
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, [*__all__, *_SUBMODULES], 1, 0.6)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def __dir__() -> list[str]:

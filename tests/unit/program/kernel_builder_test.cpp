@@ -54,8 +54,8 @@ TEST(KernelBuilder, ListsAProgram) {
   parameter x: address v0
   parameter y: address v1
   parameter out: address v2
-  grid (n + 127 >> 7, 1, 1)
-  if (thread + block_x * 128 < n ? 1 : 0):
+  grid (ceil_div(n, 128), 1, 1)
+  if thread + block_x * 128 < n:
     v3: b64 = add.s64 v3, v0, thread * 4 + block_x * 512;
     v4: f32 = ld.global.f32 v4, [v3];
     v5: b64 = add.s64 v5, v1, thread * 4 + block_x * 512;
