@@ -238,10 +238,10 @@ def small_integers(*shape: int, seed: int = 0) -> np.ndarray:
 def test_gemm_of_the_library() -> None:
     a, b, d = small_integers(72, 64), small_integers(64, 40, seed=1), nans(72, 40)
     args = tilewright.GemmArguments(a, b, d, accumulator_type="f32")
-    design = tilewright.BLASDesignMetadata((64, 64, 64), stages=3, warp_count=(4, 1, 1), mix="tma_wgmma")
+    design = tilewright.BLASDesignMetadata((64, 64, 64), stages=3, warp_count=(4, 1, 1), op_class="tensor_op", mix="tma_wgmma")
     listing = str(tp.gemm("library_gemm", args, design))
     assert "kernel library_gemm: sm_90a, 256 threads" in listing and "wgmma.mma_async.sync.aligned.m64n64k16" in listing
-    refused = tilewright.BLASDesignMetadata((64, 64, 64), stages=20, warp_count=(4, 1, 1), mix="tma_wgmma")
+    refused = tilewright.BLASDesignMetadata((64, 64, 64), stages=20, warp_count=(4, 1, 1), op_class="tensor_op", mix="tma_wgmma")
     with pytest.raises(InvalidArgument, match=r"bytes of shared memory"):
         tp.gemm("library_gemm", args, refused)
 
