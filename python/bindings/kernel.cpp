@@ -209,11 +209,13 @@ void bind_source(nb::module_& module) {
               new (self) compile::Source(std::move(source));
               return;
             }
-            throw InvalidArgument(fmt::format("language must be cuda, ptx, cubin or mlir, got '{}'", printable(language)));
+            throw InvalidArgument(
+                fmt::format("language must be cuda, ptx, cubin or mlir, got '{}'", printable(language)));
           },
           nb::arg("text"), nb::arg("language") = "cuda", nb::arg("symbol") = "", nb::arg("headers") = nb::dict(),
           nb::arg("max_registers") = 0,
-          "`language` is \"cuda\", \"ptx\", \"cubin\" or \"mlir\". `symbol` is the name of the extern \"C\" kernel function, by "
+          "`language` is \"cuda\", \"ptx\", \"cubin\" or \"mlir\". `symbol` is the name of the extern \"C\" kernel "
+          "function, by "
           "default the kernel's name. `headers` has the text of files that the source includes, by name. "
           "`max_registers` limits the registers per thread, as nvcc's -maxrregcount; 0 is no limit.")
       .def_ro("text", &compile::Source::text)

@@ -33,7 +33,8 @@ inline constexpr std::array<EnvironmentVariable, 15> kEnvironmentVariables = {{
      "kernel"},
     {"TILEWRIGHT_CUDA_HOME", "", "the folder of a CUDA toolkit, searched before all other places"},
     {"TILEWRIGHT_MLIR_LIBRARY", "",
-     "path of libtilewright_mlir.so, which compiles kernels in MLIR; default: it is searched beside the program and the "
+     "path of libtilewright_mlir.so, which compiles kernels in MLIR; default: it is searched beside the program and "
+     "the "
      "library"},
     {"TILEWRIGHT_CACHE_DIR", "",
      "the folder for compiled kernels and tuning records; default: $XDG_CACHE_HOME/tilewright, else "

@@ -1,10 +1,10 @@
-// The process that compiles with NVRTC and MLIR on behalf of another, so that a compile which crashes, hangs or exhausts
-// memory kills this process and not the caller. Its executable is embedded in the library
+// The process that compiles with NVRTC and MLIR on behalf of another, so that a compile which crashes, hangs or
+// exhausts memory kills this process and not the caller. Its executable is embedded in the library
 // (compile/compiler_process.cpp).
 //
 // Standard input is a socket to the caller. For each job, the process receives a 64-bit length and the encoded NvrtcJob
-// or MlirJob, answers with one byte once it has the whole job, and then sends a length and the encoded outcome. It exits
-// when the caller closes the socket or dies, even during a compile, and after a minute without a job.
+// or MlirJob, answers with one byte once it has the whole job, and then sends a length and the encoded outcome. It
+// exits when the caller closes the socket or dies, even during a compile, and after a minute without a job.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
