@@ -222,7 +222,7 @@ void bind_design(nb::module_& module) {
           [](plan::FlatDesign* self, const Extents& tile_shape, const Extents& cluster_shape, int stages,
              const Extents& warp_count, const Extents& instruction_shape, const Text& op_class,
              const Text& schedule_text, bool swaps_operands, int raster_width, const Text& raster_along, int split_k,
-             bool repacks_operands) {
+             bool repacks_operands, const std::optional<Text>& mix_text) {
             plan::FlatDesign design;
             design.tile = shape_of(tile_shape);
             design.cluster = shape_of(cluster_shape);
@@ -238,13 +238,18 @@ void bind_design(nb::module_& module) {
             design.raster = {.width = raster_width, .along_n = read_along(raster_along.read("raster_along"))};
             design.split_k = split_k;
             design.repacks_operands = repacks_operands;
+            if (mix_text) {
+              const std::string mix = mix_text->read("mix");
+              design.mix = plan::parse_mix(mix);
+              if (!design.mix) throw InvalidArgument(fmt::format("unknown mix '{}'", printable(mix)));
+            }
             new (self) plan::FlatDesign(design);
           },
           nb::arg("tile_shape"), nb::arg("cluster_shape") = Extents{1, 1, 1}, nb::kw_only(), nb::arg("stages") = 2,
           nb::arg("warp_count") = Extents{2, 4, 1}, nb::arg("instruction_shape") = Extents{1, 1, 1},
           nb::arg("op_class") = "simt", nb::arg("schedule") = "cooperative", nb::arg("swaps_operands") = false,
           nb::arg("raster_width") = 1, nb::arg("raster_along") = "m", nb::arg("split_k") = 1,
-          nb::arg("repacks_operands") = false,
+          nb::arg("repacks_operands") = false, nb::arg("mix") = nb::none(),
           "tile_shape         (m, n, k) of a CTA's tile in one mainloop iteration\n"
           "cluster_shape      CTAs of a cluster along m, n and k, which share operands by multicast (sm_90)\n"
           "stages             shared-memory stages of the mainloop's pipeline\n"
@@ -258,7 +263,9 @@ void bind_design(nb::module_& module) {
           "raster_along       \"m\": CTAs walk along m through groups of tile columns;\n"
           "                   \"n\": they walk along n through groups of tile rows\n"
           "split_k            CTAs that compute one tile together, each a part of K\n"
-          "repacks_operands   whether operands that TMA or wgmma cannot read are copied first (sm_90)")
+          "repacks_operands   whether operands that TMA or wgmma cannot read are copied first (sm_90)\n"
+          "mix                the instructions of a program: \"tma_wgmma\", \"cp_async_wgmma\", \"tma_mma\" or\n"
+          "                   \"tma_register_wgmma\"; None for the other families")
       .def_prop_ro("tile_shape", [](const plan::FlatDesign& self) { return extents_of(self.tile); })
       .def_prop_ro("cluster_shape", [](const plan::FlatDesign& self) { return extents_of(self.cluster); })
       .def_prop_ro("warp_count",
@@ -274,6 +281,11 @@ void bind_design(nb::module_& module) {
       .def_prop_ro("raster_along", [](const plan::FlatDesign& self) { return self.raster.along_n ? "n" : "m"; })
       .def_prop_ro("split_k", [](const plan::FlatDesign& self) { return self.split_k; })
       .def_prop_ro("repacks_operands", [](const plan::FlatDesign& self) { return self.repacks_operands; })
+      .def_prop_ro("mix",
+                   [](const plan::FlatDesign& self) -> std::optional<std::string_view> {
+                     if (!self.mix) return std::nullopt;
+                     return plan::name(*self.mix);
+                   })
       .def_prop_ro("target", [](const plan::FlatDesign& self) { return self.target.name(); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const plan::FlatDesign& self) { return std::hash<std::string>()(plan::to_string(self)); })

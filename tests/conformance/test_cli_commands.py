@@ -243,7 +243,7 @@ def test_doctor(tilewright):
         assert "assembled by /" in findings["MLIR"]["detail"]
     without = Tilewright({"TILEWRIGHT_MLIR_LIBRARY": "/no/such.so"})("doctor")
     assert without.returncode == 0
-    assert re.search(r"^absent +MLIR +not found\n +looked in /no/such.so\n +install: apt-get install libmlir-22-dev",
+    assert re.search(r"^absent +MLIR +not found\n +looked in /no/such.so\n +to install: apt-get install libmlir-22-dev",
                      without.stdout, re.M), without.stdout
     assert tilewright("doctor").stdout.startswith("ok")
 

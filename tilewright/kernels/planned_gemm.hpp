@@ -28,8 +28,15 @@ plan::SumOrder order_of(const Sketch& sketch, const op::GemmView& view) {
   return sum_order(sketch, view);
 }
 
+/// The time that the cost model predicts for a sketch.
+template <class Sketch>
+double predicted_us(const Sketch& sketch, const op::GemmView& view) {
+  return plan::estimate_us(arch::limits(sketch.target), cost_input(sketch, view));
+}
+
 /// A Family has:
-/// - kName; kNeeds, whose features a target must have; kNoDesign, the refusal if there is no design;
+/// - kName; kNeeds, whose features a target must have; is_available(), which refuses if something else is missing;
+///   kNoDesign, the refusal if there is no design; kLanguage, that of lower();
 /// - Design, its alternative of plan::Design; design(given, signature), which converts any plan::Design or refuses it;
 /// - accepts(signature), which refuses problems that no design could compute, for a reason other than kNoDesign;
 /// - designs(view, signature, target, order), the candidate designs; if `order` has a value, those with other orders
@@ -37,7 +44,8 @@ plan::SumOrder order_of(const Sketch& sketch, const op::GemmView& view) {
 /// - invariant_design(signature, target), the design whose order all kernels have where batch_invariant is required;
 /// - Sketch and sketch(signature, design), the partial plan that check_arguments, cost_input and sum_order need;
 /// - Plan and plan(signature, design), the complete plan that launch and lower(plan, symbol) need. It must succeed for
-///   every design for which sketch() succeeds.
+///   every design for which sketch() succeeds;
+/// - estimate_us(sketch, view).
 template <class Family>
 class PlannedGemm final : public registry::Kernel {
  public:
@@ -66,12 +74,13 @@ class PlannedGemm final : public registry::Kernel {
   Support do_supports(const op::Problem& problem) const override { return check_arguments(sketch_, view_of(problem)); }
   compile::Source do_source() const override {
     compile::Source source;
+    source.language = Family::kLanguage;
     source.text = Family::lower(plan(), name());
     return source;
   }
   plan::Launch do_launch(const op::Problem& problem) const override { return launch_of(plan(), view_of(problem)); }
   double do_estimate_us(const op::Problem& problem) const override {
-    return plan::estimate_us(arch::limits(sketch_.target), cost_input(sketch_, view_of(problem)));
+    return Family::estimate_us(sketch_, view_of(problem));
   }
   std::optional<plan::SumOrder> do_sum_order(const op::Problem& problem) const override {
     return order_of(sketch_, view_of(problem));
@@ -96,7 +105,7 @@ class PlannedGemmProvider final : public registry::Provider {
 
   Support runs_on(const Target& target) const override {
     const Target needs = Family::kNeeds;
-    if (target.has_features_of(needs)) return {};
+    if (target.has_features_of(needs)) return Family::is_available();
     return refuse("needs {}, the target is {}", needs.name(), target.name()).as(RefusalCode::architecture);
   }
 
@@ -133,9 +142,10 @@ class PlannedGemmProvider final : public registry::Provider {
     if (const Support valid = op::validate(gemm); !valid) return valid.refusal();
     const Result<Design> own = Family::design(design, gemm);
     if (!own) return own.refusal();
-    auto plan = Family::plan(gemm, *own);
-    if (!plan) return plan.refusal();
-    return kernel(gemm, *own, *std::move(plan));
+    if (const auto plan = Family::plan(gemm, *own); !plan) return plan.refusal();
+    auto sketch = Family::sketch(gemm, *own);
+    if (!sketch) return sketch.refusal();
+    return kernel(gemm, *own, *std::move(sketch));
   }
 
  private:

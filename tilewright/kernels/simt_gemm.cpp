@@ -15,6 +15,7 @@ struct SimtGemmFamily {
   static constexpr const char* kName = "simt_gemm";
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign = "no CUDA core design supports this problem";
+  static constexpr compile::Language kLanguage = compile::Language::cuda;
 
   static Support accepts(const op::GemmSignature& /*signature*/) { return {}; }
   static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature, const Target& target,
@@ -35,6 +36,8 @@ struct SimtGemmFamily {
     return plan::plan_simt_gemm(signature, design);
   }
   static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }
+  static Support is_available() { return {}; }
+  static double estimate_us(const Sketch& sketch, const op::GemmView& view) { return predicted_us(sketch, view); }
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ struct Sm80GemmFamily {
   using Sketch = Plan;
   static constexpr const char* kName = "sm80_gemm";
   static constexpr Target kNeeds = kSm80;
+  static constexpr compile::Language kLanguage = compile::Language::cuda;
   static constexpr const char* kNoDesign =
       "supports neither 8-bit floats nor f32 with multiply_add (use multiply_add_tf32, fast_f32, fast_f16 or "
       "fast_bf16)";
@@ -37,6 +38,8 @@ struct Sm80GemmFamily {
     return plan::plan_sm80_gemm(signature, design);
   }
   static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }
+  static Support is_available() { return {}; }
+  static double estimate_us(const Sketch& sketch, const op::GemmView& view) { return predicted_us(sketch, view); }
 };
 
 }  // namespace

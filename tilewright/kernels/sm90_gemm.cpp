@@ -15,6 +15,7 @@ struct Sm90GemmFamily {
   static constexpr const char* kName = "sm90_gemm";
   static constexpr Target kNeeds = kSm90a;
   static constexpr const char* kNoDesign = "wgmma supports only f16, bf16, tf32, e4m3, e5m2, s8 and u8";
+  static constexpr compile::Language kLanguage = compile::Language::cuda;
 
   static Support accepts(const op::GemmSignature& signature) { return plan::check_layouts(signature); }
   static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature, const Target& target,
@@ -34,6 +35,8 @@ struct Sm90GemmFamily {
     return plan::plan_sm90_gemm(signature, design);
   }
   static std::string lower(const Plan& plan, std::string_view symbol) { return lower::cuda::lower(plan, symbol); }
+  static Support is_available() { return {}; }
+  static double estimate_us(const Sketch& sketch, const op::GemmView& view) { return predicted_us(sketch, view); }
 };
 
 }  // namespace

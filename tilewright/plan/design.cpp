@@ -13,6 +13,7 @@ std::string text(const TileShape& shape) { return fmt::format("{}x{}x{}", shape.
 std::string_view family(const SimtGemmDesign&) { return "simt_gemm"; }
 std::string_view family(const Sm80GemmDesign&) { return "sm80_gemm"; }
 std::string_view family(const Sm90GemmDesign&) { return "sm90_gemm"; }
+std::string_view family(const ProgramGemmDesign&) { return "cuda_program and mlir"; }
 
 Support check_instruction(const FlatDesign& design, OpClass op_class) {
   if (design.op_class != op_class) {
@@ -21,6 +22,11 @@ Support check_instruction(const FlatDesign& design, OpClass op_class) {
   if (design.warps_k != 1)
     return refuse("warp count k must be 1, got {}: warps do not split K", design.warps_k).as(RefusalCode::design);
   return {};
+}
+
+Support check_no_mix(const FlatDesign& design) {
+  if (!design.mix) return {};
+  return refuse("only cuda_program and mlir have a mix of atoms, got {}", name(*design.mix)).as(RefusalCode::design);
 }
 
 /// Refuses the choices that only sm90_gemm offers.
@@ -36,6 +42,7 @@ Support check_sm90_choices_are_unset(const FlatDesign& design) {
 
 Result<SimtGemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& /*signature*/,
                                std::type_identity<SimtGemmDesign> /*to*/) {
+  if (const Support fits = check_no_mix(flat); !fits) return fits.refusal();
   if (const Support fits = check_instruction(flat, OpClass::simt); !fits) return fits.refusal();
   if (flat.instruction != TileShape{1, 1, 1}) {
     return refuse("the instruction of CUDA cores is 1x1x1, got {}", text(flat.instruction)).as(RefusalCode::design);
@@ -46,6 +53,7 @@ Result<SimtGemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& 
 
 Result<Sm80GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& /*signature*/,
                                std::type_identity<Sm80GemmDesign> /*to*/) {
+  if (const Support fits = check_no_mix(flat); !fits) return fits.refusal();
   if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
   if (const Support fits = check_sm90_choices_are_unset(flat); !fits) return fits.refusal();
   return Sm80GemmDesign{flat, flat.instruction};
@@ -53,6 +61,7 @@ Result<Sm80GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& 
 
 Result<Sm90GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& signature,
                                std::type_identity<Sm90GemmDesign> /*to*/) {
+  if (const Support fits = check_no_mix(flat); !fits) return fits.refusal();
   if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
   if (flat.cluster.k != 1) {
     return refuse("cluster shape k must be 1, got {}: split_k splits K among CTAs", flat.cluster.k)
@@ -65,6 +74,14 @@ Result<Sm90GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& 
         .as(RefusalCode::design);
   }
   return design;
+}
+
+Result<ProgramGemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& /*signature*/,
+                                  std::type_identity<ProgramGemmDesign> /*to*/) {
+  if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
+  if (const Support fits = check_sm90_choices_are_unset(flat); !fits) return fits.refusal();
+  if (!flat.mix) return refuse("needs a mix of atoms").as(RefusalCode::design);
+  return ProgramGemmDesign{flat, *flat.mix};
 }
 
 template <class To>
@@ -111,6 +128,13 @@ FlatDesign flattened(const Sm90GemmDesign& design, const op::GemmSignature* sign
   return flat;
 }
 
+FlatDesign flattened(const ProgramGemmDesign& design, const op::GemmSignature* /*signature*/) {
+  FlatDesign flat = with_tiling(design);
+  flat.op_class = OpClass::tensor_op;
+  flat.mix = design.mix;
+  return flat;
+}
+
 std::string split_k_text(const GemmTiling& design) {
   return design.split_k == 1 ? "" : fmt::format(" k{}", design.split_k);
 }
@@ -127,12 +151,15 @@ std::string instruction_text(const FlatDesign& design) {
 std::string instruction_text(const SimtGemmDesign&) { return ""; }
 std::string instruction_text(const Sm80GemmDesign& design) { return " " + text(design.instruction); }
 std::string instruction_text(const Sm90GemmDesign&) { return ""; }
+std::string instruction_text(const ProgramGemmDesign& design) { return fmt::format(" {}", name(design.mix)); }
 
 std::string other_choices(const FlatDesign& design) {
-  return (design.warps_k == 1 ? "" : fmt::format(" wk{}", design.warps_k)) + sm90_choices(design, design.cluster);
+  return (design.mix ? fmt::format(" {}", name(*design.mix)) : "") +
+         (design.warps_k == 1 ? "" : fmt::format(" wk{}", design.warps_k)) + sm90_choices(design, design.cluster);
 }
 std::string other_choices(const SimtGemmDesign& design) { return split_k_text(design); }
 std::string other_choices(const Sm80GemmDesign& design) { return split_k_text(design); }
+std::string other_choices(const ProgramGemmDesign&) { return ""; }
 std::string other_choices(const Sm90GemmDesign& design) {
   return sm90_choices(design, {design.cluster_m, design.cluster_n, 1});
 }
@@ -142,6 +169,28 @@ std::string other_choices(const Sm90GemmDesign& design) {
 std::string_view name(OpClass op_class) { return op_class == OpClass::simt ? "simt" : "tensor_op"; }
 
 std::string_view name(Schedule schedule) { return schedule == Schedule::cooperative ? "cooperative" : "ping_pong"; }
+
+std::string_view name(AtomMix mix) {
+  switch (mix) {
+    case AtomMix::tma_wgmma:
+      return "tma_wgmma";
+    case AtomMix::cp_async_wgmma:
+      return "cp_async_wgmma";
+    case AtomMix::tma_mma:
+      return "tma_mma";
+    case AtomMix::tma_register_wgmma:
+      return "tma_register_wgmma";
+  }
+  return "";
+}
+
+std::optional<AtomMix> parse_mix(std::string_view text) {
+  for (const AtomMix mix :
+       {AtomMix::tma_wgmma, AtomMix::cp_async_wgmma, AtomMix::tma_mma, AtomMix::tma_register_wgmma}) {
+    if (text == name(mix)) return mix;
+  }
+  return std::nullopt;
+}
 
 std::optional<Schedule> parse_schedule(std::string_view text) {
   for (const Schedule schedule : {Schedule::cooperative, Schedule::ping_pong}) {
@@ -165,6 +214,10 @@ Result<Sm80GemmDesign> sm80_gemm_design(const Design& design, const op::GemmSign
 }
 Result<Sm90GemmDesign> sm90_gemm_design(const Design& design, const op::GemmSignature& signature) {
   return design_of<Sm90GemmDesign>(design, signature);
+}
+
+Result<ProgramGemmDesign> program_gemm_design(const Design& design, const op::GemmSignature& signature) {
+  return design_of<ProgramGemmDesign>(design, signature);
 }
 
 bool computes_transposed(const op::GemmSignature& signature, bool swaps_operands) {

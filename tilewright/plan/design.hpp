@@ -88,6 +88,25 @@ struct Sm90GemmDesign : GemmTiling {
   bool operator==(const Sm90GemmDesign&) const = default;
 };
 
+/// The instructions that bring operands to shared memory and multiply them there.
+enum class AtomMix : std::uint8_t {
+  tma_wgmma,           // cp.async.bulk.tensor; wgmma with both operands in shared memory
+  cp_async_wgmma,      // cp.async; the same
+  tma_mma,             // cp.async.bulk.tensor; ldmatrix and mma.sync
+  tma_register_wgmma,  // cp.async.bulk.tensor; ldmatrix of A, and wgmma with A in registers
+};
+
+/// "tma_wgmma"
+std::string_view name(AtomMix mix);
+std::optional<AtomMix> parse_mix(std::string_view text);
+
+/// Kernels written as programs (program/gemm.hpp): persistent, with one warpgroup that copies. The instruction follows
+/// from the mix, the tile and the types.
+struct ProgramGemmDesign : GemmTiling {
+  AtomMix mix = AtomMix::tma_wgmma;
+  bool operator==(const ProgramGemmDesign&) const = default;
+};
+
 /// The choices of all families in one struct, as PyCUTLASS and command lines spell a design. It is also what an
 /// author's kernel states about itself. The default of each field is what a family without that choice does.
 struct FlatDesign : GemmTiling {
@@ -98,10 +117,11 @@ struct FlatDesign : GemmTiling {
   Schedule schedule = Schedule::cooperative;
   bool swaps_operands = false;
   bool repacks_operands = false;
+  std::optional<AtomMix> mix = std::nullopt;
   bool operator==(const FlatDesign&) const = default;
 };
 
-using Design = std::variant<FlatDesign, SimtGemmDesign, Sm80GemmDesign, Sm90GemmDesign>;
+using Design = std::variant<FlatDesign, SimtGemmDesign, Sm80GemmDesign, Sm90GemmDesign, ProgramGemmDesign>;
 
 const GemmTiling& tiling(const Design& design);
 GemmTiling& tiling(Design& design);
@@ -111,6 +131,7 @@ GemmTiling& tiling(Design& design);
 Result<SimtGemmDesign> simt_gemm_design(const Design& design, const op::GemmSignature& signature);
 Result<Sm80GemmDesign> sm80_gemm_design(const Design& design, const op::GemmSignature& signature);
 Result<Sm90GemmDesign> sm90_gemm_design(const Design& design, const op::GemmSignature& signature);
+Result<ProgramGemmDesign> program_gemm_design(const Design& design, const op::GemmSignature& signature);
 
 /// Whether a kernel computes the transposed problem D' = B' A'. It does so for a D whose rows are not contiguous
 /// (column-major or row-interleaved), or, with `swaps_operands`, for one whose rows are. A gated epilogue pairs columns

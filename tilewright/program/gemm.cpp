@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/program/gemm_output.hpp"
+#include "tilewright/program/launch.hpp"
 #include "tilewright/program/ring.hpp"
 #include "tilewright/program/roles.hpp"
 #include "tilewright/program/tiled_copy.hpp"
@@ -27,62 +30,56 @@ SharedTile operand_tile(DType element, arch::Major major, int mn, int k) {
       element};
 }
 
-Tensor operand_tensor(std::string name, DType element, arch::Major major, const Number& mn, const Number& k,
-                      const Number& batch, const Number& leading_dimension, const Number& batch_stride) {
-  const bool is_k_major = major == arch::Major::k;
-  return {.name = std::move(name),
-          .element = element,
-          .extents = {mn, k, batch},
-          .strides = {is_k_major ? leading_dimension : Number(1), is_k_major ? Number(1) : leading_dimension,
-                      batch_stride}};
-}
+/// An operand (mn, k, batch). `step` is 0 if all matrices of D share one of it, else 1.
+struct Operand {
+  Tensor tensor;
+  Number step;
+};
 
 /// How the roles divide the registers of a CTA with 1, 2 or 3 warpgroups that multiply.
 struct Registers {
   int producer = 0, consumer = 0;
 };
-Registers split_registers(AtomMix mix, int consumers) {
-  const bool copies_by_threads = mix == AtomMix::cp_async_wgmma;
+Registers split_registers(plan::AtomMix mix, int consumers) {
+  const bool copies_by_threads = mix == plan::AtomMix::cp_async_wgmma;
   switch (consumers) {
     case 1:
-      return {copies_by_threads ? 88 : 56, copies_by_threads ? 240 : 240};
+      return {copies_by_threads ? 88 : 56, 240};
     case 2:
       return copies_by_threads ? Registers{56, 224} : Registers{40, 232};
     default:
-      return copies_by_threads ? Registers{32, 160} : Registers{32, 160};
+      return {32, 160};
   }
 }
 
 class GemmAuthor {
  public:
-  GemmAuthor(std::string symbol, const GemmDescription& description)
-      : about_(description),
-        k_(std::move(symbol), description.target, kWarpgroup * (1 + description.consumers)),
+  GemmAuthor(std::string symbol, const plan::ProgramGemmPlan& plan)
+      : plan_(plan),
+        k_(std::move(symbol), plan.target, plan.threads()),
         extent_m_(k_.launch("m", 1, 1)),
         extent_n_(k_.launch("n", 1, 1)),
         extent_k_(k_.launch("k", 1, 1)),
-        batch_(k_.launch("batch", 1, 1, 65535)) {}
+        batch_(k_.launch("batch", 1, 1)) {}
 
   Program write() {
-    const SharedTile tile_a = operand_tile(about_.a, about_.a_major, about_.tile_m, about_.tile_k);
-    const SharedTile tile_b = operand_tile(about_.b, about_.b_major, about_.tile_n, about_.tile_k);
-    const Tensor a = operand_tensor("a", about_.a, about_.a_major, extent_m_, extent_k_, batch_,
-                                    stride("lda", about_.a), stride("batch_a", about_.a));
-    const Tensor b = operand_tensor("b", about_.b, about_.b_major, extent_n_, extent_k_, batch_,
-                                    stride("ldb", about_.b), stride("batch_b", about_.b));
-    const CopyAtom atom = about_.mix == AtomMix::cp_async_wgmma ? CopyAtom::cp_async : CopyAtom::tma;
-    const bool by_tma = atom == CopyAtom::tma;
-    const TiledCopyBuilder load_a(k_, atom, a, tile_a, kWarpgroup), load_b(k_, atom, b, tile_b, kWarpgroup);
+    const auto [tile_m, tile_n, tile_k] = plan_.tile;
+    const SharedTile tile_a = operand_tile(plan_.element_a, plan_.major_a, tile_m, tile_k);
+    const SharedTile tile_b = operand_tile(plan_.element_b, plan_.major_b, tile_n, tile_k);
+    const Operand a = operand("a", plan_.element_a, plan_.major_a, extent_m_);
+    const Operand b = operand("b", plan_.element_b, plan_.major_b, extent_n_);
+    const bool by_tma = plan_.mix != plan::AtomMix::cp_async_wgmma;
+    const CopyAtom atom = by_tma ? CopyAtom::tma : CopyAtom::cp_async;
+    const TiledCopyBuilder load_a(k_, atom, a.tensor, tile_a, kWarpgroup);
+    const TiledCopyBuilder load_b(k_, atom, b.tensor, tile_b, kWarpgroup);
     const TiledMmaBuilder mma(k_, tiled_mma(tile_a, tile_b));
-    d_ = k_.address("d");
-    ldd_ = k_.launch("ldd");
-    batch_d_ = k_.launch("batch_d");
+    const GemmOutput output(k_, plan_.operands, extent_m_, extent_n_);
 
-    const Ring ring(k_, {.stages = about_.stages,
+    const Ring ring(k_, {.stages = plan_.stages,
                          .stage_bytes = tile_a.bytes() + tile_b.bytes(),
                          .transaction_bytes = load_a.transaction_bytes() + load_b.transaction_bytes(),
                          .writer_arrivals = by_tma ? 1 : kWarpgroup,
-                         .reader_arrivals = about_.consumers * 4});
+                         .reader_arrivals = plan_.consumers() * 4});
     k_.branch(equal(k_.thread(), 0), [&] {
       if (by_tma) {
         prefetch_tensor_map(k_, load_a.tensor_map());
@@ -93,11 +90,11 @@ class GemmAuthor {
     });
     synchronize(k_);
 
-    const Registers registers = split_registers(about_.mix, about_.consumers);
-    const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", about_.consumers, registers.consumer}});
-    const PersistentTiles tiles(k_, ceil_div(extent_m_, about_.tile_m), ceil_div(extent_n_, about_.tile_n), batch_,
-                                about_.raster, arch::limits(about_.target).sm_count);
-    const Number steps = ceil_div(extent_k_, about_.tile_k);
+    const Registers registers = split_registers(plan_.mix, plan_.consumers());
+    const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", plan_.consumers(), registers.consumer}});
+    const PersistentTiles tiles(k_, ceil_div(extent_m_, tile_m), ceil_div(extent_n_, tile_n), batch_, plan_.raster,
+                                arch::limits(plan_.target).sm_count);
+    const Number steps = ceil_div(extent_k_, tile_k);
 
     roles.play("producer", [&](const RoleThread& me) {
       const auto produce = [&] {
@@ -106,9 +103,9 @@ class GemmAuthor {
           k_.loop(steps, [&](const Number& step) {
             writer.write([&](const Number& stage) {
               const TiledCopyBuilder::Call call{.thread = me.thread, .barrier = ring.full(stage)};
-              const Number at_k = step * about_.tile_k;
-              load_a.copy({tile.m * about_.tile_m, at_k, tile.batch}, ring.stage(stage), call);
-              load_b.copy({tile.n * about_.tile_n, at_k, tile.batch}, ring.stage(stage) + tile_a.bytes(), call);
+              const Number at_k = step * tile_k;
+              load_a.copy({tile.m * tile_m, at_k, tile.batch * a.step}, ring.stage(stage), call);
+              load_b.copy({tile.n * tile_n, at_k, tile.batch * b.step}, ring.stage(stage) + tile_a.bytes(), call);
               if (!by_tma) cp_async_arrive(k_, ring.full(stage));
             });
           });
@@ -135,9 +132,9 @@ class GemmAuthor {
             if (!by_tma) fence_proxy_async(k_);
             mma.fma(accumulators, ring.stage(stage), ring.stage(stage) + tile_a.bytes(), warp);
           };
-          if (about_.mix == AtomMix::tma_mma) {
+          if (plan_.mix == plan::AtomMix::tma_mma) {
             reader.read(multiply);
-          } else if (about_.mix == AtomMix::tma_register_wgmma) {
+          } else if (plan_.mix == plan::AtomMix::tma_register_wgmma) {
             reader.read([&](const Number& stage) {
               multiply(stage);
               wait_for_wgmma(k_, 0, accumulators.cells);
@@ -147,79 +144,85 @@ class GemmAuthor {
           }
         });
         if (mma.uses_wgmma()) reader.drain(accumulators.cells);
-        store(mma, accumulators, warp, tile);
+        mma.for_each_pair(accumulators, warp, [&](const AccumulatorPair& pair) {
+          output.store({pair.low, pair.high}, tile.batch, tile.m * tile_m + pair.row, tile.n * tile_n + pair.column);
+        });
       });
     });
     return k_.build();
   }
 
  private:
-  /// A stride of lines that are aligned to 16 bytes.
-  Number stride(std::string_view name, DType element) { return k_.launch(name, kLineAlignment * 8 / bits(element)); }
+  Operand operand(const std::string& name, DType element, arch::Major major, const Number& mn) {
+    const std::int64_t divisor = kLineAlignment * 8 / bits(element);
+    const bool is_k_major = major == arch::Major::k;
+    const Number line = k_.launch("ld" + name, divisor), batch = k_.launch("batch_stride_" + name, divisor);
+    const Number batches = k_.launch("batches_" + name, 1, 1);
+    return {.tensor = {.name = name,
+                       .element = element,
+                       .extents = {mn, extent_k_, batches},
+                       .strides = {is_k_major ? line : Number(1), is_k_major ? Number(1) : line, batch}},
+            .step = k_.launch("step_" + name, 1, 0, 1)};
+  }
 
   TiledMma tiled_mma(const SharedTile& a, const SharedTile& b) const {
-    TiledMma mma{.a = {about_.a_major, a}, .b = {about_.b_major, b}};
-    mma.warps_m = 4 * about_.consumers;
-    if (about_.mix == AtomMix::tma_mma) {
-      const int k = 32 * 8 / bits(about_.a);
-      const arch::MmaAtom* atom = arch::find_mma_atom(16, 8, k, about_.a, about_.b, about_.accumulator);
-      if (atom == nullptr) {
-        throw InvalidArgument(fmt::format("mma.sync has no m16n8k{} of {} and {} with {} accumulators", k,
-                                          tilewright::name(about_.a), tilewright::name(about_.b),
-                                          tilewright::name(about_.accumulator)));
-      }
-      mma.atom = MmaChoice{atom};
-      mma.warps_m = 2;
-      mma.warps_n = 2 * about_.consumers;
-      return mma;
+    TiledMma mma{.warps_m = plan_.warps_m, .warps_n = plan_.warps_n, .a = {plan_.major_a, a}, .b = {plan_.major_b, b}};
+    if (plan_.mma != nullptr) {
+      mma.atom = MmaChoice{plan_.mma};
+    } else {
+      mma.atom = WgmmaChoice{plan_.wgmma, plan_.tile.n};
     }
-    const arch::OperandSource source =
-        about_.mix == AtomMix::tma_register_wgmma ? arch::OperandSource::registers : arch::OperandSource::shared_memory;
-    const arch::WgmmaAtom* atom = arch::find_wgmma_atom(about_.a, about_.b, about_.accumulator, source);
-    if (atom == nullptr) {
-      throw InvalidArgument(fmt::format("wgmma does not multiply {} and {} with {} accumulators",
-                                        tilewright::name(about_.a), tilewright::name(about_.b),
-                                        tilewright::name(about_.accumulator)));
-    }
-    mma.atom = WgmmaChoice{atom, about_.tile_n};
     return mma;
   }
 
-  /// Stores the accumulators to D, those outside it excepted.
-  void store(const TiledMmaBuilder& mma, const Accumulators& accumulators, const Number& warp, const TileIndex& tile) {
-    const std::int64_t bytes = bits(about_.d) / 8;
-    mma.for_each_pair(accumulators, warp, [&](const AccumulatorPair& pair) {
-      const Number row = tile.m * about_.tile_m + pair.row, column = tile.n * about_.tile_n + pair.column;
-      const Number offset = tile.batch * batch_d_ + row * ldd_ + column;
-      for (const int i : {0, 1}) {
-        const Number holds = both(less(row, extent_m_), less(column + i, extent_n_));
-        store_global_if(k_, holds, d_, (offset + i) * bytes,
-                        {about_.d == DType::s32 ? (i == 0 ? pair.low : pair.high)
-                                                : from_f32(k_, about_.d, i == 0 ? pair.low : pair.high)});
-      }
-    });
-  }
-
-  GemmDescription about_;
+  const plan::ProgramGemmPlan& plan_;
   KernelBuilder k_;
   Number extent_m_, extent_n_, extent_k_, batch_;
-  Number ldd_, batch_d_;
-  Value d_;
 };
+
+/// An operand of the caller's problem as the kernel sees it: the strides along m or n, along k, and of the batch.
+struct OperandStrides {
+  std::int64_t mn = 0, k = 0, batch = 0, batches = 1;
+};
+OperandStrides strides_of(const op::Tensor& tensor, bool rows_are_mn) {
+  return {.mn = rows_are_mn ? tensor.row_stride() : tensor.column_stride(),
+          .k = rows_are_mn ? tensor.column_stride() : tensor.row_stride(),
+          .batch = tensor.batch_stride(),
+          .batches = tensor.batch()};
+}
+
+void add_operand(LaunchArguments& arguments, const std::string& name, const op::Tensor& tensor,
+                 const OperandStrides& strides, arch::Major major, DType element) {
+  const std::int64_t line = major == arch::Major::k ? strides.mn : strides.k;
+  // TMA takes no stride of 0, and the stride of a single line or matrix does not matter.
+  const std::int64_t least = kLineAlignment * 8 / bits(element);
+  const bool is_shared = strides.batches == 1 || strides.batch == 0;
+  arguments.address(name, tensor.address)
+      .integer("ld" + name, std::max(line / least * least, least))
+      .integer("batch_stride_" + name, is_shared ? least : strides.batch)
+      .integer("batches_" + name, is_shared ? 1 : strides.batches)
+      .integer("step_" + name, is_shared ? 0 : 1);
+}
 
 }  // namespace
 
-std::string_view name(AtomMix mix) {
-  constexpr std::array<std::string_view, 4> kNames{"tma_wgmma", "cp_async_wgmma", "tma_mma", "tma_register_wgmma"};
-  return kNames.at(static_cast<std::size_t>(mix));
+Program gemm(std::string symbol, const plan::ProgramGemmPlan& plan) {
+  return GemmAuthor(std::move(symbol), plan).write();
 }
 
-Result<Program> gemm(std::string symbol, const GemmDescription& description) {
-  try {
-    return GemmAuthor(std::move(symbol), description).write();
-  } catch (const InvalidArgument& error) {
-    return refuse("{}", error.what()).as(RefusalCode::design);
-  }
+plan::Launch launch(const Program& program, const plan::ProgramGemmPlan& plan, const op::GemmView& arguments) {
+  const bool is_transposed = plan.is_transposed;
+  const op::Tensor& a = (is_transposed ? arguments.b : arguments.a).tensor;
+  const op::Tensor& b = (is_transposed ? arguments.a : arguments.b).tensor;
+  LaunchArguments values;
+  values.integer("m", is_transposed ? arguments.n() : arguments.m())
+      .integer("n", is_transposed ? arguments.m() : arguments.n())
+      .integer("k", arguments.k())
+      .integer("batch", arguments.batch());
+  add_operand(values, "a", a, strides_of(a, !is_transposed), plan.major_a, plan.element_a);
+  add_operand(values, "b", b, strides_of(b, is_transposed), plan.major_b, plan.element_b);
+  GemmOutput::add_arguments(values, plan.operands.epilogue, arguments, is_transposed);
+  return launch(program, values);
 }
 
 }  // namespace tilewright::program

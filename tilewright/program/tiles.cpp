@@ -7,17 +7,18 @@
 
 namespace tilewright::program {
 
-PersistentTiles::PersistentTiles(KernelBuilder& k, const Number& m, const Number& n, const Number& batch, int raster,
-                                 int max_groups)
+PersistentTiles::PersistentTiles(KernelBuilder& k, const Number& m, const Number& n, const Number& batch,
+                                 const plan::Raster& raster, int max_groups)
     : kernel_(&k), raster_(raster) {
-  if (raster < 1) throw InvalidArgument(fmt::format("a raster has at least 1 tile column, got {}", raster));
+  if (raster.width < 1) throw InvalidArgument(fmt::format("a raster has a width of at least 1, got {}", raster.width));
   if (max_groups < 1) throw InvalidArgument(fmt::format("a grid has at least 1 group of CTAs, got {}", max_groups));
   const auto& [x, y, z] = k.cluster();
-  groups_m_ = k.computed("groups_m", ceil_div(m, x));
-  groups_n_ = k.computed("groups_n", ceil_div(n, y));
-  of_matrix_ = k.computed("groups_of_matrix", groups_m_ * groups_n_);
+  const Number groups_m = k.computed("groups_m", ceil_div(m, x)), groups_n = k.computed("groups_n", ceil_div(n, y));
+  groups_along_ = raster.along_n ? groups_n : groups_m;
+  groups_across_ = raster.along_n ? groups_m : groups_n;
+  of_matrix_ = k.computed("groups_of_matrix", groups_m * groups_n);
   groups_ = k.computed("groups", of_matrix_ * batch);
-  of_band_ = k.computed("groups_of_band", groups_m_ * raster);
+  of_band_ = k.computed("groups_of_band", groups_along_ * raster.width);
   k.set_grid(minimum(groups_, max_groups) * (x * y * z));
 }
 
@@ -28,13 +29,14 @@ void PersistentTiles::for_each(const std::function<void(const TileIndex&)>& body
   k.loop(k.block() / ctas, groups_, k.blocks() / ctas, [&](const Number& group) {
     const Number batch = group / of_matrix_;
     const Number in_matrix = group % of_matrix_;
-    const Number first_n = in_matrix / of_band_ * raster_;
+    const Number first = in_matrix / of_band_ * raster_.width;
     const Number in_band = in_matrix % of_band_;
     // The last band may be narrower.
-    const Number width = maximum(minimum(assume(k, groups_n_ - first_n, groups_n_.upper() + 1), raster_), 1);
-    const Number group_m = in_band / width, group_n = first_n + in_band % width;
-    body({.m = group_m * cluster_m + k.cluster_rank() % cluster_m,
-          .n = group_n * cluster_n + k.cluster_rank() / cluster_m,
+    const Number left = assume(k, groups_across_ - first, groups_across_.upper() + 1);
+    const Number width = maximum(minimum(left, raster_.width), 1);
+    const Number along = in_band / width, across = first + in_band % width;
+    body({.m = (raster_.along_n ? across : along) * cluster_m + k.cluster_rank() % cluster_m,
+          .n = (raster_.along_n ? along : across) * cluster_n + k.cluster_rank() / cluster_m,
           .batch = batch});
   });
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "tilewright/plan/design.hpp"
 #include "tilewright/program/instructions.hpp"
 
 namespace tilewright::program {
@@ -12,21 +13,23 @@ struct TileIndex {
   Number m, n, batch;
 };
 
-/// The tiles of a problem, in raster order: groups of `raster` tile columns are walked row by row, so that CTAs which
-/// run at the same time share rows of A and columns of B in L2.
+/// The tiles of a problem, in the order of plan::Raster.
 class PersistentTiles {
  public:
   /// `m`, `n`, `batch`: numbers of tiles, of launch variables. Sets the grid to at most `max_groups` groups of CTAs of
   /// the kernel's cluster along x, which each take every n-th group of tiles.
-  PersistentTiles(KernelBuilder& k, const Number& m, const Number& n, const Number& batch, int raster, int max_groups);
+  PersistentTiles(KernelBuilder& k, const Number& m, const Number& n, const Number& batch, const plan::Raster& raster,
+                  int max_groups);
 
   /// Appends a loop over the tiles of this CTA.
   void for_each(const std::function<void(const TileIndex&)>& body) const;
 
  private:
   KernelBuilder* kernel_;
-  int raster_;
-  Number groups_m_, groups_n_;  // groups of tiles of the cluster's size, along each mode
+  plan::Raster raster_;
+  /// Groups of tiles of the cluster's size. Bands of raster_.width lie across the second mode, which is n, or m if the
+  /// raster is along n.
+  Number groups_along_, groups_across_;
   Number of_matrix_, of_band_, groups_;
 };
 

@@ -106,7 +106,7 @@ std::size_t hash_value(const KernelMetadata& metadata) {
 
 std::string to_json(const KernelMetadata& metadata) {
   const plan::FlatDesign design = plan::flatten(metadata.design, metadata.signature.gemm());
-  const nlohmann::ordered_json json{
+  nlohmann::ordered_json json{
       {"name", kernel_name(metadata)},
       {"family", metadata.family},
       {"operation", metadata.signature.operation},
@@ -127,6 +127,7 @@ std::string to_json(const KernelMetadata& metadata) {
       {"promises",
        {{"deterministic", metadata.promises.deterministic}, {"batch_invariant", metadata.promises.batch_invariant}}},
   };
+  if (design.mix) json["design"]["mix"] = plan::name(*design.mix);
   return json.dump();
 }
 

@@ -167,6 +167,8 @@ void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_tar
       .add_flag("--repack-operands", options.repacks_operands,
                 "first copy operands that TMA or wgmma cannot read to a layout that they can (sm_90a)")
       ->group(kDesign);
+  add("--mix", options.mix, "NAME",
+      "a kernel that is written as a program (sm_90a): tma_wgmma, cp_async_wgmma, tma_mma or tma_register_wgmma");
 }
 
 }  // namespace tilewright::cli

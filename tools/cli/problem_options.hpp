@@ -49,7 +49,8 @@ struct KernelOptions {
   std::string schedule;                           // "cooperative" or "ping_pong"
   bool swaps_operands = false;
   bool repacks_operands = false;
-  int stages = 0;  // 0, here and in raster_width and split_k: not given
+  std::string mix;  // of a program; see plan::AtomMix
+  int stages = 0;   // 0, here and in raster_width and split_k: not given
   int raster_width = 0;
   std::string raster_along;  // "m" or "n"; empty: not given
   int split_k = 0;

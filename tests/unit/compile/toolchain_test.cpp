@@ -124,7 +124,8 @@ TEST_F(ToolchainTest, FindsTheMlirLibraryBesideThisCodeOrInLibOrInAPackage) {
   EXPECT_EQ(find_mlir(environment).path, beside);
   environment.mlir_library = at("elsewhere/shim.so");
   EXPECT_EQ(find_mlir(environment).path, std::nullopt) << "the named file and no other";
-  EXPECT_EQ(create("elsewhere/shim.so"), find_mlir(environment).path);
+  const std::string named = create("elsewhere/shim.so");
+  EXPECT_EQ(find_mlir(environment).path, named);
 }
 
 TEST_F(ToolchainTest, BuildIdentityOfAnElfFileIsItsBuildId) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -102,6 +103,57 @@ class PtxKernel final : public registry::Kernel {
  private:
   int index_;
 };
+
+/// A user-defined kernel in MLIR, which writes 42 to D[0].
+class MlirKernel final : public registry::Kernel {
+ public:
+  using Kernel::Kernel;
+
+ protected:
+  compile::Source do_source() const override {
+    compile::Source source;
+    source.language = compile::Language::mlir;
+    source.text = "module {\n  llvm.func @" + name() + R"((%p: !llvm.ptr {llvm.byval = !llvm.struct<(ptr<1>)>,
+        llvm.align = 64 : i64, nvvm.grid_constant}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 1>} {
+    %d = llvm.load %p : !llvm.ptr -> !llvm.ptr<1>
+    %value = arith.constant 42.0 : f32
+    llvm.store %value, %d : f32, !llvm.ptr<1>
+    llvm.return
+  }
+})";
+    return source;
+  }
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    plan::Launch launch;
+    launch.append(std::get<op::Gemm>(problem).d.address);
+    launch.finish();
+    return launch;
+  }
+};
+
+TEST_F(Loading, AKernelInMlirIsCompiledOnceAndCached) {
+#ifndef TILEWRIGHT_HAS_MLIR
+  GTEST_SKIP() << "built without MLIR";
+#endif
+  plan::FlatDesign design;
+  design.target = kSm80;
+  const auto run = [&](Options options) {
+    Engine engine(options);
+    HostProblem problem(8, 8, 8);
+    engine.run(problem.gemm,
+               std::make_shared<MlirKernel>(registry::KernelMetadata{"mlir", op::describe(problem.gemm), design}));
+    float first = 0;
+    std::memcpy(&first, reinterpret_cast<const void*>(problem.gemm.d.address), sizeof first);
+    EXPECT_EQ(first, 42.0F);
+    return engine.cache().counters();
+  };
+  EXPECT_EQ(run(options("cache")).compiles, 1);
+  EXPECT_EQ(run(options("cache")), (cache::Counters{.memory_hits = 0, .disk_hits = 1, .compiles = 0}));
+  EXPECT_EQ(run(options("cache", compile::Backend::none)).compiles, 0) << "without any compiler";
+  Options missing = options("other");
+  missing.toolchain.mlir_library = "/no/such/libtilewright_mlir.so";
+  EXPECT_THROW(run(missing), ToolchainNotFound);
+}
 
 std::int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");

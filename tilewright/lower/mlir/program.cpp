@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <unordered_map>
 #include <utility>
@@ -106,7 +107,9 @@ class Printer {
     write(program_.body);
     line("llvm.return");
     text_ += "}\n}\n";
-    return std::move(text_);
+    std::string aliases;
+    for (std::size_t i = 0; i < aliases_.size(); ++i) aliases += fmt::format("!results{} = {}\n", i, aliases_[i]);
+    return aliases + text_;
   }
 
  private:
@@ -123,6 +126,13 @@ class Printer {
   }
   void block(std::string_view name, const Arguments& arguments = {}) {
     text_ += fmt::format("^{}{}:\n", name, arguments.declared());
+  }
+  /// A short name for a type, which is defined before the module. It makes the text several times shorter.
+  std::string alias(const std::string& type) {
+    const auto found = std::find(aliases_.begin(), aliases_.end(), type);
+    const auto index = found - aliases_.begin();
+    if (found == aliases_.end()) aliases_.push_back(type);
+    return fmt::format("!results{}", index);
   }
   std::string temporary() { return fmt::format("%t{}", next_++); }
 
@@ -271,7 +281,7 @@ class Printer {
     }
     std::string type;
     for (const std::string_view each : output_types) type += fmt::format("{}{}", type.empty() ? "" : ", ", each);
-    type = fmt::format("!llvm.struct<({})>", type);
+    type = alias(fmt::format("!llvm.struct<({})>", type));
     const std::string result = temporary();
     line("{} = {}{}", result, assembly, type);
     for (const auto& [value, first] : outputs) {
@@ -383,6 +393,7 @@ class Printer {
 
   const program::Program& program_;
   std::string text_;
+  std::vector<std::string> aliases_;
   int line_ = 1;
   int next_ = 0;
   std::unordered_map<const layout::NumberNode*, std::string> variables_;

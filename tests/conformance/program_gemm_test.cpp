@@ -1,0 +1,149 @@
+// GEMM kernels that are written as programs, in both languages: every mix of atoms on problems with residue tiles, for
+// the types, layouts, batches and epilogues that it offers.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <tuple>
+
+#include "tests/conformance/gemm_checks.hpp"
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/base/target_features.hpp"
+#include "tilewright/op/named_epilogue.hpp"
+
+namespace tilewright::conformance {
+namespace {
+
+using plan::AtomMix;
+using plan::kColumn;
+using plan::kRow;
+
+struct MixCase {
+  const char* name;
+  AtomMix mix;
+  plan::TileShape tile;  // k in bytes
+  int stages, warps_m, warps_n;
+};
+constexpr std::array kMixes{
+    MixCase{"TmaWgmma", AtomMix::tma_wgmma, {128, 64, 128}, 3, 8, 1},
+    MixCase{"TmaWgmmaOfOneWarpgroup", AtomMix::tma_wgmma, {64, 96, 64}, 4, 4, 1},
+    MixCase{"CpAsyncWgmma", AtomMix::cp_async_wgmma, {128, 64, 128}, 3, 8, 1},
+    MixCase{"TmaMma", AtomMix::tma_mma, {64, 64, 128}, 3, 2, 2},
+    MixCase{"TmaRegisterWgmma", AtomMix::tma_register_wgmma, {64, 64, 128}, 3, 4, 1},
+};
+
+class ProgramGemm : public testing::TestWithParam<std::tuple<std::string, std::string, MixCase>> {
+ protected:
+  void SetUp() override {
+    if (is_missing(device())) GTEST_SKIP() << "no GPU";
+    const Target target = engine().device()->properties().target;
+    if (!has_feature(target, TargetFeature::wgmma)) GTEST_SKIP() << "wgmma needs sm_90a";
+    for (const registry::ProviderPtr& provider : engine().registry().snapshot()->providers) {
+      if (provider->family() == family()) provider_ = provider;
+    }
+    ASSERT_TRUE(provider_);
+    if (const Support available = provider_->runs_on(target); !available) GTEST_SKIP() << available.reason();
+  }
+
+  static const std::string& device() { return std::get<0>(GetParam()); }
+  static const std::string& family() { return std::get<1>(GetParam()); }
+  static const MixCase& mix() { return std::get<2>(GetParam()); }
+  static engine::Engine& engine() { return engine_of(device()); }
+
+  /// The kernel of the tested mix for the problem, or the reason why there is none.
+  Result<registry::KernelPtr> kernel_for(const op::Gemm& gemm) const {
+    const op::GemmSignature signature = op::describe(gemm);
+    plan::ProgramGemmDesign design;
+    design.target = engine().device()->properties().target;
+    design.mix = mix().mix;
+    design.tile = {mix().tile.m, mix().tile.n, mix().tile.k / bytes(signature.a.element)};
+    design.stages = mix().stages;
+    design.warps_m = mix().warps_m;
+    design.warps_n = mix().warps_n;
+    design.raster = {2, false};
+    if (plan::computes_transposed(signature)) {
+      std::swap(design.tile.m, design.tile.n);
+      std::swap(design.warps_m, design.warps_n);
+    }
+    return provider_->make(signature, design);
+  }
+
+  void expect_exact_of(const op::Gemm& gemm, const Placement& placement = {.padding = 16}) const {
+    GuardedProblem problem(engine().device(), gemm, placement);
+    const Result<registry::KernelPtr> kernel = kernel_for(problem.on_device());
+    ASSERT_TRUE(kernel) << kernel.reason();
+    expect_exact(engine(), *kernel, problem);
+    EXPECT_EQ(engine().compile(*kernel)->spill_bytes.value_or(0), 0);
+  }
+
+  registry::ProviderPtr provider_;
+};
+
+op::Gemm problem_of(const plan::TypeCase& types, const plan::Layouts& layouts, std::int64_t m, std::int64_t n,
+                    std::int64_t k) {
+  op::Gemm gemm = plan::problem_of(plan::describe(types, layouts), m, n, k);
+  gemm.alpha = 2.0;
+  gemm.beta = -3.0;
+  return gemm;
+}
+
+constexpr plan::TypeCase kBf16{DType::bf16, DType::bf16, DType::f32, DType::f32};
+
+TEST_P(ProgramGemm, IsExactOnResidueTiles) {
+  expect_exact_of(problem_of(kBf16, {}, 136, 200, 400));
+  expect_exact_of(problem_of(kBf16, {}, 1, 3, 8));
+  expect_exact_of(problem_of(kBf16, {}, 600, 521, 72));
+}
+
+TEST_P(ProgramGemm, IsExactInEveryLayout) {
+  for (const op::MatrixLayout a : {kRow, kColumn}) {
+    for (const op::MatrixLayout b : {kRow, kColumn}) {
+      for (const op::MatrixLayout d : {kRow, kColumn}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", op::name(a), op::name(b), op::name(d)));
+        expect_exact_of(problem_of({DType::f16, DType::f16, DType::f16, DType::f32}, {a, b, d, d}, 72, 136, 136));
+      }
+    }
+  }
+}
+
+TEST_P(ProgramGemm, IsExactForOtherTypes) {
+  const plan::Layouts k_major{kRow, kColumn, kRow, kRow};
+  if (mix().mix != AtomMix::cp_async_wgmma) {
+    expect_exact_of(problem_of({DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32},
+                               k_major, 72, 136, 100));
+  }
+  if (mix().mix != AtomMix::tma_mma) {
+    expect_exact_of(
+        problem_of({DType::e4m3, DType::e5m2, DType::f16, DType::f32, op::MathOperation::multiply_add_fast_accumulate},
+                   k_major, 72, 136, 272));
+  }
+}
+
+TEST_P(ProgramGemm, IsExactOnBatches) {
+  expect_exact_of(batch_of(problem_of(kBf16, {}, 72, 40, 136), 3));
+  expect_exact_of(batch_of(problem_of(kBf16, {}, 72, 40, 136), 3, "B"));
+}
+
+TEST_P(ProgramGemm, ComputesEpilogues) {
+  op::Gemm gemm = problem_of({DType::f16, DType::f16, DType::f16, DType::f32}, {}, 72, 136, 136);
+  gemm.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.25);
+  expect_exact_of(gemm);
+}
+
+TEST_P(ProgramGemm, RefusesWithTheReason) {
+  op::Gemm gemm = problem_of(kBf16, {}, 72, 136, 136);
+  gemm.epilogue = op::linear_combination_generic(op::Activation::tanh);
+  EXPECT_NE(kernel_for(gemm).reason().find("the epilogue has tanh"), std::string::npos);
+  const op::Gemm unaligned = problem_of(kBf16, {}, 72, 136, 137);
+  EXPECT_NE(kernel_for(unaligned).reason().find("is aligned to 2 bytes, needs 16"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, ProgramGemm,
+                         testing::Combine(testing::ValuesIn(devices()), testing::Values("cuda_program", "mlir"),
+                                          testing::ValuesIn(kMixes)),
+                         [](const auto& tested) {
+                           return identifier(std::get<0>(tested.param)) + "_" + std::get<1>(tested.param) + "_" +
+                                  std::get<2>(tested.param).name;
+                         });
+
+}  // namespace
+}  // namespace tilewright::conformance

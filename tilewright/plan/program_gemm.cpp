@@ -1,0 +1,280 @@
+#include "tilewright/plan/program_gemm.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "tilewright/base/target_features.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+constexpr int kLineBytes = 16;  // alignment of operands' lines, which TMA and cp.async of 16 bytes need
+constexpr int kWarpsOfGroup = 4;
+constexpr int kSharedTileAlignment = 1024;
+/// Registers of a consumer thread at most, which setmaxnreg gives.
+constexpr int kConsumerRegisters = 232;
+
+bool is_half(DType type) { return type == DType::f16 || type == DType::bf16; }
+
+Support check_operand(std::string_view role, const op::TensorSignature& operand, bool must_be_aligned) {
+  if (operand.is_pointer_array) return refuse("{} is an array of pointers", role).as(RefusalCode::strides).of(role);
+  if (operand.im2col != op::Im2colAccess::none)
+    return refuse("{} is an im2col matrix", role).as(RefusalCode::strides).of(role);
+  if (operand.folded_modes != 0) return refuse("{} is folded", role).as(RefusalCode::strides).of(role);
+  if (op::is_interleaved(operand.layout))
+    return refuse("{} has an interleaved layout", role).as(RefusalCode::strides).of(role);
+  const int alignment = operand.alignment * bytes(operand.element);
+  if (must_be_aligned && alignment < kLineBytes)
+    return refuse("{} is aligned to {} bytes, needs {}", role, alignment, kLineBytes)
+        .as(RefusalCode::alignment)
+        .of(role);
+  return {};
+}
+
+/// The type in which an operand lies in shared memory.
+Result<DType> element_in_smem(DType element, op::MathOperation math, AtomMix mix) {
+  switch (math) {
+    case op::MathOperation::multiply_add:
+      if (is_half(element) || element == DType::s8 || element == DType::u8) return element;
+      break;
+    case op::MathOperation::multiply_add_fast_accumulate:
+      if (is_fp8(element)) return element;
+      break;
+    case op::MathOperation::multiply_add_tf32:
+      if (mix == AtomMix::cp_async_wgmma) return refuse("cp.async does not round f32 to tf32").as(RefusalCode::types);
+      return DType::tf32;
+    default:
+      break;
+  }
+  return refuse("programs do not compute {} of {}", op::name(math), name(element)).as(RefusalCode::types);
+}
+
+Support choose_atom(ProgramGemmPlan& plan) {
+  const DType accumulator = plan.operands.accumulator;
+  if (plan.mix == AtomMix::tma_mma) {
+    const int k = 8 * 2 * kLineBytes / bits(plan.element_a);
+    plan.mma = arch::find_mma_atom(16, 8, k, plan.element_a, plan.element_b, accumulator);
+    if (plan.mma != nullptr && plan.target.has_features_of(plan.mma->min_target) && !is_fp8(plan.element_a)) return {};
+    return refuse("no m16n8k{} of {} and {} with {} accumulators for ldmatrix", k, name(plan.element_a),
+                  name(plan.element_b), name(accumulator))
+        .as(RefusalCode::types);
+  }
+  const bool in_registers = plan.mix == AtomMix::tma_register_wgmma;
+  plan.wgmma =
+      arch::find_wgmma_atom(plan.element_a, plan.element_b, accumulator,
+                            in_registers ? arch::OperandSource::registers : arch::OperandSource::shared_memory);
+  if (plan.wgmma != nullptr) return {};
+  return refuse("wgmma has no {} and {} with {} accumulators; there is: {}", name(plan.element_a), name(plan.element_b),
+                name(accumulator), arch::known_wgmma(plan.element_a, plan.element_b))
+      .as(RefusalCode::types);
+}
+
+/// Refuses MN-major operands that the mix cannot read: ldmatrix transposes, and wgmma reads, 16-bit elements only.
+Support check_majors(const ProgramGemmPlan& plan) {
+  const auto check = [](char role, arch::Major major, DType element) -> Support {
+    if (major == arch::Major::k || bits(element) == 16) return {};
+    return refuse("{} is {} with {}, only 16-bit elements may be", role, arch::name(major), name(element))
+        .as(RefusalCode::strides)
+        .of(role);
+  };
+  if (const Support fits = check('A', plan.major_a, plan.element_a); !fits) return fits;
+  return check('B', plan.major_b, plan.element_b);
+}
+
+Support check_tile(const ProgramGemmPlan& plan) {
+  const auto [m, n, k] = plan.tile;
+  if (plan.warps_m * plan.warps_n % kWarpsOfGroup != 0 || plan.consumers() > 3) {
+    return refuse("multiplying warps form 1 to 3 warpgroups of 4, got {} x {} warps", plan.warps_m, plan.warps_n)
+        .as(RefusalCode::design);
+  }
+  int accumulators = 0;
+  if (plan.wgmma != nullptr) {
+    if (plan.warps_n != 1 || m % (16 * plan.warps_m) != 0) {
+      return refuse("warpgroups lie along m and take 64 rows each, got {} x {} warps for {} rows", plan.warps_m,
+                    plan.warps_n, m)
+          .as(RefusalCode::design);
+    }
+    if (const Support has = arch::supports_n(*plan.wgmma, n); !has) return has;
+    accumulators = m * n / (32 * plan.warps_m);
+  } else {
+    if (m % (16 * plan.warps_m) != 0 || n % (16 * plan.warps_n) != 0) {
+      return refuse("warps take multiples of 16x16, got a tile of {}x{} for {}x{} warps", m, n, plan.warps_m,
+                    plan.warps_n)
+          .as(RefusalCode::design);
+    }
+    accumulators = m * n / (32 * plan.warps_m * plan.warps_n);
+  }
+  if (accumulators > kConsumerRegisters - 72)
+    return refuse("a thread would have {} accumulators, at most {} fit", accumulators, kConsumerRegisters - 72)
+        .as(RefusalCode::resources);
+  for (const auto& [mn, element] : {std::pair(m, plan.element_a), std::pair(n, plan.element_b)}) {
+    if (mn * k * bits(element) / 8 % kSharedTileAlignment != 0)
+      return refuse("a tile of {}x{} {} is no multiple of {} bytes", mn, k, name(element), kSharedTileAlignment)
+          .as(RefusalCode::design);
+  }
+  return check_smem(plan.smem_bytes(), plan.target);
+}
+
+Support check_output(const op::GemmSignature& operands) {
+  for (const auto& [role, tensor] : {std::pair("C", &operands.c), std::pair("D", &operands.d)}) {
+    if (const Support fits = check_operand(role, *tensor, false); !fits) return fits;
+    if (tensor->element != DType::f32 && !is_half(tensor->element))
+      return refuse("{} is {}, programs have f32, f16 and bf16", role, name(tensor->element))
+          .as(RefusalCode::types)
+          .of(role);
+  }
+  for (const op::EpilogueTensorSignature& tensor : operands.tensors) {
+    if (tensor.element != DType::f32 && !is_half(tensor.element))
+      return refuse("a tensor of the epilogue is {}, programs have f32, f16 and bf16", name(tensor.element))
+          .as(RefusalCode::epilogue);
+  }
+  return {};
+}
+
+}  // namespace
+
+Support check_functions(const op::Epilogue& epilogue) {
+  if (epilogue.compute != DType::f32)
+    return refuse("the epilogue computes in {}, programs in f32", name(epilogue.compute)).as(RefusalCode::epilogue);
+  if (epilogue.is_gated()) return refuse("the epilogue pairs columns").as(RefusalCode::epilogue);
+  for (const op::EpilogueOutput& output : epilogue.outputs) {
+    if (output.reduction != op::Reduction::none)
+      return refuse("the epilogue reduces {}", output.label).as(RefusalCode::epilogue);
+  }
+  for (const op::EpilogueNode& node : epilogue.nodes) {
+    switch (node.op) {
+      case op::EpilogueOp::power:
+      case op::EpilogueOp::exp:
+      case op::EpilogueOp::log:
+      case op::EpilogueOp::log1p:
+      case op::EpilogueOp::erf:
+      case op::EpilogueOp::tanh:
+      case op::EpilogueOp::convert:
+      case op::EpilogueOp::even:
+      case op::EpilogueOp::odd:
+        return refuse("the epilogue has {}, which is no short sequence of PTX instructions", op::name(node.op))
+            .as(RefusalCode::epilogue);
+      default:
+        break;
+    }
+  }
+  return {};
+}
+
+Result<ProgramGemmPlan> plan_program_gemm(const op::GemmSignature& signature, const ProgramGemmDesign& design) {
+  if (const Support has = check_feature(design.target, TargetFeature::wgmma); !has) return has.refusal();
+  if (signature.groups != op::GroupedMode::none)
+    return refuse("groups ({}) are not computed by programs", op::name(signature.groups)).as(RefusalCode::operation);
+  if (design.split_k != 1) return refuse("programs do not split K, got {}", design.split_k).as(RefusalCode::design);
+  if (const Support fits = check_functions(signature.epilogue); !fits) return fits.refusal();
+  Result<GemmTile> tile = plan_gemm_tile(signature, design);
+  if (!tile) return tile.refusal();
+  ProgramGemmPlan plan{*std::move(tile), design.target, design.mix};
+  const op::GemmSignature& operands = plan.operands;
+  for (const auto& [role, tensor] : {std::pair("A", &operands.a), std::pair("B", &operands.b)}) {
+    if (const Support fits = check_operand(role, *tensor, true); !fits) return fits.refusal();
+  }
+  if (const Support fits = check_output(operands); !fits) return fits.refusal();
+  for (const auto& [element, to] :
+       {std::pair(operands.a.element, &plan.element_a), std::pair(operands.b.element, &plan.element_b)}) {
+    const Result<DType> in_smem = element_in_smem(element, operands.math, plan.mix);
+    if (!in_smem) return in_smem.refusal();
+    *to = *in_smem;
+  }
+  plan.major_a = operands.a.layout == op::MatrixLayout::row_major ? arch::Major::k : arch::Major::mn;
+  plan.major_b = operands.b.layout == op::MatrixLayout::row_major ? arch::Major::mn : arch::Major::k;
+  if (const Support fits = choose_atom(plan); !fits) return fits.refusal();
+  if (const Support fits = check_majors(plan); !fits) return fits.refusal();
+  if (const Support fits = check_tile(plan); !fits) return fits.refusal();
+  return plan;
+}
+
+Support check_arguments(const ProgramGemmPlan& plan, const op::GemmView& arguments) {
+  if (const Support fits = check_extents(plan, arguments); !fits) return fits;
+  if (!arguments.reads_product || arguments.k() == 0)
+    return refuse("k and alpha must not be 0, got k = {} and alpha = {}", arguments.k(), arguments.alpha)
+        .as(RefusalCode::shape);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  for (const auto& [role, operand] :
+       {std::pair('A', &arguments.a), std::pair('B', &arguments.b), std::pair('D', &arguments.d)}) {
+    const op::Tensor& tensor = operand->tensor;
+    for (const std::int64_t stride : {tensor.row_stride(), tensor.column_stride(), tensor.batch_stride()}) {
+      if (stride > kMost)
+        return refuse("a stride of {} is {} elements, the limit is {}", role, stride, kMost).as(RefusalCode::strides);
+    }
+  }
+  return {};
+}
+
+CostInput cost_input(const ProgramGemmPlan& plan, const op::GemmView& arguments) {
+  CostInput input = tile_cost(plan, arguments);
+  const bool is_wgmma = plan.wgmma != nullptr;
+  const arch::MathUnit unit = is_wgmma ? arch::MathUnit::wgmma : arch::MathUnit::mma_sync;
+  const DType element = is_wgmma ? plan.wgmma->a : plan.mma->a;
+  input.registers = 168;
+  input.smem_bytes = plan.smem_bytes();
+  input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), unit, element);
+  input.multiply_issue_share = is_wgmma ? 0.01 : 0.3;
+  count_stores(plan, false, 8, input);
+  if (!is_wgmma) {
+    input.smem_bytes_per_k = static_cast<double>(plan.warps_m * plan.warps_n) *
+                             (plan.warp_tile_m() * bits(plan.element_a) + plan.warp_tile_n() * bits(plan.element_b)) /
+                             8;
+    input.smem_loads_per_k = input.smem_bytes_per_k / 512;
+  }
+  if (plan.mix == AtomMix::cp_async_wgmma)
+    input.copies_per_k =
+        static_cast<double>(plan.tile.m * bits(plan.element_a) + plan.tile.n * bits(plan.element_b)) / (8 * kLineBytes);
+  return input;
+}
+
+SumOrder sum_order(const ProgramGemmPlan& plan, const op::GemmView& arguments) {
+  if (sums_exactly(arguments)) return exact_order();
+  const bool is_tf32 = plan.element_a == DType::tf32;
+  SumOrder order{.exchanges_operands = plan.is_transposed, .padded_k = padded_k(arguments, plan.tile.k)};
+  if (plan.wgmma != nullptr) {
+    order.unit = arch::MathUnit::wgmma;
+    order.instruction = {64, 0, plan.wgmma->k};
+  } else {
+    order.unit = arch::MathUnit::mma_sync;
+    order.instruction = {plan.mma->m, plan.mma->n, plan.mma->k};
+  }
+  if (is_tf32) order.rounding_a = order.rounding_b = Tf32Rounding::nearest;
+  return order;
+}
+
+std::vector<ProgramGemmDesign> program_gemm_designs(const op::GemmSignature& signature, const Target& target) {
+  struct Choice {
+    AtomMix mix;
+    TileShape tile;  // k in units of 64 bytes
+    int stages, warps_m, warps_n;
+  };
+  constexpr std::array kChoices{
+      Choice{AtomMix::tma_wgmma, {128, 256, 2}, 4, 8, 1}, Choice{AtomMix::tma_wgmma, {128, 128, 2}, 5, 8, 1},
+      Choice{AtomMix::tma_wgmma, {64, 64, 2}, 6, 4, 1},   Choice{AtomMix::cp_async_wgmma, {128, 128, 2}, 4, 8, 1},
+      Choice{AtomMix::tma_mma, {128, 128, 2}, 4, 2, 4},   Choice{AtomMix::tma_register_wgmma, {128, 128, 2}, 4, 8, 1},
+  };
+  const bool is_transposed = computes_transposed(signature);
+  std::vector<ProgramGemmDesign> designs;
+  for (const Choice& choice : kChoices) {
+    ProgramGemmDesign design;
+    design.target = target;
+    design.mix = choice.mix;
+    design.tile = {choice.tile.m, choice.tile.n, choice.tile.k * 64 / bytes(signature.a.element)};
+    design.stages = choice.stages;
+    design.warps_m = choice.warps_m;
+    design.warps_n = choice.warps_n;
+    design.raster = {8, false};
+    if (is_transposed) {  // the design is that of the caller's problem
+      std::swap(design.tile.m, design.tile.n);
+      std::swap(design.warps_m, design.warps_n);
+      design.raster = design.raster.transposed();
+    }
+    designs.push_back(design);
+  }
+  return designs;
+}
+
+}  // namespace tilewright::plan
