@@ -127,7 +127,7 @@ class WeightGemmAuthor {
     constexpr std::array<std::array<int, 2>, 3> kRegisters{{{56, 240}, {40, 232}, {32, 160}}};
     const auto [of_producer, of_consumer] = kRegisters.at(static_cast<std::size_t>(about_.consumers - 1));
     const Roles roles(k_, {{"producer", 1, of_producer}, {"consumer", about_.consumers, of_consumer}});
-    const PersistentTiles tiles(k_, ceil_div(m, tile_m_), ceil_div(n, about_.tile_n), 1, about_.raster,
+    const PersistentTiles tiles(k_, ceil_div(m, tile_m_), ceil_div(n, about_.tile_n), 1, {about_.raster, false},
                                 arch::limits(about_.target).sm_count);
     const Number steps = ceil_div(extent_k, about_.tile_k);
 

@@ -92,8 +92,8 @@ void expect_full_speed(const Program& program, const compile::Artifact& artifact
 }
 
 TEST(PackedWeights, HaveALayoutOfTheAlgebra) {
-  EXPECT_EQ(to_string(weight_packing(DType::s4).chunk), "");
-  EXPECT_EQ(to_string(weight_packing(DType::s8).chunk), "");
+  EXPECT_EQ(to_string(weight_packing(DType::s4).chunk), "((8,2,4),(2,4,2,4)):((128,1,1024),(4,32,2,8))");
+  EXPECT_EQ(to_string(weight_packing(DType::s8).chunk), "((8,2,4),(2,4,4)):((64,1,512),(2,16,4))");
   EXPECT_EQ(weight_packing(DType::s8).chunk, weight_packing(DType::e4m3).chunk);
 }
 
@@ -306,7 +306,8 @@ TEST(WeightGemmProgram, RefusesWithTheNumber) {
   EXPECT_EQ(weight_gemm("x", {.scales = DType::f16, .scale_use = ScaleUse::weights}).reason(),
             "scales that multiply weights have the type of the activations, bf16, got f16");
   EXPECT_EQ(weight_gemm("x", {.consumers = 4}).reason(), "1 to 3 warpgroups multiply, got 4");
-  EXPECT_EQ(weight_gemm("x", {.tile_n = 12}).reason(), "");
+  EXPECT_EQ(weight_gemm("x", {.tile_n = 12}).reason(),
+            "a K-major tile must have a multiple of 8 rows, got 12 of 12x128");
 }
 
 }  // namespace
