@@ -33,6 +33,8 @@ constexpr int kStageAlignment = 1024;
 /// A TMA box has at most 256 elements along a mode: a chunk of packed weights is two lines of 256 words.
 constexpr int kLineWords = 256;
 constexpr int kLinesOfChunk = WeightPacking::kBytes / (4 * kLineWords);
+/// Distances of a thread's pairs of accumulators.
+constexpr int kRowsOfPairs = 8, kColumnsOfPairs = 8;
 constexpr int kThreadBytes = WeightPacking::kBytes / kWarpgroup;
 
 std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
@@ -293,19 +295,28 @@ class WeightGemmAuthor {
         scales[static_cast<std::size_t>(i)] = to_f32(k_, scale, about_.scales);
       }
     }
+    const Number stride_m = (about_.d_is_m_contiguous ? Number(1) : ldd_) * bytes;
+    const Number stride_n = (about_.d_is_m_contiguous ? ldd_ : Number(1)) * bytes;
+    // The pairs of a thread: two columns of its first row, then of its second, then those 8 columns further. Addresses
+    // follow from each other, because the registers are not enough for all of them at once.
+    std::array<Value, 2> addresses;  // of the two columns, in the first row
     int pairs = 0;
     mma.for_each_pair(sums, warp, [&](const AccumulatorPair& pair) {
+      const int is_second_row = pairs % 2;
       const Number row = tile.m * tile_m_ + pair.row, column = tile.n * about_.tile_n + pair.column;
-      const Number along_m = about_.d_is_m_contiguous ? Number(1) : ldd_;
-      const Number along_n = about_.d_is_m_contiguous ? ldd_ : Number(1);
-      const Value& scale = scales[static_cast<std::size_t>(pairs++ % 2)];
-      for (const int i : {0, 1}) {
-        Value value = i == 0 ? pair.low : pair.high;
-        if (!use_) value = program::multiply(k_, value, scale);
-        const Number holds = both(less(row, m_), less(column + i, n_));
-        const Number offset = row * along_m + (column + i) * along_n;
-        store_global_if(k_, holds, d_, offset * bytes, {from_f32(k_, about_.d, value)});
+      if (is_second_row == 0) {
+        addresses[0] = pairs == 0 ? global_address(k_, d_, row * stride_m + column * stride_n)
+                                  : global_address(k_, addresses[0], stride_n * kColumnsOfPairs);
+        addresses[1] = global_address(k_, addresses[0], stride_n);
       }
+      for (const std::size_t i : {0U, 1U}) {
+        Value value = i == 0 ? pair.low : pair.high;
+        if (!use_) value = program::multiply(k_, value, scales[static_cast<std::size_t>(is_second_row)]);
+        const Number holds = both(less(row, m_), less(column + static_cast<int>(i), n_));
+        store_global_if(k_, holds, addresses[i], stride_m * (is_second_row * kRowsOfPairs),
+                        {from_f32(k_, about_.d, value)});
+      }
+      ++pairs;
     });
   }
 

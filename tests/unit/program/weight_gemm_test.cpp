@@ -6,17 +6,20 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <ostream>
 #include <random>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "program_run.hpp"
-#include "tilewright/arch/smem_layout.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/compile/assembler.hpp"
 #include "tilewright/compile/compiler.hpp"
-#include "tilewright/layout/composed_layout.hpp"
 #include "tilewright/lower/mlir/program.hpp"
 #include "tilewright/program/instructions.hpp"
 #include "tilewright/program/packed_weights.hpp"
@@ -242,6 +245,8 @@ struct Case {
   WeightGemmDescription about;
 };
 
+std::ostream& operator<<(std::ostream& out, const Case& tested) { return out << tested.name; }
+
 class WeightGemm : public testing::TestWithParam<Case> {};
 
 TEST_P(WeightGemm, ComputesProducts) {
@@ -287,6 +292,50 @@ INSTANTIATE_TEST_SUITE_P(
               .stages = 2,
               .consumers = 3}}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
+
+/// The ids of fragments that wgmma reads, and of values that its waits have as operands.
+struct FragmentUses {
+  std::vector<std::int32_t> read, waited_for;
+
+  explicit FragmentUses(const Block& block) { add(block); }
+  void add(const Block& block) {
+    for (const Statement& statement : block) {
+      if (const auto* loop = std::get_if<Loop>(&statement.node)) add(loop->body);
+      if (const auto* branch = std::get_if<Branch>(&statement.node)) add(branch->body), add(branch->otherwise);
+      if (const auto* instruction = std::get_if<Instruction>(&statement.node)) add(*instruction);
+    }
+  }
+  void add(const Instruction& instruction) {
+    const bool multiplies = instruction.text.find("wgmma.mma_async") != std::string::npos;
+    const bool waits = instruction.text.find("wgmma.wait_group") != std::string::npos;
+    for (const Operand& operand : instruction.operands) {
+      if (operand.inputs.empty() || operand.type != RegisterType::b32) continue;
+      if (multiplies) read.push_back(operand.inputs.front().id);
+      if (waits) waited_for.push_back(operand.inputs.front().id);
+    }
+  }
+};
+
+TEST(WeightGemmProgram, KeepsFragmentsUntilWgmmaHasReadThem) {
+  for (const ScaleUse use : {ScaleUse::weights, ScaleUse::accumulators}) {
+    const FragmentUses uses(weight_gemm("x", {.scale_use = use}).value_or_throw().body);
+    EXPECT_EQ(uses.read.size(), 8U);
+    EXPECT_EQ(uses.read, uses.waited_for);
+  }
+}
+
+TEST(WeightGemmProgram, KeepsItsSpeedForLargeTiles) {
+  for (const WeightGemmDescription& about :
+       {WeightGemmDescription{.group = 64, .tile_n = 256, .tile_k = 64, .stages = 3},
+        WeightGemmDescription{.scales = DType::f32, .tile_n = 128, .stages = 3, .consumers = 1}}) {
+    const Program program = weight_gemm("weight_gemm", about).value_or_throw();
+    SCOPED_TRACE(about.tile_n);
+    expect_full_speed(program, compile_as_cuda(program));
+#ifdef TILEWRIGHT_HAS_MLIR
+    EXPECT_EQ(compile_as_mlir(program).spill_bytes.value_or(0), 0);
+#endif
+  }
+}
 
 TEST(WeightGemmProgram, ChoosesWhatTheScalesMultiply) {
   EXPECT_EQ(scale_use({.group = 0}), std::nullopt);
