@@ -179,30 +179,30 @@ TEST(Widening, IsExactForAllValues) {
 }
 
 struct Extents {
-  int m, n, k;
+  std::int64_t m, n, k;
 };
 
 /// Runs the kernel and compares D, the elements between its lines included, with sums of integers and powers of two.
 void expect_product(const Program& program, const std::string& ptx, const WeightGemmDescription& about,
                     const Extents& of) {
   const auto [m, n, k] = of;
-  const std::vector<std::int8_t> weights = random_weights(about.weights, std::int64_t{m} * k, 1);
+  const std::vector<std::int8_t> weights = random_weights(about.weights, m * k, 1);
   std::mt19937 random(2);
-  const int ld_activations = (k + 7) / 8 * 8 + 8, ld_scales = (m + 7) / 8 * 8 + 8;
-  const int groups = about.group == 0 ? 1 : (k + about.group - 1) / about.group;
+  const std::int64_t ld_activations = (k + 7) / 8 * 8 + 8, ld_scales = (m + 7) / 8 * 8 + 8;
+  const std::int64_t groups = about.group == 0 ? 1 : (k + about.group - 1) / about.group;
   std::vector<double> activations(static_cast<std::size_t>(n * ld_activations)), scales;
   for (double& activation : activations) activation = static_cast<int>(random() % 7) - 3;
-  for (int i = 0; i < groups * ld_scales; ++i)
+  for (std::int64_t i = 0; i < groups * ld_scales; ++i)
     scales.push_back(std::ldexp(random() % 2 == 0 ? 1 : -1, static_cast<int>(random() % 5) - 2));
-  const int ldd = (about.d_is_m_contiguous ? m : n) + 3, lines = about.d_is_m_contiguous ? n : m;
-  const auto index = [&, m_contiguous = about.d_is_m_contiguous](int row, int column) {
+  const std::int64_t ldd = (about.d_is_m_contiguous ? m : n) + 3, lines = about.d_is_m_contiguous ? n : m;
+  const auto index = [&, m_contiguous = about.d_is_m_contiguous](std::int64_t row, std::int64_t column) {
     return static_cast<std::size_t>(m_contiguous ? column * ldd + row : row * ldd + column);
   };
   std::vector<std::uint32_t> expected(static_cast<std::size_t>(lines * ldd), bits_of(about.d, -777));
-  for (int row = 0; row < m; ++row) {
-    for (int column = 0; column < n; ++column) {
+  for (std::int64_t row = 0; row < m; ++row) {
+    for (std::int64_t column = 0; column < n; ++column) {
       double sum = 0;
-      for (int i = 0; i < k; ++i) {
+      for (std::int64_t i = 0; i < k; ++i) {
         const double scale =
             scales[static_cast<std::size_t>(about.group == 0 ? row : i / about.group * ld_scales + row)];
         sum += value_of(about.weights, weights[static_cast<std::size_t>(row * k + i)]) * scale *
