@@ -4,6 +4,7 @@
 //   op::Gemm gemm;              a problem: operands on host or device, scalars, an epilogue
 //   engine::Engine engine;      finds, compiles, caches and runs kernels
 //   tune::tune(engine, gemm)    measures which kernel is the fastest
+//   profile::profile(engine, problems)  verifies, times and counts kernels; profile::to_html() makes a report of it
 //   registry::Kernel            a kernel; derive from it and from registry::Provider to add your own
 //   layout::Layout              the layout algebra, which can be used on its own
 //
@@ -37,6 +38,8 @@
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/plan/design.hpp"
+#include "tilewright/profile/formats.hpp"
+#include "tilewright/profile/profile.hpp"
 #include "tilewright/registry/kernel.hpp"
 #include "tilewright/registry/metadata.hpp"
 #include "tilewright/registry/provider.hpp"
@@ -55,9 +58,13 @@
 // The layout algebra.
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/layout/composed_layout.hpp"
+#include "tilewright/layout/conditions.hpp"
 #include "tilewright/layout/draw.hpp"
 #include "tilewright/layout/expression.hpp"
+#include "tilewright/layout/index_code.hpp"
 #include "tilewright/layout/layout.hpp"
+#include "tilewright/layout/number.hpp"
+#include "tilewright/layout/number_text.hpp"
 #include "tilewright/layout/parse.hpp"
 #include "tilewright/layout/print.hpp"
 #include "tilewright/layout/swizzle.hpp"

@@ -21,6 +21,7 @@
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/spelling.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
@@ -93,8 +94,12 @@ void read_tensors(ArgumentsReader& reader, Problem& problem, nb::handle tensors,
   for (const auto& [key, array] : nb::cast<nb::dict>(tensors)) {
     std::string label = read_text(key, "the name of a tensor");
     const auto found = std::ranges::find(expected, std::string_view(label), &op::EpilogueTensor::label);
-    if (found == expected.end())
-      throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", printable(label)));
+    if (found == expected.end()) {
+      std::vector<std::string> labels;
+      for (const op::EpilogueTensor& each : expected) labels.emplace_back(each.label);
+      throw InvalidArgument(
+          fmt::format("the epilogue has no tensor '{}'{}", printable(label), suggestion(label, labels)));
+    }
     const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->broadcast, groups);
     problem.tensors.push_back({std::move(label), tensor});
   }
@@ -154,8 +159,8 @@ void interleave(op::Gemm& gemm, const std::string& interleaved, bool has_c) {
 }
 
 void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
-                    nb::handle epilogue, nb::handle c, double alpha, double beta, nb::handle math, nb::handle tensors,
-                    const Text& interleaved) {
+                    nb::handle epilogue, nb::handle c, const Number& alpha, const Number& beta, nb::handle math,
+                    nb::handle tensors, const Text& interleaved) {
   ArgumentsReader reader;
   op::Gemm gemm;
   gemm.a = read_operand(reader, a, false, "A");
@@ -163,8 +168,8 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   gemm.d = read_operand(reader, out, true, "out");
   if (!c.is_none()) gemm.c = read_operand(reader, c, false, "C");
   interleave(gemm, interleaved.read("interleaved"), !c.is_none());
-  gemm.alpha = alpha;
-  gemm.beta = beta;
+  gemm.alpha = alpha.read("alpha");
+  gemm.beta = beta.read("beta");
   gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
   const nb::object bound = set_epilogue(gemm, epilogue);

@@ -20,7 +20,8 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-constexpr int kRank = 4;
+constexpr int kRank = 4;         // of tensors in the caller's layout
+constexpr int kBlockedRank = 5;  // of tensors with blocks of 32 channels, whose modes have one order
 
 /// For each mode of a tensor in the order of op::Conv2d, which has the channels last, its mode in the caller's order.
 using ModeOrder = std::array<int, kRank>;
@@ -69,15 +70,23 @@ op::Tensor ordered(const op::Tensor& tensor, const ModeOrder& order) {
   return result;
 }
 
-/// A vector or a number as a tensor of four modes with the channels last, as far as its broadcast says which mode it
-/// has: channels of fprop and dgrad, filters of wgrad.
-op::Tensor with_four_modes(op::Tensor tensor, const op::Broadcast& broadcast, op::ConvPass pass) {
+/// A vector or a number as a tensor with the modes of the output, as far as its broadcast says which mode it has:
+/// channels of fprop and dgrad, filters of wgrad.
+op::Tensor with_all_modes(op::Tensor tensor, const op::Broadcast& broadcast, const op::Conv2d& conv) {
+  const op::ConvPass pass = conv.pass;
   const int rank = tensor.shape.rank();
   const bool is_single = !broadcast.along_m && !broadcast.along_n;
   const bool is_vector =
       rank == 1 && broadcast.along_m != broadcast.along_n && broadcast.along_m == (pass == op::ConvPass::wgrad);
   if (rank > 1 || !(is_single || is_vector)) return tensor;
   const std::int64_t extent = rank == 1 ? tensor.shape[0] : 1, step = rank == 1 ? tensor.stride[0] : 1;
+  if (conv.written().shape.rank() == kBlockedRank) {
+    const bool is_whole = extent % op::kInterleaved == 0;
+    const std::int64_t block = is_whole ? op::kInterleaved : 1;  // another extent is left for op::validate() to refuse
+    tensor.shape = {1, extent / block, 1, 1, block};
+    tensor.stride = {extent * step, block * step, block * step, block * step, step};
+    return tensor;
+  }
   const bool is_first = pass == op::ConvPass::wgrad;
   tensor.shape = is_first ? op::Dims{extent, 1, 1, 1} : op::Dims{1, 1, 1, extent};
   tensor.stride = is_first ? op::Dims{step, 1, 1, 1} : op::Dims{extent * step, extent * step, extent * step, step};
@@ -95,17 +104,22 @@ void read_tensors(ArgumentsReader& reader, op::Conv2d& conv, nb::handle tensors,
     if (found == expected.end())
       throw InvalidArgument(fmt::format("the epilogue has no tensor '{}'", printable(label)));
     const op::Tensor read = ordered(reader.read(array, found->is_written, label.c_str()), order);
-    conv.tensors.push_back({std::move(label), with_four_modes(read, found->broadcast, conv.pass)});
+    conv.tensors.push_back({std::move(label), with_all_modes(read, found->broadcast, conv)});
   }
 }
 
 /// The output as a matrix. Its row modes are those in the caller's order.
 OutputExtents output_extents(const op::Conv2d& conv, const ModeOrder& order) {
   for (const op::Tensor* const tensor : {&conv.x, &conv.w, &conv.y}) {
-    if (tensor->shape.rank() != kRank) op::validate(conv).or_throw();  // it has no extents
+    const int rank = tensor->shape.rank();
+    if (rank != kRank && rank != kBlockedRank) op::validate(conv).or_throw();  // it has no extents
   }
   op::Dims shape = conv.written().shape;
-  if (conv.pass == op::ConvPass::fprop) shape[kRank - 1] = conv.w.shape[0];  // a gated epilogue writes half of them
+  if (shape.rank() == kBlockedRank) {
+    return {nb::none(), shape[0] * shape[2] * shape[3], shape[1] * shape[4], nb::make_tuple(0, 2, 3)};
+  }
+  // A gated epilogue writes half of the filters.
+  if (conv.pass == op::ConvPass::fprop) shape[kRank - 1] = conv.w.shape[conv.w.shape.rank() == kRank ? 0 : 3];
   const int row_modes = conv.pass == op::ConvPass::wgrad ? 1 : kRank - 1;
   std::int64_t m = 1, n = 1;
   nb::list rows;
@@ -164,8 +178,10 @@ void bind_conv2d(nb::module_& module) {
       "A two-dimensional convolution, y = epilogue(x * w, C), or one of its gradients, in which x or w is written. "
       "With the layout \"nchw\" the shapes are x (n, c, h, w), w (k, c / groups, r, s) and y (n, k, p, q), and the "
       "strides are those of channels-last tensors: the channels are contiguous. With \"nhwc\" the channels are the "
-      "last "
-      "mode of each shape. Arrays are those that GemmArguments takes. They are referred to and not copied.")
+      "last mode of each shape. In \"fprop\" of 8-bit integers the channels may be in blocks of 32: x (n, c / 32, h, "
+      "w, "
+      "32) with w (c / 32, r, s, k, 32), and y and C (n, k / 32, p, q, 32), in either layout. Arrays are those that "
+      "GemmArguments takes. They are referred to and not copied.")
       .def(
           "__init__", &make_conv2d, nb::arg("x"), nb::arg("w"), nb::arg("y"), nb::arg("accumulator_type") = nb::none(),
           nb::arg("epilogue") = nb::none(), nb::kw_only(), nb::arg("kind") = "fprop", nb::arg("stride") = 1,
@@ -176,10 +192,13 @@ void bind_conv2d(nb::module_& module) {
           "which computes the gradient w from x and the gradient y. `stride`, `padding` and `dilation` are an int or "
           "(height, width). `padding` is that above and to the left of x; the extents of y say how far the filter "
           "goes. `mode` is \"cross_correlation\", as in neural networks, or \"convolution\", which mirrors the "
-          "filter. Tensors of the epilogue have four modes, with extents of 1 where they are broadcast, or are vectors "
+          "filter. Tensors of the epilogue have the modes of the output, with extents of 1 where they are broadcast, "
+          "or are vectors "
           "with a number for each channel of the output (of wgrad, for each filter). The other parameters are as in "
           "GemmArguments. Raises InvalidArgument, with the number that is wrong, if the arrays do not fit together.")
-      .def_prop_ro("x", operand(&op::Conv2d::x), "As w, y and C, with the channels last: (n, h, w, c).")
+      .def_prop_ro(
+          "x", operand(&op::Conv2d::x),
+          "As w, y and C, with the channels last: (n, h, w, c), or with blocks of channels: (n, c / 32, h, w, 32).")
       .def_prop_ro("w", operand(&op::Conv2d::w))
       .def_prop_ro("y", operand(&op::Conv2d::y))
       .def_prop_ro("C", operand(&op::Conv2d::c))

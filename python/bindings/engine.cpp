@@ -1,15 +1,21 @@
 #include "python/bindings/engine.hpp"
 
+#include <nanobind/operators.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <span>
+#include <system_error>
 #include <utility>
 
 #include "python/bindings/dtype.hpp"
@@ -61,6 +67,9 @@ std::shared_ptr<Engine> engine_named(const std::string& device) {
   if (!device.empty()) options.device = device;
   auto made = std::make_shared<Engine>(options, shared_registry());
   const runtime::DeviceProperties& properties = made->device()->properties();
+  if (options.device == "auto" && properties.emulated) {
+    spdlog::info("no GPU was found: kernels run on {}, which checks every access and is slow", properties.name);
+  }
   const std::string own = properties.emulated ? properties.name : fmt::format("cuda:{}", properties.ordinal);
   const std::scoped_lock lock(engines_mutex());
   const std::shared_ptr<Engine> same = engines().try_emplace(own, made).first->second;
@@ -192,6 +201,11 @@ class PreparedCall {
   engine::PreparedCall prepared_;
 };
 
+/// The HTML that notebooks show, by a function of tilewright/html.py.
+nb::str in_html(const char* function, nb::handle object) {
+  return nb::str(nb::module_::import_("tilewright.html").attr(function)(object));
+}
+
 void bind_artifact(nb::module_& module) {
   nb::class_<compile::Artifact>(module, "Artifact",
                                 "A compiled kernel, which can be run here, or saved and run on another machine.")
@@ -210,16 +224,40 @@ void bind_artifact(nb::module_& module) {
       .def(
           "save",
           [](const compile::Artifact& self, nb::handle path) {
-            compile::write_artifact(self, read_path(path, "the path"));
+            const std::string name = read_path(path, "path");
+            const std::string folder = std::filesystem::path(name).parent_path().string();
+            if (!folder.empty()) check_file_exists(folder);
+            compile::write_artifact(self, name);
           },
           nb::arg("path"), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
           "Writes the artifact to a file, which load_artifact() reads.")
-      .def("__repr__", [](const compile::Artifact& self) { return "<Artifact " + self.name + ">"; });
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const compile::Artifact& self) { return std::hash<std::string>()(self.name + self.source); })
+      .def(
+          "__getstate__",
+          [](const compile::Artifact& self) {
+            const std::vector<std::byte> bytes = compile::serialize(self);
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          nb::sig("def __getstate__(self) -> object"))
+      .def(
+          "__setstate__",
+          [](compile::Artifact& self, const nb::bytes& state) {
+            const std::span<const char> chars(state.c_str(), state.size());
+            new (&self) compile::Artifact(compile::deserialize(std::as_bytes(chars)).value_or_throw());
+          },
+          nb::sig("def __setstate__(self, state: object, /) -> None"))
+      .def("_repr_html_", [](nb::handle self) { return in_html("of_artifact", self); })
+      .def("__repr__", [](const compile::Artifact& self) {
+        return fmt::format("<Artifact {}: {}, {} registers, {} bytes of cubin>", self.name, self.target.name(),
+                           self.registers ? std::to_string(*self.registers) : "?", self.cubin.size());
+      });
   module.def(
       "load_artifact",
       [](nb::handle path) {
-        return std::make_shared<compile::Artifact>(
-            compile::read_artifact(read_path(path, "the path")).value_or_throw());
+        const std::string name = read_path(path, "path");
+        check_file_exists(name);
+        return std::make_shared<compile::Artifact>(compile::read_artifact(name).value_or_throw());
       },
       nb::arg("path"), nb::sig("def load_artifact(path: str | os.PathLike[str]) -> Artifact"),
       "Reads an artifact that save() wrote; no compiler is needed. Raises InvalidArgument if the file is damaged.");
@@ -287,6 +325,19 @@ void bind_explanation(nb::module_& module) {
           "unrestricted_us", [](const Explanation& self) { return self.unrestricted_us; },
           "If promises are required, the predicted time of the best kernel without them in microseconds; else None.")
       .def("to_json", [](const Explanation& self) { return engine::to_json(self); })
+      .def(
+          "__reduce__",
+          [](const Explanation& self) {
+            const nb::object type = nb::module_::import_("tilewright.explanation").attr("SavedExplanation");
+            return nb::make_tuple(type, nb::make_tuple(engine::to_json(self), engine::to_text(self)));
+          },
+          nb::sig("def __reduce__(self) -> tuple[object, ...]"))
+      .def("_repr_html_", [](nb::handle self) { return in_html("of_explanation", self); })
+      .def("__repr__",
+           [](const Explanation& self) {
+             return fmt::format("<Explanation: {} kernels for {}, {} refused>", self.kernels.size(), self.target.name(),
+                                self.refused.size());
+           })
       .def("__str__", [](const Explanation& self) { return engine::to_text(self); });
 }
 
@@ -393,7 +444,8 @@ void bind_discovery(nb::module_& module) {
       "Like find_kernels, but also reports every kernel that cannot compute `args`, with the reason, and what the "
       "promises cost.");
   nb::class_<Listing>(module, "KernelListing", "An iterator over kernels.")
-      .def("__iter__", [](nb::handle self) { return self; })
+      .def(
+          "__iter__", [](nb::handle self) { return self; }, nb::sig("def __iter__(self) -> KernelListing"))
       .def("__next__", &Listing::next);
   module.def(
       "list_kernels",
@@ -432,6 +484,13 @@ void bind_discovery(nb::module_& module) {
       "`on_progress(done, all, name)` is called when each is ready.");
 }
 
+/// @throws InvalidArgument unless the folder exists or can be created
+void check_writable(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw InvalidArgument(fmt::format("cache_dir '{}': {}", printable(folder), error.message()));
+}
+
 void configure(const std::optional<Text>& device_text, const std::optional<Text>& compiler_text,
                const std::optional<Text>& cache_dir_text, std::optional<std::int64_t> pool_initial_bytes,
                std::optional<std::int64_t> pool_maximum_bytes, std::optional<bool> deterministic,
@@ -441,9 +500,11 @@ void configure(const std::optional<Text>& device_text, const std::optional<Text>
   if (compiler_text) compiler = compiler_text->read("compiler");
   if (cache_dir_text) cache_dir = cache_dir_text->path("cache_dir");
   const Unlocked unlocked;
-  std::map<std::string, std::shared_ptr<Engine>> old;
-  const std::scoped_lock lock(engines_mutex());
-  engine::Options options = configured();
+  engine::Options options;
+  {
+    const std::scoped_lock lock(engines_mutex());
+    options = configured();
+  }
   if (device) options.device = *device;
   if (compiler) {
     const Result<compile::Backend> backend = compile::parse_backend(*compiler);
@@ -459,6 +520,10 @@ void configure(const std::optional<Text>& device_text, const std::optional<Text>
   options.pool_maximum_bytes = pool_maximum_bytes.value_or(options.pool_maximum_bytes);
   options.required.deterministic = deterministic.value_or(options.required.deterministic);
   options.required.batch_invariant = batch_invariant.value_or(options.required.batch_invariant);
+  if (cache_dir) check_writable(*cache_dir);
+  if (device) const Engine opened(options, shared_registry());  // a device that cannot be opened is reported here
+  std::map<std::string, std::shared_ptr<Engine>> old;
+  const std::scoped_lock lock(engines_mutex());
   configured() = options;
   std::swap(old, engines());
 }

@@ -129,10 +129,12 @@ void bind_arithmetic(nb::module_& m) {
   m.def("elem_scale", layout::elem_scale, "a"_a, "b"_a,
         "a with each leaf multiplied by the product of the corresponding element of b.");
   m.def("tuple_max", layout::tuple_max, "t"_a, "The largest leaf.");
-  m.def("prefix_product", layout::prefix_product, "t"_a, "init"_a = 1,
-        "Exclusive products from the left, in the profile of t: ((2, 3), 4) -> ((1, 2), 6).");
-  m.def("suffix_product", layout::suffix_product, "t"_a, "init"_a = 1,
-        "Exclusive products from the right, in the profile of t: ((2, 3), 4) -> ((12, 4), 1).");
+  m.def(
+      "prefix_product", [](const IntTuple& t, std::int64_t init) { return layout::prefix_product(t, init); }, "t"_a,
+      "init"_a = 1, "Exclusive products from the left, in the profile of t: ((2, 3), 4) -> ((1, 2), 6).");
+  m.def(
+      "suffix_product", [](const IntTuple& t, std::int64_t init) { return layout::suffix_product(t, init); }, "t"_a,
+      "init"_a = 1, "Exclusive products from the right, in the profile of t: ((2, 3), 4) -> ((12, 4), 1).");
   m.def("compact_order", layout::compact_order, "shape"_a, "order"_a,
         "The strides that make a shape compact, the mode with the smallest order fastest: ((4, 8), (1, 0)) -> (8, 1).");
   m.def("ceil_div", nb::overload_cast<const IntTuple&, const IntTuple&>(layout::ceil_div), "a"_a, "b"_a,

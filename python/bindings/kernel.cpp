@@ -158,6 +158,28 @@ std::array<std::uint32_t, 3> dim3(nb::handle extents, const char* what) {
   return dim;
 }
 
+/// @throws InvalidArgument unless `cc` is None or the target that the kernel was made for
+void check_target(const registry::Kernel& kernel, nb::handle cc) {
+  if (cc.is_none()) return;
+  const Target wanted = read_target(cc).value();
+  const Target& own = plan::tiling(kernel.metadata().design).target;
+  if (wanted == own || kernel.metadata().signature.gemm() == nullptr) return;
+  throw InvalidArgument(fmt::format("{} is for {}, got cc {}: find the kernels of that target first", kernel.name(),
+                                    own.name(), wanted.name()));
+}
+
+void run_kernel(const std::shared_ptr<registry::Kernel>& self, const OperationArguments& arguments,
+                const std::shared_ptr<compile::Artifact>& artifact, nb::handle stream, nb::handle workspace,
+                bool /*assume_supported_args*/) {
+  engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};
+  read_workspace(workspace, options);
+  {
+    const Unlocked unlocked;
+    engine_for(arguments.memory())->run(arguments.call, self, artifact, options);
+  }
+  if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.memory(), options.stream);
+}
+
 void bind_status(nb::module_& module) {
   nb::class_<Support>(module, "Status", "Success, or a failure with a reason. It is true if it is a success.")
       .def_static("success", [] { return Support(); })
@@ -352,26 +374,18 @@ void bind_kernel(nb::module_& module) {
           "How many bytes of device memory run() needs as `workspace`, which must be zeroed before its first use.")
       .def(
           "compile",
-          [](const std::shared_ptr<registry::Kernel>& self, const OperationArguments* arguments) {
+          [](const std::shared_ptr<registry::Kernel>& self, const OperationArguments* arguments, nb::handle cc) {
+            check_target(*self, cc);
             const Unlocked unlocked;
             const op::MemoryDevice memory = arguments != nullptr ? arguments->memory() : op::MemoryDevice{};
             return std::const_pointer_cast<compile::Artifact>(engine_for(memory)->compile(self));
           },
-          nb::arg("args") = nb::none(), "The compiled kernel, from the cache if it is there.")
+          nb::arg("args") = nb::none(), nb::arg("cc") = nb::none(),
+          "The compiled kernel, from the cache if it is there. `cc`, a target such as 90 or \"sm_90a\", may be given "
+          "if "
+          "it is that of the kernel.")
       .def(
-          "run",
-          [](const std::shared_ptr<registry::Kernel>& self, const OperationArguments& arguments,
-             const std::shared_ptr<compile::Artifact>& artifact, nb::handle stream, nb::handle workspace,
-             bool /*assume_supported_args*/) {
-            engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};
-            read_workspace(workspace, options);
-            {
-              const Unlocked unlocked;
-              engine_for(arguments.memory())->run(arguments.call, self, artifact, options);
-            }
-            if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.memory(), options.stream);
-          },
-          nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
+          "run", &run_kernel, nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
           nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,
           "Enqueues a launch on `stream` (default: the current stream of the arrays' framework). Without `artifact`, "
           "the "
@@ -379,6 +393,9 @@ void bind_kernel(nb::module_& module) {
           "to "
           "the device and back; the results are complete on return. `assume_supported_args` has no effect, because the "
           "result of supports() is cached.")
+      .def("run", &run_kernel, nb::arg("args"), nb::kw_only(), nb::arg("compiled_artifact").none(),
+           nb::arg("stream") = nb::none(), nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,
+           "The same with the name of the artifact in cutlass_api.")
       .def("__repr__", [](const registry::Kernel& self) { return "<Kernel " + self.name() + ">"; });
 }
 

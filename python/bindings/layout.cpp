@@ -46,7 +46,7 @@ std::string code_of(const IntTuple& t) { return nb::repr(to_python(t)).c_str(); 
 std::string code_of(const Layout& l) { return fmt::format("Layout({}, {})", code_of(l.shape()), code_of(l.stride())); }
 std::string code_of(const Swizzle& s) { return fmt::format("Swizzle({}, {}, {})", s.bits(), s.base(), s.shift()); }
 std::string code_of(const ComposedLayout& l) {
-  return fmt::format("ComposedLayout({}, {}, {})", code_of(l.swizzle), l.offset, code_of(l.layout));
+  return fmt::format("ComposedLayout({}, {}, {})", code_of(l.swizzle), l.offset.value(), code_of(l.layout));
 }
 
 nb::object reduced(const Layout& l) {
@@ -56,7 +56,7 @@ nb::object reduced(const Swizzle& s) {
   return nb::make_tuple(nb::type<Swizzle>(), nb::make_tuple(s.bits(), s.base(), s.shift()));
 }
 nb::object reduced(const ComposedLayout& l) {
-  return nb::make_tuple(nb::type<ComposedLayout>(), nb::make_tuple(l.swizzle, l.offset, l.layout));
+  return nb::make_tuple(nb::type<ComposedLayout>(), nb::make_tuple(l.swizzle, l.offset.value(), l.layout));
 }
 
 // The coordinate that the arguments of a call stand for: a single argument is the coordinate, several are its modes.
@@ -222,7 +222,7 @@ void bind_composed_layout(nb::module_& m) {
           },
           "swizzle"_a, "offset"_a, "layout"_a)
       .def_prop_ro("swizzle", [](const ComposedLayout& l) { return l.swizzle; })
-      .def_prop_ro("offset", [](const ComposedLayout& l) { return l.offset; })
+      .def_prop_ro("offset", [](const ComposedLayout& l) { return l.offset.value(); })
       .def_prop_ro("layout", [](const ComposedLayout& l) { return l.layout; })
       .def_prop_ro("shape", [](const ComposedLayout& l) { return l.shape(); })
       .def(

@@ -171,9 +171,12 @@ void bind_coordinates(nb::module_& m) {
   m.def(
       "coordinate", [](const Layout& l, const IntTuple& coord) { return coordinate(l, coord); }, "layout"_a, "coord"_a,
       "layout(coord): an offset, or a coordinate if strides are scaled basis elements.");
-  m.def("hierarchical_coord", layout::hierarchical_coord, "layout"_a, "offset"_a,
-        "The coordinate r with layout(r) == offset. Raises InvalidArgument if there is none.");
-  m.def("flat_coord", layout::flat_coord, "layout"_a, "offset"_a, "The same, with one integer for each mode.");
+  m.def(
+      "hierarchical_coord", [](const Layout& l, std::int64_t offset) { return hierarchical_coord(l, offset); },
+      "layout"_a, "offset"_a, "The coordinate r with layout(r) == offset. Raises InvalidArgument if there is none.");
+  m.def(
+      "flat_coord", [](const Layout& l, std::int64_t offset) { return flat_coord(l, offset); }, "layout"_a, "offset"_a,
+      "The same, with one integer for each mode.");
   for_both_kinds("The modes for which the coordinate is None. The other modes add to the offset of a ComposedLayout.",
                  [&](auto kind, const char* documentation) {
                    m.def(

@@ -53,7 +53,9 @@ class PythonSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
 }  // namespace
 
 void bind_logging(nb::module_& module) {
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>("tilewright", std::make_shared<PythonSink>()));
+  auto logger = std::make_shared<spdlog::logger>("tilewright", std::make_shared<PythonSink>());
+  logger->set_level(spdlog::level::debug);  // Python's logger decides what is shown
+  spdlog::set_default_logger(std::move(logger));
   // Messages that are logged while the interpreter exits are dropped.
   module.def("_stop_logging", [] { spdlog::set_default_logger(std::make_shared<spdlog::logger>("tilewright")); });
 }

@@ -65,7 +65,15 @@ struct GemmOperands {
   bool has_c = false;
   DType accumulator = DType::f32;
   op::MathOperation math = op::MathOperation::multiply_add;
+
+  bool operator==(const GemmOperands&) const = default;
 };
+
+std::string to_string(const GemmOperands& operands) {
+  return fmt::format("A={}, B={}{}, out={}, accumulator_type={}, math={}", op::to_string(operands.a),
+                     op::to_string(operands.b), operands.has_c ? ", C=" + op::to_string(operands.c) : "",
+                     op::to_string(operands.d), name(operands.accumulator), op::name(operands.math));
+}
 
 /// The operands of an Operation that a kernel is made for.
 struct OperationOperands {
@@ -171,10 +179,20 @@ void bind_tensor_attributes(nb::module_& module) {
       .def_prop_ro("stride", &stride_of)
       .def_prop_ro("layout", [](const op::TensorSignature& self) { return op::name(self.layout); })
       .def_prop_ro("divisibility", [](const op::TensorSignature& self) { return self.alignment; })
+      .def_prop_ro(
+          "alignment", [](const op::TensorSignature& self) { return self.alignment; }, "The same as divisibility.")
       .def_prop_ro("ptr_alignment_bytes",
                    [](const op::TensorSignature& self) { return self.alignment * bytes(self.element); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const op::TensorSignature& self) { return std::hash<std::string>()(op::to_string(self)); })
+      .def(
+          "__reduce__",
+          [](nb::handle self) {
+            return nb::make_tuple(self.type(),
+                                  nb::make_tuple(self.attr("dtype").attr("name"), self.attr("layout"),
+                                                 self.attr("divisibility"), self.attr("is_pointer_array")));
+          },
+          nb::sig("def __reduce__(self) -> tuple[object, ...]"))
       .def("__repr__", [](const op::TensorSignature& self) { return "TensorAttributes(" + op::to_string(self) + ")"; });
 }
 
@@ -197,7 +215,31 @@ void bind_operands(nb::module_& module) {
                    })
       .def_ro("out", &GemmOperands::d)
       .def_ro("accumulator_type", &GemmOperands::accumulator)
-      .def_prop_ro("math", [](const GemmOperands& self) { return op::name(self.math); });
+      .def_prop_ro("math", [](const GemmOperands& self) { return op::name(self.math); })
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const GemmOperands& self) { return std::hash<std::string>()(to_string(self)); })
+      .def(
+          "__getstate__",
+          [](const GemmOperands& self) {
+            return nb::make_tuple(self.a, self.b, self.d, self.has_c ? nb::cast(self.c) : nb::none(),
+                                  std::string(name(self.accumulator)), std::string(op::name(self.math)));
+          },
+          nb::sig("def __getstate__(self) -> object"))
+      .def(
+          "__setstate__",
+          [](GemmOperands& self, const nb::tuple& state) {
+            const auto signature = [&](std::size_t place) { return nb::cast<op::TensorSignature>(state[place]); };
+            const bool has_c = !state[3].is_none();
+            new (&self) GemmOperands{signature(0),
+                                     signature(1),
+                                     has_c ? signature(3) : signature(2),
+                                     signature(2),
+                                     has_c,
+                                     read_dtype(state[4]),
+                                     op::parse_math_operation(nb::cast<std::string>(state[5])).value()};
+          },
+          nb::sig("def __setstate__(self, state: object, /) -> None"))
+      .def("__repr__", [](const GemmOperands& self) { return "GemmOperandsMetadata(" + to_string(self) + ")"; });
 }
 
 void bind_reduce_split_k(nb::module_& module) {
@@ -212,6 +254,10 @@ void bind_reduce_split_k(nb::module_& module) {
       .def_ro("out", &op::ReduceSplitKSignature::d)
       .def_ro("accumulator_type", &op::ReduceSplitKSignature::accumulator);
 }
+
+constexpr std::array kDesignFields{
+    "tile_shape",     "cluster_shape", "stages",       "warp_count", "instruction_shape", "op_class", "schedule",
+    "swaps_operands", "raster_width",  "raster_along", "split_k",    "repacks_operands",  "target"};
 
 void bind_design(nb::module_& module) {
   nb::class_<plan::FlatDesign>(module, "BLASDesignMetadata",
@@ -233,7 +279,9 @@ void bind_design(nb::module_& module) {
             design.op_class = read_op_class(op_class.read("op_class"));
             const std::string schedule = schedule_text.read("schedule");
             const auto parsed = plan::parse_schedule(schedule);
-            if (!parsed) throw InvalidArgument(fmt::format("unknown schedule '{}'", printable(schedule)));
+            if (!parsed)
+              throw InvalidArgument(
+                  fmt::format("unknown schedule '{}': must be cooperative or ping_pong", printable(schedule)));
             design.schedule = *parsed;
             design.raster = {.width = raster_width, .along_n = read_along(raster_along.read("raster_along"))};
             design.split_k = split_k;
@@ -289,6 +337,36 @@ void bind_design(nb::module_& module) {
       .def_prop_ro("target", [](const plan::FlatDesign& self) { return self.target.name(); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const plan::FlatDesign& self) { return std::hash<std::string>()(plan::to_string(self)); })
+      .def(
+          "__getstate__",
+          [](nb::handle self) {
+            nb::dict state;
+            for (const char* const each : kDesignFields) state[each] = self.attr(each);
+            return state;
+          },
+          nb::sig("def __getstate__(self) -> object"))
+      .def(
+          "__setstate__",
+          [](plan::FlatDesign& self, const nb::dict& state) {
+            const auto extents = [&](const char* field) { return shape_of(nb::cast<Extents>(state[field])); };
+            const auto text = [&](const char* field) { return nb::cast<std::string>(state[field]); };
+            plan::FlatDesign design;
+            design.tile = extents("tile_shape");
+            design.cluster = extents("cluster_shape");
+            design.stages = nb::cast<int>(state["stages"]);
+            std::tie(design.warps_m, design.warps_n, design.warps_k) = nb::cast<Extents>(state["warp_count"]);
+            design.instruction = extents("instruction_shape");
+            design.op_class = read_op_class(text("op_class"));
+            design.schedule = plan::parse_schedule(text("schedule")).value();
+            design.swaps_operands = nb::cast<bool>(state["swaps_operands"]);
+            design.raster = {.width = nb::cast<int>(state["raster_width"]),
+                             .along_n = read_along(text("raster_along"))};
+            design.split_k = nb::cast<int>(state["split_k"]);
+            design.repacks_operands = nb::cast<bool>(state["repacks_operands"]);
+            if (const auto target = parse_target(text("target"))) design.target = *target;
+            new (&self) plan::FlatDesign(design);
+          },
+          nb::sig("def __setstate__(self, state: object, /) -> None"))
       .def("__repr__",
            [](const plan::FlatDesign& self) { return "BLASDesignMetadata(" + plan::to_string(self) + ")"; });
 }
@@ -365,7 +443,8 @@ void bind_metadata(nb::module_& module) {
       .def_prop_ro("kernel_name", [](const registry::KernelMetadata& self) { return registry::kernel_name(self); })
       .def_prop_ro(
           "family", [](const registry::KernelMetadata& self) { return self.family; },
-          "\"simt_gemm\", \"sm80_gemm\", \"sm90_gemm\", \"reduce_split_k\", or the name of your class.")
+          "\"simt_gemm\", \"sm80_gemm\", \"sm90_gemm\", \"depthwise_conv\", \"reduce_split_k\", or the name of your "
+          "class.")
       .def_prop_ro(
           "kernel_class", [](const registry::KernelMetadata& self) { return class_of_family(self.family); },
           "The registered Python class; Kernel for built-in kernels.")
@@ -392,6 +471,35 @@ void bind_metadata(nb::module_& module) {
           "Whether the kernel promises that the bits of a row of D depend neither on M, nor on the row's place, nor on "
           "the batch.")
       .def("to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); })
+      .def(
+          "__getstate__",
+          [](nb::handle self) {
+            const auto& metadata = nb::cast<const registry::KernelMetadata&>(self);
+            const op::GemmSignature* const gemm = metadata.signature.gemm();
+            if (gemm == nullptr || !op::is_accumulator(gemm->epilogue) ||
+                !std::holds_alternative<plan::FlatDesign>(metadata.design)) {
+              throw nb::type_error(fmt::format("the metadata of {}, a built-in kernel or one with an epilogue, cannot "
+                                               "be pickled: pickle metadata.to_json()",
+                                               registry::kernel_name(metadata))
+                                       .c_str());
+            }
+            return nb::make_tuple(self.attr("kernel_name"), metadata.family, self.attr("operands"), self.attr("design"),
+                                  metadata.min_sm, metadata.promises.deterministic, metadata.promises.batch_invariant);
+          },
+          nb::sig("def __getstate__(self) -> object"))
+      .def(
+          "__setstate__",
+          [](registry::KernelMetadata& self, const nb::tuple& state) {
+            registry::KernelMetadata metadata =
+                make_metadata(nb::cast<std::string>(state[0]), state[1], state[2], nb::cast<plan::FlatDesign>(state[3]),
+                              nb::none(), nb::cast<int>(state[4]));
+            metadata.promises = {.deterministic = nb::cast<bool>(state[5]),
+                                 .batch_invariant = nb::cast<bool>(state[6])};
+            new (&self) registry::KernelMetadata(std::move(metadata));
+          },
+          nb::sig("def __setstate__(self, state: object, /) -> None"))
+      .def("_repr_html_",
+           [](nb::handle self) { return nb::str(nb::module_::import_("tilewright.html").attr("of_metadata")(self)); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const registry::KernelMetadata& self) { return registry::hash_value(self); })
       .def("__repr__",

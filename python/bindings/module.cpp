@@ -6,7 +6,9 @@
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/engine.hpp"
 #include "python/bindings/kernel.hpp"
+#include "python/bindings/number.hpp"
 #include "python/bindings/pointer_array.hpp"
+#include "python/bindings/program.hpp"
 #include "python/bindings/stream.hpp"
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
@@ -31,6 +33,7 @@ NB_MODULE(_tilewright, module) {
   python::bind_kernel(module);
   python::bind_provider(module);
   python::bind_engine(module);
+  python::bind_profile(module);
   python::bind_exit(module);
   nanobind::module_ emulator = module.def_submodule("emulator");
   emulator.doc() = "The extension behind tilewright.emulator. Import from there.";
@@ -41,4 +44,13 @@ NB_MODULE(_tilewright, module) {
   python::bind_layout(layout);
   python::bind_int_tuple(layout);
   python::bind_layout_algebra(layout);
+  nanobind::module_ arch = module.def_submodule("arch");
+  arch.doc() = "The extension behind tilewright.arch. Import from there.";
+  python::bind_arch(arch);
+  nanobind::module_ program = module.def_submodule("program");
+  program.doc() = "The extension behind tilewright.program. Import from there.";
+  python::bind_number(program);
+  python::bind_program(program);
+  python::bind_instructions(program);
+  python::bind_program_tiles(program);
 }

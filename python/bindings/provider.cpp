@@ -55,7 +55,11 @@ class PythonProvider final : public registry::Provider {
     }
     const nb::object all = nb::module_::import_("tilewright._tilewright").attr("_accept_all");
     std::vector<registry::KernelPtr> kernels;
-    for (nb::handle each : class_->type.attr("generate_kernels")(all, nb::none(), target.name())) {
+    // Classes of tilewright.cutlass_api have a generate_kernels() of another signature, and this adapter for it.
+    const nb::object answer = nb::hasattr(class_->type, "_generate_for")
+                                  ? class_->type.attr("_generate_for")(all, target.name())
+                                  : class_->type.attr("generate_kernels")(all, nb::none(), target.name());
+    for (nb::handle each : answer) {
       if (!nb::isinstance<registry::Kernel>(each)) {
         throw InvalidArgument(fmt::format("{}.generate_kernels() must return kernels, got {}", family_, shown(each)));
       }

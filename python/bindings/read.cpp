@@ -1,6 +1,9 @@
 #include "python/bindings/read.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
@@ -55,9 +58,22 @@ std::string read_path(nb::handle object, const char* what) {
     const nb::object bytes = nb::steal(encoded);
     return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
   }
+  if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
+    PyErr_Clear();
+    throw_wrong_type(object, what, "a str or an os.PathLike");
+  }
   if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw nb::python_error();
   PyErr_Clear();  // the error says that a character cannot be encoded, or is NUL
   throw InvalidArgument(fmt::format("{} is no valid file name: '{}'", what, printable(as_text(object))));
+}
+
+void check_file_exists(const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0 || errno != ENOENT) return;
+  const nb::object type = nb::module_::import_("tilewright.errors").attr("FileNotFound");
+  const nb::object name =
+      nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
+  PyErr_SetObject(type.ptr(), type(ENOENT, "No such file or directory", name).ptr());
+  throw nb::python_error();
 }
 
 std::int64_t read_signed(nb::handle object, const char* what, std::int64_t least, std::int64_t most) {

@@ -17,6 +17,9 @@ std::string read_text(nanobind::handle object, const char* what);
 /// kept. @throws TypeError, or InvalidArgument for text that cannot be the name of a file
 std::string read_path(nanobind::handle object, const char* what);
 
+/// @throws FileNotFound of Python if there is no such file
+void check_file_exists(const std::string& path);
+
 /// Reads an int, or an object with __index__(). @throws TypeError, or InvalidArgument with the number and its bounds
 std::int64_t read_signed(nanobind::handle object, const char* what, std::int64_t least, std::int64_t most);
 /// The same for an unsigned 64-bit integer, such as an address.
@@ -52,9 +55,32 @@ class Text {
   nanobind::object str_;
 };
 
+/// A number parameter of a bound function, which is read in the function, too.
+class Number {
+ public:
+  Number() = default;
+  explicit Number(nanobind::handle object) : object_(nanobind::borrow(object)) {}
+  explicit Number(double value) : object_(nanobind::float_(value)) {}
+  double read(const char* what) const { return read_number(object_, what); }
+  nanobind::handle object() const { return object_; }
+
+ private:
+  nanobind::object object_;
+};
+
 }  // namespace tilewright::python
 
 namespace nanobind::detail {
+
+template <>
+struct type_caster<tilewright::python::Number> {
+  NB_TYPE_CASTER(tilewright::python::Number, const_name("float"))
+
+  bool from_python(handle source, std::uint32_t /*flags*/, cleanup_list* /*cleanup*/) noexcept {
+    value = tilewright::python::Number(source);
+    return true;
+  }
+};
 
 template <>
 struct type_caster<tilewright::python::Text> {

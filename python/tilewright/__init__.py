@@ -12,9 +12,11 @@
     call = tilewright.prepare(args)                       # everything but the launch
     call.run()                                            # also while a CUDA graph is captured
 
-Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `layout` is CuTe's
-layout algebra, `tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, and
-`pycutlass` has the interface of PyCUTLASS.
+profile() verifies, times and counts kernels, and writes reports; tune() and benchmark() measure one problem.
+Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `program` records
+kernels without CUDA C++, `arch` has the numbers of tensor-core instructions, `layout` is CuTe's layout algebra,
+`tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, `pycutlass` has the
+interface of PyCUTLASS and `cutlass_api` that of cutlass_api; `shims` makes their own names importable.
 
 `import tilewright` is cheap: the extension and the submodules are loaded when a name that needs them is first used.
 """
@@ -30,6 +32,7 @@ from tilewright.errors import (
     DriverError,
     EmulationError,
     Error,
+    FileNotFound,
     InternalError,
     InvalidArgument,
     OutOfMemory,
@@ -94,13 +97,16 @@ if TYPE_CHECKING:
         u64,
         unregister,
     )
+    from tilewright import arch as arch
     from tilewright import layout as layout
+    from tilewright import program as program
     from tilewright import tracing as tracing
     from tilewright.contraction import contract, einsum
     from tilewright.convolution import conv2d, conv2d_input, conv2d_weight
     from tilewright.epilogue import EpilogueArguments
     from tilewright.grouped_product import grouped_matmul
     from tilewright.product import matmul
+    from tilewright.profiling import Profile, benchmark, gemms, profile, tune
     from tilewright.tracing import TraceError
 
 __version__: str
@@ -118,6 +124,7 @@ __all__ = [
     "EpilogueArguments",
     "Error",
     "Explanation",
+    "FileNotFound",
     "GemmArguments",
     "GemmOperandsMetadata",
     "GroupedGemmArguments",
@@ -135,6 +142,7 @@ __all__ = [
     "OutOfMemory",
     "PointerArray",
     "PreparedCall",
+    "Profile",
     "ReduceSplitKArguments",
     "ReduceSplitKOperandsMetadata",
     "RefusedKernel",
@@ -148,6 +156,8 @@ __all__ = [
     "Workspace",
     "__version__",
     "allocated_bytes",
+    "arch",
+    "benchmark",
     "cache_counters",
     "compile_kernels",
     "configure",
@@ -163,6 +173,7 @@ __all__ = [
     "f32",
     "f64",
     "find_kernels",
+    "gemms",
     "grouped_matmul",
     "i32",
     "i64",
@@ -172,18 +183,22 @@ __all__ = [
     "make_kernel",
     "matmul",
     "prepare",
+    "profile",
+    "program",
     "register",
     "run",
     "split_k",
     "split_k_workspace",
     "synchronize",
     "tracing",
+    "tune",
     "u32",
     "u64",
     "unregister",
 ]
 
-_SUBMODULES = ("emulator", "layout", "pycutlass", "torch", "tracing")  # imported when they are first used
+# imported when they are first used
+_SUBMODULES = ("arch", "cutlass_api", "emulator", "layout", "program", "pycutlass", "torch", "tracing")
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
@@ -194,6 +209,7 @@ _MODULE_OF = {
     "einsum": "tilewright.contraction",
     "grouped_matmul": "tilewright.grouped_product",
     "matmul": "tilewright.product",
+    **dict.fromkeys(("Profile", "benchmark", "gemms", "profile", "tune"), "tilewright.profiling"),
 }  # all other names are in the extension module
 
 
@@ -203,10 +219,22 @@ def __getattr__(name: str) -> object:
     if name in _SUBMODULES:
         return import_module(f"tilewright.{name}")
     if name not in __all__:
-        raise AttributeError(f"module 'tilewright' has no attribute '{name}'")
-    value: object = getattr(import_module(_MODULE_OF.get(name, "tilewright._tilewright")), name)
+        raise AttributeError(f"module 'tilewright' has no attribute '{name}'{_nearest(name)}", name=name)
+    module = _MODULE_OF.get(name, "tilewright._tilewright")
+    value: object = getattr(import_module(module), name)
+    if module == "tilewright._tilewright" and callable(value):
+        from tilewright.checked import checked, with_signature
+
+        value = with_signature(value) if isinstance(value, type) else checked(value)
     globals()[name] = value
     return value
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, [*__all__, *_SUBMODULES], 1, 0.6)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def __dir__() -> list[str]:

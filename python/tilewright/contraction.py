@@ -15,6 +15,7 @@ from tilewright._tilewright import (
     dtype,
     prepare,
 )
+from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.product import _bound, _out_type
@@ -56,10 +57,18 @@ def contract(
                       as in matmul(); `c` has the modes of the result
 
     On a GPU the work is enqueued. Host arrays are complete on return.
+    Without an epilogue, c, alpha and out, gradients of PyTorch tensors are computed, too.
     Raises InvalidArgument with the mode and the number that is wrong.
     """
     bound = _bound(epilogue, operands, "contract")
+    if gradients.are_needed(a, b, c, *operands.values()):
+        if bound is not None or c is not None or out is not None or alpha != 1.0:
+            gradients.refuse("contract() with an epilogue, c, alpha or out", {"a": a, "b": b, "c": c, **operands})
+        given = {"accumulator_type": accumulator_type, "math": math, "stream": stream, "out_dtype": out_dtype}
+        given |= {"deterministic": deterministic, "batch_invariant": batch_invariant}
+        return gradients.contract(expression, a, b, {name: each for name, each in given.items() if each is not None})
     is_given = out is not None
+    like: Any = None
     if not is_given:
         like = shaped(a)
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)

@@ -10,9 +10,10 @@ from typing import Any
 from tilewright._tilewright import Conv2dArguments, DType, Epilogue, PreparedCall, dtype, prepare
 from tilewright.channels_last import Layout, as_nhwc, channels_last, check_layout, empty_images, in_layout
 from tilewright.channels_last import is_channels_last
+from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _compute_type, _out_type
+from tilewright.product import _bound, _compute_type, _out_type, _tensors_of
 from tilewright.results import as_framework_of, shaped
 
 _Pair = tuple[int, int]
@@ -316,6 +317,16 @@ class _Problem:
         deterministic: bool | None,
         batch_invariant: bool | None,
     ) -> Any:
+        caller = {"fprop": "conv2d", "dgrad": "conv2d_input", "wgrad": "conv2d_weight"}[self.kind]
+        gradients.refuse(
+            f"{caller}()",
+            {
+                **{self.names[role]: tensors[role] for role in "xwy" if role != self.written},
+                "c": c,
+                "an array of the epilogue": _tensors_of(bound),
+            },
+            "; tilewright.torch.conv2d() computes gradients",
+        )
         first = shaped(tensors["x" if self.kind == "fprop" else "y"])
         out = tensors[self.written]
         is_given = out is not None

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Hashable
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright._tilewright import DType, Epilogue
+from tilewright.activations import as_epilogue
 from tilewright.errors import InvalidArgument
 
+if TYPE_CHECKING:
+    from tilewright.tracing import TracedEpilogue
+
 _MAX_CACHED = 64  # problems for which an EpilogueArguments caches the graph
+_MAX_TRACED = 256  # traced functions, and graphs, that are remembered for all calls
 _Bound = tuple[Epilogue, dict[str, Any], dict[str, float]]
 
 
@@ -18,17 +24,23 @@ class EpilogueArguments:
     """An epilogue of A @ B with the arrays and numbers that it reads and writes.
 
     epilogue   a Python function or its source, which is traced (see tilewright.tracing); or a str in the epilogue
-               language; or an Epilogue
+               language; or an Epilogue; or an activation: torch.relu, np.tanh, torch.nn.GELU(), jax.nn.silu
     operands   keywords: the value of each parameter of the function, or of each name in the str, and an array for each
                output other than D
 
         EpilogueArguments("aux = acc + row(bias); D = relu(aux)", bias=bias, aux=aux)
 
-    A function is traced once for each shape of problem. Its closure and its globals are read at that time.
+    A function is traced once for each shape of problem. Its closure and its globals are read at that time. Another
+    EpilogueArguments of the same function uses that result, unless the function, or a value that it reads, has changed.
     """
 
     def __init__(self, epilogue: Callable[..., object] | str | Epilogue, /, **operands: Any) -> None:
-        self.epilogue = epilogue
+        self.epilogue = as_epilogue(epilogue)
+        if not (callable(self.epilogue) or isinstance(self.epilogue, (str, Epilogue))):
+            raise TypeError(
+                "epilogue must be a Python function, a name such as 'relu', a text such as 'D = relu(acc)', or an "
+                f"Epilogue, got {type(epilogue).__name__}"
+            )
         self.operands = MappingProxyType(operands)
         self._bound: dict[tuple[int | None, int, int, DType, DType, tuple[int, ...]], _Bound] = {}
 
@@ -54,12 +66,12 @@ class EpilogueArguments:
         if callable(self.epilogue) or (isinstance(self.epilogue, str) and "def " in self.epilogue):
             return self._trace(self.epilogue, (m, n) if batch is None else (batch, m, n), compute, row_modes)
         numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
-        arrays = {name: value for name, value in self.operands.items() if name not in numbers}
+        arrays = {name: _readable(value) for name, value in self.operands.items() if name not in numbers}
         if isinstance(self.epilogue, Epilogue):
             if numbers:
                 raise InvalidArgument(f"an Epilogue already has its scalars, got values for {', '.join(numbers)}")
             return self.epilogue, arrays, {}
-        return Epilogue(self.epilogue, compute, numbers, output), arrays, numbers
+        return _graph(self.epilogue, compute, numbers, output), arrays, numbers
 
     def _trace(
         self,
@@ -68,29 +80,118 @@ class EpilogueArguments:
         compute: DType,
         row_modes: tuple[int, ...],
     ) -> _Bound:
-        from tilewright.tracing import parameters, trace
+        from tilewright.tracing import parameters
 
         names = parameters(function)
         inputs = {name: value for name, value in self.operands.items() if name in names}
-        traced = trace(
-            function,
-            problem=problem,
-            shapes={name: _shape(value, row_modes) for name, value in inputs.items() if hasattr(value, "shape")},
-            scalars={name: float(value) for name, value in inputs.items() if _is_number(value)},
-            constants={
-                name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None
-            },
-        )
-        tensors: dict[str, Any] = {each.label: inputs[each.name] for each in traced.inputs}
+        shapes = {name: _shape(value, row_modes) for name, value in inputs.items() if hasattr(value, "shape")}
+        scalars = {name: float(value) for name, value in inputs.items() if _is_number(value)}
+        constants = {name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None}
+        unknown = inputs.keys() - shapes.keys() - scalars.keys() - constants.keys()
+        for name in sorted(unknown):
+            raise TypeError(
+                f"'{name}' of the epilogue must be an array, a number, a bool, a str or None, "
+                f"got {type(inputs[name]).__name__}"
+            )
+        traced = _traced(function, problem, shapes, scalars, constants)
+        tensors: dict[str, Any] = {each.label: _readable(inputs[each.name]) for each in traced.inputs}
         missing = [output.name for output in traced.outputs if output.label != "D" and output.name not in self.operands]
         if missing:
             raise InvalidArgument(f"the epilogue returns {', '.join(missing)}, but no array of that name is given")
         outputs = {output.label: self.operands[output.name] for output in traced.outputs if output.label != "D"}
-        unused = self.operands.keys() - inputs.keys() - {output.name for output in traced.outputs}
+        written = [output.name for output in traced.outputs]
+        unused = self.operands.keys() - inputs.keys() - set(written)
         if unused:
-            raise InvalidArgument(f"the epilogue has no parameter or output named {', '.join(sorted(unused))}")
-        values = {scalar.label: scalar.value for scalar in traced.scalars}
-        return Epilogue(traced.text, compute, values), tensors | outputs, values
+            known = [*names, *(name for name in written if name not in names)]
+            raise InvalidArgument(
+                f"the epilogue has no parameter or output named {', '.join(sorted(unused))}{nearest(unused, known)}"
+            )
+        values = {scalar.label: scalars[scalar.name] for scalar in traced.scalars}
+        return _graph(traced.text, compute, values), tensors | outputs, values
+
+    def _text(self, batch: int | None, m: int, n: int, compute: DType) -> tuple[str, dict[str, str], dict[str, float]]:
+        """The epilogue in the epilogue language, the operand that each label of it stands for, and its numbers."""
+        numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
+        if isinstance(self.epilogue, str) and "def " not in self.epilogue:
+            return self.epilogue, {name: name for name in self.operands}, numbers
+        if isinstance(self.epilogue, Epilogue):
+            raise InvalidArgument("an Epilogue object has no gradients: pass its text, or a Python function")
+        from tilewright.tracing import parameters
+
+        inputs = {name: value for name, value in self.operands.items() if name in parameters(self.epilogue)}
+        traced = _traced(
+            self.epilogue,
+            (m, n) if batch is None else (batch, m, n),
+            {name: _shape(value, ()) for name, value in inputs.items() if hasattr(value, "shape")},
+            {name: float(value) for name, value in inputs.items() if _is_number(value)},
+            {name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None},
+        )
+        values = {scalar.label: float(inputs[scalar.name]) for scalar in traced.scalars}
+        return traced.text, {each.label: each.name for each in traced.inputs}, values
+
+
+_TRACED: dict[Hashable, TracedEpilogue] = {}
+_GRAPHS: dict[Hashable, Epilogue] = {}
+
+
+def _traced(
+    function: Callable[..., object] | str,
+    problem: tuple[int, ...],
+    shapes: dict[str, tuple[int, ...]],
+    scalars: dict[str, float],
+    constants: dict[str, Any],
+) -> TracedEpilogue:
+    """trace(), whose result is remembered. The numbers in it are those of the first call."""
+    from tilewright.tracing import trace
+    from tilewright.tracing.identity import key_of
+
+    identity = key_of(function)
+    if identity is None:
+        return trace(function, problem=problem, shapes=shapes, scalars=scalars, constants=constants)
+    fixed = tuple((name, type(value), value) for name, value in constants.items())
+    key = identity, problem, tuple(shapes.items()), tuple(scalars), fixed
+    found = _TRACED.get(key)
+    if found is None:
+        found = trace(function, problem=problem, shapes=shapes, scalars=scalars, constants=constants)
+        _remember(_TRACED, key, found)
+    return found
+
+
+def _graph(text: str, compute: DType, numbers: dict[str, float], output: DType | None = None) -> Epilogue:
+    """Epilogue(), whose result is remembered."""
+    key = text, compute, tuple(sorted((name, value.hex()) for name, value in numbers.items())), output
+    found = _GRAPHS.get(key)
+    if found is None:
+        found = Epilogue(text, compute, numbers, output)
+        _remember(_GRAPHS, key, found)
+    return found
+
+
+def _remember(known: dict[Hashable, Any], key: Hashable, value: Any) -> None:
+    if len(known) >= _MAX_TRACED:
+        known.clear()
+    known[key] = value
+
+
+def nearest(wrong: Any, known: Any) -> str:
+    """ "; did you mean 'bias'?" if a name of `known` is spelled like the only one of `wrong`, else what there is."""
+    import difflib
+
+    names = [*known]
+    if len(wrong) == 1:
+        close = difflib.get_close_matches(next(iter(wrong)), names, 1, 0.6)
+        if close:
+            return f"; did you mean '{close[0]}'?"
+    return f": it has {', '.join(names)}" if names else ""
+
+
+def _readable(array: Any) -> Any:
+    """An array of bool as one of uint8 with the same memory; other arrays as they are."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return array.view(torch.uint8) if array.dtype == torch.bool else array
+    is_bool = getattr(getattr(array, "dtype", None), "kind", "") == "b"
+    return array.view("uint8") if is_bool else array
 
 
 def _shape(array: Any, row_modes: tuple[int, ...]) -> tuple[int, ...]:

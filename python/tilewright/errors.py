@@ -12,6 +12,10 @@ class InvalidArgument(Error, ValueError):
     """An argument is invalid: a shape, a stride, a name, a file. The message has the number that is wrong."""
 
 
+class FileNotFound(Error, FileNotFoundError):
+    """A file, or the folder that it is to be written to, does not exist. It has `errno` and `filename`."""
+
+
 class Unsupported(Error, NotImplementedError):
     """A valid request that no kernel supports. The message lists what was tried and why each was refused."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, PointerArray, PreparedCall, dtype, prepare
+from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.product import _bound, _compute_type, _first_of, _out_type, matmul
@@ -78,9 +79,13 @@ def grouped_matmul(
             batch_invariant=batch_invariant,
             **operands,
         )
+    gradients.refuse(
+        "grouped_matmul()", {"a": a, "b": b, "c": c, **operands}, "; tilewright.torch.grouped_mm() computes gradients"
+    )
     if counts is not None and offsets is None and ranks != (3, 3):
         raise InvalidArgument(f"counts are for batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
     is_given = out is not None
+    like: Any = None
     if not is_given:
         like = shaped(_first_of(a, "a"))
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)

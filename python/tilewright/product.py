@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +17,25 @@ from tilewright._tilewright import (
     dtype,
     prepare,
 )
-from tilewright.epilogue import EpilogueArguments
+from tilewright import gradients
+from tilewright.epilogue import EpilogueArguments, nearest
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, shaped
+
+
+PARAMETERS = (
+    "epilogue",
+    "c",
+    "alpha",
+    "beta",
+    "out",
+    "out_dtype",
+    "accumulator_type",
+    "math",
+    "stream",
+    "deterministic",
+    "batch_invariant",
+)
 
 
 def matmul(
@@ -41,10 +59,13 @@ def matmul(
 
     a, b              arrays of PyTorch, NumPy, CuPy or JAX with the shapes (m, k) and (k, n), or batches of them:
                       (batch, m, k) and (batch, k, n), one of which may be a single matrix; no tracers of jax.jit.
+                      As in numpy.matmul, vectors, batches of several modes that broadcast, and nested lists of numbers
+                      are accepted too; lists of numbers become arrays of float64.
                       Each of a, b, c and out may also be a list or tuple of matrices that are alike, or a
                       PointerArray: the matrices of a batch, wherever they lie, in one launch
-    epilogue          a Python function, which is traced; a name such as "relu"; a text in the epilogue language; an
-                      Epilogue or an EpilogueArguments
+    epilogue          a Python function, which is traced; an activation such as torch.relu, np.tanh, torch.nn.GELU() or
+                      jax.nn.silu; a name such as "relu"; a text in the epilogue language; an Epilogue or an
+                      EpilogueArguments
     operands          keywords: the arrays and numbers that the names in `epilogue` stand for, and an array for each
                       output other than D
     c, alpha, beta    for epilogues that use them, such as the named ones; beta defaults to 1 if `c` is given, else to 0
@@ -59,37 +80,246 @@ def matmul(
     batch_invariant   True: the bits of a row of the result depend neither on m, nor on the row's place, nor on the batch;
                       the default of both is that of configure()
 
+    The gradients of PyTorch tensors that require one are computed too, also those of epilogues.
+
     On a GPU the work is enqueued. Host arrays are complete on return.
     Raises InvalidArgument with the number that is wrong.
     """
     bound = _bound(epilogue, operands)
+    if type(a) is list or type(a) is tuple:
+        a = _numbers(a, "a")
+    if type(b) is list or type(b) is tuple:
+        b = _numbers(b, "b")
+    options = {
+        "out": out,
+        "out_dtype": out_dtype,
+        "accumulator_type": accumulator_type,
+        "math": math,
+        "stream": stream,
+        "deterministic": deterministic,
+        "batch_invariant": batch_invariant,
+    }
+    if _needs_reshaping(a, b):
+        return _reshaped(a, b, bound, c, alpha, beta, options)
+    if "torch" in sys.modules and gradients.are_needed(a, b, c, *_tensors_of(bound)):
+        if out is not None:
+            gradients.refuse("matmul(out=)", {"a": a, "b": b, "c": c, "an array of the epilogue": _tensors_of(bound)})
+        return gradients.matmul(a, b, bound, c, _number(alpha, "alpha"), beta, options)
+    _check_flag(deterministic, "deterministic")
+    _check_flag(batch_invariant, "batch_invariant")
     is_given = out is not None
+    like: Any = None
     if not is_given:
         like = shaped(_first_of(a, "a"))
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
         shape = _shape_of_out(like, shaped(_first_of(b, "b")), bound, _length_of(a, b))
         out = empty_like(like, shape, kind, stream)
-    arguments = GemmArguments(
-        a,
-        b,
-        out,
-        accumulator_type,
-        bound,
-        C=c,
-        alpha=alpha,
-        beta=(0.0 if c is None else 1.0) if beta is None else beta,
-        math=math,
-    )
+    try:
+        arguments = GemmArguments(
+            a,
+            b,
+            out,
+            accumulator_type,
+            bound,
+            C=c,
+            alpha=_number(alpha, "alpha"),
+            beta=(0.0 if c is None else 1.0) if beta is None else _number(beta, "beta"),
+            math=math,
+        )
+    except InvalidArgument as error:
+        raise InvalidArgument(_in_callers_words(str(error)) + _hint(a, b, out)) from None
     prepared: PreparedCall = prepare(arguments, deterministic=deterministic, batch_invariant=batch_invariant)
     prepared.run(stream=stream)
     return out if is_given else as_framework_of(like, out)
+
+
+def _number(value: Any, name: str) -> float:
+    if type(value) is float:
+        return value
+    try:
+        if not isinstance(value, (str, bytes)):
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name} must be a number, got {value!r:.80}")
+
+
+def _check_flag(value: Any, name: str) -> None:
+    if not (value is None or isinstance(value, bool)):
+        raise TypeError(f"{name} must be True, False or None, got {value!r:.80}")
+
+
+def _tensors_of(bound: Any) -> tuple[Any, ...]:
+    return tuple(bound.operands.values()) if isinstance(bound, EpilogueArguments) else ()
+
+
+def _numbers(values: Any, name: str) -> Any:
+    """Nested lists of numbers as an array of float64; lists of arrays stay as they are."""
+    first: Any = values
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if not isinstance(first, (int, float)) or isinstance(first, bool):
+        return values
+    import numpy
+
+    try:
+        return numpy.array(values, dtype=numpy.float64)
+    except ValueError:
+        raise InvalidArgument(
+            f"{name} is a list of numbers whose rows differ in length, or have other values"
+        ) from None
+
+
+def _needs_reshaping(a: Any, b: Any) -> bool:
+    """Whether a or b is a vector, has several batch modes, or must be broadcast along a batch mode of extent 1."""
+    of_a, of_b = getattr(a, "shape", None), getattr(b, "shape", None)
+    if of_a is None or of_b is None or not (hasattr(a, "reshape") and hasattr(b, "reshape")):
+        return False
+    ranks = len(of_a), len(of_b)
+    if ranks == (3, 3):
+        return bool(of_a[0] != of_b[0]) and 1 in (of_a[0], of_b[0])
+    return not all(2 <= rank <= 3 for rank in ranks) and min(ranks) > 0
+
+
+def _reshaped(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, options: dict[str, Any]) -> Any:
+    """matmul() by the rules of numpy.matmul, as a product of matrices or of a batch with one mode."""
+    drops_rows, drops_columns = len(a.shape) == 1, len(b.shape) == 1
+    a = a[None, :] if drops_rows else a
+    b = b[:, None] if drops_columns else b
+    before_a, before_b = tuple(map(int, a.shape[:-2])), tuple(map(int, b.shape[:-2]))
+    batch = _broadcast_shape(before_a, before_b)
+    m, k, n = int(a.shape[-2]), int(a.shape[-1]), int(b.shape[-1])
+    size = 1
+    for extent in batch:
+        size *= extent
+
+    def one_mode(x: Any, before: tuple[int, ...], rows: int, columns: int) -> Any:
+        if not any(extent != 1 for extent in before):
+            return x.reshape((rows, columns))
+        return _broadcast(x, (*batch, rows, columns)).reshape((size, rows, columns))
+
+    is_batch = any(extent != 1 for extent in batch)
+    inner = ((size,) if is_batch else ()) + (m, n)
+
+    def inside(x: Any) -> Any:
+        """An array of the epilogue, or C, of the rank of the result, as one of the rank of the inner product."""
+        rank = len(getattr(x, "shape", ()))
+        if rank == 0 or rank > len(batch) + 2:
+            return x
+        if rank == len(batch) + 2 - drops_rows - drops_columns:
+            x = x[..., None, :] if drops_rows else x
+            x = x[..., :, None] if drops_columns else x
+            rank = len(x.shape)
+        if rank < len(batch) + 2 or not batch:
+            return x
+        before = tuple(map(int, x.shape[:-2]))
+        return one_mode(x, before, int(x.shape[-2]), int(x.shape[-1]))
+
+    given = options["out"]
+    result = tuple(batch) + (() if drops_rows else (m,)) + (() if drops_columns else (n,))
+    if given is not None:
+        if tuple(given.shape) != result:
+            raise InvalidArgument(f"out must be {result}, got {(*given.shape,)}")
+        target = given.reshape(inner)
+        if not _shares_memory(target, given):
+            raise InvalidArgument(f"out of shape {result} must be contiguous, got strides {_strides(given)}")
+        options = {**options, "out": target}
+    epilogue, operands = bound, {}
+    if isinstance(bound, EpilogueArguments):
+        epilogue = bound.epilogue
+        operands = {name: inside(value) for name, value in bound.operands.items()}
+    if epilogue is not None and given is None and (drops_rows or drops_columns or len(batch) > 1):
+        result = (*result[:-1], -1) if result and not drops_columns else result  # half as wide if it is gated
+    made = matmul(
+        one_mode(a, before_a, m, k),
+        one_mode(b, before_b, k, n),
+        epilogue=epilogue,
+        c=None if c is None else inside(c),
+        alpha=alpha,
+        beta=beta,
+        **options,
+        **operands,
+    )
+    return given if given is not None else made.reshape(result)
+
+
+def _broadcast_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    rank = max(len(x), len(y))
+    pairs = zip((1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y, strict=True)
+    extents = []
+    for of_x, of_y in pairs:
+        if of_x != of_y and 1 not in (of_x, of_y):
+            raise InvalidArgument(f"the batches of a and b do not broadcast: {x} and {y}")
+        extents.append(of_y if of_x == 1 else of_x)
+    return tuple(extents)
+
+
+def _broadcast(x: Any, shape: tuple[int, ...]) -> Any:
+    if tuple(x.shape) == shape:
+        return x
+    if hasattr(x, "expand"):
+        return x.expand(shape)
+    module = "jax.numpy" if type(x).__module__.startswith("jax") else type(x).__module__.partition(".")[0]
+    return sys.modules[module].broadcast_to(x, shape)
+
+
+def _shares_memory(x: Any, y: Any) -> bool:
+    if hasattr(x, "data_ptr"):
+        return bool(x.data_ptr() == y.data_ptr())
+    interface = "__array_interface__" if hasattr(x, "__array_interface__") else "__cuda_array_interface__"
+    return bool(getattr(x, interface)["data"][0] == getattr(y, interface)["data"][0])
+
+
+def _strides(x: Any) -> tuple[int, ...]:
+    """In elements."""
+    if callable(getattr(x, "stride", None)):
+        return tuple(x.stride())
+    return tuple(step // x.itemsize for step in x.strides)
+
+
+_OPERAND = re.compile(r"\b[ABC]\b(?!\*)")
+
+
+def _in_callers_words(message: str) -> str:
+    """A message about the operands of a GEMM, with the names of matmul's parameters."""
+    return _OPERAND.sub(lambda found: found[0].lower(), message)
+
+
+def _hint(a: Any, b: Any, out: Any) -> str:
+    """What to do about operands that do not fit."""
+    shapes: list[tuple[Any, ...]] = [tuple(getattr(each, "shape", ())) for each in (a, b)]
+    if all(len(shape) in (2, 3) for shape in shapes):
+        m, k, rows, n = shapes[0][-2], shapes[0][-1], shapes[1][-2], shapes[1][-1]
+        if k != rows:
+            turned = ".T" if len(shapes[1]) == 2 else ".swapaxes(-1, -2)"
+            if k == n:
+                return f"; pass b{turned} if b is stored as (n, k)"
+            if m == rows:
+                return f"; pass a{turned} if a is stored as (k, m)"
+            return ""
+    for name, array in (("a", a), ("b", b), ("out", out)):
+        if not hasattr(array, "shape") or not (hasattr(array, "strides") or callable(getattr(array, "stride", None))):
+            continue
+        strides, shape = _strides(array)[-2:], tuple(array.shape)[-2:]
+        is_plain = len(strides) == 2 and (
+            min(strides) >= 0 and any(step == 1 or extent <= 1 for step, extent in zip(strides, shape, strict=True))
+        )
+        if not is_plain and len(strides) == 2:
+            is_torch = hasattr(array, "contiguous")
+            packed = f"{name}.contiguous()" if is_torch else f"numpy.ascontiguousarray({name})"
+            return f"; pass {packed}" if name != "out" else "; pass an out that is contiguous along rows or columns"
+    return ""
 
 
 def _bound(epilogue: Any, operands: dict[str, Any], caller: str = "matmul") -> Any:
     """The epilogue with its operands, in a form that GemmArguments accepts."""
     if epilogue is None or isinstance(epilogue, EpilogueArguments):
         if operands:
-            raise InvalidArgument(f"{caller}() has no argument {', '.join(sorted(operands))}")
+            instead = nearest(operands.keys(), PARAMETERS)
+            raise InvalidArgument(
+                f"{caller}() has no argument {', '.join(sorted(operands))}{instead if '?' in instead else ''}"
+                + ("" if epilogue is None else "; the operands of an EpilogueArguments are given to it")
+            )
         return epilogue
     if isinstance(epilogue, Epilogue) and not operands:
         return epilogue
@@ -118,7 +348,9 @@ def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, .
         if not hasattr(array, "shape"):
             raise InvalidArgument(f"{name}, a {type(array).__name__}, has no attribute shape: pass out=")
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3):
-        raise InvalidArgument(f"a and b must have rank 2 or 3, got shapes {(*a.shape,)} and {(*b.shape,)}")
+        raise InvalidArgument(
+            f"a and b must be vectors, matrices or batches, got shapes {(*a.shape,)} and {(*b.shape,)}"
+        )
     m, n = int(a.shape[-2]), int(b.shape[-1])
     batches = [int(x.shape[0]) for x in (a, b) if len(x.shape) == 3] + ([] if count is None else [count])
     batch = max(batches) if batches else None
@@ -136,7 +368,10 @@ def _compute_type(a: Any) -> DType:
 def _type_of(a: Any) -> DType:
     if not hasattr(a, "dtype"):
         raise InvalidArgument(f"a, a {type(a).__name__}, has no attribute dtype: pass out=")
-    return dtype(a.dtype)
+    try:
+        return dtype(a.dtype)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"a: {error}") from None
 
 
 def _out_type(a: Any) -> DType:

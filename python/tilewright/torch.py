@@ -1,9 +1,11 @@
-"""PyTorch operators: torch.ops.tilewright.matmul, .linear, .grouped_mm and .conv2d, and grouped_mm() and conv2d().
+"""PyTorch operators: torch.ops.tilewright.matmul, .linear, .grouped_mm, .conv2d and .contract, and grouped_mm(),
+conv2d() and einsum().
 
     import tilewright.torch
     y = torch.ops.tilewright.linear(x, weight, bias)
     z = tilewright.torch.grouped_mm(rows, experts, offs=ends)    # in place of torch._grouped_mm
     v = tilewright.torch.conv2d(x, weight, bias, padding=1, residual=u, activation="relu")
+    s = tilewright.torch.einsum("bqhd,bkhd->bhqk", queries, keys)    # in place of torch.einsum
 
 Their gradients are computed by Tilewright too and can be differentiated again. In graphs of torch.compile and
 torch.export each operator is one node. With torch.use_deterministic_algorithms(True) they choose only kernels that
@@ -12,11 +14,15 @@ promise to be deterministic. Eager code that needs no gradients can call tilewri
 
 from __future__ import annotations
 
+import string
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 import tilewright
+from tilewright._tilewright import _contraction_modes
+from tilewright.contraction import _path
 from tilewright.errors import InvalidArgument
 
 _LIBRARY = torch.library.Library("tilewright", "DEF")
@@ -32,6 +38,7 @@ _LIBRARY.define(
 )
 _LIBRARY.define(f"conv2d_input(SymInt[4] input_size, Tensor weight, Tensor grad_output, {_NUMBERS}) -> Tensor")
 _LIBRARY.define(f"conv2d_weight(Tensor input, SymInt[4] weight_size, Tensor grad_output, {_NUMBERS}) -> Tensor")
+_LIBRARY.define("contract(str expression, Tensor a, Tensor b) -> Tensor")
 
 
 def _shape(a: torch.Tensor, b: torch.Tensor) -> list[Any]:
@@ -433,3 +440,140 @@ def _padded(
     if any(each % 2 for each in total):
         input = torch.nn.functional.pad(input, (0, total[1] % 2, 0, total[0] % 2))
     return input, (total[0] // 2, total[1] // 2)
+
+
+def _contracted_shape(expression: str, a: torch.Tensor, b: torch.Tensor) -> list[Any]:
+    of_a, of_b, of_out = _contraction_modes(expression)
+    extents = {**dict(zip(of_b, b.shape)), **dict(zip(of_a, a.shape))}
+    for letter in of_out:
+        if letter not in extents:
+            raise InvalidArgument(f"out has the mode '{letter}', but no operand has it")
+    return [extents[letter] for letter in of_out]
+
+
+def _contract(expression: str, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    out = a.new_empty(_contracted_shape(expression, a, b))
+    tilewright.contract(expression, a, b, out=out, **_promises())
+    return out
+
+
+for _key in ("CPU", "CUDA"):
+    _LIBRARY.impl("contract", _contract, _key)
+
+
+def _fake_contract(expression: str, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.new_empty(_contracted_shape(expression, a, b))
+
+
+torch.library.register_fake("tilewright::contract", _fake_contract)
+
+
+def _save_contract(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    ctx.expression, a, b = inputs
+    ctx.save_for_backward(a, b)
+
+
+def _contract_backward(ctx: Any, gradient: torch.Tensor) -> tuple[None, torch.Tensor | None, torch.Tensor | None]:
+    a, b = ctx.saved_tensors
+    of_a, of_b, of_out = _contraction_modes(ctx.expression)
+
+    def gradient_of(operand: torch.Tensor, modes: str, other: torch.Tensor, of_other: str) -> torch.Tensor:
+        """The gradient is the same along modes that only this operand has."""
+        kept = "".join(letter for letter in modes if letter in of_out + of_other)
+        part = torch.ops.tilewright.contract(f"{of_out},{of_other}->{kept}", gradient, other)
+        result: torch.Tensor = part[tuple(slice(None) if letter in kept else None for letter in modes)]
+        return result.expand(operand.shape)
+
+    _, needs_a, needs_b = ctx.needs_input_grad
+    return (
+        None,
+        gradient_of(a, of_a, b, of_b) if needs_a else None,
+        gradient_of(b, of_b, a, of_a) if needs_b else None,
+    )
+
+
+torch.library.register_autograd("tilewright::contract", _contract_backward, setup_context=_save_contract)
+
+
+def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> torch.Tensor:
+    """torch.einsum(equation, *operands) with gradients, computed by Tilewright's contractions of pairs.
+
+    Equations may have an ellipsis, a letter twice in one operand, whose diagonal is meant, and extents of 1 that are
+    broadcast. The order of pairs is that of tilewright.einsum(). Tensors may have any strides, and are not copied. One
+    operand alone is left to PyTorch, because it has no product. Lists of subscripts are not supported.
+    """
+    given = operands[0] if len(operands) == 1 and not isinstance(operands[0], torch.Tensor) else operands
+    if not isinstance(equation, str) or not all(isinstance(each, torch.Tensor) for each in given):
+        raise InvalidArgument("einsum takes an equation, as 'ab,bc->ac', and tensors")
+    tensors: list[torch.Tensor] = [*given]
+    modes, result = _modes_of_einsum(equation, tensors)
+    if len(tensors) == 1:
+        return torch.einsum(equation, *tensors)
+    for number, letters in enumerate(modes):
+        tensors[number], modes[number] = _diagonals(tensors[number], letters)
+    extents: dict[str, int] = {}
+    for tensor, letters in zip(tensors, modes):
+        for letter, extent in zip(letters, tensor.shape):
+            extents[letter] = extent if extents.get(letter, 1) == 1 else extents[letter]
+    for number, letters in enumerate(modes):
+        for mode in reversed(range(len(letters))):
+            if tensors[number].shape[mode] == 1 and extents[letters[mode]] != 1:
+                tensors[number] = tensors[number].select(mode, 0)
+                modes[number] = modes[number][:mode] + modes[number][mode + 1 :]
+    for first, second in _path(modes, result, [tuple(each.shape) for each in tensors]):
+        x, y, of_x, of_y = tensors[first], tensors[second], modes[first], modes[second]
+        for index in sorted((first, second), reverse=True):
+            del tensors[index], modes[index]
+        rest = set(result).union(*modes)
+        kept = "".join(mode for mode in dict.fromkeys(of_x + of_y) if mode in rest) if tensors else result
+        tensors.append(torch.ops.tilewright.contract(f"{of_x},{of_y}->{kept}", x, y))
+        modes.append(kept)
+    return tensors[0]
+
+
+def _modes_of_einsum(equation: str, operands: Sequence[torch.Tensor]) -> tuple[list[str], str]:
+    """The modes of the operands and of the result as letters. The modes of an ellipsis get letters of their own; they
+    are aligned at the last."""
+    inputs, arrow, result = equation.replace(" ", "").partition("->")
+    texts = inputs.split(",")
+    if len(texts) != len(operands):
+        raise InvalidArgument(f"'{equation}' has {len(texts)} operands, got {len(operands)} tensors")
+    counts = []
+    for number, (text, operand) in enumerate(zip(texts, operands)):
+        named = text.replace("...", "", 1)
+        count = operand.dim() - len(named)
+        if count < 0 or (count > 0 and "..." not in text):
+            raise InvalidArgument(
+                f"operand {number} has {len(named)} modes '{text}', but its shape is {(*operand.shape,)}"
+            )
+        counts.append(count)
+    spare = [letter for letter in string.ascii_letters if letter not in equation]
+    ellipsis = "".join(spare[: max(counts)])
+    modes = [text.replace("...", ellipsis[len(ellipsis) - count :], 1) for text, count in zip(texts, counts)]
+    named = "".join(texts).replace("...", "")
+    once = "".join(sorted(letter for letter in set(named) if named.count(letter) == 1))
+    result = result.replace("...", ellipsis, 1) if arrow else ellipsis + once
+    for letter in "".join(modes) + result:
+        if letter not in string.ascii_letters:
+            raise InvalidArgument(f"a mode must be a letter, got '{letter}' in '{equation}'")
+    for letter in result:
+        if letter not in "".join(modes):
+            raise InvalidArgument(f"the result has the mode '{letter}', but no operand has it")
+        if result.count(letter) > 1:
+            raise InvalidArgument(f"the result has the mode '{letter}' twice")
+    return modes, result
+
+
+def _diagonals(operand: torch.Tensor, letters: str) -> tuple[torch.Tensor, str]:
+    """A view of the diagonal of modes with the same letter, and its letters."""
+    for letter in letters:
+        while letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            if operand.shape[first] != operand.shape[second]:
+                raise InvalidArgument(
+                    f"mode '{letter}' has extents {operand.shape[first]} and {operand.shape[second]} in one operand"
+                )
+            operand = operand.diagonal(0, first, second)
+            letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letter
+    return operand, letters

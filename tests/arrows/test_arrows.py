@@ -48,8 +48,8 @@ def device_violations(arrows):
 
 rooms = read_arrows("tilewright/")
 folders = read_arrows("device/tilewright/")
-assert len(rooms) == 15, f"docs/ARCHITECTURE.md lists {len(rooms)} rooms"
-assert len(folders) == 10, f"docs/ARCHITECTURE.md lists {len(folders)} folders of device/tilewright/"
+assert len(rooms) == 16, f"docs/ARCHITECTURE.md lists {len(rooms)} rooms"
+assert len(folders) == 11, f"docs/ARCHITECTURE.md lists {len(folders)} folders of device/tilewright/"
 found = [*host_violations(rooms), *device_violations(folders)]
 print("\n".join(found) or f"{len(rooms)} rooms and {len(folders)} device folders, every include follows an arrow")
 sys.exit(bool(found))

@@ -94,11 +94,8 @@ class Convolutions : public testing::TestWithParam<std::string> {
       families.push_back(kernel->metadata().family);
       expect_exact_of(kernel, guarded);
     }
-    // Tensor cores need addresses of at least 4 bytes, CUDA cores plain math.
     const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
-    const auto is_vector = [](const op::TensorSignature& each) { return each.alignment * bytes(each.element) >= 4; };
-    const bool has_sm80 = signature.math == op::MathOperation::multiply_add_tf32 ||
-                          (bytes(signature.a.element) == 2 && is_vector(signature.a) && is_vector(signature.b));
+    const bool has_sm80 = signature.math == op::MathOperation::multiply_add_tf32 || bytes(signature.a.element) == 2;
     EXPECT_TRUE(!has_sm80 || std::ranges::count(families, "sm80_gemm") == 1);
     EXPECT_TRUE(signature.math != op::MathOperation::multiply_add || std::ranges::count(families, "simt_gemm") == 1);
     return families;
@@ -122,6 +119,76 @@ TEST_P(Convolutions, EveryTypeInEveryPass) {
     conv.math = op::MathOperation::multiply_add_tf32;
     expect_exact_in_every_family(conv);
   }
+}
+
+// The channels of a pixel are less than what cp.async moves.
+TEST_P(Convolutions, StemsAreMultipliedByTensorCores) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const Shape stem{.n = 2, .h = 11, .w = 9, .c = 3, .k = 16, .r = 7, .s = 7, .padding = 3, .stride = 2};
+  const Shape odd{.n = 1, .h = 6, .w = 7, .c = 3, .k = 5, .r = 3, .s = 2, .padding = 1};
+  for (const Shape& shape : {stem, odd}) {
+    for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+      const std::vector<std::string> families = expect_exact_in_every_family(convolution(pass, shape, DType::f16));
+      EXPECT_EQ(std::ranges::count(families, "sm80_gemm"), 1) << op::name(pass);
+    }
+  }
+  const std::vector<std::string> families = expect_exact_in_every_family(convolution(ConvPass::fprop, odd, DType::s8));
+  EXPECT_EQ(std::ranges::count(families, "sm80_gemm"), 1);
+}
+
+// A filter for each channel: windows of 3 to 7 taps and steps of 1 and 2 have code of their own, which moves vectors of
+// channels; others, and other alignments, have code for any window.
+TEST_P(Convolutions, DepthwiseConvolutionsHaveAFamilyOfTheirOwn) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const std::vector<std::pair<Shape, bool>> shapes{
+      // The second is whether vectors of channels can be moved.
+      {{.n = 2, .h = 6, .w = 9, .c = 72, .k = 72, .r = 3, .s = 3, .padding = 1, .groups = 72}, true},
+      {{.n = 1, .h = 9, .w = 8, .c = 16, .k = 16, .r = 7, .s = 7, .padding = 3, .groups = 16}, true},
+      {{.n = 1, .h = 9, .w = 11, .c = 8, .k = 8, .r = 5, .s = 5, .padding = 2, .stride = 2, .groups = 8}, true},
+      {{.n = 1, .h = 9, .w = 9, .c = 8, .k = 8, .r = 3, .s = 2, .padding = 2, .dilation = 2, .groups = 8}, true},
+      {{.n = 2, .h = 5, .w = 7, .c = 13, .k = 13, .r = 3, .s = 3, .padding = 1, .stride = 3, .groups = 13}, false},
+  };
+  for (const auto& [shape, has_vectors] : shapes) {
+    for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad}) {
+      op::Conv2d conv = convolution(pass, shape, DType::f16);
+      conv.mode = shape.r == 5 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+      conv.beta = shape.r == 7 ? 1.0 : 0.0;
+      SCOPED_TRACE(op::to_string(conv));
+      GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+      int count = 0;
+      bool is_first = true, has_vector = false;
+      for (const engine::RankedKernel& candidate : engine().find_kernels(guarded.on_device())) {
+        const bool is_own = candidate.kernel->metadata().family == "depthwise_conv";
+        EXPECT_TRUE(is_own || !is_first) << "the family is expected to be the fastest";
+        is_first = false;
+        if (!is_own) continue;
+        ++count;
+        has_vector |= plan::flatten(candidate.kernel->metadata().design, nullptr).instruction.n > 1;
+        expect_exact_of(candidate.kernel, guarded);
+      }
+      EXPECT_GE(count, 1) << op::to_string(conv);
+      EXPECT_EQ(has_vector, has_vectors);
+    }
+  }
+  for (const int offset : {0, 1, 0}) {  // the kernel of vectors is not remembered for other addresses
+    GuardedConvolution guarded(engine().device(), convolution(ConvPass::fprop, shapes[1].first, DType::f16),
+                               {.offset_elements = offset, .red_zone = 0});
+    guarded.upload();
+    engine().run(guarded.on_device());
+    guarded.download();
+    EXPECT_EQ(guarded.wrong(), "");
+  }
+  op::Conv2d conv = convolution(ConvPass::fprop, shapes[0].first, DType::s8);
+  conv.epilogue = *op::parse_epilogue("D = relu(acc + row(bias) + residual)", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 72})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f32, conv.y.shape)}};
+  GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+  const registry::KernelPtr kernel = engine().find_kernels(guarded.on_device()).front().kernel;
+  EXPECT_EQ(kernel->metadata().family, "depthwise_conv");
+  guarded.upload();
+  engine().run(guarded.on_device(), kernel);
+  guarded.download();
+  EXPECT_TRUE(op::compare(op::Problem(guarded.host())).is_exact());
 }
 
 TEST_P(Convolutions, TensorsMayHaveGapsAndAnyAlignment) {
@@ -248,6 +315,53 @@ TEST_P(Convolutions, EverySm90DesignLoadsIm2col) {
       design.target = engine().device()->properties().target;
       expect_exact_of(engine().make_kernel(signature, design), guarded);
     }
+  }
+}
+
+TEST_P(Convolutions, BlocksOfChannels) {
+  // The kernels for sm_90a are those for sm_80.
+  const std::uint64_t seeds = GetParam() == "emulator:sm_90a" ? 2 : 16;
+  for (std::uint64_t seed = 0; seed < seeds && !HasFatalFailure(); ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    op::Conv2d conv = op::random_blocked_convolution(seed, DType::s8);
+    if (seed % 8 == 7 && conv.y.shape.rank() == 5) {  // gaps between the images and the rows of y
+      conv.y.stride[2] += 32;
+      conv.y.stride[1] += 32 * conv.y.shape[2];
+      conv.y.stride[0] += 32 * conv.y.shape[2] * conv.y.shape[1] + 64;
+      conv.c.stride = conv.y.stride;
+    }
+    const std::vector<std::string> families = expect_exact_in_every_family(conv);
+    EXPECT_EQ(families, (std::vector<std::string>{"simt_gemm", "sm80_gemm"}));
+  }
+  op::Conv2d conv = op::random_blocked_convolution(0, DType::s8);
+  conv.x = op::packed_tensor(kApart, DType::s8, {1, 2, 4, 4, 32});
+  conv.w = op::packed_tensor(2 * kApart, DType::s8, {2, 3, 3, 64, 32});
+  conv.y = op::packed_tensor(3 * kApart, DType::s8, {1, 2, 4, 4, 32});
+  conv.padding = conv.stride = conv.dilation = {1, 1};
+  conv.c = conv.y;
+  conv.c.address = 4 * kApart;
+  if (GetParam() != "emulator:sm_80") {
+    EXPECT_THAT(engine::to_text(engine().explain(conv)),
+                HasSubstr("sm90_gemm: A is an im2col matrix of images with blocks of channels"));
+  }
+  conv.epilogue = *op::parse_epilogue("D = relu(alpha * acc + beta * C + row(bias))", DType::f32);
+  conv.alpha = 0.5;
+  conv.beta = 1.0;
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 2, 1, 1, 32})}};
+  GuardedConvolution guarded(engine().device(), conv);
+  std::map<std::string, registry::KernelPtr> chosen;
+  for (const registry::KernelPtr& kernel : kernels(guarded.on_device())) chosen[kernel->metadata().family] = kernel;
+  for (const engine::RankedKernel& candidate : engine().find_kernels(guarded.on_device())) {
+    if (plan::tiling(candidate.kernel->metadata().design).split_k > 1) chosen.insert({"split-K", candidate.kernel});
+  }
+  EXPECT_EQ(chosen.size(), 3U);
+  for (const auto& [name, kernel] : chosen) {
+    SCOPED_TRACE(name);
+    guarded.upload();
+    engine().run(guarded.on_device(), kernel);
+    guarded.download();
+    const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+    EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
   }
 }
 

@@ -71,6 +71,7 @@ DEFAULT = [
 ]
 SPLIT_K = problem((1, 17, 11, 288), (160, 3, 3), 1)
 SMALL = [DEFAULT[1], DEFAULT[9]]  # one of stride 1, one of stride 2
+SMALL_INTERLEAVED = [problem((1, 1, 8, 64), (32, 1, 3), 1), problem((2, 5, 7, 64), (64, 3, 3), 1, 2)]
 SMALL_SPLIT_K = problem((1, 5, 4, 72), (24, 3, 3), 1)
 
 ALIGN4 = [problem((1, 4, 4, 12), (8, 3, 3), 0, 3)]
@@ -114,6 +115,7 @@ class Test:
     math: MathOperation = MathOperation.multiply_add
     instruction_element: Any = None
     swizzle: Any = None
+    is_interleaved: bool = False
 
     @property
     def id(self) -> str:
@@ -134,13 +136,16 @@ class Test:
             cutlass.OpClass.Simt if is_simt else cutlass.OpClass.TensorOp,
             self.math,
         )
+        blocked = (cutlass.TensorNC32HW32, cutlass.TensorC32RSK32, cutlass.TensorNC32HW32)
         a, b, c = (
-            TensorDescription(kind, cutlass.TensorNHWC, alignment)
-            for kind, alignment in zip((self.operands, self.operands, self.output), self.alignments, strict=True)
+            TensorDescription(kind, layout if self.is_interleaved else cutlass.TensorNHWC, alignment)
+            for kind, layout, alignment in zip(
+                (self.operands, self.operands, self.output), blocked, self.alignments, strict=True
+            )
         )
         is_strided = self.kind == "dgrad" and self.stride == "Strided"
         swizzle = cutlass.StridedDgradIdentitySwizzle1 if is_strided else cutlass.IdentitySwizzle1
-        compute = self.accumulator if self.accumulator in (F64, S32) else F32
+        compute = self.accumulator if self.accumulator in (F64, S32) and not self.is_interleaved else F32
         return Conv2dOperation(
             conv_kind=ConvKind[self.kind],
             iterator_algorithm=IteratorAlgorithm[self.algorithm],
@@ -360,7 +365,7 @@ TESTS = _tests()
 
 
 def _unit_tests() -> list[Test]:
-    """The convolutions of test_sm80.py: all kinds of each row, and s8, of which there is fprop only."""
+    """The convolutions of test_sm80.py: all kinds of each row; of s8 there is fprop only, interleaved too."""
     rows: list[tuple[Any, ...]] = [
         # name, instruction, tile, stages, warps, operands, accumulator, output of fprop and wgrad, of dgrad, alignments
         ("f16_f32", MMA, (256, 128, 32), 3, W42, F16, F32, F16, F32, (8, 8)),
@@ -372,13 +377,14 @@ def _unit_tests() -> list[Test]:
         ("fast_f32", TF32_MMA, (256, 64, 32), 3, W42, F32, F32, F32, F32, (2, 2), FAST_F32),
         ("f64", (8, 8, 4), (64, 256, 16), 3, W24, F64, F64, F64, F64, (1, 1)),
         ("simt", SIMT, (128, 256, 8), 4, W24, F32, F32, F32, F32, (1, 1)),
+        ("simt_f64", SIMT, (64, 128, 8), 5, W22, F64, F64, F64, F64, (1, 1)),
         ("s8", (16, 8, 32), (128, 256, 64), 3, W24, S8, S32, S32, S32, (16, 16), SATURATE),
     ]
     tests = []
     for name, instruction, tile, stages, warps, operands, accumulator, output, of_dgrad, alignments, *more in rows:
         math, element = (*more, MathOperation.multiply_add, None)[:2] if len(more) != 1 else (more[0], None)
         for kind in ("fprop", "dgrad", "wgrad") if name != "s8" else ("fprop",):
-            is_strided = kind == "dgrad" or name in ("f16_f32", "f16_f16", "bf16_f32", "simt", "s8")
+            is_strided = kind == "dgrad" or name in ("f16_f32", "f16_f16", "bf16_f32", "simt", "simt_f64", "s8")
             kind_of_c = of_dgrad if kind == "dgrad" else output
             widest = 1 if name == "simt" else {F16: 8, F32: 4, F64: 1, S32: 4}[kind_of_c]
             tests.append(
@@ -401,6 +407,27 @@ def _unit_tests() -> list[Test]:
                     element,
                 )
             )
+    # SM80_TensorOp_16832_Interleaved
+    tests.append(
+        Test(
+            "sm80",
+            "fprop_s8_interleaved",
+            "fprop",
+            "optimized",
+            "Strided",
+            (16, 8, 32),
+            (256, 64, 64),
+            4,
+            (4, 1, 1),
+            S8,
+            S32,
+            S8,
+            (16, 16, 8),
+            (),
+            SATURATE,
+            is_interleaved=True,
+        )
+    )
     return tests
 
 

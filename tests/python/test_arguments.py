@@ -193,7 +193,7 @@ def test_named_epilogues_have_the_type_of_d_and_their_scalars() -> None:
 def test_arguments_that_an_epilogue_lacks_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="the epilogue does not use alpha, got 2"):
         matmul(A, B, alpha=2, epilogue="D = relu(acc)")
-    with pytest.raises(InvalidArgument, match="C is given, but the epilogue does not read it"):
+    with pytest.raises(InvalidArgument, match="c is given, but the epilogue does not read it"):
         matmul(A, B, c=np.ones((3, 2), np.float32), epilogue="D = relu(acc)")
 
 

@@ -12,6 +12,7 @@ from pycutlass_convolutions import (
     F32,
     NUMPY,
     SMALL,
+    SMALL_INTERLEAVED,
     SMALL_SPLIT_K,
     SPLIT_K,
     T32,
@@ -70,6 +71,18 @@ def nhwc(array):
     return np.ascontiguousarray(array.transpose(0, 2, 3, 1))
 
 
+def blocks_of_images(array):
+    """NC32HW32 of NCHW."""
+    n, c, h, w = array.shape
+    return np.ascontiguousarray(array.reshape(n, c // 32, 32, h, w).transpose(0, 1, 3, 4, 2))
+
+
+def blocks_of_filters(array):
+    """C32RSK32 of KCRS."""
+    k, c, r, s = array.shape
+    return np.ascontiguousarray(array.reshape(k, c // 32, 32, r, s).transpose(1, 3, 4, 0, 2))
+
+
 class Problem:
     """Operands of a problem, packed NHWC in the order A, B, C and D, and the product."""
 
@@ -94,9 +107,12 @@ class Problem:
             self.product = conv.dgrad(flipped(b), a)
         else:
             self.product = flipped(conv.wgrad(b, a))
-        self.product, self.source = nhwc(self.product), nhwc(c)
-        self.a, self.b = array(nhwc(a), test.operands), array(nhwc(b), test.operands)
-        self.c = array(nhwc(c), test.output)
+        order = [blocks_of_images if test.is_interleaved else nhwc] * 3
+        if test.is_interleaved:
+            order[1] = blocks_of_filters
+        self.product, self.source = order[2](self.product), order[2](c)
+        self.a, self.b = array(order[0](a), test.operands), array(order[1](b), test.operands)
+        self.c = array(order[2](c), test.output)
         nothing = np.nan if test.output in (F16, F32, cutlass.float64) else 99
         self.d = np.full(self.product.shape, nothing, NUMPY[test.output])
 
@@ -116,7 +132,10 @@ def check(test, operation, size, mode=SERIAL, slices=1, alpha=1.0, beta=0.0):
     )
     assert operation.run(arguments) == 0
     arguments.sync()
-    np.testing.assert_array_equal(made.d, (alpha * made.product + beta * made.source).astype(made.d.dtype))
+    expected = alpha * made.product + beta * made.source
+    if test.output is cutlass.int8:
+        expected = np.clip(expected, -128, 127)
+    np.testing.assert_array_equal(made.d, expected.astype(made.d.dtype))
     return arguments
 
 
@@ -151,6 +170,7 @@ OFTEN = [
     "wgrad_f16_f32-Wgrad_Optimized",
     "wgrad_simt_f32-Wgrad_Analytic",
     "sm80-fprop_s8",
+    "sm80-fprop_s8_interleaved",
 ]
 
 
@@ -158,6 +178,8 @@ def problems_of(test, is_full):
     """The problems of a test: its own, and the default ones where it takes them."""
     is_unity = test.kind == "dgrad" and test.stride == "Unity"
     default = DEFAULT if is_full else SMALL
+    if test.is_interleaved:  # PyCUTLASS skips the problems whose filters are no multiple of 32
+        default = [each for each in DEFAULT if each[1][0] % 32 == 0] if is_full else SMALL_INTERLEAVED
     chosen = [each for each in default if not is_unity or each[3] == (1, 1)] if test.takes_default_problems else []
     if test.kind == "dgrad" and test.stride == "Strided" and not is_full:
         chosen = [each for each in chosen if each[3] != (1, 1)]
@@ -340,15 +362,17 @@ def test_names(operations):
     assert operation.rt_module.name() == operation.configuration_name() == operation.procedural_name()
     assert "im2col" in operation.rt_module.emit().lower()
     assert operation.operation_kind.name == "Conv2d"
-    assert (len(TESTS), len(UNIT_TESTS)) == (43, 28)
+    assert (len(TESTS), len(UNIT_TESTS)) == (43, 32)
 
 
 def test_kernels_have_the_described_tile_where_registers_suffice(operations):
     smaller = [test.id for test in TESTS if operations[test.id].kernel.metadata.design.tile_shape != test.tile]
     assert smaller == [
         "strided_dgrad_f16_f32-Strided_Dgrad_Analytic_128x256_64x3",
-        "fprop_few_channels_f16-Fprop_channels_1",  # on CUDA cores
+        "fprop_few_channels_f16-Fprop_channels_1",  # single elements go through registers
     ]
+    few = operations["fprop_few_channels_f16-Fprop_channels_1"]
+    assert few.kernel.metadata.design.op_class == "tensor_op"
 
 
 def test_problem_sizes():
@@ -398,6 +422,40 @@ def test_given_positions_may_exceed_the_formula():
     np.testing.assert_array_equal(d, nhwc(expected))
 
 
+def test_interleaved_tensors_with_bias_activation_and_split_k():
+    test = replaced(named("sm80-fprop_s8_interleaved"), tile=(64, 64, 32), stages=3, warps=(2, 2, 1))
+    plain = test.operation()
+    operation = Conv2dOperation(
+        ConvKind.fprop,
+        IteratorAlgorithm.optimized,
+        80,
+        plain.tile_description,
+        plain.A,
+        plain.B,
+        plain.C,
+        StrideSupport.Strided,
+        LinearCombinationGeneric(relu, cutlass.int8, 8, cutlass.int32, F32),
+    )
+    size = size_of(SMALL_INTERLEAVED[1])
+    made = Problem(test, size)
+    bias = np.arange(-32, 32, dtype=np.int8)
+    arguments = Conv2dArguments(
+        operation, size, made.a, made.b, bias, made.d, output_op=operation.epilogue_type(1.0, 2.0)
+    )
+    assert arguments.bias and arguments.reorder_tensor_B(made.b, size) is made.b
+    operation.run(arguments)
+    arguments.sync()
+    expected = made.product + 2.0 * bias.reshape(1, 2, 1, 1, 32)
+    np.testing.assert_array_equal(made.d, np.clip(expected, 0, 127).astype(np.int8))
+    for mode in (SERIAL, PARALLEL):
+        split = check(test, plain, size, mode, 2, 1.0, 1.0)
+        assert split.kernel.metadata.design.split_k == 2
+    with refused("convolutions of TensorNC32HW32 write D in one launch", Unsupported):
+        split.ptr_D  # noqa: B018
+    with refused("A is TensorNC32HW32: it needs a multiple of 32 channels, got 48"):
+        Conv2dArguments(operation, size_of(problem((1, 4, 4, 48), (32, 3, 3))), made.a, made.b, None, made.d)
+
+
 def replaced(test, **changes):
     return Test(**{**test.__dict__, **changes})
 
@@ -443,8 +501,15 @@ def test_operations_are_refused():
         replaced(test, tile=(100, 100, 64)).operation()
     with refused("TensorNHWC is for convolutions"):
         nhwc_tensor.attributes  # noqa: B018
-    with refused("no kernel has operands of layout TensorNC32HW32: it is for convolutions", Unsupported):
-        TensorDescription(cutlass.int8, cutlass.TensorNC32HW32, 16)
+    with refused("TensorNC32HW32 is for convolutions"):
+        TensorDescription(cutlass.int8, cutlass.TensorNC32HW32, 16).attributes  # noqa: B018
+    interleaved = named("sm80-fprop_s8_interleaved")
+    with refused("TensorNC32HW32 is for fprop, got wgrad"):
+        replaced(interleaved, kind="wgrad").operation()
+    with refused("A is float16 and TensorNC32HW32"):
+        replaced(
+            interleaved, operands=F16, accumulator=F32, instruction=(16, 8, 16), math=MathOperation.multiply_add
+        ).operation()
 
 
 @pytest.mark.parametrize(

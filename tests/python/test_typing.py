@@ -14,6 +14,7 @@ GOOD = """
 from typing import assert_type
 
 import tilewright
+from tilewright import arch, program
 from tilewright.layout import ComposedLayout, Drawing, IntTuple, Layout, Swizzle, Tiler
 from tilewright.layout import composition, local_tile, logical_divide, size, slice_and_offset, tile_to_shape
 
@@ -34,6 +35,14 @@ assert_type(slice_and_offset((1, None), rows)[0], Layout)
 assert_type(rows.draw(tile=(2, 4)), Drawing)
 assert_type(tilewright.layout.Layout.parse("8:1"), Layout)
 assert_type(tilewright.__version__, str)
+k = program.Kernel("typed", threads=32)
+with k.loop(4) as i, k.If(i % 2 == 1):
+    assert_type(i < 3, program.Number)
+    assert_type(1 + k.thread * i // 2, program.Number)
+    assert_type(program.add(k, program.constant(k, 1.0), program.to_f32(k, i)), program.Value)
+assert_type(k.cell(0, 4).get(), program.Number)
+assert_type(k.build().cuda(), str)
+assert_type(arch.wgmma_atom("f16", "f16", "f32").instruction(64).layout_c_tv, Layout)
 code: int = tilewright.DriverError("cuInit", 100).code
 try:
     composition(rows, Layout(4, 3))
@@ -43,11 +52,15 @@ except tilewright.InvalidArgument as refused:
 
 BAD = """
 from tilewright.layout import Layout, composition
+from tilewright.program import Kernel, add
 
 Layout("8")
 Layout((8, None))
 composition(Layout(8), "4")
 Layout(8).draw(colour=True)
+k = Kernel("wrong")
+k.thread + "1"
+add(k, k.thread, k.thread)
 """
 
 
@@ -77,4 +90,4 @@ def test_mistakes_are_found(tmp_path: pathlib.Path) -> None:
     (tmp_path / "bad.py").write_text(BAD)
     checked = mypy(tmp_path, "bad.py")
     wrong = {int(line.split(":")[1]) for line in checked.stdout.splitlines() if ": error:" in line}
-    assert wrong == {4, 5, 6, 7}, checked.stdout
+    assert wrong == {5, 6, 7, 8, 10, 11}, checked.stdout

@@ -208,10 +208,10 @@ Result<SmemDescriptor> make_descriptor(Major major, const layout::ComposedLayout
   if (address % base_alignment(*mode) != 0)
     return refuse("the address of a tile with {} must be a multiple of {}, got {}", name(*mode), base_alignment(*mode),
                   address);
-  if (operand.offset * element_bits % kChunkBits != 0)
-    return refuse("an operand must start at a multiple of 16 bytes, got element {} of {} bits", operand.offset,
-                  element_bits);
-  SmemDescriptor descriptor{.start_address = address + operand.offset * element_bits / 8, .mode = *mode};
+  const std::int64_t offset = operand.offset.value();
+  if (offset * element_bits % kChunkBits != 0)
+    return refuse("an operand must start at a multiple of 16 bytes, got element {} of {} bits", offset, element_bits);
+  SmemDescriptor descriptor{.start_address = address + offset * element_bits / 8, .mode = *mode};
   Support support = Operand(major, operand.layout, element_bits).describe(descriptor);
   if (support) support = check_fields(descriptor);
   if (!support) return Refusal{support.reason()};

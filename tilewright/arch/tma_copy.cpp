@@ -135,7 +135,7 @@ class Planner {
     const Result<TensorMapType> type = tensor_map_type(request_.element);
     if (!type) return type.refusal();
     if (request_.smem.offset != 0)
-      return refuse("a tile must start at offset 0 of its swizzle, got {}", request_.smem.offset);
+      return refuse("a tile must start at offset 0 of its swizzle, got {}", request_.smem.offset.value());
     if (request_.global.shape().is_leaf())
       return refuse("the tensor must have a tuple of modes, got {}", layout::to_string(request_.global));
     copy_.map.type = *type;

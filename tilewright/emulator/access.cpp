@@ -100,11 +100,14 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
   }
   GlobalShadow* const shadow = warp.cta().launch().global_shadow;
   if (shadow == nullptr || kind == AccessKind::unshadowed) return;
+  if (kind == AccessKind::read || kind == AccessKind::write) {
+    inside = shadow->access_lanes(warp, in, inside, out.address, bytes, kind == AccessKind::write);
+  }
   for (; inside != 0; inside &= inside - 1) {
     const int lane = std::countr_zero(inside);
     const std::byte* const value =
         out.values == nullptr ? nullptr : out.values + static_cast<std::size_t>(lane) * bytes;
-    if (shadow->access(warp, in, lane, out.address[lane], bytes, kind, value)) continue;
+    if (shadow->access(warp, in, lane, out.address[lane], bytes, kind, value, out.releases)) continue;
     if (out.follows_undefined) {
       out.undefined |= Mask{1} << lane;
     } else {
@@ -117,7 +120,8 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
 }
 
 SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& accessor, std::uint64_t address,
-                             std::uint32_t bytes, AccessKind kind) {
+                             std::uint32_t bytes, AccessKind kind, bool releases) {
+  const Clocks* const published = releases ? &warp.clocks : &warp.released;
   const bool reads_strongly = kind == AccessKind::strong_read || kind == AccessKind::strong_update;
   const SharedVerdict undefined =
       reads_strongly && warp.cta().launch().options.check_warps && shared.is_undefined(address, bytes)
@@ -129,11 +133,11 @@ SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& a
     case AccessKind::write:
       return shared.write(warp.clocks.ordered, accessor, address, bytes);
     case AccessKind::strong_read:
-      return std::max(shared.strong_access(warp.clocks, accessor, address, bytes, false), undefined);
+      return std::max(shared.strong_access(warp.clocks, nullptr, accessor, address, bytes), undefined);
     case AccessKind::strong_write:
-      return shared.strong_access(warp.clocks, accessor, address, bytes, true);
+      return shared.strong_access(warp.clocks, published, accessor, address, bytes);
     case AccessKind::strong_update:
-      return std::max(shared.strong_access(warp.clocks, accessor, address, bytes, true), undefined);
+      return std::max(shared.strong_access(warp.clocks, published, accessor, address, bytes), undefined);
     case AccessKind::unshadowed:
       break;
   }
@@ -188,6 +192,12 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     each_lane(lanes, [&](int l) { out.at[l] = shared.at(out.address[l]); });
     return;
   }
+  if (inside && (kind == AccessKind::read || kind == AccessKind::write)) {
+    out.shared |= lanes;
+    each_lane(lanes, [&](int l) { out.at[l] = shared.at(out.address[l]); });
+    lanes = shared.access_lanes(warp.clocks.ordered, warp.accessor(in, 0), out.address, 0, lanes, bytes,
+                                kind == AccessKind::write);
+  }
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const SharedLocation location = find_shared(warp, in, lane, out.address[lane], bytes, verb(kind));
@@ -198,8 +208,8 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     if (location.cta == &warp.cta()) out.shared |= Mask{1} << lane;
     out.at[lane] = location.cta->shared().at(location.address);
     if (!shadowed) continue;
-    const SharedVerdict verdict =
-        consult_shadow(warp, location.cta->shared(), warp.accessor(in, lane), location.address, bytes, kind);
+    const SharedVerdict verdict = consult_shadow(warp, location.cta->shared(), warp.accessor(in, lane),
+                                                 location.address, bytes, kind, out.releases);
     if (verdict == SharedVerdict::uninitialised && out.follows_undefined) {
       out.undefined |= Mask{1} << lane;
     } else if (verdict != SharedVerdict::ok) {
@@ -300,6 +310,15 @@ void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::si
              AccessKind kind, LanePointers& out) {
   out.shared = out.undefined = 0;
   compute_addresses(warp, in.address[which], in.op, lanes, out);
+  if (space == Space::generic) return resolve_generic(warp, in, lanes, size, kind, out);
+  resolve_in_space(warp, in, lanes, space, size, kind, out);
+}
+
+void resolve_with_offsets(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which,
+                          const std::int64_t* offsets, AccessSize size, AccessKind kind, LanePointers& out) {
+  out.shared = out.undefined = 0;
+  compute_addresses(warp, in.address[which], in.op, lanes, out);
+  each_lane(lanes, [&](int l) { out.address[l] += static_cast<std::uint64_t>(offsets[l]); });
   if (space == Space::generic) return resolve_generic(warp, in, lanes, size, kind, out);
   resolve_in_space(warp, in, lanes, space, size, kind, out);
 }

@@ -24,6 +24,7 @@ struct LanePointers {
   std::uint64_t address[kWarpSize];  // in the address's own state space
   Mask shared = 0;                   // lanes whose address is in the shared memory of their own CTA
   Mask undefined = 0;              // of a read: lanes that read bytes which no one has written, if `follows_undefined`
+  bool releases = false;           // a strong write has the semantics of a release
   bool follows_undefined = false;  // the caller marks registers as undefined; else such a read is a finding
   const std::byte* values = nullptr;  // before a store: what each lane writes, AccessSize::bytes apart; or null
 };
@@ -40,6 +41,9 @@ struct AccessSize {
 /// @throws EmulationFinding: misaligned, out of bounds, uninitialised, race, asynchronous copy in flight
 void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which, AccessSize size,
              AccessKind kind, LanePointers& out);
+/// As above; offsets[lane] is added to the address of the lane.
+void resolve_with_offsets(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which,
+                          const std::int64_t* offsets, AccessSize size, AccessKind kind, LanePointers& out);
 /// As above, for the accesses that must be aligned to their size: all but some asynchronous copies.
 inline void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which, std::size_t bytes,
                     AccessKind kind, LanePointers& out) {

@@ -117,6 +117,7 @@ void Cta::arrive(Warp& warp, const Instruction& instruction, Mask lanes, int bar
   const bool is_whole = lanes == (warp.present() & ~warp.exited());
   b.arrived += has_count && is_whole ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
   b.arrival_clocks.join(warp.clocks);
+  b.arrival_released.join(warp.released);
   warp.advance_clock();
   cluster_.note_event();
   if (operation != BarrierOperation::arrive) {
@@ -155,6 +156,8 @@ void Cta::complete_barrier(int barrier) {
     });
     if (!waits) continue;
     warp->clocks.join(b.arrival_clocks);
+    // Fences before a barrier also cover what a thread of the CTA publishes after it.
+    warp->released.join(b.arrival_released);
     warp->release(barrier);
   }
   completed_[static_cast<std::size_t>(barrier)] = b;
@@ -170,7 +173,10 @@ void Cta::restart_clocks() {
     warp->clocks.ordered[warp->agent()] = 1;
     warp->released.clear();
   }
-  for (Barrier& b : barriers_) b.arrival_clocks.clear();
+  for (Barrier& b : barriers_) {
+    b.arrival_clocks.clear();
+    b.arrival_released.clear();
+  }
   for (auto& [address, barrier] : mbarriers_) {
     barrier.arrival_clocks.clear();
     barrier.completed_clocks.clear();
@@ -448,6 +454,10 @@ std::uint32_t Cta::special(SpecialRegister what, int warp, int lane) const {
       return launch_.explicit_cluster ? 1 : 0;
     case SpecialRegister::gridid:
       return 0;
+    case SpecialRegister::envreg1:
+      return static_cast<std::uint32_t>(launch_.grid_workspace >> 32);
+    case SpecialRegister::envreg2:
+      return static_cast<std::uint32_t>(launch_.grid_workspace);
     case SpecialRegister::laneid:
       return static_cast<std::uint32_t>(lane);
     case SpecialRegister::warpid:

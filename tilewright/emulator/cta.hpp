@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/emulator/device_heap.hpp"
 #include "tilewright/emulator/global_memory.hpp"
 #include "tilewright/emulator/mbarrier.hpp"
 #include "tilewright/emulator/options.hpp"
 #include "tilewright/emulator/program.hpp"
 #include "tilewright/emulator/shared_memory.hpp"
+#include "tilewright/emulator/unwritten_bytes.hpp"
 #include "tilewright/emulator/warp.hpp"
 
 namespace tilewright::emulator {
@@ -41,7 +43,9 @@ struct Launch {
   WrittenTensorMaps* tensor_maps = nullptr;  // never null while the launch runs
   GlobalShadow* global_shadow = nullptr;     // null unless the launch is cooperative and races are checked
   FindingLog* log = nullptr;                 // null: the launch ends at the first finding
-  RegionMap uninitialised{{}};               // allocations whose bytes count as uninitialised until they are written
+  UnwrittenBytes* unwritten = nullptr;       // global memory that counts as uninitialised; null: none
+  DeviceHeap* heap = nullptr;                // null unless the program allocates
+  std::uint64_t grid_workspace = 0;          // %envreg1 and %envreg2: 8 bytes of zeros; 0 unless cooperative
 };
 
 /// The current phase of a named barrier of the CTA. Counts are of threads.
@@ -51,6 +55,7 @@ struct Barrier {
   std::uint32_t arrived = 0;
   std::uint32_t votes = 0;  // bar.red: threads whose predicate holds
   Clocks arrival_clocks;
+  Clocks arrival_released;  // Warp::released of the warps that have arrived
 };
 
 inline constexpr int kBarriers = 16;

@@ -15,6 +15,31 @@
 
 namespace tilewright::emulator {
 
+namespace {
+
+/// What cooperative_groups::this_grid().sync() finds through %envreg1 and %envreg2: a size and a barrier of 4 bytes
+/// each (cooperative_groups/details/driver_abi.h).
+class Workspace {
+ public:
+  Workspace(GlobalMemory& memory, bool cooperative) : memory_(memory) {
+    if (!cooperative) return;
+    address_ = memory.allocate(kBytes, Owner::module);
+    fill_bytes(memory.host_pointer(address_, kBytes), 0, kBytes);
+  }
+  ~Workspace() { memory_.deallocate(address_); }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  std::uint64_t address() const { return address_; }
+
+ private:
+  static constexpr std::size_t kBytes = 8;
+  GlobalMemory& memory_;
+  std::uint64_t address_ = 0;
+};
+
+}  // namespace
+
 runtime::DeviceProperties make_device_properties(Target target, std::int64_t memory_bytes) {
   const int oldest = arch::arch_limits().front().sm;
   constexpr int newest = kSm90a.sm;  // instructions of later architectures, such as tcgen05, are not emulated
@@ -67,6 +92,7 @@ void LoadedPtx::initialise(const Variable& variable, std::uint64_t address) cons
   for (const Initialiser& element : variable.initialisers) {
     std::uint64_t value = element.bits;
     if (element.variable != kNone) value += addresses_[element.variable];
+    if (element.function != kNone) value += function_address(element.function);
     std::memcpy(to, &value, std::min(width, sizeof(value)));
     to += width;
   }
@@ -98,7 +124,7 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
   Launch launch{ptx_->module(),
                 program_,
                 options_,
-                ptx_->memory().snapshot(),
+                RegionMap({}),
                 config.grid,
                 config.block,
                 cluster,
@@ -108,7 +134,11 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
                 static_cast<std::uint32_t>(properties_.sm_count),
                 std::move(parameter_space)};
   launch.log = logged.log;
-  launch.uninitialised = RegionMap(std::move(logged.uninitialised));
+  launch.unwritten = logged.unwritten;
+  const Workspace workspace(ptx_->memory(), config.cooperative);
+  launch.grid_workspace = workspace.address();
+  if (program_.uses_heap) launch.heap = &ptx_->memory().heap();
+  launch.regions = ptx_->memory().snapshot();
   run_grid(std::move(launch));
 }
 

@@ -13,6 +13,7 @@
 #include "tilewright/emulator/global_memory.hpp"
 #include "tilewright/emulator/options.hpp"
 #include "tilewright/emulator/program.hpp"
+#include "tilewright/emulator/unwritten_bytes.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::emulator {
@@ -47,7 +48,8 @@ class LoadedPtx {
 /// The parameters of a launch that continues after findings.
 struct LoggedLaunch {
   FindingLog* log = nullptr;
-  std::vector<Region> uninitialised;  // allocations whose bytes no one has written
+  UnwrittenBytes* unwritten =
+      nullptr;  // global memory that no one has written; the launch's writes are removed from it
 };
 
 class EmulatedKernel final : public runtime::LoadedKernel {

@@ -179,7 +179,7 @@ std::vector<Finding> EmulatedModule::launch(const KernelInfo& kernel, const runt
     }
   } allocations{memory, {}};
   FindingLog log;
-  LoggedLaunch logged{&log, {}};
+  UnwrittenBytes unwritten;
   std::vector<std::byte> values;
   std::vector<std::uint16_t> offsets, sizes;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -191,7 +191,7 @@ std::vector<Finding> EmulatedModule::launch(const KernelInfo& kernel, const runt
       if (array->initialised && !array->data.empty()) {
         copy_bytes(memory.host_pointer(address, array->data.size()), array->data.data(), array->data.size());
       } else {
-        logged.uninitialised.push_back({address, address + array->data.size()});
+        unwritten.add(address, address + array->data.size());
       }
       value = bytes_of(address);
     } else {
@@ -204,11 +204,10 @@ std::vector<Finding> EmulatedModule::launch(const KernelInfo& kernel, const runt
     sizes.push_back(static_cast<std::uint16_t>(value.size()));
     values.insert(values.end(), value.begin(), value.end());
   }
-  std::ranges::sort(logged.uninitialised, {}, &Region::begin);
   runtime::LaunchConfig complete = config;
   complete.parameter_offsets = offsets;
   complete.parameter_sizes = sizes;
-  loaded.launch(complete, values, std::move(logged));
+  loaded.launch(complete, values, {&log, &unwritten});
 
   auto address = allocations.addresses.begin();
   for (const KernelArgument& argument : arguments) {

@@ -16,7 +16,9 @@ constexpr unsigned char kFill = 0xff;
 
 constexpr std::size_t index(Owner owner) { return static_cast<std::size_t>(owner); }
 
-void free_host_memory(const Region& region) { std::free(reinterpret_cast<std::byte*>(region.begin) - kRedZone); }
+void free_host_memory(const Region& region) {
+  if (region.owner != Owner::host) std::free(reinterpret_cast<std::byte*>(region.begin) - kRedZone);
+}
 
 }  // namespace
 
@@ -69,6 +71,17 @@ runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes, Owner owner) {
   return begin;
 }
 
+bool GlobalMemory::lend(std::byte* memory, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uint64_t>(memory);
+  const std::lock_guard lock(mutex_);
+  const auto after = std::ranges::upper_bound(regions_, begin, {}, &Region::begin);
+  if (after != regions_.end() && after->begin < begin + bytes) return false;
+  if (after != regions_.begin() && (after - 1)->end > begin) return false;
+  regions_.insert(after, Region{begin, begin + bytes, Owner::host});
+  allocated_[index(Owner::host)] += bytes;
+  return true;
+}
+
 void GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::lower_bound(regions_, address, {}, &Region::begin);
@@ -76,6 +89,11 @@ void GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
   allocated_[index(found->owner)] -= found->end - found->begin;
   free_host_memory(*found);
   regions_.erase(found);
+}
+
+DeviceHeap& GlobalMemory::heap() {
+  if (!heap_) heap_ = std::make_unique<DeviceHeap>(allocate(DeviceHeap::kBytes, Owner::module));
+  return *heap_;
 }
 
 std::size_t GlobalMemory::free_bytes() const {
@@ -93,10 +111,15 @@ RegionMap GlobalMemory::snapshot() const {
   return RegionMap(regions_);
 }
 
-std::byte* GlobalMemory::host_pointer(runtime::DeviceAddress address, std::size_t bytes) const {
+std::optional<Region> GlobalMemory::find(runtime::DeviceAddress address, std::size_t bytes) const {
   const std::lock_guard lock(mutex_);
   const auto after = std::ranges::upper_bound(regions_, address, {}, &Region::begin);
-  if (after != regions_.begin() && (after - 1)->contains(address, bytes)) return reinterpret_cast<std::byte*>(address);
+  if (after == regions_.begin() || !(after - 1)->contains(address, bytes)) return std::nullopt;
+  return *(after - 1);
+}
+
+std::byte* GlobalMemory::host_pointer(runtime::DeviceAddress address, std::size_t bytes) const {
+  if (find(address, bytes)) return reinterpret_cast<std::byte*>(address);
   throw EmulationError(
       fmt::format("emulator: copy or fill of {} bytes at {:#x} is not inside one allocation", bytes, address));
 }

@@ -4,16 +4,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewright/base/fork.hpp"
+#include "tilewright/emulator/device_heap.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::emulator {
 
-/// The owner of an allocation: a caller of the device, or a module for its variables.
-enum class Owner : std::uint8_t { caller, module };
+/// The owner of an allocation: a caller of the device, a module for its variables, or the host, which lends memory.
+enum class Owner : std::uint8_t { caller, module, host };
 
 /// The bytes [begin, end) of one allocation.
 struct Region {
@@ -52,22 +55,29 @@ class GlobalMemory {
 
   /// @throws OutOfMemory, and as check_interruption()
   runtime::DeviceAddress allocate(std::size_t bytes, Owner owner = Owner::caller);
-  /// Does nothing for an address that allocate() did not return.
+  /// Makes memory of the host accessible to kernels, until deallocate(). False if it overlaps an allocation.
+  bool lend(std::byte* memory, std::size_t bytes);
+  /// Does nothing for an address that allocate() did not return, and lend() did not get.
   void deallocate(runtime::DeviceAddress address) noexcept;
   /// Total size of the owner's allocations.
   std::size_t allocated_bytes(Owner owner) const;
   RegionMap snapshot() const;
+  /// The heap of kernels, which is allocated by the first call. @throws OutOfMemory
+  DeviceHeap& heap();
 
   /// Host pointer to device bytes. @throws EmulationError when they are not inside one allocation
   std::byte* host_pointer(runtime::DeviceAddress address, std::size_t bytes) const;
+  /// The allocation that these bytes are in.
+  std::optional<Region> find(runtime::DeviceAddress address, std::size_t bytes) const;
 
  private:
   std::size_t free_bytes() const;
 
   mutable ForkSafeMutex mutex_;
   std::vector<Region> regions_;             // sorted by address; each owns its host memory and its red zones
-  std::array<std::size_t, 2> allocated_{};  // bytes, by Owner
+  std::array<std::size_t, 3> allocated_{};  // bytes, by Owner
   std::size_t limit_ = 0;
+  std::unique_ptr<DeviceHeap> heap_;
 };
 
 }  // namespace tilewright::emulator

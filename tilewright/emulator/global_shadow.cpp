@@ -1,10 +1,12 @@
 #include "tilewright/emulator/global_shadow.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "tilewright/emulator/cluster.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -59,17 +61,56 @@ SharedMemory& GlobalShadow::page(Warp& warp, std::uint64_t number) {
   found = std::make_unique<SharedMemory>(check_races_, check_uninitialised_, check_warps_);
   found->reset(kPageBytes);
   found->mark_defined(kSharedBase, kPageBytes);
+  const UnwrittenBytes* const unwritten = warp.cta().launch().unwritten;
+  if (unwritten == nullptr) return *found;
   const std::uint64_t begin = number * kPageBytes;
-  for (const Region& region : warp.cta().launch().uninitialised.regions()) {
-    const std::uint64_t low = std::max(region.begin, begin);
-    const std::uint64_t high = std::min(region.end, begin + kPageBytes);
-    if (low < high) found->mark_undefined(kSharedBase + (low - begin), static_cast<std::uint32_t>(high - low));
-  }
+  for (const auto& [low, high] : unwritten->within(begin, begin + kPageBytes))
+    found->mark_undefined(kSharedBase + (low - begin), static_cast<std::uint32_t>(high - low));
   return *found;
 }
 
+void GlobalShadow::mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes) {
+  if (!check_uninitialised_) return;
+  const std::uint64_t end = address + bytes;
+  while (address < end) {
+    const std::uint64_t next = std::min(end, (address / kPageBytes + 1) * kPageBytes);
+    page(warp, address / kPageBytes)
+        .mark_defined(kSharedBase + address % kPageBytes, static_cast<std::uint32_t>(next - address));
+    address = next;
+  }
+}
+
+void GlobalShadow::remove_written(UnwrittenBytes& unwritten) {
+  for (const auto& [number, shadow] : pages_) {
+    const std::uint64_t begin = number * kPageBytes;
+    for (const auto& [low, high] : unwritten.within(begin, begin + kPageBytes)) {
+      for (std::uint64_t at = low; at < high; ++at) {
+        if (!shadow->is_undefined(kSharedBase + (at - begin), 1)) unwritten.remove(at, at + 1);
+      }
+    }
+  }
+}
+
+Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, const std::uint64_t* addresses,
+                                std::uint32_t bytes, bool writes) {
+  if (bytes % 4 != 0) return lanes;
+  Accessor accessor = warp.accessor(in, 0);
+  accessor.agent = agent_of(warp);
+  Mask others = 0;
+  while (lanes != 0) {
+    const std::uint64_t number = addresses[std::countr_zero(lanes)] / kPageBytes;
+    Mask same = 0;
+    each_lane(lanes, [&](int l) { same |= Mask{addresses[l] / kPageBytes == number} << l; });
+    others |= page(warp, number)
+                  .access_lanes(warp.clocks.grid, accessor, addresses, number * kPageBytes - kSharedBase, same, bytes,
+                                writes);
+    lanes &= ~same;
+  }
+  return others;
+}
+
 bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                          AccessKind kind, const std::byte* value) {
+                          AccessKind kind, const std::byte* value, bool releases) {
   const Agent agent = agent_of(warp);
   SharedMemory& shadow = page(warp, address / kPageBytes);
   Accessor accessor = warp.accessor(in, lane);
@@ -85,7 +126,8 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
     const bool writes = kind != AccessKind::strong_read;
     undefined = kind != AccessKind::strong_write && shadow.is_undefined(in_page, bytes);
     Clocks clocks{std::move(warp.clocks.grid), {}, {}};
-    verdict = shadow.strong_access(clocks, accessor, in_page, bytes, writes);
+    const Clocks published = releases ? clocks : Clocks{warp.released.grid, {}, {}};
+    verdict = shadow.strong_access(clocks, writes ? &published : nullptr, accessor, in_page, bytes);
     warp.clocks.grid = std::move(clocks.ordered);
     if (writes) advance_clock(warp);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tilewright/emulator/access.hpp"
+#include "tilewright/emulator/unwritten_bytes.hpp"
 
 namespace tilewright::emulator {
 
@@ -25,6 +26,10 @@ class GlobalShadow {
   bool is_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes) {
     return page(warp, address / kPageBytes).is_undefined(kSharedBase + address % kPageBytes, bytes);
   }
+  /// An asynchronous copy writes bytes.
+  void mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes);
+  /// Removes the bytes that the launch has written.
+  void remove_written(UnwrittenBytes& unwritten);
   /// Starts the warp's clock; called before its CTA runs.
   void start(Warp& warp);
   /// Called after a release: the warp's later accesses are not covered by it.
@@ -37,7 +42,10 @@ class GlobalShadow {
   /// writes, or null; a race with a write of the same value is a warning.
   /// False when the bytes are read and no one has written them. @throws EmulationFinding global_race
   bool access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
-              const std::byte* value);
+              const std::byte* value, bool releases);
+  /// The same for the lanes whose read or write is plain: see SharedMemory::access_lanes(). Returns the others.
+  Mask access_lanes(Warp& warp, const Instruction& in, Mask lanes, const std::uint64_t* addresses, std::uint32_t bytes,
+                    bool writes);
 
  private:
   // A page has the same shadow as the shared memory of a CTA.

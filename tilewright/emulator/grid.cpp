@@ -98,7 +98,7 @@ class ClusterQueue {
 /// a deadlock; more than one round, as the last step of one cluster may let another one continue.
 void run_cooperatively(Launch launch, const ClusterQueue& grid) {
   constexpr int kMaxIdleRounds = 4;
-  GlobalShadow shadow(launch.options.check_races, !launch.uninitialised.regions().empty(), launch.options.check_warps);
+  GlobalShadow shadow(launch.options.check_races, launch.unwritten != nullptr, launch.options.check_warps);
   if (launch.options.check_races) launch.global_shadow = &shadow;
   std::vector<std::unique_ptr<Cluster>> clusters;
   for (std::uint64_t index = 0; index < grid.size(); ++index) {
@@ -119,6 +119,7 @@ void run_cooperatively(Launch launch, const ClusterQueue& grid) {
     idle_rounds = progress ? 0 : idle_rounds + 1;
     if (idle_rounds > kMaxIdleRounds) clusters.front()->report_deadlock();
   }
+  if (launch.unwritten != nullptr) shadow.remove_written(*launch.unwritten);
 }
 
 }  // namespace
@@ -142,6 +143,7 @@ void run_grid(Launch launch) {
     launch.global_shadow = &shadow;
     while (grid.run_until_failure()) {
     }
+    if (launch.unwritten != nullptr) shadow.remove_written(*launch.unwritten);
     return grid.rethrow();
   }
   const int requested =

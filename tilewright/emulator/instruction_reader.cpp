@@ -33,6 +33,9 @@ bool is_number(const Operand& operand) {
 
 int width_of(PtxType type) { return type == PtxType::pred ? 0 : bytes(type); }
 
+/// Special registers that are always 0: the grid's number and the performance counters.
+bool is_zero(std::string_view special) { return special == "%gridid" || special.starts_with("%pm"); }
+
 std::string printable_name(const Operand& operand) { return printable(operand.name, 80); }
 
 }  // namespace
@@ -136,6 +139,10 @@ int InstructionReader::source_of_any_width(const Operand& operand, PtxType type)
   } else if (operand.kind == Operand::Kind::variable) {
     const auto address = builder_.address_of(operand) + static_cast<std::uint64_t>(operand.offset);
     builder_.add_operand(builder_.constant(width, address));
+  } else if (operand.kind == Operand::Kind::function && width == 8 && builder_.function_address(operand.name) != 0) {
+    builder_.add_operand(builder_.constant(width, builder_.function_address(operand.name)));
+  } else if (operand.kind == Operand::Kind::special && is_zero(operand.name)) {
+    builder_.add_operand(builder_.constant(width, 0));
   } else if (operand.kind == Operand::Kind::special) {
     const Slot slot = builder_.special(operand.name);
     if (slot == kNone) refuse(fmt::format("special register {}", printable_name(operand)));
@@ -213,6 +220,10 @@ std::vector<Operand> InstructionReader::elements(const Operand& operand) const {
   if (operand.kind == Operand::Kind::vector) return operand.elements;
   return {operand};
 }
+
+void InstructionReader::carry_flag() { builder_.add_operand(builder_.carry_flag()); }
+
+const void* InstructionReader::keep(std::shared_ptr<const void> table) { return builder_.keep(std::move(table)); }
 
 bool InstructionReader::is_predicate(const Operand& operand) const {
   return operand.kind == Operand::Kind::reg && builder_.register_type(operand.index) == PtxType::pred;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,6 +64,11 @@ class InstructionReader {
   Space parameter_space(const Operand& address) const;
   /// The elements of a vector operand { ... }; of any other operand, itself.
   std::vector<Operand> elements(const Operand& operand) const;
+
+  /// Appends the predicate that holds the carry flag of each thread.
+  void carry_flag();
+  /// Keeps a table for as long as the program exists, for Instruction::table.
+  const void* keep(std::shared_ptr<const void> table);
 
   bool is_predicate(const Operand& operand) const;
   /// The value of an integer operand.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,11 @@ using Handler = void (*)(Warp& warp, const Instruction& instruction, Mask mask);
 inline constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 56;
 inline constexpr std::uint64_t kLocalWindow = std::uint64_t{2} << 56;
 inline constexpr std::uint64_t kParamWindow = std::uint64_t{3} << 56;
+inline constexpr std::uint64_t kFunctionWindow = std::uint64_t{4} << 56;
+/// The value of a pointer to a function, by its index in Module::functions.
+constexpr std::uint64_t function_address(std::uint32_t index) {
+  return kFunctionWindow + 16 * (std::uint64_t{index} + 1);
+}
 inline constexpr std::uint64_t kWindowMask = ~((std::uint64_t{1} << 56) - 1);
 
 /// The first KiB of shared memory is reserved for system use, as on sm_80 and later, so that 0 is no valid address.
@@ -98,6 +104,8 @@ enum class SpecialRegister : std::uint8_t {
   smid,
   nsmid,
   gridid,
+  envreg1,
+  envreg2,
   lanemask_eq,
   lanemask_le,
   lanemask_lt,
@@ -136,7 +144,8 @@ struct Program {
   std::vector<const ParsedInstruction*> origins;  // of each instruction of `code`
   std::vector<Slot> operands;
   std::vector<std::vector<std::uint32_t>> branch_tables;
-  std::vector<std::string> refusals;  // why an instruction is not supported, see execute_refused()
+  std::vector<std::shared_ptr<const void>> tables;  // that instructions point to
+  std::vector<std::string> refusals;                // why an instruction is not supported, see execute_refused()
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;
   std::vector<SharedVariable> shared_variables;  // by address; the dynamic ones last
@@ -150,6 +159,7 @@ struct Program {
   std::uint32_t maximum_block = 0;
   std::uint32_t required_cluster[3] = {0, 0, 0};
   bool uses_wgmma = false;
+  bool uses_heap = false;
 };
 
 /// Decodes `kernel` of `module` and inlines the functions it calls. `global_addresses` has the address of each module

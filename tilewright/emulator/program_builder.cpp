@@ -65,6 +65,8 @@ constexpr std::array kSpecials = {
     SpecialRow{"%smid", SpecialRegister::smid},
     SpecialRow{"%nsmid", SpecialRegister::nsmid},
     SpecialRow{"%gridid", SpecialRegister::gridid},
+    SpecialRow{"%envreg1", SpecialRegister::envreg1},
+    SpecialRow{"%envreg2", SpecialRegister::envreg2},
     SpecialRow{"%lanemask_eq", SpecialRegister::lanemask_eq},
     SpecialRow{"%lanemask_le", SpecialRegister::lanemask_le},
     SpecialRow{"%lanemask_lt", SpecialRegister::lanemask_lt},
@@ -137,6 +139,17 @@ Slot ProgramBuilder::scratch(int width) {
   const auto [entry, inserted] = scratch_.try_emplace(width, 0);
   if (inserted) entry->second = new_slot(width);
   return entry->second;
+}
+
+Slot ProgramBuilder::carry_flag() {
+  if (carry_flag_ == kNone) carry_flag_ = new_slot(0);
+  return carry_flag_;
+}
+
+std::uint64_t ProgramBuilder::function_address(std::string_view name) const {
+  const Function* const function = module_.find(name);
+  if (function == nullptr || function->declared_only || function->entry) return 0;
+  return emulator::function_address(static_cast<std::uint32_t>(function - module_.functions.data()));
 }
 
 Slot ProgramBuilder::special(std::string_view name) {
@@ -386,10 +399,12 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
       (callee == nullptr ? results : arguments) = operand.elements;
     } else if (callee == nullptr) {
       callee = &operand;
-    } else {
-      refuse(parsed, "indirect calls");
+    } else if (callee->kind != Operand::Kind::reg || operand.kind != Operand::Kind::label) {
+      refuse(parsed, "this form of call");
     }
   }
+  if (callee != nullptr && callee->kind == Operand::Kind::reg)
+    return emit_indirect_call(parsed, *callee, results, arguments, depth);
   if (callee == nullptr || callee->kind != Operand::Kind::function) refuse(parsed, "this form of call");
   if (const BuiltinFunction* const builtin = find_builtin(callee->name)) {
     return emit_builtin(parsed, *builtin, results, arguments);
@@ -412,19 +427,82 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
     branch.execute = execute_branch;
     set_guard(parsed, branch, true);
   }
-  const Storage& own = storage(*function);
-  Frame frame{function, &own.registers, own.addresses, {}, {}, {}};
+  emit_inlined(parsed, *function, results, arguments, depth);
+  if (skip != kNone) program_.code[skip].target = static_cast<std::uint32_t>(program_.code.size());
+}
+
+void ProgramBuilder::emit_inlined(const ParsedInstruction& parsed, const Function& function,
+                                  const std::vector<Operand>& results, const std::vector<Operand>& arguments,
+                                  int depth) {
+  const Storage& own = storage(function);
+  Frame frame{&function, &own.registers, own.addresses, {}, {}, {}};
   const auto bind = [&](const Operand& actual, std::uint32_t formal) {
     if (actual.kind != Operand::Kind::variable || !actual.local_scope) refuse(parsed, "call parameters in registers");
-    if (frame_->function->variables[actual.index].size < function->variables[formal].size) {
+    if (frame_->function->variables[actual.index].size < function.variables[formal].size) {
       refuse(parsed, "an argument that is smaller than the function's parameter");
     }
     frame.addresses[formal] = frame_->addresses[actual.index];
   };
-  for (std::size_t i = 0; i < results.size(); ++i) bind(results[i], function->results[i]);
-  for (std::size_t i = 0; i < arguments.size(); ++i) bind(arguments[i], function->parameters[i]);
+  for (std::size_t i = 0; i < results.size(); ++i) bind(results[i], function.results[i]);
+  for (std::size_t i = 0; i < arguments.size(); ++i) bind(arguments[i], function.parameters[i]);
   emit_body(frame, depth + 1);
-  if (skip != kNone) program_.code[skip].target = static_cast<std::uint32_t>(program_.code.size());
+}
+
+bool ProgramBuilder::fits(const Function& function, const std::vector<Operand>& results,
+                          const std::vector<Operand>& arguments) const {
+  if (function.entry || function.declared_only || !function.address_taken) return false;
+  const auto agree = [&](const std::vector<Operand>& actual, const std::vector<std::uint32_t>& formal) {
+    if (actual.size() != formal.size()) return false;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      if (actual[i].kind != Operand::Kind::variable || !actual[i].local_scope) return false;
+      if (frame_->function->variables[actual[i].index].size != function.variables[formal[i]].size) return false;
+    }
+    return true;
+  };
+  return agree(results, function.results) && agree(arguments, function.parameters);
+}
+
+void ProgramBuilder::emit_indirect_call(const ParsedInstruction& parsed, const Operand& pointer,
+                                        const std::vector<Operand>& results, const std::vector<Operand>& arguments,
+                                        int depth) {
+  if (depth >= kMaxCallDepth) refuse(parsed, "an indirect call at this depth");
+  const auto here = [&] { return static_cast<std::uint32_t>(program_.code.size()); };
+  std::vector<std::uint32_t> to_end;
+  if (parsed.guard != kNone) {
+    to_end.push_back(here());
+    Instruction& branch = append(parsed);
+    branch.execute = execute_branch;
+    set_guard(parsed, branch, true);
+  }
+  for (std::size_t i = 0; i < module_.functions.size(); ++i) {
+    const Function& function = module_.functions[i];
+    if (!fits(function, results, arguments)) continue;
+    if (std::ranges::find(calling_, &function) != calling_.end()) continue;  // recursion
+    if (++calls_ > kMaxCalls) refuse_kernel(parsed, fmt::format("kernels of more than {} inlined calls", kMaxCalls));
+    const Slot is_callee = new_slot(0);
+    Instruction& comparison = append(parsed);
+    comparison.execute = execute_compare_function;
+    comparison.immediate = static_cast<std::int64_t>(emulator::function_address(static_cast<std::uint32_t>(i)));
+    comparison.written = 1;
+    add_operand(is_callee);
+    add_operand(register_slot(pointer.index));
+    const std::uint32_t to_next = here();
+    Instruction& branch = append(parsed);
+    branch.execute = execute_branch;
+    branch.guard = is_callee;
+    branch.guard_flip = kAllLanes;
+    emit_inlined(parsed, function, results, arguments, depth);
+    to_end.push_back(here());
+    append(parsed).execute = execute_branch;
+    program_.code[to_next].target = here();
+  }
+  Instruction& none = append(parsed);
+  none.execute = execute_refused;
+  none.immediate = static_cast<std::int64_t>(program_.refusals.size());
+  program_.refusals.push_back(
+      "a call through a pointer that is no function of this signature, or one that is being called: the emulator does "
+      "not support recursion");
+  for (const std::uint32_t branch : to_end) program_.code[branch].target = here();
 }
 
 void ProgramBuilder::emit_builtin(const ParsedInstruction& parsed, const BuiltinFunction& builtin,
@@ -434,6 +512,7 @@ void ProgramBuilder::emit_builtin(const ParsedInstruction& parsed, const Builtin
   }
   Instruction& call = append(parsed);
   call.execute = builtin.execute;
+  program_.uses_heap |= builtin.uses_heap;
   set_guard(parsed, call, false);
   for (const std::vector<Operand>* const list : {&arguments, &results}) {
     for (const Operand& actual : *list) {

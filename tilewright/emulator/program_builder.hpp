@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <tuple>
 #include <unordered_map>
 
@@ -23,6 +24,14 @@ class ProgramBuilder {
   Slot constant(int width, std::uint64_t bits);
   /// A register for results that are not used.
   Slot scratch(int width);
+  /// The predicate for the carry flag.
+  Slot carry_flag();
+  const void* keep(std::shared_ptr<const void> table) {
+    program_.tables.push_back(std::move(table));
+    return program_.tables.back().get();
+  }
+  /// The value of a pointer to the function; 0 if the module does not define it.
+  std::uint64_t function_address(std::string_view name) const;
   /// kNone when there is no such special register.
   Slot special(std::string_view name);
   /// The variable's address in its own state space. Parameters of called functions are in local memory.
@@ -72,6 +81,14 @@ class ProgramBuilder {
   /// @throws EmulationFinding unsupported_instruction, at load
   [[noreturn]] void refuse_kernel(const ParsedInstruction& parsed, std::string reason) const;
   void emit_call(const ParsedInstruction& parsed, int depth);
+  /// Inlines `function`, if the guard of the call holds. `results` and `arguments` are those of the call.
+  void emit_inlined(const ParsedInstruction& parsed, const Function& function, const std::vector<Operand>& results,
+                    const std::vector<Operand>& arguments, int depth);
+  /// A call through a register: inlines all functions that it can reach, each behind a comparison with its address.
+  void emit_indirect_call(const ParsedInstruction& parsed, const Operand& pointer, const std::vector<Operand>& results,
+                          const std::vector<Operand>& arguments, int depth);
+  /// Whether a call with these operands fits the function.
+  bool fits(const Function& function, const std::vector<Operand>& results, const std::vector<Operand>& arguments) const;
   void emit_builtin(const ParsedInstruction& parsed, const BuiltinFunction& builtin,
                     const std::vector<Operand>& results, const std::vector<Operand>& arguments);
   Instruction& append(const ParsedInstruction& parsed);
@@ -90,6 +107,7 @@ class ProgramBuilder {
   std::map<std::tuple<int, std::uint64_t>, Slot> constants_;
   std::map<SpecialRegister, Slot> specials_;
   std::map<int, Slot> scratch_;
+  Slot carry_flag_ = kNone;
 };
 
 }  // namespace tilewright::emulator

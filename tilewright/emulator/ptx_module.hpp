@@ -20,6 +20,7 @@ inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 struct Initialiser {
   std::uint64_t bits = 0;          // the number, in the element's type; or the offset from the variable's address
   std::uint32_t variable = kNone;  // index into Module::variables
+  std::uint32_t function = kNone;  // or into Module::functions
 };
 
 struct Variable {
@@ -101,6 +102,7 @@ struct Function {
   std::string_view name;
   bool entry = false;
   bool declared_only = false;
+  bool address_taken = false;  // by an initialiser or a mov, so that a pointer may call it
   int line = 0;
   std::vector<Register> registers;
   std::vector<Variable> variables;        // parameters first, then the variables that the body declares

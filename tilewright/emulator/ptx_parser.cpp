@@ -58,6 +58,10 @@ class Parser {
   void parse() {
     while (token_.kind != Token::Kind::end) top_level();
     resolve_initialisers();
+    for (const std::string_view function : functions_with_address_) {
+      const auto found = functions_.find(function);
+      if (found != functions_.end()) module_.functions[found->second].address_taken = true;
+    }
   }
 
  private:
@@ -345,6 +349,12 @@ class Parser {
         if (element.variable == kNone) continue;
         const Token& symbol = pending_symbols_[element.variable];
         const auto found = module_names_.find(symbol.text);
+        if (const auto function = functions_.find(symbol.text); function != functions_.end()) {
+          element.variable = kNone;
+          element.function = static_cast<std::uint32_t>(function->second);
+          module_.functions[function->second].address_taken = true;
+          continue;
+        }
         if (found == module_names_.end()) {
           refuse_ptx(symbol.line, fmt::format("initialiser names unknown variable {}", printable(symbol.text, 80)));
         }
@@ -509,7 +519,11 @@ class Parser {
       } while (accept(','));
       expect(';');
     } else if (token_.is(".calltargets") || token_.is(".callprototype")) {
-      fail("indirect calls are not supported");
+      while (!token_.is(';')) {  // a call through a pointer finds its functions by the sizes of its operands
+        if (token_.kind == Token::Kind::end) unexpected("';'");
+        advance();
+      }
+      advance();
     }
   }
 
@@ -664,6 +678,7 @@ class Parser {
     operand.name = word("an operand");
     operand.scope = scope_;
     if (operand.name == "_") return operand;
+    if (operand.name == "WARP_SZ") return integer_operand(32);
     operand.index = find_register(operand.name);
     if (operand.index != kNone) {
       operand.kind = Operand::Kind::reg;
@@ -704,7 +719,9 @@ class Parser {
       for (Operand& operand : instruction.operands) {
         if (operand.kind != Operand::Kind::label) continue;
         operand.index = find_label(operand.name, operand.scope);
-        if (operand.index == kNone) operand.kind = Operand::Kind::function;
+        if (operand.index != kNone) continue;
+        operand.kind = Operand::Kind::function;
+        if (!instruction.opcode.starts_with("call")) functions_with_address_.push_back(operand.name);
       }
     }
     for (const PendingTarget& pending : pending_targets_) {
@@ -735,6 +752,7 @@ class Parser {
   std::unordered_map<std::string_view, std::uint32_t> module_names_;
   std::unordered_map<std::string_view, std::size_t> functions_;  // index in Module::functions
   std::vector<Token> pending_symbols_;
+  std::vector<std::string_view> functions_with_address_;
   std::vector<PendingTarget> pending_targets_;
   std::map<std::array<int, 3>, std::uint32_t> latest_location_;
   std::uint32_t location_ = kNone;

@@ -2,6 +2,7 @@
 #include "tilewright/emulator/shared_memory.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace tilewright::emulator {
 namespace {
@@ -232,11 +233,65 @@ SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& access
   return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, access); });
 }
 
-SharedVerdict SharedMemory::strong_access(Clocks& clocks, const Accessor& accessor, std::uint64_t address,
-                                          std::uint32_t bytes, bool writes) {
+bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const {
+  const PackedEpoch writer = cell.writer.epoch;
+  // A split word has all bits set, so that it counts as in flight here.
+  if ((writer & kInFlight) != 0 || writer == kRedZone || (writer == 0 && !writes)) return false;
+  if (unordered(cell.writer, now, access)) return false;
+  if (!writes) return true;
+  if ((cell.reader.epoch & kSet) == 0) return !unordered(cell.reader, now, access);
+  return std::ranges::none_of(read_sets_[cell.reader.code],
+                              [&](const Stamp& reader) { return unordered(reader, now, access); });
+}
+
+Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
+                                std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
+  if (!shadowed() || bytes % 4 != 0) return lanes;
+  const Stamp first = stamp(now, accessor);
+  const std::size_t words = bytes / 4;
+  Mask others = 0;
+  // The epochs of a cell that was plain, whichever lane accesses it. kSplit stands for none.
+  PackedEpoch plain_writer = kSplit, plain_reader = kSplit;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    const std::size_t begin = addresses[lane] - base - kSharedBase;
+    Cell* const cells = &words_[begin / 4];
+    const Stamp access{first.epoch, first.code | static_cast<std::uint32_t>(lane) << kCodeBits};
+    bool plain = begin % 4 == 0;
+    for (std::size_t i = 0; i < words && plain; ++i) {
+      // Most cells were last written by the same warp at the same time as the cell before.
+      const bool same = cells[i].writer.epoch == plain_writer && cells[i].reader.epoch == plain_reader;
+      if (same) continue;
+      plain = is_plain(cells[i], now, access, writes);
+      const bool judged_by_lane = cells[i].writer.epoch == access.epoch || cells[i].reader.epoch == access.epoch;
+      if (!plain || judged_by_lane || (cells[i].reader.epoch & kSet) != 0) continue;
+      plain_writer = cells[i].writer.epoch;
+      plain_reader = cells[i].reader.epoch;
+    }
+    if (!plain) {
+      others |= Mask{1} << lane;
+      continue;
+    }
+    for (std::size_t i = 0; i < words; ++i) {
+      if (writes) {
+        drop_readers(cells[i]);
+        cells[i].writer = access;
+      } else if (cells[i].reader.epoch == 0) {
+        cells[i].reader = access;
+      } else if (!has_read(cells[i], access)) {
+        add_reader(cells[i], now, access);
+      }
+    }
+  }
+  return others;
+}
+
+SharedVerdict SharedMemory::strong_access(Clocks& clocks, const Clocks* published, const Accessor& accessor,
+                                          std::uint64_t address, std::uint32_t bytes) {
+  const bool writes = published != nullptr;
   Clocks& released = released_[address];
+  if (writes) released.join(*published);
   clocks.join(released);
-  if (writes) released.join(clocks);
   return each_cell(address, bytes, false, [&](Cell& cell) {
     if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
     SharedVerdict verdict = SharedVerdict::ok;
@@ -285,7 +340,7 @@ void SharedMemory::mark_undefined(std::uint64_t address, std::uint32_t bytes) {
 
 void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {
   each_cell(address, bytes, false, [](Cell& cell) {
-    cell.writer = {kWrittenBefore, 0};
+    if (cell.writer.epoch == 0) cell.writer = {kWrittenBefore, 0};
     return SharedVerdict::ok;
   });
 }

@@ -48,21 +48,27 @@ class SharedMemory {
   // @pre shadowed() and contains(address, bytes)
   SharedVerdict read(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   SharedVerdict write(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  /// Does read() or write() for the lanes of an instruction for which that finds nothing and splits no word.
+  /// Returns the others. `accessor` is that of lane 0; lane l accesses addresses[l] - base, which this memory contains.
+  Mask access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
+                    std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes);
   /// A read through the async proxy. Writes of the generic proxy must happen before it and be proxy-fenced; `clocks`
   /// are those of the warp that issues the read.
   SharedVerdict async_read(const Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   /// Atomic, volatile, relaxed, acquire and release accesses synchronise through the address: what happens before a
-  /// strong write also happens before the strong accesses that follow it.
-  SharedVerdict strong_access(Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes,
-                              bool writes);
+  /// strong write also happens before the strong accesses that follow it, as far as it is in `published`: all of the
+  /// warp's clocks for a release; else those of its last fence. Null for a read.
+  SharedVerdict strong_access(Clocks& clocks, const Clocks* published, const Accessor& accessor, std::uint64_t address,
+                              std::uint32_t bytes);
   /// A cp.async: nobody may access the bytes between begin_copy() and complete_copy().
   SharedVerdict begin_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                            std::uint32_t bytes);
   void complete_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   /// Whether no one has written some of the bytes. False when that is not checked.
   bool is_undefined(std::uint64_t address, std::uint32_t bytes);
-  /// Marks bytes as written by no one, or before all accesses.
+  /// Marks bytes as written by no one.
   void mark_undefined(std::uint64_t address, std::uint32_t bytes);
+  /// Marks those bytes that no one has written as written before all accesses.
   void mark_defined(std::uint64_t address, std::uint32_t bytes);
   /// The earlier access that conflicts with the last access whose verdict was not ok.
   const Accessor& other() const { return other_; }
@@ -107,6 +113,8 @@ class SharedMemory {
   /// `proxy_fenced` is null for reads through the generic proxy.
   SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
   SharedVerdict write_cell(Cell& cell, const VectorClock& now, Stamp access);
+  /// Whether there is nothing to report of an access.
+  bool is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const;
   /// Records the conflicting access for other(); returns ok instead of the verdict when its check is switched off.
   SharedVerdict conflict(SharedVerdict verdict, Stamp other, bool reads = false);
   /// Whether the agent has read the cell at this clock since the last write.

@@ -221,10 +221,7 @@ void Warp::exit(Mask lanes) {
 }
 
 bool Warp::converge(const Instruction& instruction, Mask lanes, Mask required) {
-  if ((required & ~lanes) == 0) {
-    if (cta_.launch().options.check_warps) advance_clock();  // orders the lanes' accesses before and after it
-    return true;
-  }
+  if ((required & ~lanes) == 0) return true;
   if ((required & exited_) != 0) {
     const Mask gone = required & exited_;
     fail(FindingKind::barrier_divergence, instruction, std::countr_zero(lanes), 0,

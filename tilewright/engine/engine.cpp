@@ -353,6 +353,9 @@ Engine::ReadyKernel Engine::best_kernel(const Call& call, const registry::Promis
   const std::shared_ptr<const Explanation> ranked = ranking(call, {}, required);
   if (ranked->kernels.empty()) throw_no_kernel(problem, *ranked);
   ReadyKernel ready{ranked->kernels.front().kernel, nullptr};
+  spdlog::debug("{} on {}: chose {}, predicted {:.2f} us, of {} kernels", op::operation_name(problem),
+                state_->device->properties().name, ready.kernel->name(), ranked->kernels.front().estimate_us,
+                ranked->kernels.size());
   if (op::is_empty(problem)) return ready;
   ready.loaded = state_->load(ready.kernel, problem, nullptr);
   // A call prepared from shapes alone is not tuned; the first call with memory may still be.

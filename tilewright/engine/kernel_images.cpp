@@ -101,7 +101,13 @@ LoadedPtr KernelImages::load_source(const compile::Source& source, std::uint32_t
     return load_artifact(adopted, dynamic_smem_bytes);
   }
   try {
+    const std::int64_t compiles = store_.counters().compiles;
     const ArtifactPtr artifact = obtain(source);
+    if (store_.counters().compiles == compiles) {
+      spdlog::debug("{}: found in the cache", source.name);
+    } else {
+      spdlog::debug("{}: compiled by {} in {:.0f} ms", source.name, artifact->compiler, artifact->compile_ms);
+    }
     runs_here(*artifact, device_->properties()).or_throw();
     return load_artifact(*artifact, dynamic_smem_bytes);
   } catch (const Error& error) {

@@ -14,6 +14,7 @@ std::unique_ptr<registry::Provider> make_simt_gemm_provider();
 std::unique_ptr<registry::Provider> make_cuda_program_provider();
 /// Offers no kernels where the library that translates MLIR is missing.
 std::unique_ptr<registry::Provider> make_mlir_provider();
+std::unique_ptr<registry::Provider> make_depthwise_conv_provider();
 std::unique_ptr<registry::Provider> make_reduce_split_k_provider();
 
 /// All providers. simt_gemm, the last one of GEMMs, supports every valid GEMM; reduce_split_k every valid reduction.

@@ -2,7 +2,14 @@
 //
 // Definitions follow CuTe C++. A function whose arguments do not meet its preconditions throws InvalidArgument that
 // names the violated rule and the modes ("Refused" below); it never returns a layout that violates the post-condition.
-// R is the result. composed_layout.hpp has the same functions for layouts with a swizzle.
+// R is the result.
+//
+// Extents and strides may be launch values. A precondition that is not known for all their values is refused too, or
+// recorded to be checked for each call if a ConditionRecorder exists (conditions.hpp); it is never assumed in silence.
+// Modes merge or are dropped where the values of Numbers are known to allow it. The post-conditions hold for all launch
+// values that meet the recorded conditions.
+//
+// composed_layout.hpp has the same functions for layouts with a swizzle.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +56,7 @@ Layout composition(const Layout& a, const Tiler& b);
 /// Refused: negative strides, modes that overlap.
 /// @post R is ordered. If `layout` is injective, so is (layout, R). If each stride of `layout` is a multiple of the
 /// span of the smaller strides, (layout, R) reaches every offset below cotarget; otherwise gaps remain, as in CuTe.
-Layout complement(const Layout& layout, std::int64_t cotarget);
+Layout complement(const Layout& layout, const Number& cotarget);
 /// complement(layout, cosize(filter(layout))).
 Layout complement(const Layout& layout);
 /// The right inverse: the longest R made of whole modes of the coalesced layout with layout(R(i)) == i for i < size(R).
@@ -66,7 +73,7 @@ Layout max_common_layout(const Layout& a, const Layout& b);
 /// The number of elements that are contiguous in both layouts in the same order: size(max_common_layout(a, b)).
 std::int64_t max_common_vector(const Layout& a, const Layout& b);
 /// The largest n such that every aligned group of n offsets is contiguous: the gcd of size(right_inverse(layout)) and
-/// the strides that are not in the right inverse.
+/// the strides that are not in the right inverse. For run-time numbers, the gcd of their divisors.
 std::int64_t max_alignment(const Layout& layout);
 /// A tile of at most n indices that divides the shape evenly, taken from its modes from left to right:
 /// ((15,14), 6) -> (3,2):(1,15). @post R increases, size(R) divides n, zipped_divide(make_layout(shape), R) is accepted
@@ -118,8 +125,8 @@ LayoutAndOffset local_tile(const Layout& layout, const Tiler& tiler, const IntTu
 LayoutAndOffset local_tile(const Layout& layout, const Tiler& tiler, const IntTuple& coord, const IntTuple& projection);
 /// The elements of thread `index`: outer_partition by the shape of `threads`, at the coordinate that `threads` maps to
 /// `index`. Refused: an index that `threads` does not reach.
-LayoutAndOffset local_partition(const Layout& layout, const Layout& threads, std::int64_t index);
-LayoutAndOffset local_partition(const Layout& layout, const Layout& threads, std::int64_t index,
+LayoutAndOffset local_partition(const Layout& layout, const Layout& threads, const Number& index);
+LayoutAndOffset local_partition(const Layout& layout, const Layout& threads, const Number& index,
                                 const IntTuple& projection);
 
 // Recast: the same memory with elements of another size. They need integer strides.

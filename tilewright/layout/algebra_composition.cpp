@@ -2,20 +2,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/layout/algebra.hpp"
+#include "tilewright/layout/conditions.hpp"
 #include "tilewright/layout/modes.hpp"
 
 namespace tilewright::layout {
 namespace {
 
-/// The largest and the smallest coordinate that the leaves of b together reach in one mode of a.
+/// The largest and the smallest coordinate that the leaves of b together reach in one mode of a, and how many modes do.
 struct Reach {
-  std::int64_t max = 0;
-  std::int64_t min = 0;
+  Number max = 0;
+  Number min = 0;
+  int modes = 0;
 };
 
 /// The modes of a that strides with one basis index: all of a (empty basis), or the mode that the basis names.
@@ -30,18 +31,11 @@ struct LhsModes {
   SmallVector<Reach, 8> reach;
 };
 
-/// The coordinates 0, step, 2 * step, ... of one mode: how many there are, and whether the step divides the extent.
-struct StridedMode {
-  std::int64_t coordinates = 1;
-  bool divides = true;
+/// A part of a mode of b: how many of its coordinates one mode of a takes, and how many times as many it has.
+struct Taken {
+  Number taken;
+  Number outer;
 };
-/// @pre 0 < step < extent
-StridedMode strided(std::int64_t extent, std::int64_t step) {
-  if (step == 1) return {extent, true};
-  const std::int64_t whole = extent / step;
-  const bool divides = extent == whole * step;
-  return {divides ? whole : whole + 1, divides};
-}
 
 /// Computes a o b, where b is a layout or a pair of layouts.
 class Composer {
@@ -65,7 +59,7 @@ class Composer {
   ShapeAndStride compose_tree(const IntTuple& shape, const IntTuple& stride) {
     if (shape.is_leaf()) {
       parts_.clear();
-      compose_leaf({shape.value(), stride.basis_value(), stride.basis()});
+      compose_leaf({shape.number(), stride.basis_number(), stride.basis()});
       return shape_and_stride(parts_);
     }
     LayoutBuilder modes(shape.rank());
@@ -77,9 +71,9 @@ class Composer {
     for (LhsModes& lhs : lhs_modes_) {
       if (lhs.basis == basis) return lhs;
       if (lhs.basis.is_prefix_of(basis) || basis.is_prefix_of(lhs.basis))
-        refuse(fmt::format("strides of basis \"{}\" and \"{}\" name a mode and a part of it", to_string(lhs.basis),
-                           to_string(basis)),
-               "basis congruence");
+        throw InvalidArgument(refusal(fmt::format("strides of basis \"{}\" and \"{}\" name a mode and a part of it",
+                                                  to_string(lhs.basis), to_string(basis)),
+                                      "basis congruence"));
     }
     return basis.empty() ? lhs_modes_.emplace_back(basis, a_) : lhs_modes_.emplace_back(basis, get(a_, basis));
   }
@@ -89,50 +83,81 @@ class Composer {
     if (leaf.stride == 0) return parts_.push_back({leaf.extent, 0});
     LhsModes& lhs = lhs_modes(leaf.basis);
     Mode rest = leaf;
-    for (std::size_t i = 0; i + 1 < lhs.modes.size() && (rest.extent > 1 || parts_.empty()); ++i) {
-      const std::int64_t extent = lhs.modes[i].extent;
-      const std::int64_t step = std::abs(rest.stride);
-      const std::int64_t sign = rest.stride < 0 ? -1 : 1;
-      if (step >= extent) {  // the stride skips this mode
-        const std::int64_t modes = ceil_div(step, extent);
-        if (rest.extent > 1 && modes * extent != step) refuse_stride(lhs, leaf, i, step);
+    for (std::size_t i = 0; i + 1 < lhs.modes.size() && (rest.extent != 1 || parts_.empty()); ++i) {
+      const Number extent = lhs.modes[i].extent;
+      const Number step = magnitude(rest.stride);
+      const int sign = rest.stride.lower() < 0 ? -1 : 1;
+      if (skips(lhs, leaf, i, step)) {
+        const Number modes = ceil_div(step, extent);
+        if (rest.extent != 1) require_stride(lhs, leaf, i, step, equal(modes * extent, step));
         rest.stride = modes * sign;
         continue;
       }
-      const StridedMode strided_mode = strided(extent, step);
-      if (rest.extent > 1) {
-        const std::int64_t taken = std::min(strided_mode.coordinates, rest.extent);
-        const std::int64_t outer = rest.extent / taken;
-        if (outer * taken != rest.extent) refuse_shape(lhs, leaf, i, rest.extent, taken);
-        if (outer > 1 && !strided_mode.divides) refuse_stride(lhs, leaf, i, step);
+      if (rest.extent != 1) {
+        const auto [taken, outer] = take(lhs, leaf, i, rest.extent, step);
         append(lhs, i, {taken, rest.stride});
         rest.extent = outer;
       }
       rest.stride = sign;
     }
-    if (parts_.empty() || rest.extent > 1) append(lhs, lhs.modes.size() - 1, rest);
+    if (parts_.empty() || rest.extent != 1) append(lhs, lhs.modes.size() - 1, rest);
+  }
+
+  /// Whether the stride skips mode i of a: it is a multiple of the extent. If it is neither known to be less than the
+  /// extent nor a divisor or a multiple of it, it is required to be less.
+  bool skips(const LhsModes& lhs, const Mode& leaf, std::size_t i, const Number& step) const {
+    const Number& extent = lhs.modes[i].extent;
+    const Number is_inside = less(step, extent);
+    const Decision decision = decide(is_inside);
+    if (decision != Decision::unknown) return decision == Decision::no;
+    if (step == 1 || (step.lower() > 0 && holds(divides(step, extent)))) return false;
+    if (holds(divides(extent, step))) return true;
+    require_stride(lhs, leaf, i, step, is_inside);
+    return false;
+  }
+
+  /// How mode i of a splits the rest of a mode of b, whose stride is `step`.
+  Taken take(const LhsModes& lhs, const Mode& leaf, std::size_t i, const Number& rest, const Number& step) const {
+    const Number& extent = lhs.modes[i].extent;
+    const Number coordinates = step == 1 ? extent : ceil_div(extent, step);
+    const Number fits = less_equal(rest, coordinates);
+    if (holds(fits)) return {rest, 1};
+    const auto shape_rule = [&] { return shape_refusal(lhs, leaf, i, rest, coordinates); };
+    // A rest that may be larger or smaller must be a multiple of the coordinates, which then is right in both cases, or
+    // is required to fit.
+    if (decide(fits) == Decision::unknown && !holds(divides(coordinates, rest))) {
+      require(fits, shape_rule);
+      return {rest, 1};
+    }
+    require(divides(coordinates, rest), shape_rule);
+    const Number outer = rest / coordinates;
+    if (outer != 1 && step != 1) require_stride(lhs, leaf, i, step, divides(step, extent));
+    return {coordinates, outer};
   }
 
   void append(LhsModes& lhs, std::size_t i, const Mode& part) {
     const Mode& through = lhs.modes[i];
-    parts_.push_back({part.extent, checked_product(part.stride, through.stride), through.basis});
-    const std::int64_t last = checked_product(part.extent - 1, part.stride);
-    std::int64_t& reach = last > 0 ? lhs.reach[i].max : lhs.reach[i].min;
-    reach = checked_sum(reach, last);
+    parts_.push_back({part.extent, part.stride * through.stride, through.basis});
+    if (part.extent == 1) return;
+    Number& reach = part.stride.lower() < 0 ? lhs.reach[i].min : lhs.reach[i].max;
+    reach += (part.extent - 1) * part.stride;
+    ++lhs.reach[i].modes;
   }
 
   void check_carries(const LhsModes& lhs) const {
-    const auto reaches = [&](std::int64_t Reach::*sign) {
+    const auto reaches = [&](Number Reach::*sign) {
       return std::any_of(lhs.reach.begin(), lhs.reach.end(), [sign](const Reach& r) { return r.*sign != 0; });
     };
     if (lhs.modes.size() > 1 && reaches(&Reach::max) && reaches(&Reach::min))
-      refuse(fmt::format("its strides have both signs{}", describe(lhs)), "carry");
+      throw InvalidArgument(refusal(fmt::format("its strides have both signs{}", describe(lhs)), "carry"));
     for (std::size_t i = 0; i + 1 < lhs.modes.size(); ++i) {
-      const std::int64_t reach = std::max(lhs.reach[i].max, -lhs.reach[i].min);
-      if (reach >= lhs.modes[i].extent)
-        refuse(fmt::format("its modes together reach coordinate {} of mode {} of extent {}{}", reach, i,
-                           lhs.modes[i].extent, describe(lhs)),
-               "carry");
+      if (lhs.reach[i].modes < 2) continue;  // one mode takes no more coordinates than there are
+      const Number reach = lhs.reach[i].max == 0 ? lhs.reach[i].min * -1 : lhs.reach[i].max;
+      require(less(reach, lhs.modes[i].extent), [&] {
+        return refusal(fmt::format("its modes together reach coordinate {} of mode {} of extent {}{}", to_string(reach),
+                                   i, to_string(lhs.modes[i].extent), describe(lhs)),
+                       "carry");
+      });
     }
   }
 
@@ -140,20 +165,24 @@ class Composer {
     return fmt::format("; the left side coalesced{}{} is {}", lhs.basis.empty() ? "" : " at ", to_string(lhs.basis),
                        to_string(from_modes(lhs.modes)));
   }
-  [[noreturn]] void refuse(const std::string& why, const char* rule) const {
+  std::string refusal(const std::string& why, const char* rule) const {
     const Layout b = second_ != nullptr ? pair_of(b_, *second_) : b_;
-    throw InvalidArgument(fmt::format("composition {} o {} breaks {}: {}", to_string(a_), to_string(b), rule, why));
+    return fmt::format("composition {} o {} breaks {}: {}", to_string(a_), to_string(b), rule, why);
   }
-  [[noreturn]] void refuse_stride(const LhsModes& lhs, const Mode& leaf, std::size_t i, std::int64_t step) const {
-    refuse(fmt::format("{}:{} meets mode {} of extent {} with stride {}; one must divide the other{}", leaf.extent,
-                       leaf.stride, i, lhs.modes[i].extent, step, describe(lhs)),
-           "stride divisibility");
+  void require_stride(const LhsModes& lhs, const Mode& leaf, std::size_t i, const Number& step,
+                      const Number& condition) const {
+    require(condition, [&] {
+      return refusal(fmt::format("{}:{} meets mode {} of extent {} with stride {}; one must divide the other{}",
+                                 to_string(leaf.extent), to_string(leaf.stride), i, to_string(lhs.modes[i].extent),
+                                 to_string(step), describe(lhs)),
+                     "stride divisibility");
+    });
   }
-  [[noreturn]] void refuse_shape(const LhsModes& lhs, const Mode& leaf, std::size_t i, std::int64_t rest,
-                                 std::int64_t taken) const {
-    refuse(fmt::format("{}:{} has extent {} left at mode {}, which holds {} of it{}", leaf.extent, leaf.stride, rest, i,
-                       taken, describe(lhs)),
-           "shape divisibility");
+  std::string shape_refusal(const LhsModes& lhs, const Mode& leaf, std::size_t i, const Number& rest,
+                            const Number& taken) const {
+    return refusal(fmt::format("{}:{} has extent {} left at mode {}, which holds {} of it{}", to_string(leaf.extent),
+                               to_string(leaf.stride), to_string(rest), i, to_string(taken), describe(lhs)),
+                   "shape divisibility");
   }
 
   const Layout& a_;

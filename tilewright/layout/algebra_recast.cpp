@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/layout/algebra.hpp"
+#include "tilewright/layout/conditions.hpp"
 #include "tilewright/layout/modes.hpp"
 
 namespace tilewright::layout {
@@ -16,7 +16,7 @@ void require_positive(const char* verb, const Layout& layout, std::int64_t n) {
   if (n < 1) throw InvalidArgument(fmt::format("{} of {} by {}: must be at least 1", verb, to_string(layout), n));
 }
 
-bool is_unit(std::int64_t stride) { return std::abs(stride) == 1; }
+bool is_unit(const Number& stride) { return stride == 1 || stride == -1; }
 
 }  // namespace
 
@@ -25,12 +25,17 @@ Layout upcast(const Layout& layout, std::int64_t n) {
   Modes modes = integer_modes("upcast", layout);
   for (Mode& mode : modes) {
     if (mode.stride == 0) continue;
-    const std::int64_t step = std::abs(mode.stride);
-    if (step % n != 0 && n % step != 0)
-      throw InvalidArgument(
-          fmt::format("upcast of {} by {}: stride {} neither divides the factor nor is a multiple of it",
-                      to_string(layout), n, mode.stride));
-    mode = {ceil_div(mode.extent, ceil_div(n, step)), ceil_div(step, n) * (mode.stride < 0 ? -1 : 1)};
+    const Number step = magnitude(mode.stride);
+    const int sign = mode.stride.lower() < 0 ? -1 : 1;
+    if (step.is_static() && n % step.value() == 0) {
+      mode = {ceil_div(mode.extent, n / step), sign};
+      continue;
+    }
+    require(divides(n, step), [&] {
+      return fmt::format("upcast of {} by {}: stride {} neither divides the factor nor is a multiple of it",
+                         to_string(layout), n, to_string(mode.stride));
+    });
+    mode.stride = step / n * sign;
   }
   return with_profile(modes, layout.shape());
 }
@@ -42,8 +47,13 @@ Layout downcast(const Layout& layout, std::int64_t n) {
   if (n > 1 && !has_unit)
     throw InvalidArgument(fmt::format("downcast of {} by {}: no stride is 1 or -1", to_string(layout), n));
   for (Mode& mode : modes) {
-    std::int64_t& grows = is_unit(mode.stride) ? mode.extent : mode.stride;
-    grows = checked_product(grows, n);
+    if (n > 1 && !mode.stride.is_static())
+      require(negation(equal(mode.stride, 1)), [&] {
+        return fmt::format("downcast of {} by {}: stride {} must not be 1", to_string(layout), n,
+                           to_string(mode.stride));
+      });
+    Number& grows = is_unit(mode.stride) ? mode.extent : mode.stride;
+    grows *= n;
   }
   return with_profile(modes, layout.shape());
 }

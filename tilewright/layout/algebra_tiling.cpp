@@ -6,26 +6,28 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/layout/algebra.hpp"
+#include "tilewright/layout/conditions.hpp"
 #include "tilewright/layout/modes.hpp"
 
 namespace tilewright::layout {
 namespace {
 
 Layout divide(const Layout& a, const Layout& tile) {
-  const Layout rest = complement(tile, size(a));
-  if (!fill_offsets(tile, rest))
-    throw InvalidArgument(fmt::format("logical_divide of {} by {}: the tile has gaps that its complement does not fill",
-                                      to_string(a), to_string(tile)));
+  const Layout rest = complement(tile, size_of(a));
+  require(fill_offsets(tile, rest), [&] {
+    return fmt::format("logical_divide of {} by {}: the tile has gaps that its complement does not fill", to_string(a),
+                       to_string(tile));
+  });
   return composition_of_pair(a, tile, rest);
 }
 
 Layout multiply(const Layout& block, const Layout& copies) {
-  const std::int64_t needed = cosize(copies);
-  const std::int64_t room = checked_product(size(block), needed);
+  const Number needed = cosize_of(copies);
+  const Number room = size_of(block) * needed;
   Layout rest = complement(block, room);
   // If the complement leaves gaps (a stride that is not a multiple of the span below it), it is too small for all
   // copies: continue past the block.
-  if (size(rest) < needed) rest = complement(block, std::max(room, 2 * cosize(block)));
+  if (!holds(less_equal(needed, size_of(rest)))) rest = complement(block, maximum(room, 2 * cosize_of(block)));
   return pair_of(block, composition(rest, copies));
 }
 
@@ -109,7 +111,7 @@ struct ThreadTile {
   Tiler tiler;
   IntTuple coord;
 };
-ThreadTile thread_tile(const Layout& threads, std::int64_t index) {
+ThreadTile thread_tile(const Layout& threads, const Number& index) {
   const IntTuple extents = product_each(threads.shape());
   return {make_tiler(extents.is_leaf() ? IntTuple{extents} : extents), flat_coord(threads, index)};
 }
@@ -144,11 +146,12 @@ Layout tile_to_shape(const Layout& block, const IntTuple& shape, const IntTuple&
                                       to_string(block), to_string(shape)));
   const Layout block_of_rank = append(block, shape.rank());
   const IntTuple repeats = transform_modes(product_each(shape), [&](const IntTuple& target, int i) -> IntTuple {
-    const std::int64_t extent = size(block_of_rank.mode(i));
-    if (target.value() % extent != 0)
-      throw InvalidArgument(fmt::format("tile_to_shape of {} to {}: in mode {}, {} does not divide {}",
-                                        to_string(block), to_string(shape), i, extent, target.value()));
-    return target.value() / extent;
+    const Number extent = size_of(block_of_rank.mode(i));
+    require(divides(extent, target.number()), [&] {
+      return fmt::format("tile_to_shape of {} to {}: in mode {}, {} does not divide {}", to_string(block),
+                         to_string(shape), i, to_string(extent), to_string(target));
+    });
+    return target.number() / extent;
   });
   return blocked_product(block_of_rank, make_ordered_layout(repeats, order));
 }
@@ -172,12 +175,12 @@ LayoutAndOffset local_tile(const Layout& layout, const Tiler& tiler, const IntTu
   return inner_partition(layout, dice(projection, tiler), dice(projection, coord));
 }
 
-LayoutAndOffset local_partition(const Layout& layout, const Layout& threads, std::int64_t index) {
+LayoutAndOffset local_partition(const Layout& layout, const Layout& threads, const Number& index) {
   const ThreadTile part = thread_tile(threads, index);
   return outer_partition(layout, part.tiler, part.coord);
 }
 
-LayoutAndOffset local_partition(const Layout& layout, const Layout& threads, std::int64_t index,
+LayoutAndOffset local_partition(const Layout& layout, const Layout& threads, const Number& index,
                                 const IntTuple& projection) {
   const ThreadTile part = thread_tile(threads, index);
   return outer_partition(layout, dice(projection, part.tiler), dice(projection, part.coord));

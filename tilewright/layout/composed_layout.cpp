@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/layout/conditions.hpp"
 #include "tilewright/layout/modes.hpp"
 
 namespace tilewright::layout {
@@ -19,7 +20,7 @@ ComposedLayout with_layout(const ComposedLayout& outer, Layout layout) {
   return {outer.swizzle, outer.offset, std::move(layout)};
 }
 ComposedLayout with_layout(const ComposedLayout& outer, LayoutAndOffset part) {
-  return {outer.swizzle, outer.offset + part.offset.value(), std::move(part.layout)};
+  return {outer.swizzle, outer.offset + part.offset.number(), std::move(part.layout)};
 }
 
 /// Number of bits of n.
@@ -35,7 +36,7 @@ std::vector<std::int64_t> images_of_bits(const Layout& a, const Swizzle& swizzle
   Modes modes = integer_modes("composition with a swizzle", a);
   merge_past_end(modes);
   for (std::size_t i = 0; i + 1 < modes.size(); ++i) {
-    if (!std::has_single_bit(static_cast<std::uint64_t>(modes[i].extent)))
+    if (!std::has_single_bit(static_cast<std::uint64_t>(modes[i].extent.value())))
       refuse("an extent of the left side is not a power of two");
   }
   const int count = bit_width(std::max(size(a), size(swizzle)) - 1);
@@ -54,7 +55,7 @@ std::vector<std::int64_t> images_of_bits(const Layout& a, const Swizzle& swizzle
 std::int64_t within_swizzle_base(std::int64_t vector, const ComposedLayout& layout) {
   const std::int64_t base = std::int64_t{1} << layout.swizzle.base();
   const std::int64_t kept = layout.swizzle.bits() == 0 ? vector : std::min(vector, base);
-  return layout.offset % kept == 0 ? kept : std::gcd(kept, layout.offset);
+  return std::gcd(kept, layout.offset.divisor());
 }
 
 /// inverse o swizzle: the inverse of swizzle o layout.
@@ -76,7 +77,7 @@ ComposedLayout swizzled_inverse(const char* verb, const ComposedLayout& layout, 
 
 ComposedLayout composition(const Swizzle& swizzle, const Layout& layout) { return {swizzle, 0, layout}; }
 
-ComposedLayout composition(const Swizzle& swizzle, std::int64_t offset, const Layout& layout) {
+ComposedLayout composition(const Swizzle& swizzle, const Number& offset, const Layout& layout) {
   return {swizzle, offset, layout};
 }
 
@@ -197,11 +198,11 @@ ComposedLayout outer_partition(const ComposedLayout& layout, const Tiler& tiler,
 ComposedLayout local_tile(const ComposedLayout& layout, const Tiler& tiler, const IntTuple& coord) {
   return with_layout(layout, local_tile(layout.layout, tiler, coord));
 }
-ComposedLayout local_partition(const ComposedLayout& layout, const Layout& threads, std::int64_t index) {
+ComposedLayout local_partition(const ComposedLayout& layout, const Layout& threads, const Number& index) {
   return with_layout(layout, local_partition(layout.layout, threads, index));
 }
 
-Layout complement(const ComposedLayout& layout, std::int64_t cotarget) { return complement(layout.layout, cotarget); }
+Layout complement(const ComposedLayout& layout, const Number& cotarget) { return complement(layout.layout, cotarget); }
 
 ComposedLayout right_inverse(const ComposedLayout& layout) {
   return swizzled_inverse("right_inverse", layout, right_inverse(layout.layout));
@@ -232,13 +233,14 @@ std::int64_t max_alignment(const ComposedLayout& layout) {
 }
 
 ComposedLayout upcast(const ComposedLayout& layout, std::int64_t n) {
-  if (n < 1 || layout.offset % n != 0)
-    throw InvalidArgument(fmt::format("offset {} is not a multiple of {}", layout.offset, n));
+  const auto refusal = [&] { return fmt::format("offset {} is not a multiple of {}", to_string(layout.offset), n); };
+  if (n < 1) throw InvalidArgument(refusal());
+  require(divides(n, layout.offset), refusal);
   return {upcast(layout.swizzle, n), layout.offset / n, upcast(layout.layout, n)};
 }
 
 ComposedLayout downcast(const ComposedLayout& layout, std::int64_t n) {
-  return {downcast(layout.swizzle, n), checked_product(layout.offset, n), downcast(layout.layout, n)};
+  return {downcast(layout.swizzle, n), layout.offset * n, downcast(layout.layout, n)};
 }
 
 ComposedLayout recast(const ComposedLayout& layout, std::int64_t old_bits, std::int64_t new_bits) {

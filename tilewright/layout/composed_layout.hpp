@@ -14,7 +14,7 @@ namespace tilewright::layout {
 
 /// swizzle o 0 o layout
 ComposedLayout composition(const Swizzle& swizzle, const Layout& layout);
-ComposedLayout composition(const Swizzle& swizzle, std::int64_t offset, const Layout& layout);
+ComposedLayout composition(const Swizzle& swizzle, const Number& offset, const Layout& layout);
 /// composition(swizzle, layout.swizzle) o layout.offset o layout.layout.
 ComposedLayout composition(const Swizzle& swizzle, const ComposedLayout& layout);
 /// a o swizzle as another swizzle after a, whose bits are the images under a of the bits of `swizzle`.
@@ -66,7 +66,7 @@ ComposedLayout slice(const IntTuple& coord, const ComposedLayout& layout);
 ComposedLayout inner_partition(const ComposedLayout& layout, const Tiler& tiler, const IntTuple& coord);
 ComposedLayout outer_partition(const ComposedLayout& layout, const Tiler& tiler, const IntTuple& coord);
 ComposedLayout local_tile(const ComposedLayout& layout, const Tiler& tiler, const IntTuple& coord);
-ComposedLayout local_partition(const ComposedLayout& layout, const Layout& threads, std::int64_t index);
+ComposedLayout local_partition(const ComposedLayout& layout, const Layout& threads, const Number& index);
 
 /// The layout without a swizzle that is the same function, if there is one: the swizzle XORs no two bits that both
 /// vary. nullopt if it does, or if modes or the offset carry into the swizzled bits.
@@ -75,7 +75,7 @@ std::optional<LayoutAndOffset> decay(const ComposedLayout& layout);
 
 // Complement and inverses.
 
-Layout complement(const ComposedLayout& layout, std::int64_t cotarget);
+Layout complement(const ComposedLayout& layout, const Number& cotarget);
 /// Refused: an offset other than 0, and what composition of a layout and a swizzle refuses. @post layout(R(i)) == i
 ComposedLayout right_inverse(const ComposedLayout& layout);
 /// Refused as right_inverse. @post layout(R(layout(i))) == layout(i)

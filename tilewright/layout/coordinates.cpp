@@ -20,35 +20,38 @@ void require_rank(const IntTuple& coord, const IntTuple& t) {
 }
 
 /// The size of a part of a shape. @throws InvalidArgument unless it is at least 1
-std::int64_t extent_of(const IntTuple& part) {
-  const std::int64_t extent = product(part);
-  if (extent < 1)
-    throw InvalidArgument(fmt::format("coordinates need extents of at least 1, got {} in {}", extent, to_string(part)));
+[[noreturn]] void refuse_extent(const IntTuple& part, const Number& extent) {
+  throw InvalidArgument(
+      fmt::format("coordinates need extents of at least 1, got {} in {}", to_string(extent), to_string(part)));
+}
+inline Number extent_of(const IntTuple& part) {
+  const Number extent = part.is_integer() ? part.number() : product_of(part);
+  if (extent.lower() < 1) refuse_extent(part, extent);
   return extent;
 }
 
 /// The digit of an index in a leaf of a compact layout.
-std::int64_t digit_of(std::int64_t index, const IntTuple& shape, std::int64_t stride) {
-  const std::int64_t extent = extent_of(shape);
+Number digit_of(const Number& index, const IntTuple& shape, const Number& stride) {
+  const Number extent = extent_of(shape);
   if (extent == 1 || stride == 0) return 0;
-  return (stride == -1 ? checked_product(index, -1) : index / stride) % extent;  // index / -1 may overflow
+  return (stride == -1 ? index * -1 : index / stride) % extent;  // index / -1 may overflow
 }
 
 /// Calls visit(digit, stride) for the digit of an index in each leaf of a shape. Only the last leaf does not wrap.
 template <class Visit>
-void visit_index(std::int64_t index, const IntTuple& shape, const IntTuple& stride, Visit&& visit) {
+void visit_index(Number index, const IntTuple& shape, const IntTuple& stride, Visit&& visit) {
   if (shape.is_leaf()) return visit(index, stride);
   for (int i = 0; i < shape.rank(); ++i) {
     const bool last = i + 1 == shape.rank();
-    const std::int64_t extent = extent_of(shape[i]);
+    const Number extent = extent_of(shape[i]);
     visit_index(last ? index : index % extent, shape[i], stride[i], visit);
-    index /= extent;
+    if (!last) index = index / extent;
   }
 }
 
 template <class Visit>
 void visit_coord(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride, Visit&& visit) {
-  if (coord.is_leaf()) return visit_index(coord.value(), shape, stride, visit);
+  if (coord.is_leaf()) return visit_index(coord.number(), shape, stride, visit);
   require_rank(coord, shape);
   for (int i = 0; i < coord.rank(); ++i) visit_coord(coord[i], shape[i], stride[i], visit);
 }
@@ -71,25 +74,29 @@ IntTuple named(const IntTuple& coord, const IntTuple& t, bool by_underscore) {
 
 }  // namespace
 
-std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride) {
+Number index_of(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride) {
   require_congruent(shape, stride);
-  std::int64_t index = 0;
-  visit_coord(coord, shape, stride, [&](std::int64_t digit, const IntTuple& step) {
-    index = checked_sum(index, checked_product(digit, step.value()));
-  });
+  Number index = 0;
+  visit_coord(coord, shape, stride, [&](const Number& digit, const IntTuple& step) { index += digit * step.number(); });
   return index;
 }
 
-std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape) {
-  if (coord.is_leaf()) return coord.value();
-  return crd2idx(coord, shape, prefix_product(shape));
+Number index_of(const IntTuple& coord, const IntTuple& shape) {
+  if (coord.is_leaf()) return coord.number();
+  return index_of(coord, shape, prefix_product(shape));
 }
+
+std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride) {
+  return index_of(coord, shape, stride).value();
+}
+
+std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape) { return index_of(coord, shape).value(); }
 
 IntTuple coordinate(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride) {
   require_congruent(shape, stride);
   IntTuple sum;
-  visit_coord(coord, shape, stride, [&](std::int64_t digit, const IntTuple& step) {
-    const bool is_broadcast = step.basis_value() == 0;
+  visit_coord(coord, shape, stride, [&](const Number& digit, const IntTuple& step) {
+    const bool is_broadcast = step.basis_number() == 0;
     if (!is_broadcast) sum = sum + digit * step;
   });
   return sum;
@@ -100,8 +107,8 @@ IntTuple idx2crd(const IntTuple& index, const IntTuple& shape) {
     require_rank(index, shape);
     return transform_modes(index, [&](const IntTuple& mode, int i) { return idx2crd(mode, shape[i]); });
   }
-  std::vector<std::int64_t> digits;
-  visit_index(index.value(), shape, shape, [&](std::int64_t digit, const IntTuple&) { digits.push_back(digit); });
+  std::vector<Number> digits;
+  visit_index(index.number(), shape, shape, [&](const Number& digit, const IntTuple&) { digits.push_back(digit); });
   return shape.is_leaf() ? index : unflatten(IntTuple::tuple(digits), shape);
 }
 
@@ -111,13 +118,13 @@ IntTuple idx2crd(const IntTuple& index, const IntTuple& shape, const IntTuple& s
     require_rank(index, stride);
     return transform_modes(index, [&](const IntTuple& mode, int i) { return idx2crd(mode, shape[i], stride[i]); });
   }
-  if (shape.is_leaf() && stride.is_leaf()) return digit_of(index.value(), shape, stride.value());
+  if (shape.is_leaf() && stride.is_leaf()) return digit_of(index.number(), shape, stride.number());
   require_rank(shape, stride);
   return transform_modes(shape, [&](const IntTuple& mode, int i) { return idx2crd(index, mode, stride[i]); });
 }
 
 IntTuple crd2crd(const IntTuple& coord, const IntTuple& from, const IntTuple& to) {
-  if (coord.is_leaf() || from.is_leaf() || to.is_leaf()) return idx2crd(crd2idx(coord, from), to);
+  if (coord.is_leaf() || from.is_leaf() || to.is_leaf()) return idx2crd(index_of(coord, from), to);
   require_rank(coord, from);
   require_rank(coord, to);
   return transform_modes(coord, [&](const IntTuple& mode, int i) { return crd2crd(mode, from[i], to[i]); });

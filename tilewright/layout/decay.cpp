@@ -17,7 +17,7 @@ class Decay {
  public:
   explicit Decay(const ComposedLayout& layout)
       : swizzle_(layout.swizzle),
-        offset_(layout.offset),
+        offset_(layout.offset.is_static() ? layout.offset.value() : 0),  // else a multiple of the block
         low_(std::int64_t{1} << swizzle_.base()),
         block_(size(swizzle_)),
         low_reach_(offset_ & (low_ - 1)),
@@ -26,9 +26,10 @@ class Decay {
   /// Records the bits that the mode varies. False if modes or the offset may carry into or within the swizzled bits.
   bool admit(const Mode& mode) {
     if (is_above(mode)) return true;
-    if (is_below(mode)) return reaches((mode.extent - 1) * mode.stride);
-    if (!is_power_of_two(mode.stride) || !is_power_of_two(mode.extent)) return false;
-    for (std::int64_t bit = mode.stride; bit < mode.stride * mode.extent; bit <<= 1) {
+    if (!mode.extent.is_static() || !mode.stride.is_static()) return false;
+    if (is_below(mode)) return reaches((mode.extent.value() - 1) * mode.stride.value());
+    if (!is_power_of_two(mode.stride.value()) || !is_power_of_two(mode.extent.value())) return false;
+    for (std::int64_t bit = mode.stride.value(); bit < end_of(mode); bit <<= 1) {
       if (bit < low_ ? !reaches(bit) : bit < block_ && !takes(bit)) return false;
     }
     return true;
@@ -41,14 +42,17 @@ class Decay {
   Modes swizzled(const Mode& mode) const {
     if (is_above(mode) || is_below(mode) || mode.extent == 1) return {mode};
     Modes result;
-    for (std::int64_t bit = mode.stride; bit < mode.stride * mode.extent; bit <<= 1)
+    for (std::int64_t bit = mode.stride.value(); bit < end_of(mode); bit <<= 1)
       append_merged(result, {2, bit < low_ ? bit : swizzle_(offset_ + bit) - swizzle_(offset_)});
     return result;
   }
 
  private:
-  bool is_above(const Mode& mode) const { return mode.stride % block_ == 0; }
-  bool is_below(const Mode& mode) const { return mode.stride > 0 && (mode.extent - 1) * mode.stride < low_; }
+  static std::int64_t end_of(const Mode& mode) { return mode.stride.value() * mode.extent.value(); }
+  bool is_above(const Mode& mode) const { return mode.stride.divisor() % block_ == 0; }
+  bool is_below(const Mode& mode) const {
+    return mode.stride.lower() > 0 && holds(less((mode.extent - 1) * mode.stride, low_));
+  }
   bool reaches(std::int64_t offset) { return (low_reach_ += offset) < low_; }
   bool takes(std::int64_t bit) {
     const bool is_free = (taken_ & bit) == 0;
@@ -67,7 +71,7 @@ class Decay {
 };
 
 Layout decayed(const Decay& decay, const IntTuple& shape, const IntTuple& stride) {
-  if (shape.is_leaf()) return from_modes(decay.swizzled({shape.value(), stride.value()}));
+  if (shape.is_leaf()) return from_modes(decay.swizzled({shape.number(), stride.number()}));
   std::vector<Layout> modes;
   for (int i = 0; i < shape.rank(); ++i) modes.push_back(decayed(decay, shape[i], stride[i]));
   return modes.empty() ? Layout(shape, stride) : concatenate(modes);
@@ -76,12 +80,15 @@ Layout decayed(const Decay& decay, const IntTuple& shape, const IntTuple& stride
 }  // namespace
 
 std::optional<LayoutAndOffset> decay(const ComposedLayout& layout) {
+  const bool is_placed = layout.offset.is_static() || layout.offset.divisor() % size(layout.swizzle) == 0;
+  if (!is_placed) return std::nullopt;
   Decay decay(layout);
   for (const Mode& mode : integer_modes("decay", layout.layout)) {
     if (!decay.admit(mode)) return std::nullopt;
   }
   if (!decay.keeps_bits_apart()) return std::nullopt;
-  return LayoutAndOffset{decayed(decay, layout.layout.shape(), layout.layout.stride()), layout.swizzle(layout.offset)};
+  return LayoutAndOffset{decayed(decay, layout.layout.shape(), layout.layout.stride()),
+                         layout.swizzle.at(layout.offset)};
 }
 
 }  // namespace tilewright::layout

@@ -9,6 +9,7 @@
 #include "tilewright/base/text.hpp"
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/layout/bit_field.hpp"
+#include "tilewright/layout/conditions.hpp"
 
 namespace tilewright::layout {
 namespace {
@@ -306,13 +307,36 @@ std::string index_code(const Layout& layout, const std::vector<IndexVariable>& v
 }
 
 std::string index_code(const ComposedLayout& layout, const std::vector<IndexVariable>& variables, IndexStyle style) {
-  if (layout.offset < 0 || least_offset(layout.layout) < 0)
+  const std::int64_t offset = layout.offset.value();
+  if (offset < 0 || least_offset(layout.layout) < 0)
     throw InvalidArgument(
         fmt::format("{}: code for a swizzle needs an offset and strides that are not negative", to_string(layout)));
   const bool swizzles = layout.swizzle.bits() != 0;
   Fields fields = fields_of(layout.layout, variables, swizzles);
-  if (layout.offset != 0) fields.push_back(constant_field(layout.offset));
+  if (offset != 0) fields.push_back(constant_field(offset));
   return swizzles ? xor_code(swizzled(layout.swizzle, without_carries(fields)), style) : sum_code(fields, style);
+}
+
+Number index_number(const Layout& layout, const std::vector<Number>& coordinates) {
+  const bool is_index = coordinates.size() == 1;
+  if (!is_index && static_cast<int>(coordinates.size()) != layout.rank())
+    throw InvalidArgument(
+        fmt::format("{} takes 1 or {} coordinates, got {}", to_string(layout), layout.rank(), coordinates.size()));
+  Number offset = 0;
+  for (int i = 0; i < static_cast<int>(coordinates.size()); ++i) {
+    const Layout mode = coalesce(is_index ? layout : layout.mode(i));
+    const Number& coordinate = coordinates[static_cast<std::size_t>(i)];
+    require(both(less_equal(0, coordinate), less(coordinate, size_of(mode))), [&] {
+      return fmt::format("coordinate {} is from {} to {}, but its mode {} has {} values", to_string(coordinate),
+                         coordinate.lower(), coordinate.upper(), to_string(mode), to_string(size_of(mode)));
+    });
+    offset += mode.at(IntTuple(coordinate));
+  }
+  return offset;
+}
+
+Number index_number(const ComposedLayout& layout, const std::vector<Number>& coordinates) {
+  return layout.swizzle.at(layout.offset + index_number(layout.layout, coordinates));
 }
 
 std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables,

@@ -1,4 +1,4 @@
-// Code generation for layouts: C expressions for the offset of run-time coordinates.
+// Code generation for layouts: C expressions and Numbers for the offset of run-time coordinates.
 #pragma once
 
 #include <cstdint>
@@ -46,5 +46,13 @@ std::string index_code(const ComposedLayout& layout, const std::vector<IndexVari
 /// (4,(8,2)):(1@1,(1@0,64@1)) of (i,j) -> "j & 7", "i | j >> 3 << 6". @throws as index_code does.
 std::vector<std::string> coordinate_code(const Layout& layout, const std::vector<IndexVariable>& variables,
                                          IndexStyle style = IndexStyle::shortest);
+
+/// layout(c0, c1, ...) as a Number, with one coordinate for each mode or one index for the whole layout. Modes are
+/// coalesced first, and divisions and masks that have no effect for the ranges of the coordinates are left out. Unlike
+/// index_code, it accepts run-time layouts; its C text (c_text) and its arith operations are normalised, not shortest.
+/// @throws InvalidArgument for a number of coordinates other than 1 or the rank, for coordinates that may be negative
+/// or past the size of their mode, and for strides that are scaled bases
+Number index_number(const Layout& layout, const std::vector<Number>& coordinates);
+Number index_number(const ComposedLayout& layout, const std::vector<Number>& coordinates);
 
 }  // namespace tilewright::layout

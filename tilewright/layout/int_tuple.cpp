@@ -57,7 +57,7 @@ IntTuple filled(const IntTuple& flat, const IntTuple& profile, int& at) {
 
 IntTuple IntTuple::tuple(std::vector<IntTuple> modes) {
   IntTuple result;
-  result.modes_ = std::move(modes);
+  std::construct_at(&result.modes_, std::move(modes));
   result.kind_ = Kind::tuple;
   return result;
 }
@@ -66,13 +66,20 @@ IntTuple IntTuple::tuple(const std::vector<std::int64_t>& leaves) {
   return tuple(std::vector<IntTuple>(leaves.begin(), leaves.end()));
 }
 
-IntTuple IntTuple::scaled_basis(std::int64_t value, Basis basis) {
+IntTuple IntTuple::tuple(const std::vector<Number>& leaves) {
+  return tuple(std::vector<IntTuple>(leaves.begin(), leaves.end()));
+}
+
+IntTuple IntTuple::scaled_basis(const Number& value, Basis basis) {
   IntTuple result(value);
-  result.basis_ = basis;
+  result.leaf_.basis = basis;
   return result;
 }
 
 void IntTuple::refuse_value() const {
+  if (kind_ == Kind::scalar && !leaf_.number.is_static())
+    throw InvalidArgument(
+        fmt::format("{} is known only at run time where a static integer is needed", to_string(*this)));
   const char* what = is_underscore() ? "a whole mode" : is_leaf() ? "a scaled basis element" : "a tuple";
   throw InvalidArgument(fmt::format("{} is {} where an integer is needed", to_string(*this), what));
 }
@@ -95,6 +102,25 @@ std::vector<std::int64_t> leaves(const IntTuple& t) {
     return false;
   });
   return result;
+}
+
+std::vector<Number> numbers_of(const IntTuple& t) {
+  std::vector<Number> result;
+  (void)any_leaf(t, [&](const IntTuple& leaf) {
+    result.push_back(leaf.number());
+    return false;
+  });
+  return result;
+}
+
+bool is_static(const IntTuple& t) {
+  return !any_leaf(t, [](const IntTuple& leaf) { return !leaf.is_underscore() && !leaf.basis_number().is_static(); });
+}
+
+IntTuple evaluate(const IntTuple& t, const Bindings& bindings) {
+  return transform_leaves(t, [&](const IntTuple& leaf) {
+    return leaf.is_underscore() ? leaf : IntTuple::scaled_basis(evaluate(leaf.basis_number(), bindings), leaf.basis());
+  });
 }
 
 const IntTuple& get(const IntTuple& t, const Basis& path) {
@@ -189,7 +215,7 @@ bool has_basis(const IntTuple& t) {
 
 std::string to_string(const IntTuple& t) {
   if (t.is_underscore()) return "_";
-  if (t.is_leaf()) return fmt::format("{}{}", t.basis_value(), to_string(t.basis()));
+  if (t.is_leaf()) return to_string(t.basis_number()) + to_string(t.basis());
   std::string text = "(";
   for (int i = 0; i < t.rank(); ++i) {
     if (i > 0) text += ',';

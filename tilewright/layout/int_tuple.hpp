@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -20,37 +21,73 @@ struct Underscore {
 };
 inline constexpr Underscore _{};
 
-/// An integer, or a tuple of IntTuples: 8, (2,3), ((2,2),8), ().
-/// Braces make tuples: IntTuple{{2, 2}, 8} is ((2,2),8) and IntTuple{8} is the tuple (8); IntTuple(8) is the integer 8.
-/// A leaf may also be a scaled basis element, 64@1 (a stride whose codomain is coordinates), or `_` (a whole mode).
-/// Functions that compute with integers refuse those.
+/// An integer, or a tuple of IntTuples: 8, (2,3), ((2,2),8), (). An integer is a Number: static, or an expression that
+/// is known at run time, as in (m,8). Functions that return std::int64_t or bool need static integers and refuse
+/// others; beside them, functions named ..._of return a Number for any. Braces make tuples: IntTuple{{2, 2}, 8} is
+/// ((2,2),8) and IntTuple{8} is the tuple (8); IntTuple(8) is the integer 8. A leaf may also be a scaled basis element,
+/// 64@1 (a stride whose codomain is coordinates), or `_` (a whole mode). Functions that compute with integers refuse
+/// those.
 class IntTuple {
  public:
-  IntTuple() = default;                              // the integer 0
-  IntTuple(Integer auto value) : value_(value) {}    // NOLINT: an integer is an IntTuple
-  IntTuple(Underscore) : kind_(Kind::underscore) {}  // NOLINT: so is `_`
+  IntTuple() : leaf_{} {}                                     // the integer 0
+  IntTuple(Integer auto value) : leaf_{Number(value), {}} {}  // NOLINT: an integer is an IntTuple
+  IntTuple(const Number& number) : leaf_{number, {}} {}       // NOLINT: so is a Number
+  IntTuple(Underscore) : leaf_{}, kind_(Kind::underscore) {}  // NOLINT: so is `_`
   IntTuple(std::initializer_list<IntTuple> modes) : modes_(modes), kind_(Kind::tuple) {}
+  IntTuple(const IntTuple& other) : kind_(other.kind_) {
+    if (is_leaf()) {
+      std::construct_at(&leaf_, other.leaf_);
+    } else {
+      std::construct_at(&modes_, other.modes_);
+    }
+  }
+  IntTuple(IntTuple&& other) noexcept : kind_(other.kind_) { take_content(std::move(other)); }
+  IntTuple& operator=(const IntTuple& other) {
+    if (this != &other) *this = IntTuple(other);
+    return *this;
+  }
+  IntTuple& operator=(IntTuple&& other) noexcept {
+    IntTuple taken(std::move(other));  // may be a mode of this tuple
+    destroy_content();
+    kind_ = taken.kind_;
+    take_content(std::move(taken));
+    return *this;
+  }
+  ~IntTuple() { destroy_content(); }
   static IntTuple tuple(std::vector<IntTuple> modes);
   static IntTuple tuple(const std::vector<std::int64_t>& leaves);
+  static IntTuple tuple(const std::vector<Number>& leaves);
   /// value@i...; the integer `value` if the basis is empty.
-  static IntTuple scaled_basis(std::int64_t value, Basis basis);
+  static IntTuple scaled_basis(const Number& value, Basis basis);
 
   /// Whether it is an integer, a scaled basis element or `_`.
   bool is_leaf() const { return kind_ != Kind::tuple; }
-  bool is_integer() const { return kind_ == Kind::scalar && basis_.empty(); }
+  bool is_integer() const { return kind_ == Kind::scalar && leaf_.basis.empty(); }
   bool is_underscore() const { return kind_ == Kind::underscore; }
-  /// The integer. @throws InvalidArgument for anything else.
+  /// Whether it is an integer that is known now.
+  bool is_static() const { return is_integer() && leaf_.number.is_static(); }
+  /// The static integer. @throws InvalidArgument for anything else.
   std::int64_t value() const {
-    if (!is_integer()) refuse_value();
-    return value_;
+    if (!is_static()) refuse_value();
+    return leaf_.number.value();
   }
-  /// 64 for 64@1 and for the integer 64. @throws InvalidArgument for a tuple and for `_`.
+  /// The integer. @throws InvalidArgument for anything else.
+  const Number& number() const {
+    if (!is_integer()) refuse_value();
+    return leaf_.number;
+  }
+  /// 64 for 64@1 and for the integer 64. @throws InvalidArgument for a tuple, for `_`, and for a run-time integer
   std::int64_t basis_value() const {
+    if (kind_ != Kind::scalar || !leaf_.number.is_static()) refuse_value();
+    return leaf_.number.value();
+  }
+  /// The same as a Number. @throws InvalidArgument for a tuple and for `_`.
+  const Number& basis_number() const {
     if (kind_ != Kind::scalar) refuse_value();
-    return value_;
+    return leaf_.number;
   }
   /// @1 for 64@1; empty for everything else.
-  const Basis& basis() const { return basis_; }
+  const Basis& basis() const { return is_leaf() ? leaf_.basis : kNoBasis; }
   /// Number of modes; 1 for a leaf.
   int rank() const { return is_leaf() ? 1 : static_cast<int>(modes_.size()); }
   /// Mode i; a leaf is its own mode 0. @throws InvalidArgument unless 0 <= i < rank().
@@ -59,16 +96,37 @@ class IntTuple {
     return is_leaf() ? *this : modes_[static_cast<std::size_t>(i)];
   }
 
-  bool operator==(const IntTuple&) const = default;
+  bool operator==(const IntTuple& other) const {
+    return kind_ == other.kind_ && (is_leaf() ? leaf_ == other.leaf_ : modes_ == other.modes_);
+  }
 
  private:
   enum class Kind : std::uint8_t { scalar, underscore, tuple };
   [[noreturn]] void refuse_value() const;
   [[noreturn]] void refuse_mode(int i) const;
 
-  std::int64_t value_ = 0;
-  std::vector<IntTuple> modes_;
-  Basis basis_;
+  void take_content(IntTuple&& other) noexcept {
+    if (is_leaf()) {
+      std::construct_at(&leaf_, other.leaf_);
+    } else {
+      std::construct_at(&modes_, std::move(other.modes_));
+    }
+  }
+  void destroy_content() {
+    if (!is_leaf()) std::destroy_at(&modes_);
+  }
+
+  struct Leaf {
+    Number number;
+    Basis basis;
+    bool operator==(const Leaf&) const = default;
+  };
+  static constexpr Basis kNoBasis{};
+
+  union {
+    Leaf leaf_;                    // of a scalar and of `_`
+    std::vector<IntTuple> modes_;  // of a tuple
+  };
   Kind kind_ = Kind::scalar;
 };
 
@@ -78,6 +136,11 @@ class IntTuple {
 int depth(const IntTuple& t);
 /// The integers from left to right. @throws InvalidArgument if a leaf is not an integer
 std::vector<std::int64_t> leaves(const IntTuple& t);
+std::vector<Number> numbers_of(const IntTuple& t);
+/// Whether all leaves are known now.
+bool is_static(const IntTuple& t);
+/// The tree with the values of its integers. @throws InvalidArgument as evaluate of a Number does
+IntTuple evaluate(const IntTuple& t, const Bindings& bindings);
 /// The mode at a path: get(((2,3),8), {0,1}) is 3. @throws InvalidArgument if there is no such mode
 const IntTuple& get(const IntTuple& t, const Basis& path);
 /// The tuple of the leaves; a leaf stays a leaf.
@@ -127,22 +190,26 @@ bool has_basis(const IntTuple& t);
 
 /// The product of all leaves; 1 for (). @throws InvalidArgument if it does not fit in 63 bits
 std::int64_t product(const IntTuple& t);
+Number product_of(const IntTuple& t);
 /// The product of each mode: ((2,2),8) -> (4,8). An integer remains an integer.
 IntTuple product_each(const IntTuple& t);
 /// The largest leaf. @throws InvalidArgument for ().
 std::int64_t tuple_max(const IntTuple& t);
+Number tuple_max_of(const IntTuple& t);
 /// The sum of the products of corresponding leaves. @throws InvalidArgument unless congruent.
 std::int64_t inner_product(const IntTuple& a, const IntTuple& b);
+Number inner_product_of(const IntTuple& a, const IntTuple& b);
 /// Each leaf of a times the product of the corresponding mode of b. @throws InvalidArgument unless a is weakly
 /// congruent to b
 IntTuple elem_scale(const IntTuple& a, const IntTuple& b);
 /// Exclusive products from the left, in the profile of t: ((2,3),4) -> ((1,2),6).
-IntTuple prefix_product(const IntTuple& t, std::int64_t init = 1);
+IntTuple prefix_product(const IntTuple& t, const Number& init = 1);
 /// Exclusive products from the right, in the profile of t: ((2,3),4) -> ((12,4),1).
-IntTuple suffix_product(const IntTuple& t, std::int64_t init = 1);
+IntTuple suffix_product(const IntTuple& t, const Number& init = 1);
 /// The strides of a compact layout whose modes are faster the smaller their order is. Modes of equal order, and the
 /// leaves within one leaf of `order`, are faster from left to right. ((4,8), (1,0)) -> (8,1).
-/// @throws InvalidArgument unless the order is weakly congruent to the shape.
+/// @throws InvalidArgument unless the order is weakly congruent to the shape. Run-time orders (strides) that cannot be
+/// compared are refused or recorded, see conditions.hpp
 IntTuple compact_order(const IntTuple& shape, const IntTuple& order);
 
 /// ceil(a / b) for b > 0.
@@ -160,7 +227,11 @@ IntTuple shape_div(const IntTuple& a, const IntTuple& b);
 /// @throws InvalidArgument for an integer other than 0 plus a tuple
 IntTuple operator+(const IntTuple& a, const IntTuple& b);
 /// Each leaf times n.
-IntTuple operator*(std::int64_t n, const IntTuple& t);
+IntTuple scaled(const Number& n, const IntTuple& t);
+template <std::same_as<IntTuple> T>  // no conversion of a Number to a tuple
+IntTuple operator*(const Number& n, const T& t) {
+  return scaled(n, t);
+}
 /// A scaled basis element as a tuple: 5@1@0 -> ((0,5)). Everything else is unchanged.
 IntTuple as_arithmetic_tuple(const IntTuple& t);
 /// The basis elements of a shape's coordinates: (4,(2,3)) -> (1@0,(1@0@1,1@1@1)); 1 for an integer.
@@ -172,7 +243,8 @@ IntTuple make_basis_like(const IntTuple& shape);
 bool congruent(const IntTuple& a, const IntTuple& b);
 /// Whether the profile of b refines that of a. An integer is weakly congruent to anything.
 bool weakly_congruent(const IntTuple& a, const IntTuple& b);
-/// Whether every coordinate of shape a is one of shape b: equal sizes, and compatible modes if a is a tuple.
+/// Whether every coordinate of shape a is one of shape b: equal sizes, and compatible modes if a is a tuple. False if
+/// it is not known for run-time extents; so is evenly_divides.
 bool compatible(const IntTuple& a, const IntTuple& b);
 /// Whether tiles of shape `tile` fill `shape` exactly. By mode if the tile is a tuple; further modes of the shape are
 /// not tiled.
@@ -184,6 +256,8 @@ bool colex_less(const IntTuple& a, const IntTuple& b);
 /// Whether every leaf of a is less than the corresponding one of b, which may have more modes.
 /// @throws InvalidArgument if a tuple is compared with an integer
 bool elem_less(const IntTuple& a, const IntTuple& b);
+/// elem_less as a condition: the predicate of a coordinate.
+Number elem_less_of(const IntTuple& a, const IntTuple& b);
 /// As in CuTe: elem_leq(a, b) is !elem_less(b, a), elem_gtr(a, b) is elem_less(b, a), elem_geq(a, b) is !elem_less(a,
 /// b). So for tuples elem_leq holds if some leaf of b is not less than that of a; it need not hold for all leaves.
 bool elem_leq(const IntTuple& a, const IntTuple& b);
@@ -199,6 +273,9 @@ bool elem_geq(const IntTuple& a, const IntTuple& b);
 /// all leaves integers, and the extents that an index is divided by at least 1 (also the functions below)
 std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride);
 std::int64_t crd2idx(const IntTuple& coord, const IntTuple& shape);
+/// crd2idx of run-time coordinates, shapes and strides.
+Number index_of(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride);
+Number index_of(const IntTuple& coord, const IntTuple& shape);
 /// crd2idx for strides that may be scaled basis elements. Terms are added by operator+.
 IntTuple coordinate(const IntTuple& coord, const IntTuple& shape, const IntTuple& stride);
 /// The coordinate, congruent to the shape, of a colexicographic index. The last mode does not wrap. A tuple of indices

@@ -14,7 +14,8 @@ namespace tilewright::layout {
 /// CuTe's layout over run-time integers: (8,64):(64,1) maps the coordinate (i,j) to 64*i + j.
 /// Strides may be zero or negative, or scaled basis elements: (4,8):(1@0,1@1) maps (i,j) to the coordinate (i,j).
 /// Invariant: shape and stride are congruent; every extent is an integer of at least 1, every stride an integer or a
-/// scaled basis element.
+/// scaled basis element. Extents and strides may be launch values, (m,k):(lda,1); values of the kernel may not, they
+/// are coordinates and offsets.
 class Layout {
  public:
   /// 1:0
@@ -35,10 +36,15 @@ class Layout {
   /// elements (see coordinate())
   std::int64_t operator()(std::int64_t index) const;
   std::int64_t operator()(const IntTuple& coord) const;
+  /// The same for run-time layouts and coordinates. @throws as operator() does
+  Number at(const IntTuple& coord) const;
   template <std::integral... I>
   requires(sizeof...(I) >= 2) std::int64_t operator()(I... coord) const {
     return (*this)(IntTuple{static_cast<std::int64_t>(coord)...});
   }
+  template <class... Coord>
+  requires(sizeof...(Coord) >= 2) Number at(const Coord&... coord)
+  const { return at(IntTuple{IntTuple(coord)...}); }
 
   bool operator==(const Layout&) const = default;
 
@@ -72,18 +78,24 @@ Layout concatenate(std::vector<Layout> modes);
 int depth(const Layout& layout);
 /// Number of coordinates.
 std::int64_t size(const Layout& layout);
+Number size_of(const Layout& layout);
+/// Whether all extents and strides are known now.
+bool is_static(const Layout& layout);
+/// The layout with the values of its extents and strides. @throws InvalidArgument as evaluate of a Number does
+Layout evaluate(const Layout& layout, const Bindings& bindings);
 /// 1 + the distance between the smallest and the largest offset, in each mode of the codomain.
 IntTuple coshape(const Layout& layout);
 /// Product of the coshape.
 std::int64_t cosize(const Layout& layout);
+Number cosize_of(const Layout& layout);
 /// The value of a layout at a coordinate: an integer, or a coordinate if the strides are scaled basis elements.
 IntTuple coordinate(const Layout& layout, const IntTuple& coord);
 /// The coordinate of an offset, congruent to the layout's shape, found by division by the strides.
 /// @throws InvalidArgument if division does not find one: the layout does not reach the offset, or is not compact
 /// @post layout(r) == offset
-IntTuple hierarchical_coord(const Layout& layout, std::int64_t offset);
+IntTuple hierarchical_coord(const Layout& layout, const Number& offset);
 /// hierarchical_coord with one integer for each mode.
-IntTuple flat_coord(const Layout& layout, std::int64_t offset);
+IntTuple flat_coord(const Layout& layout, const Number& offset);
 
 // Structure: the functions of IntTuple of the same names, applied to shape and stride.
 

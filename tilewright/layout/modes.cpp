@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "tilewright/base/error.hpp"
 
 namespace tilewright::layout {
@@ -12,28 +10,34 @@ namespace {
 
 void collect(const IntTuple& shape, const IntTuple& stride, Modes& out) {
   if (shape.is_leaf()) {
-    out.push_back({shape.value(), stride.basis_value(), stride.basis()});
+    out.push_back({shape.number(), stride.basis_number(), stride.basis()});
     return;
   }
   for (int i = 0; i < shape.rank(); ++i) collect(shape[i], stride[i], out);
 }
 
 /// Multiplies `count` by the extents of this part and adds its largest offset to `last`, without stride-0 modes.
-void count_offsets(const IntTuple& shape, const IntTuple& stride, std::int64_t& count, std::int64_t& last) {
+void count_offsets(const IntTuple& shape, const IntTuple& stride, Number& count, Number& last) {
   if (!shape.is_leaf()) {
     for (int i = 0; i < shape.rank(); ++i) count_offsets(shape[i], stride[i], count, last);
-  } else if (stride.value() != 0) {
-    count = checked_product(count, shape.value());
-    last = checked_sum(last, checked_product(shape.value() - 1, std::abs(stride.value())));
+  } else if (stride.number() != 0) {
+    count *= shape.number();
+    last += (shape.number() - 1) * magnitude(stride.number());
   }
 }
 
 /// Merges `next` into `mode` if it continues it and the result fits in 63 bits. Returns whether it did.
 bool extend(Mode& mode, const Mode& next) {
+  if (mode.basis != next.basis) return false;
+  if (!mode.extent.is_static() || !mode.stride.is_static() || !next.extent.is_static() || !next.stride.is_static()) {
+    if (!holds(equal(mode.extent * mode.stride, next.stride))) return false;
+    mode.extent *= next.extent;
+    return true;
+  }
   std::int64_t end = 0;
   std::int64_t extent = 0;
-  if (mode.basis != next.basis || __builtin_mul_overflow(mode.extent, mode.stride, &end) || end != next.stride ||
-      __builtin_mul_overflow(mode.extent, next.extent, &extent))
+  if (__builtin_mul_overflow(mode.extent.value(), mode.stride.value(), &end) || end != next.stride.value() ||
+      __builtin_mul_overflow(mode.extent.value(), next.extent.value(), &extent))
     return false;
   mode.extent = extent;
   return true;
@@ -92,12 +96,12 @@ Layout pair_of(Layout first, Layout second) {
   return std::move(modes).layout();
 }
 
-bool fill_offsets(const Layout& first, const Layout& second) {
-  std::int64_t count = 1;
-  std::int64_t last = 0;
+Number fill_offsets(const Layout& first, const Layout& second) {
+  Number count = 1;
+  Number last = 0;
   count_offsets(first.shape(), first.stride(), count, last);
   count_offsets(second.shape(), second.stride(), count, last);
-  return last + 1 == count;
+  return equal(last + 1, count);
 }
 
 void append_merged(Modes& modes, const Mode& next) {

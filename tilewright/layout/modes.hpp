@@ -11,8 +11,8 @@
 namespace tilewright::layout {
 
 struct Mode {
-  std::int64_t extent = 1;
-  std::int64_t stride = 0;  // the factor of the basis element
+  Number extent = 1;
+  Number stride = 0;  // the factor of the basis element
   Basis basis = {};
 };
 using Modes = SmallVector<Mode, 8>;
@@ -56,9 +56,9 @@ class LayoutBuilder {
 
 Layout from_modes(const Modes& modes);
 
-/// Whether the layout (first, second), without stride-0 modes, reaches every offset below its cosize.
+/// Whether the layout (first, second), without stride-0 modes, reaches every offset below its cosize, as a condition.
 /// @pre injective, integer strides
-bool fill_offsets(const Layout& first, const Layout& second);
+Number fill_offsets(const Layout& first, const Layout& second);
 
 /// Appends `next`, merged into the last mode if it continues that. A mode of extent 1 is dropped.
 void append_merged(Modes& modes, const Mode& next);

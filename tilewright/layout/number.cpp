@@ -260,8 +260,8 @@ std::int64_t Number::divisor() const {
   if (node_ != nullptr) return node_->divisor;
   return value_ == kLeast ? 1 : std::abs(value_);
 }
-std::int64_t Number::lower() const { return node_ == nullptr ? value_ : node_->lower; }
-std::int64_t Number::upper() const { return node_ == nullptr ? value_ : node_->upper; }
+std::int64_t Number::lower_of_node() const { return node_->lower; }
+std::int64_t Number::upper_of_node() const { return node_->upper; }
 std::uint64_t Number::bits() const { return node_ == nullptr ? static_cast<std::uint64_t>(value_) : node_->bits; }
 
 std::size_t NumberScope::KeyHash::operator()(const Key& key) const {
@@ -353,10 +353,5 @@ std::int64_t Bindings::operator[](const NumberNode& variable) const {
 }
 
 std::int64_t evaluate(const Number& number, const Bindings& bindings) { return Evaluator(bindings)(number); }
-
-Decision decide(const Number& condition) {
-  if (condition.lower() > 0) return Decision::yes;
-  return condition.upper() <= 0 ? Decision::no : Decision::unknown;
-}
 
 }  // namespace tilewright::layout

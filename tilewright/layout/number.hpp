@@ -100,8 +100,8 @@ class Number {
   /// Every value is a multiple of it. The magnitude of a static integer, so 0 for 0.
   std::int64_t divisor() const;
   /// The smallest and the largest value that it may have. They saturate at 63 bits.
-  std::int64_t lower() const;
-  std::int64_t upper() const;
+  std::int64_t lower() const { return node_ == nullptr ? value_ : lower_of_node(); }
+  std::int64_t upper() const { return node_ == nullptr ? value_ : upper_of_node(); }
   /// The bits that may be 1 in a value; all bits if it may be negative.
   std::uint64_t bits() const;
 
@@ -141,23 +141,43 @@ class Number {
   static Number quotient(const Number& a, const Number& b);
   static Number remainder(const Number& a, const Number& b);
   [[noreturn]] void refuse_value() const;
+  std::int64_t lower_of_node() const;
+  std::int64_t upper_of_node() const;
 
   std::int64_t value_ = 0;
   const NumberNode* node_ = nullptr;
 };
 
-/// ceil(a / b) for a >= 0, b > 0.
+namespace detail {
 Number ceil_div(const Number& a, const Number& b);
+Number magnitude(const Number& a);
+Number less(const Number& a, const Number& b);
+Number equal(const Number& a, const Number& b);
+}  // namespace detail
+
+/// ceil(a / b) for a >= 0, b > 0.
+inline Number ceil_div(const Number& a, const Number& b) {
+  if (!a.is_static() || !b.is_static() || b.value() <= 0) return detail::ceil_div(a, b);
+  return a.value() / b.value() + (a.value() % b.value() > 0 ? 1 : 0);
+}
 Number minimum(const Number& a, const Number& b);
 Number maximum(const Number& a, const Number& b);
+/// |a| of a static integer; an expression that is not negative itself.
+inline Number magnitude(const Number& a) { return a.is_static() && a.value() >= 0 ? a : detail::magnitude(a); }
 
 // Conditions are Numbers that are 1 if they hold and 0 if not.
 
-Number less(const Number& a, const Number& b);
-Number less_equal(const Number& a, const Number& b);
-Number equal(const Number& a, const Number& b);
+inline Number less(const Number& a, const Number& b) {
+  return a.is_static() && b.is_static() ? Number(a.value() < b.value() ? 1 : 0) : detail::less(a, b);
+}
+inline Number less_equal(const Number& a, const Number& b) {
+  return a.is_static() && b.is_static() ? Number(a.value() <= b.value() ? 1 : 0) : detail::less(a, b + 1);
+}
+inline Number equal(const Number& a, const Number& b) {
+  return a.is_static() && b.is_static() ? Number(a == b ? 1 : 0) : detail::equal(a, b);
+}
 /// Whether b is a multiple of a.
-Number divides(const Number& a, const Number& b);
+inline Number divides(const Number& a, const Number& b) { return equal(b % a, 0); }
 Number both(const Number& a, const Number& b);
 Number negation(const Number& condition);
 /// a if the condition holds, else b.
@@ -165,7 +185,10 @@ Number select(const Number& condition, const Number& a, const Number& b);
 
 enum class Decision : std::uint8_t { no, yes, unknown };
 /// Whether a condition holds for all values of its variables (yes), for none (no), or is not decided.
-Decision decide(const Number& condition);
+inline Decision decide(const Number& condition) {
+  if (condition.lower() > 0) return Decision::yes;
+  return condition.upper() <= 0 ? Decision::no : Decision::unknown;
+}
 inline bool holds(const Number& condition) { return decide(condition) == Decision::yes; }
 
 /// A variable of a scope. A launch value is given by the caller of a kernel and has a static range. A kernel or loop
@@ -256,7 +279,7 @@ class Bindings {
 /// below its count, a division by 0, and results that do not fit in 63 bits
 std::int64_t evaluate(const Number& number, const Bindings& bindings);
 
-/// For people: "m * lda + (i & 7)". The text for a compiler is c_text in number_text.hpp.
+/// For people: "m * lda + i % 8", "m % 8 == 0". The text for a compiler is c_text in number_text.hpp.
 std::string to_string(const Number& number);
 
 }  // namespace tilewright::layout

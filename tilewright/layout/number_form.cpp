@@ -193,6 +193,10 @@ class Proof {
         if (factor < 0 ? lowers_by_upper_bound(*polynomial, monomial, factor, i, bound, depth)
                        : lowers_by_lower_bound(*polynomial, monomial, factor, i, bound, depth))
           return true;
+        // m * n >= m, because n >= 1.
+        if (factor > 0 && monomial.size() > 1 && monomial[i]->lower > 0 &&
+            with(*polynomial, monomial, factor, i, 1, constant(monomial[i]->lower), bound, depth))
+          return true;
       }
     }
     return false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
@@ -52,6 +53,46 @@ std::optional<Number> joint_divisor(const Number& a, const Number& b) {
   return a * b;
 }
 
+/// The factors of `factors` without those of `divisors`; no value if one of them is missing.
+std::optional<std::vector<Number>> without(std::vector<Number> factors, const std::vector<Number>& divisors) {
+  for (const Number& divisor : divisors) {
+    const auto at = std::find(factors.begin(), factors.end(), divisor);
+    if (at == factors.end()) return std::nullopt;
+    factors.erase(at);
+  }
+  return factors;
+}
+
+/// a / f and b / f for the product f of run-time factors that b and all terms of a have in common.
+struct Fraction {
+  Number a;
+  Number b;
+  Number common = 1;
+};
+Fraction reduced(const Number& a, const Number& b) {
+  Fraction result{a, b, 1};
+  const SumForm divisor = sum_form(b);
+  if (b.is_static() || divisor.terms.size() != 1 || divisor.constant != 0) return result;
+  NumberScope& scope = *b.node()->scope;
+  const auto divided_by = [&](const Number& x, const Number& factor) -> std::optional<Number> {
+    SumForm form;
+    const SumForm terms = sum_form(x);
+    if (terms.constant != 0) return std::nullopt;
+    for (const SumTerm& term : terms.terms) {
+      auto rest = without(factors_of(term.atom), {factor});
+      if (!rest) return std::nullopt;
+      form.add(sum_form(product_of_factors(scope, *std::move(rest))), term.factor);
+    }
+    return number_of(scope, std::move(form));
+  };
+  for (const Number& factor : factors_of(divisor.terms.front().atom)) {
+    const auto x = divided_by(result.a, factor);
+    const auto y = divided_by(result.b, factor);
+    if (x && y) result = {*x, *y, result.common * factor};
+  }
+  return result;
+}
+
 /// a == b * exact + low.
 struct Split {
   SumForm exact;
@@ -75,16 +116,6 @@ bool split_term(const SumTerm& term, std::int64_t c, SumForm& exact) {
   if (term.atom.divisor() % needed != 0) return false;
   exact.add(sum_form(exact_quotient(term.atom, needed)), term.factor / common);
   return true;
-}
-
-/// The factors of `factors` without those of `divisors`; no value if one of them is missing.
-std::optional<std::vector<Number>> without(std::vector<Number> factors, const std::vector<Number>& divisors) {
-  for (const Number& divisor : divisors) {
-    const auto at = std::find(factors.begin(), factors.end(), divisor);
-    if (at == factors.end()) return std::nullopt;
-    factors.erase(at);
-  }
-  return factors;
 }
 
 Split split(const Number& a, const Number& b) {
@@ -243,6 +274,23 @@ Number run_of_bits(const Number& a, std::uint64_t mask) {
 
 bool is_run(std::uint64_t mask) { return mask != 0 && is_power_of_two((mask >> std::countr_zero(mask)) + 1); }
 
+/// 0 < x, where a product is positive if all its factors are.
+Number is_positive(NumberScope& scope, const Number& x) {
+  const SumForm form = sum_form(x);
+  const bool is_product = form.terms.size() == 1 && form.constant == 0 && form.terms.front().factor > 0;
+  const std::vector<Number> factors = is_product ? factors_of(form.terms.front().atom) : std::vector<Number>{x};
+  const bool is_nonnegative =
+      std::all_of(factors.begin(), factors.end(), [](const Number& f) { return f.lower() >= 0; });
+  if (!is_product || !is_nonnegative) return scope.intern(NumberOp::less, 0, x);
+  Number all = 1;
+  for (const Number& factor : factors) {
+    if (factor.lower() >= 1) continue;
+    const bool is_quotient = is_op(factor, NumberOp::divide) && factor.node()->b.is_static();
+    all = all & (is_quotient ? less(factor.node()->b - 1, factor.node()->a) : scope.intern(NumberOp::less, 0, factor));
+  }
+  return all;
+}
+
 int checked_shift(const Number& b) {
   if (b.value() < 0 || b.value() > 62)
     throw InvalidArgument(fmt::format("a shift is by 0 to 62 bits, got {}", b.value()));
@@ -280,6 +328,21 @@ Number Number::product(const Number& a, const Number& b) {
     form.add(sum_form(a.is_static() ? b : a), a.is_static() ? a.value() : b.value());
     return number_of(scope, std::move(form));
   }
+  // Sums of launch values are multiplied out, so that sizes are sums of products; those of the kernel are not, because
+  // a thread would compute more products.
+  const SumForm left = sum_form(a);
+  const SumForm right = sum_form(b);
+  const auto count = [](const SumForm& form) { return form.terms.size() + (form.constant == 0 ? 0 : 1); };
+  if (a.kind() <= NumberKind::launch && b.kind() <= NumberKind::launch && count(left) * count(right) > 1 &&
+      count(left) * count(right) <= 16) {
+    SumForm expanded;
+    expanded.add(left, right.constant);
+    expanded.add({0, right.terms}, left.constant);
+    for (const SumTerm& x : left.terms) {
+      for (const SumTerm& y : right.terms) expanded.add(sum_form(x.atom * y.atom), checked_product(x.factor, y.factor));
+    }
+    return number_of(scope, std::move(expanded));
+  }
   std::int64_t factor = 1;
   std::vector<Number> factors;
   for (const Number& x : {a, b}) {
@@ -305,6 +368,7 @@ Number Number::quotient(const Number& a, const Number& b) {
   if (b.is_static(1)) return a;
   NumberScope& scope = scope_of(a, b);
   if (is_known_less(a, b)) return 0;
+  if (const Fraction fraction = reduced(a, b); fraction.common != 1) return fraction.a / fraction.b;
   const Split parts = split(a, b);
   if (is_zero(parts.low)) return number_of(scope, parts.exact);
   if (is_zero(parts.exact) || number_of(scope, parts.low).lower() < 0) return low_quotient(scope, sum_form(a), b);
@@ -317,31 +381,30 @@ Number Number::remainder(const Number& a, const Number& b) {
   if (b.is_static(1)) return 0;
   NumberScope& scope = scope_of(a, b);
   if (is_known_less(a, b)) return a;
+  if (const Fraction fraction = reduced(a, b); fraction.common != 1) return fraction.a % fraction.b * fraction.common;
   const Split parts = split(a, b);
   if (is_zero(parts.low)) return 0;
   return low_remainder(scope, a, parts.low, b);
 }
 
-Number ceil_div(const Number& a, const Number& b) {
-  if (a.is_static() && b.is_static()) {
-    if (b.value() <= 0) throw InvalidArgument(fmt::format("ceil_div of {} by {}", a.value(), b.value()));
-    return a.value() / b.value() + (a.value() % b.value() > 0 ? 1 : 0);
-  }
+Number detail::ceil_div(const Number& a, const Number& b) {
+  if (a.is_static() && b.is_static()) throw InvalidArgument(fmt::format("ceil_div of {} by {}", a.value(), b.value()));
   require_divisor("ceil_div", a, b);
   if (b.is_static(1)) return a;
   NumberScope& scope = scope_of(a, b);
+  if (const Fraction fraction = reduced(a, b); fraction.common != 1) return layout::ceil_div(fraction.a, fraction.b);
   const Split parts = split(a, b);
   if (is_zero(parts.low)) return number_of(scope, parts.exact);
   const Number rest = number_of(scope, parts.low);
-  if (!is_zero(parts.exact) && rest.lower() >= 0) return number_of(scope, parts.exact) + ceil_div(rest, b);
+  if (!is_zero(parts.exact) && rest.lower() >= 0) return number_of(scope, parts.exact) + layout::ceil_div(rest, b);
   if (a.lower() >= 1 && is_known_less(a, b + 1)) return 1;
   if (is_op(a, NumberOp::ceil_divide)) {
-    if (const auto divisor = joint_divisor(a.node()->b, b)) return ceil_div(a.node()->a, *divisor);
+    if (const auto divisor = joint_divisor(a.node()->b, b)) return layout::ceil_div(a.node()->a, *divisor);
   }
   if (b.is_static()) {
     const SumForm form = sum_form(a);
     const std::int64_t g = common_divisor(form, b.value());
-    if (g > 1 && form.constant % g == 0) return ceil_div(number_of(scope, divided(form, g)), b.value() / g);
+    if (g > 1 && form.constant % g == 0) return layout::ceil_div(number_of(scope, divided(form, g)), b.value() / g);
   }
   return scope.intern(NumberOp::ceil_divide, a, b);
 }
@@ -366,22 +429,32 @@ Number maximum(const Number& a, const Number& b) {
   return ordered(scope, NumberOp::maximum, a, b);
 }
 
-Number less(const Number& a, const Number& b) {
-  if (a.is_static() && b.is_static()) return a.value() < b.value() ? 1 : 0;
+Number detail::magnitude(const Number& a) {
+  if (a.is_static()) return a * -1;
+  if (a.lower() < 0) throw InvalidArgument(fmt::format("the magnitude of {}, which may be negative", to_string(a)));
+  return a;
+}
+
+Number detail::less(const Number& a, const Number& b) {
   NumberScope& scope = scope_of(a, b);
   if (is_known_less(a, b)) return 1;
   if (is_at_least(difference(polynomial_of(a), polynomial_of(b)), 0)) return 0;
-  return scope.intern(NumberOp::less, a, b);
+  if (a == 0) return is_positive(scope, b);
+  if (a.is_static() && is_op(b, NumberOp::divide) && b.node()->b.is_static())  // c < x / d: (c + 1) * d <= x
+    return layout::less((a + 1) * b.node()->b - 1, b.node()->a);
+  if (a.is_static() || b.is_static()) return scope.intern(NumberOp::less, a, b);
+  SumForm apart = sum_form(b);  // m + 8 < n + 8 is m < n
+  apart.add(sum_form(a), -1);
+  SumForm low;
+  SumForm high;
+  (apart.constant < 0 ? low : high).constant = std::abs(apart.constant);
+  for (const SumTerm& term : apart.terms)
+    (term.factor < 0 ? low : high).terms.push_back({term.atom, std::abs(term.factor)});
+  return scope.intern(NumberOp::less, number_of(scope, low), number_of(scope, high));
 }
 
-Number less_equal(const Number& a, const Number& b) {
-  if (a.is_static() && b.is_static()) return a.value() <= b.value() ? 1 : 0;
-  return b.is_static() ? less(a, b + 1) : a.is_static() ? less(a - 1, b) : less(a, b + 1);
-}
-
-Number equal(const Number& a, const Number& b) {
+Number detail::equal(const Number& a, const Number& b) {
   if (a == b) return 1;
-  if (a.is_static() && b.is_static()) return 0;
   NumberScope& scope = scope_of(a, b);
   const Polynomial apart = difference(polynomial_of(a), polynomial_of(b));
   if (apart && apart->empty()) return 1;
@@ -389,8 +462,6 @@ Number equal(const Number& a, const Number& b) {
     return 0;
   return ordered(scope, NumberOp::equal, a, b);
 }
-
-Number divides(const Number& a, const Number& b) { return equal(b % a, 0); }
 
 Number both(const Number& a, const Number& b) { return a & b; }
 

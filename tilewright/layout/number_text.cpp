@@ -14,9 +14,12 @@ bool is_power_of_two(const Number& n) {
   return n.is_static() && n.value() > 0 && std::has_single_bit(static_cast<std::uint64_t>(n.value()));
 }
 
+/// Writes C for compilers, or text for people: without conversions, with / and % in place of shifts and masks, and with
+/// min, max, ceil_div and relations.
 class CText {
  public:
-  CText(const NumberNames& names, bool widens) : names_(names), widens_(widens) {}
+  enum class Reader : std::uint8_t { compiler, people };
+  CText(const NumberNames& names, Reader reader) : names_(names), reader_(reader) {}
 
   CExpression operator()(const Number& number) {
     if (number.is_static()) return number.value();
@@ -32,25 +35,47 @@ class CText {
  private:
   /// The first operand, converted to 64 bits if the result needs them and no operand has them.
   CExpression first_operand(const NumberNode& node) {
-    const bool widens = widens_ && width_of(Number(node)) == 64 && width_of(node.a) == 32 && width_of(node.b) == 32;
+    const bool widens =
+        !is_for_people() && width_of(Number(node)) == 64 && width_of(node.a) == 32 && width_of(node.b) == 32;
     const CExpression a = (*this)(node.a);
     return widens && !a.is_constant() ? CExpression(fmt::format("static_cast<long long>({})", a.text()))
            : widens                   ? CExpression(a.text() + "LL")
                                       : a;
   }
 
-  CExpression conditional(const CExpression& a, const char* relation, const CExpression& b, const CExpression& yes,
-                          const CExpression& no) {
-    return CExpression(fmt::format("({} {} {} ? {} : {})", compared(a), relation, compared(b), yes.text(), no.text()));
+  /// An operand of a relation. In C, relations bind tighter than & ^ |.
+  std::string operand(const Number& number) {
+    std::string text = (*this)(number).text();
+    return text.find_first_of("&^|") == std::string::npos ? text : '(' + text + ')';
   }
-  /// An operand of a comparison, which binds tighter than & ^ |.
-  static std::string compared(const CExpression& operand) {
-    const std::string text = operand.text();
-    return text.find_first_of("&^|") == std::string::npos ? text : "(" + text + ")";
+
+  std::string relation(const NumberNode& node, const char* sign) {
+    const std::string a = operand(node.a);
+    return fmt::format("{} {} {}", a, sign, operand(node.b));
+  }
+
+  CExpression truth(const NumberNode& node, const char* sign) {
+    return CExpression(fmt::format(fmt::runtime(is_for_people() ? "({})" : "({} ? 1 : 0)"), relation(node, sign)));
+  }
+
+  CExpression choice(const std::string& condition, const Number& yes, const Number& no) {
+    const std::string first = (*this)(yes).text();
+    return CExpression(fmt::format("({} ? {} : {})", condition, first, (*this)(no).text()));
+  }
+
+  CExpression call(const char* function, const NumberNode& node) {
+    const std::string first = (*this)(node.a).text();
+    return CExpression(fmt::format("{}({}, {})", function, first, (*this)(node.b).text()));
+  }
+
+  std::string condition(const Number& number) {
+    if (!number.is_static() && number.node()->op == NumberOp::less) return relation(*number.node(), "<");
+    if (!number.is_static() && number.node()->op == NumberOp::equal) return relation(*number.node(), "==");
+    return operand(number) + " != 0";
   }
 
   CExpression divided(const CExpression& a, const Number& b) {
-    if (is_power_of_two(b)) return a >> std::countr_zero(static_cast<std::uint64_t>(b.value()));
+    if (is_power_of_two(b) && !is_for_people()) return a >> std::countr_zero(static_cast<std::uint64_t>(b.value()));
     return a / (*this)(b);
   }
 
@@ -69,15 +94,16 @@ class CText {
       case NumberOp::divide:
         return divided(a(), node.b);
       case NumberOp::ceil_divide:
+        if (is_for_people()) return call("ceil_div", node);
         return divided((*this)(node.a + (node.b - 1)), node.b);
       case NumberOp::modulo:
-        return is_power_of_two(node.b) ? a() & (node.b.value() - 1) : a() % b();
+        return is_power_of_two(node.b) && !is_for_people() ? a() & (node.b.value() - 1) : a() % b();
       case NumberOp::minimum:
-        return conditional(a(), "<", b(), a(), b());
+        return is_for_people() ? call("min", node) : choice(relation(node, "<"), node.a, node.b);
       case NumberOp::maximum:
-        return conditional(a(), "<", b(), b(), a());
+        return is_for_people() ? call("max", node) : choice(relation(node, "<"), node.b, node.a);
       case NumberOp::select:
-        return conditional((*this)(node.c), "!=", 0, a(), b());
+        return choice(condition(node.c), node.a, node.b);
       case NumberOp::left:
         return first_operand(node) << b();
       case NumberOp::right:
@@ -89,15 +115,17 @@ class CText {
       case NumberOp::bit_or:
         return a() | b();
       case NumberOp::less:
-        return conditional(a(), "<", b(), 1, 0);
+        return truth(node, "<");
       case NumberOp::equal:
-        return conditional(a(), "==", b(), 1, 0);
+        return truth(node, "==");
     }
     return 0;
   }
 
+  bool is_for_people() const { return reader_ == Reader::people; }
+
   const NumberNames& names_;
-  bool widens_;  // whether operands are converted to 64 bits where a result needs them
+  Reader reader_;
   std::unordered_map<const NumberNode*, CExpression> known_;
 };
 
@@ -107,9 +135,16 @@ const NumberNames kOwnNames = [](const Number&) { return std::string(); };
 
 int width_of(const Number& number) { return number.lower() >= 0 && number.upper() <= NumberScope::kMaxIndex ? 32 : 64; }
 
-std::string c_text(const Number& number, const NumberNames& names) { return CText(names, true)(number).text(); }
+std::string c_text(const Number& number, const NumberNames& names) {
+  return CText(names, CText::Reader::compiler)(number).text();
+}
 std::string c_text(const Number& number) { return c_text(number, kOwnNames); }
 
-std::string to_string(const Number& number) { return CText(kOwnNames, false)(number).text(); }
+std::string to_string(const Number& number) {
+  std::string text = CText(kOwnNames, CText::Reader::people)(number).text();
+  const bool is_relation =
+      !number.is_static() && (number.node()->op == NumberOp::less || number.node()->op == NumberOp::equal);
+  return is_relation ? text.substr(1, text.size() - 2) : text;
+}
 
 }  // namespace tilewright::layout

@@ -12,8 +12,8 @@
 namespace tilewright::layout {
 
 template <class T>
-concept Printable =
-    std::same_as<T, IntTuple> || std::same_as<T, Layout> || std::same_as<T, Swizzle> || std::same_as<T, ComposedLayout>;
+concept Printable = std::same_as<T, Number> || std::same_as<T, IntTuple> || std::same_as<T, Layout> ||
+    std::same_as<T, Swizzle> || std::same_as<T, ComposedLayout>;
 
 template <Printable T>
 std::ostream& operator<<(std::ostream& out, const T& value) {

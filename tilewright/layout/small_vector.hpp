@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <initializer_list>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -15,16 +15,25 @@ template <class T, std::size_t kInline>
 requires std::is_trivially_copyable_v<T>
 class SmallVector {
  public:
-  SmallVector() = default;
-  SmallVector(std::initializer_list<T> elements) {
+  SmallVector() {}  // NOLINT: leaves the inline elements uninitialised
+  SmallVector(std::initializer_list<T> elements) : SmallVector() {
     for (const T& element : elements) push_back(element);
   }
+  SmallVector(const SmallVector& other) : SmallVector() { *this = other; }
+  SmallVector& operator=(const SmallVector& other) {
+    if (this == &other) return *this;
+    heap_ = other.heap_;
+    size_ = other.size_;
+    if (heap_.empty()) std::uninitialized_copy(other.begin(), other.end(), inline_);
+    return *this;
+  }
+  ~SmallVector() {}  // NOLINT: elements are trivially copyable
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  const T* begin() const { return heap_.empty() ? inline_.data() : heap_.data(); }
+  const T* begin() const { return heap_.empty() ? inline_ : heap_.data(); }
   const T* end() const { return begin() + size_; }
-  T* begin() { return heap_.empty() ? inline_.data() : heap_.data(); }
+  T* begin() { return heap_.empty() ? inline_ : heap_.data(); }
   T* end() { return begin() + size_; }
   /// @pre i < size()
   const T& operator[](std::size_t i) const { return begin()[i]; }
@@ -35,9 +44,14 @@ class SmallVector {
 
   void push_back(T value) {
     if (size_ >= kInline) grow();
-    begin()[size_++] = value;
+    std::construct_at(begin() + size_++, value);
   }
   void clear() { size_ = 0; }
+  /// @pre `at` is an element
+  void erase(const T* at) {
+    std::copy(at + 1, static_cast<const T*>(end()), begin() + (at - begin()));
+    --size_;
+  }
   /// Keeps the first `count` elements. @pre count <= size()
   void truncate(std::size_t count) { size_ = count; }
 
@@ -49,7 +63,9 @@ class SmallVector {
 
   std::size_t size_ = 0;
   std::vector<T> heap_;  // all elements, once there were more than kInline
-  std::array<T, kInline> inline_{};
+  union {
+    T inline_[kInline];  // NOLINT: the first size() elements are initialised while heap_ is empty
+  };
 };
 
 /// Removes the elements for which the predicate holds, keeping the order of the others.

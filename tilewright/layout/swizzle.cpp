@@ -7,8 +7,10 @@
 #include <bit>
 #include <cstdlib>
 #include <numeric>
+#include <utility>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/layout/number_form.hpp"
 
 namespace tilewright::layout {
 namespace {
@@ -36,6 +38,42 @@ Swizzle::Swizzle(int bits, int base, int shift) : bits_(bits), base_(base), shif
 
 std::int64_t Swizzle::operator()(std::int64_t offset) const {
   const std::int64_t read = offset & source_bits(*this);
+  return offset ^ (shift_ >= 0 ? read >> shift_ : read << -shift_);
+}
+
+Number Swizzle::at(const Number& offset) const {
+  if (offset.is_static()) return (*this)(offset.value());
+  if (offset.lower() < 0)
+    throw InvalidArgument(fmt::format("{} of {}, which may be negative", to_string(*this), to_string(offset)));
+  NumberScope& scope = *offset.node()->scope;
+  const std::int64_t period = size(*this);
+  SumForm whole;  // multiples of the period
+  SumForm inner = sum_form(offset);
+  inner.terms.clear();
+  for (const SumTerm& term : sum_form(offset).terms) {
+    const Number part = number_of(scope, {0, {term}});
+    (term.factor > 0 && part.divisor() % period == 0 ? whole : inner).terms.push_back(term);
+  }
+  whole.constant = inner.constant > 0 ? inner.constant / period * period : 0;
+  inner.constant -= whole.constant;
+  const Number changed = number_of(scope, inner);
+  if (changed.lower() < 0) return swizzled(offset);
+  return number_of(scope, whole) + swizzled(changed);
+}
+
+Number Swizzle::swizzled(const Number& offset) const {
+  if (offset.is_static()) return (*this)(offset.value());
+  const std::int64_t source = source_bits(*this);
+  if ((offset.bits() & static_cast<std::uint64_t>(source)) == 0) return offset;
+  // swizzle(x + c) == swizzle(x) ^ c for a constant c whose bits are not read and not in x: one XOR per unrolled step.
+  SumForm form = sum_form(offset);
+  const std::int64_t constant = std::exchange(form.constant, 0);
+  if (constant > 0 && (constant & source) == 0) {
+    const Number rest = number_of(*offset.node()->scope, form);
+    if (rest.lower() >= 0 && (rest.bits() & static_cast<std::uint64_t>(constant)) == 0)
+      return swizzled(rest) ^ constant;
+  }
+  const Number read = offset & source;
   return offset ^ (shift_ >= 0 ? read >> shift_ : read << -shift_);
 }
 
@@ -98,9 +136,13 @@ std::string to_string(const Swizzle& swizzle) {
 }
 
 std::int64_t size(const ComposedLayout& layout) { return size(layout.layout); }
+Number size_of(const ComposedLayout& layout) { return size_of(layout.layout); }
+ComposedLayout evaluate(const ComposedLayout& layout, const Bindings& bindings) {
+  return {layout.swizzle, evaluate(layout.offset, bindings), evaluate(layout.layout, bindings)};
+}
 
 std::string to_string(const ComposedLayout& layout) {
-  return fmt::format("{} o {} o {}", to_string(layout.swizzle), layout.offset, to_string(layout.layout));
+  return fmt::format("{} o {} o {}", to_string(layout.swizzle), to_string(layout.offset), to_string(layout.layout));
 }
 
 }  // namespace tilewright::layout

@@ -24,10 +24,17 @@ class Swizzle {
   int shift() const { return shift_; }
 
   std::int64_t operator()(std::int64_t offset) const;
+  /// The swizzled value of a run-time offset. Parts of a sum that the swizzle does not change stay outside: stage *
+  /// 8192
+  /// + x with a period of 1024 is stage * 8192 + swizzle(x). @throws InvalidArgument if the offset may be negative
+  Number at(const Number& offset) const;
 
   bool operator==(const Swizzle&) const = default;
 
  private:
+  /// at() of an offset whose terms are not multiples of the period.
+  Number swizzled(const Number& offset) const;
+
   int bits_ = 0;
   int base_ = 0;
   int shift_ = 0;
@@ -60,7 +67,7 @@ std::string to_string(const Swizzle& swizzle);
 /// The function c -> swizzle(offset + layout(c)). Its algebra is in composed_layout.hpp.
 struct ComposedLayout {
   Swizzle swizzle;
-  std::int64_t offset = 0;
+  Number offset = 0;  // of any kind: a stage of a ring times its size
   Layout layout;
 
   const IntTuple& shape() const { return layout.shape(); }
@@ -68,18 +75,26 @@ struct ComposedLayout {
   /// Mode i of the layout, with the same swizzle and offset.
   ComposedLayout mode(int i) const { return {swizzle, offset, layout.mode(i)}; }
 
-  std::int64_t operator()(std::int64_t index) const { return swizzle(checked_sum(offset, layout(index))); }
-  std::int64_t operator()(const IntTuple& coord) const { return swizzle(checked_sum(offset, layout(coord))); }
+  std::int64_t operator()(std::int64_t index) const { return swizzle(checked_sum(offset.value(), layout(index))); }
+  std::int64_t operator()(const IntTuple& coord) const { return swizzle(checked_sum(offset.value(), layout(coord))); }
   template <std::integral... I>
   requires(sizeof...(I) >= 2) std::int64_t operator()(I... coord) const {
-    return swizzle(checked_sum(offset, layout(coord...)));
+    return swizzle(checked_sum(offset.value(), layout(coord...)));
   }
+  /// The same for run-time offsets, layouts and coordinates.
+  Number at(const IntTuple& coord) const { return swizzle.at(offset + layout.at(coord)); }
+  template <class... Coord>
+  requires(sizeof...(Coord) >= 2) Number at(const Coord&... coord)
+  const { return at(IntTuple{IntTuple(coord)...}); }
 
   bool operator==(const ComposedLayout&) const = default;
 };
 
 /// Number of coordinates.
 std::int64_t size(const ComposedLayout& layout);
+Number size_of(const ComposedLayout& layout);
+/// The layout with the values of its Numbers.
+ComposedLayout evaluate(const ComposedLayout& layout, const Bindings& bindings);
 
 /// "Sw<3,4,3> o 0 o (8,64):(64,1)"
 std::string to_string(const ComposedLayout& layout);

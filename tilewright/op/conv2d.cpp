@@ -11,19 +11,41 @@
 namespace tilewright::op {
 namespace {
 
-constexpr int kRank = 4;
+constexpr int kRank = 4;         // of tensors with the channels last
+constexpr int kBlockedRank = 5;  // of NC32HW32 and C32RSK32
 // Kernels compute coordinates in 32 bits, and mark pixels outside the matrix by -2^30.
 constexpr std::int64_t kMaxCoordinate = std::int64_t{1} << 30;
+
+/// Whether the channels are in blocks of kInterleaved.
+bool is_blocked(const Tensor& tensor) { return tensor.shape.rank() == kBlockedRank; }
+
+/// x or y with the channels last: (N, H, W, C), or (N, H, W, C/32, 32) of NC32HW32.
+Tensor channels_last(const Tensor& images) {
+  if (!is_blocked(images)) return images;
+  constexpr std::array<int, kBlockedRank> kOrder{0, 2, 3, 1, 4};
+  Tensor result = images;
+  for (int mode = 0; mode < kBlockedRank; ++mode) {
+    result.shape[mode] = images.shape[kOrder[static_cast<std::size_t>(mode)]];
+    result.stride[mode] = images.stride[kOrder[static_cast<std::size_t>(mode)]];
+  }
+  return result;
+}
+
+std::int64_t channels_of_image(const Tensor& images) {
+  return is_blocked(images) ? images.shape[1] * images.shape[4] : images.shape[3];
+}
+std::int64_t channels_of_filter(const Tensor& w) { return is_blocked(w) ? w.shape[0] * w.shape[4] : w.shape[3]; }
+std::int64_t filters_of(const Tensor& w) { return w.shape[is_blocked(w) ? 3 : 0]; }
 
 /// The extents of a convolution, by their usual names. `channels` and `filters` are those of one group.
 struct Extents {
   explicit Extents(const Conv2d& conv)
       : n(conv.x.shape[0]),
-        image{conv.x.shape[1], conv.x.shape[2]},
-        positions{conv.y.shape[1], conv.y.shape[2]},
+        image{channels_last(conv.x).shape[1], channels_last(conv.x).shape[2]},
+        positions{channels_last(conv.y).shape[1], channels_last(conv.y).shape[2]},
         taps{conv.w.shape[1], conv.w.shape[2]},
-        channels(conv.w.shape[3]),
-        filters(conv.w.shape[0] / conv.groups) {}
+        channels(channels_of_filter(conv.w)),
+        filters(filters_of(conv.w) / conv.groups) {}
 
   std::int64_t n;
   std::array<std::int64_t, 2> image, positions, taps;
@@ -38,7 +60,7 @@ Im2colAxis axis_of_x(const Conv2d& conv, std::size_t axis) {
   return {.positions = extents.positions[axis],
           .taps = taps,
           .extent = extents.image[axis],
-          .stride = conv.x.stride[static_cast<int>(axis) + 1],
+          .stride = channels_last(conv.x).stride[static_cast<int>(axis) + 1],
           .step = conv.stride[axis],
           .tap_step = is_reversed ? -dilation : dilation,
           .offset = (is_reversed ? (taps - 1) * dilation : 0) - conv.padding[axis]};
@@ -59,11 +81,17 @@ Im2colAxis axis_of_y(const Conv2d& conv, std::size_t axis) {
 
 Im2col im2col_of_x(const Conv2d& conv) {
   const Extents extents(conv);
-  return {.images = extents.n,
-          .image_stride = conv.x.stride[0],
-          .h = axis_of_x(conv, 0),
-          .w = axis_of_x(conv, 1),
-          .channels = extents.channels};
+  Im2col im2col{.images = extents.n,
+                .image_stride = conv.x.stride[0],
+                .h = axis_of_x(conv, 0),
+                .w = axis_of_x(conv, 1),
+                .channels = extents.channels};
+  if (is_blocked(conv.x)) {
+    im2col.channels = kInterleaved;
+    im2col.blocks = conv.x.shape[1];
+    im2col.block_stride = conv.x.stride[1];
+  }
+  return im2col;
 }
 
 Im2col im2col_of_y(const Conv2d& conv) {
@@ -111,11 +139,12 @@ std::int64_t elements(const Tensor& tensor, int first, int last) {
 /// between the groups has extent 1 in a tensor that is broadcast. Its first `row_modes` modes are the rows.
 /// @pre both groups of modes have a common stride
 Tensor matrix_of(const Tensor& tensor, int row_modes, std::int64_t groups, bool splits_rows) {
-  std::int64_t rows = elements(tensor, 0, row_modes - 1), columns = elements(tensor, row_modes, kRank - 1);
+  const int last = tensor.shape.rank() - 1;
+  std::int64_t rows = elements(tensor, 0, row_modes - 1), columns = elements(tensor, row_modes, last);
   const bool is_empty = tensor.is_empty();  // then the strides have no meaning
   const std::int64_t row_stride =
       is_empty ? std::max<std::int64_t>(columns, 1) : *common_stride(tensor, 0, row_modes - 1);
-  const std::int64_t column_stride = is_empty ? 1 : *common_stride(tensor, row_modes, kRank - 1);
+  const std::int64_t column_stride = is_empty ? 1 : *common_stride(tensor, row_modes, last);
   Tensor matrix = tensor;
   std::int64_t& split = splits_rows ? rows : columns;
   if (groups == 1 || split % groups != 0) {
@@ -133,13 +162,30 @@ Tensor matrix_of(const Tensor& tensor, int row_modes, std::int64_t groups, bool 
 int row_modes(ConvPass pass) { return pass == ConvPass::wgrad ? 1 : kRank - 1; }
 
 Tensor output_matrix(const Conv2d& conv, const Tensor& tensor) {
-  return matrix_of(tensor, row_modes(conv.pass), conv.groups, conv.pass == ConvPass::wgrad);
+  return matrix_of(channels_last(tensor), row_modes(conv.pass), conv.groups, conv.pass == ConvPass::wgrad);
+}
+
+/// The written tensor, or C, as an operand: with blocks of channels its columns have two coordinates, and its rows two
+/// if there are several images.
+OperandView output_operand(const Conv2d& conv, const Tensor& tensor) {
+  if (!is_blocked(tensor)) return OperandView::of(output_matrix(conv, tensor));
+  const Tensor last = channels_last(tensor);
+  return OperandView::folded(
+      tensor, {{last.shape[2], last.shape[1], last.shape[0]}, {last.stride[2], last.stride[1], last.stride[0]}},
+      {{last.shape[4], last.shape[3]}, {last.stride[4], last.stride[3]}});
 }
 
 /// y as the matrix that wgrad multiplies: (K, N*P*Q) for each group.
 Tensor transposed_y(const Conv2d& conv) { return transposed(matrix_of(conv.y, kRank - 1, conv.groups, false)); }
-/// w as the matrix that fprop multiplies: (R*S*C, K) for each group.
-Tensor transposed_w(const Conv2d& conv) { return transposed(matrix_of(conv.w, 1, conv.groups, true)); }
+/// w as the matrix that fprop multiplies: (R*S*C, K) for each group. C32RSK32 is such a matrix, interleaved by rows,
+/// whose rows are in the order (C/32, R, S, 32), as the columns of the im2col matrix of NC32HW32.
+Tensor transposed_w(const Conv2d& conv) {
+  const Tensor& w = conv.w;
+  if (!is_blocked(w)) return transposed(matrix_of(w, 1, conv.groups, true));
+  const std::int64_t ld = w.is_empty() ? 0 : *common_stride(w, 0, 2);
+  return matrix(w.address, w.dtype, elements(w, 0, 2) * w.shape[4], w.shape[3], MatrixLayout::row_interleaved, ld,
+                w.device);
+}
 
 std::pair<OperandView, OperandView> product_operands(const Conv2d& conv) {
   const Extents extents(conv);
@@ -205,18 +251,26 @@ bool reads_inputs(const Conv2d& conv) {
   return !gate || scalar_value(conv.epilogue, *gate, conv.alpha, conv.beta) != 0.0;
 }
 
-Support check_tensor(const Tensor& tensor, std::string_view role, std::string_view modes) {
-  if (tensor.shape.rank() != kRank || tensor.stride.rank() != kRank) {
-    return refuse("{} must have four modes {}, got {}", role, modes, to_string(tensor.shape))
+Support check_tensor(const Tensor& tensor, std::string_view role, std::string_view modes,
+                     std::string_view blocked_modes) {
+  const int rank = tensor.shape.rank();
+  if ((rank != kRank && rank != kBlockedRank) || tensor.stride.rank() != rank) {
+    return refuse("{} must have four modes {}, or five {}, got {}", role, modes, blocked_modes, to_string(tensor.shape))
+        .as(RefusalCode::shape)
+        .of(role);
+  }
+  if (rank == kBlockedRank && tensor.shape[kBlockedRank - 1] != kInterleaved) {
+    return refuse("{} has five modes {}, so that the last must be {}, got {}", role, blocked_modes, kInterleaved,
+                  to_string(tensor.shape))
         .as(RefusalCode::shape)
         .of(role);
   }
   if (tensor.is_pointer_array() || tensor.interleaved != InterleavedMode::none)
     return refuse("{} must be a strided tensor with contiguous channels", role).as(RefusalCode::strides).of(role);
   if (const Support valid = check_modes(tensor, role); !valid) return valid;
-  constexpr int kChannels = kRank - 1;
-  if (!tensor.is_empty() && tensor.shape[kChannels] > 1 && tensor.stride[kChannels] != 1) {
-    return refuse("{} must have contiguous channels, but their stride is {}", role, tensor.stride[kChannels])
+  const int channels = rank - 1;
+  if (!tensor.is_empty() && tensor.shape[channels] > 1 && tensor.stride[channels] != 1) {
+    return refuse("{} must have contiguous channels, but their stride is {}", role, tensor.stride[channels])
         .as(RefusalCode::strides)
         .of(role);
   }
@@ -264,13 +318,14 @@ Support check_shapes(const Conv2d& conv) {
   };
   if (conv.x.shape[0] != conv.y.shape[0]) return mismatch("x and y differ in N", conv.x.shape[0], conv.y.shape[0]);
   for (const auto& [what, count] :
-       {std::pair{"C, the channels of x,", conv.x.shape[3]}, {"K, the filters of w,", conv.w.shape[0]}}) {
+       {std::pair{"C, the channels of x,", channels_of_image(conv.x)}, {"K, the filters of w,", filters_of(conv.w)}}) {
     if (count % conv.groups != 0)
       return refuse("{} must be a multiple of {} groups, got {}", what, conv.groups, count).as(RefusalCode::shape);
   }
-  if (conv.w.shape[3] != conv.x.shape[3] / conv.groups) {
-    return refuse("w must have {} channels, those of x in each of {} groups, got {}", conv.x.shape[3] / conv.groups,
-                  conv.groups, conv.w.shape[3])
+  const std::int64_t channels = channels_of_image(conv.x) / conv.groups, all_filters = filters_of(conv.w);
+  if (channels_of_filter(conv.w) != channels) {
+    return refuse("w must have {} channels, those of x in each of {} groups, got {}", channels, conv.groups,
+                  channels_of_filter(conv.w))
         .as(RefusalCode::shape)
         .of("w");
   }
@@ -279,15 +334,15 @@ Support check_shapes(const Conv2d& conv) {
   const int paired = conv.epilogue.columns_per_element();
   if (paired != 1 && conv.pass != ConvPass::fprop)
     return refuse("the epilogue pairs channels of the output, which only fprop supports").as(RefusalCode::epilogue);
-  const std::int64_t filters = conv.w.shape[0] / conv.groups;
+  const std::int64_t filters = all_filters / conv.groups;
   if (filters % paired != 0) {
     return refuse("the epilogue pairs channels: the filters of a group must be even, got {}", filters)
         .as(RefusalCode::shape)
         .of("w");
   }
-  if (conv.y.shape[3] != conv.w.shape[0] / paired) {
-    return refuse("y must have {} channels, {} of w, got {}", conv.w.shape[0] / paired,
-                  paired == 1 ? "one for each filter" : "one for each pair of filters", conv.y.shape[3])
+  if (channels_of_image(conv.y) != all_filters / paired) {
+    return refuse("y must have {} channels, {} of w, got {}", all_filters / paired,
+                  paired == 1 ? "one for each filter" : "one for each pair of filters", channels_of_image(conv.y))
         .as(RefusalCode::shape)
         .of("y");
   }
@@ -309,24 +364,94 @@ Support check_matrix(const Tensor& tensor, int rows, std::string_view role) {
       .of(role);
 }
 
+/// Refuses C32RSK32 whose filters, or whose blocks and taps, have gaps.
+Support check_blocked_filter(const Tensor& w) {
+  if (w.is_empty()) return {};
+  const std::optional<std::int64_t> line = common_stride(w, 0, 2);
+  const bool has_lines = line && (elements(w, 0, 2) == 1 || *line >= w.shape[3] * kInterleaved);
+  if (has_lines && (w.shape[3] == 1 || w.stride[3] == kInterleaved)) return {};
+  return refuse(
+             "w of shape {} has strides {}, but its filters must be {} elements apart, and its blocks and taps must "
+             "follow each other without gaps",
+             to_string(w.shape), to_string(w.stride), kInterleaved)
+      .as(RefusalCode::strides)
+      .of("w");
+}
+
+/// Refuses NC32HW32 whose elements overlap, or whose modes are in another order.
+Support check_blocked_output(const Tensor& tensor, std::string_view role) {
+  if (tensor.is_empty()) return {};
+  std::int64_t least = 1;
+  for (int mode = kBlockedRank - 1; mode >= 0; --mode) {
+    if (tensor.shape[mode] == 1) continue;
+    if (tensor.stride[mode] < least) {
+      return refuse("{} of shape {} has strides {}, but that of mode {} must be at least {}", role,
+                    to_string(tensor.shape), to_string(tensor.stride), mode, least)
+          .as(RefusalCode::strides)
+          .of(role);
+    }
+    least = tensor.stride[mode] * tensor.shape[mode];
+  }
+  return {};
+}
+
+/// Refuses layouts with blocks of channels where no kernel has them.
+Support check_blocks(const Conv2d& conv) {
+  const Tensor* blocked = nullptr;
+  std::string_view role;
+  for (const auto& [name, tensor] : {std::pair{std::string_view("x"), &conv.x}, {"w", &conv.w}, {"y", &conv.y}}) {
+    if (!is_blocked(*tensor)) continue;
+    blocked = tensor;
+    role = name;
+  }
+  if (blocked == nullptr) return {};
+  const auto refuse_blocks = [&](std::string_view what) {
+    return refuse("{} has blocks of {} channels, {}", role, kInterleaved, what).as(RefusalCode::shape).of(role);
+  };
+  if (conv.pass != ConvPass::fprop) return refuse_blocks(fmt::format("which are for fprop, got {}", name(conv.pass)));
+  if (conv.groups != 1)
+    return refuse_blocks(fmt::format("which convolutions with groups do not have, got {} groups", conv.groups));
+  for (const auto& [name, tensor] : {std::pair{std::string_view("x"), &conv.x}, {"w", &conv.w}}) {
+    if (tensor->dtype == DType::s8 || tensor->dtype == DType::u8) continue;
+    return refuse_blocks(
+        fmt::format("which are for s8 and u8 operands, but {} is {}", name, tilewright::name(tensor->dtype)));
+  }
+  if (is_blocked(conv.x) != is_blocked(conv.w)) {
+    return refuse(
+               "x and w must both have blocks of {} channels, as (N, C/32, H, W, 32) and (C/32, R, S, K, 32), got {} "
+               "and "
+               "{}",
+               kInterleaved, to_string(conv.x.shape), to_string(conv.w.shape))
+        .as(RefusalCode::shape)
+        .of(is_blocked(conv.x) ? "w" : "x");
+  }
+  if (is_blocked(conv.y) && conv.epilogue.columns_per_element() != 1)
+    return refuse_blocks("so that its epilogue cannot pair channels");
+  return {};
+}
+
 Support check_layouts(const Conv2d& conv) {
   if (conv.pass == ConvPass::fprop) {
-    if (const Support fits = check_matrix(conv.w, 1, "w"); !fits) return fits;
+    const Support fits = is_blocked(conv.w) ? check_blocked_filter(conv.w) : check_matrix(conv.w, 1, "w");
+    if (!fits) return fits;
   }
   if (conv.pass == ConvPass::wgrad) {
     if (const Support fits = check_matrix(conv.y, kRank - 1, "y"); !fits) return fits;
   }
-  if (const Support fits = check_matrix(conv.written(), row_modes(conv.pass), output_name(conv.pass)); !fits)
-    return fits;
-  if (!reads_c(conv)) return {};
-  if (const Support valid = check_tensor(conv.c, "C", "like the output"); !valid) return valid;
+  const Tensor& written = conv.written();
+  const bool has_blocks = is_blocked(written);
+  const std::string_view role = output_name(conv.pass);
+  const Support fits =
+      has_blocks ? check_blocked_output(written, role) : check_matrix(written, row_modes(conv.pass), role);
+  if (!fits || !reads_c(conv)) return fits;
+  if (const Support valid = check_tensor(conv.c, "C", "like the output", "like it"); !valid) return valid;
   if (conv.c.shape != conv.written().shape) {
     return refuse("C must have the shape {} of {}, got {}", to_string(conv.written().shape), output_name(conv.pass),
                   to_string(conv.c.shape))
         .as(RefusalCode::shape)
         .of("C");
   }
-  return check_matrix(conv.c, row_modes(conv.pass), "C");
+  return has_blocks ? Support() : check_matrix(conv.c, row_modes(conv.pass), "C");
 }
 
 Support check_types(const Conv2d& conv) {
@@ -348,16 +473,17 @@ Support check_types(const Conv2d& conv) {
 /// The extents of the four modes that the epilogue's full tensors have.
 Dims product_shape(const Conv2d& conv) {
   Dims shape = conv.written().shape;
-  if (conv.pass == ConvPass::fprop) shape[kRank - 1] = conv.w.shape[0];
+  if (conv.pass == ConvPass::fprop && !is_blocked(conv.y)) shape[kRank - 1] = filters_of(conv.w);
   return shape;
 }
 
 Support check_auxiliary(const Conv2d& conv, const NamedTensor& tensor) {
   const Dims whole = product_shape(conv);
+  const bool has_blocks = is_blocked(conv.written());
   const std::string& role = tensor.name;
-  if (tensor.tensor.shape.rank() != kRank || tensor.tensor.stride.rank() != kRank) {
-    return refuse("'{}' must have four modes, as {} has, got {}", role, output_name(conv.pass),
-                  to_string(tensor.tensor.shape))
+  if (tensor.tensor.shape.rank() != whole.rank() || tensor.tensor.stride.rank() != whole.rank()) {
+    return refuse("'{}' must have {} modes, as {} has, got {}", role, has_blocks ? "five" : "four",
+                  output_name(conv.pass), to_string(tensor.tensor.shape))
         .as(RefusalCode::shape)
         .of(role);
   }
@@ -365,14 +491,27 @@ Support check_auxiliary(const Conv2d& conv, const NamedTensor& tensor) {
     return refuse("'{}' must be a strided tensor", role).as(RefusalCode::strides).of(role);
   if (const Support valid = check_modes(tensor.tensor, role); !valid) return valid;
   const int rows = row_modes(conv.pass);
-  for (const auto& [first, last] : {std::pair{0, rows - 1}, {rows, kRank - 1}}) {
+  const Tensor last_channels = channels_last(tensor.tensor);
+  Tensor whole_tensor = tensor.tensor;
+  whole_tensor.shape = whole;
+  const Dims whole_last = channels_last(whole_tensor).shape;
+  for (const auto& [first, last] : {std::pair{0, rows - 1}, {rows, whole.rank() - 1}}) {
     bool is_whole = true, is_single = true;
     for (int mode = first; mode <= last; ++mode) {
-      is_whole &= tensor.tensor.shape[mode] == whole[mode];
-      is_single &= tensor.tensor.shape[mode] == 1;
+      is_whole &= last_channels.shape[mode] == whole_last[mode];
+      is_single &= last_channels.shape[mode] == 1;
     }
-    const bool has_stride = tensor.tensor.is_empty() || common_stride(tensor.tensor, first, last);
+    const bool has_stride = tensor.tensor.is_empty() || common_stride(last_channels, first, last);
     if (is_single || (is_whole && has_stride)) continue;
+    if (has_blocks) {
+      return refuse(
+                 "'{}' must be {}, or 1 along {}, and these must have one stride, which with blocks of channels only C "
+                 "need not have; got {}:{}",
+                 role, to_string(whole), first == 0 ? "N, H and W" : "the channels", to_string(tensor.tensor.shape),
+                 to_string(tensor.tensor.stride))
+          .as(RefusalCode::shape)
+          .of(role);
+    }
     return refuse("'{}' must be {}, or 1 in modes {} to {}, which must follow each other without gaps, got {}:{}", role,
                   to_string(whole), first, last, to_string(tensor.tensor.shape), to_string(tensor.tensor.stride))
         .as(RefusalCode::shape)
@@ -418,7 +557,8 @@ Support check_tensors(const Conv2d& conv) {
   Gemm gemm = scalars_and_types(conv);
   gemm.a = matrix(std::uint64_t{0}, gemm.a.dtype, all.m(), all.k());
   gemm.b = matrix(std::uint64_t{0}, gemm.b.dtype, all.k(), all.n());
-  gemm.d = all.d.tensor;
+  gemm.d =
+      all.d.access == OperandAccess::folded ? matrix(std::uint64_t{0}, gemm.d.dtype, all.m(), all.n()) : all.d.tensor;
   gemm.tensors = matrices_of_tensors(conv);
   return check_epilogue_tensors(gemm);
 }
@@ -470,13 +610,14 @@ std::int64_t conv_positions(std::int64_t extent, std::int64_t padding_before, st
 }
 
 Support validate(const Conv2d& conv) {
-  for (const auto& [role, tensor, modes] : {std::tuple{"x", &conv.x, "(N, H, W, C)"},
-                                            {"w", &conv.w, "(K, R, S, C/groups)"},
-                                            {"y", &conv.y, "(N, P, Q, K)"}}) {
-    if (const Support valid = check_tensor(*tensor, role, modes); !valid) return valid;
+  for (const auto& [role, tensor, modes, blocked_modes] :
+       {std::tuple{"x", &conv.x, "(N, H, W, C)", "(N, C/32, H, W, 32)"},
+        {"w", &conv.w, "(K, R, S, C/groups)", "(C/32, R, S, K, 32)"},
+        {"y", &conv.y, "(N, P, Q, K)", "(N, K/32, P, Q, 32)"}}) {
+    if (const Support valid = check_tensor(*tensor, role, modes, blocked_modes); !valid) return valid;
   }
   for (const auto& check :
-       {check_numbers, check_types, check_shapes, check_coordinates, check_layouts, check_tensors}) {
+       {check_numbers, check_blocks, check_types, check_shapes, check_coordinates, check_layouts, check_tensors}) {
     if (const Support valid = check(conv); !valid) return valid;
   }
   return conv.is_empty() ? Support() : check_memory(operands(conv));
@@ -487,13 +628,13 @@ std::vector<ConstOperand> operands(const Conv2d& conv) { return operands_of<cons
 
 GemmView view(const Conv2d& conv) {
   auto [a, b] = product_operands(conv);
-  const Tensor d = output_matrix(conv, conv.written());
+  const OperandView d = output_operand(conv, conv.written());
   const bool is_shape = conv.written().device.kind == MemoryDevice::Kind::shape;
-  const bool has_c = conv.c.shape.rank() == kRank && (conv.c.address != 0 || is_shape);
+  const bool has_c = conv.c.shape.rank() == conv.written().shape.rank() && (conv.c.address != 0 || is_shape);
   GemmView view{.a = a,
                 .b = b,
-                .c = OperandView::of(reads_c(conv) ? output_matrix(conv, conv.c) : d),
-                .d = OperandView::of(d),
+                .c = reads_c(conv) ? output_operand(conv, conv.c) : d,
+                .d = d,
                 .alpha = conv.alpha,
                 .beta = conv.beta,
                 .accumulator = conv.accumulator,

@@ -27,6 +27,8 @@ struct Conv2d {
   ConvPass pass = ConvPass::fprop;
   /// All four have contiguous channels, and the other modes may have any strides, as far as the pass allows: see
   /// validate(). The pass writes one of x, w and y, where x and y of the gradients are gradients.
+  /// In fprop of s8 and u8 the channels may be in blocks of 32, as in CUTLASS's TensorNC32HW32 and TensorC32RSK32:
+  /// x (N, C/32, H, W, 32) and w (C/32, R, S, K, 32), and, independently of these, y and C (N, K/32, P, Q, 32).
   Tensor x;  // (N, H, W, C)
   Tensor w;  // (K, R, S, C / groups)
   Tensor y;  // (N, P, Q, K), or (N, P, Q, K/2) if the epilogue pairs channels
@@ -40,8 +42,8 @@ struct Conv2d {
   MathOperation math = MathOperation::multiply_add;
   Epilogue epilogue = linear_combination();
   /// The auxiliary tensors of the epilogue, in any order, with the modes of the written tensor. The extents of modes
-  /// along which a tensor is broadcast are 1: a bias of fprop is (1, 1, 1, K). N, P and Q (dgrad: N, H, W; wgrad: R, S,
-  /// C) are broadcast together or not at all.
+  /// along which a tensor is broadcast are 1: a bias of fprop is (1, 1, 1, K), or (1, K/32, 1, 1, 32) if y has blocks
+  /// of channels. N, P and Q (dgrad: N, H, W; wgrad: R, S, C) are broadcast together or not at all.
   std::vector<NamedTensor> tensors = {};
 
   const Tensor& written() const { return pass == ConvPass::fprop ? y : pass == ConvPass::dgrad ? x : w; }
@@ -60,7 +62,8 @@ std::int64_t conv_positions(std::int64_t extent, std::int64_t padding_before, st
                             std::int64_t taps, std::int64_t stride, std::int64_t dilation);
 
 /// Refuses wrong ranks, extents, strides and types. The written tensor, y of wgrad, and the filter of fprop must be
-/// matrices: their modes except the channels (of y and x) or K (of w) have one stride. Accepts empty tensors.
+/// matrices: their modes except the channels (of y and x) or K (of w) have one stride. With blocks of channels, w has
+/// no gaps between its filters, nor between its blocks and taps, and y may have any. Accepts empty tensors.
 Support validate(const Conv2d& conv);
 
 /// The operands: the two inputs, C, the output, then the auxiliary tensors in the problem's order. Their names are "x",

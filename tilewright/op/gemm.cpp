@@ -290,7 +290,7 @@ std::string to_string(const TensorSignature& signature) {
 }
 
 std::string_view name(Im2colAccess access) {
-  constexpr std::array<std::string_view, 3> kNames{"none", "im2col", "im2col_divided"};
+  constexpr std::array<std::string_view, 4> kNames{"none", "im2col", "im2col_divided", "im2col_blocks"};
   return kNames[static_cast<std::size_t>(access)];
 }
 

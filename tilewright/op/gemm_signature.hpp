@@ -15,10 +15,11 @@
 
 namespace tilewright::op {
 
-/// Whether an operand is an im2col matrix, and whether its coordinates are divided: see Im2col.
-enum class Im2colAccess : std::uint8_t { none, direct, divided };
+/// Whether an operand is an im2col matrix, and whether its coordinates are divided, or its channels are several blocks:
+/// see Im2col.
+enum class Im2colAccess : std::uint8_t { none, direct, divided, blocks };
 
-/// "none", "im2col", "im2col_divided"
+/// "none", "im2col", "im2col_divided", "im2col_blocks"
 std::string_view name(Im2colAccess access);
 
 /// The bytes of the longest row of an im2col matrix that a kernel copies at once: the widest swizzle of shared memory.

@@ -251,7 +251,9 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
   if (operand.access == OperandAccess::im2col) {
     return {.element = tensor.dtype,
             .alignment = operand.im2col.alignment(tensor, tensor.batch_stride()),
-            .im2col = operand.im2col.divides() ? Im2colAccess::divided : Im2colAccess::direct,
+            .im2col = operand.im2col.blocks > 1  ? Im2colAccess::blocks
+                      : operand.im2col.divides() ? Im2colAccess::divided
+                                                 : Im2colAccess::direct,
             .tap_row = operand.im2col.tap_row(kMaxTapRow / bytes(tensor.dtype), tensor.distinct_matrices())};
   }
   const Result<MatrixView> view = view_matrix(tensor, role);

@@ -18,13 +18,14 @@ std::optional<std::int64_t> Im2colAxis::coordinate(std::int64_t position, std::i
 std::optional<std::int64_t> Im2col::offset(std::int64_t row, std::int64_t column) const {
   const std::int64_t channel = column % channels, tap = column / channels;
   const std::int64_t j = row % w.positions, i = row / w.positions % h.positions;
-  const std::optional<std::int64_t> x = w.coordinate(j, tap % w.taps), y = h.coordinate(i, tap / w.taps);
+  const std::optional<std::int64_t> x = w.coordinate(j, tap % w.taps), y = h.coordinate(i, tap / w.taps % h.taps);
   if (!x || !y) return std::nullopt;
-  return row / w.positions / h.positions * image_stride + *y * h.stride + *x * w.stride + channel;
+  return row / w.positions / h.positions * image_stride + tap / w.taps / h.taps * block_stride + *y * h.stride +
+         *x * w.stride + channel;
 }
 
 std::optional<std::int64_t> Im2col::row_stride() const {
-  if (!h.is_identity() || !w.is_identity()) return std::nullopt;
+  if (!h.is_identity() || !w.is_identity() || blocks != 1) return std::nullopt;
   std::int64_t stride = 0, rows = 1;
   for (const auto& [extent, of_mode] : {std::pair{w.extent, w.stride}, {h.extent, h.stride}, {images, image_stride}}) {
     if (extent == 1) continue;
@@ -38,18 +39,20 @@ std::optional<std::int64_t> Im2col::row_stride() const {
 double Im2col::distinct_share() const {
   const auto count = [](std::int64_t value) { return static_cast<double>(value); };
   const double elements = count(rows()) * count(columns());
-  const double distinct = count(images) * count(h.extent) * count(w.extent) * count(channels);
+  const double distinct = count(images) * count(h.extent) * count(w.extent) * count(blocks) * count(channels);
   return elements > distinct ? distinct / elements : 1.0;
 }
 
 int Im2col::tap_row(int longest, std::int64_t matrices) const {
-  return taps() == 1 && matrices == 1 ? longest
-                                      : static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(longest)));
+  return taps() == 1 && blocks == 1 && matrices == 1
+             ? longest
+             : static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(longest)));
 }
 
 int Im2col::alignment(const Tensor& images_of, std::int64_t batch_stride) const {
   std::vector<std::int64_t> steps{batch_stride};
-  if (taps() > 1) steps.push_back(channels);
+  if (taps() > 1 || blocks > 1) steps.push_back(channels);
+  if (blocks > 1) steps.push_back(block_stride);
   for (const auto& [extent, stride] : {std::pair{w.extent, w.stride}, {h.extent, h.stride}, {images, image_stride}}) {
     if (extent > 1) steps.push_back(stride);
   }

@@ -26,9 +26,10 @@ struct Im2colAxis {
   bool operator==(const Im2colAxis&) const = default;
 };
 
-/// Row (image, i, j), where j changes fastest, and column (r, s, channel), where the channel changes fastest, of the
-/// matrix of images with contiguous channels. Elements outside an image are zeros. Convolutions differ from GEMMs only
-/// in that one operand is such a matrix:
+/// Row (image, i, j), where j changes fastest, and column (block, r, s, channel), where the channel changes fastest, of
+/// the matrix of images with contiguous channels. Elements outside an image are zeros. The channels of most images are
+/// one block; those of NC32HW32 are blocks of 32, of which each is an image of its own. Convolutions differ from GEMMs
+/// only in that one operand is such a matrix:
 ///   fprop: A is the im2col of x; its rows are the output's pixels, its columns are k.
 ///   dgrad: A is the im2col of dy; its rows are the input's pixels, its columns are k.
 ///   wgrad: B is the im2col of x; its rows, the output's pixels, are k.
@@ -37,11 +38,13 @@ struct Im2col {
   std::int64_t images = 1;
   std::int64_t image_stride = 0;  // elements
   Im2colAxis h, w;
-  std::int64_t channels = 1;
+  std::int64_t channels = 1;  // of a block
+  std::int64_t blocks = 1;
+  std::int64_t block_stride = 0;  // elements
 
   std::int64_t rows() const { return images * h.positions * w.positions; }
   std::int64_t taps() const { return h.taps * w.taps; }
-  std::int64_t columns() const { return taps() * channels; }
+  std::int64_t columns() const { return blocks * taps() * channels; }
   /// Whether a coordinate is divided by more than 1, as in the dgrad of a convolution with a stride.
   bool divides() const { return h.divisor != 1 || w.divisor != 1; }
   /// The offset of an element from the first element of the images, in elements; nothing if it is outside.

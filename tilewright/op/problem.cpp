@@ -31,7 +31,7 @@ void append_strides(const Tensor& tensor, std::vector<std::int64_t>& to) {
 }
 
 void append_numbers(const Im2col& im2col, std::vector<std::int64_t>& to) {
-  to.insert(to.end(), {im2col.images, im2col.image_stride, im2col.channels});
+  to.insert(to.end(), {im2col.images, im2col.image_stride, im2col.channels, im2col.blocks, im2col.block_stride});
   for (const Im2colAxis& axis : {im2col.h, im2col.w}) {
     to.insert(to.end(), {axis.positions, axis.taps, axis.extent, axis.stride, axis.step, axis.tap_step, axis.offset,
                          axis.divisor});
@@ -80,7 +80,17 @@ ProblemKey key_of(const GemmView& view) {
 }
 
 ProblemKey key_of(const Gemm& gemm) { return key_of(op::view(gemm)); }
-ProblemKey key_of(const Conv2d& conv) { return key_of(op::view(conv)); }
+
+ProblemKey key_of(const Conv2d& conv) {
+  ProblemKey key = key_of(op::view(conv));
+  if (conv.groups == 1) return key;
+  // In the signature a batch of single channels is aligned to one element, but depthwise kernels move vectors of
+  // channels.
+  for (const Tensor* const tensor : {&conv.x, &conv.w, &conv.y}) key.more.push_back(shared_alignment(*tensor, {}));
+  key.more.push_back(key.reads_source ? shared_alignment(conv.c, {}) : 0);
+  return key;
+}
+
 ProblemKey key_of(const Contraction& contraction) { return key_of(op::view(contraction)); }
 ProblemKey key_of(const GroupedGemm& grouped) { return key_of(op::view(grouped)); }
 
@@ -108,12 +118,14 @@ ProblemKey key_of(const Custom& custom) {
   return key;
 }
 
-// "(2x7x7)x(3x3x64)" with steps, tap steps, offsets and divisors of height and width.
+// "(2x7x7)x(3x3x64)" with steps, tap steps, offsets and divisors of height and width; "(2x7x7)x(2x3x3x32)" with two
+// blocks of channels.
 std::string extents_text(const Im2col& im2col) {
   const auto& [h, w] = std::tie(im2col.h, im2col.w);
-  return fmt::format("({}x{}x{})x({}x{}x{}) of {}x{} steps {},{} {},{} offsets {},{} divisors {},{}", im2col.images,
-                     h.positions, w.positions, h.taps, w.taps, im2col.channels, h.extent, w.extent, h.step, w.step,
-                     h.tap_step, w.tap_step, h.offset, w.offset, h.divisor, w.divisor);
+  const std::string blocks = im2col.blocks == 1 ? "" : fmt::format("{}x", im2col.blocks);
+  return fmt::format("({}x{}x{})x({}{}x{}x{}) of {}x{} steps {},{} {},{} offsets {},{} divisors {},{}", im2col.images,
+                     h.positions, w.positions, blocks, h.taps, w.taps, im2col.channels, h.extent, w.extent, h.step,
+                     w.step, h.tap_step, w.tap_step, h.offset, w.offset, h.divisor, w.divisor);
 }
 
 // "(4,3):(1,20)" for a mode, as a layout.

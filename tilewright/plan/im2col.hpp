@@ -13,10 +13,9 @@ namespace tilewright::plan {
 /// A divisor for an extent that may be 0, of a matrix that then has no elements.
 inline Divisor divisor_by(std::int64_t extent) { return Divisor(std::max<std::int64_t>(extent, 1)); }
 
-/// Describes a field of type MatrixParameters<Im2colMatrix<...>, ...>; see parameters.hpp. `matrix` is a function that
-/// returns an op::Im2col.
+/// Describes a field of type Im2colMatrix<...>; see parameters.hpp. `matrix` is a function that returns an op::Im2col.
 template <class Sink, class Matrix>
-void describe_im2col(Sink& sink, const char* name, const Matrix& matrix) {
+void describe_im2col_matrix(Sink& sink, const char* name, const Matrix& matrix) {
   const auto number = [&](const char* of, const auto& get) {
     sink.field(of, [&] { return static_cast<std::int32_t>(get()); });
   };
@@ -42,13 +41,20 @@ void describe_im2col(Sink& sink, const char* name, const Matrix& matrix) {
     sink.end(sizeof(std::int64_t));
   };
   sink.begin(name);
-  sink.begin("matrix");
   sink.field("image_stride", [&] { return matrix().image_stride; });
+  sink.field("block_stride", [&] { return matrix().block_stride; });
   axis("h", [&]() -> const op::Im2colAxis& { return matrix().h; });
   axis("w", [&]() -> const op::Im2colAxis& { return matrix().w; });
   number("channels", [&] { return matrix().channels; });
   divisor("by_channels", [&] { return matrix().channels; });
   sink.end(sizeof(std::int64_t));
+}
+
+/// The same for a field of type MatrixParameters<Im2colMatrix<...>, ...>.
+template <class Sink, class Matrix>
+void describe_im2col(Sink& sink, const char* name, const Matrix& matrix) {
+  sink.begin(name);
+  describe_im2col_matrix(sink, "matrix", matrix);
   sink.end(sizeof(std::int64_t));
 }
 

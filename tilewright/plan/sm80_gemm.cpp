@@ -13,7 +13,6 @@ namespace tilewright::plan {
 namespace {
 
 constexpr int kMaxPanelBytes = 128;  // one line of the 32 banks: what a swizzle of 16-byte chunks spreads over
-constexpr int kMinCpAsyncBytes = 4;  // cp.async moves 4, 8 or 16 bytes
 constexpr int kMaxCpAsyncBytes = 16;
 constexpr int kLanes = 32;
 constexpr int kLdmatrixBytes = 16;     // of one lane, by ldmatrix.x4
@@ -86,11 +85,7 @@ Result<SmemOperand> plan_operand(char role, const op::TensorSignature& tensor, b
         .as(RefusalCode::strides);
   }
   operand.alignment_bytes = std::min(tensor.alignment, kMaxCpAsyncBytes / element_bytes) * element_bytes;
-  if (operand.alignment_bytes < kMinCpAsyncBytes) {
-    return refuse("{} is aligned to {} bytes, cp.async moves at least {}", role, operand.alignment_bytes,
-                  kMinCpAsyncBytes)
-        .as(RefusalCode::alignment);
-  }
+  if (!operand.is_async()) operand.alignment_bytes = element_bytes;
   // ldmatrix hands out 16-byte rows: along K for any width, across K for 16-bit elements only.
   operand.uses_ldmatrix = element_bytes <= 4 && (is_k_major || element_bytes == 2);
   const int line_bytes = operand.contiguous * element_bytes;
@@ -245,7 +240,11 @@ int Sm80GemmPlan::registers() const {
   const int fragments = 2 * step_bytes / (kLanes * 4);
   const bool is_wide = promotes_accumulators && warp_tile_n() > warp_tile_m();
   const auto reach = [&](const op::TensorSignature& tensor, const SmemOperand& operand) {
-    return gathered_registers(tensor, std::max(operand.tile_bytes() / operand.alignment_bytes / threads(), 1));
+    const int passes = std::max(operand.tile_bytes() / operand.alignment_bytes / threads(), 1);
+    // Of elements that go through registers, ptxas keeps the pixels of all passes, and some addresses: kernels with 96
+    // passes, or with 32 of an im2col matrix, spilled up to 208 bytes if only the elements were counted.
+    const int of_elements = tensor.im2col == op::Im2colAccess::none ? passes * 5 / 4 : passes * 5;
+    return gathered_registers(tensor, passes) + (operand.is_async() ? 0 : of_elements);
   };
   const int gathered = std::max(reach(operands.a, a) + reach(operands.b, b), folded_output_registers(operands));
   return gathered + (promotes_accumulators ? 2 : 1) * accumulators + fragments + kAddressRegisters +
@@ -269,8 +268,14 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
     return kLanes * (operand.uses_ldmatrix ? kLdmatrixBytes : bytes(operand.element));
   };
   input.smem_loads_per_k = warps * (bytes_a / bytes_per_load(plan.a) + bytes_b / bytes_per_load(plan.b));
-  input.copies_per_k = static_cast<double>(plan.tile.m) * bytes(plan.a.element) / plan.a.alignment_bytes +
-                       static_cast<double>(plan.tile.n) * bytes(plan.b.element) / plan.b.alignment_bytes;
+  // An element that goes through registers is loaded and stored, and must arrive while one tile along K is multiplied.
+  constexpr double kCopiesPerElement = 1.25;  // as in simt_gemm
+  const auto copies = [&](const SmemOperand& operand, int tile_mn) {
+    const double vectors = static_cast<double>(tile_mn) * bytes(operand.element) / operand.alignment_bytes;
+    if (!operand.is_async()) input.copy_phases = 1;
+    return operand.is_async() ? vectors : kCopiesPerElement * vectors;
+  };
+  input.copies_per_k = copies(plan.a, plan.tile.m) + copies(plan.b, plan.tile.n);
   return input;
 }
 

@@ -20,12 +20,14 @@ struct SmemOperand {
   int strided = 0;          // number of lines: the tile's extent along M or N if K-major, else along K
   int contiguous = 0;       // elements per line
   int panel_bytes = 0;      // bytes of a line in one panel
-  int alignment_bytes = 0;  // bytes per cp.async
+  int alignment_bytes = 0;  // bytes per cp.async; less than 4, which cp.async does not move: an element
   bool uses_ldmatrix = true;
   layout::Swizzle swizzle;      // acts on byte offsets
   bool is_interleaved = false;  // K-major in blocks of op::kInterleaved
 
   int tile_bytes() const { return strided * contiguous * bits(element) / 8; }
+  /// Whether cp.async copies the operand. If not, each thread loads a tile's elements into registers and stores them.
+  bool is_async() const { return alignment_bytes >= 4; }
   bool operator==(const SmemOperand&) const = default;
 };
 

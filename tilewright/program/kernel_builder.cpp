@@ -45,10 +45,10 @@ int last_operand(std::string_view text) {
 
 }  // namespace
 
-Number NumberCell::get() const { return kernel_->number_cells_.at(index_).number; }
+Number NumberCell::get() const { return kernel_->number_cells_[kernel_->live(*this)].number; }
 
 void NumberCell::set(const Number& number) const {
-  const std::int64_t count = kernel_->number_cells_.at(index_).count;
+  const std::int64_t count = kernel_->number_cells_[kernel_->live(*this)].count;
   if (number.lower() < 0 || number.upper() >= count) {
     throw InvalidArgument(fmt::format("a cell for numbers below {} cannot have {}, which is from {} to {}", count,
                                       to_string(number), number.lower(), number.upper()));
@@ -58,13 +58,13 @@ void NumberCell::set(const Number& number) const {
 
 void NumberCell::set_within(const Number& number) const {
   kernel_->check_visible(number);
-  kernel_->number_cells_.at(index_).number = number;
+  kernel_->number_cells_[kernel_->live(*this)].number = number;
 }
 
-Value ValueCell::get() const { return kernel_->value_cells_.at(index_); }
+Value ValueCell::get() const { return kernel_->value_cells_[kernel_->live(*this)]; }
 
 void ValueCell::set(const Value& value) const {
-  Value& state = kernel_->value_cells_.at(index_);
+  Value& state = kernel_->value_cells_[kernel_->live(*this)];
   kernel_->check_visible(value);
   if (value.type != state.type || value.count != state.count) {
     throw InvalidArgument(fmt::format("a cell of {} {} registers cannot have {} {}", state.count, name(state.type),
@@ -207,7 +207,26 @@ Number KernelBuilder::variable(std::string_view name, const Number& count, std::
   return number;
 }
 
-void KernelBuilder::append(Statement statement) { open_.back().block.push_back(std::move(statement)); }
+void KernelBuilder::append(Statement statement) {
+  if (is_built_) throw InvalidArgument("the kernel has been built");
+  open_.back().block.push_back(std::move(statement));
+}
+
+namespace {
+
+std::size_t find_live(const std::vector<std::int64_t>& serials, std::size_t index, std::int64_t serial) {
+  if (index < serials.size() && serials[index] == serial) return index;
+  throw InvalidArgument("the cell was made in a loop or branch that has ended");
+}
+
+}  // namespace
+
+std::size_t KernelBuilder::live(const NumberCell& cell) const {
+  return find_live(number_serials_, cell.index_, cell.serial_);
+}
+std::size_t KernelBuilder::live(const ValueCell& cell) const {
+  return find_live(value_serials_, cell.index_, cell.serial_);
+}
 
 void KernelBuilder::check_visible(const Value& value) const {
   if (value.id < 0 || static_cast<std::size_t>(value.id) >= visible_.size())
@@ -230,7 +249,8 @@ void KernelBuilder::check_visible(const Number& number) const {
 
 NumberCell KernelBuilder::cell(const Number& initial, std::int64_t count) {
   number_cells_.push_back({0, count});
-  NumberCell cell(*this, number_cells_.size() - 1);
+  number_serials_.push_back(next_serial_);
+  NumberCell cell(*this, number_cells_.size() - 1, next_serial_++);
   cell.set(initial);
   return cell;
 }
@@ -238,7 +258,8 @@ NumberCell KernelBuilder::cell(const Number& initial, std::int64_t count) {
 ValueCell KernelBuilder::cell(const Value& initial) {
   check_visible(initial);
   value_cells_.push_back(initial);
-  return {*this, value_cells_.size() - 1};
+  value_serials_.push_back(next_serial_);
+  return {*this, value_cells_.size() - 1, next_serial_++};
 }
 
 Value KernelBuilder::undefined(RegisterType type, int count) {
@@ -305,6 +326,8 @@ void KernelBuilder::hide_definitions_of(const Open& open) {
   for (std::size_t i = open.first_variable; i < variables_.size(); ++i) visible_variables_.erase(variables_[i]);
   number_cells_.resize(open.numbers_before.size());
   value_cells_.resize(open.values_before.size());
+  number_serials_.resize(open.numbers_before.size());
+  value_serials_.resize(open.values_before.size());
 }
 
 Number KernelBuilder::begin_loop(const Number& first, const Number& end, const Number& step) {
@@ -318,7 +341,9 @@ Number KernelBuilder::begin_loop(const Number& first, const Number& end, const N
   open.loop.first = first;
   open.loop.end = end;
   open.loop.step = step;
-  open.loop.counter = variable("i", end, first.is_static(0) && step.is_static() ? step.value() : 1);
+  // The counter of a loop that never runs has no number; any range serves.
+  const Number count = end.is_static() && end.value() < 1 ? Number(1) : end;
+  open.loop.counter = variable("i", count, first.is_static(0) && step.is_static() ? step.value() : 1);
   for (NumberState& state : number_cells_) {
     state.number = variable("n", state.count);
     open.numbers_inside.push_back(state.number);
@@ -387,7 +412,8 @@ void KernelBuilder::begin_otherwise() {
 }
 
 void KernelBuilder::end_branch() {
-  if (open_.back().kind == Open::Kind::body) begin_otherwise();
+  const bool has_one_arm = open_.back().kind == Open::Kind::body;
+  if (has_one_arm) begin_otherwise();
   if (open_.back().kind != Open::Kind::otherwise) throw InvalidArgument("end_branch() without a branch that is open");
   end_arm(open_.back());
   Open open = std::move(open_.back());
@@ -395,6 +421,15 @@ void KernelBuilder::end_branch() {
   Branch& branch = open.branch;
   branch.body = std::move(open.body.block);
   branch.otherwise = std::move(open.otherwise.block);
+  ended_ = {};
+  if (has_one_arm) {
+    ended_.first_outside = visible_.size();
+    ended_.visible_before = visible_;
+    ended_.numbers_before = open.numbers_before;
+    ended_.values_before = open.values_before;
+    ended_.numbers_body = open.body.numbers;
+    ended_.values_body = open.body.values;
+  }
   for (std::size_t i = 0; i < open.numbers_before.size(); ++i) {
     const Number &body = open.body.numbers[i], &otherwise = open.otherwise.numbers[i];
     if (body == otherwise) {
@@ -414,6 +449,37 @@ void KernelBuilder::end_branch() {
     value_cells_[i] = outside;
   }
   append({.node = std::move(branch)});
+  if (!has_one_arm) return;
+  ended_.depth = open_.size();
+  ended_.statements = open_.back().block.size();
+  ended_.definitions = visible_.size();
+  ended_.variables = variables_.size();
+  for (const NumberState& state : number_cells_) ended_.numbers_after.push_back(state.number);
+  ended_.values_after = value_cells_;
+}
+
+void KernelBuilder::reopen_otherwise() {
+  std::vector<Number> numbers;
+  for (const NumberState& state : number_cells_) numbers.push_back(state.number);
+  const bool is_last = ended_.depth == open_.size() && ended_.statements == open_.back().block.size() &&
+                       ended_.definitions == visible_.size() && ended_.variables == variables_.size() &&
+                       ended_.numbers_after == numbers && ended_.values_after == value_cells_;
+  if (!is_last) throw InvalidArgument("the other arm of a branch must directly follow the end of its first arm");
+  Ended ended = std::move(ended_);
+  ended_ = {};
+  auto branch = std::get<Branch>(std::move(open_.back().block.back().node));
+  open_.back().block.pop_back();
+  // The branch's results, which nothing has used yet, are defined again when it ends.
+  for (std::size_t i = 0; i < number_cells_.size(); ++i) number_cells_[i].number = ended.numbers_before[i];
+  value_cells_ = std::move(ended.values_before);
+  visible_ = std::move(ended.visible_before);
+  program_.counts.resize(ended.first_outside);
+  program_.types.resize(ended.first_outside);
+  for (const Chosen<Number>& chosen : branch.numbers) visible_variables_.erase(chosen.outside.node());
+  begin(Open::Kind::otherwise);
+  Open& open = open_.back();
+  open.branch.condition = branch.condition;
+  open.body = {std::move(branch.body), std::move(ended.numbers_body), std::move(ended.values_body)};
 }
 
 void KernelBuilder::loop(const Number& first, const Number& end, const Number& step,
@@ -443,9 +509,13 @@ void KernelBuilder::branch(const Number& condition, const std::function<void()>&
 
 Program KernelBuilder::build() {
   if (open_.size() != 1) throw InvalidArgument(fmt::format("{} loops or branches are still open", open_.size() - 1));
-  program_.body = std::move(open_.back().block);
-  number_lines(program_);
-  return std::move(program_);
+  if (is_built_) throw InvalidArgument("the kernel has been built");
+  is_built_ = true;
+  Program program = program_;
+  program.body = std::move(open_.back().block);
+  open_.back().block.clear();
+  number_lines(program);
+  return program;
 }
 
 }  // namespace tilewright::program

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -23,7 +24,7 @@ class KernelBuilder;
 /// ends in which it was made.
 class NumberCell {
  public:
-  /// The present number.
+  /// The present number. This and the functions below throw InvalidArgument for a cell that no longer lives.
   Number get() const;
   /// Replaces it. @throws InvalidArgument for a number that may be outside the cell's range
   void set(const Number& number) const;
@@ -32,9 +33,11 @@ class NumberCell {
 
  private:
   friend class KernelBuilder;
-  NumberCell(KernelBuilder& kernel, std::size_t index) : kernel_(&kernel), index_(index) {}
+  NumberCell(KernelBuilder& kernel, std::size_t index, std::int64_t serial)
+      : kernel_(&kernel), index_(index), serial_(serial) {}
   KernelBuilder* kernel_;
   std::size_t index_;
+  std::int64_t serial_;
 };
 class ValueCell {
  public:
@@ -44,9 +47,11 @@ class ValueCell {
 
  private:
   friend class KernelBuilder;
-  ValueCell(KernelBuilder& kernel, std::size_t index) : kernel_(&kernel), index_(index) {}
+  ValueCell(KernelBuilder& kernel, std::size_t index, std::int64_t serial)
+      : kernel_(&kernel), index_(index), serial_(serial) {}
   KernelBuilder* kernel_;
   std::size_t index_;
+  std::int64_t serial_;
 };
 
 using ValueCells = std::vector<ValueCell>;
@@ -70,6 +75,8 @@ class KernelBuilder {
   const Target& target() const { return program_.target; }
   int threads() const { return program_.threads; }
   const std::array<int, 3>& cluster() const { return program_.cluster; }
+  /// Owns the Numbers of this kernel.
+  const std::shared_ptr<layout::NumberScope>& scope() const { return program_.scope; }
   /// The least number of CTAs that one SM shall hold; bounds the registers of a thread. Default: 1.
   void set_min_ctas(int ctas) { program_.min_ctas = ctas; }
 
@@ -120,6 +127,10 @@ class KernelBuilder {
   void begin_branch(const Number& condition);
   void begin_otherwise();
   void end_branch();
+  /// Opens the branch that has just ended again, at the beginning of its other arm, for callers that learn only then
+  /// that there is one. end_branch() ends it again.
+  /// @throws InvalidArgument if the branch has two arms, or if anything was recorded since its end
+  void reopen_otherwise();
 
   /// A cell for numbers from 0 to count - 1.
   NumberCell cell(const Number& initial, std::int64_t count);
@@ -139,7 +150,8 @@ class KernelBuilder {
   /// Appends a text to the listing.
   void remark(std::string text);
 
-  /// Ends recording. @throws InvalidArgument if a loop or branch is open
+  /// Ends recording: what appends statements throws InvalidArgument from here on. @throws InvalidArgument if a loop or
+  /// branch is open
   Program build();
 
  private:
@@ -169,11 +181,23 @@ class KernelBuilder {
     Arm body, otherwise;
   };
 
+  /// The state at the end of a branch with one arm, for reopen_otherwise().
+  struct Ended {
+    std::size_t depth = 0, statements = 0;  // of the block that has the branch
+    std::size_t first_outside = 0;          // definitions before those of the branch's results
+    std::size_t definitions = 0, variables = 0;
+    std::vector<bool> visible_before;  // at the beginning of the other arm
+    std::vector<Number> numbers_before, numbers_after, numbers_body;
+    std::vector<Value> values_before, values_after, values_body;
+  };
+
   std::string take_name(std::string_view name);
   Parameter& add_parameter(std::string_view name, Parameter::Kind kind, std::size_t bytes, std::size_t alignment);
   Value define(RegisterType type, int count);
   Number variable(std::string_view name, const Number& count, std::int64_t divisor = 1);
   void append(Statement statement);
+  std::size_t live(const NumberCell& cell) const;
+  std::size_t live(const ValueCell& cell) const;
   void check_visible(const Value& value) const;
   void check_visible(const Number& number) const;
   void begin(Open::Kind kind);
@@ -184,9 +208,13 @@ class KernelBuilder {
   std::vector<Open> open_;
   std::vector<NumberState> number_cells_;
   std::vector<Value> value_cells_;
+  std::vector<std::int64_t> number_serials_, value_serials_;  // of the cells; no two cells of a kernel have the same
+  std::int64_t next_serial_ = 0;
+  bool is_built_ = false;
   std::vector<bool> visible_;  // of each definition
   std::vector<const layout::NumberNode*> variables_;
   std::unordered_set<const layout::NumberNode*> visible_variables_;
+  Ended ended_;
 };
 
 }  // namespace tilewright::program

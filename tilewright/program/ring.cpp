@@ -45,13 +45,19 @@ void RingPosition::advance() const {
 }
 
 void RingWriter::write(const std::function<void(const Number&)>& fill) const {
+  fill(begin_write());
+  end_write();
+}
+
+Number RingWriter::begin_write() const {
   KernelBuilder& k = *kernel_;
   const Number stage = at_.stage();
   mbarrier_wait(k, ring_->empty(stage), at_.parity() ^ 1);
   if (ring_->use().transaction_bytes > 0) mbarrier_arrive_expect(k, ring_->full(stage), ring_->use().transaction_bytes);
-  fill(stage);
-  at_.advance();
+  return stage;
 }
+
+void RingWriter::end_write() const { at_.advance(); }
 
 void RingWriter::wait_for_readers() const {
   KernelBuilder& k = *kernel_;
@@ -72,17 +78,29 @@ RingReader::RingReader(KernelBuilder& k, const Ring& ring, std::function<void(co
 }
 
 void RingReader::read(const std::function<void(const Number&)>& use) const {
+  const Number stage = begin_read();
+  use(stage);
+  end_read(stage);
+}
+
+Number RingReader::begin_read() const {
   const Number stage = at_.stage();
   mbarrier_wait(*kernel_, ring_->full(stage), at_.parity());
-  use(stage);
+  return stage;
+}
+
+void RingReader::end_read(const Number& stage) const {
   release_(ring_->empty(stage));
   at_.advance();
 }
 
 void RingReader::read_by_wgmma(const ValueCells& accumulators, const std::function<void(const Number&)>& use) const {
-  const Number stage = at_.stage();
-  mbarrier_wait(*kernel_, ring_->full(stage), at_.parity());
+  const Number stage = begin_read();
   use(stage);
+  end_read_by_wgmma(stage, accumulators);
+}
+
+void RingReader::end_read_by_wgmma(const Number& stage, const ValueCells& accumulators) const {
   wait_for_wgmma(*kernel_, 1, accumulators);
   release_held();
   held_.set(stage);

@@ -61,6 +61,9 @@ class RingWriter {
   /// Waits until the next stage is empty and, if TMA loads it, announces its bytes. `fill` gets the number of the
   /// stage; it appends the copies, and the arrivals of writers other than the announcement.
   void write(const std::function<void(const Number& stage)>& fill) const;
+  /// The same in two pieces; the first returns the stage.
+  Number begin_write() const;
+  void end_write() const;
   /// Waits until all stages have been read. Needed at the end if other CTAs of a cluster read this CTA's loads.
   void wait_for_readers() const;
 
@@ -83,6 +86,10 @@ class RingReader {
   /// released when the next call has waited for that group, and the last one by drain(). `accumulators` are those that
   /// the groups write.
   void read_by_wgmma(const ValueCells& accumulators, const std::function<void(const Number& stage)>& use) const;
+  /// The beginning of both, which returns the stage, and their ends.
+  Number begin_read() const;
+  void end_read(const Number& stage) const;
+  void end_read_by_wgmma(const Number& stage, const ValueCells& accumulators) const;
   /// Waits for all groups of wgmma and releases the last stage.
   void drain(const ValueCells& accumulators) const;
 

@@ -42,6 +42,11 @@ Roles::Roles(KernelBuilder& k, std::vector<Role> roles) : kernel_(&k), roles_(st
 }
 
 void Roles::play(const std::string& name, const std::function<void(const RoleThread&)>& part) const {
+  part(begin(name));
+  end();
+}
+
+RoleThread Roles::begin(const std::string& name) const {
   KernelBuilder& k = *kernel_;
   int first = 0;
   const auto role = std::find_if(roles_.begin(), roles_.end(), [&](const Role& each) {
@@ -52,11 +57,10 @@ void Roles::play(const std::string& name, const std::function<void(const RoleThr
   if (role == roles_.end()) throw InvalidArgument(fmt::format("the kernel has no role named '{}'", name));
   const Number after_first = negation(less(warpgroup_, first));
   const Number before_end = less(warpgroup_, first + role->warpgroups);
-  k.branch(both(after_first, before_end), [&] {
-    k.remark(fmt::format("role {}", name));
-    if (role->registers != 0) set_registers(k, role->registers, role->registers > registers_at_launch(k));
-    part({.warpgroup = assume(k, warpgroup_ - first, role->warpgroups), .thread = k.thread() % kWarpgroup});
-  });
+  k.begin_branch(both(after_first, before_end));
+  k.remark(fmt::format("role {}", name));
+  if (role->registers != 0) set_registers(k, role->registers, role->registers > registers_at_launch(k));
+  return {.warpgroup = assume(k, warpgroup_ - first, role->warpgroups), .thread = k.thread() % kWarpgroup};
 }
 
 Number assume(KernelBuilder& k, const Number& from, const Number& count, std::int64_t divisor) {

@@ -32,6 +32,9 @@ class Roles {
 
   /// Appends what the threads of one role do.
   void play(const std::string& name, const std::function<void(const RoleThread&)>& part) const;
+  /// The same in two pieces.
+  RoleThread begin(const std::string& name) const;
+  void end() const { kernel_->end_branch(); }
 
  private:
   KernelBuilder* kernel_;

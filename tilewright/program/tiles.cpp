@@ -23,22 +23,26 @@ PersistentTiles::PersistentTiles(KernelBuilder& k, const Number& m, const Number
 }
 
 void PersistentTiles::for_each(const std::function<void(const TileIndex&)>& body) const {
+  body(begin());
+  end();
+}
+
+TileIndex PersistentTiles::begin() const {
   KernelBuilder& k = *kernel_;
   const auto& [cluster_m, cluster_n, one] = k.cluster();
   const int ctas = cluster_m * cluster_n * one;
-  k.loop(k.block() / ctas, groups_, k.blocks() / ctas, [&](const Number& group) {
-    const Number batch = group / of_matrix_;
-    const Number in_matrix = group % of_matrix_;
-    const Number first = in_matrix / of_band_ * raster_.width;
-    const Number in_band = in_matrix % of_band_;
-    // The last band may be narrower.
-    const Number left = assume(k, groups_across_ - first, groups_across_.upper() + 1);
-    const Number width = maximum(minimum(left, raster_.width), 1);
-    const Number along = in_band / width, across = first + in_band % width;
-    body({.m = (raster_.along_n ? across : along) * cluster_m + k.cluster_rank() % cluster_m,
+  const Number group = k.begin_loop(k.block() / ctas, groups_, k.blocks() / ctas);
+  const Number batch = group / of_matrix_;
+  const Number in_matrix = group % of_matrix_;
+  const Number first = in_matrix / of_band_ * raster_.width;
+  const Number in_band = in_matrix % of_band_;
+  // The last band may be narrower.
+  const Number left = assume(k, groups_across_ - first, groups_across_.upper() + 1);
+  const Number width = maximum(minimum(left, raster_.width), 1);
+  const Number along = in_band / width, across = first + in_band % width;
+  return {.m = (raster_.along_n ? across : along) * cluster_m + k.cluster_rank() % cluster_m,
           .n = (raster_.along_n ? along : across) * cluster_n + k.cluster_rank() / cluster_m,
-          .batch = batch});
-  });
+          .batch = batch};
 }
 
 }  // namespace tilewright::program

@@ -23,6 +23,9 @@ class PersistentTiles {
 
   /// Appends a loop over the tiles of this CTA.
   void for_each(const std::function<void(const TileIndex&)>& body) const;
+  /// The same in two pieces.
+  TileIndex begin() const;
+  void end() const { kernel_->end_loop(); }
 
  private:
   KernelBuilder* kernel_;

@@ -9,11 +9,12 @@ namespace tilewright::registry {
 namespace {
 
 // "f16r8": element, r or c for row- or column-major (ri or ci if interleaved), alignment in elements. "f16r8p" is a
-// pointer array, "f16r8i" an im2col matrix and "f16r8id" one whose coordinates are divided; "f16r8i32" has tap rows of
-// 32 elements, shorter than the longest. "f16r8f2" is a folded operand of up to two coordinates a mode.
+// pointer array, "f16r8i" an im2col matrix, "f16r8id" one whose coordinates are divided and "s8r16ib" one with blocks
+// of channels; "f16r8i32" has tap rows of 32 elements, shorter than the longest. "f16r8f2" is a folded operand of up to
+// two coordinates a mode.
 std::string short_name(const op::TensorSignature& tensor) {
   constexpr std::array<std::string_view, 4> kLetters{"r", "c", "ri", "ci"};
-  constexpr std::array<std::string_view, 3> kAccess{"", "i", "id"};
+  constexpr std::array<std::string_view, 4> kAccess{"", "i", "id", "ib"};
   const bool has_long_tap_rows = tensor.tap_row * bytes(tensor.element) >= op::kMaxTapRow;
   return fmt::format("{}{}{}{}{}{}{}", name(tensor.element), kLetters[static_cast<std::size_t>(tensor.layout)],
                      tensor.alignment, tensor.is_pointer_array ? "p" : "",

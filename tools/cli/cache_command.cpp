@@ -1,6 +1,7 @@
 // tilewright cache: lists, checks and deletes the kernels on disk, and moves them between machines.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct CacheOptions {
   std::string path;                  // path of the bundle that is exported or imported
   std::string signing_key;           // PEM file
   std::vector<std::string> trusted;  // PEM files
+  bool json = false;
 };
 
 // The store that an engine would use. Opening it needs no device.
@@ -33,7 +35,25 @@ cache::Store open_store() {
   return cache::Store(store);
 }
 
-ExitCode list(cache::Store& store, const CacheOptions&) {
+void list_json(cache::Store& store) {
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+  for (const cache::Entry& entry : store.list()) {
+    kernels.push_back({{"key", entry.key.name()},
+                       {"name", entry.name},
+                       {"target", entry.target.name()},
+                       {"bytes", entry.bytes},
+                       {"compile_ms", entry.compile_ms},
+                       {"last_used", entry.last_used_s}});
+  }
+  const nlohmann::ordered_json json{{"folder", store.root()}, {"kernels", kernels}};
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+ExitCode list(cache::Store& store, const CacheOptions& options) {
+  if (options.json) {
+    list_json(store);
+    return ExitCode::ok;
+  }
   std::int64_t total = 0;
   for (const cache::Entry& entry : store.list()) {
     total += entry.bytes;
@@ -44,8 +64,16 @@ ExitCode list(cache::Store& store, const CacheOptions&) {
   return ExitCode::ok;
 }
 
-ExitCode verify(cache::Store& store, const CacheOptions&) {
+ExitCode verify(cache::Store& store, const CacheOptions& options) {
   const cache::Verification verification = store.verify();
+  if (options.json) {
+    const nlohmann::ordered_json json{{"folder", store.root()},
+                                      {"intact", verification.intact},
+                                      {"damaged", verification.damaged},
+                                      {"unusable", verification.unusable}};
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return verification.damaged.empty() && verification.unusable.empty() ? ExitCode::ok : ExitCode::wrong_result;
+  }
   for (const std::string& damaged : verification.damaged) fmt::print("damaged: {}\n", printable(damaged, 400));
   for (const std::string& unusable : verification.unusable) fmt::print("not usable: {}\n", printable(unusable, 400));
   fmt::print("{} intact, {} damaged and set aside, {} not usable, in {}\n", verification.intact,
@@ -89,11 +117,13 @@ Command add_cache_command(CLI::App& parent) {
   const auto add = [&](const char* name, const char* help, decltype(CacheOptions::act) act) {
     return app->add_subcommand(name, help)->callback([options, act] { options->act = act; });
   };
-  add("ls", "list the kernels, most recently used first", list);
+  const char* const kJson = "print the result as JSON";
+  add("ls", "list the kernels, most recently used first", list)->add_flag("--json", options->json, kJson);
   add("verify",
       "check every kernel, and rename damaged ones so that nothing uses them; exit 1 if a kernel is damaged or cannot "
       "be used",
-      verify);
+      verify)
+      ->add_flag("--json", options->json, kJson);
   add("clear", "delete all kernels", clear);
   CLI::App* const exporting = add("export", "write all kernels to one file (a bundle), for another machine", export_to);
   exporting->add_option("file", options->path, "the bundle to write, such as kernels.db")->required();

@@ -32,6 +32,10 @@ Command add_run_command(CLI::App& parent, std::shared_ptr<registry::Registry> re
 Command add_find_command(CLI::App& parent);
 /// Measures the best-ranked kernels of a GEMM and stores the fastest in a tuning record.
 Command add_tune_command(CLI::App& parent);
+/// Verifies and times kernels for lists and ranges of problems.
+Command add_profile_command(CLI::App& parent);
+/// Makes reports and tables from the JSON of a profile.
+Command add_report_command(CLI::App& parent);
 /// Prints a kernel's source, PTX, cubin or statistics.
 Command add_emit_command(CLI::App& parent);
 /// Lists, checks, deletes, exports and imports the kernels on disk.
@@ -42,6 +46,8 @@ Command add_layout_command(CLI::App& parent);
 Command add_doctor_command(CLI::App& parent);
 /// Runs a CUDA C++ or PTX kernel on the emulator and reports its findings.
 Command add_emulate_command(CLI::App& parent);
+/// Runs a CUDA program on the emulator: a command of the command emulate.
+Command add_emulate_run_command(CLI::App& emulate);
 /// Lists the environment variables that Tilewright reads.
 Command add_env_command(CLI::App& parent);
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "tools/cli/finding_report.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/output_file.hpp"
+#include "tools/cli/sarif.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -35,6 +37,7 @@ struct EmulateOptions {
   bool cooperative = false;
   bool warnings_fail = false;
   bool json = false;
+  std::string sarif;
 };
 
 /// "8", "8,4" or "8,4,2"
@@ -121,6 +124,7 @@ std::unique_ptr<emulator::EmulatedModule> load(const engine::KernelFile& file, T
 }
 
 ExitCode run(const EmulateOptions& options) {
+  if (options.file.empty()) throw InvalidArgument("emulate takes a file with a kernel, or the command run");
   const Result<Target> target = parse_target(options.target);
   if (!target) throw InvalidArgument(fmt::format("--target: {}", target.reason()));
   runtime::LaunchConfig config;
@@ -160,6 +164,10 @@ ExitCode run(const EmulateOptions& options) {
     write_output(report.outputs.back(), npy_bytes(array->array));
   }
   const SourceExcerpts excerpts(file);
+  if (!options.sarif.empty()) {
+    const std::string sarif = sarif_text(report.findings, excerpts);
+    write_output(options.sarif, std::as_bytes(std::span(sarif)));
+  }
   options.json ? print_json(report, excerpts) : print_text(report, excerpts);
   const bool fails = options.warnings_fail ? !report.findings.empty() : report.count(emulator::Severity::error) != 0;
   return fails ? ExitCode::wrong_result : ExitCode::ok;
@@ -171,7 +179,7 @@ Command add_emulate_command(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand(
       "emulate", "run a CUDA C++ or PTX kernel on the emulator, and report races, bad accesses and deadlocks");
   const auto options = std::make_shared<EmulateOptions>();
-  app->add_option("FILE", options->file, "kernel.cu, which NVRTC compiles, or kernel.ptx")->required();
+  app->add_option("FILE", options->file, "kernel.cu, which NVRTC compiles, or kernel.ptx");
   app->add_option("--kernel", options->kernel, "the kernel's name or symbol; default: the only kernel of the file");
   app->add_option("--grid", options->grid, "CTAs: X, X,Y or X,Y,Z; default 1");
   app->add_option("--block", options->block, "threads per CTA: X, X,Y or X,Y,Z; default 1");
@@ -189,8 +197,10 @@ Command add_emulate_command(CLI::App& parent) {
   app->add_flag("--cooperative", options->cooperative, "a cooperative launch: all CTAs are resident at once");
   app->add_flag("--warnings-fail", options->warnings_fail, "exit with code 1 if there are warnings but no errors");
   app->add_flag("--json", options->json, "print the findings as JSON; printf() of the kernel writes to stderr");
+  app->add_option("--sarif", options->sarif, "a file for the findings as SARIF 2.1.0");
   app->footer("Exit codes: 0 no errors were found, 1 findings, 2 bad input, 3 the environment failed.");
-  return {app, [options] { return run(*options); }};
+  const Command program = add_emulate_run_command(*app);
+  return {app, [options, program] { return program.app->parsed() ? program.run() : run(*options); }};
 }
 
 }  // namespace tilewright::cli

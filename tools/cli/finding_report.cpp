@@ -17,21 +17,48 @@ bool ends_path(const std::string& file, const std::string& suffix) {
   return file.size() == suffix.size() || file[file.size() - suffix.size() - 1] == '/';
 }
 
+/// Whether a path is that of a header of the CUDA toolkit or of the host's C++ library.
+bool is_toolkit_header(const std::string& file) {
+  return file.starts_with("/usr/include/") || file.find("/targets/x86_64-linux/include/") != std::string::npos ||
+         file.find("/include/cccl/") != std::string::npos || file.find("/include/crt/") != std::string::npos;
+}
+
+/// The contents of a file; empty if it cannot be read, or is larger than a source file.
+std::string read_text(const std::string& path) {
+  const Result<compile::UniqueFd> file = compile::open_regular_file(path);
+  if (!file) return {};
+  std::vector<std::byte> bytes(std::size_t{4} << 20);
+  bytes.resize(compile::read_at(file->get(), bytes, 0, path));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 nlohmann::ordered_json index_json(const runtime::Dim3& index) { return {index.x, index.y, index.z}; }
 
 }  // namespace
 
 std::optional<emulator::SourceLine> SourceExcerpts::own_frame(const emulator::CodeLocation& location) const {
   if (location.source.empty()) return std::nullopt;
-  const auto own = std::ranges::find(location.source, kernel_.path, &emulator::SourceLine::file);
+  const auto is_own = [&](const emulator::SourceLine& frame) {
+    return kernel_ != nullptr ? frame.file == kernel_->path : !is_toolkit_header(frame.file);
+  };
+  const auto own = std::ranges::find_if(location.source, is_own);
   return own != location.source.end() ? *own : location.source.front();
 }
 
-std::string SourceExcerpts::text_of(const emulator::SourceLine& line) const {
-  const std::string* text = line.file == kernel_.path ? &kernel_.text : nullptr;
-  for (const compile::UserHeader& header : kernel_.headers) {
-    if (text == nullptr && ends_path(line.file, header.name)) text = &header.text;
+const std::string* SourceExcerpts::file_text(const std::string& path) const {
+  if (kernel_ == nullptr) {
+    const auto [entry, inserted] = files_.try_emplace(path);
+    if (inserted) entry->second = read_text(path);
+    return &entry->second;
   }
+  if (path == kernel_->path) return &kernel_->text;
+  const auto header = std::ranges::find_if(kernel_->headers,
+                                           [&](const compile::UserHeader& each) { return ends_path(path, each.name); });
+  return header == kernel_->headers.end() ? nullptr : &header->text;
+}
+
+std::string SourceExcerpts::text_of(const emulator::SourceLine& line) const {
+  const std::string* const text = file_text(line.file);
   if (text == nullptr) return {};
   std::istringstream lines(*text);
   std::string found;

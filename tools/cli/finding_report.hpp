@@ -1,6 +1,7 @@
 // Findings of `tilewright emulate` as text and as JSON, and the file that suppresses some.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -14,15 +15,21 @@ namespace tilewright::cli {
 /// The lines of the kernel's file and of its headers.
 class SourceExcerpts {
  public:
-  explicit SourceExcerpts(const engine::KernelFile& kernel) : kernel_(kernel) {}
+  explicit SourceExcerpts(const engine::KernelFile& kernel) : kernel_(&kernel) {}
+  /// The lines of the files that a program was compiled from, as they are on disk now.
+  SourceExcerpts() = default;
 
-  /// The frame that is reported: the innermost one in the kernel's own file, else the innermost one of all.
+  /// The frame that is reported: the innermost one in the kernel's own file, or outside of the CUDA toolkit's headers
+  /// if the kernel's file is not known; else the innermost one of all.
   std::optional<emulator::SourceLine> own_frame(const emulator::CodeLocation& location) const;
   /// The text of a line, without leading blanks; empty if it is not known.
   std::string text_of(const emulator::SourceLine& line) const;
 
  private:
-  const engine::KernelFile& kernel_;
+  const std::string* file_text(const std::string& path) const;
+
+  const engine::KernelFile* kernel_ = nullptr;
+  mutable std::map<std::string, std::string> files_;
 };
 
 /// A file whose lines are "KIND", "KIND FILE" or "KIND FILE:LINE"; KIND is an identifier such as shared_race, or *.

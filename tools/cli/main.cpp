@@ -12,7 +12,7 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
-#include "tools/cli/commands.hpp"
+#include "tools/cli/command_line.hpp"
 #include "tools/cli/interrupt_signals.hpp"
 #include "tools/cli/standard_streams.hpp"
 
@@ -33,9 +33,6 @@ int report_interruption(int signal) {
   return 128 + signal;
 }
 
-// The parser's messages may have several lines; the first one names the error.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 int run_chosen(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     if (command.app->parsed()) return static_cast<int>(command.run());
@@ -49,10 +46,9 @@ int parse_and_run(int argc, char** argv) {
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
-  const std::vector<Command> commands{add_gemm_command(app),   add_conv_command(app),   add_run_command(app),
-                                      add_find_command(app),   add_tune_command(app),   add_emit_command(app),
-                                      add_layout_command(app), add_cache_command(app),  add_doctor_command(app),
-                                      add_env_command(app),    add_emulate_command(app)};
+  const std::vector<Command> commands = add_commands(app);
+  if (const std::string wrong = check_command(app, argc, argv); !wrong.empty())
+    return report(ExitCode::bad_input, wrong);
   try {
     app.parse(argc, argv);
     return run_chosen(commands);
@@ -62,7 +58,7 @@ int parse_and_run(int argc, char** argv) {
     fmt::print("{}", text.str());
     return code;
   } catch (const CLI::ParseError& error) {
-    return report(ExitCode::bad_input, first_line(error.what()));
+    return report(ExitCode::bad_input, explain_parse_error(app, error.what()));
   }
 }
 

@@ -1,5 +1,6 @@
 // The operand path with cp.async: copies one operand's tile from global to swizzled shared memory, with zeros outside
-// the matrix.
+// the matrix. An operand that is aligned to less than 4 bytes, which is the least that cp.async moves, is copied
+// element by element through registers.
 //
 // A tile consists of lines of `kContiguous` elements. A K-major operand's lines run along K, an MN-major one's along M
 // or N.
@@ -10,15 +11,52 @@
 #include "tilewright/operand/matrix_parameters.cuh"
 #include "tilewright/operand/swizzle.cuh"
 #include "tilewright/ptx/cp_async.cuh"
+#include "tilewright/ptx/global.cuh"
+#include "tilewright/ptx/shared.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
+/// The elements of a thread on their way through registers, one for each of kPasses passes; each has kBytes bytes. They
+/// are loaded when the copy of a tile begins and stored when it ends, so that the instructions that multiply in between
+/// hide the latency of the loads.
+template <int kBytes, int kPasses>
+class ElementsOnTheirWay {
+  static_assert(kBytes == 1 || kBytes == 2, "cp.async moves wider elements");
+
+ public:
+  __device__ __forceinline__ void load(int pass, const void* from, bool is_inside) {
+    values_[pass] = 0;
+    if constexpr (kBytes == 1) {
+      ptx::load_global_b8_if(is_inside, values_[pass], from);
+    } else {
+      ptx::load_global_b16_if(is_inside, values_[pass], from);
+    }
+  }
+  __device__ __forceinline__ void store(int pass, uint32_t to) const {
+    ptx::store_shared(to, static_cast<Select<kBytes == 1, uint8_t, uint16_t>>(values_[pass]));
+  }
+
+ private:
+  uint16_t values_[kPasses];
+};
+
+/// What OperandCopy keeps if it uses cp.async.
+struct NothingOnItsWay {};
+
+/// Whether cp.async copies the vectors of an operand.
+template <class Operand>
+inline constexpr bool kIsCopiedAsync = Operand::kAlignmentBytes >= 4;
+
+template <class Operand>
+using OnTheirWay = Select<kIsCopiedAsync<Operand>, NothingOnItsWay,
+                          ElementsOnTheirWay<minimum(Operand::kAlignmentBytes, 2), Operand::Copy::kPasses>>;
+
 /// Operand: Element, Matrix (StridedMatrix, Im2colMatrix or FoldedMatrix), kIsKMajor, kIsInterleaved (then passes and
-/// tiles begin at blocks of K), kContiguous, kAlignmentBytes (of a vector), kSwizzledBits, and Copy: kPasses,
-/// kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass), pass_element(pass), and
-/// the places in bytes place(thread) and pass_place(pass). A thread's coordinate in a pass, and its place, are the sums
-/// of the two; see plan::TileCopy.
+/// tiles begin at blocks of K), kContiguous, kAlignmentBytes (of a vector; 1 or 2: of a single element), kSwizzledBits,
+/// and Copy: kPasses, kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass),
+/// pass_element(pass), and the places in bytes place(thread) and pass_place(pass). A thread's coordinate in a pass, and
+/// its place, are the sums of the two; see plan::TileCopy.
 template <class Operand, int kThreads, bool kIsStrided = is_same<typename Operand::Matrix, StridedMatrix>>
 class OperandCopy {
   using Element = typename Operand::Element;
@@ -47,10 +85,13 @@ class OperandCopy {
 
   /// Issues part `kShare` of `kShares` of the copy of the next tile along K to `tile`, a shared address. `k_left`
   /// elements of K are left; what lies behind them becomes zero, which is everything where k_left is not positive.
-  /// There are no branches, so that the compiler can interleave the copies with the instructions that multiply.
+  /// There are no branches, so that the compiler can interleave the copies with the instructions that multiply. The
+  /// first part loads all elements that go through registers.
   template <int kShare, int kShares>
-  __device__ __forceinline__ void start(uint32_t tile, int k_left) const {
-    constexpr int kFirst = kPasses * kShare / kShares, kEnd = kPasses * (kShare + 1) / kShares;
+  __device__ __forceinline__ void start(uint32_t tile, int k_left) {
+    constexpr bool kIsAsync = kIsCopiedAsync<Operand>;
+    constexpr int kFirst = kIsAsync ? kPasses * kShare / kShares : 0;
+    constexpr int kEnd = kIsAsync ? kPasses * (kShare + 1) / kShares : kShare == 0 ? kPasses : 0;
     const int lines_left = (Operand::kIsKMajor ? mn_left_ : k_left) - line_;
     const int bytes_left =
         minimum(Operand::kIsKMajor ? k_left : mn_left_, Operand::kContiguous) * kElementBytes - contiguous_byte_;
@@ -63,7 +104,21 @@ class OperandCopy {
           (Operand::kIsInterleaved ? along_k<Operand>(Copy::pass_element(pass), ld_) * kElementBytes : pass_byte);
       const int bytes_of_line = min(max(bytes_left - pass_byte, 0), kVectorBytes);
       const int valid_bytes = Copy::pass_line(pass) < lines_left ? bytes_of_line : 0;
-      if (is_active_) ptx::cp_async_zfill<kVectorBytes>(to, from, valid_bytes);
+      if constexpr (kIsAsync) {
+        if (is_active_) ptx::cp_async_zfill<kVectorBytes>(to, from, valid_bytes);
+      } else {
+        on_their_way_.load(pass, from, is_active_ && valid_bytes != 0);
+      }
+    }
+  }
+
+  /// Stores the elements that start() has loaded to the same tile. With cp.async it does nothing.
+  __device__ __forceinline__ void finish(uint32_t tile) const {
+    if constexpr (!kIsCopiedAsync<Operand>) {
+      if (!is_active_) return;
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass)
+        on_their_way_.store(pass, tile + moved<Operand::kSwizzledBits>(shared_, Copy::pass_place(pass)));
     }
   }
 
@@ -83,6 +138,7 @@ class OperandCopy {
   int contiguous_byte_;  // this thread's byte within a line
   uint32_t shared_;      // this thread's swizzled offset within a tile
   bool is_active_;
+  [[no_unique_address]] OnTheirWay<Operand> on_their_way_;
 };
 
 /// The same for a matrix that is not strided.
@@ -103,13 +159,28 @@ class OperandCopy<Operand, kThreads, false> {
         is_active_(Copy::kActiveThreads == kThreads || thread < Copy::kActiveThreads) {}
 
   template <int kShare, int kShares>
-  __device__ __forceinline__ void start(uint32_t tile, int k_left) const {
-    constexpr int kFirst = kPasses * kShare / kShares, kEnd = kPasses * (kShare + 1) / kShares;
+  __device__ __forceinline__ void start(uint32_t tile, int k_left) {
+    constexpr bool kIsAsync = kIsCopiedAsync<Operand>;
+    constexpr int kFirst = kIsAsync ? kPasses * kShare / kShares : 0;
+    constexpr int kEnd = kIsAsync ? kPasses * (kShare + 1) / kShares : kShare == 0 ? kPasses : 0;
 #pragma unroll
     for (int pass = kFirst; pass < kEnd; ++pass) {
       const uint32_t to = tile + moved<Operand::kSwizzledBits>(shared_, Copy::pass_place(pass));
       const auto [from, count] = vectors_.source(pass, k_left);
-      if (is_active_) ptx::cp_async_zfill<kVectorBytes>(to, from, count * kElementBytes);
+      if constexpr (kIsAsync) {
+        if (is_active_) ptx::cp_async_zfill<kVectorBytes>(to, from, count * kElementBytes);
+      } else {
+        on_their_way_.load(pass, from, is_active_ && count != 0);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void finish(uint32_t tile) const {
+    if constexpr (!kIsCopiedAsync<Operand>) {
+      if (!is_active_) return;
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass)
+        on_their_way_.store(pass, tile + moved<Operand::kSwizzledBits>(shared_, Copy::pass_place(pass)));
     }
   }
 
@@ -122,6 +193,7 @@ class OperandCopy<Operand, kThreads, false> {
   GatheredVectors<Operand, kVectorBytes / kElementBytes> vectors_;
   uint32_t shared_;  // this thread's swizzled offset within a tile
   bool is_active_;
+  [[no_unique_address]] OnTheirWay<Operand> on_their_way_;
 };
 
 }  // namespace tilewright

@@ -1,6 +1,6 @@
-// GEMM on the tensor cores of sm_80 and later: cp.async copies operands into a ring of swizzled shared-memory stages,
-// ldmatrix loads fragments, and mma.sync multiplies. One CTA computes one tile of D; with split-K a group of CTAs
-// computes one tile after another.
+// GEMM on the tensor cores of sm_80 and later: cp.async, or plain loads of operands that are aligned to less than 4
+// bytes, copies operands into a ring of swizzled shared-memory stages, ldmatrix loads fragments, and mma.sync
+// multiplies. One CTA computes one tile of D; with split-K a group of CTAs computes one tile after another.
 #pragma once
 
 #include "tilewright/copy/operand_copy.cuh"
@@ -148,12 +148,14 @@ class Sm80Gemm {
   /// Issues one share of the copy of the next tile along K. Past the end of K it copies zeros, so that every stage is
   /// initialised and the number of pending commit groups stays the same.
   template <int kShare, int kShares>
-  __device__ __forceinline__ void start_copy(const Ring& ring) const {
+  __device__ __forceinline__ void start_copy(Ring& ring) const {
     ring.copy_a.template start<kShare, kShares>(ring.write_stage, ring.k_left);
     ring.copy_b.template start<kShare, kShares>(ring.write_stage + OperandA::kTileBytes, ring.k_left);
   }
 
   __device__ __forceinline__ void finish_copy(Ring& ring) const {
+    ring.copy_a.finish(ring.write_stage);
+    ring.copy_b.finish(ring.write_stage + OperandA::kTileBytes);
     ptx::cp_async_commit();
     ring.copy_a.template advance<Plan::kTileK>();
     ring.copy_b.template advance<Plan::kTileK>();

@@ -16,11 +16,10 @@ struct Im2colAxis {
 };
 
 /// An im2col matrix: see op::Im2col. plan/im2col writes these fields. If kDivides is false, the divisors of both axes
-/// are
-/// 1. Coordinates are from -2^30 to 2^30.
-template <bool kDivides>
+/// are 1; if kHasBlocks is false, the channels are one block. Coordinates are from -2^30 to 2^30.
+template <bool kDivides, bool kHasBlocks = false>
 struct Im2colMatrix {
-  int64_t image_stride;  // elements
+  int64_t image_stride, block_stride;  // elements
   Im2colAxis h, w;
   int channels;
   Divisor by_channels;
@@ -31,9 +30,10 @@ struct Im2colMatrix {
     int64_t image;  // offset in elements
     int h, w;
   };
-  /// A tap and a channel.
+  /// A tap, and the offset of a channel in elements.
   struct Along {
-    int h, w, channel;
+    int h, w;
+    Select<kHasBlocks, int64_t, int> channel;
   };
   struct Element {
     int64_t offset;  // from the first element of the images, in elements; 0 if it is not inside
@@ -54,7 +54,13 @@ struct Im2colMatrix {
   __device__ __forceinline__ Along along(int column) const {
     const int tap = by_channels.quotient(column);
     const int row = w.by_taps.quotient(tap);
-    return {row * h.tap_step, (tap - row * w.taps) * w.tap_step, column - tap * channels};
+    const int w_tap = (tap - row * w.taps) * w.tap_step, channel = column - tap * channels;
+    if constexpr (kHasBlocks) {
+      const int block = h.by_taps.quotient(row);
+      return {(row - block * h.taps) * h.tap_step, w_tap, block * block_stride + channel};
+    } else {
+      return {row * h.tap_step, w_tap, channel};
+    }
   }
 
   __device__ __forceinline__ Element element(const Line& pixel, const Along& tap) const {
@@ -64,6 +70,13 @@ struct Im2colMatrix {
     is_inside &= static_cast<uint32_t>(y) < static_cast<uint32_t>(h.extent) &
                  static_cast<uint32_t>(x) < static_cast<uint32_t>(w.extent);
     return {is_inside ? pixel.image + y * h.stride + x * w.stride + tap.channel : 0, is_inside};
+  }
+
+  /// Divides a coordinate of one axis if the matrix divides; returns whether it is inside the image.
+  static __device__ __forceinline__ bool is_inside(const Im2colAxis& axis, int& coordinate) {
+    bool is_whole = true;
+    if constexpr (kDivides) is_whole = divide(axis, coordinate);
+    return is_whole & (static_cast<uint32_t>(coordinate) < static_cast<uint32_t>(axis.extent));
   }
 
  private:

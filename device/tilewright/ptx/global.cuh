@@ -33,6 +33,28 @@ __device__ __forceinline__ void load_global_b32_if(bool condition, uint32_t& val
       : "l"(address), "r"(static_cast<int>(condition)));
 }
 
+/// Predicated loads of 16 and of 8 bits: `value` is unchanged if `condition` is false.
+__device__ __forceinline__ void load_global_b16_if(bool condition, uint16_t& value, const void* address) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %2, 0;\n"
+      "@p ld.global.b16 %0, [%1];\n"
+      "}"
+      : "+h"(value)
+      : "l"(address), "r"(static_cast<int>(condition)));
+}
+__device__ __forceinline__ void load_global_b8_if(bool condition, uint16_t& value, const void* address) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %2, 0;\n"
+      "@p ld.global.b8 %0, [%1];\n"
+      "}"
+      : "+h"(value)
+      : "l"(address), "r"(static_cast<int>(condition)));
+}
+
 __device__ __forceinline__ void load_global_v2_b32(uint32_t (&values)[2], const char* address) {
   asm volatile("ld.global.v2.b32 {%0,%1}, [%2];" : "=r"(values[0]), "=r"(values[1]) : "l"(address));
 }

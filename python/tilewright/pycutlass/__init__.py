@@ -3,10 +3,13 @@
 `import tilewright.pycutlass as pycutlass` and `from tilewright.pycutlass import *`. See docs/pycutlass.md.
 """
 
-from . import cutlass
+import sys
+
+from . import conversions, cutlass
 from .activation import ActivationFunctor, gelu, hardswish, identity, leaky_relu, relu, sigmoid, silu, tanh
 from .arguments import GemmArguments
 from .compiler import ArtifactManager, CompilationOptions
+from .conversions import ReferenceModule
 from .convolution import Conv2dArguments, Conv2dOperation
 from .cutlass.conv import Conv2dProblemSize, IteratorAlgorithm
 from .cutlass.conv import Operator as ConvKind
@@ -30,6 +33,10 @@ from .unsupported import SymmetricTensorDescription, TriangularTensorDescription
 from .visitor import EpilogueVisitTree, reduction_op
 
 compiler = ArtifactManager()
+
+# The module has the name that programs for PyCUTLASS import.
+utils = conversions
+sys.modules[f"{__name__}.utils"] = conversions
 
 __all__ = [
     "ActivationFunctor",
@@ -60,6 +67,7 @@ __all__ = [
     "PoolMemoryManager",
     "ReductionArguments",
     "ReductionOperation",
+    "ReferenceModule",
     "SchedulerMode",
     "StrideSupport",
     "SymmetricTensorDescription",
@@ -82,6 +90,7 @@ __all__ = [
     "sigmoid",
     "silu",
     "tanh",
+    "utils",
 ]
 
 

@@ -24,13 +24,19 @@ def _erf(x: Any) -> Any:
 
 
 class ActivationFunctor:
-    """Base class of the activation functions."""
+    """Base class of the activation functions.
+
+    `relu` and `relu(cutlass.float32)` are the same: the element type is accepted as in PyCUTLASS and has no effect.
+    """
 
     function: ClassVar[str]
     """The name of the function in the epilogue language."""
 
     parameters: ClassVar[dict[str, float]] = {}
     """The names and default values of its further parameters."""
+
+    def __init__(self, element_compute: Any = None) -> None:
+        self.element_compute = element_compute
 
 
 class identity(ActivationFunctor):

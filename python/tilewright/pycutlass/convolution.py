@@ -19,7 +19,7 @@ from .epilogue import EpilogueFunctorBase, OutputOp
 from .kinds import OperationKind, StrideSupport
 from .operation import DesignedOperation
 from .output_arguments import OutputArguments, Outputs
-from .tensor import TensorDescription
+from .tensor import CHANNELS_OF_BLOCK, TensorDescription
 from .tile import TileDescription
 from .visitor import EpilogueVisitTree
 
@@ -35,7 +35,8 @@ class Conv2dOperation(DesignedOperation):
                         the output, B the activation, C and D the gradient of the filter
     iterator_algorithm  restricts the problems, as in CUTLASS; all algorithms have the same kernels
     arch                the architecture of the design; kernels for 80 run on every newer device
-    A, B, C             TensorDescriptions of layout TensorNHWC; C describes both C and D
+    A, B, C             TensorDescriptions of layout TensorNHWC; C describes both C and D. In fprop of 8-bit integers A
+                        may be TensorNC32HW32 with B of TensorC32RSK32, and C TensorNC32HW32
     stride_support      StrideSupport.Unity refuses strides other than 1 in dgrad
     swizzling_functor   the raster order; StridedDgrad... are for dgrad with StrideSupport.Strided
 
@@ -109,7 +110,7 @@ class Conv2dOperation(DesignedOperation):
         return 0
 
     def layout_name(self) -> str:
-        return "nhwc"
+        return str(self.A.layout.value)
 
     def procedural_name(self) -> str:
         """PyCUTLASS's name: class, types, kind, algorithm, tile, layout, alignment."""
@@ -121,6 +122,8 @@ class Conv2dOperation(DesignedOperation):
         load. Raises InvalidArgument if no kernel has the design."""
         major_a = "column" if self.conv_kind is Operator.wgrad else "row"
         major_b = "column" if self.conv_kind is Operator.fprop else "row"
+        if self.B.layout.has_blocks:
+            major_b = "row_interleaved_32"
         a, b, d = (
             TensorAttributes(each.element.kind, major, max(each.alignment, 32 // each.element.bits), False)
             for each, major in ((self.A, major_a), (self.B, major_b), (self.C, "row"))
@@ -169,7 +172,18 @@ class Conv2dOperation(DesignedOperation):
         channels, filters = (9 * min(each.alignment for each in some) for some in (of_c, of_k))
         is_strided = self.conv_kind is Operator.dgrad and self.stride_support is StrideSupport.Strided
         extent = 5 if is_strided else 9
-        shapes = {"x": (1, 9, 9, channels), "w": (filters, 3, 3, channels), "y": (1, extent, extent, filters)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "x": (1, 9, 9, channels),
+            "w": (filters, 3, 3, channels),
+            "y": (1, extent, extent, filters),
+        }
+        if self.A.layout.has_blocks:
+            filters = 2 * CHANNELS_OF_BLOCK
+            shapes["x"], shapes["w"] = (1, 2, 9, 9, CHANNELS_OF_BLOCK), (2, 3, 3, filters, CHANNELS_OF_BLOCK)
+            shapes["y"] = (1, extent, extent, filters)
+        if self.C.layout.has_blocks:
+            shapes["w"] = (*shapes["w"][:3], filters, CHANNELS_OF_BLOCK)
+            shapes["y"] = (1, filters // CHANNELS_OF_BLOCK, extent, extent, CHANNELS_OF_BLOCK)
         kinds = {
             _PARAMETER[name]: description.element.kind
             for name, description in zip(operands_of(self.conv_kind), (self.A, self.B, self.C), strict=True)
@@ -190,9 +204,7 @@ class Conv2dOperation(DesignedOperation):
         if isinstance(self.epilogue_functor, EpilogueVisitTree):
             raise Unsupported("Conv2dOperation takes no EpilogueVisitTree: use tilewright.conv2d")
         self._check_elements()
-        for role, description in (("A", self.A), ("B", self.B), ("C", self.C)):
-            if description.layout is not cutlass.TensorNHWC:
-                raise InvalidArgument(f"{role} is {description.layout.name}: a convolution takes TensorNHWC")
+        self._check_layouts()
         algorithm = self.iterator_algorithm
         if algorithm in (IteratorAlgorithm.fixed_channels, IteratorAlgorithm.few_channels):
             if self.conv_kind is not Operator.fprop:
@@ -204,17 +216,33 @@ class Conv2dOperation(DesignedOperation):
                 f"{self.conv_kind.name} with StrideSupport.{self.stride_support.name}"
             )
 
+    def _check_layouts(self) -> None:
+        has_blocks = self.A.layout.has_blocks or self.B.layout.has_blocks or self.C.layout.has_blocks
+        blocked = {"A": cutlass.TensorNC32HW32, "B": cutlass.TensorC32RSK32, "C": cutlass.TensorNC32HW32}
+        for role, description in (("A", self.A), ("B", self.B), ("C", self.C)):
+            is_plain = description.layout is cutlass.TensorNHWC
+            if not is_plain and (not has_blocks or description.layout is not blocked[role]):
+                wanted = f"TensorNHWC or {blocked[role].name}" if has_blocks else "TensorNHWC"
+                raise InvalidArgument(f"{role} is {description.layout.name}: a convolution takes {wanted}")
+            if has_blocks and role != "C" and (is_plain or description.element.bits != 8):
+                raise InvalidArgument(
+                    f"convolutions of TensorNC32HW32 have 8-bit integers, A of TensorNC32HW32 and B of TensorC32RSK32; "
+                    f"{role} is {description.element.name} and {description.layout.name}"
+                )
+        if has_blocks and self.conv_kind is not Operator.fprop:
+            raise InvalidArgument(f"TensorNC32HW32 is for fprop, got {self.conv_kind.name}")
+
 
 class Conv2dArguments(OutputArguments):
     """The arguments of a Conv2dOperation: extents, arrays and scalars.
 
     A, B, C, D      NumPy, PyTorch or CuPy arrays, or CUdeviceptr, as in GemmArguments: only their memory matters, which
-                    is packed NHWC (KRSC for filters)
+                    is packed NHWC (KRSC for filters), or as the descriptions of the operation say
     C               may have one number for each channel of D, which is then a bias; may be None if beta is 0
     split_k_mode    SplitKMode.Serial: at most split_k_slices CTAs share the K of each tile in one launch, fewer where
                     the kernel or the device cannot have as many. Parallel: partial sums of at most split_k_slices parts
                     are written to memory and reduced. The parts of fprop are rows of the filter, those of dgrad
-                    filters, those of wgrad images, or rows of a single image
+                    filters, those of wgrad images, or rows of a single image. With TensorNC32HW32 Parallel is Serial
     output_op       operation.epilogue_type(alpha, beta); the default is alpha = 1 and beta = 0
     bias            whether C is a vector
 
@@ -254,16 +282,17 @@ class Conv2dArguments(OutputArguments):
         self.split_k_slices = problem_size.split_k_slices
         self._check_problem()
         names = operands_of(operation.conv_kind)
+        described = (operation.A, operation.B, operation.C, operation.C)
         self._extents = {
-            role: _four(getattr(problem_size, f"{name}_extent")())
-            for role, name in zip("ABCD", (*names, names[2]), strict=True)
+            role: self._shape(role, description, _four(getattr(problem_size, f"{name}_extent")()))
+            for role, name, description in zip("ABCD", (*names, names[2]), described, strict=True)
         }
         a = self._matrix(A, "A", operation.A, 0, 0, None)
         b = self._matrix(B, "B", operation.B, 0, 0, None)
         outputs = self._bind_outputs(C, D, None)
         self._calls: list[tuple[_tilewright.OperationArguments, Kernel | None]]
         self._sums: PartialSums | None = None  # in mode Parallel
-        if split_k_mode is SplitKMode.Parallel and self.split_k_slices > 1:
+        if split_k_mode is SplitKMode.Parallel and self.split_k_slices > 1 and not self._has_blocks():
             self._calls = self._in_parts(a, b, outputs)
         else:
             arguments = self._arguments(a, b, outputs.d, outputs.epilogue, **outputs.options)
@@ -274,8 +303,11 @@ class Conv2dArguments(OutputArguments):
     def ptr_D(self) -> PartialSums:
         """The partial sums that a ReductionOperation reads, in mode Parallel with more than one part.
 
-        Once this has been read, runs of the operation no longer write D. Raises InvalidArgument in other modes.
+        Once this has been read, runs of the operation no longer write D. Raises InvalidArgument in other modes, and
+        Unsupported for TensorNC32HW32, of which there are no partial sums.
         """
+        if self._has_blocks() and self.split_k_mode is SplitKMode.Parallel:
+            raise Unsupported("ptr_D needs TensorNHWC operands: convolutions of TensorNC32HW32 write D in one launch")
         if self._sums is None:
             raise InvalidArgument(
                 f"ptr_D needs SplitKMode.Parallel and several split_k_slices, got {self.split_k_mode.name} and "
@@ -308,8 +340,35 @@ class Conv2dArguments(OutputArguments):
         if self._sums is not None:
             self._sums.is_ready = True
 
+    def reorder_tensor_B(self, tensor_B: Any, problem_size: Conv2dProblemSize) -> Any:
+        """Returns `tensor_B`: a filter of TensorC32RSK32 is read in its natural order.
+
+        CUTLASS's kernels with a D of TensorNC32HW32 need the filters in another order, and PyCUTLASS's arguments
+        reorder a copy of B.
+        """
+        return tensor_B
+
     def free(self) -> None:
         """Has no effect: memory is released when nothing refers to it."""
+
+    def _has_blocks(self) -> bool:
+        return bool(self.operation.A.layout.has_blocks or self.operation.C.layout.has_blocks)
+
+    @staticmethod
+    def _shape(role: str, description: TensorDescription, extents: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of an operand in memory. `extents` are those of NHWC, or of KRSC."""
+        if not description.layout.has_blocks:
+            return extents
+        first, second, third, channels = extents
+        if channels % CHANNELS_OF_BLOCK != 0:
+            raise InvalidArgument(
+                f"{role} is {description.layout.name}: it needs a multiple of {CHANNELS_OF_BLOCK} channels, got "
+                f"{channels}"
+            )
+        blocks = channels // CHANNELS_OF_BLOCK
+        if description.layout is cutlass.TensorC32RSK32:
+            return blocks, second, third, first, CHANNELS_OF_BLOCK
+        return first, blocks, second, third, CHANNELS_OF_BLOCK
 
     def _check_problem(self) -> None:
         operation, size = self.operation, self.conv_size
@@ -374,7 +433,7 @@ class Conv2dArguments(OutputArguments):
         batch: int | None,
         is_written: bool = False,
     ) -> View:
-        """The array's memory as a packed tensor of four modes; rows and columns are not used."""
+        """The array's memory as a packed tensor of four modes, or of five; rows and columns are not used."""
         shape = self._extents[role]
         memory = memory_of(array, role)
         self._check(memory, role, description, product_of(shape))
@@ -387,6 +446,8 @@ class Conv2dArguments(OutputArguments):
     def _vector_shape(self, along: int, is_row: bool) -> tuple[int, ...]:
         if self.operation.conv_kind is Operator.wgrad:
             return (1, *self._extents["D"][1:])
+        if self.operation.C.layout.has_blocks:
+            return (1, along // CHANNELS_OF_BLOCK, 1, 1, CHANNELS_OF_BLOCK)
         return (1, 1, 1, along)
 
     def _in_parts(

@@ -10,6 +10,7 @@ from .cutlass.element import DataType
 from .cutlass.layout import LayoutType
 
 WIDEST_BITS = 128  # of one load
+CHANNELS_OF_BLOCK = 32  # of TensorNC32HW32 and TensorC32RSK32
 
 
 class TensorDescription:
@@ -20,7 +21,8 @@ class TensorDescription:
 
     With an interleaved layout, which is for 8-bit integers, element (r, c) of a matrix of R x C is at
     c // 32 * R * 32 + r * 32 + c % 32 (ColumnMajorInterleaved32) or r // 32 * C * 32 + c * 32 + r % 32
-    (RowMajorInterleaved32).
+    (RowMajorInterleaved32). Those of convolutions have the modes (N, C/32, H, W, 32) (TensorNC32HW32, for activations
+    and outputs) and (C/32, R, S, K, 32) (TensorC32RSK32, for filters).
 
     Raises InvalidArgument, or Unsupported for types and layouts that no kernel has.
     """
@@ -46,9 +48,11 @@ class TensorDescription:
         self.layout = layout
         self.complex_transform = complex_transform
         self.alignment = min(WIDEST_BITS // element.bits, alignment)
-        element.kind  # noqa: B018  raises Unsupported, as the next line
-        if layout is not LayoutType.TensorNHWC:
-            layout.major  # noqa: B018
+        element.kind  # noqa: B018  raises Unsupported
+        if layout.has_blocks and alignment > CHANNELS_OF_BLOCK:
+            raise InvalidArgument(
+                f"{layout.name} has blocks of {CHANNELS_OF_BLOCK} channels, got an alignment of {alignment}"
+            )
 
     @property
     def attributes(self) -> TensorAttributes:

@@ -12,6 +12,7 @@ from .errors import Untraceable
 Broadcast = Literal["full", "row", "column", "single"]
 Reduction = Literal["sum", "max", "min"]
 Logical = Literal["&", "|", "^"]
+Columns = Literal["none", "product", "pair"]
 BROADCASTS: tuple[Broadcast, ...] = ("full", "row", "column", "single")
 
 # Functions of the epilogue language with the number of their inputs.
@@ -54,7 +55,7 @@ class Traced:
 
     node: int
     shape: tuple[int, ...]
-    columns: Literal["none", "product", "pair"] = "none"
+    columns: Columns = "none"
     is_truth: bool = False  # the value of a condition, 1 or 0
     is_integral: bool = False
     is_view: bool = False  # in Python, it shares the memory of another array
@@ -177,7 +178,7 @@ class Graph:
     def apply(self, op: str, *operands: Operand, label: str = "") -> Traced:
         """Applies an operator or a function of the language to operands, which are broadcast."""
         values = [self.operand(operand) for operand in operands]
-        columns = {value.columns for value in values} - {"none"}
+        columns: set[Columns] = {value.columns for value in values} - {"none"}
         if len(columns) > 1:
             raise Untraceable("values of column pairs do not broadcast with values of single columns", PAIRS)
         shape = broadcast(*(value.shape for value in values))
@@ -329,4 +330,4 @@ def describe(value: object) -> str:
         return "a string"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of length {len(value)}"
-    return f"'{value}'" if type(value).__module__.startswith(__package__) else f"a {type(value).__name__}"
+    return f"'{value}'" if type(value).__module__.startswith("tilewright.tracing") else f"a {type(value).__name__}"

@@ -13,6 +13,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .errors import Untraceable
 from .graph import ARITHMETIC, FUNCTIONS, GATED, PAIRS, Graph, Operand, Reduced, Reduction, Traced, describe
@@ -482,6 +483,10 @@ def _invoke(
     graph: Graph, path: str, function: Function, arguments: Sequence[object], keywords: Mapping[str, object]
 ) -> object:
     parameters = [name for name in inspect.signature(function).parameters if name != "graph"]
+    if "inplace" in keywords and "inplace" not in parameters:  # of torch.nn.functional
+        if keywords["inplace"]:
+            raise Untraceable(f"{path} changes its operand in place, which cannot be traced", "inplace=False")
+        keywords = {name: value for name, value in keywords.items() if name != "inplace"}
     renamed = {name if name in parameters else KEYWORDS.get(name, name): value for name, value in keywords.items()}
     takes = f"{path} takes ({', '.join(parameters)})"
     for name in keywords:
@@ -508,7 +513,7 @@ def _python_builtin(graph: Graph, name: str, arguments: Sequence[object], keywor
 
 def _on_numbers(name: str, arguments: Sequence[object]) -> float | None:
     """The result that Python computes if all arguments are numbers, else None."""
-    functions: dict[str, Callable[..., float]] = {
+    functions: dict[str, Callable[..., Any]] = {
         **{each: getattr(math, each) for each in "exp log log1p sqrt floor tanh erf pow".split()},
         "abs": abs,
         "min": min,

@@ -159,6 +159,319 @@ const Row kRows[] = {
      {},
      FindingKind::barrier_divergence,
      {0, 0, 0}},
+    {"global write before the start",
+     "  out[t - 1] = x[t];  // BUG\n",
+     {64},
+     {},
+     FindingKind::out_of_bounds_global,
+     {0, 0, 0}},
+    {"a null pointer",
+     "  float* const p = (float*)(unsigned long long)n[0];\n"
+     "  p[t] = 1;  // BUG\n",
+     {64},
+     {},
+     FindingKind::out_of_bounds_global,
+     {0, 0, 0}},
+    {"float2 past the end",
+     "  ((float2*)out)[t + 100] = make_float2(1, 1);  // BUG\n",
+     {64},
+     {},
+     FindingKind::out_of_bounds_global,
+     {28, 0, 0}},
+    {"a byte past the end",
+     "  ((char*)out)[t * 17] = 1;  // BUG\n",
+     {64},
+     {},
+     FindingKind::out_of_bounds_global,
+     {61, 0, 0}},
+    {"an atomic past the end",
+     "  atomicAdd(n + 256 + t, 1);  // BUG\n",
+     {64},
+     {},
+     FindingKind::out_of_bounds_global,
+     {0, 0, 0}},
+    {"a local array past its end",
+     "  float a[4];\n"
+     "  for (int k = 0; k < 4; ++k) a[(k + n[k]) & 3] = x[k];\n"
+     "  out[t] = a[n[t] + t];  // BUG\n",
+     {32},
+     {},
+     FindingKind::out_of_bounds_local,
+     {4, 0, 0}},
+    {"shared read before the start",
+     "  __shared__ float s[64];\n"
+     "  s[t] = x[t];\n"
+     "  __syncthreads();\n"
+     "  out[t] = s[t - 1];  // BUG\n",
+     {64},
+     {},
+     FindingKind::out_of_bounds_shared,
+     {0, 0, 0}},
+    {"dynamic shared memory that the launch does not give",
+     "  extern __shared__ float d[];\n"
+     "  d[t] = x[t];  // BUG\n",
+     {64},
+     {},
+     FindingKind::out_of_bounds_shared,
+     {0, 0, 0}},
+    {"a row that is one column too long",
+     "  __shared__ float s[8][8];\n"
+     "  s[t / 8][t % 8 + (t == 63)] = x[t];  // BUG\n"
+     "  __syncthreads();\n"
+     "  if (t == 0) out[t] = s[n[0]][0];\n",
+     {64},
+     {},
+     FindingKind::out_of_bounds_shared,
+     {63, 0, 0}},
+    {"misaligned double",
+     "  *(double*)(out + 2 * t + 1) = 1;  // BUG\n",
+     {64},
+     {},
+     FindingKind::misaligned_access,
+     {0, 0, 0}},
+    {"misaligned vector in shared memory",
+     "  __shared__ __align__(16) float s[128];\n"
+     "  s[t] = s[t + 64] = x[t];\n"
+     "  __syncthreads();\n"
+     "  const float4 v = *(const float4*)(s + t);  // BUG\n"
+     "  out[t] = v.x + v.y + v.z + v.w;\n",
+     {64},
+     {},
+     FindingKind::misaligned_access,
+     {33, 0, 0}},
+    {"misaligned atomic",
+     "  atomicAdd((int*)((char*)n + 2), 1);  // BUG\n",
+     {64},
+     {},
+     FindingKind::misaligned_access,
+     {0, 0, 0}},
+    {"an array is reversed in place",
+     "  __shared__ float s[64];\n"
+     "  s[t] = x[t];\n"
+     "  __syncthreads();\n"
+     "  s[t] = s[63 - t];  // BUG\n"
+     "  __syncthreads();\n"
+     "  out[t] = s[t];\n",
+     {64},
+     {},
+     FindingKind::shared_race,
+     {0, 0, 0}},
+    {"two warps write one shared element",
+     "  __shared__ int s;\n"
+     "  if (lane == 0) s = t;  // BUG\n"
+     "  __syncthreads();\n"
+     "  out[t] = s;\n",
+     {64},
+     {},
+     FindingKind::shared_race,
+     {32, 0, 0}},
+    {"lanes write one shared element",
+     "  __shared__ int s;\n"
+     "  s = t;  // BUG\n"
+     "  __syncthreads();\n"
+     "  out[t] = s;\n",
+     {32},
+     {},
+     FindingKind::shared_race,
+     {1, 0, 0}},
+    {"a neighbour reads without __syncwarp",
+     "  __shared__ float s[32];\n"
+     "  s[t] = x[t];\n"
+     "  out[t] = s[(t + 1) % 32];  // BUG\n",
+     {32},
+     {},
+     FindingKind::shared_race,
+     {0, 0, 0}},
+    {"a shuffle is taken for a barrier",
+     "  __shared__ float s[32];\n"
+     "  s[t] = x[t];\n"
+     "  const float v = __shfl_xor_sync(~0u, x[t], 1);\n"
+     "  out[t] = v + s[31 - t];  // BUG\n",
+     {32},
+     {},
+     FindingKind::shared_race,
+     {0, 0, 0}},
+    {"a vote is taken for a barrier",
+     "  __shared__ float s[32];\n"
+     "  s[t] = x[t];\n"
+     "  const int v = __any_sync(~0u, x[t] > 0);\n"
+     "  out[t] = v + s[31 - t];  // BUG\n",
+     {32},
+     {},
+     FindingKind::shared_race,
+     {0, 0, 0}},
+    {"a volatile flag in shared memory without a fence",
+     "  __shared__ volatile int ready;\n"
+     "  __shared__ float s[32];\n"
+     "  if (t == 0) ready = 0;\n"
+     "  __syncthreads();\n"
+     "  if (t < 32) {\n"
+     "    s[t] = x[t];\n"
+     "    __syncwarp();\n"
+     "    if (t == 0) ready = 1;\n"
+     "  } else {\n"
+     "    while (ready == 0) {}\n"
+     "    out[t] = s[t - 32];  // BUG\n"
+     "  }\n",
+     {64},
+     {},
+     FindingKind::shared_race,
+     {32, 0, 0}},
+    {"another warp reads what one wrote to global memory",
+     "  n[t] = t;\n"
+     "  if (t >= 32) out[t] = n[t - 32];  // BUG\n",
+     {64},
+     {},
+     FindingKind::global_race,
+     {32, 0, 0}},
+    {"a lane reads what its neighbour wrote to global memory",
+     "  n[t] = t;\n"
+     "  out[t] = n[t ^ 1];  // BUG\n",
+     {32},
+     {},
+     FindingKind::global_race,
+     {0, 0, 0}},
+    {"tiles of CTAs overlap",
+     "  out[blockIdx.x * 31 + t] = i;  // BUG\n",
+     {32},
+     {2},
+     FindingKind::global_race,
+     {0, 0, 0}},
+    {"a stencil in place", "  n[i] = n[i + 1] + 1;  // BUG\n", {32}, {2}, FindingKind::global_race, {1, 0, 0}},
+    {"a flag between CTAs without a fence",
+     "  if (blockIdx.x == 0) {\n"
+     "    out[t] = 1;\n"
+     "    __syncwarp();\n"
+     "    if (t == 0) *(volatile int*)n = 1;\n"
+     "  } else {\n"
+     "    while (*(volatile int*)n == 0) {}\n"
+     "    out[64 + t] = out[t];  // BUG\n"
+     "  }\n",
+     {32},
+     {2},
+     FindingKind::global_race,
+     {0, 0, 0}},
+    {"the last CTA sums results that no fence publishes",
+     "  __shared__ bool last;\n"
+     "  if (t == 0) {\n"
+     "    out[blockIdx.x] = 1;\n"
+     "    last = atomicAdd(n, 1) == gridDim.x - 1;\n"
+     "  }\n"
+     "  __syncthreads();\n"
+     "  if (!last || t != 0) return;\n"
+     "  float sum = 0;\n"
+     "  for (int k = 0; k < gridDim.x; ++k) sum += out[k];  // BUG\n"
+     "  out[100] = sum;\n",
+     {32},
+     {4},
+     FindingKind::global_race,
+     {0, 0, 0}},
+    {"an uninitialised index",
+     "  __shared__ int k;\n"
+     "  if (x[0] > 2) k = n[0];\n"
+     "  __syncthreads();\n"
+     "  out[k & 31] = 1;  // BUG\n",
+     {32},
+     {},
+     FindingKind::uninitialised_shared_read,
+     {0, 0, 0}},
+    {"uninitialised global memory decides a branch",
+     "  if (out[t] > 0) n[t] = 1;  // BUG\n",
+     {64},
+     {},
+     FindingKind::uninitialised_global_read,
+     {0, 0, 0}},
+    {"an uninitialised global index",
+     "  n[(int)out[t]] = 1;  // BUG\n",
+     {32},
+     {},
+     FindingKind::uninitialised_global_read,
+     {0, 0, 0}},
+    {"half of a word is uninitialised",
+     "  __shared__ short s[64];\n"
+     "  if (t % 2 == 0) s[t] = 1;\n"
+     "  __syncthreads();\n"
+     "  if (t < 32) n[t] = ((const int*)s)[t];  // BUG\n",
+     {64},
+     {},
+     FindingKind::uninitialised_shared_read,
+     {0, 0, 0}},
+    {"a vote with a mask that lacks the thread",
+     "  if (lane < 16) out[t] = __any_sync(0xffff0000u, x[t] > 0);  // BUG\n",
+     {32},
+     {},
+     FindingKind::bad_warp_mask,
+     {0, 0, 0}},
+    {"a named barrier that waits for too many",
+     "  asm volatile(\"bar.sync 1, 96;\");  // BUG\n"
+     "  out[t] = x[t];\n",
+     {64},
+     {},
+     FindingKind::deadlock,
+     {0, 0, 0}},
+    {"thread counts of a named barrier differ",
+     "  const int count = t < 32 ? 64 : 32;\n"
+     "  asm volatile(\"bar.sync 1, %0;\" ::\"r\"(count));  // BUG\n"
+     "  out[t] = x[t];\n",
+     {64},
+     {},
+     FindingKind::barrier_divergence,
+     {32, 0, 0}},
+    {"an mbarrier that is not initialised",
+     "  __shared__ unsigned long long b;\n"
+     "  const unsigned at = (unsigned)__cvta_generic_to_shared(&b);\n"
+     "  asm volatile(\"{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }\" ::\"r\"(at));  // BUG\n"
+     "  out[t] = x[t];\n",
+     {32},
+     {},
+     FindingKind::mbarrier_misuse,
+     {0, 0, 0}},
+    {"an asynchronous copy is read before it is complete",
+     "  __shared__ float s[64];\n"
+     "  const unsigned to = (unsigned)__cvta_generic_to_shared(s + t);\n"
+     "  asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" ::\"r\"(to), \"l\"(x + t));\n"
+     "  out[t] = s[t];  // BUG\n",
+     {64},
+     {},
+     FindingKind::async_write_in_flight,
+     {0, 0, 0}},
+    {"the wait leaves one group of copies in flight",
+     "  __shared__ float s[64];\n"
+     "  const unsigned to = (unsigned)__cvta_generic_to_shared(s + t);\n"
+     "  asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" ::\"r\"(to), \"l\"(x + t));\n"
+     "  asm volatile(\"cp.async.commit_group;\");\n"
+     "  asm volatile(\"cp.async.wait_group 1;\");\n"
+     "  out[t] = s[t];  // BUG\n",
+     {64},
+     {},
+     FindingKind::async_write_in_flight,
+     {0, 0, 0}},
+    {"an asynchronous copy from past the end",
+     "  __shared__ float s[64];\n"
+     "  const unsigned to = (unsigned)__cvta_generic_to_shared(s + t);\n"
+     "  asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" ::\"r\"(to), \"l\"(x + t + 200));  // BUG\n"
+     "  asm volatile(\"cp.async.wait_all;\");\n"
+     "  out[t] = s[t];\n",
+     {64},
+     {},
+     FindingKind::out_of_bounds_global,
+     {56, 0, 0}},
+    {"memory is freed twice",
+     "  char* const p = (char*)malloc(8);\n"
+     "  free(p);\n"
+     "  n[t] = p == nullptr;\n"
+     "  free(p);  // BUG\n",
+     {32},
+     {},
+     FindingKind::out_of_bounds_global,
+     {0, 0, 0}},
+    {"a breakpoint",
+     "  if (x[t] == 1) __brkpt();  // BUG\n"
+     "  out[t] = 1;\n",
+     {32},
+     {},
+     FindingKind::trap,
+     {0, 0, 0}},
     {"an endless loop",
      "  volatile float v = x[t];\n  while (v > 0) v = v + 1;  // BUG\n  out[t] = v;\n",
      {32},
@@ -223,6 +536,149 @@ const Row kRows[] = {
     {"a loop over a volatile value",
      "  float sum = 0;\n  for (int k = 0; k < 2000; ++k) sum += *(const volatile float*)x;\n  out[t] = sum;\n",
      {32}},
+    {"two buffers and one barrier for each step",
+     "  __shared__ float s[2][64];\n"
+     "  float sum = 0;\n"
+     "  for (int k = 0; k < 4; ++k) {\n"
+     "    s[k % 2][t] = x[t + k];\n"
+     "    __syncthreads();\n"
+     "    sum += s[k % 2][63 - t];\n"
+     "  }\n"
+     "  out[t] = sum;\n",
+     {64}},
+    {"a histogram by shared atomics",
+     "  __shared__ int s[4];\n"
+     "  if (t < 4) s[t] = 0;\n"
+     "  __syncthreads();\n"
+     "  atomicAdd(s + t % 4, 1);\n"
+     "  __syncthreads();\n"
+     "  if (t < 4) out[t] = s[t];\n",
+     {64}},
+    {"a flag between CTAs with fences",
+     "  if (blockIdx.x == 0) {\n"
+     "    out[t] = 1;\n"
+     "    __threadfence();\n"
+     "    __syncwarp();\n"
+     "    if (t == 0) *(volatile int*)n = 1;\n"
+     "  } else {\n"
+     "    while (*(volatile int*)n == 0) {}\n"
+     "    __threadfence();\n"
+     "    out[64 + t] = out[t];\n"
+     "  }\n",
+     {32},
+     {2}},
+    {"fences before a barrier, then an atomic of one thread",
+     "  __shared__ bool last;\n"
+     "  out[blockIdx.x * 64 + t] = 1;\n"
+     "  __threadfence();\n"
+     "  __syncthreads();\n"
+     "  if (t == 0) last = atomicAdd(n, 1) == gridDim.x - 1;\n"
+     "  __syncthreads();\n"
+     "  if (!last) return;\n"
+     "  __threadfence();\n"
+     "  if (t == 0) n[1] = (int)(out[0] + out[64]);\n",
+     {64},
+     {2}},
+    {"a lock by atomicCAS",
+     "  if (t == 0) {\n"
+     "    while (atomicCAS(n, 0, 1) != 0) {}\n"
+     "    __threadfence();\n"
+     "    n[1] += 1;\n"
+     "    __threadfence();\n"
+     "    atomicExch(n, 0);\n"
+     "  }\n",
+     {32},
+     {4}},
+    {"a CTA waits for an earlier one",
+     "  if (t == 0) {\n"
+     "    if (blockIdx.x > 0) while (atomicAdd(n + blockIdx.x - 1, 0) == 0) {}\n"
+     "    __threadfence();\n"
+     "    atomicExch(n + blockIdx.x, 1);\n"
+     "  }\n",
+     {32},
+     {4}},
+    {"asynchronous copies with a wait and a barrier",
+     "  __shared__ float s[64];\n"
+     "  const unsigned to = (unsigned)__cvta_generic_to_shared(s + t);\n"
+     "  asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" ::\"r\"(to), \"l\"(x + t));\n"
+     "  asm volatile(\"cp.async.wait_all;\");\n"
+     "  __syncthreads();\n"
+     "  out[t] = s[63 - t];\n",
+     {64}},
+    {"each thread waits for its own copy",
+     "  __shared__ float s[64];\n"
+     "  const unsigned to = (unsigned)__cvta_generic_to_shared(s + t);\n"
+     "  asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" ::\"r\"(to), \"l\"(x + t));\n"
+     "  asm volatile(\"cp.async.wait_all;\");\n"
+     "  out[t] = s[t];\n",
+     {64}},
+    {"aligned vectors", "  ((float4*)out)[t] = ((const float4*)x)[t];\n", {64}},
+    {"a local array within its bounds",
+     "  float a[4];\n"
+     "  for (int k = 0; k < 4; ++k) a[(k + n[k]) & 3] = x[k];\n"
+     "  out[t] = a[(n[t] + t) & 3];\n",
+     {64}},
+    {"memory is allocated and freed",
+     "  int* const p = (int*)malloc(16);\n"
+     "  p[0] = t;\n"
+     "  out[t] = p[0];\n"
+     "  free(p);\n",
+     {64}},
+    {"one warp works, all wait",
+     "  __shared__ float s[32];\n"
+     "  if (t < 32) s[t] = x[t];\n"
+     "  __syncthreads();\n"
+     "  out[t] = s[t % 32];\n",
+     {64}},
+    {"a named barrier of one warp",
+     "  __shared__ float s[64];\n"
+     "  s[t] = x[t];\n"
+     "  asm volatile(\"bar.sync %0, 32;\" ::\"r\"(1 + t / 32) : \"memory\");\n"
+     "  out[t] = s[t / 32 * 32 + 31 - lane];\n",
+     {64}},
+    {"bytes are written, words are read",
+     "  __shared__ int s[16];\n"
+     "  ((char*)s)[t] = (char)t;\n"
+     "  __syncthreads();\n"
+     "  if (t < 16) n[t] = s[t];\n",
+     {64}},
+    {"a buffer is used again for another type",
+     "  __shared__ float s[64];\n"
+     "  s[t] = x[t];\n"
+     "  __syncthreads();\n"
+     "  const float v = s[63 - t];\n"
+     "  __syncthreads();\n"
+     "  ((int*)s)[63 - t] = t;\n"
+     "  __syncthreads();\n"
+     "  out[t] = v + ((int*)s)[t];\n",
+     {64}},
+    {"each thread changes its own element",
+     "  n[i] = t;\n"
+     "  n[i] += 2;\n"
+     "  n[i] *= 3;\n"
+     "  out[i] = n[i];\n",
+     {32},
+     {2}},
+    {"active lanes vote in a branch",
+     "  if (lane % 3 == 0) out[t] = __popc(__ballot_sync(__activemask(), x[t] > 0));\n",
+     {64}},
+    {"a sum over the warp by redux", "  n[t] = __reduce_add_sync(~0u, t);\n", {32}},
+    {"lanes with equal values find each other", "  n[t] = __match_any_sync(~0u, t % 4);\n", {32}},
+    {"a loop over the grid", "  for (int k = i; k < 256; k += gridDim.x * blockDim.x) out[k] = x[k];\n", {32}, {2}},
+    {"the mask of a partial warp names all its lanes", "  n[t] = __popc(__ballot_sync(0xffffu, t < 10));\n", {16}},
+    {"counting by a barrier", "  n[t] = __syncthreads_count(t % 2 == 0);\n", {64}},
+    {"an unused part of shared memory stays uninitialised",
+     "  __shared__ float s[256];\n"
+     "  s[t] = x[t];\n"
+     "  __syncthreads();\n"
+     "  out[t] = s[63 - t];\n",
+     {64}},
+    {"a value of each lane goes through shared memory of its own",
+     "  __shared__ float s[64];\n"
+     "  s[t] = x[t];\n"
+     "  s[t] += 1;\n"
+     "  out[t] = s[t];\n",
+     {64}},
     {"threads of other CTAs read what none writes", "  out[i] = x[0] + x[t];\n", {64}, {4}},
 };
 

@@ -88,7 +88,8 @@ TEST_F(FindKernels, EveryFamilyIsFoundOrExplained) {
       EXPECT_FALSE(refused.reason().empty()) << refused.name;
       families.insert(refused.name.substr(0, refused.name.find(' ')));
     }
-    EXPECT_EQ(families, (std::set<std::string>{"reduce_split_k", "simt_gemm", "sm80_gemm", "sm90_gemm"}));
+    EXPECT_EQ(families, (std::set<std::string>{"cuda_program", "depthwise_conv", "mlir", "reduce_split_k", "simt_gemm",
+                                               "sm80_gemm", "sm90_gemm"}));
   }
 }
 
@@ -100,7 +101,7 @@ TEST_F(FindKernels, RefusalsCarryTheNumber) {
     return std::string("none");
   };
   HostProblem odd(33, 17, 19, {.type = DType::f16, .d_type = DType::f16});
-  EXPECT_EQ(reason(odd.gemm, "sm80_gemm"), "A is aligned to 2 bytes, cp.async moves at least 4");
+  EXPECT_NE(reason(odd.gemm, "sm80_gemm").find(" registers a thread, of 255"), std::string::npos);
   HostProblem bytes_across_k(64, 64, 64, {.type = DType::s8, .d_type = DType::s32});
   EXPECT_EQ(reason(bytes_across_k.gemm, "sm80_gemm"),
             "B is s8 with stride 1 along n: 8-bit mma.sync takes it along k only");

@@ -148,7 +148,16 @@ TEST_F(NumberTest, TextInC) {
   EXPECT_EQ(c_text(m * lda), "static_cast<long long>(m) * lda");
   EXPECT_EQ(c_text(ceil_div(n, 128)), "static_cast<long long>(n) + 127 >> 7");
   EXPECT_EQ(c_text(minimum(n, 5)), "(n < 5 ? n : 5)");
+  EXPECT_EQ(c_text(divides(16, m)), "((m & 15) == 0 ? 1 : 0)") << "== binds tighter than &";
+  EXPECT_EQ(c_text(select(less(tid ^ 3, n), i, 7)), "((tid ^ 3) < n ? i : 7)");
   EXPECT_EQ(c_text(m * 8 + i, [&](const Number& x) { return x == m * 8 ? std::string("row") : ""; }), "row + i");
+}
+
+TEST_F(NumberTest, TextForPeople) {
+  EXPECT_EQ(to_string(m * lda + i % 8), "m * lda + i % 8");
+  EXPECT_EQ(to_string(ceil_div(n, 128) * tid), "ceil_div(n, 128) * tid");
+  EXPECT_EQ(to_string(divides(16, m)), "m % 16 == 0");
+  EXPECT_EQ(to_string(select(less(m, n), maximum(m, 64), 1)), "(m < n ? max(m, 64) : 1)");
 }
 
 TEST_F(NumberTest, ArithOperations) {

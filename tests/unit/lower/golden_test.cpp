@@ -10,10 +10,12 @@
 #include <string_view>
 
 #include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/lower/cuda/depthwise_conv.hpp"
 #include "tilewright/lower/cuda/reduce_split_k.hpp"
 #include "tilewright/lower/cuda/simt_gemm.hpp"
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
+#include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/signature.hpp"
 
 namespace tilewright::lower {
@@ -66,6 +68,38 @@ Golden reduction(std::string name, const op::ReduceSplitK& problem) {
   return {std::move(name), signature, plan::reduce_split_k_designs(signature, plan::kSm80).front()};
 }
 
+op::Tensor shape_of(DType type, const op::Dims& shape) { return op::packed_tensor(0, type, shape); }
+
+/// A filter of 3x3 for each of 64 channels.
+Golden depthwise(std::string name) {
+  op::Conv2d conv{.x = shape_of(DType::f16, {2, 9, 9, 64}),
+                  .w = shape_of(DType::f16, {64, 3, 3, 1}),
+                  .y = shape_of(DType::f16, {2, 9, 9, 64}),
+                  .c = {},
+                  .padding = {1, 1},
+                  .groups = 64};
+  op::GemmSignature signature = op::describe(op::with_longest_lines(op::view(conv)));
+  std::vector<plan::FlatDesign> designs = plan::depthwise_conv_designs(signature, plan::kSm80);
+  return {std::move(name), std::move(signature), designs.front()};
+}
+
+/// An interleaved convolution of 64 channels.
+op::GemmSignature blocks_of_channels() {
+  op::Conv2d conv{.x = shape_of(DType::s8, {2, 2, 9, 9, 32}),
+                  .w = shape_of(DType::s8, {2, 3, 3, 64, 32}),
+                  .y = shape_of(DType::s8, {2, 2, 9, 9, 32}),
+                  .c = {},
+                  .padding = {1, 1},
+                  .accumulator = DType::s32};
+  return op::describe(op::view(conv));
+}
+
+op::GemmSignature through_registers() {
+  op::GemmSignature signature = plan::describe_f16();
+  signature.a.alignment = 1;
+  return signature;
+}
+
 op::ReduceSplitK f32_parts() {
   op::ReduceSplitK problem;
   problem.parts = op::batched(op::matrix(std::uint64_t{0}, DType::f32, 256, 384), 4);
@@ -114,6 +148,9 @@ std::vector<Golden> goldens() {
       tensor("independent_f16_tn", with_groups(plan::describe_f16(), op::GroupedMode::independent), {16, 8, 16},
              {{128, 128, 32}, 4, {2, 2}}),
       reduction("reduce_split_k_f32", f32_parts()),
+      depthwise("depthwise_conv_f16"),
+      tensor("s8_blocks_of_channels", blocks_of_channels(), {16, 8, 32}, {{64, 64, 64}, 4, {2, 2}}),
+      tensor("f16_through_registers", through_registers(), {16, 8, 16}, {{64, 64, 32}, 3, {2, 2}}),
   };
 }
 
@@ -122,6 +159,8 @@ std::string emit(const Golden& golden) {
   if (const op::ReduceSplitKSignature* const reduction = golden.description.reduce_split_k())
     return text(plan::plan_reduce_split_k(*reduction, std::get<plan::FlatDesign>(golden.design)));
   const op::GemmSignature& gemm = *golden.description.gemm();
+  if (const auto* flat = std::get_if<plan::FlatDesign>(&golden.design))
+    return text(plan::plan_depthwise_conv(gemm, *flat));
   if (const auto* simt = std::get_if<plan::SimtGemmDesign>(&golden.design))
     return text(plan::plan_simt_gemm(gemm, *simt));
   if (const auto* sm80 = std::get_if<plan::Sm80GemmDesign>(&golden.design))

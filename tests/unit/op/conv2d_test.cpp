@@ -98,6 +98,95 @@ TEST(Conv2d, TheReferenceIsTheDefinition) {
   EXPECT_GT(compared, 20000);
 }
 
+TEST(Conv2d, TheReferenceOfBlocksOfChannelsIsTheDefinition) {
+  int compared = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Conv2d shape = random_blocked_convolution(seed, DType::s32);
+    SCOPED_TRACE(fmt::format("seed {} {}", seed, to_string(shape)));
+    ASSERT_EQ(reason(shape), "");
+    const OnHost host(shape);
+    const Conv2d& conv = host.conv;
+    const std::vector<double> sums = direct_sums(conv);
+    reference(Problem(conv));
+    for_each_element(conv.y, [&](std::size_t index, std::int64_t offset) {
+      const double expected = conv.alpha * sums[index] + (conv.beta == 0.0 ? 0.0 : conv.beta * load_at(conv.c, offset));
+      ASSERT_EQ(load_at(conv.y, offset), expected) << "element " << index;
+      ++compared;
+    });
+  }
+  EXPECT_GT(compared, 20000);
+}
+
+/// 3x3 with a padding of 1 of NC32HW32 tensors with 64 channels and 96 filters.
+Conv2d blocked_convolution() {
+  Conv2d conv{.x = packed_tensor(kApart, DType::s8, {2, 2, 7, 5, 32}),
+              .w = packed_tensor(2 * kApart, DType::s8, {2, 3, 3, 96, 32}),
+              .y = packed_tensor(3 * kApart, DType::s8, {2, 3, 7, 5, 32}),
+              .c = {},
+              .padding = {1, 1},
+              .accumulator = DType::s32};
+  conv.c = conv.y;
+  return conv;
+}
+
+TEST(Conv2d, BlocksOfChannelsAreAnIm2colMatrixAndAnInterleavedOne) {
+  const Conv2d conv = blocked_convolution();
+  ASSERT_EQ(reason(conv), "");
+  const GemmView gemm = view(conv);
+  EXPECT_THAT((std::vector{gemm.m(), gemm.n(), gemm.k(), gemm.batch()}), ElementsAre(70, 96, 576, 1));
+  EXPECT_EQ(gemm.a.access, OperandAccess::im2col);
+  EXPECT_EQ(gemm.b.tensor, matrix(2 * kApart, DType::s8, 576, 96, MatrixLayout::row_interleaved));
+  EXPECT_EQ(gemm.d.access, OperandAccess::folded);
+  EXPECT_EQ(gemm.d.rows.shape, (Dims{35, 2}));
+  EXPECT_EQ(gemm.d.columns.stride, (Dims{1, 7 * 5 * 32}));
+  EXPECT_THAT(to_string(describe(Problem(conv))),
+              HasSubstr("a=s8:row:16:im2col_blocks:32 b=s8:row_interleaved_32:16 c=s8:row:16:folded_2 "
+                        "d=s8:row:16:folded_2"));
+  Conv2d single = conv;  // one block is NHWC
+  single.x = packed_tensor(kApart, DType::s8, {2, 1, 7, 5, 32});
+  single.w = packed_tensor(2 * kApart, DType::s8, {1, 3, 3, 32, 32});
+  single.y = single.c = packed_tensor(3 * kApart, DType::s8, {2, 1, 7, 5, 32});
+  ASSERT_EQ(reason(single), "");
+  EXPECT_THAT(to_string(describe(Problem(single))),
+              HasSubstr("a=s8:row:16:im2col:32 b=s8:row_interleaved_32:16 c=s8:row:16 d=s8:row:16"));
+}
+
+TEST(Conv2d, RefusesBlocksOfChannelsThatNoKernelHas) {
+  const auto with = [](const auto& change) {
+    Conv2d conv = blocked_convolution();
+    change(conv);
+    return reason(conv);
+  };
+  EXPECT_THAT(with([](Conv2d& conv) { conv.x.shape[4] = 16; }),
+              HasSubstr("x has five modes (N, C/32, H, W, 32), so that the last must be 32, got (2,2,7,5,16)"));
+  EXPECT_EQ(with([](Conv2d& conv) { conv.groups = 2; }),
+            "y has blocks of 32 channels, which convolutions with groups do not have, got 2 groups");
+  EXPECT_EQ(with([](Conv2d& conv) { conv.x.dtype = conv.w.dtype = DType::f16; }),
+            "y has blocks of 32 channels, which are for s8 and u8 operands, but x is f16");
+  EXPECT_THAT(with([](Conv2d& conv) {
+                conv.w = packed_tensor(2 * kApart, DType::s8, {96, 3, 3, 64});
+              }),
+              HasSubstr("x and w must both have blocks of 32 channels"));
+  EXPECT_EQ(with([](Conv2d& conv) {
+              conv.w = packed_tensor(2 * kApart, DType::s8, {3, 3, 3, 96, 32});
+            }),
+            "w must have 64 channels, those of x in each of 1 groups, got 96");
+  EXPECT_THAT(with([](Conv2d& conv) { conv.w.stride[3] = 64; }), HasSubstr("its filters must be 32 elements apart"));
+  EXPECT_THAT(with([](Conv2d& conv) { conv.y.stride[2] = 16; }), HasSubstr("that of mode 2 must be at least 160"));
+  EXPECT_EQ(with([](Conv2d& conv) { conv.y.stride[0] += 64; }), "") << "images of y may have gaps";
+  const auto gradient = [](ConvPass pass) { return [pass](Conv2d& conv) { conv.pass = pass; }; };
+  EXPECT_EQ(with(gradient(ConvPass::dgrad)), "y has blocks of 32 channels, which are for fprop, got dgrad");
+  Conv2d conv = blocked_convolution();
+  conv.epilogue = *parse_epilogue("D = relu(acc + row(bias))", DType::s32, {});
+  conv.tensors = {{"bias", packed_tensor(5 * kApart, DType::s32, {1, 3, 1, 1, 32})}};
+  EXPECT_EQ(reason(conv), "");
+  EXPECT_EQ(view(conv).tensor("bias").shape, (Dims{1, 96}));
+  conv.tensors = {{"bias", packed_tensor(5 * kApart, DType::s32, {1, 1, 1, 96})}};
+  EXPECT_THAT(reason(conv), HasSubstr("'bias' must have five modes, as y has, got (1,1,1,96)"));
+  conv.tensors = {{"bias", packed_tensor(5 * kApart, DType::s32, {2, 3, 7, 5, 32})}};
+  EXPECT_THAT(reason(conv), HasSubstr("which with blocks of channels only C need not have"));
+}
+
 TEST(Conv2d, ViewsAreGemmsOfPixelsAndTaps) {
   const Conv2d fprop = same_convolution(ConvPass::fprop);
   ASSERT_EQ(reason(fprop), "");
@@ -200,6 +289,15 @@ TEST(Conv2d, KeysHaveAllNumbersOfTheConvolution) {
   other.x = packed_tensor(kApart, DType::f16, {2, 8, 5, 16});
   ASSERT_EQ(reason(other), "");
   EXPECT_TRUE(differs(other));
+  Conv2d depthwise = conv;
+  depthwise.groups = 16;
+  depthwise.w = packed_tensor(2 * kApart, DType::f16, {16, 3, 3, 1});
+  depthwise.y = depthwise.c = packed_tensor(3 * kApart, DType::f16, {2, 7, 5, 16});
+  Conv2d elsewhere = depthwise;
+  elsewhere.x.address += 32;
+  EXPECT_EQ(key(Problem(depthwise)), key(Problem(elsewhere)));
+  elsewhere.x.address += 2;
+  EXPECT_FALSE(key(Problem(depthwise)) == key(Problem(elsewhere))) << "vectors of channels are misaligned";
 }
 
 TEST(Conv2d, ListsItsOperandsByTheirNames) {

@@ -8,32 +8,58 @@
 namespace tilewright::op {
 namespace {
 
-struct At {
-  std::int64_t i, j, k, l;
+constexpr std::int64_t kBlock = 32;  // channels of NC32HW32 and C32RSK32
+
+bool has_blocks(const Tensor& tensor) { return tensor.shape.rank() == 5; }
+
+/// The coordinates of an element, in the order of the tensor's modes.
+Dims pixel(const Tensor& images, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+  return has_blocks(images) ? Dims{n, c / kBlock, h, w, c % kBlock} : Dims{n, h, w, c};
+}
+Dims tap(const Tensor& filters, std::int64_t k, std::int64_t r, std::int64_t s, std::int64_t c) {
+  return has_blocks(filters) ? Dims{c / kBlock, r, s, k, c % kBlock} : Dims{k, r, s, c};
+}
+
+double element(const Tensor& tensor, const Dims& at) {
+  std::int64_t offset = 0;
+  for (int mode = 0; mode < at.rank(); ++mode) offset += at[mode] * tensor.stride[mode];
+  return load_at(tensor, offset);
+}
+
+std::size_t packed_index(const Tensor& tensor, const Dims& at) {
+  std::int64_t index = 0;
+  for (int mode = 0; mode < at.rank(); ++mode) index = index * tensor.shape[mode] + at[mode];
+  return static_cast<std::size_t>(index);
+}
+
+/// The extents that both layouts have, by their usual names; `c` is that of a group.
+struct Extents {
+  explicit Extents(const Conv2d& conv)
+      : h(conv.x.shape[has_blocks(conv.x) ? 2 : 1]),
+        w(conv.x.shape[has_blocks(conv.x) ? 3 : 2]),
+        p(conv.y.shape[has_blocks(conv.y) ? 2 : 1]),
+        q(conv.y.shape[has_blocks(conv.y) ? 3 : 2]),
+        k(conv.w.shape[has_blocks(conv.w) ? 3 : 0]),
+        c(has_blocks(conv.w) ? conv.w.shape[0] * kBlock : conv.w.shape[3]) {}
+  std::int64_t h, w, p, q, k, c;
 };
 
-double element(const Tensor& tensor, const At& at) {
-  return load_at(tensor,
-                 at.i * tensor.stride[0] + at.j * tensor.stride[1] + at.k * tensor.stride[2] + at.l * tensor.stride[3]);
-}
-
-std::size_t packed_index(const Tensor& tensor, const At& at) {
-  return static_cast<std::size_t>(((at.i * tensor.shape[1] + at.j) * tensor.shape[2] + at.k) * tensor.shape[3] + at.l);
-}
-
 /// Adds the products of pixel (n, p, q) of y and filter k.
-void add_products(const Conv2d& conv, const At& of_y, std::vector<double>& sums) {
-  const auto [n, p, q, k] = of_y;
-  const std::int64_t filters = conv.w.shape[0] / conv.groups;
+void add_products(const Conv2d& conv, std::int64_t n, std::int64_t p, std::int64_t q, std::int64_t k,
+                  std::vector<double>& sums) {
+  const Extents all(conv);
+  const std::int64_t filters = all.k / conv.groups;
+  const Dims of_y = pixel(conv.y, n, p, q, k);
   for (std::int64_t r = 0; r < conv.w.shape[1]; ++r) {
     for (std::int64_t s = 0; s < conv.w.shape[2]; ++s) {
       const std::int64_t h = p * conv.stride[0] - conv.padding[0] + r * conv.dilation[0];
       const std::int64_t w = q * conv.stride[1] - conv.padding[1] + s * conv.dilation[1];
-      if (h < 0 || w < 0 || h >= conv.x.shape[1] || w >= conv.x.shape[2]) continue;
+      if (h < 0 || w < 0 || h >= all.h || w >= all.w) continue;
       const bool is_reversed = conv.mode == ConvMode::convolution;
-      for (std::int64_t c = 0; c < conv.w.shape[3]; ++c) {
-        const At of_x{n, h, w, k / filters * conv.w.shape[3] + c};
-        const At of_w{k, is_reversed ? conv.w.shape[1] - 1 - r : r, is_reversed ? conv.w.shape[2] - 1 - s : s, c};
+      for (std::int64_t c = 0; c < all.c; ++c) {
+        const Dims of_x = pixel(conv.x, n, h, w, k / filters * all.c + c);
+        const Dims of_w =
+            tap(conv.w, k, is_reversed ? conv.w.shape[1] - 1 - r : r, is_reversed ? conv.w.shape[2] - 1 - s : s, c);
         switch (conv.pass) {
           case ConvPass::fprop:
             sums[packed_index(conv.y, of_y)] += element(conv.x, of_x) * element(conv.w, of_w);
@@ -54,11 +80,14 @@ void add_products(const Conv2d& conv, const At& of_y, std::vector<double>& sums)
 
 std::vector<double> direct_sums(const Conv2d& conv) {
   const Dims& shape = conv.written().shape;
-  std::vector<double> sums(static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]));
+  std::int64_t elements = 1;
+  for (int mode = 0; mode < shape.rank(); ++mode) elements *= shape[mode];
+  std::vector<double> sums(static_cast<std::size_t>(elements));
+  const Extents all(conv);
   for (std::int64_t n = 0; n < conv.y.shape[0]; ++n) {
-    for (std::int64_t p = 0; p < conv.y.shape[1]; ++p) {
-      for (std::int64_t q = 0; q < conv.y.shape[2]; ++q) {
-        for (std::int64_t k = 0; k < conv.y.shape[3]; ++k) add_products(conv, {n, p, q, k}, sums);
+    for (std::int64_t p = 0; p < all.p; ++p) {
+      for (std::int64_t q = 0; q < all.q; ++q) {
+        for (std::int64_t k = 0; k < all.k; ++k) add_products(conv, n, p, q, k, sums);
       }
     }
   }
@@ -102,6 +131,25 @@ Conv2d random_convolution(std::uint64_t seed, DType type) {
   conv.c.address = 4 * kApart;
   conv.alpha = rarely(3) ? 2.0 : 1.0;
   conv.beta = rarely(2) ? 0.0 : 1.0;
+  return conv;
+}
+
+Conv2d random_blocked_convolution(std::uint64_t seed, DType output) {
+  Conv2d conv = random_convolution(3 * seed, DType::s8);  // fprop
+  std::mt19937_64 random(seed);
+  const auto blocks = [&] { return 1 + static_cast<std::int64_t>(random() % 3); };
+  const std::int64_t n = conv.x.shape[0], of_x = blocks(), of_y = blocks();
+  const bool has_other_output = random() % 4 == 0;
+  conv.groups = 1;
+  conv.x = packed_tensor(conv.x.address, DType::s8, {n, of_x, conv.x.shape[1], conv.x.shape[2], kBlock});
+  conv.w = packed_tensor(conv.w.address, DType::s8, {of_x, conv.w.shape[1], conv.w.shape[2], of_y * kBlock, kBlock});
+  const std::int64_t p = conv.y.shape[1], q = conv.y.shape[2];
+  conv.y = packed_tensor(conv.y.address, output,
+                         has_other_output ? Dims{n, p, q, of_y * kBlock} : Dims{n, of_y, p, q, kBlock});
+  conv.epilogue = linear_combination(default_compute(conv.accumulator, output));
+  const std::uint64_t address_of_c = conv.c.address;
+  conv.c = conv.y;
+  conv.c.address = address_of_c;
   return conv;
 }
 

@@ -142,10 +142,17 @@ BadDesign bad(std::string name, const op::GemmSignature& description, const Tile
   return {std::move(name), description, sm80_design(instruction, tile, target), std::move(reason)};
 }
 
-op::GemmSignature misaligned_a(Layouts layouts, int alignment) {
-  op::GemmSignature description = describe_f16(layouts);
-  description.a.alignment = alignment;
-  return description;
+TEST(Sm80Gemm, OperandsThatCpAsyncDoesNotMoveGoThroughRegisters) {
+  const Sm80GemmDesign design = sm80_design({16, 8, 16}, {{64, 64, 32}, 3, {2, 2}});
+  op::GemmSignature description = describe_f16();
+  const Sm80GemmPlan aligned = planned(description, design);
+  description.a.alignment = 1;
+  const Sm80GemmPlan plan = planned(description, design);
+  EXPECT_EQ(plan.a.alignment_bytes, 2);
+  EXPECT_FALSE(plan.a.is_async());
+  EXPECT_TRUE(plan.b.is_async());
+  EXPECT_EQ(plan.registers() - aligned.registers(), 64 * 32 / 128 * 5 / 4) << "the elements of a thread, and addresses";
+  EXPECT_EQ(tile_copy(plan, plan.a).passes, 64 * 32 / 128);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -177,9 +184,6 @@ INSTANTIATE_TEST_SUITE_P(
                     bad("BytesAcrossKTransposed", describe(kS8, {kColumn, kColumn, kRow, kColumn}),
                         {{128, 128, 64}, 3, {2, 2}},
                         "A is s8 with stride 1 along m: 8-bit mma.sync takes it along k only", {16, 8, 32}),
-                    bad("Misaligned", misaligned_a({}, 1), {}, "A is aligned to 2 bytes, cp.async moves at least 4"),
-                    bad("MisalignedTransposed", misaligned_a({kRow, kColumn, kRow, kColumn}, 1), {},
-                        "A is aligned to 2 bytes, cp.async moves at least 4"),
                     bad("OddPanel", describe_f16(), {{128, 128, 48}, 3, {2, 2}},
                         "A: rows of a panel must be a power of two from 16 to 128 bytes, got 96"),
                     bad("OddPanels", describe_f16(), {{128, 128, 96}, 3, {2, 2}},

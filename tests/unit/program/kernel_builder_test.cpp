@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "program_run.hpp"
@@ -53,8 +54,8 @@ TEST(KernelBuilder, ListsAProgram) {
   parameter x: address v0
   parameter y: address v1
   parameter out: address v2
-  grid (n + 127 >> 7, 1, 1)
-  if (thread + block_x * 128 < n ? 1 : 0):
+  grid (ceil_div(n, 128), 1, 1)
+  if thread + block_x * 128 < n:
     v3: b64 = add.s64 v3, v0, thread * 4 + block_x * 512;
     v4: f32 = ld.global.f32 v4, [v3];
     v5: b64 = add.s64 v5, v1, thread * 4 + block_x * 512;
@@ -106,6 +107,43 @@ TEST(KernelBuilder, CarriesCellsThroughLoopsAndBranches) {
   }
 }
 
+/// The same branch, with both arms recorded at once, and with the other arm opened after the end of the first.
+Program two_arms(bool reopens) {
+  KernelBuilder k("two_arms", kSm90a, 32);
+  const Value out = k.address("out", 4);
+  const ValueCell value = k.cell(constant(k, 1.0F)), other = k.cell(constant(k, 2.0F));
+  const NumberCell number = k.cell(0, 4);
+  const auto body = [&] {
+    value.set(add(k, value.get(), other.get()));
+    number.set(1);
+  };
+  const auto otherwise = [&] {
+    other.set(constant(k, 7.0F));
+    number.set(2);
+  };
+  const Number condition = less(k.thread(), 5);
+  if (reopens) {
+    k.branch(condition, body);
+    k.reopen_otherwise();
+    otherwise();
+    k.end_branch();
+  } else {
+    k.branch(condition, body, otherwise);
+  }
+  store_global(k, out, k.thread() * 4, {add(k, add(k, value.get(), other.get()), to_f32(k, number.get()))});
+  return k.build();
+}
+
+TEST(KernelBuilder, ReopensABranchForItsOtherArm) {
+  const Program program = two_arms(true);
+  const auto out = upload(std::vector<float>(32, NAN));
+  run(program, compile_as_cuda(program).ptx, LaunchArguments().address("out", out.address()));
+  const std::vector<float> results = download<float>(out);
+  for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i], i < 5 ? 3 + 2 + 1 : 1 + 7 + 2) << i;
+  const auto statements = [](const Program& of) { return std::ranges::count(to_string(of), '\n'); };
+  EXPECT_EQ(statements(program), statements(two_arms(false)));
+}
+
 /// The message of the InvalidArgument that `author` causes.
 template <class Author>
 std::string refusal_of(const Author& author) {
@@ -138,6 +176,35 @@ TEST(KernelBuilder, RefusesWhatIsNotDefinedWhereItIsUsed) {
               add(k, before, before);
             }),
             "v0 was replaced by a later value of its cell, or defined in a loop or branch that has ended");
+}
+
+TEST(KernelBuilder, RefusesCallsInAnotherOrder) {
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              k.branch(less(k.thread(), 1), [] {});
+              synchronize(k);
+              k.reopen_otherwise();
+            }),
+            "the other arm of a branch must directly follow the end of its first arm");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              const ValueCell cell = k.cell(constant(k, 1.0F)), other = k.cell(constant(k, 2.0F));
+              k.branch(less(k.thread(), 1), [] {});
+              cell.set(other.get());
+              k.reopen_otherwise();
+            }),
+            "the other arm of a branch must directly follow the end of its first arm");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              k.begin_loop(0, 4, 1);
+              const NumberCell cell = k.cell(0, 4);
+              k.end_loop();
+              k.cell(0, 4);
+              cell.get();
+            }),
+            "the cell was made in a loop or branch that has ended");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              k.build();
+              synchronize(k);
+            }),
+            "the kernel has been built");
 }
 
 TEST(KernelBuilder, RefusesBadNumbers) {

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/emulator/global_shadow.hpp"
 #include "tilewright/emulator/instructions/rounding.hpp"
 #include "tilewright/emulator/written_tensor_maps.hpp"
 
@@ -63,7 +64,13 @@ void AsyncCopy::use_tensor_map(std::uint64_t address) {
   warp_.cta().launch().tensor_maps->note_copy(warp_, address, accessor_);
 }
 
-std::byte* AsyncCopy::global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
+std::byte* AsyncCopy::write_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
+  static_cast<void>(read_global(address, bytes, verb));
+  if (GlobalShadow* const shadow = warp_.cta().launch().global_shadow) shadow->mark_defined(warp_, address, bytes);
+  return reinterpret_cast<std::byte*>(address);
+}
+
+const std::byte* AsyncCopy::read_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
   const RegionMap& regions = warp_.cta().launch().regions;
   if (regions.find(address, bytes) == nullptr) {
     warp_.fail(

@@ -21,7 +21,8 @@ class AsyncCopy {
   /// The copy reads the tensor map at this address until it completes.
   void use_tensor_map(std::uint64_t address);
   /// Host pointer to global memory. @throws EmulationFinding out_of_bounds_global
-  std::byte* global(std::uint64_t address, std::uint64_t bytes, std::string_view verb);
+  const std::byte* read_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb);
+  std::byte* write_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb);
 
  private:
   /// @throws EmulationFinding out_of_bounds_shared

@@ -97,13 +97,14 @@ struct AddSmall {
   }
 };
 
-/// Operands: d, address, b, c; c is b for operations with one source.
+/// Operands: d, address, b, c; c is b for operations with one source. elements: whether it has .release or .acq_rel.
 template <class T, class Op>
 void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
   using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
   LanePointers at;
   constexpr bool kReads = !std::is_same_v<Op, Exchange>;
+  at.releases = in.elements != 0;
   resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T),
           kReads ? AccessKind::strong_update : AccessKind::strong_write, at);
   warp.cta().cluster().note_event();
@@ -200,7 +201,7 @@ Handler handler_of(PtxType type, Operation operation) {
 }
 
 void decode(InstructionReader& reader, bool returns) {
-  reader.take_one_of({"relaxed", "acquire", "release", "acq_rel"});
+  const bool releases = reader.take_one_of({"relaxed", "acquire", "release", "acq_rel"}) >= 2;
   reader.take_one_of({"cta", "cluster", "gpu", "sys"});
   Space space = Space::generic;
   if (reader.take("global")) {
@@ -224,6 +225,7 @@ void decode(InstructionReader& reader, bool returns) {
   reader.source(reader.operand(first + 1), type);
   reader.source(reader.operand(first + (two_sources ? 2 : 1)), type);
   reader.out().mode = static_cast<std::uint8_t>(space);
+  reader.out().elements = releases ? 1 : 0;
   reader.out().execute = handler;
 }
 

@@ -83,7 +83,10 @@ void execute_reducing_barrier(Warp& warp, const Instruction& in, Mask lanes) {
 /// Operand: the member mask.
 void execute_warp_barrier(Warp& warp, const Instruction& in, Mask lanes) {
   const Mask wanted = warp.reg<Mask>(in.op[0])[std::countr_zero(lanes)];
-  warp.converge(in, lanes, wanted & warp.present() & ~warp.exited());
+  if (!warp.converge(in, lanes, wanted & warp.present() & ~warp.exited())) return;
+  // bar.warp.sync orders the lanes' accesses before and after it. Shuffles and votes do not: "they do not imply a
+  // memory barrier" (CUDA C++ Programming Guide).
+  if (warp.cta().launch().options.check_warps) warp.advance_clock();
 }
 
 void decode_reduction(InstructionReader& reader, BarrierMode mode) {

@@ -1,4 +1,4 @@
-// __assertfail, which assert() calls, and vprintf, which printf() calls.
+// __assertfail, which assert() calls, vprintf, which printf() calls, malloc and free.
 #include "tilewright/emulator/instructions/builtin.hpp"
 
 #include <array>
@@ -10,6 +10,7 @@
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/cta.hpp"
+#include "tilewright/emulator/global_shadow.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 
 namespace tilewright::emulator {
@@ -26,7 +27,8 @@ class Arguments {
     std::memcpy(&value, local() + address(parameter), sizeof(T));
     return value;
   }
-  void set(std::size_t result, std::uint32_t value) const {
+  template <class T>
+  void set(std::size_t result, T value) const {
     std::memcpy(local() + address(result), &value, sizeof(value));
   }
 
@@ -166,9 +168,38 @@ void execute_print(Warp& warp, const Instruction& in, Mask lanes) {
   }
 }
 
+/// Orders calls of the heap as its lock does: what a thread did with a block happens before the block is used again.
+void lock_heap(Warp& warp, const Instruction& in, int lane) {
+  constexpr std::uint64_t kLock = 4096;  // in no allocation
+  GlobalShadow* const shadow = warp.cta().launch().global_shadow;
+  if (shadow != nullptr) shadow->access(warp, in, lane, kLock, 4, AccessKind::strong_update, nullptr, true);
+}
+
+void execute_malloc(Warp& warp, const Instruction& in, Mask lanes) {
+  for (; lanes != 0; lanes &= lanes - 1) {
+    lock_heap(warp, in, std::countr_zero(lanes));
+    const Arguments arguments(warp, in, std::countr_zero(lanes));
+    arguments.set(1, warp.cta().launch().heap->allocate(arguments.get<std::uint64_t>(0)));
+  }
+}
+
+void execute_free(Warp& warp, const Instruction& in, Mask lanes) {
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    lock_heap(warp, in, lane);
+    const auto address = Arguments(warp, in, lane).get<std::uint64_t>(0);
+    if (address == 0 || warp.cta().launch().heap->deallocate(address)) continue;
+    warp.report(Severity::error, FindingKind::out_of_bounds_global, in, lane, address, [&] {
+      return fmt::format("free() of {:#x}, which malloc() did not return, or which was freed before", address);
+    });
+  }
+}
+
 constexpr std::array kBuiltins = {
     BuiltinFunction{"__assertfail", 0, 5, &execute_assertion_failure},
     BuiltinFunction{"vprintf", 1, 2, &execute_print},
+    BuiltinFunction{"malloc", 1, 1, &execute_malloc, true},
+    BuiltinFunction{"free", 0, 1, &execute_free, true},
 };
 
 }  // namespace

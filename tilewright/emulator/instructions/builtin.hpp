@@ -13,9 +13,10 @@ struct BuiltinFunction {
   std::size_t parameters = 0;
   /// Operands: the address in local memory of each parameter, then of each result.
   Handler execute = nullptr;
+  bool uses_heap = false;
 };
 
-/// Null unless the function is __assertfail or vprintf.
+/// Null unless the function is __assertfail, vprintf, malloc or free.
 const BuiltinFunction* find_builtin(std::string_view name);
 
 }  // namespace tilewright::emulator

@@ -59,7 +59,7 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
     const MbarrierObject at = find_mbarrier(warp, in, lane, 2);
     if (in.mode == 0) {
       AsyncCopy copy(warp, in, lane, at.barrier);
-      copy_to_shared(copy, to, copy.global(from, bytes, "bulk read"), bytes);
+      copy_to_shared(copy, to, copy.read_global(from, bytes, "bulk read"), bytes);
       complete_on(warp, in, lane, at, bytes);
       continue;
     }
@@ -69,7 +69,7 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
       Cta& cta = warp.cta().cluster().cta(std::countr_zero(mask));
       const MbarrierObject there = find_mbarrier(warp, in, lane, SharedLocation{&cta, at.location.address});
       AsyncCopy copy(warp, in, lane, there.barrier);
-      copy_to_shared(copy, {&cta, to.address}, copy.global(from, bytes, "bulk read"), bytes);
+      copy_to_shared(copy, {&cta, to.address}, copy.read_global(from, bytes, "bulk read"), bytes);
       complete_on(warp, in, lane, there, bytes);
     }
   }
@@ -107,7 +107,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
     const SharedLocation from = resolve_shared_location(warp, in, lane, 1, {bytes, kBulkAlignment}, "bulk read");
     AsyncCopy copy(warp, in, lane);
     const std::byte* const source = copy.read_shared(from, bytes);
-    std::byte* const memory = copy.global(to, bytes, "bulk write");
+    std::byte* const memory = copy.write_global(to, bytes, "bulk write");
     const auto reduce = reinterpret_cast<ReduceElement>(in.immediate);
     if (reduce == nullptr) {
       std::memcpy(memory, source, bytes);

@@ -17,6 +17,15 @@ void execute_trap(Warp& warp, const Instruction& in, Mask lanes) {
   warp.fail(FindingKind::trap, in, std::countr_zero(lanes), 0, "a trap instruction was executed");
 }
 
+void execute_breakpoint(Warp& warp, const Instruction& in, Mask lanes) {
+  warp.fail(FindingKind::trap, in, std::countr_zero(lanes), 0, "a breakpoint (brkpt) was executed");
+}
+
+void decode_breakpoint(InstructionReader& reader) {
+  reader.finish();
+  reader.out().execute = &execute_breakpoint;
+}
+
 void decode_exit(InstructionReader& reader) {
   reader.finish();
   reader.expect_operands(0);
@@ -51,6 +60,7 @@ constexpr std::array kOpcodes = {
     OpcodeRow{"call", OperandClass::any, decode_call},
     OpcodeRow{"exit", OperandClass::any, decode_exit},
     OpcodeRow{"trap", OperandClass::any, decode_trap},
+    OpcodeRow{"brkpt", OperandClass::any, decode_breakpoint},
     OpcodeRow{"nanosleep", OperandClass::any, decode_nanosleep},
     OpcodeRow{"griddepcontrol", OperandClass::any, decode_grid_dependency},
     OpcodeRow{"pmevent", OperandClass::any, decode_event},
@@ -77,6 +87,13 @@ void execute_indexed_branch(Warp& warp, const Instruction& in, Mask lanes) {
     warp.branch(same, table[entry]);
     lanes &= ~same;
   }
+}
+
+void execute_compare_function(Warp& warp, const Instruction& in, Mask lanes) {
+  const auto* const pointer = warp.reg<std::uint64_t>(in.op[1]);
+  Mask equal = 0;
+  each_lane(lanes, [&](int l) { equal |= Mask{pointer[l] == static_cast<std::uint64_t>(in.immediate)} << l; });
+  warp.set_predicate(in.op[0], equal, lanes);
 }
 
 void execute_exit(Warp& warp, const Instruction&, Mask lanes) { warp.exit(lanes); }

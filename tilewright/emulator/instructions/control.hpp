@@ -9,6 +9,8 @@ void execute_nothing(Warp& warp, const Instruction& in, Mask lanes);
 void execute_branch(Warp& warp, const Instruction& in, Mask lanes);
 /// Instruction::target is an index into Program::branch_tables. Operand: the index of the table's entry.
 void execute_indexed_branch(Warp& warp, const Instruction& in, Mask lanes);
+/// Operands: a predicate, and the pointer that it says of whether it is `immediate`.
+void execute_compare_function(Warp& warp, const Instruction& in, Mask lanes);
 void execute_exit(Warp& warp, const Instruction& in, Mask lanes);
 /// An instruction that no decoder took. immediate: index in Program::refusals.
 /// @throws EmulationFinding unsupported_instruction

@@ -18,6 +18,7 @@ void execute_proxy_fence(Warp& warp, const Instruction&, Mask) { warp.fence_prox
 
 void decode_fence(InstructionReader& reader) {
   reader.take_one_of({"sc", "acq_rel", "acquire", "release"});
+  reader.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
   reader.take_one_of({"cta", "cluster", "gpu", "sys", "gl"});
   reader.finish();
   reader.expect_operands(0);

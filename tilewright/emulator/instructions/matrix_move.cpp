@@ -1,4 +1,5 @@
 // ldmatrix and stmatrix: 8x8 matrices of 16-bit elements between shared memory and the registers of a warp.
+#include <algorithm>
 #include <array>
 
 #include "tilewright/emulator/access.hpp"
@@ -55,6 +56,27 @@ void execute_stmatrix(Warp& warp, const Instruction& in, Mask lanes) {
   }
 }
 
+/// Operands: d, a, each a matrix: lane 4*r + c holds elements (r, 2c) and (r, 2c + 1).
+void execute_movmatrix(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.converge(in, lanes, kAllLanes)) return;
+  auto* const d = warp.reg<std::uint16_t>(in.op[0]);
+  const auto* const a = warp.reg<std::uint16_t>(in.op[1]);
+  std::uint16_t matrix[kMatrixRows * kMatrixRows];
+  std::copy(a, a + kMatrixRows * kMatrixRows, matrix);
+  for (int row = 0; row < kMatrixRows; ++row) {
+    for (int column = 0; column < kMatrixRows; ++column)
+      d[kMatrixRows * row + column] = matrix[kMatrixRows * column + row];
+  }
+}
+
+void decode_movmatrix(InstructionReader& reader) {
+  for (const std::string_view modifier : {"sync", "aligned", "m8n8", "trans"}) {
+    if (!reader.take(modifier)) reader.refuse("this form of movmatrix");
+  }
+  if (reader.type() != PtxType::b16) reader.refuse("matrices of this type");
+  decode_uniform(reader, PtxType::b32, 2, &execute_movmatrix);
+}
+
 void decode(InstructionReader& reader, bool loads) {
   reader.take("sync");
   reader.take("aligned");
@@ -87,6 +109,7 @@ void decode_stmatrix(InstructionReader& reader) { decode(reader, false); }
 constexpr std::array kOpcodes = {
     OpcodeRow{"ldmatrix", OperandClass::any, decode_ldmatrix},
     OpcodeRow{"stmatrix", OperandClass::any, decode_stmatrix},
+    OpcodeRow{"movmatrix", OperandClass::any, decode_movmatrix},
 };
 
 }  // namespace

@@ -15,10 +15,15 @@ namespace {
 /// Instruction::mode of ld and st.
 struct AccessMode {
   Space space = Space::generic;
-  bool strong = false;  // .volatile, .relaxed, .acquire, .release, .mmio
+  bool strong = false;    // .volatile, .relaxed, .acquire, .release, .mmio
+  bool releases = false;  // .release
 
-  std::uint8_t pack() const { return static_cast<std::uint8_t>(static_cast<int>(space) | (strong ? 16 : 0)); }
-  static AccessMode unpack(std::uint8_t mode) { return {static_cast<Space>(mode & 15), (mode & 16) != 0}; }
+  std::uint8_t pack() const {
+    return static_cast<std::uint8_t>(static_cast<int>(space) | (strong ? 16 : 0) | (releases ? 32 : 0));
+  }
+  static AccessMode unpack(std::uint8_t mode) {
+    return {static_cast<Space>(mode & 15), (mode & 16) != 0, (mode & 32) != 0};
+  }
 };
 
 /// Marks the registers of a load whose elements no one has written.
@@ -129,6 +134,14 @@ void check_lanes_agree(Warp& warp, const Instruction& in, const LanePointers& to
 /// The same for the lanes that store to global memory, as far as they store to equal addresses.
 void check_global_lanes_agree(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& to,
                               const std::byte* values, std::uint32_t bytes) {
+  std::uint64_t next = 0;
+  bool ascending = true;
+  for (Mask left = lanes; left != 0; left &= left - 1) {
+    const std::uint64_t address = to.address[std::countr_zero(left)];
+    ascending = ascending && address >= next;
+    next = address + bytes;
+  }
+  if (ascending) return;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     if (to.address[lane] >> 32 == 0) continue;  // local memory, which each lane has to itself
@@ -163,6 +176,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
   }
   LanePointers to;
   to.values = values;
+  to.releases = mode.releases;
   resolve(warp, in, lanes, mode.space, 0, bytes, mode.strong ? AccessKind::strong_write : AccessKind::write, to);
   if (mode.strong) warp.cta().cluster().note_event();
   if (to.shared != 0 && !mode.strong && warp.cta().launch().options.check_races) {
@@ -199,6 +213,7 @@ Access take_access(InstructionReader& reader, const Operand& address) {
   reader.take("weak");
   reader.take_one_of({"cta", "cluster", "gpu", "sys"});
   access.mode.strong = is_volatile || order >= 0;
+  access.mode.releases = order == 2;
   access.mode.space = take_space(reader, address);
   reader.take("nc");
   reader.take_one_of({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});

@@ -163,8 +163,10 @@ void execute_isspacep(Warp& warp, const Instruction& in, Mask lanes) {
 }
 
 void decode_isspacep(InstructionReader& reader) {
-  const int space = reader.take_one_of({"global", "shared", "shared::cta", "shared::cluster", "local"});
-  static constexpr std::uint64_t kWindows[] = {0, kSharedWindow, kSharedWindow, kSharedWindow, kLocalWindow};
+  const int space =
+      reader.take_one_of({"global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"});
+  static constexpr std::uint64_t kWindows[] = {
+      0, kSharedWindow, kSharedWindow, kSharedWindow, kLocalWindow, kParamWindow, kParamWindow};
   if (space < 0) reader.refuse("isspacep of this state space");
   reader.finish();
   reader.expect_operands(2);

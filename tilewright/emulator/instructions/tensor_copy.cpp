@@ -197,7 +197,8 @@ void load_box(AsyncCopy& copy, const Box& box, const SharedLocation& to) {
     if (part.count < box.map().box[0]) fill_row(box, row);
     if (part.count != 0) {
       const std::uint32_t bytes = part.count * box.element_bytes();
-      std::memcpy(row + part.first * box.element_bytes(), copy.global(part.address, bytes, "bulk tensor read"), bytes);
+      std::memcpy(row + part.first * box.element_bytes(), copy.read_global(part.address, bytes, "bulk tensor read"),
+                  bytes);
       round_row(box, part, row);
     }
     each_chunk(box, to.address, part, [&](std::uint32_t address, std::uint32_t at) {
@@ -282,7 +283,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
       });
       const std::uint32_t bytes = part.count * box.element_bytes();
       const std::byte* const source = row + part.first * box.element_bytes();
-      std::byte* const memory = copy.global(part.address, bytes, "bulk tensor write");
+      std::byte* const memory = copy.write_global(part.address, bytes, "bulk tensor write");
       if (reduce == nullptr) {
         std::memcpy(memory, source, bytes);
         return;

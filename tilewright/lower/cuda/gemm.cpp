@@ -37,6 +37,8 @@ std::string matrix_type(const op::TensorSignature& operand) {
       return "tilewright::Im2colMatrix<false>";
     case op::Im2colAccess::divided:
       return "tilewright::Im2colMatrix<true>";
+    case op::Im2colAccess::blocks:
+      return "tilewright::Im2colMatrix<false, true>";
   }
   TILEWRIGHT_CHECK(false, "im2col access {} has no device type", static_cast<int>(operand.im2col));
 }

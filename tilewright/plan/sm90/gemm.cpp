@@ -374,6 +374,14 @@ Support check_gathered_layout(char role, const op::TensorSignature& tensor) {
     return refuse("{} is folded, but the family stores rows and columns of one stride", role)
         .as(RefusalCode::strides)
         .of(role);
+  if (tensor.im2col == op::Im2colAccess::blocks) {
+    return refuse(
+               "{} is an im2col matrix of images with blocks of channels, which tensor maps of four modes do not "
+               "describe",
+               role)
+        .as(RefusalCode::strides)
+        .of(role);
+  }
   const std::string_view kind = tensor.folded_modes == 0 ? "an im2col matrix" : "a folded matrix";
   const bool is_k_major = op::has_contiguous_rows(tensor.layout) == (role == 'A');
   if (!must_be_repacked(tensor, is_k_major)) return {};

@@ -2,6 +2,20 @@
 
 import enum
 
+from tilewright.cutlass_api.cutlass import (
+    BFloat16,
+    Float8E4M3FN,
+    Float8E5M2,
+    Float16,
+    Float32,
+    Float64,
+    Int8,
+    Int32,
+    TFloat32,
+    Uint8,
+    cute,
+)
+
 from . import conv, gemm
 from .coordinates import MatrixCoord, Tensor4DCoord, dim3
 from .element import DataType
@@ -56,15 +70,23 @@ TensorNC32HW32 = LayoutType.TensorNC32HW32
 TensorC32RSK32 = LayoutType.TensorC32RSK32
 
 __all__ = [
+    "BFloat16",
     "BatchedIdentitySwizzle",
     "ColumnMajor",
     "ColumnMajorInterleaved32",
     "DataType",
+    "Float16",
+    "Float32",
+    "Float64",
+    "Float8E4M3FN",
+    "Float8E5M2",
     "HorizontalSwizzle",
     "IdentitySwizzle1",
     "IdentitySwizzle2",
     "IdentitySwizzle4",
     "IdentitySwizzle8",
+    "Int32",
+    "Int8",
     "LayoutType",
     "MatrixCoord",
     "OpClass",
@@ -74,13 +96,16 @@ __all__ = [
     "StridedDgradIdentitySwizzle1",
     "StridedDgradIdentitySwizzle4",
     "Swizzle",
+    "TFloat32",
     "Tensor4DCoord",
     "TensorC32RSK32",
     "TensorNC32HW32",
     "TensorNHWC",
+    "Uint8",
     "bfloat16",
     "complex_transform",
     "conv",
+    "cute",
     "dim3",
     "dtype",
     "float16",

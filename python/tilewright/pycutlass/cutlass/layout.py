@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from tilewright.errors import InvalidArgument, Unsupported
+from tilewright.errors import InvalidArgument
 
 
 class LayoutType(enum.Enum):
@@ -20,13 +20,20 @@ class LayoutType(enum.Enum):
 
     @property
     def major(self) -> str:
-        """Tilewright's name of the layout: "row", "column" or an interleaved one. Raises Unsupported for others, and
-        InvalidArgument for TensorNHWC."""
-        if self is LayoutType.TensorNHWC:
-            raise InvalidArgument("TensorNHWC is for convolutions: a matrix is RowMajor or ColumnMajor")
-        if self in (LayoutType.TensorNC32HW32, LayoutType.TensorC32RSK32):
-            raise Unsupported(f"no kernel has operands of layout {self.name}: it is for convolutions")
+        """Tilewright's name of the layout of a matrix: "row", "column" or an interleaved one. Raises InvalidArgument for
+        the layouts of convolutions."""
+        if self.is_of_convolutions:
+            raise InvalidArgument(f"{self.name} is for convolutions: a matrix is RowMajor or ColumnMajor")
         return str(self.value)
+
+    @property
+    def is_of_convolutions(self) -> bool:
+        return self in (LayoutType.TensorNHWC, LayoutType.TensorNC32HW32, LayoutType.TensorC32RSK32)
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether 32 channels of a pixel, or of a filter's tap, are stored together."""
+        return self in (LayoutType.TensorNC32HW32, LayoutType.TensorC32RSK32)
 
     @property
     def is_interleaved(self) -> bool:

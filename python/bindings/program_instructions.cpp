@@ -1,0 +1,186 @@
+// The functions of program/instructions.hpp, with the same names and arguments.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <vector>
+
+#include "python/bindings/dtype.hpp"
+#include "python/bindings/number.hpp"
+#include "python/bindings/program.hpp"
+#include "tilewright/program/instructions.hpp"
+#include "tilewright/program/roles.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tilewright::python {
+
+using layout::Number;
+using program::KernelBuilder;
+using program::Value;
+using program::ValueCells;
+using Values = std::vector<Value>;
+
+namespace {
+
+void bind_operands(nb::module_& module) {
+  module.def(
+      "output", [](const Text& type, int count) { return program::output(read_register_type(type), count); }, "type"_a,
+      "count"_a = 1, "Registers that the instruction defines.");
+  module.def(
+      "input", [](const Value& value) { return program::input(value); }, "value"_a,
+      "Registers that the instruction reads.");
+  module.def(
+      "input", [](const Values& values) { return program::input(values); }, "values"_a,
+      "Several registers, in braces.");
+  module.def("update", &program::update, "value"_a, "Registers that the instruction reads and replaces.");
+  module.def(
+      "number",
+      [](const Number& number, const Text& type) { return program::number(number, read_register_type(type)); },
+      "number"_a, "type"_a = "b32", "A register with a Number.");
+  module.def("immediate", &program::immediate, "number"_a, "A static Number, as a part of the text.");
+  module.def("address_of", &program::address_of, "parameter"_a, "The generic address of a parameter, by its index.");
+}
+
+void bind_memory(nb::module_& module) {
+  module.def("global_address", &program::global_address, "k"_a, "base"_a, "offset"_a, "base + offset, one b64.");
+  module.def(
+      "load_global",
+      [](KernelBuilder& k, const Value& base, const Number& offset, const Text& type, int count) {
+        return program::load_global(k, base, offset, read_register_type(type), count);
+      },
+      "k"_a, "base"_a, "offset"_a, "type"_a, "count"_a = 1,
+      "Loads `count` registers (1, 2 or 4) from base + offset, in bytes.");
+  module.def("store_global", &program::store_global, "k"_a, "base"_a, "offset"_a, "values"_a);
+  module.def(
+      "load_global_if",
+      [](KernelBuilder& k, const Number& holds, const Value& base, const Number& offset, const Text& type, int count) {
+        return program::load_global_if(k, holds, base, offset, read_register_type(type), count);
+      },
+      "k"_a, "holds"_a, "base"_a, "offset"_a, "type"_a, "count"_a = 1,
+      "A load that is skipped if `holds` is 0; the registers are then 0.");
+  module.def("store_global_if", &program::store_global_if, "k"_a, "holds"_a, "base"_a, "offset"_a, "values"_a);
+  module.def(
+      "load_shared",
+      [](KernelBuilder& k, const Number& address, const Text& type, int count) {
+        return program::load_shared(k, address, read_register_type(type), count);
+      },
+      "k"_a, "address"_a, "type"_a, "count"_a = 1);
+  module.def("store_shared", &program::store_shared, "k"_a, "address"_a, "values"_a);
+  module.def("load_matrices", &program::load_matrices, "k"_a, "row_address"_a, "count"_a, "transposes"_a = false,
+             "ldmatrix of 1, 2 or 4 matrices of 8 x 8 elements of 16 bits. Lane l gives the address of row l % 8 of "
+             "matrix l / 8.");
+  module.def("store_matrices", &program::store_matrices, "k"_a, "row_address"_a, "values"_a, "transposes"_a = false,
+             "stmatrix: the inverse of load_matrices.");
+}
+
+void bind_synchronisation(nb::module_& module) {
+  module.def("synchronize", &program::synchronize, "k"_a, "barrier.sync of all threads of the CTA.");
+  module.def("named_barrier", &program::named_barrier, "k"_a, "id"_a, "threads"_a,
+             "barrier.sync of named barrier `id`, 1 to 15, with `threads` threads, a multiple of 32.");
+  module.def("named_barrier_arrive", &program::named_barrier_arrive, "k"_a, "id"_a, "threads"_a);
+  module.def("synchronize_cluster", &program::synchronize_cluster, "k"_a, "Waits for all threads of the cluster.");
+  module.def("synchronize_warp", &program::synchronize_warp, "k"_a, "bar.warp.sync of all lanes.");
+  module.def("mbarrier_init", &program::mbarrier_init, "k"_a, "barrier"_a, "arrivals"_a);
+  module.def("fence_mbarrier_init", &program::fence_mbarrier_init, "k"_a,
+             "Makes the init visible to the cluster and to the async proxy.");
+  module.def("mbarrier_arrive", &program::mbarrier_arrive, "k"_a, "barrier"_a);
+  module.def("mbarrier_arrive_expect", &program::mbarrier_arrive_expect, "k"_a, "barrier"_a, "bytes"_a,
+             "Arrives, and adds `bytes` to the expect-tx bytes.");
+  module.def("mbarrier_arrive_at", &program::mbarrier_arrive_at, "k"_a, "barrier"_a, "rank"_a,
+             "Arrives at the barrier with the same address in the CTA of rank `rank` of the cluster.");
+  module.def("mbarrier_wait", &program::mbarrier_wait, "k"_a, "barrier"_a, "parity"_a,
+             "Waits until the phase of this parity has completed.");
+}
+
+void bind_asynchronous(nb::module_& module) {
+  module.def("cp_async", &program::cp_async, "k"_a, "to"_a, "base"_a, "offset"_a, "bytes"_a,
+             "source_bytes"_a = nb::none(),
+             "cp.async of 4, 8 or 16 bytes from base + offset to a shared address. With `source_bytes`, only the first "
+             "of them are read, and the rest are zeros.");
+  module.def("cp_async_arrive", &program::cp_async_arrive, "k"_a, "barrier"_a,
+             "Lets an arrival at `barrier` follow this thread's earlier cp.async copies.");
+  module.def("cp_async_commit", &program::cp_async_commit, "k"_a);
+  module.def("cp_async_wait", &program::cp_async_wait, "k"_a, "pending"_a);
+  module.def("tma_load", &program::tma_load, "k"_a, "to"_a, "map"_a, "coordinates"_a, "barrier"_a,
+             "ctas"_a = nb::none(), "policy"_a = arch::kEvictNormal,
+             "Starts the load of a box of the tensor map with index `map`, at `coordinates`, innermost first.");
+  module.def("tma_store", &program::tma_store, "k"_a, "map"_a, "coordinates"_a, "source"_a,
+             "Starts the store of a box, in this thread's current bulk group.");
+  module.def("tma_store_commit", &program::tma_store_commit, "k"_a);
+  module.def("tma_store_wait_read", &program::tma_store_wait_read, "k"_a, "pending"_a,
+             "Waits until all but `pending` bulk groups of this thread have been read from shared memory.");
+  module.def("prefetch_tensor_map", &program::prefetch_tensor_map, "k"_a, "map"_a);
+  module.def("fence_proxy_async", &program::fence_proxy_async, "k"_a,
+             "Orders this thread's accesses to shared memory before later accesses of TMA and wgmma.");
+  module.def("wgmma_fence", &program::wgmma_fence, "k"_a);
+  module.def("wgmma_commit", &program::wgmma_commit, "k"_a);
+  module.def(
+      "wait_for_wgmma", &program::wait_for_wgmma, "k"_a, "pending"_a, "accumulators"_a,
+      "Waits until at most `pending` groups of wgmma are pending. `accumulators` are the cells that they write.");
+  module.def("set_registers", &program::set_registers, "k"_a, "registers"_a, "increases"_a, "setmaxnreg");
+  module.def("elect", &program::elect, "k"_a, "1 in one lane of the warp, else 0. All lanes must execute it.");
+  module.def("broadcast", &program::broadcast, "k"_a, "number"_a, "The number of the first lane of the warp.");
+  module.def("assume", &program::assume, "k"_a, "number"_a, "count"_a, "divisor"_a = 1,
+             "`number`, known to be from 0 to count - 1 and a multiple of `divisor` for a reason that its expression "
+             "does not say.");
+}
+
+void bind_arithmetic(nb::module_& module) {
+  module.def("constant", &program::constant, "k"_a, "value"_a, "An f32.");
+  module.def("add", &program::add, "k"_a, "a"_a, "b"_a);
+  module.def("subtract", &program::subtract, "k"_a, "a"_a, "b"_a);
+  module.def("multiply", &program::multiply, "k"_a, "a"_a, "b"_a);
+  module.def("fma", &program::fma, "k"_a, "a"_a, "b"_a, "c"_a, "a * b + c");
+  module.def(
+      "minimum", [](KernelBuilder& k, const Value& a, const Value& b) { return program::minimum(k, a, b); }, "k"_a,
+      "a"_a, "b"_a);
+  module.def(
+      "maximum", [](KernelBuilder& k, const Value& a, const Value& b) { return program::maximum(k, a, b); }, "k"_a,
+      "a"_a, "b"_a);
+  module.def("reciprocal", &program::reciprocal, "k"_a, "a"_a, "1 / a, by the .approx instruction, as those below.");
+  module.def("exp2", &program::exp2, "k"_a, "a"_a);
+  module.def("log2", &program::log2, "k"_a, "a"_a);
+  module.def("tanh", &program::tanh, "k"_a, "a"_a);
+  module.def("reciprocal_sqrt", &program::reciprocal_sqrt, "k"_a, "a"_a);
+  module.def("choose", &program::choose, "k"_a, "condition"_a, "a"_a, "b"_a, "`a` if `condition` is not 0, else `b`.");
+  module.def("shuffle_xor", &program::shuffle_xor, "k"_a, "a"_a, "mask"_a,
+             "The value of lane `lane ^ mask`, of all lanes of the warp.");
+  module.def(
+      "to_f32", [](KernelBuilder& k, const Number& number) { return program::to_f32(k, number); }, "k"_a, "number"_a);
+  module.def(
+      "to_f32",
+      [](KernelBuilder& k, const Value& element, nb::handle dtype) {
+        return program::to_f32(k, element, read_dtype(dtype));
+      },
+      "k"_a, "element"_a, "dtype"_a, "One element of type f32, f16 or bf16 as an f32.");
+  module.def(
+      "pack",
+      [](KernelBuilder& k, nb::handle dtype, const Value& low, const Value& high) {
+        return program::pack(k, read_dtype(dtype), low, high);
+      },
+      "k"_a, "dtype"_a, "low"_a, "high"_a, "Two f32 as a pair of f16 or bf16, rounded to nearest.");
+  module.def(
+      "unpack",
+      [](KernelBuilder& k, nb::handle dtype, const Value& pair) { return program::unpack(k, read_dtype(dtype), pair); },
+      "k"_a, "dtype"_a, "pair"_a, "The two f32 of a pair of f16 or bf16.");
+  module.def(
+      "from_f32",
+      [](KernelBuilder& k, nb::handle dtype, const Value& value) {
+        return program::from_f32(k, read_dtype(dtype), value);
+      },
+      "k"_a, "dtype"_a, "value"_a, "One f32 as an element of `dtype` in a register of its width.");
+}
+
+}  // namespace
+
+void bind_instructions(nb::module_& module) {
+  bind_operands(module);
+  bind_memory(module);
+  bind_synchronisation(module);
+  bind_asynchronous(module);
+  bind_arithmetic(module);
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,44 @@
+"""The interface of cutlass_api, CUTLASS's Python interface for discovering, compiling and running kernels.
+
+    from tilewright import cutlass_api
+    from tilewright.cutlass_api.arguments import GemmArguments
+
+    args = GemmArguments(A, B, out, accumulator_type="float32")
+    kernel = cutlass_api.get_kernels(args)[0]
+    kernel.run(args)
+
+The classes are those of tilewright, so that both interfaces can be mixed: get_kernels() returns the kernels of
+find_kernels(), best first, and a class that is registered here is found there. docs/cutlass_api.md lists the names and
+the differences.
+"""
+
+import sys
+
+from . import arguments, artifact, config, conversions, cutlass, kernel, library, manifest, metadata, providers, status
+from .kernel import Kernel
+from .manifest import Manifest, get_kernels
+from .metadata import KernelMetadata
+from .status import Status
+
+# The module has the name that programs for cutlass_api import.
+utils = conversions
+sys.modules[f"{__name__}.utils"] = conversions
+
+__all__ = [
+    "Kernel",
+    "KernelMetadata",
+    "Manifest",
+    "Status",
+    "arguments",
+    "artifact",
+    "config",
+    "cutlass",
+    "get_kernels",
+    "kernel",
+    "library",
+    "manifest",
+    "metadata",
+    "providers",
+    "status",
+    "utils",
+]

@@ -1,0 +1,9 @@
+"""cutlass_api.providers.cutedsl: kernels of classes that are registered in the way of cutlass_api.
+
+CuTe DSL itself is NVIDIA's. The implementation of a kernel is CUDA C++ here, see kernel.CuteDslKernel.
+"""
+
+from . import kernel
+from .provider import CuTeDSLProvider
+
+__all__ = ["CuTeDSLProvider", "kernel"]

@@ -1,0 +1,5 @@
+"""cutlass_api.status."""
+
+from tilewright._tilewright import Status
+
+__all__ = ["Status"]

@@ -1,0 +1,362 @@
+"""Gradients of tilewright.matmul and tilewright.contract for tensors of PyTorch.
+
+The gradient of an epilogue is that of the same formula in PyTorch, on accumulators that are computed again. All
+gradients can be differentiated again.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilewright._tilewright import _contraction_modes
+from tilewright.errors import InvalidArgument
+
+NAMED = ("relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu", "identity", "")
+
+
+def are_needed(*values: Any) -> bool:
+    """Whether one of the values is a tensor of PyTorch, or a list of them, that requires a gradient, while gradients are
+    enabled."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.is_grad_enabled():
+        return False
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            if any(isinstance(each, torch.Tensor) and each.requires_grad for each in value):
+                return True
+        elif isinstance(value, torch.Tensor) and value.requires_grad:
+            return True
+    return False
+
+
+def refuse(caller: str, named: Mapping[str, Any], instead: str = "") -> None:
+    """Raises InvalidArgument if one of the values requires a gradient, which the result of `caller` would lose."""
+    for name, value in named.items():
+        if are_needed(value):
+            raise InvalidArgument(
+                f"{name} requires a gradient, which {caller} does not compute: pass {name}.detach(), or call it under "
+                f"torch.no_grad(){instead}"
+            )
+
+
+class _Evaluator:
+    """Computes a text of the epilogue language with tensors of PyTorch."""
+
+    def __init__(self, accumulators: Any, tensors: Mapping[str, Any], numbers: Mapping[str, float], c: Any) -> None:
+        import torch
+
+        self.torch = torch
+        self.acc = accumulators
+        self.numbers = numbers
+        self.values: dict[str, Any] = {"acc": accumulators, "C": c}
+        self.tensors = tensors
+
+    def result(self, text: str) -> Any:
+        """The value of D."""
+        for statement in text.split(";"):
+            name, _, expression = re.sub(r"^\s*let\s", "", statement).partition("=")
+            name = name.strip()
+            if not name.isidentifier():
+                continue  # the result of a reduction, on which D cannot depend
+            try:
+                tree = ast.parse(expression.replace("$", "_scalar_").strip(), mode="eval")
+            except SyntaxError:
+                raise InvalidArgument(f"the epilogue '{text}' has no gradient") from None
+            value = self._value(tree.body)
+            if name == "D":
+                return value
+            self.values[name] = value
+        raise InvalidArgument(f"the epilogue '{text}' does not define D")
+
+    def _value(self, node: ast.expr) -> Any:
+        torch = self.torch
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return float(node.value)
+        if isinstance(node, ast.Name):
+            return self._leaf(node.id)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -self._value(node.operand)
+        if isinstance(node, ast.BinOp):
+            x, y = self._value(node.left), self._value(node.right)
+            binary: dict[type, Callable[[Any, Any], Any]] = {
+                ast.Add: lambda x, y: x + y,
+                ast.Sub: lambda x, y: x - y,
+                ast.Mult: lambda x, y: x * y,
+                ast.Div: lambda x, y: x / y,
+            }
+            if type(node.op) in binary:
+                return binary[type(node.op)](x, y)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            compared = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+            x, y = self._tensor(self._value(node.left)), self._tensor(self._value(node.comparators[0]))
+            return getattr(torch, compared[type(node.ops[0])])(x, y).to(self.acc.dtype)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self._call(node.func.id, node.args)
+        raise InvalidArgument(f"'{ast.unparse(node)}' of the epilogue has no gradient")
+
+    def _tensor(self, value: Any) -> Any:
+        return value if isinstance(value, self.torch.Tensor) else self.acc.new_tensor(value)
+
+    def _leaf(self, name: str) -> Any:
+        if name in ("row_index", "column_index"):
+            rows, columns = self.acc.shape[-2:]
+            steps = self.torch.arange(rows if name == "row_index" else columns, device=self.acc.device)
+            return (steps[:, None] if name == "row_index" else steps).to(self.acc.dtype)
+        label = name.removeprefix("_scalar_")
+        if label in self.numbers and name not in self.values:
+            return self.numbers[label]
+        if name in self.values:
+            return self.values[name]
+        return self._operand(name)
+
+    def _operand(self, name: str) -> Any:
+        if name not in self.tensors:
+            raise InvalidArgument(f"'{name}' of the epilogue has no value")
+        value = self.tensors[name]
+        return value if value.is_floating_point() and value.dtype == self.acc.dtype else value.to(self.acc.dtype)
+
+    def _call(self, name: str, arguments: list[ast.expr]) -> Any:
+        torch = self.torch
+        if name in ("row", "column", "single", "full") and isinstance(arguments[0], ast.Name):
+            value = self._operand(arguments[0].id)
+            if name == "row":
+                return value[None, :] if value.dim() == 1 else value
+            if name == "column":
+                return value[:, None] if value.dim() == 1 else value
+            return value.reshape(()) if name == "single" and value.numel() == 1 else value
+        if name == "convert" and isinstance(arguments[0], ast.Name):
+            types = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "e4m3": torch.float8_e4m3fn}
+            types |= {"e5m2": torch.float8_e5m2}
+            if arguments[0].id in types:
+                return self._tensor(self._value(arguments[1])).to(types[arguments[0].id]).to(self.acc.dtype)
+        functions = _functions(torch)
+        if name not in functions:
+            raise InvalidArgument(f"the function {name} of the epilogue has no gradient")
+        return functions[name](*(self._tensor(self._value(each)) for each in arguments))
+
+
+def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
+    functional = torch.nn.functional
+    same = "abs neg sqrt rsqrt reciprocal exp log log1p floor round erf tanh square relu sigmoid pow".split()
+    pairs = {"glu": torch.sigmoid, "reglu": torch.relu, "swiglu": functional.silu, "geglu": functional.gelu}
+    pairs["geglu_tanh"] = lambda x: functional.gelu(x, approximate="tanh")
+    return {
+        **{name: getattr(torch, name) for name in same},
+        **{name: getattr(functional, name) for name in ("silu", "hardswish", "gelu", "mish", "softplus")},
+        **{name: (lambda x, gate=gate: gate(x[..., 0::2]) * x[..., 1::2]) for name, gate in pairs.items()},
+        "min": torch.minimum,
+        "max": torch.maximum,
+        "fma": lambda x, y, z: x * y + z,
+        "where": lambda x, y, z: torch.where(x != 0, y, z),
+        "clamp": lambda x, y, z: torch.minimum(torch.maximum(x, y), z),
+        "leaky_relu": lambda x, y: torch.where(x > 0, x, y * x),
+        "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+        "even": lambda x: x[..., 0::2],
+        "odd": lambda x: x[..., 1::2],
+    }
+
+
+def _text_of_named(name: str) -> str:
+    """The text of a named epilogue, such as "relu" or "linear_combination_relu"."""
+    function = name.removeprefix("linear_combination").removeprefix("_")
+    if function not in NAMED:
+        raise InvalidArgument(f"the epilogue '{name}' has no gradient: write it as a text or as a Python function")
+    parameter = ", 0.2" if function == "leaky_relu" else ""
+    return "D = alpha * acc + beta * C" if function in ("", "identity") else f"D = {function}(x{parameter})"
+
+
+def matmul(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, options: dict[str, Any]) -> Any:
+    """tilewright.matmul with a gradient. `bound` is None, a str or an EpilogueArguments."""
+    import torch
+
+    from tilewright.epilogue import EpilogueArguments
+
+    for name, value in {"a": a, "b": b}.items():
+        if not isinstance(value, torch.Tensor):
+            raise InvalidArgument(
+                f"{name} must be one tensor of PyTorch, because an argument requires a gradient, "
+                f"got a {type(value).__name__}"
+            )
+    scale = (0.0 if c is None else 1.0) if beta is None else float(beta)
+    given = {name: value for name, value in options.items() if value is not None}
+    if bound is None and c is None and alpha == 1.0 and not given and torch.compiler.is_compiling():
+        return torch.ops.tilewright.matmul(a, b)
+    if not (bound is None or isinstance(bound, EpilogueArguments)):
+        raise InvalidArgument("an Epilogue object has no gradients: pass its text, or a Python function")
+    operands = {} if bound is None else dict(bound.operands)
+    tensors = {name: value for name, value in operands.items() if isinstance(value, torch.Tensor)}
+    return _make_product()(a, b, c, bound, float(alpha), scale, given, [*tensors], *tensors.values())
+
+
+_PRODUCT: list[Any] = []
+
+
+def _make_product() -> Callable[..., Any]:
+    """The `apply` of the autograd.Function, whose class needs PyTorch."""
+    if not _PRODUCT:
+        _PRODUCT.append(_define_product())
+    return _PRODUCT[0].apply  # type: ignore[no-any-return]
+
+
+def _define_product() -> Any:
+    import torch
+
+    from tilewright.product import _compute_type
+    from tilewright.product import matmul as product
+    from tilewright.torch import _row_or_column_major
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(
+            a: Any,
+            b: Any,
+            c: Any,
+            bound: Any,
+            alpha: float,
+            beta: float,
+            options: dict[str, Any],
+            names: list[str],
+            *tensors: Any,
+        ) -> Any:
+            here = None if bound is None else _rebound(bound, dict(zip(names, tensors, strict=True)))
+            return product(a, b, epilogue=here, c=c, alpha=alpha, beta=beta, **options)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            a, b, c, bound, alpha, beta, options, names, *tensors = inputs
+            ctx.save_for_backward(a, b, c, *tensors)
+            ctx.call = bound, alpha, beta, options, names
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            (gradient,) = gradients
+            a, b, c, *tensors = ctx.saved_tensors
+            bound, alpha, beta, _, names = ctx.call
+            if bound is None:
+                of_product = alpha * gradient
+                of_others = [None if c is None or not ctx.needs_input_grad[2] else beta * gradient]
+            else:
+                of_product, *of_others = _of_epilogue(ctx, a, b, c, tensors, gradient)
+            of_a = of_b = None
+            of_product = _row_or_column_major(of_product.to(a.dtype))
+            multiply = product
+            functorch: Any = getattr(torch._C, "_functorch")  # noqa: B009
+            if functorch.is_functorch_wrapped_tensor(of_product):  # its memory is only seen by operators
+                multiply = torch.ops.tilewright.matmul
+            if ctx.needs_input_grad[0]:
+                of_a = _sum_to(multiply(of_product, _row_or_column_major(b).transpose(-1, -2)), a)
+            if ctx.needs_input_grad[1]:
+                of_b = _sum_to(multiply(_row_or_column_major(a).transpose(-1, -2), of_product), b)
+            of_c: Any = of_others[0]
+            if of_c is not None and c is not None:
+                of_c = _sum_to(of_c, c).to(c.dtype)
+            rest = of_others[1:] or [None] * len(tensors)
+            return of_a, of_b, of_c, None, None, None, None, None, *rest
+
+    def _of_epilogue(ctx: Any, a: Any, b: Any, c: Any, tensors: Any, gradient: Any) -> list[Any]:
+        bound, alpha, beta, _, names = ctx.call
+        wide = torch.float64 if a.dtype == torch.float64 else torch.float32
+        accumulators = product(a, b, out_dtype=wide)
+        batch = None if accumulators.dim() == 2 else int(accumulators.shape[0])
+        m, n = (int(extent) for extent in accumulators.shape[-2:])
+        again = torch.is_grad_enabled()
+        with torch.enable_grad():
+            leaves = [
+                each
+                if each is None or not each.is_floating_point() or (again and each.requires_grad)
+                else each.detach().requires_grad_()
+                for each in (accumulators, c, *tensors)
+            ]
+            here = _rebound(bound, dict(zip(names, leaves[2:], strict=True)))
+            text, labels, numbers = here._text(batch, m, n, _compute_type(a))
+            values = {label: here.operands[name] for label, name in labels.items() if name in names}
+            source = leaves[1] if leaves[1] is None else leaves[1].to(wide)
+            evaluator = _Evaluator(leaves[0], values, {"alpha": alpha, "beta": beta, **numbers}, source)
+            if "=" not in text:
+                text = _text_of_named(text)
+                scaled = alpha * leaves[0]
+                evaluator.values["x"] = scaled if source is None else scaled + beta * source
+                evaluator.values["C"] = 0.0 if source is None else source
+            result = evaluator.result(text)
+            wanted = [each for each in leaves if each is not None and each.requires_grad]
+            found = iter(
+                torch.autograd.grad(result, wanted, gradient.to(result.dtype), allow_unused=True, create_graph=again)
+            )
+        gradients = [next(found) if each is not None and each.requires_grad else None for each in leaves]
+        if gradients[0] is None:
+            gradients[0] = torch.zeros_like(accumulators)
+        return gradients
+
+    return Product
+
+
+def _rebound(bound: Any, tensors: Mapping[str, Any]) -> Any:
+    """The same epilogue with other tensors."""
+    from tilewright.epilogue import EpilogueArguments
+
+    return EpilogueArguments(bound.epilogue, **{**bound.operands, **tensors})
+
+
+def _sum_to(gradient: Any, operand: Any) -> Any:
+    """The gradient summed over the batch if the operand is a single matrix that was broadcast to it, and over other
+    modes along which the operand was broadcast."""
+    while gradient.dim() > operand.dim():
+        gradient = gradient.sum(0)
+    for mode, extent in enumerate(operand.shape):
+        if extent == 1 and gradient.shape[mode] != 1:
+            gradient = gradient.sum(mode, keepdim=True)
+    return gradient
+
+
+_CONTRACTION: list[Any] = []
+
+
+def contract(expression: str, a: Any, b: Any, options: dict[str, Any]) -> Any:
+    """tilewright.contract without an epilogue, with gradients that can be differentiated again."""
+    if not _CONTRACTION:
+        _CONTRACTION.append(_define_contraction())
+    return _CONTRACTION[0].apply(expression, a, b, options)
+
+
+def _define_contraction() -> Any:
+    import torch
+
+    from tilewright.contraction import contract as compute
+
+    class Contraction(torch.autograd.Function):
+        @staticmethod
+        def forward(expression: str, a: Any, b: Any, options: dict[str, Any]) -> Any:
+            return compute(expression, a, b, **options)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            expression, a, b, options = inputs
+            ctx.save_for_backward(a, b)
+            ctx.call = expression, options
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            gradient = gradients[0]
+            a, b = ctx.saved_tensors
+            expression, options = ctx.call
+            of_a, of_b, of_out = _contraction_modes(expression)
+            found: list[Any] = [None, None]
+            pairs = ((of_a, of_b, a, b), (of_b, of_a, b, a))
+            for place, (own, other, operand, factor) in enumerate(pairs):
+                if not ctx.needs_input_grad[1 + place]:
+                    continue
+                summed = [mode for mode in own if mode not in other and mode not in of_out]
+                if summed:
+                    raise InvalidArgument(
+                        f"'{expression}' sums over the mode '{summed[0]}' of one operand alone, whose gradient is not "
+                        "computed: sum the operand before"
+                    )
+                back = f"{of_out},{other}->{own}"
+                found[place] = compute(back, gradient.to(operand.dtype), factor, **options).to(operand.dtype)
+            return None, *found, None
+
+    return Contraction

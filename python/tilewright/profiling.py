@@ -1,0 +1,254 @@
+"""tilewright.profile, tilewright.tune and tilewright.benchmark."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from tilewright._tilewright import (
+    GemmArguments,
+    OperationArguments,
+    ShapeOnly,
+    _convert_profile,
+    _default_output,
+    _profile,
+    _tune,
+    dtype,
+)
+from tilewright.errors import InvalidArgument
+
+_FORMATS = {".csv": "csv", ".html": "html", ".xml": "junit", ".txt": "table", ".json": "json"}
+
+
+class Profile:
+    """The results of profile(): a sequence with a dict for each problem. str() is a table.
+
+    On the emulator nothing is timed: `times` of each kernel is None, and `predicted_us` is the cost model's prediction
+    for a GPU of the target.
+    """
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self.report = report
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Profile:
+        """Reads a profile from a JSON file of save() or of the command `tilewright profile`."""
+        with open(path, encoding="utf-8") as file:
+            loaded = cls(json.load(file))
+        str(loaded)  # checks the contents
+        return loaded
+
+    @property
+    def device(self) -> str:
+        return str(self.report["device"])
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the device is the emulator, so that there are no times."""
+        return bool(self.report["is_emulated"])
+
+    @property
+    def is_complete(self) -> bool:
+        """False if the profile was interrupted, so that problems are missing."""
+        return bool(self.report["is_complete"])
+
+    @property
+    def problems(self) -> list[dict[str, Any]]:
+        """The problems, each with its `kernels`, best-ranked first."""
+        found: list[dict[str, Any]] = self.report["problems"]
+        return found
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.problems)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.problems[index]
+
+    def to_json(self) -> str:
+        """The profile as JSON, with `schema` 1."""
+        return json.dumps(self.report, indent=2)
+
+    def to_csv(self) -> str:
+        """A line for each kernel, with a header."""
+        return self._converted("csv")
+
+    def to_junit(self) -> str:
+        """A JUnit test suite, with a test case for each kernel."""
+        return self._converted("junit")
+
+    def to_html(self) -> str:
+        """A report as one HTML page, which needs no network."""
+        return self._converted("html")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a file in the format of its ending: .json, .csv, .xml (JUnit), .html (report) or .txt (table)."""
+        name = os.fspath(path)
+        ending = os.path.splitext(name)[1]
+        if ending not in _FORMATS:
+            raise InvalidArgument(f"path must end in one of {', '.join(_FORMATS)}, got {name!r}")
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(self.to_json() if ending == ".json" else self._converted(_FORMATS[ending]))
+
+    def _converted(self, format: str) -> str:
+        return _convert_profile(json.dumps(self.report), format)
+
+    def __str__(self) -> str:
+        return self._converted("table")
+
+    def __repr__(self) -> str:
+        return f"<Profile of {len(self)} problems on {self.device}>"
+
+    def _repr_html_(self) -> str:
+        return f"<iframe style='width:100%;height:40rem;border:0' srcdoc=\"{_attribute(self.to_html())}\"></iframe>"
+
+
+def _attribute(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;")
+
+
+def profile(
+    problems: OperationArguments | Iterable[OperationArguments],
+    *,
+    top: int = 1,
+    kernel: str = "",
+    seconds: float = 0.5,
+    verify: bool = True,
+    deterministic: bool | None = None,
+    batch_invariant: bool | None = None,
+    on_progress: Callable[[int, int, str], object] | None = None,
+) -> Profile:
+    """Verifies the best-ranked kernels of each problem, times them on a GPU, and counts what they do.
+
+    problems      arguments of operations: GemmArguments(A, B, out), Conv2dArguments(...), ... Their arrays are not
+                  accessed, so that they may be ShapeOnly; gemms() makes the products of ranges
+    top           how many kernels for each problem
+    kernel        only kernels whose names contain this text
+    seconds       device time for each problem
+    verify        whether results are compared with the reference
+    on_progress   called with the number of problems that are done, the number of all, and the last problem
+
+    If it is interrupted, the exception has the problems that were measured as its attribute `profile`.
+    """
+    given = [problems] if isinstance(problems, OperationArguments) else [*problems]
+    for index, each in enumerate(given):
+        if not isinstance(each, OperationArguments):
+            raise TypeError(
+                f"problems[{index}] must be the arguments of an operation, such as GemmArguments(A, B, out), "
+                f"got {type(each).__name__}"
+            )
+    if not given:
+        raise InvalidArgument("problems is empty: give at least one")
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
+        raise TypeError(f"seconds must be a number, got {seconds!r:.80}")
+    if not isinstance(top, int) or isinstance(top, bool):
+        raise TypeError(f"top must be an int, got {top!r:.80}")
+    report: dict[str, Any] = {}
+    show = on_progress if on_progress is not None else _progress_line(len(given))
+    try:
+        for index, each in enumerate(given):
+            found = json.loads(_profile(each, top, kernel, float(seconds), verify, deterministic, batch_invariant))
+            if report:
+                report["problems"] += found["problems"]
+            else:
+                report = found
+            show(index + 1, len(given), found["problems"][-1]["problem"])
+    except KeyboardInterrupt as interruption:
+        if report:
+            report["is_complete"] = False
+            setattr(interruption, "profile", Profile(report))  # noqa: B010
+        raise
+    return Profile(report)
+
+
+def _progress_line(count: int) -> Callable[[int, int, str], object]:
+    """Draws a line on stderr if that is a terminal and there are several problems."""
+    if count < 2 or sys.stderr is None or not sys.stderr.isatty():
+        return lambda done, all, problem: None
+
+    def show(done: int, all: int, problem: str) -> None:
+        end = "\r\x1b[K" if done == all else ""
+        sys.stderr.write(f"\r\x1b[K{done}/{all}  {problem:.70}{end}")
+        sys.stderr.flush()
+
+    return show
+
+
+def gemms(
+    m: int | Sequence[int],
+    n: int | Sequence[int],
+    k: int | Sequence[int],
+    *,
+    dtype: Any = "float16",
+    batch: int | None = None,
+    layouts: str = "tt",
+    out_dtype: Any = None,
+    accumulator_type: Any = None,
+    math: str | None = None,
+    epilogue: Any = None,
+) -> list[GemmArguments]:
+    """GemmArguments without memory for all combinations of the extents, such as range(128, 4097, 128), for profile().
+
+    `layouts` has a letter for A and for B: "t" for row-major, "n" for column-major.
+    """
+    kind = _dtype(dtype)
+    out_kind = _default_output(kind) if out_dtype is None else _dtype(out_dtype)
+    if len(layouts) != 2 or set(layouts) - {"t", "n"}:
+        raise InvalidArgument(f"layouts must be two letters, t or n, for A and B, got {layouts!r:.40}")
+
+    def operand(rows: int, columns: int, letter: str, type: Any) -> ShapeOnly:
+        shape = (rows, columns) if batch is None else (batch, rows, columns)
+        inner = (columns, 1) if letter == "t" else (1, rows)
+        return ShapeOnly(shape, type, inner if batch is None else (rows * columns, *inner))
+
+    def extents(values: int | Sequence[int]) -> Sequence[int]:
+        return [values] if isinstance(values, int) else values
+
+    return [
+        GemmArguments(
+            operand(rows, depth, layouts[0], kind),
+            operand(depth, columns, layouts[1], kind),
+            operand(rows, columns, "t", out_kind),
+            accumulator_type,
+            epilogue,
+            math=math,
+        )
+        for depth, columns, rows in itertools.product(extents(k), extents(n), extents(m))
+    ]
+
+
+_dtype = dtype
+
+
+def tune(args: OperationArguments, *, top: int = 8, seconds: float = 1.0, verify_only: bool = False) -> dict[str, Any]:
+    """Measures the `top` best-ranked kernels of a problem, remembers the fastest correct one for later calls, on disk
+    too, and returns the report: `candidates` with `kernel`, `status`, `median_us`, ..., and the index of the `winner`.
+
+    The arrays of `args` are not accessed. With `verify_only`, as is needed on the emulator, kernels are only verified.
+    """
+    report: dict[str, Any] = json.loads(_tune(args, top, float(seconds), verify_only))
+    return report
+
+
+def benchmark(args: OperationArguments, *, seconds: float = 0.5, verify: bool = True) -> dict[str, Any]:
+    """The profile of the kernel that a call with these arguments uses: `times` with `median_us`, `p05_us` and `p95_us`,
+    which is None on the emulator; `predicted_us`, `registers`, `instructions`, ...
+
+    Raises InvalidArgument if no kernel can compute the problem, or its result is wrong.
+    """
+    found = profile(args, seconds=seconds, verify=verify)[0]
+    if not found["kernels"]:
+        raise InvalidArgument(f"no kernel can compute {found['problem']}: see tilewright.explain(args)")
+    kernel: dict[str, Any] = found["kernels"][0]
+    if kernel["disposition"] in ("wrong", "failed"):
+        raise InvalidArgument(f"{kernel['kernel']}: {kernel['disposition']}: {kernel['reason']}")
+    return kernel
+
+
+__all__ = ["Profile", "benchmark", "gemms", "profile", "tune"]

@@ -1,0 +1,106 @@
+"""Programs: kernels that have been recorded, and how they are run and registered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tilewright._tilewright as _native
+from tilewright._tilewright.program import BuiltProgram, set_kernel_target
+from tilewright._tilewright.program import gemm as _gemm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Program(BuiltProgram):
+    """A kernel as data, which Kernel.build() returns. str() is its listing."""
+
+    language: str = "cuda"
+    """The lowering that run() compiles: "cuda" or "mlir"."""
+
+    def run(self, /, **arguments: Any) -> None:
+        """Compiles the program, at most once, and runs it. Each keyword is the name of a parameter.
+
+        Arrays of NumPy, PyTorch, CuPy or JAX are given for addresses and tensor maps. NumPy arrays are copied to the
+        device and back, and are complete on return; it is the device that TILEWRIGHT_DEVICE names, or the emulator.
+        Raises InvalidArgument, with the number, for arguments that the program cannot be launched with.
+        """
+        kinds = dict(self.parameters)
+        arrays = {name: value for name, value in arguments.items() if kinds.get(name) in ("address", "tensor_map")}
+        numbers = {name: value for name, value in arguments.items() if name not in arrays}
+        for name in numbers:
+            if name not in kinds:
+                self.check(**{name: numbers[name]})  # raises, with the names of the parameters
+        made_for = tuple((name, len(array.shape), array.dtype) for name, array in arrays.items())
+        known: dict[object, tuple[_native.Operation, dict[str, _RunKernel]]] = self.__dict__.setdefault("_known", {})
+        if made_for not in known:
+            known[made_for] = (_operation(self, made_for, numbers), {})
+        operation, kernels = known[made_for]
+        args = _native.OperationArguments(operation, **arrays, **numbers)
+        target = self.target_for(args)
+        key = f"{target} {self.language}"
+        if key not in kernels:
+            kernels[key] = _RunKernel(self, operation, made_for, target)
+        kernels[key].run(args)
+
+
+def gemm(symbol: str, args: _native.GemmArguments, design: _native.BLASDesignMetadata) -> Program:
+    return Program(_gemm(symbol, args, design))
+
+
+gemm.__doc__ = _gemm.__doc__
+
+
+class ProgramKernel(_native.Kernel):
+    """A kernel for the registry whose source and launch come from a program. Derive a class, register() it, and define
+    generate_kernels(), as for any tilewright.Kernel, and `_arguments(args)`."""
+
+    def __init__(self, metadata: _native.KernelMetadata, program: BuiltProgram, language: str = "cuda") -> None:
+        super().__init__(metadata)
+        self.program = program
+        self.language = language
+
+    def _arguments(self, args: Any) -> Mapping[str, object]:
+        """The arguments of the program's launch by name, for a GemmArguments or OperationArguments."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _arguments()")
+
+    def _source(self) -> _native.Source:
+        return self.program.source(self.language)
+
+    def _supports(self, args: Any) -> _native.Status:
+        return self.program.check(**self._arguments(args))
+
+    def _launch(self, args: Any) -> _native.Launch:
+        return self.program.launch(**self._arguments(args))
+
+
+def _operation(
+    program: Program, arrays: tuple[tuple[str, int, Any], ...], numbers: dict[str, Any]
+) -> _native.Operation:
+    """Launches of a program as an operation. Which arrays the program writes is not known, so all are updated."""
+    operands = [
+        _native.OperandDeclaration(name, [f"{name}_{mode}" for mode in range(rank)], access="update")
+        for name, rank, _ in arrays
+    ]
+    return _native.Operation(f"program_{program.symbol}", operands, numbers)
+
+
+class _RunKernel(ProgramKernel):
+    """The kernel of Program.run(), for arrays with these names, numbers of modes and types."""
+
+    def __init__(
+        self,
+        program: Program,
+        operation: _native.Operation,
+        arrays: tuple[tuple[str, int, Any], ...],
+        target: str,
+    ) -> None:
+        types = {name: dtype for name, _, dtype in arrays}
+        operands = _native.OperandsMetadata(operation, **types)
+        super().__init__(_native.KernelMetadata(program.symbol, "program", operands), program, program.language)
+        set_kernel_target(self, target)
+
+    def _arguments(self, args: Any) -> Mapping[str, object]:
+        given = {name: getattr(args, name) for name, _ in self.program.parameters}
+        integers = {name for name, kind in self.program.parameters if kind == "integer"}
+        return {name: int(value) if name in integers else value for name, value in given.items()}

@@ -1,0 +1,54 @@
+"""The builder of kernels, with `with` statements for loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from tilewright._tilewright.program import KernelBuilder, Number, elect
+from tilewright.program.built import Program
+
+
+class Kernel(KernelBuilder):
+    """Records a kernel: declares parameters and shared memory, and appends instructions, loops and branches in the
+    order of the calls. `Kernel(symbol, target="sm_90a", threads=128, cluster=(1, 1, 1))`.
+
+    A call that is wrong raises InvalidArgument at its line. A kernel whose recording has failed in a `with` statement
+    cannot be built.
+    """
+
+    @contextmanager
+    def loop(self, *bounds: int | Number) -> Iterator[Number]:
+        """`with k.loop(end) as i:`, `k.loop(first, end)`, `k.loop(first, end, step)`: a loop of the kernel, as range().
+
+        Numbers and Values that change from one iteration to the next are in cells (Kernel.cell()).
+        """
+        if not 1 <= len(bounds) <= 3:
+            raise TypeError(f"loop() takes end, or first and end, or first, end and step: got {len(bounds)} numbers")
+        first, end = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
+        counter = self.begin_loop(first, end, bounds[2] if len(bounds) == 3 else 1)
+        yield counter
+        self.end_loop()
+
+    @contextmanager
+    def If(self, condition: int | Number) -> Iterator[None]:
+        """`with k.If(condition):` records statements that the kernel executes if the condition is not 0."""
+        self.begin_branch(condition)
+        yield
+        self.end_branch()
+
+    @contextmanager
+    def Else(self) -> Iterator[None]:
+        """`with k.Else():`, directly after a `with k.If(condition):`, records what is executed otherwise."""
+        self.reopen_otherwise()
+        yield
+        self.end_branch()
+
+    def build(self) -> Program:
+        """Ends recording and returns the program. Raises InvalidArgument if a loop or branch is open."""
+        return Program(super().build())
+
+
+def by_one_thread(k: Kernel) -> AbstractContextManager[None]:
+    """`with by_one_thread(k):` records statements that one thread of the warp executes. All lanes must get there."""
+    return k.If(elect(k))

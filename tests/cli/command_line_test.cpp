@@ -1,0 +1,79 @@
+// The command line as a whole: its examples, misspelt commands and options, and the progress line.
+#include "tools/cli/command_line.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "tools/cli/progress.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// The words of a command line up to a redirection; quotes keep words together.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  std::string word;
+  bool is_quoted = false, has_word = false;
+  for (const char each : line + " ") {
+    if (each == '\'') {
+      is_quoted = !is_quoted;
+      has_word = true;
+    } else if (each == ' ' && !is_quoted) {
+      if (word == ">") break;
+      if (has_word) words.push_back(word);
+      word.clear();
+      has_word = false;
+    } else {
+      word += each;
+      has_word = true;
+    }
+  }
+  return words;
+}
+
+std::string check(std::vector<std::string> words) {
+  CLI::App app("test", "tilewright");
+  const std::vector<Command> commands = add_commands(app);
+  words.insert(words.begin(), "tilewright");
+  std::vector<char*> arguments;
+  for (std::string& each : words) arguments.push_back(each.data());
+  return check_command(app, static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(CommandLine, ExamplesAreAccepted) {
+  for (const Example& example : examples()) {
+    CLI::App app("test", "tilewright");
+    const std::vector<Command> commands = add_commands(app);
+    std::vector<std::string> words = words_of(example.line);
+    std::ranges::reverse(words);  // as the parser takes them
+    EXPECT_NO_THROW(app.parse(words)) << example.line;
+    EXPECT_TRUE(app.got_subcommand(example.command)) << example.line;
+  }
+}
+
+TEST(CommandLine, MisspeltCommandsAreSuggested) {
+  EXPECT_EQ(check({"gemm", "--m", "3"}), "");
+  EXPECT_EQ(check({"--help"}), "");
+  EXPECT_EQ(check({"cache", "ls"}), "");
+  EXPECT_EQ(check({"gme"}), "there is no command 'gme': did you mean 'gemm'?");
+  EXPECT_EQ(check({"cache", "sl"}), "there is no command 'cache sl': did you mean 'ls'?");
+  EXPECT_THAT(check({"anything"}), StartsWith("there is no command 'anything': the commands are gemm, conv, run"));
+  EXPECT_THAT(check({}), StartsWith("a command is missing: gemm, conv"));
+  EXPECT_THAT(check({"a\nb"}), HasSubstr("'a\\nb'"));
+}
+
+TEST(Progress, HasTheTimeThatIsLeft) {
+  EXPECT_EQ(progress_text(0, 40, 0.0), "0/40");
+  EXPECT_EQ(progress_text(10, 40, 20.0), "10/40, 25 %, 1:00 left");
+  EXPECT_EQ(progress_text(39, 40, 39.0), "39/40, 97 %, 0:01 left");
+  EXPECT_EQ(progress_text(40, 40, 20.0), "40/40");
+}
+
+}  // namespace
+}  // namespace tilewright::cli

@@ -1,0 +1,81 @@
+// Loads PTX through the driver API, and finds the driver's functions by name, too. Prints "all right" at the end.
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#define CHECK(expression)                                            \
+  do {                                                               \
+    const CUresult code = (expression);                              \
+    if (code != CUDA_SUCCESS) {                                      \
+      const char* name = "?";                                        \
+      cuGetErrorName(code, &name);                                   \
+      std::printf("line %d: %s: %s\n", __LINE__, #expression, name); \
+      std::exit(1);                                                  \
+    }                                                                \
+  } while (0)
+
+const char* const kPtx = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.global .u32 bias = 7;
+.visible .entry add_bias(.param .u64 p, .param .u32 by) {
+  .reg .u64 %a<3>;
+  .reg .u32 %r<6>;
+  ld.param.u64 %a0, [p];
+  ld.param.u32 %r0, [by];
+  ld.global.u32 %r1, [bias];
+  mov.u32 %r2, %tid.x;
+  mul.wide.u32 %a1, %r2, 4;
+  add.u64 %a2, %a0, %a1;
+  add.u32 %r3, %r0, %r1;
+  add.u32 %r3, %r3, %r2;
+  st.global.u32 [%a2], %r3;
+  ret;
+}
+)";
+
+int main() {
+  CHECK(cuInit(0));
+  CUdevice device;
+  CUcontext context;
+  CHECK(cuDeviceGet(&device, 0));
+  CHECK(cuDevicePrimaryCtxRetain(&context, device));
+  CHECK(cuCtxSetCurrent(context));
+  CUmodule module;
+  CHECK(cuModuleLoadData(&module, kPtx));
+  CUfunction function;
+  CHECK(cuModuleGetFunction(&function, module, "add_bias"));
+  if (cuModuleGetFunction(&function, module, "none") != CUDA_ERROR_NOT_FOUND) return 1;
+  CHECK(cuModuleGetFunction(&function, module, "add_bias"));
+  CUdeviceptr bias, out;
+  size_t bytes = 0;
+  CHECK(cuModuleGetGlobal(&bias, &bytes, module, "bias"));
+  const unsigned ten = 10;
+  CHECK(cuMemcpyHtoD(bias, &ten, bytes));
+  void* entry = nullptr;
+  CHECK(cuGetProcAddress("cuMemAlloc", &entry, 12000, 0, nullptr));
+  CHECK(reinterpret_cast<CUresult (*)(CUdeviceptr*, size_t)>(entry)(&out, 32 * 4));
+  unsigned by = 100;
+  void* parameters[] = {&out, &by};
+  CHECK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));
+  unsigned host[32];
+  CHECK(cuMemcpyDtoH(host, out, sizeof(host)));
+  for (unsigned i = 0; i < 32; ++i) {
+    if (host[i] != 110 + i) return 1;
+  }
+  // The parameters as one buffer.
+  struct {
+    CUdeviceptr out;
+    unsigned by;
+  } buffer{out, 200};
+  size_t size = 12;
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  CHECK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra));
+  CHECK(cuMemcpyDtoH(host, out, sizeof(host)));
+  if (host[5] != 215) return 1;
+  CHECK(cuMemFree(out));
+  if (cuMemFree(out) != CUDA_ERROR_INVALID_VALUE) return 1;
+  std::printf("all right\n");
+}

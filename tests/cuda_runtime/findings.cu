@@ -1,0 +1,48 @@
+// Kernels with one fault each; the argument chooses one. The line of each fault ends in the comment BUG.
+#include <cassert>
+#include <cstdio>
+#include <cstdlib>
+
+__global__ void past_the_end(float* out) {
+  out[threadIdx.x + 1] = 1;  // BUG
+}
+__global__ void race(const float* x, float* out) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  out[threadIdx.x] = s[63 - threadIdx.x];  // BUG
+}
+__global__ void uninitialised(const float* x, float* out) {
+  out[threadIdx.x] = x[threadIdx.x];  // BUG
+}
+__global__ void first_half(float* out) {
+  if (threadIdx.x < 32) out[threadIdx.x] = 1;
+}
+__global__ void failed_assertion(const float* x) {
+  assert(x[threadIdx.x] == 1);  // BUG
+}
+__global__ void host_pointer(const float* x, float* out) {
+  out[threadIdx.x] = x[threadIdx.x];  // BUG
+}
+__global__ void endless(volatile int* flag) {
+  while (*flag == 0) {  // BUG
+  }
+}
+
+int main(int, char** arguments) {
+  const int which = std::atoi(arguments[1]);
+  float *x, *out, host[64] = {};
+  cudaMalloc(&x, sizeof(host));
+  cudaMalloc(&out, sizeof(host));
+  if (which != 2 && which != 3) cudaMemset(x, 0, sizeof(host));
+  if (which == 0) past_the_end<<<1, 64>>>(out);
+  if (which == 1) race<<<1, 64>>>(x, out);
+  if (which == 2) uninitialised<<<1, 64>>>(x, out);
+  if (which == 3) {  // the first half is written by another launch
+    first_half<<<1, 64>>>(x);
+    uninitialised<<<1, 64>>>(x, out);
+  }
+  if (which == 4) failed_assertion<<<1, 64>>>(x);
+  if (which == 5) host_pointer<<<1, 64>>>(host, out);
+  if (which == 6) endless<<<1, 1>>>(reinterpret_cast<int*>(x));
+  std::printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
+}

@@ -1,0 +1,280 @@
+// Uses the CUDA runtime as programs do, and checks every result. Prints "all right" at the end.
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#define CHECK(expression)                                                                                    \
+  do {                                                                                                       \
+    const cudaError_t code = (expression);                                                                   \
+    if (code != cudaSuccess) {                                                                               \
+      std::printf("line %d: %s: %s (%s)\n", __LINE__, #expression, cudaGetErrorName(code), cudaGetErrorString(code)); \
+      std::exit(1);                                                                                          \
+    }                                                                                                        \
+  } while (0)
+#define EXPECT(condition)                                        \
+  do {                                                           \
+    if (!(condition)) {                                          \
+      std::printf("line %d: not true: %s\n", __LINE__, #condition); \
+      std::exit(1);                                              \
+    }                                                            \
+  } while (0)
+
+namespace cg = cooperative_groups;
+
+__constant__ float factors[4] = {1, 2, 3, 4};
+__device__ int counter = 5;
+__managed__ int managed = 6;
+
+__global__ void scale(float* x, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= factors[i % 4];
+  if (i == 0) {
+    atomicAdd(&counter, 1);
+    ++managed;
+  }
+}
+
+__global__ void add(const float* a, const float* b, float* sum, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) sum[i] = a[i] + b[i];
+}
+
+__global__ void grid_sum(const int* values, int* partial, int* sum) {
+  const cg::grid_group grid = cg::this_grid();
+  if (threadIdx.x == 0) partial[blockIdx.x] = values[blockIdx.x];
+  grid.sync();
+  if (grid.thread_rank() == 0) {
+    *sum = 0;
+    for (unsigned i = 0; i < gridDim.x; ++i) *sum += partial[i];
+  }
+}
+
+__global__ void __cluster_dims__(2, 1, 1) exchange(int* out) {
+  __shared__ int value;
+  const cg::cluster_group cluster = cg::this_cluster();
+  if (threadIdx.x == 0) value = static_cast<int>(blockIdx.x) + 10;
+  cluster.sync();
+  if (threadIdx.x == 0) out[blockIdx.x] = *cluster.map_shared_rank(&value, cluster.block_rank() ^ 1);
+  cluster.sync();
+}
+
+__global__ void use_dynamic_shared(int* out) {
+  extern __shared__ int buffer[];
+  buffer[threadIdx.x + 14000] = static_cast<int>(threadIdx.x);
+  __syncthreads();
+  out[threadIdx.x] = buffer[14000 + 31 - threadIdx.x];
+}
+
+struct Wide {
+  double first;
+  char text[20];
+};
+__global__ void take_struct(Wide wide, char* out) { out[threadIdx.x] = wide.text[threadIdx.x]; }
+
+void launch_and_copy() {
+  constexpr int kSize = 100;
+  float* device = nullptr;
+  CHECK(cudaMalloc(&device, kSize * sizeof(float)));
+  std::vector<float> host(kSize), back(kSize);
+  for (int i = 0; i < kSize; ++i) host[i] = static_cast<float>(i);
+  CHECK(cudaMemcpy(device, host.data(), kSize * sizeof(float), cudaMemcpyHostToDevice));
+  const float changed[4] = {2, 3, 4, 5};
+  CHECK(cudaMemcpyToSymbol(factors, changed, sizeof(changed)));
+  scale<<<1, 128>>>(device, kSize);
+  CHECK(cudaGetLastError());
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaMemcpy(back.data(), device, kSize * sizeof(float), cudaMemcpyDeviceToHost));
+  for (int i = 0; i < kSize; ++i) EXPECT(back[i] == host[i] * changed[i % 4]);
+  int count = 0;
+  CHECK(cudaMemcpyFromSymbol(&count, counter, sizeof(count)));
+  EXPECT(count == 6);
+  EXPECT(managed == 7);
+  void* symbol = nullptr;
+  size_t size = 0;
+  CHECK(cudaGetSymbolAddress(&symbol, factors));
+  CHECK(cudaGetSymbolSize(&size, factors));
+  EXPECT(symbol != nullptr && size == 16);
+  CHECK(cudaFree(device));
+}
+
+void copies_of_rows() {
+  unsigned char *device = nullptr, host[3][5], back[3][5] = {};
+  size_t pitch = 0;
+  CHECK(cudaMallocPitch(&device, &pitch, 5, 3));
+  for (int i = 0; i < 15; ++i) host[i / 5][i % 5] = static_cast<unsigned char>(i);
+  CHECK(cudaMemcpy2D(device, pitch, host, 5, 5, 3, cudaMemcpyHostToDevice));
+  CHECK(cudaMemset2D(device + pitch, pitch, 0xab, 2, 1));
+  CHECK(cudaMemcpy2D(back, 5, device, pitch, 5, 3, cudaMemcpyDeviceToHost));
+  EXPECT(back[0][4] == 4 && back[1][0] == 0xab && back[1][1] == 0xab && back[1][2] == 7 && back[2][4] == 14);
+  CHECK(cudaFree(device));
+}
+
+void streams_and_events() {
+  cudaStream_t streams[2];
+  cudaEvent_t begin, end;
+  for (cudaStream_t& stream : streams) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CHECK(cudaEventCreate(&begin));
+  CHECK(cudaEventCreate(&end));
+  CHECK(cudaEventRecord(begin, streams[0]));
+  float *pinned = nullptr, *device = nullptr;
+  CHECK(cudaMallocHost(&pinned, 64 * sizeof(float)));
+  CHECK(cudaMallocAsync(&device, 64 * sizeof(float), streams[0]));
+  for (int i = 0; i < 64; ++i) pinned[i] = 1;
+  CHECK(cudaMemcpyAsync(device, pinned, 64 * sizeof(float), cudaMemcpyHostToDevice, streams[0]));
+  scale<<<1, 64, 0, streams[0]>>>(device, 64);
+  CHECK(cudaEventRecord(end, streams[0]));
+  CHECK(cudaStreamWaitEvent(streams[1], end, 0));
+  CHECK(cudaMemcpyAsync(pinned, device, 64 * sizeof(float), cudaMemcpyDeviceToHost, streams[1]));
+  int called = 0;
+  CHECK(cudaLaunchHostFunc(streams[1], [](void* data) { ++*static_cast<int*>(data); }, &called));
+  CHECK(cudaStreamSynchronize(streams[1]));
+  EXPECT(called == 1 && pinned[3] == 5);
+  float milliseconds = -1;
+  CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
+  EXPECT(milliseconds >= 0);
+  CHECK(cudaFreeAsync(device, streams[0]));
+  CHECK(cudaFreeHost(pinned));
+  for (cudaStream_t stream : streams) CHECK(cudaStreamDestroy(stream));
+  EXPECT(cudaStreamQuery(streams[0]) == cudaErrorInvalidResourceHandle);
+  EXPECT(cudaGetLastError() == cudaErrorInvalidResourceHandle && cudaGetLastError() == cudaSuccess);
+}
+
+void launches_of_all_kinds() {
+  int *values = nullptr, *partial = nullptr, *sum = nullptr;
+  CHECK(cudaMallocManaged(&values, 4 * sizeof(int)));
+  CHECK(cudaMalloc(&partial, 4 * sizeof(int)));
+  CHECK(cudaMallocManaged(&sum, 64 * sizeof(int)));
+  for (int i = 0; i < 4; ++i) values[i] = i + 1;
+  void* arguments[] = {&values, &partial, &sum};
+  CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(grid_sum), dim3(4), dim3(32), arguments, 0, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  EXPECT(*sum == 10);
+
+  exchange<<<2, 32>>>(sum);
+  CHECK(cudaDeviceSynchronize());
+  EXPECT(sum[0] == 11 && sum[1] == 10);
+
+  use_dynamic_shared<<<1, 32, 60000>>>(sum);
+  EXPECT(cudaGetLastError() == cudaErrorInvalidValue);
+  CHECK(cudaFuncSetAttribute(use_dynamic_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000));
+  use_dynamic_shared<<<1, 32, 60000>>>(sum);
+  CHECK(cudaGetLastError());
+  EXPECT(sum[0] == 31 && sum[31] == 0);
+  use_dynamic_shared<<<1, 2048, 60000>>>(sum);
+  EXPECT(cudaGetLastError() == cudaErrorInvalidConfiguration);
+
+  cudaLaunchConfig_t configuration = {};
+  configuration.gridDim = dim3(1);
+  configuration.blockDim = dim3(20);
+  Wide wide{1, "nineteen characters"};
+  char* out = nullptr;
+  CHECK(cudaMallocManaged(&out, 20));
+  CHECK(cudaLaunchKernelEx(&configuration, take_struct, wide, out));
+  EXPECT(std::strcmp(out, wide.text) == 0);
+
+  int blocks = 0, attribute = 0;
+  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, use_dynamic_shared, 32, 60000));
+  EXPECT(blocks == 3);
+  CHECK(cudaDeviceGetAttribute(&attribute, cudaDevAttrComputeCapabilityMajor, 0));
+  EXPECT(attribute == 9);
+  cudaFuncAttributes attributes;
+  CHECK(cudaFuncGetAttributes(&attributes, use_dynamic_shared));
+  EXPECT(attributes.maxDynamicSharedSizeBytes == 60000);
+  cudaPointerAttributes pointer;
+  CHECK(cudaPointerGetAttributes(&pointer, values));
+  EXPECT(pointer.type == cudaMemoryTypeManaged);
+}
+
+void graphs() {
+  float *a = nullptr, *b = nullptr, *sum = nullptr, host[32], back[32];
+  CHECK(cudaMalloc(&a, sizeof(host)));
+  CHECK(cudaMalloc(&b, sizeof(host)));
+  CHECK(cudaMalloc(&sum, sizeof(host)));
+  cudaStream_t stream, other;
+  cudaEvent_t fork, join;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaStreamCreate(&other));
+  CHECK(cudaEventCreate(&fork));
+  CHECK(cudaEventCreate(&join));
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaEventRecord(fork, stream));
+  CHECK(cudaStreamWaitEvent(other, fork));
+  CHECK(cudaMemcpyAsync(a, host, sizeof(host), cudaMemcpyHostToDevice, stream));
+  CHECK(cudaMemcpyAsync(b, host, sizeof(host), cudaMemcpyHostToDevice, other));
+  CHECK(cudaEventRecord(join, other));
+  CHECK(cudaStreamWaitEvent(stream, join));
+  add<<<1, 32, 0, stream>>>(a, b, sum, 32);
+  CHECK(cudaMemcpyAsync(back, sum, sizeof(host), cudaMemcpyDeviceToHost, stream));
+  cudaGraph_t graph;
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  size_t nodes = 0;
+  CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT(nodes == 4);
+  cudaGraphExec_t executable;
+  CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 32; ++i) host[i] = static_cast<float>(i + round);
+    CHECK(cudaGraphLaunch(executable, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < 32; ++i) EXPECT(back[i] == 2 * host[i]);
+  }
+
+  // The same by hand, with the dependencies added in the other order.
+  cudaGraph_t built;
+  CHECK(cudaGraphCreate(&built, 0));
+  int n = 32;
+  void* arguments[] = {&a, &b, &sum, &n};
+  cudaKernelNodeParams kernel = {};
+  kernel.func = reinterpret_cast<void*>(add);
+  kernel.gridDim = kernel.blockDim = dim3(1);
+  kernel.blockDim = dim3(32);
+  kernel.kernelParams = arguments;
+  cudaGraphNode_t kernel_node, fill_node;
+  CHECK(cudaGraphAddKernelNode(&kernel_node, built, nullptr, 0, &kernel));
+  cudaMemsetParams fill = {};
+  fill.dst = a;
+  fill.elementSize = 4;
+  fill.width = 32;
+  fill.height = 1;
+  fill.value = 0x40000000;  // 2.0f
+  CHECK(cudaGraphAddMemsetNode(&fill_node, built, nullptr, 0, &fill));
+  CHECK(cudaGraphAddDependencies(built, &fill_node, &kernel_node, nullptr, 1));
+  cudaGraphExec_t second;
+  CHECK(cudaGraphInstantiate(&second, built, 0));
+  CHECK(cudaGraphLaunch(second, stream));
+  CHECK(cudaMemcpy(back, sum, sizeof(host), cudaMemcpyDeviceToHost));
+  for (int i = 0; i < 32; ++i) EXPECT(back[i] == 2 + host[i]);
+  CHECK(cudaGraphExecDestroy(executable));
+  CHECK(cudaGraphDestroy(graph));
+}
+
+void refusals() {
+  float host[4];
+  void* device = nullptr;
+  CHECK(cudaMalloc(&device, 16));
+  EXPECT(cudaMemcpy(device, host, 17, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
+  EXPECT(cudaFree(host) == cudaErrorInvalidValue);
+  cudaArray_t array;
+  const cudaChannelFormatDesc format{32, 0, 0, 0, cudaChannelFormatKindFloat};
+  EXPECT(cudaMallocArray(&array, &format, 4, 4, 0) == cudaErrorNotSupported);
+  EXPECT(cudaSetDevice(1) == cudaErrorInvalidDevice);
+  static_cast<void>(cudaGetLastError());
+  std::vector<char> lent(1 << 16);
+  CHECK(cudaHostRegister(lent.data(), lent.size(), 0));
+  EXPECT(cudaHostRegister(lent.data(), 8, 0) == cudaErrorHostMemoryAlreadyRegistered);
+  CHECK(cudaHostUnregister(lent.data()));
+}
+
+int main() {
+  launch_and_copy();
+  copies_of_rows();
+  streams_and_events();
+  launches_of_all_kinds();
+  graphs();
+  refusals();
+  std::printf("all right\n");
+}

@@ -1,0 +1,117 @@
+"""`tilewright emulate run`: CUDA programs, as nvcc compiles them, run on the emulator's libcudart and libcuda."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent
+NVCC = os.environ.get("TILEWRIGHT_NVCC") or shutil.which("nvcc")
+
+if NVCC is None:
+    pytest.skip("no nvcc on this machine", allow_module_level=True)
+
+
+def compile_program(folder: Path, source: str, *options: str) -> str:
+    program = str(folder / Path(source).stem)
+    command = [NVCC, "-cudart", "shared", "-std=c++17", *options, "-o", program, str(FOLDER / source)]
+    compiled = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert compiled.returncode == 0, compiled.stdout + compiled.stderr
+    return program
+
+
+@pytest.fixture(scope="session")
+def runtime_api(tmp_path_factory):
+    return compile_program(tmp_path_factory.mktemp("runtime"), "runtime_api.cu", "-arch=sm_90")
+
+
+@pytest.fixture(scope="session")
+def findings(tmp_path_factory):
+    # LZ4; zstd is the default.
+    return compile_program(tmp_path_factory.mktemp("findings"), "findings.cu", "-lineinfo", "-compress-mode=speed")
+
+
+def test_a_program_uses_the_runtime(tilewright, runtime_api):
+    finished = tilewright("emulate", "run", "--", runtime_api)
+    assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+    assert "0 errors, 0 warnings" in finished.stderr
+    assert "not emulated: cudaMallocArray, called 1 time\n" in finished.stderr
+    assert "times that the program measured are the emulator's" in finished.stderr
+
+
+def test_a_program_runs_without_global_checks(tilewright, runtime_api):
+    finished = tilewright("emulate", "run", "--fast", "--", runtime_api)
+    assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+
+
+def test_a_program_uses_the_driver(tilewright, tmp_path):
+    program = compile_program(tmp_path, "driver_api.cpp", "-lcuda")
+    finished = tilewright("emulate", "run", "--", program)
+    assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+
+
+@pytest.mark.parametrize(
+    "which, kind, thread, status",
+    [
+        (0, "out_of_bounds_global", 63, "no error"),
+        (1, "shared_race", 0, "no error"),
+        (2, "uninitialised_global_read", 0, "no error"),
+        (3, "uninitialised_global_read", 32, "no error"),
+        (4, "trap", 0, "device-side assert triggered"),
+        (5, "out_of_bounds_global", 0, "no error"),
+        (6, "deadlock", 0, "the launch timed out and was terminated"),
+    ],
+)
+def test_findings_name_kernel_thread_and_line(tilewright, findings, tmp_path, which, kind, thread, status):
+    report, sarif = tmp_path / "report.json", tmp_path / "report.sarif"
+    files = ["--json", str(report), "--sarif", str(sarif)]
+    finished = tilewright("emulate", "run", "--steps", "100000", *files, "--", findings, str(which))
+    assert (finished.stdout, finished.returncode) == (status + "\n", 1), finished.stderr
+    found, *more = json.loads(report.read_text())["findings"]
+    assert {each["kind"] for each in more} <= {kind}
+    lines = (FOLDER / "findings.cu").read_text().splitlines()
+    names = {0: "past_the_end", 1: "race", 4: "failed_assertion", 5: "host_pointer", 6: "endless"}
+    kernel = names.get(which, "uninitialised")
+    assert found["kind"] == kind
+    assert found["kernel"].startswith(kernel + "(")
+    if kind != "shared_race":  # either access of a race may be the one that comes too early
+        first = next(i for i, line in enumerate(lines) if f" {kernel}(" in line)
+        bug = next(i for i, line in enumerate(lines) if i > first and "// BUG" in line)
+        assert found["line"] == bug + 1
+        assert found["thread"][0] == thread
+    assert found["excerpt"] == lines[found["line"] - 1].strip()
+    result = json.loads(sarif.read_text())["runs"][0]["results"][0]
+    assert (result["ruleId"], result["level"]) == (kind, "error")
+    (location,) = result["locations"]
+    assert location["physicalLocation"]["region"]["startLine"] == found["line"]
+
+
+def test_findings_can_be_suppressed(tilewright, findings, tmp_path):
+    suppressions = tmp_path / "suppressions"
+    suppressions.write_text("uninitialised_global_read findings.cu\n")
+    finished = tilewright("emulate", "run", "--suppressions", str(suppressions), "--", findings, "2")
+    assert finished.returncode == 0
+    assert "1 suppressed" in finished.stderr
+
+
+def test_the_exit_code_is_the_programs(tilewright):
+    assert tilewright("emulate", "run", "--", "/bin/sh", "-c", "exit 7").returncode == 7
+    assert tilewright("emulate", "run", "--", "/bin/sh", "-c", "kill -9 $$").returncode == 137
+
+
+def test_a_missing_program_is_named(tilewright):
+    finished = tilewright("emulate", "run", "--", "/nowhere/program")
+    assert finished.returncode == 2
+    assert re.search("/nowhere/program: cannot be started: No such file", finished.stderr)
+
+
+def test_a_program_without_ptx_is_told_how_to_compile(tilewright, tmp_path):
+    program = compile_program(tmp_path, "findings.cu", "-gencode", "arch=compute_80,code=sm_80")
+    finished = tilewright("emulate", "run", "--", program, "0")
+    assert finished.stdout == "no error\n" or "no kernel image" in finished.stdout
+    assert "has no PTX that runs on sm_90a, but machine code for sm_80" in finished.stderr
+    assert "-gencode arch=compute_90a,code=compute_90a" in finished.stderr

@@ -1,0 +1,128 @@
+"""Compiles public CUDA programs, runs them with `tilewright emulate run`, and writes a table of the outcomes.
+
+    git clone https://github.com/NVIDIA/cuda-samples
+    git clone https://github.com/zjin-lcf/HeCBench
+    git clone https://github.com/karpathy/llm.c
+    python3 tests/emulation_trial/trial.py --command build/bin/tilewright \\
+        --repository cuda-samples=cuda-samples --repository HeCBench=HeCBench --repository llm.c=llm.c
+
+programs.txt lists the programs, one a line: repository | folder | sources | nvcc options | arguments | pattern. A program
+passes if it exits with 0 and its output matches the pattern, which is what it prints after it has checked its results.
+Sources of these repositories are not part of Tilewright.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Program:
+    repository: str
+    folder: str
+    sources: list[str]
+    options: list[str]
+    arguments: list[str]
+    pattern: str
+
+    @property
+    def name(self) -> str:
+        name = self.folder.rsplit("/", 1)[-1]
+        first = Path(self.sources[0]).stem
+        return f"{name}/{first}" if self.repository == "llm.c" else name
+
+
+@dataclass
+class Outcome:
+    program: Program
+    outcome: str
+    seconds: float
+    findings: list[str]
+
+
+def read_programs(path: Path) -> list[Program]:
+    programs = []
+    for line in path.read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        repository, folder, sources, options, arguments, pattern = (part.strip() for part in line.split("|"))
+        programs.append(Program(repository, folder, sources.split(), options.split(), arguments.split(), pattern))
+    return programs
+
+
+def run(program: Program, root: Path, command: str, nvcc: str, timeout: float, extra: list[str]) -> Outcome:
+    folder = root / program.folder
+    with tempfile.TemporaryDirectory() as build:
+        binary = f"{build}/program"
+        includes = ["-I", str(root / "Common")] if program.repository == "cuda-samples" else []
+        compiled = subprocess.run(
+            [nvcc, "-cudart", "shared", "-lineinfo", "-O2", "-std=c++17", "-arch=compute_80", *includes,
+             *program.options, *program.sources, "-o", binary],
+            cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if compiled.returncode != 0:
+            lines = (compiled.stderr or compiled.stdout).strip().splitlines() or [""]
+            error = next((line for line in lines if "error" in line), lines[-1])
+            return Outcome(program, f"does not compile: {error[-120:]}", 0, [])
+        report = f"{build}/report.json"
+        begin = time.monotonic()
+        try:
+            ran = subprocess.run(
+                [command, "emulate", "run", *extra, "--json", report, "--", binary, *program.arguments],
+                cwd=folder, capture_output=True, text=True, timeout=timeout, check=False, errors="replace",
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Outcome(program, f"did not end in {timeout:.0f} s", timeout, [])
+        seconds = time.monotonic() - begin
+        findings: list[str] = []
+        status = ""
+        if Path(report).exists():
+            data = json.loads(Path(report).read_text())
+            status = data["status"]
+            for finding in data["findings"]:
+                place = f"{Path(finding['file']).name}:{finding['line']}" if "file" in finding else "PTX"
+                detail = f" ({finding['detail'][:90]})" if finding["kind"] == "unsupported_instruction" else ""
+                findings.append(f"{finding['severity']} {finding['kind']} at {place}{detail}")
+            findings += [f"not emulated: {name}" for name in data["unsupported"]]
+            findings += [f"note: {note[:120]}" for note in data["notes"]]
+        right = re.search(program.pattern, ran.stdout + ran.stderr) is not None
+        outcome = "right" if right and status.endswith("code 0") else f"{'right' if right else 'wrong'}, {status}"
+        if not right and not findings:
+            findings.append("last line: " + ((ran.stdout.strip().splitlines() or [""])[-1])[:120])
+        return Outcome(program, outcome, seconds, findings)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--command", default="build/bin/tilewright")
+    parser.add_argument("--nvcc", default=shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc")
+    parser.add_argument("--repository", action="append", default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--only", default="", help="a pattern of the names to run")
+    parser.add_argument("--timeout", type=float, default=120)
+    parser.add_argument("--option", action="append", default=[], help="an option of emulate run, such as --fast")
+    parser.add_argument("--programs", type=Path, default=Path(__file__).with_name("programs.txt"))
+    options = parser.parse_args()
+    command = str(Path(options.command).resolve())
+    roots = dict(each.split("=", 1) for each in options.repository)
+    print("| repository | program | arguments | seconds | outcome | findings |\n|---|---|---|---|---|---|", flush=True)
+    for program in read_programs(options.programs):
+        if program.repository not in roots or not re.search(options.only, program.name):
+            continue
+        root = Path(roots[program.repository]).resolve()
+        outcome = run(program, root, command, options.nvcc, options.timeout, options.option)
+        arguments = " ".join(program.arguments)
+        found = "; ".join(outcome.findings) or "none"
+        print(
+            f"| {program.repository} | {program.name} | {arguments} | {outcome.seconds:.1f} | {outcome.outcome} | {found} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

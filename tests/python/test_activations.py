@@ -1,0 +1,171 @@
+"""Activations of other libraries are epilogues, and a traced function is traced once."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright
+from tilewright import DType, EpilogueArguments, InvalidArgument, pycutlass
+from tilewright import epilogue as epilogues
+from tilewright.tracing.identity import key_of
+
+A = np.arange(-8, 8, dtype=np.float32).reshape(4, 4) / 2
+EYE = np.eye(4, dtype=np.float32)
+slope = 0.5
+
+
+def test_functions_of_numpy() -> None:
+    np.testing.assert_allclose(tilewright.matmul(A, EYE, epilogue=np.tanh), np.tanh(A), atol=1e-6)
+    np.testing.assert_array_equal(tilewright.matmul(A, EYE, epilogue=np.abs), np.abs(A))
+
+
+def test_activations_of_pycutlass() -> None:
+    relu, leaky = pycutlass.relu(pycutlass.cutlass.float32), pycutlass.leaky_relu
+    np.testing.assert_array_equal(tilewright.matmul(A, EYE, epilogue=relu), np.maximum(A, 0))
+    np.testing.assert_allclose(tilewright.matmul(A, EYE, epilogue=leaky), np.where(A > 0, A, A * np.float32(0.2)))
+    np.testing.assert_array_equal(tilewright.matmul(A, EYE, epilogue=pycutlass.identity), A)
+
+
+def test_activations_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    F, nn = torch.nn.functional, torch.nn
+    a, eye = torch.from_numpy(A), torch.from_numpy(EYE)
+    given: list[Callable[..., Any]] = [torch.relu, torch.tanh, torch.sigmoid, F.relu, F.gelu, F.silu, F.leaky_relu]
+    given += [nn.ReLU(), nn.ReLU(inplace=True), nn.GELU(), nn.GELU("tanh"), nn.SiLU(), nn.Sigmoid(), nn.Tanh()]
+    given += [nn.LeakyReLU(0.3), nn.Hardswish(), nn.ELU(0.5), nn.Identity(), nn.Mish(), nn.ReLU6(), nn.Hardtanh(-1, 2)]
+    for each in given:
+        expected = each(a.clone())
+        torch.testing.assert_close(tilewright.matmul(a, eye, epilogue=each), expected, msg=str(each))
+
+
+def test_activations_of_jax() -> None:
+    jax = pytest.importorskip("jax")
+    for each in (jax.nn.relu, jax.nn.gelu, jax.nn.silu, jax.numpy.tanh):
+        np.testing.assert_allclose(tilewright.matmul(A, EYE, epilogue=each), each(A), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.mean, "numpy.mean is no function of epilogues; instead: return the sum"),
+        (np.fft, "numpy.fft is no function of epilogues"),
+    ],
+)
+def test_other_functions_are_refused(given: Any, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        tilewright.matmul(A, EYE, epilogue=given)
+
+
+def test_other_objects_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"epilogue must be a Python function, a name .*, got int"):
+        tilewright.matmul(A, EYE, epilogue=3)
+    with pytest.raises(TypeError, match=r"'bias' of the epilogue must be an array, .* got list"):
+        tilewright.matmul(A, EYE, epilogue=lambda acc, bias: acc + bias, bias=[1, 2])
+
+
+def traces(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The functions that are traced from now on."""
+    import tilewright.tracing
+
+    traced: list[object] = []
+    trace = tilewright.tracing.trace
+
+    def counted(function: Any, **options: Any) -> Any:
+        traced.append(function)
+        return trace(function, **options)
+
+    monkeypatch.setattr(tilewright.tracing, "trace", counted)
+    epilogues._TRACED.clear()
+    return traced
+
+
+def bind(function: Any, **operands: Any) -> dict[str, float]:
+    return EpilogueArguments(function, **operands)._bind(None, 4, 4, DType.f32, DType.f32)[2]
+
+
+def scaled(acc: Any, mask: Any, s: float) -> Any:
+    return np.where(mask, acc, slope * acc * s)
+
+
+def test_a_function_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    global slope
+    traced = traces(monkeypatch)
+    mask = A > 0
+    assert [bind(scaled, mask=mask, s=float(n)) for n in range(3)] == [{"s": 0.0}, {"s": 1.0}, {"s": 2.0}]
+    assert traced == [scaled]
+    bind(scaled, mask=mask[0], s=1.0)  # another shape
+    assert len(traced) == 2
+    slope = 0.25
+    try:
+        d = tilewright.matmul(A, EYE, epilogue=scaled, mask=mask, s=2.0)
+    finally:
+        slope = 0.5
+    np.testing.assert_array_equal(d, np.where(mask, A, 0.5 * A))
+    assert len(traced) == 3
+
+
+def make(factor: Any) -> Callable[..., Any]:
+    return lambda acc: acc * factor
+
+
+def test_closures_tell_functions_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced = traces(monkeypatch)
+    for factor in (2.0, 3.0, 2.0):
+        np.testing.assert_array_equal(tilewright.matmul(A, EYE, epilogue=make(factor)), A * np.float32(factor))
+    assert len(traced) == 2
+    np.testing.assert_array_equal(tilewright.matmul(A, EYE, epilogue=make(2)), A * 2)
+    assert len(traced) == 3  # an int, which the key tells from a float
+
+
+def helper(x: Any, by: float = 2.0) -> Any:
+    return x * by
+
+
+def calls_helper(acc: Any) -> Any:
+    return helper(acc)
+
+
+class Settings:
+    factor = 2.0
+
+
+settings = Settings()
+
+
+def reads_an_object(acc: Any) -> Any:
+    return acc * settings.factor
+
+
+def test_keys_see_what_functions_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = key_of(calls_helper)
+    assert first is not None and first == key_of(calls_helper)
+    monkeypatch.setattr(helper, "__defaults__", (3.0,))
+    assert key_of(calls_helper) != first
+    assert key_of(functools.partial(helper, by=2.0)) != key_of(functools.partial(helper, by=3.0))
+    assert key_of(make(0.0)) != key_of(make(-0.0))
+    assert key_of(make(ModuleType("mine"))) is None
+    assert key_of(reads_an_object) is None
+    np.testing.assert_array_equal(tilewright.matmul(A, EYE, epilogue=reads_an_object), A * 2)
+    monkeypatch.setattr(Settings, "factor", 3.0)
+    np.testing.assert_array_equal(tilewright.matmul(A, EYE, epilogue=reads_an_object), A * 3)
+
+
+def test_a_remembered_function_is_bound_fast() -> None:
+    mask = A > 0
+    bind(scaled, mask=mask, s=1.0)
+    best = min(_seconds(lambda: bind(scaled, mask=mask, s=1.0)) for _ in range(20))
+    traced = min(_seconds(lambda: (epilogues._TRACED.clear(), bind(scaled, mask=mask, s=1.0))) for _ in range(5))
+    assert best < traced / 3
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin

@@ -1,0 +1,223 @@
+"""tilewright.cutlass_api: the notebook of the example runs, and each name does what it says."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright
+from tilewright import InvalidArgument, cutlass_api
+from tilewright.cutlass_api.arguments import EpilogueArguments, GemmArguments
+from tilewright.cutlass_api.utils import leading_dim, strides_to_layout_string
+
+NOTEBOOK = pathlib.Path(__file__).parents[2] / "examples" / "15_cutlass_api_notebook.py"
+
+
+@pytest.fixture(scope="module")
+def notebook() -> Iterator[ModuleType]:
+    """The executed notebook, which checks its own results."""
+    spec = importlib.util.spec_from_file_location("notebook", NOTEBOOK)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    cutlass_api.providers.cutedsl.CuTeDSLProvider.unregister(module.F64GemmKernel)
+
+
+def problem(batch: int = 1, m: int = 20, n: int = 18, k: int = 12, layouts: str = "ttt") -> tuple[Any, Any, Any]:
+    random = np.random.default_rng(3)
+
+    def array(letter: str, rows: int, columns: int) -> Any:
+        shape = (batch, rows, columns) if letter == "t" else (batch, columns, rows)
+        values = random.integers(-4, 5, shape).astype(np.float64)
+        return values if letter == "t" else values.swapaxes(1, 2)
+
+    out = array(layouts[2], m, n)
+    out[:] = np.nan
+    return array(layouts[0], m, k), array(layouts[1], k, n), out
+
+
+def names(kernels: Any) -> list[str]:
+    return [kernel.metadata.kernel_name for kernel in kernels]
+
+
+def test_the_notebook_finds_its_two_kernels_in_order(notebook: ModuleType) -> None:
+    assert names(notebook.kernels) == ["F64GemmKernel_tile32x32_ttt", "F64GemmKernel_tile16x16_ttt"]
+    assert notebook.kernels_ctam256 == []
+
+
+def test_all_sixteen_are_generated_in_order(notebook: ModuleType) -> None:
+    expected = [
+        f"F64GemmKernel_tile{tile}_{''.join(letters)}"
+        for tile in ("32x32", "16x16")
+        for letters in itertools.product("tn", repeat=3)
+    ]
+    assert names(cutlass_api.get_kernels(metadata_filter=notebook.is_f64gemm_kernel)) == expected
+    assert names(cutlass_api.get_kernels(metadata_filter=notebook.is_f64gemm_kernel, cc=80)) == expected
+
+
+@pytest.mark.parametrize("layouts", ["".join(letters) for letters in itertools.product("tn", repeat=3)])
+def test_every_layout_is_computed(notebook: ModuleType, layouts: str) -> None:
+    a, b, out = problem(2, layouts=layouts)
+    kernels = cutlass_api.get_kernels(GemmArguments(a, b, out), providers=["cutedsl"])
+    assert [name[-3:] for name in names(kernels)] == [layouts] * 2
+    for kernel in kernels:
+        out[:] = np.nan
+        kernel.run(GemmArguments(a, b, out))
+        np.testing.assert_array_equal(out, a @ b)
+
+
+def test_an_artifact_serves_other_shapes(notebook: ModuleType) -> None:
+    args = GemmArguments(*problem())
+    kernel = cutlass_api.get_kernels(args, notebook.is_f64gemm_kernel)[0]
+    artifact = kernel.compile(args)
+    assert isinstance(artifact, cutlass_api.artifact.CompiledArtifact) and artifact.kernel_obj is kernel
+    for extents in ((4, 3, 5, 7), (1, 1, 1, 1)):
+        a, b, out = problem(*extents)
+        kernel.run(GemmArguments(a, b, out), artifact, assume_supported_args=True)
+        np.testing.assert_array_equal(out, a @ b)
+
+
+def test_run_compiles_once(notebook: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    args = GemmArguments(*problem())
+    kernel = cutlass_api.get_kernels(args, notebook.is_f64gemm_kernel)[1]
+    compile = type(kernel).compile
+
+    def counted(self: Any, args: Any, cc: int | None = None) -> Any:
+        calls.append(cc)
+        return compile(self, args, cc)
+
+    monkeypatch.setattr(type(kernel), "compile", counted)
+    kernel.__dict__.pop("_artifacts", None)
+    kernel.run(args)
+    kernel.run(args)
+    assert len(calls) == 1
+
+
+def test_reasons_are_given(notebook: ModuleType) -> None:
+    kernel = cutlass_api.get_kernels(GemmArguments(*problem()), notebook.is_f64gemm_kernel)[0]
+    flat = GemmArguments(*(array[0] for array in problem()))
+    assert cutlass_api.get_kernels(flat, notebook.is_f64gemm_kernel) == []
+    assert kernel.supports(flat).reason == "All operands must be rank 3."
+    reason = "Kernel does not support the provided arguments: All operands must be rank 3."
+    with pytest.raises(ValueError, match=reason):
+        kernel.run(flat)
+    single = [array.astype(np.float32) for array in problem()]
+    assert cutlass_api.get_kernels(GemmArguments(*single), notebook.is_f64gemm_kernel) == []
+    assert "f64" in kernel.supports(GemmArguments(*single)).reason
+    relu = GemmArguments(*problem(), epilogue=EpilogueArguments(lambda accum: np.maximum(accum, 0)))
+    assert cutlass_api.get_kernels(relu, notebook.is_f64gemm_kernel) == []
+
+
+def test_shipped_kernels_are_found_and_run_by_the_names_of_cutlass_api() -> None:
+    a, b, out = (array[0].astype(np.float32) for array in problem())
+    args = GemmArguments(a, b, out, accumulator_type=np.float32)
+    kernel = cutlass_api.get_kernels(args, providers=["tilewright"])[0]
+    artifact = kernel.compile(args, cc=None)
+    assert kernel.supports(args)
+    kernel.run(args, compiled_artifact=artifact, workspace=None, assume_supported_args=True)
+    np.testing.assert_array_equal(out, a @ b)
+    with pytest.raises(InvalidArgument, match="got cc sm_80"):
+        kernel.compile(args, cc=80)
+
+
+def test_arguments_show_the_arrays() -> None:
+    a, b, out = problem()
+    args = GemmArguments(a, b, out)
+    assert args.A.tensor is a and args.B.tensor is b and args.out.tensor is out
+    assert args.A.shape == (1, 20, 12) and args.out.stride == (360, 18, 1)
+    assert args.A.dtype == cutlass_api.cutlass.Float64
+    with pytest.raises(AttributeError):
+        args.A.colour  # noqa: B018
+
+
+def test_misuse_is_named(notebook: ModuleType) -> None:
+    provider = cutlass_api.providers.cutedsl.CuTeDSLProvider
+    with pytest.raises(InvalidArgument, match="derives from CuteDslKernel, got 3"):
+        provider.register(3)  # type: ignore[type-var]
+    with pytest.raises(InvalidArgument, match="Provider cutedls is not available: there are 'tilewright', 'cutedsl'"):
+        cutlass_api.get_kernels(providers=["cutedls"])
+    kernel = notebook.kernels[0]
+    with pytest.raises(InvalidArgument, match="already set"):
+        kernel.metadata = kernel.metadata
+    with pytest.raises(InvalidArgument, match="another implementation"):
+        kernel.cute_compile(object(), notebook.args.A)
+    with pytest.raises(InvalidArgument, match="takes tensors"):
+        kernel.cute_run(None, 1)
+    with pytest.raises(InvalidArgument, match="no entry of stride is 1"):
+        leading_dim((2, 2), (4, 2))
+    with pytest.raises(InvalidArgument, match=r"must be \(0, 0, 1\) or \(0, 1, 0\)"):
+        strides_to_layout_string((1, 1, 1))
+
+
+def test_a_class_without_methods_says_what_is_missing() -> None:
+    @cutlass_api.providers.cutedsl.CuTeDSLProvider.register
+    class Empty(cutlass_api.providers.cutedsl.kernel.CuteDslKernel):
+        @staticmethod
+        def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, cc: int | None = None) -> Any:
+            pass
+
+    try:
+        with pytest.raises(InvalidArgument, match=r"Empty.generate_kernels\(\) must return a list of kernels"):
+            cutlass_api.get_kernels(GemmArguments(*problem()), providers=["cutedsl"])
+    finally:
+        cutlass_api.providers.cutedsl.CuTeDSLProvider.unregister(Empty)
+
+
+def test_manifest_grows_without_duplicates(notebook: ModuleType) -> None:
+    manifest = cutlass_api.Manifest()
+    args = GemmArguments(*problem())
+    for _ in range(2):
+        assert len(manifest.add_kernels(args, notebook.is_f64gemm_kernel)) == 2
+    assert len(manifest.kernels) == 2
+
+
+def test_other_providers_can_be_registered() -> None:
+    args = GemmArguments(*(array[0] for array in problem()))
+    shipped = cutlass_api.get_kernels(args)[0]
+
+    @cutlass_api.providers.register_provider("mine")
+    class Mine(cutlass_api.providers.ProviderBase):
+        @classmethod
+        def generate_kernels(cls, metadata_filter: Any, epilogue_args: Any = None, cc: int | None = None) -> list[Any]:
+            return [shipped] if metadata_filter(shipped.metadata) else []
+
+    try:
+        assert names(cutlass_api.get_kernels(args, providers=["mine"])) == names([shipped])
+        assert cutlass_api.get_kernels(args, lambda metadata: False, providers=["mine"]) == []
+    finally:
+        del cutlass_api.providers.available_providers["mine"]
+
+
+def test_the_guide_runs(tmp_path: pathlib.Path) -> None:
+    guide = (NOTEBOOK.parents[1] / "docs" / "cutlass_api.md").read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "guide.py").write_text(program)
+    subprocess.run([sys.executable, tmp_path / "guide.py"], timeout=120, check=True)
+
+
+def test_utils() -> None:
+    utils = cutlass_api.utils
+    assert strides_to_layout_string((0, 0, 1), (0, 1, 0), (0, 0, 1)) == "tnt"
+    assert utils.ceil_div(7, 2) == 4 and utils.round_up(7, 4) == 8
+    assert utils.tuple_to_string((64, 64, 32)) == "64x64x32"
+    assert utils.get_stride_order((8, 1, 4)) == (1, 2, 0) and utils.get_stride_rank((8, 1, 4)) == (2, 0, 1)
+    assert leading_dim((3, 4), (1, 3)) == 0
+    assert utils.to_cutlass_type(np.float16) == cutlass_api.cutlass.Float16
+    assert utils.is_numpy_available() and utils.is_numpy_tensor(np.zeros(1)) and not utils.is_torch_tensor(1)
+    assert utils.device_cc() >= 80 and bool(utils.is_device_cc_supported({utils.device_cc()}))
+    assert "not in supported set [10]" in utils.is_device_cc_supported([10]).reason
+    assert utils.check_cuda_errors((0, 5)) == 5 and utils.check_cuda_errors((0,)) is None
+    with pytest.raises(tilewright.DriverError, match="CUDA error: 2"):
+        utils.check_cuda_errors((2,))

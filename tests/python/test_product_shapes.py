@@ -1,0 +1,79 @@
+"""matmul() takes what numpy.matmul takes: vectors, batches that broadcast, nested lists; and bool masks in epilogues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright
+from tilewright import InvalidArgument
+
+SHAPES = [
+    ((5,), (5,)),
+    ((4, 5), (5,)),
+    ((5,), (5, 6)),
+    ((3, 4, 5), (5,)),
+    ((5,), (3, 5, 6)),
+    ((1, 4, 5), (3, 5, 6)),
+    ((3, 4, 5), (1, 5, 6)),
+    ((2, 3, 4, 5), (5, 6)),
+    ((2, 3, 4, 5), (3, 5, 6)),
+    ((2, 1, 4, 5), (3, 5, 6)),
+    ((4, 5), (2, 3, 5, 6)),
+]
+
+
+def integers(*shape: int, seed: int = 1) -> Any:
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(("of_a", "of_b"), SHAPES, ids=str)
+def test_shapes_are_those_of_numpy(of_a: tuple[int, ...], of_b: tuple[int, ...]) -> None:
+    a, b = integers(*of_a), integers(*of_b, seed=2)
+    expected = np.matmul(a, b)
+    found = tilewright.matmul(a, b)
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)
+    out = np.full(expected.shape, np.nan, np.float32)
+    assert tilewright.matmul(a, b, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_epilogues_and_c_have_the_batches_of_the_result() -> None:
+    a, b, bias, rest = integers(2, 3, 4, 5), integers(5, 6), integers(6), integers(2, 3, 4, 6)
+    found = tilewright.matmul(
+        a, b, epilogue=lambda acc, bias, rest: np.maximum(acc + bias + rest, 0), bias=bias, rest=rest
+    )
+    np.testing.assert_array_equal(found, np.maximum(a @ b + bias + rest, 0))
+    np.testing.assert_array_equal(tilewright.matmul(a, b, c=rest), a @ b + rest)
+    np.testing.assert_array_equal(tilewright.matmul(integers(5), b, c=bias), integers(5) @ b + bias)
+    gated = tilewright.matmul(a, b, epilogue="D = reglu(acc)")
+    np.testing.assert_array_equal(gated, np.maximum((a @ b)[..., ::2], 0) * (a @ b)[..., 1::2])
+
+
+def test_lists_of_numbers_are_arrays() -> None:
+    found = tilewright.matmul([[1, 2], [3, 4]], ((1.5, 0), (0, 1)))
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [[1.5, 2], [4.5, 4]])
+    assert tilewright.matmul([1, 2], [3, 4]) == 11
+    with pytest.raises(InvalidArgument, match="a is a list of numbers whose rows differ in length"):
+        tilewright.matmul([[1, 2], [3]], [[1], [2]])
+
+
+def test_bool_masks() -> None:
+    a, b, mask = integers(4, 5), integers(5, 6), integers(4, 6) > 0
+    found = tilewright.matmul(a, b, epilogue=lambda acc, mask: np.where(mask, acc, -1), mask=mask)
+    np.testing.assert_array_equal(found, np.where(mask, a @ b, -1))
+    found = tilewright.matmul(a, b, epilogue="D = where(row(mask), acc, 0)", mask=mask[0])
+    np.testing.assert_array_equal(found, np.where(mask[0], a @ b, 0))
+
+
+def test_out_of_a_wrong_shape_or_with_gaps_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"out must be \(6,\), got \(1, 6\)"):
+        tilewright.matmul(integers(5), integers(5, 6), out=np.empty((1, 6), np.float32))
+    with pytest.raises(InvalidArgument, match=r"must be contiguous, got strides \(24, 48, 6, 1\)"):
+        tilewright.matmul(integers(2, 3, 4, 5), integers(5, 6), out=np.empty((3, 2, 4, 6), np.float32).swapaxes(0, 1))
+    with pytest.raises(InvalidArgument, match=r"batches of a and b do not broadcast: \(2,\) and \(3, 3\)"):
+        tilewright.matmul(integers(2, 4, 5), integers(3, 3, 5, 6))

@@ -1,0 +1,81 @@
+"""tilewright.shims: programs for CUTLASS's Python interfaces run without any change but one call."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import tilewright.shims
+from tilewright import InvalidArgument
+
+README = (pathlib.Path(__file__).parents[2] / "examples" / "09_pycutlass_readme.py").read_text()
+NOTEBOOK = (pathlib.Path(__file__).parents[2] / "examples" / "15_cutlass_api_notebook.py").read_text()
+INSTALL = "import tilewright.shims\nassert tilewright.shims.install() == ['cutlass', 'cutlass_api', 'pycutlass']\n"
+
+
+def run(program: str, folder: pathlib.Path, packages: dict[str, str] | None = None) -> str:
+    for name, text in (packages or {}).items():
+        (folder / f"{name}.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_readme_of_pycutlass_runs_with_its_own_imports(tmp_path: pathlib.Path) -> None:
+    own = README.replace("from tilewright import pycutlass", "import pycutlass").replace(
+        "tilewright.pycutlass", "pycutlass"
+    )
+    assert "tilewright" not in own
+    run(INSTALL + own, tmp_path)
+
+
+def test_the_notebook_of_cutlass_api_runs_with_its_own_imports(tmp_path: pathlib.Path) -> None:
+    own = (
+        NOTEBOOK.replace("from tilewright import cutlass_api", "import cutlass_api")
+        .replace("from tilewright.cutlass_api import cutlass", "import cutlass")
+        .replace("from tilewright.cutlass_api.", "from cutlass_api.")
+    )
+    assert run(INSTALL + own, tmp_path).split() == ["F64GemmKernel_tile32x32_ttt", "F64GemmKernel_tile16x16_ttt"]
+
+
+def test_modules_are_the_same_under_both_names(tmp_path: pathlib.Path) -> None:
+    run(
+        INSTALL
+        + """
+import cutlass.gemm, cutlass_api.utils, pycutlass.utils, tilewright
+assert cutlass is tilewright.pycutlass.cutlass and cutlass.gemm is tilewright.pycutlass.cutlass.gemm
+assert cutlass_api.utils is tilewright.cutlass_api.utils and pycutlass.utils is tilewright.pycutlass.utils
+try:
+    import pycutlass.test.profiler
+except ModuleNotFoundError as error:
+    assert error.name.startswith("pycutlass.test")
+else:
+    raise AssertionError
+tilewright.shims.uninstall()
+try:
+    import pycutlass
+except ModuleNotFoundError:
+    pass
+else:
+    raise AssertionError
+""",
+        tmp_path,
+    )
+
+
+def test_real_packages_are_not_replaced(tmp_path: pathlib.Path) -> None:
+    program = (
+        "import tilewright.shims\n"
+        "assert tilewright.shims.install('cutlass', 'pycutlass') == ['pycutlass']\n"
+        "import cutlass\n"
+        "assert cutlass.own == 1"
+    )
+    run(program, tmp_path, {"cutlass": "own = 1"})
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="no shim named 'cutlas': there are cutlass, cutlass_api, pycutlass"):
+        tilewright.shims.install("cutlas")

@@ -1,0 +1,330 @@
+"""Sixty mistakes of users. Each gives one exception, which is a tilewright.Error, a TypeError or an AttributeError, and
+whose message says what is wrong, where, and what to do; in the words that the caller wrote."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright
+from tilewright import BLASDesignMetadata, EpilogueArguments, GemmArguments, InvalidArgument, Unsupported, pycutlass
+from tilewright import TraceError
+from tilewright.layout import Layout, composition
+from tilewright.pycutlass import cutlass
+
+matmul = tilewright.matmul
+
+
+def z(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.ones(shape, dtype)
+
+
+def args() -> GemmArguments:
+    return GemmArguments(z(4, 5), z(5, 7), z(4, 7))
+
+
+def tile(stages: int) -> Any:
+    math = pycutlass.MathInstruction(
+        [1, 1, 1],
+        cutlass.float32,
+        cutlass.float32,
+        cutlass.float32,
+        cutlass.OpClass.Simt,
+        pycutlass.MathOperation.multiply_add,
+    )
+    return pycutlass.TileDescription([32, 32, 8], stages, [1, 1, 1], math)
+
+
+def functional_update(acc: Any) -> Any:
+    acc[0] = 1
+    return acc
+
+
+NO_DRIVER = (tilewright.ToolchainNotFound, tilewright.DriverError, InvalidArgument)
+A, B = z(4, 5), z(5, 7)
+Case = tuple[Callable[[], object], Any, str]
+MISTAKES: dict[str, Case] = {
+    # shapes
+    "k differs": (
+        lambda: matmul(A, z(6, 7)),
+        InvalidArgument,
+        r"columns of a and rows of b differ: \(4,5\) and \(6,7\)",
+    ),
+    "b is transposed": (lambda: matmul(A, z(7, 5)), InvalidArgument, r"pass b\.T if b is stored as \(n, k\)"),
+    "a is transposed": (lambda: matmul(z(5, 4), B), InvalidArgument, r"pass a\.T if a is stored as \(k, m\)"),
+    "out has another shape": (lambda: matmul(A, B, out=z(4, 8)), InvalidArgument, r"out must be \(4,7\), got \(4,8\)"),
+    "c has another shape": (
+        lambda: matmul(A, B, c=z(4, 8)),
+        InvalidArgument,
+        r"shapes of c and out differ: \(4,8\) and \(4,7\)",
+    ),
+    "batches differ": (lambda: matmul(z(2, 4, 5), z(3, 5, 7)), InvalidArgument, r"a has a batch of 2"),
+    "batches do not broadcast": (
+        lambda: matmul(z(2, 4, 5), z(3, 3, 5, 7)),
+        InvalidArgument,
+        "batches of a and b do not broadcast",
+    ),
+    "a is a number": (lambda: matmul(3, B), InvalidArgument, "a, a int, has no attribute"),
+    "a is None": (lambda: matmul(None, B), InvalidArgument, "a, a NoneType, has no attribute"),
+    "a list is ragged": (
+        lambda: matmul([[1, 2], [3]], [[1], [2]]),
+        InvalidArgument,
+        "a is a list of numbers whose rows differ",
+    ),
+    "a list is empty": (lambda: matmul([], B), InvalidArgument, "a is an empty list: it must have at least one array"),
+    "a dimension too many": (lambda: tilewright.layout.size(Layout((8, 8)), 5), InvalidArgument, "5"),
+    # types
+    "types differ": (
+        lambda: matmul(A, z(5, 7, dtype=np.float16)),
+        InvalidArgument,
+        "a is f32 and b is f16: they must have the same type",
+    ),
+    "int64": (
+        lambda: matmul(z(4, 5, dtype=np.int64), z(5, 7, dtype=np.int64)),
+        InvalidArgument,
+        "a: unknown element type 'int64': must be f64",
+    ),
+    "complex": (lambda: matmul(z(4, 5, dtype=complex), B), InvalidArgument, "a: unknown element type 'complex128'"),
+    "out_dtype is misspelt": (
+        lambda: matmul(A, B, out_dtype="flaot16"),
+        InvalidArgument,
+        "unknown element type 'flaot16': must be f64, f32",
+    ),
+    "accumulator is too narrow": (
+        lambda: matmul(A, B, accumulator_type="f16"),
+        InvalidArgument,
+        "f32 operands accumulate in f32, got f16",
+    ),
+    "dtype is no type": (lambda: tilewright.dtype(3), InvalidArgument, "unknown element type '3'"),
+    "masked array": (
+        lambda: matmul(np.ma.ones((4, 5), np.float32), B),
+        InvalidArgument,
+        r"masked arrays are not supported: pass \.data or \.filled\(\)",
+    ),
+    "big-endian": (lambda: matmul(z(4, 5, dtype=">f4"), B), InvalidArgument, "a"),
+    # memory
+    "columns are skipped": (
+        lambda: matmul(z(4, 10)[:, ::2], B),
+        InvalidArgument,
+        r"a must have one stride of 1, got \(10,2\); pass numpy.ascontiguousarray\(a\)",
+    ),
+    "rows are reversed": (
+        lambda: matmul(z(4, 5)[::-1], B),
+        InvalidArgument,
+        r"a has a negative stride -5; pass numpy.ascontiguousarray\(a\)",
+    ),
+    "out is an input": (lambda: (lambda x: matmul(x, x, out=x))(z(4, 4)), InvalidArgument, "out .* overlaps a"),
+    "out is read-only": (lambda: matmul(A, B, out=np.broadcast_to(z(7), (4, 7))), InvalidArgument, "out is read-only"),
+    "shapes cannot be run": (lambda: matmul(tilewright.ShapeOnly((4, 5), "f32"), B, out=z(4, 7)), InvalidArgument, "a"),
+    # arguments
+    "keyword is misspelt": (
+        lambda: matmul(A, B, aplha=2.0),
+        InvalidArgument,
+        r"matmul\(\) has no argument aplha; did you mean 'alpha'\?",
+    ),
+    "alpha is text": (lambda: matmul(A, B, alpha="2"), TypeError, "alpha must be a number, got '2'"),
+    "deterministic is text": (
+        lambda: matmul(A, B, deterministic="yes"),
+        TypeError,
+        "deterministic must be True, False or None, got 'yes'",
+    ),
+    "stream is text": (
+        lambda: matmul(A, B, stream="0"),
+        InvalidArgument,
+        "stream must be None, an int, a PyTorch or CuPy stream",
+    ),
+    "math is unknown": (lambda: matmul(A, B, math="tf32"), InvalidArgument, "unknown math operation 'tf32'"),
+    "beta without c": (lambda: matmul(A, B, beta=1.0, epilogue="D = acc"), InvalidArgument, "beta"),
+    # epilogues
+    "epilogue is misspelt": (lambda: matmul(A, B, epilogue="rleu"), InvalidArgument, "unknown epilogue 'rleu': .*relu"),
+    "epilogue is a number": (lambda: matmul(A, B, epilogue=3), TypeError, "epilogue must be a Python function, a name"),
+    "syntax": (lambda: matmul(A, B, epilogue="D = acc +"), InvalidArgument, "epilogue, character 10: expected a value"),
+    "bias is missing": (
+        lambda: matmul(A, B, epilogue="D = acc + row(bias)"),
+        InvalidArgument,
+        "the epilogue reads 'bias', but no tensor has that name",
+    ),
+    "bias is misspelt": (
+        lambda: matmul(A, B, epilogue="D = acc + row(bias)", bais=z(7)),
+        InvalidArgument,
+        "the epilogue has no tensor 'bais': did you mean 'bias'",
+    ),
+    "parameter is misspelt": (
+        lambda: matmul(A, B, epilogue=lambda acc, bias: acc + bias, bais=z(7)),
+        Exception,
+        "bias",
+    ),
+    "bias has another shape": (
+        lambda: matmul(A, B, epilogue="D = acc + row(bias)", bias=z(8)),
+        InvalidArgument,
+        r"'bias' must be \(1,7\), got \(1,8\)",
+    ),
+    "bias does not broadcast": (
+        lambda: matmul(A, B, epilogue=lambda acc, bias: acc + bias, bias=z(4)),
+        TraceError,
+        r"x\[:, None\] for one value per row",
+    ),
+    "bias is a list": (
+        lambda: matmul(A, B, epilogue=lambda acc, bias: acc + bias, bias=[1.0]),
+        TypeError,
+        "'bias' of the epilogue must be an array",
+    ),
+    "softmax": (
+        lambda: matmul(A, B, epilogue=lambda acc: np.mean(acc)),
+        TraceError,
+        "numpy.mean is no function of epilogues",
+    ),
+    "assignment to elements": (lambda: matmul(A, B, epilogue=functional_update), TraceError, "acc"),
+    "operands without an epilogue": (
+        lambda: matmul(A, B, bias=z(7)),
+        InvalidArgument,
+        r"matmul\(\) has no argument bias",
+    ),
+    "operands of EpilogueArguments": (
+        lambda: matmul(A, B, epilogue=EpilogueArguments("relu"), bias=z(7)),
+        InvalidArgument,
+        "the operands of an EpilogueArguments are given to it",
+    ),
+    # discovery and kernels
+    "arrays are no arguments": (
+        lambda: tilewright.find_kernels(A),
+        TypeError,
+        r"args must be the arguments of an operation, such as GemmArguments\(A, B, out\), got an array of numpy",
+    ),
+    "target is unknown": (
+        lambda: tilewright.find_kernels(args(), target="sm_999"),
+        InvalidArgument,
+        "unknown target 'sm_999': known are sm_80",
+    ),
+    "provider is unknown": (
+        lambda: tilewright.find_kernels(args(), providers=["sm9_gemm"]),
+        InvalidArgument,
+        "unknown provider 'sm9_gemm': the registered ones are sm90_gemm",
+    ),
+    "providers is text": (
+        lambda: tilewright.find_kernels(args(), providers="sm90_gemm"),
+        TypeError,
+        "providers must be a list of str or None, got 'sm90_gemm'",
+    ),
+    "schedule is unknown": (
+        lambda: BLASDesignMetadata((32, 32, 8), schedule="pingpong"),
+        InvalidArgument,
+        "unknown schedule 'pingpong': must be cooperative or ping_pong",
+    ),
+    "tile is impossible": (
+        lambda: tilewright.make_kernel(args(), BLASDesignMetadata((33, 32, 8))),
+        InvalidArgument,
+        "tile m 33 is not divisible by warp count m 2",
+    ),
+    "registers no class": (
+        lambda: tilewright.register(3),
+        InvalidArgument,
+        "takes a class that derives from Kernel, got 3",
+    ),
+    "keyword of a function": (
+        lambda: tilewright.prepare(args(), kernal=None),
+        TypeError,
+        r"prepare\(\) has no argument 'kernal': did you mean 'kernel'\?",
+    ),
+    "argument is missing": (
+        lambda: tilewright.prepare(),
+        TypeError,
+        r"missing a required argument: 'args'; it takes args, kernel",
+    ),
+    # files and the environment
+    "file is missing": (lambda: tilewright.load_artifact("/nonexistent/x"), FileNotFoundError, "'/nonexistent/x'"),
+    "path is a number": (
+        lambda: tilewright.load_artifact(3),
+        TypeError,
+        "path must be a str or an os.PathLike, got int",
+    ),
+    "device is misspelt": (
+        lambda: tilewright.configure(device="emulatr:sm_90a"),
+        InvalidArgument,
+        "unknown device 'emulatr:sm_90a': use auto, cuda:N",
+    ),
+    "device is missing": (lambda: tilewright.configure(device="cuda:77"), NO_DRIVER, "."),
+    "compiler is unknown": (
+        lambda: tilewright.configure(compiler="gcc"),
+        InvalidArgument,
+        "compiler must be nvrtc, nvrtc_in_process, nvcc or none, got 'gcc'",
+    ),
+    "cache folder": (lambda: tilewright.configure(cache_dir="/proc/x"), InvalidArgument, "cache_dir '/proc/x': "),
+    "option is misspelt": (
+        lambda: tilewright.configure(devise="cuda:0"),
+        TypeError,
+        r"configure\(\) has no argument 'devise': did you mean 'device'\?",
+    ),
+    "bytes are no int": (
+        lambda: tilewright.configure(pool_maximum_bytes=1.5),
+        TypeError,
+        "pool_maximum_bytes must be an int or None, got 1.5",
+    ),
+    "name is misspelt": (
+        lambda: tilewright.matmull,
+        AttributeError,
+        "has no attribute 'matmull'; did you mean 'matmul'?",
+    ),
+    # other operations
+    "einsum": (
+        lambda: tilewright.einsum("ab,bc->ad", A, B),
+        InvalidArgument,
+        "out has the mode 'd', but no operand has it",
+    ),
+    "groups without ends": (
+        lambda: tilewright.grouped_matmul(A, z(2, 5, 7)),
+        InvalidArgument,
+        "need offsets, the end of each group",
+    ),
+    "channels differ": (
+        lambda: tilewright.conv2d(z(1, 3, 8, 8), z(4, 2, 3, 3)),
+        InvalidArgument,
+        "w has 2 channels, but x has 3",
+    ),
+    "filter is too large": (
+        lambda: tilewright.conv2d(z(1, 3, 2, 2), z(4, 3, 3, 3)),
+        InvalidArgument,
+        "the filter of 3 x 3 taps covers 3 x 3 pixels",
+    ),
+    "layouts do not compose": (lambda: composition(Layout((8, 8), (8, 1)), Layout(3, 5)), InvalidArgument, "divisib"),
+    "no stages": (lambda: tile(0), InvalidArgument, "stages must be at least 1, got 0"),
+    "LayerNorm": (lambda: pycutlass.LayerNorm(), Unsupported, "LayerNorm is not supported: return D, reduction_op"),
+}
+
+
+def test_there_are_sixty() -> None:
+    assert len(MISTAKES) >= 60
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_explained(mistake: str) -> None:
+    call, kind, message = MISTAKES[mistake]
+    with pytest.raises(kind, match=message) as raised:
+        call()
+    error = raised.value
+    assert isinstance(error, (tilewright.Error, TypeError, AttributeError)), repr(error)
+    assert len(str(error)) < 1200 and "incompatible function arguments" not in str(error)
+    assert error.__cause__ is None or isinstance(error.__cause__, tilewright.Error), "one exception, not a chain"
+
+
+def test_paths_of_any_kind(tmp_path: pathlib.Path) -> None:
+    kernel = tilewright.find_kernels(args())[0]
+    artifact = kernel.compile(args())
+    for path in (tmp_path / "a", os.fspath(tmp_path / "b"), os.fsencode(tmp_path / "c")):
+        artifact.save(path)  # type: ignore[arg-type]
+        assert tilewright.load_artifact(path) == artifact  # type: ignore[arg-type]
+    with pytest.raises(tilewright.FileNotFound) as raised:
+        artifact.save(tmp_path / "missing" / "x")
+    assert raised.value.filename == str(tmp_path / "missing")
+
+
+def test_a_failed_configure_changes_nothing() -> None:
+    before = tilewright.device_name()
+    with pytest.raises(InvalidArgument):
+        tilewright.configure(device="emulator:sm_1")
+    assert tilewright.device_name() == before

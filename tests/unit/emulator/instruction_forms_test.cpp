@@ -1,0 +1,217 @@
+// Carry arithmetic, bit fields, packed integers, wmma, movmatrix, calls through pointers and the heap of kernels,
+// compared with formulas that are independent of the emulator's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <random>
+
+#include "lane_kernel.hpp"
+#include "tilewright/emulator/device_heap.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+using U = std::uint32_t;
+using I = std::int32_t;
+using W = std::uint64_t;
+
+template <class T>
+std::vector<T> values(unsigned seed) {
+  std::vector<T> all{0, 1, static_cast<T>(-1), static_cast<T>(T{1} << (8 * sizeof(T) - 1))};
+  std::mt19937_64 random(seed);
+  while (all.size() < 32) all.push_back(static_cast<T>(random() >> (random() % (8 * sizeof(T)))));
+  std::shuffle(all.begin(), all.end(), random);
+  return all;
+}
+
+TEST(Carry, AddsAndSubtractsWideIntegers) {
+  const std::vector<W> a = values<W>(1), b = values<W>(2);
+  constexpr std::string_view kSplit = "mov.b64 {%l0, %h0}, %s0;\nmov.b64 {%l1, %h1}, %s1;\n";
+  constexpr std::string_view kRegisters = ".reg .u32 %l0, %l1, %h0, %h1, %l, %h;\n";
+  const auto run = [&](std::string_view body) {
+    return run_lanes<W>(std::string(kSplit) + std::string(body) + "mov.b64 %d, {%l, %h};", kRegisters, a, b);
+  };
+  const std::vector<W> sums = run("add.cc.u32 %l, %l0, %l1;\naddc.u32 %h, %h0, %h1;\n");
+  const std::vector<W> differences = run("sub.cc.u32 %l, %l0, %l1;\nsubc.u32 %h, %h0, %h1;\n");
+  // The low word is a * b of the low words; the high word adds what the product carries.
+  const std::vector<W> products =
+      run("mul.lo.u32 %l, %l0, %l1;\nmad.lo.cc.u32 %l, %l0, 1, %l;\nmadc.hi.u32 %h, %l0, %l1, 0;\n");
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(sums[i], a[i] + b[i]) << i;
+    EXPECT_EQ(differences[i], a[i] - b[i]) << i;
+    const U l0 = static_cast<U>(a[i]), product = l0 * static_cast<U>(b[i]);
+    const U carried = static_cast<U>((W{l0} * static_cast<U>(b[i])) >> 32) + (W{product} + l0 > ~U{0} ? 1 : 0);
+    EXPECT_EQ(products[i], (W{carried} << 32 | static_cast<U>(product + l0))) << i;
+  }
+}
+
+TEST(Carry, FlagIsThatOfTheLastInstructionThatWritesIt) {
+  const std::vector<W> a = values<W>(3);
+  const std::vector<U> carries = run_lanes<U>(
+      "add.cc.u64 %t, %s0, -1;\nadd.u64 %t, %t, 5;\naddc.cc.u64 %t, 0, 0;\naddc.u32 %d, 0, 0;", ".reg .u64 %t;\n", a);
+  EXPECT_EQ(carries, std::vector<U>(32, 0U));  // the middle sum of 0, 0 and the carry never carries
+  const std::vector<W> borrows = run_lanes<W>("sub.cc.u64 %t, %s0, 100;\nsubc.u64 %d, 0, 0;", ".reg .u64 %t;\n", a);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(borrows[i], a[i] < 100 ? ~W{0} : 0) << a[i];
+}
+
+TEST(BitFields, MasksExtensionsAndPositions) {
+  const std::vector<U> a = values<U>(4);
+  std::vector<U> n(32);
+  for (U i = 0; i < 32; ++i) n[i] = i < 16 ? i : 3 * i;  // some beyond 32
+  const std::vector<U> masks = run_instruction<U>("bmsk.clamp.b32 %d, 4, %s0;", n);
+  const std::vector<U> wrapped = run_instruction<U>("bmsk.wrap.b32 %d, %s0, 3;", n);
+  const std::vector<U> zeros = run_instruction<U>("szext.clamp.u32 %d, %s0, %s1;", a, n);
+  const std::vector<U> signs = run_instruction<U>("szext.wrap.s32 %d, %s0, %s1;", a, n);
+  for (std::size_t i = 0; i < 32; ++i) {
+    const U width = std::min(n[i], 32U), wrap = n[i] % 32;
+    EXPECT_EQ(masks[i], static_cast<U>(((W{1} << width) - 1) << 4)) << n[i];
+    EXPECT_EQ(wrapped[i], 7U << wrap) << n[i];
+    EXPECT_EQ(zeros[i], width == 32 ? a[i] : a[i] % (1U << width)) << a[i] << " " << n[i];
+    const U shift = 32 - wrap;
+    EXPECT_EQ(signs[i], wrap == 0 ? 0 : static_cast<U>(static_cast<I>(a[i] << shift) >> shift)) << a[i] << " " << n[i];
+  }
+  const std::vector<U> third = run_instruction<U>("fns.b32 %d, %s0, 0, 3;", std::vector<U>{0xf0, 0x7, 0x3, 0x80010001});
+  EXPECT_EQ((std::vector<U>{third.begin(), third.begin() + 4}), (std::vector<U>{6, 2, ~U{0}, 31}));
+  const std::vector<U> down = run_instruction<U>("fns.b32 %d, %s0, 31, -2;", std::vector<U>{0xf0, 0x80000001});
+  EXPECT_EQ((std::vector<U>{down[0], down[1]}), (std::vector<U>{6, 0}));
+}
+
+TEST(BitFields, Lop3CombinesItsResultWithAPredicate) {
+  const std::vector<U> a = values<U>(5);
+  const std::vector<U> both =
+      run_lanes<U>("setp.gt.u32 %q, %s0, 100;\nlop3.and.b32 %t|%p, %s0, 1, 0, 0xc0, %q;\nselp.u32 %d, 1, 0, %p;",
+                   ".reg .pred %p, %q;\n.reg .u32 %t;\n", a);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(both[i], (a[i] & 1) != 0 && a[i] > 100 ? 1U : 0U) << a[i];
+}
+
+TEST(PackedIntegers, HalvesAreIndependent) {
+  const std::vector<U> a = values<U>(6), b = values<U>(7);
+  const std::vector<U> sums = run_instruction<U>("add.u16x2 %d, %s0, %s1;", a, b);
+  const std::vector<U> least = run_instruction<U>("min.s16x2 %d, %s0, %s1;", a, b);
+  const std::vector<U> positive = run_instruction<U>("max.relu.s16x2 %d, %s0, %s1;", a, b);
+  const std::vector<U> clipped = run_instruction<U>("min.relu.s32 %d, %s0, %s1;", a, b);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    U sum = 0, low = 0, relu = 0;
+    for (int shift = 0; shift < 32; shift += 16) {
+      const auto x = static_cast<std::int16_t>(a[i] >> shift), y = static_cast<std::int16_t>(b[i] >> shift);
+      sum |= U{static_cast<std::uint16_t>(x + y)} << shift;
+      low |= U{static_cast<std::uint16_t>(x < y ? x : y)} << shift;
+      const int most = std::max({int{x}, int{y}, 0});
+      relu |= static_cast<U>(most) << shift;
+    }
+    EXPECT_EQ(sums[i], sum);
+    EXPECT_EQ(least[i], low);
+    EXPECT_EQ(positive[i], relu);
+    EXPECT_EQ(static_cast<I>(clipped[i]), std::max(std::min(static_cast<I>(a[i]), static_cast<I>(b[i])), 0));
+  }
+}
+
+TEST(Movmatrix, Transposes) {
+  std::vector<U> a(32);
+  for (U lane = 0; lane < 32; ++lane) a[lane] = (2 * lane + 1) << 16 | 2 * lane;  // element (r, c) is 8 * r + c
+  const std::vector<U> d = run_instruction<U>("movmatrix.sync.aligned.m8n8.trans.b16 %d, %s0;", a);
+  for (U lane = 0; lane < 32; ++lane) {
+    const U row = lane / 4, column = 2 * (lane % 4);
+    EXPECT_EQ(d[lane], (8 * (column + 1) + row) << 16 | (8 * column + row)) << lane;
+  }
+}
+
+TEST(Wmma, ProductOfBytesIsExact) {
+  const auto device = test_device();
+  std::vector<std::int8_t> a(256), b(256);
+  std::vector<I> c(256);
+  std::mt19937 random(8);
+  for (std::int8_t& each : a) each = static_cast<std::int8_t>(random());
+  for (std::int8_t& each : b) each = static_cast<std::int8_t>(random());
+  for (I& each : c) each = static_cast<I>(random() % 1000);
+  const runtime::DeviceBuffer da = upload(device, a), db = upload(device, b), dc = upload(device, c);
+  const std::string ptx = std::string(kHeader) + R"(
+.visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pc) {
+.reg .u64 %p<3>; .reg .b32 %a<2>, %b<2>, %c<8>;
+ld.param.u64 %p0, [pa]; ld.param.u64 %p1, [pb]; ld.param.u64 %p2, [pc];
+wmma.load.a.sync.aligned.row.m16n16k16.global.s8 {%a0, %a1}, [%p0], 16;
+wmma.load.b.sync.aligned.col.m16n16k16.global.s8 {%b0, %b1}, [%p1], 16;
+wmma.load.c.sync.aligned.row.m16n16k16.global.s32 {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7}, [%p2], 16;
+wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7}, {%a0, %a1}, {%b0, %b1},
+  {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7};
+wmma.store.d.sync.aligned.row.m16n16k16.global.s32 [%p2], {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7}, 16;
+ret;
+})";
+  launch(*device, ptx, "k", {da.address(), db.address(), dc.address()}, {32, 1, 1});
+  const std::vector<I> d = download<I>(*device, dc);
+  for (std::size_t m = 0; m < 16; ++m) {
+    for (std::size_t n = 0; n < 16; ++n) {
+      I sum = c[16 * m + n];
+      for (std::size_t k = 0; k < 16; ++k) sum += a[16 * m + k] * b[16 * n + k];
+      EXPECT_EQ(d[16 * m + n], sum) << m << " " << n;
+    }
+  }
+}
+
+/// Two functions of one signature, and a table of pointers to them.
+constexpr std::string_view kFunctions = R"(
+.func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %v; ld.param.b32 %v, [x]; add.u32 %v, %v, %v; st.param.b32 [r], %v; ret; }
+.func (.param .b32 r) square(.param .b32 x) { .reg .b32 %v; ld.param.b32 %v, [x]; mul.lo.u32 %v, %v, %v; st.param.b32 [r], %v; ret; }
+.global .u64 table[2] = {twice, square};
+)";
+constexpr std::string_view kCaller = R"(
+.visible .entry k(.param .u64 out) {
+.reg .u64 %p<3>; .reg .b32 %t, %v; .reg .pred %odd;
+mov.u32 %t, %tid.x;
+and.b32 %v, %t, 1;
+setp.eq.u32 %odd, %v, 1;
+mov.u64 %p0, table;
+ld.global.u64 %p1, [%p0];
+@%odd ld.global.u64 %p1, [%p0 + 8];
+{ .param .b32 x; .param .b32 r; st.param.b32 [x], %t; prototype: .callprototype (.param .b32 _) _ (.param .b32 _);
+call (r), %p1, (x), prototype; ld.param.b32 %v, [r]; }
+ld.param.u64 %p0, [out];
+mad.wide.u32 %p0, %t, 4, %p0;
+st.global.u32 [%p0], %v;
+ret;
+})";
+
+TEST(IndirectCall, LanesCallDifferentFunctions) {
+  const auto device = test_device();
+  const runtime::DeviceBuffer out(device, 128);
+  launch(*device, std::string(kHeader) + std::string(kFunctions) + std::string(kCaller), "k", {out.address()},
+         {32, 1, 1});
+  const std::vector<U> results = download<U>(*device, out);
+  for (U t = 0; t < 32; ++t) EXPECT_EQ(results[t], t % 2 == 1 ? t * t : 2 * t) << t;
+}
+
+TEST(IndirectCall, APointerToNoFunctionIsRefused) {
+  const Finding finding = finding_of([] {
+    const auto device = test_device();
+    const runtime::DeviceBuffer out(device, 128);
+    std::string caller(kCaller);
+    caller.replace(caller.find("ld.global.u64 %p1, [%p0];"), 25, "mov.u64 %p1, 12;");
+    launch(*device, std::string(kHeader) + std::string(kFunctions) + caller, "k", {out.address()}, {32, 1, 1});
+  });
+  EXPECT_EQ(finding.kind, FindingKind::unsupported_instruction);
+  EXPECT_NE(finding.detail.find("a call through a pointer that is no function"), std::string::npos) << finding.detail;
+}
+
+TEST(DeviceHeap, BlocksDoNotOverlapAndAreUsedAgain) {
+  DeviceHeap heap(4096);
+  const W first = heap.allocate(100), second = heap.allocate(0), third = heap.allocate(50);
+  EXPECT_EQ(first, 4096U);
+  EXPECT_GE(second, first + 100);
+  EXPECT_GT(third, second);
+  EXPECT_EQ(first % 16 + second % 16 + third % 16, 0U);
+  EXPECT_TRUE(heap.deallocate(first));
+  EXPECT_FALSE(heap.deallocate(first));
+  EXPECT_EQ(heap.allocate(90), first);
+  EXPECT_EQ(heap.allocate(DeviceHeap::kBytes), 0U);
+  EXPECT_EQ(heap.allocate(~W{0}), 0U);
+}
+
+TEST(Names, WarpSizeAndBreakpoints) {
+  EXPECT_EQ(run_instruction<U>("add.u32 %d, %s0, WARP_SZ;", std::vector<U>{1}), std::vector<U>{33});
+  EXPECT_EQ(finding_of_body("mov.u32 %d, 1;\n@%p brkpt;", ".reg .pred %p;\n").detail, "");
+  EXPECT_EQ(finding_of_body("brkpt;\nmov.u32 %d, 1;").kind, FindingKind::trap);
+}
+
+}  // namespace
+}  // namespace tilewright::emulator

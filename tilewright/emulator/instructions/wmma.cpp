@@ -1,0 +1,277 @@
+// wmma.load, wmma.store and wmma.mma. Which lane holds which element of a fragment is not specified (PTX ISA, "Matrix
+// Fragments for WMMA"): here element e of lane l is element 32 * e + l of the row-major tile. Fragments of f16 have
+// every element of A and B twice, as on GPUs: element e + 8 is element e. Numerics are those of mma.sync.
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "tilewright/emulator/access.hpp"
+#include "tilewright/emulator/instructions/instruction_set.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
+#include "tilewright/emulator/instructions/matrix_element.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+struct Shape {
+  std::string_view name;
+  int m, n, k;
+};
+constexpr Shape kShapes[] = {{"m16n16k16", 16, 16, 16},
+                             {"m32n8k16", 32, 8, 16},
+                             {"m8n32k16", 8, 32, 16},
+                             {"m16n16k8", 16, 16, 8},
+                             {"m8n8k4", 8, 8, 4}};
+constexpr int kMaxTile = 32 * 16;
+
+/// What a register holds, and the extents of the fragment's tile.
+struct Fragment {
+  int rows = 0, columns = 0;
+  int element_bytes = 0;
+  int registers = 0;
+  int register_bytes = 4;
+
+  int elements() const { return rows * columns / kWarpSize; }  // different ones, per lane
+  int per_register() const { return register_bytes / element_bytes; }
+};
+
+const Shape* take_shape(InstructionReader& reader) {
+  for (const Shape& shape : kShapes) {
+    if (reader.take(shape.name)) return &shape;
+  }
+  reader.refuse(fmt::format("the shape of {}", reader.parsed().opcode));
+}
+
+/// `operand`: 'a', 'b', or 'c' for C and D.
+Fragment fragment_of(InstructionReader& reader, const Shape& shape, char operand, PtxType type) {
+  Fragment fragment;
+  fragment.rows = operand == 'b' ? shape.k : shape.m;
+  fragment.columns = operand == 'a' ? shape.k : shape.n;
+  fragment.element_bytes = bytes(type);
+  fragment.register_bytes = type == PtxType::f64 ? 8 : 4;
+  const bool duplicated = operand != 'c' && type == PtxType::f16;
+  fragment.registers = (duplicated ? 16 : fragment.elements()) * fragment.element_bytes / fragment.register_bytes;
+  if (fragment.registers == 0) reader.refuse(fmt::format("the fragment of {}", reader.parsed().opcode));
+  return fragment;
+}
+
+void add_registers(InstructionReader& reader, const Operand& operand, const Fragment& fragment, bool written) {
+  const std::vector<Operand> registers = reader.elements(operand);
+  if (static_cast<int>(registers.size()) != fragment.registers) {
+    reader.refuse(fmt::format("a fragment of {} registers, which must have {}", registers.size(), fragment.registers));
+  }
+  const PtxType word = fragment.register_bytes == 8 ? PtxType::b64 : PtxType::b32;
+  for (const Operand& one : registers) {
+    if (written) {
+      reader.destination(one, word);
+    } else {
+      reader.source(one, word);
+    }
+  }
+}
+
+/// Where element `index` of the lane's elements is in the registers.
+std::byte* element_at(Warp& warp, const Slot* registers, const Fragment& fragment, int lane, int index) {
+  const int per_register = fragment.per_register();
+  return warp.reg<std::byte>(registers[index / per_register]) + lane * fragment.register_bytes +
+         index % per_register * fragment.element_bytes;
+}
+
+// Loads and stores --------------------------------------------------------------------------------------------------
+
+/// Instruction::immediate of loads and stores.
+struct Transfer {
+  Fragment fragment;
+  bool column_major = false;
+  bool duplicated = false;
+  Space space = Space::generic;
+};
+
+/// Operands: the fragment's registers, the address, the leading dimension. mode: .volatile is ignored.
+template <bool kLoads>
+void execute_transfer(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.converge(in, lanes, kAllLanes)) return;
+  const auto& transfer = *static_cast<const Transfer*>(in.table);
+  const Fragment& fragment = transfer.fragment;
+  const auto* const stride = warp.reg<std::uint32_t>(in.op[fragment.registers + 1]);
+  const auto size = static_cast<std::uint32_t>(fragment.element_bytes);
+  for (int index = 0; index < fragment.elements(); ++index) {
+    std::int64_t offsets[kWarpSize];
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      const int at = kWarpSize * index + lane;
+      const std::int64_t row = at / fragment.columns, column = at % fragment.columns;
+      offsets[lane] = (transfer.column_major ? column * stride[lane] + row : row * stride[lane] + column) * size;
+    }
+    LanePointers memory;
+    std::byte values[kWarpSize * 8];
+    if (!kLoads) {
+      for (int lane = 0; lane < kWarpSize; ++lane)
+        std::memcpy(values + static_cast<std::size_t>(lane) * size, element_at(warp, in.op, fragment, lane, index),
+                    size);
+      memory.values = values;
+    }
+    resolve_with_offsets(warp, in, kAllLanes, transfer.space, 0, offsets, {size, size},
+                         kLoads ? AccessKind::read : AccessKind::write, memory);
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      std::byte* const element = element_at(warp, in.op, fragment, lane, index);
+      if (kLoads) {
+        std::memcpy(element, memory.at[lane], size);
+        if (transfer.duplicated)
+          std::memcpy(element_at(warp, in.op, fragment, lane, index + fragment.elements()), element, size);
+      } else {
+        std::memcpy(memory.at[lane], element, size);
+      }
+    }
+  }
+}
+
+template <bool kLoads>
+void decode_transfer(InstructionReader& reader) {
+  reader.take("sync");
+  reader.take("aligned");
+  const std::string_view rest = reader.parsed().opcode.substr(kLoads ? 10 : 11);  // "wmma.load.a", "wmma.store.d"
+  char operand = rest[0];
+  if (operand == 'd') operand = 'c';
+  const Shape& shape = *take_shape(reader);
+  const int major = reader.take_one_of({"row", "col"});
+  Transfer transfer;
+  transfer.column_major = major == 1;
+  if (reader.take("global")) transfer.space = Space::global;
+  if (reader.take("shared") || reader.take("shared::cta")) transfer.space = Space::shared;
+  const PtxType type = reader.type();
+  reader.finish();
+  reader.expect_operands(2, 3);
+  transfer.fragment = fragment_of(reader, shape, operand, type);
+  transfer.duplicated = operand != 'c' && type == PtxType::f16;
+  add_registers(reader, reader.operand(kLoads ? 0 : 1), transfer.fragment, kLoads);
+  reader.address(reader.operand(kLoads ? 1 : 0), transfer.space);
+  const int least = transfer.column_major ? transfer.fragment.rows : transfer.fragment.columns;
+  reader.source(reader.operands() == 3 ? reader.operand(2) : integer_operand(static_cast<std::uint64_t>(least)),
+                PtxType::u32);
+  reader.out().table = reader.keep(std::make_shared<Transfer>(transfer));
+  reader.out().execute = &execute_transfer<kLoads>;
+}
+
+// Products ----------------------------------------------------------------------------------------------------------
+
+struct Product {
+  Shape shape;
+  Fragment a, b, c, d;
+};
+
+template <class Element, class Number>
+void read_tile(Warp& warp, const Slot* registers, const Fragment& fragment, Number* tile) {
+  for (int index = 0; index < fragment.elements(); ++index) {
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      typename Element::Stored stored;
+      std::memcpy(&stored, element_at(warp, registers, fragment, lane, index), sizeof(stored));
+      tile[kWarpSize * index + lane] = Element::number(stored);
+    }
+  }
+}
+
+/// Operands: the registers of D, A, B and C. mode: .satfinite.
+template <class A, class B, class C, class D>
+void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.converge(in, lanes, kAllLanes)) return;
+  using Number = decltype(A::number(typename A::Stored()));
+  const auto& product = *static_cast<const Product*>(in.table);
+  Number a[kMaxTile], b[kMaxTile], c[kMaxTile];
+  const Slot* const a_registers = in.op + product.d.registers;
+  const Slot* const b_registers = a_registers + product.a.registers;
+  read_tile<A>(warp, a_registers, product.a, a);
+  read_tile<B>(warp, b_registers, product.b, b);
+  read_tile<C>(warp, b_registers + product.b.registers, product.c, c);
+  const auto [name, m, n, k] = product.shape;
+  for (int i = 0; i < m; ++i) {
+    for (int l = 0; l < k; ++l) {
+      const Number x = a[i * k + l];
+      for (int j = 0; j < n; ++j) {
+        if constexpr (std::is_same_v<D, F64Accumulator>) {
+          c[i * n + j] = std::fma(x, b[l * n + j], c[i * n + j]);
+        } else {
+          c[i * n + j] += x * b[l * n + j];
+        }
+      }
+    }
+  }
+  for (int index = 0; index < product.d.elements(); ++index) {
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      const typename D::Stored stored = D::stored(c[kWarpSize * index + lane], in.mode != 0);
+      std::memcpy(element_at(warp, in.op, product.d, lane, index), &stored, sizeof(stored));
+    }
+  }
+}
+
+template <class A>
+Handler float_handler(PtxType c, PtxType d) {
+  if (d == PtxType::f16) {
+    return c == PtxType::f16 ? Handler{&execute_product<A, A, F16Accumulator, F16Accumulator>}
+                             : &execute_product<A, A, F32Accumulator, F16Accumulator>;
+  }
+  return c == PtxType::f16 ? Handler{&execute_product<A, A, F16Accumulator, F32Accumulator>}
+                           : &execute_product<A, A, F32Accumulator, F32Accumulator>;
+}
+
+Handler product_handler(PtxType a, PtxType c, PtxType d) {
+  switch (a) {
+    case PtxType::f16:
+      return float_handler<F16Element>(c, d);
+    case PtxType::bf16:
+      return float_handler<Bf16Element>(c, d);
+    case PtxType::tf32:
+      return float_handler<Tf32Element>(c, d);
+    case PtxType::f64:
+      return &execute_product<F64Element, F64Element, F64Accumulator, F64Accumulator>;
+    case PtxType::s8:
+      return &execute_product<S8Element, S8Element, S32Accumulator, S32Accumulator>;
+    case PtxType::u8:
+      return &execute_product<U8Element, U8Element, S32Accumulator, S32Accumulator>;
+    default:
+      return nullptr;
+  }
+}
+
+void decode_product(InstructionReader& reader) {
+  reader.take("sync");
+  reader.take("aligned");
+  const Shape& shape = *take_shape(reader);
+  // The layouts matter to loads only: fragments have the same order of elements for both.
+  for (int i = 0; i < 2; ++i) reader.take_one_of({"row", "col"});
+  for (int i = 0; i < 2; ++i) reader.take_one_of({"row", "col"});
+  reader.take("rn");
+  const bool saturates = reader.take("satfinite");
+  const PtxType d = reader.type();
+  const PtxType second = reader.type();
+  const auto third = reader.try_type();
+  const PtxType a = third ? second : PtxType::f16;  // f16 products name the types of D and C only
+  const PtxType c = third ? reader.type() : second;
+  if (third && *third != a) reader.refuse(fmt::format("the types of {}", reader.parsed().opcode));
+  const Handler handler = product_handler(a, c, d);
+  if (handler == nullptr) reader.refuse(fmt::format("the types of {}", reader.parsed().opcode));
+  reader.finish();
+  reader.expect_operands(4);
+  const Product product{shape, fragment_of(reader, shape, 'a', a), fragment_of(reader, shape, 'b', a),
+                        fragment_of(reader, shape, 'c', c), fragment_of(reader, shape, 'c', d)};
+  add_registers(reader, reader.operand(0), product.d, true);
+  add_registers(reader, reader.operand(1), product.a, false);
+  add_registers(reader, reader.operand(2), product.b, false);
+  add_registers(reader, reader.operand(3), product.c, false);
+  reader.out().table = reader.keep(std::make_shared<Product>(product));
+  reader.out().mode = saturates ? 1 : 0;
+  reader.out().execute = handler;
+}
+
+constexpr std::array kOpcodes = {
+    OpcodeRow{"wmma.load.a", OperandClass::any, decode_transfer<true>},
+    OpcodeRow{"wmma.load.b", OperandClass::any, decode_transfer<true>},
+    OpcodeRow{"wmma.load.c", OperandClass::any, decode_transfer<true>},
+    OpcodeRow{"wmma.store.d", OperandClass::any, decode_transfer<false>},
+    OpcodeRow{"wmma.mma", OperandClass::any, decode_product},
+};
+
+}  // namespace
+
+std::span<const OpcodeRow> wmma_opcodes() { return kOpcodes; }
+
+}  // namespace tilewright::emulator

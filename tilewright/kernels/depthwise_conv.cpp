@@ -1,0 +1,99 @@
+// The family of depthwise convolutions.
+#include "tilewright/plan/depthwise_conv.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "tilewright/kernels/list.hpp"
+#include "tilewright/lower/cuda/depthwise_conv.hpp"
+#include "tilewright/registry/provider.hpp"
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr const char* kName = "depthwise_conv";
+
+class DepthwiseConvKernel final : public registry::Kernel {
+ public:
+  DepthwiseConvKernel(registry::KernelMetadata metadata, plan::DepthwiseConvPlan plan)
+      : Kernel(std::move(metadata)), plan_(std::move(plan)) {}
+
+  // The key of a convolution with groups has the alignments of addresses, which vectors of channels need and the
+  // signature of a batch of single channels does not have.
+  bool depends_only_on_key() const override { return true; }
+  // The launch takes strides of rows, which are those of either layout of a single column.
+  bool takes_lines_of_any_layout() const override { return true; }
+
+ protected:
+  Support do_supports(const op::Problem& problem) const override {
+    return plan::check_arguments(plan_, op::view(problem).value_or_throw());
+  }
+  compile::Source do_source() const override {
+    compile::Source source;
+    source.text = lower::cuda::lower(plan_, name());
+    return source;
+  }
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    return plan::launch(plan_, op::view(problem).value_or_throw());
+  }
+  double do_estimate_us(const op::Problem& problem) const override {
+    return plan::estimate_us(plan_, op::view(problem).value_or_throw());
+  }
+
+ private:
+  plan::DepthwiseConvPlan plan_;
+};
+
+registry::KernelPtr make_kernel(const op::GemmSignature& signature, const plan::FlatDesign& design,
+                                plan::DepthwiseConvPlan plan) {
+  registry::KernelMetadata metadata{kName, signature, design};
+  metadata.promises = {.deterministic = true, .batch_invariant = false};
+  return std::make_shared<DepthwiseConvKernel>(std::move(metadata), std::move(plan));
+}
+
+class DepthwiseConvProvider final : public registry::Provider {
+ public:
+  std::string family() const override { return kName; }
+
+  Support runs_on(const Target& target) const override {
+    if (target.has_features_of(kSm80)) return {};
+    return refuse("needs {}, the target is {}", Target(kSm80).name(), target.name()).as(RefusalCode::architecture);
+  }
+
+  void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
+    const auto* const conv = std::get_if<op::Conv2d>(&problem);
+    if (conv == nullptr || conv->groups == 1) {
+      found.refused.push_back({kName, refuse("computes only convolutions with groups").as(RefusalCode::operation)});
+      return;
+    }
+    const op::GemmView view = op::view(*conv);
+    const op::GemmSignature signature = op::describe(op::with_longest_lines(view));
+    for (const plan::FlatDesign& design : plan::depthwise_conv_designs(signature, target)) {
+      Result<plan::DepthwiseConvPlan> plan = plan::plan_depthwise_conv(signature, design);
+      const Support support = plan ? plan::check_arguments(*plan, view) : Support(plan.refusal());
+      if (support) {
+        found.kernels.push_back(make_kernel(signature, design, *std::move(plan)));
+      } else {
+        found.refused.push_back({fmt::format("{} {}", kName, plan::to_string(design)), support.refusal()});
+      }
+    }
+  }
+
+  Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& design) const override {
+    const op::GemmSignature* const gemm = signature.gemm();
+    if (gemm == nullptr)
+      return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
+    if (const Support valid = op::validate(*gemm); !valid) return valid.refusal();
+    const auto* const flat = std::get_if<plan::FlatDesign>(&design);
+    if (flat == nullptr) return refuse("the design is one of another family").as(RefusalCode::design);
+    Result<plan::DepthwiseConvPlan> plan = plan::plan_depthwise_conv(*gemm, *flat);
+    if (!plan) return plan.refusal();
+    return make_kernel(*gemm, *flat, *std::move(plan));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<registry::Provider> make_depthwise_conv_provider() { return std::make_unique<DepthwiseConvProvider>(); }
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,271 @@
+#include "tilewright/plan/depthwise_conv.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/base/target_features.hpp"
+#include "tilewright/plan/im2col.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+constexpr int kVectorBytes = 16;  // the widest load of one thread
+constexpr int kMaxVector = 8;     // with more channels a thread has too many sums
+constexpr int kMaxTaps = 7, kMaxStep = 2, kMaxPixels = 8;
+constexpr int kWarpThreads = 32;
+constexpr std::int64_t kFilterBytes = 48 * 1024;  // shared memory of any kernel, without asking for more
+constexpr double kDramShare = 0.875;              // as in plan/cost.cpp
+constexpr double kIssueShare = 0.6;               // of the four instructions that an SM issues at most per clock
+
+std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+DType accumulator_of(const op::GemmSignature& signature) {
+  const DType element = signature.a.element, accumulator = signature.accumulator;
+  return element == DType::f64 || accumulator == DType::s32 ? accumulator : DType::f32;
+}
+
+/// A design with the values of all choices that the family does not offer.
+FlatDesign flat_design(const Target& target) {
+  FlatDesign design;
+  design.target = target;
+  design.stages = 1;
+  design.warps_n = 1;
+  return design;
+}
+
+std::int64_t filter_bytes(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
+  return arguments.a.im2col.taps() * plan.channels * bytes(plan.accumulator);
+}
+std::int64_t rows_of(const op::Im2col& im2col) { return im2col.images * im2col.h.positions; }
+std::int64_t groups_of_row(const DepthwiseConvPlan& plan, const op::Im2col& im2col) {
+  return ceil_div(im2col.w.positions, plan.pixels);
+}
+std::int64_t channel_tiles(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
+  return ceil_div(arguments.batch(), plan.channels);
+}
+
+/// Registers of a thread, from ptxas -v of this family.
+int registers(const DepthwiseConvPlan& plan) {
+  constexpr int kOthers = 32;
+  const int words = bytes(plan.accumulator) / 4;
+  return kOthers + words * plan.vector * (plan.pixels + std::max(plan.taps, 1) + 1);
+}
+
+int resident_ctas(const DepthwiseConvPlan& plan, std::int64_t smem_bytes) {
+  const arch::ArchLimits& limits = arch::limits(plan.target);
+  return std::max(1, arch::resident_blocks(limits, plan.threads, registers(plan), static_cast<int>(smem_bytes))) *
+         limits.sm_count;
+}
+
+/// Describes DepthwiseConvParameters. `arguments` may be null for a sink that asks for no values.
+template <class Sink>
+void describe_parameters(Sink& sink, const DepthwiseConvPlan& plan, const op::GemmView* arguments) {
+  const auto im2col = [&]() -> const op::Im2col& { return arguments->a.im2col; };
+  const auto number = [&](const char* name, const auto& get) {
+    sink.field(name, [&] { return static_cast<std::int32_t>(get()); });
+  };
+  describe_im2col_matrix(sink, "matrix", im2col);
+  sink.field("images", [&] { return arguments->a.tensor.address; });
+  sink.field("filter", [&] { return arguments->b.tensor.address; });
+  sink.field("c", [&] { return arguments->reads_source ? arguments->c.tensor.address : std::uint64_t{0}; });
+  sink.field("d", [&] { return arguments->d.tensor.address; });
+  sink.field("filter_stride", [&] { return arguments->b.tensor.batch_stride(); });
+  sink.field("tap_stride", [&] { return arguments->b.tensor.row_stride(); });
+  sink.field("ldc", [&] { return arguments->reads_source ? arguments->c.tensor.row_stride() : std::int64_t{0}; });
+  sink.field("ldd", [&] { return arguments->d.tensor.row_stride(); });
+  number("channels", [&] { return arguments->batch(); });
+  number("channel_tiles", [&] { return channel_tiles(plan, *arguments); });
+  number("pixels", [&] { return arguments->m(); });
+  number("rows", [&] { return rows_of(im2col()); });
+  number("groups_per_row", [&] { return groups_of_row(plan, im2col()); });
+  sink.begin("by_groups_per_row");
+  sink.field("multiplier", [&] { return divisor_by(groups_of_row(plan, im2col())).multiplier; });
+  sink.field("shift", [&] { return divisor_by(groups_of_row(plan, im2col())).shift; });
+  sink.end(sizeof(std::uint32_t));
+  describe_epilogue(sink, plan.operands.epilogue, arguments, false);
+  sink.finish();
+}
+
+Support check_vectors(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
+  const std::int64_t vector = plan.vector;
+  if (arguments.batch() % vector != 0) {
+    return refuse("the {} channels must be a multiple of {}, the channels of a thread", arguments.batch(), vector)
+        .as(RefusalCode::shape);
+  }
+  const op::Im2col& im2col = arguments.a.im2col;
+  const auto check = [&](const op::Tensor& tensor, std::string_view role,
+                         std::initializer_list<std::int64_t> strides) -> Support {
+    const int aligned = op::shared_alignment(tensor, strides);
+    const std::int64_t needed = std::min<std::int64_t>(vector, kVectorBytes / bytes(tensor.dtype));
+    if (aligned >= needed) return {};
+    return refuse("{} is aligned to {} elements, the kernel needs {}", role, aligned, needed)
+        .as(RefusalCode::alignment)
+        .of(role);
+  };
+  for (const Support& fits :
+       {check(arguments.a.tensor, "A", {im2col.image_stride, im2col.h.stride, im2col.w.stride}),
+        check(arguments.d.tensor, "D", {arguments.d.tensor.row_stride()}),
+        arguments.reads_source ? check(arguments.c.tensor, "C", {arguments.c.tensor.row_stride()}) : Support()}) {
+    if (!fits) return fits;
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_depthwise_conv(const op::GemmView& view) {
+  const auto has_adjacent_channels = [](const op::OperandView& operand) {
+    return operand.access == op::OperandAccess::strided && operand.tensor.batch_stride() == 1;
+  };
+  return view.groups == op::GroupedMode::none && view.batch() > 1 && view.n() == 1 && view.d_columns() == 1 &&
+         view.a.access == op::OperandAccess::im2col && view.a.im2col.channels == 1 && view.a.im2col.blocks == 1 &&
+         view.a.tensor.batch_stride() == 1 && view.b.access == op::OperandAccess::strided &&
+         view.b.tensor.batch() == view.batch() && has_adjacent_channels(view.d) &&
+         (!view.reads_source || has_adjacent_channels(view.c));
+}
+
+std::vector<FlatDesign> depthwise_conv_designs(const op::GemmSignature& signature, const Target& target) {
+  constexpr int kWarps = 4, kPixels = 4, kChannels = 64;
+  const int widest =
+      std::min({kMaxVector, kVectorBytes / bytes(signature.a.element), kVectorBytes / bytes(signature.d.element)});
+  std::vector<FlatDesign> designs;
+  const auto add = [&](int vector, int taps, int step) {
+    FlatDesign design = flat_design(target);
+    design.warps_m = kWarps;
+    design.instruction = {kPixels, vector, step};
+    design.tile = {kWarps * kWarpThreads * vector / kChannels * kPixels, kChannels, taps};
+    designs.push_back(design);
+  };
+  const bool divides = signature.a.im2col == op::Im2colAccess::divided;
+  for (const int taps : {3, 5, 7}) {
+    for (int step = 1; step <= kMaxStep && !divides; ++step) add(widest, taps, step);
+  }
+  add(widest, 1, 1);
+  add(1, 1, 1);
+  return designs;
+}
+
+Result<DepthwiseConvPlan> plan_depthwise_conv(const op::GemmSignature& signature, const FlatDesign& design) {
+  if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
+  FlatDesign own = flat_design(design.target);
+  own.tile = design.tile;
+  own.instruction = design.instruction;
+  own.warps_m = design.warps_m;
+  if (own != design) {
+    return refuse("depthwise_conv offers a tile, warps along m and an instruction shape on CUDA cores, got {}",
+                  to_string(design))
+        .as(RefusalCode::design);
+  }
+  DepthwiseConvPlan plan{.operands = signature,
+                         .target = design.target,
+                         .accumulator = accumulator_of(signature),
+                         .vector = design.instruction.n,
+                         .pixels = design.instruction.m,
+                         .channels = design.tile.n,
+                         .threads = design.warps_m * kWarpThreads,
+                         .taps = design.tile.k == 1 ? 0 : design.tile.k,
+                         .step = design.instruction.k};
+  const auto between = [](std::string_view what, int value, int least, int most) {
+    return value >= least && value <= most
+               ? Support()
+               : refuse("{} must be from {} to {}, got {}", what, least, most, value).as(RefusalCode::design);
+  };
+  const int widest = std::min(kVectorBytes / bytes(signature.a.element), kVectorBytes / bytes(signature.d.element));
+  for (const Support& fits :
+       {between("the channels of a thread", plan.vector, 1, std::min(kMaxVector, widest)),
+        between("the positions of a thread", plan.pixels, 1, kMaxPixels),
+        between("the taps of the code", design.tile.k, 1, kMaxTaps), between("the step", plan.step, 1, kMaxStep),
+        between("the number of warps", design.warps_m, 1, arch::limits(design.target).max_threads_per_block / 32)}) {
+    if (!fits) return fits.refusal();
+  }
+  if (kMaxVector % plan.vector != 0 || plan.channels % plan.vector != 0 || plan.channels < plan.vector ||
+      plan.threads % (plan.channels / plan.vector) != 0 || design.tile.m != plan.band() * plan.pixels) {
+    return refuse("{} threads with {} channels and {} positions each do not compute {} positions of {} channels",
+                  plan.threads, plan.vector, plan.pixels, design.tile.m, plan.channels)
+        .as(RefusalCode::design);
+  }
+  if (signature.a.im2col == op::Im2colAccess::none || signature.a.im2col == op::Im2colAccess::blocks ||
+      signature.b.im2col != op::Im2colAccess::none || signature.groups != op::GroupedMode::none) {
+    return refuse("computes an im2col matrix times the filter of each channel").as(RefusalCode::strides);
+  }
+  if (signature.math != op::MathOperation::multiply_add)
+    return refuse("multiplies on CUDA cores, got {}", op::name(signature.math)).as(RefusalCode::math);
+  if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
+    return refuse("a channel has no other that an epilogue could pair it with").as(RefusalCode::epilogue);
+  if (!signature.epilogue.outputs.empty()) {
+    return refuse("stores no output but D, the epilogue has {} others", signature.epilogue.outputs.size())
+        .as(RefusalCode::epilogue);
+  }
+  return plan;
+}
+
+Support check_arguments(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
+  if (!is_depthwise_conv(arguments))
+    return refuse("computes convolutions with one filter for each channel, and the gradients of their inputs")
+        .as(RefusalCode::shape);
+  const op::Im2colAxis& w = arguments.a.im2col.w;
+  const bool is_adjacent = std::abs(w.tap_step) == 1 && w.divisor == 1;
+  if (plan.taps != 0 && (w.taps != plan.taps || w.step != plan.step || !is_adjacent)) {
+    return refuse("the code has {} adjacent taps along the width and a step of {}, got {} taps and a step of {}",
+                  plan.taps, plan.step, w.taps, w.step)
+        .as(RefusalCode::shape);
+  }
+  if (const Support fits = check_vectors(plan, arguments); !fits) return fits;
+  if (const std::int64_t needed = filter_bytes(plan, arguments); needed > kFilterBytes)
+    return refuse("the filters of a CTA need {} bytes of shared memory, of {}", needed, kFilterBytes)
+        .as(RefusalCode::resources);
+  constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() / 4;  // room to round up
+  const std::int64_t groups = rows_of(arguments.a.im2col) * groups_of_row(plan, arguments.a.im2col);
+  for (const auto& [what, count] : {std::pair{"pixels", arguments.m()}, {"channels", arguments.batch()}}) {
+    if (count > kLimit) return refuse("{} must be at most {}, got {}", what, kLimit, count).as(RefusalCode::shape);
+  }
+  TILEWRIGHT_CHECK(groups <= kLimit, "{} groups of pixels, but fewer pixels", groups);
+  return {};
+}
+
+ParameterLayout parameter_layout(const DepthwiseConvPlan& plan) {
+  ParameterRecorder recorder;
+  describe_parameters(recorder, plan, nullptr);
+  return std::move(recorder).take();
+}
+
+Launch launch(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
+  const std::int64_t smem_bytes = filter_bytes(plan, arguments), tiles = channel_tiles(plan, arguments);
+  const std::int64_t bands =
+      ceil_div(rows_of(arguments.a.im2col) * groups_of_row(plan, arguments.a.im2col), plan.band());
+  const std::int64_t of_tile = std::clamp<std::int64_t>(ceil_div(resident_ctas(plan, smem_bytes), tiles), 1, bands);
+  Launch launch;
+  launch.grid = {static_cast<std::uint32_t>(of_tile * tiles), 1, 1};
+  launch.block = {static_cast<std::uint32_t>(plan.threads), 1, 1};
+  launch.dynamic_smem_bytes = static_cast<std::uint32_t>(smem_bytes);
+  ParameterWriter writer(launch);
+  describe_parameters(writer, plan, &arguments);
+  return launch;
+}
+
+double estimate_us(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
+  const arch::ArchLimits& limits = arch::limits(plan.target);
+  const op::Im2col& im2col = arguments.a.im2col;
+  const auto channels = static_cast<double>(arguments.batch());
+  const double outputs = static_cast<double>(arguments.m()) * channels;
+  const double inputs = static_cast<double>(im2col.images * im2col.h.extent * im2col.w.extent) * channels;
+  const double of_c = arguments.reads_source ? bytes(arguments.c.tensor.dtype) : 0;
+  const double moved = inputs * bytes(plan.operands.a.element) + outputs * (bytes(plan.operands.d.element) + of_c);
+  // Instructions for one row of the window and all positions of a thread: a load with its address and conversions for
+  // each pixel, a multiply-add for each product, and the loads of the filter.
+  constexpr double kOfAddress = 6;
+  const double taps = static_cast<double>(im2col.w.taps);
+  const double loads = plan.taps != 0 ? (plan.pixels - 1) * plan.step + taps : taps * plan.pixels;
+  const double row = loads * (kOfAddress + plan.vector) + taps * plan.vector * (plan.pixels + 0.25);
+  const double thread = row * static_cast<double>(im2col.h.taps) + 12.0 * plan.vector * plan.pixels;
+  const double groups = static_cast<double>(rows_of(im2col) * groups_of_row(plan, im2col));
+  const double warps = groups * channels / plan.vector / kWarpThreads;
+  const double clocks = warps * thread / (4 * kIssueShare * limits.sm_count);
+  const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
+  return limits.launch_us + std::max(dram_us, clocks / (limits.clock_ghz * 1e3));
+}
+
+}  // namespace tilewright::plan

@@ -1,0 +1,57 @@
+// The plan of the depthwise_conv family: convolutions whose channels have a filter each, on CUDA cores. They move few
+// bytes for each product, so that tensor cores would wait for memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tilewright/op/gemm_view.hpp"
+#include "tilewright/plan/design.hpp"
+#include "tilewright/plan/launch.hpp"
+#include "tilewright/plan/parameters.hpp"
+
+namespace tilewright::plan {
+
+struct DepthwiseConvPlan {
+  op::GemmSignature operands;  // of the GEMM of one channel, whose batch is the channels
+  Target target;
+  DType accumulator = DType::f32;
+  int vector = 1;     // adjacent channels of a thread
+  int pixels = 4;     // adjacent positions of a thread, in one row of the output
+  int channels = 64;  // of a CTA
+  int threads = 128;
+  /// The number of taps along the width that the code has, whose pixels are adjacent, and the distance of the pixels of
+  /// two positions. 0 taps: any number, at any distance.
+  int taps = 0, step = 1;
+
+  /// Groups of `pixels` positions that a CTA computes at once.
+  int band() const { return threads * vector / channels; }
+  bool operator==(const DepthwiseConvPlan&) const = default;
+};
+
+/// Whether the problem is a depthwise convolution or the gradient of its input: a batch of products of an im2col matrix
+/// of one channel with one column, whose channels are adjacent.
+bool is_depthwise_conv(const op::GemmView& view);
+
+/// The designs to rank, of which some may not support the problem. Of a FlatDesign, the family uses `tile`, whose m and
+/// n are the positions and the channels that a CTA computes at once and whose k is the number of taps along the width
+/// that the code has, or 1 for any; `instruction`, whose m and n are those of a thread and whose k is the step; and
+/// `warps_m`.
+std::vector<FlatDesign> depthwise_conv_designs(const op::GemmSignature& signature, const Target& target);
+
+/// Computes the plan, or refuses with the first number that makes it impossible. @pre op::validate(signature)
+Result<DepthwiseConvPlan> plan_depthwise_conv(const op::GemmSignature& signature, const FlatDesign& design);
+
+/// Refuses other problems than depthwise convolutions, extents, addresses and strides that are no multiples of the
+/// vectors, other taps than those of the code, and filters that do not fit shared memory.
+Support check_arguments(const DepthwiseConvPlan& plan, const op::GemmView& arguments);
+
+ParameterLayout parameter_layout(const DepthwiseConvPlan& plan);
+
+/// As many CTAs as are resident at once, or fewer if there is less to compute. @pre check_arguments accepted them
+Launch launch(const DepthwiseConvPlan& plan, const op::GemmView& arguments);
+
+/// Estimated microseconds: those of the bytes, or of the instructions, whichever are more.
+double estimate_us(const DepthwiseConvPlan& plan, const op::GemmView& arguments);
+
+}  // namespace tilewright::plan

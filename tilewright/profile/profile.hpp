@@ -1,0 +1,103 @@
+// Profiles kernels: verifies them, times them on a GPU, and counts what they do. On the emulator there are counts and
+// predictions, and no times.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tilewright/engine/engine.hpp"
+#include "tilewright/tune/timer.hpp"
+
+namespace tilewright::profile {
+
+struct ProfileOptions {
+  int top = 1;           // number of kernels for each problem, from the top of the ranking
+  std::string kernel{};  // only kernels whose names contain this text
+  double seconds = 0.5;  // budget of device time for each problem
+  int least_samples = 10;
+  bool verifies = true;
+  bool returns_when_interrupted = false;            // instead of throwing, with what was measured before
+  std::optional<registry::Promises> required = {};  // of the kernels; default: engine::Options::required
+  std::shared_ptr<tune::Timer> timer = nullptr;     // null: CUDA events; on the emulator nothing is timed
+};
+
+enum class Disposition : std::uint8_t {
+  passed,        // it ran and its results are correct
+  not_verified,  // it ran, or was only counted, without a comparison
+  wrong,         // a result exceeds the error bound, or it wrote outside its outputs
+  failed,        // it did not compile, load or launch
+  not_run,       // no kernel can compute the problem, or the profile ended before its turn
+};
+
+std::string_view name(Disposition disposition);
+
+/// Device times in microseconds, each of one call whose operands were not in the L2 cache.
+struct Times {
+  int samples = 0;
+  double median_us = 0.0, p05_us = 0.0, p95_us = 0.0;
+};
+
+struct KernelProfile {
+  std::string kernel{};
+  std::string design{};  // tile, stages, warps, cluster, ...
+  Disposition disposition = Disposition::not_run;
+  std::string reason{};                  // one line; may be empty
+  std::optional<double> predicted_us{};  // by the cost model, for the device's architecture
+  std::optional<Times> times{};          // nullopt on the emulator, and for kernels that are not sound
+  std::optional<int> registers{}, spill_bytes{};
+  double compile_ms = 0.0;
+  std::array<std::uint32_t, 3> grid{}, block{}, tile{};
+  std::int64_t smem_bytes = 0, workspace_bytes = 0;
+  /// Bytes of A and B that CTAs read through L2, if each reads its tiles once: more than `ProblemProfile::bytes`.
+  std::optional<double> l2_bytes{};
+  std::vector<std::pair<std::string, int>> instructions{};  // see count_instructions()
+};
+
+struct ProblemProfile {
+  std::string problem{};  // "gemm A(64,32):f16 B(32,48):f16 D(64,48):f16"
+  std::string operation{};
+  std::string group{};                          // the class in the report: operation and types
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;  // 0 if the problem is not computed as a GEMM
+  double flops = 0.0;
+  double bytes = 0.0;  // of all operands, each once
+  /// The time that the device needs at least, by its peak rates; nullopt without flops.
+  std::optional<double> bound_us{};
+  int refused = 0;  // kernels that cannot compute the problem
+  std::vector<KernelProfile> kernels{};
+};
+
+struct Profile {
+  std::string device{}, target{};
+  bool is_emulated = false;
+  bool is_complete = true;  // false: it was interrupted
+  double peak_flops = 0.0;  // of the fastest unit, in f16; 0: unknown
+  double peak_bytes_per_s = 0.0;
+  std::vector<ProblemProfile> problems{};
+};
+
+/// Says how far a profile is.
+struct Progress {
+  std::size_t done = 0, all = 0;         // problems
+  const ProblemProfile* last = nullptr;  // the problem that was finished; null before the first
+};
+
+/// Profiles the problems in this order. Their memory is not accessed. An interruption (check_interruption()) ends the
+/// profile; see ProfileOptions::returns_when_interrupted.
+/// @throws InvalidArgument for options out of range and invalid problems, ToolchainNotFound, OutOfMemory
+Profile profile(engine::Engine& engine, std::span<const op::Problem> problems, const ProfileOptions& options = {},
+                const std::function<void(const Progress&)>& on_progress = {});
+
+/// "gemm A(64,32):f16 B(32,48):f16 D(64,48):f16"
+std::string problem_text(const op::Problem& problem);
+
+/// A JSON object with `schema` 1 and keys in a fixed order.
+std::string to_json(const Profile& profile);
+
+}  // namespace tilewright::profile

@@ -1,0 +1,111 @@
+#include "tools/cli/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+
+#include "tilewright/base/spelling.hpp"
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::cli {
+namespace {
+
+std::vector<std::string> names_of_commands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+/// The command that was parsed, at the deepest level.
+const CLI::App& parsed_command(const CLI::App& app) {
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->parsed()) return parsed_command(*command);
+  }
+  return app;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+}  // namespace
+
+const std::vector<Example>& examples() {
+  static const std::vector<Example> all{
+      {"gemm", "gemm --m 512 --n 256 --k 128 --dtype f16 --epilogue relu --verify"},
+      {"gemm", "gemm a.npy b.npy --output d.npy"},
+      {"conv", "conv --n 1 --h 16 --w 16 --c 16 --k 32 --r 3 --s 3 --padding 1 --verify"},
+      {"run", "run --problem problem.json --verify"},
+      {"find", "find --m 4096 --n 4096 --k 4096 --dtype bf16 --target sm_90a --explain"},
+      {"tune", "tune --m 4096 --n 4096 --k 4096 --dtype bf16 --top 16"},
+      {"tune", "tune --list --json"},
+      {"emit", "emit --m 512 --n 512 --k 512 --dtype f16 --target sm_90a --stats"},
+      {"layout", "layout composition '(8,8):(8,1)' '(4,2):(2,1)'"},
+      {"cache", "cache ls --json"},
+      {"cache", "cache export kernels.db"},
+      {"doctor", "doctor --json"},
+      {"env", "env --json"},
+      {"completion", "completion bash > /etc/bash_completion.d/tilewright"},
+  };
+  return all;
+}
+
+std::vector<Command> add_commands(CLI::App& app) {
+  std::vector<Command> commands{add_gemm_command(app),    add_conv_command(app),      add_run_command(app),
+                                add_find_command(app),    add_tune_command(app),      add_profile_command(app),
+                                add_report_command(app),  add_emit_command(app),      add_layout_command(app),
+                                add_cache_command(app),   add_doctor_command(app),    add_env_command(app),
+                                add_emulate_command(app), add_completion_command(app)};
+  std::map<std::string, std::string> footers;
+  for (const Example& example : examples()) {
+    std::string& footer = footers[example.command];
+    footer += (footer.empty() ? "Examples:" : "") + std::string("\n  tilewright ") + example.line;
+  }
+  for (const auto& [name, footer] : footers) {
+    CLI::App* const command = app.get_subcommand(name);
+    const std::string own = command->get_footer();
+    command->footer(own.empty() ? footer : own + "\n" + footer);
+  }
+  return commands;
+}
+
+std::string check_command(const CLI::App& app, int argc, char** argv) {
+  const std::vector<std::string> known = names_of_commands(app);
+  if (argc < 2) return fmt::format("a command is missing: {}; see tilewright --help", fmt::join(known, ", "));
+  const auto check = [](const std::string& before, const std::string& word, const std::vector<std::string>& names) {
+    if (word.starts_with('-') || std::ranges::find(names, word) != names.end()) return std::string();
+    const std::string meant = suggestion(word, names);
+    return fmt::format("there is no command '{}{}'{}", before, printable(word, 60),
+                       meant.empty() ? fmt::format(": the commands are {}", fmt::join(names, ", ")) : meant);
+  };
+  const std::string word = argv[1];
+  if (std::string wrong = check("", word, known); !wrong.empty() || word.starts_with('-') || argc < 3) return wrong;
+  const std::vector<std::string> inner = names_of_commands(*app.get_subcommand(word));
+  return inner.empty() ? std::string() : check(word + " ", argv[2], inner);
+}
+
+std::string explain_parse_error(const CLI::App& app, const std::string& message) {
+  const std::string line = message.substr(0, message.find('\n'));
+  constexpr std::string_view kUnexpected = "not expected: ";
+  const std::size_t place = line.find(kUnexpected);
+  const CLI::App& command = parsed_command(app);
+  if (line == "A subcommand is required") {
+    return fmt::format("tilewright {} needs one of the commands {}", command.get_name(),
+                       fmt::join(names_of_commands(command), ", "));
+  }
+  if (place == std::string::npos) return line;
+  // The parser lists values before options. The first option is what was misspelt; its value is left over, too.
+  const std::string words = line.substr(place + kUnexpected.size());
+  const std::size_t option = words.find("--");
+  if (option == std::string::npos) return line;
+  const std::string word = words.substr(option, words.find_first_of(" =", option) - option);
+  const std::string meant = suggestion(word, options_of(command));
+  return meant.empty() ? line : fmt::format("there is no option {}{}", printable(word, 60), meant);
+}
+
+}  // namespace tilewright::cli

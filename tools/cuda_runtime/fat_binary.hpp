@@ -1,0 +1,20 @@
+// Finds the PTX in a fat binary, which nvcc embeds in programs.
+#pragma once
+
+#include <string>
+
+#include "tilewright/base/target.hpp"
+
+namespace tilewright::cuda_runtime {
+
+/// Whether memory begins with a fat binary.
+bool is_fat_binary(const void* image);
+
+/// The PTX of the newest architecture that runs on the target, decompressed. `image` is a fat binary.
+/// @throws InvalidArgument that says which code the fat binary has instead
+std::string ptx_for(const void* image, Target target);
+
+/// The bytes of an LZ4 block. @throws InvalidArgument unless it is valid and has `size` bytes
+std::string decompress_lz4(std::string_view block, std::size_t size);
+
+}  // namespace tilewright::cuda_runtime

@@ -1,0 +1,622 @@
+#include "tools/cuda_runtime/machine.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
+
+namespace tilewright::cuda_runtime {
+namespace {
+
+using emulator::Finding;
+using emulator::FindingKind;
+
+/// The runtime's code for a grid or block that is too large; the driver has none.
+constexpr auto kInvalidConfiguration = static_cast<CUresult>(9);
+
+constexpr std::uint32_t kDefaultDynamicShared = 48 << 10;
+
+Settings settings_of_environment() {
+  const char* const text = std::getenv(kSettingsVariable);
+  return text == nullptr ? Settings() : parse_settings(text);
+}
+
+std::string program_name() {
+  char path[4096];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
+  return size <= 0 ? "program" : std::string(path, static_cast<std::size_t>(size));
+}
+
+runtime::DeviceProperties properties_of(Target target, const Settings& settings) {
+  runtime::DeviceProperties properties = emulator::make_device_properties(target, settings.memory_bytes);
+  properties.sm_count = settings.multiprocessors;
+  return properties;
+}
+
+/// What a launch leaves behind on a GPU: it ends, and every later call returns the code.
+CUresult error_of(const Finding& finding) {
+  switch (finding.kind) {
+    case FindingKind::trap:
+      return finding.detail.starts_with("assertion failed") ? CUDA_ERROR_ASSERT : CUDA_ERROR_LAUNCH_FAILED;
+    case FindingKind::deadlock:
+    case FindingKind::barrier_divergence:
+    case FindingKind::no_progress:
+      return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case FindingKind::unsupported_instruction:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_SUCCESS;
+  }
+}
+
+}  // namespace
+
+// Modules ------------------------------------------------------------------------------------------------------------
+
+const std::shared_ptr<const emulator::LoadedPtx>& Module::loaded() {
+  if (loaded_) return loaded_;
+  require(failure_ == CUDA_SUCCESS, failure_);
+  Machine& machine = Machine::get();
+  failure_ = CUDA_ERROR_INVALID_PTX;
+  try {
+    loaded_ = std::make_shared<emulator::LoadedPtx>(machine.memory(), read_ptx_());
+    failure_ = CUDA_SUCCESS;
+  } catch (const emulator::EmulationFinding& finding) {
+    machine.report.add("", finding.finding());
+    machine.write_report();
+  } catch (const InvalidArgument& error) {
+    failure_ = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    machine.note(error.what());
+  }
+  require(failure_ == CUDA_SUCCESS, failure_);
+  return loaded_;
+}
+
+Function* Module::find_function(const std::string& name) {
+  const emulator::Function* const found = loaded()->module().find(name);
+  return found != nullptr && found->entry && !found->declared_only ? function(name) : nullptr;
+}
+
+Function* Module::function(const std::string& name) {
+  std::unique_ptr<Function>& found = functions_[name];
+  if (!found) {
+    found = std::make_unique<Function>();
+    found->module = this;
+    found->name = name;
+    Machine::get().functions_.insert(found.get());
+  }
+  return found.get();
+}
+
+std::vector<Function*> Module::all_functions() {
+  std::vector<Function*> all;
+  for (const emulator::Function& each : loaded()->module().functions) {
+    if (each.entry && !each.declared_only) all.push_back(function(std::string(each.name)));
+  }
+  return all;
+}
+
+std::pair<CUdeviceptr, std::size_t> Module::variable(const std::string& name) {
+  const emulator::Module& parsed = loaded()->module();
+  for (std::size_t i = 0; i < parsed.variables.size(); ++i) {
+    const CUdeviceptr address = loaded()->addresses()[i];
+    if (parsed.variables[i].name == name && address != 0) return {address, parsed.variables[i].size};
+  }
+  fail(CUDA_ERROR_NOT_FOUND);
+}
+
+// Graphs -------------------------------------------------------------------------------------------------------------
+
+Node* Graph::add(Work work, CUgraphNodeType type, std::vector<Node*> dependencies) {
+  nodes.push_back(std::make_unique<Node>(Node{this, std::move(work), type, std::move(dependencies), true}));
+  return nodes.back().get();
+}
+
+std::vector<Node*> Graph::in_order() const {
+  std::vector<Node*> order;
+  std::set<const Node*> placed;
+  while (order.size() < nodes.size()) {
+    const std::size_t before = order.size();
+    for (const auto& node : nodes) {
+      if (placed.contains(node.get())) continue;
+      if (!std::ranges::all_of(node->dependencies, [&](const Node* each) { return placed.contains(each); })) continue;
+      placed.insert(node.get());
+      order.push_back(node.get());
+    }
+    require(order.size() > before);  // a cycle
+  }
+  return order;
+}
+
+std::shared_ptr<Graph> Graph::clone(std::map<const Node*, Node*>* copies) const {
+  auto copy = std::make_shared<Graph>();
+  std::map<const Node*, Node*> own;
+  for (const auto& node : nodes) {
+    Node* const added = copy->add(node->work, node->type, {});
+    added->enabled = node->enabled;
+    if (auto* const child = std::get_if<ChildGraph>(&added->work)) child->graph = child->graph->clone();
+    own[node.get()] = added;
+  }
+  for (const auto& node : nodes) {
+    for (const Node* const each : node->dependencies) own[node.get()]->dependencies.push_back(own.at(each));
+  }
+  if (copies != nullptr) *copies = std::move(own);
+  return copy;
+}
+
+// The machine --------------------------------------------------------------------------------------------------------
+
+Machine& Machine::get() {
+  static auto* const machine = new Machine;
+  return *machine;
+}
+
+Machine::Machine()
+    : settings(settings_of_environment()),
+      target(*parse_target(settings.target)),
+      properties(properties_of(target, settings)),
+      memory_(std::make_shared<emulator::GlobalMemory>(settings.memory_bytes)),
+      process_(getpid()) {
+  report.program = program_name();
+  null_stream.id = 0;
+  legacy_stream.id = 1;
+  per_thread_stream.id = 2;
+  pools.insert(&default_pool);
+}
+
+emulator::EmulatorOptions Machine::emulator_options() const {
+  emulator::EmulatorOptions options;
+  options.check_global = settings.check_global;
+  options.check_warps = settings.check_global;
+  options.threads = settings.threads;
+  options.steps_per_cta = settings.steps_per_cta;
+  options.memory_bytes = settings.memory_bytes;
+  return options;
+}
+
+// Memory -------------------------------------------------------------------------------------------------------------
+
+CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
+  CUdeviceptr address = 0;
+  try {
+    address = memory_->allocate(bytes);
+  } catch (const OutOfMemory&) {
+    fail(CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  allocations_[address] = {kind, bytes};
+  if (kind == MemoryKind::device) {
+    unwritten_.add(address, address + bytes);
+  } else {
+    std::memset(reinterpret_cast<void*>(address), 0, bytes);  // as the host's operating system does
+  }
+  return address;
+}
+
+void Machine::free(CUdeviceptr address, std::initializer_list<MemoryKind> kinds) {
+  const auto found = allocations_.find(address);
+  require(found != allocations_.end() && std::ranges::find(kinds, found->second.kind) != kinds.end());
+  unwritten_.remove(address, address + found->second.bytes);
+  if (const auto pool = pooled.find(address); pool != pooled.end()) {
+    pool->second->used -= found->second.bytes;
+    pooled.erase(pool);
+  }
+  allocations_.erase(found);
+  memory_->deallocate(address);
+}
+
+void Machine::register_host(void* address, std::size_t bytes) {
+  require(address != nullptr && bytes != 0);
+  require(memory_->lend(static_cast<std::byte*>(address), bytes), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  allocations_[reinterpret_cast<CUdeviceptr>(address)] = {MemoryKind::registered, bytes};
+}
+
+void Machine::unregister_host(void* address) {
+  const auto found = allocations_.find(reinterpret_cast<CUdeviceptr>(address));
+  require(found != allocations_.end() && found->second.kind == MemoryKind::registered,
+          CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  memory_->deallocate(found->first);
+  allocations_.erase(found);
+}
+
+std::pair<CUdeviceptr, const Allocation*> Machine::find(CUdeviceptr address) const {
+  auto after = allocations_.upper_bound(address);
+  if (after == allocations_.begin()) return {0, nullptr};
+  --after;
+  if (address - after->first >= std::max<std::size_t>(after->second.bytes, 1)) return {0, nullptr};
+  return {after->first, &after->second};
+}
+
+std::size_t Machine::used_bytes() const {
+  return memory_->allocated_bytes(emulator::Owner::caller) + memory_->allocated_bytes(emulator::Owner::module);
+}
+
+void Machine::mark_written(CUdeviceptr address, std::size_t bytes) { unwritten_.remove(address, address + bytes); }
+
+Pool& Machine::pool_of(CUdeviceptr address) {
+  const auto found = pooled.find(address);
+  return found == pooled.end() ? default_pool : *found->second;
+}
+
+bool Machine::is_inside(const std::byte* address, std::size_t bytes) const {
+  return memory_->find(reinterpret_cast<CUdeviceptr>(address), bytes).has_value();
+}
+
+void Machine::copy(const Copy& copy) {
+  if (copy.width == 0 || copy.height == 0 || copy.depth == 0) return;
+  require(copy.to != nullptr && copy.from != nullptr);
+  const bool to_device = copy.kind == Copy::Kind::host_to_device || copy.kind == Copy::Kind::device_to_device;
+  const bool from_device = copy.kind == Copy::Kind::device_to_host || copy.kind == Copy::Kind::device_to_device;
+  const bool whole =
+      copy.depth == 1 && (copy.height == 1 || (copy.to_pitch == copy.width && copy.from_pitch == copy.width));
+  const std::size_t width = whole ? copy.width * copy.height : copy.width;
+  const std::size_t height = whole ? 1 : copy.height;
+  for (const bool runs : {false, true}) {
+    for (std::size_t z = 0; z < copy.depth; ++z) {
+      for (std::size_t y = 0; y < height; ++y) {
+        std::byte* const to = copy.to + (z * copy.to_height + y) * copy.to_pitch;
+        const std::byte* const from = copy.from + (z * copy.from_height + y) * copy.from_pitch;
+        if (!runs) {
+          // Memory of which only a part is allocated is out of bounds in any case.
+          require(is_inside(to, width) || (!to_device && !is_inside(to, 1)));
+          require(is_inside(from, width) || (!from_device && !is_inside(from, 1)));
+          continue;
+        }
+        std::memmove(to, from, width);
+        const auto begin = reinterpret_cast<CUdeviceptr>(to);
+        const auto source = reinterpret_cast<CUdeviceptr>(from);
+        mark_written(begin, width);
+        if (unwritten_.empty()) continue;
+        for (const auto& [low, high] : unwritten_.within(source, source + width))
+          if (find(begin).second != nullptr) unwritten_.add(begin + (low - source), begin + (high - source));
+      }
+    }
+  }
+}
+
+void Machine::fill(const Fill& fill) {
+  const std::size_t bytes = fill.width * fill.element_bytes;
+  if (bytes == 0 || fill.height == 0) return;
+  for (std::size_t y = 0; y < fill.height; ++y)
+    require(is_inside(reinterpret_cast<const std::byte*>(fill.to + y * fill.pitch), bytes));
+  for (std::size_t y = 0; y < fill.height; ++y) {
+    auto* const row = reinterpret_cast<std::byte*>(fill.to + y * fill.pitch);
+    if (fill.element_bytes == 1) {
+      std::memset(row, static_cast<int>(fill.value), bytes);
+    } else {
+      for (std::size_t i = 0; i < fill.width; ++i)
+        std::memcpy(row + i * fill.element_bytes, &fill.value, fill.element_bytes);
+    }
+    mark_written(reinterpret_cast<CUdeviceptr>(row), bytes);
+  }
+}
+
+// Streams and events -------------------------------------------------------------------------------------------------
+
+Stream* Machine::create_stream(unsigned flags, int priority) {
+  auto created = std::make_unique<Stream>();
+  created->id = next_id_++;
+  created->flags = flags;
+  created->priority = priority;
+  Stream* const stream = created.get();
+  streams_[stream] = std::move(created);
+  return stream;
+}
+
+void Machine::destroy_stream(CUstream handle) { require(streams_.erase(handle) != 0, CUDA_ERROR_INVALID_HANDLE); }
+
+Stream* Machine::stream(CUstream handle) {
+  if (handle == nullptr) return &null_stream;
+  if (handle == CU_STREAM_LEGACY) return &legacy_stream;
+  if (handle == CU_STREAM_PER_THREAD) return &per_thread_stream;
+  const auto found = streams_.find(handle);
+  require(found != streams_.end(), CUDA_ERROR_INVALID_HANDLE);
+  return found->second.get();
+}
+
+Event* Machine::create_event(unsigned flags) {
+  auto created = std::make_unique<Event>();
+  created->flags = flags;
+  Event* const event = created.get();
+  events_[event] = std::move(created);
+  return event;
+}
+
+void Machine::destroy_event(CUevent handle) { require(events_.erase(handle) != 0, CUDA_ERROR_INVALID_HANDLE); }
+
+Event* Machine::event(CUevent handle) {
+  const auto found = events_.find(handle);
+  require(found != events_.end(), CUDA_ERROR_INVALID_HANDLE);
+  return found->second.get();
+}
+
+void Machine::record(Event* event, Stream* stream) {
+  event->capture = stream->capture;
+  event->capture_id = stream->capture_id;
+  event->tail = stream->tail;
+  if (stream->capture) return;
+  event->recorded = true;
+  event->when = std::chrono::steady_clock::now();
+}
+
+void Machine::wait(Stream* stream, Event* event) {
+  if (!event->capture) return;  // what was recorded has run
+  if (!stream->capture) {
+    stream->capture = event->capture;
+    stream->capture_id = event->capture_id;
+    stream->captures_as_origin = false;
+    stream->tail.clear();
+  }
+  require(stream->capture == event->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  for (Node* const each : event->tail) {
+    if (std::ranges::find(stream->tail, each) == stream->tail.end()) stream->tail.push_back(each);
+  }
+}
+
+void Machine::begin_capture(Stream* stream, std::shared_ptr<Graph> graph, std::vector<Node*> tail) {
+  require(stream != &null_stream && stream != &legacy_stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  require(!stream->capture, CUDA_ERROR_ILLEGAL_STATE);
+  stream->capture = std::move(graph);
+  stream->captures_as_origin = true;
+  stream->capture_id = next_id_++;
+  stream->tail = std::move(tail);
+}
+
+std::shared_ptr<Graph> Machine::end_capture(Stream* stream) {
+  require(stream->capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+  require(stream->captures_as_origin, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  const std::shared_ptr<Graph> graph = stream->capture;
+  for (const auto& [handle, each] : streams_) {
+    if (each->capture == graph) {
+      each->capture.reset();
+      each->tail.clear();
+    }
+  }
+  if (per_thread_stream.capture == graph) per_thread_stream.capture.reset();
+  for (const auto& [handle, each] : events_) {
+    if (each->capture == graph) each->capture.reset();
+  }
+  return graph;
+}
+
+// Work ---------------------------------------------------------------------------------------------------------------
+
+Node* Machine::enqueue(Stream* stream, Work work) {
+  if (!stream->capture) {
+    run(work);
+    return nullptr;
+  }
+  static constexpr CUgraphNodeType kTypes[] = {
+      CU_GRAPH_NODE_TYPE_EMPTY,  CU_GRAPH_NODE_TYPE_KERNEL,    CU_GRAPH_NODE_TYPE_MEMCPY,
+      CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_HOST,      CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+      CU_GRAPH_NODE_TYPE_GRAPH,  CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE};
+  if (const auto* const launch = std::get_if<KernelLaunch>(&work)) check_launch(*launch);
+  const CUgraphNodeType type = kTypes[work.index()];
+  Node* const node = stream->capture->add(std::move(work), type, stream->tail);
+  stream->tail = {node};
+  return node;
+}
+
+void Machine::run(const Work& work) {
+  if (const auto* const kernel = std::get_if<KernelLaunch>(&work)) launch(*kernel);
+  if (const auto* const copied = std::get_if<Copy>(&work)) copy(*copied);
+  if (const auto* const filled = std::get_if<Fill>(&work)) fill(*filled);
+  if (const auto* const call = std::get_if<HostCall>(&work)) call->function(call->data);
+  if (const auto* const child = std::get_if<ChildGraph>(&work)) run(*child->graph);
+  if (const auto* const recorded = std::get_if<EventRecord>(&work)) record(recorded->event, &null_stream);
+}
+
+void Machine::run(const Graph& graph) {
+  for (const Node* const node : graph.in_order()) {
+    if (node->enabled) run(node->work);
+  }
+}
+
+// Handles ------------------------------------------------------------------------------------------------------------
+
+CUgraph Machine::keep(std::shared_ptr<Graph> graph) {
+  auto* const handle = reinterpret_cast<CUgraph>(graph.get());
+  graphs_[handle] = std::move(graph);
+  return handle;
+}
+
+std::shared_ptr<Graph> Machine::graph(CUgraph handle) {
+  const auto found = graphs_.find(handle);
+  require(found != graphs_.end());
+  return found->second;
+}
+
+void Machine::destroy(CUgraph handle) { require(graphs_.erase(handle) != 0); }
+
+CUgraphExec Machine::keep(std::unique_ptr<ExecutableGraph> executable) {
+  auto* const handle = reinterpret_cast<CUgraphExec>(executable.get());
+  executables_[handle] = std::move(executable);
+  return handle;
+}
+
+ExecutableGraph& Machine::executable(CUgraphExec handle) {
+  const auto found = executables_.find(handle);
+  require(found != executables_.end());
+  return *found->second;
+}
+
+void Machine::destroy(CUgraphExec handle) { require(executables_.erase(handle) != 0); }
+
+Module* Machine::add_module(std::function<std::string()> read_ptx) {
+  auto created = std::make_unique<Module>(std::move(read_ptx));
+  Module* const module = created.get();
+  modules_[module] = std::move(created);
+  return module;
+}
+
+void Machine::remove_module(Module* removed) {
+  std::erase_if(functions_, [&](const Function* function) { return function->module == removed; });
+  modules_.erase(removed);
+}
+
+Module* Machine::module(const void* handle) {
+  const auto found = modules_.find(handle);
+  require(found != modules_.end(), CUDA_ERROR_INVALID_HANDLE);
+  return found->second.get();
+}
+
+Function* Machine::function(const void* handle) {
+  auto* const function = static_cast<Function*>(const_cast<void*>(handle));
+  require(functions_.contains(function), CUDA_ERROR_INVALID_HANDLE);
+  return function;
+}
+
+emulator::EmulatedKernel& Machine::kernel(Function* function) {
+  if (function->kernel) return *function->kernel;
+  const std::shared_ptr<const emulator::LoadedPtx>& loaded = function->module->loaded();
+  try {
+    function->kernel =
+        std::make_unique<emulator::EmulatedKernel>(properties, emulator_options(), loaded, function->name, 0);
+  } catch (const emulator::EmulationFinding& finding) {
+    report.add(function->name, finding.finding());
+    write_report();
+    fail(CUDA_ERROR_INVALID_PTX);
+  } catch (const EmulationError&) {
+    fail(CUDA_ERROR_NOT_FOUND);
+  } catch (const InvalidArgument& error) {
+    note(error.what());
+    fail(CUDA_ERROR_INVALID_IMAGE);
+  }
+  function->max_dynamic_shared =
+      static_cast<int>(kDefaultDynamicShared) -
+      static_cast<int>(std::min(kDefaultDynamicShared, function->kernel->program().static_shared_bytes));
+  return *function->kernel;
+}
+
+// Launches -----------------------------------------------------------------------------------------------------------
+
+KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments) {
+  const emulator::Program& program = kernel(function).program();
+  KernelLaunch launch{function, config, std::vector<std::byte>(program.parameter_bytes), {}};
+  require(arguments != nullptr || program.parameters.empty());
+  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+    const emulator::ParameterRange& parameter = program.parameters[i];
+    require(arguments[i] != nullptr);
+    std::memcpy(launch.parameters.data() + parameter.begin, arguments[i], parameter.size);
+  }
+  return launch;
+}
+
+int Machine::max_blocks_per_multiprocessor(Function* function, int threads, std::size_t dynamic_shared) {
+  const arch::ArchLimits& limits = arch::limits(target);
+  const emulator::Program& program = kernel(function).program();
+  if (threads <= 0 || threads > limits.max_threads_per_block) return 0;
+  const std::size_t shared = program.static_shared_bytes + dynamic_shared;
+  if (shared > static_cast<std::size_t>(limits.smem_per_block_bytes)) return 0;
+  const int warps = (threads + 31) / 32;
+  int blocks = std::min(limits.max_blocks_per_sm, limits.max_threads_per_sm / 32 / warps);
+  const std::size_t reserved = shared + static_cast<std::size_t>(limits.smem_reserved_per_block_bytes);
+  if (shared != 0)
+    blocks = std::min(blocks, static_cast<int>(static_cast<std::size_t>(limits.smem_per_sm_bytes) / reserved));
+  return blocks;
+}
+
+void Machine::check_launch(const KernelLaunch& launch) {
+  const runtime::LaunchConfig& config = launch.config;
+  const runtime::Dim3& grid = config.grid;
+  const runtime::Dim3& block = config.block;
+  const emulator::Program& program = kernel(launch.function).program();
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  require(grid.x != 0 && grid.y != 0 && grid.z != 0 && grid.x <= 0x7fffffff && grid.y <= 0xffff && grid.z <= 0xffff,
+          kInvalidConfiguration);
+  require(threads != 0 && threads <= 1024 && block.x <= 1024 && block.y <= 1024 && block.z <= 64,
+          kInvalidConfiguration);
+  require(program.maximum_block == 0 || threads <= program.maximum_block, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  if (config.dynamic_smem_bytes > static_cast<std::uint32_t>(std::max(0, launch.function->max_dynamic_shared))) {
+    note(fmt::format(
+        "{} was launched with {} bytes of dynamic shared memory, more than the {} that it may use: set "
+        "cudaFuncAttributeMaxDynamicSharedMemorySize",
+        printable(launch.function->name, 200), config.dynamic_smem_bytes, launch.function->max_dynamic_shared));
+    fail(CUDA_ERROR_INVALID_VALUE);
+  }
+  const std::uint64_t ctas_per_cluster = std::uint64_t{config.cluster.x} * config.cluster.y * config.cluster.z;
+  require(ctas_per_cluster <= (launch.function->non_portable_cluster ? 16U : 8U), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  if (!config.cooperative) return;
+  const auto resident = static_cast<std::uint64_t>(max_blocks_per_multiprocessor(
+                            launch.function, static_cast<int>(threads), config.dynamic_smem_bytes)) *
+                        static_cast<std::uint64_t>(properties.sm_count);
+  require(std::uint64_t{grid.x} * grid.y * grid.z <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
+void Machine::launch(const KernelLaunch& launch) {
+  check_launch(launch);
+  if (sticky != CUDA_SUCCESS) return;
+  const auto begin = std::chrono::steady_clock::now();
+  emulator::FindingLog log;
+  try {
+    kernel(launch.function).launch(launch.config, launch.parameters, {&log, &unwritten_});
+  } catch (const emulator::EmulationFinding& finding) {
+    static_cast<void>(log.add_fatal(finding.finding(), 0));
+  } catch (const InvalidArgument& error) {
+    note(error.what());
+    fail(kInvalidConfiguration);
+  }
+  own_report();
+  report.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  ++report.launches;
+  const std::vector<Finding> findings = log.findings();
+  for (const Finding& finding : findings) {
+    if (sticky == CUDA_SUCCESS) sticky = error_of(finding);
+    report.add(launch.function->name, finding);
+  }
+  if (!findings.empty() || report.launches == 1) write_report();
+}
+
+// Reports ------------------------------------------------------------------------------------------------------------
+
+void Machine::own_report() {
+  if (getpid() == process_) return;
+  process_ = getpid();
+  report = RunReport{report.program, {}, {}, {}, 0, 0, false};
+}
+
+void Machine::note(const std::string& text) {
+  own_report();
+  if (std::ranges::find(report.notes, text) != report.notes.end()) return;
+  report.notes.push_back(text);
+  write_report();
+}
+
+void Machine::note_unsupported(const std::string& function) {
+  own_report();
+  if (report.unsupported[function]++ == 0) {
+    fmt::print(stderr, "tilewright: {} is not emulated; it returns an error\n", function);
+    write_report();
+  }
+}
+
+void Machine::write_report() {
+  if (settings.report_folder.empty()) return;
+  const std::string path = fmt::format("{}/{}.json", settings.report_folder, process_);
+  {
+    std::ofstream file(path + ".part");
+    file << to_json(report);
+  }
+  static_cast<void>(std::rename((path + ".part").c_str(), path.c_str()));
+}
+
+void Machine::reset() {
+  for (const auto& [address, allocation] : allocations_) {
+    if (allocation.kind == MemoryKind::registered) continue;
+    unwritten_.remove(address, address + allocation.bytes);
+    memory_->deallocate(address);
+  }
+  std::erase_if(allocations_, [](const auto& each) { return each.second.kind != MemoryKind::registered; });
+  pooled.clear();
+  streams_.clear();
+  events_.clear();
+  sticky = CUDA_SUCCESS;
+}
+
+}  // namespace tilewright::cuda_runtime

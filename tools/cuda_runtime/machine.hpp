@@ -1,0 +1,275 @@
+// The emulated GPU of a process, which libcudart and libcuda share: memory, modules, streams, graphs and launches.
+//
+// Work runs when it is enqueued, on the calling thread. That is one of the orders that streams and events allow.
+#pragma once
+
+#include <cuda.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "tilewright/emulator/emulated_kernel.hpp"
+#include "tilewright/emulator/global_memory.hpp"
+#include "tilewright/emulator/unwritten_bytes.hpp"
+#include "tools/cuda_runtime/run_report.hpp"
+
+namespace tilewright::cuda_runtime {
+
+/// Thrown by what a function of CUDA calls; the function returns the code. The codes of the runtime are the same.
+struct ApiError {
+  CUresult code;
+};
+
+[[noreturn]] inline void fail(CUresult code) { throw ApiError{code}; }
+inline void require(bool condition, CUresult code = CUDA_ERROR_INVALID_VALUE) {
+  if (!condition) fail(code);
+}
+
+class Module;
+
+/// A kernel: a CUfunction, CUkernel, cudaFunction_t or cudaKernel_t.
+struct Function {
+  Module* module = nullptr;
+  std::string name;
+  int max_dynamic_shared = 0;  // bytes of dynamic shared memory that a launch may ask for, once loaded
+  bool non_portable_cluster = false;
+  std::unique_ptr<emulator::EmulatedKernel> kernel;  // null until it is first needed
+};
+
+/// The PTX of a fat binary or of a file, which is parsed when a kernel or a variable of it is first needed.
+class Module {
+ public:
+  explicit Module(std::function<std::string()> read_ptx) : read_ptx_(std::move(read_ptx)) {}
+
+  /// @throws ApiError
+  const std::shared_ptr<const emulator::LoadedPtx>& loaded();
+  /// Null if there is no such kernel. @throws ApiError
+  Function* find_function(const std::string& name);
+  /// The function of this name, without a check that the PTX has it.
+  Function* function(const std::string& name);
+  std::vector<Function*> all_functions();
+  /// Address and size of a variable. @throws ApiError CUDA_ERROR_NOT_FOUND
+  std::pair<CUdeviceptr, std::size_t> variable(const std::string& name);
+
+ private:
+  std::function<std::string()> read_ptx_;
+  std::shared_ptr<const emulator::LoadedPtx> loaded_;
+  CUresult failure_ = CUDA_SUCCESS;
+  std::map<std::string, std::unique_ptr<Function>> functions_;
+};
+
+enum class MemoryKind : std::uint8_t { device, managed, pinned, registered };
+
+struct Allocation {
+  MemoryKind kind = MemoryKind::device;
+  std::size_t bytes = 0;
+};
+
+// Work ---------------------------------------------------------------------------------------------------------------
+
+struct KernelLaunch {
+  Function* function = nullptr;
+  runtime::LaunchConfig config;
+  std::vector<std::byte> parameters;      // the kernel's parameter space
+  std::vector<void*> parameter_pointers;  // into `parameters`, for cudaGraphKernelNodeGetParams
+};
+
+/// A box of bytes. A copy between rows has a pitch and a height for each side.
+struct Copy {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::size_t to_pitch = 0, to_height = 0, from_pitch = 0, from_height = 0;
+  std::size_t width = 0, height = 1, depth = 1;
+  enum class Kind : std::uint8_t { host_to_host, host_to_device, device_to_host, device_to_device, inferred };
+  Kind kind = Kind::inferred;
+};
+
+struct Fill {
+  CUdeviceptr to = 0;
+  std::size_t pitch = 0, width = 0, height = 1;  // width in elements
+  std::uint32_t value = 0;
+  std::size_t element_bytes = 1;
+};
+
+struct HostCall {
+  void (*function)(void*) = nullptr;
+  void* data = nullptr;
+};
+
+struct Event;
+struct Graph;
+struct Nothing {};
+struct EventRecord {
+  Event* event = nullptr;
+};
+struct ChildGraph {
+  std::shared_ptr<Graph> graph;
+};
+struct Allocate {
+  CUdeviceptr address = 0;  // allocated when the node is added
+};
+struct Free {
+  CUdeviceptr address = 0;
+};
+using Work = std::variant<Nothing, KernelLaunch, Copy, Fill, HostCall, EventRecord, ChildGraph, Allocate, Free>;
+
+struct Node {
+  Graph* graph = nullptr;
+  Work work;
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  std::vector<Node*> dependencies;
+  bool enabled = true;
+};
+
+struct Graph {
+  std::vector<std::unique_ptr<Node>> nodes;
+
+  Node* add(Work work, CUgraphNodeType type, std::vector<Node*> dependencies);
+  /// In an order that dependencies allow. @throws ApiError for a cycle
+  std::vector<Node*> in_order() const;
+  std::shared_ptr<Graph> clone(std::map<const Node*, Node*>* copies = nullptr) const;
+};
+
+/// An instantiated graph: a copy, so that later changes of the graph do not change it.
+struct ExecutableGraph {
+  std::shared_ptr<Graph> graph;
+  std::map<const Node*, Node*> copies;  // by the node of the graph that was instantiated
+  std::vector<const Node*> originals;   // in the order of their creation
+};
+
+struct Stream {
+  std::uint64_t id = 0;
+  unsigned flags = 0;
+  int priority = 0;
+  // While it is captured:
+  std::shared_ptr<Graph> capture;
+  bool captures_as_origin = false;
+  std::uint64_t capture_id = 0;
+  std::vector<Node*> tail;  // nodes that the next work depends on
+};
+
+struct Event {
+  unsigned flags = 0;
+  bool recorded = false;
+  std::chrono::steady_clock::time_point when;
+  std::shared_ptr<Graph> capture;  // of the stream that recorded it last, if that was captured
+  std::uint64_t capture_id = 0;
+  std::vector<Node*> tail;
+};
+
+struct Pool {
+  std::uint64_t release_threshold = 0;
+  std::uint64_t high_water = 0;
+  std::uint64_t used = 0;
+};
+
+// The machine --------------------------------------------------------------------------------------------------------
+
+class Machine {
+ public:
+  /// Never destroyed, as programs use CUDA in destructors of static objects.
+  static Machine& get();
+
+  std::recursive_mutex mutex;
+  const Settings settings;
+  const Target target;
+  const runtime::DeviceProperties properties;
+  RunReport report;
+
+  emulator::EmulatorOptions emulator_options() const;
+  const std::shared_ptr<emulator::GlobalMemory>& memory() const { return memory_; }
+
+  // Memory.
+  CUdeviceptr allocate(std::size_t bytes, MemoryKind kind);
+  /// @throws ApiError if the address is not the start of an allocation of one of these kinds
+  void free(CUdeviceptr address, std::initializer_list<MemoryKind> kinds);
+  void register_host(void* address, std::size_t bytes);
+  void unregister_host(void* address);
+  /// The allocation that the address is in, and its start; nothing for other memory.
+  std::pair<CUdeviceptr, const Allocation*> find(CUdeviceptr address) const;
+  std::size_t used_bytes() const;
+  void mark_written(CUdeviceptr address, std::size_t bytes);
+  Pool& pool_of(CUdeviceptr address);
+
+  // Streams and events. A handle that is none is CUDA_ERROR_INVALID_HANDLE.
+  Stream* create_stream(unsigned flags, int priority);
+  void destroy_stream(CUstream stream);
+  Stream* stream(CUstream handle);
+  Event* create_event(unsigned flags);
+  void destroy_event(CUevent event);
+  Event* event(CUevent handle);
+  void record(Event* event, Stream* stream);
+  void wait(Stream* stream, Event* event);
+  void begin_capture(Stream* stream, std::shared_ptr<Graph> graph, std::vector<Node*> tail);
+  std::shared_ptr<Graph> end_capture(Stream* stream);
+
+  /// Runs the work or, if the stream is captured, adds it to the graph. Returns the node then.
+  Node* enqueue(Stream* stream, Work work);
+  void run(const Work& work);
+  void run(const Graph& graph);
+
+  // Graphs and modules are kept here, by their handles.
+  CUgraph keep(std::shared_ptr<Graph> graph);
+  std::shared_ptr<Graph> graph(CUgraph handle);
+  void destroy(CUgraph handle);
+  CUgraphExec keep(std::unique_ptr<ExecutableGraph> executable);
+  ExecutableGraph& executable(CUgraphExec handle);
+  void destroy(CUgraphExec handle);
+  Module* add_module(std::function<std::string()> read_ptx);
+  void remove_module(Module* module);
+  Module* module(const void* handle);
+  /// @throws ApiError for a handle that is no kernel
+  Function* function(const void* handle);
+  emulator::EmulatedKernel& kernel(Function* function);
+
+  /// Kernel parameters from an array of pointers to them. @throws ApiError
+  KernelLaunch make_launch(Function* function, const runtime::LaunchConfig& config, void** arguments);
+  int max_blocks_per_multiprocessor(Function* function, int threads, std::size_t dynamic_shared);
+
+  // Errors.
+  /// The error that a kernel has left behind, which every later call returns.
+  CUresult sticky = CUDA_SUCCESS;
+  void note(const std::string& text);
+  void note_unsupported(const std::string& function);
+  void write_report();
+  void reset();
+
+  Pool default_pool;
+  std::set<Pool*> pools;
+  Stream null_stream, legacy_stream, per_thread_stream;
+  std::unordered_map<CUdeviceptr, Pool*> pooled;
+
+ private:
+  Machine();
+  void launch(const KernelLaunch& launch);
+  void copy(const Copy& copy);
+  void fill(const Fill& fill);
+  void check_launch(const KernelLaunch& launch);
+  bool is_inside(const std::byte* address, std::size_t bytes) const;
+  /// A forked child reports only its own findings.
+  void own_report();
+
+  std::shared_ptr<emulator::GlobalMemory> memory_;
+  std::map<CUdeviceptr, Allocation> allocations_;
+  emulator::UnwrittenBytes unwritten_;
+  std::map<const void*, std::unique_ptr<Module>> modules_;
+  std::set<const Function*> functions_;
+  std::map<const void*, std::unique_ptr<Stream>> streams_;
+  std::map<const void*, std::unique_ptr<Event>> events_;
+  std::map<const void*, std::shared_ptr<Graph>> graphs_;
+  std::map<const void*, std::unique_ptr<ExecutableGraph>> executables_;
+  std::uint64_t next_id_ = 3;
+  std::int64_t process_ = 0;
+
+  friend class Module;
+};
+
+}  // namespace tilewright::cuda_runtime

@@ -1,0 +1,57 @@
+// How each function of the CUDA runtime is implemented: by a lambda on the machine, which throws ApiError.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <exception>
+
+#include "tools/cuda_runtime/machine.hpp"
+
+/// A function that programs see.
+#define TILEWRIGHT_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace tilewright::cuda_runtime {
+
+/// What cudaGetLastError() returns.
+extern thread_local cudaError_t last_error;
+
+/// Calls f(machine), and returns its error code.
+template <class F>
+cudaError_t call(F&& f) {
+  Machine& machine = Machine::get();
+  const std::scoped_lock lock(machine.mutex);
+  auto code = static_cast<cudaError_t>(machine.sticky);
+  if (code == cudaSuccess) {
+    try {
+      f(machine);
+    } catch (const ApiError& error) {
+      code = static_cast<cudaError_t>(error.code);
+    } catch (const std::exception& error) {
+      machine.note(error.what());
+      code = cudaErrorUnknown;
+    }
+  }
+  if (code != cudaSuccess) last_error = code;
+  return code;
+}
+
+inline cudaError_t unsupported(const char* function) {
+  return call([&](Machine& machine) {
+    machine.note_unsupported(function);
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  });
+}
+
+inline CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+/// The kernel that a program passes to the runtime: the address of its host function, or a cudaKernel_t.
+/// @throws ApiError CUDA_ERROR_NOT_FOUND, which the runtime reports as cudaErrorInvalidDeviceFunction
+Function* function_of(Machine& machine, const void* kernel);
+/// The address and size of a __device__ or __constant__ variable, by the address of its host variable.
+std::pair<CUdeviceptr, std::size_t> symbol_of(Machine& machine, const void* symbol);
+
+Copy::Kind kind_of(cudaMemcpyKind kind);
+/// cudaMemcpy3DParms without arrays. @throws ApiError
+Copy copy_of(Machine& machine, const cudaMemcpy3DParms& parameters);
+
+}  // namespace tilewright::cuda_runtime

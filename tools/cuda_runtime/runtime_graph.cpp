@@ -1,0 +1,371 @@
+// Graphs of the CUDA runtime. A launch of a graph runs its nodes in an order that their dependencies allow.
+#include <algorithm>
+#include <cstring>
+
+#include "tools/cuda_runtime/runtime_call.hpp"
+
+namespace tilewright::cuda_runtime {
+namespace {
+
+Node* node_of(cudaGraphNode_t handle) {
+  require(handle != nullptr);
+  return reinterpret_cast<Node*>(handle);
+}
+
+std::vector<Node*> nodes_of(const cudaGraphNode_t* handles, std::size_t count) {
+  std::vector<Node*> nodes;
+  for (std::size_t i = 0; i < count; ++i) nodes.push_back(node_of(handles[i]));
+  return nodes;
+}
+
+cudaError_t add(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
+                CUgraphNodeType type, auto&& make) {
+  return call([&](Machine& machine) {
+    require(node != nullptr);
+    Node* const added = machine.graph(graph)->add(make(machine), type, nodes_of(dependencies, count));
+    *node = reinterpret_cast<cudaGraphNode_t>(added);
+  });
+}
+
+/// The node of an executable graph that was made of this one.
+Node* node_in(Machine& machine, cudaGraphExec_t executable, cudaGraphNode_t node) {
+  ExecutableGraph& graph = machine.executable(executable);
+  const auto found = graph.copies.find(node_of(node));
+  require(found != graph.copies.end());
+  return found->second;
+}
+
+KernelLaunch launch_of(Machine& machine, const cudaKernelNodeParams& parameters) {
+  if (parameters.extra != nullptr) {
+    machine.note_unsupported("cudaKernelNodeParams::extra");
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  }
+  runtime::LaunchConfig config;
+  config.grid = {parameters.gridDim.x, parameters.gridDim.y, parameters.gridDim.z};
+  config.block = {parameters.blockDim.x, parameters.blockDim.y, parameters.blockDim.z};
+  config.dynamic_smem_bytes = parameters.sharedMemBytes;
+  return machine.make_launch(function_of(machine, parameters.func), config, parameters.kernelParams);
+}
+
+Fill fill_of(const cudaMemsetParams& parameters) {
+  return {address_of(parameters.dst), parameters.pitch,
+          parameters.width,           std::max<std::size_t>(parameters.height, 1),
+          parameters.value,           parameters.elementSize};
+}
+
+Copy copy_of(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  Copy copy;
+  copy.to = static_cast<std::byte*>(to);
+  copy.from = static_cast<const std::byte*>(from);
+  copy.width = bytes;
+  copy.kind = kind_of(kind);
+  return copy;
+}
+
+template <class T>
+T& work_of(Node* node) {
+  auto* const work = std::get_if<T>(&node->work);
+  require(work != nullptr);
+  return *work;
+}
+
+void list(const std::vector<Node*>& nodes, cudaGraphNode_t* handles, std::size_t* count) {
+  require(count != nullptr);
+  if (handles != nullptr) {
+    for (std::size_t i = 0; i < *count; ++i)
+      handles[i] = i < nodes.size() ? reinterpret_cast<cudaGraphNode_t>(nodes[i]) : nullptr;
+    *count = std::min(*count, nodes.size());
+  } else {
+    *count = nodes.size();
+  }
+}
+
+std::unique_ptr<ExecutableGraph> instantiate(const Graph& graph) {
+  auto executable = std::make_unique<ExecutableGraph>();
+  executable->graph = graph.clone(&executable->copies);
+  for (const auto& node : graph.nodes) executable->originals.push_back(node.get());
+  static_cast<void>(graph.in_order());  // refuses a cycle
+  return executable;
+}
+
+}  // namespace
+
+TILEWRIGHT_EXPORT cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned) {
+  return call([&](Machine& machine) { *graph = machine.keep(std::make_shared<Graph>()); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  return call([&](Machine& machine) { machine.destroy(graph); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph) {
+  return call([&](Machine& machine) { *clone = machine.keep(machine.graph(graph)->clone()); });
+}
+
+// Nodes --------------------------------------------------------------------------------------------------------------
+
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                     const cudaGraphNode_t* dependencies, size_t count,
+                                                     const cudaKernelNodeParams* parameters) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_KERNEL,
+             [&](Machine& machine) { return launch_of(machine, *parameters); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                     const cudaGraphNode_t* dependencies, size_t count,
+                                                     const cudaMemcpy3DParms* parameters) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMCPY,
+             [&](Machine& machine) { return copy_of(machine, *parameters); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                       const cudaGraphNode_t* dependencies, size_t count, void* to,
+                                                       const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMCPY,
+             [&](Machine&) { return copy_of(to, from, bytes, kind); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                     const cudaGraphNode_t* dependencies, size_t count,
+                                                     const cudaMemsetParams* parameters) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMSET,
+             [&](Machine&) { return fill_of(*parameters); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                   const cudaGraphNode_t* dependencies, size_t count,
+                                                   const cudaHostNodeParams* parameters) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_HOST, [&](Machine&) {
+    return HostCall{parameters->fn, parameters->userData};
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                    const cudaGraphNode_t* dependencies, size_t count) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_EMPTY, [](Machine&) { return Nothing{}; });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                         const cudaGraphNode_t* dependencies, size_t count,
+                                                         cudaGraph_t child) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_GRAPH,
+             [&](Machine& machine) { return ChildGraph{machine.graph(child)->clone()}; });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                          const cudaGraphNode_t* dependencies, size_t count,
+                                                          cudaEvent_t event) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+             [&](Machine& machine) { return EventRecord{machine.event(event)}; });
+}
+/// What the event recorded has run.
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                        const cudaGraphNode_t* dependencies, size_t count,
+                                                        cudaEvent_t event) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT, [&](Machine& machine) {
+    machine.event(event);
+    return Nothing{};
+  });
+}
+/// The memory stays allocated, so that each launch of the graph may use it.
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                       const cudaGraphNode_t* dependencies, size_t count,
+                                                       cudaMemAllocNodeParams* parameters) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEM_ALLOC, [&](Machine& machine) {
+    const CUdeviceptr address = machine.allocate(parameters->bytesize, MemoryKind::device);
+    parameters->dptr = reinterpret_cast<void*>(address);
+    return Allocate{address};
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                                      const cudaGraphNode_t* dependencies, size_t count, void* memory) {
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEM_FREE,
+             [&](Machine&) { return Free{address_of(memory)}; });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaGraphDestroyNode(cudaGraphNode_t handle) {
+  return call([&](Machine&) {
+    Node* const node = node_of(handle);
+    for (const auto& each : node->graph->nodes) std::erase(each->dependencies, node);
+    std::erase_if(node->graph->nodes, [&](const auto& each) { return each.get() == node; });
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from,
+                                                       const cudaGraphNode_t* to, const cudaGraphEdgeData*,
+                                                       size_t count) {
+  return call([&](Machine& machine) {
+    machine.graph(graph);
+    for (std::size_t i = 0; i < count; ++i) node_of(to[i])->dependencies.push_back(node_of(from[i]));
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t* from,
+                                                          const cudaGraphNode_t* to, const cudaGraphEdgeData*,
+                                                          size_t count) {
+  return call([&](Machine& machine) {
+    machine.graph(graph);
+    for (std::size_t i = 0; i < count; ++i) std::erase(node_of(to[i])->dependencies, node_of(from[i]));
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  return call([&](Machine& machine) {
+    std::vector<Node*> all;
+    for (const auto& node : machine.graph(graph)->nodes) all.push_back(node.get());
+    list(all, nodes, count);
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  return call([&](Machine& machine) {
+    std::vector<Node*> roots;
+    for (const auto& node : machine.graph(graph)->nodes) {
+      if (node->dependencies.empty()) roots.push_back(node.get());
+    }
+    list(roots, nodes, count);
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
+                                                cudaGraphEdgeData*, size_t* count) {
+  return call([&](Machine& machine) {
+    std::vector<Node*> begins, ends;
+    for (const auto& node : machine.graph(graph)->nodes) {
+      for (Node* const each : node->dependencies) {
+        begins.push_back(each);
+        ends.push_back(node.get());
+      }
+    }
+    std::size_t ends_count = count == nullptr ? 0 : *count;
+    list(begins, from, count);
+    if (to != nullptr) list(ends, to, &ends_count);
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* nodes,
+                                                           cudaGraphEdgeData*, size_t* count) {
+  return call([&](Machine&) { list(node_of(node)->dependencies, nodes, count); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
+  return call([&](Machine&) { *type = static_cast<cudaGraphNodeType>(node_of(node)->type); });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t handle, cudaKernelNodeParams* parameters) {
+  return call([&](Machine& machine) {
+    auto& launch = work_of<KernelLaunch>(node_of(handle));
+    const emulator::Program& program = machine.kernel(launch.function).program();
+    launch.parameter_pointers.clear();
+    for (const emulator::ParameterRange& each : program.parameters)
+      launch.parameter_pointers.push_back(launch.parameters.data() + each.begin);
+    const runtime::LaunchConfig& config = launch.config;
+    *parameters = {};
+    parameters->func = launch.function;
+    parameters->gridDim = {config.grid.x, config.grid.y, config.grid.z};
+    parameters->blockDim = {config.block.x, config.block.y, config.block.z};
+    parameters->sharedMemBytes = config.dynamic_smem_bytes;
+    parameters->kernelParams = launch.parameter_pointers.data();
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
+                                                           const cudaKernelNodeParams* parameters) {
+  return call([&](Machine& machine) { work_of<KernelLaunch>(node_of(node)) = launch_of(machine, *parameters); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetParams* parameters) {
+  return call([&](Machine&) { work_of<Fill>(node_of(node)) = fill_of(*parameters); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const cudaMemcpy3DParms* parameters) {
+  return call([&](Machine& machine) { work_of<Copy>(node_of(node)) = copy_of(machine, *parameters); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void* to, const void* from,
+                                                             size_t bytes, cudaMemcpyKind kind) {
+  return call([&](Machine&) { work_of<Copy>(node_of(node)) = copy_of(to, from, bytes, kind); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeParams* parameters) {
+  return call([&](Machine&) { work_of<HostCall>(node_of(node)) = HostCall{parameters->fn, parameters->userData}; });
+}
+
+// Executable graphs --------------------------------------------------------------------------------------------------
+
+TILEWRIGHT_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  return call([&](Machine& machine) {
+    require(executable != nullptr);
+    *executable = machine.keep(instantiate(*machine.graph(graph)));
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                                            unsigned long long flags) {
+  return cudaGraphInstantiate(executable, graph, flags);
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                                             cudaGraphInstantiateParams* parameters) {
+  if (parameters != nullptr) parameters->result_out = cudaGraphInstantiateSuccess;
+  return cudaGraphInstantiate(executable, graph, 0);
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  return call([&](Machine& machine) { machine.destroy(executable); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream) {
+  return call([&](Machine& machine) {
+    machine.executable(executable);
+    machine.stream(stream);
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  return call([&](Machine& machine) {
+    const ExecutableGraph& graph = machine.executable(executable);
+    Stream* const on = machine.stream(stream);
+    if (on->capture) {
+      machine.enqueue(on, ChildGraph{graph.graph->clone()});
+    } else {
+      machine.run(*graph.graph);
+    }
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t graph,
+                                                  cudaGraphExecUpdateResultInfo* result) {
+  return call([&](Machine& machine) {
+    ExecutableGraph& executable = machine.executable(handle);
+    const std::shared_ptr<Graph> updated = machine.graph(graph);
+    const auto same_type = [](const auto& a, const auto& b) { return a->type == b->type; };
+    const bool fits = std::ranges::equal(executable.graph->nodes, updated->nodes, same_type);
+    if (result != nullptr) {
+      *result = {};
+      result->result = fits ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged;
+    }
+    require(fits, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    // The nodes of the graph that was instantiated still name the executable graph's nodes, in the same order.
+    const std::vector<const Node*> originals = executable.originals;
+    std::map<const Node*, Node*> copies;
+    executable.graph = updated->clone();
+    for (std::size_t i = 0; i < originals.size(); ++i) copies[originals[i]] = executable.graph->nodes[i].get();
+    executable.copies = std::move(copies);
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                               const cudaKernelNodeParams* parameters) {
+  return call([&](Machine& machine) {
+    work_of<KernelLaunch>(node_in(machine, executable, node)) = launch_of(machine, *parameters);
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                                 void* to, const void* from, size_t bytes,
+                                                                 cudaMemcpyKind kind) {
+  return call(
+      [&](Machine& machine) { work_of<Copy>(node_in(machine, executable, node)) = copy_of(to, from, bytes, kind); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                               const cudaMemcpy3DParms* parameters) {
+  return call(
+      [&](Machine& machine) { work_of<Copy>(node_in(machine, executable, node)) = copy_of(machine, *parameters); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                               const cudaMemsetParams* parameters) {
+  return call([&](Machine& machine) { work_of<Fill>(node_in(machine, executable, node)) = fill_of(*parameters); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                             const cudaHostNodeParams* parameters) {
+  return call([&](Machine& machine) {
+    work_of<HostCall>(node_in(machine, executable, node)) = HostCall{parameters->fn, parameters->userData};
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                      unsigned enabled) {
+  return call([&](Machine& machine) { node_in(machine, executable, node)->enabled = enabled != 0; });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                      unsigned* enabled) {
+  return call([&](Machine& machine) { *enabled = node_in(machine, executable, node)->enabled ? 1 : 0; });
+}
+
+}  // namespace tilewright::cuda_runtime

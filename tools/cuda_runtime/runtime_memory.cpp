@@ -1,0 +1,422 @@
+// Memory management of the CUDA runtime.
+#include <algorithm>
+#include <cstring>
+
+#include "tools/cuda_runtime/runtime_call.hpp"
+
+namespace tilewright::cuda_runtime {
+
+Copy::Kind kind_of(cudaMemcpyKind kind) {
+  require(kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault,
+          static_cast<CUresult>(cudaErrorInvalidMemcpyDirection));
+  return static_cast<Copy::Kind>(kind);
+}
+
+Copy copy_of(Machine& machine, const cudaMemcpy3DParms& parameters) {
+  if (parameters.srcArray != nullptr || parameters.dstArray != nullptr) {
+    machine.note_unsupported("a copy from or to a cudaArray");
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  }
+  const cudaPitchedPtr& to = parameters.dstPtr;
+  const cudaPitchedPtr& from = parameters.srcPtr;
+  Copy copy;
+  copy.to = static_cast<std::byte*>(to.ptr) + parameters.dstPos.x +
+            (parameters.dstPos.z * to.ysize + parameters.dstPos.y) * to.pitch;
+  copy.from = static_cast<const std::byte*>(from.ptr) + parameters.srcPos.x +
+              (parameters.srcPos.z * from.ysize + parameters.srcPos.y) * from.pitch;
+  copy.to_pitch = to.pitch;
+  copy.to_height = to.ysize;
+  copy.from_pitch = from.pitch;
+  copy.from_height = from.ysize;
+  copy.width = parameters.extent.width;
+  copy.height = parameters.extent.height;
+  copy.depth = parameters.extent.depth;
+  copy.kind = kind_of(parameters.kind);
+  return copy;
+}
+
+namespace {
+
+Copy linear(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  Copy copy;
+  copy.to = static_cast<std::byte*>(to);
+  copy.from = static_cast<const std::byte*>(from);
+  copy.width = bytes;
+  copy.kind = kind_of(kind);
+  return copy;
+}
+
+Copy rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+          std::size_t height, cudaMemcpyKind kind) {
+  require(width <= to_pitch && width <= from_pitch, static_cast<CUresult>(cudaErrorInvalidPitchValue));
+  Copy copy = linear(to, from, width, kind);
+  copy.to_pitch = to_pitch;
+  copy.from_pitch = from_pitch;
+  copy.height = height;
+  return copy;
+}
+
+/// Where a copy from or to a variable begins.
+std::byte* symbol_address(Machine& machine, const void* symbol, std::size_t count, std::size_t offset) {
+  const auto [address, size] = symbol_of(machine, symbol);
+  require(offset <= size && count <= size - offset);
+  return reinterpret_cast<std::byte*>(address + offset);
+}
+
+cudaError_t enqueue(cudaStream_t stream, auto&& make) {
+  return call([&](Machine& machine) { machine.enqueue(machine.stream(stream), make(machine)); });
+}
+
+cudaError_t allocate(void** pointer, std::size_t bytes, MemoryKind kind) {
+  return call([&](Machine& machine) {
+    require(pointer != nullptr);
+    *pointer = bytes == 0 ? nullptr : reinterpret_cast<void*>(machine.allocate(bytes, kind));
+  });
+}
+
+constexpr std::size_t kPitch = 512;
+
+std::size_t pitch_of(std::size_t width) { return (width + kPitch - 1) / kPitch * kPitch; }
+
+void allocate_from(Machine& machine, Pool& pool, void** pointer, std::size_t bytes, cudaStream_t stream) {
+  require(pointer != nullptr);
+  Stream* const on = machine.stream(stream);
+  const CUdeviceptr address = machine.allocate(std::max<std::size_t>(bytes, 1), MemoryKind::device);
+  machine.pooled[address] = &pool;
+  pool.used += bytes;
+  pool.high_water = std::max(pool.high_water, pool.used);
+  *pointer = reinterpret_cast<void*>(address);
+  if (on->capture) machine.enqueue(on, Allocate{address});
+}
+
+Pool& pool_of(Machine& machine, cudaMemPool_t handle) {
+  auto* const pool = reinterpret_cast<Pool*>(handle);
+  require(machine.pools.contains(pool), CUDA_ERROR_INVALID_HANDLE);
+  return *pool;
+}
+
+}  // namespace
+
+// Allocation ---------------------------------------------------------------------------------------------------------
+
+TILEWRIGHT_EXPORT cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  return allocate(pointer, bytes, MemoryKind::device);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
+  return call([&](Machine& machine) {
+    require(pointer != nullptr && bytes != 0);
+    *pointer = reinterpret_cast<void*>(machine.allocate(bytes, MemoryKind::managed));
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
+  return allocate(pointer, bytes, MemoryKind::pinned);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+  return allocate(pointer, bytes, MemoryKind::pinned);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+  return call([&](Machine& machine) {
+    require(pointer != nullptr && pitch != nullptr);
+    *pitch = pitch_of(width);
+    *pointer = reinterpret_cast<void*>(machine.allocate(*pitch * height, MemoryKind::device));
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
+  return call([&](Machine& machine) {
+    require(pointer != nullptr);
+    const std::size_t pitch = pitch_of(extent.width);
+    const CUdeviceptr address = machine.allocate(pitch * extent.height * extent.depth, MemoryKind::device);
+    *pointer = {reinterpret_cast<void*>(address), pitch, extent.width, extent.height};
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaFree(void* pointer) {
+  return call([&](Machine& machine) {
+    if (pointer != nullptr) machine.free(address_of(pointer), {MemoryKind::device, MemoryKind::managed});
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaFreeHost(void* pointer) {
+  return call([&](Machine& machine) {
+    if (pointer != nullptr) machine.free(address_of(pointer), {MemoryKind::pinned});
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
+  return call([&](Machine& machine) { machine.register_host(pointer, bytes); });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaHostUnregister(void* pointer) {
+  return call([&](Machine& machine) { machine.unregister_host(pointer); });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  return call([&](Machine& machine) {
+    require(device != nullptr && machine.find(address_of(host)).second != nullptr);
+    *device = host;
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
+  return call([&](Machine& machine) {
+    const Allocation* const found = machine.find(address_of(host)).second;
+    require(flags != nullptr && found != nullptr && found->kind != MemoryKind::device);
+    *flags = cudaHostAllocMapped;
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  return call([&](Machine& machine) {
+    require(free != nullptr && total != nullptr);
+    *total = static_cast<std::size_t>(machine.settings.memory_bytes);
+    *free = *total - machine.used_bytes();
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  return call([&](Machine& machine) {
+    require(attributes != nullptr);
+    *attributes = {};
+    const Allocation* const found = machine.find(address_of(pointer)).second;
+    attributes->device = found == nullptr ? -2 : 0;
+    attributes->hostPointer = const_cast<void*>(pointer);
+    attributes->type = cudaMemoryTypeUnregistered;
+    if (found == nullptr) return;
+    attributes->devicePointer = const_cast<void*>(pointer);
+    attributes->type = found->kind == MemoryKind::device    ? cudaMemoryTypeDevice
+                       : found->kind == MemoryKind::managed ? cudaMemoryTypeManaged
+                                                            : cudaMemoryTypeHost;
+    if (found->kind == MemoryKind::device) attributes->hostPointer = nullptr;
+  });
+}
+
+/// Hints have no effect.
+TILEWRIGHT_EXPORT cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) {
+  return call([](Machine&) {});
+}
+TILEWRIGHT_EXPORT cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocation, unsigned,
+                                                   cudaStream_t stream) {
+  return call([&](Machine& machine) {
+    machine.stream(stream);
+    require(machine.memory()->find(address_of(pointer), bytes).has_value());
+  });
+}
+
+// Copies -------------------------------------------------------------------------------------------------------------
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                              cudaStream_t stream) {
+  return enqueue(stream, [&](Machine&) { return linear(to, from, bytes, kind); });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
+  return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,
+                                                  cudaStream_t stream) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                                size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  return enqueue(stream, [&](Machine&) { return rows(to, to_pitch, from, from_pitch, width, height, kind); });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                                           size_t height, cudaMemcpyKind kind) {
+  return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* parameters, cudaStream_t stream) {
+  return enqueue(stream, [&](Machine& machine) {
+    require(parameters != nullptr);
+    return copy_of(machine, *parameters);
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parameters) {
+  return cudaMemcpy3DAsync(parameters, nullptr);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                                      cudaMemcpyKind kind, cudaStream_t stream) {
+  return enqueue(stream, [&](Machine& machine) {
+    return linear(symbol_address(machine, symbol, bytes, offset), from, bytes, kind);
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                                 cudaMemcpyKind kind) {
+  return cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, nullptr);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset,
+                                                        cudaMemcpyKind kind, cudaStream_t stream) {
+  return enqueue(stream, [&](Machine& machine) {
+    return linear(to, symbol_address(machine, symbol, bytes, offset), bytes, kind);
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset,
+                                                   cudaMemcpyKind kind) {
+  return cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, nullptr);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
+  return call([&](Machine& machine) {
+    require(address != nullptr);
+    *address = reinterpret_cast<void*>(symbol_of(machine, symbol).first);
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol) {
+  return call([&](Machine& machine) {
+    require(size != nullptr);
+    *size = symbol_of(machine, symbol).second;
+  });
+}
+
+// Fills --------------------------------------------------------------------------------------------------------------
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  return enqueue(
+      stream, [&](Machine&) { return Fill{address_of(to), 0, bytes, 1, static_cast<std::uint32_t>(value) & 0xff, 1}; });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+  return cudaMemsetAsync(to, value, bytes, nullptr);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                                                cudaStream_t stream) {
+  return enqueue(stream, [&](Machine&) {
+    return Fill{address_of(to), pitch, width, height, static_cast<std::uint32_t>(value) & 0xff, 1};
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
+  return cudaMemset2DAsync(to, pitch, value, width, height, nullptr);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream) {
+  return call([&](Machine& machine) {
+    for (std::size_t z = 0; z < extent.depth; ++z) {
+      machine.enqueue(machine.stream(stream), Fill{address_of(to.ptr) + z * to.pitch * to.ysize, to.pitch, extent.width,
+                                                   extent.height, static_cast<std::uint32_t>(value) & 0xff, 1});
+    }
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
+  return cudaMemset3DAsync(to, value, extent, nullptr);
+}
+
+// Pools --------------------------------------------------------------------------------------------------------------
+
+TILEWRIGHT_EXPORT cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
+  return call([&](Machine& machine) { allocate_from(machine, machine.default_pool, pointer, bytes, stream); });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t pool,
+                                                      cudaStream_t stream) {
+  return call([&](Machine& machine) { allocate_from(machine, pool_of(machine, pool), pointer, bytes, stream); });
+}
+
+/// A captured allocation stays until the process ends, as each launch of the graph uses it.
+TILEWRIGHT_EXPORT cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
+  return call([&](Machine& machine) {
+    Stream* const on = machine.stream(stream);
+    if (on->capture) {
+      machine.enqueue(on, Free{address_of(pointer)});
+    } else if (pointer != nullptr) {
+      machine.free(address_of(pointer), {MemoryKind::device, MemoryKind::managed});
+    }
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+  return call([&](Machine& machine) {
+    require(pool != nullptr);
+    auto* const created = new Pool;
+    machine.pools.insert(created);
+    *pool = reinterpret_cast<cudaMemPool_t>(created);
+  });
+}
+
+/// The pool's allocations stay valid, as on a GPU.
+TILEWRIGHT_EXPORT cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle) {
+  return call([&](Machine& machine) {
+    Pool& pool = pool_of(machine, handle);
+    require(&pool != &machine.default_pool);
+    std::erase_if(machine.pooled, [&](const auto& each) { return each.second == &pool; });
+    machine.pools.erase(&pool);
+    delete &pool;
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  return call([&](Machine& machine) {
+    require(pool != nullptr);
+    *pool = reinterpret_cast<cudaMemPool_t>(&machine.default_pool);
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
+  return cudaDeviceGetDefaultMemPool(pool, device);
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
+  return call([&](Machine& machine) { pool_of(machine, pool); });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc*, size_t) {
+  return call([&](Machine& machine) { pool_of(machine, pool); });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
+  return call([&](Machine& machine) {
+    Pool& pool = pool_of(machine, handle);
+    if (attribute == cudaMemPoolAttrReleaseThreshold) std::memcpy(&pool.release_threshold, value, 8);
+    if (attribute == cudaMemPoolAttrUsedMemHigh) pool.high_water = pool.used;
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
+  return call([&](Machine& machine) {
+    const Pool& pool = pool_of(machine, handle);
+    switch (attribute) {
+      case cudaMemPoolReuseFollowEventDependencies:
+      case cudaMemPoolReuseAllowOpportunistic:
+      case cudaMemPoolReuseAllowInternalDependencies: {
+        const int on = 1;
+        std::memcpy(value, &on, sizeof(on));
+        return;
+      }
+      case cudaMemPoolAttrReleaseThreshold:
+        std::memcpy(value, &pool.release_threshold, 8);
+        return;
+      case cudaMemPoolAttrReservedMemCurrent:
+      case cudaMemPoolAttrUsedMemCurrent:
+        std::memcpy(value, &pool.used, 8);
+        return;
+      case cudaMemPoolAttrReservedMemHigh:
+      case cudaMemPoolAttrUsedMemHigh:
+        std::memcpy(value, &pool.high_water, 8);
+        return;
+      default:
+        fail(CUDA_ERROR_INVALID_VALUE);
+    }
+  });
+}
+
+}  // namespace tilewright::cuda_runtime

@@ -1,0 +1,158 @@
+// Streams, events and stream capture of the CUDA runtime.
+#include <vector>
+
+#include "tools/cuda_runtime/runtime_call.hpp"
+
+namespace tilewright::cuda_runtime {
+
+TILEWRIGHT_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  return call([&](Machine& machine) {
+    require(stream != nullptr);
+    *stream = reinterpret_cast<cudaStream_t>(machine.create_stream(flags, priority));
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return cudaStreamCreateWithPriority(stream, cudaStreamDefault, 0);
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return call([&](Machine& machine) { machine.destroy_stream(stream); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return call(
+      [&](Machine& machine) { require(!machine.stream(stream)->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+TILEWRIGHT_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+  return call([&](Machine& machine) { *flags = machine.stream(stream)->flags; });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  return call([&](Machine& machine) { *priority = machine.stream(stream)->priority; });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  return call([&](Machine& machine) { *id = machine.stream(stream)->id; });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  return call([&](Machine& machine) {
+    machine.stream(stream);
+    *device = 0;
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void*, size_t, unsigned) {
+  return call([&](Machine& machine) { machine.stream(stream); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID,
+                                                     const cudaLaunchAttributeValue*) {
+  return call([&](Machine& machine) { machine.stream(stream); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  return call([&](Machine& machine) { machine.wait(machine.stream(stream), machine.event(event)); });
+}
+
+// Events -------------------------------------------------------------------------------------------------------------
+
+TILEWRIGHT_EXPORT cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  return call([&](Machine& machine) {
+    require(event != nullptr);
+    *event = reinterpret_cast<cudaEvent_t>(machine.create_event(flags));
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+TILEWRIGHT_EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return call([&](Machine& machine) { machine.destroy_event(event); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return call([&](Machine& machine) { machine.record(machine.event(event), machine.stream(stream)); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, 0);
+}
+TILEWRIGHT_EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return call([&](Machine& machine) { machine.event(event); });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+
+/// The emulator's own time: it says nothing about a GPU.
+TILEWRIGHT_EXPORT cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  return call([&](Machine& machine) {
+    const Event* const from = machine.event(begin);
+    const Event* const to = machine.event(end);
+    require(milliseconds != nullptr);
+    require(from->recorded && to->recorded && ((from->flags | to->flags) & cudaEventDisableTiming) == 0,
+            CUDA_ERROR_INVALID_HANDLE);
+    *milliseconds = std::chrono::duration<float, std::milli>(to->when - from->when).count();
+    machine.report.timed = true;
+  });
+}
+
+// Capture ------------------------------------------------------------------------------------------------------------
+
+TILEWRIGHT_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  return call([&](Machine& machine) { machine.begin_capture(machine.stream(stream), std::make_shared<Graph>(), {}); });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                                            const cudaGraphNode_t* dependencies,
+                                                            const cudaGraphEdgeData*, size_t count,
+                                                            cudaStreamCaptureMode) {
+  return call([&](Machine& machine) {
+    std::vector<Node*> tail;
+    for (std::size_t i = 0; i < count; ++i) tail.push_back(reinterpret_cast<Node*>(dependencies[i]));
+    machine.begin_capture(machine.stream(stream), machine.graph(graph), tail);
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  return call([&](Machine& machine) {
+    require(graph != nullptr);
+    *graph = nullptr;
+    *graph = machine.keep(machine.end_capture(machine.stream(stream)));
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return call([&](Machine& machine) {
+    require(status != nullptr);
+    *status = machine.stream(stream)->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                                       unsigned long long* id, cudaGraph_t* graph,
+                                                       const cudaGraphNode_t** dependencies,
+                                                       const cudaGraphEdgeData** edges, size_t* count) {
+  return call([&](Machine& machine) {
+    require(status != nullptr);
+    Stream* const on = machine.stream(stream);
+    *status = on->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    if (!on->capture) return;
+    if (id != nullptr) *id = on->capture_id;
+    if (graph != nullptr) *graph = machine.keep(on->capture);
+    if (dependencies != nullptr) *dependencies = reinterpret_cast<const cudaGraphNode_t*>(on->tail.data());
+    if (edges != nullptr) *edges = nullptr;
+    if (count != nullptr) *count = on->tail.size();
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* dependencies,
+                                                                  const cudaGraphEdgeData*, size_t count,
+                                                                  unsigned flags) {
+  return call([&](Machine& machine) {
+    Stream* const on = machine.stream(stream);
+    require(on->capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    if (flags == cudaStreamSetCaptureDependencies) on->tail.clear();
+    for (std::size_t i = 0; i < count; ++i) on->tail.push_back(reinterpret_cast<Node*>(dependencies[i]));
+  });
+}
+
+TILEWRIGHT_EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  return call([&](Machine&) {
+    thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
+    require(mode != nullptr);
+    std::swap(*mode, current);
+  });
+}
+
+}  // namespace tilewright::cuda_runtime
