@@ -129,8 +129,7 @@ void bind_roles(nb::module_& module) {
              int raster_width, const Text& raster_along, int max_groups) {
             const std::string along = raster_along.read("raster_along");
             if (along != "m" && along != "n")
-              throw InvalidArgument(
-                  fmt::format("raster_along must be \"m\" or \"n\", got \"{}\"", printable(along)));
+              throw InvalidArgument(fmt::format("raster_along must be \"m\" or \"n\", got \"{}\"", printable(along)));
             new (self) PersistentTiles(k, m, n, batch, {.width = raster_width, .along_n = along == "n"}, max_groups);
           },
           "k"_a, "m"_a, "n"_a, "batch"_a = 1, nb::kw_only(), "raster_width"_a = 8, "raster_along"_a = "m",
@@ -304,10 +303,11 @@ void bind_program_tiles(nb::module_& module) {
   bind_roles(module);
   bind_copies(module);
   bind_products(module);
-  module.def("gemm", &make_gemm, "symbol"_a, "args"_a, "design"_a,
-             "The library's own GEMM for sm_90a as a program, for operands with the types and layouts of `args`, a "
-             "GemmArguments, and a design with a mix of atoms: BLASDesignMetadata(..., mix=\"tma_wgmma\"). The families "
-             "cuda_program and mlir launch it.");
+  module.def(
+      "gemm", &make_gemm, "symbol"_a, "args"_a, "design"_a,
+      "The library's own GEMM for sm_90a as a program, for operands with the types and layouts of `args`, a "
+      "GemmArguments, and a design with a mix of atoms: BLASDesignMetadata(..., mix=\"tma_wgmma\"). The families "
+      "cuda_program and mlir launch it.");
 }
 
 }  // namespace tilewright::python
