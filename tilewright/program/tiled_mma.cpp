@@ -117,42 +117,61 @@ void TiledMmaBuilder::fma(const Accumulators& accumulators, const Number& a, con
 
 void TiledMmaBuilder::fma_by_wgmma(const Accumulators& accumulators, const Number& a, const Number& b,
                                    const Number& warp) const {
-  KernelBuilder& k = *kernel_;
-  const arch::WgmmaAtom& row = *std::get<WgmmaChoice>(mma_.atom).atom;
   const std::int64_t steps = k_ / atom_.k;
   const Number first_m = warp / kWarpsOfGroup * count_m_;
-  std::vector<std::vector<Value>> fragments;  // of A, by (k, m), if it is in registers
-  if (!wgmma_a_) {
-    for (std::int64_t step = 0; step < steps; ++step) {
-      for (std::int64_t m = 0; m < count_m_; ++m) {
-        const Number at = (first_m + m) * atom_.m + warp % kWarpsOfGroup * 16;
-        std::vector<Value> loaded = load_a(a, at, step);
-        fragments.push_back(mma_.convert_a ? mma_.convert_a(loaded, at, static_cast<int>(step)) : loaded);
-      }
+  if (wgmma_a_) {
+    issue_wgmma(accumulators, 0, steps, b, [&](std::int64_t step, std::int64_t m, std::vector<Operand>& operands) {
+      operands.push_back(number(descriptor_low(*wgmma_a_, a, first_m + m, step)));
+      operands.push_back(number(descriptor_high(*wgmma_a_)));
+    });
+    return;
+  }
+  std::vector<std::vector<Value>> fragments;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    for (std::int64_t m = 0; m < count_m_; ++m) {
+      const Number at = (first_m + m) * atom_.m + warp % kWarpsOfGroup * 16;
+      std::vector<Value> loaded = load_a(a, at, step);
+      fragments.push_back(mma_.convert_a ? mma_.convert_a(loaded, at, static_cast<int>(step)) : loaded);
     }
   }
+  fma_fragments(accumulators, fragments, b, 0);
+}
+
+void TiledMmaBuilder::fma_fragments(const Accumulators& accumulators, const std::vector<std::vector<Value>>& fragments,
+                                    const Number& b, std::int64_t first_step) const {
+  if (!uses_wgmma() || wgmma_a_)
+    throw InvalidArgument(fmt::format("{} does not take fragments of A from the caller", atom_.name));
+  const auto count = static_cast<std::int64_t>(fragments.size());
+  if (count < 1 || count % count_m_ != 0 || first_step < 0 || first_step + count / count_m_ > k_ / atom_.k) {
+    throw InvalidArgument(fmt::format("{} fragments of A from step {} on, for {} rows of {} steps", count, first_step,
+                                      count_m_, k_ / atom_.k));
+  }
+  issue_wgmma(accumulators, first_step, count / count_m_, b,
+              [&](std::int64_t step, std::int64_t m, std::vector<Operand>& operands) {
+                operands.push_back(input(fragments[static_cast<std::size_t>((step - first_step) * count_m_ + m)]));
+              });
+}
+
+void TiledMmaBuilder::issue_wgmma(
+    const Accumulators& accumulators, std::int64_t first_step, std::int64_t steps, const Number& b,
+    const std::function<void(std::int64_t step, std::int64_t m, std::vector<Operand>& operands)>& add_a) const {
+  KernelBuilder& k = *kernel_;
+  const arch::WgmmaAtom& row = *std::get<WgmmaChoice>(mma_.atom).atom;
+  const std::string head =
+      fmt::format("{{\n.reg .pred p;\n.reg .b64 a, b;\nmov.b64 b, {{$1, $2}};\nsetp.ne.b32 p, $3, 0;\n{}",
+                  wgmma_a_ ? "mov.b64 a, {$4, $5};\n" : "");
+  const std::string text = fmt::format("{}{} $0, {}, b, p{};\n}}", head, atom_.ptx, wgmma_a_ ? "a" : "$4",
+                                       wgmma_immediates(row, mma_.a.major, mma_.b.major));
   wgmma_fence(k);
-  for (std::int64_t step = 0; step < steps; ++step) {
+  for (std::int64_t step = first_step; step < first_step + steps; ++step) {
     for (std::int64_t m = 0; m < count_m_; ++m) {
       for (std::int64_t n = 0; n < count_n_; ++n) {
         const ValueCell& cell = accumulators.cells[static_cast<std::size_t>(m * count_n_ + n)];
-        const Number accumulates = step == 0 ? accumulators.started.get() : Number(1);
+        const Number accumulates = step == first_step ? accumulators.started.get() : Number(1);
         std::vector<Operand> operands{update(cell.get()), number(descriptor_low(*wgmma_b_, b, n, step)),
                                       number(descriptor_high(*wgmma_b_)), number(accumulates)};
-        std::string head = "{\n.reg .pred p;\n.reg .b64 a, b;\nmov.b64 b, {$1, $2};\nsetp.ne.b32 p, $3, 0;\n";
-        std::string a_text = "a";
-        if (wgmma_a_) {
-          operands.push_back(number(descriptor_low(*wgmma_a_, a, first_m + m, step)));
-          operands.push_back(number(descriptor_high(*wgmma_a_)));
-          head += "mov.b64 a, {$4, $5};\n";
-        } else {
-          operands.push_back(input(fragments[static_cast<std::size_t>(step * count_m_ + m)]));
-          a_text = "$4";
-        }
-        cell.set(k.instruction(fmt::format("{}{} $0, {}, b, p{};\n}}", head, atom_.ptx, a_text,
-                                           wgmma_immediates(row, mma_.a.major, mma_.b.major)),
-                               std::move(operands), Effect::state)
-                     .front());
+        add_a(step, m, operands);
+        cell.set(k.instruction(text, std::move(operands), Effect::state).front());
       }
     }
   }

@@ -74,12 +74,22 @@ class TiledMmaBuilder {
   /// all lanes. With wgmma the product is one group, which is committed and not waited for.
   void fma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
 
+  /// The same with fragments of A that the caller loaded and converted, for the instructions along k from `first_step`
+  /// on, those of one step together; wgmma with A in registers only. The registers are read until the group has been
+  /// waited for: the caller makes cells of the fragments, and passes them to wait_for_wgmma() with the accumulators.
+  void fma_fragments(const Accumulators& accumulators, const std::vector<std::vector<Value>>& fragments,
+                     const Number& b, std::int64_t first_step) const;
+
   /// Calls `visit` for each pair of accumulators of a thread. @pre wgmma has been waited for
   void for_each_pair(const Accumulators& accumulators, const Number& warp,
                      const std::function<void(const AccumulatorPair&)>& visit) const;
 
  private:
   void fma_by_wgmma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
+  /// One group of wgmma for `steps` instructions along k; `add_a` appends the operands of A.
+  void issue_wgmma(
+      const Accumulators& accumulators, std::int64_t first_step, std::int64_t steps, const Number& b,
+      const std::function<void(std::int64_t step, std::int64_t m, std::vector<Operand>& operands)>& add_a) const;
   void fma_by_mma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
   std::vector<Value> load_a(const Number& address, const Number& row, std::int64_t k) const;
   std::vector<Value> load_b(const Number& address, const Number& column, std::int64_t k) const;

@@ -1,0 +1,224 @@
+#include "tilewright/kernels/weight_gemm.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tilewright/base/float_format.hpp"
+#include "tilewright/base/target_features.hpp"
+#include "tilewright/lower/cuda/program.hpp"
+#include "tilewright/op/fill.hpp"
+#include "tilewright/program/launch.hpp"
+#include "tilewright/program/packed_weights.hpp"
+#include "tilewright/program/weight_gemm.hpp"
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr const char* kName = "weight_gemm";
+/// TMA reads operands whose lines begin at multiples of this.
+constexpr int kLineAlignment = 16;
+
+/// The type of the weights in a tensor whose elements are bytes.
+DType weights_of(DType stored) { return stored == DType::u8 ? DType::s4 : stored; }
+
+class WeightGemm final : public op::Operation {
+ public:
+  WeightGemm()
+      : Operation(kName,
+                  {{"weights", {"packed"}, op::Access::read, {DType::u8, DType::s8, DType::e4m3}},
+                   {"scales", {"groups", "outputs"}, op::Access::read, {DType::f16, DType::bf16, DType::f32}},
+                   {"x", {"tokens", "inputs"}, op::Access::read, {DType::f16, DType::bf16}},
+                   {"out", {"tokens", "outputs"}, op::Access::write, {DType::f16, DType::bf16, DType::f32}}},
+                  {{"group", 128}}) {}
+
+  Support check(const op::Custom& problem) const override {
+    const double group = problem.scalar("group");
+    const std::int64_t inputs = problem.extent("inputs"), outputs = problem.extent("outputs");
+    if (group < 0 || group != std::floor(group) || group > 1e9)
+      return refuse("group must be an integer of at least 0, got {}", group).as(RefusalCode::shape);
+    if (inputs < 1 || outputs < 1)
+      return refuse("inputs and outputs are at least 1, got {} and {}", inputs, outputs).as(RefusalCode::shape);
+    const auto size = static_cast<std::int64_t>(group);
+    const std::int64_t groups = size == 0 ? 1 : (inputs + size - 1) / size;
+    if (problem.extent("groups") != groups) {
+      return refuse("{} inputs in groups of {} have {} scales for each output, got {}", inputs, size, groups,
+                    problem.extent("groups"))
+          .as(RefusalCode::shape);
+    }
+    const DType type = weights_of(problem.tensor("weights").dtype);
+    const std::int64_t bytes = program::packed_bytes(type, outputs, inputs);
+    if (problem.extent("packed") != bytes) {
+      return refuse("{} x {} packed weights of {} are {} bytes, got {}", outputs, inputs, tilewright::name(type), bytes,
+                    problem.extent("packed"))
+          .as(RefusalCode::shape);
+    }
+    return {};
+  }
+
+  bool has_reference() const override { return true; }
+  void reference(const op::Custom& problem) const override {
+    const op::Tensor &packed = problem.tensor("weights"), &scales = problem.tensor("scales"), &x = problem.tensor("x");
+    const std::int64_t inputs = problem.extent("inputs"), outputs = problem.extent("outputs");
+    const auto group = static_cast<std::int64_t>(problem.scalar("group"));
+    const DType type = weights_of(packed.dtype);
+    const auto* bytes = reinterpret_cast<const std::byte*>(packed.address);  // NOLINT(performance-no-int-to-ptr)
+    const std::vector<std::int8_t> weights = program::unpack_weights(
+        type, outputs, inputs, std::span(bytes, static_cast<std::size_t>(problem.extent("packed"))));
+    for (std::int64_t token = 0; token < problem.extent("tokens"); ++token) {
+      for (std::int64_t output = 0; output < outputs; ++output) {
+        double sum = 0;
+        for (std::int64_t input = 0; input < inputs; ++input) {
+          const std::int8_t weight = weights[static_cast<std::size_t>(output * inputs + input)];
+          const double value = type == DType::e4m3 ? static_cast<double>(e4m3_to_f32(static_cast<std::uint8_t>(weight)))
+                                                   : static_cast<double>(weight);
+          sum += value * op::load(scales, group == 0 ? 0 : input / group, output) * op::load(x, token, input);
+        }
+        op::store(problem.tensor("out"), token, output, sum);
+      }
+    }
+  }
+  /// A weight times its scale is rounded to the type of x, which is coarser than the sum.
+  double tolerance() const override { return 0.02; }
+};
+
+const op::Custom* problem_of(const op::Problem& problem) {
+  const auto* custom = std::get_if<op::Custom>(&problem);
+  return custom != nullptr && custom->operation->name() == kName ? custom : nullptr;
+}
+
+program::LaunchArguments arguments_of(const op::Custom& problem) {
+  program::LaunchArguments arguments;
+  arguments.integer("m", problem.extent("outputs")).integer("n", problem.extent("tokens"));
+  arguments.integer("k", problem.extent("inputs"));
+  arguments.integer("ld_activations", problem.tensor("x").stride[0]);
+  arguments.integer("ld_scales", problem.tensor("scales").stride[0]);
+  arguments.integer("ldd", problem.tensor("out").stride[0]);
+  arguments.address("weights", problem.tensor("weights").address).address("scales", problem.tensor("scales").address);
+  arguments.address("activations", problem.tensor("x").address).address("d", problem.tensor("out").address);
+  return arguments;
+}
+
+std::string kernel_name(const program::WeightGemmDescription& about) {
+  return fmt::format("{}_{}_{}_{}_{}_g{}_n{}_k{}_s{}_c{}", kName, name(about.weights), name(about.activations),
+                     name(about.scales), name(about.d), about.group, about.tile_n, about.tile_k, about.stages,
+                     about.consumers);
+}
+
+class WeightGemmKernel final : public registry::Kernel {
+ public:
+  WeightGemmKernel(registry::KernelMetadata metadata, int group, program::Program program)
+      : Kernel(std::move(metadata)), group_(group), program_(std::move(program)) {}
+
+ protected:
+  Support do_supports(const op::Problem& problem) const override {
+    const auto& custom = std::get<op::Custom>(problem);
+    if (custom.scalar("group") != group_) {
+      return refuse("computes groups of {}, got {}", group_, custom.scalar("group")).as(RefusalCode::shape);
+    }
+    return check_arguments(program_, arguments_of(custom));
+  }
+  compile::Source do_source() const override {
+    compile::Source source;
+    source.text = lower::cuda::lower(program_);
+    return source;
+  }
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    return program::launch(program_, arguments_of(std::get<op::Custom>(problem)));
+  }
+
+ private:
+  int group_;
+  program::Program program_;
+};
+
+class WeightGemmProvider final : public registry::Provider {
+ public:
+  std::string family() const override { return kName; }
+
+  Support runs_on(const Target& target) const override { return check_feature(target, TargetFeature::wgmma); }
+
+  void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
+    const op::Custom* custom = problem_of(problem);
+    if (custom == nullptr) {
+      found.refused.push_back(
+          {kName, refuse("computes only weight_gemm, but the problem is a {}", op::operation_name(problem))
+                      .as(RefusalCode::operation)});
+      return;
+    }
+    for (const program::WeightGemmDescription& about : descriptions(*custom, target)) {
+      const std::string name = kernel_name(about);
+      Result<program::Program> program = program::weight_gemm(name, about);
+      if (!program) {
+        found.refused.push_back({name, program.refusal()});
+        continue;
+      }
+      registry::KernelMetadata metadata;
+      metadata.family = kName;
+      metadata.name = name;
+      metadata.signature = {kName, operands_of(*custom)};
+      plan::tiling(metadata.design).target = target;
+      auto kernel = std::make_shared<WeightGemmKernel>(std::move(metadata), about.group, *std::move(program));
+      if (const Support support = kernel->supports(problem); support) {
+        found.kernels.push_back(std::move(kernel));
+      } else {
+        found.refused.push_back({name, support.refusal()});
+      }
+    }
+  }
+
+ private:
+  /// The kernels to offer: the least tile_n that has all tokens first, up to 256, and half of it.
+  static std::vector<program::WeightGemmDescription> descriptions(const op::Custom& problem, const Target& target) {
+    program::WeightGemmDescription about;
+    about.target = target;
+    about.weights = weights_of(problem.tensor("weights").dtype);
+    about.activations = problem.tensor("x").dtype;
+    about.scales = problem.tensor("scales").dtype;
+    about.d = problem.tensor("out").dtype;
+    about.group = static_cast<int>(problem.scalar("group"));
+    int tile_n = 8;
+    while (tile_n < 256 && tile_n < problem.extent("tokens")) tile_n *= 2;
+    std::vector<program::WeightGemmDescription> all;
+    for (const int n : {tile_n, tile_n / 2}) {
+      for (const int consumers : {2, 1}) {
+        about.tile_n = n;
+        about.consumers = consumers;
+        about.tile_k = n < 128 ? 128 : 64;
+        const int stage_bytes = 64 * consumers * about.tile_k * bits(about.weights) / 8 + 2 * n * about.tile_k;
+        // All stages together have at most about 200 KiB.
+        about.stages = std::clamp(200 * 1024 / (stage_bytes + 1024), 2, 8);
+        if (n >= 8) all.push_back(about);
+      }
+    }
+    return all;
+  }
+
+  /// The operands that the kernels need, with the types of the problem's.
+  static std::vector<op::OperandSignature> operands_of(const op::Custom& problem) {
+    std::vector<op::OperandSignature> operands;
+    for (const op::OperandDeclaration& declared : problem.operation->operands()) {
+      const DType element = problem.tensor(declared.name).dtype;
+      const int rank = static_cast<int>(declared.shape.size());
+      const bool is_written = declared.access != op::Access::read;
+      operands.push_back(
+          {declared.name, declared.access, element, rank, rank - 1, is_written ? 1 : kLineAlignment / bytes(element)});
+    }
+    return operands;
+  }
+};
+
+}  // namespace
+
+op::OperationPtr weight_gemm_operation() {
+  static const op::OperationPtr operation = std::make_shared<WeightGemm>();
+  return operation;
+}
+
+std::unique_ptr<registry::Provider> make_weight_gemm_provider() { return std::make_unique<WeightGemmProvider>(); }
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,55 @@
+// GEMM kernels with narrow weights (W8A16, W4A16) as programs:
+// D[m, n] = sum over k of weights[m, k] * scales[k / group, m] * activations[n, k].
+// The weights are operand A of wgmma, because only A may be in registers, where they are converted. A layer
+// y = x * W^T therefore has its outputs along m and its tokens along n.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tilewright/base/dtype.hpp"
+#include "tilewright/base/support.hpp"
+#include "tilewright/program/program.hpp"
+
+namespace tilewright::program {
+
+/// What the scales of groups multiply.
+enum class ScaleUse : std::uint8_t {
+  weights,       // the converted weights, whose products are rounded to the type of the activations
+  accumulators,  // the sum of each group, in f32
+};
+/// "weights", "accumulators"
+std::string_view name(ScaleUse use);
+
+struct WeightGemmDescription {
+  Target target = kSm90a;
+  DType weights = DType::s4;        // s4, s8, e4m3, packed as packed_layout() says
+  DType activations = DType::bf16;  // f16, bf16
+  DType scales = DType::bf16;       // f16, bf16, f32
+  DType d = DType::bf16;            // f16, bf16, f32
+  /// Number of consecutive k with one scale; 0: each row has one scale. It is a multiple of tile_k or divides it.
+  int group = 128;
+  /// nullopt: what needs fewer instructions, see scale_use().
+  std::optional<ScaleUse> scale_use = std::nullopt;
+  /// Whether the elements of D along m are contiguous, as y[token, output] has them; else those along n.
+  bool d_is_m_contiguous = true;
+  int tile_n = 16, tile_k = 128;
+  int stages = 6;
+  int consumers = 2;  // warpgroups that multiply, 64 rows each
+  int raster = 8;
+};
+
+/// How the kernel applies scales of groups; nullopt: they are scales of rows, which multiply D. A thread multiplies 4
+/// registers of weights in each step of 16 k, or tile_n / 2 accumulators at the end of each group, or of each tile
+/// along k if the group is larger. At equal counts the accumulators are scaled, which rounds less.
+std::optional<ScaleUse> scale_use(const WeightGemmDescription& description);
+
+/// The kernel: persistent and warp-specialised. Its launch arguments are the integers m, n, k, ld_activations,
+/// ld_scales and ldd (leading dimensions in elements), and the addresses weights, activations (n x k, row-major),
+/// scales (groups x m, row-major; or m) and d. Refused, with the number: what the atoms and the builders refuse; a
+/// group that neither is a multiple of tile_k nor divides it; scales of weights in another type than the activations'.
+Result<Program> weight_gemm(std::string symbol, const WeightGemmDescription& description);
+
+}  // namespace tilewright::program
