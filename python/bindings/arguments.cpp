@@ -159,7 +159,7 @@ void interleave(op::Gemm& gemm, const std::string& interleaved, bool has_c) {
 }
 
 void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
-                    nb::handle epilogue, nb::handle c, const Number& alpha, const Number& beta, nb::handle math,
+                    nb::handle epilogue, nb::handle c, const Real& alpha, const Real& beta, nb::handle math,
                     nb::handle tensors, const Text& interleaved) {
   ArgumentsReader reader;
   op::Gemm gemm;

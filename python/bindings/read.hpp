@@ -56,11 +56,11 @@ class Text {
 };
 
 /// A number parameter of a bound function, which is read in the function, too.
-class Number {
+class Real {
  public:
-  Number() = default;
-  explicit Number(nanobind::handle object) : object_(nanobind::borrow(object)) {}
-  explicit Number(double value) : object_(nanobind::float_(value)) {}
+  Real() = default;
+  explicit Real(nanobind::handle object) : object_(nanobind::borrow(object)) {}
+  explicit Real(double value) : object_(nanobind::float_(value)) {}
   double read(const char* what) const { return read_number(object_, what); }
   nanobind::handle object() const { return object_; }
 
@@ -73,11 +73,11 @@ class Number {
 namespace nanobind::detail {
 
 template <>
-struct type_caster<tilewright::python::Number> {
-  NB_TYPE_CASTER(tilewright::python::Number, const_name("float"))
+struct type_caster<tilewright::python::Real> {
+  NB_TYPE_CASTER(tilewright::python::Real, const_name("float"))
 
   bool from_python(handle source, std::uint32_t /*flags*/, cleanup_list* /*cleanup*/) noexcept {
-    value = tilewright::python::Number(source);
+    value = tilewright::python::Real(source);
     return true;
   }
 };
