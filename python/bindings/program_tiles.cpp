@@ -26,7 +26,6 @@
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/program/gemm.hpp"
-#include "tilewright/program/offset.hpp"
 #include "tilewright/program/ring.hpp"
 #include "tilewright/program/roles.hpp"
 #include "tilewright/program/tiled_copy.hpp"
@@ -203,13 +202,15 @@ void bind_copies(nb::module_& module) {
   module.def(
       "offset_of",
       [](const layout::Layout& layout, const std::vector<Number>& coordinates) {
-        return program::offset_of(layout, coordinates);
+        return layout.at(
+            layout::IntTuple::tuple(std::vector<layout::IntTuple>(coordinates.begin(), coordinates.end())));
       },
       "layout"_a, "coordinates"_a, "The offset of a layout at coordinates that are Numbers, one for each mode.");
   module.def(
       "offset_of",
       [](const layout::ComposedLayout& layout, const std::vector<Number>& coordinates) {
-        return program::offset_of(layout, coordinates);
+        return layout.at(
+            layout::IntTuple::tuple(std::vector<layout::IntTuple>(coordinates.begin(), coordinates.end())));
       },
       "layout"_a, "coordinates"_a);
 }

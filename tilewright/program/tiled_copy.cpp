@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "tilewright/base/error.hpp"
-#include "tilewright/program/offset.hpp"
 
 namespace tilewright::program {
 namespace {
@@ -120,7 +119,7 @@ void TiledCopyBuilder::copy_by_tma(const std::vector<Number>& coordinates, const
       at.push_back(coordinates[static_cast<std::size_t>(modes_[mode])] + along(tma_->box_coordinate, box, of_map) +
                    along(tma_->slice_coordinate, call.slice, of_map));
     }
-    const Number offset = (offset_of(tma_->box_offset, {box}) + offset_of(tma_->slice_offset, {call.slice}));
+    const Number offset = tma_->box_offset.at(IntTuple(box)) + tma_->slice_offset.at(IntTuple(call.slice));
     tma_load(*kernel_, to + offset * element_bits / 8, map_, at, call.barrier, call.ctas, call.policy);
   }
 }
@@ -158,8 +157,9 @@ void TiledCopyBuilder::copy_by_cp_async(const std::vector<Number>& coordinates, 
     const Number& extent = tensor_.extents[static_cast<std::size_t>(contiguous_)];
     const Number whole = less_equal(first + elements, extent);
     const Number left = select(whole, elements, select(holds, extent % elements, 0));
-    cp_async(k, to + offset_of(tile_.layout, in_tile) * element_bytes, base_, select(holds, offset, 0) * element_bytes,
-             kVectorBytes, select(holds, left, 0) * element_bytes);
+    cp_async(
+        k, to + tile_.layout.at(IntTuple::tuple(std::vector<IntTuple>(in_tile.begin(), in_tile.end()))) * element_bytes,
+        base_, select(holds, offset, 0) * element_bytes, kVectorBytes, select(holds, left, 0) * element_bytes);
   }
 }
 

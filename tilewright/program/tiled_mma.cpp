@@ -6,7 +6,6 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/target_features.hpp"
-#include "tilewright/program/offset.hpp"
 
 namespace tilewright::program {
 namespace {
@@ -45,7 +44,7 @@ std::int64_t descriptor_high(const arch::WgmmaOperand& operand) {
 /// The lower 32 bits of the descriptor of instruction (mn, k) in a tile at `address`.
 Number descriptor_low(const arch::WgmmaOperand& operand, const Number& address, const Number& mn, const Number& k) {
   const auto low = static_cast<std::int64_t>(arch::encode(operand.descriptor) & 0xffffffff);
-  return address / 16 + offset_of(operand.offset, {mn, k}) + low;
+  return address / 16 + operand.offset.at(mn, k) + low;
 }
 
 }  // namespace
@@ -213,7 +212,7 @@ std::vector<Value> TiledMmaBuilder::load_a(const Number& address, const Number& 
   const std::int64_t half = is_k_major ? 8 * kMatrixRowBytes / element_bits : 8;
   const Number m = row + matrix % 2 * 8 + (is_k_major ? lane() % 8 : 0);
   const Number at_k = matrix / 2 * half + along_k + (is_k_major ? 0 : lane() % 8);
-  const Number at = address + offset_of(mma_.a.tile.layout, {m, at_k}) * element_bits / 8;
+  const Number at = address + mma_.a.tile.layout.at(m, at_k) * element_bits / 8;
   const Value loaded = load_matrices(*kernel_, at, 4, !is_k_major);
   return {loaded[0], loaded[1], loaded[2], loaded[3]};
 }
@@ -225,7 +224,7 @@ std::vector<Value> TiledMmaBuilder::load_b(const Number& address, const Number& 
   const std::int64_t half = is_k_major ? 8 * kMatrixRowBytes / element_bits : 8;
   const Number n = column + matrix / 2 * 8 + (is_k_major ? lane() % 8 : 0);
   const Number at_k = matrix % 2 * half + k * atom_.k + (is_k_major ? 0 : lane() % 8);
-  const Number at = address + offset_of(mma_.b.tile.layout, {n, at_k}) * element_bits / 8;
+  const Number at = address + mma_.b.tile.layout.at(n, at_k) * element_bits / 8;
   const Value loaded = load_matrices(*kernel_, at, 4, !is_k_major);
   return {loaded[0], loaded[1], loaded[2], loaded[3]};
 }
@@ -240,7 +239,7 @@ void TiledMmaBuilder::for_each_pair(const Accumulators& accumulators, const Numb
     for (std::int64_t n = 0; n < count_n_; ++n) {
       const Value value = accumulators.cells[static_cast<std::size_t>(m * count_n_ + n)].get();
       for (int i = 0; i < atom_.c_registers; i += 2) {
-        const Number at = offset_of(atom_.c_tv, {thread, i});  // column-major in the instruction's tile
+        const Number at = atom_.c_tv.at(thread, Number(i));  // column-major in the instruction's tile
         visit({.low = value[i],
                .high = value[i + 1],
                .row = first_m + m * atom_.m + at % atom_.m,
