@@ -37,14 +37,20 @@ template <class T, class Target>
 CLI::Option* add_integer(CLI::App& app, const std::string& name, Target& target, IntegerRange<T> range,
                          const std::string& help) {
   static_assert(std::is_same_v<Target, T> || std::is_same_v<Target, std::optional<T>>);
-  const auto parse = [name, &target, range](const std::string& text) { target = parse_integer<T>(name, text, range); };
-  return app.add_option_function<std::string>(name, parse, help)->type_name("INT");
+  const auto parse = [name, &target, range](const CLI::results_t& texts) {
+    target = parse_integer<T>(name, texts.back(), range);
+    return true;
+  };
+  return app.add_option(name, CLI::callback_t(parse), help)->type_name("INT");
 }
 
 /// Adds an option that takes one real number.
 inline CLI::Option* add_real(CLI::App& app, const std::string& name, double& target, const std::string& help) {
-  const auto parse = [name, &target](const std::string& text) { target = parse_real(name, text); };
-  return app.add_option_function<std::string>(name, parse, help)->type_name("NUMBER");
+  const auto parse = [name, &target](const CLI::results_t& texts) {
+    target = parse_real(name, texts.back());
+    return true;
+  };
+  return app.add_option(name, CLI::callback_t(parse), help)->type_name("NUMBER");
 }
 
 }  // namespace tilewright::cli
