@@ -65,7 +65,7 @@ TEST(CommandLine, MisspeltCommandsAreSuggested) {
   EXPECT_EQ(check({"cache", "sl"}), "there is no command 'cache sl': did you mean 'ls'?");
   EXPECT_THAT(check({"anything"}), StartsWith("there is no command 'anything': the commands are gemm, conv, run"));
   EXPECT_THAT(check({}), StartsWith("a command is missing: gemm, conv"));
-  EXPECT_THAT(check({"a\nb"}), HasSubstr("'a\\nb'"));
+  EXPECT_THAT(check({"a\nb"}), HasSubstr("'a\\x0ab'"));
 }
 
 TEST(Progress, HasTheTimeThatIsLeft) {

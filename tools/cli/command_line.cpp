@@ -38,14 +38,14 @@ std::vector<std::string> options_of(const CLI::App& app) {
 const std::vector<Example>& examples() {
   static const std::vector<Example> all{
       {"gemm", "gemm --m 512 --n 256 --k 128 --dtype f16 --epilogue relu --verify"},
-      {"gemm", "gemm a.npy b.npy --output d.npy"},
+      {"gemm", "gemm --a a.npy --b b.npy --out d.npy"},
       {"conv", "conv --n 1 --h 16 --w 16 --c 16 --k 32 --r 3 --s 3 --padding 1 --verify"},
       {"run", "run --problem problem.json --verify"},
       {"find", "find --m 4096 --n 4096 --k 4096 --dtype bf16 --target sm_90a --explain"},
       {"tune", "tune --m 4096 --n 4096 --k 4096 --dtype bf16 --top 16"},
       {"tune", "tune --list --json"},
       {"emit", "emit --m 512 --n 512 --k 512 --dtype f16 --target sm_90a --stats"},
-      {"layout", "layout composition '(8,8):(8,1)' '(4,2):(2,1)'"},
+      {"layout", "layout eval 'composition((8,8):(8,1), (4,2):(2,1))'"},
       {"cache", "cache ls --json"},
       {"cache", "cache export kernels.db"},
       {"doctor", "doctor --json"},
