@@ -40,7 +40,8 @@ op::Comparison run_once(engine::Engine& engine, const registry::KernelPtr& kerne
 void expect_exact(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem);
 void expect_within_bound(engine::Engine& engine, const registry::KernelPtr& kernel, GuardedProblem& problem);
 
-/// The best-ranked kernel of each family that can compute the problem.
+/// The best-ranked kernel of each family that can compute the problem, without the families of programs: these compute
+/// fewer kinds of problems, and program_gemm_test.cpp tests them.
 std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engine, const op::Problem& problem);
 
 /// The text with all characters replaced that a test's name may not have.

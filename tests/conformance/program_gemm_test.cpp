@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 #include <tuple>
 
 #include "tests/conformance/gemm_checks.hpp"
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/base/target_features.hpp"
+#include "tilewright/op/fill.hpp"
 #include "tilewright/op/named_epilogue.hpp"
 
 namespace tilewright::conformance {
@@ -124,6 +126,17 @@ TEST_P(ProgramGemm, ComputesEpilogues) {
   op::Gemm gemm = problem_of({DType::f16, DType::f16, DType::f16, DType::f32}, {}, 72, 136, 136);
   gemm.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.25);
   expect_exact_of(gemm);
+}
+
+TEST_P(ProgramGemm, KeepsSpecialValues) {
+  GuardedProblem problem(engine().device(), problem_of(kBf16, {}, 72, 40, 136), {.padding = 16});
+  fill_exactly(problem.host());
+  op::store(problem.host().a, 3, 5, std::numeric_limits<double>::quiet_NaN());
+  op::store(problem.host().a, 4, 6, std::numeric_limits<double>::infinity());
+  const Result<registry::KernelPtr> kernel = kernel_for(problem.on_device());
+  ASSERT_TRUE(kernel) << kernel.reason();
+  const op::Comparison comparison = run_once(engine(), *kernel, problem);
+  EXPECT_TRUE(comparison.is_within_bound()) << op::to_string(comparison);
 }
 
 TEST_P(ProgramGemm, RefusesWithTheReason) {

@@ -51,8 +51,9 @@ struct ProgramGemmFamily {
                                      const Target& target, const std::optional<plan::SumOrder>& /*order*/) {
     return plan::program_gemm_designs(signature, target);
   }
-  static std::optional<Design> invariant_design(const op::GemmSignature& /*signature*/, const Target& /*target*/) {
-    return std::nullopt;
+  /// The k of a tile is the same in all designs, so that the order is that of every mix with wgmma.
+  static std::optional<Design> invariant_design(const op::GemmSignature& signature, const Target& target) {
+    return plan::program_gemm_designs(signature, target).front();
   }
   static Result<Design> design(const plan::Design& given, const op::GemmSignature& signature) {
     return plan::program_gemm_design(given, signature);

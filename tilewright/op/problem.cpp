@@ -268,11 +268,16 @@ Result<GemmView> view(const Problem& problem) {
 }
 
 Signature describe(const Problem& problem) {
-  if (const auto* const reduction = std::get_if<ReduceSplitK>(&problem)) return describe(*reduction);
-  if (const Result<GemmView> gemm = view(problem)) return describe(with_longest_lines(*gemm));
-  const auto* const custom = std::get_if<Custom>(&problem);
-  TILEWRIGHT_CHECK(custom != nullptr, "{} has no signature", operation_name(problem));
-  return {custom->operation->name(), describe(*custom)};
+  return std::visit(Overloaded{
+                        [](const ReduceSplitK& reduction) -> Signature { return describe(reduction); },
+                        [](const Custom& custom) -> Signature {
+                          const Result<GemmView> gemm = custom.operation->view(custom);
+                          if (gemm) return describe(with_longest_lines(*gemm));
+                          return {custom.operation->name(), describe(custom)};
+                        },
+                        [](const auto& each) -> Signature { return describe(with_longest_lines(view(each))); },
+                    },
+                    problem);
 }
 
 bool is_empty(const Problem& problem) {

@@ -49,7 +49,8 @@ struct CostInput {
 /// that mean, which are as likely to be equal as to differ: if they differ, half of the last tile of a group is unused
 /// in the mean, and most groups have a tile.
 inline double tiles_along(std::int64_t extent, std::int64_t tile, bool is_mean) {
-  const auto equal = static_cast<double>((extent + tile - 1) / tile);
+  const std::int64_t tiles = (extent + tile - 1) / tile;
+  const auto equal = static_cast<double>(tiles);
   if (!is_mean || extent == 0) return equal;
   return (equal + std::max(1.0, static_cast<double>(extent) / static_cast<double>(tile) + 0.5)) / 2;
 }

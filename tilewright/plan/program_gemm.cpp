@@ -53,6 +53,8 @@ Result<DType> element_in_smem(DType element, op::MathOperation math, AtomMix mix
 
 Support choose_atom(ProgramGemmPlan& plan) {
   const DType accumulator = plan.operands.accumulator;
+  if (accumulator != DType::f32 && accumulator != DType::s32)
+    return refuse("accumulators of programs are f32 or s32, got {}", name(accumulator)).as(RefusalCode::types);
   if (plan.mix == AtomMix::tma_mma) {
     const int k = 8 * 2 * kLineBytes / bits(plan.element_a);
     plan.mma = arch::find_mma_atom(16, 8, k, plan.element_a, plan.element_b, accumulator);
