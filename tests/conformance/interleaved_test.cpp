@@ -92,9 +92,7 @@ TEST_P(Interleaved, EqualsTheReference) {
     SCOPED_TRACE(kernel->name());
     expect_exact(engine, kernel, guarded);
   }
-  const bool is_aligned = tested.placement.offset_elements == 0;
-  EXPECT_EQ(families,
-            (is_aligned ? std::set<std::string>{"simt_gemm", "sm80_gemm"} : std::set<std::string>{"simt_gemm"}));
+  EXPECT_EQ(families, (std::set<std::string>{"simt_gemm", "sm80_gemm"}));
 }
 
 std::vector<std::string> tested_devices() { return devices(); }
