@@ -81,6 +81,11 @@ plan::FlatDesign design_of(const Json& json) {
   }
   read(json, "split_k", design.split_k);
   read(json, "repacks_operands", design.repacks_operands);
+  if (json.contains("mix")) {
+    plan::AtomMix mix{};
+    read(json, "mix", mix, plan::parse_mix);
+    design.mix = mix;
+  }
   return design;
 }
 

@@ -29,4 +29,5 @@ def test_examples_exist_in_both_languages() -> None:
     for path in EXAMPLES[0].parent.glob("[0-9]*"):
         languages[path.suffix].add(path.stem)
     in_python = {"09_pycutlass_readme", "15_cutlass_api_notebook"}
-    assert languages[".py"] - in_python == languages[".cpp"]
+    in_cpp = {"15_run_time_layout"}  # the layouts of Python have static numbers
+    assert languages[".py"] - in_python == languages[".cpp"] - in_cpp

@@ -12,7 +12,6 @@ from pycutlass_problems import (
     F64,
     PARALLEL,
     ROW,
-    S8,
     SATURATE,
     SIMT,
     TENSOR_OP,
@@ -65,8 +64,6 @@ def test_descriptions_are_refused():
         TileDescription([32, 32, 8], 0, [1, 1, 1], math)
     with refused("power of two, got 3"):
         TensorDescription(F32, ROW, 3)
-    with refused("no kernel has operands of layout TensorNC32HW32: it is for convolutions", Unsupported):
-        TensorDescription(S8, cutlass.TensorNC32HW32, 16)
     with refused("no kernel has elements of s4", Unsupported):
         TensorDescription(cutlass.dtype.s4, ROW)
     with refused("complex", Unsupported):

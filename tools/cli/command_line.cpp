@@ -85,8 +85,10 @@ std::string check_command(const CLI::App& app, int argc, char** argv) {
   };
   const std::string word = argv[1];
   if (std::string wrong = check("", word, known); !wrong.empty() || word.starts_with('-') || argc < 3) return wrong;
-  const std::vector<std::string> inner = names_of_commands(*app.get_subcommand(word));
-  return inner.empty() ? std::string() : check(word + " ", argv[2], inner);
+  const CLI::App& command = *app.get_subcommand(word);
+  // A command that needs no command of its own, such as emulate, may also take values.
+  if (command.get_require_subcommand_min() == 0) return {};
+  return check(word + " ", argv[2], names_of_commands(command));
 }
 
 std::string explain_parse_error(const CLI::App& app, const std::string& message) {
