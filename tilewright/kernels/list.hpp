@@ -11,6 +11,7 @@ namespace tilewright::kernels {
 std::unique_ptr<registry::Provider> make_sm90_gemm_provider();
 std::unique_ptr<registry::Provider> make_sm80_gemm_provider();
 std::unique_ptr<registry::Provider> make_simt_gemm_provider();
+std::unique_ptr<registry::Provider> make_skinny_gemm_provider();
 std::unique_ptr<registry::Provider> make_cuda_program_provider();
 /// Offers no kernels where the library that translates MLIR is missing.
 std::unique_ptr<registry::Provider> make_mlir_provider();

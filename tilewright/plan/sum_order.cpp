@@ -37,6 +37,7 @@ std::string to_string(const SumOrder& order) {
   if (order.split_k != 1) {
     text += fmt::format(", split_k {} by {} in {} group{}", order.split_k, order.split_k_step, order.split_k_groups,
                         order.split_k_groups == 1 ? "" : "s");
+    if (order.takes_turns) text += ", in turns";
   }
   return text;
 }
