@@ -14,6 +14,7 @@ namespace {
 constexpr int kVectorBytes = 16;  // the widest load of one thread
 constexpr int kMostFew = 8;       // more products for each element are a matter of tensor cores and of shared memory
 constexpr int kWarpLanes = 32;
+constexpr int kMostGroups = 8, kChunksOfLane = 4;
 constexpr int kMaxCluster = 8;  // that every GPU with clusters launches
 // Constants of the estimate.
 constexpr double kCallUs = 3.5;            // of a kernel that does nothing, beyond the launch
@@ -132,11 +133,14 @@ std::vector<FlatDesign> skinny_gemm_designs(const op::GemmView& view, const op::
     };
     if (operands.lines_are_k_major) {
       const int chunk = vector_of(operands.lines, kVectorBytes / bytes(operands.lines.element));
+      // Lanes that would have fewer than kChunksOfLane chunks of K take other lines.
+      int groups = 1;
+      while (groups < kMostGroups && view.k() < std::int64_t{kWarpLanes} / groups * chunk * kChunksOfLane) groups *= 2;
       for (const auto [lines, warps_lines, warps_k] :
            {std::array{4, 8, 1}, {4, 4, 2}, {2, 8, 1}, {2, 4, 2}, {1, 4, 2}, {1, 2, 4}}) {
-        designs.push_back(design_of(target, rows_are_few, few, {lines, 1, warps_lines, warps_k, 1, chunk, 2}));
+        designs.push_back(design_of(target, rows_are_few, few, {lines, groups, warps_lines, warps_k, 1, chunk, 2}));
       }
-      add_clusters({1, 1, 1, 8, 1, chunk, 2});
+      add_clusters({1, groups, 1, 8, 1, chunk, 2});
     } else {
       const int across = vector_of(operands.lines, kVectorBytes / bytes(operands.lines.element));
       const int chunk = operands.few_is_k_major ? kVectorBytes / bytes(operands.few.element) : 4;

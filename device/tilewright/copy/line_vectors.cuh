@@ -23,7 +23,12 @@ class LineVectors {
   __device__ __forceinline__ LineVectors(const Element* matrix, int64_t ld, int first, int end)
       : matrix_(matrix), ld_(ld), first_(first), last_(end - 1) {}
 
-  /// Loads the elements from `k` on, which must exist.
+  /// Whether no vector across lines reaches beyond the last line.
+  __device__ __forceinline__ bool is_whole() const { return Operand::kIsKMajor || first_ + kLines - 1 <= last_; }
+
+  /// Loads the elements from `k` on, which must exist. kIsWhole says what is_whole() returned: a condition at each
+  /// vector would keep the compiler from issuing many loads at once.
+  template <bool kIsWhole>
   __device__ __forceinline__ void load(Fragment& to, int k) const {
     if constexpr (Operand::kIsKMajor) {
 #pragma unroll
@@ -38,7 +43,7 @@ class LineVectors {
       }
     } else {
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) load_across(to, k, i);
+      for (int i = 0; i < kChunk; ++i) load_across<kIsWhole>(to, k, i);
     }
   }
 
@@ -52,7 +57,7 @@ class LineVectors {
           for (int line = 0; line < kLines; ++line)
             to.element[line][i] = matrix_[minimum(first_ + line, last_) * ld_ + k + i];
         } else {
-          load_across(to, k, i);
+          load_across<false>(to, k, i);
         }
       } else {
 #pragma unroll
@@ -62,14 +67,15 @@ class LineVectors {
   }
 
  private:
-  /// Loads element k + i of all lines, which are adjacent. Vectors that reach beyond the last line are loaded by
+  /// Loads element k + i of all lines, which are adjacent. Vectors that may reach beyond the last line are loaded by
   /// element.
+  template <bool kIsWhole>
   __device__ __forceinline__ void load_across(Fragment& to, int k, int i) const {
     const Element* const from = matrix_ + (k + i) * ld_;
 #pragma unroll
     for (int line = 0; line < kLines; line += kVector) {
       Vector<Element, kVector> vector;
-      if (first_ + line + kVector - 1 <= last_) {
+      if constexpr (kIsWhole) {
         vector = *reinterpret_cast<const Vector<Element, kVector>*>(from + first_ + line);
       } else {
 #pragma unroll

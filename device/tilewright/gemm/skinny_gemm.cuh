@@ -113,11 +113,21 @@ class SkinnyGemm {
   __device__ __forceinline__ void multiply(Accumulator (&sums)[kSums], uint32_t batch, int line, int part) const {
     using Lines = LineVectors<typename Plan::Lines, Plan::kThreadLines, Plan::kChunk>;
     using Few = LineVectors<typename Plan::Few, Plan::kFew, Plan::kChunk>;
-    const bool rows = Plan::kRowsAreFew;
-    const Few few(matrix<typename Plan::Few>(rows, batch), rows ? parameters_.lda : parameters_.ldb, 0,
-                  rows ? parameters_.m : parameters_.n);
-    const Lines lines(matrix<typename Plan::Lines>(!rows, batch), rows ? parameters_.ldb : parameters_.lda, line,
-                      rows ? parameters_.n : parameters_.m);
+    constexpr bool kRows = Plan::kRowsAreFew;
+    const Few few(matrix<typename Plan::Few>(kRows, batch), kRows ? parameters_.lda : parameters_.ldb, 0,
+                  kRows ? parameters_.m : parameters_.n);
+    const Lines lines(matrix<typename Plan::Lines>(!kRows, batch), kRows ? parameters_.ldb : parameters_.lda, line,
+                      kRows ? parameters_.n : parameters_.m);
+    if (lines.is_whole() && few.is_whole()) {
+      multiply<true>(sums, lines, few, part);
+    } else {
+      multiply<false>(sums, lines, few, part);
+    }
+  }
+
+  template <bool kIsWhole, class Lines, class Few>
+  __device__ __forceinline__ void multiply(Accumulator (&sums)[kSums], const Lines& lines, const Few& few,
+                                           int part) const {
     constexpr int kStep = kParts * Plan::kChunk;
     int k = part * Plan::kChunk;
     constexpr int kLast = (Plan::kAhead - 1) * kStep + Plan::kChunk;  // the end of the chunks that are loaded together
@@ -125,11 +135,11 @@ class SkinnyGemm {
     for (; k <= parameters_.k - kLast; k += Plan::kAhead * kStep) {
       typename Lines::Fragment loaded[Plan::kAhead];
 #pragma unroll
-      for (int i = 0; i < Plan::kAhead; ++i) lines.load(loaded[i], k + i * kStep);
+      for (int i = 0; i < Plan::kAhead; ++i) lines.template load<kIsWhole>(loaded[i], k + i * kStep);
 #pragma unroll
       for (int i = 0; i < Plan::kAhead; ++i) {
         typename Few::Fragment with;
-        few.load(with, k + i * kStep);
+        few.template load<kIsWhole>(with, k + i * kStep);
         add(sums, loaded[i], with);
       }
     }
@@ -138,8 +148,8 @@ class SkinnyGemm {
       typename Lines::Fragment loaded;
       typename Few::Fragment with;
       if (k + Plan::kChunk <= parameters_.k) {
-        lines.load(loaded, k);
-        few.load(with, k);
+        lines.template load<kIsWhole>(loaded, k);
+        few.template load<kIsWhole>(with, k);
       } else {
         lines.load_until(loaded, k, parameters_.k);
         few.load_until(with, k, parameters_.k);

@@ -101,8 +101,8 @@ TEST_F(Discovering, CanBeRestrictedToProviders) {
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(
         error.what(),
-        "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, cuda_program, mlir, simt_gemm, "
-        "depthwise_conv, reduce_split_k");
+        "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, skinny_gemm, cuda_program, mlir, "
+        "simt_gemm, depthwise_conv, reduce_split_k");
   }
 }
 
