@@ -55,8 +55,8 @@ registry::KernelPtr make_kernel(const op::GemmSignature& signature, const plan::
   return std::make_shared<DepthwiseKernel<Plan>>(std::move(metadata), std::move(plan));
 }
 
-/// Filter gradients multiply y, which is no im2col matrix, by that of x.
-bool is_filter_gradient(const op::GemmSignature& signature) { return signature.a.im2col == op::Im2colAccess::none; }
+/// Filter gradients multiply y by the im2col matrix of x; in other passes A is an im2col matrix.
+bool is_filter_gradient(const op::GemmSignature& signature) { return signature.b.im2col != op::Im2colAccess::none; }
 
 class DepthwiseConvProvider final : public registry::Provider {
  public:

@@ -220,10 +220,8 @@ Result<DepthwiseWgradPlan> plan_depthwise_wgrad(const op::GemmSignature& signatu
   const bool divides = std::has_single_bit(static_cast<unsigned>(plan.vector)) && plan.channels >= plan.vector &&
                        plan.channels % plan.vector == 0 && plan.threads % (plan.channels / plan.vector) == 0;
   if (!divides || plan.slots() < 2 || design.tile.m != plan.slots()) {
-    return refuse(
-               "{} threads with {} of {} channels each are not {} times as many as the vectors of channels, twice or "
-               "more",
-               plan.threads, plan.vector, plan.channels, design.tile.m)
+    return refuse("a CTA of {} threads with {} of {} channels each does not have {} threads for the same channels",
+                  plan.threads, plan.vector, plan.channels, design.tile.m)
         .as(RefusalCode::design);
   }
   if (plan.smem_bytes() > kSmemBytes) {
