@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <utility>
@@ -19,8 +18,8 @@ using namespace depthwise;
 
 constexpr int kAnyTaps = 4;  // of a thread, without windows
 constexpr int kAheadWithoutWindow = 2;
-constexpr int kThreadVectors = 4;     // threads along the channels, whose vectors are at least two sectors of DRAM
-constexpr int kMaxCtasPerSm = 8;      // one after another or at once; more only add partial sums
+constexpr int kThreadVectors = 4;     // threads along the channels: 64 bytes of a pixel in vectors of 16
+constexpr int kMaxCtasPerSm = 8;      // at once or one after another
 constexpr double kLatency = 600;      // clocks of a load that misses L1
 constexpr double kPartRate = 64;      // bytes that an SM reads from L2 per clock
 constexpr double kMeetClocks = 2500;  // of the sums of the lanes and of the arrival at the counter
@@ -51,7 +50,8 @@ std::int64_t part_bytes(const DepthwiseWgradPlan& plan, const DepthwiseWgradDivi
   return division.units_of_tile * plan.taps * plan.channels * bytes(plan.accumulator);
 }
 
-/// Clocks of an SM on its share of the CTAs. With few warps, a thread waits for what it loads ahead.
+/// Clocks of an SM for its share of the CTAs: its instructions, or the latency of what the threads load ahead,
+/// whichever is more, and then the sum of the parts, which one CTA of each tile reads.
 double clocks_of(const DepthwiseWgradPlan& plan, const DepthwiseWgradDivision& division, std::int64_t positions) {
   const arch::ArchLimits& limits = arch::limits(plan.target);
   const std::int64_t per_sm = ceil_div(division.parts * division.tiles(), limits.sm_count);
@@ -267,8 +267,8 @@ Support check_arguments(const DepthwiseWgradPlan& plan, const op::GemmView& argu
 DepthwiseWgradDivision divide(const DepthwiseWgradPlan& plan, const op::GemmView& arguments) {
   const op::Im2col& im2col = arguments.b.im2col;
   DepthwiseWgradDivision division;
-  division.tap_groups = ceil_div(im2col.w.taps, plan.taps);
-  division.units = im2col.h.taps * division.tap_groups;
+  division.tap_groups = std::max<std::int64_t>(ceil_div(im2col.w.taps, plan.taps), 1);  // also for empty filters
+  division.units = std::max<std::int64_t>(im2col.h.taps * division.tap_groups, 1);
   // At most half of the slots have different taps, so that shared memory for half of the threads holds their sums.
   division.units_of_tile = ceil_div(division.units, ceil_div(division.units, plan.slots() / 2));
   division.unit_tiles = ceil_div(division.units, division.units_of_tile);
