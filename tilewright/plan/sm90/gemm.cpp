@@ -126,9 +126,6 @@ Support check_cluster_k(const Sm90GemmSketch& plan) {
                   plan.cluster_k)
         .as(RefusalCode::design);
   }
-  if (plan.schedule == Schedule::ping_pong)
-    return refuse("a cluster along k computes one tile, which warpgroups in the ping_pong schedule do not share")
-        .as(RefusalCode::design);
   constexpr int kAccumulatorBytes = 4;
   if (const int sums = plan.tile.m * plan.tile.n * kAccumulatorBytes; sums > plan.stages * plan.stage_bytes()) {
     return refuse("the partial sums of a tile need {} bytes of shared memory, more than the {} of the stages", sums,
