@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -11,17 +12,27 @@
 
 namespace tilewright::emulator {
 
+/// The values of all f16 numbers: a load is several times as fast as f16_to_f32().
+inline const float* f16_numbers() {
+  static const auto numbers = [] {
+    std::array<float, 1 << 16> all;
+    for (std::size_t bits = 0; bits < all.size(); ++bits) all[bits] = f16_to_f32(static_cast<std::uint16_t>(bits));
+    return all;
+  }();
+  return numbers.data();
+}
+
 // kLeastExponent: of a normal number.
 
 struct F16Element {
   using Stored = std::uint16_t;
   static constexpr int kLeastExponent = -14;
-  static double number(Stored bits) { return f16_to_f32(bits); }
+  static double number(Stored bits) { return f16_numbers()[bits]; }
 };
 struct Bf16Element {
   using Stored = std::uint16_t;
   static constexpr int kLeastExponent = -126;
-  static double number(Stored bits) { return bf16_to_f32(bits); }
+  static double number(Stored bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 };
 struct Tf32Element {  // the hardware ignores the lower 13 bits
   using Stored = std::uint32_t;

@@ -40,33 +40,18 @@ constexpr int kDoubleFractionBits = 52;
   return magnitude <= 0x1p1000 ? finite : value;  // infinity and NaN stay
 }
 
-[[gnu::always_inline]] inline double rounded(double sum, SumRounding rounding) {
-  switch (rounding) {
-    case SumRounding::f16_nearest:
-      return f16_to_f32(f64_to_f16(sum));
-    case SumRounding::f32_toward_zero:
-      return cut(sum, 23);
-    case SumRounding::f32_of_13_bits:
-      return cut(sum, 13);
-  }
-  return sum;
-}
-
-/// Whether all numbers are integers below `limit`.
-[[gnu::always_inline]] inline bool are_integers(const double* values, int rows, int columns, int stride,
-                                                double& limit) {
+/// Whether all numbers are integers; and the largest magnitude. In integer arithmetic, which the compiler vectorises.
+[[gnu::always_inline]] inline bool are_integers(const double* values, int count, double& largest) {
   constexpr double kInteger = 0x1.8p52;  // adding and subtracting it rounds to an integer
-  double largest = 0;
-  double fractions = 0;
-  for (int row = 0; row < rows; ++row) {
-    for (int column = 0; column < columns; ++column) {
-      const double value = values[row * stride + column];
-      const double rest = value - ((value + kInteger) - kInteger);
-      fractions = rest != 0 || value != value ? 1 : fractions;
-      largest = std::max(largest, std::fabs(value));
-    }
+  constexpr std::int64_t kMagnitude = 0x7fffffffffffffff;
+  std::int64_t most = 0, fractions = 0;
+  for (int i = 0; i < count; ++i) {
+    const double rest = values[i] - ((values[i] + kInteger) - kInteger);
+    fractions |= std::bit_cast<std::int64_t>(rest) & kMagnitude;  // also of infinity and NaN
+    const std::int64_t magnitude = std::bit_cast<std::int64_t>(values[i]) & kMagnitude;
+    most = magnitude > most ? magnitude : most;
   }
-  limit = largest;
+  largest = std::bit_cast<double>(most);
   return fractions == 0;
 }
 
@@ -74,10 +59,12 @@ constexpr int kDoubleFractionBits = 52;
 /// `fraction_bits`, and sums between two blocks fit into the result.
 [[gnu::always_inline]] inline bool cuts_nothing(const ProductTiles& tiles, const TensorCoreSum& how) {
   double a = 0, b = 0, c = 0;
-  if (!are_integers(tiles.a, tiles.m, tiles.k, tiles.a_stride, a)) return false;
-  if (!are_integers(tiles.b, 1, tiles.k * tiles.n, 0, b) || !are_integers(tiles.c, 1, tiles.m * tiles.n, 0, c)) {
-    return false;
+  for (int m = 0; m < tiles.m; ++m) {
+    double of_row = 0;
+    if (!are_integers(tiles.a + m * tiles.a_stride, tiles.k, of_row)) return false;
+    a = std::max(a, of_row);
   }
+  if (!are_integers(tiles.b, tiles.k * tiles.n, b) || !are_integers(tiles.c, tiles.m * tiles.n, c)) return false;
   const double limit = power_of_two(how.fraction_bits);
   if (!(a * b < limit && c < limit)) return false;
   if (tiles.k * tiles.element_bytes <= how.block_bytes) return true;
@@ -85,13 +72,19 @@ constexpr int kDoubleFractionBits = 52;
   return a * b * tiles.k + c < power_of_two(kResultBits[static_cast<int>(how.rounding)]);
 }
 
+// The loops over n below take restricted pointers, as the compiler would not vectorise them otherwise. kN: the extent,
+// if it is known; else 0.
+
+template <int kN>
 [[gnu::always_inline]] inline void add_exact(const ProductTiles& tiles) {
+  const int n_count = kN != 0 ? kN : tiles.n, k_count = tiles.k;
   for (int m = 0; m < tiles.m; ++m) {
-    double* const row = tiles.c + m * tiles.n;
-    for (int k = 0; k < tiles.k; ++k) {
-      const double x = tiles.a[m * tiles.a_stride + k];
-      const double* const b = tiles.b + k * tiles.n;
-      for (int n = 0; n < tiles.n; ++n) row[n] += x * b[n];
+    double* __restrict__ const row = tiles.c + m * n_count;
+    const double* __restrict__ const a = tiles.a + m * tiles.a_stride;
+    for (int k = 0; k < k_count; ++k) {
+      const double* __restrict__ const b = tiles.b + k * n_count;
+      const double x = a[k];
+      for (int n = 0; n < n_count; ++n) row[n] += x * b[n];
     }
   }
 }
@@ -103,61 +96,88 @@ struct Exponents {
 };
 
 /// Adds the products [first, last) of K to one row of C.
-[[gnu::always_inline]] inline void add_block(const ProductTiles& tiles, const TensorCoreSum& how,
-                                             const Exponents& exponents, int m, int first, int last) {
-  double* const c = tiles.c + m * tiles.n;
-  int largest[kMaxN];
-  double sum[kMaxN], scale[kMaxN];
-  for (int n = 0; n < tiles.n; ++n) largest[n] = std::max(exponent_of(c[n], tiles.least_exponent_c), kLeastExponent);
+template <int kN>
+[[gnu::always_inline]] inline void add_block(const ProductTiles& tiles, int fraction_bits, const Exponents& exponents,
+                                             int m, int first, int last) {
+  const int n_count = kN != 0 ? kN : tiles.n, least_c = tiles.least_exponent_c;
+  double* __restrict__ const c = tiles.c + m * n_count;
+  const double* __restrict__ const a = tiles.a + m * tiles.a_stride;
+  int largest[kN != 0 ? kN : kMaxN];
+  double sum[kN != 0 ? kN : kMaxN], scale[kN != 0 ? kN : kMaxN];
+  for (int n = 0; n < n_count; ++n) largest[n] = std::max(exponent_of(c[n], least_c), kLeastExponent);
   for (int k = first; k < last; ++k) {
     const int of_a = exponents.a[m * kMaxK + k];
-    const int* const of_b = exponents.b + k * tiles.n;
-    for (int n = 0; n < tiles.n; ++n) largest[n] = std::max(largest[n], of_a + of_b[n]);
+    const int* __restrict__ const of_b = exponents.b + k * n_count;
+    for (int n = 0; n < n_count; ++n) largest[n] = std::max(largest[n], of_a + of_b[n]);
   }
-  for (int n = 0; n < tiles.n; ++n) {
-    scale[n] = power_of_two(how.fraction_bits - largest[n]);
+  for (int n = 0; n < n_count; ++n) {
+    scale[n] = power_of_two(fraction_bits - largest[n]);
     sum[n] = std::trunc(c[n] * scale[n]);
   }
   for (int k = first; k < last; ++k) {
-    const double a = tiles.a[m * tiles.a_stride + k];
-    const double* const b = tiles.b + k * tiles.n;
-    for (int n = 0; n < tiles.n; ++n) sum[n] += std::trunc(a * b[n] * scale[n]);
+    const double x = a[k];
+    const double* __restrict__ const b = tiles.b + k * n_count;
+    for (int n = 0; n < n_count; ++n) sum[n] += std::trunc(x * b[n] * scale[n]);
   }
-  for (int n = 0; n < tiles.n; ++n) c[n] = sum[n] * power_of_two(largest[n] - how.fraction_bits);
+  for (int n = 0; n < n_count; ++n) c[n] = sum[n] * power_of_two(largest[n] - fraction_bits);
 }
 
+[[gnu::always_inline]] inline void round_all(double* __restrict__ values, int count, SumRounding rounding) {
+  switch (rounding) {
+    case SumRounding::f16_nearest:
+      for (int i = 0; i < count; ++i) values[i] = f16_to_f32(f64_to_f16(values[i]));
+      break;
+    case SumRounding::f32_toward_zero:
+      for (int i = 0; i < count; ++i) values[i] = cut(values[i], 23);
+      break;
+    case SumRounding::f32_of_13_bits:
+      for (int i = 0; i < count; ++i) values[i] = cut(values[i], 13);
+      break;
+  }
+}
+
+template <int kN>
 [[gnu::always_inline]] inline void add_aligned(const ProductTiles& tiles, const TensorCoreSum& how) {
   thread_local Exponents exponents;
+  int* __restrict__ const of_a = exponents.a;
+  int* __restrict__ const of_b = exponents.b;
+  const int n_count = kN != 0 ? kN : tiles.n, k_count = tiles.k;
+  const int least_a = tiles.least_exponent_a, least_b = tiles.least_exponent_b;
   for (int m = 0; m < tiles.m; ++m) {
-    for (int k = 0; k < tiles.k; ++k) {
-      exponents.a[m * kMaxK + k] = exponent_of(tiles.a[m * tiles.a_stride + k], tiles.least_exponent_a);
-    }
+    const double* __restrict__ const a = tiles.a + m * tiles.a_stride;
+    for (int k = 0; k < k_count; ++k) of_a[m * kMaxK + k] = exponent_of(a[k], least_a);
   }
-  for (int i = 0; i < tiles.k * tiles.n; ++i) exponents.b[i] = exponent_of(tiles.b[i], tiles.least_exponent_b);
+  const double* __restrict__ const b = tiles.b;
+  for (int i = 0; i < k_count * n_count; ++i) of_b[i] = exponent_of(b[i], least_b);
   const int block = how.block_bytes / tiles.element_bytes;
-  for (int m = 0; m < tiles.m; ++m) {
-    double* const c = tiles.c + m * tiles.n;
-    for (int first = 0; first < tiles.k; first += block) {
-      const int last = std::min(first + block, tiles.k);
-      add_block(tiles, how, exponents, m, first, last);
-      if (last == tiles.k) break;
-      for (int n = 0; n < tiles.n; ++n) c[n] = rounded(c[n], how.rounding);
-    }
+  for (int first = 0; first < k_count; first += block) {
+    const int last = std::min(first + block, k_count);
+    for (int m = 0; m < tiles.m; ++m) add_block<kN>(tiles, how.fraction_bits, exponents, m, first, last);
+    if (last < k_count) round_all(tiles.c, tiles.m * n_count, how.rounding);
   }
 }
 
+template <int kN>
 [[gnu::always_inline]] inline void multiply_add_inline(const ProductTiles& tiles, const TensorCoreSum& how) {
   if (cuts_nothing(tiles, how)) {
-    add_exact(tiles);
+    add_exact<kN>(tiles);
   } else {
-    add_aligned(tiles, how);
+    add_aligned<kN>(tiles, how);
   }
-  if (how.rounding == SumRounding::f16_nearest) return;  // the caller stores f16
-  for (int i = 0; i < tiles.m * tiles.n; ++i) tiles.c[i] = rounded(tiles.c[i], how.rounding);
+  // The caller rounds to f16 when it stores.
+  if (how.rounding != SumRounding::f16_nearest) round_all(tiles.c, tiles.m * tiles.n, how.rounding);
+}
+
+[[gnu::always_inline]] inline void multiply_add_of_extent(const ProductTiles& tiles, const TensorCoreSum& how) {
+  if (tiles.n == 8) {
+    multiply_add_inline<8>(tiles, how);
+  } else {
+    multiply_add_inline<0>(tiles, how);
+  }
 }
 
 TILEWRIGHT_TARGET_FMA void multiply_add_with_hardware(const ProductTiles& tiles, const TensorCoreSum& how) {
-  multiply_add_inline(tiles, how);
+  multiply_add_of_extent(tiles, how);
 }
 
 }  // namespace
@@ -180,7 +200,7 @@ void multiply_add(const ProductTiles& tiles, const TensorCoreSum& how) {
   if (hardware) {
     multiply_add_with_hardware(tiles, how);
   } else {
-    multiply_add_inline(tiles, how);
+    multiply_add_of_extent(tiles, how);
   }
 }
 
