@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from tilewright.product import matmul
     from tilewright.profiling import Profile, benchmark, gemms, profile, tune
     from tilewright.tracing import TraceError
+    from tilewright.weights import PackedWeights, pack_weights, weight_matmul
 
 __version__: str
 
@@ -140,6 +141,7 @@ __all__ = [
     "Operation",
     "OperationArguments",
     "OutOfMemory",
+    "PackedWeights",
     "PointerArray",
     "PreparedCall",
     "Profile",
@@ -182,6 +184,7 @@ __all__ = [
     "load_artifact",
     "make_kernel",
     "matmul",
+    "pack_weights",
     "prepare",
     "profile",
     "program",
@@ -195,6 +198,7 @@ __all__ = [
     "u32",
     "u64",
     "unregister",
+    "weight_matmul",
 ]
 
 # imported when they are first used
@@ -209,6 +213,7 @@ _MODULE_OF = {
     "einsum": "tilewright.contraction",
     "grouped_matmul": "tilewright.grouped_product",
     "matmul": "tilewright.product",
+    **dict.fromkeys(("PackedWeights", "pack_weights", "weight_matmul"), "tilewright.weights"),
     **dict.fromkeys(("Profile", "benchmark", "gemms", "profile", "tune"), "tilewright.profiling"),
 }  # all other names are in the extension module
 

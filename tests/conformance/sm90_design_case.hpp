@@ -19,7 +19,6 @@ struct DesignCase {
   plan::Schedule schedule = plan::Schedule::cooperative;
   bool swaps = false;
   int split_k = 1;
-  bool is_cluster_along_k = false;
 };
 inline std::ostream& operator<<(std::ostream& out, const DesignCase& tested) { return out << tested.name; }
 
@@ -29,7 +28,6 @@ inline plan::Sm90GemmDesign design_of(const DesignCase& tested, const op::GemmSi
   design.schedule = tested.schedule;
   design.swaps_operands = tested.swaps;
   design.split_k = tested.split_k;
-  if (tested.is_cluster_along_k) design.cluster_k = tested.split_k;
   return tested.swaps != (signature.d.layout == plan::kColumn) ? plan::transposed(design) : design;
 }
 

@@ -38,12 +38,8 @@ constexpr DesignCase kDesigns[]{
     {"SlicesAddedInParts", {64, 8}, 1, 4, {1, 1}, Schedule::cooperative, false, 4},
     {"SlicesOfClusters", {64, 64}, 1, 4, {2, 1}, Schedule::cooperative, false, 3},
     {"SlicesThatPingPong", {64, 32}, 2, 3, {1, 1}, Schedule::ping_pong, false, 2},
-    {"PairAlongK", {64, 64}, 1, 3, {1, 1}, Schedule::cooperative, false, 2, true},
-    {"ClusterOfFourAlongKOfTwoAtoms", {256, 64}, 2, 3, {1, 1}, Schedule::cooperative, false, 4, true},
-    {"ClusterOfFourAlongKAddedInParts", {64, 8}, 1, 4, {1, 1}, Schedule::cooperative, false, 4, true},
     {"Swapped", {64, 16}, 1, 6, {1, 1}, Schedule::cooperative, true},
     {"SwappedSlices", {128, 32}, 2, 4, {1, 1}, Schedule::cooperative, true, 2},
-    {"SwappedPairAlongK", {128, 32}, 2, 4, {1, 1}, Schedule::cooperative, true, 2, true},
     {"SwappedPingPong", {64, 8}, 2, 4, {1, 1}, Schedule::ping_pong, true},
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "tilewright/program/launch.hpp"
 #include "tilewright/program/ring.hpp"
 #include "tilewright/program/roles.hpp"
+#include "tilewright/program/staged_output.hpp"
 #include "tilewright/program/tiled_copy.hpp"
 #include "tilewright/program/tiled_mma.hpp"
 #include "tilewright/program/tiles.hpp"
@@ -73,8 +76,17 @@ class GemmAuthor {
     const TiledCopyBuilder load_a(k_, atom, a.tensor, tile_a, kWarpgroup);
     const TiledCopyBuilder load_b(k_, atom, b.tensor, tile_b, kWarpgroup);
     const TiledMmaBuilder mma(k_, tiled_mma(tile_a, tile_b));
-    const GemmOutput output(k_, plan_.operands, extent_m_, extent_n_);
-
+    const bool stages_d = plan_.panel_columns != 0;
+    const GemmOutput output(k_, plan_.operands, extent_m_, extent_n_, stages_d);
+    std::optional<StagedOutput> staged;
+    if (stages_d) {
+      staged.emplace(k_, GemmOutput::staged_d(k_, plan_.operands, extent_m_, extent_n_, batch_),
+                     StagingUse{.columns = plan_.panel_columns,
+                                .panels_m = plan_.panels_m(),
+                                .panels_n = plan_.panels_n(),
+                                .buffers = plan_.output_buffers,
+                                .warpgroups = plan_.consumers()});
+    }
     const Ring ring(k_, {.stages = plan_.stages,
                          .stage_bytes = tile_a.bytes() + tile_b.bytes(),
                          .transaction_bytes = load_a.transaction_bytes() + load_b.transaction_bytes(),
@@ -85,6 +97,7 @@ class GemmAuthor {
         prefetch_tensor_map(k_, load_a.tensor_map());
         prefetch_tensor_map(k_, load_b.tensor_map());
       }
+      if (staged) prefetch_tensor_map(k_, staged->copy().tensor_map());
       ring.initialise();
       fence_mbarrier_init(k_);
     });
@@ -125,6 +138,8 @@ class GemmAuthor {
         if (!mma.uses_wgmma()) synchronize_warp(k_);
         k_.branch(equal(me.thread % 32, 0), [&] { mbarrier_arrive(k_, barrier); });
       });
+      std::optional<StagedWriter> writer;
+      if (staged) writer.emplace(k_, *staged, me, warp);
       tiles.for_each([&](const TileIndex& tile) {
         const Accumulators accumulators = mma.zeros();
         k_.loop(steps, [&](const Number&) {
@@ -144,10 +159,17 @@ class GemmAuthor {
           }
         });
         if (mma.uses_wgmma()) reader.drain(accumulators.cells);
+        if (writer) {
+          const int rows = tile_m / plan_.consumers();
+          writer->begin(tile.m * tile_m + warp / 4 * rows, tile.n * tile_n, tile.batch);
+        }
         mma.for_each_pair(accumulators, warp, [&](const AccumulatorPair& pair) {
-          output.store({pair.low, pair.high}, tile.batch, tile.m * tile_m + pair.row, tile.n * tile_n + pair.column);
+          const std::array<Value, 2> elements = output.store({pair.low, pair.high}, tile.batch,
+                                                             tile.m * tile_m + pair.row, tile.n * tile_n + pair.column);
+          if (writer) writer->put(elements);
         });
       });
+      if (writer) writer->finish();
     });
     return k_.build();
   }
