@@ -74,11 +74,12 @@ Support check_signature(const op::GemmSignature& signature) {
   return {};
 }
 
-/// The positions of a block of a row: the multiple of 16 that leaves the fewest unused, and of these the largest.
-int block_positions(std::int64_t positions) {
+/// The positions of a block of a row: the multiple of 16, at most `most`, that leaves the fewest unused, and of these
+/// the largest.
+int block_positions(std::int64_t positions, int most) {
   int best = kTile;
   const auto padded = [&](int block) { return ceil_div(positions, block) * block; };
-  for (int block = kTile; block <= kMaxPositions; block += kTile) {
+  for (int block = kTile; block <= most; block += kTile) {
     if (padded(block) <= padded(best)) best = block;
   }
   return best;
@@ -164,15 +165,23 @@ std::vector<FlatDesign> stem_conv_designs(const op::GemmView& view, const op::Ge
   if (im2col.channels < 1 || im2col.channels > kMaxChannels) return {};
   const std::int64_t row_k = row_k_of(im2col), step = im2col.w.step * im2col.channels;
   if (row_k > kMaxRowK || step > kMaxStep || im2col.h.taps * row_k > kMaxGroups * kGroup) return {};
-  const int positions = block_positions(im2col.w.positions);
   const int filters = rounded_up(std::min<std::int64_t>(view.n(), kMaxFilters), kColumns);
   std::vector<FlatDesign> designs;
-  for (const auto& [n, warp_tiles] : {std::pair{32, 4}, {32, 2}, {64, 2}, {64, 4}, {96, 2}, {128, 2}}) {
-    if (n > filters || (n == kColumns && filters >= 2 * kColumns)) continue;
-    for (const int warps : {4, 8}) {
+  const auto add = [&](int positions, int warps) {
+    for (const auto& [n, warp_tiles] : {std::pair{32, 4}, {32, 2}, {64, 2}, {64, 4}, {96, 2}, {128, 2}}) {
+      if (n > filters || (n == kColumns && filters >= 2 * kColumns)) continue;
       designs.push_back(design_of(target, {warps * positions, n, static_cast<int>(im2col.h.taps * row_k)},
                                   {warp_tiles * kTile, static_cast<int>(step), static_cast<int>(row_k)}, warps));
     }
+  };
+  const int positions = block_positions(im2col.w.positions, kMaxPositions);
+  for (const int warps : {4, 8}) add(positions, warps);
+  // A few images have fewer blocks than the GPU has places for CTAs.
+  constexpr int kFewCtasOfSm = 2, kFewPositions = 32;
+  const std::int64_t blocks = im2col.images * ceil_div(im2col.h.positions, 4) * ceil_div(im2col.w.positions, positions);
+  if (blocks < std::int64_t{kFewCtasOfSm} * arch::limits(target).sm_count) {
+    add(positions, 2);
+    if (const int fewer = block_positions(im2col.w.positions, kFewPositions); fewer < positions) add(fewer, 4);
   }
   return designs;
 }
