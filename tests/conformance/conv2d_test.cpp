@@ -58,10 +58,12 @@ class Convolutions : public testing::TestWithParam<std::string> {
 
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
-  /// One kernel of each family. Its design does not depend on the extents, if possible, so that few are compiled.
+  /// One kernel of each family. Its design does not depend on the extents, if possible, so that few are compiled. Those
+  /// of stem_conv do, and have tests of their own.
   std::vector<registry::KernelPtr> kernels(const op::Problem& problem) const {
     std::map<std::string, registry::KernelPtr> first;
     for (const engine::RankedKernel& candidate : engine().find_kernels(problem)) {
+      if (candidate.kernel->metadata().family == "stem_conv") continue;
       registry::KernelPtr& kernel = first[candidate.kernel->metadata().family];
       const auto order = [](const registry::KernelPtr& each) {
         const plan::GemmTiling& tiling = plan::tiling(each->metadata().design);
@@ -134,6 +136,116 @@ TEST_P(Convolutions, StemsAreMultipliedByTensorCores) {
   }
   const std::vector<std::string> families = expect_exact_in_every_family(convolution(ConvPass::fprop, odd, DType::s8));
   EXPECT_EQ(std::ranges::count(families, "sm80_gemm"), 1);
+}
+
+// The kernels of stem_conv, best first.
+std::vector<registry::KernelPtr> stem_kernels(const engine::Engine& engine, const op::Problem& problem) {
+  std::vector<registry::KernelPtr> kernels;
+  for (const engine::RankedKernel& candidate : engine.find_kernels(problem)) {
+    if (candidate.kernel->metadata().family == "stem_conv") kernels.push_back(candidate.kernel);
+  }
+  return kernels;
+}
+
+// Of the designs of each convolution one is run, another one for each.
+TEST_P(Convolutions, StemsHaveAFamilyOfTheirOwn) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const Shape shapes[] = {
+      // Rows of 222 bytes, so that the lines are copied element by element; windows begin at odd elements.
+      {.n = 2, .h = 21, .w = 37, .c = 3, .k = 40, .r = 7, .s = 7, .padding = 3, .stride = 2},
+      // Rows of 192, 216 and 228 bytes.
+      {.n = 1, .h = 18, .w = 32, .c = 3, .k = 96, .r = 4, .s = 4, .stride = 4},
+      {.n = 1, .h = 7, .w = 36, .c = 3, .k = 32, .r = 6, .s = 6, .padding = 2, .stride = 2},
+      {.n = 3, .h = 9, .w = 38, .c = 3, .k = 70, .r = 3, .s = 3, .padding = 1, .stride = 2},
+      // Windows of which every other one begins at an odd element.
+      {.n = 1, .h = 5, .w = 16, .c = 3, .k = 24, .r = 3, .s = 3, .padding = 1},
+      {.n = 1, .h = 6, .w = 21, .c = 1, .k = 9, .r = 5, .s = 5, .padding = 2},
+      {.n = 1, .h = 8, .w = 24, .c = 3, .k = 16, .r = 2, .s = 5, .padding = 4, .stride = 3},
+      // Several blocks along a row, four channels, and a window of one row.
+      {.n = 1, .h = 3, .w = 176, .c = 4, .k = 130, .r = 3, .s = 3, .padding = 1},
+      {.n = 2, .h = 3, .w = 40, .c = 2, .k = 33, .r = 1, .s = 9, .padding = 0, .stride = 1},
+  };
+  std::size_t number = 0;
+  for (const Shape& shape : shapes) {
+    op::Conv2d conv = convolution(ConvPass::fprop, shape, number % 2 == 0 ? DType::f16 : DType::bf16);
+    conv.mode = number % 3 == 0 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+    conv.beta = number % 4 == 1 ? 1.0 : 0.0;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.offset_elements = number == 2 ? 1 : 0, .red_zone = 0});
+    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), guarded.on_device());
+    ASSERT_GE(kernels.size(), 2U);
+    expect_exact_of(kernels[number * 3 % kernels.size()], guarded);
+    ++number;
+  }
+}
+
+TEST_P(Convolutions, StemsWithAnEpilogue) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  op::Conv2d conv =
+      convolution(ConvPass::fprop,
+                  {.n = 1, .h = 12, .w = 24, .c = 3, .k = 48, .r = 3, .s = 3, .padding = 1, .stride = 2}, DType::f16);
+  conv.epilogue = *op::parse_epilogue("let t = alpha * acc + row(bias) + residual; D = relu(t); aux = t", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 48})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f16, conv.y.shape)},
+                  {"aux", op::packed_tensor(7 * kApart, DType::f32, conv.y.shape)}};
+  GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+  const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), guarded.on_device());
+  ASSERT_FALSE(kernels.empty());
+  guarded.upload();
+  engine().run(guarded.on_device(), kernels.front());
+  guarded.download();
+  const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+  EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  conv.epilogue = *op::parse_epilogue("D = acc; row(sums) = sum(acc)", DType::f32);
+  conv.tensors = {{"sums", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 48})}};
+  EXPECT_TRUE(stem_kernels(engine(), conv).empty());
+}
+
+// The rows of a window are filled up with pixels outside it, which must not reach the sums.
+TEST_P(Convolutions, StemsIgnoreInfinitiesOutsideTheWindow) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  constexpr std::int64_t kWidth = 16, kFilters = 8, kTaps = 3;
+  constexpr std::uint16_t kOne = 0x3c00, kInfinity = 0x7c00;
+  for (const std::int64_t stride : {1, 2}) {
+    op::Conv2d conv = convolution(
+        ConvPass::fprop, {.n = 1, .h = 1, .w = kWidth, .c = 1, .k = kFilters, .r = 1, .s = kTaps, .stride = stride},
+        DType::f16);
+    conv.epilogue = *op::parse_epilogue("D = acc", DType::f32);
+    conv.c = {};
+    conv.padding = {0, 1};
+    conv.y = op::packed_tensor(0, DType::f16, {1, 1, op::conv_positions(kWidth, 1, 1, kTaps, stride, 1), kFilters});
+    std::vector<std::uint16_t> x(kWidth, kOne), w(kFilters * kTaps, kOne),
+        y(static_cast<std::size_t>(conv.y.shape[2] * kFilters), 0x7e00);
+    constexpr std::int64_t kInfinite = 6;
+    x[kInfinite] = kInfinity;
+    conv.x.address = reinterpret_cast<std::uint64_t>(x.data());
+    conv.w.address = reinterpret_cast<std::uint64_t>(w.data());
+    conv.y.address = reinterpret_cast<std::uint64_t>(y.data());
+    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), conv);
+    ASSERT_FALSE(kernels.empty());
+    engine().run(conv, kernels.front());
+    for (std::int64_t q = 0; q < conv.y.shape[2]; ++q) {
+      const std::int64_t first = q * stride - 1;
+      const bool is_infinite = first <= kInfinite && kInfinite < first + kTaps;
+      const std::uint16_t sum = first < 0 || first + kTaps > kWidth ? 0x4000 : 0x4200;  // 2 or 3 ones
+      EXPECT_EQ(y[static_cast<std::size_t>(q * kFilters)], is_infinite ? kInfinity : sum)
+          << "stride " << stride << ", position " << q;
+    }
+  }
+}
+
+TEST_P(Convolutions, StemsOfNetworksAreComputedByTheirFamilyFirst) {
+  const Shape shapes[] = {{.n = 32, .h = 224, .w = 224, .c = 3, .k = 64, .r = 7, .s = 7, .padding = 3, .stride = 2},
+                          {.n = 32, .h = 224, .w = 224, .c = 3, .k = 96, .r = 4, .s = 4, .stride = 4},
+                          {.n = 32, .h = 224, .w = 224, .c = 3, .k = 32, .r = 3, .s = 3, .padding = 1, .stride = 2},
+                          {.n = 8, .h = 640, .w = 640, .c = 3, .k = 32, .r = 6, .s = 6, .padding = 2, .stride = 2}};
+  for (const Shape& shape : shapes) {
+    const op::Conv2d conv = convolution(ConvPass::fprop, shape, DType::bf16);
+    EXPECT_EQ(engine().find_kernels(conv).front().kernel->metadata().family, "stem_conv") << op::to_string(conv);
+  }
+  op::Conv2d dilated = convolution(ConvPass::fprop, shapes[0], DType::bf16);
+  dilated.dilation = {1, 2};
+  EXPECT_TRUE(stem_kernels(engine(), dilated).empty());
 }
 
 // A filter for each channel: windows of 3 to 7 taps and steps of 1 and 2 have code of their own, which moves vectors of

@@ -139,6 +139,23 @@ TEST_P(ProgramGemm, KeepsSpecialValues) {
   EXPECT_TRUE(comparison.is_within_bound()) << op::to_string(comparison);
 }
 
+TEST_P(ProgramGemm, StoresAnAlignedDByTma) {
+  const bool is_wgmma = mix().mix != AtomMix::tma_mma;
+  for (const DType d : {DType::f32, DType::bf16}) {
+    const op::Gemm aligned = problem_of({DType::bf16, DType::bf16, d, DType::f32}, {}, 264, 200, 72);
+    const Result<registry::KernelPtr> kernel = kernel_for(aligned);
+    ASSERT_TRUE(kernel) << kernel.reason();
+    EXPECT_EQ((*kernel)->source().text.find(".bulk_group [") != std::string::npos, is_wgmma);
+    EXPECT_EQ((*kernel)->source().text.find("stmatrix") != std::string::npos, is_wgmma && d == DType::bf16);
+    expect_exact_of(aligned);
+  }
+  op::Gemm unaligned = problem_of(kBf16, {}, 72, 41, 136);
+  unaligned.alpha = 1.0;
+  const Result<registry::KernelPtr> kernel = kernel_for(unaligned);
+  ASSERT_TRUE(kernel) << kernel.reason();
+  EXPECT_EQ((*kernel)->source().text.find(".bulk_group ["), std::string::npos);
+}
+
 TEST_P(ProgramGemm, RefusesWithTheReason) {
   op::Gemm gemm = problem_of(kBf16, {}, 72, 136, 136);
   gemm.epilogue = op::linear_combination_generic(op::Activation::tanh);

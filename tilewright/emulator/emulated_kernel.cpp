@@ -136,6 +136,7 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
   launch.log = logged.log;
   launch.unwritten = logged.unwritten;
   const Workspace workspace(ptx_->memory(), config.cooperative);
+  launch.target = properties_.target;
   launch.grid_workspace = workspace.address();
   if (program_.uses_heap) launch.heap = &ptx_->memory().heap();
   launch.regions = ptx_->memory().snapshot();

@@ -63,7 +63,11 @@ Result<Sm90GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& 
                                std::type_identity<Sm90GemmDesign> /*to*/) {
   if (const Support fits = check_no_mix(flat); !fits) return fits.refusal();
   if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
-  Sm90GemmDesign design{flat,          flat.cluster.m,      flat.cluster.n,       flat.cluster.k,
+  if (flat.cluster.k != 1) {
+    return refuse("cluster shape k must be 1, got {}: split_k splits K among CTAs", flat.cluster.k)
+        .as(RefusalCode::design);
+  }
+  Sm90GemmDesign design{flat,          flat.cluster.m,      flat.cluster.n,
                         flat.schedule, flat.swaps_operands, flat.repacks_operands};
   if (const TileShape shape = wgmma_shape(design, signature); flat.instruction != shape) {
     return refuse("the instruction of this tile is {}, got {}", text(shape), text(flat.instruction))
@@ -117,7 +121,7 @@ FlatDesign flattened(const Sm90GemmDesign& design, const op::GemmSignature* sign
   FlatDesign flat = with_tiling(design);
   flat.instruction = wgmma_shape(design, *signature);
   flat.op_class = OpClass::tensor_op;
-  flat.cluster = {design.cluster_m, design.cluster_n, design.cluster_k};
+  flat.cluster = {design.cluster_m, design.cluster_n, 1};
   flat.schedule = design.schedule;
   flat.swaps_operands = design.swaps_operands;
   flat.repacks_operands = design.repacks_operands;
@@ -157,7 +161,7 @@ std::string other_choices(const SimtGemmDesign& design) { return split_k_text(de
 std::string other_choices(const Sm80GemmDesign& design) { return split_k_text(design); }
 std::string other_choices(const ProgramGemmDesign&) { return ""; }
 std::string other_choices(const Sm90GemmDesign& design) {
-  return sm90_choices(design, {design.cluster_m, design.cluster_n, design.cluster_k});
+  return sm90_choices(design, {design.cluster_m, design.cluster_n, 1});
 }
 
 }  // namespace

@@ -79,9 +79,6 @@ struct Sm80GemmDesign : GemmTiling {
 /// sm90_gemm: wgmma with TMA. The instruction follows from the tile and the types.
 struct Sm90GemmDesign : GemmTiling {
   int cluster_m = 1, cluster_n = 1;  // CTAs of a cluster, which share operands by multicast
-  /// 1, or split_k: the CTAs that compute one tile together are a cluster, and they sum their partial results through
-  /// distributed shared memory instead of the workspace.
-  int cluster_k = 1;
   Schedule schedule = Schedule::cooperative;
   /// Computes D' = B' A' although D is row-major, so that the m of the instruction lies along n.
   bool swaps_operands = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 #include <string_view>
 
 #include "tilewright/base/target_features.hpp"
@@ -119,6 +120,26 @@ Support check_tile(const ProgramGemmPlan& plan) {
   return check_smem(plan.smem_bytes(), plan.target);
 }
 
+/// Lets TMA store D through shared memory, if D's lines begin at multiples of 16 bytes and there is room for at least
+/// two panels of each warpgroup.
+void choose_output(ProgramGemmPlan& plan) {
+  const op::TensorSignature& d = plan.operands.d;
+  if (plan.wgmma == nullptr || d.alignment * bytes(d.element) < kLineBytes) return;
+  constexpr int kLine = 128;  // bytes of a panel's line, with the widest swizzle
+  const int columns = std::gcd(plan.tile.n, kLine / bytes(d.element));
+  const int left = arch::limits(plan.target).smem_per_block_bytes - plan.smem_bytes();
+  const int panel_bytes = 64 * columns * bytes(d.element);
+  if (panel_bytes % kSharedTileAlignment != 0) return;
+  plan.panel_columns = columns;
+  const int panels = plan.panels_m() * plan.panels_n();
+  // A number that divides the panels, so that each panel always has the same buffer; two where there is none.
+  int buffers = std::min(panels, left / (plan.consumers() * panel_bytes));
+  while (buffers > 1 && panels % buffers != 0) --buffers;
+  if (buffers < 2) buffers = left >= 2 * plan.consumers() * panel_bytes ? 2 : 0;
+  plan.output_buffers = buffers;
+  if (buffers == 0) plan.panel_columns = 0;
+}
+
 Support check_output(const op::GemmSignature& operands) {
   for (const auto& [role, tensor] : {std::pair("C", &operands.c), std::pair("D", &operands.d)}) {
     if (const Support fits = check_operand(role, *tensor, false); !fits) return fits;
@@ -190,6 +211,7 @@ Result<ProgramGemmPlan> plan_program_gemm(const op::GemmSignature& signature, co
   if (const Support fits = choose_atom(plan); !fits) return fits.refusal();
   if (const Support fits = check_majors(plan); !fits) return fits.refusal();
   if (const Support fits = check_tile(plan); !fits) return fits.refusal();
+  choose_output(plan);
   return plan;
 }
 

@@ -39,6 +39,9 @@ struct SumOrder {
   int split_k_groups = 1;  // with split-K: the partial sums are added in this many groups, then the groups are added
   /// With split-K: each part has every split_k-th run of split_k_step products, instead of consecutive ones.
   bool takes_turns = false;
+  /// For convolutions whose rows of a window are filled up with zeros: the elements of such a row, and the zeros before
+  /// its first tap. 0 if the rows follow each other.
+  int row_k = 0, row_lead = 0;
 
   bool operator==(const SumOrder&) const = default;
 };

@@ -13,10 +13,9 @@
 namespace tilewright {
 
 /// A warpgroup has kAtoms times 64 rows. Plan: Wgmma, ElementC, ElementD, kCIsRowMajor, kDIsRowMajor, kCIsPointerArray,
-/// kDIsPointerArray, AccumulatorTile, SharedMemory, kConsumers, kClusterM, kClusterN, kClusterK (kSplitK if the CTAs of
-/// a tile are a cluster, else 1), kSplitK, kCounterBytes (of the workspace), kReductionCounters (an offset in it),
-/// kStoreBytes (to which D's lines are aligned). Parameters of the kernel: c, d, m, n, batches, workspace,
-/// reduction_parts, epilogue.
+/// kDIsPointerArray, AccumulatorTile, kConsumers, kClusterM, kClusterN, kSplitK, kCounterBytes (of the workspace),
+/// kReductionCounters (an offset in it), kStoreBytes (to which D's lines are aligned). Parameters of the kernel: c, d,
+/// m, n, batches, workspace, reduction_parts, epilogue.
 template <class Plan, class Epilogue, class Parameters, int kAtoms>
 class SplitKOutput {
   using C = typename Plan::ElementC;
@@ -27,9 +26,6 @@ class SplitKOutput {
   using Quad = typename Sum::Quad;
   using Pair = Vector<D, 2>;
   static constexpr int kClusterCtas = Plan::kClusterM * Plan::kClusterN;
-  static constexpr bool kIsCluster = Plan::kClusterK > 1;
-  static_assert(!kIsCluster || (Plan::kClusterK == Plan::kSplitK && kClusterCtas == 1));
-  using Partials = Select<kIsCluster, typename Sum::Cluster, typename Sum::Global>;
   static constexpr int kThreads = 128;
   static constexpr int kPerElement = Epilogue::kColumnsPerElement;
   static constexpr int kShareColumns = minimum(Plan::kTileN, Sum::kShareGroups * 8);
@@ -37,8 +33,6 @@ class SplitKOutput {
 
  public:
   static constexpr int kBytes = Sum::kSharedBytes;  // shared memory of a warpgroup
-  // A cluster reuses the stages, from the beginning of shared memory, for its partial sums.
-  static_assert(!kIsCluster || Plan::kConsumers * kAtoms * Sum::kPartialBytes <= Plan::SharedMemory::kOutputs);
   static constexpr int kStagingBytes = Reductions::kBytes;
   static constexpr int kBarrierBytes = 0;
 
@@ -49,8 +43,7 @@ class SplitKOutput {
   __device__ __forceinline__ SplitKOutput(const Parameters& parameters, uint32_t shared, uint32_t vectors,
                                           uint32_t /*barriers*/, int thread, int barrier)
       : parameters_(parameters),
-        sum_(k_part(), shared + (barrier - 1) * kBytes, thread, barrier),
-        partials_(partials(parameters, shared - Plan::SharedMemory::kOutputs, thread, barrier)),
+        sum_(split_k_sum(parameters, shared + (barrier - 1) * kBytes, thread, barrier)),
         reductions_(parameters.epilogue, parameters.workspace + Plan::kReductionCounters,
                     parameters.workspace + parameters.reduction_parts, parameters.m, parameters.n, parameters.batches,
                     vectors + (barrier - 1) * kStagingBytes, thread),
@@ -64,18 +57,12 @@ class SplitKOutput {
   __device__ __forceinline__ void store(const Accumulators (&accumulators)[kAtoms], int row, int column,
                                         const TileOrigin& tile) {
     const int batch = tile.batch;
-    if constexpr (kIsCluster) publish(accumulators);
 #pragma unroll
     for (int i = 0; i < kAtoms; ++i, row += 64) {
-      if (row >= parameters_.m) break;
+      if (row >= parameters_.m) return;
       const int first_column = sum_.first_quad() / kThreads * 8;
       begin_reductions();
-      if constexpr (!kIsCluster) {
-        partials_.begin();
-        sum_.put(accumulators[i], partials_);
-        partials_.publish();
-      }
-      sum_.add(partials_of(i), [&](const Quad& sums, int quad) {
+      sum_.exchange(accumulators[i], [&](const Quad& sums, int quad) {
         const int thread = quad % kThreads;
         const int along = quad / kThreads * 8 + Rows::column(thread);
         store_quad(sums, row + Rows::row(thread), column + along, batch, Rows::row(thread), along - first_column);
@@ -84,32 +71,9 @@ class SplitKOutput {
     }
   }
 
-  /// Waits until no other CTA reads this one's partial sums.
-  __device__ __forceinline__ void finish() const {
-    if constexpr (kIsCluster) ptx::cluster_sync();
-  }
+  __device__ __forceinline__ void finish() const {}
 
  private:
-  /// Stores the partial sums of all atoms where the stages were, which all consumer warpgroups have read, and waits for
-  /// the cluster. A cluster computes one tile, so nothing is loaded to the stages afterwards.
-  template <class Accumulators>
-  __device__ __forceinline__ void publish(const Accumulators (&accumulators)[kAtoms]) const {
-    constexpr int kAllConsumers = 1 + Plan::kConsumers;  // its number: each consumer has one of those before
-    ptx::named_barrier(kAllConsumers, Plan::kConsumers * kThreads);
-#pragma unroll
-    for (int i = 0; i < kAtoms; ++i) sum_.put(accumulators[i], partials_of(i));
-    ptx::cluster_sync();
-  }
-
-  /// The partial sums of 64 rows.
-  __device__ __forceinline__ decltype(auto) partials_of(int atom) const {
-    if constexpr (kIsCluster) {
-      return Partials(partials_.address() + atom * Sum::kPartialBytes);
-    } else {
-      return (partials_);
-    }
-  }
-
   /// Fills the band with the identity, because only this CTA's share of it is stored there afterwards.
   __device__ __forceinline__ void begin_reductions() const {
     if constexpr (Epilogue::kReductions > 0) {
@@ -131,23 +95,18 @@ class SplitKOutput {
     }
   }
 
-  /// This CTA's part of K, which follows from scheduler/persistent.cuh.
-  static __device__ __forceinline__ int k_part() { return static_cast<int>(blockIdx.x) / kClusterCtas % Plan::kSplitK; }
-  /// The partial sums of this warpgroup and of the same warpgroup of the tile's other CTAs. `stages` is the address of
-  /// the stages.
-  static __device__ __forceinline__ Partials partials(const Parameters& parameters, [[maybe_unused]] uint32_t stages,
-                                                      [[maybe_unused]] int thread, int barrier) {
-    if constexpr (kIsCluster) {
-      return Partials(stages + (barrier - 1) * kAtoms * Sum::kPartialBytes);
-    } else {
-      const int cta = static_cast<int>(blockIdx.x);
-      const int tile = cta / (kClusterCtas * Plan::kSplitK) * kClusterCtas + cta % kClusterCtas;
-      const int number = tile * Plan::kConsumers + barrier - 1;
-      char* const of_all = parameters.workspace + Plan::kCounterBytes;
-      return Partials(of_all + static_cast<int64_t>(number) * Partials::kBytes,
-                      reinterpret_cast<uint32_t*>(parameters.workspace + number * GridBarrier::kCounterStep), k_part(),
-                      thread, barrier);
-    }
+  /// The split-K sum over this warpgroup and the same warpgroup of the tile's other CTAs, whose numbers follow from
+  /// scheduler/persistent.cuh.
+  static __device__ __forceinline__ Sum split_k_sum(const Parameters& parameters, uint32_t shared, int thread,
+                                                    int barrier) {
+    const int cta = static_cast<int>(blockIdx.x);
+    const int k_part = cta / kClusterCtas % Plan::kSplitK;
+    const int tile = cta / (kClusterCtas * Plan::kSplitK) * kClusterCtas + cta % kClusterCtas;
+    const int number = tile * Plan::kConsumers + barrier - 1;
+    char* const partials = parameters.workspace + Plan::kCounterBytes;
+    return Sum(partials + static_cast<int64_t>(number) * Sum::kBytes,
+               reinterpret_cast<uint32_t*>(parameters.workspace + number * GridBarrier::kCounterStep), k_part, shared,
+               thread, barrier);
   }
 
   /// Stores four accumulators of one thread. The first is at (row, column) of D and at (band_row, band_column) of the
@@ -232,7 +191,6 @@ class SplitKOutput {
 
   const Parameters& parameters_;
   Sum sum_;
-  Partials partials_;
   Reductions reductions_;
   int thread_, barrier_;
 };

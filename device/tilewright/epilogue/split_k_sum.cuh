@@ -1,5 +1,5 @@
 // Split-K: several CTAs compute one tile, each over a part of K, and this sums their accumulators. The CTAs store their
-// accumulators where the others can load them and wait for each other; then each CTA sums an equal share of the tile.
+// accumulators to a workspace in global memory and wait for each other; then each CTA sums an equal share of the tile.
 // The order of the sum depends on the shape alone, so the result does not depend on which CTA was first.
 #pragma once
 
@@ -10,69 +10,6 @@
 #include "tilewright/types.cuh"
 
 namespace tilewright {
-
-/// Partial sums in a workspace in global memory, by which all CTAs of a cooperative launch can reach each other.
-/// kQuads quads of 16 bytes are those of one warpgroup of one CTA, kThreads its threads.
-template <class Quad, int kSplitK, int kQuads, int kThreads>
-class GlobalPartials {
-  static constexpr int kPartialBytes = kQuads * static_cast<int>(sizeof(Quad));
-
- public:
-  /// Bytes of the workspace. Double buffering is safe: a CTA writes round i+1 only after all partial sums of round i
-  /// have arrived, and each CTA stores those of round i only after it has read round i-1.
-  static constexpr int kBytes = 2 * kSplitK * kPartialBytes;
-
-  /// `partials` has kBytes and `counter` belongs to a GridBarrier; all CTAs of the tile pass the same two. `barrier` is
-  /// this warpgroup's named barrier.
-  __device__ __forceinline__ GlobalPartials(char* partials, uint32_t* counter, int k_part, int thread, int barrier)
-      : partials_(partials), thread_(thread), barrier_(barrier), k_part_(k_part), all_(counter, k_part, kSplitK) {}
-
-  /// Must be called before the quads of a round are stored.
-  __device__ __forceinline__ void begin() { round_ = is_odd_round_ ? kBytes / 2 : 0; }
-  __device__ __forceinline__ void store(int quad, const Quad& values) const {
-    ptx::store_global(partials_ + round_ + k_part_ * kPartialBytes + quad * static_cast<int>(sizeof(Quad)), values);
-  }
-  /// Waits until all CTAs have stored their quads.
-  __device__ __forceinline__ void publish() {
-    ptx::named_barrier(barrier_, kThreads);
-    if (thread_ == 0) {
-      all_.arrive();
-      all_.wait();
-    }
-    ptx::named_barrier(barrier_, kThreads);
-    is_odd_round_ = !is_odd_round_;
-  }
-  __device__ __forceinline__ Quad load(int part, int quad) const {
-    return ptx::load_global<Quad>(partials_ + round_ + part * kPartialBytes + quad * static_cast<int>(sizeof(Quad)));
-  }
-
- private:
-  char* partials_;
-  int thread_, barrier_, k_part_;
-  int round_ = 0;
-  bool is_odd_round_ = false;
-  GridBarrier all_;  // used by thread 0
-};
-
-/// Partial sums in the shared memory of the CTAs of a cluster. The CTAs store and publish them once.
-template <class Quad>
-class ClusterPartials {
- public:
-  /// `shared` is the address of the quads of one warpgroup in each of the CTAs.
-  __device__ __forceinline__ explicit ClusterPartials(uint32_t shared) : shared_(shared) {}
-  __device__ __forceinline__ uint32_t address() const { return shared_; }
-
-  __device__ __forceinline__ void store(int quad, const Quad& values) const {
-    ptx::store_shared(shared_ + static_cast<uint32_t>(quad) * static_cast<uint32_t>(sizeof(Quad)), values);
-  }
-  __device__ __forceinline__ Quad load(int part, int quad) const {
-    return ptx::load_cluster_shared<Quad>(shared_ + static_cast<uint32_t>(quad) * static_cast<uint32_t>(sizeof(Quad)),
-                                          part);
-  }
-
- private:
-  uint32_t shared_;
-};
 
 /// Sums the accumulators of one warpgroup, kRegisters per thread, over the same warpgroup of kSplitK CTAs, which must
 /// all be resident. A quad is four accumulators of one thread: quad q belongs to thread q % 128 and begins at its
@@ -86,6 +23,7 @@ class SplitKSum {
   static_assert(sizeof(Quad) == 16, "accumulators are words");
   static constexpr int kThreads = 128;
   static constexpr int kQuads = kRegisters / 4 * kThreads;
+  static constexpr int kPartialBytes = kQuads * static_cast<int>(sizeof(Quad));
   static constexpr int kShare = ceil_div(kQuads, kSplitK);  // quads that a CTA sums, at most
   static constexpr int kInFlight = 16;                      // loads that a thread has in flight
 
@@ -102,34 +40,46 @@ class SplitKSum {
       minimum(kInFlight, ceil_div(kSplitK, kParts));  // partial sums of a quad that a thread loads at once
 
  public:
-  using Global = GlobalPartials<Quad, kSplitK, kQuads, kThreads>;
-  using Cluster = ClusterPartials<Quad>;
-  static constexpr int kPartialBytes = kQuads * static_cast<int>(sizeof(Quad));  // of one CTA
   static constexpr int kShareGroups = ceil_div(kShare, kThreads) + 1;  // groups of kThreads quads that a share overlaps
+
+  /// Bytes of the workspace. Double buffering is safe: a CTA writes round i+1 only after all partial sums of round i
+  /// have arrived, and each CTA stores those of round i only after it has read round i-1.
+  static constexpr int kBytes = 2 * kSplitK * kPartialBytes;
   static constexpr int kSharedBytes = kThreads * static_cast<int>(sizeof(Quad));
 
-  /// `k_part` is this CTA's part of K, from 0 to kSplitK - 1. `shared` is the shared address of kSharedBytes, `barrier`
-  /// this warpgroup's named barrier.
-  __device__ __forceinline__ SplitKSum(int k_part, uint32_t shared, int thread, int barrier)
-      : shared_(shared), k_part_(k_part), thread_(thread), barrier_(barrier) {}
+  /// `partials` has kBytes and `counter` belongs to a GridBarrier; all CTAs of the tile pass the same two. `k_part` is
+  /// this CTA's part of K, from 0 to kSplitK - 1. `shared` is the shared address of kSharedBytes, `barrier` this
+  /// warpgroup's named barrier.
+  __device__ __forceinline__ SplitKSum(char* partials, uint32_t* counter, int k_part, uint32_t shared, int thread,
+                                       int barrier)
+      : partials_(partials),
+        shared_(shared),
+        k_part_(k_part),
+        thread_(thread),
+        barrier_(barrier),
+        all_(counter, k_part, kSplitK) {}
 
   /// The CTA's part of K, and the first quad of the share that it sums.
   __device__ __forceinline__ int k_part() const { return k_part_; }
   __device__ __forceinline__ int first_quad() const { return kQuads * k_part_ / kSplitK; }
 
-  /// Stores this thread's accumulators to `partials`.
-  template <class Partials>
-  __device__ __forceinline__ void put(const Accumulator (&accumulators)[kRegisters], const Partials& partials) const {
+  /// Publishes this CTA's accumulators, and calls store(sums, quad) for the quads of its share.
+  template <class Store>
+  __device__ __forceinline__ void exchange(const Accumulator (&accumulators)[kRegisters], const Store& store) {
+    char* const partials = partials_ + (is_odd_round_ ? kBytes / 2 : 0);
+    is_odd_round_ = !is_odd_round_;
+    char* const own = partials + k_part_ * kPartialBytes + thread_ * static_cast<int>(sizeof(Quad));
 #pragma unroll
     for (int i = 0; i < kRegisters; i += 4) {
-      partials.store(i / 4 * kThreads + thread_,
-                     Quad{accumulators[i], accumulators[i + 1], accumulators[i + 2], accumulators[i + 3]});
+      ptx::store_global(own + i / 4 * kThreads * static_cast<int>(sizeof(Quad)),
+                        Quad{accumulators[i], accumulators[i + 1], accumulators[i + 2], accumulators[i + 3]});
     }
-  }
-
-  /// Calls store(sums, quad) for the quads of this CTA's share, which all CTAs have published.
-  template <class Partials, class Store>
-  __device__ __forceinline__ void add(const Partials& partials, const Store& store) const {
+    ptx::named_barrier(barrier_, kThreads);
+    if (thread_ == 0) {
+      all_.arrive();
+      all_.wait();
+    }
+    ptx::named_barrier(barrier_, kThreads);
     const int first = first_quad();
     const int end = kQuads * (k_part_ + 1) / kSplitK;
     if constexpr (kParts == 1) {
@@ -141,13 +91,13 @@ class SplitKSum {
 
  private:
   /// Each thread sums one quad after another, kTogether of them at once.
-  template <class Partials, class Store>
-  __device__ __forceinline__ void add_all(const Partials& partials, int first, int end, const Store& store) const {
+  template <class Store>
+  __device__ __forceinline__ void add_all(const char* partials, int first, int end, const Store& store) const {
     constexpr int kTogether = minimum(kInFlight / kAtOnce, ceil_div(kShare, kThreads));
 #pragma unroll 1
     for (int quad = first + thread_; quad < end; quad += kTogether * kThreads) {
       Quad sums[kTogether];
-      add_quads(sums, partials, quad, end, 0, kSplitK);
+      add(sums, partials, quad, end, 0, kSplitK);
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
         if (quad + i * kThreads < end) store(sums[i], quad + i * kThreads);
@@ -156,12 +106,12 @@ class SplitKSum {
   }
 
   /// Each thread sums the partial sums of some of the CTAs for one quad; the results are combined in shared memory.
-  template <class Partials, class Store>
-  __device__ __forceinline__ void add_parts(const Partials& partials, int first, int end, const Store& store) const {
+  template <class Store>
+  __device__ __forceinline__ void add_parts(const char* partials, int first, int end, const Store& store) const {
     const int part = thread_ / kLanes;
     const int quad = first + thread_ % kLanes;
     Quad sums[1];
-    add_quads(sums, partials, quad, end, kSplitK * part / kParts, kSplitK * (part + 1) / kParts);
+    add(sums, partials, quad, end, kSplitK * part / kParts, kSplitK * (part + 1) / kParts);
     ptx::store_shared(shared_ + thread_ * static_cast<int>(sizeof(Quad)), sums[0]);
     ptx::named_barrier(barrier_, kThreads);
     if (part != 0 || quad >= end) return;
@@ -176,21 +126,24 @@ class SplitKSum {
 
   /// Sums the partial sums of parts `k_part` to `last` - 1, in this order, for quads that are kThreads apart, from
   /// `quad` to before `end`.
-  template <int kTogether, class Partials>
-  static __device__ __forceinline__ void add_quads(Quad (&sums)[kTogether], const Partials& partials, int quad, int end,
-                                                   int k_part, int last) {
+  template <int kTogether>
+  static __device__ __forceinline__ void add(Quad (&sums)[kTogether], const char* partials, int quad, int end,
+                                             int k_part, int last) {
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) sums[i] = Quad{};
 #pragma unroll 1
     for (; k_part < last; k_part += kAtOnce) {
+      const char* const from = partials + k_part * kPartialBytes + quad * static_cast<int>(sizeof(Quad));
       Quad parts[kTogether][kAtOnce];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
 #pragma unroll
         for (int j = 0; j < kAtOnce; ++j) {
           parts[i][j] = Quad{};
-          if (quad + i * kThreads < end && k_part + j < last)
-            parts[i][j] = partials.load(k_part + j, quad + i * kThreads);
+          if (quad + i * kThreads < end && k_part + j < last) {
+            parts[i][j] =
+                ptx::load_global<Quad>(from + j * kPartialBytes + i * kThreads * static_cast<int>(sizeof(Quad)));
+          }
         }
       }
 #pragma unroll
@@ -204,8 +157,11 @@ class SplitKSum {
     }
   }
 
+  char* partials_;
   uint32_t shared_;
   int k_part_, thread_, barrier_;
+  bool is_odd_round_ = false;
+  GridBarrier all_;  // used by thread 0
 };
 
 }  // namespace tilewright

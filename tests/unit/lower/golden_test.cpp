@@ -16,6 +16,7 @@
 #include "tilewright/lower/cuda/simt_gemm.hpp"
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
+#include "tilewright/lower/cuda/stem_conv.hpp"
 #include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/signature.hpp"
 
@@ -87,6 +88,20 @@ Golden depthwise(std::string name, op::ConvPass pass = op::ConvPass::fprop) {
   return {std::move(name), std::move(signature), designs.front()};
 }
 
+/// 7x7 with a stride of 2 and a padding of 3, from 3 channels to 64.
+Golden stem(std::string name) {
+  op::Conv2d conv{.x = shape_of(DType::bf16, {2, 28, 224, 3}),
+                  .w = shape_of(DType::bf16, {64, 7, 7, 3}),
+                  .y = shape_of(DType::bf16, {2, 14, 112, 64}),
+                  .c = {},
+                  .padding = {3, 3},
+                  .stride = {2, 2}};
+  const op::GemmView view = op::view(conv);
+  op::GemmSignature signature = op::describe(view);
+  std::vector<plan::FlatDesign> designs = plan::stem_conv_designs(view, signature, plan::kSm80);
+  return {std::move(name), std::move(signature), designs.front()};
+}
+
 /// An interleaved convolution of 64 channels.
 op::GemmSignature blocks_of_channels() {
   op::Conv2d conv{.x = shape_of(DType::s8, {2, 2, 9, 9, 32}),
@@ -154,6 +169,7 @@ std::vector<Golden> goldens() {
       reduction("reduce_split_k_f32", f32_parts()),
       depthwise("depthwise_conv_f16"),
       depthwise("depthwise_wgrad_f16", op::ConvPass::wgrad),
+      stem("stem_conv_bf16"),
       tensor("s8_blocks_of_channels", blocks_of_channels(), {16, 8, 32}, {{64, 64, 64}, 4, {2, 2}}),
       tensor("f16_through_registers", through_registers(), {16, 8, 16}, {{64, 64, 32}, 3, {2, 2}}),
   };
@@ -166,6 +182,7 @@ std::string emit(const Golden& golden) {
   const op::GemmSignature& gemm = *golden.description.gemm();
   if (const auto* flat = std::get_if<plan::FlatDesign>(&golden.design)) {
     const bool is_filter_gradient = gemm.b.im2col != op::Im2colAccess::none;
+    if (flat->op_class == plan::OpClass::tensor_op) return text(plan::plan_stem_conv(gemm, *flat));
     if (is_filter_gradient) return text(plan::plan_depthwise_wgrad(gemm, *flat));
     return text(plan::plan_depthwise_conv(gemm, *flat));
   }

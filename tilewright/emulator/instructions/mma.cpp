@@ -1,6 +1,5 @@
-// mma.sync, for all rows of arch/mma_atom. Numerics: products are exact; the accumulator and the products of one
-// instruction are added in f64 in the order of k, then rounded once to the accumulator's type. f64 rounds at each
-// multiply-add. Integers are exact and wrap, or clamp with .satfinite.
+// mma.sync, for all rows of arch/mma_atom. Numerics: those of tensor_core_sum.hpp; f64 rounds at each multiply-add, in
+// the order of k; integers are exact and wrap, or clamp with .satfinite.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,10 +8,12 @@
 #include <vector>
 
 #include "tilewright/arch/mma_atom.hpp"
+#include "tilewright/emulator/cta.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/matrix_element.hpp"
+#include "tilewright/emulator/instructions/tensor_core_sum.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -96,11 +97,10 @@ void write_fragment(Warp& warp, const Slot* registers, const FragmentTable& tabl
   }
 }
 
-template <class Number, class Accumulator>
-void multiply_add(const MmaTable& table, const Number* a, const Number* b, Number* c, Accumulator) {
+void multiply_add_integers(const MmaTable& table, const std::int64_t* a, const std::int64_t* b, std::int64_t* c) {
   for (int m = 0; m < table.m; ++m) {
     for (int k = 0; k < table.k; ++k) {
-      const Number x = a[m * table.k + k];
+      const std::int64_t x = a[m * table.k + k];
       for (int n = 0; n < kMaxN; ++n) c[m * kMaxN + n] += x * b[k * kMaxN + n];
     }
   }
@@ -122,7 +122,7 @@ TILEWRIGHT_TARGET_FMA void fused_multiply_add_with_hardware(const MmaTable& tabl
 }
 
 /// f64 rounds at each multiply-add.
-void multiply_add(const MmaTable& table, const double* a, const double* b, double* c, F64Accumulator) {
+void multiply_add_doubles(const MmaTable& table, const double* a, const double* b, double* c) {
   static const bool hardware = has_hardware_fma();
   if (hardware) {
     fused_multiply_add_with_hardware(table, a, b, c);
@@ -147,7 +147,16 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   read_fragment<A>(warp, a_registers, table.a, a);
   read_fragment<B>(warp, b_registers, table.b, b);
   read_fragment<Accumulator>(warp, c_registers, table.c, c);
-  multiply_add(table, a, b, c, Accumulator());
+  if constexpr (std::is_same_v<Accumulator, S32Accumulator>) {
+    multiply_add_integers(table, a, b, c);
+  } else if constexpr (std::is_same_v<Accumulator, F64Accumulator>) {
+    multiply_add_doubles(table, a, b, c);
+  } else {
+    constexpr int kElementBytes = sizeof(typename A::Stored);
+    multiply_add({table.m, table.n, table.k, a, b, c, table.k, kElementBytes, A::kLeastExponent, B::kLeastExponent,
+                  Accumulator::kLeastExponent},
+                 sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<Accumulator, F16Accumulator>));
+  }
   write_fragment<Accumulator>(warp, d_registers, table.c, c, in.mode != 0);
 }
 

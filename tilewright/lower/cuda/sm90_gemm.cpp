@@ -141,8 +141,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kConsumers = {}, kStages = {}, kConsumerArrivals = {};", plan.consumers(), plan.stages,
            plan.consumer_arrivals());
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
-  out.line("static constexpr int kClusterM = {}, kClusterN = {}, kClusterK = {};", plan.cluster_m, plan.cluster_n,
-           plan.cluster_k);
+  out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
   out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.along_n);
   out.line("using Scheduler = {};", scheduler(plan));
   out.line("using Groups = tilewright::{};", groups_type(plan));
@@ -226,8 +225,7 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   write_epilogue(out, plan.operands, std::span(plan.others.numbers).first(static_cast<std::size_t>(plan.others.count)));
   out.blank();
   std::string attributes = fmt::format("__launch_bounds__({}, 1)", plan.threads());
-  if (plan.launched_cluster() > 1)
-    attributes = fmt::format("__cluster_dims__({}) {}", plan.launched_cluster(), attributes);
+  if (plan.cluster_size() > 1) attributes = fmt::format("__cluster_dims__({}) {}", plan.cluster_size(), attributes);
   write_kernel(out,
                {.family = "Sm90Gemm",
                 .symbol = symbol,

@@ -21,9 +21,8 @@ struct Sm90CostInput {
   bool is_mean_m = false, is_mean_n = false;
   TileShape tile;
   int stages = 2;
-  int cluster_m = 1, cluster_n = 1;   // CTAs per cluster, which share operands by multicast
-  int split_k = 1;                    // CTAs that compute one output tile together
-  bool exchanges_in_cluster = false;  // these CTAs are a cluster and sum their results through shared memory
+  int cluster_m = 1, cluster_n = 1;  // CTAs per cluster, which share operands by multicast
+  int split_k = 1;                   // CTAs that compute one output tile together
   Schedule schedule = Schedule::cooperative;
   /// Swizzle width in bytes, which is the number of contiguous bytes in one row of a TMA box.
   int row_bytes_a = 128, row_bytes_b = 128;

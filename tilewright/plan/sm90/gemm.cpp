@@ -112,29 +112,6 @@ Support check_split_k(const Sm90GemmSketch& plan) {
   return {};
 }
 
-/// Refuses a cluster along K that is not that of all CTAs of a tile, and one whose partial sums do not fit the stages.
-Support check_cluster_k(const Sm90GemmSketch& plan) {
-  if (plan.cluster_k == 1) return {};
-  constexpr int kMaxCtas = 8;
-  if (plan.cluster_k != plan.split_k || plan.cluster_k > kMaxCtas) {
-    return refuse("cluster shape k must be 1, or split_k if that is at most {}, got {} and split_k {}", kMaxCtas,
-                  plan.cluster_k, plan.split_k)
-        .as(RefusalCode::design);
-  }
-  if (plan.cluster_size() != 1) {
-    return refuse("a cluster along k does not share operands, got one of {}x{}x{}", plan.cluster_m, plan.cluster_n,
-                  plan.cluster_k)
-        .as(RefusalCode::design);
-  }
-  constexpr int kAccumulatorBytes = 4;
-  if (const int sums = plan.tile.m * plan.tile.n * kAccumulatorBytes; sums > plan.stages * plan.stage_bytes()) {
-    return refuse("the partial sums of a tile need {} bytes of shared memory, more than the {} of the stages", sums,
-                  plan.stages * plan.stage_bytes())
-        .as(RefusalCode::resources);
-  }
-  return {};
-}
-
 Support check_warps(const GemmTile& tile) {
   if (tile.warps_n != 1 || tile.warps_m % 4 != 0 || tile.warps_m / 4 > kMaxConsumers) {
     return refuse("math warps must be 4, 8 or 12 along m and 1 along n, got {}x{}", tile.warps_m, tile.warps_n)
@@ -491,9 +468,8 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
   if (const Support fits = check_cluster(design.cluster_m, design.cluster_n); !fits) return fits.refusal();
   plan.cluster_m = plan.is_transposed ? design.cluster_n : design.cluster_m;
   plan.cluster_n = plan.is_transposed ? design.cluster_m : design.cluster_n;
-  plan.cluster_k = design.cluster_k;
   plan.schedule = design.schedule;
-  for (const auto& check : {check_teams, check_split_k, check_cluster_k}) {
+  for (const auto& check : {check_teams, check_split_k}) {
     if (const Support fits = check(plan); !fits) return fits.refusal();
   }
 
@@ -509,10 +485,6 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
   }
   if (const Support fits = check_stacked_k(plan); !fits) return fits.refusal();
   if (const Support fits = check_independent(plan); !fits) return fits.refusal();
-  if (plan.exchanges_in_cluster() && plan.repacks()) {
-    return refuse("CTAs that repack operands wait for all others, which a cluster of one tile does not")
-        .as(RefusalCode::design);
-  }
   if (design.repacks_operands && !plan.repacks()) {
     return refuse("no operand needs to be repacked: TMA can load both, and wgmma reads both major modes")
         .as(RefusalCode::design);

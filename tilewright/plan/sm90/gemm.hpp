@@ -139,7 +139,6 @@ struct Sm90GemmSketch : GemmTile {
   Target target;
   const arch::WgmmaAtom* atom = nullptr;  // entry of the atom table; the instruction's n is tile.n
   int cluster_m = 1, cluster_n = 1;       // CTAs per cluster, which share operands by multicast
-  int cluster_k = 1;                      // split_k if the CTAs of a tile are a cluster, else 1
   Schedule schedule = Schedule::cooperative;
   OperandPath path_a = {}, path_b = {};
   /// D is stored with plain stores if its lines do not begin and end at multiples of 16 bytes, or with split-K.
@@ -166,12 +165,7 @@ struct Sm90GemmSketch : GemmTile {
             copies_source(operands),
             op::differs_in_k(groups()) || has_row_classes()};
   }
-  /// CTAs that share operands by multicast.
   int cluster_size() const { return cluster_m * cluster_n; }
-  /// Whether the CTAs of a tile exchange their partial sums in a cluster, which then computes no other tile.
-  bool exchanges_in_cluster() const { return cluster_k > 1; }
-  /// CTAs of a cluster of the launch.
-  int launched_cluster() const { return cluster_size() * cluster_k; }
   /// Number of CTAs that work together: one cluster for each part of K.
   int group_size() const { return cluster_size() * split_k; }
   bool c_is_row_major() const { return operands.c.layout == op::MatrixLayout::row_major; }

@@ -109,10 +109,8 @@ std::int64_t working_groups(const Sm90GemmSketch& plan, const op::GemmView& argu
     return std::min<std::int64_t>(tiles, arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()));
   }
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, arguments);
-  const std::int64_t tiles = tiles_m * tiles_n * counted_matrices(plan, arguments);
-  if (plan.exchanges_in_cluster()) return tiles;  // the others start when these have ended
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
-  return std::min<std::int64_t>(tiles, resident);
+  return std::min<std::int64_t>(tiles_m * tiles_n * counted_matrices(plan, arguments), resident);
 }
 
 /// The parts of a launch's workspace, as byte offsets from its beginning. In this order it holds the counters, the
@@ -161,7 +159,6 @@ double moved_bytes(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
 
 /// Number of groups to launch: those that compute tiles, and more if repacking has enough work for them.
 std::int64_t launched_groups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
-  if (!plan.repacks()) return working_groups(plan, arguments);
   constexpr double kBytesOfCta = 32768;  // two rounds of a CTA's warps; see copy/repacked_lines.cuh
   const int resident = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size()) / plan.split_k;
   const double copying = repacked_bytes(plan, arguments) / (kBytesOfCta * plan.group_size());
@@ -177,10 +174,9 @@ Workspace workspace(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   constexpr std::int64_t kAlignment = 256;
   Workspace workspace;
   const ReductionCounts reductions = reduction_counts(plan.operands.epilogue);
-  const bool sums_in_workspace = plan.split_k > 1 && !plan.exchanges_in_cluster();
-  if (!sums_in_workspace && !plan.repacks() && reductions.all() == 0 && plan.made_tensor_maps() == 0) return workspace;
+  if (plan.split_k == 1 && !plan.repacks() && reductions.all() == 0 && plan.made_tensor_maps() == 0) return workspace;
   workspace.bytes = kWorkspaceCounterBytes;
-  if (sums_in_workspace) {
+  if (plan.split_k > 1) {
     const std::int64_t partial_bytes = std::int64_t{plan.consumers()} * kWgmmaM * plan.tile.n * 4;
     workspace.bytes += working_groups(plan, arguments) * plan.cluster_size() * 2 * plan.split_k * partial_bytes;
   }
@@ -558,7 +554,6 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .cluster_m = plan.cluster_m,
       .cluster_n = plan.cluster_n,
       .split_k = plan.split_k,
-      .exchanges_in_cluster = plan.exchanges_in_cluster(),
       .schedule = plan.schedule,
       .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k, plan.path_a.max_row_bytes),
       .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k, plan.path_b.max_row_bytes),
@@ -610,12 +605,6 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
         .as(RefusalCode::shape);
   }
   const auto [tiles_m, tiles_n] = cluster_tiles(plan, arguments);
-  if (const std::int64_t matrices = counted_matrices(plan, arguments);
-      plan.exchanges_in_cluster() &&
-      tiles_m * tiles_n * matrices > std::numeric_limits<std::int32_t>::max() / plan.cluster_k) {
-    return refuse("needs {} clusters of {} CTAs, more than a grid has", tiles_m * tiles_n * matrices, plan.cluster_k)
-        .as(RefusalCode::shape);
-  }
   // The margin lets a persistent CTA step past the last tile without overflow.
   constexpr std::int64_t kMaxTiles = std::numeric_limits<std::int32_t>::max() - 1024;
   if (tiles_m * tiles_n > kMaxTiles / counted_matrices(plan, arguments)) {
@@ -665,9 +654,9 @@ Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
                             std::move(classes), grids};
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(launched_ctas(plan, arguments)), 1, 1};
-  launch.cooperative = (plan.split_k > 1 && !plan.exchanges_in_cluster()) || plan.repacks();
+  launch.cooperative = plan.split_k > 1 || plan.repacks();
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
-  launch.cluster = {static_cast<std::uint32_t>(plan.launched_cluster()), 1, 1};
+  launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
   ParameterWriter writer(launch);
   describe_parameters(writer, plan, &values);

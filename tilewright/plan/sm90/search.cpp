@@ -56,12 +56,9 @@ constexpr std::array<int, 16> kColumns{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 /// The CTAs that work together: a cluster of m x n CTAs shares operands by multicast, and `split_k` CTAs share a tile.
-/// If `is_cluster`, the latter are a cluster, and m and n are 1.
 struct Group {
   int m, n, split_k;
-  bool is_cluster = false;
 };
-constexpr int kMaxClusterAlongK = 8;
 /// Clusters of four are considered only if the pair that comes before them is promising.
 constexpr std::array<Group, 5> kClusters{{{1, 1, 1}, {2, 1, 1}, {4, 1, 1}, {1, 2, 1}, {1, 4, 1}}};
 
@@ -207,7 +204,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
 
 /// Offers the candidate if the kernel is possible. @pre tile.is_possible
 void consider(const Search& search, const Tile& tile, const Group& group, Candidates& candidates) {
-  const auto [cluster_m, cluster_n, split_k, is_cluster] = group;
+  const auto [cluster_m, cluster_n, split_k] = group;
   const Rows& rows = tile.rows;
   const TileShape& shape = tile.input.tile;
   if (search.uses_plain_loads() && cluster_m * cluster_n > 1) return;
@@ -220,7 +217,6 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
   input.split_k = split_k;
-  input.exchanges_in_cluster = is_cluster;
   // Most candidates are too slow even with the most stages and the fewest subtiles, so reject them early.
   input.stages = kMaxStages;
   input.subtiles = split_k > 1 ? 0 : 1;
@@ -243,8 +239,6 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
     if (memory.output_bytes == 0) return;
   }
   if (!fit_stages(search, memory)) return;
-  constexpr int kAccumulatorBytes = 4;
-  if (is_cluster && shape.m * shape.n * kAccumulatorBytes > memory.stages * memory.stage_bytes) return;
   if (search.k <= shape.k) {
     const int teams = rows.consumers / rows.team();  // each team needs a current stage and the next one
     memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
@@ -290,16 +284,6 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
   return filling;
 }
 
-/// Offers the candidates whose CTAs along K are a cluster, if all tiles are computed at once.
-void consider_clusters_along_k(const Search& search, const Tile& tile, Group group, Candidates& candidates) {
-  if (group.m * group.n > 1 || search.repacked_bytes > 0) return;
-  const std::int64_t tiles = ceil_div(search.m, tile.rows.m) * ceil_div(search.n, tile.input.tile.n) * search.batches;
-  group.is_cluster = true;
-  for (group.split_k = 2; group.split_k <= kMaxClusterAlongK; group.split_k *= 2) {
-    if (tiles <= arch::resident_clusters(search.limits, group.split_k)) consider(search, tile, group, candidates);
-  }
-}
-
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
   const std::array tiles{make_tile(search, rows, columns, kSwizzleBytes),
                          make_tile(search, rows, columns, 2 * kSwizzleBytes)};
@@ -317,7 +301,6 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
         group.split_k = split_k;
         if (split_k > 1) consider(search, tile, group, candidates);
       }
-      consider_clusters_along_k(search, tile, group, candidates);
     }
   }
 }
@@ -350,7 +333,6 @@ Sm90GemmDesign design_of(const Candidate& candidate, const op::GemmSignature& si
   design.warps_n = 1;
   design.cluster_m = candidate.group.m;
   design.cluster_n = candidate.group.n;
-  design.cluster_k = candidate.group.is_cluster ? candidate.group.split_k : 1;
   design.schedule = candidate.rows->schedule;
   design.swaps_operands = candidate.is_transposed != computes_transposed(signature);
   design.raster = raster_of(candidate.is_transposed ? op::transposed(signature.groups) : signature.groups, candidate.m,
