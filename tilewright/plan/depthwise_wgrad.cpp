@@ -56,10 +56,10 @@ double clocks_of(const DepthwiseWgradPlan& plan, const DepthwiseWgradDivision& d
   const arch::ArchLimits& limits = arch::limits(plan.target);
   const std::int64_t per_sm = ceil_div(division.parts * division.tiles(), limits.sm_count);
   const int resident = std::max(1, arch::resident_blocks(limits, plan.threads, registers(plan), plan.smem_bytes()));
-  const auto warps = static_cast<double>(per_sm * (plan.threads / kWarpThreads));
+  const std::int64_t warps = per_sm * (plan.threads / kWarpThreads);
   const auto steps = static_cast<double>(positions + positions_ahead(plan));
   const double rows = static_cast<double>(division.rows_of_part) / static_cast<double>(division.lanes);  // of a thread
-  const double issued = warps * rows * steps * instructions(plan) / (4 * kIssueShare);
+  const double issued = static_cast<double>(warps) * rows * steps * instructions(plan) / (4 * kIssueShare);
   const double waited =
       static_cast<double>(ceil_div(per_sm, resident) * ceil_div(division.rows_of_part, division.lanes)) *
       (steps / positions_ahead(plan)) * kLatency;
