@@ -271,7 +271,7 @@ Launch launch(const StemConvPlan& plan, const op::GemmView& arguments) {
   Launch launch = launch_gemm(plan, {}, static_cast<int>(smem_bytes(plan, im2col)), arguments);
   const std::int64_t tiles = ceil_div(arguments.n(), plan.tile.n);
   const std::int64_t of_tile =
-      std::clamp<std::int64_t>(ceil_div(resident_ctas(plan, im2col), tiles), 1, blocks_of(plan, im2col));
+      std::clamp<std::int64_t>(resident_ctas(plan, im2col) / tiles, 1, blocks_of(plan, im2col));
   launch.grid = {static_cast<std::uint32_t>(of_tile * tiles), 1, 1};
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   return launch;
@@ -285,13 +285,13 @@ double estimate_us(const StemConvPlan& plan, const op::GemmView& arguments) {
   const double pixels = static_cast<double>(im2col.images * im2col.h.extent * im2col.w.extent * im2col.channels);
   const double moved = pixels * kElementBytes + m * n * (bytes(plan.operands.d.element) + beside_bytes(plan.operands));
   // Clocks of an SM for one tile of 16 positions and all filters of a CTA.
-  const double steps = plan.steps(), instructions = plan.tile.n / kGroup;
+  const double steps = plan.steps(), instructions = static_cast<double>(plan.tile.n) / kGroup;
   const double fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::mma_sync, plan.operands.a.element);
   const double multiply = steps * instructions * kTile * kGroup * kTile / (fma_per_clock * kMultiplyShare);
   const double filter_loads = instructions / 2 / plan.warp_tiles;  // ldmatrix.x4, four clocks each
   const double smem = steps * (4 * fragment_load_clocks(plan.step) + 4 * filter_loads) / kSmemShare;
   const double loads = 4 * (plan.step % 2 == 0 ? 1.5 : 4);  // with their masks
-  const double stores = plan.tile.n / kGroup * (12.0 + function_instructions(plan.operands.epilogue) * kGroup / 4);
+  const double stores = instructions * (12.0 + function_instructions(plan.operands.epilogue) * kGroup / 4);
   const double issue = (steps * (instructions + loads + filter_loads) + stores) / kIssuesPerClock;
   const double rows = static_cast<double>(ceil_div(im2col.h.positions, plan.warps_m) * plan.warps_m);
   const double tiles =

@@ -152,7 +152,7 @@ class StemConv {
   /// Copies the filters of the CTA to shared memory, with zeros where a row of the window is filled up.
   __device__ __forceinline__ void load_filters(uint32_t filters, int first_filter) const {
     constexpr int kK = Plan::kSteps * 16, kElements = Plan::kTileN * kK;
-    constexpr int kTogether = 8;  // loads that a thread has in flight
+    constexpr int kTogether = 16;  // loads that a thread has in flight
 #pragma unroll 1
     for (int first = ptx::thread(); first < kElements; first += kThreads * kTogether) {
       Element elements[kTogether];
