@@ -57,7 +57,7 @@ SECTIONS = [
      "mbarrier.arrive_drop cp.async.mbarrier.arrive mbarrier.test_wait mbarrier.try_wait mbarrier.pending_count", {}),
     ("Matrices of a warp", "wmma.load.a wmma.load.b wmma.load.c wmma.store.d wmma.mma mma mma.sp ldmatrix stmatrix "
      "movmatrix",
-     {"mma": ("types e4m3, e5m2, s4, u4, b1; m8n8k4 of f16; m8n8k16", "not implemented"),
+     {"mma": ("types s4, u4, b1; m8n8k4 of f16; m8n8k16", "not implemented"),
       "mma.sp": ("", "sparse matrices are not emulated"), "wmma.mma": ("types s4, u4, b1", "not implemented")}),
     ("Matrices of a warpgroup", "wgmma.mma_async wgmma.mma_async.sp wgmma.fence wgmma.commit_group wgmma.wait_group",
      {"wgmma.mma_async": ("type b1", "not implemented"), "wgmma.mma_async.sp": ("", "sparse matrices are not emulated")}),

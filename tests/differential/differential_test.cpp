@@ -4,17 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include <unistd.h>
 
 #include "comparison.hpp"
 #include "form_kernel.hpp"
+#include "tilewright/emulator/checks.hpp"
 #include "tilewright/emulator/device.hpp"
 
 namespace tilewright::differential {
@@ -188,38 +192,105 @@ TEST(Differential, AFormThatDoesNotLoadIsNamed) {
   EXPECT_EQ(report.find("add"), std::string::npos) << report;
 }
 
-/// The errors of ptxas, which gives lines of the file: with the forms that the lines belong to.
-std::string assembly_errors(std::span<const InstructionForm> forms, const std::string& folder) {
-  const std::string source = folder + "/forms.ptx", log = folder + "/forms.log";
-  const std::string text = form_kernel(forms, lay_out(forms, kBlockThreads));
-  std::ofstream(source) << text;
-  const std::string command = fmt::format("ptxas -O0 -arch=sm_90a -o {}/forms.cubin {} > {} 2>&1", folder, source, log);
-  if (std::system(command.c_str()) == 0) return {};
-  std::vector<std::string> form_of_line{""};
-  std::istringstream lines(text);
-  std::string form;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("// ")) form = line.substr(3);
-    form_of_line.push_back(form);
-  }
-  std::string errors;
-  std::ifstream messages(log);
-  for (std::string line; std::getline(messages, line);) {
-    const std::size_t at = line.find(", line ");
-    if (at == std::string::npos) continue;
-    const std::size_t number = std::stoul(line.substr(at + 7));
-    errors += form_of_line[std::min(number, form_of_line.size() - 1)] + ": " + line.substr(at) + "\n";
-  }
-  return errors.empty() ? "ptxas failed" : errors;
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
 }
 
-TEST(Differential, PtxasAcceptsEveryForm) {
-  if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no ptxas";
+TEST(Differential, ValuesOfAnH200) {
+  std::ifstream file(std::string(TILEWRIGHT_SOURCE_DIR) + "/tests/differential/h200_values.txt");
+  ASSERT_TRUE(file.is_open());
+  int compared = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    const std::size_t bar = line.rfind(" | ");
+    const auto forms = parse_forms(line.substr(0, bar));
+    const std::vector<std::string> words = words_of(line.substr(bar + 3));
+    std::vector<std::vector<std::uint64_t>> sources;
+    std::size_t at = 0;
+    for (; words.at(at) != "="; ++at) sources.emplace_back(kBlockThreads, std::stoull(words[at], nullptr, 16));
+    const std::uint64_t expected = std::stoull(words.at(at + 1), nullptr, 16);
+    const std::size_t destination = words.size() > at + 3 ? std::stoul(words[at + 3].substr(2)) : 0;
+    const std::vector<std::vector<std::vector<std::uint64_t>>> all{sources};
+    const std::uint64_t result = execute(emulated(), forms, all, kBlockThreads)[0].at(destination)[0];
+    EXPECT_EQ(result, expected) << line << fmt::format(": {:#x}", result);
+    ++compared;
+  }
+  EXPECT_GT(compared, 150);
+}
+
+/// What ptxas does not accept for the target: the forms, and its message.
+std::map<std::string, std::string> refused_by_ptxas(std::span<const InstructionForm> forms, const Target& target) {
   const std::string folder = testing::TempDir() + fmt::format("tilewright_forms_{}", ::getpid());
   std::filesystem::create_directories(folder);
-  EXPECT_EQ(assembly_errors(instruction_forms(), folder), "");
+  const std::string text = form_kernel(forms, lay_out(forms, kBlockThreads), target);
+  std::ofstream(folder + "/forms.ptx") << text;
+  const std::string command =
+      fmt::format("cd {} && ptxas -O0 -arch={} -o forms.cubin forms.ptx > forms.log 2>&1", folder, target.name());
+  std::map<std::string, std::string> refused;
+  if (std::system(command.c_str()) != 0) {
+    std::vector<std::string> form_of_line{""};  // ptxas names lines of the file
+    std::istringstream lines(text);
+    std::string form;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("// ")) form = line.substr(3);
+      form_of_line.push_back(form);
+    }
+    std::ifstream messages(folder + "/forms.log");
+    for (std::string line; std::getline(messages, line);) {
+      const std::size_t at = line.find(", line ");
+      if (at == std::string::npos || line.find("error") == std::string::npos) continue;
+      refused.emplace(form_of_line.at(std::stoul(line.substr(at + 7))), line.substr(at));
+    }
+    if (refused.empty()) refused.emplace("ptxas", "failed");
+  }
   std::filesystem::remove_all(folder);
+  return refused;
 }
+
+bool is_executed(const InstructionForm& form, const Target& target) {
+  emulator::EmulatorOptions options;
+  options.threads = 1;
+  const auto device = emulator::make_emulated_device(target, options);
+  const std::span forms(&form, 1);
+  const FormMemory memory = lay_out(forms, kBlockThreads);
+  const auto kernel = device->load(runtime::Image{{}, form_kernel(forms, memory, target)}, "k", 0);
+  const auto in = runtime::DeviceBuffer::of_zeros(device, memory.source_bytes + 1);
+  const auto out = runtime::DeviceBuffer::of_zeros(device, memory.destination_bytes);
+  const std::array<runtime::DeviceAddress, 2> addresses{in.address(), out.address()};
+  runtime::LaunchConfig config;
+  config.block = {kBlockThreads, 1, 1};
+  try {
+    kernel->launch(config, std::as_bytes(std::span(addresses)));
+  } catch (const emulator::EmulationFinding& finding) {
+    EXPECT_EQ(finding.finding().kind, emulator::FindingKind::unsupported_instruction) << finding.what();
+    EXPECT_NE(finding.finding().detail.find(", the target is " + target.name()), std::string::npos) << finding.what();
+    return false;
+  }
+  return true;
+}
+
+class DifferentialTargets : public testing::TestWithParam<Target> {};
+
+TEST_P(DifferentialTargets, HaveTheInstructionsThatPtxasAccepts) {
+  if (std::system("ptxas --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no ptxas";
+  const std::map<std::string, std::string> refused = refused_by_ptxas(instruction_forms(), GetParam());
+  EXPECT_EQ(refused.empty(), GetParam() == kSm90a);
+  std::set<std::string> seen;
+  for (const InstructionForm& form : instruction_forms()) {
+    if (!seen.insert(form.text).second) continue;
+    const auto found = refused.find(form.text);
+    EXPECT_EQ(is_executed(form, GetParam()), found == refused.end())
+        << form.text << (found == refused.end() ? "" : found->second);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DifferentialTargets,
+                         testing::Values(Target{75}, kSm80, Target{86}, Target{89}, Target{90}, kSm90a,
+                                         device_target(100)),
+                         [](const auto& each) { return each.param.name(); });
 
 }  // namespace
 }  // namespace tilewright::differential

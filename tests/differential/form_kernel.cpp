@@ -120,16 +120,16 @@ FormMemory lay_out(std::span<const InstructionForm> forms, std::size_t samples) 
   return memory;
 }
 
-std::string form_kernel(std::span<const InstructionForm> forms, const FormMemory& memory) {
+std::string form_kernel(std::span<const InstructionForm> forms, const FormMemory& memory, const Target& target) {
   std::string text = fmt::format(
-      ".version 8.7\n.target sm_90a\n.address_size 64\n"
+      ".version 8.7\n.target {}\n.address_size 64\n"
       ".visible .entry {}(.param .align 8 .b8 arguments[16])\n{{\n"
       ".shared .align 1024 .b8 tile[{}];\n"
       ".reg .b32 %thread, %block, %scratch;\n.reg .b64 %index, %in, %to, %in2, %in4, %in8, %to2, %to4, %to8;\n"
       "mov.u32 %thread, %tid.x;\nmov.u32 %block, %ctaid.x;\nmad.lo.u32 %block, %block, {}, %thread;\n"
       "cvt.u64.u32 %index, %block;\nmov.u32 %scratch, tile;\nmad.lo.u32 %scratch, %thread, 16, %scratch;\n"
       "ld.param.u64 %in, [arguments];\nld.param.u64 %to, [arguments+8];\n",
-      kFormKernelName, kBlockThreads * 16, kBlockThreads);
+      target.name(), kFormKernelName, kBlockThreads * 16, kBlockThreads);
   for (const int width : {2, 4, 8}) {
     text += fmt::format("mad.lo.u64 %in{0}, %index, {0}, %in;\nmad.lo.u64 %to{0}, %index, {0}, %to;\n", width);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "instruction_form.hpp"
+#include "tilewright/base/target.hpp"
 
 namespace tilewright::differential {
 
@@ -23,6 +24,7 @@ FormMemory lay_out(std::span<const InstructionForm> forms, std::size_t samples);
 
 /// The PTX of a kernel that executes the forms one after the other. Its parameter is a struct of two addresses: of the
 /// sources and of the destinations.
-std::string form_kernel(std::span<const InstructionForm> forms, const FormMemory& memory);
+std::string form_kernel(std::span<const InstructionForm> forms, const FormMemory& memory,
+                        const Target& target = kSm90a);
 
 }  // namespace tilewright::differential

@@ -113,7 +113,8 @@ std::vector<std::uint64_t> special_floats(NumberFormat format) {
     }
   }
   if (format == NumberFormat::f64) {
-    for (const double value : {0x1p-149, 0x1p-126, 0x1.fffffep127, 0x1.ffffffp127, 0x1p128, 1 + 0x1p-24}) {
+    for (const double value :
+         {0x1p-149, 0x1.ffffffffp-127, 0x1p-126, 0x1.fffffep127, 0x1.ffffffp127, 0x1p128, 1 + 0x1p-24}) {
       values.push_back(encode(layout, value));
     }
   }
@@ -198,9 +199,13 @@ std::uint64_t random_float(const OperandKind& kind, Random& random) {
     case Values::rare:
       return choice == 0 ? special() : with_exponent(layout, -layout.bias() / 2, layout.bias() / 2, random);
     case Values::angle:
-      return choice < 8 ? special() : angle(layout, 6.2831853, random);
-    case Values::large_angle:
-      return choice < 8 ? special() : angle(layout, 314.159265, random);
+    case Values::large_angle: {
+      const double limit = kind.values == Values::angle ? 6.2831853 : 314.159265;
+      const std::uint64_t other = special();
+      const double value = std::fabs(to_number(kind.format, other));
+      const bool is_special = choice < 8 && (value <= limit || value > 0x1.fffffep127);
+      return is_special ? other : angle(layout, limit, random);
+    }
     default:
       break;
   }

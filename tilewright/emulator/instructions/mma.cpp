@@ -131,6 +131,16 @@ void multiply_add_doubles(const MmaTable& table, const double* a, const double* 
   }
 }
 
+/// The NaN of an element of an f64 product: the last that is an element of A or B, else that of C or of an invalid sum.
+double nan_of(const MmaTable& table, const double* a, const double* b, double c, int m, int n) {
+  double result = c;
+  for (int k = 0; k < table.k; ++k) {
+    const double x = a[m * table.k + k], y = b[k * kMaxN + n];
+    result = std::isnan(y) ? quieted(y) : std::isnan(x) ? quieted(x) : std::fma(x, y, result);
+  }
+  return std::isnan(result) ? quieted(result) : result;
+}
+
 /// Operands: the registers of D, A, B, C. mode: .satfinite.
 template <class A, class B, class Accumulator>
 void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
@@ -150,7 +160,12 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   if constexpr (std::is_same_v<Accumulator, S32Accumulator>) {
     multiply_add_integers(table, a, b, c);
   } else if constexpr (std::is_same_v<Accumulator, F64Accumulator>) {
+    Number before[kMaxM * kMaxN];
+    std::copy(c, c + table.m * kMaxN, before);
     multiply_add_doubles(table, a, b, c);
+    for (int i = 0; i < table.m * kMaxN; ++i) {
+      if (std::isnan(c[i])) c[i] = nan_of(table, a, b, before[i], i / kMaxN, i % kMaxN);
+    }
   } else {
     constexpr int kElementBytes = sizeof(typename A::Stored);
     multiply_add({table.m, table.n, table.k, a, b, c, table.k, kElementBytes, A::kLeastExponent, B::kLeastExponent,
@@ -166,6 +181,16 @@ Handler integer_handler(DType b) {
                         : &execute_mma<A, U8Element, S32Accumulator>;
 }
 
+template <class A, class B>
+Handler float8_handler_of(bool half) {
+  return half ? Handler{&execute_mma<A, B, F16Accumulator>} : &execute_mma<A, B, F32Accumulator>;
+}
+
+template <class A>
+Handler float8_handler(DType b, bool half) {
+  return b == DType::e4m3 ? float8_handler_of<A, E4m3Element>(half) : float8_handler_of<A, E5m2Element>(half);
+}
+
 Handler handler_of(const arch::MmaAtom& atom) {
   const bool half = atom.c == DType::f16;
   switch (atom.a) {
@@ -178,6 +203,10 @@ Handler handler_of(const arch::MmaAtom& atom) {
       return &execute_mma<Tf32Element, Tf32Element, F32Accumulator>;
     case DType::f64:
       return &execute_mma<F64Element, F64Element, F64Accumulator>;
+    case DType::e4m3:
+      return float8_handler<E4m3Element>(atom.b, half);
+    case DType::e5m2:
+      return float8_handler<E5m2Element>(atom.b, half);
     case DType::s8:
       return integer_handler<S8Element>(atom.b);
     case DType::u8:
@@ -215,6 +244,7 @@ void decode_mma(InstructionReader& reader) {
   const arch::MmaAtom* const atom = find_atom(reader);
   const Handler handler = atom == nullptr ? nullptr : handler_of(*atom);
   if (handler == nullptr || !is_row_col) reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
+  reader.require(atom->min_target);
   reader.finish();
   reader.expect_operands(4);
   const PtxType word = atom->register_bits == 64 ? PtxType::b64 : PtxType::b32;
