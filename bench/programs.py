@@ -136,7 +136,8 @@ def gemm_arguments(a, b, out):
 
 def design_name(kernel):
     design = kernel.metadata.design
-    return f"{design.mix} {'x'.join(map(str, design.tile_shape))}"
+    cluster = "x".join(map(str, design.cluster_shape[:2]))
+    return f"{design.mix} {'x'.join(map(str, design.tile_shape))}" + (f" c{cluster}" if cluster != "1x1" else "")
 
 
 def kernels_of_mixes(args, mixes=MIXES, sm90=1):

@@ -24,13 +24,18 @@ struct MixCase {
   AtomMix mix;
   plan::TileShape tile;  // k in bytes
   int stages, warps_m, warps_n;
+  int cluster_m = 1, cluster_n = 1;
 };
 constexpr std::array kMixes{
     MixCase{"TmaWgmma", AtomMix::tma_wgmma, {128, 64, 128}, 3, 8, 1},
     MixCase{"TmaWgmmaOfOneWarpgroup", AtomMix::tma_wgmma, {64, 96, 64}, 4, 4, 1},
+    MixCase{"TmaWgmmaOfClustersAlongM", AtomMix::tma_wgmma, {64, 64, 128}, 3, 4, 1, 2, 1},
+    MixCase{"TmaWgmmaOfClustersAlongN", AtomMix::tma_wgmma, {64, 64, 64}, 3, 4, 1, 1, 2},
     MixCase{"CpAsyncWgmma", AtomMix::cp_async_wgmma, {128, 64, 128}, 3, 8, 1},
     MixCase{"TmaMma", AtomMix::tma_mma, {64, 64, 128}, 3, 2, 2},
+    MixCase{"TmaMmaOfClusters", AtomMix::tma_mma, {64, 64, 128}, 3, 2, 2, 2, 1},
     MixCase{"TmaRegisterWgmma", AtomMix::tma_register_wgmma, {64, 64, 128}, 3, 4, 1},
+    MixCase{"TmaRegisterWgmmaOfClusters", AtomMix::tma_register_wgmma, {64, 64, 128}, 3, 4, 1, 1, 2},
 };
 
 class ProgramGemm : public testing::TestWithParam<std::tuple<std::string, std::string, MixCase>> {
@@ -62,9 +67,12 @@ class ProgramGemm : public testing::TestWithParam<std::tuple<std::string, std::s
     design.warps_m = mix().warps_m;
     design.warps_n = mix().warps_n;
     design.raster = {2, false};
+    design.cluster_m = mix().cluster_m;
+    design.cluster_n = mix().cluster_n;
     if (plan::computes_transposed(signature)) {
       std::swap(design.tile.m, design.tile.n);
       std::swap(design.warps_m, design.warps_n);
+      std::swap(design.cluster_m, design.cluster_n);
     }
     return provider_->make(signature, design);
   }

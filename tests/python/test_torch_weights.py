@@ -66,5 +66,5 @@ def test_the_benchmark_of_programs_verifies_on_the_emulator(tmp_path: pathlib.Pa
         env={**os.environ, "PYTHONPATH": paths},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "13 kernels, wrong: none" in done.stdout
+    assert "15 kernels, wrong: none" in done.stdout
     assert done.stdout.count("wrong: none") == 5

@@ -15,6 +15,7 @@ namespace tilewright::plan {
 struct ProgramGemmPlan : GemmTile {
   Target target;
   AtomMix mix = AtomMix::tma_wgmma;
+  int cluster_m = 1, cluster_n = 1;  // of the problem as computed
   /// The elements in shared memory: tf32 for f32 operands, which TMA rounds.
   DType element_a = DType::f16, element_b = DType::f16;
   arch::Major major_a = arch::Major::k, major_b = arch::Major::k;
@@ -25,6 +26,7 @@ struct ProgramGemmPlan : GemmTile {
   /// shared memory. 0: plain stores.
   int panel_columns = 0, output_buffers = 0;
 
+  int cluster_size() const { return cluster_m * cluster_n; }
   int consumers() const { return warps_m * warps_n / 4; }  // warpgroups that multiply
   int threads() const { return GemmTile::threads() + 128; }
   /// Panels of a warpgroup's part of a tile. @pre panel_columns != 0

@@ -61,7 +61,7 @@ class GemmAuthor {
  public:
   GemmAuthor(std::string symbol, const plan::ProgramGemmPlan& plan)
       : plan_(plan),
-        k_(std::move(symbol), plan.target, plan.threads()),
+        k_(std::move(symbol), plan.target, plan.threads(), {plan.cluster_m, plan.cluster_n, 1}),
         extent_m_(k_.launch("m", 1, 1)),
         extent_n_(k_.launch("n", 1, 1)),
         extent_k_(k_.launch("k", 1, 1)),
@@ -75,8 +75,8 @@ class GemmAuthor {
     const Operand b = operand("b", plan_.element_b, plan_.major_b, extent_n_);
     const bool by_tma = plan_.mix != plan::AtomMix::cp_async_wgmma;
     const CopyAtom atom = by_tma ? CopyAtom::tma : CopyAtom::cp_async;
-    const TiledCopyBuilder load_a(k_, atom, a.tensor, tile_a, kWarpgroup);
-    const TiledCopyBuilder load_b(k_, atom, b.tensor, tile_b, kWarpgroup);
+    const TiledCopyBuilder load_a(k_, atom, a.tensor, tile_a, kWarpgroup, plan_.cluster_n);
+    const TiledCopyBuilder load_b(k_, atom, b.tensor, tile_b, kWarpgroup, plan_.cluster_m);
     const TiledMmaBuilder mma(k_, tiled_mma(tile_a, tile_b));
     const bool stages_d = plan_.panel_columns != 0;
     const GemmOutput output(k_, plan_.operands, extent_m_, extent_n_, stages_d);
@@ -93,7 +93,7 @@ class GemmAuthor {
                          .stage_bytes = tile_a.bytes() + tile_b.bytes(),
                          .transaction_bytes = load_a.transaction_bytes() + load_b.transaction_bytes(),
                          .writer_arrivals = by_tma ? 1 : kWarpgroup,
-                         .reader_arrivals = plan_.consumers() * 4});
+                         .reader_arrivals = plan_.consumers() * 4 * plan_.cluster_size()});
     k_.branch(equal(k_.thread(), 0), [&] {
       if (by_tma) {
         prefetch_tensor_map(k_, load_a.tensor_map());
@@ -103,12 +103,12 @@ class GemmAuthor {
       ring.initialise();
       fence_mbarrier_init(k_);
     });
-    synchronize(k_);
+    plan_.cluster_size() == 1 ? synchronize(k_) : synchronize_cluster(k_);
 
     const Registers registers = split_registers(plan_.mix, plan_.consumers());
     const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", plan_.consumers(), registers.consumer}});
     const PersistentTiles tiles(k_, ceil_div(extent_m_, tile_m), ceil_div(extent_n_, tile_n), batch_, plan_.raster,
-                                arch::limits(plan_.target).sm_count);
+                                arch::resident_clusters(arch::limits(plan_.target), plan_.cluster_size()));
     const Number steps = ceil_div(extent_k_, tile_k);
 
     roles.play("producer", [&](const RoleThread& me) {
@@ -118,13 +118,21 @@ class GemmAuthor {
           k_.loop(steps, [&](const Number& step) {
             writer.write([&](const Number& stage) {
               const TiledCopyBuilder::Call call{.thread = me.thread, .barrier = ring.full(stage)};
+              // The CTAs of a cluster along m share B: each loads its part of the tile for all of them.
+              TiledCopyBuilder::Call shared = call;
+              shared.slice = k_.cluster_rank();
+              shared.ctas = (1 << plan_.cluster_size()) - 1;
               const Number at_k = step * tile_k;
-              load_a.copy({tile.m * tile_m, at_k, tile.batch * a.step}, ring.stage(stage), call);
-              load_b.copy({tile.n * tile_n, at_k, tile.batch * b.step}, ring.stage(stage) + tile_a.bytes(), call);
+              load_a.copy({tile.m * tile_m, at_k, tile.batch * a.step}, ring.stage(stage),
+                          plan_.cluster_n == 1 ? call : shared);
+              load_b.copy({tile.n * tile_n, at_k, tile.batch * b.step}, ring.stage(stage) + tile_a.bytes(),
+                          plan_.cluster_m == 1 ? call : shared);
               if (!by_tma) cp_async_arrive(k_, ring.full(stage));
             });
           });
         });
+        // The other CTA's loads and arrivals need this CTA's shared memory.
+        if (plan_.cluster_size() > 1) writer.wait_for_readers();
       };
       if (by_tma) {
         k_.branch(less(me.thread, 32), [&] { by_one_thread(k_, produce); });
@@ -135,10 +143,15 @@ class GemmAuthor {
 
     roles.play("consumer", [&](const RoleThread& me) {
       const Number warp = broadcast(k_, me.warpgroup * 4 + me.thread / 32);
-      // One lane of each warp releases a stage.
+      // One lane of each warp releases a stage, or one for each CTA of the cluster, whose loads reach this one.
       const RingReader reader(k_, ring, [&](const Number& barrier) {
         if (!mma.uses_wgmma()) synchronize_warp(k_);
-        k_.branch(equal(me.thread % 32, 0), [&] { mbarrier_arrive(k_, barrier); });
+        const Number lane = me.thread % 32;
+        if (plan_.cluster_size() == 1) {
+          k_.branch(equal(lane, 0), [&] { mbarrier_arrive(k_, barrier); });
+        } else {
+          k_.branch(less(lane, plan_.cluster_size()), [&] { mbarrier_arrive_at(k_, barrier, lane); });
+        }
       });
       std::optional<StagedWriter> writer;
       if (staged) writer.emplace(k_, *staged, me, warp);
