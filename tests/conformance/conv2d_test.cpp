@@ -305,6 +305,86 @@ TEST_P(Convolutions, DepthwiseConvolutionsHaveAFamilyOfTheirOwn) {
   EXPECT_TRUE(op::compare(op::Problem(guarded.host())).is_exact());
 }
 
+// The gradient of a filter sums over all pixels. Threads that have the same taps take different rows of the output, and
+// so do CTAs, which add their partial sums through the workspace.
+TEST_P(Convolutions, FilterGradientsOfDepthwiseConvolutions) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  struct Case {
+    Shape shape;
+    int kernels;    // of the family, at least
+    int vector;     // the channels of a thread of the widest of them
+    bool is_split;  // whether several CTAs of one of these have the same taps and channels
+  };
+  const std::vector<Case> cases{
+      {{.n = 5, .h = 9, .w = 6, .c = 40, .k = 40, .r = 7, .s = 7, .padding = 3, .groups = 40}, 9, 8, true},
+      {{.n = 1, .h = 6, .w = 9, .c = 72, .k = 72, .r = 3, .s = 3, .padding = 1, .groups = 72}, 9, 8, false},
+      {{.n = 3, .h = 17, .w = 11, .c = 8, .k = 8, .r = 5, .s = 5, .padding = 2, .stride = 2, .groups = 8}, 9, 8, true},
+      {{.n = 1, .h = 5, .w = 8, .c = 20, .k = 20, .r = 2, .s = 9, .padding = 4, .groups = 20}, 5, 4, true},
+      {{.n = 1, .h = 9, .w = 9, .c = 8, .k = 8, .r = 3, .s = 2, .padding = 2, .dilation = 2, .groups = 8}, 3, 8, false},
+      {{.n = 1, .h = 4, .w = 5, .c = 4, .k = 4, .r = 33, .s = 2, .padding = 16, .groups = 4}, 5, 4, true},
+      {{.n = 2, .h = 5, .w = 7, .c = 13, .k = 13, .r = 3, .s = 3, .padding = 1, .stride = 3, .groups = 13}, 1, 1, true},
+  };
+  const auto kernels_of_family = [&](const op::Conv2d& conv) {
+    std::vector<registry::KernelPtr> all;
+    for (const engine::RankedKernel& candidate : engine().find_kernels(conv)) {
+      if (candidate.kernel->metadata().family == "depthwise_conv") all.push_back(candidate.kernel);
+    }
+    return all;
+  };
+  for (const auto& [shape, least, vector, is_split] : cases) {
+    op::Conv2d conv = convolution(ConvPass::wgrad, shape, DType::f16);
+    conv.mode = shape.r == 5 || shape.s == 2 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+    conv.beta = shape.r == 7 ? 1.0 : 0.0;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+    int count = 0, widest = 0;
+    bool has_parts = false;
+    for (const registry::KernelPtr& kernel : kernels_of_family(guarded.on_device())) {
+      ++count;
+      const int channels = plan::flatten(kernel->metadata().design, nullptr).instruction.n;
+      widest = std::max(widest, channels);
+      has_parts |= channels == vector && kernel->workspace_bytes(guarded.on_device()) > 0;
+      expect_exact_of(kernel, guarded);
+      expect_exact_of(kernel, guarded);  // the first run has left the counters as it found them
+    }
+    EXPECT_GE(count, least);
+    EXPECT_EQ(widest, vector);
+    EXPECT_EQ(has_parts, is_split);
+  }
+  const auto expect_exact_in_family = [&](const op::Conv2d& conv, int offset = 0) {
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.offset_elements = offset, .red_zone = 0});
+    const std::vector<registry::KernelPtr> kernels = kernels_of_family(guarded.on_device());
+    ASSERT_FALSE(kernels.empty());
+    guarded.upload();
+    engine().run(guarded.on_device(), kernels.front());
+    guarded.download();
+    const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+    EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  };
+  for (const DType type : {DType::bf16, DType::f32, DType::f64, DType::s8})
+    expect_exact_in_family(convolution(ConvPass::wgrad, cases[2].shape, type));
+  for (const int offset : {0, 1, 0})  // the kernel of vectors is not remembered for other addresses
+    expect_exact_in_family(convolution(ConvPass::wgrad, cases[0].shape, DType::f16), offset);
+  op::Conv2d conv = convolution(ConvPass::wgrad, cases[0].shape, DType::f16);
+  conv.alpha = 0.0;  // y and x are not read
+  conv.beta = 2.0;
+  expect_exact_in_family(conv);
+  conv = convolution(ConvPass::wgrad, cases[1].shape, DType::f16);
+  conv.epilogue = *op::parse_epilogue("D = relu(acc + row(bias) + residual)", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 3, 3, 1})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f32, conv.w.shape)}};
+  expect_exact_in_family(conv);
+  conv = convolution(ConvPass::wgrad,
+                     {.n = 32, .h = 14, .w = 14, .c = 384, .k = 384, .r = 7, .s = 7, .padding = 3, .groups = 384},
+                     DType::f16);
+  for (op::Tensor* const tensor : {&conv.x, &conv.w, &conv.y, &conv.c}) {
+    tensor->address = 0;
+    tensor->device = {op::MemoryDevice::Kind::shape, 0};
+  }
+  EXPECT_EQ(engine().find_kernels(conv).front().kernel->metadata().family, "depthwise_conv");
+}
+
 TEST_P(Convolutions, TensorsMayHaveGapsAndAnyAlignment) {
   for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
     for (const int offset : {0, 1}) {

@@ -97,12 +97,12 @@ def test_pyright_accepts_the_package_the_examples_and_programs(tmp_path: pathlib
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "python").symlink_to(tmp_path / "python")
-    if importlib.util.find_spec("torch") is None:
-        # Where PyTorch is missing, pyright takes tilewright/torch.py for the module `torch` that this file imports.
-        (tmp_path / "typings" / "torch").mkdir(parents=True)
-        (tmp_path / "typings" / "torch" / "__init__.pyi").write_text(
-            "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
-        )
+    for name in ("jax", "torch"):
+        if importlib.util.find_spec(name) is None:
+            # Otherwise pyright takes tilewright/torch.py for the module `torch` that this file imports.
+            (tmp_path / "typings" / name).mkdir(parents=True)
+            stub = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
+            (tmp_path / "typings" / name / "__init__.pyi").write_text(stub)
     command = [sys.executable, "-m", "pyright", "--project", "pyproject.toml", "--pythonpath", sys.executable]
     checked = subprocess.run(
         [*command, "--outputjson"], cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False

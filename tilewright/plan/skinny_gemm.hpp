@@ -43,10 +43,12 @@ struct SkinnyGemmPlan : GemmTile {
   bool operator==(const SkinnyGemmPlan&) const = default;
 };
 
-/// The designs to rank for a problem; none if D has more than 8 rows and more than 8 columns. Of a FlatDesign, the
-/// family uses `tile`; `instruction`, the few rows or columns, the lines and the elements of K of a thread at a time;
-/// `stages`, the number of chunks of K that a thread loads ahead; `warps_m` or `warps_n`, whichever is along the lines;
-/// `warps_k`; `cluster.k`; and `swaps_operands`, which says that the columns of D are few, not its rows.
+/// The designs to rank for a problem; none where other families are faster: if D has more than 8 rows and more than 8
+/// columns, fewer for 16-bit elements and for large operands that are not K-major, or if elements have 8 bits. Of a
+/// FlatDesign, the family uses `tile`; `instruction`, the few rows or columns, the lines and the elements of K of a
+/// thread at a time; `stages`, the number of chunks of K that a thread loads ahead; `warps_m` or `warps_n`, whichever
+/// is along the lines; `warps_k`; `cluster.k`; and `swaps_operands`, which says that the columns of D are few, not its
+/// rows.
 std::vector<FlatDesign> skinny_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                             const Target& target);
 
@@ -58,7 +60,8 @@ Support check_arguments(const SkinnyGemmPlan& plan, const op::GemmView& argument
 
 Launch launch(const SkinnyGemmPlan& plan, const op::GemmView& arguments);
 
-/// Estimated microseconds, including the launch: the longer of moving the bytes and of issuing the instructions.
+/// Estimated microseconds, including the launch: the longest of moving the bytes, of issuing the instructions, and of
+/// the latencies of a thread's loads.
 double estimate_us(const SkinnyGemmPlan& plan, const op::GemmView& arguments);
 
 /// The order of the sums of one call.

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
@@ -142,23 +144,24 @@ class GemmAuthor {
       if (staged) writer.emplace(k_, *staged, me, warp);
       tiles.for_each([&](const TileIndex& tile) {
         const Accumulators accumulators = mma.zeros();
-        k_.loop(steps, [&](const Number&) {
-          const auto multiply = [&](const Number& stage) {
-            if (!by_tma) fence_proxy_async(k_);
-            mma.fma(accumulators, ring.stage(stage), ring.stage(stage) + tile_a.bytes(), warp);
-          };
-          if (plan_.mix == plan::AtomMix::tma_mma) {
-            reader.read(multiply);
-          } else if (plan_.mix == plan::AtomMix::tma_register_wgmma) {
-            reader.read([&](const Number& stage) {
-              multiply(stage);
-              wait_for_wgmma(k_, 0, accumulators.cells);
-            });
-          } else {
-            reader.read_by_wgmma(accumulators.cells, multiply);
-          }
-        });
-        if (mma.uses_wgmma()) reader.drain(accumulators.cells);
+        const auto multiply = [&](const Number& stage) {
+          if (!by_tma) fence_proxy_async(k_);
+          mma.fma(accumulators, ring.stage(stage), ring.stage(stage) + tile_a.bytes(), warp);
+        };
+        if (plan_.mix == plan::AtomMix::tma_register_wgmma) {
+          multiply_from_registers(reader, mma, accumulators, warp, steps, [&](const Number& stage) {
+            return std::pair(ring.stage(stage), ring.stage(stage) + tile_a.bytes());
+          });
+        } else {
+          k_.loop(steps, [&](const Number&) {
+            if (plan_.mix == plan::AtomMix::tma_mma) {
+              reader.read(multiply);
+            } else {
+              reader.read_by_wgmma(accumulators.cells, multiply);
+            }
+          });
+          if (mma.uses_wgmma()) reader.drain(accumulators.cells);
+        }
         if (writer) {
           const int rows = tile_m / plan_.consumers();
           writer->begin(tile.m * tile_m + warp / 4 * rows, tile.n * tile_n, tile.batch);
@@ -175,6 +178,43 @@ class GemmAuthor {
   }
 
  private:
+  /// The mainloop of wgmma with A in registers: the fragments of a stage are loaded while wgmma multiplies those of the
+  /// last one. Two sets of registers take turns, so that the loop has two stages: with one, the registers that wgmma
+  /// reads would have to be copied.
+  void multiply_from_registers(const RingReader& reader, const TiledMmaBuilder& mma, const Accumulators& accumulators,
+                               const Number& warp, const Number& steps,
+                               const std::function<std::pair<Number, Number>(const Number&)>& operands_of) {
+    ValueCells held;  // the fragments that wgmma reads
+    for (std::int64_t i = 0; i < mma.fragment_count(); ++i)
+      held.push_back(k_.cell(k_.undefined(RegisterType::b32, TiledMmaBuilder::kFragmentRegisters)));
+    const auto written = [&] {
+      ValueCells cells = accumulators.cells;
+      cells.insert(cells.end(), held.begin(), held.end());
+      return cells;
+    };
+    const auto multiply = [&] {
+      const Number stage = reader.begin_read();
+      const auto [a, b] = operands_of(stage);
+      const std::vector<Value> loaded = mma.load_fragments(a, warp);
+      std::vector<std::vector<Value>> fragments;
+      for (const Value& fragment : loaded) fragments.push_back({fragment});
+      mma.fma_fragments(accumulators, fragments, b, 0);
+      reader.end_read_by_wgmma(stage, written());  // waits for the last stage's group, which reads `held`
+      for (std::size_t i = 0; i < held.size(); ++i) held[i].set(loaded[i]);
+    };
+    k_.loop(steps / 2, [&](const Number&) {
+      multiply();
+      multiply();
+    });
+    k_.branch(
+        steps % 2,
+        [&] {
+          multiply();
+          reader.drain(written());
+        },
+        [&] { reader.drain(written()); });
+  }
+
   Operand operand(const std::string& name, DType element, arch::Major major, const Number& mn) {
     const std::int64_t divisor = kLineAlignment * 8 / bits(element);
     const bool is_k_major = major == arch::Major::k;

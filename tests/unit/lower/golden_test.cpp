@@ -11,6 +11,7 @@
 
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/lower/cuda/depthwise_conv.hpp"
+#include "tilewright/lower/cuda/depthwise_wgrad.hpp"
 #include "tilewright/lower/cuda/reduce_split_k.hpp"
 #include "tilewright/lower/cuda/simt_gemm.hpp"
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
@@ -72,15 +73,18 @@ Golden reduction(std::string name, const op::ReduceSplitK& problem) {
 op::Tensor shape_of(DType type, const op::Dims& shape) { return op::packed_tensor(0, type, shape); }
 
 /// A filter of 3x3 for each of 64 channels.
-Golden depthwise(std::string name) {
-  op::Conv2d conv{.x = shape_of(DType::f16, {2, 9, 9, 64}),
+Golden depthwise(std::string name, op::ConvPass pass = op::ConvPass::fprop) {
+  op::Conv2d conv{.pass = pass,
+                  .x = shape_of(DType::f16, {2, 9, 9, 64}),
                   .w = shape_of(DType::f16, {64, 3, 3, 1}),
                   .y = shape_of(DType::f16, {2, 9, 9, 64}),
                   .c = {},
                   .padding = {1, 1},
                   .groups = 64};
   op::GemmSignature signature = op::describe(op::with_longest_lines(op::view(conv)));
-  std::vector<plan::FlatDesign> designs = plan::depthwise_conv_designs(signature, plan::kSm80);
+  std::vector<plan::FlatDesign> designs = pass == op::ConvPass::wgrad
+                                              ? plan::depthwise_wgrad_designs(signature, plan::kSm80)
+                                              : plan::depthwise_conv_designs(signature, plan::kSm80);
   return {std::move(name), std::move(signature), designs.front()};
 }
 
@@ -164,6 +168,7 @@ std::vector<Golden> goldens() {
              {{128, 128, 32}, 4, {2, 2}}),
       reduction("reduce_split_k_f32", f32_parts()),
       depthwise("depthwise_conv_f16"),
+      depthwise("depthwise_wgrad_f16", op::ConvPass::wgrad),
       stem("stem_conv_bf16"),
       tensor("s8_blocks_of_channels", blocks_of_channels(), {16, 8, 32}, {{64, 64, 64}, 4, {2, 2}}),
       tensor("f16_through_registers", through_registers(), {16, 8, 16}, {{64, 64, 32}, 3, {2, 2}}),
@@ -176,7 +181,9 @@ std::string emit(const Golden& golden) {
     return text(plan::plan_reduce_split_k(*reduction, std::get<plan::FlatDesign>(golden.design)));
   const op::GemmSignature& gemm = *golden.description.gemm();
   if (const auto* flat = std::get_if<plan::FlatDesign>(&golden.design)) {
+    const bool is_filter_gradient = gemm.b.im2col != op::Im2colAccess::none;
     if (flat->op_class == plan::OpClass::tensor_op) return text(plan::plan_stem_conv(gemm, *flat));
+    if (is_filter_gradient) return text(plan::plan_depthwise_wgrad(gemm, *flat));
     return text(plan::plan_depthwise_conv(gemm, *flat));
   }
   if (const auto* simt = std::get_if<plan::SimtGemmDesign>(&golden.design))
