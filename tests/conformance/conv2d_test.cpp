@@ -164,6 +164,8 @@ TEST_P(Convolutions, StemsHaveAFamilyOfTheirOwn) {
       // Several blocks along a row, four channels, and a window of one row.
       {.n = 1, .h = 3, .w = 176, .c = 4, .k = 130, .r = 3, .s = 3, .padding = 1},
       {.n = 2, .h = 3, .w = 40, .c = 2, .k = 33, .r = 1, .s = 9, .padding = 0, .stride = 1},
+      // More blocks than CTAs, so that these take several, on an A100: 725 of four rows.
+      {.n = 1, .h = 2900, .w = 14, .c = 2, .k = 8, .r = 3, .s = 3, .padding = 1},
   };
   std::size_t number = 0;
   for (const Shape& shape : shapes) {
