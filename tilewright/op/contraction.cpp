@@ -134,9 +134,9 @@ std::int64_t size_of(const ModeClass& modes) { return mode_of(modes, kA).size();
 
 /// Puts a contiguous mode of each class first.
 void order(Classes& classes, DType type) {
-  // Vectors of A and B matter more than those of D for elements of less than 4 bytes, which are copied through registers
-  // without them, unless D is so large that storing it takes most of the time: with K of 24, single stores of bf16 took
-  // 3.5 ms for 184 MB (H200, 2026-11-24).
+  // Vectors of A and B matter more than those of D for elements of less than 4 bytes, which are copied through
+  // registers without them, unless D is so large that storing it takes most of the time: with K of 24, single stores of
+  // bf16 took 3.5 ms for 184 MB (H200, 2026-11-24).
   constexpr std::int64_t kLargeD = 8;
   const std::int64_t k = size_of(classes.k);
   const auto begin = [&](ModeClass& modes, Role operand, std::int64_t others) {

@@ -14,6 +14,7 @@
 #include "tilewright/lower/cuda/depthwise_wgrad.hpp"
 #include "tilewright/lower/cuda/reduce_split_k.hpp"
 #include "tilewright/lower/cuda/simt_gemm.hpp"
+#include "tilewright/lower/cuda/skinny_gemm.hpp"
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
 #include "tilewright/lower/cuda/stem_conv.hpp"
@@ -89,6 +90,14 @@ Golden depthwise(std::string name, op::ConvPass pass = op::ConvPass::fprop) {
 }
 
 /// 7x7 with a stride of 2 and a padding of 3, from 3 channels to 64.
+/// The first design for two rows of f32.
+Golden skinny(std::string name) {
+  const op::Gemm gemm =
+      plan::problem_of(plan::describe({DType::f32, DType::f32, DType::f32, DType::f32}), 2, 512, 4096);
+  const op::GemmSignature signature = op::describe(gemm);
+  return {std::move(name), signature, plan::skinny_gemm_designs(op::view(gemm), signature, plan::kSm80).front()};
+}
+
 Golden stem(std::string name) {
   op::Conv2d conv{.x = shape_of(DType::bf16, {2, 28, 224, 3}),
                   .w = shape_of(DType::bf16, {64, 7, 7, 3}),
@@ -170,6 +179,7 @@ std::vector<Golden> goldens() {
       depthwise("depthwise_conv_f16"),
       depthwise("depthwise_wgrad_f16", op::ConvPass::wgrad),
       stem("stem_conv_bf16"),
+      skinny("skinny_gemm_f32"),
       tensor("s8_blocks_of_channels", blocks_of_channels(), {16, 8, 32}, {{64, 64, 64}, 4, {2, 2}}),
       tensor("f16_through_registers", through_registers(), {16, 8, 16}, {{64, 64, 32}, 3, {2, 2}}),
   };
@@ -184,6 +194,7 @@ std::string emit(const Golden& golden) {
     const bool is_filter_gradient = gemm.b.im2col != op::Im2colAccess::none;
     if (flat->op_class == plan::OpClass::tensor_op) return text(plan::plan_stem_conv(gemm, *flat));
     if (is_filter_gradient) return text(plan::plan_depthwise_wgrad(gemm, *flat));
+    if (gemm.a.im2col == op::Im2colAccess::none) return text(plan::plan_skinny_gemm(gemm, *flat));
     return text(plan::plan_depthwise_conv(gemm, *flat));
   }
   if (const auto* simt = std::get_if<plan::SimtGemmDesign>(&golden.design))
