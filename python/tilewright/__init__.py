@@ -15,8 +15,9 @@
 profile() verifies, times and counts kernels, and writes reports; tune() and benchmark() measure one problem.
 Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `program` records
 kernels without CUDA C++, `arch` has the numbers of tensor-core instructions, `layout` is CuTe's layout algebra,
-`tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, `pycutlass` has the
-interface of PyCUTLASS and `cutlass_api` that of cutlass_api; `shims` makes their own names importable.
+`tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, `jax` has products in
+programs of jax.jit, `pycutlass` has the interface of PyCUTLASS and `cutlass_api` that of cutlass_api; `shims` makes
+their own names importable.
 
 `import tilewright` is cheap: the extension and the submodules are loaded when a name that needs them is first used.
 """
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from tilewright.product import matmul
     from tilewright.profiling import Profile, benchmark, gemms, profile, tune
     from tilewright.tracing import TraceError
+    from tilewright.weights import PackedWeights, pack_weights, weight_matmul
 
 __version__: str
 
@@ -140,6 +142,7 @@ __all__ = [
     "Operation",
     "OperationArguments",
     "OutOfMemory",
+    "PackedWeights",
     "PointerArray",
     "PreparedCall",
     "Profile",
@@ -182,6 +185,7 @@ __all__ = [
     "load_artifact",
     "make_kernel",
     "matmul",
+    "pack_weights",
     "prepare",
     "profile",
     "program",
@@ -195,10 +199,11 @@ __all__ = [
     "u32",
     "u64",
     "unregister",
+    "weight_matmul",
 ]
 
 # imported when they are first used
-_SUBMODULES = ("arch", "cutlass_api", "emulator", "layout", "program", "pycutlass", "torch", "tracing")
+_SUBMODULES = ("arch", "cutlass_api", "emulator", "jax", "layout", "program", "pycutlass", "torch", "tracing")
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",
@@ -209,6 +214,7 @@ _MODULE_OF = {
     "einsum": "tilewright.contraction",
     "grouped_matmul": "tilewright.grouped_product",
     "matmul": "tilewright.product",
+    **dict.fromkeys(("PackedWeights", "pack_weights", "weight_matmul"), "tilewright.weights"),
     **dict.fromkeys(("Profile", "benchmark", "gemms", "profile", "tune"), "tilewright.profiling"),
 }  # all other names are in the extension module
 

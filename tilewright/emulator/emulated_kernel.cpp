@@ -18,8 +18,8 @@ namespace tilewright::emulator {
 
 namespace {
 
-/// What cooperative_groups::this_grid().sync() finds through %envreg1 and %envreg2: a size and a barrier of 4 bytes
-/// each (cooperative_groups/details/driver_abi.h).
+/// The memory that cooperative_groups::this_grid().sync() reaches through %envreg1 and %envreg2: a size and a barrier
+/// of 4 bytes each (cooperative_groups/details/driver_abi.h).
 class Workspace {
  public:
   Workspace(GlobalMemory& memory, bool cooperative) : memory_(memory) {

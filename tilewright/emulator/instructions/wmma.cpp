@@ -26,7 +26,7 @@ constexpr Shape kShapes[] = {{"m16n16k16", 16, 16, 16},
                              {"m8n8k4", 8, 8, 4}};
 constexpr int kMaxTile = 32 * 16;
 
-/// What a register holds, and the extents of the fragment's tile.
+/// The contents of a fragment's registers, and the extents of its tile.
 struct Fragment {
   int rows = 0, columns = 0;
   int element_bytes = 0;
