@@ -62,7 +62,7 @@ class KernelModule {
   }
 
   AnyList launch(const std::string& name, const Extents& grid, const Extents& block, const Extents& cluster,
-                 std::uint32_t shared_bytes, bool cooperative, const AnyList& arguments) {
+                 std::uint32_t shared_bytes, bool cooperative, const AnyList& arguments, bool profile) {
     const emulator::KernelInfo& kernel = module_->kernel(name);
     if (arguments.size() != kernel.parameters.size()) {
       throw InvalidArgument(
@@ -78,16 +78,47 @@ class KernelModule {
     config.dynamic_smem_bytes = shared_bytes;
     config.cooperative = cooperative;
     std::vector<emulator::Finding> findings;
+    profile_ = {};
     {
       const Unlocked unlocked;
-      findings = module_->launch(kernel, config, converted);
+      findings = module_->launch(kernel, config, converted, profile ? &profile_ : nullptr);
     }
     AnyList result;
     for (const emulator::Finding& finding : findings) result.append(describe(finding));
     return result;
   }
 
+  /// The profile of the last launch.
+  nb::dict profile() const {
+    nb::dict result;
+    nb::list kinds, lines;
+    for (const emulator::ProfileRow& row : profile_.kinds) kinds.append(nb::make_tuple(row.name, counts(row.counts)));
+    for (const emulator::ProfileRow& row : profile_.lines) {
+      lines.append(nb::make_tuple(nb::make_tuple(row.name, row.line), counts(row.counts)));
+    }
+    result["total"] = counts(profile_.total);
+    result["instructions"] = kinds;
+    result["lines"] = lines;
+    return result;
+  }
+
  private:
+  static nb::dict counts(const emulator::ProfileCounts& counts) {
+    nb::dict result;
+    result["instructions"] = counts.instructions;
+    result["active_lanes"] = counts.active_lanes;
+    result["global_requests"] = counts.global_requests;
+    result["global_bytes"] = counts.global_bytes;
+    result["global_sectors"] = counts.global_sectors;
+    result["global_lines"] = counts.global_lines;
+    result["shared_requests"] = counts.shared_requests;
+    result["shared_wavefronts"] = counts.shared_wavefronts;
+    result["bank_conflicts"] = counts.bank_conflicts;
+    result["async_copies"] = counts.async_copies;
+    result["async_instructions"] = counts.async_instructions;
+    return result;
+  }
+
   /// ("array", address, bytes, initialised), ("bytes", ...), or a number
   static emulator::KernelArgument argument(const emulator::KernelParameter& parameter, std::size_t i,
                                            const nb::handle& value) {
@@ -133,6 +164,7 @@ class KernelModule {
   }
 
   engine::KernelFile file_;
+  emulator::LaunchProfile profile_;
   std::unique_ptr<emulator::EmulatedModule> module_;
 };
 
@@ -144,7 +176,8 @@ void bind_emulator(nb::module_& module) {
            "source"_a, "is_path"_a, "target"_a, "include_folders"_a, "steps"_a)
       .def_prop_ro("kernels", &KernelModule::kernels, "The names of the kernels.")
       .def("launch", &KernelModule::launch, "kernel"_a, "grid"_a, "block"_a, "cluster"_a, "shared_bytes"_a,
-           "cooperative"_a, "arguments"_a, "Runs a launch and returns its findings.");
+           "cooperative"_a, "arguments"_a, "profile"_a, "Runs a launch and returns its findings.")
+      .def("profile", &KernelModule::profile, "What the last launch executed, if it was profiled.");
 }
 
 }  // namespace tilewright::python

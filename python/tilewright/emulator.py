@@ -28,7 +28,7 @@ from tilewright.errors import InvalidArgument
 
 Extents: TypeAlias = int | tuple[int, ...]
 
-__all__ = ["Extents", "Finding", "Module", "Output"]
+__all__ = ["Counts", "Extents", "Finding", "Module", "Output", "Profile"]
 
 _STEPS = 1 << 26
 
@@ -84,6 +84,35 @@ class Output:
     array: Any
 
 
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """What a launch executed in total, of one kind of instruction, or at one line. docs/emulator.md explains the counts."""
+
+    instructions: int
+    active_lanes: int
+    global_requests: int
+    global_bytes: int
+    global_sectors: int
+    global_lines: int
+    shared_requests: int
+    shared_wavefronts: int
+    bank_conflicts: int
+    async_copies: int
+    async_instructions: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """The counts of a launch, and its findings."""
+
+    total: Counts
+    instructions: dict[str, Counts]
+    """By kind: "ld.global"."""
+    lines: dict[tuple[str, int], Counts]
+    """By file and line of the source; by "" and line of the PTX if it has no line information."""
+    findings: list[Finding]
+
+
 class Module:
     """The kernels of a source.
 
@@ -131,9 +160,43 @@ class Module:
         the bytes of a struct. Raises InvalidArgument for arguments and extents that the kernel does not take, and names
         the index of the parameter. A finding is returned, not raised; the launch continues after it where it can.
         """
+        return self._launch(kernel, grid, block, args, cluster, shared_bytes, cooperative, False)
+
+    def profile(
+        self,
+        kernel: str = "",
+        grid: Extents = 1,
+        block: Extents = 1,
+        args: Sequence[Any] = (),
+        *,
+        cluster: Extents = 1,
+        shared_bytes: int = 0,
+        cooperative: bool = False,
+    ) -> Profile:
+        """Runs a kernel as launch() does, and counts what it executes."""
+        findings = self._launch(kernel, grid, block, args, cluster, shared_bytes, cooperative, True)
+        counted = self._module.profile()
+        return Profile(
+            total=Counts(**counted["total"]),
+            instructions={kind: Counts(**counts) for kind, counts in counted["instructions"]},
+            lines={place: Counts(**counts) for place, counts in counted["lines"]},
+            findings=findings,
+        )
+
+    def _launch(
+        self,
+        kernel: str,
+        grid: Extents,
+        block: Extents,
+        args: Sequence[Any],
+        cluster: Extents,
+        shared_bytes: int,
+        cooperative: bool,
+        profile: bool,
+    ) -> list[Finding]:
         arguments = [_argument(index, value) for index, value in enumerate(args)]
         found = self._module.launch(
-            kernel, _extents(grid), _extents(block), _extents(cluster), shared_bytes, cooperative, arguments
+            kernel, _extents(grid), _extents(block), _extents(cluster), shared_bytes, cooperative, arguments, profile
         )
         return [Finding(own_file=self._own_file, **finding) for finding in found]
 

@@ -107,6 +107,33 @@ TEST_F(EmulateCommandTest, FindingsExitWith1UnlessTheyAreSuppressed) {
               HasSubstr("s:2: unknown kind of finding 'no_such_kind'"));
 }
 
+TEST_F(EmulateCommandTest, ProfilesByLineAndByInstruction) {
+  const std::string command = "--block 32 --profile --args " + x() + ",out:f32[32],0,2.5";
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(command + " --json"), ExitCode::ok);
+  const auto json = nlohmann::json::parse(testing::internal::GetCapturedStdout())["profile"];
+  EXPECT_EQ(json["total"]["instructions"], 12);
+  EXPECT_EQ(json["total"]["active_lanes"], 12 * 32);
+  EXPECT_EQ(json["total"]["global_bytes"], 256);
+  EXPECT_EQ(json["total"]["global_sectors"], 8);
+  EXPECT_EQ(json["instructions"][0]["instruction"], "ld.param");
+  EXPECT_EQ(json["instructions"][0]["instructions"], 4);
+  const auto& last = json["lines"].back();
+  EXPECT_EQ(last["file"], "scale.cu");
+  EXPECT_EQ(last["line"], 3);
+  EXPECT_EQ(last["global_requests"], 2);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(command), ExitCode::ok);
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(text, HasSubstr("scale.cu:3"));
+  EXPECT_THAT(text, HasSubstr("global memory: 256 bytes in 8 sectors of 32 bytes, 100 % used; 2 lines of 128 bytes"));
+}
+
+TEST_F(EmulateCommandTest, TargetsAreThoseThatAreEmulated) {
+  EXPECT_THAT(refusal("--target sm_120a"), HasSubstr("--target: unknown target 'sm_120a': the emulator has sm_75"));
+  EXPECT_EQ(run("--target sm_90a --block 32 --args " + x() + ",out:f32[32],0,2.5"), ExitCode::ok);
+}
+
 TEST_F(EmulateCommandTest, ArgumentsAreTypedByTheParameters) {
   const std::string arrays = "--block 32 --args " + x() + ",out:f32[32],";
   EXPECT_THAT(refusal(arrays + "1.5,2"), HasSubstr("parameter 2 takes a 32-bit integer, got the number 1.5"));

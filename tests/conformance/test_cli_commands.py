@@ -94,7 +94,7 @@ BAD_PROBLEMS = {
     "fraction_of_s32": ((*SMALL, "--dtype", "s8", "--alpha", "0.5"), "32-bit integer"),
     "unknown_kernel": ((*SMALL, "--kernel", "sm99_gemm"), "the nearest names are "),
     "unknown_device": ((*SMALL[:6], "--device", "abacus"), "unknown device 'abacus'"),
-    "unknown_target": ((*SMALL[:6], "--device", "emulator:sm_75"), "unknown target 'sm_75'"),
+    "unknown_target": ((*SMALL[:6], "--device", "emulator:sm_70"), "unknown target 'sm_70'"),
     "tile_shape": ((*SMALL, "--tile", "128x128"), "--tile must be three positive numbers"),
     "tile_indivisible": ((*SMALL, "--tile", "100x100x8"), "divisible"),
     "too_much_smem": ((*SMALL, "--tile", "128x128x32", "--stages", 20), "shared memory"),

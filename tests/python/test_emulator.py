@@ -73,6 +73,16 @@ def test_findings_are_returned(module: emulator.Module) -> None:
     assert np.array_equal(out, np.full(40, 0.5)), "the other threads continue"
 
 
+def test_a_profile_counts_what_a_launch_executes(module: emulator.Module) -> None:
+    x, out = np.arange(40, dtype=np.float32), np.empty(40, np.float32)
+    profile = module.profile("scale", 1, 64, [x, emulator.Output(out), 40, 2])
+    assert profile.findings == [] and np.array_equal(out, 2 * x)
+    load = profile.instructions["ld.global"]
+    assert (load.instructions, load.active_lanes, load.global_bytes, load.global_sectors) == (2, 40, 160, 5)
+    assert profile.total.global_sectors == 10 and profile.total.bank_conflicts == 0
+    assert sum(counts.instructions for counts in profile.lines.values()) == profile.total.instructions
+
+
 def test_the_kernels_of_a_module_share_its_variables(module: emulator.Module) -> None:
     out = np.zeros(1, np.uint32)
     for expected in (1, 2):

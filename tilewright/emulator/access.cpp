@@ -247,6 +247,10 @@ void resolve_local_or_param(Warp& warp, const Instruction& in, Mask lanes, Acces
 
 void resolve_in_space(Warp& warp, const Instruction& in, Mask lanes, Space space, AccessSize size, AccessKind kind,
                       LanePointers& out) {
+  if (Profile* const profile = warp.cta().launch().profile) {
+    if (space == Space::global) profile->count_global(warp.code_index(in), lanes, out.address, size.bytes);
+    if (space == Space::shared) profile->count_shared(warp.code_index(in), lanes, out.address, size.bytes);
+  }
   switch (space) {
     case Space::global:
     case Space::constant:

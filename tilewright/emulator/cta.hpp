@@ -15,6 +15,7 @@
 #include "tilewright/emulator/global_memory.hpp"
 #include "tilewright/emulator/mbarrier.hpp"
 #include "tilewright/emulator/options.hpp"
+#include "tilewright/emulator/profile.hpp"
 #include "tilewright/emulator/program.hpp"
 #include "tilewright/emulator/shared_memory.hpp"
 #include "tilewright/emulator/unwritten_bytes.hpp"
@@ -46,6 +47,7 @@ struct Launch {
   FindingLog* log = nullptr;                 // null: the launch ends at the first finding
   UnwrittenBytes* unwritten = nullptr;       // global memory that counts as uninitialised; null: none
   DeviceHeap* heap = nullptr;                // null unless the program allocates
+  Profile* profile = nullptr;                // null: nothing is counted
   Target target = kSm90a;
   std::uint64_t grid_workspace = 0;  // %envreg1 and %envreg2: 8 bytes of zeros; 0 unless cooperative
 };

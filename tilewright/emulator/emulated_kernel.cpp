@@ -155,7 +155,14 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
   launch.grid_workspace = workspace.address();
   if (program_.uses_heap) launch.heap = &ptx_->memory().heap();
   launch.regions = ptx_->memory().snapshot();
+  Profile profile;
+  if (logged.profile != nullptr) {
+    profile.start(program_.code.size());
+    launch.profile = &profile;
+    launch.options.threads = 1;
+  }
   run_grid(std::move(launch));
+  if (logged.profile != nullptr) *logged.profile = summarise(profile, program_, ptx_->module());
 }
 
 const Function& EmulatedKernel::entry() const {

@@ -53,7 +53,8 @@ class LoadedPtx {
 struct LoggedLaunch {
   FindingLog* log = nullptr;
   UnwrittenBytes* unwritten =
-      nullptr;  // global memory that no one has written; the launch's writes are removed from it
+      nullptr;                       // global memory that no one has written; the launch's writes are removed from it
+  LaunchProfile* profile = nullptr;  // set after the launch; null: nothing is counted
 };
 
 class EmulatedKernel final : public runtime::LoadedKernel {

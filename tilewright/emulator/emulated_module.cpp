@@ -156,7 +156,7 @@ const KernelInfo& EmulatedModule::kernel(std::string_view name) const {
 }
 
 std::vector<Finding> EmulatedModule::launch(const KernelInfo& kernel, const runtime::LaunchConfig& config,
-                                            std::span<const KernelArgument> arguments) {
+                                            std::span<const KernelArgument> arguments, LaunchProfile* profile) {
   const LongWork work;
   const std::vector<KernelParameter>& parameters = kernel.parameters;
   if (arguments.size() != parameters.size()) {
@@ -207,7 +207,7 @@ std::vector<Finding> EmulatedModule::launch(const KernelInfo& kernel, const runt
   runtime::LaunchConfig complete = config;
   complete.parameter_offsets = offsets;
   complete.parameter_sizes = sizes;
-  loaded.launch(complete, values, {&log, &unwritten});
+  loaded.launch(complete, values, {&log, &unwritten, profile});
 
   auto address = allocations.addresses.begin();
   for (const KernelArgument& argument : arguments) {

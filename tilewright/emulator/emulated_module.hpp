@@ -13,6 +13,7 @@
 #include "tilewright/base/target.hpp"
 #include "tilewright/emulator/checks.hpp"
 #include "tilewright/emulator/options.hpp"
+#include "tilewright/emulator/profile.hpp"
 #include "tilewright/emulator/ptx_type.hpp"
 #include "tilewright/runtime/device.hpp"
 
@@ -68,10 +69,11 @@ class EmulatedModule {
   const KernelInfo& kernel(std::string_view name) const;
 
   /// Runs a launch to its end, or as far as its findings let it run, and returns these. The arrays are copied back in
-  /// any case. The module's variables keep their values for the next launch. config.parameter_offsets is not read.
+  /// any case. If `profile` is not null, it is set to what the launch executed. The module's variables keep their
+  /// values for the next launch. config.parameter_offsets is not read.
   /// @throws InvalidArgument for arguments or a configuration that the kernel does not take; as check_interruption()
   std::vector<Finding> launch(const KernelInfo& kernel, const runtime::LaunchConfig& config,
-                              std::span<const KernelArgument> arguments);
+                              std::span<const KernelArgument> arguments, LaunchProfile* profile = nullptr);
 
  private:
   struct Device;

@@ -88,7 +88,7 @@ void Warp::reset() {
   timed_out_ = 0;
   if (hazards_) hazards_->reset();
   undefined_.reset();
-  watched_ = hazards_ != nullptr;
+  watched_ = hazards_ != nullptr || cta_.launch().profile != nullptr;
   for (const SpecialSlot& special : program_.specials) fill_special(special);
 }
 
@@ -141,12 +141,13 @@ Warp::State Warp::run(std::uint32_t budget) {
 }
 
 void Warp::watch(const Instruction& instruction, Mask lanes) {
+  if (Profile* const profile = cta_.launch().profile) profile->count_instruction(code_index(instruction), active_);
   if (hazards_ && lanes != 0) hazards_->check(*this, instruction);
   if (!undefined_) return;
   if (undefined_->any()) {
     undefined_->step(*this, instruction, lanes, active_);
   } else {
-    watched_ = hazards_ != nullptr;
+    watched_ = hazards_ != nullptr || cta_.launch().profile != nullptr;
   }
 }
 

@@ -47,6 +47,7 @@ struct PendingCopy {
   std::uint64_t to = 0;     // shared address
   std::uint32_t bytes = 0;
   std::byte data[16] = {};
+  std::uint64_t step = 0;  // Warp::steps() when it was issued
 };
 
 /// The last poll of a warp: a wait on an mbarrier that returned false, or a strong load from global memory in a
@@ -223,7 +224,7 @@ class Warp {
   Agent agent_ = 0;
   std::unique_ptr<RegisterHazards> hazards_;    // null for programs without wgmma
   std::unique_ptr<UndefinedValues> undefined_;  // null before the warp's first undefined value
-  bool watched_ = false;                        // whether instructions are checked for hazards or undefined values
+  bool watched_ = false;  // whether instructions are counted, or checked for hazards or undefined values
   Poll poll_;
   Mask timed_out_ = 0;
   std::unique_ptr<std::byte, Free> registers_;

@@ -19,6 +19,7 @@
 #include "tools/cli/finding_report.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/output_file.hpp"
+#include "tools/cli/profile_report.hpp"
 #include "tools/cli/sarif.hpp"
 
 namespace tilewright::cli {
@@ -38,6 +39,7 @@ struct EmulateOptions {
   bool cooperative = false;
   bool warnings_fail = false;
   bool json = false;
+  bool profile = false;
   std::string sarif;
 };
 
@@ -82,6 +84,7 @@ struct Report {
   std::vector<emulator::Finding> findings;
   std::size_t suppressed = 0;
   std::vector<std::string> outputs;
+  std::optional<emulator::LaunchProfile> profile;
 
   std::size_t count(emulator::Severity severity) const {
     return static_cast<std::size_t>(std::ranges::count(findings, severity, &emulator::Finding::severity));
@@ -97,17 +100,19 @@ void print_text(const Report& report, const SourceExcerpts& excerpts) {
   if (report.suppressed != 0) fmt::print(", {} suppressed", report.suppressed);
   fmt::print("\n");
   for (const std::string& output : report.outputs) fmt::print("wrote {}\n", printable(output));
+  if (report.profile) fmt::print("\n{}", profile_text(*report.profile));
 }
 
 void print_json(const Report& report, const SourceExcerpts& excerpts) {
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   for (const emulator::Finding& finding : report.findings) findings.push_back(report_json(finding, excerpts));
-  const nlohmann::ordered_json json{{"kernel", report.kernel},
-                                    {"errors", report.count(emulator::Severity::error)},
-                                    {"warnings", report.count(emulator::Severity::warning)},
-                                    {"suppressed", report.suppressed},
-                                    {"findings", findings},
-                                    {"outputs", report.outputs}};
+  nlohmann::ordered_json json{{"kernel", report.kernel},
+                              {"errors", report.count(emulator::Severity::error)},
+                              {"warnings", report.count(emulator::Severity::warning)},
+                              {"suppressed", report.suppressed},
+                              {"findings", findings},
+                              {"outputs", report.outputs}};
+  if (report.profile) json["profile"] = profile_json(*report.profile);
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
@@ -150,9 +155,10 @@ ExitCode run(const EmulateOptions& options) {
   check_outputs(outputs, inputs);
 
   const std::vector<emulator::KernelArgument> arguments = kernel_arguments(items);
-  Report report{printable(kernel.name, 200), {}, 0, {}};
+  Report report{printable(kernel.name, 200), {}, 0, {}, {}};
+  if (options.profile) report.profile.emplace();
   try {
-    report.findings = module->launch(kernel, config, arguments);
+    report.findings = module->launch(kernel, config, arguments, report.profile ? &*report.profile : nullptr);
   } catch (const emulator::EmulationFinding& finding) {
     throw InvalidArgument(fmt::format("{}: {}", printable(file.path), finding.what()));
   }
@@ -198,6 +204,8 @@ Command add_emulate_command(CLI::App& parent) {
   app->add_flag("--cooperative", options->cooperative, "a cooperative launch: all CTAs are resident at once");
   app->add_flag("--warnings-fail", options->warnings_fail, "exit with code 1 if there are warnings but no errors");
   app->add_flag("--json", options->json, "print the findings as JSON; printf() of the kernel writes to stderr");
+  app->add_flag("--profile", options->profile,
+                "count instructions, memory sectors, bank conflicts and active lanes, by line and by instruction");
   app->add_option("--sarif", options->sarif, "a file for the findings as SARIF 2.1.0");
   app->footer("Exit codes: 0 no errors were found, 1 findings, 2 bad input, 3 the environment failed.");
   const Command program = add_emulate_run_command(*app);

@@ -48,7 +48,7 @@ void execute_cp_async(Warp& warp, const Instruction& in, Mask lanes) {
       const SharedLocation location{&cta, static_cast<std::uint32_t>(to.address[l])};
       if (verdict != SharedVerdict::ok) report_shared(warp, in, l, location, bytes, "write", verdict);
     }
-    PendingCopy copy{warp.accessor(in, l), warp.copy_groups[l], to.address[l], bytes, {}};
+    PendingCopy copy{warp.accessor(in, l), warp.copy_groups[l], to.address[l], bytes, {}, warp.steps()};
     if (sizes[l] != 0) std::memcpy(copy.data, from.at[l], sizes[l]);
     warp.pending_copies.push_back(copy);
   }
@@ -67,6 +67,9 @@ void execute_wait_group(Warp& warp, const Instruction& in, Mask lanes) {
   };
   for (const PendingCopy& copy : warp.pending_copies) {
     if (!finishes(copy)) continue;
+    if (Profile* const profile = cta.launch().profile) {
+      profile->count_copy(copy.accessor.code, warp.steps() - copy.step - 1);
+    }
     std::memcpy(cta.shared().at(copy.to), copy.data, copy.bytes);
     if (!cta.shared().shadowed()) continue;
     cta.shared().complete_copy(warp.clocks.ordered, copy.accessor, copy.to, copy.bytes);
