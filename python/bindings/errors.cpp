@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "python/bindings/module.hpp"
+#include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
 
 namespace nb = nanobind;
@@ -32,6 +33,8 @@ void raise(const DriverError& error) {
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
+  } catch (PythonInterruption& interruption) {
+    interruption.error.restore();
   } catch (const InvalidArgument& error) {
     raise("InvalidArgument", error);
   } catch (const CompileError& error) {

@@ -67,29 +67,33 @@ class PythonKernel final : public registry::Kernel {
 
  protected:
   Support do_supports(const op::Problem& problem) const override {
-    const Locked gil;
-    const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
-    if (!nb::hasattr(self, "_supports")) return Kernel::do_supports(problem);
-    return read_status(self.attr("_supports")(view_of(problem, metadata())));
+    return call_python([&] {
+      const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
+      if (!nb::hasattr(self, "_supports")) return Kernel::do_supports(problem);
+      return read_status(self.attr("_supports")(view_of(problem, metadata())));
+    });
   }
   compile::Source do_source() const override {
-    const Locked gil;
-    const nb::object answer = required("_source")();
-    const bool is_source = nb::isinstance<compile::Source>(answer) || nb::isinstance<nb::str>(answer);
-    if (!is_source) throw_wrong_answer("_source", "a str or a Source", answer);
-    return read_source(answer);
+    return call_python([&] {
+      const nb::object answer = required("_source")();
+      const bool is_source = nb::isinstance<compile::Source>(answer) || nb::isinstance<nb::str>(answer);
+      if (!is_source) throw_wrong_answer("_source", "a str or a Source", answer);
+      return read_source(answer);
+    });
   }
   plan::Launch do_launch(const op::Problem& problem) const override {
-    const Locked gil;
-    const nb::object answer = required("_launch")(view_of(problem, metadata()));
-    if (!nb::isinstance<plan::Launch>(answer)) throw_wrong_answer("_launch", "a Launch", answer);
-    return nb::cast<plan::Launch>(answer);
+    return call_python([&] {
+      const nb::object answer = required("_launch")(view_of(problem, metadata()));
+      if (!nb::isinstance<plan::Launch>(answer)) throw_wrong_answer("_launch", "a Launch", answer);
+      return nb::cast<plan::Launch>(answer);
+    });
   }
   double do_estimate_us(const op::Problem& problem) const override {
-    const Locked gil;
-    const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
-    if (!nb::hasattr(self, "_estimate_us")) return registry::kUnknownTime;
-    return read_number(self.attr("_estimate_us")(view_of(problem, metadata())), "the result of _estimate_us()");
+    return call_python([&] {
+      const nb::object self = nb::find(static_cast<const registry::Kernel*>(this));
+      if (!nb::hasattr(self, "_estimate_us")) return registry::kUnknownTime;
+      return read_number(self.attr("_estimate_us")(view_of(problem, metadata())), "the result of _estimate_us()");
+    });
   }
 
  private:

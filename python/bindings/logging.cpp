@@ -43,12 +43,8 @@ class PythonSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
     try {
       const nb::object logger = nb::module_::import_("logging").attr("getLogger")("tilewright");
       logger.attr("log")(level_of(message.level), "%s", std::string(message.payload.data(), message.payload.size()));
-    } catch (nb::python_error& error) {  // the code that logs must not see it
-      if (error.matches(PyExc_KeyboardInterrupt)) {
-        PyErr_SetInterrupt();  // a Ctrl-C that arrived here is raised by the next check for interruptions
-      } else {
-        error.discard_as_unraisable("tilewright's log");
-      }
+    } catch (nb::python_error& error) {        // raised by a handler of the log or of a signal
+      raise_later(error, "tilewright's log");  // the code that logs must not see it
     }
   }
   void flush_() override {}

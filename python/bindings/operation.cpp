@@ -68,20 +68,21 @@ class PythonOperation final : public op::Operation {
         tolerance_(tolerance) {}
 
   Support check(const op::Custom& problem) const override {
-    const Locked gil;
-    if (check_->object.is_none()) return {};
-    nb::dict extents;
-    for (const op::OperandDeclaration& operand : operands()) {
-      for (const std::string& extent : operand.shape) {
-        if (is_identifier(extent)) extents[extent.c_str()] = problem.extent(extent);
+    return call_python([&]() -> Support {
+      if (check_->object.is_none()) return {};
+      nb::dict extents;
+      for (const op::OperandDeclaration& operand : operands()) {
+        for (const std::string& extent : operand.shape) {
+          if (is_identifier(extent)) extents[extent.c_str()] = problem.extent(extent);
+        }
       }
-    }
-    const nb::object answer = check_->object(**extents);
-    if (answer.is_none() || nb::cast<bool>(nb::bool_(answer))) {
-      return nb::isinstance<nb::str>(answer) ? Support(refuse("{}", as_text(answer)).as(RefusalCode::shape))
-                                             : Support();
-    }
-    return refuse("check() of {} returned False for these extents", name()).as(RefusalCode::shape);
+      const nb::object answer = check_->object(**extents);
+      if (answer.is_none() || nb::cast<bool>(nb::bool_(answer))) {
+        return nb::isinstance<nb::str>(answer) ? Support(refuse("{}", as_text(answer)).as(RefusalCode::shape))
+                                               : Support();
+      }
+      return refuse("check() of {} returned False for these extents", name()).as(RefusalCode::shape);
+    });
   }
 
   bool has_reference() const override {
@@ -89,11 +90,12 @@ class PythonOperation final : public op::Operation {
     return !reference_->object.is_none();
   }
   void reference(const op::Custom& problem) const override {
-    const Locked gil;
-    nb::dict arguments;
-    for (const op::NamedTensor& each : problem.tensors) arguments[each.name.c_str()] = numpy_view(each.tensor);
-    for (const op::NamedScalar& each : problem.scalars) arguments[each.name.c_str()] = each.value;
-    reference_->object(**arguments);
+    call_python([&] {
+      nb::dict arguments;
+      for (const op::NamedTensor& each : problem.tensors) arguments[each.name.c_str()] = numpy_view(each.tensor);
+      for (const op::NamedScalar& each : problem.scalars) arguments[each.name.c_str()] = each.value;
+      reference_->object(**arguments);
+    });
   }
   double tolerance() const override { return tolerance_; }
 

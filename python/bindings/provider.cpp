@@ -49,7 +49,14 @@ class PythonProvider final : public registry::Provider {
   }
 
   std::vector<registry::KernelPtr> generate(const Target& target) const override {
-    const Locked gil;
+    return call_python([&] { return generate_locked(target); });
+  }
+
+  nb::object type() const { return class_->type; }
+
+ private:
+  /// @pre the GIL is held
+  std::vector<registry::KernelPtr> generate_locked(const Target& target) const {
     for (const auto& [made_for, kernels] : class_->generated) {
       if (made_for == target) return kernels;
     }
@@ -71,9 +78,6 @@ class PythonProvider final : public registry::Provider {
     return kernels;
   }
 
-  nb::object type() const { return class_->type; }
-
- private:
   std::string family_;
   std::unique_ptr<ClassReference> class_;  // guarded by the GIL
 };

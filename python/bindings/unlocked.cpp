@@ -1,5 +1,6 @@
 #include "python/bindings/unlocked.hpp"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,6 +37,20 @@ bool release_gil_while_exiting() {
   return std::exchange(is_unlocked, false);
 }
 
+/// Whether this thread, which had the GIL, has lost it because Python ends the thread while the interpreter exits.
+bool has_lost_gil() noexcept {
+  // No part of the stable ABI, but every CPython exports it.
+  static const auto check = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+  return PyGILState_GetThisThreadState() == nullptr || (check != nullptr && check() == 0);
+}
+
+/// Raises the exception, whose reference it takes over.
+int raise_pending(void* exception) {
+  const nb::object owned = nb::steal(static_cast<PyObject*>(exception));
+  PyErr_SetObject(owned.type().ptr(), owned.ptr());
+  return -1;
+}
+
 }  // namespace
 
 Unlocked::Unlocked() : state_(PyEval_SaveThread()) {
@@ -66,14 +81,24 @@ void Unlocked::run_signal_handlers() {
     }
   } const gil(state_);
   const ScopedInterruptCheck none({});
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  if (PyErr_CheckSignals() != 0 || Py_MakePendingCalls() != 0) throw nb::python_error();
 }
 
 Locked::Locked() : was_unlocked_(release_gil_while_exiting()), none_({}) {}
 
 Locked::~Locked() {
+  if (is_left_behind_by_exit() && has_lost_gil()) sleep_until_exit();
   work_.end();
   is_unlocked = was_unlocked_;
+}
+
+void raise_later(nb::python_error& error, const char* where) {
+  const nb::object exception = nb::borrow(error.value());
+  if (is_main_thread() && Py_AddPendingCall(raise_pending, exception.ptr()) == 0) {
+    exception.inc_ref();  // owned by the pending call, which cannot run before this thread runs Python code
+  } else {
+    error.discard_as_unraisable(where);
+  }
 }
 
 void bind_exit(nb::module_& module) {

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
+#include <utility>
 
 #include "tilewright/base/interruption.hpp"
 
@@ -32,7 +33,8 @@ class Unlocked {
 
 /// Holds the GIL during its lifetime, for Python code that may take long, such as methods of a Python kernel or log
 /// handlers. The thread may or may not hold the GIL before. The interpreter's exit waits for it, for two seconds at
-/// most.
+/// most. After that, Python before 3.14 ends the thread when it next asks for the GIL, by unwinding its stack; the
+/// destructor then sleeps instead of releasing a GIL that the thread does not hold.
 class Locked {
  public:
   Locked();
@@ -46,6 +48,29 @@ class Locked {
   nanobind::gil_scoped_acquire gil_;
   ScopedInterruptCheck none_;  // disables the check: the interpreter runs signal handlers itself
 };
+
+/// An exception of Python that is not an `Exception`, such as KeyboardInterrupt or SystemExit. It is no std::exception,
+/// so that code that takes an exception of a kernel's methods for the failure of that kernel does not catch it.
+struct PythonInterruption {
+  nanobind::python_error error;
+};
+
+/// Calls methods of the program's own classes under the GIL. @throws PythonInterruption
+template <class Work>
+auto call_python(const Work& work) {
+  const Locked gil;
+  try {
+    return work();
+  } catch (nanobind::python_error& error) {
+    if (error.matches(PyExc_Exception)) throw;
+    throw PythonInterruption{std::move(error)};
+  }
+}
+
+/// Raises the exception on the main thread as soon as that runs Python code or checks for signals; on another thread,
+/// or if too many exceptions wait, prints it as one that cannot be raised. For exceptions that signal handlers raise
+/// where they must not pass. @pre the GIL is held
+void raise_later(nanobind::python_error& error, const char* where);
 
 /// Binds _begin_exit(), which must be the first of our functions that run at the interpreter's exit.
 void bind_exit(nanobind::module_& module);

@@ -15,8 +15,9 @@
 profile() verifies, times and counts kernels, and writes reports; tune() and benchmark() measure one problem.
 Operation declares an operation other than a GEMM, and register() adds your own kernels. Submodules: `program` records
 kernels without CUDA C++, `arch` has the numbers of tensor-core instructions, `layout` is CuTe's layout algebra,
-`tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, `pycutlass` has the
-interface of PyCUTLASS and `cutlass_api` that of cutlass_api; `shims` makes their own names importable.
+`tracing` translates Python functions to epilogues, `torch` has PyTorch operators with gradients, `jax` has products in
+programs of jax.jit, `pycutlass` has the interface of PyCUTLASS and `cutlass_api` that of cutlass_api; `shims` makes
+their own names importable.
 
 `import tilewright` is cheap: the extension and the submodules are loaded when a name that needs them is first used.
 """
@@ -202,7 +203,7 @@ __all__ = [
 ]
 
 # imported when they are first used
-_SUBMODULES = ("arch", "cutlass_api", "emulator", "layout", "program", "pycutlass", "torch", "tracing")
+_SUBMODULES = ("arch", "cutlass_api", "emulator", "jax", "layout", "program", "pycutlass", "torch", "tracing")
 _MODULE_OF = {
     "EpilogueArguments": "tilewright.epilogue",
     "TraceError": "tilewright.tracing",

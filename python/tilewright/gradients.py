@@ -43,17 +43,41 @@ def refuse(caller: str, named: Mapping[str, Any], instead: str = "") -> None:
             )
 
 
-class _Evaluator:
-    """Computes a text of the epilogue language with tensors of PyTorch."""
+class Evaluator:
+    """Computes a text of the epilogue language with arrays of a framework. This class has what frameworks share."""
 
     def __init__(self, accumulators: Any, tensors: Mapping[str, Any], numbers: Mapping[str, float], c: Any) -> None:
-        import torch
-
-        self.torch = torch
         self.acc = accumulators
         self.numbers = numbers
         self.values: dict[str, Any] = {"acc": accumulators, "C": c}
         self.tensors = tensors
+
+    # What a framework defines.
+
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        raise NotImplementedError
+
+    def compare(self, name: str, x: Any, y: Any) -> Any:
+        """1 where x and y compare as "lt", "le", "gt", "ge", "eq" or "ne", else 0."""
+        raise NotImplementedError
+
+    def array(self, value: Any) -> Any:
+        """A number as an array of the accumulators' type; arrays as they are."""
+        raise NotImplementedError
+
+    def indices(self, count: int) -> Any:
+        """0 to count - 1 in the accumulators' type."""
+        raise NotImplementedError
+
+    def operand(self, value: Any) -> Any:
+        """An operand in the accumulators' type."""
+        raise NotImplementedError
+
+    def rounded(self, value: Any, kind: str) -> Any:
+        """The value rounded to f16, bf16, f32, e4m3 or e5m2, in the accumulators' type."""
+        raise NotImplementedError
+
+    # The language.
 
     def result(self, text: str) -> Any:
         """The value of D."""
@@ -73,7 +97,6 @@ class _Evaluator:
         raise InvalidArgument(f"the epilogue '{text}' does not define D")
 
     def _value(self, node: ast.expr) -> Any:
-        torch = self.torch
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
             return float(node.value)
         if isinstance(node, ast.Name):
@@ -92,20 +115,17 @@ class _Evaluator:
                 return binary[type(node.op)](x, y)
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             compared = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
-            x, y = self._tensor(self._value(node.left)), self._tensor(self._value(node.comparators[0]))
-            return getattr(torch, compared[type(node.ops[0])])(x, y).to(self.acc.dtype)
+            x, y = self.array(self._value(node.left)), self.array(self._value(node.comparators[0]))
+            return self.compare(compared[type(node.ops[0])], x, y)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return self._call(node.func.id, node.args)
         raise InvalidArgument(f"'{ast.unparse(node)}' of the epilogue has no gradient")
 
-    def _tensor(self, value: Any) -> Any:
-        return value if isinstance(value, self.torch.Tensor) else self.acc.new_tensor(value)
-
     def _leaf(self, name: str) -> Any:
         if name in ("row_index", "column_index"):
             rows, columns = self.acc.shape[-2:]
-            steps = self.torch.arange(rows if name == "row_index" else columns, device=self.acc.device)
-            return (steps[:, None] if name == "row_index" else steps).to(self.acc.dtype)
+            steps = self.indices(rows if name == "row_index" else columns)
+            return steps[:, None] if name == "row_index" else steps
         label = name.removeprefix("_scalar_")
         if label in self.numbers and name not in self.values:
             return self.numbers[label]
@@ -116,27 +136,53 @@ class _Evaluator:
     def _operand(self, name: str) -> Any:
         if name not in self.tensors:
             raise InvalidArgument(f"'{name}' of the epilogue has no value")
-        value = self.tensors[name]
-        return value if value.is_floating_point() and value.dtype == self.acc.dtype else value.to(self.acc.dtype)
+        return self.operand(self.tensors[name])
 
     def _call(self, name: str, arguments: list[ast.expr]) -> Any:
-        torch = self.torch
         if name in ("row", "column", "single", "full") and isinstance(arguments[0], ast.Name):
             value = self._operand(arguments[0].id)
+            rank = len(value.shape)
             if name == "row":
-                return value[None, :] if value.dim() == 1 else value
+                return value[None, :] if rank == 1 else value
             if name == "column":
-                return value[:, None] if value.dim() == 1 else value
-            return value.reshape(()) if name == "single" and value.numel() == 1 else value
+                return value[:, None] if rank == 1 else value
+            return value.reshape(()) if name == "single" and all(extent == 1 for extent in value.shape) else value
         if name == "convert" and isinstance(arguments[0], ast.Name):
-            types = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "e4m3": torch.float8_e4m3fn}
-            types |= {"e5m2": torch.float8_e5m2}
-            if arguments[0].id in types:
-                return self._tensor(self._value(arguments[1])).to(types[arguments[0].id]).to(self.acc.dtype)
-        functions = _functions(torch)
+            if arguments[0].id in ("f16", "bf16", "f32", "e4m3", "e5m2"):
+                return self.rounded(self.array(self._value(arguments[1])), arguments[0].id)
+        functions = self.functions()
         if name not in functions:
             raise InvalidArgument(f"the function {name} of the epilogue has no gradient")
-        return functions[name](*(self._tensor(self._value(each)) for each in arguments))
+        return functions[name](*(self.array(self._value(each)) for each in arguments))
+
+
+class _TorchEvaluator(Evaluator):
+    """With tensors of PyTorch."""
+
+    def __init__(self, accumulators: Any, tensors: Mapping[str, Any], numbers: Mapping[str, float], c: Any) -> None:
+        import torch
+
+        self.torch = torch
+        super().__init__(accumulators, tensors, numbers, c)
+
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        return _functions(self.torch)
+
+    def compare(self, name: str, x: Any, y: Any) -> Any:
+        return getattr(self.torch, name)(x, y).to(self.acc.dtype)
+
+    def array(self, value: Any) -> Any:
+        return value if isinstance(value, self.torch.Tensor) else self.acc.new_tensor(value)
+
+    def indices(self, count: int) -> Any:
+        return self.torch.arange(count, device=self.acc.device).to(self.acc.dtype)
+
+    def operand(self, value: Any) -> Any:
+        return value if value.dtype == self.acc.dtype else value.to(self.acc.dtype)
+
+    def rounded(self, value: Any, kind: str) -> Any:
+        names = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+        return value.to(getattr(self.torch, names[kind])).to(self.acc.dtype)
 
 
 def _functions(torch: Any) -> dict[str, Callable[..., Any]]:
@@ -167,6 +213,16 @@ def _text_of_named(name: str) -> str:
         raise InvalidArgument(f"the epilogue '{name}' has no gradient: write it as a text or as a Python function")
     parameter = ", 0.2" if function == "leaky_relu" else ""
     return "D = alpha * acc + beta * C" if function in ("", "identity") else f"D = {function}(x{parameter})"
+
+
+def prepared_text(evaluator: Evaluator, text: str, alpha: float, beta: float, c: Any) -> str:
+    """The text of an epilogue that may be a name, whose values are given to the evaluator."""
+    if "=" in text:
+        return text
+    scaled = alpha * evaluator.acc
+    evaluator.values["x"] = scaled if c is None else scaled + beta * c
+    evaluator.values["C"] = 0.0 if c is None else c
+    return _text_of_named(text)
 
 
 def matmul(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, options: dict[str, Any]) -> Any:
@@ -275,13 +331,8 @@ def _define_product() -> Any:
             text, labels, numbers = here._text(batch, m, n, _compute_type(a))
             values = {label: here.operands[name] for label, name in labels.items() if name in names}
             source = leaves[1] if leaves[1] is None else leaves[1].to(wide)
-            evaluator = _Evaluator(leaves[0], values, {"alpha": alpha, "beta": beta, **numbers}, source)
-            if "=" not in text:
-                text = _text_of_named(text)
-                scaled = alpha * leaves[0]
-                evaluator.values["x"] = scaled if source is None else scaled + beta * source
-                evaluator.values["C"] = 0.0 if source is None else source
-            result = evaluator.result(text)
+            evaluator = _TorchEvaluator(leaves[0], values, {"alpha": alpha, "beta": beta, **numbers}, source)
+            result = evaluator.result(prepared_text(evaluator, text, alpha, beta, source))
             wanted = [each for each in leaves if each is not None and each.requires_grad]
             found = iter(
                 torch.autograd.grad(result, wanted, gradient.to(result.dtype), allow_unused=True, create_graph=again)

@@ -20,7 +20,7 @@ from tilewright._tilewright import (
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments, nearest
 from tilewright.errors import InvalidArgument
-from tilewright.results import as_framework_of, empty_like, shaped
+from tilewright.results import as_framework_of, empty_like, has_tracers, shaped
 
 
 PARAMETERS = (
@@ -58,7 +58,7 @@ def matmul(
     """Returns epilogue(a @ b), by default alpha * a @ b + beta * c, computed by the kernel that is ranked first.
 
     a, b              arrays of PyTorch, NumPy, CuPy or JAX with the shapes (m, k) and (k, n), or batches of them:
-                      (batch, m, k) and (batch, k, n), one of which may be a single matrix; no tracers of jax.jit.
+                      (batch, m, k) and (batch, k, n), one of which may be a single matrix.
                       As in numpy.matmul, vectors, batches of several modes that broadcast, and nested lists of numbers
                       are accepted too; lists of numbers become arrays of float64.
                       Each of a, b, c and out may also be a list or tuple of matrices that are alike, or a
@@ -80,7 +80,8 @@ def matmul(
     batch_invariant   True: the bits of a row of the result depend neither on m, nor on the row's place, nor on the batch;
                       the default of both is that of configure()
 
-    The gradients of PyTorch tensors that require one are computed too, also those of epilogues.
+    The gradients of PyTorch tensors that require one are computed too, also those of epilogues. In programs of jax.jit,
+    jax.grad and jax.vmap the product is a custom call of XLA (tilewright.jax).
 
     On a GPU the work is enqueued. Host arrays are complete on return.
     Raises InvalidArgument with the number that is wrong.
@@ -105,6 +106,10 @@ def matmul(
         if out is not None:
             gradients.refuse("matmul(out=)", {"a": a, "b": b, "c": c, "an array of the epilogue": _tensors_of(bound)})
         return gradients.matmul(a, b, bound, c, _number(alpha, "alpha"), beta, options)
+    if "jax" in sys.modules and has_tracers(a, b, c, *_tensors_of(bound)):
+        from tilewright.jax import trace
+
+        return trace(a, b, bound, c, _number(alpha, "alpha"), beta, options)
     _check_flag(deterministic, "deterministic")
     _check_flag(batch_invariant, "batch_invariant")
     is_given = out is not None

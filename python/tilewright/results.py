@@ -140,10 +140,16 @@ def is_of_jax(a: Any) -> bool:
     return jax is not None and isinstance(a, jax.Array)
 
 
+def has_tracers(*values: Any) -> bool:
+    """Whether one of the values stands for an array in a program that JAX traces."""
+    jax = sys.modules.get("jax")
+    return jax is not None and hasattr(jax, "core") and any(isinstance(value, jax.core.Tracer) for value in values)
+
+
 def _jax_gpu(a: Any) -> int | None:
     """The ordinal of the GPU that holds the array; None if it is in host memory."""
     cpu = 1  # kDLCPU
     if not hasattr(a, "__dlpack_device__"):
-        raise InvalidArgument("tracers of jax.jit have no memory: call matmul outside of jax.jit")
+        raise InvalidArgument("tracers of jax.jit have no memory: only matmul and tilewright.jax take them")
     kind, ordinal = a.__dlpack_device__()
     return None if kind == cpu else int(ordinal)

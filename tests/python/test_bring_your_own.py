@@ -287,6 +287,25 @@ def test_b18_exceptions_of_user_code_are_reported(make: Callable[..., Any]) -> N
         tilewright.unregister(Failing)
 
 
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("method", ["generate_kernels", "_supports", "_estimate_us"])
+def test_an_interruption_is_not_the_refusal_of_a_kernel(method: str, raised: type[BaseException]) -> None:
+    """A Ctrl-C may arrive while a method of a kernel runs."""
+    args = GemmArguments(*(np.zeros((1, 8, 8)) for _ in range(3)))
+
+    def interrupted(*_: Any) -> Any:
+        raise raised
+
+    with brought(args, "brought", "", lambda args: tilewright.Launch(1, 1, [])) as kernel:
+        setattr(type(kernel), method, interrupted)
+        if method == "generate_kernels":
+            tilewright.unregister(type(kernel))
+            tilewright.register(type(kernel))  # calls it again
+        for discover in (tilewright.find_kernels, tilewright.explain):
+            with pytest.raises(raised):
+                discover(args)
+
+
 def test_b19_b20_compiled_once_by_shape_and_run_on_others(make: Callable[..., Any]) -> None:
     shapes = (ShapeOnly([1, 48, 24], "f64"), ShapeOnly([1, 24, 40], "f64"), ShapeOnly([1, 48, 40], "f64"))
     kernel = mine(GemmArguments(*shapes))[0]

@@ -99,6 +99,37 @@ product()
     assert output_of(start(program, tmp_path)) == "enough\n"
 
 
+@pytest.mark.parametrize("raised", ["TimeoutError", "SystemExit", "KeyboardInterrupt"])
+def test_an_exception_of_a_handler_that_runs_while_a_message_is_logged_is_propagated(
+    raised: str, tmp_path: Path
+) -> None:
+    program = f"""
+import logging
+
+def stop(number, frame):
+    raise {raised}("stopped")
+
+class Signals(logging.Handler):
+    "Sends one signal, whose handler runs here."
+    sent = False
+    def handle(self, record):
+        if not self.sent:
+            self.sent = True
+            os.kill(os.getpid(), signal.SIGALRM)
+
+signal.signal(signal.SIGALRM, stop)
+logger = logging.getLogger("tilewright")
+logger.addHandler(Signals())
+logger.setLevel(logging.DEBUG)
+try:
+    product()
+except {raised} as error:
+    print(error)
+product()
+"""
+    assert output_of(start(program, tmp_path)) == "stopped\n"
+
+
 def test_a_handler_that_returns_runs_at_once_and_the_work_goes_on(tmp_path: Path) -> None:
     program = """
 product(512)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import pathlib
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +17,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # otherwise JAX
 jax = pytest.importorskip("jax")
 
 import tilewright  # noqa: E402
+import tilewright.jax  # noqa: E402
 from tilewright import GemmArguments, InvalidArgument, matmul  # noqa: E402
 
 
@@ -122,9 +127,197 @@ def test_jax_arrays_are_refused_as_outputs(device: Any) -> None:
         GemmArguments(a, b, integers(device, 8, 8))
 
 
-def test_tracers_are_refused(device: Any) -> None:
-    with pytest.raises(InvalidArgument, match="tracers of jax.jit have no memory"):
-        jax.jit(matmul)(integers(device, 8, 8), integers(device, 8, 8))
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "uint8", "float8_e4m3fn"])
+@pytest.mark.parametrize("batch_a, batch_b", [((), ()), ((3,), (3,)), ((3,), ()), ((), (3,)), ((2, 3), (3,))])
+def test_products_are_compiled_by_jit(
+    device: Any, dtype: str, batch_a: tuple[int, ...], batch_b: tuple[int, ...]
+) -> None:
+    a, b = (abs(integers(device, *batch_a, 40, 24)), integers(device, *batch_b, 24, 56))
+    a, b = a.astype(dtype), abs(b).astype(dtype)
+    out = jax.jit(matmul)(a, b)
+    assert out.dtype == {"int8": "int32", "uint8": "int32", "float8_e4m3fn": "bfloat16"}.get(dtype, dtype)
+    np.testing.assert_array_equal(host(out), (host(a) @ host(b)).astype(out.dtype).astype(np.float64))
+
+
+@jax.jit
+def two_layers(x: Any, w1: Any, w2: Any, bias: Any) -> Any:
+    hidden = matmul(x, w1, epilogue="D = relu(acc + row(bias))", bias=bias)
+    return matmul(hidden.T, jax.numpy.transpose(w2), out_dtype="float32") + 1
+
+
+def test_products_are_parts_of_programs(device: Any) -> None:
+    x, w1, w2, bias = (integers(device, *shape) for shape in ((24, 40), (40, 56), (16, 24), (56,)))
+    hidden = np.maximum(host(x) @ host(w1) + host(bias), 0)
+    np.testing.assert_array_equal(host(two_layers(x, w1, w2, bias)), hidden.T @ host(w2).T + 1)
+    with jax.disable_jit():
+        np.testing.assert_array_equal(host(two_layers(x, w1, w2, bias)), hidden.T @ host(w2).T + 1)
+    vectors = jax.jit(matmul)(x[0], w1)
+    np.testing.assert_array_equal(host(vectors), host(x)[0] @ host(w1))
+
+
+EPILOGUES: dict[str, tuple[Any, Any]] = {  # the epilogue, and the same in JAX
+    "text": ("D = relu(acc + row(bias)) * 2", lambda acc, bias, mask, c: jax.nn.relu(acc + bias) * 2),
+    "name": ("linear_combination_relu", lambda acc, bias, mask, c: jax.nn.relu(2 * acc - c)),
+    "function": (lambda acc, bias: jax.nn.gelu(acc + bias), lambda acc, bias, mask, c: jax.nn.gelu(acc + bias)),
+    "mask": (
+        lambda acc, mask: jax.numpy.where(mask, acc, acc * 0.5),
+        lambda acc, bias, mask, c: jax.numpy.where(mask, acc, acc * 0.5),
+    ),
+    "activation": (jax.nn.silu, lambda acc, bias, mask, c: jax.nn.silu(acc)),
+    "none": (None, lambda acc, bias, mask, c: 2 * acc - c),
+    "gated": ("D = swiglu(acc)", lambda acc, bias, mask, c: jax.nn.silu(acc[..., ::2]) * acc[..., 1::2]),
+    "statements": (
+        "let x = acc * column(scale); D = where(x > 0, x, x * 0.25) + column_index",
+        lambda acc, bias, mask, c: (
+            lambda x: jax.numpy.where(x > 0, x, x * 0.25) + jax.numpy.arange(56, dtype="float32")
+        )(acc * jax.numpy.arange(40.0)[:, None]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_epilogues_and_their_gradients_are_compiled(device: Any, name: str) -> None:
+    epilogue, same = EPILOGUES[name]
+    a, b, bias, c = (integers(device, *shape) for shape in ((40, 24), (24, 56), (56,), (40, 56)))
+    mask = integers(device, 40, 56) > 0
+    takes = {
+        "text": {"bias": bias},
+        "function": {"bias": bias},
+        "mask": {"mask": mask},
+        "statements": {"scale": jax.numpy.arange(40.0)},
+    }.get(name, {})
+    scaled: dict[str, Any] = {"c": c, "alpha": 2.0, "beta": -1.0} if name in ("name", "none") else {}
+
+    def ours(a: Any, b: Any, takes: Any, scaled_c: Any) -> Any:
+        given = {**scaled, "c": scaled_c} if scaled else {}
+        return matmul(a, b, epilogue=epilogue, **given, **takes)
+
+    def theirs(a: Any, b: Any, takes: Any, scaled_c: Any) -> Any:
+        acc = jax.numpy.matmul(a, b, precision="highest")
+        return same(acc, takes.get("bias", bias), takes.get("mask", mask), scaled_c)
+
+    got, expected = jax.jit(ours)(a, b, takes, c), theirs(a, b, takes, c)
+    np.testing.assert_allclose(host(got), host(expected), rtol=2e-6, atol=2e-5)
+    if name in ("text", "name", "mask", "none", "statements"):  # exact
+        np.testing.assert_array_equal(host(got), host(expected))
+    weights = integers(device, *got.shape)
+
+    def loss(function: Any) -> Any:
+        return lambda a, b, bias, c: (
+            function(a, b, {**takes, **({"bias": bias} if "bias" in takes else {})}, c) * weights
+        ).sum()
+
+    ours_by, theirs_by = (jax.jit(jax.grad(loss(each), (0, 1, 2, 3)))(a, b, bias, c) for each in (ours, theirs))
+    for x, y in zip(ours_by, theirs_by, strict=True):
+        np.testing.assert_allclose(host(x), host(y), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("batch_a, batch_b", [((), ()), ((3,), (3,)), ((3,), ()), ((), (3,))])
+def test_gradients_can_be_differentiated_again(
+    device: Any, batch_a: tuple[int, ...], batch_b: tuple[int, ...]
+) -> None:
+    a, b = integers(device, *batch_a, 8, 12), integers(device, *batch_b, 12, 4)
+
+    def twice(product: Any) -> Any:
+        def inner(a: Any, b: Any) -> Any:
+            return (product(a, b) ** 2).sum()
+
+        def outer(a: Any, b: Any) -> Any:
+            of_a, of_b = jax.grad(inner, (0, 1))(a, b)
+            return (of_a * a).sum() + (of_b**2).sum()
+
+        return jax.jit(jax.grad(outer, (0, 1)))(a, b)
+
+    for ours, theirs in zip(twice(matmul), twice(jax.numpy.matmul), strict=True):
+        np.testing.assert_array_equal(host(ours), host(theirs))
+
+
+def test_vmap_makes_a_batch(device: Any) -> None:
+    a, b, bias = integers(device, 3, 2, 16, 24), integers(device, 3, 24, 8), integers(device, 3, 8)
+    one = jax.vmap(matmul)(a[:, 0], b)
+    np.testing.assert_array_equal(host(one), host(a)[:, 0] @ host(b))
+    several = jax.jit(jax.vmap(jax.vmap(matmul, (0, None))))(a, b)
+    np.testing.assert_array_equal(host(several), host(a) @ host(b)[:, None])
+    shared = jax.vmap(matmul, (None, 0))(a[0], b)
+    np.testing.assert_array_equal(host(shared), host(a)[0] @ host(b)[:, None])
+    biased = jax.vmap(lambda a, b, bias: matmul(a, b, epilogue="D = acc + row(bias)", bias=bias))(a[:, 0], b, bias)
+    np.testing.assert_array_equal(host(biased), host(a)[:, 0] @ host(b) + host(bias)[:, None])
+    gradients = jax.vmap(jax.grad(lambda a, b: matmul(a, b).sum()), (0, 0))(a[:, 0], b)
+    np.testing.assert_array_equal(host(gradients), np.broadcast_to(host(b).sum(2)[:, None], (3, 16, 24)))
+
+
+def test_linear(device: Any) -> None:
+    x, weight, bias = integers(device, 2, 5, 24), integers(device, 16, 24), integers(device, 16)
+    linear = tilewright.jax.linear
+    expected = host(x) @ host(weight).T + host(bias)
+    np.testing.assert_array_equal(host(linear(x, weight, bias)), expected)
+    np.testing.assert_array_equal(host(jax.jit(linear)(x, weight)), host(x) @ host(weight).T)
+    np.testing.assert_array_equal(host(jax.jit(linear)(x[0, 0], weight, bias)), expected[0, 0])
+    found = jax.grad(lambda *given: (linear(*given) ** 2).sum() / 2, (0, 1, 2))(x, weight, bias)
+    np.testing.assert_array_equal(host(found[0]), expected @ host(weight))
+    np.testing.assert_array_equal(host(found[1]), expected.reshape(10, 16).T @ host(x).reshape(10, 24))
+    np.testing.assert_array_equal(host(found[2]), expected.sum((0, 1)))
+    with pytest.raises(InvalidArgument, match=r"x must be \(..., k\) and weight \(n, k\), got \(2, 5, 24\) and \(24, 16\)"):
+        linear(x, weight.T)
+    with pytest.raises(InvalidArgument, match=r"bias must be \(16,\), as weight has 16 rows, got \(24,\)"):
+        jax.jit(linear)(x, weight, x[0, 0])
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "k": (lambda a, b: matmul(a, b.T), r"columns of a and rows of b differ: \(4,8\) and \(6,8\); pass b.T if b is stored"),
+    "types": (lambda a, b: matmul(a, b.astype("int8")), "f32.*s8"),
+    "complex": (lambda a, b: matmul(a.astype("complex64"), b), "a: unknown element type 'complex64'"),
+    "out": (lambda a, b: matmul(a, b, out=a), r"matmul\(out=\) is not possible in a program of JAX"),
+    "stream": (lambda a, b: matmul(a, b, stream=3), r"matmul\(stream=\) is not possible in a program of JAX"),
+    "list": (lambda a, b: matmul([a, a], b), "a must be an array of JAX, got a list"),
+    "object": (
+        lambda a, b: matmul(a, b, epilogue=tilewright.Epilogue("D = relu(acc)", "f32")),
+        "an Epilogue object cannot be used in a program of JAX: pass its text",
+    ),
+    "bias": (lambda a, b: matmul(a, b, epilogue="D = acc + row(bias)", bias=b[:, 0]), "bias"),
+    "unknown": (lambda a, b: matmul(a, b, epilogue="D = acc + row(bias)"), "bias"),
+    "math": (lambda a, b: matmul(a, b, math="quick"), "quick"),
+    "gated": (lambda a, b: matmul(a, b[:, :5], epilogue="D = swiglu(acc)"), "5 columns|n = 5|even"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_mistakes_in_programs_are_found_while_they_are_traced(name: str) -> None:
+    program, message = WRONG[name]
+    with pytest.raises(InvalidArgument, match=message):
+        jax.jit(program)(jax.numpy.ones((4, 8)), jax.numpy.ones((8, 6)))
+
+
+def test_alpha_must_be_known_while_a_program_is_traced() -> None:
+    with pytest.raises(TypeError, match="alpha must be a number"):
+        jax.jit(lambda a, alpha: matmul(a, a, alpha=alpha))(jax.numpy.ones((8, 8)), 2.0)
+
+
+def test_errors_at_run_time_are_those_of_jax(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: Any, **options: Any) -> None:
+        raise tilewright.DriverError("no memory", 2)
+
+    a = jax.numpy.ones((8, 8))
+    compiled = jax.jit(matmul).lower(a, a).compile()
+    monkeypatch.setattr(tilewright, "matmul", fails)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="tilewright.matmul: DriverError: no memory"):
+        jax.block_until_ready(compiled(a, a))
+    monkeypatch.undo()
+    assert (compiled(a, a) == 8).all()
+
+
+def test_other_functions_refuse_tracers(device: Any) -> None:
+    rows, experts = integers(device, 40, 24), integers(device, 3, 24, 56)
+    with pytest.raises(InvalidArgument, match="tracers of jax.jit have no memory: only matmul and tilewright.jax"):
+        jax.jit(lambda rows, experts: tilewright.grouped_matmul(rows, experts, offsets=[40, 40, 40]))(rows, experts)
+
+
+def test_the_guides_program_runs(tmp_path: pathlib.Path) -> None:
+    guide = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text().partition("## Programs of JAX")[2]
+    program = re.search(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert program is not None and "jax.grad" in program[1]
+    (tmp_path / "guide.py").write_text(program[1])
+    subprocess.run([sys.executable, "guide.py"], cwd=tmp_path, timeout=120, check=True)
 
 
 def test_memory_of_results_is_freed(device: Any) -> None:

@@ -1,7 +1,10 @@
-"""mypy --strict accepts the package and programs that use it, infers the types of results, and finds mistakes."""
+"""mypy --strict and pyright accept the package and programs that use it, infer types of results, and find mistakes."""
 
+import importlib.util
+import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -75,6 +78,39 @@ def mypy(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[s
 def test_the_package_type_checks(tmp_path: pathlib.Path) -> None:
     checked = mypy(tmp_path, "--config-file", str(ROOT / "pyproject.toml"), "-p", "tilewright")
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_examples_type_check(tmp_path: pathlib.Path) -> None:
+    untyped = {"03_epilogue.py", "15_cutlass_api_notebook.py"}  # functions that are traced; another library's cells
+    examples = [str(path) for path in (ROOT / "examples").glob("*.py") if path.name not in untyped]
+    checked = mypy(tmp_path, "--config-file", str(ROOT / "pyproject.toml"), *examples)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_pyright_accepts_the_package_the_examples_and_programs(tmp_path: pathlib.Path) -> None:
+    """With the settings of pyproject.toml, in a copy of the sources with the stubs of the extension."""
+    shutil.copytree(PACKAGES / "tilewright", tmp_path / "python" / "tilewright", ignore=shutil.ignore_patterns("*.so"))
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("*.cpp", "*.hpp"))
+    good = GOOD.replace("from typing import", "from typing_extensions import")  # the settings name Python 3.10
+    (tmp_path / "examples" / "good.py").write_text(good)
+    (tmp_path / "examples" / "bad.py").write_text(BAD)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "python").symlink_to(tmp_path / "python")
+    for name in ("jax", "torch"):
+        if importlib.util.find_spec(name) is None:
+            # Otherwise pyright takes tilewright/torch.py for the module `torch` that this file imports.
+            (tmp_path / "typings" / name).mkdir(parents=True)
+            stub = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
+            (tmp_path / "typings" / name / "__init__.pyi").write_text(stub)
+    command = [sys.executable, "-m", "pyright", "--project", "pyproject.toml", "--pythonpath", sys.executable]
+    checked = subprocess.run(
+        [*command, "--outputjson"], cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
+    )
+    found = json.loads(checked.stdout)["generalDiagnostics"]
+    wrong = {each["range"]["start"]["line"] + 1 for each in found if each["file"].endswith("examples/bad.py")}
+    assert wrong == {5, 6, 7, 8, 10, 11}, checked.stdout
+    assert [each for each in found if not each["file"].endswith("examples/bad.py")] == []
 
 
 def test_programs_type_check_and_run(tmp_path: pathlib.Path) -> None:

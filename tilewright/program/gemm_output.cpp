@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/op/fused_products.hpp"
 
 namespace tilewright::program {
 namespace {
@@ -87,27 +88,6 @@ Value apply(KernelBuilder& k, EpilogueOp operation, const std::vector<Value>& x)
   }
 }
 
-/// For each node, the input that is a product fused with it, or -1: as in lower/cuda/epilogue.cpp, so that programs
-/// compute the bits of the other families.
-std::vector<int> fused_products(const op::Epilogue& epilogue) {
-  std::vector<int> fused(epilogue.nodes.size(), -1), uses(epilogue.nodes.size(), 0);
-  const auto use = [&](int node) { ++uses[static_cast<std::size_t>(node)]; };
-  for (const op::EpilogueNode& node : epilogue.nodes) {
-    for (int side = 0; side < op::arity(node.op); ++side) use(node.inputs[static_cast<std::size_t>(side)]);
-  }
-  for (const op::EpilogueOutput& output : epilogue.outputs) use(output.node);
-  use(epilogue.node_of_d());
-  for (std::size_t i = 0; i < fused.size(); ++i) {
-    const op::EpilogueNode& node = epilogue.nodes[i];
-    if (node.op != EpilogueOp::add && node.op != EpilogueOp::subtract) continue;
-    for (const int input : {node.inputs[1], node.inputs[0]}) {
-      const auto place = static_cast<std::size_t>(input);
-      if (epilogue.nodes[place].op == EpilogueOp::multiply && uses[place] == 1) fused[i] = input;
-    }
-  }
-  return fused;
-}
-
 }  // namespace
 
 GemmOutput::GemmOutput(KernelBuilder& k, const op::GemmSignature& operands, const Number& m, const Number& n,
@@ -168,7 +148,7 @@ std::vector<Value> GemmOutput::evaluate(const Value& accumulator, const Number& 
   const op::Epilogue& epilogue = operands_.epilogue;
   const std::vector<std::string> scalars = epilogue.scalars();
   const std::vector<const op::EpilogueNode*> tensors = epilogue.tensors();
-  const std::vector<int> fused = fused_products(epilogue);
+  const std::vector<int> fused = op::fused_products(epilogue);
   std::vector<Value> values(epilogue.nodes.size());
   const auto value_of = [&](int node) { return values[static_cast<std::size_t>(node)]; };
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -201,7 +181,7 @@ std::vector<Value> GemmOutput::evaluate(const Value& accumulator, const Number& 
         values[i] = to_f32(k, column);
         break;
       default: {
-        if (fused[i] >= 0) {
+        if (fused[i] != op::kNoProduct) {
           const op::EpilogueNode& product = epilogue.nodes[static_cast<std::size_t>(fused[i])];
           const bool is_first = node.inputs[0] == fused[i];
           Value x = value_of(product.inputs[0]), z = value_of(node.inputs[is_first ? 1 : 0]);

@@ -178,7 +178,7 @@ class Graph:
     def apply(self, op: str, *operands: Operand, label: str = "") -> Traced:
         """Applies an operator or a function of the language to operands, which are broadcast."""
         values = [self.operand(operand) for operand in operands]
-        columns: set[Columns] = {value.columns for value in values} - {"none"}
+        columns: set[Columns] = {value.columns for value in values if value.columns != "none"}
         if len(columns) > 1:
             raise Untraceable("values of column pairs do not broadcast with values of single columns", PAIRS)
         shape = broadcast(*(value.shape for value in values))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import sys
 import textwrap
 import types
 from collections.abc import Sequence
@@ -115,7 +116,7 @@ def _read_lambda(code: types.CodeType) -> tuple[Source, ast.Lambda]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _has_parameters(node, code)
     ]
-    if len(found) > 1 and hasattr(code, "co_positions"):
+    if len(found) > 1 and sys.version_info >= (3, 11):
         columns = [column for line, _, column, _ in code.co_positions() if line is not None and column]
         found = [node for node in found if _spans(node, columns)]
     if len({ast.dump(node) for node in found}) > 1:

@@ -1,0 +1,324 @@
+"""tilewright.matmul and linear in programs of JAX: under jax.jit, jax.grad and jax.vmap.
+
+    import tilewright.jax
+    y = tilewright.jax.linear(x, weight, bias)           # x @ weight.T + bias
+    z = tilewright.jax.matmul(a, b, epilogue="relu")     # tilewright.matmul itself, when it is given tracers of JAX
+
+A product is one custom call of XLA (tilewright/xla_ffi.py), which computes on XLA's buffers: on a GPU on XLA's stream,
+on the host on the device that TILEWRIGHT_DEVICE names. Kernels are chosen and compiled while JAX traces the program.
+Gradients in reverse mode are products of Tilewright too, and can be differentiated again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tilewright import gradients, product, xla_ffi
+from tilewright._tilewright import DType, Epilogue, GemmArguments, ShapeOnly, dtype, prepare
+from tilewright.epilogue import EpilogueArguments, _graph
+from tilewright.errors import InvalidArgument
+from tilewright.results import _NUMPY_NAMES as _NAMES
+
+xla_ffi.register()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """What a product is, apart from its arrays: a, b, c if `has_c`, and those of the epilogue."""
+
+    epilogue: str | None = None
+    operands: tuple[str, ...] = ()  # the names in the epilogue of its arrays
+    numbers: tuple[tuple[str, float], ...] = ()  # of the epilogue
+    has_c: bool = False
+    alpha: float = 1.0
+    beta: float = 0.0
+    transposes: tuple[bool, bool] = (False, False)  # whether a and b are stored transposed
+    is_gated: bool = False
+    out_dtype: str = "float32"
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def shape(self, a: Any, b: Any) -> tuple[int, ...]:
+        a_shape, b_shape = (_turned(x.shape, turn) for x, turn in zip((a, b), self.transposes, strict=True))
+        batch = max(a_shape[:-2], b_shape[:-2], key=len)
+        return (*batch, a_shape[-2], b_shape[-1] // 2 if self.is_gated else b_shape[-1])
+
+
+def matmul(a: Any, b: Any, **options: Any) -> Any:
+    """tilewright.matmul(a, b, ...) for arrays and tracers of JAX. The result is traced too."""
+    return product.matmul(jnp.asarray(a), jnp.asarray(b), **options)
+
+
+def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    """x @ weight.T + bias, for x of any number of modes, weight of the shape (n, k) and bias of the shape (n,)."""
+    x, weight = jnp.asarray(x), jnp.asarray(weight)
+    if x.ndim < 1 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
+        raise InvalidArgument(f"x must be (..., k) and weight (n, k), got {x.shape} and {weight.shape}")
+    call = _Call(transposes=(False, True), out_dtype=_NAMES[product._out_type(x)])
+    rows = x.reshape((-1, x.shape[-1]))
+    rest: tuple[Any, ...] = ()
+    if bias is not None:
+        bias = jnp.asarray(bias)
+        if bias.shape != weight.shape[:1]:
+            raise InvalidArgument(f"bias must be {weight.shape[:1]}, as weight has {weight.shape[0]} rows, got {bias.shape}")
+        call = dataclasses.replace(call, epilogue="D = acc + row(bias)", operands=("bias",))
+        rest = (bias,)
+    turned = ShapeOnly(weight.shape[::-1], weight.dtype, (1, weight.shape[1]))
+    _check(ShapeOnly(rows.shape, rows.dtype), turned, call, rest)
+    made: Any = _product(call, rows, weight, *rest)
+    return made.reshape((*x.shape[:-1], weight.shape[0]))
+
+
+def trace(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, options: Mapping[str, Any]) -> Any:
+    """tilewright.matmul of tracers. `bound` is None, an Epilogue or an EpilogueArguments."""
+    for name in ("out", "stream"):
+        if options[name] is not None:
+            raise InvalidArgument(f"matmul({name}=) is not possible in a program of JAX, which owns the result")
+    arrays: dict[str, Any] = {"a": a, "b": b} | ({} if c is None else {"c": c})
+    if isinstance(bound, EpilogueArguments):
+        arrays |= {name: value for name, value in bound.operands.items() if hasattr(value, "shape")}
+    for name, value in arrays.items():
+        if not isinstance(value, (jax.Array, np.ndarray)):
+            raise InvalidArgument(f"{name} must be an array of JAX, got a {type(value).__name__}")
+        array = jnp.asarray(value)
+        arrays[name] = array.astype("uint8") if array.dtype == bool else array
+    a, b = arrays["a"], arrays["b"]
+    kind = product._out_type(a) if options["out_dtype"] is None else dtype(options["out_dtype"])
+    call = _Call(
+        has_c=c is not None,
+        alpha=alpha,
+        beta=(0.0 if c is None else 1.0) if beta is None else product._number(beta, "beta"),
+        out_dtype=_NAMES[kind],
+        options=tuple(
+            (name, dtype(value).name if name == "accumulator_type" else value)
+            for name, value in options.items()
+            if value is not None and name not in ("out", "stream", "out_dtype")
+        ),
+    )
+    operands: list[str] = []
+    if bound is not None:
+        call, operands = _with_epilogue(call, a, b, bound)
+    rest = [*([] if c is None else [arrays["c"]]), *(arrays[name] for name in operands)]
+    _check(ShapeOnly(a.shape, a.dtype), ShapeOnly(b.shape, b.dtype), call, rest)
+    return _product(call, a, b, *rest)
+
+
+def _with_epilogue(call: _Call, a: Any, b: Any, bound: Any) -> tuple[_Call, list[str]]:
+    """The call with the text of the epilogue, and the names of its operands as the caller has given them."""
+    if isinstance(bound, Epilogue):
+        raise InvalidArgument("an Epilogue object cannot be used in a program of JAX: pass its text")
+    shape = product._shape_of_out(a, b, None, None)
+    batch = shape[0] if len(shape) == 3 else None
+    compute = product._compute_type(a)
+    here = EpilogueArguments(
+        bound.epilogue,
+        **{name: value if not hasattr(value, "shape") else _Shape(value) for name, value in bound.operands.items()},
+    )
+    here._bind(batch, shape[-2], shape[-1], compute, dtype(call.out_dtype))  # refuses what does not fit
+    text, labels, numbers = here._text(batch, shape[-2], shape[-1], compute)
+    names = [label for label, name in labels.items() if hasattr(bound.operands[name], "shape")]
+    graph = _graph(text, compute, numbers, dtype(call.out_dtype))
+    call = dataclasses.replace(
+        call,
+        epilogue=text,
+        operands=tuple(names),
+        numbers=tuple(sorted(numbers.items())),
+        is_gated=graph.is_gated,
+    )
+    return call, [labels[label] for label in names]
+
+
+class _Shape:
+    """The shape of an array of an epilogue: tracers have no memory."""
+
+    def __init__(self, array: Any) -> None:
+        self.shape = tuple(array.shape)
+        self.dtype = np.dtype("uint8") if array.dtype == bool else array.dtype
+
+
+def _check(a: ShapeOnly, b: ShapeOnly, call: _Call, rest: Any) -> None:
+    """Raises what tilewright.matmul would, in its words, and compiles the kernel."""
+    place = 1 if call.has_c else 0
+    operands = {
+        name: ShapeOnly(array.shape, array.dtype) for name, array in zip(call.operands, rest[place:], strict=True)
+    }
+    options = dict(call.options)
+    promises = {name: options.pop(name, None) for name in ("deterministic", "batch_invariant")}
+    for name, value in promises.items():
+        product._check_flag(value, name)
+    try:
+        shape = _Call(is_gated=call.is_gated).shape(a, b) if min(len(a.shape), len(b.shape)) > 1 else ()
+        arguments = GemmArguments(
+            a,
+            b,
+            ShapeOnly(shape, call.out_dtype),
+            options.pop("accumulator_type", None),
+            None if call.epilogue is None else EpilogueArguments(call.epilogue, **operands, **dict(call.numbers)),
+            C=ShapeOnly(rest[0].shape, rest[0].dtype) if call.has_c else None,
+            alpha=call.alpha,
+            beta=call.beta,
+            **options,
+        )
+    except InvalidArgument as error:
+        raise InvalidArgument(product._in_callers_words(str(error)) + product._hint(a, b, a)) from None
+    prepare(arguments, **promises)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _product(call: _Call, a: Any, b: Any, *rest: Any) -> Any:
+    # Where only a or only b is a batch, or there are other operands, jax.vmap calls it once for each element.
+    is_plain = a.ndim == b.ndim and not rest
+    described = {
+        "rank": a.ndim,
+        "transposes": call.transposes,
+        "has_c": call.has_c,
+        "operands": call.operands,
+        "numbers": dict(call.numbers),
+        "options": {"epilogue": call.epilogue, "alpha": call.alpha, "beta": call.beta, **dict(call.options)},
+    }
+    compute = jax.ffi.ffi_call(
+        xla_ffi.TARGET,
+        jax.ShapeDtypeStruct(call.shape(a, b), call.out_dtype),
+        vmap_method="broadcast_all" if is_plain else "sequential",
+    )
+    return compute(a, b, *rest, call=json.dumps(described))
+
+
+def _forward(call: _Call, a: Any, b: Any, *rest: Any) -> tuple[Any, tuple[Any, ...]]:
+    return _product(call, a, b, *rest), (a, b, *rest)
+
+
+def _backward(call: _Call, saved: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
+    a, b, *rest = saved
+    of_rest = [_no_gradient(each) for each in rest]
+    if call.epilogue is None:
+        of_product = call.alpha * gradient
+        if call.has_c:
+            of_rest[0] = _fitted(call.beta * gradient, rest[0])
+    else:
+        of_product, *of_rest = _of_epilogue(call, a, b, rest, gradient)
+    of_product = of_product.astype(a.dtype)
+    turn_a, turn_b = call.transposes
+    if turn_a:
+        of_a = _plain(b, of_product, (turn_b, True), a)
+    else:
+        of_a = _plain(of_product, b, (False, not turn_b), a)
+    if turn_b:
+        of_b = _plain(of_product, a, (True, turn_a), b)
+    else:
+        of_b = _plain(a, of_product, (not turn_a, False), b)
+    return of_a, of_b, *of_rest
+
+
+_product.defvjp(_forward, _backward)
+
+
+def _plain(a: Any, b: Any, transposes: tuple[bool, bool], operand: Any) -> Any:
+    """The gradient of an operand: a product without an epilogue."""
+    if not jnp.issubdtype(operand.dtype, jnp.floating):
+        return _no_gradient(operand)
+    made = _product(_Call(transposes=transposes, out_dtype=operand.dtype.name), a, b.astype(a.dtype))
+    return _fitted(made, operand)
+
+
+def _no_gradient(operand: Any) -> Any:
+    if jnp.issubdtype(operand.dtype, jnp.floating):
+        return jnp.zeros_like(operand)
+    return np.zeros(operand.shape, jax.dtypes.float0)
+
+
+def _fitted(gradient: Any, operand: Any) -> Any:
+    """The gradient of an operand that was broadcast: summed, and in its type."""
+    extra = gradient.ndim - operand.ndim
+    summed = [mode for mode in range(gradient.ndim) if mode < extra or operand.shape[mode - extra] != gradient.shape[mode]]
+    return gradient.sum(summed).reshape(operand.shape).astype(operand.dtype)
+
+
+def _of_epilogue(call: _Call, a: Any, b: Any, rest: list[Any], gradient: Any) -> list[Any]:
+    """The gradients of the accumulators, which are computed again, of c and of the epilogue's operands."""
+    wide = "float64" if a.dtype == jnp.float64 else "float32"
+    accumulators = _product(_Call(transposes=call.transposes, out_dtype=wide), a, b)
+    is_float = [jnp.issubdtype(each.dtype, jnp.floating) for each in rest]
+
+    def formula(accumulators: Any, *floats: Any) -> Any:
+        values = iter(floats)
+        given = [next(values) if differs else each for each, differs in zip(rest, is_float, strict=True)]
+        c = given.pop(0).astype(wide) if call.has_c else None
+        operands = dict(zip(call.operands, given, strict=True))
+        numbers = {"alpha": call.alpha, "beta": call.beta, **dict(call.numbers)}
+        evaluator = _Evaluator(accumulators, operands, numbers, c)
+        return evaluator.result(gradients.prepared_text(evaluator, call.epilogue or "", call.alpha, call.beta, c))
+
+    floats = [each for each, differs in zip(rest, is_float, strict=True) if differs]
+    result, pull_back = jax.vjp(formula, accumulators, *floats)
+    of_product, *found = pull_back(gradient.astype(result.dtype))
+    values = iter(found)
+    of_rest = [next(values) if differs else _no_gradient(each) for each, differs in zip(rest, is_float, strict=True)]
+    return [of_product, *of_rest]
+
+
+class _Evaluator(gradients.Evaluator):
+    """With arrays of JAX."""
+
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        return _FUNCTIONS
+
+    def compare(self, name: str, x: Any, y: Any) -> Any:
+        names = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal"}
+        return getattr(jnp, names.get(name, "not_equal"))(x, y).astype(self.acc.dtype)
+
+    def array(self, value: Any) -> Any:
+        return value if isinstance(value, jax.Array) else jnp.asarray(value, self.acc.dtype)
+
+    def indices(self, count: int) -> Any:
+        return jnp.arange(count, dtype=self.acc.dtype)
+
+    def operand(self, value: Any) -> Any:
+        return value.astype(self.acc.dtype)
+
+    def rounded(self, value: Any, kind: str) -> Any:
+        return value.astype(_NAMES[dtype(kind)]).astype(self.acc.dtype)
+
+
+def _gated(gate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: gate(x[..., 0::2]) * x[..., 1::2]
+
+
+_gelu_tanh = functools.partial(jax.nn.gelu, approximate=True)
+_gelu = functools.partial(jax.nn.gelu, approximate=False)
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(jnp, name) for name in "abs sqrt exp log log1p floor round tanh square".split()},
+    **{name: getattr(jax.nn, name) for name in ("relu", "sigmoid", "silu", "mish", "softplus")},
+    "neg": jnp.negative,
+    "rsqrt": jax.lax.rsqrt,
+    "reciprocal": jnp.reciprocal,
+    "erf": jax.lax.erf,
+    "pow": jnp.power,
+    "min": jnp.minimum,
+    "max": jnp.maximum,
+    "hardswish": jax.nn.hard_swish,
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "glu": _gated(jax.nn.sigmoid),
+    "reglu": _gated(jax.nn.relu),
+    "swiglu": _gated(jax.nn.silu),
+    "geglu": _gated(_gelu),
+    "geglu_tanh": _gated(_gelu_tanh),
+    "fma": lambda x, y, z: x * y + z,
+    "where": lambda x, y, z: jnp.where(x != 0, y, z),
+    "clamp": lambda x, y, z: jnp.minimum(jnp.maximum(x, y), z),
+    "leaky_relu": lambda x, y: jnp.where(x > 0, x, y * x),
+    "even": lambda x: x[..., 0::2],
+    "odd": lambda x: x[..., 1::2],
+}
+
+
+def _turned(shape: tuple[int, ...], turns: bool) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2]) if turns else tuple(shape)
