@@ -21,8 +21,8 @@ plan::Launch launch(const PlannedProgram& planned, const op::GemmView& view) {
   return program::launch(planned.program, planned.plan, view);
 }
 
-/// How much longer the estimates are than the model's, which counts no epilogue of plain stores and no clusters. It
-/// ranks the programs behind the families that are measured; there is no measurement of programs yet.
+/// How much longer the estimates are than the model's, which counts neither plain stores of D nor clusters of programs.
+/// It ranks the programs behind the families that are measured; there is no measurement of programs yet.
 constexpr double kEstimateFactor = 1.5;
 
 template <compile::Language kLanguageOfText>

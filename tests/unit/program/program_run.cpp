@@ -2,6 +2,7 @@
 
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/lower/cuda/program.hpp"
+#include "tilewright/lower/mlir/program.hpp"
 
 namespace tilewright::program {
 
@@ -22,6 +23,16 @@ compile::Artifact compile_as_cuda(const Program& program, const std::string& tex
 
 compile::Artifact compile_as_cuda(const Program& program) {
   return compile_as_cuda(program, lower::cuda::lower(program));
+}
+
+compile::Artifact compile_as_mlir(const Program& program) {
+  static const std::unique_ptr<compile::Compiler> compiler = compile::make_compiler({});
+  compile::Source source;
+  source.name = source.symbol = program.symbol;
+  source.language = compile::Language::mlir;
+  source.text = lower::mlir::lower(program);
+  source.target = program.target;
+  return compiler->compile(source);
 }
 
 void run(const Program& program, const std::string& ptx, const LaunchArguments& arguments) {

@@ -23,6 +23,9 @@ compile::Artifact compile_as_cuda(const Program& program);
 /// The same for text that a test has changed.
 compile::Artifact compile_as_cuda(const Program& program, const std::string& text);
 
+/// Compiles the program, lowered to MLIR. @throws CompileError, ToolchainNotFound
+compile::Artifact compile_as_mlir(const Program& program);
+
 /// Runs PTX of the program on the emulator. @throws EmulationError
 void run(const Program& program, const std::string& ptx, const LaunchArguments& arguments);
 

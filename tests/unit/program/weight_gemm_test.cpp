@@ -20,7 +20,6 @@
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/compile/assembler.hpp"
 #include "tilewright/compile/compiler.hpp"
-#include "tilewright/lower/mlir/program.hpp"
 #include "tilewright/program/instructions.hpp"
 #include "tilewright/program/packed_weights.hpp"
 #include "tilewright/program/widen.hpp"
@@ -70,16 +69,6 @@ runtime::DeviceBuffer upload_floats(DType type, const std::vector<double>& value
     for (int i = 0; i < tilewright::bits(type) / 8; ++i) bytes.push_back(static_cast<std::uint8_t>(bits >> (8 * i)));
   }
   return upload(bytes);
-}
-
-compile::Artifact compile_as_mlir(const Program& program) {
-  static const std::unique_ptr<compile::Compiler> compiler = compile::make_compiler({});
-  compile::Source source;
-  source.name = source.symbol = program.symbol;
-  source.language = compile::Language::mlir;
-  source.text = lower::mlir::lower(program);
-  source.target = program.target;
-  return compiler->compile(source);
 }
 
 /// Assembles the PTX once more, for the messages of ptxas: none may say that wgmma was serialised or setmaxnreg
