@@ -65,7 +65,8 @@ test-frameworks: build
 	@TILEWRIGHT_CACHE_DIR=build/test_cache TILEWRIGHT_BIN_DIR=$(CURDIR)/build/bin PYTHONPATH=build/python \
 	  $(FRAMEWORKS)/bin/python -m pytest -q -p no:cacheprovider --confcutdir tests tests/python/test_torch.py \
 	  tests/python/test_torch_conv2d.py tests/python/test_gradients.py tests/python/test_activations.py \
-	  tests/python/test_jax.py tests/python/test_cutlass_api.py tests/python/test_torch_transforms.py
+	  tests/python/test_jax.py tests/python/test_cutlass_api.py tests/python/test_torch_transforms.py \
+	  tests/python/test_torch_weights.py
 
 wheel:
 	@scripts/bootstrap.sh build

@@ -35,8 +35,8 @@ int main() {
   float expected = 0;  // the last element
   for (int i = 0; i < c; ++i) {
     for (int j = 0; j < d; ++j) {
-      expected += x[static_cast<std::size_t>((a * b - 1) * c * d + i * d + j)] *
-                  y[static_cast<std::size_t>((j * c + i + 1) * e * f - 1)];
+      const int last_of_x = (a * b - 1) * c * d + i * d + j, last_of_y = (j * c + i + 1) * e * f - 1;
+      expected += x[static_cast<std::size_t>(last_of_x)] * y[static_cast<std::size_t>(last_of_y)];
     }
   }
   std::printf("%s: %s; the last element is %g\n", engine.device()->properties().name.c_str(),

@@ -6,7 +6,7 @@
 
 The instructions that are executed are the rows of tilewright/emulator/instructions/*.cpp. The list below has all
 instructions of PTX ISA 9.0 that are valid for sm_80, sm_90 or sm_90a (chapter 9, "Instruction Set"), with the forms that
-are refused and why.
+are refused and why. The forms that are compared with a GPU are those of tests/differential/instruction_forms.txt.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/emulator_coverage.md"
+FORMS = ROOT / "tests/differential/instruction_forms.txt"
 
 TEXTURES = "textures and surfaces are not emulated"
 VIDEO = "SIMD video instructions are emulated in software on these targets, and compilers do not emit them"
@@ -56,7 +57,7 @@ SECTIONS = [
      "mbarrier.arrive_drop cp.async.mbarrier.arrive mbarrier.test_wait mbarrier.try_wait mbarrier.pending_count", {}),
     ("Matrices of a warp", "wmma.load.a wmma.load.b wmma.load.c wmma.store.d wmma.mma mma mma.sp ldmatrix stmatrix "
      "movmatrix",
-     {"mma": ("types e4m3, e5m2, s4, u4, b1; m8n8k4 of f16; m8n8k16", "not implemented"),
+     {"mma": ("types s4, u4, b1; m8n8k4 of f16; m8n8k16", "not implemented"),
       "mma.sp": ("", "sparse matrices are not emulated"), "wmma.mma": ("types s4, u4, b1", "not implemented")}),
     ("Matrices of a warpgroup", "wgmma.mma_async wgmma.mma_async.sp wgmma.fence wgmma.commit_group wgmma.wait_group",
      {"wgmma.mma_async": ("type b1", "not implemented"), "wgmma.mma_async.sp": ("", "sparse matrices are not emulated")}),
@@ -84,8 +85,51 @@ def is_executed(name: str, rows: set[str]) -> bool:
     return name in rows or any(row.startswith(name + ".") for row in rows) or bool(prefixes & rows)
 
 
+def expanded(line: str, chosen: dict[str, int]) -> list[str]:
+    """The forms of a line of FORMS: {a,b} stands for a and for b; groups of one number are chosen together."""
+    for group in re.finditer(r"\{([^{}%]*)\}", line):
+        number, _, inside = group[1].rpartition(":") if re.match(r"\d:", group[1]) else ("", "", group[1])
+        choices = inside.split(",")
+        picks = [chosen[number]] if number in chosen else range(len(choices))
+        forms = []
+        for pick in picks:
+            text = line[: group.start()] + choices[pick] + line[group.end() :]
+            forms += expanded(text, {**chosen, number: pick} if number else chosen)
+        return forms
+    return [line]
+
+
+def compared_opcode(form: str) -> str:
+    """The opcode of the statement that writes %d0, or of the first that is no store (see instruction_form.cpp)."""
+    body = re.split(r" \| ", form)[2]
+    if "%" not in body:
+        return body.split()[0]
+    statements = [statement.strip() for statement in body.split(";")]
+    writers = [each for each in statements if "%d0" in each and not each.startswith("ld.")]
+    others = [each for each in statements if not each.startswith("st.")]
+    return (writers or others)[0].split()[0]
+
+
+def is_instruction(name: str, section: str, opcode: str) -> bool:
+    """Whether the opcode is the instruction `name` of a section; add, sub, ... are in several sections."""
+    types = opcode.split(".")[1:]
+    is_float = any(re.fullmatch(r"b?f\d+(x2)?", each) for each in types)
+    if name == "mad" and "cc" in types:
+        return False
+    if section in ("Integer arithmetic", "Floating point") and name not in ("testp", "copysign"):
+        if is_float != (section == "Floating point") or (name in ("add", "sub") and "cc" in types):
+            return False
+    parts = name.split(".")
+    if parts[0] == "cvt" and ("pack" in types) != ("pack" in parts):
+        return False
+    modifiers = [part for part in parts[1:] if part not in ("sync", "a", "b")]
+    return opcode.split(".")[0] == parts[0] and all(part in types for part in modifiers)
+
+
 def page() -> str:
     rows = rows_of_the_emulator()
+    lines_of_forms = [line for line in FORMS.read_text().split("\n") if line.strip() and not line.startswith("#")]
+    compared = [compared_opcode(form) for line in lines_of_forms for form in expanded(line, {})]
     lines = [
         "# Instructions that the emulator executes",
         "",
@@ -93,10 +137,13 @@ def page() -> str:
         "sm_90 or sm_90a. An instruction that is refused is a finding `unsupported_instruction` when it is executed; a kernel",
         "that has it in a branch which is not taken runs.",
         "",
+        "The column \"compared\" is the number of forms (modifiers, types and kinds of values) whose results are compared with",
+        f"a GPU, with special values and random bit patterns: `test_gpu --gtest_filter='*Differential*'`. There are {len(compared)}.",
+        "",
     ]
-    executed_total = refused_total = 0
+    executed_total = refused_total = compared_total = 0
     for section, names, refused in SECTIONS:
-        lines += [f"## {section}", "", "| instruction | executed | refused |", "|---|---|---|"]
+        lines += [f"## {section}", "", "| instruction | executed | compared | refused |", "|---|---|---|---|"]
         for name in names.split():
             form, reason = refused.get(name, (None, ""))
             executed = is_executed(name, rows)
@@ -108,8 +155,12 @@ def page() -> str:
             refused_total += not executed
             mark = "yes" if executed else "no"
             why = "" if form is None else (f"{form}: {reason}" if form else reason)
-            lines.append(f"| `{name}` | {mark} | {why} |")
+            forms = sum(is_instruction(name, section, opcode) for opcode in compared)
+            compared_total += forms
+            lines.append(f"| `{name}` | {mark} | {forms or ''} | {why} |")
         lines.append("")
+    if compared_total != len(compared):
+        sys.exit(f"{len(compared)} forms of {FORMS} belong to {compared_total} instructions of the list")
     lines.append(f"Executed: {executed_total} instructions. Refused in all forms: {refused_total}.")
     return "\n".join(lines) + "\n"
 

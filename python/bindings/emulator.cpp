@@ -15,6 +15,7 @@
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/emulator/emulated_module.hpp"
+#include "tilewright/emulator/instruction_targets.hpp"
 #include "tilewright/engine/kernel_file.hpp"
 #include "tilewright/engine/options.hpp"
 
@@ -39,7 +40,7 @@ class KernelModule {
   KernelModule(const std::string& source, bool is_path, const std::string& target,
                const std::vector<std::string>& include_folders, std::uint64_t steps) {
     const Unlocked unlocked;
-    const Result<Target> parsed = parse_target(target);
+    const Result<Target> parsed = emulator::parse_emulated_target(target);
     if (!parsed) throw InvalidArgument(parsed.reason());
     const auto toolchain = engine::Options::from_environment().toolchain;
     if (is_path) {

@@ -34,6 +34,7 @@ NB_MODULE(_tilewright, module) {
   python::bind_provider(module);
   python::bind_engine(module);
   python::bind_profile(module);
+  python::bind_weights(module);
   python::bind_exit(module);
   nanobind::module_ emulator = module.def_submodule("emulator");
   emulator.doc() = "The extension behind tilewright.emulator. Import from there.";

@@ -13,6 +13,9 @@ void bind_errors();
 /// Binds the functions below tilewright/profiling.py. @pre OperationArguments is bound
 void bind_profile(nanobind::module_& module);
 
+/// Binds what tilewright/weights.py needs. @pre Operation and OperationArguments are bound
+void bind_weights(nanobind::module_& module);
+
 /// Binds the submodule `emulator`: kernels of the user's on the emulator.
 void bind_emulator(nanobind::module_& module);
 

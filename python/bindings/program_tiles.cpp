@@ -198,7 +198,11 @@ void bind_copies(nb::module_& module) {
           "policy"_a = arch::kEvictNormal,
           "Appends the copy of the tile at `coordinates` of the tensor to the shared address `to`. `thread` is that of "
           "those that take part, for cp_async; `barrier` an mbarrier that counts the bytes, for tma. With multicast, "
-          "`slice` is the number of this CTA among those that share the tile, and `ctas` their mask.");
+          "`slice` is the number of this CTA among those that share the tile, and `ctas` their mask.")
+      .def("store", &TiledCopyBuilder::store, "coordinates"_a, "from_address"_a,
+           "Appends the TMA stores of the tile at the shared address `from_address` to `coordinates`, in the thread's "
+           "current bulk group: fence_proxy_async() and a barrier precede them, tma_store_commit() follows. Elements "
+           "outside the tensor are not stored.");
   module.def(
       "offset_of",
       [](const layout::Layout& layout, const std::vector<Number>& coordinates) {

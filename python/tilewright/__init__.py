@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from tilewright.product import matmul
     from tilewright.profiling import Profile, benchmark, gemms, profile, tune
     from tilewright.tracing import TraceError
+    from tilewright.weights import PackedWeights, pack_weights, weight_matmul
 
 __version__: str
 
@@ -141,6 +142,7 @@ __all__ = [
     "Operation",
     "OperationArguments",
     "OutOfMemory",
+    "PackedWeights",
     "PointerArray",
     "PreparedCall",
     "Profile",
@@ -183,6 +185,7 @@ __all__ = [
     "load_artifact",
     "make_kernel",
     "matmul",
+    "pack_weights",
     "prepare",
     "profile",
     "program",
@@ -196,6 +199,7 @@ __all__ = [
     "u32",
     "u64",
     "unregister",
+    "weight_matmul",
 ]
 
 # imported when they are first used
@@ -210,6 +214,7 @@ _MODULE_OF = {
     "einsum": "tilewright.contraction",
     "grouped_matmul": "tilewright.grouped_product",
     "matmul": "tilewright.product",
+    **dict.fromkeys(("PackedWeights", "pack_weights", "weight_matmul"), "tilewright.weights"),
     **dict.fromkeys(("Profile", "benchmark", "gemms", "profile", "tune"), "tilewright.profiling"),
 }  # all other names are in the extension module
 

@@ -1,5 +1,5 @@
-"""PyTorch operators: torch.ops.tilewright.matmul, .linear, .grouped_mm, .conv2d and .contract, and grouped_mm(),
-conv2d() and einsum().
+"""PyTorch operators: torch.ops.tilewright.matmul, .linear, .grouped_mm, .conv2d, .contract and .weight_linear, and
+grouped_mm(), conv2d(), einsum() and weight_linear().
 
     import tilewright.torch
     y = torch.ops.tilewright.linear(x, weight, bias)
@@ -28,6 +28,7 @@ from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
 from tilewright.product import _compute_type, _out_type
 from tilewright.results import _NUMPY_NAMES
+from tilewright.weights import PackedWeights, weight_matmul
 
 _LIBRARY = torch.library.Library("tilewright", "DEF")
 _LIBRARY.define("matmul(Tensor a, Tensor b) -> Tensor")
@@ -48,6 +49,7 @@ _LIBRARY.define(
     "-> Tensor"
 )
 _LIBRARY.define("contract(str expression, Tensor a, Tensor b) -> Tensor")
+_LIBRARY.define("weight_linear(Tensor input, Tensor packed, Tensor scales, str dtype, int outputs, int group) -> Tensor")
 
 
 def _shape(a: torch.Tensor, b: torch.Tensor) -> list[Any]:
@@ -692,3 +694,36 @@ def _diagonals(operand: torch.Tensor, letters: str) -> tuple[torch.Tensor, str]:
             operand = operand.diagonal(0, first, second)
             letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letter
     return operand, letters
+
+
+def _weight_linear(
+    x: torch.Tensor, packed: torch.Tensor, scales: torch.Tensor, dtype: str, outputs: int, group: int
+) -> torch.Tensor:
+    weights = PackedWeights(packed, scales, dtype, (outputs, x.shape[-1]), group)
+    with torch.no_grad():  # the operator has no gradient, which its backward says
+        result: torch.Tensor = weight_matmul(x.contiguous(), weights)
+    return result
+
+
+def _fake_weight_linear(
+    input: torch.Tensor, packed: torch.Tensor, scales: torch.Tensor, dtype: str, outputs: int, group: int
+) -> torch.Tensor:
+    return input.new_empty([*input.shape[:-1], outputs])
+
+
+def _refuse_weight_gradient(ctx: Any, gradient: torch.Tensor) -> None:
+    raise InvalidArgument("weight_linear() computes no gradients: call it under torch.no_grad()")
+
+
+for _key in ("CPU", "CUDA"):
+    _LIBRARY.impl("weight_linear", _weight_linear, _key)
+torch.library.register_fake("tilewright::weight_linear", _fake_weight_linear)
+torch.library.register_autograd("tilewright::weight_linear", _refuse_weight_gradient)
+
+
+def weight_linear(input: torch.Tensor, weights: PackedWeights) -> torch.Tensor:
+    """input @ W.T with the packed weights of tilewright.pack_weights(): one node in graphs of torch.compile."""
+    result: torch.Tensor = torch.ops.tilewright.weight_linear(
+        input, weights.data, weights.scales, weights.dtype, weights.shape[0], weights.group
+    )
+    return result

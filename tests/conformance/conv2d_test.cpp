@@ -58,10 +58,12 @@ class Convolutions : public testing::TestWithParam<std::string> {
 
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
-  /// One kernel of each family. Its design does not depend on the extents, if possible, so that few are compiled.
+  /// One kernel of each family. Its design does not depend on the extents, if possible, so that few are compiled. Those
+  /// of stem_conv do, and have tests of their own.
   std::vector<registry::KernelPtr> kernels(const op::Problem& problem) const {
     std::map<std::string, registry::KernelPtr> first;
     for (const engine::RankedKernel& candidate : engine().find_kernels(problem)) {
+      if (candidate.kernel->metadata().family == "stem_conv") continue;
       registry::KernelPtr& kernel = first[candidate.kernel->metadata().family];
       const auto order = [](const registry::KernelPtr& each) {
         const plan::GemmTiling& tiling = plan::tiling(each->metadata().design);
@@ -136,6 +138,116 @@ TEST_P(Convolutions, StemsAreMultipliedByTensorCores) {
   EXPECT_EQ(std::ranges::count(families, "sm80_gemm"), 1);
 }
 
+// The kernels of stem_conv, best first.
+std::vector<registry::KernelPtr> stem_kernels(const engine::Engine& engine, const op::Problem& problem) {
+  std::vector<registry::KernelPtr> kernels;
+  for (const engine::RankedKernel& candidate : engine.find_kernels(problem)) {
+    if (candidate.kernel->metadata().family == "stem_conv") kernels.push_back(candidate.kernel);
+  }
+  return kernels;
+}
+
+// Of the designs of each convolution one is run, another one for each.
+TEST_P(Convolutions, StemsHaveAFamilyOfTheirOwn) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const Shape shapes[] = {
+      // Rows of 222 bytes, so that the lines are copied element by element; windows begin at odd elements.
+      {.n = 2, .h = 21, .w = 37, .c = 3, .k = 40, .r = 7, .s = 7, .padding = 3, .stride = 2},
+      // Rows of 192, 216 and 228 bytes.
+      {.n = 1, .h = 18, .w = 32, .c = 3, .k = 96, .r = 4, .s = 4, .stride = 4},
+      {.n = 1, .h = 7, .w = 36, .c = 3, .k = 32, .r = 6, .s = 6, .padding = 2, .stride = 2},
+      {.n = 3, .h = 9, .w = 38, .c = 3, .k = 70, .r = 3, .s = 3, .padding = 1, .stride = 2},
+      // Windows of which every other one begins at an odd element.
+      {.n = 1, .h = 5, .w = 16, .c = 3, .k = 24, .r = 3, .s = 3, .padding = 1},
+      {.n = 1, .h = 6, .w = 21, .c = 1, .k = 9, .r = 5, .s = 5, .padding = 2},
+      {.n = 1, .h = 8, .w = 24, .c = 3, .k = 16, .r = 2, .s = 5, .padding = 4, .stride = 3},
+      // Several blocks along a row, four channels, and a window of one row.
+      {.n = 1, .h = 3, .w = 176, .c = 4, .k = 130, .r = 3, .s = 3, .padding = 1},
+      {.n = 2, .h = 3, .w = 40, .c = 2, .k = 33, .r = 1, .s = 9, .padding = 0, .stride = 1},
+  };
+  std::size_t number = 0;
+  for (const Shape& shape : shapes) {
+    op::Conv2d conv = convolution(ConvPass::fprop, shape, number % 2 == 0 ? DType::f16 : DType::bf16);
+    conv.mode = number % 3 == 0 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+    conv.beta = number % 4 == 1 ? 1.0 : 0.0;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.offset_elements = number == 2 ? 1 : 0, .red_zone = 0});
+    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), guarded.on_device());
+    ASSERT_GE(kernels.size(), 2U);
+    expect_exact_of(kernels[number * 3 % kernels.size()], guarded);
+    ++number;
+  }
+}
+
+TEST_P(Convolutions, StemsWithAnEpilogue) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  op::Conv2d conv =
+      convolution(ConvPass::fprop,
+                  {.n = 1, .h = 12, .w = 24, .c = 3, .k = 48, .r = 3, .s = 3, .padding = 1, .stride = 2}, DType::f16);
+  conv.epilogue = *op::parse_epilogue("let t = alpha * acc + row(bias) + residual; D = relu(t); aux = t", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 48})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f16, conv.y.shape)},
+                  {"aux", op::packed_tensor(7 * kApart, DType::f32, conv.y.shape)}};
+  GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+  const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), guarded.on_device());
+  ASSERT_FALSE(kernels.empty());
+  guarded.upload();
+  engine().run(guarded.on_device(), kernels.front());
+  guarded.download();
+  const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+  EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  conv.epilogue = *op::parse_epilogue("D = acc; row(sums) = sum(acc)", DType::f32);
+  conv.tensors = {{"sums", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 48})}};
+  EXPECT_TRUE(stem_kernels(engine(), conv).empty());
+}
+
+// The rows of a window are filled up with pixels outside it, which must not reach the sums.
+TEST_P(Convolutions, StemsIgnoreInfinitiesOutsideTheWindow) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  constexpr std::int64_t kWidth = 16, kFilters = 8, kTaps = 3;
+  constexpr std::uint16_t kOne = 0x3c00, kInfinity = 0x7c00;
+  for (const std::int64_t stride : {1, 2}) {
+    op::Conv2d conv = convolution(
+        ConvPass::fprop, {.n = 1, .h = 1, .w = kWidth, .c = 1, .k = kFilters, .r = 1, .s = kTaps, .stride = stride},
+        DType::f16);
+    conv.epilogue = *op::parse_epilogue("D = acc", DType::f32);
+    conv.c = {};
+    conv.padding = {0, 1};
+    conv.y = op::packed_tensor(0, DType::f16, {1, 1, op::conv_positions(kWidth, 1, 1, kTaps, stride, 1), kFilters});
+    std::vector<std::uint16_t> x(kWidth, kOne), w(kFilters * kTaps, kOne),
+        y(static_cast<std::size_t>(conv.y.shape[2] * kFilters), 0x7e00);
+    constexpr std::int64_t kInfinite = 6;
+    x[kInfinite] = kInfinity;
+    conv.x.address = reinterpret_cast<std::uint64_t>(x.data());
+    conv.w.address = reinterpret_cast<std::uint64_t>(w.data());
+    conv.y.address = reinterpret_cast<std::uint64_t>(y.data());
+    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), conv);
+    ASSERT_FALSE(kernels.empty());
+    engine().run(conv, kernels.front());
+    for (std::int64_t q = 0; q < conv.y.shape[2]; ++q) {
+      const std::int64_t first = q * stride - 1;
+      const bool is_infinite = first <= kInfinite && kInfinite < first + kTaps;
+      const std::uint16_t sum = first < 0 || first + kTaps > kWidth ? 0x4000 : 0x4200;  // 2 or 3 ones
+      EXPECT_EQ(y[static_cast<std::size_t>(q * kFilters)], is_infinite ? kInfinity : sum)
+          << "stride " << stride << ", position " << q;
+    }
+  }
+}
+
+TEST_P(Convolutions, StemsOfNetworksAreComputedByTheirFamilyFirst) {
+  const Shape shapes[] = {{.n = 32, .h = 224, .w = 224, .c = 3, .k = 64, .r = 7, .s = 7, .padding = 3, .stride = 2},
+                          {.n = 32, .h = 224, .w = 224, .c = 3, .k = 96, .r = 4, .s = 4, .stride = 4},
+                          {.n = 32, .h = 224, .w = 224, .c = 3, .k = 32, .r = 3, .s = 3, .padding = 1, .stride = 2},
+                          {.n = 8, .h = 640, .w = 640, .c = 3, .k = 32, .r = 6, .s = 6, .padding = 2, .stride = 2}};
+  for (const Shape& shape : shapes) {
+    const op::Conv2d conv = convolution(ConvPass::fprop, shape, DType::bf16);
+    EXPECT_EQ(engine().find_kernels(conv).front().kernel->metadata().family, "stem_conv") << op::to_string(conv);
+  }
+  op::Conv2d dilated = convolution(ConvPass::fprop, shapes[0], DType::bf16);
+  dilated.dilation = {1, 2};
+  EXPECT_TRUE(stem_kernels(engine(), dilated).empty());
+}
+
 // A filter for each channel: windows of 3 to 7 taps and steps of 1 and 2 have code of their own, which moves vectors of
 // channels; others, and other alignments, have code for any window.
 TEST_P(Convolutions, DepthwiseConvolutionsHaveAFamilyOfTheirOwn) {
@@ -189,6 +301,86 @@ TEST_P(Convolutions, DepthwiseConvolutionsHaveAFamilyOfTheirOwn) {
   engine().run(guarded.on_device(), kernel);
   guarded.download();
   EXPECT_TRUE(op::compare(op::Problem(guarded.host())).is_exact());
+}
+
+// The gradient of a filter sums over all pixels. Threads that have the same taps take different rows of the output, and
+// so do CTAs, which add their partial sums through the workspace.
+TEST_P(Convolutions, FilterGradientsOfDepthwiseConvolutions) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  struct Case {
+    Shape shape;
+    int kernels;    // of the family, at least
+    int vector;     // the channels of a thread of the widest of them
+    bool is_split;  // whether several CTAs of one of these have the same taps and channels
+  };
+  const std::vector<Case> cases{
+      {{.n = 5, .h = 9, .w = 6, .c = 40, .k = 40, .r = 7, .s = 7, .padding = 3, .groups = 40}, 9, 8, true},
+      {{.n = 1, .h = 6, .w = 9, .c = 72, .k = 72, .r = 3, .s = 3, .padding = 1, .groups = 72}, 9, 8, false},
+      {{.n = 3, .h = 17, .w = 11, .c = 8, .k = 8, .r = 5, .s = 5, .padding = 2, .stride = 2, .groups = 8}, 9, 8, true},
+      {{.n = 1, .h = 5, .w = 8, .c = 20, .k = 20, .r = 2, .s = 9, .padding = 4, .groups = 20}, 5, 4, true},
+      {{.n = 1, .h = 9, .w = 9, .c = 8, .k = 8, .r = 3, .s = 2, .padding = 2, .dilation = 2, .groups = 8}, 3, 8, false},
+      {{.n = 1, .h = 4, .w = 5, .c = 4, .k = 4, .r = 33, .s = 2, .padding = 16, .groups = 4}, 5, 4, true},
+      {{.n = 2, .h = 5, .w = 7, .c = 13, .k = 13, .r = 3, .s = 3, .padding = 1, .stride = 3, .groups = 13}, 1, 1, true},
+  };
+  const auto kernels_of_family = [&](const op::Conv2d& conv) {
+    std::vector<registry::KernelPtr> all;
+    for (const engine::RankedKernel& candidate : engine().find_kernels(conv)) {
+      if (candidate.kernel->metadata().family == "depthwise_conv") all.push_back(candidate.kernel);
+    }
+    return all;
+  };
+  for (const auto& [shape, least, vector, is_split] : cases) {
+    op::Conv2d conv = convolution(ConvPass::wgrad, shape, DType::f16);
+    conv.mode = shape.r == 5 || shape.s == 2 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+    conv.beta = shape.r == 7 ? 1.0 : 0.0;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+    int count = 0, widest = 0;
+    bool has_parts = false;
+    for (const registry::KernelPtr& kernel : kernels_of_family(guarded.on_device())) {
+      ++count;
+      const int channels = plan::flatten(kernel->metadata().design, nullptr).instruction.n;
+      widest = std::max(widest, channels);
+      has_parts |= channels == vector && kernel->workspace_bytes(guarded.on_device()) > 0;
+      expect_exact_of(kernel, guarded);
+      expect_exact_of(kernel, guarded);  // the first run has left the counters as it found them
+    }
+    EXPECT_GE(count, least);
+    EXPECT_EQ(widest, vector);
+    EXPECT_EQ(has_parts, is_split);
+  }
+  const auto expect_exact_in_family = [&](const op::Conv2d& conv, int offset = 0) {
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.offset_elements = offset, .red_zone = 0});
+    const std::vector<registry::KernelPtr> kernels = kernels_of_family(guarded.on_device());
+    ASSERT_FALSE(kernels.empty());
+    guarded.upload();
+    engine().run(guarded.on_device(), kernels.front());
+    guarded.download();
+    const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+    EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  };
+  for (const DType type : {DType::bf16, DType::f32, DType::f64, DType::s8})
+    expect_exact_in_family(convolution(ConvPass::wgrad, cases[2].shape, type));
+  for (const int offset : {0, 1, 0})  // the kernel of vectors is not remembered for other addresses
+    expect_exact_in_family(convolution(ConvPass::wgrad, cases[0].shape, DType::f16), offset);
+  op::Conv2d conv = convolution(ConvPass::wgrad, cases[0].shape, DType::f16);
+  conv.alpha = 0.0;  // y and x are not read
+  conv.beta = 2.0;
+  expect_exact_in_family(conv);
+  conv = convolution(ConvPass::wgrad, cases[1].shape, DType::f16);
+  conv.epilogue = *op::parse_epilogue("D = relu(acc + row(bias) + residual)", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 3, 3, 1})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f32, conv.w.shape)}};
+  expect_exact_in_family(conv);
+  conv = convolution(ConvPass::wgrad,
+                     {.n = 32, .h = 14, .w = 14, .c = 384, .k = 384, .r = 7, .s = 7, .padding = 3, .groups = 384},
+                     DType::f16);
+  for (op::Tensor* const tensor : {&conv.x, &conv.w, &conv.y, &conv.c}) {
+    tensor->address = 0;
+    tensor->device = {op::MemoryDevice::Kind::shape, 0};
+  }
+  EXPECT_EQ(engine().find_kernels(conv).front().kernel->metadata().family, "depthwise_conv");
 }
 
 TEST_P(Convolutions, TensorsMayHaveGapsAndAnyAlignment) {

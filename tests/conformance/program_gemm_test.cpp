@@ -24,13 +24,18 @@ struct MixCase {
   AtomMix mix;
   plan::TileShape tile;  // k in bytes
   int stages, warps_m, warps_n;
+  int cluster_m = 1, cluster_n = 1;
 };
 constexpr std::array kMixes{
     MixCase{"TmaWgmma", AtomMix::tma_wgmma, {128, 64, 128}, 3, 8, 1},
     MixCase{"TmaWgmmaOfOneWarpgroup", AtomMix::tma_wgmma, {64, 96, 64}, 4, 4, 1},
+    MixCase{"TmaWgmmaOfClustersAlongM", AtomMix::tma_wgmma, {64, 64, 128}, 3, 4, 1, 2, 1},
+    MixCase{"TmaWgmmaOfClustersAlongN", AtomMix::tma_wgmma, {64, 64, 64}, 3, 4, 1, 1, 2},
     MixCase{"CpAsyncWgmma", AtomMix::cp_async_wgmma, {128, 64, 128}, 3, 8, 1},
     MixCase{"TmaMma", AtomMix::tma_mma, {64, 64, 128}, 3, 2, 2},
+    MixCase{"TmaMmaOfClusters", AtomMix::tma_mma, {64, 64, 128}, 3, 2, 2, 2, 1},
     MixCase{"TmaRegisterWgmma", AtomMix::tma_register_wgmma, {64, 64, 128}, 3, 4, 1},
+    MixCase{"TmaRegisterWgmmaOfClusters", AtomMix::tma_register_wgmma, {64, 64, 128}, 3, 4, 1, 1, 2},
 };
 
 class ProgramGemm : public testing::TestWithParam<std::tuple<std::string, std::string, MixCase>> {
@@ -62,9 +67,12 @@ class ProgramGemm : public testing::TestWithParam<std::tuple<std::string, std::s
     design.warps_m = mix().warps_m;
     design.warps_n = mix().warps_n;
     design.raster = {2, false};
+    design.cluster_m = mix().cluster_m;
+    design.cluster_n = mix().cluster_n;
     if (plan::computes_transposed(signature)) {
       std::swap(design.tile.m, design.tile.n);
       std::swap(design.warps_m, design.warps_n);
+      std::swap(design.cluster_m, design.cluster_n);
     }
     return provider_->make(signature, design);
   }
@@ -137,6 +145,23 @@ TEST_P(ProgramGemm, KeepsSpecialValues) {
   ASSERT_TRUE(kernel) << kernel.reason();
   const op::Comparison comparison = run_once(engine(), *kernel, problem);
   EXPECT_TRUE(comparison.is_within_bound()) << op::to_string(comparison);
+}
+
+TEST_P(ProgramGemm, StoresAnAlignedDByTma) {
+  const bool is_wgmma = mix().mix != AtomMix::tma_mma;
+  for (const DType d : {DType::f32, DType::bf16}) {
+    const op::Gemm aligned = problem_of({DType::bf16, DType::bf16, d, DType::f32}, {}, 264, 200, 72);
+    const Result<registry::KernelPtr> kernel = kernel_for(aligned);
+    ASSERT_TRUE(kernel) << kernel.reason();
+    EXPECT_EQ((*kernel)->source().text.find(".bulk_group [") != std::string::npos, is_wgmma);
+    EXPECT_EQ((*kernel)->source().text.find("stmatrix") != std::string::npos, is_wgmma && d == DType::bf16);
+    expect_exact_of(aligned);
+  }
+  op::Gemm unaligned = problem_of(kBf16, {}, 72, 41, 136);
+  unaligned.alpha = 1.0;
+  const Result<registry::KernelPtr> kernel = kernel_for(unaligned);
+  ASSERT_TRUE(kernel) << kernel.reason();
+  EXPECT_EQ((*kernel)->source().text.find(".bulk_group ["), std::string::npos);
 }
 
 TEST_P(ProgramGemm, RefusesWithTheReason) {

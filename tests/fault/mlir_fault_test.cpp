@@ -32,7 +32,7 @@ class MlirFaultTest : public testing::Test {
     return source;
   }
 
-  /// What compiling by the library at `path` throws.
+  /// The message of the exception that is thrown if the library at `path` compiles.
   std::string error_of(const std::string& path, const std::string& commands = {}) {
     environment_.mlir_library = path;
     try {

@@ -20,7 +20,7 @@ struct ShimFunctions {
   decltype(&tilewright_mlir_free) free = nullptr;
 };
 
-/// What opening the library gave: its functions, or why there are none.
+/// The result of opening the library: its functions, or the reason why there are none.
 struct Opened {
   std::unique_ptr<const ShimFunctions> functions;
   MlirOutcome::Status status = MlirOutcome::Status::compiled;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/base/target.hpp"
 #include "tilewright/emulator/device_heap.hpp"
 #include "tilewright/emulator/global_memory.hpp"
 #include "tilewright/emulator/mbarrier.hpp"
@@ -45,7 +46,8 @@ struct Launch {
   FindingLog* log = nullptr;                 // null: the launch ends at the first finding
   UnwrittenBytes* unwritten = nullptr;       // global memory that counts as uninitialised; null: none
   DeviceHeap* heap = nullptr;                // null unless the program allocates
-  std::uint64_t grid_workspace = 0;          // %envreg1 and %envreg2: 8 bytes of zeros; 0 unless cooperative
+  Target target = kSm90a;
+  std::uint64_t grid_workspace = 0;  // %envreg1 and %envreg2: 8 bytes of zeros; 0 unless cooperative
 };
 
 /// The current phase of a named barrier of the CTA. Counts are of threads.

@@ -9,9 +9,9 @@
 
 namespace tilewright::emulator {
 
-/// A device of a target, named "emulator:sm_80", "emulator:sm_90a", ... All targets execute the same instructions:
-/// those in instructions/, up to sm_90a with mbarriers, bulk and tensor copies, wgmma and clusters. Where the PTX ISA
-/// leaves a choice, the emulator takes the stricter one:
+/// A device of a target, named "emulator:sm_80", "emulator:sm_90a", ... It executes the
+/// instructions in instructions/ that the target has (instruction_targets.hpp), and has the target's shared memory and
+/// the arithmetic of its tensor cores. Where the PTX ISA leaves a choice, the emulator takes the stricter one:
 /// - A cp.async writes its destination when it is waited for; accesses to the bytes before that are findings.
 /// - Bulk copies and wgmma execute at once. Until the wait that the PTX ISA requires, it is a finding to access the
 ///   bytes they write or the registers they use, or to overwrite the bytes they read. Data that the generic proxy wrote
@@ -28,7 +28,7 @@ namespace tilewright::emulator {
 /// (checks.hpp) for malformed PTX. launch() throws it for the first finding, that of the CTA with the lowest index; an
 /// instruction that the emulator does not support is a finding when it is executed. The device remains usable after a
 /// finding.
-/// @throws InvalidArgument for a target older or newer than all rows of arch::arch_limits()
+/// @throws InvalidArgument for a target that parse_emulated_target() refuses
 std::shared_ptr<runtime::Device> make_emulated_device(Target target, EmulatorOptions options = {});
 
 }  // namespace tilewright::emulator

@@ -10,6 +10,7 @@
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/grid.hpp"
+#include "tilewright/emulator/instruction_targets.hpp"
 #include "tilewright/emulator/ptx_parser.hpp"
 #include "tilewright/runtime/launch.hpp"
 
@@ -17,8 +18,8 @@ namespace tilewright::emulator {
 
 namespace {
 
-/// What cooperative_groups::this_grid().sync() finds through %envreg1 and %envreg2: a size and a barrier of 4 bytes
-/// each (cooperative_groups/details/driver_abi.h).
+/// The memory that cooperative_groups::this_grid().sync() reaches through %envreg1 and %envreg2: a size and a barrier
+/// of 4 bytes each (cooperative_groups/details/driver_abi.h).
 class Workspace {
  public:
   Workspace(GlobalMemory& memory, bool cooperative) : memory_(memory) {
@@ -40,11 +41,24 @@ class Workspace {
 
 }  // namespace
 
+arch::ArchLimits device_limits(const Target& target) {
+  if (target.sm >= arch::arch_limits().front().sm) return arch::limits(target);
+  arch::ArchLimits limits = arch::arch_limits().front();
+  limits.sm = 75;
+  limits.part = "T4";
+  limits.smem_per_block_bytes = limits.smem_per_sm_bytes = std::int64_t{64} << 10;
+  limits.smem_reserved_per_block_bytes = 0;
+  limits.max_threads_per_sm = 1024;
+  limits.max_blocks_per_sm = 16;
+  limits.sm_count = 40;
+  limits.clock_ghz = 1.59;
+  limits.l2_bytes = std::int64_t{4} << 20;
+  return limits;
+}
+
 runtime::DeviceProperties make_device_properties(Target target, std::int64_t memory_bytes) {
-  const int oldest = arch::arch_limits().front().sm;
-  constexpr int newest = kSm90a.sm;  // instructions of later architectures, such as tcgen05, are not emulated
-  if (target.sm < oldest || target.sm > newest) {
-    throw InvalidArgument(fmt::format("the emulator supports sm_{} to sm_{}, got {}", oldest, newest, target.name()));
+  if (!parse_emulated_target(target.name())) {
+    throw InvalidArgument(parse_emulated_target(target.name()).reason());
   }
   runtime::DeviceProperties properties;
   properties.name = "emulator:" + target.name();
@@ -53,7 +67,7 @@ runtime::DeviceProperties make_device_properties(Target target, std::int64_t mem
   properties.sm_count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   properties.memory_bytes = memory_bytes;
   properties.l2_bytes = std::int64_t{32} << 20;
-  const arch::ArchLimits& limits = arch::limits(target);
+  const arch::ArchLimits limits = device_limits(target);
   properties.smem_per_block_bytes = limits.smem_per_block_bytes;
   properties.smem_per_sm_bytes = limits.smem_per_sm_bytes;
   properties.registers_per_sm = limits.registers_per_sm;
@@ -107,7 +121,8 @@ EmulatedKernel::EmulatedKernel(const runtime::DeviceProperties& properties, Emul
       options_(options),
       ptx_(std::move(ptx)),
       symbol_(symbol),
-      program_(build_program(ptx_->module(), entry(), ptx_->addresses())) {
+      program_(build_program(ptx_->module(), entry(), ptx_->addresses(), properties.target)) {
+  check_target();
   check_shared_memory(dynamic_smem_bytes);
 }
 
@@ -136,6 +151,7 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
   launch.log = logged.log;
   launch.unwritten = logged.unwritten;
   const Workspace workspace(ptx_->memory(), config.cooperative);
+  launch.target = properties_.target;
   launch.grid_workspace = workspace.address();
   if (program_.uses_heap) launch.heap = &ptx_->memory().heap();
   launch.regions = ptx_->memory().snapshot();
@@ -149,6 +165,19 @@ const Function& EmulatedKernel::entry() const {
   }
   return *function;
 }
+
+namespace {
+
+/// No .target, or one that parse_target() does not know as it is older: sm_52, sm_75.
+bool is_older_than_all(std::string_view target) {
+  if (target.empty()) return true;
+  constexpr std::string_view kPrefix = "sm_";
+  const std::string_view digits = target.substr(std::min(kPrefix.size(), target.size()));
+  return target.starts_with(kPrefix) && digits.size() == 2 &&
+         digits.find_first_not_of("0123456789") == std::string_view::npos && digits <= "75";
+}
+
+}  // namespace
 
 runtime::Dim3 EmulatedKernel::cluster_of(const runtime::LaunchConfig& config) const {
   const std::uint32_t* const required = program_.required_cluster;
@@ -176,6 +205,14 @@ void EmulatedKernel::check_cluster(const runtime::LaunchConfig& config) const {
     throw InvalidArgument(fmt::format("{}: grid {} is not a multiple of the cluster {}", symbol_,
                                       to_string(config.grid), to_string(cluster)));
   }
+}
+
+void EmulatedKernel::check_target() const {
+  const std::string& name = ptx_->module().target;
+  const Result<Target> code = parse_target(name);
+  if (code ? properties_.target.runs_ptx(*code) : is_older_than_all(name)) return;
+  throw EmulationError(fmt::format("{}: the PTX is for {}, which {} does not run", printable(symbol_), printable(name),
+                                   properties_.name));
 }
 
 void EmulatedKernel::check_shared_memory(std::uint32_t dynamic_bytes) const {

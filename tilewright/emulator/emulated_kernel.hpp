@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewright/arch/limits.hpp"
 #include "tilewright/emulator/cta.hpp"
 #include "tilewright/emulator/finding_log.hpp"
 #include "tilewright/emulator/global_memory.hpp"
@@ -18,7 +19,10 @@
 
 namespace tilewright::emulator {
 
-/// @throws InvalidArgument for a target older or newer than all rows of arch::arch_limits()
+/// arch::limits(), and those of sm_75, for which no kernels are planned.
+arch::ArchLimits device_limits(const Target& target);
+
+/// @throws InvalidArgument for a target that parse_emulated_target() refuses
 runtime::DeviceProperties make_device_properties(Target target, std::int64_t memory_bytes);
 
 /// A parsed module, with its variables in .global and .const and their initial values. Kernels that are made of the
@@ -70,6 +74,8 @@ class EmulatedKernel final : public runtime::LoadedKernel {
   /// CTAs per cluster: those of the launch, else those that the kernel requires.
   runtime::Dim3 cluster_of(const runtime::LaunchConfig& config) const;
   void check_cluster(const runtime::LaunchConfig& config) const;
+  /// @throws EmulationError for PTX of a later target
+  void check_target() const;
   void check_shared_memory(std::uint32_t dynamic_bytes) const;
   /// The bytes of the kernel's parameter space: `parameters` as they are, or each parameter copied to its offset.
   std::vector<std::byte> lay_out(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) const;

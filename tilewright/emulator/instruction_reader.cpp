@@ -52,6 +52,13 @@ InstructionReader::InstructionReader(ProgramBuilder& builder, const ParsedInstru
 
 void InstructionReader::refuse(std::string reason) const { builder_.refuse(parsed_, std::move(reason)); }
 
+void InstructionReader::require(const Target& least) const {
+  const Target& target = builder_.target();
+  if (target.has_features_of(least)) return;
+  ProgramBuilder::require(::tilewright::refuse("{} needs {}, the target is {}", printable(parsed_.opcode, 80),
+                                               least.name(), target.name()));
+}
+
 bool InstructionReader::take(std::string_view modifier) {
   for (std::string_view& candidate : modifiers_) {
     if (candidate != modifier) continue;

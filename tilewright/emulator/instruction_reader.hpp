@@ -25,6 +25,9 @@ class InstructionReader {
   /// Throws an unsupported_instruction finding at this line: "the emulator does not support {reason}".
   [[noreturn]] void refuse(std::string reason) const;
 
+  /// Refuses the instruction on targets without the features of `least`.
+  void require(const Target& least) const;
+
   // Modifiers. Each may be taken once; finish() refuses those that the decoder has not taken.
   /// False when the instruction does not have the modifier.
   bool take(std::string_view modifier);

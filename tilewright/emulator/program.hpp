@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/base/target.hpp"
 #include "tilewright/emulator/ptx_module.hpp"
 
 namespace tilewright::emulator {
@@ -164,8 +165,9 @@ struct Program {
 
 /// Decodes `kernel` of `module` and inlines the functions it calls. `global_addresses` has the address of each module
 /// variable in .global and .const. The result points into `module`.
-/// An instruction that the emulator does not support reports that when it is executed.
+/// An instruction that the emulator or the target does not have reports that when it is executed.
 /// @throws EmulationFinding: malformed_ptx, or unsupported_instruction for a kernel that is too large
-Program build_program(const Module& module, const Function& kernel, const std::vector<std::uint64_t>& global_addresses);
+Program build_program(const Module& module, const Function& kernel, const std::vector<std::uint64_t>& global_addresses,
+                      const Target& target);
 
 }  // namespace tilewright::emulator

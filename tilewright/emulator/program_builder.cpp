@@ -10,6 +10,7 @@
 #include <ranges>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/emulator/instruction_targets.hpp"
 #include "tilewright/emulator/instructions/builtin.hpp"
 #include "tilewright/emulator/instructions/control.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
@@ -90,10 +91,17 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t alignment) {
 
 }  // namespace
 
-ProgramBuilder::ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& global_addresses)
-    : module_(module), global_addresses_(global_addresses) {}
+ProgramBuilder::ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& global_addresses,
+                               const Target& target)
+    : module_(module), global_addresses_(global_addresses), target_(target) {}
 
-void ProgramBuilder::refuse(const ParsedInstruction&, std::string reason) const { throw Refusal{std::move(reason)}; }
+void ProgramBuilder::refuse(const ParsedInstruction&, std::string reason) const {
+  throw Refusal{"the emulator does not support " + std::move(reason)};
+}
+
+void ProgramBuilder::require(const Support& support) {
+  if (!support) throw Refusal{support.reason()};
+}
 
 void ProgramBuilder::refuse_kernel(const ParsedInstruction& parsed, std::string reason) const {
   throw EmulationFinding(Finding{FindingKind::unsupported_instruction,
@@ -369,11 +377,12 @@ void ProgramBuilder::emit_refused(const ParsedInstruction& parsed, const std::st
   Instruction& instruction = append(parsed);
   instruction.execute = execute_refused;
   instruction.immediate = static_cast<std::int64_t>(program_.refusals.size());
-  program_.refusals.push_back(fmt::format("the emulator does not support {}", reason));
+  program_.refusals.push_back(reason);
   if (parsed.guard != kNone && register_type(parsed.guard) == PtxType::pred) set_guard(parsed, instruction, false);
 }
 
 void ProgramBuilder::decode(const ParsedInstruction& parsed, int depth) {
+  require(check_instruction(parsed.opcode, target_));
   const auto [row, modifiers] = find_opcode(parsed.opcode);
   if (row == nullptr) refuse(parsed, fmt::format("instruction {}", printable(parsed.opcode, 80)));
   if (row->decode == decode_call) return emit_call(parsed, depth);
@@ -522,9 +531,9 @@ void ProgramBuilder::emit_builtin(const ParsedInstruction& parsed, const Builtin
   }
 }
 
-Program build_program(const Module& module, const Function& kernel,
-                      const std::vector<std::uint64_t>& global_addresses) {
-  return ProgramBuilder(module, global_addresses).build(kernel);
+Program build_program(const Module& module, const Function& kernel, const std::vector<std::uint64_t>& global_addresses,
+                      const Target& target) {
+  return ProgramBuilder(module, global_addresses, target).build(kernel);
 }
 
 }  // namespace tilewright::emulator

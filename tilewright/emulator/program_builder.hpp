@@ -7,6 +7,8 @@
 #include <unordered_map>
 
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/base/support.hpp"
+#include "tilewright/base/target.hpp"
 #include "tilewright/emulator/instructions/builtin.hpp"
 #include "tilewright/emulator/program.hpp"
 
@@ -14,7 +16,7 @@ namespace tilewright::emulator {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& global_addresses);
+  ProgramBuilder(const Module& module, const std::vector<std::uint64_t>& global_addresses, const Target& target);
 
   Program build(const Function& kernel);
 
@@ -40,11 +42,14 @@ class ProgramBuilder {
   Space space_of(const Operand& variable) const;
   bool in_kernel() const { return frame_->function->entry; }
   const Module& module() const { return module_; }
+  const Target& target() const { return target_; }
   void add_operand(Slot slot) { program_.operands.push_back(slot); }
   std::size_t operand_count() const { return program_.operands.size(); }
 
   /// Ends the decoding of an instruction. The kernel loads; it is a finding to execute the instruction.
   [[noreturn]] void refuse(const ParsedInstruction& parsed, std::string reason) const;
+  /// As refuse(), unless the target has what the instruction needs.
+  static void require(const Support& support);
 
  private:
   /// One inlined function body.
@@ -69,7 +74,7 @@ class ProgramBuilder {
   void place_shared_variables(const Function& kernel);
   void place_parameters(const Function& kernel, Storage& storage);
   void emit_body(Frame& frame, int depth);
-  /// Thrown by refuse(). `what` says why.
+  /// Thrown by refuse() and require(). `what` is a sentence.
   struct Refusal {
     std::string what;
   };
@@ -97,6 +102,7 @@ class ProgramBuilder {
 
   const Module& module_;
   const std::vector<std::uint64_t>& global_addresses_;
+  const Target target_;
   Program program_;
   int calls_ = 0;  // number of calls inlined so far
   PeriodicCheck check_;

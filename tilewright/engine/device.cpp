@@ -6,6 +6,7 @@
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/device.hpp"
+#include "tilewright/emulator/instruction_targets.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 
@@ -34,7 +35,7 @@ std::shared_ptr<runtime::Device> open_device(const Options& options) {
   const std::string_view kind = device.substr(0, colon);
   const std::string_view which = colon == std::string_view::npos ? "" : device.substr(colon + 1);
   if (kind == "emulator") {
-    const Result<Target> target = parse_target(which);
+    const Result<Target> target = emulator::parse_emulated_target(which);
     if (!target) throw InvalidArgument(fmt::format("device '{}': {}", printable(device), target.reason()));
     return emulator::make_emulated_device(device_target(target->sm), {.steps_per_cta = options.emulator_steps_per_cta});
   }

@@ -1,4 +1,5 @@
-// The family of depthwise convolutions.
+// The family of depthwise convolutions. Its kernels have one of two plans: that of convolutions and input gradients,
+// which multiply windows of pixels by a filter, or that of filter gradients, which sum over all pixels.
 #include "tilewright/plan/depthwise_conv.hpp"
 
 #include <utility>
@@ -6,6 +7,8 @@
 
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/lower/cuda/depthwise_conv.hpp"
+#include "tilewright/lower/cuda/depthwise_wgrad.hpp"
+#include "tilewright/plan/depthwise_wgrad.hpp"
 #include "tilewright/registry/provider.hpp"
 
 namespace tilewright::kernels {
@@ -13,15 +16,16 @@ namespace {
 
 constexpr const char* kName = "depthwise_conv";
 
-class DepthwiseConvKernel final : public registry::Kernel {
+/// `Plan` is DepthwiseConvPlan or DepthwiseWgradPlan.
+template <class Plan>
+class DepthwiseKernel final : public registry::Kernel {
  public:
-  DepthwiseConvKernel(registry::KernelMetadata metadata, plan::DepthwiseConvPlan plan)
-      : Kernel(std::move(metadata)), plan_(std::move(plan)) {}
+  DepthwiseKernel(registry::KernelMetadata metadata, Plan plan) : Kernel(std::move(metadata)), plan_(std::move(plan)) {}
 
   // The key of a convolution with groups has the alignments of addresses, which vectors of channels need and the
   // signature of a batch of single channels does not have.
   bool depends_only_on_key() const override { return true; }
-  // The launch takes strides of rows, which are those of either layout of a single column.
+  // The launch takes strides of rows, or of columns, which are those of either layout of a single column or row.
   bool takes_lines_of_any_layout() const override { return true; }
 
  protected:
@@ -41,15 +45,18 @@ class DepthwiseConvKernel final : public registry::Kernel {
   }
 
  private:
-  plan::DepthwiseConvPlan plan_;
+  Plan plan_;
 };
 
-registry::KernelPtr make_kernel(const op::GemmSignature& signature, const plan::FlatDesign& design,
-                                plan::DepthwiseConvPlan plan) {
+template <class Plan>
+registry::KernelPtr make_kernel(const op::GemmSignature& signature, const plan::FlatDesign& design, Plan plan) {
   registry::KernelMetadata metadata{kName, signature, design};
   metadata.promises = {.deterministic = true, .batch_invariant = false};
-  return std::make_shared<DepthwiseConvKernel>(std::move(metadata), std::move(plan));
+  return std::make_shared<DepthwiseKernel<Plan>>(std::move(metadata), std::move(plan));
 }
+
+/// Filter gradients multiply y by the im2col matrix of x; in other passes A is an im2col matrix.
+bool is_filter_gradient(const op::GemmSignature& signature) { return signature.b.im2col != op::Im2colAccess::none; }
 
 class DepthwiseConvProvider final : public registry::Provider {
  public:
@@ -68,14 +75,21 @@ class DepthwiseConvProvider final : public registry::Provider {
     }
     const op::GemmView view = op::view(*conv);
     const op::GemmSignature signature = op::describe(op::with_longest_lines(view));
-    for (const plan::FlatDesign& design : plan::depthwise_conv_designs(signature, target)) {
-      Result<plan::DepthwiseConvPlan> plan = plan::plan_depthwise_conv(signature, design);
-      const Support support = plan ? plan::check_arguments(*plan, view) : Support(plan.refusal());
-      if (support) {
-        found.kernels.push_back(make_kernel(signature, design, *std::move(plan)));
-      } else {
-        found.refused.push_back({fmt::format("{} {}", kName, plan::to_string(design)), support.refusal()});
+    const auto offer = [&](const std::vector<plan::FlatDesign>& designs, const auto& plan_of) {
+      for (const plan::FlatDesign& design : designs) {
+        auto plan = plan_of(signature, design);
+        const Support support = plan ? plan::check_arguments(*plan, view) : Support(plan.refusal());
+        if (support) {
+          found.kernels.push_back(make_kernel(signature, design, *std::move(plan)));
+        } else {
+          found.refused.push_back({fmt::format("{} {}", kName, plan::to_string(design)), support.refusal()});
+        }
       }
+    };
+    if (conv->pass == op::ConvPass::wgrad) {
+      offer(plan::depthwise_wgrad_designs(signature, target), plan::plan_depthwise_wgrad);
+    } else {
+      offer(plan::depthwise_conv_designs(signature, target), plan::plan_depthwise_conv);
     }
   }
 
@@ -86,9 +100,12 @@ class DepthwiseConvProvider final : public registry::Provider {
     if (const Support valid = op::validate(*gemm); !valid) return valid.refusal();
     const auto* const flat = std::get_if<plan::FlatDesign>(&design);
     if (flat == nullptr) return refuse("the design is one of another family").as(RefusalCode::design);
-    Result<plan::DepthwiseConvPlan> plan = plan::plan_depthwise_conv(*gemm, *flat);
-    if (!plan) return plan.refusal();
-    return make_kernel(*gemm, *flat, *std::move(plan));
+    const auto make_with = [&](auto plan) -> Result<registry::KernelPtr> {
+      if (!plan) return plan.refusal();
+      return make_kernel(*gemm, *flat, *std::move(plan));
+    };
+    if (is_filter_gradient(*gemm)) return make_with(plan::plan_depthwise_wgrad(*gemm, *flat));
+    return make_with(plan::plan_depthwise_conv(*gemm, *flat));
   }
 };
 

@@ -11,9 +11,11 @@ namespace tilewright::kernels {
 std::unique_ptr<registry::Provider> make_sm90_gemm_provider();
 std::unique_ptr<registry::Provider> make_sm80_gemm_provider();
 std::unique_ptr<registry::Provider> make_simt_gemm_provider();
+std::unique_ptr<registry::Provider> make_skinny_gemm_provider();
 std::unique_ptr<registry::Provider> make_cuda_program_provider();
 /// Offers no kernels where the library that translates MLIR is missing.
 std::unique_ptr<registry::Provider> make_mlir_provider();
+std::unique_ptr<registry::Provider> make_stem_conv_provider();
 std::unique_ptr<registry::Provider> make_depthwise_conv_provider();
 std::unique_ptr<registry::Provider> make_reduce_split_k_provider();
 

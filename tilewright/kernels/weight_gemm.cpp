@@ -161,6 +161,7 @@ class WeightGemmProvider final : public registry::Provider {
       metadata.family = kName;
       metadata.name = name;
       metadata.signature = {kName, operands_of(*custom)};
+      metadata.promises = {.deterministic = true, .batch_invariant = false};
       plan::tiling(metadata.design).target = target;
       auto kernel = std::make_shared<WeightGemmKernel>(std::move(metadata), about.group, *std::move(program));
       if (const Support support = kernel->supports(problem); support) {

@@ -51,7 +51,7 @@ auto find_named(Items& items, std::string_view name) {
 // Sorts `given` into the order of `declared`. `missing` makes the value of a declaration that has none, or throws.
 template <class Declared, class Given, class Missing>
 std::vector<Given> in_order(const Operation& operation, std::string_view what, const std::vector<Declared>& declared,
-                            const std::vector<Given>& given, const Missing& missing) {
+                            std::vector<Given> given, const Missing& missing) {
   for (const Given& each : given) {
     if (find_named(declared, each.name) == nullptr) {
       throw InvalidArgument(fmt::format("{} has no {} '{}'", operation.name(), what, printable(each.name)));
@@ -61,8 +61,8 @@ std::vector<Given> in_order(const Operation& operation, std::string_view what, c
   }
   std::vector<Given> ordered;
   for (const Declared& each : declared) {
-    const Given* const found = find_named(given, each.name);
-    ordered.push_back(found == nullptr ? missing(each) : *found);
+    Given* const found = find_named(given, each.name);
+    ordered.push_back(found == nullptr ? missing(each) : std::move(*found));
   }
   return ordered;
 }
@@ -189,11 +189,12 @@ void Operation::reference(const Custom& /*problem*/) const { TILEWRIGHT_CHECK(fa
 
 Custom Custom::make(OperationPtr operation, std::vector<NamedTensor> tensors, std::vector<NamedScalar> scalars) {
   const Operation& declared = *operation;
-  std::vector<NamedTensor> operands = in_order(
-      declared, "operand", declared.operands(), tensors, [&](const OperandDeclaration& operand) -> NamedTensor {
-        throw InvalidArgument(fmt::format("{} needs the operand '{}'", declared.name(), operand.name));
-      });
-  std::vector<NamedScalar> values = in_order(declared, "scalar", declared.scalars(), scalars,
+  std::vector<NamedTensor> operands =
+      in_order(declared, "operand", declared.operands(), std::move(tensors),
+               [&](const OperandDeclaration& operand) -> NamedTensor {
+                 throw InvalidArgument(fmt::format("{} needs the operand '{}'", declared.name(), operand.name));
+               });
+  std::vector<NamedScalar> values = in_order(declared, "scalar", declared.scalars(), std::move(scalars),
                                              [](const NamedScalar& by_default) { return by_default; });
   return {std::move(operation), std::move(operands), std::move(values)};
 }

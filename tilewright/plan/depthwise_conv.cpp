@@ -7,34 +7,15 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
+#include "tilewright/plan/depthwise.hpp"
 #include "tilewright/plan/im2col.hpp"
 
 namespace tilewright::plan {
 namespace {
 
-constexpr int kVectorBytes = 16;  // the widest load of one thread
-constexpr int kMaxVector = 8;     // with more channels a thread has too many sums
-constexpr int kMaxTaps = 7, kMaxStep = 2, kMaxPixels = 8;
-constexpr int kWarpThreads = 32;
-constexpr std::int64_t kFilterBytes = 48 * 1024;  // shared memory of any kernel, without asking for more
-constexpr double kDramShare = 0.875;              // as in plan/cost.cpp
-constexpr double kIssueShare = 0.6;               // of the four instructions that an SM issues at most per clock
+using namespace depthwise;
 
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
-DType accumulator_of(const op::GemmSignature& signature) {
-  const DType element = signature.a.element, accumulator = signature.accumulator;
-  return element == DType::f64 || accumulator == DType::s32 ? accumulator : DType::f32;
-}
-
-/// A design with the values of all choices that the family does not offer.
-FlatDesign flat_design(const Target& target) {
-  FlatDesign design;
-  design.target = target;
-  design.stages = 1;
-  design.warps_n = 1;
-  return design;
-}
+constexpr int kMaxPixels = 8;
 
 std::int64_t filter_bytes(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
   return arguments.a.im2col.taps() * plan.channels * bytes(plan.accumulator);
@@ -214,8 +195,8 @@ Support check_arguments(const DepthwiseConvPlan& plan, const op::GemmView& argum
         .as(RefusalCode::shape);
   }
   if (const Support fits = check_vectors(plan, arguments); !fits) return fits;
-  if (const std::int64_t needed = filter_bytes(plan, arguments); needed > kFilterBytes)
-    return refuse("the filters of a CTA need {} bytes of shared memory, of {}", needed, kFilterBytes)
+  if (const std::int64_t needed = filter_bytes(plan, arguments); needed > kSmemBytes)
+    return refuse("the filters of a CTA need {} bytes of shared memory, of {}", needed, kSmemBytes)
         .as(RefusalCode::resources);
   constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() / 4;  // room to round up
   const std::int64_t groups = rows_of(arguments.a.im2col) * groups_of_row(plan, arguments.a.im2col);
@@ -256,10 +237,9 @@ double estimate_us(const DepthwiseConvPlan& plan, const op::GemmView& arguments)
   const double moved = inputs * bytes(plan.operands.a.element) + outputs * (bytes(plan.operands.d.element) + of_c);
   // Instructions for one row of the window and all positions of a thread: a load with its address and conversions for
   // each pixel, a multiply-add for each product, and the loads of the filter.
-  constexpr double kOfAddress = 6;
   const double taps = static_cast<double>(im2col.w.taps);
   const double loads = plan.taps != 0 ? (plan.pixels - 1) * plan.step + taps : taps * plan.pixels;
-  const double row = loads * (kOfAddress + plan.vector) + taps * plan.vector * (plan.pixels + 0.25);
+  const double row = loads * (kAddressInstructions + plan.vector) + taps * plan.vector * (plan.pixels + 0.25);
   const double thread = row * static_cast<double>(im2col.h.taps) + 12.0 * plan.vector * plan.pixels;
   const double groups = static_cast<double>(rows_of(im2col) * groups_of_row(plan, im2col));
   const double warps = groups * channels / plan.vector / kWarpThreads;

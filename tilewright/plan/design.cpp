@@ -29,10 +29,19 @@ Support check_no_mix(const FlatDesign& design) {
   return refuse("only cuda_program and mlir have a mix of atoms, got {}", name(*design.mix)).as(RefusalCode::design);
 }
 
+Support check_no_cluster(const FlatDesign& design) {
+  if (design.cluster == TileShape{1, 1, 1}) return {};
+  return refuse("only sm90_gemm and programs have clusters, got {}", text(design.cluster)).as(RefusalCode::design);
+}
+
+Support check_cluster_k(const FlatDesign& design) {
+  if (design.cluster.k == 1) return {};
+  return refuse("cluster shape k must be 1, got {}: split_k splits K among CTAs", design.cluster.k)
+      .as(RefusalCode::design);
+}
+
 /// Refuses the choices that only sm90_gemm offers.
 Support check_sm90_choices_are_unset(const FlatDesign& design) {
-  if (design.cluster != TileShape{1, 1, 1})
-    return refuse("only sm90_gemm has clusters, got {}", text(design.cluster)).as(RefusalCode::design);
   if (design.schedule != Schedule::cooperative)
     return refuse("only sm90_gemm has schedules, got {}", name(design.schedule)).as(RefusalCode::design);
   if (design.swaps_operands) return refuse("only sm90_gemm swaps operands").as(RefusalCode::design);
@@ -47,6 +56,7 @@ Result<SimtGemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& 
   if (flat.instruction != TileShape{1, 1, 1}) {
     return refuse("the instruction of CUDA cores is 1x1x1, got {}", text(flat.instruction)).as(RefusalCode::design);
   }
+  if (const Support fits = check_no_cluster(flat); !fits) return fits.refusal();
   if (const Support fits = check_sm90_choices_are_unset(flat); !fits) return fits.refusal();
   return SimtGemmDesign{flat};
 }
@@ -55,6 +65,7 @@ Result<Sm80GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& 
                                std::type_identity<Sm80GemmDesign> /*to*/) {
   if (const Support fits = check_no_mix(flat); !fits) return fits.refusal();
   if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
+  if (const Support fits = check_no_cluster(flat); !fits) return fits.refusal();
   if (const Support fits = check_sm90_choices_are_unset(flat); !fits) return fits.refusal();
   return Sm80GemmDesign{flat, flat.instruction};
 }
@@ -63,10 +74,7 @@ Result<Sm90GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& 
                                std::type_identity<Sm90GemmDesign> /*to*/) {
   if (const Support fits = check_no_mix(flat); !fits) return fits.refusal();
   if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
-  if (flat.cluster.k != 1) {
-    return refuse("cluster shape k must be 1, got {}: split_k splits K among CTAs", flat.cluster.k)
-        .as(RefusalCode::design);
-  }
+  if (const Support fits = check_cluster_k(flat); !fits) return fits.refusal();
   Sm90GemmDesign design{flat,          flat.cluster.m,      flat.cluster.n,
                         flat.schedule, flat.swaps_operands, flat.repacks_operands};
   if (const TileShape shape = wgmma_shape(design, signature); flat.instruction != shape) {
@@ -81,7 +89,8 @@ Result<ProgramGemmDesign> convert(const FlatDesign& flat, const op::GemmSignatur
   if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
   if (const Support fits = check_sm90_choices_are_unset(flat); !fits) return fits.refusal();
   if (!flat.mix) return refuse("needs a mix of atoms").as(RefusalCode::design);
-  return ProgramGemmDesign{flat, *flat.mix};
+  if (const Support fits = check_cluster_k(flat); !fits) return fits.refusal();
+  return ProgramGemmDesign{flat, *flat.mix, flat.cluster.m, flat.cluster.n};
 }
 
 template <class To>
@@ -132,6 +141,7 @@ FlatDesign flattened(const ProgramGemmDesign& design, const op::GemmSignature* /
   FlatDesign flat = with_tiling(design);
   flat.op_class = OpClass::tensor_op;
   flat.mix = design.mix;
+  flat.cluster = {design.cluster_m, design.cluster_n, 1};
   return flat;
 }
 
@@ -159,7 +169,10 @@ std::string other_choices(const FlatDesign& design) {
 }
 std::string other_choices(const SimtGemmDesign& design) { return split_k_text(design); }
 std::string other_choices(const Sm80GemmDesign& design) { return split_k_text(design); }
-std::string other_choices(const ProgramGemmDesign&) { return ""; }
+std::string other_choices(const ProgramGemmDesign& design) {
+  const TileShape cluster{design.cluster_m, design.cluster_n, 1};
+  return cluster == TileShape{1, 1, 1} ? "" : " c" + text(cluster);
+}
 std::string other_choices(const Sm90GemmDesign& design) {
   return sm90_choices(design, {design.cluster_m, design.cluster_n, 1});
 }

@@ -104,6 +104,7 @@ std::optional<AtomMix> parse_mix(std::string_view text);
 /// from the mix, the tile and the types.
 struct ProgramGemmDesign : GemmTiling {
   AtomMix mix = AtomMix::tma_wgmma;
+  int cluster_m = 1, cluster_n = 1;  // CTAs of a cluster, which share B or A by multicast; one of them is 1
   bool operator==(const ProgramGemmDesign&) const = default;
 };
 

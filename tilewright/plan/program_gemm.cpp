@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "tilewright/base/target_features.hpp"
 
@@ -119,6 +121,40 @@ Support check_tile(const ProgramGemmPlan& plan) {
   return check_smem(plan.smem_bytes(), plan.target);
 }
 
+/// Refuses clusters but those of two CTAs that load by TMA.
+Support check_cluster(const ProgramGemmPlan& plan) {
+  const auto [m, n] = std::pair(plan.cluster_m, plan.cluster_n);
+  if (m < 1 || n < 1 || m * n > 2) return refuse("a cluster has 1 or 2 CTAs, got {}x{}", m, n).as(RefusalCode::design);
+  if (m * n == 2 && plan.mix == AtomMix::cp_async_wgmma)
+    return refuse("cp.async has no multicast, got a cluster of {}x{}", m, n).as(RefusalCode::design);
+  // Each CTA loads half of the shared tile: whole groups of 8 lines.
+  constexpr int kLines = 16;
+  if (m == 2 && plan.tile.n % kLines != 0)
+    return refuse("two CTAs load multiples of 8 columns of B each, got a tile of {}", plan.tile.n)
+        .as(RefusalCode::design);
+  return {};
+}
+
+/// Lets TMA store D through shared memory, if D's lines begin at multiples of 16 bytes and there is room for at least
+/// two panels of each warpgroup.
+void choose_output(ProgramGemmPlan& plan) {
+  const op::TensorSignature& d = plan.operands.d;
+  if (plan.wgmma == nullptr || d.alignment * bytes(d.element) < kLineBytes) return;
+  constexpr int kLine = 128;  // bytes of a panel's line, with the widest swizzle
+  const int columns = std::gcd(plan.tile.n, kLine / bytes(d.element));
+  const int left = arch::limits(plan.target).smem_per_block_bytes - plan.smem_bytes();
+  const int panel_bytes = 64 * columns * bytes(d.element);
+  if (panel_bytes % kSharedTileAlignment != 0) return;
+  plan.panel_columns = columns;
+  const int panels = plan.panels_m() * plan.panels_n();
+  // A number that divides the panels, so that each panel always has the same buffer; two where there is none.
+  int buffers = std::min(panels, left / (plan.consumers() * panel_bytes));
+  while (buffers > 1 && panels % buffers != 0) --buffers;
+  if (buffers < 2) buffers = left >= 2 * plan.consumers() * panel_bytes ? 2 : 0;
+  plan.output_buffers = buffers;
+  if (buffers == 0) plan.panel_columns = 0;
+}
+
 Support check_output(const op::GemmSignature& operands) {
   for (const auto& [role, tensor] : {std::pair("C", &operands.c), std::pair("D", &operands.d)}) {
     if (const Support fits = check_operand(role, *tensor, false); !fits) return fits;
@@ -190,6 +226,10 @@ Result<ProgramGemmPlan> plan_program_gemm(const op::GemmSignature& signature, co
   if (const Support fits = choose_atom(plan); !fits) return fits.refusal();
   if (const Support fits = check_majors(plan); !fits) return fits.refusal();
   if (const Support fits = check_tile(plan); !fits) return fits.refusal();
+  plan.cluster_m = plan.is_transposed ? design.cluster_n : design.cluster_m;
+  plan.cluster_n = plan.is_transposed ? design.cluster_m : design.cluster_n;
+  if (const Support fits = check_cluster(plan); !fits) return fits.refusal();
+  choose_output(plan);
   return plan;
 }
 
@@ -252,11 +292,16 @@ std::vector<ProgramGemmDesign> program_gemm_designs(const op::GemmSignature& sig
     AtomMix mix;
     TileShape tile;  // k in units of 64 bytes
     int stages, warps_m, warps_n;
+    int cluster_m = 1;
   };
   constexpr std::array kChoices{
-      Choice{AtomMix::tma_wgmma, {128, 256, 2}, 4, 8, 1}, Choice{AtomMix::tma_wgmma, {128, 128, 2}, 5, 8, 1},
-      Choice{AtomMix::tma_wgmma, {64, 64, 2}, 6, 4, 1},   Choice{AtomMix::cp_async_wgmma, {128, 128, 2}, 4, 8, 1},
-      Choice{AtomMix::tma_mma, {128, 128, 2}, 4, 2, 4},   Choice{AtomMix::tma_register_wgmma, {128, 128, 2}, 4, 8, 1},
+      Choice{AtomMix::tma_wgmma, {128, 256, 2}, 4, 8, 1},
+      Choice{AtomMix::tma_wgmma, {128, 128, 2}, 5, 8, 1},
+      Choice{AtomMix::tma_wgmma, {64, 64, 2}, 6, 4, 1},
+      Choice{AtomMix::tma_wgmma, {128, 256, 2}, 4, 8, 1, 2},
+      Choice{AtomMix::cp_async_wgmma, {128, 128, 2}, 4, 8, 1},
+      Choice{AtomMix::tma_mma, {128, 128, 2}, 4, 2, 4},
+      Choice{AtomMix::tma_register_wgmma, {128, 128, 2}, 4, 8, 1},
   };
   const bool is_transposed = computes_transposed(signature);
   std::vector<ProgramGemmDesign> designs;
@@ -269,9 +314,11 @@ std::vector<ProgramGemmDesign> program_gemm_designs(const op::GemmSignature& sig
     design.warps_m = choice.warps_m;
     design.warps_n = choice.warps_n;
     design.raster = {8, false};
+    design.cluster_m = choice.cluster_m;
     if (is_transposed) {  // the design is that of the caller's problem
       std::swap(design.tile.m, design.tile.n);
       std::swap(design.warps_m, design.warps_n);
+      std::swap(design.cluster_m, design.cluster_n);
       design.raster = design.raster.transposed();
     }
     designs.push_back(design);

@@ -15,16 +15,27 @@ namespace tilewright::plan {
 struct ProgramGemmPlan : GemmTile {
   Target target;
   AtomMix mix = AtomMix::tma_wgmma;
+  int cluster_m = 1, cluster_n = 1;  // of the problem as computed
   /// The elements in shared memory: tf32 for f32 operands, which TMA rounds.
   DType element_a = DType::f16, element_b = DType::f16;
   arch::Major major_a = arch::Major::k, major_b = arch::Major::k;
   const arch::WgmmaAtom* wgmma = nullptr;  // one of these is set
   const arch::MmaAtom* mma = nullptr;
 
+  /// If TMA stores D: the columns of a panel of 64 rows, and the number of panels that a warpgroup has room for in
+  /// shared memory. 0: plain stores.
+  int panel_columns = 0, output_buffers = 0;
+
+  int cluster_size() const { return cluster_m * cluster_n; }
   int consumers() const { return warps_m * warps_n / 4; }  // warpgroups that multiply
   int threads() const { return GemmTile::threads() + 128; }
+  /// Panels of a warpgroup's part of a tile. @pre panel_columns != 0
+  int panels_m() const { return tile.m / (64 * consumers()); }
+  int panels_n() const { return tile.n / panel_columns; }
+  int output_bytes() const { return consumers() * output_buffers * 64 * panel_columns * bytes(operands.d.element); }
   int smem_bytes() const {
-    return stages * ((tile.m * bits(element_a) + tile.n * bits(element_b)) / 8 * tile.k + 2 * kMbarrierBytes);
+    return stages * ((tile.m * bits(element_a) + tile.n * bits(element_b)) / 8 * tile.k + 2 * kMbarrierBytes) +
+           output_bytes();
   }
   bool operator==(const ProgramGemmPlan&) const = default;
 

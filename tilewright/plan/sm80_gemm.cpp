@@ -241,7 +241,7 @@ int Sm80GemmPlan::registers() const {
   const bool is_wide = promotes_accumulators && warp_tile_n() > warp_tile_m();
   const auto reach = [&](const op::TensorSignature& tensor, const SmemOperand& operand) {
     const int passes = std::max(operand.tile_bytes() / operand.alignment_bytes / threads(), 1);
-    // Of elements that go through registers, ptxas keeps the pixels of all passes, and some addresses: kernels with 96
+    // If elements go through registers, ptxas keeps the pixels of all passes, and some addresses: kernels with 96
     // passes, or with 32 of an im2col matrix, spilled up to 208 bytes if only the elements were counted.
     const int of_elements = tensor.im2col == op::Im2colAccess::none ? passes * 5 / 4 : passes * 5;
     return gathered_registers(tensor, passes) + (operand.is_async() ? 0 : of_elements);

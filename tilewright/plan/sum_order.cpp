@@ -30,6 +30,7 @@ std::string to_string(const SumOrder& order) {
   if (order.is_exact) return "exact";
   const auto [m, n, k] = order.instruction;
   std::string text = fmt::format("{} {}x{}x{} over {}", name(order.unit), m, n, k, order.padded_k);
+  if (order.row_k != 0) text += fmt::format(" in rows of {} from {}", order.row_k, order.row_lead);
   if (order.exchanges_operands) text += ", operands exchanged";
   if (order.rounding_a != Tf32Rounding::none || order.rounding_b != Tf32Rounding::none)
     text += fmt::format(", tf32 {} and {}", name(order.rounding_a), name(order.rounding_b));
@@ -37,6 +38,7 @@ std::string to_string(const SumOrder& order) {
   if (order.split_k != 1) {
     text += fmt::format(", split_k {} by {} in {} group{}", order.split_k, order.split_k_step, order.split_k_groups,
                         order.split_k_groups == 1 ? "" : "s");
+    if (order.takes_turns) text += ", in turns";
   }
   return text;
 }

@@ -34,9 +34,14 @@ struct SumOrder {
   Tf32Rounding rounding_a = Tf32Rounding::none, rounding_b = Tf32Rounding::none;  // of the caller's A and B
   std::int64_t padded_k = 0;  // the length of the sum, including the zeros that fill the last tile along K
   int promotion_k = 0;   // products after which an accumulator is added to f32 sums outside the tensor cores; 0: never
-  int split_k = 1;       // number of CTAs that sum a part of K each
+  int split_k = 1;       // number of CTAs, or of threads, that sum a part of K each
   int split_k_step = 0;  // with split-K: the parts begin at multiples of this
   int split_k_groups = 1;  // with split-K: the partial sums are added in this many groups, then the groups are added
+  /// With split-K: each part has every split_k-th run of split_k_step products, instead of consecutive ones.
+  bool takes_turns = false;
+  /// For convolutions whose rows of a window are filled up with zeros: the elements of such a row, and the zeros before
+  /// its first tap. 0 if the rows follow each other.
+  int row_k = 0, row_lead = 0;
 
   bool operator==(const SumOrder&) const = default;
 };

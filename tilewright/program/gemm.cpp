@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
@@ -12,6 +16,7 @@
 #include "tilewright/program/launch.hpp"
 #include "tilewright/program/ring.hpp"
 #include "tilewright/program/roles.hpp"
+#include "tilewright/program/staged_output.hpp"
 #include "tilewright/program/tiled_copy.hpp"
 #include "tilewright/program/tiled_mma.hpp"
 #include "tilewright/program/tiles.hpp"
@@ -56,7 +61,7 @@ class GemmAuthor {
  public:
   GemmAuthor(std::string symbol, const plan::ProgramGemmPlan& plan)
       : plan_(plan),
-        k_(std::move(symbol), plan.target, plan.threads()),
+        k_(std::move(symbol), plan.target, plan.threads(), {plan.cluster_m, plan.cluster_n, 1}),
         extent_m_(k_.launch("m", 1, 1)),
         extent_n_(k_.launch("n", 1, 1)),
         extent_k_(k_.launch("k", 1, 1)),
@@ -70,30 +75,40 @@ class GemmAuthor {
     const Operand b = operand("b", plan_.element_b, plan_.major_b, extent_n_);
     const bool by_tma = plan_.mix != plan::AtomMix::cp_async_wgmma;
     const CopyAtom atom = by_tma ? CopyAtom::tma : CopyAtom::cp_async;
-    const TiledCopyBuilder load_a(k_, atom, a.tensor, tile_a, kWarpgroup);
-    const TiledCopyBuilder load_b(k_, atom, b.tensor, tile_b, kWarpgroup);
+    const TiledCopyBuilder load_a(k_, atom, a.tensor, tile_a, kWarpgroup, plan_.cluster_n);
+    const TiledCopyBuilder load_b(k_, atom, b.tensor, tile_b, kWarpgroup, plan_.cluster_m);
     const TiledMmaBuilder mma(k_, tiled_mma(tile_a, tile_b));
-    const GemmOutput output(k_, plan_.operands, extent_m_, extent_n_);
-
+    const bool stages_d = plan_.panel_columns != 0;
+    const GemmOutput output(k_, plan_.operands, extent_m_, extent_n_, stages_d);
+    std::optional<StagedOutput> staged;
+    if (stages_d) {
+      staged.emplace(k_, GemmOutput::staged_d(k_, plan_.operands, extent_m_, extent_n_, batch_),
+                     StagingUse{.columns = plan_.panel_columns,
+                                .panels_m = plan_.panels_m(),
+                                .panels_n = plan_.panels_n(),
+                                .buffers = plan_.output_buffers,
+                                .warpgroups = plan_.consumers()});
+    }
     const Ring ring(k_, {.stages = plan_.stages,
                          .stage_bytes = tile_a.bytes() + tile_b.bytes(),
                          .transaction_bytes = load_a.transaction_bytes() + load_b.transaction_bytes(),
                          .writer_arrivals = by_tma ? 1 : kWarpgroup,
-                         .reader_arrivals = plan_.consumers() * 4});
+                         .reader_arrivals = plan_.consumers() * 4 * plan_.cluster_size()});
     k_.branch(equal(k_.thread(), 0), [&] {
       if (by_tma) {
         prefetch_tensor_map(k_, load_a.tensor_map());
         prefetch_tensor_map(k_, load_b.tensor_map());
       }
+      if (staged) prefetch_tensor_map(k_, staged->copy().tensor_map());
       ring.initialise();
       fence_mbarrier_init(k_);
     });
-    synchronize(k_);
+    plan_.cluster_size() == 1 ? synchronize(k_) : synchronize_cluster(k_);
 
     const Registers registers = split_registers(plan_.mix, plan_.consumers());
     const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", plan_.consumers(), registers.consumer}});
     const PersistentTiles tiles(k_, ceil_div(extent_m_, tile_m), ceil_div(extent_n_, tile_n), batch_, plan_.raster,
-                                arch::limits(plan_.target).sm_count);
+                                arch::resident_clusters(arch::limits(plan_.target), plan_.cluster_size()));
     const Number steps = ceil_div(extent_k_, tile_k);
 
     roles.play("producer", [&](const RoleThread& me) {
@@ -103,13 +118,21 @@ class GemmAuthor {
           k_.loop(steps, [&](const Number& step) {
             writer.write([&](const Number& stage) {
               const TiledCopyBuilder::Call call{.thread = me.thread, .barrier = ring.full(stage)};
+              // The CTAs of a cluster along m share B: each loads its part of the tile for all of them.
+              TiledCopyBuilder::Call shared = call;
+              shared.slice = k_.cluster_rank();
+              shared.ctas = (1 << plan_.cluster_size()) - 1;
               const Number at_k = step * tile_k;
-              load_a.copy({tile.m * tile_m, at_k, tile.batch * a.step}, ring.stage(stage), call);
-              load_b.copy({tile.n * tile_n, at_k, tile.batch * b.step}, ring.stage(stage) + tile_a.bytes(), call);
+              load_a.copy({tile.m * tile_m, at_k, tile.batch * a.step}, ring.stage(stage),
+                          plan_.cluster_n == 1 ? call : shared);
+              load_b.copy({tile.n * tile_n, at_k, tile.batch * b.step}, ring.stage(stage) + tile_a.bytes(),
+                          plan_.cluster_m == 1 ? call : shared);
               if (!by_tma) cp_async_arrive(k_, ring.full(stage));
             });
           });
         });
+        // The other CTA's loads and arrivals need this CTA's shared memory.
+        if (plan_.cluster_size() > 1) writer.wait_for_readers();
       };
       if (by_tma) {
         k_.branch(less(me.thread, 32), [&] { by_one_thread(k_, produce); });
@@ -120,39 +143,91 @@ class GemmAuthor {
 
     roles.play("consumer", [&](const RoleThread& me) {
       const Number warp = broadcast(k_, me.warpgroup * 4 + me.thread / 32);
-      // One lane of each warp releases a stage.
+      // One lane of each warp releases a stage, or one for each CTA of the cluster, whose loads reach this one.
       const RingReader reader(k_, ring, [&](const Number& barrier) {
         if (!mma.uses_wgmma()) synchronize_warp(k_);
-        k_.branch(equal(me.thread % 32, 0), [&] { mbarrier_arrive(k_, barrier); });
+        const Number lane = me.thread % 32;
+        if (plan_.cluster_size() == 1) {
+          k_.branch(equal(lane, 0), [&] { mbarrier_arrive(k_, barrier); });
+        } else {
+          k_.branch(less(lane, plan_.cluster_size()), [&] { mbarrier_arrive_at(k_, barrier, lane); });
+        }
       });
+      std::optional<StagedWriter> writer;
+      if (staged) writer.emplace(k_, *staged, me, warp);
       tiles.for_each([&](const TileIndex& tile) {
         const Accumulators accumulators = mma.zeros();
-        k_.loop(steps, [&](const Number&) {
-          const auto multiply = [&](const Number& stage) {
-            if (!by_tma) fence_proxy_async(k_);
-            mma.fma(accumulators, ring.stage(stage), ring.stage(stage) + tile_a.bytes(), warp);
-          };
-          if (plan_.mix == plan::AtomMix::tma_mma) {
-            reader.read(multiply);
-          } else if (plan_.mix == plan::AtomMix::tma_register_wgmma) {
-            reader.read([&](const Number& stage) {
-              multiply(stage);
-              wait_for_wgmma(k_, 0, accumulators.cells);
-            });
-          } else {
-            reader.read_by_wgmma(accumulators.cells, multiply);
-          }
-        });
-        if (mma.uses_wgmma()) reader.drain(accumulators.cells);
+        const auto multiply = [&](const Number& stage) {
+          if (!by_tma) fence_proxy_async(k_);
+          mma.fma(accumulators, ring.stage(stage), ring.stage(stage) + tile_a.bytes(), warp);
+        };
+        if (plan_.mix == plan::AtomMix::tma_register_wgmma) {
+          multiply_from_registers(reader, mma, accumulators, warp, steps, [&](const Number& stage) {
+            return std::pair(ring.stage(stage), ring.stage(stage) + tile_a.bytes());
+          });
+        } else {
+          k_.loop(steps, [&](const Number&) {
+            if (plan_.mix == plan::AtomMix::tma_mma) {
+              reader.read(multiply);
+            } else {
+              reader.read_by_wgmma(accumulators.cells, multiply);
+            }
+          });
+          if (mma.uses_wgmma()) reader.drain(accumulators.cells);
+        }
+        if (writer) {
+          const int rows = tile_m / plan_.consumers();
+          writer->begin(tile.m * tile_m + warp / 4 * rows, tile.n * tile_n, tile.batch);
+        }
         mma.for_each_pair(accumulators, warp, [&](const AccumulatorPair& pair) {
-          output.store({pair.low, pair.high}, tile.batch, tile.m * tile_m + pair.row, tile.n * tile_n + pair.column);
+          const std::array<Value, 2> elements = output.store({pair.low, pair.high}, tile.batch,
+                                                             tile.m * tile_m + pair.row, tile.n * tile_n + pair.column);
+          if (writer) writer->put(elements);
         });
       });
+      if (writer) writer->finish();
     });
     return k_.build();
   }
 
  private:
+  /// The mainloop of wgmma with A in registers: the fragments of a stage are loaded while wgmma multiplies those of the
+  /// last one. Two sets of registers take turns, so that the loop has two stages: with one, the registers that wgmma
+  /// reads would have to be copied.
+  void multiply_from_registers(const RingReader& reader, const TiledMmaBuilder& mma, const Accumulators& accumulators,
+                               const Number& warp, const Number& steps,
+                               const std::function<std::pair<Number, Number>(const Number&)>& operands_of) {
+    ValueCells held;  // the fragments that wgmma reads
+    for (std::int64_t i = 0; i < mma.fragment_count(); ++i)
+      held.push_back(k_.cell(k_.undefined(RegisterType::b32, TiledMmaBuilder::kFragmentRegisters)));
+    const auto written = [&] {
+      ValueCells cells = accumulators.cells;
+      cells.insert(cells.end(), held.begin(), held.end());
+      return cells;
+    };
+    const auto multiply = [&] {
+      const Number stage = reader.begin_read();
+      const auto [a, b] = operands_of(stage);
+      const std::vector<Value> loaded = mma.load_fragments(a, warp);
+      std::vector<std::vector<Value>> fragments;
+      for (const Value& fragment : loaded) fragments.push_back({fragment});
+      mma.fma_fragments(accumulators, fragments, b, 0);
+      reader.end_read_by_wgmma(stage, written());  // waits for the last stage's group, which reads `held`
+      for (std::size_t i = 0; i < held.size(); ++i) held[i].set(loaded[i]);
+    };
+    k_.loop(steps / 2, [&](const Number&) {
+      multiply();
+      multiply();
+    });
+    k_.branch(
+        steps % 2,
+        [&] {
+          multiply();
+          reader.drain(written());
+        },
+        [&] { reader.drain(written()); });
+  }
+
   Operand operand(const std::string& name, DType element, arch::Major major, const Number& mn) {
     const std::int64_t divisor = kLineAlignment * 8 / bits(element);
     const bool is_k_major = major == arch::Major::k;

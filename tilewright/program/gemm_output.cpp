@@ -6,11 +6,15 @@
 #include <cstddef>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/op/fused_products.hpp"
 
 namespace tilewright::program {
 namespace {
 
 using op::EpilogueOp;
+
+/// TMA stores lines that begin at multiples of this.
+constexpr int kLineAlignment = 16;
 
 std::string scalar_name(const std::string& label) { return "scalar_" + label; }
 std::string tensor_name(const std::string& label) { return "tensor_" + label; }
@@ -84,31 +88,11 @@ Value apply(KernelBuilder& k, EpilogueOp operation, const std::vector<Value>& x)
   }
 }
 
-/// For each node, the input that is a product fused with it, or -1: as in lower/cuda/epilogue.cpp, so that programs
-/// compute the bits of the other families.
-std::vector<int> fused_products(const op::Epilogue& epilogue) {
-  std::vector<int> fused(epilogue.nodes.size(), -1), uses(epilogue.nodes.size(), 0);
-  const auto use = [&](int node) { ++uses[static_cast<std::size_t>(node)]; };
-  for (const op::EpilogueNode& node : epilogue.nodes) {
-    for (int side = 0; side < op::arity(node.op); ++side) use(node.inputs[static_cast<std::size_t>(side)]);
-  }
-  for (const op::EpilogueOutput& output : epilogue.outputs) use(output.node);
-  use(epilogue.node_of_d());
-  for (std::size_t i = 0; i < fused.size(); ++i) {
-    const op::EpilogueNode& node = epilogue.nodes[i];
-    if (node.op != EpilogueOp::add && node.op != EpilogueOp::subtract) continue;
-    for (const int input : {node.inputs[1], node.inputs[0]}) {
-      const auto place = static_cast<std::size_t>(input);
-      if (epilogue.nodes[place].op == EpilogueOp::multiply && uses[place] == 1) fused[i] = input;
-    }
-  }
-  return fused;
-}
-
 }  // namespace
 
-GemmOutput::GemmOutput(KernelBuilder& k, const op::GemmSignature& operands, const Number& m, const Number& n)
-    : kernel_(&k), operands_(operands), extent_m_(m), extent_n_(n) {
+GemmOutput::GemmOutput(KernelBuilder& k, const op::GemmSignature& operands, const Number& m, const Number& n,
+                       bool stages_d)
+    : kernel_(&k), operands_(operands), stages_d_(stages_d), extent_m_(m), extent_n_(n) {
   const op::Epilogue& epilogue = operands_.epilogue;
   for (const std::string& label : epilogue.scalars()) scalars_.push_back(k.scalar(scalar_name(label)));
   reads_source_ = operands.has_c && epilogue.reads_source();
@@ -117,7 +101,7 @@ GemmOutput::GemmOutput(KernelBuilder& k, const op::GemmSignature& operands, cons
                  operands.c.layout == op::MatrixLayout::row_major);
     source_is_read_ = k.launch("source_is_read", 1, 0, 1);
   }
-  d_ = declare("d", operands.d.element, operands.d.alignment, op::kFull, true);
+  if (!stages_d) d_ = declare("d", operands.d.element, operands.d.alignment, op::kFull, true);
   std::size_t index = 0;
   const auto declare_next = [&](const std::string& label, const op::Broadcast& broadcast) {
     const op::EpilogueTensorSignature& tensor = operands_.tensors[index++];
@@ -126,6 +110,15 @@ GemmOutput::GemmOutput(KernelBuilder& k, const op::GemmSignature& operands, cons
   };
   for (const op::EpilogueNode* node : epilogue.tensors()) declare_next(node->label, node->broadcast);
   for (const op::EpilogueOutput& output : epilogue.outputs) declare_next(output.label, output.broadcast);
+}
+
+Tensor GemmOutput::staged_d(KernelBuilder& k, const op::GemmSignature& operands, const Number& m, const Number& n,
+                            const Number& batch) {
+  const std::int64_t divisor = kLineAlignment * 8 / bits(operands.d.element);
+  return {.name = "d",
+          .element = operands.d.element,
+          .extents = {m, n, batch},
+          .strides = {k.launch("d_line", divisor), 1, k.launch("d_batch", divisor)}};
 }
 
 GemmOutput::OutputTensor GemmOutput::declare(const std::string& name, DType element, int alignment,
@@ -155,7 +148,7 @@ std::vector<Value> GemmOutput::evaluate(const Value& accumulator, const Number& 
   const op::Epilogue& epilogue = operands_.epilogue;
   const std::vector<std::string> scalars = epilogue.scalars();
   const std::vector<const op::EpilogueNode*> tensors = epilogue.tensors();
-  const std::vector<int> fused = fused_products(epilogue);
+  const std::vector<int> fused = op::fused_products(epilogue);
   std::vector<Value> values(epilogue.nodes.size());
   const auto value_of = [&](int node) { return values[static_cast<std::size_t>(node)]; };
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -188,7 +181,7 @@ std::vector<Value> GemmOutput::evaluate(const Value& accumulator, const Number& 
         values[i] = to_f32(k, column);
         break;
       default: {
-        if (fused[i] >= 0) {
+        if (fused[i] != op::kNoProduct) {
           const op::EpilogueNode& product = epilogue.nodes[static_cast<std::size_t>(fused[i])];
           const bool is_first = node.inputs[0] == fused[i];
           Value x = value_of(product.inputs[0]), z = value_of(node.inputs[is_first ? 1 : 0]);
@@ -235,20 +228,22 @@ void GemmOutput::store(const OutputTensor& tensor, int alignment, const std::arr
   store_one(both(first, negation(second)), 0);
 }
 
-void GemmOutput::store(const std::array<Value, 2>& accumulators, const Number& batch, const Number& row,
-                       const Number& column) const {
+std::array<Value, 2> GemmOutput::store(const std::array<Value, 2>& accumulators, const Number& batch, const Number& row,
+                                       const Number& column) const {
   std::array<std::vector<Value>, 2> results;
   for (const int i : {0, 1}) {
     const Number holds = both(less(row, extent_m_), less(column + i, extent_n_));
     results[static_cast<std::size_t>(i)] =
         evaluate(accumulators[static_cast<std::size_t>(i)], holds, batch, row, column + i);
   }
-  store(d_, operands_.d.alignment, {results[0][0], results[1][0]}, batch, row, column);
+  const std::array<Value, 2> elements{results[0][0], results[1][0]};
+  if (!stages_d_) store(d_, operands_.d.alignment, elements, batch, row, column);
   const std::size_t read = operands_.epilogue.tensors().size();
   for (std::size_t i = 0; i < operands_.epilogue.outputs.size(); ++i) {
     store(tensors_[read + i], operands_.tensors[read + i].alignment, {results[0][i + 1], results[1][i + 1]}, batch, row,
           column);
   }
+  return elements;
 }
 
 void GemmOutput::add_arguments(LaunchArguments& values, const op::Epilogue& epilogue, const op::GemmView& arguments,
@@ -265,6 +260,12 @@ void GemmOutput::add_arguments(LaunchArguments& values, const op::Epilogue& epil
   if (arguments.has_source) add("c", arguments.reads_source ? arguments.c.tensor : arguments.d.tensor);
   values.integer("source_is_read", arguments.reads_source ? 1 : 0);
   add("d", arguments.d.tensor);
+  // TMA takes no stride of 0, and the stride of a single line or matrix does not matter.
+  const op::Tensor& d = arguments.d.tensor;
+  const std::int64_t least = std::max(1, kLineAlignment / bytes(d.dtype));
+  const auto stride = [&](std::int64_t given) { return std::max(given / least * least, least); };
+  values.integer("d_line", stride(is_transposed ? d.column_stride() : d.row_stride()))
+      .integer("d_batch", d.batch() == 1 ? least : stride(d.batch_stride()));
   for (const op::EpilogueNode* node : epilogue.tensors()) add(tensor_name(node->label), arguments.tensor(node->label));
   for (const op::EpilogueOutput& output : epilogue.outputs)
     add(tensor_name(output.label), arguments.tensor(output.label));

@@ -8,20 +8,25 @@
 #include "tilewright/op/gemm_view.hpp"
 #include "tilewright/program/instructions.hpp"
 #include "tilewright/program/launch.hpp"
+#include "tilewright/program/tiled_copy.hpp"
 
 namespace tilewright::program {
 
 class GemmOutput {
  public:
-  /// Declares the parameters: C, D, and the scalars and tensors of the epilogue. `operands` are those of the problem as
-  /// computed, whose D is row-major; `m` and `n` its extents.
+  /// Declares the parameters: C, D unless `stages_d`, and the scalars and tensors of the epilogue. `operands` are those
+  /// of the problem as computed, whose D is row-major; `m` and `n` its extents.
   /// @pre plan::check_functions(operands.epilogue)
-  GemmOutput(KernelBuilder& k, const op::GemmSignature& operands, const Number& m, const Number& n);
+  GemmOutput(KernelBuilder& k, const op::GemmSignature& operands, const Number& m, const Number& n, bool stages_d);
+
+  /// D for TMA stores, where the launch has `batch` matrices. @pre its lines are multiples of 16 bytes
+  static Tensor staged_d(KernelBuilder& k, const op::GemmSignature& operands, const Number& m, const Number& n,
+                         const Number& batch);
 
   /// Appends the epilogue of two adjacent accumulators of a row, f32 or s32, in matrix `batch`. Elements outside D are
-  /// not stored.
-  void store(const std::array<Value, 2>& accumulators, const Number& batch, const Number& row,
-             const Number& column) const;
+  /// not stored. The result is the two elements of D in f32, which the caller stores if D is staged.
+  std::array<Value, 2> store(const std::array<Value, 2>& accumulators, const Number& batch, const Number& row,
+                             const Number& column) const;
 
   /// Adds the values of these parameters for the caller's problem. `epilogue` is that of the problem as computed.
   static void add_arguments(LaunchArguments& values, const op::Epilogue& epilogue, const op::GemmView& arguments,
@@ -45,6 +50,7 @@ class GemmOutput {
 
   KernelBuilder* kernel_;
   op::GemmSignature operands_;
+  bool stages_d_;
   Number extent_m_, extent_n_;
   std::vector<Value> scalars_;  // in the order of Epilogue::scalars()
   bool reads_source_ = false;

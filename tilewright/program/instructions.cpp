@@ -183,8 +183,8 @@ void store_matrices(KernelBuilder& k, const Number& row_address, std::vector<Val
 
 void synchronize(KernelBuilder& k) { k.instruction("barrier.sync.aligned 0;", {}); }
 
-void named_barrier(KernelBuilder& k, int id, int threads) {
-  k.instruction("barrier.sync.aligned $0, $1;", {immediate(id), immediate(threads)});
+void named_barrier(KernelBuilder& k, const Number& id, int threads) {
+  k.instruction("barrier.sync.aligned $0, $1;", {id.is_static() ? immediate(id) : number(id), immediate(threads)});
 }
 
 void named_barrier_arrive(KernelBuilder& k, int id, int threads) {

@@ -51,8 +51,9 @@ void store_matrices(KernelBuilder& k, const Number& row_address, std::vector<Val
 
 /// barrier.sync of all threads of the CTA.
 void synchronize(KernelBuilder& k);
-/// barrier.sync and barrier.arrive of named barrier `id`, 1 to 15, with `threads` threads, a multiple of 32.
-void named_barrier(KernelBuilder& k, int id, int threads);
+/// barrier.sync and barrier.arrive of named barrier `id`, 1 to 15, with `threads` threads, a multiple of 32. An `id`
+/// that is not static is the same in all lanes of a warp.
+void named_barrier(KernelBuilder& k, const Number& id, int threads);
 void named_barrier_arrive(KernelBuilder& k, int id, int threads);
 /// Waits for all threads of the cluster.
 void synchronize_cluster(KernelBuilder& k);

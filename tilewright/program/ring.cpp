@@ -103,7 +103,7 @@ void RingReader::read_by_wgmma(const ValueCells& accumulators, const std::functi
 void RingReader::end_read_by_wgmma(const Number& stage, const ValueCells& accumulators) const {
   wait_for_wgmma(*kernel_, 1, accumulators);
   release_held();
-  held_.set(stage);
+  held_.set_within(stage);  // a stage is below their number, see RingPosition::advance()
   is_held_.set(1);
   at_.advance();
 }

@@ -98,11 +98,34 @@ TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor
   }
 }
 
-void TiledCopyBuilder::copy(const std::vector<Number>& coordinates, const Number& to, const Call& call) const {
+void TiledCopyBuilder::check_rank(const std::vector<Number>& coordinates) const {
   if (coordinates.size() != tensor_.extents.size()) {
     throw InvalidArgument(fmt::format("the tensor '{}' has {} modes, got {} coordinates", tensor_.name,
                                       tensor_.extents.size(), coordinates.size()));
   }
+}
+
+void TiledCopyBuilder::store(const std::vector<Number>& coordinates, const Number& from) const {
+  if (atom_ != CopyAtom::tma) throw InvalidArgument(fmt::format("cp.async does not store, got '{}'", tensor_.name));
+  check_rank(coordinates);
+  for (std::int64_t box = 0; box < box_count(*tma_); ++box)
+    tma_store(*kernel_, map_, box_at(coordinates, box, 0),
+              from + tma_->box_offset.at(IntTuple(box)) * bits(tile_.element) / 8);
+}
+
+std::vector<Number> TiledCopyBuilder::box_at(const std::vector<Number>& coordinates, std::int64_t box,
+                                             const Number& slice) const {
+  std::vector<Number> at;
+  for (std::size_t mode = 0; mode < modes_.size(); ++mode) {
+    const int of_map = static_cast<int>(mode);
+    at.push_back(coordinates[static_cast<std::size_t>(modes_[mode])] + along(tma_->box_coordinate, box, of_map) +
+                 along(tma_->slice_coordinate, slice, of_map));
+  }
+  return at;
+}
+
+void TiledCopyBuilder::copy(const std::vector<Number>& coordinates, const Number& to, const Call& call) const {
+  check_rank(coordinates);
   if (atom_ == CopyAtom::tma) {
     copy_by_tma(coordinates, to, call);
   } else {
@@ -113,14 +136,9 @@ void TiledCopyBuilder::copy(const std::vector<Number>& coordinates, const Number
 void TiledCopyBuilder::copy_by_tma(const std::vector<Number>& coordinates, const Number& to, const Call& call) const {
   const std::int64_t element_bits = bits(tile_.element);
   for (std::int64_t box = 0; box < box_count(*tma_); ++box) {
-    std::vector<Number> at;
-    for (std::size_t mode = 0; mode < modes_.size(); ++mode) {
-      const int of_map = static_cast<int>(mode);
-      at.push_back(coordinates[static_cast<std::size_t>(modes_[mode])] + along(tma_->box_coordinate, box, of_map) +
-                   along(tma_->slice_coordinate, call.slice, of_map));
-    }
     const Number offset = tma_->box_offset.at(IntTuple(box)) + tma_->slice_offset.at(IntTuple(call.slice));
-    tma_load(*kernel_, to + offset * element_bits / 8, map_, at, call.barrier, call.ctas, call.policy);
+    tma_load(*kernel_, to + offset * element_bits / 8, map_, box_at(coordinates, box, call.slice), call.barrier,
+             call.ctas, call.policy);
   }
 }
 

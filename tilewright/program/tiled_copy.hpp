@@ -58,8 +58,14 @@ class TiledCopyBuilder {
   };
   /// Appends the copy of the tile at `coordinates` of the tensor, to the shared address `to`.
   void copy(const std::vector<Number>& coordinates, const Number& to, const Call& call) const;
+  /// Appends the stores of the tile at the shared address `from` to `coordinates` of the tensor, in the current bulk
+  /// group of this thread. Elements outside the tensor are not stored. @throws InvalidArgument for cp_async
+  void store(const std::vector<Number>& coordinates, const Number& from) const;
 
  private:
+  void check_rank(const std::vector<Number>& coordinates) const;
+  /// The coordinates of a box, or of a slice of it, in the tensor map.
+  std::vector<Number> box_at(const std::vector<Number>& coordinates, std::int64_t box, const Number& slice) const;
   void copy_by_tma(const std::vector<Number>& coordinates, const Number& to, const Call& call) const;
   void copy_by_cp_async(const std::vector<Number>& coordinates, const Number& to, const Call& call) const;
 

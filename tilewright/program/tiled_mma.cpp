@@ -126,14 +126,28 @@ void TiledMmaBuilder::fma_by_wgmma(const Accumulators& accumulators, const Numbe
     return;
   }
   std::vector<std::vector<Value>> fragments;
-  for (std::int64_t step = 0; step < steps; ++step) {
-    for (std::int64_t m = 0; m < count_m_; ++m) {
-      const Number at = (first_m + m) * atom_.m + warp % kWarpsOfGroup * 16;
-      std::vector<Value> loaded = load_a(a, at, step);
-      fragments.push_back(mma_.convert_a ? mma_.convert_a(loaded, at, static_cast<int>(step)) : loaded);
-    }
+  std::size_t number = 0;
+  for (const Value& loaded : load_fragments(a, warp)) {
+    const auto step = static_cast<std::int64_t>(number) / count_m_, m = static_cast<std::int64_t>(number) % count_m_;
+    ++number;
+    fragments.push_back({loaded});
+    if (!mma_.convert_a) continue;
+    const Number at = (first_m + m) * atom_.m + warp % kWarpsOfGroup * 16;
+    fragments.back() = mma_.convert_a({loaded[0], loaded[1], loaded[2], loaded[3]}, at, static_cast<int>(step));
   }
   fma_fragments(accumulators, fragments, b, 0);
+}
+
+std::vector<Value> TiledMmaBuilder::load_fragments(const Number& a, const Number& warp) const {
+  if (!uses_wgmma() || wgmma_a_) throw InvalidArgument(fmt::format("{} does not take fragments of A", atom_.name));
+  std::vector<Value> fragments;
+  for (std::int64_t step = 0; step < k_ / atom_.k; ++step) {
+    for (std::int64_t m = 0; m < count_m_; ++m) {
+      const Number row = (warp / kWarpsOfGroup * count_m_ + m) * atom_.m + warp % kWarpsOfGroup * 16;
+      fragments.push_back(load_a(a, row, step));
+    }
+  }
+  return fragments;
 }
 
 void TiledMmaBuilder::fma_fragments(const Accumulators& accumulators, const std::vector<std::vector<Value>>& fragments,
@@ -185,7 +199,7 @@ void TiledMmaBuilder::fma_by_mma(const Accumulators& accumulators, const Number&
   const Number first_n = warp / mma_.warps_m * (count_n_ * atom_.n);
   for (std::int64_t step = 0; step < k_ / atom_.k; ++step) {
     std::vector<std::vector<Value>> a_fragments, b_fragments;
-    for (std::int64_t m = 0; m < count_m_; ++m) a_fragments.push_back(load_a(a, first_m + m * atom_.m, step));
+    for (std::int64_t m = 0; m < count_m_; ++m) a_fragments.push_back({load_a(a, first_m + m * atom_.m, step)});
     for (std::int64_t n = 0; n < count_n_; n += 2) {  // ldmatrix.x4 loads the fragments of two instructions
       const std::vector<Value> pair = load_b(b, first_n + n * atom_.n, step);
       b_fragments.push_back({pair[0], pair[1]});
@@ -204,7 +218,7 @@ void TiledMmaBuilder::fma_by_mma(const Accumulators& accumulators, const Number&
   }
 }
 
-std::vector<Value> TiledMmaBuilder::load_a(const Number& address, const Number& row, std::int64_t k) const {
+Value TiledMmaBuilder::load_a(const Number& address, const Number& row, std::int64_t k) const {
   const std::int64_t element_bits = bits(mma_.a.tile.element);
   const std::int64_t along_k = k * atom_.k;
   const Number matrix = lane() / 8;  // (m, k): 0 (0, 0), 1 (8, 0), 2 (0, 16 bytes), 3 (8, 16 bytes)
@@ -213,8 +227,7 @@ std::vector<Value> TiledMmaBuilder::load_a(const Number& address, const Number& 
   const Number m = row + matrix % 2 * 8 + (is_k_major ? lane() % 8 : 0);
   const Number at_k = matrix / 2 * half + along_k + (is_k_major ? 0 : lane() % 8);
   const Number at = address + mma_.a.tile.layout.at(m, at_k) * element_bits / 8;
-  const Value loaded = load_matrices(*kernel_, at, 4, !is_k_major);
-  return {loaded[0], loaded[1], loaded[2], loaded[3]};
+  return load_matrices(*kernel_, at, 4, !is_k_major);
 }
 
 std::vector<Value> TiledMmaBuilder::load_b(const Number& address, const Number& column, std::int64_t k) const {

@@ -74,9 +74,15 @@ class TiledMmaBuilder {
   /// all lanes. With wgmma the product is one group, which is committed and not waited for.
   void fma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
 
-  /// The same with fragments of A that the caller loaded and converted, for the instructions along k from `first_step`
-  /// on, those of one step together; wgmma with A in registers only. The registers are read until the group has been
-  /// waited for: the caller makes cells of the fragments, and passes them to wait_for_wgmma() with the accumulators.
+  /// Appends the loads of all fragments of A of a stage, one value of the fragment's registers for each instruction
+  /// along k and m, those of one step together; wgmma with A in registers only.
+  std::vector<Value> load_fragments(const Number& a, const Number& warp) const;
+  static constexpr int kFragmentRegisters = 4;
+  std::int64_t fragment_count() const { return k_ / atom_.k * count_m_; }
+
+  /// fma() with fragments of A that the caller loaded and converted, for the instructions along k from `first_step` on,
+  /// those of one step together; wgmma with A in registers only. The registers are read until the group has been waited
+  /// for: the caller makes cells of the fragments, and passes them to wait_for_wgmma() with the accumulators.
   void fma_fragments(const Accumulators& accumulators, const std::vector<std::vector<Value>>& fragments,
                      const Number& b, std::int64_t first_step) const;
 
@@ -91,7 +97,7 @@ class TiledMmaBuilder {
       const Accumulators& accumulators, std::int64_t first_step, std::int64_t steps, const Number& b,
       const std::function<void(std::int64_t step, std::int64_t m, std::vector<Operand>& operands)>& add_a) const;
   void fma_by_mma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;
-  std::vector<Value> load_a(const Number& address, const Number& row, std::int64_t k) const;
+  Value load_a(const Number& address, const Number& row, std::int64_t k) const;
   std::vector<Value> load_b(const Number& address, const Number& column, std::int64_t k) const;
   Number lane() const { return kernel_->thread() % 32; }
 

@@ -19,7 +19,7 @@ PersistentTiles::PersistentTiles(KernelBuilder& k, const Number& m, const Number
   of_matrix_ = k.computed("groups_of_matrix", groups_m * groups_n);
   groups_ = k.computed("groups", of_matrix_ * batch);
   of_band_ = k.computed("groups_of_band", groups_along_ * raster.width);
-  k.set_grid(minimum(groups_, max_groups) * (x * y * z));
+  k.set_grid(minimum(groups_, max_groups) * x, y, z);
 }
 
 void PersistentTiles::for_each(const std::function<void(const TileIndex&)>& body) const {
@@ -30,8 +30,7 @@ void PersistentTiles::for_each(const std::function<void(const TileIndex&)>& body
 TileIndex PersistentTiles::begin() const {
   KernelBuilder& k = *kernel_;
   const auto& [cluster_m, cluster_n, one] = k.cluster();
-  const int ctas = cluster_m * cluster_n * one;
-  const Number group = k.begin_loop(k.block() / ctas, groups_, k.blocks() / ctas);
+  const Number group = k.begin_loop(k.block() / cluster_m, groups_, k.blocks() / cluster_m);
   const Number batch = group / of_matrix_;
   const Number in_matrix = group % of_matrix_;
   const Number first = in_matrix / of_band_ * raster_.width;

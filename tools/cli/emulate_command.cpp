@@ -11,6 +11,7 @@
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/emulated_module.hpp"
+#include "tilewright/emulator/instruction_targets.hpp"
 #include "tilewright/engine/kernel_file.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tools/cli/commands.hpp"
@@ -125,7 +126,7 @@ std::unique_ptr<emulator::EmulatedModule> load(const engine::KernelFile& file, T
 
 ExitCode run(const EmulateOptions& options) {
   if (options.file.empty()) throw InvalidArgument("emulate takes a file with a kernel, or the command run");
-  const Result<Target> target = parse_target(options.target);
+  const Result<Target> target = emulator::parse_emulated_target(options.target);
   if (!target) throw InvalidArgument(fmt::format("--target: {}", target.reason()));
   runtime::LaunchConfig config;
   config.grid = parse_extents("--grid", options.grid);
@@ -187,7 +188,7 @@ Command add_emulate_command(CLI::App& parent) {
   add_integer<std::uint32_t>(*app, "--shared", options->shared_bytes, {0, 1U << 20}, "dynamic shared memory in bytes");
   app->add_option("--args", options->arguments,
                   "arguments, separated by commas: a.npy, out:f32[32,64], out:f32[64]=0, out:a.npy, numbers, null");
-  app->add_option("--target", options->target, "sm_80 to sm_90a; default sm_90a");
+  app->add_option("--target", options->target, "sm_75 to sm_100a; default sm_90a");
   app->add_option("-I", options->include_folders, "a folder with headers");
   app->add_option("--out-dir", options->out_folder, "the folder of the arrays that are written; default .");
   app->add_option("--suppressions", options->suppressions,

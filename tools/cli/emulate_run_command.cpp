@@ -24,6 +24,7 @@
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/emulated_kernel.hpp"
+#include "tilewright/emulator/instruction_targets.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/finding_report.hpp"
 #include "tools/cli/number.hpp"
@@ -212,7 +213,7 @@ ExitCode run(const EmulateRunOptions& options) {
   if (options.program.empty())
     throw InvalidArgument("emulate run takes a program: tilewright emulate run -- ./program");
   cuda_runtime::Settings settings = options.settings;
-  const Result<Target> target = parse_target(settings.target);
+  const Result<Target> target = emulator::parse_emulated_target(settings.target);
   if (!target) throw InvalidArgument(fmt::format("--target: {}", target.reason()));
   static_cast<void>(emulator::make_device_properties(*target, 0));
   const Suppressions suppressions =
@@ -250,7 +251,7 @@ Command add_emulate_run_command(CLI::App& emulate) {
       "run", "run a CUDA program on the emulator: tilewright emulate run [options] -- ./program arguments");
   const auto options = std::make_shared<EmulateRunOptions>();
   app->add_option("PROGRAM", options->program, "the program and its arguments, after --");
-  app->add_option("--target", options->settings.target, "the GPU that is emulated, sm_80 to sm_90a; default sm_90a");
+  app->add_option("--target", options->settings.target, "the GPU that is emulated, sm_75 to sm_100a; default sm_90a");
   app->add_flag("--fast", options->fast,
                 "use all cores, and do not look for races and uninitialised reads of global memory or within warps");
   add_integer<int>(*app, "--multiprocessors", options->settings.multiprocessors, {1, 1024},

@@ -1,12 +1,12 @@
 #include "tools/cuda_runtime/device_attribute.hpp"
 
-#include "tilewright/arch/limits.hpp"
 #include "tilewright/base/target_features.hpp"
+#include "tilewright/emulator/emulated_kernel.hpp"
 
 namespace tilewright::cuda_runtime {
 
 int device_attribute(const Machine& machine, int attribute) {
-  const arch::ArchLimits& limits = arch::limits(machine.target);
+  const arch::ArchLimits limits = emulator::device_limits(machine.target);
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:

@@ -11,6 +11,8 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/emulator/emulated_kernel.hpp"
+#include "tilewright/emulator/instruction_targets.hpp"
 
 namespace tilewright::cuda_runtime {
 namespace {
@@ -160,7 +162,7 @@ Machine& Machine::get() {
 
 Machine::Machine()
     : settings(settings_of_environment()),
-      target(*parse_target(settings.target)),
+      target(*emulator::parse_emulated_target(settings.target)),
       properties(properties_of(target, settings)),
       memory_(std::make_shared<emulator::GlobalMemory>(settings.memory_bytes)),
       process_(getpid()) {
@@ -509,7 +511,7 @@ KernelLaunch Machine::make_launch(Function* function, const runtime::LaunchConfi
 }
 
 int Machine::max_blocks_per_multiprocessor(Function* function, int threads, std::size_t dynamic_shared) {
-  const arch::ArchLimits& limits = arch::limits(target);
+  const arch::ArchLimits limits = emulator::device_limits(target);
   const emulator::Program& program = kernel(function).program();
   if (threads <= 0 || threads > limits.max_threads_per_block) return 0;
   const std::size_t shared = program.static_shared_bytes + dynamic_shared;

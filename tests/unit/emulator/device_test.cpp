@@ -16,8 +16,8 @@ TEST(Device, HasItsTargetsProperties) {
   EXPECT_TRUE(device->properties().emulated);
   EXPECT_EQ(device->properties().smem_per_block_bytes, 227 * 1024);
   EXPECT_EQ(make_emulated_device(kSm80)->properties().smem_per_block_bytes, 163 * 1024);
-  EXPECT_THROW(make_emulated_device(Target{75}), InvalidArgument);
-  EXPECT_THROW(make_emulated_device(device_target(100)), InvalidArgument) << "tcgen05 is not emulated";
+  EXPECT_THROW(make_emulated_device(Target{70}), InvalidArgument);
+  EXPECT_THROW(make_emulated_device(device_target(120)), InvalidArgument);
 }
 
 TEST(Device, AllocationsAreAlignedDistinctAndCounted) {

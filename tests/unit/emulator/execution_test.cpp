@@ -145,7 +145,7 @@ TEST(SpecialRegister, ThreadAndCtaIndices) {
       kHeader);
   EmulatorOptions options;
   options.threads = 3;
-  const auto device = make_emulated_device(kSm80, options);
+  const auto device = make_emulated_device(kSm90a, options);
   const runtime::DeviceBuffer out(device, 6 * 8 * 4);
   launch(*device, text, "k", {out.address()}, {4, 2, 1}, {3, 2, 1});
   EXPECT_EQ(download<U>(*device, out), iota(48));

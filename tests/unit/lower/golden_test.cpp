@@ -11,10 +11,12 @@
 
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/lower/cuda/depthwise_conv.hpp"
+#include "tilewright/lower/cuda/depthwise_wgrad.hpp"
 #include "tilewright/lower/cuda/reduce_split_k.hpp"
 #include "tilewright/lower/cuda/simt_gemm.hpp"
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
+#include "tilewright/lower/cuda/stem_conv.hpp"
 #include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/signature.hpp"
 
@@ -71,15 +73,32 @@ Golden reduction(std::string name, const op::ReduceSplitK& problem) {
 op::Tensor shape_of(DType type, const op::Dims& shape) { return op::packed_tensor(0, type, shape); }
 
 /// A filter of 3x3 for each of 64 channels.
-Golden depthwise(std::string name) {
-  op::Conv2d conv{.x = shape_of(DType::f16, {2, 9, 9, 64}),
+Golden depthwise(std::string name, op::ConvPass pass = op::ConvPass::fprop) {
+  op::Conv2d conv{.pass = pass,
+                  .x = shape_of(DType::f16, {2, 9, 9, 64}),
                   .w = shape_of(DType::f16, {64, 3, 3, 1}),
                   .y = shape_of(DType::f16, {2, 9, 9, 64}),
                   .c = {},
                   .padding = {1, 1},
                   .groups = 64};
   op::GemmSignature signature = op::describe(op::with_longest_lines(op::view(conv)));
-  std::vector<plan::FlatDesign> designs = plan::depthwise_conv_designs(signature, plan::kSm80);
+  std::vector<plan::FlatDesign> designs = pass == op::ConvPass::wgrad
+                                              ? plan::depthwise_wgrad_designs(signature, plan::kSm80)
+                                              : plan::depthwise_conv_designs(signature, plan::kSm80);
+  return {std::move(name), std::move(signature), designs.front()};
+}
+
+/// 7x7 with a stride of 2 and a padding of 3, from 3 channels to 64.
+Golden stem(std::string name) {
+  op::Conv2d conv{.x = shape_of(DType::bf16, {2, 28, 224, 3}),
+                  .w = shape_of(DType::bf16, {64, 7, 7, 3}),
+                  .y = shape_of(DType::bf16, {2, 14, 112, 64}),
+                  .c = {},
+                  .padding = {3, 3},
+                  .stride = {2, 2}};
+  const op::GemmView view = op::view(conv);
+  op::GemmSignature signature = op::describe(view);
+  std::vector<plan::FlatDesign> designs = plan::stem_conv_designs(view, signature, plan::kSm80);
   return {std::move(name), std::move(signature), designs.front()};
 }
 
@@ -149,6 +168,8 @@ std::vector<Golden> goldens() {
              {{128, 128, 32}, 4, {2, 2}}),
       reduction("reduce_split_k_f32", f32_parts()),
       depthwise("depthwise_conv_f16"),
+      depthwise("depthwise_wgrad_f16", op::ConvPass::wgrad),
+      stem("stem_conv_bf16"),
       tensor("s8_blocks_of_channels", blocks_of_channels(), {16, 8, 32}, {{64, 64, 64}, 4, {2, 2}}),
       tensor("f16_through_registers", through_registers(), {16, 8, 16}, {{64, 64, 32}, 3, {2, 2}}),
   };
@@ -159,8 +180,12 @@ std::string emit(const Golden& golden) {
   if (const op::ReduceSplitKSignature* const reduction = golden.description.reduce_split_k())
     return text(plan::plan_reduce_split_k(*reduction, std::get<plan::FlatDesign>(golden.design)));
   const op::GemmSignature& gemm = *golden.description.gemm();
-  if (const auto* flat = std::get_if<plan::FlatDesign>(&golden.design))
+  if (const auto* flat = std::get_if<plan::FlatDesign>(&golden.design)) {
+    const bool is_filter_gradient = gemm.b.im2col != op::Im2colAccess::none;
+    if (flat->op_class == plan::OpClass::tensor_op) return text(plan::plan_stem_conv(gemm, *flat));
+    if (is_filter_gradient) return text(plan::plan_depthwise_wgrad(gemm, *flat));
     return text(plan::plan_depthwise_conv(gemm, *flat));
+  }
   if (const auto* simt = std::get_if<plan::SimtGemmDesign>(&golden.design))
     return text(plan::plan_simt_gemm(gemm, *simt));
   if (const auto* sm80 = std::get_if<plan::Sm80GemmDesign>(&golden.design))

@@ -60,7 +60,7 @@ TEST(FlatDesign, ChoicesThatAFamilyLacksAreRefusedByName) {
     return sm80_gemm_design(flat, signature).reason();
   };
   EXPECT_EQ(refusal([](FlatDesign& d) { d.warps_k = 2; }), "warp count k must be 1, got 2: warps do not split K");
-  EXPECT_EQ(refusal([](FlatDesign& d) { d.cluster.m = 2; }), "only sm90_gemm has clusters, got 2x1x1");
+  EXPECT_EQ(refusal([](FlatDesign& d) { d.cluster.m = 2; }), "only sm90_gemm and programs have clusters, got 2x1x1");
   EXPECT_EQ(refusal([](FlatDesign& d) { d.schedule = Schedule::ping_pong; }),
             "only sm90_gemm has schedules, got ping_pong");
   EXPECT_EQ(refusal([](FlatDesign& d) { d.swaps_operands = true; }), "only sm90_gemm swaps operands");

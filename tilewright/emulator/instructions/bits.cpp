@@ -1,4 +1,5 @@
 // Bit operations: and or xor not (also on predicates) cnot shl shr shf lop3 prmt bfe bfi popc clz brev bfind.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <type_traits>
@@ -115,6 +116,13 @@ void execute_permute_mode(Warp& warp, const Instruction& in, Mask lanes) {
   each_lane(lanes, [&](int l) { d[l] = Permute()(a[l], b[l], selectors[c[l] & 3]); });
 }
 
+/// The position or the length of a field: the low byte for 32-bit types, the whole number for 64-bit ones, as on an
+/// H200. Lengths and positions beyond 255 are alike.
+template <class T>
+std::uint32_t field_number(std::uint32_t value) {
+  return sizeof(T) == 4 ? value & 0xff : std::min(value, 255U);
+}
+
 /// bfe: bits [position, position + length) of a. Signed types extend the field's highest bit, or the highest bit of a
 /// when the field reaches beyond it.
 struct ExtractField {
@@ -122,8 +130,8 @@ struct ExtractField {
   T operator()(T a, std::uint32_t b, std::uint32_t c) const {
     using U = std::make_unsigned_t<T>;
     constexpr std::uint32_t kBits = 8 * sizeof(T);
-    const std::uint32_t position = b & 0xff;
-    const std::uint32_t length = c & 0xff;
+    const std::uint32_t position = field_number<T>(b);
+    const std::uint32_t length = field_number<T>(c);
     if (length == 0) return 0;
     const std::uint32_t top = std::min(position + length - 1, kBits - 1);
     const bool fill = std::is_signed_v<T> && ((static_cast<U>(a) >> top) & 1) != 0;
@@ -144,8 +152,8 @@ void execute_insert_field(Warp& warp, const Instruction& in, Mask lanes) {
   const auto* const e = warp.reg<std::uint32_t>(in.op[4]);
   constexpr std::uint32_t kBits = 8 * sizeof(T);
   each_lane(lanes, [&](int l) {
-    const std::uint32_t position = c[l] & 0xff;
-    const std::uint32_t length = e[l] & 0xff;
+    const std::uint32_t position = field_number<T>(c[l]);
+    const std::uint32_t length = field_number<T>(e[l]);
     if (length == 0 || position >= kBits) {
       d[l] = b[l];
       return;

@@ -95,6 +95,7 @@ D to_float(S value, const ConversionMode& mode) {
     return mode.saturate ? saturated(D(result)) : D(result);
   } else {
     double source = widened(value, mode);
+    if (mode.flush && std::isnan(source) && !std::is_same_v<S, double>) source = canonical(std::nanf(""));
     if (mode.to_integral) source = integral(source, mode.rounding);
     D result = D();
     if (mode.rounding == Rounding::nearest || std::is_same_v<D, double>) {
@@ -106,28 +107,46 @@ D to_float(S value, const ConversionMode& mode) {
       result = rounded;
     }
     if (mode.flush) result = flushed(result);
-    // From f16 and f32 a NaN becomes the canonical one; from bf16 and f64 it keeps its payload.
+    // From f16 and f32 a NaN becomes the canonical one; from bf16 and f64 it keeps its payload, and in a copy.
+    if constexpr (std::is_same_v<S, float> && std::is_same_v<D, float>) {
+      if (mode.pack() == 0) return value;
+    }
     if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, float>) result = canonical(result);
+    if constexpr (std::is_same_v<S, double> && std::is_same_v<D, double>) {
+      if (mode.to_integral && std::isnan(result)) result = quieted(result);
+    }
     return mode.saturate ? saturated(result) : result;
   }
 }
 
-/// cvt.f16.f64 keeps the upper payload bits of a NaN, while cvt.f16.f32 gives 0x7fff. Measured on an H200.
-F16 f16_nan_of(double nan) {
+/// cvt from f64 keeps the upper payload bits of a NaN, while cvt from f32 gives 0x7fff. Measured on an H200.
+template <class D>
+D small_nan_of(double nan) {
   const auto bits = std::bit_cast<std::uint64_t>(nan);
-  return {static_cast<std::uint16_t>(((bits >> 48) & 0x8000) | 0x7e00 | ((bits >> 42) & 0x1ff))};
+  const std::uint64_t quiet = std::is_same_v<D, F16> ? 0x7e00 | ((bits >> 42) & 0x1ff) : 0x7fc0 | ((bits >> 45) & 0x3f);
+  return {static_cast<std::uint16_t>(((bits >> 48) & 0x8000) | quiet)};
+}
+
+/// The value of a source of cvt to a 16-bit type, which .ftz does not change.
+template <class S>
+double exact_or_odd(S value) {
+  if constexpr (std::is_integral_v<S>) {
+    return to_odd(value);
+  } else {
+    return widened(value, ConversionMode());
+  }
 }
 
 template <class D, class S>
 D to_small_float(S value, const ConversionMode& mode) {
-  double source = widened(value, mode);
+  double source = exact_or_odd(value);
   if (mode.to_integral) source = integral(source, mode.rounding);
   if (mode.saturate) source = saturated(source);
   if (mode.relu && source <= 0) source = 0;
-  if constexpr (std::is_same_v<D, F16> && std::is_same_v<S, double>) {
-    if (std::isnan(source)) return f16_nan_of(source);
+  if constexpr (std::is_same_v<S, double>) {
+    if (std::isnan(source)) return small_nan_of<D>(source);
   }
-  D result = mode.rounding == Rounding::zero ? toward_zero<D>(source) : D::nearest(source);
+  D result = rounded_to<D>(source, mode.to_integral ? Rounding::nearest : mode.rounding);
   if (mode.finite && std::isinf(result.value())) --result.bits;
   return result;
 }
@@ -255,11 +274,14 @@ void execute_pack(Warp& warp, const Instruction& in, Mask lanes) {
 }
 
 /// Rounds f32 to the 10 fraction bits of tf32; the 13 low bits become zero. NaN becomes 0x7fffe000, but keeps its upper
-/// bits with .rna (measured on an H200).
+/// bits with .rna, less one with .satfinite (measured on an H200).
 std::uint32_t to_tf32(float value, const ConversionMode& mode) {
   constexpr std::uint32_t kKept = 0xffffe000U;
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return mode.ties_away ? bits & kKept : kCanonicalNan & kKept;
+  if (std::isnan(value)) {
+    if (!mode.ties_away) return kCanonicalNan & kKept;
+    return (bits & kKept) - (mode.finite ? 0x2000U : 0U);
+  }
   if (mode.relu && value <= 0) return 0;
   if (std::isinf(value)) return mode.finite ? bits - 0x2000U : bits;
   const std::uint32_t half = mode.ties_away ? 0x1000U : 0xfffU + ((bits >> 13) & 1U);

@@ -46,7 +46,7 @@ struct MultiplyAdd {
 struct Minimum {
   template <class T>
   T operator()(T a, T b) const {
-    if (std::isnan(a)) return std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : b;
+    if (std::isnan(a)) return std::isnan(b) ? static_cast<T>(quieted(b)) : b;
     if (std::isnan(b)) return a;
     if (a == b) return std::signbit(a) ? a : b;
     return a < b ? a : b;
@@ -55,7 +55,7 @@ struct Minimum {
 struct Maximum {
   template <class T>
   T operator()(T a, T b) const {
-    if (std::isnan(a)) return std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : b;
+    if (std::isnan(a)) return std::isnan(b) ? static_cast<T>(quieted(b)) : b;
     if (std::isnan(b)) return a;
     if (a == b) return std::signbit(a) ? b : a;
     return a > b ? a : b;
@@ -69,17 +69,14 @@ struct PropagatesNan {
   }
 };
 
+/// Of a NaN, abs and neg of f64 keep the sign.
 struct Absolute {
-  template <class T>
-  T operator()(T a) const {
-    return std::fabs(a);
-  }
+  float operator()(float a) const { return std::fabs(a); }
+  double operator()(double a) const { return std::isnan(a) ? quieted(a) : std::fabs(a); }
 };
 struct Negate {
-  template <class T>
-  T operator()(T a) const {
-    return -a;
-  }
+  float operator()(float a) const { return -a; }
+  double operator()(double a) const { return std::isnan(a) ? quieted(a) : -a; }
 };
 struct SquareRoot {
   template <class T>
@@ -106,11 +103,20 @@ struct Exp2 {
 struct Log2 {
   float operator()(float a) const { return std::log2(a); }
 };
+/// The fraction of a turn, of which the GPU computes the sine and cosine: the product is rounded to f32, so that large
+/// angles have none.
+double turn(float angle) {
+  const double turns = angle * 0.15915494309189535F;
+  return turns - std::nearbyint(turns);
+}
+constexpr double kTwoPi = 6.283185307179586;
 struct Sine {
-  float operator()(float a) const { return std::sin(a); }
+  float operator()(float a) const {
+    return std::copysign(1.0F, a) * static_cast<float>(std::sin(kTwoPi * turn(std::fabs(a))));
+  }
 };
 struct Cosine {
-  float operator()(float a) const { return std::cos(a); }
+  float operator()(float a) const { return static_cast<float>(std::cos(kTwoPi * turn(a))); }
 };
 struct HyperbolicTangent {
   float operator()(float a) const { return std::tanh(a); }
@@ -123,11 +129,28 @@ struct CopySign {
   }
 };
 
+/// The NaN results of f64 sums and products: the last operand that is a NaN, quieted. Measured on an H200.
+template <class Op>
+constexpr bool kTakesLastNan = std::is_same_v<Op, Add> || std::is_same_v<Op, Subtract> ||
+                               std::is_same_v<Op, Multiply> || std::is_same_v<Op, MultiplyAdd>;
+
+inline double last_nan(double result) { return result; }
+template <class... T>
+double last_nan(double result, double first, T... rest) {
+  return last_nan(std::isnan(first) ? quieted(first) : result, rest...);
+}
+
 template <class Op>
 struct Canonical {
   template <class... T>
-  auto operator()(T... operands) const {
-    return canonical(Op()(operands...));
+  float operator()(float a, T... operands) const {
+    return canonical(Op()(a, operands...));
+  }
+  template <class... T>
+  double operator()(double a, T... operands) const {
+    const double result = Op()(a, operands...);
+    if constexpr (kTakesLastNan<Op>) return std::isnan(result) ? last_nan(result, a, operands...) : result;
+    return result;
   }
 };
 
@@ -153,12 +176,20 @@ void execute_with_mode(Warp& warp, const Instruction& in, Mask lanes) {
     volatile T x = input(a[l]);
     volatile T y = input(b[l]);
     volatile T z = input(c[l]);
-    volatile T result = T();
-    if constexpr (kOperands == 1) result = Op()(T(x));
-    if constexpr (kOperands == 2) result = Op()(T(x), T(y));
-    if constexpr (kOperands == 3) result = Op()(T(x), T(y), T(z));
-    const T flushed_result = canonical(input(result));
-    d[l] = mode.saturate ? saturated(flushed_result) : flushed_result;
+    const auto compute = [&] {
+      volatile T result = T();
+      if constexpr (kOperands == 1) result = Canonical<Op>()(T(x));
+      if constexpr (kOperands == 2) result = Canonical<Op>()(T(x), T(y));
+      if constexpr (kOperands == 3) result = Canonical<Op>()(T(x), T(y), T(z));
+      return T(result);
+    };
+    T result = input(compute());
+    // A result that is subnormal before it is rounded is flushed, too.
+    if (mode.flush && std::fabs(result) == std::numeric_limits<T>::min()) {
+      const RoundingScope toward_zero(Rounding::zero);
+      result = input(compute());
+    }
+    d[l] = mode.saturate ? saturated(result) : result;
   }
 }
 
@@ -170,11 +201,11 @@ template <class T>
   const T* const c = warp.reg<T>(in.op[3]);
   if (lanes == kAllLanes) {
     TILEWRIGHT_INDEPENDENT_ITERATIONS
-    for (int l = 0; l < kWarpSize; ++l) d[l] = canonical(std::fma(a[l], b[l], c[l]));
+    for (int l = 0; l < kWarpSize; ++l) d[l] = Canonical<MultiplyAdd>()(a[l], b[l], c[l]);
   } else {
     for (; lanes != 0; lanes &= lanes - 1) {
       const int l = std::countr_zero(lanes);
-      d[l] = canonical(std::fma(a[l], b[l], c[l]));
+      d[l] = Canonical<MultiplyAdd>()(a[l], b[l], c[l]);
     }
   }
 }
@@ -239,7 +270,7 @@ void decode_reciprocal(InstructionReader& reader) {
   const FloatMode mode = take_mode(reader);
   const bool approximates = reader.take_one_of({"approx"}) == 0;
   const PtxType type = reader.type();
-  if (approximates && type == PtxType::f64) {
+  if (approximates && type == PtxType::f64 && mode.flush) {
     return decode_uniform(reader, type, 2, plain_handler<double, OfUpperWord<Op>, 1>());
   }
   decode_typed<Op, 1>(reader, type, mode);

@@ -1,6 +1,5 @@
-// mma.sync, for all rows of arch/mma_atom. Numerics: products are exact; the accumulator and the products of one
-// instruction are added in f64 in the order of k, then rounded once to the accumulator's type. f64 rounds at each
-// multiply-add. Integers are exact and wrap, or clamp with .satfinite.
+// mma.sync, for all rows of arch/mma_atom. Numerics: those of tensor_core_sum.hpp; f64 rounds at each multiply-add, in
+// the order of k; integers are exact and wrap, or clamp with .satfinite.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,10 +8,12 @@
 #include <vector>
 
 #include "tilewright/arch/mma_atom.hpp"
+#include "tilewright/emulator/cta.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/matrix_element.hpp"
+#include "tilewright/emulator/instructions/tensor_core_sum.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -96,11 +97,10 @@ void write_fragment(Warp& warp, const Slot* registers, const FragmentTable& tabl
   }
 }
 
-template <class Number, class Accumulator>
-void multiply_add(const MmaTable& table, const Number* a, const Number* b, Number* c, Accumulator) {
+void multiply_add_integers(const MmaTable& table, const std::int64_t* a, const std::int64_t* b, std::int64_t* c) {
   for (int m = 0; m < table.m; ++m) {
     for (int k = 0; k < table.k; ++k) {
-      const Number x = a[m * table.k + k];
+      const std::int64_t x = a[m * table.k + k];
       for (int n = 0; n < kMaxN; ++n) c[m * kMaxN + n] += x * b[k * kMaxN + n];
     }
   }
@@ -122,13 +122,23 @@ TILEWRIGHT_TARGET_FMA void fused_multiply_add_with_hardware(const MmaTable& tabl
 }
 
 /// f64 rounds at each multiply-add.
-void multiply_add(const MmaTable& table, const double* a, const double* b, double* c, F64Accumulator) {
+void multiply_add_doubles(const MmaTable& table, const double* a, const double* b, double* c) {
   static const bool hardware = has_hardware_fma();
   if (hardware) {
     fused_multiply_add_with_hardware(table, a, b, c);
   } else {
     fused_multiply_add(table, a, b, c);
   }
+}
+
+/// The NaN of an element of an f64 product: the last that is an element of A or B, else that of C or of an invalid sum.
+double nan_of(const MmaTable& table, const double* a, const double* b, double c, int m, int n) {
+  double result = c;
+  for (int k = 0; k < table.k; ++k) {
+    const double x = a[m * table.k + k], y = b[k * kMaxN + n];
+    result = std::isnan(y) ? quieted(y) : std::isnan(x) ? quieted(x) : std::fma(x, y, result);
+  }
+  return std::isnan(result) ? quieted(result) : result;
 }
 
 /// Operands: the registers of D, A, B, C. mode: .satfinite.
@@ -147,7 +157,21 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   read_fragment<A>(warp, a_registers, table.a, a);
   read_fragment<B>(warp, b_registers, table.b, b);
   read_fragment<Accumulator>(warp, c_registers, table.c, c);
-  multiply_add(table, a, b, c, Accumulator());
+  if constexpr (std::is_same_v<Accumulator, S32Accumulator>) {
+    multiply_add_integers(table, a, b, c);
+  } else if constexpr (std::is_same_v<Accumulator, F64Accumulator>) {
+    Number before[kMaxM * kMaxN];
+    std::copy(c, c + table.m * kMaxN, before);
+    multiply_add_doubles(table, a, b, c);
+    for (int i = 0; i < table.m * kMaxN; ++i) {
+      if (std::isnan(c[i])) c[i] = nan_of(table, a, b, before[i], i / kMaxN, i % kMaxN);
+    }
+  } else {
+    constexpr int kElementBytes = sizeof(typename A::Stored);
+    multiply_add({table.m, table.n, table.k, a, b, c, table.k, kElementBytes, A::kLeastExponent, B::kLeastExponent,
+                  Accumulator::kLeastExponent},
+                 sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<Accumulator, F16Accumulator>));
+  }
   write_fragment<Accumulator>(warp, d_registers, table.c, c, in.mode != 0);
 }
 
@@ -155,6 +179,16 @@ template <class A>
 Handler integer_handler(DType b) {
   return b == DType::s8 ? Handler{&execute_mma<A, S8Element, S32Accumulator>}
                         : &execute_mma<A, U8Element, S32Accumulator>;
+}
+
+template <class A, class B>
+Handler float8_handler_of(bool half) {
+  return half ? Handler{&execute_mma<A, B, F16Accumulator>} : &execute_mma<A, B, F32Accumulator>;
+}
+
+template <class A>
+Handler float8_handler(DType b, bool half) {
+  return b == DType::e4m3 ? float8_handler_of<A, E4m3Element>(half) : float8_handler_of<A, E5m2Element>(half);
 }
 
 Handler handler_of(const arch::MmaAtom& atom) {
@@ -169,6 +203,10 @@ Handler handler_of(const arch::MmaAtom& atom) {
       return &execute_mma<Tf32Element, Tf32Element, F32Accumulator>;
     case DType::f64:
       return &execute_mma<F64Element, F64Element, F64Accumulator>;
+    case DType::e4m3:
+      return float8_handler<E4m3Element>(atom.b, half);
+    case DType::e5m2:
+      return float8_handler<E5m2Element>(atom.b, half);
     case DType::s8:
       return integer_handler<S8Element>(atom.b);
     case DType::u8:
@@ -206,6 +244,7 @@ void decode_mma(InstructionReader& reader) {
   const arch::MmaAtom* const atom = find_atom(reader);
   const Handler handler = atom == nullptr ? nullptr : handler_of(*atom);
   if (handler == nullptr || !is_row_col) reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
+  reader.require(atom->min_target);
   reader.finish();
   reader.expect_operands(4);
   const PtxType word = atom->register_bits == 64 ? PtxType::b64 : PtxType::b32;

@@ -50,6 +50,10 @@ inline float flushed(float value) {
 }
 inline double flushed(double value) { return value; }
 
+inline double quieted(double nan) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(nan) | std::uint64_t{1} << 51);
+}
+
 /// The NaN of all f32 arithmetic; f64 arithmetic keeps the operand's payload. Measured on an H200.
 inline constexpr std::uint32_t kCanonicalNan = 0x7fffffff;
 inline float canonical(float value) { return std::isnan(value) ? std::bit_cast<float>(kCanonicalNan) : value; }
@@ -79,12 +83,34 @@ struct BF16 {
 template <class T>
 inline constexpr bool kIsSmallFloat = std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
 
-/// Rounds toward zero: rounds to nearest, then steps back if that increased the magnitude.
+/// Rounds to nearest, then steps back if that was not the direction.
 template <class Small>
-Small toward_zero(double value) {
+Small rounded_to(double value, Rounding rounding) {
   Small result = Small::nearest(value);
-  if (std::fabs(static_cast<double>(result.value())) > std::fabs(value) && !std::isinf(value)) --result.bits;
+  const double nearest = result.value();
+  const bool steps_down = nearest > value && (rounding == Rounding::down || (rounding == Rounding::zero && value > 0));
+  const bool steps_up = nearest < value && (rounding == Rounding::up || (rounding == Rounding::zero && value < 0));
+  if (!steps_down && !steps_up) return result;
+  constexpr std::uint16_t kSign = 0x8000;
+  if (nearest == 0) return {static_cast<std::uint16_t>(steps_down ? kSign | 1 : 1)};
+  const bool grows = steps_up == (nearest > 0);
+  result.bits = static_cast<std::uint16_t>(grows ? result.bits + 1 : result.bits - 1);
   return result;
+}
+
+/// The integer as f64, rounded to odd, so that rounding that to a format of at most 51 bits is right.
+template <class Integer>
+double to_odd(Integer value) {
+  const bool negative = value < 0;
+  const auto unsigned_value = static_cast<std::uint64_t>(value);
+  std::uint64_t magnitude = negative ? std::uint64_t{0} - unsigned_value : unsigned_value;
+  if (const int excess = 64 - std::countl_zero(magnitude) - 53; excess > 0) {
+    const std::uint64_t low = (std::uint64_t{1} << excess) - 1;
+    const std::uint64_t sticky = (magnitude & low) != 0 ? low + 1 : 0;
+    magnitude = (magnitude & ~low) | sticky;
+  }
+  const auto result = static_cast<double>(magnitude);
+  return negative ? -result : result;
 }
 
 /// a + b rounded to odd, so that rounding the result to a format of at most 51 bits gives the correctly rounded sum.

@@ -26,15 +26,22 @@ struct Subtract {
 };
 struct Multiply {
   template <class S>
+  static double exact(S a, S b) {
+    return static_cast<double>(a.value()) * b.value();
+  }
+  template <class S>
   S operator()(S a, S b) const {
     return S::nearest(a.value() * b.value());
   }
 };
 struct MultiplyAdd {
   template <class S>
+  static double exact(S a, S b, S c) {
+    return sum_to_odd(static_cast<double>(a.value()) * b.value(), c.value());
+  }
+  template <class S>
   S operator()(S a, S b, S c) const {
-    const double product = static_cast<double>(a.value()) * b.value();
-    return S::nearest(sum_to_odd(product, c.value()));
+    return S::nearest(exact(a, b, c));
   }
 };
 
@@ -91,6 +98,23 @@ S flush(S a) {
   return (a.bits & kExponent) == 0 ? S{static_cast<std::uint16_t>(a.bits & 0x8000)} : a;
 }
 
+/// With .ftz, a result that is subnormal before it is rounded is flushed, too.
+template <class Op, class... S>
+bool is_subnormal_before_rounding(S... operands) {
+  if constexpr (requires { Op::exact(operands...); }) {
+    return std::fabs(Op::exact(operands...)) < 0x1p-14;  // .ftz is of f16 only
+  } else {
+    return false;
+  }
+}
+
+template <class Op, class... S>
+auto compute(std::uint8_t mode, S... operands) {
+  auto result = Op()(operands...);
+  if ((mode & kFlush) != 0 && is_subnormal_before_rounding<Op>(operands...)) result.bits &= 0x8000;
+  return result;
+}
+
 template <class S>
 S finish(S a, std::uint8_t mode) {
   if ((mode & kFlush) != 0) a = flush(a);
@@ -109,9 +133,9 @@ void execute_small(Warp& warp, const Instruction& in, Mask lanes) {
   const auto input = [&](S value) { return (in.mode & kFlush) != 0 ? flush(value) : value; };
   each_lane(lanes, [&](int lane) {
     for (int i = lane * kValues; i < (lane + 1) * kValues; ++i) {
-      if constexpr (kOperands == 1) d[i] = finish(Op()(input(a[i])), in.mode);
-      if constexpr (kOperands == 2) d[i] = finish(Op()(input(a[i]), input(b[i])), in.mode);
-      if constexpr (kOperands == 3) d[i] = finish(Op()(input(a[i]), input(b[i]), input(c[i])), in.mode);
+      if constexpr (kOperands == 1) d[i] = finish(compute<Op>(in.mode, input(a[i])), in.mode);
+      if constexpr (kOperands == 2) d[i] = finish(compute<Op>(in.mode, input(a[i]), input(b[i])), in.mode);
+      if constexpr (kOperands == 3) d[i] = finish(compute<Op>(in.mode, input(a[i]), input(b[i]), input(c[i])), in.mode);
     }
   });
 }

@@ -2,7 +2,7 @@
 // Each warp computes its 16 rows of D when it executes wgmma.mma_async. wait_group returns once all four warps of the
 // warpgroup have committed the group, and covers the reads of all four. Until then D, the registers of A and the
 // operands in shared memory are in flight: it is a finding to access the registers or to overwrite the operands.
-// Numerics are those of mma.cpp: exact products, added in f64 in the order of k, rounded once per instruction.
+// Numerics are those of tensor_core_sum.hpp; integers are exact.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,6 +15,7 @@
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/matrix_element.hpp"
 #include "tilewright/emulator/instructions/shared_matrix.hpp"
+#include "tilewright/emulator/instructions/tensor_core_sum.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -42,12 +43,16 @@ struct ElementRow {
   std::string_view name;
   int bytes;
   ReadElements read;
+  int least_exponent = 0;  // of a normal number; unused for integers
 };
 
 constexpr std::array kElements = {
-    ElementRow{"f16", 2, read_chunk<F16Element>},   ElementRow{"bf16", 2, read_chunk<Bf16Element>},
-    ElementRow{"tf32", 4, read_chunk<Tf32Element>}, ElementRow{"e4m3", 1, read_chunk<E4m3Element>},
-    ElementRow{"e5m2", 1, read_chunk<E5m2Element>}, ElementRow{"s8", 1, read_chunk<S8Element>},
+    ElementRow{"f16", 2, read_chunk<F16Element>, F16Element::kLeastExponent},
+    ElementRow{"bf16", 2, read_chunk<Bf16Element>, Bf16Element::kLeastExponent},
+    ElementRow{"tf32", 4, read_chunk<Tf32Element>, Tf32Element::kLeastExponent},
+    ElementRow{"e4m3", 1, read_chunk<E4m3Element>, E4m3Element::kLeastExponent},
+    ElementRow{"e5m2", 1, read_chunk<E5m2Element>, E5m2Element::kLeastExponent},
+    ElementRow{"s8", 1, read_chunk<S8Element>},
     ElementRow{"u8", 1, read_chunk<U8Element>},
 };
 
@@ -220,10 +225,10 @@ void check_registers(Warp& warp, const Instruction& in, const Slot* d, int d_cou
   }
 }
 
-void multiply_add(const double* a, const double* b, double* c, int n, int k_elements, bool negates) {
+void multiply_add_integers(const double* a, const double* b, double* c, int n, int k_elements) {
   for (int m = 0; m < kRows; ++m) {
     for (int k = 0; k < k_elements; ++k) {
-      const double x = negates ? -a[m * kMaxK + k] : a[m * kMaxK + k];
+      const double x = a[m * kMaxK + k];
       double* const row = c + m * n;
       const double* const of_b = b + k * n;
       for (int i = 0; i < n; ++i) row[i] += x * of_b[i];
@@ -265,7 +270,16 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
     } else {
       std::ranges::fill(c_tile, 0.0);
     }
-    multiply_add(a_tile.data(), b_tile.data(), c_tile.data(), n, k_elements, mode.negates);
+    if constexpr (std::is_same_v<Kind, S32Accumulator>) {
+      multiply_add_integers(a_tile.data(), b_tile.data(), c_tile.data(), n, k_elements);
+    } else {
+      if (mode.negates) {
+        for (double& value : a_tile) value = -value;
+      }
+      multiply_add({kRows, n, k_elements, a_tile.data(), b_tile.data(), c_tile.data(), kMaxK, a_element.bytes,
+                    a_element.least_exponent, b_element.least_exponent, Kind::kLeastExponent},
+                   sum_of_wgmma(a_element.bytes, std::is_same_v<Kind, F16Accumulator>));
+    }
     write_accumulators<Kind>(warp, d, n, c_tile.data(), mode.saturates);
   };
   if (mode.accumulator == Accumulator::f16) update(F16Accumulator());

@@ -6,9 +6,11 @@
 #include <cstring>
 
 #include "tilewright/emulator/access.hpp"
+#include "tilewright/emulator/cta.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/matrix_element.hpp"
+#include "tilewright/emulator/instructions/tensor_core_sum.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -24,7 +26,7 @@ constexpr Shape kShapes[] = {{"m16n16k16", 16, 16, 16},
                              {"m8n8k4", 8, 8, 4}};
 constexpr int kMaxTile = 32 * 16;
 
-/// What a register holds, and the extents of the fragment's tile.
+/// The contents of a fragment's registers, and the extents of its tile.
 struct Fragment {
   int rows = 0, columns = 0;
   int element_bytes = 0;
@@ -183,14 +185,20 @@ void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
   read_tile<B>(warp, b_registers, product.b, b);
   read_tile<C>(warp, b_registers + product.b.registers, product.c, c);
   const auto [name, m, n, k] = product.shape;
-  for (int i = 0; i < m; ++i) {
-    for (int l = 0; l < k; ++l) {
-      const Number x = a[i * k + l];
-      for (int j = 0; j < n; ++j) {
-        if constexpr (std::is_same_v<D, F64Accumulator>) {
-          c[i * n + j] = std::fma(x, b[l * n + j], c[i * n + j]);
-        } else {
-          c[i * n + j] += x * b[l * n + j];
+  if constexpr (std::is_same_v<D, F16Accumulator> || std::is_same_v<D, F32Accumulator>) {
+    constexpr int kElementBytes = sizeof(typename A::Stored);
+    multiply_add({m, n, k, a, b, c, k, kElementBytes, A::kLeastExponent, B::kLeastExponent, C::kLeastExponent},
+                 sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<D, F16Accumulator>));
+  } else {
+    for (int i = 0; i < m; ++i) {
+      for (int l = 0; l < k; ++l) {
+        const Number x = a[i * k + l];
+        for (int j = 0; j < n; ++j) {
+          if constexpr (std::is_same_v<D, F64Accumulator>) {
+            c[i * n + j] = std::fma(x, b[l * n + j], c[i * n + j]);
+          } else {
+            c[i * n + j] += x * b[l * n + j];
+          }
         }
       }
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tilewright/op/fused_products.hpp"
 #include "tilewright/plan/parameters.hpp"
 
 namespace tilewright::lower::cuda {
@@ -28,7 +29,7 @@ class NodeText {
       : epilogue_(epilogue),
         columns_(epilogue.columns_per_element()),
         varies_(epilogue.varies_by_column()),
-        fused_(fused_products(epilogue)) {}
+        fused_(op::fused_products(epilogue)) {}
 
   void write(SourceWriter& out) const {
     for (int node = 0; node < static_cast<int>(epilogue_.nodes.size()); ++node) {
@@ -46,40 +47,15 @@ class NodeText {
   static std::string index(int column) { return column == 0 ? "i" : fmt::format("i + {}", column); }
 
  private:
-  static constexpr int kNone = -1;
-
   bool is_pair(int node) const { return columns_ > 1 && varies_[static_cast<std::size_t>(node)]; }
   std::string expression(int node, int column) const;
   std::string fused_expression(int node, int column) const;
-  static std::vector<int> fused_products(const op::Epilogue& epilogue);
 
   const op::Epilogue& epilogue_;
   int columns_;
   std::vector<bool> varies_;
-  std::vector<int> fused_;  // for each node, the input that is a product fused with it, or kNone
+  std::vector<int> fused_;  // for each node, the input that is a product fused with it, or op::kNoProduct
 };
-
-/// If both terms of a sum are products, the first is fused.
-std::vector<int> NodeText::fused_products(const op::Epilogue& epilogue) {
-  std::vector<int> fused(epilogue.nodes.size(), kNone);
-  if (epilogue.compute == DType::s32) return fused;
-  std::vector<int> uses(epilogue.nodes.size(), 0);
-  const auto use = [&](int node) { ++uses[static_cast<std::size_t>(node)]; };
-  for (const op::EpilogueNode& node : epilogue.nodes) {
-    for (int side = 0; side < op::arity(node.op); ++side) use(node.inputs[static_cast<std::size_t>(side)]);
-  }
-  for (const op::EpilogueOutput& output : epilogue.outputs) use(output.node);
-  use(epilogue.node_of_d());
-  for (std::size_t i = 0; i < fused.size(); ++i) {
-    const op::EpilogueNode& node = epilogue.nodes[i];
-    if (node.op != op::EpilogueOp::add && node.op != op::EpilogueOp::subtract) continue;
-    for (const int input : {node.inputs[1], node.inputs[0]}) {
-      const auto place = static_cast<std::size_t>(input);
-      if (epilogue.nodes[place].op == op::EpilogueOp::multiply && uses[place] == 1) fused[i] = input;
-    }
-  }
-  return fused;
-}
 
 std::string NodeText::fused_expression(int number, int column) const {
   const op::EpilogueNode& node = epilogue_.nodes[static_cast<std::size_t>(number)];
@@ -98,7 +74,7 @@ std::string NodeText::fused_expression(int number, int column) const {
 std::string NodeText::expression(int number, int column) const {
   const op::EpilogueNode& node = epilogue_.nodes[static_cast<std::size_t>(number)];
   const DType compute = epilogue_.compute;
-  if (fused_[static_cast<std::size_t>(number)] != kNone) return fused_expression(number, column);
+  if (fused_[static_cast<std::size_t>(number)] != op::kNoProduct) return fused_expression(number, column);
   const auto input = [&](int side, int at) { return value(node.inputs[static_cast<std::size_t>(side)], at); };
   switch (node.op) {
     case op::EpilogueOp::accumulator:

@@ -70,9 +70,9 @@ class Arguments {
     types_ += fmt::format("{}{}", separator, type);
     declarations_ += fmt::format("{}{}: {}", separator, name, type);
   }
-  /// Of a branch.
+  /// The list of values that a branch passes.
   std::string passed() const { return names_.empty() ? "" : fmt::format("({} : {})", names_, types_); }
-  /// Of a block.
+  /// The list of arguments that a block declares.
   std::string declared() const { return names_.empty() ? "" : fmt::format("({})", declarations_); }
 
  private:

@@ -1,0 +1,140 @@
+// The sums of tensor cores, compared with a plain loop in long double over single elements.
+#include "tilewright/emulator/instructions/tensor_core_sum.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "tilewright/base/float_format.hpp"
+
+namespace tilewright::emulator {
+namespace {
+
+int exponent(double value, int least) { return value == 0 ? -10000 : std::max(std::ilogb(value), least); }
+
+double toward_zero(long double value, int fraction_bits) {
+  if (value == 0 || !std::isfinite(value)) return static_cast<double>(value);
+  const int unit = std::max(std::ilogb(value), -126) - fraction_bits;
+  return static_cast<double>(std::ldexp(std::trunc(std::ldexp(value, -unit)), unit));
+}
+
+/// One element of D.
+double element(const std::vector<double>& a, const std::vector<double>& b, double c, int least, int least_c,
+               const TensorCoreSum& how, std::size_t block) {
+  for (std::size_t first = 0; first < a.size(); first += block) {
+    int largest = std::max(exponent(c, least_c), -126);
+    for (std::size_t k = first; k < std::min(first + block, a.size()); ++k) {
+      if (a[k] != 0 && b[k] != 0) largest = std::max(largest, exponent(a[k], least) + exponent(b[k], least));
+    }
+    const auto cut = [&](long double value) {
+      return std::ldexp(std::trunc(std::ldexp(value, how.fraction_bits - largest)), largest - how.fraction_bits);
+    };
+    long double sum = cut(c);
+    for (std::size_t k = first; k < std::min(first + block, a.size()); ++k) {
+      sum += cut(static_cast<long double>(a[k]) * b[k]);
+    }
+    switch (how.rounding) {
+      case SumRounding::f16_nearest:
+        c = f16_to_f32(f64_to_f16(static_cast<double>(sum)));
+        break;
+      case SumRounding::f32_toward_zero:
+        c = toward_zero(sum, 23);
+        break;
+      case SumRounding::f32_of_13_bits:
+        c = toward_zero(sum, 13);
+        break;
+    }
+  }
+  return c;
+}
+
+struct Tiles {
+  int m = 16, n = 24, k = 16;
+  std::vector<double> a, b, c;
+};
+
+template <class Draw>
+Tiles tiles(int k, Draw&& draw) {
+  Tiles all;
+  all.k = k;
+  const auto fill = [&](std::vector<double>& values, int count) {
+    for (int i = 0; i < count; ++i) values.push_back(draw());
+  };
+  fill(all.a, all.m * k);
+  fill(all.b, k * all.n);
+  fill(all.c, all.m * all.n);
+  return all;
+}
+
+void expect_elements(Tiles all, const TensorCoreSum& how, int element_bytes, int least) {
+  const std::vector<double> before = all.c;
+  multiply_add(
+      {all.m, all.n, all.k, all.a.data(), all.b.data(), all.c.data(), all.k, element_bytes, least, least, -126}, how);
+  for (int m = 0; m < all.m; ++m) {
+    for (int n = 0; n < all.n; ++n) {
+      std::vector<double> a, b;
+      for (int k = 0; k < all.k; ++k) {
+        a.push_back(all.a[static_cast<std::size_t>(m * all.k + k)]);
+        b.push_back(all.b[static_cast<std::size_t>(k * all.n + n)]);
+      }
+      const auto at = static_cast<std::size_t>(m * all.n + n);
+      const double expected =
+          element(a, b, before[at], least, -126, how, static_cast<std::size_t>(how.block_bytes / element_bytes));
+      double actual = all.c[at];
+      if (how.rounding == SumRounding::f16_nearest) actual = f16_to_f32(f64_to_f16(actual));
+      ASSERT_EQ(actual, expected) << m << " " << n << " of K = " << all.k;
+    }
+  }
+}
+
+TEST(TensorCoreSum, EqualsTheDefinition) {
+  std::mt19937 random(1);
+  const auto f16 = [&] { return f16_to_f32(static_cast<std::uint16_t>(random() % 0x7c00 | (random() & 1) << 15)); };
+  const auto bf16 = [&] { return bf16_to_f32(static_cast<std::uint16_t>(random() % 0x7f80 | (random() & 1) << 15)); };
+  const auto e4m3 = [&] { return e4m3_to_f32(static_cast<std::uint8_t>(random() % 0x7f | (random() & 1) << 7)); };
+  const auto integer = [&] { return static_cast<double>(static_cast<int>(random() % 4097) - 2048); };
+  for (const int k : {8, 16}) {
+    for (const Target& target : {kSm80, kSm90a}) {
+      for (const bool f16_result : {false, true}) {
+        const TensorCoreSum how = sum_of_mma(target, 2, f16_result);
+        expect_elements(tiles(k, f16), how, 2, -14);
+        expect_elements(tiles(k, integer), how, 2, -14);
+      }
+      expect_elements(tiles(k, bf16), sum_of_mma(target, 2, false), 2, -126);
+    }
+  }
+  for (const bool f16_result : {false, true}) expect_elements(tiles(32, e4m3), sum_of_wgmma(1, f16_result), 1, -6);
+  expect_elements(tiles(32, e4m3), sum_of_mma(Target{89}, 1, false), 1, -6);
+}
+
+/// One product 1 * 1 and an accumulator.
+double sum_of(const TensorCoreSum& how, double product, double c) {
+  std::vector<double> a(1, product), b(1, 1.0), d(1, c);
+  multiply_add({1, 1, 1, a.data(), b.data(), d.data(), 1, 2, -14, -14, -126}, how);
+  return d[0];
+}
+
+TEST(TensorCoreSum, CutsOffAndRoundsTowardZero) {
+  const TensorCoreSum hopper = sum_of_mma(kSm90a, 2, false), ampere = sum_of_mma(kSm80, 2, false);
+  EXPECT_EQ(sum_of(hopper, -0x1p-14, 0x1p11), 0x1p11 - 0x1p-13);  // 2^-14 is the last of the 25 bits: rounded down
+  EXPECT_EQ(sum_of(ampere, -0x1p-14, 0x1p11), 0x1p11);            // and is cut off where there are 24
+  EXPECT_EQ(sum_of(hopper, 1.0, 0x1.fffffep24), 0x1.fffffep24);
+  EXPECT_EQ(sum_of(sum_of_wgmma(1, false), 1.0, 0x1.0001p0), 2.0);  // 13 bits
+}
+
+TEST(TensorCoreSum, InfinityAndNan) {
+  const TensorCoreSum how = sum_of_mma(kSm90a, 2, false);
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(sum_of(how, kInf, 1), kInf);
+  EXPECT_EQ(sum_of(how, 3, -kInf), -kInf);
+  EXPECT_TRUE(std::isnan(sum_of(how, kInf, -kInf)));
+  EXPECT_TRUE(std::isnan(sum_of(how, std::numeric_limits<double>::quiet_NaN(), 1)));
+  EXPECT_TRUE(std::isnan(sum_of(how, 1, std::numeric_limits<double>::quiet_NaN())));
+  EXPECT_EQ(static_cast<float>(sum_of(how, 0x1p103, 0x1.fffffep127)), 0x1.fffffep127F);
+}
+
+}  // namespace
+}  // namespace tilewright::emulator

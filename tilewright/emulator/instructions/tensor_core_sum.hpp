@@ -1,0 +1,48 @@
+// How tensor cores add products of floating-point numbers. NVIDIA does not specify it; the model here is the one that
+// is published in "MMA-Sim: Bit-Accurate Reference Model of Tensor Cores and Matrix Cores" (arXiv:2511.10909):
+// - The products of one block of K and the accumulator are added at once. Each is exact, and is aligned to the largest
+//   exponent among them, which for a product is the sum of the exponents of its factors; what is then more than
+//   `fraction_bits` bits below that exponent is cut off.
+// - The exact sum of what is left is rounded: to f16 to nearest even, to f32 toward zero.
+// tests/differential compares it with a GPU.
+#pragma once
+
+#include <cstdint>
+
+#include "tilewright/base/target.hpp"
+
+namespace tilewright::emulator {
+
+enum class SumRounding : std::uint8_t {
+  f16_nearest,
+  f32_toward_zero,
+  f32_of_13_bits,  // toward zero, with 13 fraction bits
+};
+
+struct TensorCoreSum {
+  int fraction_bits = 25;
+  int block_bytes = 32;  // of a row of A
+  SumRounding rounding = SumRounding::f32_toward_zero;
+};
+
+/// The arithmetic of mma.sync (or wmma) and of wgmma on a target. `element_bytes`: of an element of A.
+TensorCoreSum sum_of_mma(const Target& target, int element_bytes, bool f16_result);
+TensorCoreSum sum_of_wgmma(int element_bytes, bool f16_result);
+
+/// D = A * B + C, with C in the place of D. The numbers are those of the operands' types.
+struct ProductTiles {
+  int m = 0, n = 0, k = 0;
+  const double* a = nullptr;  // a[m * a_stride + k]
+  const double* b = nullptr;  // b[k * n + n]
+  double* c = nullptr;        // c[m * n + n]
+  int a_stride = 0;
+  int element_bytes = 0;        // of A and B
+  int least_exponent_a = -126;  // of a normal number of the type; subnormal numbers count as having it
+  int least_exponent_b = -126;
+  int least_exponent_c = -126;
+};
+
+/// n is at most 256, k at most 32.
+void multiply_add(const ProductTiles& tiles, const TensorCoreSum& how);
+
+}  // namespace tilewright::emulator

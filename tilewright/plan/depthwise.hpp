@@ -1,0 +1,37 @@
+// What the two plans of the depthwise_conv family share: convolutions with input gradients, and filter gradients.
+#pragma once
+
+#include <cstdint>
+
+#include "tilewright/op/gemm_signature.hpp"
+#include "tilewright/plan/design.hpp"
+
+namespace tilewright::plan::depthwise {
+
+inline constexpr int kVectorBytes = 16;  // the widest load of one thread
+inline constexpr int kMaxVector = 8;     // with more channels a thread has too many sums
+inline constexpr int kMaxTaps = 7, kMaxStep = 2;
+inline constexpr int kWarpThreads = 32;
+inline constexpr std::int64_t kSmemBytes = 48 * 1024;  // shared memory of any kernel, without asking for more
+inline constexpr double kDramShare = 0.875;            // as in plan/cost.cpp
+inline constexpr double kIssueShare = 0.6;             // of the four instructions that an SM issues at most per clock
+inline constexpr double kAddressInstructions = 6;      // of a load: its address, its condition, and zeros outside
+
+constexpr std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+/// The type in which a thread sums.
+inline DType accumulator_of(const op::GemmSignature& signature) {
+  const DType element = signature.a.element, accumulator = signature.accumulator;
+  return element == DType::f64 || accumulator == DType::s32 ? accumulator : DType::f32;
+}
+
+/// A design with the values of all choices that the family does not offer.
+inline FlatDesign flat_design(const Target& target) {
+  FlatDesign design;
+  design.target = target;
+  design.stages = 1;
+  design.warps_n = 1;
+  return design;
+}
+
+}  // namespace tilewright::plan::depthwise

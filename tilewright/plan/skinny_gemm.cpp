@@ -1,0 +1,294 @@
+#include "tilewright/plan/skinny_gemm.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "tilewright/base/target_features.hpp"
+#include "tilewright/plan/cost.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+constexpr int kVectorBytes = 16;  // the widest load of one thread
+constexpr int kMostFew = 8;       // more products for each element are a matter of tensor cores and of shared memory
+constexpr int kWarpLanes = 32;
+constexpr int kMostGroups = 8, kChunksOfLane = 4;
+constexpr int kMaxCluster = 8;  // that every GPU with clusters launches
+// Constants of the estimate, fitted to 103 kernels on 34 problems (H200, 2026-11-24): the kernel that it ranks first
+// takes 1.1 % longer than the fastest in the mean.
+constexpr double kCallUs = 4.96;       // of a kernel that does nothing, beyond the launch
+constexpr double kDramShare = 0.97;    // of the bandwidth of DRAM
+constexpr double kCtaUs = 0.78;        // start of a CTA, the sums over its lanes and warps, and its epilogue
+constexpr double kLoadUs = 0.234;      // latency of a step of the loop, in which a thread loads its chunks,
+constexpr double kLoadUsPer64 = 0.52;  // and more for each 64 bytes that it loads at once
+constexpr double kClusterUs = 4.6;     // start of a cluster, two barriers and the reads of other CTAs' sums
+constexpr double kTail = 0.42;         // part of a round of CTAs in which SMs are idle
+constexpr double kIssueShare = 0.59;   // of the instructions that an SM issues at most
+// Instructions for each element of the large operand, relative to a multiply-add of f32.
+constexpr double kConversion = 1.5, kDoubleFma = 2.7, kVectorLoad = 8.4;
+
+bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
+
+DType stored_type(DType accumulator, DType element) {
+  if (element == DType::f64) return DType::f64;
+  return accumulator == DType::s32 ? DType::s32 : DType::f32;
+}
+
+/// The vectors of a thread's part of an operand, which has `contiguous` adjacent elements.
+int vector_of(const op::TensorSignature& tensor, int contiguous) {
+  int vector = std::min(tensor.alignment, kVectorBytes / bytes(tensor.element));
+  while (contiguous % vector != 0) vector /= 2;
+  return vector;
+}
+
+/// The number of rows or columns for which there is code.
+int rounded_few(std::int64_t extent) {
+  int few = 1;
+  while (few < extent) few *= 2;
+  return few;
+}
+
+struct Operands {
+  op::TensorSignature lines, few;
+  bool lines_are_k_major, few_is_k_major;
+};
+
+/// The large and the small operand of the problem as given.
+Operands operands_of(const op::GemmSignature& signature, bool rows_are_few) {
+  const bool a_is_k_major = op::has_contiguous_rows(signature.a.layout);
+  const bool b_is_k_major = !op::has_contiguous_rows(signature.b.layout);
+  if (rows_are_few) return {signature.b, signature.a, b_is_k_major, a_is_k_major};
+  return {signature.a, signature.b, a_is_k_major, b_is_k_major};
+}
+
+Support check_signature(const op::GemmSignature& signature) {
+  const bool is_plain = signature.math == op::MathOperation::multiply_add ||
+                        signature.math == op::MathOperation::multiply_add_fast_accumulate;
+  if (!is_plain) return refuse("{} needs tensor cores", op::name(signature.math)).as(RefusalCode::math);
+  if (signature.groups != op::GroupedMode::none)
+    return refuse("computes no groups, got {}", op::name(signature.groups)).as(RefusalCode::operation);
+  for (const auto& [role, tensor] :
+       {std::pair{"A", &signature.a}, {"B", &signature.b}, {"C", &signature.c}, {"D", &signature.d}}) {
+    if (tensor->im2col != op::Im2colAccess::none || tensor->folded_modes != 0 || op::is_interleaved(tensor->layout))
+      return refuse("{} must be a matrix with one leading dimension", role).as(RefusalCode::strides).of(role);
+  }
+  for (const op::EpilogueOutput& output : signature.epilogue.outputs) {
+    if (output.reduction != op::Reduction::none)
+      return refuse("reduces no values, the epilogue's output '{}' does", output.label)
+          .as(RefusalCode::epilogue)
+          .of(output.label);
+  }
+  return {};
+}
+
+/// How the lines and K are divided among the threads.
+struct Division {
+  int thread_lines, lane_groups, warps_lines, warps_k, cluster_k, chunk, ahead;
+};
+
+FlatDesign design_of(const Target& target, bool rows_are_few, int few, const Division& division) {
+  FlatDesign design;
+  design.target = target;
+  const int lines = division.thread_lines * division.lane_groups * division.warps_lines;
+  design.tile = {few, lines, division.chunk};
+  design.instruction = {few, division.thread_lines, division.chunk};
+  design.warps_m = 1;
+  design.warps_n = division.warps_lines;
+  design.warps_k = division.warps_k;
+  design.cluster = {1, 1, division.cluster_k};
+  design.stages = division.ahead;
+  design.swaps_operands = !rows_are_few;
+  if (!rows_are_few) {
+    std::swap(design.tile.m, design.tile.n);
+    std::swap(design.instruction.m, design.instruction.n);
+    std::swap(design.warps_m, design.warps_n);
+  }
+  return design;
+}
+
+/// Instructions for each element of the large operand: products with the few lines, conversions, and loads. Those of
+/// the small operand serve all lines of the thread.
+double instructions_per_element(const SkinnyGemmPlan& plan) {
+  const bool converts = bytes(plan.lines.element) < bytes(plan.stored);
+  const double few_of_line = static_cast<double>(plan.few) / plan.thread_lines;
+  const double loads = 1.0 / plan.lines.vector + few_of_line / plan.few_lines.vector;
+  return plan.few * (plan.stored == DType::f64 ? kDoubleFma : 1) + (converts ? kConversion * (1 + few_of_line) : 0) +
+         kVectorLoad * loads;
+}
+
+}  // namespace
+
+int SkinnyGemmPlan::registers() const {
+  constexpr int kOthers = 40;
+  const auto words = [](int elements, DType element) { return (elements * bytes(element) + 3) / 4; };
+  // Elements are converted one chunk at a time.
+  return kOthers + words(few * thread_lines, stored) + stages * words(thread_lines * chunk, lines.element) +
+         words(few * chunk, few_lines.element) + words(thread_lines + 1, stored);
+}
+
+std::vector<FlatDesign> skinny_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                            const Target& target) {
+  std::vector<FlatDesign> designs;
+  const auto add = [&](bool rows_are_few, std::int64_t extent) {
+    if (extent > kMostFew) return;
+    const int few = std::max(rounded_few(extent), rows_are_few ? 1 : signature.epilogue.columns_per_element());
+    const Operands operands = operands_of(signature, rows_are_few);
+    // More products for each element are faster on tensor cores, or with tiles in shared memory.
+    const int element_bytes = bytes(operands.lines.element);
+    const int most_few = !operands.lines_are_k_major ? 2 : element_bytes == 2 ? 4 : kMostFew;
+    if (element_bytes == 1 || few > most_few) return;
+    if (operands.lines_are_k_major) {
+      const int chunk = vector_of(operands.lines, kVectorBytes / element_bytes);
+      // Lanes that would have fewer than kChunksOfLane chunks of K take other lines.
+      int groups = 1;
+      while (groups < kMostGroups && view.k() < std::int64_t{kWarpLanes} / groups * chunk * kChunksOfLane) groups *= 2;
+      for (const auto [lines, warps_lines, warps_k] : {std::array{4, 4, 2}, {2, 8, 1}, {1, 2, 4}, {1, 1, 8}})
+        designs.push_back(design_of(target, rows_are_few, few, {lines, groups, warps_lines, warps_k, 1, chunk, 2}));
+      return;
+    }
+    constexpr int kLeastBytes = 4;  // with narrower vectors, loads across lines were slower than other families
+    const int across = vector_of(operands.lines, kVectorBytes / element_bytes);
+    if (across * element_bytes < kLeastBytes) return;
+    const int chunk = operands.few_is_k_major ? std::min(kVectorBytes / bytes(operands.few.element), 8) : 4;
+    const int most_cluster = has_feature(target, TargetFeature::clusters) ? 4 : 1;
+    for (const auto [groups, warps_k] : {std::array{8, 16}, {16, 4}}) {
+      for (int cluster = 1; cluster <= most_cluster; cluster *= 2)
+        designs.push_back(design_of(target, rows_are_few, few, {across, groups, 1, warps_k, cluster, chunk, 2}));
+    }
+  };
+  add(true, view.m());
+  if (view.m() > kMostFew) add(false, view.n());
+  return designs;
+}
+
+Result<SkinnyGemmPlan> plan_skinny_gemm(const op::GemmSignature& signature, const FlatDesign& design) {
+  if (const Support computes = check_signature(signature); !computes) return computes.refusal();
+  Result<GemmTile> tile = plan_gemm_tile(signature, design);
+  if (!tile) return tile.refusal();
+  const bool rows_are_few = !design.swaps_operands;
+  const Operands operands = operands_of(signature, rows_are_few);
+  const auto lines_first = [&](int m, int n) { return rows_are_few ? std::pair{n, m} : std::pair{m, n}; };
+  const auto [tile_lines, tile_few] = lines_first(design.tile.m, design.tile.n);
+  const auto [thread_lines, few] = lines_first(design.instruction.m, design.instruction.n);
+  const auto [warps_lines, warps_few] = lines_first(design.warps_m, design.warps_n);
+  const FlatDesign own = [&] {
+    const int groups = thread_lines > 0 && warps_lines > 0 ? tile_lines / thread_lines / warps_lines : 0;
+    return design_of(
+        design.target, rows_are_few, few,
+        {thread_lines, groups, warps_lines, design.warps_k, design.cluster.k, design.instruction.k, design.stages});
+  }();
+  if (own != design) {
+    return refuse(
+               "skinny_gemm offers a tile, the part of a thread, warps along the lines and along K, and clusters "
+               "along K on CUDA cores, got {}",
+               to_string(design))
+        .as(RefusalCode::design);
+  }
+  SkinnyGemmPlan plan{*std::move(tile), design.target, DType::f32, true, {}, {}};
+  plan.stored = stored_type(plan.operands.accumulator, signature.a.element);
+  plan.rows_are_few = rows_are_few != plan.is_transposed;
+  plan.few = few;
+  plan.thread_lines = thread_lines;
+  plan.lane_groups = tile_lines / thread_lines / warps_lines;
+  plan.chunk = design.instruction.k;
+  plan.warps_lines = warps_lines;
+  plan.warps_k = design.warps_k;
+  plan.cluster_k = design.cluster.k;
+  for (const auto& [what, value, most] : {std::tuple{"the few rows or columns", plan.few, kMostFew},
+                                          {"the lines of a thread", plan.thread_lines, 16},
+                                          {"the lanes with different lines", plan.lane_groups, kWarpLanes},
+                                          {"the chunk along K", plan.chunk, 16},
+                                          {"the number of warps along the lines", plan.warps_lines, 32},
+                                          {"the number of warps along K", plan.warps_k, 32},
+                                          {"the cluster along K", plan.cluster_k, kMaxCluster}}) {
+    if (!is_power_of_two(value) || value > most)
+      return refuse("{} must be a power of two up to {}, got {}", what, most, value).as(RefusalCode::design);
+  }
+  if (tile_few != few) return refuse("a tile has {} of {} few lines", tile_few, few).as(RefusalCode::design);
+  if (plan.threads() > arch::limits(design.target).max_threads_per_block)
+    return refuse("{} threads, more than a CTA has", plan.threads()).as(RefusalCode::resources);
+  if (plan.cluster_k > 1) {
+    if (const Support has = check_feature(design.target, TargetFeature::clusters); !has) return has.refusal();
+  }
+  if (const int paired = signature.epilogue.columns_per_element();
+      (plan.rows_are_few ? plan.tile.n : plan.few) % paired != 0) {
+    return refuse("a tile has {} columns, the epilogue pairs them", plan.tile.n).as(RefusalCode::epilogue);
+  }
+  plan.lines = {operands.lines.element, operands.lines_are_k_major,
+                vector_of(operands.lines, operands.lines_are_k_major ? plan.chunk : plan.thread_lines)};
+  plan.few_lines = {operands.few.element, operands.few_is_k_major,
+                    vector_of(operands.few, operands.few_is_k_major ? plan.chunk : plan.few)};
+  if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return fits.refusal();
+  const arch::ArchLimits& limits = arch::limits(design.target);
+  if (const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
+      plan.registers() > available) {
+    return refuse("a thread needs about {} registers, of {}", plan.registers(), available).as(RefusalCode::resources);
+  }
+  return plan;
+}
+
+Support check_arguments(const SkinnyGemmPlan& plan, const op::GemmView& arguments) {
+  const bool rows = plan.rows_are_few != plan.is_transposed;  // of the problem as given
+  if (const std::int64_t extent = rows ? arguments.m() : arguments.n(); extent > plan.few) {
+    return refuse("computes at most {} {}, got {}", plan.few, rows ? "rows" : "columns", extent).as(RefusalCode::shape);
+  }
+  constexpr std::int64_t kMaxK = std::int64_t{1} << 30;  // room to step beyond the end
+  if (arguments.k() > kMaxK) return refuse("k must be at most {}, got {}", kMaxK, arguments.k()).as(RefusalCode::shape);
+  if (const Support fits = check_launch(plan, residence_of(plan), arguments); !fits) return fits;
+  const TileCounts tiles = tile_counts(plan, arguments);
+  constexpr std::int64_t kMaxGrid = std::numeric_limits<std::int32_t>::max();
+  if (const std::int64_t ctas = tiles.m * tiles.n * plan.cluster_k; ctas > kMaxGrid)
+    return refuse("needs {} CTAs, more than the {} of a grid", ctas, kMaxGrid).as(RefusalCode::shape);
+  return {};
+}
+
+Launch launch(const SkinnyGemmPlan& plan, const op::GemmView& arguments) {
+  Launch launch = launch_gemm(plan, residence_of(plan), plan.smem_bytes(), arguments);
+  launch.block[0] = static_cast<std::uint32_t>(plan.threads());
+  launch.cluster[0] = static_cast<std::uint32_t>(plan.cluster_k);
+  launch.grid[0] *= launch.cluster[0];
+  return launch;
+}
+
+double estimate_us(const SkinnyGemmPlan& plan, const op::GemmView& arguments) {
+  const arch::ArchLimits& limits = arch::limits(plan.target);
+  const CostInput input = tile_cost(plan, arguments);
+  const auto m = static_cast<double>(input.m), n = static_cast<double>(input.n), k = static_cast<double>(input.k);
+  const double elements_a = static_cast<double>(input.batch_a) * m * k;
+  const double elements_b = static_cast<double>(input.batch_b) * n * k;
+  const double moved = elements_a * input.element_bytes_a + elements_b * input.element_bytes_b +
+                       static_cast<double>(input.batch) * m * n * (input.element_bytes_d + input.beside_bytes);
+  const TileCounts tiles = tile_counts(plan, arguments);
+  const double ctas = static_cast<double>(tiles.m * tiles.n * input.batch) * plan.cluster_k;
+  const int fit = arch::resident_blocks(limits, plan.threads(), plan.registers(), plan.smem_bytes());
+  if (fit == 0) return std::numeric_limits<double>::infinity();
+  // The CTAs of an SM follow each other without waiting for a whole round.
+  const double rounds = std::max(1.0, ctas / (static_cast<double>(fit) * limits.sm_count) + kTail);
+  const double steps = std::ceil(k / (static_cast<double>(plan.parts()) * plan.chunk * plan.stages));
+  const double loaded_bytes =
+      static_cast<double>(plan.stages) * plan.chunk * plan.thread_lines * bytes(plan.lines.element);
+  const double latency_us =
+      rounds * (kCtaUs + steps * (kLoadUs + kLoadUsPer64 * loaded_bytes / 64) + (plan.cluster_k > 1 ? kClusterUs : 0));
+  const double tile_lines = static_cast<double>(plan.rows_are_few ? tiles.n : tiles.m) * plan.tile_lines();
+  const double elements = tile_lines * k * static_cast<double>(input.batch);
+  constexpr double kLanesOfSm = 128;
+  const double active = std::min<double>(limits.sm_count, ctas);
+  const double issue_us =
+      elements * instructions_per_element(plan) / (kLanesOfSm * kIssueShare * active * limits.clock_ghz * 1e3);
+  const double memory_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
+  return limits.launch_us + kCallUs + std::max({memory_us, issue_us, latency_us});
+}
+
+SumOrder sum_order(const SkinnyGemmPlan& plan, const op::GemmView& arguments) {
+  if (sums_exactly(arguments)) return exact_order();
+  return {.unit = arch::MathUnit::simt,
+          .padded_k = arguments.k(),
+          .split_k = plan.parts(),
+          .split_k_step = plan.chunk,
+          .split_k_groups = plan.warps_k * plan.cluster_k,
+          .takes_turns = true};
+}
+
+}  // namespace tilewright::plan

@@ -1,0 +1,321 @@
+#include "tilewright/plan/stem_conv.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "tilewright/layout/algebra.hpp"
+#include "tilewright/plan/epilogue_cost.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+constexpr int kTile = 16;     // positions of one instruction, and its elements of K
+constexpr int kGroup = 8;     // elements that a row of the window is filled up to a multiple of
+constexpr int kColumns = 32;  // columns of D of which each lane has one vector
+constexpr int kElementBytes = 2;
+constexpr int kVector = 16 / kElementBytes;
+constexpr int kMaxChannels = 8, kMaxRowK = 64, kMaxGroups = 64, kMaxStep = 64;
+constexpr int kMaxPositions = 128, kMaxWarpTiles = 4, kMaxFilters = 128;
+// Constants of the estimate.
+constexpr double kCallUs = 2.8;         // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
+constexpr double kFiltersUs = 3;        // of loading the filters and the first lines
+constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
+constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
+constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
+constexpr double kIssuesPerClock = 4 * 0.6;
+
+std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+int rounded_up(std::int64_t x, int to) { return static_cast<int>(ceil_div(x, to)) * to; }
+
+/// The element of a line of the images at which the window of position 0 begins.
+std::int64_t window_x(const op::Im2col& im2col) {
+  return (im2col.w.offset - (im2col.w.tap_step < 0 ? im2col.w.taps - 1 : 0)) * im2col.channels;
+}
+/// Elements of a row of the window before its first tap, which make its address even.
+int lead_of(const op::Im2col& im2col) {
+  const bool pairs_are_aligned = im2col.w.step * im2col.channels % 2 == 0;
+  return pairs_are_aligned ? static_cast<int>(window_x(im2col) & 1) : 0;
+}
+std::int64_t row_k_of(const op::Im2col& im2col) {
+  return ceil_div(lead_of(im2col) + im2col.w.taps * im2col.channels, kGroup) * kGroup;
+}
+
+Support check_signature(const op::GemmSignature& signature) {
+  const op::TensorSignature &a = signature.a, &b = signature.b;
+  if (a.im2col != op::Im2colAccess::direct || b.im2col != op::Im2colAccess::none ||
+      signature.groups != op::GroupedMode::none)
+    return refuse("computes an im2col matrix without divisors times filters").as(RefusalCode::operation);
+  if ((a.element != DType::f16 && a.element != DType::bf16) || b.element != a.element)
+    return refuse("x and w must be both f16 or both bf16, got {} and {}", name(a.element), name(b.element))
+        .as(RefusalCode::types);
+  if (signature.accumulator != DType::f32)
+    return refuse("accumulates in f32, got {}", name(signature.accumulator)).as(RefusalCode::types);
+  if (signature.math != op::MathOperation::multiply_add)
+    return refuse("multiplies by multiply_add, got {}", op::name(signature.math)).as(RefusalCode::math);
+  if (b.layout != op::MatrixLayout::column_major || b.folded_modes != 0)
+    return refuse("the taps and channels of each filter must follow each other").as(RefusalCode::strides).of("w");
+  for (const auto& [role, tensor] : {std::pair{"C", &signature.c}, {"D", &signature.d}}) {
+    if (tensor->layout != op::MatrixLayout::row_major || tensor->folded_modes != 0 || tensor->is_pointer_array)
+      return refuse("{} must be a row-major matrix with one leading dimension", role).as(RefusalCode::strides).of(role);
+  }
+  if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
+    return refuse("pairs no columns, the epilogue does").as(RefusalCode::epilogue);
+  for (const op::EpilogueOutput& output : signature.epilogue.outputs) {
+    if (output.reduction != op::Reduction::none)
+      return refuse("reduces no values, the epilogue's output '{}' does", output.label)
+          .as(RefusalCode::epilogue)
+          .of(output.label);
+  }
+  return {};
+}
+
+/// The positions of a block of a row: the multiple of 16, at most `most`, that leaves the fewest unused, and of these
+/// the largest.
+int block_positions(std::int64_t positions, int most) {
+  int best = kTile;
+  const auto padded = [&](int block) { return ceil_div(positions, block) * block; };
+  for (int block = kTile; block <= most; block += kTile) {
+    if (padded(block) <= padded(best)) best = block;
+  }
+  return best;
+}
+
+FlatDesign design_of(const Target& target, const TileShape& tile, const TileShape& instruction, int warps) {
+  FlatDesign design;
+  design.target = target;
+  design.op_class = OpClass::tensor_op;
+  design.tile = tile;
+  design.instruction = instruction;
+  design.warps_m = warps;
+  design.warps_n = 1;
+  return design;
+}
+
+std::int64_t lines_of(const StemConvPlan& plan, const op::Im2col& im2col) {
+  return (plan.warps_m - 1) * im2col.h.step + plan.taps();
+}
+std::int64_t smem_bytes(const StemConvPlan& plan, const op::Im2col& im2col) {
+  return plan.filter_bytes() + plan.stages * lines_of(plan, im2col) * plan.line() * kElementBytes;
+}
+std::int64_t blocks_of(const StemConvPlan& plan, const op::Im2col& im2col) {
+  return im2col.images * ceil_div(im2col.h.positions, plan.warps_m) * ceil_div(im2col.w.positions, plan.positions());
+}
+int resident_ctas(const StemConvPlan& plan, const op::Im2col& im2col) {
+  const arch::ArchLimits& limits = arch::limits(plan.target);
+  const auto bytes = static_cast<int>(smem_bytes(plan, im2col));
+  return std::max(1, arch::resident_blocks(limits, plan.threads(), plan.registers(), bytes)) * limits.sm_count;
+}
+
+/// Clocks of shared memory for one load of a register of A's fragment by a warp: the most words that lanes read from
+/// one bank. Lane 4*i + j reads pair j of position i.
+int fragment_load_clocks(int step) {
+  constexpr int kBanks = 32;
+  std::array<std::set<int>, kBanks> words;
+  for (int lane = 0; lane < kBanks; ++lane) {
+    const int word = (lane / 4 * step + lane % 4 * 2) / 2;
+    words[static_cast<std::size_t>(word % kBanks)].insert(word);
+  }
+  std::size_t most = 0;
+  for (const std::set<int>& bank : words) most = std::max(most, bank.size());
+  return static_cast<int>(most) * (step % 2 == 0 ? 1 : 2);
+}
+
+}  // namespace
+
+int StemConvPlan::line() const { return rounded_up((positions() - 1) * step + row_k + kVector - 1, kVector); }
+int StemConvPlan::filter_line_bytes() const { return (steps() * kTile + kVector) * kElementBytes; }
+int StemConvPlan::registers() const {
+  constexpr int kOthers = 48;
+  const int tiles_n = tile.n / kGroup;
+  return kOthers + warp_tiles * tiles_n * 4 + 2 * (warp_tiles * 4 + tiles_n * 2);
+}
+int StemConvPlan::ctas_per_sm() const {
+  return std::max(1, arch::resident_blocks(arch::limits(target), threads(), registers(), 0));
+}
+
+layout::Layout filter_layout(const StemConvPlan& plan) {
+  using layout::IntTuple;
+  const int line = plan.filter_line_bytes();
+  // Column c of instruction j belongs to lane c / 2. Of 32 filters, lane t has filters 8t to 8t + 7: filter number
+  // (e, j, t, v), the first fastest, is column 2t + e of instruction 4v + j.
+  const layout::Layout lines(IntTuple{2, 4, 4, plan.tile.n / kColumns}, IntTuple{1, kGroup, 2, kColumns});
+  return layout::concatenate({layout::composition(layout::Layout(plan.tile.n, line), lines),
+                              layout::Layout(plan.steps() * kTile, kElementBytes)});
+}
+
+layout::Layout filter_fragments(const StemConvPlan& plan) {
+  using layout::IntTuple;
+  const int line = plan.filter_line_bytes();
+  // A lane addresses row lane % 8 of matrix lane / 8. The matrices are both halves along K of one instruction, then
+  // those of the next.
+  const layout::Layout lanes(IntTuple{kGroup, 2, 2}, IntTuple{line, kGroup * kElementBytes, kGroup * line});
+  return layout::concatenate({lanes, layout::Layout(plan.tile.n / (2 * kGroup), 2 * kGroup * line),
+                              layout::Layout(plan.steps(), kTile * kElementBytes)});
+}
+
+std::vector<FlatDesign> stem_conv_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                          const Target& target) {
+  if (!check_signature(signature) || view.a.access != op::OperandAccess::im2col) return {};
+  const op::Im2col& im2col = view.a.im2col;
+  if (im2col.channels < 1 || im2col.channels > kMaxChannels) return {};
+  const std::int64_t row_k = row_k_of(im2col), step = im2col.w.step * im2col.channels;
+  if (row_k > kMaxRowK || step > kMaxStep || im2col.h.taps * row_k > kMaxGroups * kGroup) return {};
+  const int filters = rounded_up(std::min<std::int64_t>(view.n(), kMaxFilters), kColumns);
+  std::vector<FlatDesign> designs;
+  const auto add = [&](int positions, int warps) {
+    for (const auto& [n, warp_tiles] : {std::pair{32, 4}, {32, 2}, {64, 2}, {64, 4}, {96, 2}, {128, 2}}) {
+      if (n > filters || (n == kColumns && filters >= 2 * kColumns)) continue;
+      designs.push_back(design_of(target, {warps * positions, n, static_cast<int>(im2col.h.taps * row_k)},
+                                  {warp_tiles * kTile, static_cast<int>(step), static_cast<int>(row_k)}, warps));
+    }
+  };
+  const int positions = block_positions(im2col.w.positions, kMaxPositions);
+  for (const int warps : {4, 8}) add(positions, warps);
+  // A few images have fewer blocks than the GPU has places for CTAs.
+  constexpr int kFewCtasOfSm = 2, kFewPositions = 32;
+  const std::int64_t blocks = im2col.images * ceil_div(im2col.h.positions, 4) * ceil_div(im2col.w.positions, positions);
+  if (blocks < std::int64_t{kFewCtasOfSm} * arch::limits(target).sm_count) {
+    add(positions, 2);
+    if (const int fewer = block_positions(im2col.w.positions, kFewPositions); fewer < positions) add(fewer, 4);
+  }
+  return designs;
+}
+
+Result<StemConvPlan> plan_stem_conv(const op::GemmSignature& signature, const FlatDesign& design) {
+  if (const Support computes = check_signature(signature); !computes) return computes.refusal();
+  if (design != design_of(design.target, design.tile, design.instruction, design.warps_m)) {
+    return refuse("stem_conv offers a tile, warps along m and an instruction shape on tensor cores, got {}",
+                  to_string(design))
+        .as(RefusalCode::design);
+  }
+  Result<GemmTile> tile = plan_gemm_tile(signature, design);
+  if (!tile) return tile.refusal();
+  StemConvPlan plan{*std::move(tile), design.target};
+  const auto check = [](std::string_view what, int value, int multiple, int most) {
+    return value >= multiple && value <= most && value % multiple == 0
+               ? Support()
+               : refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value)
+                     .as(RefusalCode::design);
+  };
+  for (const Support& fits : {check("the positions of a warp", design.instruction.m, kTile, kMaxWarpTiles * kTile),
+                              check("the step", design.instruction.n, 1, kMaxStep),
+                              check("the row of a window", design.instruction.k, kGroup, kMaxRowK),
+                              check("the positions of a block's row", plan.positions(), kTile, kMaxPositions),
+                              check("the filters of a CTA", plan.tile.n, kColumns, kMaxFilters)}) {
+    if (!fits) return fits.refusal();
+  }
+  plan.warp_tiles = design.instruction.m / kTile;
+  plan.step = design.instruction.n;
+  plan.row_k = design.instruction.k;
+  if (const Support fits = check("the elements of a window", plan.tile.k, plan.row_k, kMaxGroups * kGroup); !fits)
+    return fits.refusal();
+  const arch::ArchLimits& limits = arch::limits(design.target);
+  if (const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
+      plan.registers() > available) {
+    return refuse("{} positions and {} filters of a warp need about {} registers a thread, of {}", design.instruction.m,
+                  plan.tile.n, plan.registers(), available)
+        .as(RefusalCode::resources);
+  }
+  return plan;
+}
+
+Support check_arguments(const StemConvPlan& plan, const op::GemmView& arguments) {
+  if (arguments.a.access != op::OperandAccess::im2col || arguments.b.access != op::OperandAccess::strided ||
+      arguments.batch() != 1) {
+    return refuse("computes one im2col matrix times filters").as(RefusalCode::operation);
+  }
+  const op::Im2col& im2col = arguments.a.im2col;
+  if (im2col.channels < 1 || im2col.channels > kMaxChannels)
+    return refuse("x must have from 1 to {} channels, got {}", kMaxChannels, im2col.channels).as(RefusalCode::shape);
+  if (im2col.w.stride != im2col.channels)
+    return refuse("the pixels of a row must follow each other: {} channels, but {} elements from one to the next",
+                  im2col.channels, im2col.w.stride)
+        .as(RefusalCode::strides);
+  for (const auto& [what, axis] : {std::pair{"height", &im2col.h}, {"width", &im2col.w}}) {
+    if (axis->taps > 1 && std::abs(axis->tap_step) != 1)
+      return refuse("the dilation along the {} must be 1, got {}", what, std::abs(axis->tap_step))
+          .as(RefusalCode::shape);
+  }
+  if (const std::int64_t step = im2col.w.step * im2col.channels; step != plan.step)
+    return refuse("the code steps {} elements from one position to the next, got {}", plan.step, step)
+        .as(RefusalCode::shape);
+  if (im2col.h.taps != plan.taps() || row_k_of(im2col) != plan.row_k) {
+    return refuse("the code has {} rows of {} elements of a window, got {} rows of {}", plan.taps(), plan.row_k,
+                  im2col.h.taps, row_k_of(im2col))
+        .as(RefusalCode::shape);
+  }
+  constexpr std::int64_t kLimit = std::int64_t{1} << 30;
+  const std::int64_t reach = (im2col.w.extent + im2col.w.positions * im2col.w.step + std::abs(im2col.w.offset) +
+                              im2col.w.taps + kMaxPositions * im2col.w.step) *
+                             im2col.channels;
+  if (reach > kLimit)
+    return refuse("a line of x must have at most {} elements, got {}", kLimit, reach).as(RefusalCode::shape);
+  if (const std::int64_t rows = lines_of(plan, im2col); rows > kLimit / plan.line() / kElementBytes)
+    return refuse("a block needs {} lines of x", rows).as(RefusalCode::resources);
+  const std::int64_t needed = smem_bytes(plan, im2col);
+  if (needed > std::numeric_limits<int>::max())
+    return refuse("needs {} bytes of shared memory", needed).as(RefusalCode::resources);
+  if (const Support fits = check_smem(static_cast<int>(needed), plan.target); !fits) return fits;
+  if (const std::int64_t blocks = blocks_of(plan, im2col); blocks > kLimit)
+    return refuse("needs {} blocks, more than {}", blocks, kLimit).as(RefusalCode::shape);
+  return check_launch(plan, {}, arguments);
+}
+
+Launch launch(const StemConvPlan& plan, const op::GemmView& arguments) {
+  const op::Im2col& im2col = arguments.a.im2col;
+  Launch launch = launch_gemm(plan, {}, static_cast<int>(smem_bytes(plan, im2col)), arguments);
+  const std::int64_t tiles = ceil_div(arguments.n(), plan.tile.n);
+  const std::int64_t of_tile =
+      std::clamp<std::int64_t>(resident_ctas(plan, im2col) / tiles, 1, blocks_of(plan, im2col));
+  launch.grid = {static_cast<std::uint32_t>(of_tile * tiles), 1, 1};
+  launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
+  return launch;
+}
+
+double estimate_us(const StemConvPlan& plan, const op::GemmView& arguments) {
+  const arch::ArchLimits& limits = arch::limits(plan.target);
+  const op::Im2col& im2col = arguments.a.im2col;
+  const auto m = static_cast<double>(arguments.m()), n = static_cast<double>(arguments.n());
+  const auto tiles_n = static_cast<double>(ceil_div(arguments.n(), plan.tile.n));
+  const double pixels = static_cast<double>(im2col.images * im2col.h.extent * im2col.w.extent * im2col.channels);
+  const double moved = pixels * kElementBytes + m * n * (bytes(plan.operands.d.element) + beside_bytes(plan.operands));
+  // Clocks of an SM for one tile of 16 positions and all filters of a CTA.
+  const double steps = plan.steps(), instructions = static_cast<double>(plan.tile.n) / kGroup;
+  const double fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::mma_sync, plan.operands.a.element);
+  const double multiply = steps * instructions * kTile * kGroup * kTile / (fma_per_clock * kMultiplyShare);
+  const double filter_loads = instructions / 2 / plan.warp_tiles;  // ldmatrix.x4, four clocks each
+  const double smem = steps * (4 * fragment_load_clocks(plan.step) + 4 * filter_loads) / kSmemShare;
+  const double loads = 4 * (plan.step % 2 == 0 ? 1.5 : 4);  // with their masks
+  const double stores = instructions * (12.0 + function_instructions(plan.operands.epilogue) * kGroup / 4);
+  const double issue = (steps * (instructions + loads + filter_loads) + stores) / kIssuesPerClock;
+  const double rows = static_cast<double>(ceil_div(im2col.h.positions, plan.warps_m) * plan.warps_m);
+  const double tiles =
+      static_cast<double>(im2col.images) * rows * static_cast<double>(ceil_div(im2col.w.positions, kTile)) * tiles_n;
+  const auto blocks = static_cast<double>(blocks_of(plan, im2col)) * tiles_n;
+  constexpr double kInstructionsOfCopy = 14, kWarpVector = 32.0 * kVector;
+  const double lines = static_cast<double>(lines_of(plan, im2col)) * plan.line();
+  const double copies = blocks * lines / kWarpVector * kInstructionsOfCopy / kIssuesPerClock;
+  const double ctas = std::min<double>(blocks, resident_ctas(plan, im2col));
+  const double rounds = blocks / ctas;
+  const double unused = std::ceil(rounds) / rounds * limits.sm_count / std::min<double>(limits.sm_count, ctas);
+  const double clocks = (tiles * std::max({multiply, smem, issue}) + copies) * unused / limits.sm_count;
+  const double sm_us = clocks / (limits.clock_ghz * 1e3);
+  const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
+  return limits.launch_us + kCallUs + kFiltersUs + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
+}
+
+SumOrder sum_order(const StemConvPlan& plan, const op::GemmView& arguments) {
+  if (sums_exactly(arguments)) return exact_order();
+  return {.unit = arch::MathUnit::mma_sync,
+          .instruction = {kTile, kGroup, kTile},
+          .padded_k = plan.steps() * kTile,
+          .row_k = plan.row_k,
+          .row_lead = lead_of(arguments.a.im2col)};
+}
+
+}  // namespace tilewright::plan
