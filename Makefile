@@ -15,12 +15,13 @@ SHARD := 1/1
 CTEST = PATH="$$PATH:$$(echo $(CURDIR)/.venv/lib/python3*/site-packages/nvidia/cu13/bin)" \
   ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
 
-.PHONY: help configure build demo check test test-frameworks site sanitize threads format lint bench docs clean
+.PHONY: help configure build demo check test test-frameworks site wheel sanitize threads format lint bench docs clean
 
 help:
 	@echo "make demo      from a fresh Debian 12 to a verified GEMM: on the GPU if there is one, else on the emulator"
 	@echo "make check     after each edit: build the changed files; run the unit tests, the checks of format and room arrows,"
 	@echo "               and a sample of the conformance and Python tests; under 3 minutes on two cores with a warm ccache"
+	@echo "make wheel     dist/: a source distribution, and a wheel for any Linux of glibc 2.34 or newer, which is tested"
 	@echo "make site      the documentation as a web site, in site/"
 	@echo "make test-frameworks  the tests with PyTorch and JAX on CPU tensors; installs PyTorch into .venv-frameworks"
 	@echo "make test      as in CI: build everything; run every test that this machine can run, and clang-tidy on a 32nd of"
@@ -64,7 +65,13 @@ test-frameworks: build
 	@TILEWRIGHT_CACHE_DIR=build/test_cache TILEWRIGHT_BIN_DIR=$(CURDIR)/build/bin PYTHONPATH=build/python \
 	  $(FRAMEWORKS)/bin/python -m pytest -q -p no:cacheprovider --confcutdir tests tests/python/test_torch.py \
 	  tests/python/test_torch_conv2d.py tests/python/test_gradients.py tests/python/test_activations.py \
-	  tests/python/test_jax.py tests/python/test_cutlass_api.py tests/python/test_torch_weights.py
+	  tests/python/test_jax.py tests/python/test_cutlass_api.py tests/python/test_torch_transforms.py \
+	  tests/python/test_torch_weights.py
+
+wheel:
+	@scripts/bootstrap.sh build
+	@scripts/wheel.sh
+	@python3 tests/wheel/test_wheel.py dist
 
 site:
 	@[ -x .venv-site/bin/python ] || /usr/bin/python3 -m venv .venv-site

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright._tilewright import _contraction_modes
@@ -225,6 +225,105 @@ def prepared_text(evaluator: Evaluator, text: str, alpha: float, beta: float, c:
     return _text_of_named(text)
 
 
+def pull_back(
+    text: str,
+    labels: Sequence[str | None],
+    numbers: Mapping[str, float],
+    alpha: float,
+    beta: float,
+    accumulators: Any,
+    c: Any,
+    tensors: Sequence[Any],
+    gradient: Any,
+) -> list[Any]:
+    """The gradients of the accumulators, of c and of the tensors, whose names in the text are `labels`; None: unused."""
+    import torch
+
+    given = [accumulators, c, *tensors]
+    is_float = [each is not None and each.is_floating_point() for each in given]
+
+    def formula(*floats: Any) -> Any:
+        values = iter(floats)
+        here = [next(values) if differs else each for each, differs in zip(given, is_float, strict=True)]
+        operands = {label: value for label, value in zip(labels, here[2:], strict=True) if label is not None}
+        source = None if here[1] is None else here[1].to(here[0].dtype)
+        evaluator = _TorchEvaluator(here[0], operands, {"alpha": alpha, "beta": beta, **numbers}, source)
+        return evaluator.result(prepared_text(evaluator, text, alpha, beta, source))
+
+    floats = [each for each, differs in zip(given, is_float, strict=True) if differs]
+    if are_wrapped(gradient, *floats):  # torch.func does not see through torch.autograd.grad
+        result, pull = torch.func.vjp(formula, *floats)
+        found = iter(pull(gradient.to(result.dtype)))
+    else:
+        again = torch.is_grad_enabled()
+        with torch.enable_grad():
+            leaves = [each if again and each.requires_grad else each.detach().requires_grad_() for each in floats]
+            result = formula(*leaves)
+            found = iter(
+                torch.autograd.grad(result, leaves, gradient.to(result.dtype), allow_unused=True, create_graph=again)
+            )
+    gradients = [next(found) if differs else None for differs in is_float]
+    if gradients[0] is None:
+        gradients[0] = torch.zeros_like(accumulators)
+    return gradients
+
+
+def are_wrapped(*values: Any) -> bool:
+    """Whether one of the values is a tensor that torch.func transforms. Its memory is only seen by operators."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch._C._are_functorch_transforms_active():
+        return False
+    is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    return any(isinstance(value, torch.Tensor) and is_wrapped(value) for value in values)
+
+
+def is_compiled(a: Any, b: Any, epilogue: Any, c: Any, operands: Mapping[str, Any]) -> bool:
+    """Whether torch.compile traces a call that is one operator in its graph."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.compiler.is_compiling():
+        return False
+    if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and (c is None or isinstance(c, torch.Tensor))):
+        return False
+    if not (epilogue is None or isinstance(epilogue, str) or callable(epilogue)):
+        return False
+    return all(isinstance(value, (torch.Tensor, int, float)) for value in operands.values())
+
+
+def compiled(
+    a: Any, b: Any, epilogue: Any, c: Any, alpha: float, beta: Any, options: Mapping[str, Any], operands: Mapping[str, Any]
+) -> Any:
+    """tilewright.matmul as an operator. @pre is_compiled()"""
+    import torch
+
+    from tilewright.torch import text_of
+
+    tensors = {name: value for name, value in operands.items() if isinstance(value, torch.Tensor)}
+    numbers = {name: float(value) for name, value in operands.items() if not isinstance(value, torch.Tensor)}
+    text, names, given = epilogue or "", tuple(tensors), tuple(tensors)
+    values = " ".join(f"{name}={value!r}" for name, value in numbers.items())
+    if callable(epilogue) or (isinstance(epilogue, str) and "def " in epilogue):
+        batch = max(a.shape[:-2], b.shape[:-2], key=len)
+        shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+        problem = (*batch, a.shape[-2], b.shape[-1])
+        text, names, given, values = text_of(epilogue, problem, a.dtype == torch.float64, shapes, numbers)
+    return torch.ops.tilewright.product(
+        a,
+        b,
+        c,
+        [tensors[name] for name in given],
+        " ".join(names),
+        text,
+        values,
+        float(alpha),
+        (0.0 if c is None else 1.0) if beta is None else float(beta),
+        options["out_dtype"],
+        options["accumulator_type"],
+        options["math"],
+        options["deterministic"],
+        options["batch_invariant"],
+    )
+
+
 def matmul(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, options: dict[str, Any]) -> Any:
     """tilewright.matmul with a gradient. `bound` is None, a str or an EpilogueArguments."""
     import torch
@@ -239,8 +338,6 @@ def matmul(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None,
             )
     scale = (0.0 if c is None else 1.0) if beta is None else float(beta)
     given = {name: value for name, value in options.items() if value is not None}
-    if bound is None and c is None and alpha == 1.0 and not given and torch.compiler.is_compiling():
-        return torch.ops.tilewright.matmul(a, b)
     if not (bound is None or isinstance(bound, EpilogueArguments)):
         raise InvalidArgument("an Epilogue object has no gradients: pass its text, or a Python function")
     operands = {} if bound is None else dict(bound.operands)
@@ -285,7 +382,46 @@ def _define_product() -> Any:
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
             a, b, c, bound, alpha, beta, options, names, *tensors = inputs
             ctx.save_for_backward(a, b, c, *tensors)
+            ctx.save_for_forward(a, b, c, *tensors)
             ctx.call = bound, alpha, beta, options, names
+
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            a, b, c, *_ = ctx.saved_tensors
+            bound, alpha, beta, options, _ = ctx.call
+            if bound is not None:
+                raise InvalidArgument("matmul(epilogue=) has no derivatives in forward mode: use torch.func.vjp")
+            of_a, of_b, of_c, *_ = tangents
+            terms = [] if of_a is None else [product(_row_or_column_major(of_a), b, alpha=alpha, **options)]
+            terms += [] if of_b is None else [product(a, _row_or_column_major(of_b), alpha=alpha, **options)]
+            terms += [] if of_c is None or c is None else [beta * of_c]
+            return sum(terms[1:], terms[0])
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
+            """One batch if a and b are matrices without other operands, else one product after the other."""
+            of_a, of_b, *others = in_dims
+            of_tensors = in_dims[8:]
+            a, b, c, bound, alpha, beta, options, names, *tensors = inputs
+            is_plain = c is None and not tensors
+            if is_plain and [x.dim() - (dim is not None) for x, dim in ((a, of_a), (b, of_b))] == [2, 2]:
+                a = a if of_a is None else _row_or_column_major(a.movedim(of_a, 0))
+                b = b if of_b is None else _row_or_column_major(b.movedim(of_b, 0))
+                return Product.apply(a, b, None, bound, alpha, beta, options, names), 0
+
+            def item(x: Any, dim: int | None, index: int) -> Any:
+                if dim is None or x is None:
+                    return x
+                x = x.select(dim, index)
+                return _row_or_column_major(x) if x.dim() > 1 else x.contiguous()
+
+            made = []
+            for index in range(info.batch_size):
+                here = [item(x, dim, index) for x, dim in zip(tensors, of_tensors, strict=True)]
+                source = item(c, others[0], index)
+                factors = item(a, of_a, index), item(b, of_b, index)
+                made.append(Product.apply(*factors, source, bound, alpha, beta, options, names, *here))
+            return torch.stack(made), 0
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
@@ -299,14 +435,10 @@ def _define_product() -> Any:
                 of_product, *of_others = _of_epilogue(ctx, a, b, c, tensors, gradient)
             of_a = of_b = None
             of_product = _row_or_column_major(of_product.to(a.dtype))
-            multiply = product
-            functorch: Any = getattr(torch._C, "_functorch")  # noqa: B009
-            if functorch.is_functorch_wrapped_tensor(of_product):  # its memory is only seen by operators
-                multiply = torch.ops.tilewright.matmul
             if ctx.needs_input_grad[0]:
-                of_a = _sum_to(multiply(of_product, _row_or_column_major(b).transpose(-1, -2)), a)
+                of_a = _sum_to(product(of_product, _row_or_column_major(b).transpose(-1, -2)), a)
             if ctx.needs_input_grad[1]:
-                of_b = _sum_to(multiply(_row_or_column_major(a).transpose(-1, -2), of_product), b)
+                of_b = _sum_to(product(_row_or_column_major(a).transpose(-1, -2), of_product), b)
             of_c: Any = of_others[0]
             if of_c is not None and c is not None:
                 of_c = _sum_to(of_c, c).to(c.dtype)
@@ -315,32 +447,15 @@ def _define_product() -> Any:
 
     def _of_epilogue(ctx: Any, a: Any, b: Any, c: Any, tensors: Any, gradient: Any) -> list[Any]:
         bound, alpha, beta, _, names = ctx.call
-        wide = torch.float64 if a.dtype == torch.float64 else torch.float32
-        accumulators = product(a, b, out_dtype=wide)
+        accumulators = product(a, b, out_dtype=torch.float64 if a.dtype == torch.float64 else torch.float32)
         batch = None if accumulators.dim() == 2 else int(accumulators.shape[0])
         m, n = (int(extent) for extent in accumulators.shape[-2:])
-        again = torch.is_grad_enabled()
-        with torch.enable_grad():
-            leaves = [
-                each
-                if each is None or not each.is_floating_point() or (again and each.requires_grad)
-                else each.detach().requires_grad_()
-                for each in (accumulators, c, *tensors)
-            ]
-            here = _rebound(bound, dict(zip(names, leaves[2:], strict=True)))
-            text, labels, numbers = here._text(batch, m, n, _compute_type(a))
-            values = {label: here.operands[name] for label, name in labels.items() if name in names}
-            source = leaves[1] if leaves[1] is None else leaves[1].to(wide)
-            evaluator = _TorchEvaluator(leaves[0], values, {"alpha": alpha, "beta": beta, **numbers}, source)
-            result = evaluator.result(prepared_text(evaluator, text, alpha, beta, source))
-            wanted = [each for each in leaves if each is not None and each.requires_grad]
-            found = iter(
-                torch.autograd.grad(result, wanted, gradient.to(result.dtype), allow_unused=True, create_graph=again)
-            )
-        gradients = [next(found) if each is not None and each.requires_grad else None for each in leaves]
-        if gradients[0] is None:
-            gradients[0] = torch.zeros_like(accumulators)
-        return gradients
+        here = _rebound(bound, dict(zip(names, tensors, strict=True)))
+        text, labels, numbers = here._text(batch, m, n, _compute_type(a))
+        used = {name: label for label, name in labels.items()}
+        return pull_back(
+            text, [used.get(name) for name in names], numbers, alpha, beta, accumulators, c, tensors, gradient
+        )
 
     return Product
 

@@ -86,6 +86,16 @@ def matmul(
     On a GPU the work is enqueued. Host arrays are complete on return.
     Raises InvalidArgument with the number that is wrong.
     """
+    if "torch" in sys.modules and out is None and stream is None:
+        if gradients.is_compiled(a, b, epilogue, c, operands) and not _needs_reshaping(a, b):
+            given = {
+                "out_dtype": out_dtype,
+                "accumulator_type": accumulator_type,
+                "math": math,
+                "deterministic": deterministic,
+                "batch_invariant": batch_invariant,
+            }
+            return gradients.compiled(a, b, epilogue, c, alpha, beta, given, operands)
     bound = _bound(epilogue, operands)
     if type(a) is list or type(a) is tuple:
         a = _numbers(a, "a")
@@ -102,7 +112,9 @@ def matmul(
     }
     if _needs_reshaping(a, b):
         return _reshaped(a, b, bound, c, alpha, beta, options)
-    if "torch" in sys.modules and gradients.are_needed(a, b, c, *_tensors_of(bound)):
+    if "torch" in sys.modules and (
+        gradients.are_needed(a, b, c, *_tensors_of(bound)) or gradients.are_wrapped(a, b, c, *_tensors_of(bound))
+    ):
         if out is not None:
             gradients.refuse("matmul(out=)", {"a": a, "b": b, "c": c, "an array of the epilogue": _tensors_of(bound)})
         return gradients.matmul(a, b, bound, c, _number(alpha, "alpha"), beta, options)

@@ -21,9 +21,13 @@ from typing import Any
 import torch
 
 import tilewright
+from tilewright import gradients
 from tilewright._tilewright import _contraction_modes
 from tilewright.contraction import _path
+from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
+from tilewright.product import _compute_type, _out_type
+from tilewright.results import _NUMPY_NAMES
 from tilewright.weights import PackedWeights, weight_matmul
 
 _LIBRARY = torch.library.Library("tilewright", "DEF")
@@ -39,6 +43,11 @@ _LIBRARY.define(
 )
 _LIBRARY.define(f"conv2d_input(SymInt[4] input_size, Tensor weight, Tensor grad_output, {_NUMBERS}) -> Tensor")
 _LIBRARY.define(f"conv2d_weight(Tensor input, SymInt[4] weight_size, Tensor grad_output, {_NUMBERS}) -> Tensor")
+_LIBRARY.define(
+    "product(Tensor a, Tensor b, Tensor? c, Tensor[] operands, str names, str epilogue, str numbers, float alpha, "
+    "float beta, ScalarType? out_dtype, str? accumulator_type, str? math, bool? deterministic, bool? batch_invariant) "
+    "-> Tensor"
+)
 _LIBRARY.define("contract(str expression, Tensor a, Tensor b) -> Tensor")
 _LIBRARY.define("weight_linear(Tensor input, Tensor packed, Tensor scales, str dtype, int outputs, int group) -> Tensor")
 
@@ -91,6 +100,69 @@ def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = N
     return out
 
 
+def _numbers(text: str) -> dict[str, Any]:
+    return {name: float(value) for name, _, value in (each.partition("=") for each in text.split())}
+
+
+def _text_of(
+    epilogue: Any, problem: tuple[int, ...], is_f64: bool, shapes: dict[str, tuple[int, ...]], numbers: dict[str, float]
+) -> tuple[str, tuple[str, ...], tuple[str, ...], str]:
+    """The text of an epilogue, the names in it of its tensors, their names in the call, and the text of its numbers.
+
+    torch.compile calls this while it traces, for the function itself. `problem` is (m, n) or (batch, m, n).
+    """
+    given = {name: tilewright.ShapeOnly(shape, "f32") for name, shape in shapes.items()}
+    bound = EpilogueArguments(epilogue, **given, **numbers)
+    *batch, m, n = problem
+    compute = tilewright.DType.f64 if is_f64 else tilewright.DType.f32
+    text, labels, values = bound._text(batch[0] if batch else None, m, n, compute)
+    used = [label for label, name in labels.items() if name in shapes]
+    of_call = tuple(labels[label] for label in used)
+    return text, tuple(used), of_call, " ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+text_of: Any = torch._dynamo.assume_constant_result(_text_of)
+
+
+def _product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    operands: Sequence[torch.Tensor],
+    names: str,
+    epilogue: str,
+    numbers: str,
+    alpha: float,
+    beta: float,
+    out_dtype: torch.dtype | None,
+    accumulator_type: str | None,
+    math: str | None,
+    deterministic: bool | None,
+    batch_invariant: bool | None,
+) -> torch.Tensor:
+    """tilewright.matmul, whose calls are this operator in graphs of torch.compile.
+
+    `names` are those of `operands` in the epilogue, as in "bias scale"; `numbers` are as in "slope=0.5 limit=6.0".
+    """
+    promises = {**_promises(), **({} if deterministic is None else {"deterministic": deterministic})}
+    made: torch.Tensor = tilewright.matmul(
+        _row_or_column_major(a),
+        _row_or_column_major(b),
+        epilogue=epilogue or None,
+        c=c,
+        alpha=alpha,
+        beta=beta,
+        out_dtype=out_dtype,
+        accumulator_type=accumulator_type,
+        math=math,
+        batch_invariant=batch_invariant,
+        **promises,
+        **dict(zip(names.split(), operands, strict=True)),
+        **_numbers(numbers),
+    )
+    return made
+
+
 def _grouped_mm(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -109,6 +181,7 @@ def _grouped_mm(
 for _key in ("CPU", "CUDA"):
     _LIBRARY.impl("matmul", _matmul, _key)
     _LIBRARY.impl("linear", _linear, _key)
+    _LIBRARY.impl("product", _product, _key)
     _LIBRARY.impl("grouped_mm", _grouped_mm, _key)
 
 
@@ -130,7 +203,17 @@ def _fake_grouped_mm(
     return a.new_empty(_grouped_shape(a, b, offs), dtype=out_dtype or a.dtype)
 
 
+def _fake_product(a: torch.Tensor, b: torch.Tensor, *rest: Any) -> torch.Tensor:
+    _, _, _, epilogue, numbers, _, _, out_dtype, *_ = rest
+    shape = _shape(a, b)
+    kind = _out_type(a) if out_dtype is None else tilewright.dtype(out_dtype)
+    if epilogue and _graph(epilogue, _compute_type(a), _numbers(numbers), kind).is_gated:
+        shape[-1] = shape[-1] // 2
+    return a.new_empty(shape, dtype=getattr(torch, _NUMPY_NAMES[kind]))
+
+
 torch.library.register_fake("tilewright::matmul", _fake_matmul)
+torch.library.register_fake("tilewright::product", _fake_product)
 torch.library.register_fake("tilewright::grouped_mm", _fake_grouped_mm)
 torch.library.register_fake("tilewright::linear", _fake_linear)
 
@@ -171,6 +254,38 @@ def _linear_backward(
     return grad_x, grad_weight, grad_bias
 
 
+def _save_product(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    a, b, c, operands, *rest = inputs
+    ctx.save_for_backward(a, b, c, *operands)
+    ctx.rest = rest
+
+
+def _product_backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    a, b, c, *operands = ctx.saved_tensors
+    names, epilogue, numbers, alpha, beta, *_ = ctx.rest
+    of_product, of_c, of_operands = alpha * gradient, None if c is None else beta * gradient, [None] * len(operands)
+    if epilogue:
+        wide = torch.float64 if a.dtype == torch.float64 else torch.float32
+        accumulators = _plain_product(a, b, wide)
+        of_product, of_c, *of_operands = gradients.pull_back(
+            epilogue, names.split(), _numbers(numbers), alpha, beta, accumulators, c, operands, gradient
+        )
+    of_product = of_product.to(a.dtype)
+    of_a = of_b = None
+    if ctx.needs_input_grad[0]:
+        of_a = gradients._sum_to(_plain_product(of_product, b.transpose(-1, -2), a.dtype), a)
+    if ctx.needs_input_grad[1]:
+        of_b = gradients._sum_to(_plain_product(a.transpose(-1, -2), of_product, b.dtype), b)
+    of_c = None if of_c is None else gradients._sum_to(of_c, c).to(c.dtype)
+    fitted = [None if of is None else gradients._sum_to(of, x).to(x.dtype) for of, x in zip(of_operands, operands)]
+    return of_a, of_b, of_c, fitted, *([None] * 10)
+
+
+def _plain_product(a: torch.Tensor, b: torch.Tensor, out_dtype: torch.dtype) -> Any:
+    return torch.ops.tilewright.product(a, b, None, [], "", "", "", 1.0, 0.0, out_dtype, None, None, None, None)
+
+
+torch.library.register_autograd("tilewright::product", _product_backward, setup_context=_save_product)
 torch.library.register_autograd("tilewright::matmul", _matmul_backward, setup_context=_save_matmul)
 torch.library.register_autograd("tilewright::linear", _linear_backward, setup_context=_save_linear)
 
