@@ -449,15 +449,15 @@ std::vector<ConstOperand> operands(const Contraction& contraction) { return oper
 
 GemmView view(const Contraction& contraction) {
   const Classes classes = classes_of(contraction);
-  auto [a, b, c, d] = operand_views(contraction, classes);
+  const auto [a, b, c, d] = operand_views(contraction, classes);
   const bool is_shape = contraction.d.device.kind == MemoryDevice::Kind::shape;
   const bool has_c =
       contraction.c.address != 0 || (is_shape && contraction.c.shape.rank() == contraction.d.shape.rank());
   const bool reads = reads_c(contraction);
-  GemmView view{.a = std::move(a),
-                .b = std::move(b),
-                .c = std::move(c),
-                .d = std::move(d),
+  GemmView view{.a = a,
+                .b = b,
+                .c = c,
+                .d = d,
                 .alpha = contraction.alpha,
                 .beta = contraction.beta,
                 .accumulator = contraction.accumulator,

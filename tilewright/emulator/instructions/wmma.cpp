@@ -178,7 +178,7 @@ void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
   using Number = decltype(A::number(typename A::Stored()));
   const auto& product = *static_cast<const Product*>(in.table);
-  Number a[kMaxTile], b[kMaxTile], c[kMaxTile];
+  Number a[kMaxTile] = {}, b[kMaxTile] = {}, c[kMaxTile] = {};
   const Slot* const a_registers = in.op + product.d.registers;
   const Slot* const b_registers = a_registers + product.a.registers;
   read_tile<A>(warp, a_registers, product.a, a);
