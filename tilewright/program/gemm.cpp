@@ -109,7 +109,7 @@ class GemmAuthor {
     const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", plan_.consumers(), registers.consumer}});
     const PersistentTiles tiles(k_, ceil_div(extent_m_, tile_m), ceil_div(extent_n_, tile_n), batch_, plan_.raster,
                                 arch::resident_clusters(arch::limits(plan_.target), plan_.cluster_size()));
-    const Number steps = ceil_div(extent_k_, tile_k);
+    const Number steps = k_.computed("steps", ceil_div(extent_k_, tile_k));
 
     roles.play("producer", [&](const RoleThread& me) {
       const auto produce = [&] {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tilewright/base/error.hpp"
 #include "tilewright/program/roles.hpp"
 
@@ -39,9 +41,18 @@ TileIndex PersistentTiles::begin() const {
   const Number left = assume(k, groups_across_ - first, groups_across_.upper() + 1);
   const Number width = maximum(minimum(left, raster_.width), 1);
   const Number along = in_band / width, across = first + in_band % width;
-  return {.m = (raster_.along_n ? across : along) * cluster_m + k.cluster_rank() % cluster_m,
-          .n = (raster_.along_n ? along : across) * cluster_n + k.cluster_rank() / cluster_m,
-          .batch = batch};
+  // Numbers are printed where they are used: as registers, the divisions are computed once for each tile, and not in
+  // the loop over k.
+  const auto once = [&](const Number& index) {
+    if (index.is_static()) return index;
+    const Value value =
+        k.instruction("mov.b32 $0, $1;", {output(RegisterType::b32), number(index)}, Effect::state).front();
+    return k.number(value, std::min(index.upper() + 1, layout::NumberScope::kMaxIndex),
+                    std::max<std::int64_t>(index.divisor(), 1));
+  };
+  return {.m = once((raster_.along_n ? across : along) * cluster_m + k.cluster_rank() % cluster_m),
+          .n = once((raster_.along_n ? along : across) * cluster_n + k.cluster_rank() / cluster_m),
+          .batch = once(batch)};
 }
 
 }  // namespace tilewright::program

@@ -131,7 +131,7 @@ class WeightGemmAuthor {
     const Roles roles(k_, {{"producer", 1, of_producer}, {"consumer", about_.consumers, of_consumer}});
     const PersistentTiles tiles(k_, ceil_div(m, tile_m_), ceil_div(n, about_.tile_n), 1, {about_.raster, false},
                                 arch::limits(about_.target).sm_count);
-    const Number steps = ceil_div(extent_k, about_.tile_k);
+    const Number steps = k_.computed("steps", ceil_div(extent_k, about_.tile_k));
 
     roles.play("producer", [&](const RoleThread& me) {
       k_.branch(less(me.thread, 32), [&] {
