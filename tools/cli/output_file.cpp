@@ -56,12 +56,12 @@ void check_output(const std::string& path) {
 
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const auto& [option, path] = outputs[i];
-    check_output(path);
-    const std::optional<FileIdentity> identity = identity_of(path);
+    const NamedFile& output = outputs[i];
+    check_output(output.path);
+    const std::optional<FileIdentity> identity = identity_of(output.path);
     const auto refuse_if_same = [&](const NamedFile& other, std::string_view verb) {
       if (!identity || identity != identity_of(other.path)) return;
-      throw InvalidArgument(fmt::format("{} {} would overwrite {}, which {} {}", option, printable(path),
+      throw InvalidArgument(fmt::format("{} {} would overwrite {}, which {} {}", output.option, printable(output.path),
                                         printable(other.path), other.option, verb));
     };
     for (const NamedFile& input : inputs) refuse_if_same(input, "reads");
