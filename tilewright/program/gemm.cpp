@@ -51,7 +51,7 @@ Registers split_registers(plan::AtomMix mix, int consumers) {
     case 1:
       return {copies_by_threads ? 88 : 56, 240};
     case 2:
-      return copies_by_threads ? Registers{56, 224} : Registers{40, 232};
+      return copies_by_threads ? Registers{88, 208} : Registers{40, 232};
     default:
       return {32, 160};
   }
