@@ -177,7 +177,8 @@ void bind_emulator(nb::module_& module) {
       .def_prop_ro("kernels", &KernelModule::kernels, "The names of the kernels.")
       .def("launch", &KernelModule::launch, "kernel"_a, "grid"_a, "block"_a, "cluster"_a, "shared_bytes"_a,
            "cooperative"_a, "arguments"_a, "profile"_a, "Runs a launch and returns its findings.")
-      .def("profile", &KernelModule::profile, "What the last launch executed, if it was profiled.");
+      .def("profile", &KernelModule::profile, nb::sig("def profile(self) -> dict[str, Any]"),
+           "The counts of the last launch, if it was profiled.");
 }
 
 }  // namespace tilewright::python

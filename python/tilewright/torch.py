@@ -276,7 +276,7 @@ def _product_backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
         of_a = gradients._sum_to(_plain_product(of_product, b.transpose(-1, -2), a.dtype), a)
     if ctx.needs_input_grad[1]:
         of_b = gradients._sum_to(_plain_product(a.transpose(-1, -2), of_product, b.dtype), b)
-    of_c = None if of_c is None else gradients._sum_to(of_c, c).to(c.dtype)
+    of_c = None if of_c is None or c is None else gradients._sum_to(of_c, c).to(c.dtype)
     fitted = [None if of is None else gradients._sum_to(of, x).to(x.dtype) for of, x in zip(of_operands, operands)]
     return of_a, of_b, of_c, fitted, *([None] * 10)
 
