@@ -83,6 +83,7 @@ struct Search {
   std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
   int tensor_maps;                       // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
   bool has_row_classes;                  // see plan/sm90/row_classes.hpp
+  bool loads_folded;                     // A or B is folded
   op::GroupedMode groups;                // of the problem as computed
   bool copies_source;                    // see ConsumerExtras
 
@@ -193,6 +194,8 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                 .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
       .extras = extras,
       .is_possible = false};
+  // A box must divide the first mode of a folded operand, which the longer step does less often.
+  if (k_bytes > kSwizzleBytes && search.loads_folded) return tile;
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
   if (k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
@@ -439,6 +442,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
         .tensor_maps = stacks_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
         .has_row_classes = has_row_classes,
+        .loads_folded = signature.a.folded_modes != 0 || signature.b.folded_modes != 0,
         .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
         .copies_source = copies_source(signature),
     };
