@@ -1,4 +1,4 @@
-// What tilewright/weights.py needs: the operation weight_gemm, and the packed layout of narrow weights.
+// The functions that tilewright/weights.py calls: the operation weight_gemm, and the packed layout of narrow weights.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>

@@ -52,7 +52,7 @@ class Evaluator:
         self.values: dict[str, Any] = {"acc": accumulators, "C": c}
         self.tensors = tensors
 
-    # What a framework defines.
+    # Each framework defines these.
 
     def functions(self) -> Mapping[str, Callable[..., Any]]:
         raise NotImplementedError

@@ -147,7 +147,7 @@ std::vector<registry::KernelPtr> stem_kernels(const engine::Engine& engine, cons
   return kernels;
 }
 
-// Of the designs of each convolution one is run, another one for each.
+// Each convolution is run by one of its designs, and the next convolution by another one.
 TEST_P(Convolutions, StemsHaveAFamilyOfTheirOwn) {
   if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
   const Shape shapes[] = {

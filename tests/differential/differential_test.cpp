@@ -221,7 +221,7 @@ TEST(Differential, ValuesOfAnH200) {
   EXPECT_GT(compared, 150);
 }
 
-/// What ptxas does not accept for the target: the forms, and its message.
+/// The forms that ptxas does not accept for the target, and its message.
 std::map<std::string, std::string> refused_by_ptxas(std::span<const InstructionForm> forms, const Target& target) {
   const std::string folder = testing::TempDir() + fmt::format("tilewright_forms_{}", ::getpid());
   std::filesystem::create_directories(folder);

@@ -30,7 +30,7 @@ struct ProfileCounts {
   double mean_async_instructions() const;
 };
 
-/// What a launch executed of one kind of instruction or at one line.
+/// The counts of one kind of instruction, or of one line, in a launch.
 struct ProfileRow {
   std::string name;  // "ld.global", or the file; empty for a line of the PTX
   int line = 0;      // 0 for a kind

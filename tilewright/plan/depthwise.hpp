@@ -1,4 +1,5 @@
-// What the two plans of the depthwise_conv family share: convolutions with input gradients, and filter gradients.
+// The two plans of the depthwise_conv family share these: one is for convolutions and the gradients of their inputs,
+// the other for the gradients of filters.
 #pragma once
 
 #include <cstdint>

@@ -30,11 +30,6 @@ constexpr int kMaxCopyPhases = 4;
 constexpr int kFmasPerPhase = 256;
 constexpr int kAccumulatorsOfPhases = 64;
 
-DType stored_type(DType accumulator, DType element) {
-  if (element == DType::f64) return DType::f64;
-  return accumulator == DType::s32 ? DType::s32 : DType::f32;
-}
-
 /// Elements of K of one line that consecutive threads copy. The rest of the line follows in later passes, at a constant
 /// distance.
 int segment_of(const PanelOperand& operand, int tile_mn, int tile_k, int threads) {
@@ -93,6 +88,11 @@ Result<LaneGrid> split_lanes(int warp_m, int warp_n, DType stored) {
 }
 
 }  // namespace
+
+DType stored_type(DType accumulator, DType element) {
+  if (element == DType::f64) return DType::f64;
+  return accumulator == DType::s32 ? DType::s32 : DType::f32;
+}
 
 int SimtGemmPlan::register_passes() const {
   int passes = 0;

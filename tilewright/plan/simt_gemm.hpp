@@ -23,6 +23,9 @@ struct PanelOperand {
   bool operator==(const PanelOperand&) const = default;
 };
 
+/// The type in which CUDA cores multiply elements of A and add their products.
+DType stored_type(DType accumulator, DType element);
+
 struct SimtGemmPlan : GemmTile {
   Target target;
   DType stored = DType::f32;  // type of the operands in shared memory, of the products and of the accumulators

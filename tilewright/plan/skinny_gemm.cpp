@@ -7,6 +7,7 @@
 
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/cost.hpp"
+#include "tilewright/plan/simt_gemm.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -30,11 +31,6 @@ constexpr double kIssueShare = 0.59;   // of the instructions that an SM issues 
 constexpr double kConversion = 1.5, kDoubleFma = 2.7, kVectorLoad = 8.4;
 
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
-
-DType stored_type(DType accumulator, DType element) {
-  if (element == DType::f64) return DType::f64;
-  return accumulator == DType::s32 ? DType::s32 : DType::f32;
-}
 
 /// The vectors of a thread's part of an operand, which has `contiguous` adjacent elements.
 int vector_of(const op::TensorSignature& tensor, int contiguous) {

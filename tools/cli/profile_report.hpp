@@ -1,4 +1,4 @@
-// What a launch on the emulator executed, as tables and as JSON.
+// Writes the counts of a launch on the emulator as tables and as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>

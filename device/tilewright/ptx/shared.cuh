@@ -119,24 +119,19 @@ __device__ __forceinline__ Value load_shared(uint32_t address) {
   }
 }
 
-/// Loads 4, 8 or 16 bytes from the shared memory of the CTA `rank` of this cluster (sm_90). `address` is that of the
+/// Loads 4 or 8 bytes from the shared memory of the CTA `rank` of this cluster (sm_90). `address` is that of the
 /// same object in this CTA.
 template <class Value>
 __device__ __forceinline__ Value load_cluster_shared(uint32_t address, int rank) {
-  static_assert(sizeof(Value) == 4 || sizeof(Value) == 8 || sizeof(Value) == 16, "4, 8 or 16 bytes");
+  static_assert(sizeof(Value) == 4 || sizeof(Value) == 8, "4 or 8 bytes");
   uint32_t remote;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
   Vector<uint32_t, sizeof(Value) / 4> words;
   if constexpr (sizeof(Value) == 4) {
     asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(words.element[0]) : "r"(remote) : "memory");
-  } else if constexpr (sizeof(Value) == 8) {
+  } else {
     asm volatile("ld.shared::cluster.v2.b32 {%0,%1}, [%2];"
                  : "=r"(words.element[0]), "=r"(words.element[1])
-                 : "r"(remote)
-                 : "memory");
-  } else {
-    asm volatile("ld.shared::cluster.v4.b32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(words.element[0]), "=r"(words.element[1]), "=r"(words.element[2]), "=r"(words.element[3])
                  : "r"(remote)
                  : "memory");
   }

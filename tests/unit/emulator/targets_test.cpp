@@ -1,4 +1,4 @@
-// What differs between the targets: shared memory, instructions, and which PTX runs. tests/differential compares the
+// Targets differ in their shared memory, their instructions, and the PTX that they run. tests/differential compares the
 // table of instructions with ptxas.
 #include <gtest/gtest.h>
 

@@ -69,7 +69,7 @@ struct PropagatesNan {
   }
 };
 
-/// Of a NaN, abs and neg of f64 keep the sign.
+/// abs and neg of f64 keep the sign of a NaN.
 struct Absolute {
   float operator()(float a) const { return std::fabs(a); }
   double operator()(double a) const { return std::isnan(a) ? quieted(a) : std::fabs(a); }
