@@ -17,18 +17,18 @@ constexpr int kMostFew = 8;       // more products for each element are a matter
 constexpr int kWarpLanes = 32;
 constexpr int kMostGroups = 8, kChunksOfLane = 4;
 constexpr int kMaxCluster = 8;  // that every GPU with clusters launches
-// Constants of the estimate, fitted to 144 kernels on an H100 together with those of the other families (2026-11-25),
+// Constants of the estimate, fitted to 300 kernels on an H100 together with those of the other families (2026-11-25),
 // starting from a fit to 103 kernels on an H200.
-constexpr double kCallUs = 3.43;        // of a kernel that does nothing, beyond the launch
-constexpr double kDramShare = 0.814;    // of the bandwidth of DRAM
-constexpr double kCtaUs = 0.782;        // start of a CTA, the sums over its lanes and warps, and its epilogue
-constexpr double kLoadUs = 0.308;       // latency of a step of the loop, in which a thread loads its chunks,
-constexpr double kLoadUsPer64 = 0.785;  // and more for each 64 bytes that it loads at once
-constexpr double kClusterUs = 5.54;     // start of a cluster, two barriers and the reads of other CTAs' sums
-constexpr double kTail = 0.441;         // part of a round of CTAs in which SMs are idle
-constexpr double kIssueShare = 0.574;   // of the instructions that an SM issues at most
+constexpr double kCallUs = 4.05;        // of a kernel that does nothing, beyond the launch
+constexpr double kDramShare = 0.833;    // of the bandwidth of DRAM
+constexpr double kCtaUs = 0.823;        // start of a CTA, the sums over its lanes and warps, and its epilogue
+constexpr double kLoadUs = 0.285;       // latency of a step of the loop, in which a thread loads its chunks,
+constexpr double kLoadUsPer64 = 0.696;  // and more for each 64 bytes that it loads at once
+constexpr double kClusterUs = 4.79;     // start of a cluster, two barriers and the reads of other CTAs' sums
+constexpr double kTail = 0.41;          // part of a round of CTAs in which SMs are idle
+constexpr double kIssueShare = 0.579;   // of the instructions that an SM issues at most
 // The extra time of DRAM for a byte of lines that a CTA loads in pieces of 128 bytes; it falls with longer ones.
-constexpr double kScatter = 0.317, kScatterPower = 0.631;
+constexpr double kScatter = 0.269, kScatterPower = 0.654;
 // Instructions for each element of the large operand, relative to a multiply-add of f32.
 constexpr double kConversion = 1.5, kDoubleFma = 2.7, kVectorLoad = 8.4;
 
@@ -278,7 +278,9 @@ double estimate_us(const SkinnyGemmPlan& plan, const op::GemmView& arguments) {
       elements * instructions_per_element(plan) / (kLanesOfSm * kIssueShare * active * limits.clock_ghz * 1e3);
   const double large = plan.rows_are_few ? elements_b * input.element_bytes_b : elements_a * input.element_bytes_a;
   const double line_bytes = static_cast<double>(plan.tile_lines()) * bytes(plan.lines.element);
-  const double scattered = plan.lines.is_k_major ? 0 : large * kScatter * std::pow(128 / line_bytes, kScatterPower);
+  // Lines that a CTA has as a whole follow each other in memory.
+  const bool is_scattered = !plan.lines.is_k_major && plan.tile_lines() < (plan.rows_are_few ? input.n : input.m);
+  const double scattered = is_scattered ? large * kScatter * std::pow(128 / line_bytes, kScatterPower) : 0;
   const double memory_us = (moved + scattered) / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   return limits.launch_us + kCallUs + std::max({memory_us, issue_us, latency_us});
 }

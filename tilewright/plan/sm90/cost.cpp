@@ -1,8 +1,8 @@
 // The constants were fitted to the times of 5729 kernels on an H200, 2026-11-23 (410 random problems of seeds 4 to 6,
-// bench/README.md, and bench/problems/hopper.txt), and from there, with those of the other families, to 12119 kernels
-// on 694 problems of seeds 14 to 18 on an H100, 2026-11-25, except the rate of DRAM, kOverlapLoss and kLaunchUs. On
-// problems that the second fit left out, the candidate with the shortest predicted time took 5.3 % longer than the
-// fastest of up to 20 measured ones, in the mean; before it was 6.8 %. See docs/decisions/performance_history.md.
+// bench/README.md, and bench/problems/hopper.txt), and from there, with those of the other families, to 16650 kernels
+// on 1094 problems of seeds 14 to 20 on an H100, 2026-11-25, except the rate of DRAM, kOverlapLoss and kLaunchUs. On
+// problems that the second fit left out, the candidate with the shortest predicted time took 5.0 % longer than the
+// fastest of up to 20 measured ones, in the mean; before it was 6.0 %. See docs/decisions/performance_history.md.
 #include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
@@ -16,47 +16,47 @@ namespace tilewright::plan {
 namespace {
 
 constexpr double kLaunchUs = 5.03;          // a kernel without work, timed between two events, and its first loads
-constexpr double kSharingUs = 0.737;        // extra time per launch of pairs that multicast, and per doubling
-constexpr double kSplitKSharingUs = 0.906;  // the same with split-K, where CTAs wait for each other anyway
-constexpr double kPeakShare = 0.963;        // share of the tensor cores' nominal rate
+constexpr double kSharingUs = 0.625;        // extra time per launch of pairs that multicast, and per doubling
+constexpr double kSplitKSharingUs = 0.808;  // the same with split-K, where CTAs wait for each other anyway
+constexpr double kPeakShare = 0.931;        // share of the tensor cores' nominal rate
 constexpr double kDramShare = 1.01;         // share of DRAM's nominal rate
 constexpr double kDramUs = 0.29;            // time until DRAM reaches this rate
-constexpr double kL2Share = 1.07;           // factor on limits.l2_bytes_per_clock
-constexpr double kSmBytesPerClock = 141;    // rate at which TMA of one SM loads from L2
-constexpr double kLatencyClocks = 2130;     // latency of a TMA load under load
-constexpr double kStepClocks = 63.6;        // barriers and the start of one mainloop step
-constexpr double kTileClocks = 260;         // start of another tile of the same CTA
-constexpr double kNarrowRows = 0.905;       // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
-constexpr double kSubtileClocks = 274;      // overhead of an epilogue subtile: barriers and the issue of the store
-constexpr double kStoreBytesPerClock = 65.5;
+constexpr double kL2Share = 1.04;           // factor on limits.l2_bytes_per_clock
+constexpr double kSmBytesPerClock = 117;    // rate at which TMA of one SM loads from L2
+constexpr double kLatencyClocks = 3110;     // latency of a TMA load under load
+constexpr double kStepClocks = 51.1;        // barriers and the start of one mainloop step
+constexpr double kTileClocks = 275;         // start of another tile of the same CTA
+constexpr double kNarrowRows = 0.859;       // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
+constexpr double kSubtileClocks = 338;      // overhead of an epilogue subtile: barriers and the issue of the store
+constexpr double kStoreBytesPerClock = 74.7;
 constexpr double kBoxClocks = 52.1;            // issue of one box of D by TMA, while the warpgroup waits
-constexpr double kPartialSectorClocks = 6.34;  // per row of a tile and sector of L2 that a box covers only in part
-constexpr double kPingPongClocks = 179;        // taking turns, if each tile has one mainloop step
+constexpr double kPartialSectorClocks = 6.47;  // per row of a tile and sector of L2 that a box covers only in part
+constexpr double kPingPongClocks = 164;        // taking turns, if each tile has one mainloop step
 // Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
-constexpr double kPlainVectorClocks = 0.418;
-constexpr double kPlainLineClocks = 9.98;
+constexpr double kPlainVectorClocks = 0.517;
+constexpr double kPlainLineClocks = 14.3;
 constexpr double kOverlapLoss = 0.241;  // share of the faster of two overlapping phases that is exposed
 // Plain loads: the latency of those that straddle cache lines, under load; the addresses and predicates of one mainloop
 // step, and of one tile.
-constexpr double kGatherLatencyClocks = 2480;
-constexpr double kGatherStepClocks = 442;
-constexpr double kGatherTileClocks = 1460;
-constexpr double kGatherStartClocks = 2040;    // once, before the first tile
-constexpr double kOperandBytesPerClock = 109;  // rate at which wgmma reads shared memory, whose peak is 128
-constexpr double kBarrierUs = 6.41;            // time of the grid-wide barrier after repacking
-constexpr double kRepackedShare = 0.767;  // rate of repacking, reads plus writes, as a share of DRAM's nominal rate
-constexpr double kPartUs = 0.0174;        // split-K: reading the partial sums of one more CTA
-constexpr double kMergedSteps = 13000;    // after so many mainloop steps, the SMs of a TPC merge half of their reads
+constexpr double kGatherLatencyClocks = 2400;
+constexpr double kGatherStepClocks = 419;
+constexpr double kGatherTileClocks = 1400;
+constexpr double kGatherStartClocks = 1520;    // once, before the first tile
+constexpr double kOperandBytesPerClock = 111;  // rate at which wgmma reads shared memory, whose peak is 128
+constexpr double kBarrierUs = 4.84;            // time of the grid-wide barrier after repacking
+constexpr double kRepackedShare = 0.757;  // rate of repacking, reads plus writes, as a share of DRAM's nominal rate
+constexpr double kPartUs = 0.0193;        // split-K: reading the partial sums of one more CTA
+constexpr double kMergedSteps = 11400;    // after so many mainloop steps, the SMs of a TPC merge half of their reads
 // The busiest slice of L2 exceeds the mean by this many standard deviations; see busiest_slice_us().
-constexpr double kBusiestSlice = 2.46;
+constexpr double kBusiestSlice = 3.29;
 constexpr double kL2Slices = 96;
 // Extra time of DRAM for a byte that a CTA, or the CTAs of a cluster together, read or write in lines of 128 bytes: of
 // an operand that is contiguous along M or N, of one that is contiguous along K, and of D. It falls with longer lines,
 // whose bytes are more often in one row of a DRAM bank.
-constexpr double kScatter = 0.195, kScatterK = 0.0407, kScatterD = 0.303;
-constexpr double kScatterPower = 0.777;
+constexpr double kScatter = 0.209, kScatterK = 0.0382, kScatterD = 0.346;
+constexpr double kScatterPower = 0.727;
 // With an odd number of tiles along the raster order, some SMs of a TPC have tiles that share no operand.
-constexpr double kMergeLoss = 0.597;
+constexpr double kMergeLoss = 0.554;
 constexpr double kTensorMapClocks = 550;  // latency of making tensor maps; see docs/decisions/pointer_arrays.md
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
@@ -233,15 +233,15 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
 
   const auto m = static_cast<double>(input.m);
   const auto n = static_cast<double>(input.n);
-  const auto line = [&](bool is_along_m) {
-    const double elements = is_along_m ? std::min<double>(input.tile.m * input.cluster_m, m)
-                                       : std::min<double>(input.tile.n * input.cluster_n, n);
-    return std::max(1.0, elements);
+  // Lines that a CTA has as a whole follow each other in memory.
+  const auto scatter_of_lines = [&](bool is_along_m, int element_bytes, double excess) {
+    const int line = is_along_m ? input.tile.m * input.cluster_m : input.tile.n * input.cluster_n;
+    return line >= (is_along_m ? input.m : input.n) ? 1 : scatter(line * element_bytes, excess);
   };
-  const double k_line = scatter(input.tile.k * input.element_bytes, kScatterK);
-  const double read_a = input.is_mn_major_a ? scatter(line(true) * input.element_bytes, kScatter) : k_line;
-  const double read_b = input.is_mn_major_b ? scatter(line(false) * input.element_bytes, kScatter) : k_line;
-  const double written = scatter(line(input.is_d_column_major) * input.d_bytes, kScatterD);
+  const double along_k = scatter(input.tile.k * input.element_bytes, kScatterK);
+  const double read_a = input.is_mn_major_a ? scatter_of_lines(true, input.element_bytes, kScatter) : along_k;
+  const double read_b = input.is_mn_major_b ? scatter_of_lines(false, input.element_bytes, kScatter) : along_k;
+  const double written = scatter_of_lines(input.is_d_column_major, input.d_bytes, kScatterD);
   const double dram_bytes = ((m * input.distinct_a * read_a + n * input.distinct_b * read_b) *
                                  static_cast<double>(input.k) * input.element_bytes +
                              m * n * (input.d_bytes + input.beside_bytes) * written) *
