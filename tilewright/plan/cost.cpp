@@ -8,49 +8,60 @@
 namespace tilewright::plan {
 namespace {
 
-// The constants are fitted to the times of kernels of simt_gemm and sm80_gemm on an H200, 2026-11-23: 470 random
-// problems of seeds 8 to 11 (bench/README.md), among them 130 of f32 and f64. On problems that a fit left out, the
-// candidate with the shortest predicted time took 3.6 % longer than the fastest of all families, in the mean. The
-// constants of the exchange were set separately.
+// The constants were fitted to the times of kernels of simt_gemm and sm80_gemm on an H200, 2026-11-23 (470 random
+// problems of seeds 8 to 11, bench/README.md), and from there, with those of all families together, to 16650 kernels
+// on 1094 problems of seeds 14 to 20 on an H100, 2026-11-25, except the rate of DRAM. On problems that the second fit
+// left out, the candidate with the shortest predicted time took 5.0 % longer than the fastest of up to 20 measured
+// ones, in the mean; before it was 6.0 %.
 
 // Time of a kernel without work, between two events, beyond limits.launch_us.
 constexpr double kCallUs = 2.8;
 // Latency in clocks of a CTA's first loads from DRAM plus that of its last stores.
-constexpr double kFillAndDrainClocks = 2990;
+constexpr double kFillAndDrainClocks = 2720;
 // Latency in clocks of a copy to shared memory under load, which the stages in flight hide.
-constexpr double kLatencyClocks = 1510;
+constexpr double kLatencyClocks = 1240;
 // Latency in clocks of a load to registers.
-constexpr double kLoadLatencyClocks = 880;
+constexpr double kLoadLatencyClocks = 1210;
 // Rate of the math units relative to limits.clock_ghz if enough independent work hides all latencies: an H200 that is
 // below its power limit runs at 1.98 GHz. With b bytes of accumulators in the registers of an SM, it is 1 - exp(-b / n)
 // of that.
-constexpr double kPeakShare = 1.13;
-constexpr double kLatencyAccumulatorBytes = 25000;
+constexpr double kPeakShare = 1.09;
+constexpr double kLatencyAccumulatorBytes = 23700;
 // Share of the faster of two overlapping phases that is exposed. The phases are multiplying and reading shared memory,
 // or the work of an SM and that of L2.
 constexpr double kOverlapLoss = 0.109;
 // Clocks for which one warp-wide copy occupies the load/store unit, whatever its width.
-constexpr double kClocksPerCopy = 7;
+constexpr double kClocksPerCopy = 6.64;
 // Share of the peak rate of shared memory, and the factor on limits.l2_bytes_per_clock, that kernels reach.
-constexpr double kSmemShare = 0.69;
-constexpr double kL2Share = 1.45;
+constexpr double kSmemShare = 0.538;
+constexpr double kL2Share = 0.798;
 // Rate at which one SM stores D in vectors of 16 bytes, the clocks of each store beyond these and of each end of a row,
 // and the share of DRAM's nominal rate that kernels reach.
-constexpr double kStoreBytesPerClock = 16.3;
-constexpr double kMoreStoreClocks = 0.74;
-constexpr double kRowEndClocks = 2.1;
+constexpr double kStoreBytesPerClock = 13.9;
+constexpr double kMoreStoreClocks = 1.02;
+constexpr double kRowEndClocks = 2.6;
 constexpr double kDramShare = 0.86;
 // Warp instructions that one SM issues per clock, and instructions per copy including its address and predicate.
 constexpr double kIssuesPerClock = 4;
-constexpr double kIssuesPerCopy = 26;
+constexpr double kIssuesPerCopy = 24.5;
 constexpr double kWarpThreads = 32;
 // Time of the barrier among the CTAs of a tile, which goes through L2, and the rate of partial sums to and from L2.
 // All families share them.
-constexpr double kExchangeUs = 1.5;
-constexpr double kPartialBytesPerClock = 22;
+constexpr double kExchangeUs = 1.78;
+constexpr double kPartialBytesPerClock = 13.2;
 // Time of one CTA's arrival at that barrier: tiles of 32x32 and 64x64 of a 32x64x23232 f32 problem took 13 and 9 us
 // longer with split-K 528 than with 132 and 264 (H200, 2026-11-23).
-constexpr double kArrivalUs = 0.033;
+constexpr double kArrivalUs = 0.0389;
+// The GPU starts a CTA every 0.60 ns: empty kernels of 16896 and 67584 CTAs take 12.4 and 43.0 us, with 32 to 512
+// threads and up to 100 KB of shared memory each (H100, 2026-11-25).
+constexpr double kCtaStartUs = 0.0006;
+// A CTA of one warp multiplies this many times as long, because it has no other warp that hides its waits.
+constexpr double kOneWarp = 1.54;
+// Copies of a tile of zeros, which L2 is not read for, in copies of a tile.
+constexpr double kZeroCopies = 0.279;
+// Extra time of DRAM for a byte of an operand that a CTA loads in lines of 128 bytes along M or N, or along K; it falls
+// with longer lines.
+constexpr double kScatter = 0.193, kScatterK = 0.056, kScatterPower = 0.746;
 
 }  // namespace
 
@@ -79,6 +90,8 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   input.element_bytes_a = bytes(tile.operands.a.element);
   input.element_bytes_b = bytes(tile.operands.b.element);
   input.element_bytes_d = bytes(tile.operands.d.element);
+  input.is_mn_major_a = !op::has_contiguous_rows(tile.operands.a.layout);
+  input.is_mn_major_b = op::has_contiguous_rows(tile.operands.b.layout);
   input.beside_bytes = beside_bytes(tile.operands);
   input.function_instructions = function_instructions(tile.operands.epilogue);
   return input;
@@ -120,13 +133,18 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * peak_share);
   const double smem = input.smem_bytes_per_k * k / (limits.smem_bytes_per_clock_per_sm * kSmemShare);
   const double warp_copies = input.copies_per_k / kWarpThreads;
+  // The mainloop copies as many tiles of zeros behind the end of K as the prologue has copied tiles.
+  const auto cta_tiles = static_cast<double>(ceil_div(k_tiles, input.split_k));
+  const double copied_k =
+      (cta_tiles + kZeroCopies * std::clamp<double>(input.stages - 1, 0, cta_tiles + 1)) * input.tile.k;
   const double issue = multiply * input.multiply_issue_share +
-                       (warp_copies * kIssuesPerCopy + input.smem_loads_per_k) * k / kIssuesPerClock;
+                       (warp_copies * kIssuesPerCopy * copied_k + input.smem_loads_per_k * k) / kIssuesPerClock;
   const double step_latency =
       input.copy_phases > 0 ? input.copy_phases * kLoadLatencyClocks : kLatencyClocks / std::max(1, input.stages - 1);
   const double latency = k / input.tile.k * step_latency;
-  const double cta =
-      std::max({multiply, smem, issue, warp_copies * kClocksPerCopy * k}) + kOverlapLoss * std::min(multiply, smem);
+  const double waiting = input.threads == static_cast<int>(kWarpThreads) ? kOneWarp : 1;
+  const double cta = waiting * std::max({multiply, smem, issue, warp_copies * kClocksPerCopy * copied_k}) +
+                     kOverlapLoss * std::min(multiply, smem);
   const double rounds = std::ceil(per_sm / together);
   constexpr double kFunctionLanes = 128;
   const double stored_bytes = tile_area * (input.element_bytes_d + input.beside_bytes);
@@ -145,9 +163,16 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double l2_clocks = ctas * tile_bytes / (limits.l2_bytes_per_clock * kL2Share);
   const double m = static_cast<double>(input.m);
   const double n = static_cast<double>(input.n);
+  const auto scatter = [&](bool is_mn_major, int tile, std::int64_t extent, int element_bytes) {
+    if (is_mn_major && tile >= extent) return 1.0;  // the CTA's lines follow each other in memory
+    const int line = (is_mn_major ? tile : input.tile.k) * element_bytes;
+    return 1 + (is_mn_major ? kScatter : kScatterK) * std::pow(128.0 / line, kScatterPower);
+  };
+  const double scatter_a = scatter(input.is_mn_major_a, input.tile.m, input.m, input.element_bytes_a);
+  const double scatter_b = scatter(input.is_mn_major_b, input.tile.n, input.n, input.element_bytes_b);
   const double dram_bytes =
-      static_cast<double>(input.batch_a) * m * whole_k * input.element_bytes_a * input.distinct_a +
-      static_cast<double>(input.batch_b) * n * whole_k * input.element_bytes_b * input.distinct_b +
+      static_cast<double>(input.batch_a) * m * whole_k * input.element_bytes_a * input.distinct_a * scatter_a +
+      static_cast<double>(input.batch_b) * n * whole_k * input.element_bytes_b * input.distinct_b * scatter_b +
       static_cast<double>(input.batch) * m * n * (input.element_bytes_d + input.beside_bytes);
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double dram_us = dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
@@ -160,7 +185,9 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   // sums.
   const double first_exchange = exchange_us(limits, tile_area, input.accumulator_bytes) + kArrivalUs * input.split_k;
   const double exchange = input.split_k == 1 ? 0 : first_exchange * (1 + (rounds_of_groups - 1) * together);
-  return limits.launch_us + kCallUs + std::max(chip_us, dram_us) + kOverlapLoss * std::min(chip_us, dram_us) + exchange;
+  const double start_us = ctas * kCtaStartUs;
+  return limits.launch_us + kCallUs + std::max({chip_us, dram_us, start_us}) +
+         kOverlapLoss * std::min(chip_us, dram_us) + exchange;
 }
 
 }  // namespace tilewright::plan

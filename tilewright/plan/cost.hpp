@@ -28,6 +28,7 @@ struct CostInput {
   int registers = 0;  // per thread
   int smem_bytes = 0;
   int element_bytes_a = 0, element_bytes_b = 0, element_bytes_d = 0;
+  bool is_mn_major_a = false, is_mn_major_b = false;  // whether A is contiguous along M, and B along N
   int accumulator_bytes = 4;
   int beside_bytes = 0;              // see beside_bytes()
   double function_instructions = 0;  // see function_instructions()

@@ -23,7 +23,7 @@ constexpr int kRegistersOfTwoCtas = 128;
 constexpr int kConflictFreeLines = 8;
 constexpr int kSectorBytes = 32;  // what one access of global memory transfers at least
 // Cost of a store from registers to shared memory, relative to a copy from global memory.
-constexpr double kCopiesPerStore = 1.0 / 4;
+constexpr double kCopiesPerStore = 0.36;
 // With more phases, fewer registers hold copied vectors, and a phase's loads have less time to arrive: at least that of
 // kFmasPerPhase multiply-adds of each thread. Threads with few accumulators have registers for a single phase.
 constexpr int kMaxCopyPhases = 4;

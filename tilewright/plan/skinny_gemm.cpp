@@ -17,16 +17,18 @@ constexpr int kMostFew = 8;       // more products for each element are a matter
 constexpr int kWarpLanes = 32;
 constexpr int kMostGroups = 8, kChunksOfLane = 4;
 constexpr int kMaxCluster = 8;  // that every GPU with clusters launches
-// Constants of the estimate, fitted to 103 kernels on 34 problems (H200, 2026-11-24): the kernel that it ranks first
-// takes 1.1 % longer than the fastest in the mean.
-constexpr double kCallUs = 4.96;       // of a kernel that does nothing, beyond the launch
-constexpr double kDramShare = 0.97;    // of the bandwidth of DRAM
-constexpr double kCtaUs = 0.78;        // start of a CTA, the sums over its lanes and warps, and its epilogue
-constexpr double kLoadUs = 0.234;      // latency of a step of the loop, in which a thread loads its chunks,
-constexpr double kLoadUsPer64 = 0.52;  // and more for each 64 bytes that it loads at once
-constexpr double kClusterUs = 4.6;     // start of a cluster, two barriers and the reads of other CTAs' sums
-constexpr double kTail = 0.42;         // part of a round of CTAs in which SMs are idle
-constexpr double kIssueShare = 0.59;   // of the instructions that an SM issues at most
+// Constants of the estimate, fitted to 300 kernels on an H100 together with those of the other families (2026-11-25),
+// starting from a fit to 103 kernels on an H200.
+constexpr double kCallUs = 4.05;        // of a kernel that does nothing, beyond the launch
+constexpr double kDramShare = 0.833;    // of the bandwidth of DRAM
+constexpr double kCtaUs = 0.823;        // start of a CTA, the sums over its lanes and warps, and its epilogue
+constexpr double kLoadUs = 0.285;       // latency of a step of the loop, in which a thread loads its chunks,
+constexpr double kLoadUsPer64 = 0.696;  // and more for each 64 bytes that it loads at once
+constexpr double kClusterUs = 4.79;     // start of a cluster, two barriers and the reads of other CTAs' sums
+constexpr double kTail = 0.41;          // part of a round of CTAs in which SMs are idle
+constexpr double kIssueShare = 0.579;   // of the instructions that an SM issues at most
+// The extra time of DRAM for a byte of lines that a CTA loads in pieces of 128 bytes; it falls with longer ones.
+constexpr double kScatter = 0.269, kScatterPower = 0.654;
 // Instructions for each element of the large operand, relative to a multiply-add of f32.
 constexpr double kConversion = 1.5, kDoubleFma = 2.7, kVectorLoad = 8.4;
 
@@ -274,7 +276,12 @@ double estimate_us(const SkinnyGemmPlan& plan, const op::GemmView& arguments) {
   const double active = std::min<double>(limits.sm_count, ctas);
   const double issue_us =
       elements * instructions_per_element(plan) / (kLanesOfSm * kIssueShare * active * limits.clock_ghz * 1e3);
-  const double memory_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
+  const double large = plan.rows_are_few ? elements_b * input.element_bytes_b : elements_a * input.element_bytes_a;
+  const double line_bytes = static_cast<double>(plan.tile_lines()) * bytes(plan.lines.element);
+  // Lines that a CTA has as a whole follow each other in memory.
+  const bool is_scattered = !plan.lines.is_k_major && plan.tile_lines() < (plan.rows_are_few ? input.n : input.m);
+  const double scattered = is_scattered ? large * kScatter * std::pow(128 / line_bytes, kScatterPower) : 0;
+  const double memory_us = (moved + scattered) / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   return limits.launch_us + kCallUs + std::max({memory_us, issue_us, latency_us});
 }
 

@@ -159,15 +159,17 @@ class SimtGemm {
     constexpr int kAhead = Plan::kStages - 1;  // tiles that are copied before one is multiplied
 #pragma unroll 1
     for (int stage = 0; stage < kAhead; ++stage) {
-      Stored* const to = stages + stage * kStageElements;
-      copy_a.copy_async(to, k_left);
-      copy_b.copy_async(to + kElementsA, k_left);
+      if (k_left > 0) {
+        Stored* const to = stages + stage * kStageElements;
+        copy_a.copy_async(to, k_left);
+        copy_b.copy_async(to + kElementsA, k_left);
+        // All phases at once, so that their latencies overlap: nothing is multiplied yet.
+        copy_a.load(k_left, 0, CopyA::kRegisterPasses);
+        copy_b.load(k_left, 0, CopyB::kRegisterPasses);
+        copy_a.store(to, 0, CopyA::kRegisterPasses);
+        copy_b.store(to + kElementsA, 0, CopyB::kRegisterPasses);
+      }
       if constexpr (kIsAsync) ptx::cp_async_commit();
-      // All phases at once, so that their latencies overlap: nothing is multiplied yet.
-      copy_a.load(k_left, 0, CopyA::kRegisterPasses);
-      copy_b.load(k_left, 0, CopyB::kRegisterPasses);
-      copy_a.store(to, 0, CopyA::kRegisterPasses);
-      copy_b.store(to + kElementsA, 0, CopyB::kRegisterPasses);
       advance();
     }
     const int a_first = ThreadTile::row(ptx::thread()), b_first = kElementsA + ThreadTile::column(ptx::thread());

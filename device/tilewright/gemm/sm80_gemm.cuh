@@ -128,8 +128,13 @@ class Sm80Gemm {
               shared_};
 #pragma unroll 1
     for (int stage = 0; stage < Plan::kStages - 1; ++stage) {
-      start_copy<0, 1>(ring);
-      finish_copy(ring);
+      // One tile of zeros is copied behind the end of K, because the last step loads fragments of the tile that
+      // follows.
+      if (ring.k_left > -Plan::kTileK) {
+        start_copy<0, 1>(ring);
+        store_copy(ring);
+      }
+      advance_copy(ring);
     }
     wait_for_stage();
     load<0>(ring.fragments[0], ring.read_stage);
@@ -145,17 +150,21 @@ class Sm80Gemm {
     ptx::cp_async_wait<0>();
   }
 
-  /// Issues one share of the copy of the next tile along K. Past the end of K it copies zeros, so that every stage is
-  /// initialised and the number of pending commit groups stays the same.
+  /// Issues one share of the copy of the next tile along K. Past the end of K it copies zeros.
   template <int kShare, int kShares>
   __device__ __forceinline__ void start_copy(Ring& ring) const {
     ring.copy_a.template start<kShare, kShares>(ring.write_stage, ring.k_left);
     ring.copy_b.template start<kShare, kShares>(ring.write_stage + OperandA::kTileBytes, ring.k_left);
   }
 
-  __device__ __forceinline__ void finish_copy(Ring& ring) const {
+  /// Stores to the stage what start_copy() loaded to registers.
+  __device__ __forceinline__ void store_copy(Ring& ring) const {
     ring.copy_a.finish(ring.write_stage);
     ring.copy_b.finish(ring.write_stage + OperandA::kTileBytes);
+  }
+
+  /// Each tile has a commit group, also if nothing was copied, so that the number of pending groups stays the same.
+  __device__ __forceinline__ void advance_copy(Ring& ring) const {
     ptx::cp_async_commit();
     ring.copy_a.template advance<Plan::kTileK>();
     ring.copy_b.template advance<Plan::kTileK>();
@@ -171,7 +180,8 @@ class Sm80Gemm {
     constexpr int kNext = (kStep + 1) % kSteps;
     start_copy<kStep, kSteps>(ring);
     if constexpr (kNext == 0) {
-      finish_copy(ring);
+      store_copy(ring);
+      advance_copy(ring);
       // The next tile has arrived, and every warp has its fragments of this one: its stage may be overwritten.
       wait_for_stage();
       ring.read_stage = next_stage(ring.read_stage);

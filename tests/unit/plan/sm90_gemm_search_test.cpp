@@ -198,6 +198,30 @@ double estimate_of(Sm90CostInput input) {
   return estimate_us(arch::limits(kSm90), input);
 }
 
+// With one or two mainloop steps, D takes most of the time: a wave of tiles writes long lines of it.
+TEST(Sm90Search, ShortKIsWalkedInBandsAlongTheLinesOfD) {
+  const auto first = [](op::MatrixLayout d, std::int64_t k) {
+    const op::Gemm gemm = problem_of(describe_f16({kRow, kColumn, d, d}), 16384, 16384, k);
+    const Sm90GemmDesign design = designs_of(gemm).front();
+    return design.raster.width > 1 ? std::optional(design.raster.along_n) : std::nullopt;
+  };
+  EXPECT_EQ(first(kRow, 64), true);
+  EXPECT_EQ(first(kColumn, 64), false);
+}
+
+// A CTA reads an operand that is contiguous along M or N, and writes D, in lines as long as its tile.
+TEST(Sm90Cost, ShortLinesOfMemoryCost) {
+  // f32 output, 4x9728x28728 with a row-major B: 192 us for tiles of 128 columns in clusters of four, 251 us without
+  // clusters (H100, 2026-11-25).
+  Sm90CostInput input{.m = 9728, .n = 8, .k = 28728, .tile = {128, 8, 64}, .stages = 12};
+  const double along_k = estimate_of(input);
+  input.is_mn_major_a = true;
+  const double along_m = estimate_of(input);
+  EXPECT_GT(along_m, along_k);
+  input.cluster_m = 4;
+  EXPECT_LT(estimate_of(input), along_m);
+}
+
 // The design that was faster is ranked first. The times are medians of bf16 on an H200, 2026-11-21.
 TEST(Sm90Cost, RanksAsMeasured) {
   const Sm90CostInput cooperative{
@@ -214,19 +238,6 @@ TEST(Sm90Cost, RanksAsMeasured) {
   split.split_k = 2;
   split.subtiles = 0;
   EXPECT_LT(estimate_of(split), estimate_of(whole));
-
-  const Sm90CostInput narrow{.m = 4096,
-                             .n = 8192,
-                             .k = 256,
-                             .tile = {128, 160, 64},
-                             .stages = 5,
-                             .schedule = Schedule::ping_pong,
-                             .subtiles = 10};
-  Sm90CostInput wide = narrow;  // 37.8 us against 44.5 us: panels have 64 columns instead of 32
-  wide.tile = {128, 128, 64};
-  wide.stages = 6;
-  wide.subtiles = 4;
-  EXPECT_LT(estimate_of(wide), estimate_of(narrow));
 }
 
 // The same for lines of L2 that many CTAs read at once, and for the boxes in which TMA stores D; H200, 2026-11-23.

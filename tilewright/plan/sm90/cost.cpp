@@ -1,7 +1,8 @@
-// The constants are fitted to the times of 5729 kernels on an H200, 2026-11-23: 410 random problems of seeds 4 to 6
-// (bench/README.md) with up to 22 candidates each, and bench/problems/hopper.txt with 14. On random problems that a fit
-// left out, the candidate with the shortest predicted time took 3.6 % longer than the fastest measured one, in the
-// mean; see docs/decisions/performance_history.md. The costs of plain stores were estimated separately.
+// The constants were fitted to the times of 5729 kernels on an H200, 2026-11-23 (410 random problems of seeds 4 to 6,
+// bench/README.md, and bench/problems/hopper.txt), and from there, with those of the other families, to 16650 kernels
+// on 1094 problems of seeds 14 to 20 on an H100, 2026-11-25, except the rate of DRAM, kOverlapLoss and kLaunchUs. On
+// problems that the second fit left out, the candidate with the shortest predicted time took 5.0 % longer than the
+// fastest of up to 20 measured ones, in the mean; before it was 6.0 %. See docs/decisions/performance_history.md.
 #include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
@@ -15,39 +16,47 @@ namespace tilewright::plan {
 namespace {
 
 constexpr double kLaunchUs = 5.03;          // a kernel without work, timed between two events, and its first loads
-constexpr double kSharingUs = 0.523;        // extra time per launch of pairs that multicast, and per doubling
-constexpr double kSplitKSharingUs = 0.815;  // the same with split-K, where CTAs wait for each other anyway
-constexpr double kPeakShare = 0.954;        // share of the tensor cores' nominal rate
+constexpr double kSharingUs = 0.625;        // extra time per launch of pairs that multicast, and per doubling
+constexpr double kSplitKSharingUs = 0.808;  // the same with split-K, where CTAs wait for each other anyway
+constexpr double kPeakShare = 0.931;        // share of the tensor cores' nominal rate
 constexpr double kDramShare = 1.01;         // share of DRAM's nominal rate
 constexpr double kDramUs = 0.29;            // time until DRAM reaches this rate
-constexpr double kL2Share = 1.24;           // factor on limits.l2_bytes_per_clock
-constexpr double kSmBytesPerClock = 112;    // rate at which TMA of one SM loads from L2
-constexpr double kLatencyClocks = 2375;     // latency of a TMA load under load
-constexpr double kStepClocks = 43.8;        // barriers and the start of one mainloop step
-constexpr double kTileClocks = 264;         // start of another tile of the same CTA
-constexpr double kNarrowRows = 0.653;       // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
-constexpr double kSubtileClocks = 394;      // overhead of an epilogue subtile: barriers and the issue of the store
-constexpr double kStoreBytesPerClock = 87.9;
-constexpr double kBoxClocks = 56;              // issue of one box of D by TMA, while the warpgroup waits
-constexpr double kPartialSectorClocks = 6.46;  // per row of a tile and sector of L2 that a box covers only in part
-constexpr double kPingPongClocks = 149;        // taking turns, if each tile has one mainloop step
+constexpr double kL2Share = 1.04;           // factor on limits.l2_bytes_per_clock
+constexpr double kSmBytesPerClock = 117;    // rate at which TMA of one SM loads from L2
+constexpr double kLatencyClocks = 3110;     // latency of a TMA load under load
+constexpr double kStepClocks = 51.1;        // barriers and the start of one mainloop step
+constexpr double kTileClocks = 275;         // start of another tile of the same CTA
+constexpr double kNarrowRows = 0.859;       // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
+constexpr double kSubtileClocks = 338;      // overhead of an epilogue subtile: barriers and the issue of the store
+constexpr double kStoreBytesPerClock = 74.7;
+constexpr double kBoxClocks = 52.1;            // issue of one box of D by TMA, while the warpgroup waits
+constexpr double kPartialSectorClocks = 6.47;  // per row of a tile and sector of L2 that a box covers only in part
+constexpr double kPingPongClocks = 164;        // taking turns, if each tile has one mainloop step
 // Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
-constexpr double kPlainVectorClocks = 0.6;
-constexpr double kPlainLineClocks = 12;
+constexpr double kPlainVectorClocks = 0.517;
+constexpr double kPlainLineClocks = 14.3;
 constexpr double kOverlapLoss = 0.241;  // share of the faster of two overlapping phases that is exposed
 // Plain loads: the latency of those that straddle cache lines, under load; the addresses and predicates of one mainloop
 // step, and of one tile.
-constexpr double kGatherLatencyClocks = 2075;
-constexpr double kGatherStepClocks = 485;
-constexpr double kGatherTileClocks = 1650;
-constexpr double kOperandBytesPerClock = 125;   // rate at which wgmma reads shared memory, whose peak is 128
-constexpr double kBarrierUs = 4.18;             // time of the grid-wide barrier after repacking
-constexpr double kRepackedBytesPerUs = 3.85e6;  // rate of repacking, reads plus writes, mostly DRAM-bound
-constexpr double kPartUs = 0.021;               // split-K: reading the partial sums of one more CTA
-constexpr double kMergedSteps = 11000;  // after so many mainloop steps, the SMs of a TPC merge half of their reads
+constexpr double kGatherLatencyClocks = 2400;
+constexpr double kGatherStepClocks = 419;
+constexpr double kGatherTileClocks = 1400;
+constexpr double kGatherStartClocks = 1520;    // once, before the first tile
+constexpr double kOperandBytesPerClock = 111;  // rate at which wgmma reads shared memory, whose peak is 128
+constexpr double kBarrierUs = 4.84;            // time of the grid-wide barrier after repacking
+constexpr double kRepackedShare = 0.757;  // rate of repacking, reads plus writes, as a share of DRAM's nominal rate
+constexpr double kPartUs = 0.0193;        // split-K: reading the partial sums of one more CTA
+constexpr double kMergedSteps = 11400;    // after so many mainloop steps, the SMs of a TPC merge half of their reads
 // The busiest slice of L2 exceeds the mean by this many standard deviations; see busiest_slice_us().
-constexpr double kBusiestSlice = 4.55;
+constexpr double kBusiestSlice = 3.29;
 constexpr double kL2Slices = 96;
+// Extra time of DRAM for a byte that a CTA, or the CTAs of a cluster together, read or write in lines of 128 bytes: of
+// an operand that is contiguous along M or N, of one that is contiguous along K, and of D. It falls with longer lines,
+// whose bytes are more often in one row of a DRAM bank.
+constexpr double kScatter = 0.209, kScatterK = 0.0382, kScatterD = 0.346;
+constexpr double kScatterPower = 0.727;
+// With an odd number of tiles along the raster order, some SMs of a TPC have tiles that share no operand.
+constexpr double kMergeLoss = 0.554;
 constexpr double kTensorMapClocks = 550;  // latency of making tensor maps; see docs/decisions/pointer_arrays.md
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
@@ -93,6 +102,13 @@ struct StepBytes {
   double a, b;
   double merged;  // bytes per SM if the two SMs of a TPC merge their reads of the operand that they share
 };
+/// The share of the reads of an operand by CTAs of a TPC that can be merged, by the raster order. Bands are 8 tiles
+/// wide, and the last one may be narrower and have an odd number.
+double merging_share(const Sm90CostInput& input) {
+  const std::int64_t tiles = input.walks_along_m ? ceil_div(input.m, input.tile.m) : ceil_div(input.n, input.tile.n);
+  return tiles % 2 == 0 ? 1 : 1 - kMergeLoss / static_cast<double>(tiles);
+}
+
 /// `steps` is the number of mainloop steps of a CTA in all its tiles. The SMs of a TPC merge reads that they make at
 /// the same time; in long kernels they drift apart.
 StepBytes step_bytes(const Sm90CostInput& input, double steps) {
@@ -107,7 +123,8 @@ StepBytes step_bytes(const Sm90CostInput& input, double steps) {
   // straddle sectors did not seem to be merged.
   const double sectors = input.walks_along_m ? input.sectors_b : input.sectors_a;
   const bool tpc_merges_reads = input.cluster_m * input.cluster_n * input.split_k == 1 && sectors == 1;
-  const double merged = tpc_merges_reads ? (input.walks_along_m ? b : a) / 2 / (1 + steps / kMergedSteps) : 0;
+  const double shared = input.walks_along_m ? b : a;
+  const double merged = tpc_merges_reads ? merging_share(input) * shared / 2 / (1 + steps / kMergedSteps) : 0;
   return {a, b, a + b - merged};
 }
 
@@ -150,8 +167,12 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   return stores + exchange * limits.clock_ghz * 1e3;
 }
 
-double repack_us(const Sm90CostInput& input) {
-  return input.repacked_bytes == 0 ? 0 : kBarrierUs + input.repacked_bytes / kRepackedBytesPerUs;
+/// The time that DRAM takes for a byte that is read or written in lines of `bytes`, relative to one of a long line.
+double scatter(double bytes, double excess) { return 1 + excess * std::pow(128 / bytes, kScatterPower); }
+
+double repack_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
+  if (input.repacked_bytes == 0) return 0;
+  return kBarrierUs + input.repacked_bytes / (limits.dram_bytes_per_s * kRepackedShare) * 1e6;
 }
 
 }  // namespace
@@ -204,21 +225,32 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double making = input.tensor_maps > 0 ? kTensorMapClocks : 0;  // both operands' at once
   const double tile_clocks =
       making > 0 ? std::max(consuming, steps * (load + kStepClocks) + changes * making) : consuming;
-  const double gathering = input.reads_a + input.reads_b > 0 ? kGatherTileClocks : 0;
+  const bool gathers = input.reads_a + input.reads_b > 0;
+  const double gathering = gathers ? kGatherTileClocks : 0;
+  const double start = making + (gathers ? kGatherStartClocks : 0);
   const double body_us =
-      ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + making) / clocks_per_us;
+      ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + start) / clocks_per_us;
 
   const auto m = static_cast<double>(input.m);
   const auto n = static_cast<double>(input.n);
-  const double dram_bytes =
-      ((m * input.distinct_a + n * input.distinct_b) * static_cast<double>(input.k) * input.element_bytes +
-       m * n * (input.d_bytes + input.beside_bytes)) *
-      static_cast<double>(input.batches);
+  // Lines that a CTA has as a whole follow each other in memory.
+  const auto scatter_of_lines = [&](bool is_along_m, int element_bytes, double excess) {
+    const int line = is_along_m ? input.tile.m * input.cluster_m : input.tile.n * input.cluster_n;
+    return line >= (is_along_m ? input.m : input.n) ? 1 : scatter(line * element_bytes, excess);
+  };
+  const double along_k = scatter(input.tile.k * input.element_bytes, kScatterK);
+  const double read_a = input.is_mn_major_a ? scatter_of_lines(true, input.element_bytes, kScatter) : along_k;
+  const double read_b = input.is_mn_major_b ? scatter_of_lines(false, input.element_bytes, kScatter) : along_k;
+  const double written = scatter_of_lines(input.is_d_column_major, input.d_bytes, kScatterD);
+  const double dram_bytes = ((m * input.distinct_a * read_a + n * input.distinct_b * read_b) *
+                                 static_cast<double>(input.k) * input.element_bytes +
+                             m * n * (input.d_bytes + input.beside_bytes) * written) *
+                            static_cast<double>(input.batches);
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   // In such short kernels, clusters were 2 to 5 % faster on an H200, without the time that they need in others.
   const double sharing_us = steps <= 2 ? 0 : (input.split_k > 1 ? kSplitKSharingUs : kSharingUs) * doublings(sharers);
   const double busiest_us = busiest_slice_us(limits, input, tiles_m, tiles_n);
-  return kLaunchUs + sharing_us + repack_us(input) + busiest_us + std::max(body_us, dram_us) +
+  return kLaunchUs + sharing_us + repack_us(limits, input) + busiest_us + std::max(body_us, dram_us) +
          kOverlapLoss * std::min(body_us, dram_us) + epilogue / clocks_per_us;
 }
 

@@ -26,6 +26,9 @@ struct Sm90CostInput {
   Schedule schedule = Schedule::cooperative;
   /// Swizzle width in bytes, which is the number of contiguous bytes in one row of a TMA box.
   int row_bytes_a = 128, row_bytes_b = 128;
+  /// Whether A is contiguous along M, and B along N.
+  bool is_mn_major_a = false, is_mn_major_b = false;
+  bool is_d_column_major = false;
   /// Sectors of L2 that TMA reads per 32 bytes of an operand; see sector_read_amplification().
   double sectors_a = 1, sectors_b = 1;
   /// Share of the elements of A and of B that DRAM is read for: see op::Im2col::distinct_share().

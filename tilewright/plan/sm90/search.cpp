@@ -36,6 +36,8 @@ constexpr int kLargeGroup = 4;      // times the mean size of a group, up to whi
 constexpr int kRasterWidth = 8;
 /// Up to this many tiles along M, consecutive CTAs, which run on one TPC, should share B (a gain of up to 25 %).
 constexpr int kFewTiles = 2;
+/// Up to this many mainloop steps, K is short.
+constexpr int kShortSteps = 2;
 
 /// The rows of a tile and the consumer warpgroups that compute them.
 struct Rows {
@@ -92,9 +94,9 @@ struct Search {
 
 struct Candidate {
   double us;
-  std::int64_t m;  // extent of the problem as computed
   const Rows* rows;
   TileShape tile;
+  Raster raster;
   Group group;
   int stages;
   bool is_transposed, repacks;
@@ -141,10 +143,13 @@ bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
 /// Chooses the raster order so that consecutive tiles share the operand with the larger tile. With groups, bands of the
 /// stack are walked across: tiles of one group share its matrix of the operand that is not stacked, and the band of the
 /// stacked operand stays in L2.
-Raster raster_of(op::GroupedMode groups, std::int64_t m, const TileShape& tile) {
-  if (groups != op::GroupedMode::none && groups != op::GroupedMode::independent)
-    return {kRasterWidth, op::differs_in_m(groups)};
-  if (m <= std::int64_t{kFewTiles} * tile.m) return {1};
+Raster raster_of(const Search& search, const TileShape& tile) {
+  if (search.groups != op::GroupedMode::none && search.groups != op::GroupedMode::independent)
+    return {kRasterWidth, op::differs_in_m(search.groups)};
+  if (search.m <= std::int64_t{kFewTiles} * tile.m) return {1};
+  // If K is short, D takes most of the time. DRAM writes it faster if the tiles of a wave have long lines of D
+  // together: f16 29200x7040x128 took 172 us instead of 192 (H100, 2026-11-25; docs/decisions/performance_history.md).
+  if (search.k <= std::int64_t{kShortSteps} * tile.k) return {kRasterWidth, search.output.d_is_row_major};
   return {kRasterWidth, tile.n > tile.m};
 }
 
@@ -177,9 +182,12 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                 .schedule = rows.schedule,
                 .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k, search.max_row_a),
                 .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k, search.max_row_b),
+                .is_mn_major_a = search.major_a == arch::Major::mn,
+                .is_mn_major_b = search.major_b == arch::Major::mn,
+                .is_d_column_major = !search.output.d_is_row_major,
                 .sectors_a = search.sectors_a,
                 .sectors_b = search.sectors_b,
-                .walks_along_m = raster_of(search.groups, search.m, shape).walks_along_m(),
+                .walks_along_m = raster_of(search, shape).walks_along_m(),
                 .reads_a = search.reads_a,
                 .reads_b = search.reads_b,
                 .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
@@ -256,7 +264,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
     if (search.plain_bytes == 0) input.tile_stores = tile_stores(subtile, search.output, atoms, d_columns);
     if (search.plain_bytes > 0) input.plain_line_bytes = line_bytes(search.output, subtile, d_columns);
   }
-  candidates.offer({estimate_us(search.limits, input), search.m, &rows, shape, group, input.stages,
+  candidates.offer({estimate_us(search.limits, input), &rows, shape, raster_of(search, shape), group, input.stages,
                     search.is_transposed, search.repacked_bytes > 0});
 }
 
@@ -338,8 +346,7 @@ Sm90GemmDesign design_of(const Candidate& candidate, const op::GemmSignature& si
   design.cluster_n = candidate.group.n;
   design.schedule = candidate.rows->schedule;
   design.swaps_operands = candidate.is_transposed != computes_transposed(signature);
-  design.raster = raster_of(candidate.is_transposed ? op::transposed(signature.groups) : signature.groups, candidate.m,
-                            candidate.tile);
+  design.raster = candidate.raster;
   if (candidate.is_transposed) {  // the shapes of a design refer to the caller's problem
     std::swap(design.tile.m, design.tile.n);
     std::swap(design.warps_m, design.warps_n);
