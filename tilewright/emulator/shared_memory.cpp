@@ -37,7 +37,7 @@ void SharedMemory::reset(std::uint32_t bytes) {
   bytes_.resize(words * 4);
   read_sets_.clear();
   free_sets_.clear();
-  released_.clear();
+  published_.clear();
 }
 
 void SharedMemory::mark_red_zone(std::uint64_t address, std::uint32_t bytes) {
@@ -59,7 +59,7 @@ void SharedMemory::restart_clocks() {
   std::ranges::for_each(bytes_, order_before_all);
   read_sets_.clear();
   free_sets_.clear();
-  released_.clear();
+  published_.clear();
 }
 
 SharedMemory::Stamp SharedMemory::stamp(const VectorClock& now, const Accessor& accessor) {
@@ -286,23 +286,52 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
   return others;
 }
 
-SharedVerdict SharedMemory::strong_access(Clocks& clocks, const Clocks* published, const Accessor& accessor,
+void SharedMemory::publish(Published& to, const StrongAccess& strong, const Clocks& clocks) {
+  const auto at = [&](MemoryScope scope) -> const Clocks& {
+    return strong.releases ? clocks : strong.released->at(scope);
+  };
+  const MemoryScope scope = strong.reach.scope;
+  if (scope == MemoryScope::gpu) to.everyone.join(at(MemoryScope::gpu));
+  if (scope == MemoryScope::gpu && (strong.releases || !strong.released->is_split())) return;
+  if (scope >= MemoryScope::cluster) to.clusters[strong.reach.cluster].join(at(MemoryScope::cluster));
+  to.ctas[strong.reach.cta].join(at(MemoryScope::cta));
+}
+
+SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& strong, const Accessor& accessor,
                                           std::uint64_t address, std::uint32_t bytes) {
-  const bool writes = published != nullptr;
-  Clocks& released = released_[address];
-  if (writes) released.join(*published);
-  clocks.join(released);
-  return each_cell(address, bytes, false, [&](Cell& cell) {
+  Published& published = published_[address];
+  SharedVerdict worst = SharedVerdict::ok;
+  const Accessor& last = published.writer;
+  const bool in_reach = strong.reach.includes(published.reach) && published.reach.includes(strong.reach);
+  if (check_races_ && last.clock != 0 && !in_reach && last.clock > clocks.ordered[last.agent]) {
+    other_ = last;
+    other_reads_ = false;
+    worst = SharedVerdict::narrow_scope;
+  }
+  if (strong.writes) {
+    publish(published, strong, clocks);
+    published.reach = strong.reach;
+    published.writer = accessor;
+    published.writer.clock = clocks.ordered[accessor.agent];
+  }
+  clocks.join(published.everyone);
+  const auto join = [&](const std::map<std::uint32_t, Clocks>& narrow, std::uint32_t of) {
+    if (const auto found = narrow.find(of); found != narrow.end()) clocks.join(found->second);
+  };
+  join(published.clusters, strong.reach.cluster);
+  join(published.ctas, strong.reach.cta);
+  const SharedVerdict verdict = each_cell(address, bytes, false, [&](Cell& cell) {
     if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
-    SharedVerdict verdict = SharedVerdict::ok;
+    SharedVerdict of_cell = SharedVerdict::ok;
     if ((cell.writer.epoch & kInFlight) != 0) {
-      verdict = conflict(SharedVerdict::in_flight, cell.writer);
+      of_cell = conflict(SharedVerdict::in_flight, cell.writer);
     } else if (cell.writer.epoch != 0 && !ordered(cell.writer.epoch, clocks.ordered)) {
-      verdict = conflict(SharedVerdict::race, cell.writer);
+      of_cell = conflict(SharedVerdict::race, cell.writer);
     }
-    if (writes) cell.writer = {kWrittenBefore, accessor.code};
-    return verdict;
+    if (strong.writes) cell.writer = {kWrittenBefore, accessor.code};
+    return of_cell;
   });
+  return std::max(worst, verdict);
 }
 
 SharedVerdict SharedMemory::begin_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,

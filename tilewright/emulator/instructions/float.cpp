@@ -68,6 +68,24 @@ struct PropagatesNan {
     return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : Op()(a, b);
   }
 };
+/// .xorsign.abs: the extremum of the magnitudes, with the product of the signs.
+template <class Op>
+struct OfMagnitudes {
+  template <class T>
+  T operator()(T a, T b) const {
+    const T result = Op()(std::fabs(a), std::fabs(b));
+    return std::isnan(result) ? result : std::copysign(result, std::signbit(a) != std::signbit(b) ? T(-1) : T(1));
+  }
+};
+
+template <class Op, bool kMagnitudes>
+struct OfThree {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    if constexpr (kMagnitudes) return Op()(Op()(std::fabs(a), std::fabs(b)), std::fabs(c));
+    return Op()(Op()(a, b), c);
+  }
+};
 
 /// abs and neg of f64 keep the sign of a NaN.
 struct Absolute {
@@ -301,11 +319,32 @@ void decode_fma(InstructionReader& reader) {
 }
 
 template <class Op>
+void decode_extremum_of_three(InstructionReader& reader, const FloatMode& mode) {
+  reader.require(Target{100});
+  const bool magnitudes = reader.take("abs");
+  const PtxType type = reader.type();
+  if (magnitudes) {
+    decode_typed<OfThree<Op, true>, 3>(reader, type, mode);
+  } else {
+    decode_typed<OfThree<Op, false>, 3>(reader, type, mode);
+  }
+}
+
+template <class Op>
 void decode_extremum(InstructionReader& reader) {
   const FloatMode mode = take_mode(reader);
   const bool propagates_nan = reader.take("NaN");
+  if (reader.operands() == 4) {
+    return propagates_nan ? decode_extremum_of_three<PropagatesNan<Op>>(reader, mode)
+                          : decode_extremum_of_three<Op>(reader, mode);
+  }
+  const bool magnitudes = reader.take("xorsign") && reader.take("abs");
   const PtxType type = reader.type();
-  if (propagates_nan) {
+  if (magnitudes && propagates_nan) {
+    decode_typed<OfMagnitudes<PropagatesNan<Op>>, 2>(reader, type, mode);
+  } else if (magnitudes) {
+    decode_typed<OfMagnitudes<Op>, 2>(reader, type, mode);
+  } else if (propagates_nan) {
     decode_typed<PropagatesNan<Op>, 2>(reader, type, mode);
   } else {
     decode_typed<Op, 2>(reader, type, mode);

@@ -172,6 +172,8 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
                   Accumulator::kLeastExponent},
                  sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<Accumulator, F16Accumulator>));
   }
+  if (Profile* const profile = warp.cta().launch().profile)
+    profile->count_product(warp.code_index(in), table.m, table.n, table.k);
   write_fragment<Accumulator>(warp, d_registers, table.c, c, in.mode != 0);
 }
 

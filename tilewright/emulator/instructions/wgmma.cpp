@@ -285,6 +285,8 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   if (mode.accumulator == Accumulator::f16) update(F16Accumulator());
   if (mode.accumulator == Accumulator::f32) update(F32Accumulator());
   if (mode.accumulator == Accumulator::s32) update(S32Accumulator());
+  if (Profile* const profile = warp.cta().launch().profile)
+    profile->count_product(warp.code_index(in), kRows, n, k_elements);
   ++warp.wgmma.mma_count;
 }
 
