@@ -304,6 +304,80 @@ TEST(AsyncStores, MustBeWaitedFor) {
   EXPECT_EQ(finding.kind, FindingKind::shared_race) << finding.detail;
 }
 
+TEST(Video, PartsAreIndependentOrAddedUp) {
+  const std::vector<U> a = values<U>(21), b = values<U>(22), c = values<U>(23);
+  const std::vector<U> sums = run_instruction<U>("vadd4.s32.s32.s32.sat %d, %s0, %s1, %s2;", a, b, c);
+  const std::vector<U> distances = run_instruction<U>("vabsdiff4.u32.u32.u32.add %d, %s0, %s1, %s2;", a, b, c);
+  const std::vector<U> averages = run_instruction<U>("vavrg2.u32.u32.u32 %d, %s0, %s1, %s2;", a, b, c);
+  const std::vector<U> larger = run_instruction<U>("vset2.s32.s32.gt %d, %s0, %s1, %s2;", a, b, c);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    U sum = 0, distance = c[i], average = 0, set = 0;
+    for (int shift = 0; shift < 32; shift += 8) {
+      const int x = static_cast<std::int8_t>(a[i] >> shift), y = static_cast<std::int8_t>(b[i] >> shift);
+      sum |= (static_cast<U>(std::clamp(x + y, -128, 127)) & 0xff) << shift;
+      distance +=
+          static_cast<U>(std::abs(static_cast<int>(a[i] >> shift & 0xff) - static_cast<int>(b[i] >> shift & 0xff)));
+    }
+    for (int shift = 0; shift < 32; shift += 16) {
+      average |= (((a[i] >> shift & 0xffff) + (b[i] >> shift & 0xffff) + 1) / 2) << shift;
+      set |= U{static_cast<std::int16_t>(a[i] >> shift) > static_cast<std::int16_t>(b[i] >> shift)} << shift;
+    }
+    EXPECT_EQ(sums[i], sum) << i;
+    EXPECT_EQ(distances[i], distance) << i;
+    EXPECT_EQ(averages[i], average) << i;
+    EXPECT_EQ(larger[i], set) << i;
+  }
+}
+
+/// mma.m16n8 with the registers of each lane in `a` and `b`, and 0 in C.
+std::vector<I> narrow_product(std::string_view instruction, const std::vector<U>& a, const std::vector<U>& b) {
+  const auto device = test_device();
+  const runtime::DeviceBuffer da = upload(device, a), db = upload(device, b), dc(device, 512);
+  const std::string ptx = std::string(kHeader) + R"(
+.visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pc) {
+.reg .u64 %p<3>; .reg.b32 %t, %a<4>, %b<2>, %c<4>;
+mov.u32 %t, %tid.x; ld.param.u64 %p0, [pa]; ld.param.u64 %p1, [pb]; ld.param.u64 %p2, [pc];
+mad.wide.u32 %p0, %t, 16, %p0; mad.wide.u32 %p1, %t, 8, %p1; mad.wide.u32 %p2, %t, 16, %p2;
+ld.global.v4.b32 {%a0, %a1, %a2, %a3}, [%p0]; ld.global.v2.b32 {%b0, %b1}, [%p1];
+mov.u32 %c0, 0; mov.u32 %c1, 0; mov.u32 %c2, 0; mov.u32 %c3, 0;
+)" + std::string(instruction) +
+                          R"( {%c0, %c1, %c2, %c3}, {%a0, %a1, %a2, %a3}, {%b0, %b1}, {%c0, %c1, %c2, %c3};
+st.global.v4.b32 [%p2], {%c0, %c1, %c2, %c3};
+ret;
+})";
+  launch(*device, ptx, "k", {da.address(), db.address(), dc.address()}, {32, 1, 1});
+  return download<I>(*device, dc);
+}
+
+TEST(NarrowMma, ProductsOfFourBitsAndOneBit) {
+  std::mt19937 random(31);
+  std::vector<U> a(128), b(64);
+  for (U& each : a) each = static_cast<U>(random());
+  for (U& each : b) each = static_cast<U>(random());
+  // PTX ISA: register r of A has row lane / 4 + 8 * (r % 2); k runs over the lanes of a row, then the registers.
+  const auto word_of_a = [&](int m, int word) {
+    return a[static_cast<std::size_t>(4 * (m % 8 * 4 + word % 4) + m / 8 + 2 * (word / 4))];
+  };
+  const auto word_of_b = [&](int n, int word) {
+    return b[static_cast<std::size_t>(2 * (n * 4 + word % 4) + word / 4)];
+  };
+  const std::vector<I> nibbles = narrow_product("mma.sync.aligned.m16n8k64.row.col.s32.u4.s4.s32", a, b);
+  const std::vector<I> bits = narrow_product("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc", a, b);
+  for (int m = 0; m < 16; ++m) {
+    for (int n = 0; n < 8; ++n) {
+      I product = 0, common = 0;
+      for (int word = 0; word < 8; ++word) {
+        const U x = word_of_a(m, word), y = word_of_b(n, word);
+        common += std::popcount(x & y);
+        for (int i = 0; i < 32; i += 4) product += static_cast<I>(x >> i & 15) * (static_cast<I>(y << (28 - i)) >> 28);
+      }
+      const auto at = static_cast<std::size_t>(4 * (m % 8 * 4 + n / 2) + m / 8 * 2 + n % 2);
+      EXPECT_EQ(nibbles[at], product) << m << " " << n;
+      EXPECT_EQ(bits[at], common) << m << " " << n;
+    }
+  }
+}
+
 TEST(Movmatrix, Transposes) {
   std::vector<U> a(32);
   for (U lane = 0; lane < 32; ++lane) a[lane] = (2 * lane + 1) << 16 | 2 * lane;  // element (r, c) is 8 * r + c

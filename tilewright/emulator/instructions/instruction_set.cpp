@@ -24,6 +24,7 @@ const RowsByOpcode& rows_by_opcode() {
                              fence_opcodes(),       cluster_opcodes(),
                              wgmma_opcodes(),       register_count_opcodes(),
                              bulk_copy_opcodes(),   async_store_opcodes(),
+                             video_opcodes(),
                              tensor_copy_opcodes(), tensor_map_opcodes(),
                              wmma_opcodes(),        extended_precision_opcodes(),
                              bit_field_opcodes(),   packed_integer_opcodes()}) {
