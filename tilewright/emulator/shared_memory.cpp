@@ -244,10 +244,49 @@ bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp acce
                               [&](const Stamp& reader) { return unordered(reader, now, access); });
 }
 
+bool SharedMemory::access_consecutive(const VectorClock& now, Stamp first, Cell* cells, std::uint32_t words, int lanes,
+                                      bool writes) {
+  const std::size_t count = std::size_t{words} * static_cast<std::size_t>(lanes);
+  // All cells must have the epochs of the first; accesses at the warp's current time must be of the same lanes. Then
+  // the judgement of one cell holds for all.
+  const PackedEpoch writer = cells[0].writer.epoch, reader = cells[0].reader.epoch;
+  PackedEpoch differences = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    differences |= (cells[i].writer.epoch ^ writer) | (cells[i].reader.epoch ^ reader);
+  if (differences != 0 || (reader & kSet) != 0) return false;
+  const auto has_other_lanes = [&](Stamp Cell::*last) {
+    std::uint32_t others = 0;
+    const Cell* cell = cells;
+    for (std::uint32_t lane = 0; lane < static_cast<std::uint32_t>(lanes); ++lane) {
+      for (std::uint32_t i = 0; i < words; ++i, ++cell) others |= lane_of((cell->*last).code) ^ lane;
+    }
+    return others != 0;
+  };
+  if (check_warps_ && writer == first.epoch && has_other_lanes(&Cell::writer)) return false;
+  if (check_warps_ && reader == first.epoch && has_other_lanes(&Cell::reader)) return false;
+  if (!is_plain(cells[0], now, first, writes)) return false;
+  if (!writes && reader == first.epoch) return true;
+  if (!writes && reader != 0 && agent_of(reader) != agent_of(first.epoch) && !ordered(reader, now)) return false;
+  for (int lane = 0; lane < lanes; ++lane) {
+    const Stamp access{first.epoch, first.code | static_cast<std::uint32_t>(lane) << kCodeBits};
+    for (std::uint32_t i = 0; i < words; ++i, ++cells) {
+      cells->reader = writes ? Stamp{} : access;
+      if (writes) cells->writer = access;
+    }
+  }
+  return true;
+}
+
 Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
                                 std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
   if (!shadowed() || bytes % 4 != 0) return lanes;
   const Stamp first = stamp(now, accessor);
+  if (lanes == kAllLanes && (addresses[0] - base) % 4 == 0) {
+    std::uint64_t gaps = 0;
+    for (std::uint64_t lane = 1; lane < kWarpSize; ++lane) gaps |= addresses[lane] - addresses[0] - lane * bytes;
+    Cell* const cells = &words_[(addresses[0] - base - kSharedBase) / 4];
+    if (gaps == 0 && access_consecutive(now, first, cells, bytes / 4, kWarpSize, writes)) return 0;
+  }
   const std::size_t words = bytes / 4;
   Mask others = 0;
   // The epochs of a cell that was plain, whichever lane accesses it. kSplit stands for none.

@@ -132,6 +132,10 @@ class SharedMemory {
   /// `proxy_fenced` is null for reads through the generic proxy.
   SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
   SharedVerdict write_cell(Cell& cell, const VectorClock& now, Stamp access);
+  /// access_lanes() for lanes 0, 1, ... that access `words` words each, one after the other. Does nothing and returns
+  /// false when the cells differ in ways that it does not handle.
+  bool access_consecutive(const VectorClock& now, Stamp first, Cell* cells, std::uint32_t words, int lanes,
+                          bool writes);
   /// Whether there is nothing to report of an access.
   bool is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const;
   /// Records the conflicting access for other(); returns ok instead of the verdict when its check is switched off.

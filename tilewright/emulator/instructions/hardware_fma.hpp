@@ -6,7 +6,10 @@ namespace tilewright::emulator {
 
 #if defined(__x86_64__)
 #define TILEWRIGHT_TARGET_FMA [[gnu::target("avx2,fma")]]
-inline bool has_hardware_fma() { return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0; }
+inline bool has_hardware_fma() {
+  static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  return has;
+}
 #else
 #define TILEWRIGHT_TARGET_FMA
 inline bool has_hardware_fma() { return false; }

@@ -28,7 +28,7 @@ constexpr int kMaxK = 32;
 struct FragmentTable {
   int values = 0;                         // per lane
   int registers = 0;                      // per lane
-  std::vector<std::uint16_t> tile_index;  // [lane * values + value]
+  std::vector<std::uint16_t> tile_index;  // of the values of each register of a warp, as they are in memory
 };
 
 struct MmaTable {
@@ -44,10 +44,13 @@ FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, T
   table.registers = registers;
   const std::int64_t size = layout::size(tv);
   table.values = static_cast<int>(size / kWarpSize);
-  for (std::int64_t lane = 0; lane < kWarpSize; ++lane) {
-    for (std::int64_t value = 0; value < table.values; ++value) {
-      const auto offset = static_cast<int>(tv(lane + kWarpSize * value));
-      table.tile_index.push_back(static_cast<std::uint16_t>(tile_index(offset % rows, offset / rows)));
+  const int per_register = table.values / registers;
+  for (int first = 0; first < table.values; first += per_register) {
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      for (int value = first; value < first + per_register; ++value) {
+        const auto offset = static_cast<int>(tv(std::int64_t{lane} + std::int64_t{kWarpSize} * value));
+        table.tile_index.push_back(static_cast<std::uint16_t>(tile_index(offset % rows, offset / rows)));
+      }
     }
   }
   return table;
@@ -71,17 +74,31 @@ const MmaTable& table_of(const arch::MmaAtom& atom) {
   return tables.at(&atom);
 }
 
+template <class Element, int kCount, class Number>
+[[gnu::always_inline]] inline void read_numbers(const typename Element::Stored* from, Number* to) {
+  for (int i = 0; i < kCount; ++i) to[i] = Element::number(from[i]);
+}
+template <class Element, int kCount, class Number>
+TILEWRIGHT_TARGET_FMA void read_numbers_with_hardware(const typename Element::Stored* from, Number* to) {
+  read_numbers<Element, kCount>(from, to);
+}
+
 /// A register packs as many values as fit into 32 bits, the first in the low bits.
 template <class Element, class Number>
 void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, Number* tile) {
   using Stored = typename Element::Stored;
   constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
+  constexpr int kValues = kWarpSize * kPerRegister;
   const std::uint16_t* index = table.tile_index.data();
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    for (int value = 0; value < table.values; ++value) {
-      const Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-      tile[*index++] = Element::number(packed[lane * kPerRegister + value % kPerRegister]);
+  for (int r = 0; r < table.registers; ++r, index += kValues) {
+    const Stored* const packed = warp.reg<Stored>(registers[r]);
+    Number numbers[kValues];
+    if (has_hardware_fma()) {
+      read_numbers_with_hardware<Element, kValues>(packed, numbers);
+    } else {
+      read_numbers<Element, kValues>(packed, numbers);
     }
+    for (int i = 0; i < kValues; ++i) tile[index[i]] = numbers[i];
   }
 }
 
@@ -89,12 +106,13 @@ template <class Accumulator, class Number>
 void write_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, const Number* tile, bool saturates) {
   using Stored = typename Accumulator::Stored;
   constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
+  constexpr int kValues = kWarpSize * kPerRegister;
   const std::uint16_t* index = table.tile_index.data();
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    for (int value = 0; value < table.values; ++value) {
-      Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-      packed[lane * kPerRegister + value % kPerRegister] = Accumulator::stored(tile[*index++], saturates);
-    }
+  for (int r = 0; r < table.registers; ++r, index += kValues) {
+    Stored* const packed = warp.reg<Stored>(registers[r]);
+    Number numbers[kValues];
+    for (int i = 0; i < kValues; ++i) numbers[i] = tile[index[i]];
+    for (int i = 0; i < kValues; ++i) packed[i] = Accumulator::stored(numbers[i], saturates);
   }
 }
 
