@@ -103,6 +103,15 @@ Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, c
   Accessor accessor = warp.accessor(in, 0);
   accessor.agent = agent_of(warp);
   Mask others = 0;
+  if (lanes == kAllLanes) {  // most often all lanes are on one page
+    std::uint64_t differences = 0;
+    for (int l = 1; l < kWarpSize; ++l) differences |= addresses[l] ^ addresses[0];
+    const std::uint64_t number = addresses[0] / kPageBytes;
+    if (differences < kPageBytes) {
+      return page(warp, number)
+          .access_lanes(warp.clocks.grid, accessor, addresses, number * kPageBytes - kSharedBase, lanes, bytes, writes);
+    }
+  }
   while (lanes != 0) {
     const std::uint64_t number = addresses[std::countr_zero(lanes)] / kPageBytes;
     Mask same = 0;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <numeric>
 
 namespace tilewright::emulator {
 namespace {
@@ -35,8 +37,7 @@ void SharedMemory::reset(std::uint32_t bytes) {
   if (!shadowed()) return;
   words_.assign(words, Cell{});
   bytes_.resize(words * 4);
-  read_sets_.clear();
-  free_sets_.clear();
+  free_all_sets();
   published_.clear();
 }
 
@@ -57,8 +58,7 @@ void SharedMemory::restart_clocks() {
   };
   std::ranges::for_each(words_, order_before_all);
   std::ranges::for_each(bytes_, order_before_all);
-  read_sets_.clear();
-  free_sets_.clear();
+  free_all_sets();
   published_.clear();
 }
 
@@ -114,6 +114,11 @@ SharedVerdict SharedMemory::each_cell(std::uint64_t address, std::uint32_t bytes
     note(visit(bytes_[byte]));
   }
   return worst;
+}
+
+void SharedMemory::free_all_sets() {
+  free_sets_.resize(read_sets_.size());
+  std::iota(free_sets_.begin(), free_sets_.end(), 0U);
 }
 
 std::uint32_t SharedMemory::new_read_set() {
@@ -246,24 +251,27 @@ bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp acce
 
 bool SharedMemory::access_consecutive(const VectorClock& now, Stamp first, Cell* cells, std::uint32_t words, int lanes,
                                       bool writes) {
-  const std::size_t count = std::size_t{words} * static_cast<std::size_t>(lanes);
   // All cells must have the epochs of the first; accesses at the warp's current time must be of the same lanes. Then
-  // the judgement of one cell holds for all.
+  // the judgement of one cell holds for all. A cell is compared as one vector: two epochs, each followed by lane and
+  // code.
+  typedef std::uint32_t Four __attribute__((vector_size(16)));
+  static_assert(sizeof(Cell) == sizeof(Four));
   const PackedEpoch writer = cells[0].writer.epoch, reader = cells[0].reader.epoch;
-  PackedEpoch differences = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    differences |= (cells[i].writer.epoch ^ writer) | (cells[i].reader.epoch ^ reader);
-  if (differences != 0 || (reader & kSet) != 0) return false;
-  const auto has_other_lanes = [&](Stamp Cell::*last) {
-    std::uint32_t others = 0;
-    const Cell* cell = cells;
-    for (std::uint32_t lane = 0; lane < static_cast<std::uint32_t>(lanes); ++lane) {
-      for (std::uint32_t i = 0; i < words; ++i, ++cell) others |= lane_of((cell->*last).code) ^ lane;
+  if ((reader & kSet) != 0) return false;
+  Four expected = {writer, 0, reader, 0}, differences = {0, 0, 0, 0};
+  const Four next_lane = {0, 1U << kCodeBits, 0, 1U << kCodeBits};
+  const Cell* cell = cells;
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (std::uint32_t i = 0; i < words; ++i, ++cell) {
+      Four stamps;
+      std::memcpy(&stamps, cell, sizeof(stamps));
+      differences |= stamps ^ expected;
     }
-    return others != 0;
-  };
-  if (check_warps_ && writer == first.epoch && has_other_lanes(&Cell::writer)) return false;
-  if (check_warps_ && reader == first.epoch && has_other_lanes(&Cell::reader)) return false;
+    expected += next_lane;
+  }
+  if ((differences[0] | differences[2]) != 0) return false;
+  if (check_warps_ && writer == first.epoch && lane_of(differences[1]) != 0) return false;
+  if (check_warps_ && reader == first.epoch && lane_of(differences[3]) != 0) return false;
   if (!is_plain(cells[0], now, first, writes)) return false;
   if (!writes && reader == first.epoch) return true;
   if (!writes && reader != 0 && agent_of(reader) != agent_of(first.epoch) && !ordered(reader, now)) return false;

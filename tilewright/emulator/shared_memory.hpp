@@ -147,6 +147,8 @@ class SharedMemory {
   void add_reader(Cell& cell, const VectorClock& now, Stamp access);
   void drop_readers(Cell& cell);
   std::uint32_t new_read_set();
+  /// Keeps the memory of the sets.
+  void free_all_sets();
 
   std::vector<std::byte> data_;
   std::vector<Cell> words_;

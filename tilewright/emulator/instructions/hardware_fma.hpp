@@ -5,9 +5,10 @@
 namespace tilewright::emulator {
 
 #if defined(__x86_64__)
-#define TILEWRIGHT_TARGET_FMA [[gnu::target("avx2,fma")]]
+#define TILEWRIGHT_TARGET_FMA [[gnu::target("avx2,fma,f16c")]]
 inline bool has_hardware_fma() {
-  static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  static const bool has =
+      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && __builtin_cpu_supports("f16c") != 0;
   return has;
 }
 #else

@@ -5,8 +5,14 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/rounding.hpp"
 
 namespace tilewright::emulator {
@@ -78,5 +84,36 @@ struct S32Accumulator {
     return static_cast<Stored>(value);
   }
 };
+
+template <class Element, int kCount, class Number>
+[[gnu::always_inline]] inline void read_numbers_inline(const typename Element::Stored* from, Number* to) {
+  for (int i = 0; i < kCount; ++i) to[i] = static_cast<Number>(Element::number(from[i]));
+}
+
+/// f16 has an instruction, which quiets NaNs.
+template <class Element, int kCount, class Number>
+TILEWRIGHT_TARGET_FMA void read_numbers_with_hardware(const typename Element::Stored* from, Number* to) {
+#if defined(__x86_64__)
+  if constexpr (std::is_same_v<Element, F16Element> && kCount % 8 == 0) {
+    for (int i = 0; i < kCount; i += 8) {
+      const __m256 numbers = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+      _mm256_storeu_pd(to + i, _mm256_cvtps_pd(_mm256_castps256_ps128(numbers)));
+      _mm256_storeu_pd(to + i + 4, _mm256_cvtps_pd(_mm256_extractf128_ps(numbers, 1)));
+    }
+    return;
+  }
+#endif
+  read_numbers_inline<Element, kCount>(from, to);
+}
+
+/// The numbers of stored elements.
+template <class Element, int kCount, class Number>
+void read_numbers(const typename Element::Stored* from, Number* to) {
+  if (has_hardware_fma()) {
+    read_numbers_with_hardware<Element, kCount>(from, to);
+  } else {
+    read_numbers_inline<Element, kCount>(from, to);
+  }
+}
 
 }  // namespace tilewright::emulator

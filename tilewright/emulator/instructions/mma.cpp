@@ -74,15 +74,6 @@ const MmaTable& table_of(const arch::MmaAtom& atom) {
   return tables.at(&atom);
 }
 
-template <class Element, int kCount, class Number>
-[[gnu::always_inline]] inline void read_numbers(const typename Element::Stored* from, Number* to) {
-  for (int i = 0; i < kCount; ++i) to[i] = Element::number(from[i]);
-}
-template <class Element, int kCount, class Number>
-TILEWRIGHT_TARGET_FMA void read_numbers_with_hardware(const typename Element::Stored* from, Number* to) {
-  read_numbers<Element, kCount>(from, to);
-}
-
 /// A register packs as many values as fit into 32 bits, the first in the low bits.
 template <class Element, class Number>
 void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, Number* tile) {
@@ -93,11 +84,7 @@ void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table
   for (int r = 0; r < table.registers; ++r, index += kValues) {
     const Stored* const packed = warp.reg<Stored>(registers[r]);
     Number numbers[kValues];
-    if (has_hardware_fma()) {
-      read_numbers_with_hardware<Element, kValues>(packed, numbers);
-    } else {
-      read_numbers<Element, kValues>(packed, numbers);
-    }
+    read_numbers<Element, kValues>(packed, numbers);
     for (int i = 0; i < kValues; ++i) tile[index[i]] = numbers[i];
   }
 }

@@ -103,29 +103,37 @@ template <bool kHardware>
   value = (bits == 0) | (bits == kExponent) ? zero : power;
 }
 
-/// `kFours` times four sums stay in registers while k runs.
-template <int kFours>
-[[gnu::always_inline]] inline void add_exact_columns(const ProductTiles& tiles, int m, int first) {
+/// The sums of `kRows` rows and `kFours` times four columns stay in registers while k runs.
+template <int kRows, int kFours>
+[[gnu::always_inline]] inline void add_exact_part(const ProductTiles& tiles, int m, int first) {
   double* const c = tiles.c + m * tiles.n + first;
   const double* const a = tiles.a + m * tiles.a_stride;
-  Four sums[kFours];
-  for (int i = 0; i < kFours; ++i) load(sums[i], c + 4 * i);
+  Four sums[kRows][kFours];
+  for (int row = 0; row < kRows; ++row) {
+    for (int i = 0; i < kFours; ++i) load(sums[row][i], c + row * tiles.n + 4 * i);
+  }
   for (int k = 0; k < tiles.k; ++k) {
     const double* const b = tiles.b + k * tiles.n + first;
     for (int i = 0; i < kFours; ++i) {
       Four of_b;
       load(of_b, b + 4 * i);
-      sums[i] += a[k] * of_b;
+      for (int row = 0; row < kRows; ++row) sums[row][i] += a[row * tiles.a_stride + k] * of_b;
     }
   }
-  for (int i = 0; i < kFours; ++i) store(c + 4 * i, sums[i]);
+  for (int row = 0; row < kRows; ++row) {
+    for (int i = 0; i < kFours; ++i) store(c + row * tiles.n + 4 * i, sums[row][i]);
+  }
 }
 
 [[gnu::always_inline]] inline void add_exact(const ProductTiles& tiles) {
-  for (int m = 0; m < tiles.m; ++m) {
+  int m = 0;
+  for (; m + 4 <= tiles.m; m += 4) {
     int first = 0;
-    for (; first + 16 <= tiles.n; first += 16) add_exact_columns<4>(tiles, m, first);
-    for (; first + 4 <= tiles.n; first += 4) add_exact_columns<1>(tiles, m, first);
+    for (; first + 8 <= tiles.n; first += 8) add_exact_part<4, 2>(tiles, m, first);
+    for (; first < tiles.n; first += 4) add_exact_part<4, 1>(tiles, m, first);
+  }
+  for (; m < tiles.m; ++m) {
+    for (int first = 0; first < tiles.n; first += 4) add_exact_part<1, 1>(tiles, m, first);
   }
 }
 
