@@ -19,30 +19,26 @@ PAGE = ROOT / "docs/emulator_coverage.md"
 FORMS = ROOT / "tests/differential/instruction_forms.txt"
 
 TEXTURES = "textures and surfaces are not emulated"
-VIDEO = "SIMD video instructions are emulated in software on these targets, and compilers do not emit them"
+VIDEO = "compilers do not emit it"
+VIDEO_PARTS = ("masks and selectors of parts", "compilers do not emit them")
 DEBUG = "the performance monitor is not emulated"
 
 # section, instructions of the ISA, what is refused: {instruction: (form, reason)}; an empty form stands for all.
 SECTIONS = [
     ("Integer arithmetic", "add sub mul mad mul24 mad24 sad div rem abs neg min max popc clz bfind fns brev bfe bfi bmsk "
-     "szext dp4a dp2a", {"mul24": (".hi", "compilers do not emit it"), "mad24": (".hi", "compilers do not emit it"),
-                         "mad": (".hi.sat", "compilers do not emit it")}),
+     "szext dp4a dp2a", {}),
     ("Extended-precision integer arithmetic", "add.cc addc sub.cc subc mad.cc madc", {}),
     ("Floating point", "testp copysign add sub mul fma mad div abs neg min max rcp sqrt rsqrt sin cos lg2 ex2 tanh",
-     {"min": (".xorsign.abs, three operands", "not implemented"), "max": (".xorsign.abs, three operands", "not implemented"),
-      "fma": (".oob", "not implemented")}),
-    ("Comparison and selection", "set setp selp slct", {"set": ("of f16x2 and bf16x2", "not implemented"),
-                                                       "setp": ("of f16x2 and bf16x2", "not implemented")}),
+     {}),
+    ("Comparison and selection", "set setp selp slct", {}),
     ("Logic and shift", "and or xor not cnot lop3 shf shl shr", {}),
     ("Data movement and conversion", "mov shfl.sync prmt ld ldu ld.global.nc st st.async st.bulk multimem.ld_reduce "
      "multimem.st multimem.red prefetch prefetchu applypriority discard createpolicy isspacep cvta cvt cvt.pack mapa "
      "getctarank cp.async cp.async.commit_group cp.async.wait_group cp.async.wait_all cp.async.bulk "
      "cp.reduce.async.bulk cp.async.bulk.prefetch cp.async.bulk.tensor cp.reduce.async.bulk.tensor "
      "cp.async.bulk.prefetch.tensor cp.async.bulk.commit_group cp.async.bulk.wait_group tensormap.replace tensormap.cp_fenceproxy",
-     {"ld": (".b128", "not implemented"), "st": (".b128", "not implemented"), "mov": (".b128", "not implemented"),
-      "isspacep": (".const", "constant variables have generic addresses of global memory here"),
-      "cvt.pack": ("to s4, u4, s2 and u2", "not implemented"),
-      "st.bulk": ("", "valid for sm_100 and later"), "st.async": ("", "not implemented"),
+     {"isspacep": (".const", "constant variables have generic addresses of global memory here"),
+      "st.bulk": ("", "valid for sm_100 and later"),
       "multimem.ld_reduce": ("", "there is one GPU"), "multimem.st": ("", "there is one GPU"),
       "multimem.red": ("", "there is one GPU")}),
     ("Textures and surfaces", "tex tld4 txq istypep suld sust sured suq",
@@ -51,13 +47,12 @@ SECTIONS = [
     ("Synchronisation", "bar.sync bar.arrive bar.red barrier.sync barrier.arrive barrier.red bar.warp.sync "
      "barrier.cluster.arrive barrier.cluster.wait membar fence fence.proxy fence.mbarrier_init atom red red.async "
      "vote.sync match.sync activemask redux.sync griddepcontrol elect.sync",
-     {"red.async": ("", "not implemented"), "atom": ("vectors (.v2, .v4, .v8) and .b128", "not implemented"), "red": ("vectors (.v2, .v4, .v8)", "not implemented"),
-      "fence.proxy": ("proxies other than .async, .alias and .tensormap", "not implemented")}),
+     {}),
     ("mbarrier", "mbarrier.init mbarrier.inval mbarrier.expect_tx mbarrier.complete_tx mbarrier.arrive "
      "mbarrier.arrive_drop cp.async.mbarrier.arrive mbarrier.test_wait mbarrier.try_wait mbarrier.pending_count", {}),
     ("Matrices of a warp", "wmma.load.a wmma.load.b wmma.load.c wmma.store.d wmma.mma mma mma.sp ldmatrix stmatrix "
      "movmatrix",
-     {"mma": ("types s4, u4, b1; m8n8k4 of f16; m8n8k16", "not implemented"),
+     {"mma": ("m8n8k4 of f16", "not implemented"),
       "mma.sp": ("", "sparse matrices are not emulated"), "wmma.mma": ("types s4, u4, b1", "not implemented")}),
     ("Matrices of a warpgroup", "wgmma.mma_async wgmma.mma_async.sp wgmma.fence wgmma.commit_group wgmma.wait_group",
      {"wgmma.mma_async": ("type b1", "not implemented"), "wgmma.mma_async.sp": ("", "sparse matrices are not emulated")}),
@@ -65,8 +60,8 @@ SECTIONS = [
      {name: ("", "local memory has a fixed size") for name in "stacksave stackrestore alloca".split()}),
     ("Video", "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2 vadd4 "
      "vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4",
-     {name: ("", VIDEO) for name in "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2 "
-      "vmax2 vset2 vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4".split()}),
+     {name: ("", VIDEO) for name in "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset".split()}
+     | {f"v{name}{parts}": VIDEO_PARTS for name in "add sub avrg absdiff min max set".split() for parts in "24"}),
     ("Other", "brkpt nanosleep pmevent trap setmaxnreg", {}),
 ]  # fmt: skip
 
@@ -100,14 +95,15 @@ def expanded(line: str, chosen: dict[str, int]) -> list[str]:
 
 
 def compared_opcode(form: str) -> str:
-    """The opcode of the statement that writes %d0, or of the first that is no store (see instruction_form.cpp)."""
+    """The opcode of the atomic operation, or of the statement that writes %d0, or of the first that is no store."""
     body = re.split(r" \| ", form)[2]
     if "%" not in body:
         return body.split()[0]
     statements = [statement.strip() for statement in body.split(";")]
     writers = [each for each in statements if "%d0" in each and not each.startswith("ld.")]
     others = [each for each in statements if not each.startswith("st.")]
-    return (writers or others)[0].split()[0]
+    atomics = [each for each in statements if each.startswith("atom.")]
+    return (atomics or writers or others)[0].split()[0]
 
 
 def is_instruction(name: str, section: str, opcode: str) -> bool:

@@ -105,17 +105,9 @@ class KernelModule {
  private:
   static nb::dict counts(const emulator::ProfileCounts& counts) {
     nb::dict result;
-    result["instructions"] = counts.instructions;
-    result["active_lanes"] = counts.active_lanes;
-    result["global_requests"] = counts.global_requests;
-    result["global_bytes"] = counts.global_bytes;
-    result["global_sectors"] = counts.global_sectors;
-    result["global_lines"] = counts.global_lines;
-    result["shared_requests"] = counts.shared_requests;
-    result["shared_wavefronts"] = counts.shared_wavefronts;
-    result["bank_conflicts"] = counts.bank_conflicts;
-    result["async_copies"] = counts.async_copies;
-    result["async_instructions"] = counts.async_instructions;
+    for (const emulator::ProfileField& field : emulator::profile_fields()) {
+      result[nb::str(field.name.data(), field.name.size())] = counts.*field.count;
+    }
     return result;
   }
 

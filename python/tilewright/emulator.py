@@ -99,6 +99,14 @@ class Counts:
     bank_conflicts: int
     async_copies: int
     async_instructions: int
+    bulk_loads: int
+    bulk_load_bytes: int
+    multicast_bytes: int
+    bulk_stores: int
+    bulk_store_bytes: int
+    mbarrier_waits: int
+    mbarrier_retries: int
+    matrix_flops: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -85,7 +85,7 @@ std::string block(const InstructionForm& form, const std::vector<std::size_t>& s
   const std::vector<OperandKind> destinations = form.destination_registers();
   declare(text, 's', sources);
   declare(text, 'd', destinations);
-  text += ".reg .b32 %t<4>;\n.reg .b64 %w<4>;\n.reg .b64 %out1;\n.reg .pred %p;\n";
+  text += ".reg .b32 %t<4>;\n.reg .b64 %w<4>;\n.reg .b64 %out1;\n.reg .b128 %q;\n.reg .b16 %h<4>;\n.reg .pred %p;\n";
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const std::string name = is_predicate(sources[i]) ? "%t0" : fmt::format("%s{}", i);
     text += fmt::format("ld.global.b{} {}, [%in{}+{}];\n", sources[i].register_bits, name, bytes(sources[i]),

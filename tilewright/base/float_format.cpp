@@ -74,7 +74,16 @@ std::uint16_t f32_to_f16(float value) {
   return round_to_16_bits(value, 5, 10);
 }
 
-std::uint16_t f64_to_f16(double value) { return round_to_16_bits(value, 5, 10); }
+std::uint16_t f64_to_f16(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t magnitude = bits & 0x7fffffffffffffffU;
+  // The same in [2^-14, 65504 + half an ulp), with 42 bits to drop.
+  if (magnitude >= 0x3f10000000000000U && magnitude < 0x40effe0000000000U) {
+    const std::uint64_t rounded = magnitude + 0x1ffffffffffU + ((magnitude >> 42) & 1U);
+    return static_cast<std::uint16_t>(((bits >> 48) & 0x8000U) | ((rounded - 0x3f00000000000000U) >> 42));
+  }
+  return round_to_16_bits(value, 5, 10);
+}
 
 float bf16_to_f32(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
@@ -84,7 +93,16 @@ std::uint16_t f32_to_bf16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
-std::uint16_t f64_to_bf16(double value) { return round_to_16_bits(value, 8, 7); }
+std::uint16_t f64_to_bf16(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t magnitude = bits & 0x7fffffffffffffffU;
+  // The same from 2^-126 to the largest number and half an ulp, with 45 bits to drop.
+  if (magnitude >= 0x3810000000000000U && magnitude < 0x47eff00000000000U) {
+    const std::uint64_t rounded = magnitude + 0xfffffffffffU + ((magnitude >> 45) & 1U);
+    return static_cast<std::uint16_t>(((bits >> 48) & 0x8000U) | ((rounded - 0x3800000000000000U) >> 45));
+  }
+  return round_to_16_bits(value, 8, 7);
+}
 
 float e4m3_to_f32(std::uint8_t bits) {
   if ((bits & 0x7fU) == 0x7fU) return std::bit_cast<float>(0x7fffffffU);

@@ -107,7 +107,7 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     const int lane = std::countr_zero(inside);
     const std::byte* const value =
         out.values == nullptr ? nullptr : out.values + static_cast<std::size_t>(lane) * bytes;
-    if (shadow->access(warp, in, lane, out.address[lane], bytes, kind, value, out.releases)) continue;
+    if (shadow->access(warp, in, lane, out.address[lane], bytes, kind, value, out)) continue;
     if (out.follows_undefined) {
       out.undefined |= Mask{1} << lane;
     } else {
@@ -120,8 +120,11 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
 }
 
 SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& accessor, std::uint64_t address,
-                             std::uint32_t bytes, AccessKind kind, bool releases) {
-  const Clocks* const published = releases ? &warp.clocks : &warp.released;
+                             std::uint32_t bytes, AccessKind kind, const LanePointers& out) {
+  const StrongAccess strong{{out.scope, static_cast<std::uint32_t>(warp.cta().rank()), 0},
+                            kind != AccessKind::strong_read,
+                            out.releases,
+                            &warp.released};
   const bool reads_strongly = kind == AccessKind::strong_read || kind == AccessKind::strong_update;
   const SharedVerdict undefined =
       reads_strongly && warp.cta().launch().options.check_warps && shared.is_undefined(address, bytes)
@@ -133,11 +136,9 @@ SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& a
     case AccessKind::write:
       return shared.write(warp.clocks.ordered, accessor, address, bytes);
     case AccessKind::strong_read:
-      return std::max(shared.strong_access(warp.clocks, nullptr, accessor, address, bytes), undefined);
     case AccessKind::strong_write:
-      return shared.strong_access(warp.clocks, published, accessor, address, bytes);
     case AccessKind::strong_update:
-      return std::max(shared.strong_access(warp.clocks, published, accessor, address, bytes), undefined);
+      return std::max(shared.strong_access(warp.clocks, strong, accessor, address, bytes), undefined);
     case AccessKind::unshadowed:
       break;
   }
@@ -208,8 +209,8 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
     if (location.cta == &warp.cta()) out.shared |= Mask{1} << lane;
     out.at[lane] = location.cta->shared().at(location.address);
     if (!shadowed) continue;
-    const SharedVerdict verdict = consult_shadow(warp, location.cta->shared(), warp.accessor(in, lane),
-                                                 location.address, bytes, kind, out.releases);
+    const SharedVerdict verdict =
+        consult_shadow(warp, location.cta->shared(), warp.accessor(in, lane), location.address, bytes, kind, out);
     if (verdict == SharedVerdict::uninitialised && out.follows_undefined) {
       out.undefined |= Mask{1} << lane;
     } else if (verdict != SharedVerdict::ok) {
@@ -238,6 +239,14 @@ void resolve_local_or_param(Warp& warp, const Instruction& in, Mask lanes, Acces
       });
       out.at[lane] = rejected_access();
       continue;
+    }
+    if (local) {
+      out.local |= Mask{1} << lane;
+      if (kind == AccessKind::write || kind == AccessKind::strong_write) {
+        cta.mark_local(warp.index() * kWarpSize + lane, address, bytes, true);
+      } else if (out.follows_undefined && cta.is_local_undefined(warp.index() * kWarpSize + lane, address, bytes)) {
+        out.undefined |= Mask{1} << lane;
+      }
     }
     // The const_cast is safe: the decoder refuses st.param to the kernel's own parameters.
     out.at[lane] = local ? cta.local(warp.index() * kWarpSize + lane) + address
@@ -312,7 +321,7 @@ SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int la
 
 void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which, AccessSize size,
              AccessKind kind, LanePointers& out) {
-  out.shared = out.undefined = 0;
+  out.shared = out.local = out.undefined = 0;
   compute_addresses(warp, in.address[which], in.op, lanes, out);
   if (space == Space::generic) return resolve_generic(warp, in, lanes, size, kind, out);
   resolve_in_space(warp, in, lanes, space, size, kind, out);
@@ -320,7 +329,7 @@ void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::si
 
 void resolve_with_offsets(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which,
                           const std::int64_t* offsets, AccessSize size, AccessKind kind, LanePointers& out) {
-  out.shared = out.undefined = 0;
+  out.shared = out.local = out.undefined = 0;
   compute_addresses(warp, in.address[which], in.op, lanes, out);
   each_lane(lanes, [&](int l) { out.address[l] += static_cast<std::uint64_t>(offsets[l]); });
   if (space == Space::generic) return resolve_generic(warp, in, lanes, size, kind, out);
@@ -357,6 +366,11 @@ void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLoca
       return cta.defer_finding(FindingKind::uninitialised_shared_read, warp.code_index(in),
                                warp.index() * kWarpSize + lane, location.address,
                                what() + ", which no thread has written");
+    case SharedVerdict::narrow_scope:
+      return report(FindingKind::shared_race, [&] {
+        return fmt::format("{}, and the write by {}: the scope of one of them does not include the other thread",
+                           what(), describe_other());
+      });
     case SharedVerdict::unfenced:
       return report(FindingKind::missing_proxy_fence, [&] {
         return fmt::format("{} through the async proxy, with no fence.proxy.async after the write by {}", what(),

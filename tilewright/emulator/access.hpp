@@ -23,10 +23,12 @@ struct LanePointers {
   std::byte* at[kWarpSize];
   std::uint64_t address[kWarpSize];  // in the address's own state space
   Mask shared = 0;                   // lanes whose address is in the shared memory of their own CTA
-  Mask undefined = 0;              // of a read: lanes that read bytes which no one has written, if `follows_undefined`
-  bool releases = false;           // a strong write has the semantics of a release
-  bool follows_undefined = false;  // the caller marks registers as undefined; else such a read is a finding
-  const std::byte* values = nullptr;  // before a store: what each lane writes, AccessSize::bytes apart; or null
+  Mask local = 0;                    // lanes whose address is in their local memory
+  Mask undefined = 0;     // of a read: lanes that read bytes which no one has written, if `follows_undefined`
+  bool releases = false;  // a strong write has the semantics of a release
+  MemoryScope scope = MemoryScope::gpu;  // of a strong access
+  bool follows_undefined = false;        // the caller marks registers as undefined; else such a read is a finding
+  const std::byte* values = nullptr;     // before a store: what each lane writes, AccessSize::bytes apart; or null
 };
 
 /// The bytes that each lane accesses, and the alignment that the instruction requires of the address.

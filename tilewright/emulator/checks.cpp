@@ -30,6 +30,8 @@ constexpr std::array kKinds = {
             "write these bytes, then execute a barrier, before they are read"},
     KindRow{FindingKind::uninitialised_global_read, "uninitialised_global_read", "uninitialised global read",
             "fill the array before the launch, or write the elements before they are read"},
+    KindRow{FindingKind::uninitialised_local_read, "uninitialised_local_read", "uninitialised local read",
+            "initialise the variable, or the elements of the array, before they are read"},
     KindRow{
         FindingKind::shared_race, "shared_race", "shared race",
         "put a barrier between the two accesses: __syncthreads(), a named barrier, an mbarrier wait, or __syncwarp() "

@@ -22,6 +22,7 @@ enum class FindingKind : std::uint8_t {
   misaligned_access,
   uninitialised_shared_read,
   uninitialised_global_read,  // of an array that no one has written, if the launch says so
+  uninitialised_local_read,   // of a local array or variable
   shared_race,                // two threads access a byte, at least one writes it, and no barrier orders them
   global_race,                // the same in global memory, between threads of a cooperative launch
   async_write_in_flight,      // access to bytes that a cp.async or a bulk copy may still be writing

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "tilewright/base/error.hpp"
@@ -26,6 +27,7 @@ Cta::Cta(Cluster& cluster, int rank)
       threads_(static_cast<int>(launch_.block.x * launch_.block.y * launch_.block.z)),
       shared_(launch_.options.check_races, launch_.options.check_uninitialised, launch_.options.check_warps) {
   local_.resize(static_cast<std::size_t>(threads_) * launch_.program.local_bytes);
+  if (launch_.options.check_uninitialised && launch_.options.check_warps) local_defined_.resize(local_.size());
   const int warps = (threads_ + kWarpSize - 1) / kWarpSize;
   for (int w = 0; w < warps; ++w) {
     const Agent agent = cluster.new_agents({AgentRecord::Kind::warp, rank, w, 0});
@@ -37,6 +39,7 @@ void Cta::start(runtime::Dim3 index) {
   index_ = index;
   finished_ = false;
   reset_shared_memory();
+  std::ranges::fill(local_defined_, std::uint8_t{0});
   barriers_.fill({});
   mbarriers_.clear();
   bulk_agents_.clear();
@@ -183,6 +186,15 @@ void Cta::restart_clocks() {
     barrier.initialiser.clock = 0;
   }
   remote_accesses_.clear();
+}
+
+void Cta::complete(const PendingCopy& copy, const VectorClock& now, const Accessor& accessor) {
+  std::memcpy(shared_.at(copy.to), copy.data, copy.bytes);
+  if (!shared_.shadowed()) return;
+  shared_.complete_copy(now, accessor, copy.to, copy.bytes);
+  for (std::uint32_t left = copy.undefined; left != 0; left &= left - 1) {
+    shared_.mark_undefined(copy.to + static_cast<std::uint64_t>(std::countr_zero(left)), 1);
+  }
 }
 
 void Cta::release_mbarrier(std::uint32_t address) {

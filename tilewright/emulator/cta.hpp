@@ -1,6 +1,7 @@
 // One CTA: its warps, its shared and local memory, its named barriers and its mbarriers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -59,7 +60,7 @@ struct Barrier {
   std::uint32_t arrived = 0;
   std::uint32_t votes = 0;  // bar.red: threads whose predicate holds
   Clocks arrival_clocks;
-  Clocks arrival_released;  // Warp::released of the warps that have arrived
+  ReleasedClocks arrival_released;  // Warp::released of the warps that have arrived
 };
 
 inline constexpr int kBarriers = 16;
@@ -94,6 +95,18 @@ class Cta {
     return local_.data() + static_cast<std::size_t>(thread) * launch_.program.local_bytes;
   }
 
+  /// Whether the thread has written none, or not all, of these bytes of its local memory. False when that is not
+  /// checked.
+  bool is_local_undefined(int thread, std::uint64_t address, std::uint32_t bytes) const {
+    if (local_defined_.empty()) return false;
+    const auto begin = local_defined_.begin() + local_index(thread, address);
+    return std::find(begin, begin + bytes, std::uint8_t{0}) != begin + bytes;
+  }
+  void mark_local(int thread, std::uint64_t address, std::uint32_t bytes, bool defined) {
+    if (local_defined_.empty()) return;
+    std::fill_n(local_defined_.begin() + local_index(thread, address), bytes, std::uint8_t{defined});
+  }
+
   /// bar.arrive, bar.sync, bar.red. The last two wait; red executes the instruction again to read the result.
   enum class BarrierOperation : std::uint8_t { arrive, sync, red };
   /// Threads of `warp` arrive at a named barrier; `expected` is the barrier's thread count, 0 for all threads of the
@@ -105,6 +118,9 @@ class Cta {
   Barrier& barrier(int index) { return barriers_[static_cast<std::size_t>(index)]; }
   /// The last completed phase of the barrier.
   const Barrier& completed_phase(int index) const { return completed_[static_cast<std::size_t>(index)]; }
+
+  /// Writes the bytes of a cp.async, as an access of `accessor`.
+  void complete(const PendingCopy& copy, const VectorClock& now, const Accessor& accessor);
 
   Mbarriers& mbarriers() { return mbarriers_; }
   /// Wakes the threads that wait for the mbarrier.
@@ -159,7 +175,12 @@ class Cta {
   std::vector<std::unique_ptr<Warp>> warps_;
   std::vector<Warp::State> states_;
   SharedMemory shared_;
+  std::ptrdiff_t local_index(int thread, std::uint64_t address) const {
+    return static_cast<std::ptrdiff_t>(static_cast<std::uint64_t>(thread) * launch_.program.local_bytes + address);
+  }
+
   std::vector<std::byte> local_;
+  std::vector<std::uint8_t> local_defined_;  // 1 for each byte that its thread has written; empty: not checked
   std::array<Barrier, kBarriers> barriers_{};
   std::array<Barrier, kBarriers> completed_{};
   Mbarriers mbarriers_;

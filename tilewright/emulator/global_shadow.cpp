@@ -69,6 +69,12 @@ SharedMemory& GlobalShadow::page(Warp& warp, std::uint64_t number) {
   return *found;
 }
 
+bool GlobalShadow::is_any_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes) {
+  if (!check_uninitialised_) return false;
+  const auto first = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, kPageBytes - address % kPageBytes));
+  return is_undefined(warp, address, first) || (first < bytes && is_undefined(warp, address + first, bytes - first));
+}
+
 void GlobalShadow::mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes) {
   if (!check_uninitialised_) return;
   const std::uint64_t end = address + bytes;
@@ -97,6 +103,15 @@ Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, c
   Accessor accessor = warp.accessor(in, 0);
   accessor.agent = agent_of(warp);
   Mask others = 0;
+  if (lanes == kAllLanes) {  // most often all lanes are on one page
+    std::uint64_t differences = 0;
+    for (int l = 1; l < kWarpSize; ++l) differences |= addresses[l] ^ addresses[0];
+    const std::uint64_t number = addresses[0] / kPageBytes;
+    if (differences < kPageBytes) {
+      return page(warp, number)
+          .access_lanes(warp.clocks.grid, accessor, addresses, number * kPageBytes - kSharedBase, lanes, bytes, writes);
+    }
+  }
   while (lanes != 0) {
     const std::uint64_t number = addresses[std::countr_zero(lanes)] / kPageBytes;
     Mask same = 0;
@@ -110,7 +125,7 @@ Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, c
 }
 
 bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                          AccessKind kind, const std::byte* value, bool releases) {
+                          AccessKind kind, const std::byte* value, const LanePointers& how) {
   const Agent agent = agent_of(warp);
   SharedMemory& shadow = page(warp, address / kPageBytes);
   Accessor accessor = warp.accessor(in, lane);
@@ -126,21 +141,26 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
     const bool writes = kind != AccessKind::strong_read;
     undefined = kind != AccessKind::strong_write && shadow.is_undefined(in_page, bytes);
     Clocks clocks{std::move(warp.clocks.grid), {}, {}};
-    const Clocks published = releases ? clocks : Clocks{warp.released.grid, {}, {}};
-    verdict = shadow.strong_access(clocks, writes ? &published : nullptr, accessor, in_page, bytes);
+    ReleasedClocks released;
+    if (writes && !how.releases) released = warp.released.of_grid();
+    const auto cta = static_cast<std::uint32_t>(number_of(warp) / warps_per_cta(warp));
+    const auto cluster = static_cast<std::uint32_t>(warp.cta().cluster().linear_index());
+    const StrongAccess strong{{how.scope, cta, cluster}, writes, how.releases, &released};
+    verdict = shadow.strong_access(clocks, strong, accessor, in_page, bytes);
     warp.clocks.grid = std::move(clocks.ordered);
     if (writes) advance_clock(warp);
   }
   if (verdict == SharedVerdict::uninitialised) {
     undefined = true;
   } else if (verdict != SharedVerdict::ok) {
-    report(warp, in, lane, address, bytes, kind, shadow, value);
+    report(warp, in, lane, address, bytes, kind, shadow, value, verdict);
   }
   return !undefined;
 }
 
 void GlobalShadow::report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
-                          AccessKind kind, const SharedMemory& shadow, const std::byte* value) const {
+                          AccessKind kind, const SharedMemory& shadow, const std::byte* value,
+                          SharedVerdict verdict) const {
   const Accessor& other = shadow.other();
   const Cta& cta = warp.cta();
   const std::uint64_t number = warp_of(other);
@@ -149,15 +169,26 @@ void GlobalShadow::report(Warp& warp, const Instruction& in, int lane, std::uint
   const bool same_value = value != nullptr && !shadow.other_reads() &&
                           std::memcmp(reinterpret_cast<const std::byte*>(address), value, bytes) == 0;
   const Severity severity = same_value ? Severity::warning : Severity::error;
+  const auto other_thread = [&] {
+    return fmt::format("thread {} of CTA {} at {}", to_string(cta.thread_index(thread)),
+                       to_string(ctaid(static_cast<std::uint32_t>(number / warps_per_cta(warp)), cta.launch().grid)),
+                       cta.describe_location(other.code));
+  };
+  if (verdict == SharedVerdict::narrow_scope) {
+    return warp.report(Severity::error, FindingKind::global_race, in, lane, address, [&] {
+      return fmt::format(
+          "{} of {} bytes at global address {:#x}, and the write by {}: the scope of one of them does not include the "
+          "other thread",
+          reads ? "read" : "write", bytes, address, other_thread());
+    });
+  }
   warp.report(severity, FindingKind::global_race, in, lane, address, [&] {
-    return fmt::format("{} of {} bytes at global address {:#x}, not ordered after the {} by thread {} of CTA {} at {}",
+    return fmt::format("{} of {} bytes at global address {:#x}, not ordered after the {} by {}",
                        reads ? "read" : "write", bytes, address,
                        shadow.other_reads() ? "read"
                        : same_value         ? "write of the same value"
                                             : "write",
-                       to_string(cta.thread_index(thread)),
-                       to_string(ctaid(static_cast<std::uint32_t>(number / warps_per_cta(warp)), cta.launch().grid)),
-                       cta.describe_location(other.code));
+                       other_thread());
   });
 }
 

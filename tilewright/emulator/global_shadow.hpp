@@ -26,6 +26,8 @@ class GlobalShadow {
   bool is_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes) {
     return page(warp, address / kPageBytes).is_undefined(kSharedBase + address % kPageBytes, bytes);
   }
+  /// The same for bytes that may be on two pages.
+  bool is_any_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes);
   /// An asynchronous copy writes bytes.
   void mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes);
   /// Removes the bytes that the launch has written.
@@ -38,11 +40,11 @@ class GlobalShadow {
   /// See SharedMemory::kClockLimit.
   void restart_clocks();
 
-  /// Checks and records one lane's access. Strong accesses synchronise through the address. `value` is what a store
-  /// writes, or null; a race with a write of the same value is a warning.
-  /// False when the bytes are read and no one has written them. @throws EmulationFinding global_race
+  /// Checks and records one lane's access. Strong accesses synchronise through the address, as `how` says. `value` is
+  /// what a store writes, or null; a race with a write of the same value is a warning. False when the bytes are read
+  /// and no one has written them. @throws EmulationFinding global_race
   bool access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
-              const std::byte* value, bool releases);
+              const std::byte* value, const LanePointers& how);
   /// The same for the lanes whose read or write is plain: see SharedMemory::access_lanes(). Returns the others.
   Mask access_lanes(Warp& warp, const Instruction& in, Mask lanes, const std::uint64_t* addresses, std::uint32_t bytes,
                     bool writes);
@@ -58,7 +60,7 @@ class GlobalShadow {
   /// The warp whose access this is, by its number in the launch.
   std::uint64_t warp_of(const Accessor& accessor) const;
   void report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
-              const SharedMemory& shadow, const std::byte* value) const;
+              const SharedMemory& shadow, const std::byte* value, SharedVerdict verdict) const;
 
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
   std::vector<std::uint32_t> clocks_;  // by agent: the last clock of its last warp

@@ -88,6 +88,11 @@ std::optional<PtxType> InstructionReader::try_type() {
   return std::nullopt;
 }
 
+MemoryScope InstructionReader::memory_scope() {
+  const int scope = take_one_of({"cta", "cluster", "gpu", "sys"});
+  return scope == 0 ? MemoryScope::cta : scope == 1 ? MemoryScope::cluster : MemoryScope::gpu;
+}
+
 PtxType InstructionReader::type() {
   const auto type = try_type();
   if (!type) refuse(fmt::format("{}, which has no known type", printable(parsed_.opcode, 80)));

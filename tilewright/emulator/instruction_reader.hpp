@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewright/emulator/program.hpp"
+#include "tilewright/emulator/vector_clock.hpp"
 
 namespace tilewright::emulator {
 
@@ -35,6 +36,8 @@ class InstructionReader {
   int take_one_of(std::initializer_list<std::string_view> modifiers);
   /// Takes the first modifier that is a type.
   std::optional<PtxType> try_type();
+  /// Takes the modifier that names the scope of a strong access or of a fence; without one it is the GPU.
+  MemoryScope memory_scope();
   /// As try_type(), but refuses an instruction without one.
   PtxType type();
   /// Takes every modifier that begins with one of these prefixes: cache and eviction hints.

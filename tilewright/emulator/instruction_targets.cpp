@@ -1,6 +1,8 @@
 // The table of instructions and targets. tests/differential compares it with what ptxas accepts.
 #include "tilewright/emulator/instruction_targets.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -60,7 +62,10 @@ constexpr TargetRule kRules[] = {
     {"max", "relu", 90},
     {"min", "NaN", 80},
     {"max", "NaN", 80},
+    {"min", "xorsign", 86},
+    {"max", "xorsign", 86},
     {"fma", "relu", 80},
+    {"fma", "oob", 90},
     {"min", "f16", 80},
     {"min", "f16x2", 80},
     {"max", "f16", 80},
@@ -94,6 +99,12 @@ constexpr TargetRule kRules[] = {
     {"red", "bf16", 90},
     {"red", "bf16x2", 90},
     {"atom", "b128", 90},
+    {"atom", "v2", 90},
+    {"atom", "v4", 90},
+    {"atom", "v8", 90},
+    {"red", "v2", 90},
+    {"red", "v4", 90},
+    {"red", "v8", 90},
     // conversions
     {"cvt", "relu", 80},
     {"cvt", "f16x2 f32", 80},
@@ -138,6 +149,9 @@ constexpr FeatureRule kFeatureRules[] = {
     {"tcgen05", "", TargetFeature::tcgen05},
 };
 
+constexpr std::array<std::string_view, 11> kEmulatedTargets{"sm_75", "sm_80",  "sm_86",  "sm_87",   "sm_88",  "sm_89",
+                                                            "sm_90", "sm_90a", "sm_100", "sm_100f", "sm_100a"};
+
 bool has_modifiers(std::vector<std::string> modifiers, std::string_view wanted) {
   if (wanted.empty()) return true;
   return std::ranges::all_of(split(std::string(wanted), ' '), [&](const std::string& each) {
@@ -173,15 +187,19 @@ Support check_instruction(std::string_view opcode, const Target& target) {
       .as(RefusalCode::architecture);
 }
 
+std::string emulated_devices() {
+  std::string devices;
+  for (const std::string_view name : kEmulatedTargets)
+    devices += fmt::format("{}emulator:{}", devices.empty() ? "" : ", ", name);
+  return devices;
+}
+
 Result<Target> parse_emulated_target(std::string_view text) {
   if (text == "sm_75" || text == "75") return Target{75};
   constexpr int kNewest = 100;
   Result<Target> target = parse_target(text);
   if (target && target->sm <= kNewest) return target;
-  return refuse(
-      "unknown target '{}': the emulator has sm_75, sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, "
-      "sm_100f and sm_100a",
-      printable(text));
+  return refuse("unknown target '{}': the emulator has {}", printable(text), fmt::join(kEmulatedTargets, ", "));
 }
 
 }  // namespace tilewright::emulator

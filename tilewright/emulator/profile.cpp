@@ -54,18 +54,33 @@ double mean(std::uint64_t sum, std::uint64_t count) {
 
 }  // namespace
 
+std::span<const ProfileField> profile_fields() {
+  static constexpr ProfileField kFields[] = {
+      {"instructions", &ProfileCounts::instructions},
+      {"active_lanes", &ProfileCounts::active_lanes},
+      {"global_requests", &ProfileCounts::global_requests},
+      {"global_bytes", &ProfileCounts::global_bytes},
+      {"global_sectors", &ProfileCounts::global_sectors},
+      {"global_lines", &ProfileCounts::global_lines},
+      {"shared_requests", &ProfileCounts::shared_requests},
+      {"shared_wavefronts", &ProfileCounts::shared_wavefronts},
+      {"bank_conflicts", &ProfileCounts::bank_conflicts},
+      {"async_copies", &ProfileCounts::async_copies},
+      {"async_instructions", &ProfileCounts::async_instructions},
+      {"bulk_loads", &ProfileCounts::bulk_loads},
+      {"bulk_load_bytes", &ProfileCounts::bulk_load_bytes},
+      {"multicast_bytes", &ProfileCounts::multicast_bytes},
+      {"bulk_stores", &ProfileCounts::bulk_stores},
+      {"bulk_store_bytes", &ProfileCounts::bulk_store_bytes},
+      {"mbarrier_waits", &ProfileCounts::mbarrier_waits},
+      {"mbarrier_retries", &ProfileCounts::mbarrier_retries},
+      {"matrix_flops", &ProfileCounts::matrix_flops},
+  };
+  return kFields;
+}
+
 ProfileCounts& ProfileCounts::operator+=(const ProfileCounts& other) {
-  instructions += other.instructions;
-  active_lanes += other.active_lanes;
-  global_requests += other.global_requests;
-  global_bytes += other.global_bytes;
-  global_sectors += other.global_sectors;
-  global_lines += other.global_lines;
-  shared_requests += other.shared_requests;
-  shared_wavefronts += other.shared_wavefronts;
-  bank_conflicts += other.bank_conflicts;
-  async_copies += other.async_copies;
-  async_instructions += other.async_instructions;
+  for (const ProfileField& field : profile_fields()) this->*field.count += other.*field.count;
   return *this;
 }
 
@@ -103,6 +118,25 @@ void Profile::count_shared(std::uint32_t code, Mask lanes, const std::uint64_t* 
 void Profile::count_copy(std::uint32_t code, std::uint64_t instructions) {
   ++counts_[code].async_copies;
   counts_[code].async_instructions += instructions;
+}
+
+void Profile::count_bulk_load(std::uint32_t code, std::uint64_t bytes, int ctas) {
+  ++counts_[code].bulk_loads;
+  counts_[code].bulk_load_bytes += bytes;
+  counts_[code].multicast_bytes += bytes * static_cast<std::uint64_t>(ctas - 1);
+}
+
+void Profile::count_bulk_store(std::uint32_t code, std::uint64_t bytes) {
+  ++counts_[code].bulk_stores;
+  counts_[code].bulk_store_bytes += bytes;
+}
+
+void Profile::count_wait(std::uint32_t code, bool complete) {
+  ++(complete ? counts_[code].mbarrier_waits : counts_[code].mbarrier_retries);
+}
+
+void Profile::count_product(std::uint32_t code, int m, int n, int k) {
+  counts_[code].matrix_flops += 2 * static_cast<std::uint64_t>(m) * static_cast<std::uint64_t>(n * k);
 }
 
 LaunchProfile summarise(const Profile& profile, const Program& program, const Module& module) {

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tilewright/emulator/program.hpp"
@@ -22,6 +24,14 @@ struct ProfileCounts {
   std::uint64_t bank_conflicts = 0;      // passes beyond those that the width of the access needs
   std::uint64_t async_copies = 0;        // cp.async of threads that were waited for
   std::uint64_t async_instructions = 0;  // that the warp executed between their issue and the end of the wait
+  std::uint64_t bulk_loads = 0;          // bulk and tensor copies (boxes) to shared memory
+  std::uint64_t bulk_load_bytes = 0;     // their bytes, once for all CTAs of a multicast
+  std::uint64_t multicast_bytes = 0;     // bytes that multicasts write beyond these: to all CTAs but one
+  std::uint64_t bulk_stores = 0;         // bulk and tensor copies and reductions to global memory
+  std::uint64_t bulk_store_bytes = 0;    // that they write
+  std::uint64_t mbarrier_waits = 0;      // waits of warps for a phase of an mbarrier that found it complete
+  std::uint64_t mbarrier_retries = 0;    // times that a warp had to wait for it, or to ask again
+  std::uint64_t matrix_flops = 0;        // of mma, wmma and wgmma: two for each product, also of integers
 
   ProfileCounts& operator+=(const ProfileCounts& other);
   /// Of 32 lanes.
@@ -29,6 +39,14 @@ struct ProfileCounts {
   /// Instructions between a cp.async and the end of the wait for it.
   double mean_async_instructions() const;
 };
+
+/// The name of a count, as reports print it.
+struct ProfileField {
+  std::string_view name;
+  std::uint64_t ProfileCounts::*count;
+};
+/// All counts, in the order of the members.
+std::span<const ProfileField> profile_fields();
 
 /// The counts of one kind of instruction, or of one line, in a launch.
 struct ProfileRow {
@@ -53,6 +71,12 @@ class Profile {
   void count_global(std::uint32_t code, Mask lanes, const std::uint64_t* addresses, std::uint32_t bytes);
   void count_shared(std::uint32_t code, Mask lanes, const std::uint64_t* addresses, std::uint32_t bytes);
   void count_copy(std::uint32_t code, std::uint64_t instructions);
+  /// `ctas`: the number of CTAs that get the bytes.
+  void count_bulk_load(std::uint32_t code, std::uint64_t bytes, int ctas);
+  void count_bulk_store(std::uint32_t code, std::uint64_t bytes);
+  void count_wait(std::uint32_t code, bool complete);
+  /// A matrix product of a warp.
+  void count_product(std::uint32_t code, int m, int n, int k);
 
  private:
   std::vector<ProfileCounts> counts_;

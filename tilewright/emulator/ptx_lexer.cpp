@@ -106,6 +106,7 @@ Token Lexer::next() {
   if (starts_word(c)) {
     ++at_;
     while (at_ < text_.size()) {
+      if (c == '.' && text_[at_] == '.') break;  // ".reg.b32" is a directive and a type
       if (continues_word(text_[at_])) {
         ++at_;
       } else if (text_.substr(at_, 2) == "::" && at_ + 2 < text_.size() && continues_word(text_[at_ + 2])) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <numeric>
 
 namespace tilewright::emulator {
 namespace {
@@ -35,9 +37,8 @@ void SharedMemory::reset(std::uint32_t bytes) {
   if (!shadowed()) return;
   words_.assign(words, Cell{});
   bytes_.resize(words * 4);
-  read_sets_.clear();
-  free_sets_.clear();
-  released_.clear();
+  free_all_sets();
+  published_.clear();
 }
 
 void SharedMemory::mark_red_zone(std::uint64_t address, std::uint32_t bytes) {
@@ -57,9 +58,8 @@ void SharedMemory::restart_clocks() {
   };
   std::ranges::for_each(words_, order_before_all);
   std::ranges::for_each(bytes_, order_before_all);
-  read_sets_.clear();
-  free_sets_.clear();
-  released_.clear();
+  free_all_sets();
+  published_.clear();
 }
 
 SharedMemory::Stamp SharedMemory::stamp(const VectorClock& now, const Accessor& accessor) {
@@ -114,6 +114,11 @@ SharedVerdict SharedMemory::each_cell(std::uint64_t address, std::uint32_t bytes
     note(visit(bytes_[byte]));
   }
   return worst;
+}
+
+void SharedMemory::free_all_sets() {
+  free_sets_.resize(read_sets_.size());
+  std::iota(free_sets_.begin(), free_sets_.end(), 0U);
 }
 
 std::uint32_t SharedMemory::new_read_set() {
@@ -244,10 +249,52 @@ bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp acce
                               [&](const Stamp& reader) { return unordered(reader, now, access); });
 }
 
+bool SharedMemory::access_consecutive(const VectorClock& now, Stamp first, Cell* cells, std::uint32_t words, int lanes,
+                                      bool writes) {
+  // All cells must have the epochs of the first; accesses at the warp's current time must be of the same lanes. Then
+  // the judgement of one cell holds for all. A cell is compared as one vector: two epochs, each followed by lane and
+  // code.
+  typedef std::uint32_t Four __attribute__((vector_size(16)));
+  static_assert(sizeof(Cell) == sizeof(Four));
+  const PackedEpoch writer = cells[0].writer.epoch, reader = cells[0].reader.epoch;
+  if ((reader & kSet) != 0) return false;
+  Four expected = {writer, 0, reader, 0}, differences = {0, 0, 0, 0};
+  const Four next_lane = {0, 1U << kCodeBits, 0, 1U << kCodeBits};
+  const Cell* cell = cells;
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (std::uint32_t i = 0; i < words; ++i, ++cell) {
+      Four stamps;
+      std::memcpy(&stamps, cell, sizeof(stamps));
+      differences |= stamps ^ expected;
+    }
+    expected += next_lane;
+  }
+  if ((differences[0] | differences[2]) != 0) return false;
+  if (check_warps_ && writer == first.epoch && lane_of(differences[1]) != 0) return false;
+  if (check_warps_ && reader == first.epoch && lane_of(differences[3]) != 0) return false;
+  if (!is_plain(cells[0], now, first, writes)) return false;
+  if (!writes && reader == first.epoch) return true;
+  if (!writes && reader != 0 && agent_of(reader) != agent_of(first.epoch) && !ordered(reader, now)) return false;
+  for (int lane = 0; lane < lanes; ++lane) {
+    const Stamp access{first.epoch, first.code | static_cast<std::uint32_t>(lane) << kCodeBits};
+    for (std::uint32_t i = 0; i < words; ++i, ++cells) {
+      cells->reader = writes ? Stamp{} : access;
+      if (writes) cells->writer = access;
+    }
+  }
+  return true;
+}
+
 Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
                                 std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
   if (!shadowed() || bytes % 4 != 0) return lanes;
   const Stamp first = stamp(now, accessor);
+  if (lanes == kAllLanes && (addresses[0] - base) % 4 == 0) {
+    std::uint64_t gaps = 0;
+    for (std::uint64_t lane = 1; lane < kWarpSize; ++lane) gaps |= addresses[lane] - addresses[0] - lane * bytes;
+    Cell* const cells = &words_[(addresses[0] - base - kSharedBase) / 4];
+    if (gaps == 0 && access_consecutive(now, first, cells, bytes / 4, kWarpSize, writes)) return 0;
+  }
   const std::size_t words = bytes / 4;
   Mask others = 0;
   // The epochs of a cell that was plain, whichever lane accesses it. kSplit stands for none.
@@ -286,23 +333,52 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
   return others;
 }
 
-SharedVerdict SharedMemory::strong_access(Clocks& clocks, const Clocks* published, const Accessor& accessor,
+void SharedMemory::publish(Published& to, const StrongAccess& strong, const Clocks& clocks) {
+  const auto at = [&](MemoryScope scope) -> const Clocks& {
+    return strong.releases ? clocks : strong.released->at(scope);
+  };
+  const MemoryScope scope = strong.reach.scope;
+  if (scope == MemoryScope::gpu) to.everyone.join(at(MemoryScope::gpu));
+  if (scope == MemoryScope::gpu && (strong.releases || !strong.released->is_split())) return;
+  if (scope >= MemoryScope::cluster) to.clusters[strong.reach.cluster].join(at(MemoryScope::cluster));
+  to.ctas[strong.reach.cta].join(at(MemoryScope::cta));
+}
+
+SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& strong, const Accessor& accessor,
                                           std::uint64_t address, std::uint32_t bytes) {
-  const bool writes = published != nullptr;
-  Clocks& released = released_[address];
-  if (writes) released.join(*published);
-  clocks.join(released);
-  return each_cell(address, bytes, false, [&](Cell& cell) {
+  Published& published = published_[address];
+  SharedVerdict worst = SharedVerdict::ok;
+  const Accessor& last = published.writer;
+  const bool in_reach = strong.reach.includes(published.reach) && published.reach.includes(strong.reach);
+  if (check_races_ && last.clock != 0 && !in_reach && last.clock > clocks.ordered[last.agent]) {
+    other_ = last;
+    other_reads_ = false;
+    worst = SharedVerdict::narrow_scope;
+  }
+  if (strong.writes) {
+    publish(published, strong, clocks);
+    published.reach = strong.reach;
+    published.writer = accessor;
+    published.writer.clock = clocks.ordered[accessor.agent];
+  }
+  clocks.join(published.everyone);
+  const auto join = [&](const std::map<std::uint32_t, Clocks>& narrow, std::uint32_t of) {
+    if (const auto found = narrow.find(of); found != narrow.end()) clocks.join(found->second);
+  };
+  join(published.clusters, strong.reach.cluster);
+  join(published.ctas, strong.reach.cta);
+  const SharedVerdict verdict = each_cell(address, bytes, false, [&](Cell& cell) {
     if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
-    SharedVerdict verdict = SharedVerdict::ok;
+    SharedVerdict of_cell = SharedVerdict::ok;
     if ((cell.writer.epoch & kInFlight) != 0) {
-      verdict = conflict(SharedVerdict::in_flight, cell.writer);
+      of_cell = conflict(SharedVerdict::in_flight, cell.writer);
     } else if (cell.writer.epoch != 0 && !ordered(cell.writer.epoch, clocks.ordered)) {
-      verdict = conflict(SharedVerdict::race, cell.writer);
+      of_cell = conflict(SharedVerdict::race, cell.writer);
     }
-    if (writes) cell.writer = {kWrittenBefore, accessor.code};
-    return verdict;
+    if (strong.writes) cell.writer = {kWrittenBefore, accessor.code};
+    return of_cell;
   });
+  return std::max(worst, verdict);
 }
 
 SharedVerdict SharedMemory::begin_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -20,7 +21,25 @@ struct Accessor {
 };
 
 /// When an access breaks several rules, the last of them in this order is reported.
-enum class SharedVerdict : std::uint8_t { ok, uninitialised, unfenced, race, in_flight, out_of_bounds };
+enum class SharedVerdict : std::uint8_t { ok, uninitialised, unfenced, narrow_scope, race, in_flight, out_of_bounds };
+
+/// The scope of a strong access, and the CTA and the cluster of its thread.
+struct Reach {
+  MemoryScope scope = MemoryScope::gpu;
+  std::uint32_t cta = 0;
+  std::uint32_t cluster = 0;
+
+  bool includes(const Reach& other) const {
+    return scope == MemoryScope::gpu || cta == other.cta || (scope == MemoryScope::cluster && cluster == other.cluster);
+  }
+};
+
+struct StrongAccess {
+  Reach reach;
+  bool writes = false;
+  bool releases = false;                     // it publishes all of the warp's clocks, else those of its fences
+  const ReleasedClocks* released = nullptr;  // the clocks of the warp's fences
+};
 
 /// The shadow has one cell per 4-byte word. A word that is accessed by narrower instructions is split into one cell per
 /// byte until a store writes the whole word again. Accesses of one warp are ordered by its instructions.
@@ -55,11 +74,11 @@ class SharedMemory {
   /// A read through the async proxy. Writes of the generic proxy must happen before it and be proxy-fenced; `clocks`
   /// are those of the warp that issues the read.
   SharedVerdict async_read(const Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
-  /// Atomic, volatile, relaxed, acquire and release accesses synchronise through the address: what happens before a
-  /// strong write also happens before the strong accesses that follow it, as far as it is in `published`: all of the
-  /// warp's clocks for a release; else those of its last fence. Null for a read.
-  SharedVerdict strong_access(Clocks& clocks, const Clocks* published, const Accessor& accessor, std::uint64_t address,
-                              std::uint32_t bytes);
+  /// Atomic, volatile, relaxed, acquire and release accesses synchronise through the address: what a strong write
+  /// publishes happens before the strong accesses that follow it, as far as scopes include the two threads.
+  /// narrow_scope: the access and the last strong write are unordered, and a scope does not include the other thread.
+  SharedVerdict strong_access(Clocks& clocks, const StrongAccess& strong, const Accessor& accessor,
+                              std::uint64_t address, std::uint32_t bytes);
   /// A cp.async: nobody may access the bytes between begin_copy() and complete_copy().
   SharedVerdict begin_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                            std::uint32_t bytes);
@@ -113,6 +132,10 @@ class SharedMemory {
   /// `proxy_fenced` is null for reads through the generic proxy.
   SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
   SharedVerdict write_cell(Cell& cell, const VectorClock& now, Stamp access);
+  /// access_lanes() for lanes 0, 1, ... that access `words` words each, one after the other. Does nothing and returns
+  /// false when the cells differ in ways that it does not handle.
+  bool access_consecutive(const VectorClock& now, Stamp first, Cell* cells, std::uint32_t words, int lanes,
+                          bool writes);
   /// Whether there is nothing to report of an access.
   bool is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const;
   /// Records the conflicting access for other(); returns ok instead of the verdict when its check is switched off.
@@ -124,14 +147,25 @@ class SharedMemory {
   void add_reader(Cell& cell, const VectorClock& now, Stamp access);
   void drop_readers(Cell& cell);
   std::uint32_t new_read_set();
+  /// Keeps the memory of the sets.
+  void free_all_sets();
 
   std::vector<std::byte> data_;
   std::vector<Cell> words_;
   std::vector<Cell> bytes_;  // of split words, 4 per word
   std::vector<ReadSet> read_sets_;
   std::vector<std::uint32_t> free_sets_;
-  std::vector<std::uint64_t> written_now_;              // one bit per byte, see mark_written()
-  std::unordered_map<std::uint64_t, Clocks> released_;  // by address: joined at each strong write to it
+  std::vector<std::uint64_t> written_now_;  // one bit per byte, see mark_written()
+  /// What the strong writes to an address have published, and the last of them.
+  struct Published {
+    Clocks everyone;
+    std::map<std::uint32_t, Clocks> clusters, ctas;  // more than `everyone`, for the threads of one cluster or CTA
+    Reach reach;
+    Accessor writer;  // clock 0: none
+  };
+  static void publish(Published& to, const StrongAccess& strong, const Clocks& clocks);
+
+  std::unordered_map<std::uint64_t, Published> published_;  // by address
   Accessor other_;
   bool other_reads_ = false;
   std::uint32_t size_ = 0;

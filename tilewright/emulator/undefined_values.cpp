@@ -17,13 +17,16 @@ constexpr std::size_t kMaxOrigins = 1024;
 /// Instructions that do something with their operands which outlives the registers. Loads and stores are not among
 /// them: their handlers know which state space they access.
 bool uses_operands(std::string_view opcode) {
-  static constexpr std::array<std::string_view, 16> kPrefixes{
-      "atom",     "red.",     "bar.", "barrier",   "mbarrier", "cp.",  "mma",       "wgmma",
-      "ldmatrix", "stmatrix", "mapa", "tensormap", "brx",      "call", "nanosleep", "fence"};
+  static constexpr std::array<std::string_view, 15> kPrefixes{"atom", "red.", "bar.",      "barrier", "mbarrier",
+                                                              "cp.",  "mma",  "wgmma",     "mapa",    "tensormap",
+                                                              "brx",  "call", "nanosleep", "fence",   "st.async"};
   return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return opcode.starts_with(prefix); });
 }
 
-bool is_access(std::string_view opcode) { return opcode.starts_with("ld") || opcode.starts_with("st."); }
+bool is_access(std::string_view opcode) {
+  return opcode.starts_with("ld") || opcode.starts_with("stmatrix") ||
+         (opcode.starts_with("st.") && !opcode.starts_with("st.async"));
+}
 
 }  // namespace
 

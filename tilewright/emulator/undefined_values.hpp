@@ -18,7 +18,7 @@ class Warp;
 /// beyond the end of a tile, and discard the result. This class follows the values through registers and predicates,
 /// lane by lane, and reports a read when its value decides a branch or a guarded access, is an address or an operand of
 /// an atomic operation, a barrier or a matrix product, or is stored to global memory. A value that is stored to shared
-/// memory makes these bytes undefined. Values in local memory are not followed.
+/// or local memory makes these bytes undefined.
 class UndefinedValues {
  public:
   /// Whether a register holds an undefined value.

@@ -54,4 +54,31 @@ struct Clocks {
   }
 };
 
+/// The threads that a fence or a strong operation orders: those of its CTA, of its cluster, or all of them. There is
+/// one GPU, so that .sys is the same as .gpu.
+enum class MemoryScope : std::uint8_t { cta, cluster, gpu };
+
+/// The clocks of a warp at its last fences: a relaxed operation that follows publishes, to the threads of each scope,
+/// what the last fence of that scope or a wider one covers.
+class ReleasedClocks {
+ public:
+  void fence(MemoryScope scope, const Clocks& clocks);
+  const Clocks& at(MemoryScope scope) const {
+    return is_split_ && scope != MemoryScope::gpu ? narrow_[static_cast<std::size_t>(scope)] : gpu_;
+  }
+  /// With `grid` in the place of `ordered`, and nothing else.
+  ReleasedClocks of_grid() const;
+  /// Whether some threads get more than others.
+  bool is_split() const { return is_split_; }
+  void join(const ReleasedClocks& other);
+  void clear();
+
+ private:
+  void split();
+
+  Clocks gpu_;
+  Clocks narrow_[2];  // for cta and cluster; unused unless is_split_
+  bool is_split_ = false;
+};
+
 }  // namespace tilewright::emulator

@@ -47,7 +47,8 @@ struct PendingCopy {
   std::uint64_t to = 0;     // shared address
   std::uint32_t bytes = 0;
   std::byte data[16] = {};
-  std::uint64_t step = 0;  // Warp::steps() when it was issued
+  std::uint32_t undefined = 0;  // bit i: no one has written byte i of the source
+  std::uint64_t step = 0;       // Warp::steps() when it was issued
 };
 
 /// The last poll of a warp: a wait on an mbarrier that returned false, or a strong load from global memory in a
@@ -165,8 +166,13 @@ class Warp {
 
   // Happens-before.
   Clocks clocks;
-  /// `clocks` at the last releasing fence, which a later relaxed operation publishes.
-  Clocks released;
+  /// `clocks` at the last releasing fences, which a later relaxed operation publishes.
+  ReleasedClocks released;
+  /// A fence of memory order other than .acquire.
+  void release(MemoryScope scope) {
+    released.fence(scope, clocks);
+    advance_clock();
+  }
   Agent agent() const { return agent_; }
   /// Called after a release: the warp's later accesses are not covered by it.
   void advance_clock();

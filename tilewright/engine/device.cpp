@@ -43,7 +43,7 @@ std::shared_ptr<runtime::Device> open_device(const Options& options) {
   const auto [end, status] = std::from_chars(which.data(), which.data() + which.size(), ordinal);
   if (kind != "cuda" || status != std::errc() || end != which.data() + which.size() || ordinal < 0) {
     throw InvalidArgument(
-        fmt::format("unknown device '{}': use auto, cuda:N, emulator:sm_80 or emulator:sm_90a", printable(device)));
+        fmt::format("unknown device '{}': use auto, cuda:N, {}", printable(device), emulator::emulated_devices()));
   }
   return open_cuda(options, ordinal);
 }

@@ -10,6 +10,7 @@
 #include "tilewright/compile/assembler.hpp"
 #include "tilewright/compile/mlir_job.hpp"
 #include "tilewright/compile/toolchain.hpp"
+#include "tilewright/emulator/instruction_targets.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 #include "tools/cli/commands.hpp"
@@ -84,7 +85,7 @@ std::vector<Finding> examine() {
   findings.push_back(report_search("nvcc", compile::find_tool("nvcc", environment), false, compile::kInstallNvcc));
   findings.push_back(report_mlir(environment));
   findings.push_back(report_gpus());
-  findings.push_back({"emulator", true, false, "emulator:sm_80, emulator:sm_90a: built in", {}, {}});
+  findings.push_back({"emulator", true, false, emulator::emulated_devices() + ": built in", {}, {}});
   findings.push_back(report_cache(options));
   findings.push_back({"device", true, true, engine::open_device(options)->properties().name, {}, {}});
   return findings;

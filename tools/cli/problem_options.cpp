@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tilewright/emulator/instruction_targets.hpp"
 #include "tools/cli/number.hpp"
 
 namespace tilewright::cli {
@@ -104,8 +105,9 @@ void add_problem_options(CLI::App& command, ProblemOptions& options) {
 void add_device_option(CLI::App& command, KernelOptions& options) {
   command
       .add_option("--device", options.device,
-                  "cuda, cuda:N, emulator, emulator:sm_80, emulator:sm_90a, or auto (default): the device that "
-                  "TILEWRIGHT_DEVICE names, else a GPU if there is one, else the emulator")
+                  "cuda, cuda:N, emulator, " + emulator::emulated_devices() +
+                      ", or auto (default): the device that TILEWRIGHT_DEVICE names, else a GPU if there is one, else "
+                      "the emulator")
       ->type_name("NAME")
       ->group(kKernel);
 }

@@ -33,17 +33,9 @@ std::string heading(const std::string& first) {
 }
 
 nlohmann::ordered_json counts_json(const ProfileCounts& counts) {
-  return {{"instructions", counts.instructions},
-          {"active_lanes", counts.active_lanes},
-          {"global_requests", counts.global_requests},
-          {"global_bytes", counts.global_bytes},
-          {"global_sectors", counts.global_sectors},
-          {"global_lines", counts.global_lines},
-          {"shared_requests", counts.shared_requests},
-          {"shared_wavefronts", counts.shared_wavefronts},
-          {"bank_conflicts", counts.bank_conflicts},
-          {"async_copies", counts.async_copies},
-          {"async_instructions", counts.async_instructions}};
+  nlohmann::ordered_json json;
+  for (const emulator::ProfileField& field : emulator::profile_fields()) json[field.name] = counts.*field.count;
+  return json;
 }
 
 }  // namespace
@@ -69,6 +61,18 @@ std::string profile_text(const emulator::LaunchProfile& profile) {
         fmt::format("cp.async: {} copies of threads; their warps executed {:.1f} instructions before the wait ended\n",
                     total.async_copies, total.mean_async_instructions());
   }
+  if (total.bulk_loads != 0) {
+    text += fmt::format("bulk copies to shared memory: {} of {} bytes; multicast wrote {} more bytes\n",
+                        total.bulk_loads, total.bulk_load_bytes, total.multicast_bytes);
+  }
+  if (total.bulk_stores != 0) {
+    text += fmt::format("bulk copies to global memory: {} of {} bytes\n", total.bulk_stores, total.bulk_store_bytes);
+  }
+  if (total.mbarrier_waits != 0) {
+    text += fmt::format("mbarriers: {} waits of warps; a warp waited or asked again {} times\n", total.mbarrier_waits,
+                        total.mbarrier_retries);
+  }
+  if (total.matrix_flops != 0) text += fmt::format("matrix products: {} operations\n", total.matrix_flops);
   return text;
 }
 

@@ -121,7 +121,9 @@ std::string ptx_for(const void* image, Target target) {
       fmt::format("the program has no PTX that runs on {}, but {}: compile it with nvcc -gencode "
                   "arch=compute_{},code=compute_{}{}",
                   target.name(), others.empty() ? "no code" : others, target.name().substr(3), target.name().substr(3),
-                  others.find(',') == std::string::npos ? "" : "; code that nvcc links (-rdc=true) has none"));
+                  !others.empty() && others.find(',') == std::string::npos
+                      ? ""
+                      : "; programs that nvcc links (-rdc=true), as for launches by kernels, have none"));
 }
 
 std::string decompress_lz4(std::string_view block, std::size_t size) {

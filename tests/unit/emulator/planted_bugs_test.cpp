@@ -351,6 +351,51 @@ const Row kRows[] = {
      {2},
      FindingKind::global_race,
      {0, 0, 0}},
+    {"a fence of the CTA's scope publishes to another CTA",
+     "  if (blockIdx.x == 0) {\n"
+     "    out[t] = 1;\n"
+     "    __threadfence_block();\n"
+     "    __syncwarp();\n"
+     "    if (t == 0) *(volatile int*)n = 1;\n"
+     "  } else {\n"
+     "    while (*(volatile int*)n == 0) {}\n"
+     "    __threadfence();\n"
+     "    out[64 + t] = out[t];  // BUG\n"
+     "  }\n",
+     {32},
+     {2},
+     FindingKind::global_race,
+     {0, 0, 0}},
+    {"an atomic of the CTA's scope on a counter of all CTAs",
+     "  if (t == 0) atomicAdd_block(n, 1);  // BUG\n",
+     {32},
+     {2},
+     FindingKind::global_race,
+     {0, 0, 0}},
+    {"a release of the CTA's scope between CTAs",
+     "  if (blockIdx.x == 0) {\n"
+     "    if (t == 0) asm volatile(\"st.release.cta.global.s32 [%0], 1;\" ::\"l\"(n) : \"memory\");\n"
+     "  } else if (t == 0) {\n"
+     "    int ready = 0;\n"
+     "    while (ready == 0)\n"
+     "      asm volatile(\"ld.acquire.gpu.global.s32 %0, [%1];\" : \"=r\"(ready) : \"l\"(n) : \"memory\");  // BUG\n"
+     "  }\n",
+     {32},
+     {2},
+     FindingKind::global_race,
+     {0, 0, 0}},
+    {"an acquire of the CTA's scope between CTAs",
+     "  if (blockIdx.x == 0) {\n"
+     "    if (t == 0) asm volatile(\"st.release.gpu.global.s32 [%0], 1;\" ::\"l\"(n) : \"memory\");\n"
+     "  } else if (t == 0) {\n"
+     "    int ready = 0;\n"
+     "    while (ready == 0)\n"
+     "      asm volatile(\"ld.acquire.cta.global.s32 %0, [%1];\" : \"=r\"(ready) : \"l\"(n) : \"memory\");  // BUG\n"
+     "  }\n",
+     {32},
+     {2},
+     FindingKind::global_race,
+     {0, 0, 0}},
     {"the last CTA sums results that no fence publishes",
      "  __shared__ bool last;\n"
      "  if (t == 0) {\n"
@@ -366,6 +411,40 @@ const Row kRows[] = {
      {4},
      FindingKind::global_race,
      {0, 0, 0}},
+    {"an element of a local array that is not initialised",
+     "  float v[4];\n  for (int k = 0; k < 3; ++k) v[(k + n[k]) % 4] = x[t];\n  out[t] = v[n[1] + 3];  // BUG\n",
+     {32},
+     {},
+     FindingKind::uninitialised_local_read,
+     {0, 0, 0}},
+    {"uninitialised shared memory that passes through a local array",
+     "  __shared__ float s[64];\n  float v[4];\n  if (t < 32) s[t] = x[t];\n  __syncthreads();\n"
+     "  for (int k = 0; k < 4; ++k) v[(k + n[k]) % 4] = s[t + n[k]];\n  out[t] = v[n[t] % 4];  // BUG\n",
+     {64},
+     {},
+     FindingKind::uninitialised_local_read,
+     {32, 0, 0}},
+    {"cp.async copies what no one has written",
+     "  __shared__ float s[32];\n  const unsigned to = (unsigned)__cvta_generic_to_shared(s + t);\n"
+     "  if (t != 5) out[t] = x[t];\n  __syncwarp();\n"
+     "  asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" ::\"r\"(to), \"l\"(out + t));\n"
+     "  asm volatile(\"cp.async.wait_all;\");\n  __syncwarp();\n  out[32 + t] = s[31 - t];  // BUG\n",
+     {32},
+     {},
+     FindingKind::uninitialised_shared_read,
+     {26, 0, 0}},
+    {"ldmatrix of a row that no one has written, in a product",
+     "  __shared__ __align__(16) unsigned s[32];\n  const unsigned at = (unsigned)__cvta_generic_to_shared(s + t % 8 * "
+     "4);\n"
+     "  if (t < 28) s[t] = 0;\n  __syncwarp();\n  unsigned b;\n  float d[4] = {0, 0, 0, 0};\n"
+     "  asm volatile(\"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];\" : \"=r\"(b) : \"r\"(at));  // BUG\n"
+     "  asm volatile(\"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4}, {%5}, "
+     "{%0,%1,%2,%3};\"\n"
+     "    : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3]) : \"r\"(0), \"r\"(b));\n  out[t] = d[0];\n",
+     {32},
+     {},
+     FindingKind::uninitialised_shared_read,
+     {7, 0, 0}},
     {"an uninitialised index",
      "  __shared__ int k;\n"
      "  if (x[0] > 2) k = n[0];\n"
@@ -566,6 +645,53 @@ const Row kRows[] = {
      "    out[64 + t] = out[t];\n"
      "  }\n",
      {32},
+     {2}},
+    {"a local array of which all read elements are initialised",
+     "  float v[8];\n  for (int k = 0; k < 4; ++k) v[(k + n[k]) % 8] = x[t + k];\n  out[t] = v[n[t] + 2];\n",
+     {32}},
+    {"uninitialised bytes that are copied and not used",
+     "  __shared__ float s[64];\n  float v[4];\n  if (t < 32) s[t] = x[t];\n  __syncthreads();\n"
+     "  for (int k = 0; k < 4; ++k) v[(k + n[k]) % 4] = s[(t + 32 * k) % 64];\n"
+     "  out[t] = t < 32 ? v[n[t]] : v[n[t] + 1];\n",
+     {64}},
+    {"ldmatrix of rows that no one has written, whose elements are not used",
+     "  __shared__ __align__(16) unsigned s[32];\n  const unsigned at = (unsigned)__cvta_generic_to_shared(s + t % 8 * "
+     "4);\n"
+     "  if (t < 28) s[t] = 0;\n  __syncwarp();\n  unsigned b;\n"
+     "  asm volatile(\"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];\" : \"=r\"(b) : \"r\"(at));\n"
+     "  out[t] = t < 28 ? b : 1;\n",
+     {32}},
+    {"fences and atomics of the CTA's scope in one CTA",
+     "  if (t == 0) {\n"
+     "    out[0] = 1;\n"
+     "    __threadfence_block();\n"
+     "    atomicExch_block(n, 1);\n"
+     "  } else if (t == 32) {\n"
+     "    while (atomicAdd_block(n, 0) == 0) {}\n"
+     "    __threadfence_block();\n"
+     "    out[1] = out[0];\n"
+     "  }\n",
+     {64}},
+    {"atomics of the CTA's scope on a counter of each CTA", "  atomicAdd_block(n + blockIdx.x, 1);\n", {64}, {2}},
+    {"a release of the GPU's scope after an acquire of the CTA's",
+     "  __shared__ volatile int written;\n"
+     "  int ready = 0;\n"
+     "  if (t == 0) written = 0;\n"
+     "  __syncthreads();\n"
+     "  if (blockIdx.x == 0 && t == 32) {\n"
+     "    out[0] = 1;\n"
+     "    __threadfence_block();\n"
+     "    written = 1;\n"
+     "  } else if (blockIdx.x == 0 && t == 0) {\n"
+     "    while (written == 0) {}\n"
+     "    __threadfence();\n"
+     "    asm volatile(\"st.release.gpu.global.s32 [%0], 1;\" ::\"l\"(n) : \"memory\");\n"
+     "  } else if (blockIdx.x == 1 && t == 0) {\n"
+     "    while (ready == 0)\n"
+     "      asm volatile(\"ld.acquire.gpu.global.s32 %0, [%1];\" : \"=r\"(ready) : \"l\"(n) : \"memory\");\n"
+     "    out[1] = out[0];\n"
+     "  }\n",
+     {64},
      {2}},
     {"fences before a barrier, then an atomic of one thread",
      "  __shared__ bool last;\n"

@@ -109,5 +109,27 @@ TEST(Profile, InstructionsBetweenAnAsynchronousCopyAndItsWait) {
   EXPECT_DOUBLE_EQ(later.total.mean_async_instructions(), 3.0);
 }
 
+TEST(Profile, BulkCopiesWaitsAndMatrixProducts) {
+  const LaunchProfile profile = profile_of(
+      ".reg .b32 %bar;\n.reg .b64 %state;\n.shared .align 8 .b64 barrier;\nmov.u32 %bar, barrier;\n"
+      "setp.ne.u32 %p, %lane, 0;\n@%p bra end;\nmbarrier.init.shared.b64 [%bar], 1;\n"
+      "mbarrier.arrive.expect_tx.shared.b64 %state, [%bar], 512;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%to], [%at], 256, [%bar];\n"
+      "add.u32 %r0, %to, 256;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%at], 256, [%bar];\n"
+      "wait:\nmbarrier.try_wait.parity.shared.b64 %p, [%bar], 0;\n@!%p bra wait;\n"
+      "cp.async.bulk.global.shared::cta.bulk_group [%at], [%to], 128;\ncp.async.bulk.commit_group;\n"
+      "cp.async.bulk.wait_group 0;\nend:\nbar.warp.sync -1;\n"
+      "mov.b32 %r1, 0;\nmma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r1,%r1,%r1,%r1}, "
+      "{%r1,%r1}, {%r1,%r1,%r1,%r1};");
+  EXPECT_EQ(profile.total.bulk_loads, 2U);
+  EXPECT_EQ(profile.total.bulk_load_bytes, 512U);
+  EXPECT_EQ(profile.total.multicast_bytes, 0U);
+  EXPECT_EQ(profile.total.bulk_stores, 1U);
+  EXPECT_EQ(profile.total.bulk_store_bytes, 128U);
+  EXPECT_EQ(profile.total.mbarrier_waits, 1U);
+  EXPECT_EQ(kind(profile, "mma.sync").matrix_flops, 2U * 16 * 8 * 16);
+}
+
 }  // namespace
 }  // namespace tilewright::emulator

@@ -110,10 +110,13 @@ TEST(TensorCoreSum, EqualsTheDefinition) {
   expect_elements(tiles(32, e4m3), sum_of_mma(Target{89}, 1, false), 1, -6);
 }
 
-/// One product 1 * 1 and an accumulator.
+/// One product and an accumulator, in the corner of a tile of zeros.
 double sum_of(const TensorCoreSum& how, double product, double c) {
-  std::vector<double> a(1, product), b(1, 1.0), d(1, c);
-  multiply_add({1, 1, 1, a.data(), b.data(), d.data(), 1, 2, -14, -14, -126}, how);
+  std::vector<double> a(4), b(16), d(4);
+  a[0] = product;
+  b[0] = 1;
+  d[0] = c;
+  multiply_add({1, 4, 4, a.data(), b.data(), d.data(), 4, 2, -14, -14, -126}, how);
   return d[0];
 }
 

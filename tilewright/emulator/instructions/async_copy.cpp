@@ -15,6 +15,9 @@
 
 namespace tilewright::emulator {
 
+/// Bytes of a copy that are looked up in the shadow of global memory together.
+constexpr std::uint32_t kPiece = 64;
+
 AsyncCopy::AsyncCopy(Warp& warp, const Instruction& in, int lane, const Mbarrier* completes_on)
     : warp_(warp), in_(in), lane_(lane), accessor_(warp.accessor(in, lane)) {
   check_interruption();  // one instruction may copy 227 KiB to 16 CTAs, for each of 32 lanes
@@ -50,6 +53,18 @@ void AsyncCopy::write_shared(const SharedLocation& to, const std::byte* from, st
   }
   std::memcpy(shared.at(to.address), from, bytes);
   if (to.cta != &warp_.cta()) to.cta->note_remote_access(warp_.clocks.ordered, accessor_);
+}
+
+void AsyncCopy::follow_undefined(const SharedLocation& to, std::uint64_t from, std::uint32_t bytes) {
+  GlobalShadow* const shadow = warp_.cta().launch().global_shadow;
+  if (shadow == nullptr || !to.cta->shared().shadowed()) return;
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    if (i % kPiece == 0 && !shadow->is_any_undefined(warp_, from + i, std::min(kPiece, bytes - i))) {
+      i += kPiece - 1;
+    } else if (shadow->is_undefined(warp_, from + i, 1)) {
+      to.cta->shared().mark_undefined(to.address + i, 1);
+    }
+  }
 }
 
 const std::byte* AsyncCopy::read_shared(const SharedLocation& from, std::uint32_t bytes) {

@@ -18,6 +18,9 @@ class AsyncCopy {
   /// @throws EmulationFinding: out of bounds, race, asynchronous access in flight, missing proxy fence
   void write_shared(const SharedLocation& to, const std::byte* from, std::uint32_t bytes);
   const std::byte* read_shared(const SharedLocation& from, std::uint32_t bytes);
+  /// write_shared() has copied these bytes from global memory: those that no one has written are undefined in shared
+  /// memory.
+  void follow_undefined(const SharedLocation& to, std::uint64_t from, std::uint32_t bytes);
   /// The copy reads the tensor map at this address until it completes.
   void use_tensor_map(std::uint64_t address);
   /// Host pointer to global memory. @throws EmulationFinding out_of_bounds_global

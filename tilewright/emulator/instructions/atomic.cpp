@@ -4,6 +4,9 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <mutex>
+#include <vector>
 
 #include "tilewright/emulator/access.hpp"
 #include "tilewright/emulator/cluster.hpp"
@@ -84,57 +87,110 @@ struct Decrement {  // wraps to b at 0
   }
 };
 
-/// Adds the one or two 16-bit floats of a word.
-template <class Small, class Word>
 struct AddSmall {
+  template <class Small>
+  Small operator()(Small a, Small b) const {
+    return Small::nearest(a.value() + b.value());
+  }
+};
+/// As the instructions min and max of these types: a NaN operand is ignored if the other one is a number.
+template <bool kMaximum>
+struct SmallExtremum {
+  template <class Small>
+  Small operator()(Small a, Small b) const {
+    const float x = a.value(), y = b.value();
+    if (std::isnan(x) && std::isnan(y)) return {0x7fff};
+    if (std::isnan(x) || std::isnan(y)) return std::isnan(x) ? b : a;
+    if (x == y) return std::signbit(x) != kMaximum ? a : b;
+    return (x < y) != kMaximum ? a : b;
+  }
+};
+/// Combines each of the one or two 16-bit floats of a word.
+template <class Small, class Word, class Op>
+struct OfHalves {
   Word operator()(Word old, Word b, Word) const {
-    Word sum = 0;
+    Word result = 0;
     for (std::size_t shift = 0; shift < 8 * sizeof(Word); shift += 16) {
       const Small x{static_cast<std::uint16_t>(old >> shift)};
       const Small y{static_cast<std::uint16_t>(b >> shift)};
-      sum = static_cast<Word>(sum | static_cast<Word>(Word{Small::nearest(x.value() + y.value()).bits} << shift));
+      result = static_cast<Word>(result | static_cast<Word>(Word{Op()(x, y).bits} << shift));
     }
-    return sum;
+    return result;
   }
 };
 
-/// Operands: d, address, b, c; c is b for operations with one source. elements: whether it has .release or .acq_rel.
+/// One lane's atomic operation on host memory. `is_global`: not in shared memory. Returns the old value.
 template <class T, class Op>
-void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
+T update(std::byte* at, bool is_global, T operand, T other) {
   using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+  std::atomic_ref<Bits> memory(*reinterpret_cast<Bits*>(at));
+  Bits old = memory.load();
+  const auto result = [&] {
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<Op, Add>) {
+      if (is_global) return FlushingAdd()(std::bit_cast<T>(old), operand, other);
+    }
+    // f64 in global memory: a NaN is not quieted (measured on an H200).
+    if constexpr (std::is_same_v<T, double> && std::is_same_v<Op, Add>) {
+      if (is_global && std::isnan(std::bit_cast<T>(old))) return std::bit_cast<T>(old);
+      if (is_global && std::isnan(operand)) return operand;
+    }
+    return static_cast<T>(Op()(std::bit_cast<T>(old), operand, other));
+  };
+  while (!memory.compare_exchange_weak(old, std::bit_cast<Bits>(result()))) {
+  }
+  return std::bit_cast<T>(old);
+}
+
+/// Operands: d, address, b, c; c is b for operations with one source. element_bytes: bit 0
+/// whether it has .release or .acq_rel, above it the MemoryScope. Of a vector (in.elements), the elements of d, the
+/// address, those of b; each element is updated by itself.
+template <class T, class Op>
+void execute_atomic(Warp& warp, const Instruction& in, Mask lanes) {
   LanePointers at;
   constexpr bool kReads = !std::is_same_v<Op, Exchange>;
-  at.releases = in.elements != 0;
-  resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T),
+  at.releases = (in.element_bytes & 1) != 0;
+  at.scope = static_cast<MemoryScope>(in.element_bytes >> 1);
+  const std::size_t elements = in.elements;
+  resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(T) * elements,
           kReads ? AccessKind::strong_update : AccessKind::strong_write, at);
   warp.cta().cluster().note_event();
-  T* const d = warp.reg<T>(in.op[0]);
-  const T* const b = warp.reg<T>(in.op[2]);
-  const T* const c = warp.reg<T>(in.op[3]);
+  for (std::size_t i = 0; i < elements; ++i) {
+    T* const d = warp.reg<T>(in.op[i]);
+    const T* const b = warp.reg<T>(in.op[elements + 1 + i]);
+    const T* const c = elements == 1 ? warp.reg<T>(in.op[3]) : b;
+    for (Mask left = lanes; left != 0; left &= left - 1) {
+      const int l = std::countr_zero(left);
+      // Addresses in shared memory, without the window of the generic space, have at most 32 bits.
+      d[l] = update<T, Op>(at.at[l] + i * sizeof(T), at.address[l] >> 32 != 0, b[l], c[l]);
+    }
+  }
+}
+
+/// atom.b128: cas and exch. Operands: d, address, b, c; c is b for exch.
+/// One mutex serialises all of them, as not all hosts have such an instruction.
+template <bool kCompares>
+void execute_atomic_quadword(Warp& warp, const Instruction& in, Mask lanes) {
+  static std::mutex mutex;
+  LanePointers at;
+  at.releases = (in.element_bytes & 1) != 0;
+  at.scope = static_cast<MemoryScope>(in.element_bytes >> 1);
+  resolve(warp, in, lanes, static_cast<Space>(in.mode), 0, sizeof(Quadword),
+          kCompares ? AccessKind::strong_update : AccessKind::strong_write, at);
+  warp.cta().cluster().note_event();
+  auto* const d = warp.reg<Quadword>(in.op[0]);
+  const auto* const b = warp.reg<Quadword>(in.op[2]);
+  const auto* const c = warp.reg<Quadword>(in.op[3]);
+  const std::lock_guard lock(mutex);
   for (; lanes != 0; lanes &= lanes - 1) {
     const int l = std::countr_zero(lanes);
-    std::atomic_ref<Bits> memory(*reinterpret_cast<Bits*>(at.at[l]));
-    const T operand = b[l];
-    // Addresses in shared memory, without the window of the generic space, have at most 32 bits.
-    constexpr bool kFlushes = std::is_same_v<T, float> && std::is_same_v<Op, Add>;
-    const bool flushes = kFlushes && at.address[l] >> 32 != 0;
-    const T other = c[l];
-    Bits old = memory.load();
-    const auto result = [&] {
-      if constexpr (kFlushes) {
-        if (flushes) return FlushingAdd()(std::bit_cast<T>(old), operand, other);
-      }
-      // f64 in global memory: a NaN is not quieted (measured on an H200).
-      if constexpr (std::is_same_v<T, double> && std::is_same_v<Op, Add>) {
-        if (at.address[l] >> 32 != 0 && std::isnan(std::bit_cast<T>(old))) return std::bit_cast<T>(old);
-        if (at.address[l] >> 32 != 0 && std::isnan(operand)) return operand;
-      }
-      return static_cast<T>(Op()(std::bit_cast<T>(old), operand, other));
-    };
-    while (!memory.compare_exchange_weak(old, std::bit_cast<Bits>(result()))) {
+    const Quadword expected = b[l], desired = c[l];
+    Quadword old;
+    std::memcpy(&old, at.at[l], sizeof(old));
+    if (!kCompares || (old.low == expected.low && old.high == expected.high)) {
+      std::memcpy(at.at[l], &desired, sizeof(desired));
     }
-    d[l] = std::bit_cast<T>(old);
+    d[l] = old;
   }
 }
 
@@ -167,26 +223,22 @@ Handler integer_handler(Operation operation) {
   return nullptr;
 }
 
-Handler float_handler(PtxType type) {
-  switch (type) {
-    case PtxType::f32:
-      return &execute_atomic<float, Add>;
-    case PtxType::f64:
-      return &execute_atomic<double, Add>;
-    case PtxType::f16:
-      return &execute_atomic<std::uint16_t, AddSmall<F16, std::uint16_t>>;
-    case PtxType::bf16:
-      return &execute_atomic<std::uint16_t, AddSmall<BF16, std::uint16_t>>;
-    case PtxType::f16x2:
-      return &execute_atomic<std::uint32_t, AddSmall<F16, std::uint32_t>>;
-    case PtxType::bf16x2:
-      return &execute_atomic<std::uint32_t, AddSmall<BF16, std::uint32_t>>;
+template <class Small, class Word>
+Handler small_handler(Operation operation) {
+  switch (operation) {
+    case Operation::add:
+      return &execute_atomic<Word, OfHalves<Small, Word, AddSmall>>;
+    case Operation::min:
+      return &execute_atomic<Word, OfHalves<Small, Word, SmallExtremum<false>>>;
+    case Operation::max:
+      return &execute_atomic<Word, OfHalves<Small, Word, SmallExtremum<true>>>;
     default:
       return nullptr;
   }
 }
 
 Handler handler_of(PtxType type, Operation operation) {
+  const bool adds = operation == Operation::add;
   switch (type) {
     case PtxType::b16:
       return operation == Operation::cas || operation == Operation::exch ? integer_handler<std::uint16_t>(operation)
@@ -201,14 +253,35 @@ Handler handler_of(PtxType type, Operation operation) {
       return integer_handler<std::uint64_t>(operation);
     case PtxType::s64:
       return integer_handler<std::int64_t>(operation);
+    case PtxType::b128:
+      if (operation == Operation::cas) return &execute_atomic_quadword<true>;
+      return operation == Operation::exch ? &execute_atomic_quadword<false> : nullptr;
+    case PtxType::f32:
+      return adds ? &execute_atomic<float, Add> : nullptr;
+    case PtxType::f64:
+      return adds ? &execute_atomic<double, Add> : nullptr;
+    case PtxType::f16:
+      return small_handler<F16, std::uint16_t>(operation);
+    case PtxType::bf16:
+      return small_handler<BF16, std::uint16_t>(operation);
+    case PtxType::f16x2:
+      return small_handler<F16, std::uint32_t>(operation);
+    case PtxType::bf16x2:
+      return small_handler<BF16, std::uint32_t>(operation);
     default:
-      return operation == Operation::add ? float_handler(type) : nullptr;
+      return nullptr;
   }
+}
+
+/// Whether there are vectors of this many elements: of f32 and of 16-bit floats, up to 16 bytes.
+bool is_vector_type(PtxType type, std::size_t elements) {
+  const bool is_float = type == PtxType::f32 || type_class(type) == TypeClass::small_float;
+  return elements == 1 || (is_float && elements * static_cast<std::size_t>(bytes(type)) <= 16);
 }
 
 void decode(InstructionReader& reader, bool returns) {
   const bool releases = reader.take_one_of({"relaxed", "acquire", "release", "acq_rel"}) >= 2;
-  reader.take_one_of({"cta", "cluster", "gpu", "sys"});
+  const MemoryScope scope = reader.memory_scope();
   Space space = Space::generic;
   if (reader.take("global")) {
     space = Space::global;
@@ -219,19 +292,27 @@ void decode(InstructionReader& reader, bool returns) {
   if (operation < 0) reader.refuse("this atomic operation");
   reader.take("noftz");
   const bool hint = reader.take("L2::cache_hint");
+  const std::size_t elements = std::size_t{1} << (reader.take_one_of({"v2", "v4", "v8"}) + 1);
   const PtxType type = reader.type();
   reader.finish();
   const Handler handler = handler_of(type, static_cast<Operation>(operation));
-  if (handler == nullptr) reader.refuse(fmt::format("this atomic operation on .{}", name(type)));
+  if (handler == nullptr || !is_vector_type(type, elements))
+    reader.refuse(fmt::format("this atomic operation on .{}", name(type)));
   const bool two_sources = static_cast<Operation>(operation) == Operation::cas;
   const std::size_t first = returns ? 1 : 0;
   reader.expect_operands(first + (two_sources ? 3U : 2U) + (hint ? 1U : 0U));
-  reader.destination(returns ? reader.operand(0) : Operand(), type);
+  const std::vector<Operand> destinations =
+      returns ? reader.elements(reader.operand(0)) : std::vector<Operand>(elements);
+  const std::vector<Operand> sources = reader.elements(reader.operand(first + 1));
+  if (destinations.size() != elements || sources.size() != elements)
+    reader.refuse("a vector operand whose length differs from the instruction's");
+  for (const Operand& each : destinations) reader.destination(each, type);
   reader.address(reader.operand(first), space);
-  reader.source(reader.operand(first + 1), type);
-  reader.source(reader.operand(first + (two_sources ? 2 : 1)), type);
+  for (const Operand& each : sources) reader.source(each, type);
+  if (elements == 1) reader.source(reader.operand(first + (two_sources ? 2 : 1)), type);
   reader.out().mode = static_cast<std::uint8_t>(space);
-  reader.out().elements = releases ? 1 : 0;
+  reader.out().elements = static_cast<std::uint8_t>(elements);
+  reader.out().element_bytes = static_cast<std::uint8_t>((releases ? 1 : 0) | static_cast<int>(scope) << 1);
   reader.out().execute = handler;
 }
 

@@ -30,6 +30,7 @@ class Arguments {
   template <class T>
   void set(std::size_t result, T value) const {
     std::memcpy(local() + address(result), &value, sizeof(value));
+    warp_.cta().mark_local(warp_.index() * kWarpSize + lane_, address(result), sizeof(value), true);
   }
 
   /// Reads one byte at a generic address. False when the address is not readable.
@@ -172,7 +173,9 @@ void execute_print(Warp& warp, const Instruction& in, Mask lanes) {
 void lock_heap(Warp& warp, const Instruction& in, int lane) {
   constexpr std::uint64_t kLock = 4096;  // in no allocation
   GlobalShadow* const shadow = warp.cta().launch().global_shadow;
-  if (shadow != nullptr) shadow->access(warp, in, lane, kLock, 4, AccessKind::strong_update, nullptr, true);
+  LanePointers how;
+  how.releases = true;
+  if (shadow != nullptr) shadow->access(warp, in, lane, kLock, 4, AccessKind::strong_update, nullptr, how);
 }
 
 void execute_malloc(Warp& warp, const Instruction& in, Mask lanes) {

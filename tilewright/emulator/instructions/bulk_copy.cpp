@@ -57,19 +57,24 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
     const SharedLocation to = resolve_shared_location(warp, in, lane, 0, {bytes, kBulkAlignment}, "bulk write");
     const std::uint64_t from = global_address(warp, in, lane, 1);
     const MbarrierObject at = find_mbarrier(warp, in, lane, 2);
+    Profile* const profile = warp.cta().launch().profile;
     if (in.mode == 0) {
+      if (profile != nullptr) profile->count_bulk_load(warp.code_index(in), bytes, 1);
       AsyncCopy copy(warp, in, lane, at.barrier);
       copy_to_shared(copy, to, copy.read_global(from, bytes, "bulk read"), bytes);
+      copy.follow_undefined(to, from, bytes);
       complete_on(warp, in, lane, at, bytes);
       continue;
     }
     std::uint32_t mask = warp.reg<std::uint16_t>(in.op[4])[lane];
     check_multicast(warp, in, lane, mask);
+    if (profile != nullptr) profile->count_bulk_load(warp.code_index(in), bytes, std::popcount(mask));
     for (; mask != 0; mask &= mask - 1) {
       Cta& cta = warp.cta().cluster().cta(std::countr_zero(mask));
       const MbarrierObject there = find_mbarrier(warp, in, lane, SharedLocation{&cta, at.location.address});
       AsyncCopy copy(warp, in, lane, there.barrier);
       copy_to_shared(copy, {&cta, to.address}, copy.read_global(from, bytes, "bulk read"), bytes);
+      copy.follow_undefined({&cta, to.address}, from, bytes);
       complete_on(warp, in, lane, there, bytes);
     }
   }
@@ -108,6 +113,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
     AsyncCopy copy(warp, in, lane);
     const std::byte* const source = copy.read_shared(from, bytes);
     std::byte* const memory = copy.write_global(to, bytes, "bulk write");
+    if (Profile* const profile = warp.cta().launch().profile) profile->count_bulk_store(warp.code_index(in), bytes);
     const auto reduce = reinterpret_cast<ReduceElement>(in.immediate);
     if (reduce == nullptr) {
       std::memcpy(memory, source, bytes);

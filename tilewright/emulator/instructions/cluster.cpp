@@ -24,7 +24,8 @@ void execute_arrive(Warp& warp, const Instruction& in, Mask lanes) {
     }
     ++warp.cluster_arrivals[lane];
   }
-  cluster.barrier().arrival_clocks.join((in.mode & kRelaxed) != 0 ? warp.released : warp.clocks);
+  cluster.barrier().arrival_clocks.join((in.mode & kRelaxed) != 0 ? warp.released.at(MemoryScope::cluster)
+                                                                  : warp.clocks);
   warp.advance_clock();
   cluster.barrier().arrived += static_cast<std::uint32_t>(std::popcount(lanes));
   cluster.note_event();

@@ -88,15 +88,24 @@ struct AfterFlush {
   static bool holds(float a, float b) { return Comparison::holds(flush(a), flush(b)); }
 };
 
+/// The bit of each lane: the loop below vectorises with these in memory.
+constexpr auto kLaneBits = [] {
+  std::array<Mask, kWarpSize> bits{};
+  for (std::size_t l = 0; l < bits.size(); ++l) bits[l] = Mask{1} << l;
+  return bits;
+}();
+
 using CompareLanes = Mask (*)(Warp& warp, Slot a, Slot b);
 
-template <class T, class Comparison>
+/// A register has kPacked values of T, of which number kPart is compared.
+template <class T, class Comparison, int kPacked = 1, int kPart = 0>
 Mask compare_lanes(Warp& warp, Slot first, Slot second) {
   const T* const a = warp.reg<T>(first);
   const T* const b = warp.reg<T>(second);
   Mask holds = 0;
   for (int l = 0; l < kWarpSize; ++l) {
-    holds |= Mask{Comparison::holds(comparable(a[l]), comparable(b[l]))} << l;
+    const int i = l * kPacked + kPart;
+    holds |= Comparison::holds(comparable(a[i]), comparable(b[i])) ? kLaneBits[static_cast<std::size_t>(l)] : 0;
   }
   return holds;
 }
@@ -104,6 +113,7 @@ Mask compare_lanes(Warp& warp, Slot first, Slot second) {
 struct ComparisonRow {
   std::string_view name;
   CompareLanes compare = nullptr;
+  CompareLanes compare_upper = nullptr;  // of the upper halves, for f16x2 and bf16x2
 };
 
 template <class T>
@@ -115,45 +125,35 @@ constexpr std::array kIntegerComparisons = {
     ComparisonRow{"hi", &compare_lanes<T, Greater>}, ComparisonRow{"hs", &compare_lanes<T, GreaterOrEqual>},
 };
 
-template <class T>
-constexpr std::array kFloatComparisons = {
-    ComparisonRow{"eq", &compare_lanes<T, Equal>},
-    ComparisonRow{"ne", &compare_lanes<T, NotEqual>},
-    ComparisonRow{"lt", &compare_lanes<T, Less>},
-    ComparisonRow{"le", &compare_lanes<T, LessOrEqual>},
-    ComparisonRow{"gt", &compare_lanes<T, Greater>},
-    ComparisonRow{"ge", &compare_lanes<T, GreaterOrEqual>},
-    ComparisonRow{"equ", &compare_lanes<T, OrUnordered<Equal>>},
-    ComparisonRow{"neu", &compare_lanes<T, OrUnordered<NotEqual>>},
-    ComparisonRow{"ltu", &compare_lanes<T, OrUnordered<Less>>},
-    ComparisonRow{"leu", &compare_lanes<T, OrUnordered<LessOrEqual>>},
-    ComparisonRow{"gtu", &compare_lanes<T, OrUnordered<Greater>>},
-    ComparisonRow{"geu", &compare_lanes<T, OrUnordered<GreaterOrEqual>>},
-    ComparisonRow{"num", &compare_lanes<T, NeitherNan>},
-    ComparisonRow{"nan", &compare_lanes<T, EitherNan>},
-};
+template <class T, class Comparison, int kPacked, bool kFlushes>
+constexpr ComparisonRow float_row(std::string_view name) {
+  using Compared = std::conditional_t<kFlushes, AfterFlush<T, Comparison>, Comparison>;
+  return {name, &compare_lanes<T, Compared, kPacked, 0>,
+          kPacked == 1 ? nullptr : &compare_lanes<T, Compared, kPacked, kPacked - 1>};
+}
 
-template <class T>
-constexpr std::array kFlushingComparisons = {
-    ComparisonRow{"eq", &compare_lanes<T, AfterFlush<T, Equal>>},
-    ComparisonRow{"ne", &compare_lanes<T, AfterFlush<T, NotEqual>>},
-    ComparisonRow{"lt", &compare_lanes<T, AfterFlush<T, Less>>},
-    ComparisonRow{"le", &compare_lanes<T, AfterFlush<T, LessOrEqual>>},
-    ComparisonRow{"gt", &compare_lanes<T, AfterFlush<T, Greater>>},
-    ComparisonRow{"ge", &compare_lanes<T, AfterFlush<T, GreaterOrEqual>>},
-    ComparisonRow{"equ", &compare_lanes<T, AfterFlush<T, OrUnordered<Equal>>>},
-    ComparisonRow{"neu", &compare_lanes<T, AfterFlush<T, OrUnordered<NotEqual>>>},
-    ComparisonRow{"ltu", &compare_lanes<T, AfterFlush<T, OrUnordered<Less>>>},
-    ComparisonRow{"leu", &compare_lanes<T, AfterFlush<T, OrUnordered<LessOrEqual>>>},
-    ComparisonRow{"gtu", &compare_lanes<T, AfterFlush<T, OrUnordered<Greater>>>},
-    ComparisonRow{"geu", &compare_lanes<T, AfterFlush<T, OrUnordered<GreaterOrEqual>>>},
-    ComparisonRow{"num", &compare_lanes<T, NeitherNan>},
-    ComparisonRow{"nan", &compare_lanes<T, EitherNan>},
+template <class T, int kPacked = 1, bool kFlushes = false>
+constexpr std::array kFloatComparisons = {
+    float_row<T, Equal, kPacked, kFlushes>("eq"),
+    float_row<T, NotEqual, kPacked, kFlushes>("ne"),
+    float_row<T, Less, kPacked, kFlushes>("lt"),
+    float_row<T, LessOrEqual, kPacked, kFlushes>("le"),
+    float_row<T, Greater, kPacked, kFlushes>("gt"),
+    float_row<T, GreaterOrEqual, kPacked, kFlushes>("ge"),
+    float_row<T, OrUnordered<Equal>, kPacked, kFlushes>("equ"),
+    float_row<T, OrUnordered<NotEqual>, kPacked, kFlushes>("neu"),
+    float_row<T, OrUnordered<Less>, kPacked, kFlushes>("ltu"),
+    float_row<T, OrUnordered<LessOrEqual>, kPacked, kFlushes>("leu"),
+    float_row<T, OrUnordered<Greater>, kPacked, kFlushes>("gtu"),
+    float_row<T, OrUnordered<GreaterOrEqual>, kPacked, kFlushes>("geu"),
+    float_row<T, NeitherNan, kPacked, kFlushes>("num"),
+    float_row<T, EitherNan, kPacked, kFlushes>("nan"),
 };
 
 std::span<const ComparisonRow> comparisons(PtxType type, bool flushes) {
-  if (flushes && type == PtxType::f32) return kFlushingComparisons<float>;
-  if (flushes && type == PtxType::f16) return kFlushingComparisons<F16>;
+  if (flushes && type == PtxType::f32) return kFloatComparisons<float, 1, true>;
+  if (flushes && type == PtxType::f16) return kFloatComparisons<F16, 1, true>;
+  if (flushes && type == PtxType::f16x2) return kFloatComparisons<F16, 2, true>;
   switch (type) {
     case PtxType::b16:
     case PtxType::u16:
@@ -174,6 +174,10 @@ std::span<const ComparisonRow> comparisons(PtxType type, bool flushes) {
       return kFloatComparisons<F16>;
     case PtxType::bf16:
       return kFloatComparisons<BF16>;
+    case PtxType::f16x2:
+      return kFloatComparisons<F16, 2>;
+    case PtxType::bf16x2:
+      return kFloatComparisons<BF16, 2>;
     case PtxType::f32:
       return kFloatComparisons<float>;
     case PtxType::f64:
@@ -209,12 +213,15 @@ Mask combine(Combination combination, Mask a, Mask b) {
   }
 }
 
-/// Operands: p, q, a, b, and the predicate to combine with and the mask to xor it with.
+/// Operands: p, q, a, b, and the predicate to combine with and the mask to xor it with. q is that of the opposite
+/// comparison or, for packed operands, of their upper halves.
 void execute_setp(Warp& warp, const Instruction& in, Mask lanes) {
-  const Mask holds = static_cast<const ComparisonRow*>(in.table)->compare(warp, in.op[2], in.op[3]);
+  const auto& row = *static_cast<const ComparisonRow*>(in.table);
+  const Mask holds = row.compare(warp, in.op[2], in.op[3]);
+  const Mask second = row.compare_upper == nullptr ? ~holds : row.compare_upper(warp, in.op[2], in.op[3]);
   const Mask with = warp.predicate(in.op[4]) ^ warp.predicate(in.op[5]);
   const auto combination = static_cast<Combination>(in.mode);
-  warp.set_predicate(in.op[1], combine(combination, ~holds, with), lanes);
+  warp.set_predicate(in.op[1], combine(combination, second, with), lanes);
   warp.set_predicate(in.op[0], combine(combination, holds, with), lanes);
 }
 
@@ -246,20 +253,56 @@ void decode_setp(InstructionReader& reader) {
   reader.out().execute = &execute_setp;
 }
 
-/// d = holds ? (all ones, or 1.0 for a float destination) : 0. Operands: d, unused, a, b, predicate and its xor mask.
+/// d = holds ? immediate : 0, in each half of d for packed operands. Operands: d, unused, a, b, predicate and its xor
+/// mask.
+template <class D>
 void execute_set(Warp& warp, const Instruction& in, Mask lanes) {
-  const Mask holds = static_cast<const ComparisonRow*>(in.table)->compare(warp, in.op[2], in.op[3]);
+  const auto& row = *static_cast<const ComparisonRow*>(in.table);
   const Mask with = warp.predicate(in.op[4]) ^ warp.predicate(in.op[5]);
-  const Mask result = combine(static_cast<Combination>(in.mode), holds, with);
-  auto* const d = warp.reg<std::uint32_t>(in.op[0]);
-  each_lane(lanes, [&](int l) { d[l] = ((result >> l) & 1) != 0 ? static_cast<std::uint32_t>(in.immediate) : 0; });
+  const auto compared = [&](CompareLanes compare) {
+    return combine(static_cast<Combination>(in.mode), compare(warp, in.op[2], in.op[3]), with);
+  };
+  const Mask result = compared(row.compare);
+  const auto value = static_cast<D>(in.immediate);
+  if (row.compare_upper == nullptr) {
+    D* const d = warp.reg<D>(in.op[0]);
+    each_lane(lanes, [&](int l) { d[l] = ((result >> l) & 1) != 0 ? value : D{0}; });
+    return;
+  }
+  const Mask upper = compared(row.compare_upper);
+  auto* const d = warp.reg<std::uint16_t>(in.op[0]);
+  const auto half = static_cast<std::uint16_t>(value);
+  each_lane(lanes, [&](int l) {
+    d[2 * l] = ((result >> l) & 1) != 0 ? half : std::uint16_t{0};
+    d[2 * l + 1] = ((upper >> l) & 1) != 0 ? half : std::uint16_t{0};
+  });
+}
+
+/// What set writes where the comparison holds: 1.0 for a float destination, else all ones.
+std::int64_t value_of_true(PtxType type) {
+  switch (type) {
+    case PtxType::f32:
+      return std::bit_cast<std::int32_t>(1.0F);
+    case PtxType::f16:
+    case PtxType::f16x2:
+      return F16::nearest(1.0F).bits;
+    case PtxType::bf16:
+    case PtxType::bf16x2:
+      return BF16::nearest(1.0F).bits;
+    default:
+      return -1;
+  }
 }
 
 void decode_set(InstructionReader& reader) {
   const bool flushes = reader.take("ftz");
   const PtxType to = reader.type();
   const PtxType type = reader.type();
-  if (bytes(to) != 4) reader.refuse("set with a destination that is not 32 bits wide");
+  const bool packed = type == PtxType::f16x2 || type == PtxType::bf16x2;
+  const bool packed_result = to == PtxType::f16x2 || to == PtxType::bf16x2;
+  if ((bytes(to) != 4 && bytes(to) != 2) || (packed && bytes(to) != 4) || (packed_result && to != type)) {
+    reader.refuse(fmt::format("set of .{} with a destination of .{}", name(type), name(to)));
+  }
   reader.out().table = take_comparison(reader, type, flushes);
   const Combination combination = take_combination(reader);
   reader.finish();
@@ -267,8 +310,8 @@ void decode_set(InstructionReader& reader) {
   reader.destination(reader.operand(0), to);
   reader.destination(Operand(), PtxType::pred);
   decode_comparison(reader, type, 1, combination);
-  reader.out().immediate = to == PtxType::f32 ? std::bit_cast<std::int32_t>(1.0F) : -1;
-  reader.out().execute = &execute_set;
+  reader.out().immediate = value_of_true(to);
+  reader.out().execute = bytes(to) == 2 ? &execute_set<std::uint16_t> : &execute_set<std::uint32_t>;
 }
 
 template <class T>

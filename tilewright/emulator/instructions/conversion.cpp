@@ -351,17 +351,24 @@ void decode_cvt(InstructionReader& reader) {
   reader.out().execute = handler;
 }
 
-/// A destination type of cvt.pack.sat, which clamps two s32: to 8 bits each, below the low half of c, or to 16 bits
-/// each.
+/// A destination type of cvt.pack.sat, which clamps two s32 to `bits` bits each. Results of less than 32 bits follow
+/// the low bits of c, which move up.
 struct PackTarget {
+  std::string_view name;
   std::int32_t low = 0;
   std::int32_t high = 0;
   int bits = 8;
 };
 
+constexpr std::array kPackTargets = {
+    PackTarget{"s8", -128, 127, 8},  PackTarget{"u8", 0, 255, 8}, PackTarget{"s16", -32768, 32767, 16},
+    PackTarget{"u16", 0, 65535, 16}, PackTarget{"s4", -8, 7, 4},  PackTarget{"u4", 0, 15, 4},
+    PackTarget{"s2", -2, 1, 2},      PackTarget{"u2", 0, 3, 2},
+};
+
+/// table: the PackTarget.
 void execute_saturating_pack(Warp& warp, const Instruction& in, Mask lanes) {
-  static constexpr PackTarget kTargets[] = {{-128, 127, 8}, {0, 255, 8}, {-32768, 32767, 16}, {0, 65535, 16}};
-  const PackTarget& target = kTargets[in.mode];
+  const auto& target = *static_cast<const PackTarget*>(in.table);
   auto* const d = warp.reg<std::uint32_t>(in.op[0]);
   const auto* const a = warp.reg<std::int32_t>(in.op[1]);
   const auto* const b = warp.reg<std::int32_t>(in.op[2]);
@@ -372,25 +379,25 @@ void execute_saturating_pack(Warp& warp, const Instruction& in, Mask lanes) {
   };
   each_lane(lanes, [&](int l) {
     const std::uint32_t pair = (clamp(a[l]) << target.bits) | clamp(b[l]);
-    d[l] = target.bits == 16 ? pair : (c[l] << 16) | pair;
+    d[l] = target.bits == 16 ? pair : (c[l] << (2 * target.bits)) | pair;
   });
 }
 
 void decode_saturating_pack(InstructionReader& reader) {
   if (!reader.take("sat")) reader.refuse("cvt.pack without .sat");
-  const PtxType to = reader.type();
+  const auto* const target =
+      std::ranges::find_if(kPackTargets, [&](const PackTarget& each) { return reader.take(each.name); });
   const PtxType from = reader.type();
   reader.try_type();  // the type of c
   reader.finish();
-  static constexpr PtxType kTargets[] = {PtxType::s8, PtxType::u8, PtxType::s16, PtxType::u16};
-  const auto target = std::find(std::begin(kTargets), std::end(kTargets), to);
-  if (target == std::end(kTargets) || from != PtxType::s32) reader.refuse("cvt.pack of these types");
-  reader.expect_operands(bytes(to) == 1 ? 4U : 3U);
+  if (target == std::end(kPackTargets) || from != PtxType::s32) reader.refuse("cvt.pack of these types");
+  const bool has_c = target->bits < 16;
+  reader.expect_operands(has_c ? 4U : 3U);
   reader.destination(reader.operand(0), PtxType::b32);
   reader.source(reader.operand(1), PtxType::s32);
   reader.source(reader.operand(2), PtxType::s32);
-  reader.source(reader.operand(bytes(to) == 1 ? 3 : 2), PtxType::b32);
-  reader.out().mode = static_cast<std::uint8_t>(target - std::begin(kTargets));
+  reader.source(reader.operand(has_c ? 3 : 2), PtxType::b32);
+  reader.out().table = target;
   reader.out().execute = &execute_saturating_pack;
 }
 

@@ -5,6 +5,7 @@
 
 #include "tilewright/emulator/access.hpp"
 #include "tilewright/emulator/cta.hpp"
+#include "tilewright/emulator/global_shadow.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 
@@ -13,6 +14,15 @@ namespace {
 
 /// The form of cp.async that determines how many source bytes it reads; its Instruction::mode.
 enum class SourceSize : std::uint8_t { whole, in_register, ignore_src };
+
+/// Bit i: no one has written byte i of a source in global memory.
+std::uint32_t undefined_bytes(Warp& warp, std::uint64_t address, std::uint32_t bytes) {
+  std::uint32_t undefined = 0;
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    if (warp.cta().launch().global_shadow->is_undefined(warp, address + i, 1)) undefined |= 1U << i;
+  }
+  return undefined;
+}
 
 /// Operands: destination address, source address, source size or ignore-src predicate and its xor mask. element_bytes:
 /// cp-size.
@@ -32,11 +42,14 @@ void execute_cp_async(Warp& warp, const Instruction& in, Mask lanes) {
   });
   // The source must be aligned to cp-size even when fewer bytes are read, but only the bytes that are read must exist.
   LanePointers from;
+  from.follows_undefined = true;
+  Mask undefined = 0;
   for (Mask left = reading; left != 0;) {
     const std::uint32_t size = sizes[std::countr_zero(left)];
     Mask same = 0;
     each_lane(left, [&](int l) { same |= Mask{sizes[l] == size} << l; });
     resolve(warp, in, same, Space::global, 1, AccessSize{size, bytes}, AccessKind::read, from);
+    undefined |= from.undefined;
     left &= ~same;
   }
   Cta& cta = warp.cta();
@@ -48,7 +61,8 @@ void execute_cp_async(Warp& warp, const Instruction& in, Mask lanes) {
       const SharedLocation location{&cta, static_cast<std::uint32_t>(to.address[l])};
       if (verdict != SharedVerdict::ok) report_shared(warp, in, l, location, bytes, "write", verdict);
     }
-    PendingCopy copy{warp.accessor(in, l), warp.copy_groups[l], to.address[l], bytes, {}, warp.steps()};
+    PendingCopy copy{warp.accessor(in, l), warp.copy_groups[l], to.address[l], bytes, {}, 0, warp.steps()};
+    if (((undefined >> l) & 1) != 0) copy.undefined = undefined_bytes(warp, from.address[l], sizes[l]);
     if (sizes[l] != 0) std::memcpy(copy.data, from.at[l], sizes[l]);
     warp.pending_copies.push_back(copy);
   }
@@ -70,9 +84,7 @@ void execute_wait_group(Warp& warp, const Instruction& in, Mask lanes) {
     if (Profile* const profile = cta.launch().profile) {
       profile->count_copy(copy.accessor.code, warp.steps() - copy.step - 1);
     }
-    std::memcpy(cta.shared().at(copy.to), copy.data, copy.bytes);
-    if (!cta.shared().shadowed()) continue;
-    cta.shared().complete_copy(warp.clocks.ordered, copy.accessor, copy.to, copy.bytes);
+    cta.complete(copy, warp.clocks.ordered, copy.accessor);
   }
   std::erase_if(warp.pending_copies, finishes);
 }

@@ -9,32 +9,40 @@
 namespace tilewright::emulator {
 namespace {
 
-void execute_fence(Warp& warp, const Instruction&, Mask) {
-  warp.released = warp.clocks;
-  warp.advance_clock();
-}
+/// mode: the MemoryScope.
+void execute_fence(Warp& warp, const Instruction& in, Mask) { warp.release(static_cast<MemoryScope>(in.mode)); }
 
 void execute_proxy_fence(Warp& warp, const Instruction&, Mask) { warp.fence_proxy(); }
 
 void decode_fence(InstructionReader& reader) {
-  reader.take_one_of({"sc", "acq_rel", "acquire", "release"});
+  const bool only_acquires = reader.take_one_of({"sc", "acq_rel", "release", "acquire"}) == 3;
   reader.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
-  reader.take_one_of({"cta", "cluster", "gpu", "sys", "gl"});
+  reader.out().mode = static_cast<std::uint8_t>(reader.memory_scope());
+  reader.take("gl");  // membar.gl: all threads of the GPU
   reader.finish();
   reader.expect_operands(0);
-  reader.out().execute = &execute_fence;
+  reader.out().execute = only_acquires ? &execute_nothing : &execute_fence;
 }
 
 /// fence.mbarrier_init.release.cluster
 void decode_init_fence(InstructionReader& reader) {
   if (!reader.take("release") || !reader.take("cluster")) reader.refuse("this form of fence.mbarrier_init");
+  reader.out().mode = static_cast<std::uint8_t>(MemoryScope::cluster);
   reader.finish();
   reader.expect_operands(0);
   reader.out().execute = &execute_fence;
 }
 
+/// fence.proxy, membar.proxy. async::generic is the fence of one direction, with .acquire or .release; the emulator
+/// orders both.
 void decode_proxy_fence(InstructionReader& reader) {
-  const bool async = reader.take("async");
+  const bool one_way = reader.take("async::generic");
+  if (one_way) {
+    reader.take_one_of({"acquire", "release"});
+    reader.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
+    reader.take("cluster");
+  }
+  const bool async = one_way || reader.take("async");
   const bool global = reader.take("global");
   reader.take_one_of({"shared::cta", "shared::cluster"});
   if (!async && !reader.take("alias")) reader.refuse("a fence of this proxy");
@@ -48,6 +56,7 @@ constexpr std::array kOpcodes = {
     OpcodeRow{"fence", OperandClass::any, decode_fence},
     OpcodeRow{"fence.mbarrier_init", OperandClass::any, decode_init_fence},
     OpcodeRow{"fence.proxy", OperandClass::any, decode_proxy_fence},
+    OpcodeRow{"membar.proxy", OperandClass::any, decode_proxy_fence},
 };
 
 }  // namespace

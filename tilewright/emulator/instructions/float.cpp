@@ -46,7 +46,10 @@ struct MultiplyAdd {
 struct Minimum {
   template <class T>
   T operator()(T a, T b) const {
-    if (std::isnan(a)) return std::isnan(b) ? static_cast<T>(quieted(b)) : b;
+    if constexpr (std::is_same_v<T, double>) {
+      if (std::isnan(a) && std::isnan(b)) return quieted(b);
+    }
+    if (std::isnan(a)) return b;
     if (std::isnan(b)) return a;
     if (a == b) return std::signbit(a) ? a : b;
     return a < b ? a : b;
@@ -55,7 +58,10 @@ struct Minimum {
 struct Maximum {
   template <class T>
   T operator()(T a, T b) const {
-    if (std::isnan(a)) return std::isnan(b) ? static_cast<T>(quieted(b)) : b;
+    if constexpr (std::is_same_v<T, double>) {
+      if (std::isnan(a) && std::isnan(b)) return quieted(b);
+    }
+    if (std::isnan(a)) return b;
     if (std::isnan(b)) return a;
     if (a == b) return std::signbit(a) ? b : a;
     return a > b ? a : b;
@@ -66,6 +72,24 @@ struct PropagatesNan {
   template <class T>
   T operator()(T a, T b) const {
     return std::isnan(a) || std::isnan(b) ? std::numeric_limits<T>::quiet_NaN() : Op()(a, b);
+  }
+};
+/// .xorsign.abs: the extremum of the magnitudes, with the product of the signs.
+template <class Op>
+struct OfMagnitudes {
+  template <class T>
+  T operator()(T a, T b) const {
+    const T result = Op()(std::fabs(a), std::fabs(b));
+    return std::isnan(result) ? result : std::copysign(result, std::signbit(a) != std::signbit(b) ? T(-1) : T(1));
+  }
+};
+
+template <class Op, bool kMagnitudes>
+struct OfThree {
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    if constexpr (kMagnitudes) return Op()(Op()(std::fabs(a), std::fabs(b)), std::fabs(c));
+    return Op()(Op()(a, b), c);
   }
 };
 
@@ -161,7 +185,20 @@ constexpr Handler plain_handler() {
   if constexpr (kOperands == 3) return &ternary<T, T, T, T, Canonical<Op>>;
 }
 
-/// Handler of instructions with a FloatMode. `volatile` keeps the arithmetic inside the RoundingScope.
+/// The result for one lane in the host's rounding mode. `volatile` keeps the arithmetic inside the RoundingScope.
+template <class T, class Op, int kOperands>
+T computed(T a, T b, T c) {
+  volatile T x = a;
+  volatile T y = b;
+  volatile T z = c;
+  volatile T result = T();
+  if constexpr (kOperands == 1) result = Canonical<Op>()(T(x));
+  if constexpr (kOperands == 2) result = Canonical<Op>()(T(x), T(y));
+  if constexpr (kOperands == 3) result = Canonical<Op>()(T(x), T(y), T(z));
+  return T(result);
+}
+
+/// Handler of instructions with a FloatMode.
 template <class T, class Op, int kOperands>
 void execute_with_mode(Warp& warp, const Instruction& in, Mask lanes) {
   const FloatMode mode = FloatMode::unpack(in.mode);
@@ -171,26 +208,65 @@ void execute_with_mode(Warp& warp, const Instruction& in, Mask lanes) {
   const T* const b = warp.reg<T>(in.op[kOperands > 1 ? 2 : 1]);
   const T* const c = warp.reg<T>(in.op[kOperands > 2 ? 3 : 1]);
   const auto input = [&](T value) { return mode.flush ? flushed(value) : value; };
-  for (int l = 0; l < kWarpSize; ++l) {
-    if (((lanes >> l) & 1) == 0) continue;
-    volatile T x = input(a[l]);
-    volatile T y = input(b[l]);
-    volatile T z = input(c[l]);
-    const auto compute = [&] {
-      volatile T result = T();
-      if constexpr (kOperands == 1) result = Canonical<Op>()(T(x));
-      if constexpr (kOperands == 2) result = Canonical<Op>()(T(x), T(y));
-      if constexpr (kOperands == 3) result = Canonical<Op>()(T(x), T(y), T(z));
-      return T(result);
-    };
-    T result = input(compute());
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int l = std::countr_zero(lanes);
+    const T x = input(a[l]), y = input(b[l]), z = input(c[l]);
+    T result = input(computed<T, Op, kOperands>(x, y, z));
     // A result that is subnormal before it is rounded is flushed, too.
     if (mode.flush && std::fabs(result) == std::numeric_limits<T>::min()) {
       const RoundingScope toward_zero(Rounding::zero);
-      result = input(compute());
+      result = input(computed<T, Op, kOperands>(x, y, z));
     }
     d[l] = mode.saturate ? saturated(result) : result;
   }
+}
+
+/// The same for f32 that is rounded to nearest, which the compiler vectorises: all lanes are computed at once, and the
+/// results of `lanes` are kept.
+template <class Op, int kOperands, bool kFlushes, bool kSaturates>
+[[gnu::always_inline]] inline void nearest_lanes(Warp& warp, const Instruction& in, Mask lanes) {
+  constexpr int kFewLanes = kWarpSize / 4;
+  if (std::popcount(lanes) < kFewLanes) return execute_with_mode<float, Op, kOperands>(warp, in, lanes);
+  const auto* const a = warp.reg<float>(in.op[1]);
+  const auto* const b = warp.reg<float>(in.op[kOperands > 1 ? 2 : 1]);
+  const auto* const c = warp.reg<float>(in.op[kOperands > 2 ? 3 : 1]);
+  alignas(64) float x[kWarpSize], y[kWarpSize], z[kWarpSize], result[kWarpSize];
+  for (int l = 0; l < kWarpSize; ++l) {
+    x[l] = kFlushes ? flushed(a[l]) : a[l];
+    y[l] = kFlushes ? flushed(b[l]) : b[l];
+    z[l] = kFlushes ? flushed(c[l]) : c[l];
+  }
+  std::uint32_t least = 0;  // whether a result is the smallest normal number, perhaps by rounding
+  for (int l = 0; l < kWarpSize; ++l) {
+    if constexpr (kOperands == 1) result[l] = Canonical<Op>()(x[l]);
+    if constexpr (kOperands == 2) result[l] = Canonical<Op>()(x[l], y[l]);
+    if constexpr (kOperands == 3) result[l] = Canonical<Op>()(x[l], y[l], z[l]);
+  }
+  for (int l = 0; l < kWarpSize; ++l) {
+    if constexpr (kFlushes) {
+      least |= std::fabs(result[l]) == std::numeric_limits<float>::min() ? 1U : 0U;
+      result[l] = flushed(result[l]);
+    }
+    if constexpr (kSaturates) result[l] = saturated(result[l]);
+  }
+  if (least != 0) return execute_with_mode<float, Op, kOperands>(warp, in, lanes);
+  auto* const d = warp.reg<float>(in.op[0]);
+  each_lane(lanes, [&](int l) { d[l] = result[l]; });
+}
+
+template <class Op, int kOperands, bool kFlushes, bool kSaturates>
+void execute_nearest(Warp& warp, const Instruction& in, Mask lanes) {
+  nearest_lanes<Op, kOperands, kFlushes, kSaturates>(warp, in, lanes);
+}
+template <class Op, int kOperands, bool kFlushes, bool kSaturates>
+TILEWRIGHT_TARGET_FMA void execute_nearest_with_hardware(Warp& warp, const Instruction& in, Mask lanes) {
+  nearest_lanes<Op, kOperands, kFlushes, kSaturates>(warp, in, lanes);
+}
+
+template <class Op, int kOperands, bool kFlushes, bool kSaturates>
+Handler nearest_handler() {
+  return has_hardware_fma() ? &execute_nearest_with_hardware<Op, kOperands, kFlushes, kSaturates>
+                            : &execute_nearest<Op, kOperands, kFlushes, kSaturates>;
 }
 
 template <class T>
@@ -234,8 +310,14 @@ FloatMode take_mode(InstructionReader& reader) {
 
 template <class T, class Op, int kOperands>
 Handler handler_for(const FloatMode& mode) {
-  const bool plain = mode.pack() == FloatMode().pack();
-  return plain ? plain_handler<T, Op, kOperands>() : &execute_with_mode<T, Op, kOperands>;
+  if (mode.pack() == FloatMode().pack()) return plain_handler<T, Op, kOperands>();
+  if constexpr (std::is_same_v<T, float>) {
+    if (mode.rounding == Rounding::nearest) {
+      if (!mode.saturate) return nearest_handler<Op, kOperands, true, false>();
+      return mode.flush ? nearest_handler<Op, kOperands, true, true>() : nearest_handler<Op, kOperands, false, true>();
+    }
+  }
+  return &execute_with_mode<T, Op, kOperands>;
 }
 
 template <class Op, int kOperands>
@@ -301,11 +383,32 @@ void decode_fma(InstructionReader& reader) {
 }
 
 template <class Op>
+void decode_extremum_of_three(InstructionReader& reader, const FloatMode& mode) {
+  reader.require(Target{100});
+  const bool magnitudes = reader.take("abs");
+  const PtxType type = reader.type();
+  if (magnitudes) {
+    decode_typed<OfThree<Op, true>, 3>(reader, type, mode);
+  } else {
+    decode_typed<OfThree<Op, false>, 3>(reader, type, mode);
+  }
+}
+
+template <class Op>
 void decode_extremum(InstructionReader& reader) {
   const FloatMode mode = take_mode(reader);
   const bool propagates_nan = reader.take("NaN");
+  if (reader.operands() == 4) {
+    return propagates_nan ? decode_extremum_of_three<PropagatesNan<Op>>(reader, mode)
+                          : decode_extremum_of_three<Op>(reader, mode);
+  }
+  const bool magnitudes = reader.take("xorsign") && reader.take("abs");
   const PtxType type = reader.type();
-  if (propagates_nan) {
+  if (magnitudes && propagates_nan) {
+    decode_typed<OfMagnitudes<PropagatesNan<Op>>, 2>(reader, type, mode);
+  } else if (magnitudes) {
+    decode_typed<OfMagnitudes<Op>, 2>(reader, type, mode);
+  } else if (propagates_nan) {
     decode_typed<PropagatesNan<Op>, 2>(reader, type, mode);
   } else {
     decode_typed<Op, 2>(reader, type, mode);

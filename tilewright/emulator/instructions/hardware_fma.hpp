@@ -5,8 +5,12 @@
 namespace tilewright::emulator {
 
 #if defined(__x86_64__)
-#define TILEWRIGHT_TARGET_FMA [[gnu::target("avx2,fma")]]
-inline bool has_hardware_fma() { return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0; }
+#define TILEWRIGHT_TARGET_FMA [[gnu::target("avx2,fma,f16c")]]
+inline bool has_hardware_fma() {
+  static const bool has =
+      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && __builtin_cpu_supports("f16c") != 0;
+  return has;
+}
 #else
 #define TILEWRIGHT_TARGET_FMA
 inline bool has_hardware_fma() { return false; }

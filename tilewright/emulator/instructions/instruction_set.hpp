@@ -42,6 +42,8 @@ std::span<const OpcodeRow> cluster_opcodes();
 std::span<const OpcodeRow> wgmma_opcodes();
 std::span<const OpcodeRow> register_count_opcodes();
 std::span<const OpcodeRow> bulk_copy_opcodes();
+std::span<const OpcodeRow> async_store_opcodes();
+std::span<const OpcodeRow> video_opcodes();
 std::span<const OpcodeRow> tensor_copy_opcodes();
 std::span<const OpcodeRow> tensor_map_opcodes();
 

@@ -96,9 +96,32 @@ struct Multiply24 {
   static T low24(T v) { return static_cast<T>(static_cast<T>(static_cast<std::uint32_t>(v) << 8) >> 8); }
 };
 
+/// mul24.hi: bits 16 to 47 of the product.
+template <class T>
+struct Multiply24High {
+  T operator()(T a, T b) const {
+    return static_cast<T>((Wide<T>{Multiply24<T>::low24(a)} * Wide<T>{Multiply24<T>::low24(b)}) >> 16);
+  }
+};
+
 template <class T>
 struct MultiplyAdd24 {
   T operator()(T a, T b, T c) const { return Add<T>()(Multiply24<T>()(a, b), c); }
+};
+
+template <class T>
+struct MultiplyAdd24High {
+  T operator()(T a, T b, T c) const { return Add<T>()(Multiply24High<T>()(a, b), c); }
+};
+
+/// .hi.sat.s32: the sum is clamped.
+template <template <class> class Product>
+struct SaturatingMultiplyAdd {
+  std::int32_t operator()(std::int32_t a, std::int32_t b, std::int32_t c) const {
+    const std::int64_t sum = std::int64_t{Product<std::int32_t>()(a, b)} + c;
+    using Limits = std::numeric_limits<std::int32_t>;
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(sum, Limits::min(), Limits::max()));
+  }
 };
 
 /// Division by zero and its remainder give all ones, as on an H200; the PTX ISA leaves them undefined. The most
@@ -264,9 +287,18 @@ Handler ternary_of(InstructionReader& reader, PtxType type) {
   });
 }
 
+template <template <class> class Product>
+void decode_saturating_mad(InstructionReader& reader, PtxType type) {
+  using S = std::int32_t;
+  if (type != PtxType::s32) reader.refuse(".sat with this type");
+  decode_uniform(reader, type, 4, &ternary<S, S, S, S, SaturatingMultiplyAdd<Product>>);
+}
+
 void decode_mad(InstructionReader& reader) {
   const int part = reader.take_one_of({"lo", "hi", "wide"});
+  const bool saturates = part == 1 && reader.take("sat");
   const PtxType type = reader.type();
+  if (saturates) return decode_saturating_mad<MultiplyHigh>(reader, type);
   if (part != 2) {
     decode_uniform(reader, type, 4,
                    part == 1 ? ternary_of<MultiplyAddHigh>(reader, type) : ternary_of<MultiplyAddLow>(reader, type));
@@ -282,23 +314,20 @@ void decode_mad(InstructionReader& reader) {
 }
 
 void decode_mul24(InstructionReader& reader) {
-  if (!reader.take("lo")) reader.refuse("mul24.hi");
+  const bool high = reader.take_one_of({"lo", "hi"}) == 1;
   const PtxType type = reader.type();
   if (bytes(type) != 4) reader.refuse("mul24 of this type");
-  decode_uniform(reader, type, 3,
-                 is_signed(type) ? Handler{&binary<std::int32_t, std::int32_t, std::int32_t, Multiply24<std::int32_t>>}
-                                 : &binary<std::uint32_t, std::uint32_t, std::uint32_t, Multiply24<std::uint32_t>>);
+  decode_uniform(reader, type, 3, high ? binary_of<Multiply24High>(reader, type) : binary_of<Multiply24>(reader, type));
 }
 
 void decode_mad24(InstructionReader& reader) {
-  if (!reader.take("lo")) reader.refuse("mad24.hi");
+  const bool high = reader.take_one_of({"lo", "hi"}) == 1;
+  const bool saturates = high && reader.take("sat");
   const PtxType type = reader.type();
   if (bytes(type) != 4) reader.refuse("mad24 of this type");
-  using S = std::int32_t;
-  using U = std::uint32_t;
-  decode_uniform(
-      reader, type, 4,
-      is_signed(type) ? Handler{&ternary<S, S, S, S, MultiplyAdd24<S>>} : &ternary<U, U, U, U, MultiplyAdd24<U>>);
+  if (saturates) return decode_saturating_mad<Multiply24High>(reader, type);
+  decode_uniform(reader, type, 4,
+                 high ? ternary_of<MultiplyAdd24High>(reader, type) : ternary_of<MultiplyAdd24>(reader, type));
 }
 
 void decode_minimum(InstructionReader& reader) { decode_binary<Minimum>(reader); }

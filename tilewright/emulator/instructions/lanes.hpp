@@ -17,6 +17,11 @@
 
 namespace tilewright::emulator {
 
+/// A value of .b128.
+struct Quadword {
+  std::uint64_t low = 0, high = 0;
+};
+
 /// Calls f(lane) for each lane of the mask. With all lanes active, the loop vectorises.
 template <class F>
 inline void each_lane(Mask lanes, F&& f) {

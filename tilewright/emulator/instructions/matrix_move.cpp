@@ -1,10 +1,13 @@
 // ldmatrix and stmatrix: 8x8 matrices of 16-bit elements between shared memory and the registers of a warp.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "tilewright/emulator/access.hpp"
+#include "tilewright/emulator/cta.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
+#include "tilewright/emulator/undefined_source.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -18,20 +21,57 @@ Mask address_lanes(const Instruction& in) {
   return lanes == kWarpSize ? kAllLanes : (Mask{1} << lanes) - 1;
 }
 
-/// Address of a lane's element `half` (0 or 1) of a matrix: lane 4*r + c holds elements (r, 2c) and (r, 2c + 1), or
-/// with .trans (2c, r) and (2c + 1, r).
-std::byte* element(const LanePointers& rows, int matrix, int lane, int half, bool transposed) {
+/// The row of an element of a matrix, as the lane that gives its address, and its offset in the row.
+std::pair<int, std::uint32_t> place(int matrix, int lane, int half, bool transposed) {
   int row = lane / 4;
   int column = 2 * (lane % 4) + half;
   if (transposed) std::swap(row, column);
-  return rows.at[kMatrixRows * matrix + row] + 2 * column;
+  return {kMatrixRows * matrix + row, 2 * static_cast<std::uint32_t>(column)};
+}
+
+/// Address of a lane's element `half` (0 or 1) of a matrix: lane 4*r + c holds elements (r, 2c) and (r, 2c + 1), or
+/// with .trans (2c, r) and (2c + 1, r).
+std::byte* element(const LanePointers& rows, int matrix, int lane, int half, bool transposed) {
+  const auto [row, offset] = place(matrix, lane, half, transposed);
+  return rows.at[row] + offset;
+}
+
+/// Marks the registers of lanes that get elements which no one has written.
+void note_undefined(Warp& warp, const Instruction& in, const LanePointers& rows) {
+  const UndefinedSource source(warp, rows);
+  UndefinedValues& values = warp.track_undefined_values();
+  const std::uint32_t origin = source.new_origin(values, in, kRowBytes);
+  for (int matrix = 0; matrix < in.elements; ++matrix) {
+    Mask undefined = 0;
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      for (int half = 0; half < 2; ++half) {
+        const auto [row, offset] = place(matrix, lane, half, in.mode != 0);
+        if (source.is_undefined(row, offset, 2)) undefined |= Mask{1} << lane;
+      }
+    }
+    values.define(in.op[matrix], kAllLanes, undefined, origin);
+  }
+}
+
+/// Called after a stmatrix of undefined values: the elements that it wrote are undefined.
+void follow_stored(Warp& warp, const Instruction& in, const LanePointers& rows) {
+  for (int matrix = 0; matrix < in.elements; ++matrix) {
+    each_lane(warp.undefined_values()->undefined(in.op[matrix]).first, [&](int lane) {
+      for (int half = 0; half < 2; ++half) {
+        const auto [row, offset] = place(matrix, lane, half, in.mode != 0);
+        if (((rows.shared >> row) & 1) != 0) warp.cta().shared().mark_undefined(rows.address[row] + offset, 2);
+      }
+    });
+  }
 }
 
 /// Operands: one register per matrix, then the address. mode: .trans.
 void execute_ldmatrix(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
   LanePointers rows;
+  rows.follows_undefined = true;
   resolve(warp, in, address_lanes(in), Space::shared, 0, kRowBytes, AccessKind::read, rows);
+  if (rows.undefined != 0) note_undefined(warp, in, rows);
   for (int matrix = 0; matrix < in.elements; ++matrix) {
     auto* const d = warp.reg<std::byte>(in.op[matrix]);
     for (int lane = 0; lane < kWarpSize; ++lane) {
@@ -54,6 +94,7 @@ void execute_stmatrix(Warp& warp, const Instruction& in, Mask lanes) {
       }
     }
   }
+  if (warp.undefined_values() != nullptr) follow_stored(warp, in, rows);
 }
 
 /// Operands: d, a, each a matrix: lane 4*r + c holds elements (r, 2c) and (r, 2c + 1).

@@ -59,7 +59,7 @@ void execute_arrive(Warp& warp, const Instruction& in, Mask lanes) {
     const MbarrierObject at = find_mbarrier(warp, in, lane, 0);
     Mbarrier& barrier = *at.barrier;
     state[lane] = state_of(barrier);
-    barrier.arrival_clocks.join(mode.relaxed ? warp.released : warp.clocks);
+    barrier.arrival_clocks.join(mode.relaxed ? warp.released.at(MemoryScope::cta) : warp.clocks);
     if (mode.no_complete && amount[lane] >= barrier.pending) {
       fail_mbarrier(warp, in, lane, at, fmt::format("{} arrivals with .noComplete complete the phase", amount[lane]));
     }
@@ -114,6 +114,7 @@ void execute_wait(Warp& warp, const Instruction& in, Mask lanes) {
       phase = at.barrier->phase;
     }
   }
+  if (Profile* const profile = warp.cta().launch().profile) profile->count_wait(warp.code_index(in), complete == lanes);
   const bool timed_out = warp.timed_out(lanes);
   if (complete == 0 && (in.mode & kMayBlock) != 0 && !timed_out) {
     return warp.wait_at_mbarrier(in, lanes, address, phase);
@@ -139,9 +140,8 @@ void execute_cp_async_arrive(Warp& warp, const Instruction& in, Mask lanes) {
     const auto mine = [&](const PendingCopy& copy) { return copy.accessor.lane == static_cast<std::uint32_t>(lane); };
     for (const PendingCopy& copy : warp.pending_copies) {
       if (!mine(copy)) continue;
-      std::memcpy(cta.shared().at(copy.to), copy.data, copy.bytes);
       const Accessor accessor{at.barrier->agent, copy.accessor.lane, copy.accessor.code, at.barrier->copies_clock()};
-      if (cta.shared().shadowed()) cta.shared().complete_copy(warp.clocks.ordered, accessor, copy.to, copy.bytes);
+      cta.complete(copy, warp.clocks.ordered, accessor);
     }
     std::erase_if(warp.pending_copies, mine);
     // Without .noinc the instruction first increments the pending count, which cancels its arrival.

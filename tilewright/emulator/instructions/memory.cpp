@@ -8,6 +8,7 @@
 #include "tilewright/emulator/instructions/control.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
+#include "tilewright/emulator/undefined_source.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -17,56 +18,43 @@ struct AccessMode {
   Space space = Space::generic;
   bool strong = false;    // .volatile, .relaxed, .acquire, .release, .mmio
   bool releases = false;  // .release
+  MemoryScope scope = MemoryScope::gpu;
 
   std::uint8_t pack() const {
-    return static_cast<std::uint8_t>(static_cast<int>(space) | (strong ? 16 : 0) | (releases ? 32 : 0));
+    return static_cast<std::uint8_t>(static_cast<int>(space) | (strong ? 16 : 0) | (releases ? 32 : 0) |
+                                     static_cast<int>(scope) << 6);
   }
   static AccessMode unpack(std::uint8_t mode) {
-    return {static_cast<Space>(mode & 15), (mode & 16) != 0, (mode & 32) != 0};
+    return {static_cast<Space>(mode & 15), (mode & 16) != 0, (mode & 32) != 0, static_cast<MemoryScope>(mode >> 6)};
   }
 };
 
 /// Marks the registers of a load whose elements no one has written.
 void note_undefined(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& from, std::uint32_t bytes) {
-  Cta& cta = warp.cta();
-  GlobalShadow* const global = cta.launch().global_shadow;
-  const bool is_global =
-      (from.undefined & ~from.shared) != 0 && from.address[std::countr_zero(from.undefined)] >> 32 != 0;
-  std::vector<std::string> details(kWarpSize);
-  each_lane(from.undefined, [&](int l) {
-    details[static_cast<std::size_t>(l)] =
-        fmt::format("read of {} bytes at {} address {:#x}{}, which no {} has written", bytes * in.elements,
-                    is_global ? "global" : "shared", from.address[l],
-                    is_global ? std::string() : cta.describe_shared(from.address[l]), is_global ? "one" : "thread");
-  });
+  const UndefinedSource source(warp, from);
   UndefinedValues& values = warp.track_undefined_values();
-  const std::uint32_t origin =
-      values.new_origin(is_global ? FindingKind::uninitialised_global_read : FindingKind::uninitialised_shared_read,
-                        warp.code_index(in), std::move(details));
+  const std::uint32_t origin = source.new_origin(values, in, bytes * in.elements);
   for (std::uint32_t i = 0; i < in.elements; ++i) {
     Mask undefined = 0;
     each_lane(from.undefined, [&](int l) {
-      const std::uint64_t address = from.address[l] + std::uint64_t{i} * bytes;
-      const bool own = ((from.shared >> l) & 1) != 0;
-      const bool is_undefined = own         ? cta.shared().is_undefined(address, bytes)
-                                : is_global ? global->is_undefined(warp, address, bytes)
-                                            : true;
-      if (is_undefined) undefined |= Mask{1} << l;
+      if (source.is_undefined(l, std::uint64_t{i} * bytes, bytes)) undefined |= Mask{1} << l;
     });
     values.define(in.op[i], lanes, undefined, origin);
   }
 }
 
-/// Called after a store of undefined values: the shared memory that it wrote is undefined. Stores to global memory are
-/// reported.
+/// Called after a store of undefined values: the shared or local memory that it wrote is undefined. Stores to global
+/// memory are reported.
 void follow_stored(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& to, std::uint32_t bytes) {
   UndefinedValues* const values = warp.undefined_values();
+  Cta& cta = warp.cta();
   for (std::uint32_t i = 0; i < in.elements; ++i) {
     const auto [marked, origin] = values->undefined(in.op[1 + i]);
-    Mask shared = marked & lanes & to.shared;
-    const Mask others = marked & lanes & ~to.shared;
-    each_lane(shared,
-              [&, i](int l) { warp.cta().shared().mark_undefined(to.address[l] + std::uint64_t{i} * bytes, bytes); });
+    const auto address = [&](int l) { return to.address[l] + std::uint64_t{i} * bytes; };
+    each_lane(marked & lanes & to.shared, [&](int l) { cta.shared().mark_undefined(address(l), bytes); });
+    each_lane(marked & lanes & to.local,
+              [&](int l) { cta.mark_local(warp.index() * kWarpSize + l, address(l), bytes, false); });
+    const Mask others = marked & lanes & ~to.shared & ~to.local;
     if (others == 0 || to.address[std::countr_zero(others)] >> 32 == 0) continue;
     values->report(warp, in, others, origin, "is stored to global memory");
   }
@@ -78,6 +66,7 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   const AccessMode mode = AccessMode::unpack(in.mode);
   LanePointers from;
   from.follows_undefined = true;
+  from.scope = mode.scope;
   resolve(warp, in, lanes, mode.space, 0, sizeof(E) * in.elements,
           mode.strong ? AccessKind::strong_read : AccessKind::read, from);
   if (from.undefined != 0) note_undefined(warp, in, lanes, from, sizeof(E));
@@ -90,13 +79,15 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
       each_lane(lanes, [&](int l) { std::memcpy(&d[l], from.at[l] + i * sizeof(E), sizeof(E)); });
       continue;
     }
-    std::byte* const d = warp.reg<std::byte>(in.op[i]);
-    each_lane(lanes, [&](int l) {
-      E element;
-      std::memcpy(&element, from.at[l] + i * sizeof(E), sizeof(E));
-      const auto extended = static_cast<std::uint64_t>(static_cast<std::int64_t>(element));
-      std::memcpy(d + l * in.immediate, &extended, static_cast<std::size_t>(in.immediate));
-    });
+    if constexpr (sizeof(E) <= sizeof(std::uint64_t)) {
+      std::byte* const d = warp.reg<std::byte>(in.op[i]);
+      each_lane(lanes, [&](int l) {
+        E element;
+        std::memcpy(&element, from.at[l] + i * sizeof(E), sizeof(E));
+        const auto extended = static_cast<std::uint64_t>(static_cast<std::int64_t>(element));
+        std::memcpy(d + l * in.immediate, &extended, static_cast<std::size_t>(in.immediate));
+      });
+    }
   }
 }
 
@@ -177,6 +168,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
   LanePointers to;
   to.values = values;
   to.releases = mode.releases;
+  to.scope = mode.scope;
   resolve(warp, in, lanes, mode.space, 0, bytes, mode.strong ? AccessKind::strong_write : AccessKind::write, to);
   if (mode.strong) warp.cta().cluster().note_event();
   if (to.shared != 0 && !mode.strong && warp.cta().launch().options.check_races) {
@@ -211,7 +203,7 @@ Access take_access(InstructionReader& reader, const Operand& address) {
   const bool is_volatile = reader.take("volatile");
   const int order = reader.take_one_of({"relaxed", "acquire", "release", "mmio"});
   reader.take("weak");
-  reader.take_one_of({"cta", "cluster", "gpu", "sys"});
+  access.mode.scope = reader.memory_scope();
   access.mode.strong = is_volatile || order >= 0;
   access.mode.releases = order == 2;
   access.mode.space = take_space(reader, address);
@@ -222,7 +214,7 @@ Access take_access(InstructionReader& reader, const Operand& address) {
   if (vector >= 0) access.elements = vector == 0 ? 2 : 4;
   access.type = reader.type();
   reader.finish();
-  if (bytes(access.type) > 8 || access.elements * static_cast<std::size_t>(bytes(access.type)) > 16) {
+  if (access.elements * static_cast<std::size_t>(bytes(access.type)) > 16) {
     reader.refuse("an access of more than 16 bytes");
   }
   return access;
@@ -239,8 +231,10 @@ Handler for_element(PtxType type, F&& f) {
       return extends_sign ? f(std::int16_t()) : f(std::uint16_t());
     case 4:
       return extends_sign ? f(std::int32_t()) : f(std::uint32_t());
-    default:
+    case 8:
       return f(std::uint64_t());
+    default:
+      return f(Quadword());
   }
 }
 

@@ -2,6 +2,7 @@
 // the order of k; integers are exact and wrap, or clamp with .satfinite.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <unordered_map>
@@ -27,7 +28,7 @@ constexpr int kMaxK = 32;
 struct FragmentTable {
   int values = 0;                         // per lane
   int registers = 0;                      // per lane
-  std::vector<std::uint16_t> tile_index;  // [lane * values + value]
+  std::vector<std::uint16_t> tile_index;  // of the values of each register of a warp, as they are in memory
 };
 
 struct MmaTable {
@@ -43,10 +44,13 @@ FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, T
   table.registers = registers;
   const std::int64_t size = layout::size(tv);
   table.values = static_cast<int>(size / kWarpSize);
-  for (std::int64_t lane = 0; lane < kWarpSize; ++lane) {
-    for (std::int64_t value = 0; value < table.values; ++value) {
-      const auto offset = static_cast<int>(tv(lane + kWarpSize * value));
-      table.tile_index.push_back(static_cast<std::uint16_t>(tile_index(offset % rows, offset / rows)));
+  const int per_register = table.values / registers;
+  for (int first = 0; first < table.values; first += per_register) {
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      for (int value = first; value < first + per_register; ++value) {
+        const auto offset = static_cast<int>(tv(std::int64_t{lane} + std::int64_t{kWarpSize} * value));
+        table.tile_index.push_back(static_cast<std::uint16_t>(tile_index(offset % rows, offset / rows)));
+      }
     }
   }
   return table;
@@ -75,12 +79,13 @@ template <class Element, class Number>
 void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, Number* tile) {
   using Stored = typename Element::Stored;
   constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
+  constexpr int kValues = kWarpSize * kPerRegister;
   const std::uint16_t* index = table.tile_index.data();
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    for (int value = 0; value < table.values; ++value) {
-      const Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-      tile[*index++] = Element::number(packed[lane * kPerRegister + value % kPerRegister]);
-    }
+  for (int r = 0; r < table.registers; ++r, index += kValues) {
+    const Stored* const packed = warp.reg<Stored>(registers[r]);
+    Number numbers[kValues];
+    read_numbers<Element, kValues>(packed, numbers);
+    for (int i = 0; i < kValues; ++i) tile[index[i]] = numbers[i];
   }
 }
 
@@ -88,12 +93,13 @@ template <class Accumulator, class Number>
 void write_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, const Number* tile, bool saturates) {
   using Stored = typename Accumulator::Stored;
   constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
+  constexpr int kValues = kWarpSize * kPerRegister;
   const std::uint16_t* index = table.tile_index.data();
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    for (int value = 0; value < table.values; ++value) {
-      Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-      packed[lane * kPerRegister + value % kPerRegister] = Accumulator::stored(tile[*index++], saturates);
-    }
+  for (int r = 0; r < table.registers; ++r, index += kValues) {
+    Stored* const packed = warp.reg<Stored>(registers[r]);
+    Number numbers[kValues];
+    for (int i = 0; i < kValues; ++i) numbers[i] = tile[index[i]];
+    for (int i = 0; i < kValues; ++i) packed[i] = Accumulator::stored(numbers[i], saturates);
   }
 }
 
@@ -172,6 +178,8 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
                   Accumulator::kLeastExponent},
                  sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<Accumulator, F16Accumulator>));
   }
+  if (Profile* const profile = warp.cta().launch().profile)
+    profile->count_product(warp.code_index(in), table.m, table.n, table.k);
   write_fragment<Accumulator>(warp, d_registers, table.c, c, in.mode != 0);
 }
 
@@ -220,8 +228,8 @@ std::optional<DType> element_type(PtxType type) { return parse_dtype(name(type))
 
 const arch::MmaAtom* find_atom(InstructionReader& reader) {
   static constexpr std::pair<std::string_view, std::array<int, 3>> kShapes[] = {
-      {"m8n8k4", {8, 8, 4}},     {"m16n8k4", {16, 8, 4}},   {"m16n8k8", {16, 8, 8}},
-      {"m16n8k16", {16, 8, 16}}, {"m16n8k32", {16, 8, 32}},
+      {"m8n8k4", {8, 8, 4}},   {"m8n8k16", {8, 8, 16}},   {"m16n8k4", {16, 8, 4}},
+      {"m16n8k8", {16, 8, 8}}, {"m16n8k16", {16, 8, 16}}, {"m16n8k32", {16, 8, 32}},
   };
   for (const auto& [text, mnk] : kShapes) {
     if (!reader.take(text)) continue;
@@ -236,19 +244,9 @@ const arch::MmaAtom* find_atom(InstructionReader& reader) {
   return nullptr;
 }
 
-void decode_mma(InstructionReader& reader) {
-  reader.take("sync");
-  reader.take("aligned");
-  const bool is_row_col = reader.take("row") && reader.take("col");
-  const bool saturates = reader.take("satfinite");
-  const arch::MmaAtom* const atom = find_atom(reader);
-  const Handler handler = atom == nullptr ? nullptr : handler_of(*atom);
-  if (handler == nullptr || !is_row_col) reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
-  reader.require(atom->min_target);
-  reader.finish();
+/// Decodes the operands D, A, B and C, given their numbers of registers.
+void take_fragments(InstructionReader& reader, const std::array<int, 4>& counts, PtxType word) {
   reader.expect_operands(4);
-  const PtxType word = atom->register_bits == 64 ? PtxType::b64 : PtxType::b32;
-  const int counts[] = {atom->c_registers, atom->a_registers, atom->b_registers, atom->c_registers};
   for (std::size_t i = 0; i < 4; ++i) {
     const std::vector<Operand> registers = reader.elements(reader.operand(i));
     if (static_cast<int>(registers.size()) != counts[i]) {
@@ -262,8 +260,123 @@ void decode_mma(InstructionReader& reader) {
       }
     }
   }
+}
+
+// Integers of 4 bits and 1 bit --------------------------------------------------------------------------------------
+
+/// The types and the shape of a product of elements of less than a byte.
+struct NarrowProduct {
+  int m = 0, k = 0;  // n is 8
+  int bits = 4;      // of an element
+  bool a_signed = false, b_signed = false;
+  bool conjunction = false;  // of bits: .and.popc, else .xor.popc
+
+  int per_register() const { return 32 / bits; }
+  int row_blocks() const { return m / 8; }
+  /// Registers of A for each row block, and registers of B.
+  int k_blocks() const { return k / (4 * per_register()); }
+};
+
+int element_of(std::uint32_t word, int index, int bits, bool is_signed) {
+  const std::uint32_t value = (word >> (bits * index)) & ((1U << bits) - 1);
+  const bool negative = is_signed && (value >> (bits - 1)) != 0;
+  return static_cast<int>(value) - (negative ? 1 << bits : 0);
+}
+
+/// The sum of the products of the elements in two registers.
+std::int64_t dot(const NarrowProduct& product, std::uint32_t a, std::uint32_t b) {
+  if (product.bits == 1) return std::popcount(product.conjunction ? a & b : a ^ b);
+  std::int64_t sum = 0;
+  for (int i = 0; i < product.per_register(); ++i) {
+    sum += std::int64_t{element_of(a, i, product.bits, product.a_signed)} *
+           element_of(b, i, product.bits, product.b_signed);
+  }
+  return sum;
+}
+
+/// Operands: the registers of D, A, B, C. mode: .satfinite. Register r of A in lane l has elements of row
+/// l / 4 + 8 * (r % row_blocks) and of the part l % 4 of k-block r / row_blocks; register r of B those of column l / 4;
+/// lane l has columns 2 * (l % 4) and the next of C.
+void execute_narrow_mma(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.converge(in, lanes, kAllLanes)) return;
+  const auto& product = *static_cast<const NarrowProduct*>(in.table);
+  const int accumulators = 2 * product.row_blocks();
+  const Slot* const a = in.op + accumulators;
+  const Slot* const b = a + product.row_blocks() * product.k_blocks();
+  const Slot* const c = b + product.k_blocks();
+  std::int32_t results[kMaxM][kMaxN];
+  for (int m = 0; m < product.m; ++m) {
+    for (int n = 0; n < kMaxN; ++n) {
+      std::int64_t sum = warp.reg<std::int32_t>(c[m / 8 * 2 + n % 2])[m % 8 * 4 + n / 2];
+      for (int block = 0; block < product.k_blocks(); ++block) {
+        const auto* const of_a = warp.reg<std::uint32_t>(a[block * product.row_blocks() + m / 8]);
+        const auto* const of_b = warp.reg<std::uint32_t>(b[block]);
+        for (int part = 0; part < 4; ++part) sum += dot(product, of_a[m % 8 * 4 + part], of_b[n * 4 + part]);
+      }
+      results[m][n] = S32Accumulator::stored(sum, in.mode != 0);
+    }
+  }
+  for (int value = 0; value < accumulators; ++value) {
+    auto* const d = warp.reg<std::int32_t>(in.op[value]);
+    for (int lane = 0; lane < kWarpSize; ++lane)
+      d[lane] = results[value / 2 * 8 + lane / 4][2 * (lane % 4) + value % 2];
+  }
+  if (Profile* const profile = warp.cta().launch().profile)
+    profile->count_product(warp.code_index(in), product.m, kMaxN, product.k);
+}
+
+/// Decodes mma of .s4, .u4 and .b1. False for other types.
+bool decode_narrow_mma(InstructionReader& reader) {
+  const std::string_view opcode = reader.parsed().opcode;
+  const std::size_t types = opcode.find(".s32.");
+  if (types == opcode.npos || opcode.size() < types + 12) return false;
+  const std::string_view a = opcode.substr(types + 5, 2), b = opcode.substr(types + 8, 2);
+  const bool is_bits = a == "b1";
+  if (!is_bits && a != "s4" && a != "u4") return false;
+  static constexpr std::pair<std::string_view, std::array<int, 3>> kShapes[] = {
+      {"m8n8k32", {8, 32, 4}},   {"m16n8k32", {16, 32, 4}},   {"m16n8k64", {16, 64, 4}},
+      {"m8n8k128", {8, 128, 1}}, {"m16n8k128", {16, 128, 1}}, {"m16n8k256", {16, 256, 1}},
+  };
+  auto product = std::make_shared<NarrowProduct>();
+  for (const auto& [text, mkb] : kShapes) {
+    if (mkb[2] == (is_bits ? 1 : 4) && reader.take(text)) *product = {mkb[0], mkb[1], mkb[2]};
+  }
+  if (product->m == 0) return false;
+  product->a_signed = a == "s4";
+  product->b_signed = b == "s4";
+  reader.take(a);
+  reader.take(b);
+  if (is_bits) {
+    product->conjunction = reader.take_one_of({"xor", "and"}) == 1;
+    reader.take("popc");
+  }
+  reader.take("s32");
+  reader.take("s32");
+  reader.finish();
+  if (product->m == 16 || product->conjunction) reader.require(Target{80});
+  const int a_registers = product->row_blocks() * product->k_blocks();
+  take_fragments(reader, {2 * product->row_blocks(), a_registers, product->k_blocks(), 2 * product->row_blocks()},
+                 PtxType::b32);
+  reader.out().table = reader.keep(product);
+  reader.out().execute = &execute_narrow_mma;
+  return true;
+}
+
+void decode_mma(InstructionReader& reader) {
+  reader.take("sync");
+  reader.take("aligned");
+  const bool is_row_col = reader.take("row") && reader.take("col");
+  const bool saturates = reader.take("satfinite");
+  reader.out().mode = saturates ? 1 : 0;
+  if (is_row_col && decode_narrow_mma(reader)) return;
+  const arch::MmaAtom* const atom = find_atom(reader);
+  const Handler handler = atom == nullptr ? nullptr : handler_of(*atom);
+  if (handler == nullptr || !is_row_col) reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
+  reader.require(atom->min_target);
+  reader.finish();
+  take_fragments(reader, {atom->c_registers, atom->a_registers, atom->b_registers, atom->c_registers},
+                 atom->register_bits == 64 ? PtxType::b64 : PtxType::b32);
   Instruction& out = reader.out();
-  out.mode = saturates ? 1 : 0;
   out.table = &table_of(*atom);
   out.execute = handler;
 }

@@ -120,6 +120,11 @@ void decode_mov(InstructionReader& reader) {
   }
   reader.source(reader.operand(1), type);
   reader.out().registers = RegisterUse::copies;
+  if (type == PtxType::b128) {
+    if (reader.operand(1).kind != Operand::Kind::reg) reader.refuse("mov.b128 of a number");
+    reader.out().execute = &unary<Quadword, Quadword, Copy>;
+    return;
+  }
   reader.out().execute = for_bits(reader, type, [](auto t) -> Handler {
     using T = decltype(t);
     return &unary<T, T, Copy>;

@@ -36,6 +36,10 @@ void check_members(Warp& warp, const Instruction& in, Mask lanes, const Mask* me
 /// lanes wait for the others.
 bool converge_members(Warp& warp, const Instruction& in, Mask lanes, Slot member_masks) {
   const auto* const members = warp.reg<Mask>(member_masks);
+  // Most masks name the whole warp: then there is nothing to check.
+  Mask common = kAllLanes;
+  for (int l = 0; l < kWarpSize; ++l) common &= members[l];
+  if (common == kAllLanes && lanes == kAllLanes) return true;
   Mask wanted = 0;
   each_lane(lanes, [&](int l) { wanted |= members[l]; });
   if (!warp.converge(in, lanes, wanted & warp.present() & ~warp.exited())) return false;
@@ -60,7 +64,7 @@ enum class Shuffle : std::uint8_t { up, down, butterfly, index };
 
 /// Marks the results that are undefined: those of undefined values, and of lanes that do not execute the shuffle.
 void follow_shuffle(Warp& warp, const Instruction& in, Mask lanes, const int* sources) {
-  if (warp.undefined_values() == nullptr && lanes == warp.present() && warp.present() == kAllLanes) return;
+  if (warp.undefined_values() == nullptr && lanes == kAllLanes) return;
   const Mask absent = warp.cta().launch().options.check_warps ? ~lanes : 0;
   const auto [marked, from] = warp.undefined_values() == nullptr ? std::pair<Mask, std::uint32_t>()
                                                                  : warp.undefined_values()->undefined(in.op[2]);

@@ -45,6 +45,15 @@ struct MultiplyAdd {
   }
 };
 
+/// .oob: the product with what a tensor copy has filled in outside the tensor (see fill_row()) makes the result 0.
+struct MultiplyAddInside {
+  static constexpr std::uint16_t kOutOfBounds = 0x7ff7;
+  template <class S>
+  S operator()(S a, S b, S c) const {
+    return a.bits == kOutOfBounds || b.bits == kOutOfBounds ? S{0} : MultiplyAdd()(a, b, c);
+  }
+};
+
 inline constexpr std::uint16_t kNan = 0x7fff;
 
 template <bool kMaximum, bool kPropagatesNan>
@@ -59,6 +68,19 @@ struct Extremum {
     }
     if (x == y) return std::signbit(x) != kMaximum ? a : b;
     return (x < y) != kMaximum ? a : b;
+  }
+};
+
+/// .xorsign.abs: the extremum of the magnitudes, with the product of the signs.
+template <class Op>
+struct OfMagnitudes {
+  template <class S>
+  S operator()(S a, S b) const {
+    constexpr std::uint16_t kSign = 0x8000;
+    const auto magnitude = [](S value) { return S{static_cast<std::uint16_t>(value.bits & ~kSign)}; };
+    const S result = Op()(magnitude(a), magnitude(b));
+    if (std::isnan(result.value())) return result;
+    return {static_cast<std::uint16_t>(result.bits | ((a.bits ^ b.bits) & kSign))};
   }
 };
 
@@ -170,12 +192,29 @@ void decode_typed(InstructionReader& reader) {
   decode_uniform(reader, type, kOperands + 1, handler);
 }
 
+template <class Op>
+void decode_extremum_of(InstructionReader& reader) {
+  if (reader.take("xorsign") && reader.take("abs")) {
+    decode_typed<OfMagnitudes<Op>, 2>(reader);
+  } else {
+    decode_typed<Op, 2>(reader);
+  }
+}
+
 template <bool kMaximum>
 void decode_extremum(InstructionReader& reader) {
   if (reader.take("NaN")) {
-    decode_typed<Extremum<kMaximum, true>, 2>(reader);
+    decode_extremum_of<Extremum<kMaximum, true>>(reader);
   } else {
-    decode_typed<Extremum<kMaximum, false>, 2>(reader);
+    decode_extremum_of<Extremum<kMaximum, false>>(reader);
+  }
+}
+
+void decode_fma(InstructionReader& reader) {
+  if (reader.take("oob")) {
+    decode_typed<MultiplyAddInside, 3>(reader);
+  } else {
+    decode_typed<MultiplyAdd, 3>(reader);
   }
 }
 
@@ -183,7 +222,7 @@ constexpr std::array kOpcodes = {
     OpcodeRow{"add", OperandClass::small_float, decode_typed<Add, 2>},
     OpcodeRow{"sub", OperandClass::small_float, decode_typed<Subtract, 2>},
     OpcodeRow{"mul", OperandClass::small_float, decode_typed<Multiply, 2>},
-    OpcodeRow{"fma", OperandClass::small_float, decode_typed<MultiplyAdd, 3>},
+    OpcodeRow{"fma", OperandClass::small_float, decode_fma},
     OpcodeRow{"min", OperandClass::small_float, decode_extremum<false>},
     OpcodeRow{"max", OperandClass::small_float, decode_extremum<true>},
     OpcodeRow{"abs", OperandClass::small_float, decode_typed<Absolute, 1>},

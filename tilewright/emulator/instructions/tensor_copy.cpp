@@ -203,6 +203,13 @@ void load_box(AsyncCopy& copy, const Box& box, const SharedLocation& to) {
     }
     each_chunk(box, to.address, part, [&](std::uint32_t address, std::uint32_t at) {
       copy.write_shared({to.cta, address}, row + at, kChunk);
+      // The part of the chunk that is inside the tensor.
+      const std::uint32_t begin = std::max(at, part.first * box.element_bytes());
+      const std::uint32_t end = std::min(at + kChunk, (part.first + part.count) * box.element_bytes());
+      if (begin < end) {
+        copy.follow_undefined({to.cta, address + (begin - at)},
+                              part.address + (begin - part.first * box.element_bytes()), end - begin);
+      }
     });
   });
 }
@@ -222,7 +229,9 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
     const SharedLocation to =
         resolve_shared_location(warp, in, lane, 0, {box.shared_bytes(), kBoxAlignment}, "bulk tensor write");
     const MbarrierObject at = find_mbarrier(warp, in, lane, 2);
+    Profile* const profile = warp.cta().launch().profile;
     if ((in.mode & kMulticast) == 0) {
+      if (profile != nullptr) profile->count_bulk_load(warp.code_index(in), box.bytes(), 1);
       AsyncCopy copy(warp, in, lane, at.barrier);
       load_box(copy, box, to);
       complete_on(warp, in, lane, at, box.bytes());
@@ -230,6 +239,7 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
     }
     std::uint32_t mask = warp.reg<std::uint16_t>(after_barrier[is_im2col ? rank - 2 : 0])[lane];
     check_multicast(warp, in, lane, mask);
+    if (profile != nullptr) profile->count_bulk_load(warp.code_index(in), box.bytes(), std::popcount(mask));
     for (; mask != 0; mask &= mask - 1) {
       Cta& cta = warp.cta().cluster().cta(std::countr_zero(mask));
       const MbarrierObject there = find_mbarrier(warp, in, lane, SharedLocation{&cta, at.location.address});
@@ -270,6 +280,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
     AsyncCopy copy(warp, in, lane);
     copy.use_tensor_map(box.map_address());
     std::byte row[kMaxRowBytes];
+    std::uint64_t written = 0;
     box.each_row([&](const BoxRow& part) {
       if (part.count == 0) return;
       // Elements outside of the tensor are not read.
@@ -284,12 +295,14 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
       const std::uint32_t bytes = part.count * box.element_bytes();
       const std::byte* const source = row + part.first * box.element_bytes();
       std::byte* const memory = copy.write_global(part.address, bytes, "bulk tensor write");
+      written += bytes;
       if (reduce == nullptr) {
         std::memcpy(memory, source, bytes);
         return;
       }
       for (std::uint32_t i = 0; i < bytes; i += box.element_bytes()) reduce(memory + i, source + i);
     });
+    if (Profile* const profile = warp.cta().launch().profile) profile->count_bulk_store(warp.code_index(in), written);
   }
 }
 

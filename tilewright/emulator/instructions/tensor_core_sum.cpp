@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
@@ -14,15 +15,8 @@ namespace {
 constexpr int kMaxM = 32;
 constexpr int kMaxN = 256;
 constexpr int kMaxK = 32;
-constexpr int kNoExponent = -10000;   // of zero, infinity and NaN, which do not take part in the alignment
 constexpr int kLeastExponent = -126;  // the alignment never goes below it
 constexpr int kDoubleFractionBits = 52;
-
-[[gnu::always_inline]] inline int exponent_of(double value, int least) {
-  const auto field = static_cast<int>(std::bit_cast<std::uint64_t>(value) >> kDoubleFractionBits & 0x7ff);
-  const int exponent = std::max(field - 1023, least);
-  return field == 0 || field == 0x7ff ? kNoExponent : exponent;
-}
 
 [[gnu::always_inline]] inline double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(exponent + 1023))
@@ -55,71 +49,145 @@ constexpr int kDoubleFractionBits = 52;
   return fractions == 0;
 }
 
-/// Whether nothing is cut off before the last rounding: all addends are integers, their exponents are at most
-/// `fraction_bits`, and sums between two blocks fit into the result.
-[[gnu::always_inline]] inline bool cuts_nothing(const ProductTiles& tiles, const TensorCoreSum& how) {
+/// What is cut off if all addends are integers.
+enum class Cut : std::uint8_t {
+  nothing,  // the result is the exact sum
+  result,   // the last rounding may change it
+  unknown,  // addends may be cut
+};
+
+/// `nothing` and `result` need exponents of at most `fraction_bits`, and sums between two blocks that fit into the
+/// result.
+[[gnu::always_inline]] inline Cut cut_of(const ProductTiles& tiles, const TensorCoreSum& how) {
   double a = 0, b = 0, c = 0;
   for (int m = 0; m < tiles.m; ++m) {
     double of_row = 0;
-    if (!are_integers(tiles.a + m * tiles.a_stride, tiles.k, of_row)) return false;
+    if (!are_integers(tiles.a + m * tiles.a_stride, tiles.k, of_row)) return Cut::unknown;
     a = std::max(a, of_row);
   }
-  if (!are_integers(tiles.b, tiles.k * tiles.n, b) || !are_integers(tiles.c, tiles.m * tiles.n, c)) return false;
+  if (!are_integers(tiles.b, tiles.k * tiles.n, b) || !are_integers(tiles.c, tiles.m * tiles.n, c)) return Cut::unknown;
   const double limit = power_of_two(how.fraction_bits);
-  if (!(a * b < limit && c < limit)) return false;
-  if (tiles.k * tiles.element_bytes <= how.block_bytes) return true;
+  if (!(a * b < limit && c < limit)) return Cut::unknown;
   static constexpr int kResultBits[] = {11, 24, 14};
-  return a * b * tiles.k + c < power_of_two(kResultBits[static_cast<int>(how.rounding)]);
+  if (a * b * tiles.k + c < power_of_two(kResultBits[static_cast<int>(how.rounding)])) return Cut::nothing;
+  return tiles.k * tiles.element_bytes <= how.block_bytes ? Cut::result : Cut::unknown;
 }
 
-// The loops over n below take restricted pointers, as the compiler would not vectorise them otherwise. kN: the extent,
-// if it is known; else 0.
+// Four columns at a time. Vectors are passed by reference, as their ABI depends on the target.
 
-template <int kN>
-[[gnu::always_inline]] inline void add_exact(const ProductTiles& tiles) {
-  const int n_count = kN != 0 ? kN : tiles.n, k_count = tiles.k;
-  for (int m = 0; m < tiles.m; ++m) {
-    double* __restrict__ const row = tiles.c + m * n_count;
-    const double* __restrict__ const a = tiles.a + m * tiles.a_stride;
-    for (int k = 0; k < k_count; ++k) {
-      const double* __restrict__ const b = tiles.b + k * n_count;
-      const double x = a[k];
-      for (int n = 0; n < n_count; ++n) row[n] += x * b[n];
+typedef double Four __attribute__((vector_size(32)));
+typedef std::int64_t FourBits __attribute__((vector_size(32)));
+
+[[gnu::always_inline]] inline void load(Four& to, const double* from) { std::memcpy(&to, from, sizeof(to)); }
+[[gnu::always_inline]] inline void store(double* to, const Four& from) { std::memcpy(to, &from, sizeof(from)); }
+[[gnu::always_inline]] inline void raise(Four& value, const Four& to) { value = to > value ? to : value; }
+
+template <bool kHardware>
+[[gnu::always_inline]] inline void truncate(Four& value) {
+#if defined(__x86_64__)
+  if constexpr (kHardware) {
+    asm("vroundpd $3, %0, %0" : "+x"(value));
+    return;
+  }
+#endif
+  for (int i = 0; i < 4; ++i) value[i] = std::trunc(value[i]);
+}
+
+/// The power of two of each number's exponent, which is at least `least`; 0 for zero, infinity and NaN.
+[[gnu::always_inline]] inline void powers(Four& value, double least) {
+  constexpr std::int64_t kExponent = std::int64_t{0x7ff} << kDoubleFractionBits;
+  const FourBits bits = reinterpret_cast<const FourBits&>(value) & kExponent;
+  Four power = reinterpret_cast<const Four&>(bits);
+  const Four floor = {least, least, least, least}, zero = {0, 0, 0, 0};
+  raise(power, floor);
+  value = (bits == 0) | (bits == kExponent) ? zero : power;
+}
+
+/// The sums of `kRows` rows and `kFours` times four columns stay in registers while k runs.
+template <int kRows, int kFours>
+[[gnu::always_inline]] inline void add_exact_part(const ProductTiles& tiles, int m, int first) {
+  double* const c = tiles.c + m * tiles.n + first;
+  const double* const a = tiles.a + m * tiles.a_stride;
+  Four sums[kRows][kFours];
+  for (int row = 0; row < kRows; ++row) {
+    for (int i = 0; i < kFours; ++i) load(sums[row][i], c + row * tiles.n + 4 * i);
+  }
+  for (int k = 0; k < tiles.k; ++k) {
+    const double* const b = tiles.b + k * tiles.n + first;
+    for (int i = 0; i < kFours; ++i) {
+      Four of_b;
+      load(of_b, b + 4 * i);
+      for (int row = 0; row < kRows; ++row) sums[row][i] += a[row * tiles.a_stride + k] * of_b;
     }
   }
+  for (int row = 0; row < kRows; ++row) {
+    for (int i = 0; i < kFours; ++i) store(c + row * tiles.n + 4 * i, sums[row][i]);
+  }
 }
 
-/// The exponents of all elements.
-struct Exponents {
-  int a[kMaxM * kMaxK];
-  int b[kMaxK * kMaxN];
+[[gnu::always_inline]] inline void add_exact(const ProductTiles& tiles) {
+  int m = 0;
+  for (; m + 4 <= tiles.m; m += 4) {
+    int first = 0;
+    for (; first + 8 <= tiles.n; first += 8) add_exact_part<4, 2>(tiles, m, first);
+    for (; first < tiles.n; first += 4) add_exact_part<4, 1>(tiles, m, first);
+  }
+  for (; m < tiles.m; ++m) {
+    for (int first = 0; first < tiles.n; first += 4) add_exact_part<1, 1>(tiles, m, first);
+  }
+}
+
+/// powers() of all elements.
+struct Powers {
+  double a[kMaxM * kMaxK];
+  double b[kMaxK * kMaxN];
 };
 
-/// Adds the products [first, last) of K to one row of C.
-template <int kN>
-[[gnu::always_inline]] inline void add_block(const ProductTiles& tiles, int fraction_bits, const Exponents& exponents,
-                                             int m, int first, int last) {
-  const int n_count = kN != 0 ? kN : tiles.n, least_c = tiles.least_exponent_c;
-  double* __restrict__ const c = tiles.c + m * n_count;
-  const double* __restrict__ const a = tiles.a + m * tiles.a_stride;
-  int largest[kN != 0 ? kN : kMaxN];
-  double sum[kN != 0 ? kN : kMaxN], scale[kN != 0 ? kN : kMaxN];
-  for (int n = 0; n < n_count; ++n) largest[n] = std::max(exponent_of(c[n], least_c), kLeastExponent);
-  for (int k = first; k < last; ++k) {
-    const int of_a = exponents.a[m * kMaxK + k];
-    const int* __restrict__ const of_b = exponents.b + k * n_count;
-    for (int n = 0; n < n_count; ++n) largest[n] = std::max(largest[n], of_a + of_b[n]);
+/// Adds the products [from, to) of K to `kFours` times four columns of a row of C.
+template <bool kHardware, int kFours>
+[[gnu::always_inline]] inline void add_block(const ProductTiles& tiles, int fraction_bits, const Powers& exponents,
+                                             int m, int first, int from, int to) {
+  double* const c = tiles.c + m * tiles.n + first;
+  const double* const a = tiles.a + m * tiles.a_stride;
+  const double* const power_of_a = exponents.a + m * kMaxK;
+  const double least_c = power_of_two(tiles.least_exponent_c), least = power_of_two(kLeastExponent);
+  const Four floor = {least, least, least, least};
+  Four sums[kFours], largest[kFours], scale[kFours];
+  for (int i = 0; i < kFours; ++i) {
+    load(sums[i], c + 4 * i);
+    largest[i] = sums[i];
+    powers(largest[i], least_c);
+    raise(largest[i], floor);
   }
-  for (int n = 0; n < n_count; ++n) {
-    scale[n] = power_of_two(fraction_bits - largest[n]);
-    sum[n] = std::trunc(c[n] * scale[n]);
+  for (int k = from; k < to; ++k) {
+    for (int i = 0; i < kFours; ++i) {
+      Four product;
+      load(product, exponents.b + k * tiles.n + first + 4 * i);
+      product *= power_of_a[k];
+      raise(largest[i], product);
+    }
   }
-  for (int k = first; k < last; ++k) {
-    const double x = a[k];
-    const double* __restrict__ const b = tiles.b + k * n_count;
-    for (int n = 0; n < n_count; ++n) sum[n] += std::trunc(x * b[n] * scale[n]);
+  // 2^fraction_bits / largest, by the exponents.
+  const std::int64_t exponent_sum = std::int64_t{2 * 1023 + fraction_bits} << kDoubleFractionBits;
+  for (int i = 0; i < kFours; ++i) {
+    const FourBits bits = exponent_sum - reinterpret_cast<const FourBits&>(largest[i]);
+    scale[i] = reinterpret_cast<const Four&>(bits);
+    sums[i] *= scale[i];
+    truncate<kHardware>(sums[i]);
   }
-  for (int n = 0; n < n_count; ++n) c[n] = sum[n] * power_of_two(largest[n] - fraction_bits);
+  for (int k = from; k < to; ++k) {
+    for (int i = 0; i < kFours; ++i) {
+      Four product;
+      load(product, tiles.b + k * tiles.n + first + 4 * i);
+      product = a[k] * product * scale[i];
+      truncate<kHardware>(product);
+      sums[i] += product;
+    }
+  }
+  for (int i = 0; i < kFours; ++i) {
+    sums[i] *= largest[i] * power_of_two(-fraction_bits);
+    store(c + 4 * i, sums[i]);
+  }
 }
 
 [[gnu::always_inline]] inline void round_all(double* __restrict__ values, int count, SumRounding rounding) {
@@ -136,48 +204,49 @@ template <int kN>
   }
 }
 
-template <int kN>
+template <bool kHardware>
 [[gnu::always_inline]] inline void add_aligned(const ProductTiles& tiles, const TensorCoreSum& how) {
-  thread_local Exponents exponents;
-  int* __restrict__ const of_a = exponents.a;
-  int* __restrict__ const of_b = exponents.b;
-  const int n_count = kN != 0 ? kN : tiles.n, k_count = tiles.k;
-  const int least_a = tiles.least_exponent_a, least_b = tiles.least_exponent_b;
-  for (int m = 0; m < tiles.m; ++m) {
-    const double* __restrict__ const a = tiles.a + m * tiles.a_stride;
-    for (int k = 0; k < k_count; ++k) of_a[m * kMaxK + k] = exponent_of(a[k], least_a);
-  }
-  const double* __restrict__ const b = tiles.b;
-  for (int i = 0; i < k_count * n_count; ++i) of_b[i] = exponent_of(b[i], least_b);
+  thread_local Powers exponents;
+  const double least_a = power_of_two(tiles.least_exponent_a), least_b = power_of_two(tiles.least_exponent_b);
+  const auto take_powers =
+      [](const double* values, int count, double least, double* to) __attribute__((always_inline)) {
+    for (int i = 0; i < count; i += 4) {
+      Four four;
+      load(four, values + i);
+      powers(four, least);
+      store(to + i, four);
+    }
+  };
+  for (int m = 0; m < tiles.m; ++m)
+    take_powers(tiles.a + m * tiles.a_stride, tiles.k, least_a, exponents.a + m * kMaxK);
+  take_powers(tiles.b, tiles.k * tiles.n, least_b, exponents.b);
   const int block = how.block_bytes / tiles.element_bytes;
-  for (int first = 0; first < k_count; first += block) {
-    const int last = std::min(first + block, k_count);
-    for (int m = 0; m < tiles.m; ++m) add_block<kN>(tiles, how.fraction_bits, exponents, m, first, last);
-    if (last < k_count) round_all(tiles.c, tiles.m * n_count, how.rounding);
+  for (int from = 0; from < tiles.k; from += block) {
+    const int to = std::min(from + block, tiles.k);
+    for (int m = 0; m < tiles.m; ++m) {
+      for (int first = 0; first + 8 <= tiles.n; first += 8)
+        add_block<kHardware, 2>(tiles, how.fraction_bits, exponents, m, first, from, to);
+      if (tiles.n % 8 != 0) add_block<kHardware, 1>(tiles, how.fraction_bits, exponents, m, tiles.n - 4, from, to);
+    }
+    if (to < tiles.k) round_all(tiles.c, tiles.m * tiles.n, how.rounding);
   }
 }
 
-template <int kN>
+template <bool kHardware>
 [[gnu::always_inline]] inline void multiply_add_inline(const ProductTiles& tiles, const TensorCoreSum& how) {
-  if (cuts_nothing(tiles, how)) {
-    add_exact<kN>(tiles);
+  const Cut cut = cut_of(tiles, how);
+  if (cut == Cut::unknown) {
+    add_aligned<kHardware>(tiles, how);
   } else {
-    add_aligned<kN>(tiles, how);
+    add_exact(tiles);
+    if (cut == Cut::nothing) return;
   }
   // The caller rounds to f16 when it stores.
   if (how.rounding != SumRounding::f16_nearest) round_all(tiles.c, tiles.m * tiles.n, how.rounding);
 }
 
-[[gnu::always_inline]] inline void multiply_add_of_extent(const ProductTiles& tiles, const TensorCoreSum& how) {
-  if (tiles.n == 8) {
-    multiply_add_inline<8>(tiles, how);
-  } else {
-    multiply_add_inline<0>(tiles, how);
-  }
-}
-
 TILEWRIGHT_TARGET_FMA void multiply_add_with_hardware(const ProductTiles& tiles, const TensorCoreSum& how) {
-  multiply_add_of_extent(tiles, how);
+  multiply_add_inline<true>(tiles, how);
 }
 
 }  // namespace
@@ -200,7 +269,7 @@ void multiply_add(const ProductTiles& tiles, const TensorCoreSum& how) {
   if (hardware) {
     multiply_add_with_hardware(tiles, how);
   } else {
-    multiply_add_of_extent(tiles, how);
+    multiply_add_inline<false>(tiles, how);
   }
 }
 

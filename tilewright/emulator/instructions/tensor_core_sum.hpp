@@ -42,7 +42,7 @@ struct ProductTiles {
   int least_exponent_c = -126;
 };
 
-/// n is at most 256, k at most 32.
+/// n is at most 256, k at most 32; both are multiples of 4.
 void multiply_add(const ProductTiles& tiles, const TensorCoreSum& how);
 
 }  // namespace tilewright::emulator

@@ -100,8 +100,7 @@ void execute_publish(Warp& warp, const Instruction& in, Mask lanes) {
   resolve(warp, in, only, Space::global, 0, kMap, AccessKind::write, to);
   warp.cta().launch().tensor_maps->write(warp, in, first, to.address[first]);
   std::memcpy(to.at[first], from.at[first], kMapBytes);
-  warp.released = warp.clocks;
-  warp.advance_clock();
+  warp.release(MemoryScope::gpu);
 }
 
 /// Operand: the tensor map.

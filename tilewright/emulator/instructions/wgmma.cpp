@@ -32,11 +32,9 @@ using ReadElements = void (*)(const std::byte* from, double* to);
 template <class Element>
 void read_chunk(const std::byte* from, double* to) {
   using Stored = typename Element::Stored;
-  for (std::size_t i = 0; i < kChunkBytes / sizeof(Stored); ++i) {
-    Stored stored;
-    std::memcpy(&stored, from + i * sizeof(Stored), sizeof(Stored));
-    to[i] = static_cast<double>(Element::number(stored));
-  }
+  Stored stored[kChunkBytes / sizeof(Stored)];
+  std::memcpy(stored, from, kChunkBytes);
+  read_numbers<Element, kChunkBytes / sizeof(Stored)>(stored, to);
 }
 
 struct ElementRow {
@@ -285,6 +283,8 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   if (mode.accumulator == Accumulator::f16) update(F16Accumulator());
   if (mode.accumulator == Accumulator::f32) update(F32Accumulator());
   if (mode.accumulator == Accumulator::s32) update(S32Accumulator());
+  if (Profile* const profile = warp.cta().launch().profile)
+    profile->count_product(warp.code_index(in), kRows, n, k_elements);
   ++warp.wgmma.mma_count;
 }
 

@@ -203,6 +203,7 @@ void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
       }
     }
   }
+  if (Profile* const profile = warp.cta().launch().profile) profile->count_product(warp.code_index(in), m, n, k);
   for (int index = 0; index < product.d.elements(); ++index) {
     for (int lane = 0; lane < kWarpSize; ++lane) {
       const typename D::Stored stored = D::stored(c[kWarpSize * index + lane], in.mode != 0);

@@ -1,0 +1,31 @@
+// What a load of several lanes read that no one has written.
+#pragma once
+
+#include <cstdint>
+
+#include "tilewright/emulator/access.hpp"
+#include "tilewright/emulator/undefined_values.hpp"
+
+namespace tilewright::emulator {
+
+class GlobalShadow;
+
+/// The bytes that a load has read, in lanes of which LanePointers::undefined says that they read undefined bytes.
+class UndefinedSource {
+ public:
+  UndefinedSource(Warp& warp, const LanePointers& from);
+
+  /// Whether some of the bytes from the lane's address + offset on are undefined.
+  bool is_undefined(int lane, std::uint64_t offset, std::uint32_t bytes) const;
+  /// An origin for the values of the load, which reads `bytes` bytes per lane.
+  std::uint32_t new_origin(UndefinedValues& values, const Instruction& in, std::uint32_t bytes) const;
+
+ private:
+  enum class Memory : std::uint8_t { shared, local, global };
+  Memory memory_of(int lane) const;
+
+  Warp& warp_;
+  const LanePointers& from_;
+};
+
+}  // namespace tilewright::emulator
