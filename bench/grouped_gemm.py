@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Times grouped GEMMs against torch._grouped_mm and a loop of torch.mm on the shapes of mixture-of-experts layers.
+"""Times grouped GEMMs against torch._grouped_mm, cuBLAS's grouped entry and a loop of torch.mm on the shapes of
+mixture-of-experts layers.
 
-  bench/grouped_gemm.py --json grouped.json [--only 64x128 ...] [--all] [--candidates 8] [--rounds 15]
+  bench/grouped_gemm.py --json grouped.json [--only 64x128 ...] [--all] [--candidates 8] [--rounds 15] [--expect]
 
 This needs a GPU of compute capability 9.0, torch 2.8 or newer, and the package tilewright. Our contender is the kernel
 that the ranking puts first, without tuning; --candidates also times the kernels behind it. "dense" is one torch.mm of
-the same rows with one matrix B, which is a bound and no contender. Each contender is captured in a CUDA graph, so that
+the same rows with one matrix B, which is a bound and no contender. cuBLAS and the loop have the sizes on the host. Each contender is captured in a CUDA graph, so that
 the host's time is not measured, and the graphs are replayed in random order in each round; times are medians.
 
-Before, our results are compared bit for bit with products in float32 of integers, and once more after the sizes were
-changed in device memory and the captured graph was replayed.
+Before, our results and those of cuBLAS are compared bit for bit with products in float32 of integers, and ours once
+more after the sizes were changed in device memory and the captured graph was replayed.
 """
 
 import argparse
@@ -23,11 +24,12 @@ import statistics
 import sys
 
 import torch
+from cublas_grouped import CublasGrouped
 from graph_timing import captured, samples_of
 
 import tilewright
 
-RATIOS = ("torch", "loop", "dense", "regret", "/pred")  # columns of the table
+REFERENCES = {"torch._grouped_mm": "torch", "cublas": "cublas", "loop": "loop", "dense": "dense"}  # and in the table
 INTEGERS = 2  # the largest magnitude of integer inputs, for which every sum is exact in float32
 
 
@@ -152,7 +154,7 @@ class ListOperands:
 class Operands:
     """Matrices in bf16 on a device, the ends of the groups, and the arguments of our call."""
 
-    def __init__(self, case, device="cuda"):
+    def __init__(self, case, device="cuda", expects=False):
         self.case = case
         rows, n, k = sum(case.sizes()), case.n, case.k
         made = {"device": device, "dtype": torch.bfloat16}
@@ -168,7 +170,10 @@ class Operands:
             self.out = torch.empty(rows, n, **made)
         self.offsets = torch.empty(case.groups, dtype=torch.int32, device=device)
         self.set_sizes(case.sizes())
-        self.args = tilewright.GroupedGemmArguments(self.a, self.b, self.out, offsets=self.offsets)
+        expected = case.sizes() if expects else None
+        self.args = tilewright.GroupedGemmArguments(
+            self.a, self.b, self.out, offsets=self.offsets, expected_sizes=expected
+        )
 
     def set_sizes(self, sizes):
         self.sizes = sizes
@@ -194,8 +199,8 @@ class Operands:
         return self.a[rows], self.b[index], self.out[rows]
 
 
-def operands_of(case, device="cuda"):
-    return ListOperands(case, device) if case.kind == "list" else Operands(case, device)
+def operands_of(case, expects, device="cuda"):
+    return ListOperands(case, device) if case.kind == "list" else Operands(case, device, expects)
 
 
 def disagreement(operands):
@@ -235,6 +240,29 @@ def checked(operands, prepared):
     return ""
 
 
+def cublas_of(operands):
+    """cuBLAS's grouped entry for the sizes of now; None where this cuBLAS lacks it."""
+    groups = [operands.group(index) for index in range(operands.case.groups)]
+    try:
+        return CublasGrouped(*zip(*groups, strict=True))
+    except RuntimeError as error:
+        print(f"cublas: {error}", file=sys.stderr)
+        return None
+
+
+def check_cublas(operands):
+    """Raises an exception if cuBLAS computes something else: then the comparison would mean nothing."""
+    cublas = cublas_of(operands)
+    if cublas is None:
+        return
+    operands.clear()
+    cublas.run()
+    torch.cuda.synchronize()
+    wrong = disagreement(operands)
+    if wrong:
+        raise AssertionError(f"cublas: {wrong}")
+
+
 def contenders_of(operands, kernels):
     """The calls to time, by name."""
     case = operands.case
@@ -250,6 +278,9 @@ def contenders_of(operands, kernels):
     if case.kind != "list":
         calls["torch._grouped_mm"] = lambda: torch._grouped_mm(operands.a, operands.b, offs=operands.offsets)
     calls["loop"] = loop
+    cublas = cublas_of(operands)
+    if cublas is not None:
+        calls["cublas"] = cublas.run
     if case.kind not in ("weight_gradient", "list"):
         calls["dense"] = lambda: torch.mm(operands.a, operands.b[0], out=operands.out)
     return calls
@@ -271,7 +302,7 @@ def rows_of(case, samples, kernels):
         if name == "tilewright" or name.startswith("candidate"):
             kernel = kernels[0 if name == "tilewright" else int(name.split()[1])]
             row["kernel"], row["estimate_us"] = kernel
-        for reference in ("torch._grouped_mm", "loop", "dense"):
+        for reference in REFERENCES:
             if reference in medians:
                 row[f"ratio_to_{reference}"] = medians[reference] / us
         rows.append(row)
@@ -282,13 +313,14 @@ def measure(case, options):
     """The JSON entry of a case. A failure is recorded in it, so that the other cases still run."""
     entry = {"id": case.id, "kind": case.kind, **case.describe(), "missing": "", "results": []}
     try:
-        operands = operands_of(case)
+        operands = operands_of(case, options.expect)
         found = tilewright.find_kernels(operands.args)
         kernels = found[: max(1, options.candidates)]
         entry["missing"] = checked(operands, tilewright.prepare(operands.args, kernels[0]))
         if entry["missing"]:
             entry["missing"] = "wrong: " + entry["missing"]
             return entry
+        check_cublas(operands)
         operands.fill_normal()
         samples, entry["unmeasured"] = samples_of(contenders_of(operands, kernels), options.rounds)
         named = [(kernel.name, found.estimate_us(place)) for place, kernel in enumerate(kernels)]
@@ -311,7 +343,7 @@ def line(entry):
 
     return (
         f"{entry['id']:<22}{ours['median_us']:9.1f}{ours['tera_ops']:9.1f}{ours['tera_bytes_per_s']:7.2f}"
-        f"{ratio('torch._grouped_mm')}{ratio('loop')}{ratio('dense')}{ours['median_us'] / best:8.3f}"
+        f"{''.join(map(ratio, REFERENCES))}{ours['median_us'] / best:8.3f}"
         f"{ours['median_us'] / ours['estimate_us']:8.2f}  {ours['kernel']}"
     )
 
@@ -323,6 +355,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="also measure gradients, further sizes and lists")
     parser.add_argument("--candidates", type=int, default=1, help="how many of our kernels are timed")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--expect", action="store_true", help="tell our ranking the sizes of the groups (expected_sizes)")
     options = parser.parse_args()
 
     random.seed(1)
@@ -337,9 +370,10 @@ def main():
         "torch": torch.__version__,
         "tilewright": tilewright.__version__,
     }
-    precompile(chosen, options.candidates)
+    precompile(chosen, options)
+    columns = [*REFERENCES.values(), "regret", "/pred"]
     print(f"{setting['gpu']}, torch {setting['torch']}; ratios are another's time divided by ours")
-    print(f"{'case':<22}{'us':>9}{'TFLOP/s':>9}{'TB/s':>7}" + "".join(f"{name:>8}" for name in RATIOS) + "  kernel")
+    print(f"{'case':<22}{'us':>9}{'TFLOP/s':>9}{'TB/s':>7}" + "".join(f"{name:>8}" for name in columns) + "  kernel")
     entries = []
     for case in chosen:
         entries.append(measure(case, options))
@@ -353,14 +387,14 @@ def main():
         print(f"{len(ratios)} ratios to torch._grouped_mm: geometric mean {mean:.3f}, least {min(ratios):.3f}")
 
 
-def precompile(cases, count):
+def precompile(cases, options):
     """Compiles the kernels of all cases in parallel. Only shapes are needed, so that no memory is taken."""
     kernels = {}
     for case in cases:
-        operands = operands_of(case, device="meta")
+        operands = operands_of(case, options.expect, device="meta")
         target = torch.cuda.get_device_capability()
         found = tilewright.find_kernels(operands.args, target=10 * target[0] + target[1])
-        kernels |= {kernel.name: kernel for kernel in found[: max(1, count)]}
+        kernels |= {kernel.name: kernel for kernel in found[: max(1, options.candidates)]}
     tilewright.compile_kernels(list(kernels.values()))
 
 

@@ -209,8 +209,8 @@ op::GroupedMode read_mode(const op::Tensor& a, const op::Tensor& b, bool has_off
     const std::string text = read_text(named, "mode");
     const std::optional<op::GroupedMode> mode = op::parse_grouped_mode(text);
     if (!mode || mode == independent) {
-      throw InvalidArgument(
-          fmt::format("mode must be ragged_m, ragged_n, ragged_k, masked_m or masked_n, got '{}'", printable(text)));
+      throw InvalidArgument(fmt::format(
+          "mode must be ragged_m, ragged_n, ragged_k, masked_m, masked_n or masked_k, got '{}'", printable(text)));
     }
     if (op::is_ragged(*mode) == has_offsets) return *mode;
     throw InvalidArgument(
@@ -224,6 +224,25 @@ op::GroupedMode read_mode(const op::Tensor& a, const op::Tensor& b, bool has_off
       "offsets are for stacked groups: A and B must have ranks 2 and 3 (rows of A are stacked), 3 and 2 (columns of B) "
       "or 2 and 2 (k), got ranks {} and {}; batches of padded matrices take counts",
       of_a, of_b));
+}
+
+/// What the caller expects of the sizes: their mean, or a sequence of sizes.
+op::GroupSummary read_expected(nb::handle expected, op::GroupedMode mode, std::int64_t groups) {
+  if (expected.is_none()) return {};
+  if (mode == op::GroupedMode::independent)
+    throw InvalidArgument("expected_sizes are for groups with one size each, not for lists or groups at addresses");
+  std::vector<std::int64_t> sizes;
+  const auto add = [&](nb::handle size) {
+    sizes.push_back(read_signed(size, "a size in expected_sizes", 0, std::numeric_limits<std::int64_t>::max()));
+  };
+  if (!nb::isinstance<nb::sequence>(expected)) {
+    add(expected);
+    return op::expect_mean(mode, groups, sizes[0]);
+  }
+  for (const nb::handle each : nb::borrow<nb::sequence>(expected)) add(each);
+  if (sizes.size() == static_cast<std::size_t>(groups)) return op::summarize(mode, sizes);
+  throw InvalidArgument(
+      fmt::format("expected_sizes must be the mean size, or one for each of {} groups, got {}", groups, sizes.size()));
 }
 
 bool is_list(nb::handle operand) { return nb::isinstance<nb::list>(operand) || nb::isinstance<nb::tuple>(operand); }
@@ -252,6 +271,7 @@ void read_independent(ArgumentsReader& reader, op::GroupedGemm& grouped, nb::han
     throw InvalidArgument(
         fmt::format("{} is a list of {} matrices, but A is one of {}", role, matrices->shapes.size(), count));
   }
+  std::vector<std::array<std::int64_t, 3>> of_groups;
   std::vector<std::int32_t> extents, lds;
   op::Dims most{0, 0, 0};
   for (std::size_t i = 0; i < count; ++i) {
@@ -263,6 +283,7 @@ void read_independent(ArgumentsReader& reader, op::GroupedGemm& grouped, nb::han
       check_extent(of_c.shapes[i][0], m, "the rows of C", i);
       check_extent(of_c.shapes[i][1], n, "the columns of C", i);
     }
+    of_groups.push_back({m, n, k});
     for (const auto& [mode, extent] : {std::pair{0, m}, {1, n}, {2, k}}) {
       if (extent > std::numeric_limits<std::int32_t>::max())
         throw InvalidArgument(fmt::format("extents must be less than 2^31, got {} in group {}", extent, i));
@@ -285,6 +306,7 @@ void read_independent(ArgumentsReader& reader, op::GroupedGemm& grouped, nb::han
   gemm.d = at_capacity(of_d, most[0], most[1]);
   if (!c.is_none()) gemm.c = at_capacity(of_c, most[0], most[1]);
   grouped.mode = op::GroupedMode::independent;
+  grouped.expected = op::summarize(of_groups);
   grouped.ends = group_numbers(reader, extents, static_cast<std::int64_t>(count), gemm.d.device);
   grouped.leading_dimensions = group_numbers(reader, lds, static_cast<std::int64_t>(count), gemm.d.device);
 }
@@ -319,12 +341,13 @@ void read_groups(ArgumentsReader& reader, op::GroupedGemm& grouped, nb::handle a
 
 void make_grouped(GroupedGemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
                   nb::handle epilogue, nb::handle offsets, nb::handle counts, nb::handle extents,
-                  nb::handle leading_dimensions, nb::handle mode, nb::handle c, double alpha, double beta,
-                  nb::handle math, nb::handle tensors) {
+                  nb::handle leading_dimensions, nb::handle mode, nb::handle expected_sizes, nb::handle c, double alpha,
+                  double beta, nb::handle math, nb::handle tensors) {
   ArgumentsReader reader;
   op::GroupedGemm grouped;
   op::Gemm& gemm = grouped.gemm;
   read_groups(reader, grouped, a, b, c, out, {offsets, counts, extents, leading_dimensions}, mode);
+  if (!expected_sizes.is_none()) grouped.expected = read_expected(expected_sizes, grouped.mode, grouped.groups());
   gemm.alpha = alpha;
   gemm.beta = beta;
   gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
@@ -478,11 +501,13 @@ void bind_grouped(nb::module_& module) {
       .def("__init__", &make_grouped, nb::arg("A"), nb::arg("B"), nb::arg("out"),
            nb::arg("accumulator_type") = nb::none(), nb::arg("epilogue") = nb::none(), nb::kw_only(),
            nb::arg("offsets") = nb::none(), nb::arg("counts") = nb::none(), nb::arg("extents") = nb::none(),
-           nb::arg("leading_dimensions") = nb::none(), nb::arg("mode") = nb::none(), nb::arg("C") = nb::none(),
-           nb::arg("alpha") = 1.0, nb::arg("beta") = 0.0, nb::arg("math") = nb::none(), nb::arg("tensors") = nb::none(),
-           "`mode` is \"ragged_m\", \"ragged_n\", \"ragged_k\", \"masked_m\" or \"masked_n\"; the default follows "
-           "from "
-           "the ranks of A and B, and is \"masked_m\" with `counts`. `extents`, of shape (groups, 3), and "
+           nb::arg("leading_dimensions") = nb::none(), nb::arg("mode") = nb::none(),
+           nb::arg("expected_sizes") = nb::none(), nb::arg("C") = nb::none(), nb::arg("alpha") = 1.0,
+           nb::arg("beta") = 0.0, nb::arg("math") = nb::none(), nb::arg("tensors") = nb::none(),
+           "`mode` is \"ragged_m\", \"ragged_n\", \"ragged_k\", \"masked_m\", \"masked_n\" or \"masked_k\"; the "
+           "default follows from the ranks of A and B, and is \"masked_m\" with `counts`. `expected_sizes`, the mean "
+           "size of a group or a sequence with the size of each, is what the host expects; it only concerns which "
+           "kernel ranks first, and which tuning record applies. `extents`, of shape (groups, 3), and "
            "`leading_dimensions`, of shape (groups, 4), are int32 arrays with m, n and k of each group and the leading "
            "dimensions of A, B, C and out, which are then each a PointerArray whose shape is the largest. Tensors of "
            "the epilogue that have a stacked mode "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, PointerArray, PreparedCall, dtype, prepare
@@ -19,6 +19,7 @@ def grouped_matmul(
     *,
     offsets: Any = None,
     counts: Any = None,
+    expected_sizes: int | Sequence[int] | None = None,
     epilogue: Callable[..., object] | str | Epilogue | EpilogueArguments | None = None,
     c: Any = None,
     alpha: float = 1.0,
@@ -48,6 +49,9 @@ def grouped_matmul(
     offsets         int32 array with the end of each group; group 0 begins at 0, and groups may be empty. It is where
                     `a` is: on a GPU the host does not read it, so that a captured graph can be replayed with other sizes
     counts          int32 array with the number of rows that each group uses
+    expected_sizes  the mean size of a group, or the size of each, as far as the host can tell: kernels that are fast for
+                    such sizes rank first. Results are right for all sizes. By default stacked groups are taken to have
+                    the mean size, and padded ones to be full
     epilogue        as in matmul(). Operands of it with a stacked mode are stacked as the result is; of the others there
                     is one for all groups, or one for each: for example a bias of shape (n,) or (g, n), a scale of shape
                     (1,) or (g,). A traced Python function sees a batch: (g, 1, n) and (g, 1, 1)
@@ -80,7 +84,7 @@ def grouped_matmul(
             **operands,
         )
     gradients.refuse(
-        "grouped_matmul()", {"a": a, "b": b, "c": c, **operands}, "; tilewright.torch.grouped_mm() computes gradients"
+        "grouped_matmul()", {"a": a, "b": b, "c": c, **operands}, "; tilewright.torch.grouped_mm() and masked_mm() compute gradients"
     )
     if counts is not None and offsets is None and ranks != (3, 3):
         raise InvalidArgument(f"counts are for batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
@@ -103,6 +107,7 @@ def grouped_matmul(
         bound,
         offsets=offsets,
         counts=counts,
+        expected_sizes=expected_sizes,
         C=c,
         alpha=alpha,
         beta=(0.0 if c is None else 1.0) if beta is None else beta,

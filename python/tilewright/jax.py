@@ -1,8 +1,9 @@
-"""tilewright.matmul and linear in programs of JAX: under jax.jit, jax.grad and jax.vmap.
+"""tilewright.matmul, linear and grouped products in programs of JAX: under jax.jit, jax.grad and jax.vmap.
 
     import tilewright.jax
     y = tilewright.jax.linear(x, weight, bias)           # x @ weight.T + bias
     z = tilewright.jax.matmul(a, b, epilogue="relu")     # tilewright.matmul itself, when it is given tracers of JAX
+    g = tilewright.jax.grouped_matmul(rows, experts, offsets=ends)
 
 A product is one custom call of XLA (tilewright/xla_ffi.py), which computes on XLA's buffers: on a GPU on XLA's stream,
 on the host on the device that TILEWRIGHT_DEVICE names. Kernels are chosen and compiled while JAX traces the program.
@@ -22,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tilewright import gradients, product, xla_ffi
-from tilewright._tilewright import DType, Epilogue, GemmArguments, ShapeOnly, dtype, prepare
+from tilewright._tilewright import DType, Epilogue, GemmArguments, GroupedGemmArguments, ShapeOnly, dtype, prepare
 from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
 from tilewright.results import _NUMPY_NAMES as _NAMES
@@ -218,6 +219,124 @@ def _backward(call: _Call, saved: tuple[Any, ...], gradient: Any) -> tuple[Any, 
 
 
 _product.defvjp(_forward, _backward)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Groups:
+    """What a product of groups is, apart from a, b and the ends of the groups."""
+
+    mode: str
+    transposes: tuple[bool, bool] = (False, False)  # whether a and b are stored transposed
+    out_dtype: str = "float32"
+    expected_sizes: int | tuple[int, ...] | None = None
+
+    def shape(self, a: Any, b: Any, ends: Any) -> tuple[int, ...]:
+        a_shape, b_shape = (_turned(x.shape, turn) for x, turn in zip((a, b), self.transposes, strict=True))
+        is_stacked = self.mode in ("ragged_m", "ragged_n")
+        return (*(() if is_stacked else ends.shape), a_shape[-2], b_shape[-1])
+
+
+# The modes of the gradients of a and b.
+_MODES_OF_GRADIENTS = {
+    "ragged_m": ("ragged_m", "ragged_k"),
+    "ragged_n": ("ragged_k", "ragged_n"),
+    "ragged_k": ("ragged_n", "ragged_m"),
+    "masked_m": ("masked_m", "masked_k"),
+    "masked_n": ("masked_k", "masked_n"),
+    "masked_k": ("masked_n", "masked_m"),
+}
+
+
+def _transposed(mode: str) -> str:
+    """The mode of the transposed product."""
+    return mode[:-1] + {"m": "n", "n": "m", "k": "k"}[mode[-1]]
+
+
+def grouped_matmul(
+    a: Any,
+    b: Any,
+    *,
+    offsets: Any = None,
+    counts: Any = None,
+    expected_sizes: Any = None,
+    out_dtype: Any = None,
+) -> Any:
+    """tilewright.grouped_matmul(a, b, offsets=...) or (counts=...) for arrays and tracers of JAX, without an epilogue.
+
+    Elements of the result that belong to no group are 0, because a program of JAX must not depend on memory that nobody
+    has written.
+    """
+    a, b = jnp.asarray(a), jnp.asarray(b)
+    if (offsets is None) == (counts is None):
+        raise InvalidArgument("one of offsets (stacked groups) and counts (padded groups) must be given")
+    ends = jnp.asarray(counts if offsets is None else offsets)
+    ranks = (a.ndim, b.ndim)
+    modes = {(2, 3): "ragged_m", (3, 2): "ragged_n", (2, 2): "ragged_k"} if counts is None else {(3, 3): "masked_m"}
+    if ranks not in modes:
+        expected = "2 and 3, 3 and 2, or 2 and 2" if counts is None else "3 and 3"
+        raise InvalidArgument(f"a and b must have ranks {expected}, got shapes {a.shape} and {b.shape}")
+    kind = product._out_type(a) if out_dtype is None else dtype(out_dtype)
+    sizes = expected_sizes if expected_sizes is None or isinstance(expected_sizes, int) else tuple(map(int, expected_sizes))
+    call = _Groups(modes[ranks], out_dtype=_NAMES[kind], expected_sizes=sizes)
+    _check_groups(call, ShapeOnly(a.shape, a.dtype), ShapeOnly(b.shape, b.dtype), ShapeOnly(ends.shape, ends.dtype))
+    return _groups(call, a, b, ends)
+
+
+def _check_groups(call: _Groups, a: ShapeOnly, b: ShapeOnly, ends: ShapeOnly) -> None:
+    """Raises what tilewright.grouped_matmul would, and compiles the kernel."""
+    out = ShapeOnly(call.shape(a, b, ends), call.out_dtype)
+    name = "offsets" if call.mode.startswith("ragged") else "counts"
+    options: dict[str, Any] = {name: ends, "mode": call.mode, "expected_sizes": call.expected_sizes}
+    try:
+        prepare(GroupedGemmArguments(a, b, out, **options))
+    except InvalidArgument as error:
+        raise InvalidArgument(product._in_callers_words(str(error))) from None
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _groups(call: _Groups, a: Any, b: Any, ends: Any) -> Any:
+    described = {"groups": call.mode, "transposes": call.transposes, "expected_sizes": call.expected_sizes}
+    shape = call.shape(a, b, ends)
+    compute = jax.ffi.ffi_call(
+        xla_ffi.TARGET, jax.ShapeDtypeStruct(shape, call.out_dtype), vmap_method="sequential"
+    )
+    out = compute(a, b, ends, call=json.dumps(described))
+    if call.mode.endswith("k"):
+        return out
+    along = len(shape) - (2 if call.mode.endswith("m") else 1)
+    index = jax.lax.broadcasted_iota(jnp.int32, shape, along)
+    end = ends[:, None, None] if call.mode.startswith("masked") else ends[-1] if ends.shape[0] > 0 else 0
+    return jnp.where(index < end, out, jnp.zeros((), out.dtype))
+
+
+def _forward_groups(call: _Groups, a: Any, b: Any, ends: Any) -> tuple[Any, tuple[Any, ...]]:
+    return _groups(call, a, b, ends), (a, b, ends)
+
+
+def _backward_groups(call: _Groups, saved: tuple[Any, ...], gradient: Any) -> tuple[Any, ...]:
+    a, b, ends = saved
+    turn_a, turn_b = call.transposes
+    mode_a, mode_b = _MODES_OF_GRADIENTS[call.mode]
+    gradient = gradient.astype(a.dtype)
+
+    def gradient_of(operand: Any, x: Any, y: Any, mode: str, transposes: tuple[bool, bool]) -> Any:
+        if not jnp.issubdtype(operand.dtype, jnp.floating):
+            return _no_gradient(operand)
+        made = dataclasses.replace(call, mode=mode, transposes=transposes, out_dtype=operand.dtype.name)
+        return _groups(made, x, y, ends)
+
+    if turn_a:
+        of_a = gradient_of(a, b, gradient, _transposed(mode_a), (turn_b, True))
+    else:
+        of_a = gradient_of(a, gradient, b, mode_a, (False, not turn_b))
+    if turn_b:
+        of_b = gradient_of(b, gradient, a, _transposed(mode_b), (True, turn_a))
+    else:
+        of_b = gradient_of(b, a, gradient, mode_b, (not turn_a, False))
+    return of_a, of_b, _no_gradient(ends)
+
+
+_groups.defvjp(_forward_groups, _backward_groups)
 
 
 def _plain(a: Any, b: Any, transposes: tuple[bool, bool], operand: Any) -> Any:

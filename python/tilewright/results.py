@@ -150,6 +150,6 @@ def _jax_gpu(a: Any) -> int | None:
     """The ordinal of the GPU that holds the array; None if it is in host memory."""
     cpu = 1  # kDLCPU
     if not hasattr(a, "__dlpack_device__"):
-        raise InvalidArgument("tracers of jax.jit have no memory: only matmul and tilewright.jax take them")
+        raise InvalidArgument("tracers of jax.jit have no memory: only matmul and the functions of tilewright.jax take them")
     kind, ordinal = a.__dlpack_device__()
     return None if kind == cpu else int(ordinal)

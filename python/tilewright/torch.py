@@ -1,9 +1,10 @@
-"""PyTorch operators: torch.ops.tilewright.matmul, .linear, .grouped_mm, .conv2d, .contract and .weight_linear, and
-grouped_mm(), conv2d(), einsum() and weight_linear().
+"""PyTorch operators: torch.ops.tilewright.matmul, .linear, .grouped_mm, .masked_mm, .conv2d, .contract and
+.weight_linear, and grouped_mm(), masked_mm(), conv2d(), einsum() and weight_linear().
 
     import tilewright.torch
     y = torch.ops.tilewright.linear(x, weight, bias)
     z = tilewright.torch.grouped_mm(rows, experts, offs=ends)    # in place of torch._grouped_mm
+    p = tilewright.torch.masked_mm(padded_rows, experts, counts)    # the first counts[g] rows of each group
     v = tilewright.torch.conv2d(x, weight, bias, padding=1, residual=u, activation="relu")
     s = tilewright.torch.einsum("bqhd,bkhd->bhqk", queries, keys)    # in place of torch.einsum
 
@@ -35,6 +36,10 @@ _LIBRARY.define("matmul(Tensor a, Tensor b) -> Tensor")
 _LIBRARY.define("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
 _LIBRARY.define(
     "grouped_mm(Tensor a, Tensor b, Tensor offs, ScalarType? out_dtype=None, bool zero_rest=False) -> Tensor"
+)
+_LIBRARY.define(
+    "masked_mm(Tensor a, Tensor b, Tensor counts, str mode='masked_m', ScalarType? out_dtype=None, "
+    "bool zero_rest=False) -> Tensor"
 )
 _NUMBERS = "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1"
 _LIBRARY.define(
@@ -178,11 +183,38 @@ def _grouped_mm(
     return out
 
 
+def _masked_shape(a: torch.Tensor, b: torch.Tensor, counts: torch.Tensor) -> list[Any]:
+    if (a.dim(), b.dim()) != (3, 3):
+        raise InvalidArgument(f"counts are for a and b of rank 3, got shapes {(*a.shape,)} and {(*b.shape,)}")
+    if counts.dim() != 1 or counts.dtype != torch.int32:
+        raise InvalidArgument(f"counts must be a vector of int32, got {counts.dtype} of shape {(*counts.shape,)}")
+    return [*counts.shape, a.shape[-2], b.shape[-1]]
+
+
+def _masked_mm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    counts: torch.Tensor,
+    mode: str = "masked_m",
+    out_dtype: torch.dtype | None = None,
+    zero_rest: bool = False,
+) -> torch.Tensor:
+    make = a.new_zeros if zero_rest and mode != "masked_k" else a.new_empty
+    out = make(_masked_shape(a, b, counts), dtype=out_dtype or a.dtype)
+    arguments = tilewright.GroupedGemmArguments(
+        _row_or_column_major(a), _row_or_column_major(b), out, counts=counts.contiguous(), mode=mode
+    )
+    arguments._check_ends()
+    tilewright.prepare(arguments, **_promises()).run()
+    return out
+
+
 for _key in ("CPU", "CUDA"):
     _LIBRARY.impl("matmul", _matmul, _key)
     _LIBRARY.impl("linear", _linear, _key)
     _LIBRARY.impl("product", _product, _key)
     _LIBRARY.impl("grouped_mm", _grouped_mm, _key)
+    _LIBRARY.impl("masked_mm", _masked_mm, _key)
 
 
 def _fake_matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -203,6 +235,17 @@ def _fake_grouped_mm(
     return a.new_empty(_grouped_shape(a, b, offs), dtype=out_dtype or a.dtype)
 
 
+def _fake_masked_mm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    counts: torch.Tensor,
+    mode: str = "masked_m",
+    out_dtype: torch.dtype | None = None,
+    zero_rest: bool = False,
+) -> torch.Tensor:
+    return a.new_empty(_masked_shape(a, b, counts), dtype=out_dtype or a.dtype)
+
+
 def _fake_product(a: torch.Tensor, b: torch.Tensor, *rest: Any) -> torch.Tensor:
     _, _, _, epilogue, numbers, _, _, out_dtype, *_ = rest
     shape = _shape(a, b)
@@ -215,6 +258,7 @@ def _fake_product(a: torch.Tensor, b: torch.Tensor, *rest: Any) -> torch.Tensor:
 torch.library.register_fake("tilewright::matmul", _fake_matmul)
 torch.library.register_fake("tilewright::product", _fake_product)
 torch.library.register_fake("tilewright::grouped_mm", _fake_grouped_mm)
+torch.library.register_fake("tilewright::masked_mm", _fake_masked_mm)
 torch.library.register_fake("tilewright::linear", _fake_linear)
 
 
@@ -308,6 +352,47 @@ def _grouped_mm_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor
 
 
 torch.library.register_autograd("tilewright::grouped_mm", _grouped_mm_backward, setup_context=_save_grouped_mm)
+
+
+def _save_masked_mm(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    *saved, ctx.mode = inputs[:4]
+    ctx.save_for_backward(*saved)
+
+
+# The modes of the gradients of a and b: the extent that differs between the groups is that of the same letter.
+_MODES_OF_GRADIENTS = {
+    "masked_m": ("masked_m", "masked_k"),
+    "masked_n": ("masked_k", "masked_n"),
+    "masked_k": ("masked_n", "masked_m"),
+}
+
+
+def _masked_mm_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    a, b, counts = ctx.saved_tensors
+    product, (of_a, of_b) = torch.ops.tilewright.masked_mm, _MODES_OF_GRADIENTS[ctx.mode]
+    gradient = gradient.to(a.dtype)
+    grad_a = grad_b = None
+    if ctx.needs_input_grad[0]:
+        grad_a = product(gradient, b.transpose(-1, -2), counts, of_a, zero_rest=True)
+    if ctx.needs_input_grad[1]:
+        grad_b = product(a.transpose(-1, -2), gradient, counts, of_b, zero_rest=True)
+    return grad_a, grad_b, None, None, None, None
+
+
+torch.library.register_autograd("tilewright::masked_mm", _masked_mm_backward, setup_context=_save_masked_mm)
+
+
+def masked_mm(
+    input: torch.Tensor, mat2: torch.Tensor, counts: torch.Tensor, out_dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    """input[g, :counts[g]] @ mat2[g] for each group g, with gradients: padded groups of sizes that the device knows.
+
+    `input` is (groups, most, k), `mat2` (groups, k, n), and `counts` has one int32 for each group where the matrices
+    are. Rows of the result behind counts[g] are not written, and are no part of any gradient; the gradients of such
+    rows of `input` are 0.
+    """
+    product: torch.Tensor = torch.ops.tilewright.masked_mm(input, mat2, counts, "masked_m", out_dtype)
+    return product
 
 
 def grouped_mm(

@@ -1,8 +1,8 @@
-"""The target of custom calls by which XLA runs tilewright.matmul in programs of jax.jit.
+"""The target of custom calls by which XLA runs products of Tilewright in programs of jax.jit.
 
 XLA calls a C function with a frame that describes the buffers of the call, its attributes and, on a GPU, its stream
 (xla/ffi/api/c_api.h; the layouts below are those of its version 0). The function is written in Python: it takes the
-GIL, describes the buffers as arrays in place, and calls tilewright.matmul. On a GPU that only enqueues the work on
+GIL, describes the buffers as arrays in place, and calls Tilewright. On a GPU that only enqueues the work on
 XLA's stream.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 import tilewright
-from tilewright._tilewright import DType
+from tilewright._tilewright import DType, GroupedGemmArguments
 
 TARGET = "tilewright_matmul"
 
@@ -117,15 +117,16 @@ def _execute(frame: Any, is_on_gpu: bool) -> int | None:
             return None
         stream = _get(api.stream_get, _StreamGet, "stream", frame.contents.context) if is_on_gpu else None
         ordinal = _get(api.ordinal_get, _OrdinalGet, "ordinal", frame.contents.context) if is_on_gpu else None
-        _multiply(frame.contents, ordinal, stream or None)
+        call = json.loads(_attribute(frame.contents.attributes, b"call"))
+        multiply = _multiply_groups if "groups" in call else _multiply
+        multiply(call, frame.contents, ordinal, stream or None)
     except BaseException as error:  # nothing may pass through XLA's frames; also not a Ctrl-C
         code = _INTERNAL if isinstance(error, Exception) else _CANCELLED
         return _make_error(frame.contents.api.contents, code, f"tilewright.matmul: {type(error).__name__}: {error}")
     return None
 
 
-def _multiply(frame: Any, ordinal: int | None, stream: int | None) -> None:
-    call = json.loads(_attribute(frame.attributes, b"call"))
+def _multiply(call: Any, frame: Any, ordinal: int | None, stream: int | None) -> None:
     given = [frame.args.items[index].contents for index in range(frame.args.size)]
     out = frame.results.items[0].contents
     extra = given[0].rank - call["rank"]  # modes that jax.vmap has added in front
@@ -146,6 +147,19 @@ def _multiply(frame: Any, ordinal: int | None, stream: int | None) -> None:
         **dict(zip(call["operands"], rest, strict=True)),
         **call["numbers"],
     )
+
+
+def _multiply_groups(call: Any, frame: Any, ordinal: int | None, stream: int | None) -> None:
+    a, b, ends = (frame.args.items[index].contents for index in range(3))
+    mode = call["groups"]
+    arguments = GroupedGemmArguments(
+        *(Buffer(x, ordinal, 0, turns) for x, turns in zip((a, b), call["transposes"], strict=True)),
+        Buffer(frame.results.items[0].contents, ordinal, 0),
+        **{"offsets" if mode.startswith("ragged") else "counts": Buffer(ends, ordinal, 0)},
+        mode=mode,
+        expected_sizes=call["expected_sizes"],
+    )
+    tilewright.prepare(arguments).run(stream=stream)
 
 
 def _attribute(attributes: Any, name: bytes) -> str:

@@ -112,7 +112,7 @@ TEST_F(RunCommandTest, ComputesAndVerifiesGroupsOfEveryMode) {
             "grouped_gemm A(30,40):f16 B(40,24):f16 C(3,30,24):f16 D(3,30,24):f32 offsets(3):s32");
   EXPECT_EQ(read(grouped_file("masked_m", "[7, 0, 30]")).description(),
             "grouped_gemm A(3,30,40):f16 B(3,40,24):f16 C(3,30,24):f16 D(3,30,24):f32 counts(3):s32");
-  for (const char* const mode : {"ragged_m", "ragged_n", "ragged_k", "masked_m", "masked_n"})
+  for (const char* const mode : {"ragged_m", "ragged_n", "ragged_k", "masked_m", "masked_n", "masked_k"})
     EXPECT_EQ(run(grouped_file(mode, "[7, 0, 13]"), "--verify"), ExitCode::ok) << mode;
 }
 
@@ -125,6 +125,30 @@ TEST_F(RunCommandTest, GroupsHaveTheSizesOfTheFile) {
   EXPECT_EQ(op::group_interval(view, 0), (op::GroupInterval{0, 7}));
   EXPECT_EQ(op::group_interval(view, 1), (op::GroupInterval{7, 7}));
   EXPECT_EQ(op::group_interval(view, 2), (op::GroupInterval{7, 20}));
+}
+
+TEST_F(RunCommandTest, ComputesAndVerifiesIndependentGroups) {
+  const std::string text = R"({"operation": "grouped_gemm", "mode": "independent",
+      "sizes": [[17, 24, 8], [0, 8, 8], [40, 16, 32], [8, 8, 0]],
+      "types": {"A": "f16", "B": "f16", "D": "f32"}, "layouts": {"B": "column"}})";
+  const ProblemFile problem = read(text);
+  const auto& grouped = std::get<op::GroupedGemm>(problem.problem());
+  EXPECT_EQ(grouped.gemm.m(), 40);
+  EXPECT_EQ(grouped.expected.groups, 2);
+  EXPECT_EQ(op::independent_group(op::view(grouped), 2),
+            (op::IndependentGroup{.m = 40, .n = 16, .k = 32, .lda = 32, .ldb = 32, .ldc = 0, .ldd = 16}));
+  EXPECT_EQ(run(text, "--verify"), ExitCode::ok);
+  EXPECT_EQ(run(text, "--verify-candidates"), ExitCode::ok);
+}
+
+/// The sizes of groups must have memory before the operands do: these commands do not materialize the problem.
+TEST_F(RunCommandTest, CandidatesOfGroupsHaveTheSizesOfTheFile) {
+  EXPECT_EQ(run(grouped_file("ragged_m", "[7, 0, 13]"), "--verify-candidates"), ExitCode::ok);
+  const ProblemFile problem = read(R"({"operation": "grouped_gemm", "mode": "masked_m", "sizes": [7, 0, 13],
+      "expected_sizes": 9, "extents": {"m": 30, "n": 24, "k": 40}, "types": {"A": "f16", "B": "f16", "D": "f32"}})");
+  const auto& grouped = std::get<op::GroupedGemm>(problem.problem());
+  EXPECT_EQ(grouped.expected, op::expect_mean(op::GroupedMode::masked_m, 3, 9));
+  EXPECT_EQ(op::group_interval(op::view(grouped), 2), (op::GroupInterval{0, 13}));
 }
 
 TEST_F(RunCommandTest, ReadsAnInterleavedGemm) {
@@ -156,6 +180,9 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message(grouped_file("ragged_m", "[7, -1]")), HasSubstr("a size must be an integer from 0 to 2^31 - 1"));
   EXPECT_THAT(message(grouped_file("ragged_m", "7")), HasSubstr("sizes must be a list of integers"));
   EXPECT_THAT(message(grouped_file("rows", "[7]")), HasSubstr("unknown mode 'rows'"));
+  EXPECT_THAT(message(R"({"operation": "grouped_gemm", "mode": "independent", "sizes": [[1, 2]],
+                          "types": {"A": "f16", "B": "f16", "D": "f16"}})"),
+              HasSubstr("a size of independent groups must be [m, n, k], got [1,2]"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4}, "types": {"x": "f32", "out": "f32"}})"),
               HasSubstr("extents lacks 'w', an extent of 'x'"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": -1}, "types": {"x": "f32", "out": "f32"}})"),

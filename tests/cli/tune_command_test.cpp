@@ -109,5 +109,19 @@ TEST_F(TuneCommandTest, ForgetDeletesListedRecords) {
   EXPECT_EQ(json_of(add_tune_command, "tune --forget")["forgotten"], 1);
 }
 
+/// Records of groups are those of their capacity and of what the file expects of the sizes.
+TEST_F(TuneCommandTest, TunesTheProblemOfAFile) {
+  const std::string path = folder_.path() + "/groups.json";
+  compile::write_file(path, R"({"operation": "grouped_gemm", "mode": "masked_m", "sizes": [7, 0, 13],
+      "extents": {"m": 30, "n": 24, "k": 16}, "types": {"A": "f16", "B": "f16", "D": "f16"}})");
+  const std::string line = "tune --problem " + path + " --device emulator:sm_80";
+  EXPECT_EQ(json_of(add_tune_command, line + " --top 2 --verify-candidates")["candidates"][0]["status"], "sound");
+  EXPECT_EQ(json_of(add_tune_command, line + " --forget")["forgotten"], 0);
+  CLI::App app;
+  const Command command = add_tune_command(app);
+  app.parse(line + " --m 4", false);
+  EXPECT_THROW(command.run(), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace tilewright::cli

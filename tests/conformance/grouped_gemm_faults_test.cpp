@@ -8,6 +8,7 @@
 #include "tests/conformance/guarded_groups.hpp"
 #include "tests/conformance/planted_kernel.hpp"
 #include "tests/conformance/sm90_design_case.hpp"
+#include "tilewright/op/epilogue_text.hpp"
 
 namespace tilewright::conformance {
 namespace {
@@ -17,6 +18,8 @@ using Mode = op::GroupedMode;
 constexpr const char* kOutput = "epilogue/warpgroup_output.cuh";
 constexpr const char* kTiles = "scheduler/group_tiles.cuh";
 constexpr const char* kMaps = "operand/tensor_map_ring.cuh";
+constexpr const char* kBatch = "operand/tma_batch.cuh";
+constexpr const char* kGroups = "scheduler/groups.cuh";
 constexpr const char* kKernel = "gemm/sm90_gemm.cuh";
 constexpr const char* kWrong = "wrong result";
 
@@ -60,6 +63,18 @@ const Fault kFaults[] = {
      Mode::ragged_k,
      {{kKernel, "if (tile.batch == selected) return;", "if (selected >= 0) return;"}},
      kWrong},
+    {"AllGroupsUseTheMatrixOfTheFirst",
+     Mode::masked_k,
+     {{kBatch, ": step_(step), ring_(shared,", ": step_(step * 0), ring_(shared,"}},
+     kWrong},
+    {"PaddedGroupsBeginWhereTheOneBeforeEnds",
+     Mode::masked_k,
+     {{kGroups, "const int begin = kIsStacked && group > 0", "const int begin = group > 0"}},
+     kWrong},
+    {"PaddedGroupsMultiplyTheirPadding",
+     Mode::masked_k,
+     {{kMaps, "ptx::tensor_map_replace_extent<kMode>(shared_, extent);", "static_cast<void>(extent);"}},
+     kWrong},
     {"GroupsWithoutKMultiplyNoZeros", Mode::ragged_k, {{kKernel, "Plan::kTileK), 1);", "Plan::kTileK), 0);"}}, kWrong},
     {"GroupsWithoutKMultiplyOthers",
      Mode::ragged_k,
@@ -90,14 +105,15 @@ class GroupedFaults : public testing::Test {
   /// Runs a kernel with the faults, whose warpgroups have 128 rows of a tile and more steps of K than it has stages.
   /// Returns "", the name of the finding, or kWrong.
   static std::string found_in(Mode mode, std::span<const Substitution> planted) {
-    const bool in_k = mode == Mode::ragged_k;
     std::vector<std::int32_t> sizes{130, 0, 1, 129, 63, 64, 200, 7};
     // With more groups than SMs, a CTA computes tiles of two groups.
-    for (int i = 0; in_k && i < 140; ++i) sizes.push_back(i % 3);
+    for (int i = 0; op::ends_along_k(mode) && i < 140; ++i) sizes.push_back(i % 3);
     std::vector<std::int32_t> ends = sizes;
-    std::partial_sum(sizes.begin(), sizes.end(), ends.begin());
-    const op::Gemm capacity = shape_of(*bench::parse_problem(in_k ? "dtype=bf16 a=col b=row m=72 n=136 k=760"
-                                                                  : "dtype=bf16 a=row b=col m=620 n=136 k=264"));
+    if (op::is_ragged(mode)) std::partial_sum(sizes.begin(), sizes.end(), ends.begin());
+    const op::Gemm capacity =
+        shape_of(*bench::parse_problem(mode == Mode::ragged_k   ? "dtype=bf16 a=col b=row m=72 n=136 k=760"
+                                       : mode == Mode::masked_k ? "dtype=bf16 a=row b=col m=72 n=136 k=264"
+                                                                : "dtype=bf16 a=row b=col m=620 n=136 k=264"));
     GuardedGroups guarded(engine().device(), grouped_of(capacity, mode, static_cast<std::int64_t>(sizes.size())), ends,
                           {});
     const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
@@ -120,10 +136,66 @@ TEST_P(EachGroupedFault, IsFound) { EXPECT_EQ(found_in(GetParam().mode, GetParam
 INSTANTIATE_TEST_SUITE_P(All, EachGroupedFault, testing::ValuesIn(kFaults),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
+/// Reductions count the blocks of each group that have arrived. A launch that leaves other counters than it found makes
+/// the next one wrong.
+class GroupedReductionFaults : public GroupedFaults {
+ protected:
+  /// Launches twice, with other sizes. The workspace is that of an engine of its own, because faults leave counters.
+  static std::string found_in(std::span<const Substitution> planted) {
+    engine::Options options = engine::Options::from_environment();
+    options.device = "emulator:sm_90a";
+    engine::Engine engine(options);
+    op::GroupedGemm grouped =
+        grouped_of(shape_of(*bench::parse_problem("dtype=bf16 a=row b=col m=320 n=136 k=72")), Mode::ragged_m, 5);
+    constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
+    grouped.gemm.epilogue = *op::parse_epilogue("D = acc; row(sums) = sum(acc); column(most) = max(acc)", DType::f32);
+    grouped.gemm.tensors = {{"sums", op::batched(op::matrix(5 * kApart, DType::f32, 1, 136), 5)},
+                            {"most", op::matrix(6 * kApart, DType::f32, 320, 1)}};
+    GuardedGroups guarded(engine.device(), grouped, {65, 65, 200, 201, 320}, {});
+    const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
+    const auto kernel = std::make_shared<PlantedKernel>(
+        engine.make_kernel(signature, design_of({"", {64, 64}, 1, 3}, signature)), planted);
+    for (const std::vector<std::int32_t>& ends :
+         {std::vector<std::int32_t>{65, 65, 200, 201, 320}, {1, 130, 140, 260, 320}}) {
+      guarded.set_ends(ends);
+      guarded.upload();
+      try {
+        engine.run(guarded.on_device(), kernel);
+      } catch (const emulator::EmulationFinding& finding) {
+        return std::string(emulator::name(finding.finding().kind));
+      }
+      guarded.download();
+      if (!guarded.damage().empty() || !op::compare(op::Problem(guarded.host())).is_exact()) return kWrong;
+    }
+    return {};
+  }
+};
+
+TEST_F(GroupedReductionFaults, CountersThatAreNotResetAreFound) {
+  EXPECT_EQ(found_in({}), "");
+  const Substitution fault{"epilogue/reduction.cuh", "ptx::increment_to(at, end) == end",
+                           "ptx::increment_to(at, 0xffffffffu) == end"};
+  EXPECT_EQ(found_in(std::span(&fault, 1)), kWrong);
+}
+
+TEST_F(GroupedReductionFaults, CountsOfTheWholeStackAreFound) {
+  const Substitution fault{"epilogue/reduction.cuh",
+                           "return ceil_div(block.tile.end_m(m_) - block.tile.begin_m(), kBlockM);",
+                           "return ceil_div(m_, kBlockM);"};
+  EXPECT_EQ(found_in(std::span(&fault, 1)), kWrong);
+}
+
+TEST_F(GroupedReductionFaults, GroupsThatShareBlocksAreFound) {
+  const Substitution fault{"epilogue/reduction.cuh", "return block.tile.begin_m() / kBlockM + block.tile.batch;",
+                           "return block.tile.begin_m() / kBlockM;"};
+  EXPECT_NE(found_in(std::span(&fault, 1)), "");
+}
+
 // Without a fault, the same sources must have no findings and the right result.
 TEST_F(GroupedFaults, AreNotReportedForUnchangedCode) {
   EXPECT_EQ(found_in(Mode::ragged_m, {}), "");
   EXPECT_EQ(found_in(Mode::ragged_k, {}), "");
+  EXPECT_EQ(found_in(Mode::masked_k, {}), "");
 }
 
 }  // namespace

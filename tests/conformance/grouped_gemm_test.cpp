@@ -46,7 +46,8 @@ const std::vector<Pattern>& patterns() {
 
 constexpr std::int64_t kStack = 160, kMost = 96;
 
-constexpr std::array kModes{Mode::ragged_m, Mode::ragged_n, Mode::ragged_k, Mode::masked_m, Mode::masked_n};
+constexpr std::array kModes{Mode::ragged_m, Mode::ragged_n, Mode::ragged_k,
+                            Mode::masked_m, Mode::masked_n, Mode::masked_k};
 
 /// A problem of 16-bit types that every tensor-core family computes in the mode.
 const char* half_problem(Mode mode) {
@@ -57,7 +58,7 @@ op::Gemm capacity(const std::string& types, Mode mode, std::int64_t along) {
   const auto extent = [&](bool differs, std::int64_t other) { return differs ? along : other; };
   return shape_of(
       *bench::parse_problem(fmt::format("{} m={} n={} k={}", types, extent(op::differs_in_m(mode), 40),
-                                        extent(op::differs_in_n(mode), 48), extent(mode == Mode::ragged_k, 64))));
+                                        extent(op::differs_in_n(mode), 48), extent(op::ends_along_k(mode), 64))));
 }
 
 /// A single matrix of f16, of which every extent may be 0.
@@ -69,6 +70,22 @@ op::Gemm half_gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
   gemm.c = op::matrix(3 * kApart, DType::f16, m, n);
   gemm.d = op::matrix(4 * kApart, DType::f16, m, n);
   return gemm;
+}
+
+/// Replaces the epilogue by reductions along every mode. D is f32.
+void reduce(op::GroupedGemm& grouped) {
+  constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
+  op::Gemm& gemm = grouped.gemm;
+  gemm.epilogue = *op::parse_epilogue(
+      "D = acc; row(sums) = sum(acc); column(most) = max(acc); single(amax) = absmax(acc)", DType::f32);
+  const op::Tensor sums = op::matrix(5 * kApart, DType::f32, 1, gemm.n()),
+                   most = op::matrix(6 * kApart, DType::f32, gemm.m(), 1),
+                   amax = op::matrix(7 * kApart, DType::f32, 1, 1);
+  const std::int64_t groups = grouped.groups();
+  gemm.tensors = {{"sums", grouped.mode == Mode::ragged_n ? sums : op::batched(sums, groups)},
+                  {"most", grouped.mode == Mode::ragged_m ? most : op::batched(most, groups)},
+                  {"amax", op::batched(amax, groups)}};
+  gemm.d.dtype = gemm.c.dtype = DType::f32;
 }
 
 class GroupedGemms : public testing::TestWithParam<std::string> {
@@ -90,11 +107,14 @@ class GroupedGemms : public testing::TestWithParam<std::string> {
     return families;
   }
 
-  /// Whether TMA loads operands that are stacked along k, which must be contiguous along m and n, and wgmma reads them.
+  /// Whether TMA loads operands of groups that end along k, which are not repacked, and wgmma reads them. Stacked ones
+  /// must be contiguous along m and n.
   static bool is_loaded_by_tma(const op::GroupedGemm& grouped) {
+    if (!op::ends_along_k(grouped.mode)) return true;
     const op::Gemm& gemm = grouped.gemm;
-    const bool is_mn_major = gemm.a.row_stride() == 1 && gemm.b.column_stride() == 1;
-    return grouped.mode != Mode::ragged_k || (is_mn_major && bytes(gemm.a.dtype) == 2);
+    if (grouped.mode == Mode::masked_k)
+      return bytes(gemm.a.dtype) == 2 || gemm.a.column_stride() == 1 || gemm.b.row_stride() == 1;
+    return gemm.a.row_stride() == 1 && gemm.b.column_stride() == 1 && bytes(gemm.a.dtype) == 2;
   }
 
   /// One group that has the whole capacity.
@@ -190,6 +210,19 @@ TEST_P(GroupedGemms, EpiloguesReadTensorsOfEachGroupAndStackedOnes) {
                     {"before", op::is_ragged(mode) ? before : op::batched(before, groups)}};
     gemm.d.dtype = gemm.c.dtype = DType::f32;
     expect_exact_in_every_family(grouped, ends_of(mode, sizes));
+  }
+}
+
+/// Sums of columns, maxima of rows and the largest magnitude of each group. The second launch finds the counters that
+/// the first has left.
+TEST_P(GroupedGemms, ReductionsHaveResultsForEachGroup) {
+  const Sizes sizes{65, 0, 1, 34, 7};
+  for (const Mode mode : kModes) {
+    SCOPED_TRACE(op::name(mode));
+    op::GroupedGemm grouped = problem(half_problem(mode), mode, sizes);
+    reduce(grouped);
+    expect_exact_in_every_family(grouped, ends_of(mode, sizes));
+    expect_exact_in_every_family(grouped, ends_of(mode, {7, 34, 0, 20, 0}));
   }
 }
 
@@ -315,7 +348,7 @@ constexpr auto kPingPong = plan::Schedule::ping_pong;
 const Sizes kSm90Sizes{200, 0, 1, 129, 63, 64, 300, 7};
 
 op::GroupedGemm sm90_problem(Mode mode) {
-  const std::int64_t along = op::is_ragged(mode) ? 780 : 310;
+  const std::int64_t along = op::is_ragged(mode) ? 780 : mode == Mode::masked_k ? 312 : 310;  // k is A's row
   const std::string types = mode == Mode::ragged_k ? "dtype=bf16 a=col b=row" : "dtype=f16 a=row b=col";
   const std::string extents = op::differs_in_m(mode)   ? fmt::format("m={} n=136 k=136", along)
                               : op::differs_in_n(mode) ? fmt::format("m=136 n={} k=136", along)
@@ -324,6 +357,23 @@ op::GroupedGemm sm90_problem(Mode mode) {
                                        static_cast<std::int64_t>(kSm90Sizes.size()));
   grouped.gemm.beta = 1.0;
   return grouped;
+}
+
+/// A block of D that leaves partial results is the part of a tile that one warpgroup computes.
+TEST_P(Sm90GroupedGemms, EveryDesignReduces) {
+  for (const Mode mode : {Mode::ragged_m, Mode::masked_n, Mode::masked_k}) {
+    op::GroupedGemm grouped = sm90_problem(mode);
+    grouped.gemm.beta = 0.0;
+    reduce(grouped);
+    for (const DesignCase& tested : {DesignCase{"cooperative", {128, 64}, 2, 3},
+                                     {"two atoms", {256, 64}, 2, 3},
+                                     {"ping-pong", {64, 64}, 2, 4, {1, 1}, kPingPong},
+                                     {"multicast of B", {64, 64}, 1, 4, {2, 1}},
+                                     {"multicast of A", {64, 64}, 1, 4, {1, 2}},
+                                     {"swapped", {64, 64}, 1, 4, {1, 1}, kCooperative, true}}) {
+      expect_exact_of_design(grouped, ends_of(mode, kSm90Sizes), tested);
+    }
+  }
 }
 
 TEST_P(Sm90GroupedGemms, EveryDesign) {
@@ -362,6 +412,7 @@ TEST_P(Sm90GroupedGemms, EveryDesignOfGroupsThatDifferInK) {
                                    {"swapped", {64, 64}, 1, 4, {1, 1}, kCooperative, true}}) {
     expect_exact_of_design(sm90_problem(Mode::ragged_k), ends_of(Mode::ragged_k, kSm90Sizes), tested);
     expect_exact_of_design(sm90_problem(Mode::ragged_k), Sizes(kSm90Sizes.size(), 0), tested);
+    expect_exact_of_design(sm90_problem(Mode::masked_k), kSm90Sizes, tested);
   }
 }
 

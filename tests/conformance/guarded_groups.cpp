@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "tests/conformance/gemm_checks.hpp"
 
@@ -43,14 +44,10 @@ void for_each_unused(const op::GemmView& view, const op::Tensor& tensor, bool by
 }  // namespace
 
 op::GroupedGemm grouped_of(const op::Gemm& capacity, op::GroupedMode mode, std::int64_t groups) {
-  using enum op::GroupedMode;
   op::GroupedGemm grouped{.gemm = capacity, .mode = mode, .ends = op::group_ends(std::uint64_t{1} << 48, groups)};
   op::Gemm& gemm = grouped.gemm;
-  if (mode != ragged_m && mode != ragged_k) gemm.a = op::batched(gemm.a, groups);
-  if (mode != ragged_n && mode != ragged_k) gemm.b = op::batched(gemm.b, groups);
-  if (mode != ragged_m && mode != ragged_n) {
-    gemm.c = op::batched(gemm.c, groups);
-    gemm.d = op::batched(gemm.d, groups);
+  for (const auto& [role, tensor] : {std::pair{'A', &gemm.a}, {'B', &gemm.b}, {'C', &gemm.c}, {'D', &gemm.d}}) {
+    if (!op::is_stacked(mode, role)) *tensor = op::batched(*tensor, groups);
   }
   return grouped;
 }
@@ -85,7 +82,7 @@ void GuardedGroups::upload() {
   const auto poison = [](char* at, std::size_t size) { std::memset(at, 0xff, size); };
   if (op::differs_in_m(mode_)) for_each_unused(view, all.gemm.a, false, poison);
   if (op::differs_in_n(mode_)) for_each_unused(view, all.gemm.b, true, poison);
-  if (mode_ == op::GroupedMode::ragged_k) {
+  if (op::ends_along_k(mode_)) {
     for_each_unused(view, all.gemm.a, true, poison);
     for_each_unused(view, all.gemm.b, false, poison);
   }
@@ -97,7 +94,7 @@ void GuardedGroups::upload() {
 std::string GuardedGroups::damage() const {
   if (std::string found = operands_.damage(); !found.empty()) return found;
   std::string found;
-  if (mode_ == op::GroupedMode::ragged_k) return found;
+  if (op::ends_along_k(mode_)) return found;
   const op::GroupedGemm all = host();
   for_each_unused(op::view(all), all.gemm.d, op::differs_in_n(mode_), [&](const char* at, std::size_t size) {
     for (std::size_t byte = 0; byte < size; ++byte) {

@@ -249,6 +249,22 @@ TEST_P(IndependentGroups, EpiloguesReadTensorsOfEachGroup) {
   expect_exact_in_every_family(problem);
 }
 
+/// Groups without elements of D have no results.
+TEST_P(IndependentGroups, ReductionsHaveResultsForEachGroup) {
+  op::Gemm gemm = capacity("dtype=f16 a=row b=col", mixed().size(), 16);
+  gemm.epilogue = *op::parse_epilogue(
+      "D = acc; row(sums) = sum(acc); column(most) = max(acc); single(amax) = absmax(acc)", DType::f32);
+  constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
+  const auto groups = static_cast<std::int64_t>(mixed().size());
+  gemm.tensors = {{"sums", op::batched(op::matrix(5 * kApart, DType::f32, 1, gemm.n()), groups)},
+                  {"most", op::batched(op::matrix(6 * kApart, DType::f32, gemm.m(), 1), groups)},
+                  {"amax", op::batched(op::matrix(7 * kApart, DType::f32, 1, 1), groups)}};
+  gemm.d.dtype = gemm.c.dtype = DType::f32;
+  GuardedIndependentGroups problem = guarded(gemm, mixed(), 8);
+  expect_exact_in_every_family(problem);
+  expect_exact_in_every_family(problem);  // with the counters that the first launches have left
+}
+
 /// More groups than a warp has lanes, and more tiles than CTAs are resident.
 TEST_P(IndependentGroups, ThereMayBeManyGroupsAndTiles) {
   Groups many;

@@ -152,6 +152,80 @@ def test_columns_may_be_counted() -> None:
     assert args.verify()
 
 
+def test_k_may_be_counted() -> None:
+    counts = np.array([5, 0, 24, 1], np.int32)
+    a, b = integers(4, 16, K), integers(4, K, 8)
+    for group, count in enumerate(counts):
+        a[group, :, count:] = np.nan
+        b[group, count:] = np.nan
+    out = np.full((4, 16, 8), np.nan, np.float32)
+    args = GroupedGemmArguments(a, b, out, counts=counts, mode="masked_k")
+    tilewright.run(args)
+    for group, count in enumerate(counts):
+        np.testing.assert_array_equal(out[group], a[group, :, :count] @ b[group, :count])
+    assert args.verify()
+
+
+@pytest.mark.parametrize("mode", ["ragged_m", "ragged_n", "ragged_k"])
+def test_reductions_have_results_for_each_group(mode: str) -> None:
+    sizes = PATTERNS["empty"]
+    groups = len(sizes)
+    a, b, expected = stacked(mode, sizes)
+    m, n = expected.shape[-2:]
+    text = "D = acc; row(sums) = sum(acc); column(most) = max(acc); single(amax) = absmax(acc)"
+    sums = np.full(n if mode == "ragged_n" else (groups, n), -1, np.float32)
+    most = np.full(m if mode == "ragged_m" else (groups, m), -1, np.float32)
+    amax = np.full(groups, -1, np.float32)
+    for _ in range(2):
+        out = np.empty_like(expected)
+        grouped_matmul(a, b, offsets=ends(sizes), out=out, epilogue=text, sums=sums, most=most, amax=amax)
+        begin = 0
+        for group, size in enumerate(sizes):
+            rows = slice(begin, begin + size)
+            begin += size
+            if mode != "ragged_k" and size == 0:
+                continue
+            d = expected[rows] if mode == "ragged_m" else expected[:, rows] if mode == "ragged_n" else expected[group]
+            np.testing.assert_array_equal(sums[rows] if mode == "ragged_n" else sums[group], d.sum(0))
+            np.testing.assert_array_equal(most[rows] if mode == "ragged_m" else most[group], d.max(1))
+            assert amax[group] == np.abs(d).max()
+    assert (amax == -1).sum() == (0 if mode == "ragged_k" else sizes.count(0)), "empty groups have no results"
+
+
+def test_expected_sizes_choose_the_first_kernel_and_change_no_result(device: str) -> None:
+    """Of 64 groups of 4096 rows each has few: a tile of 256 rows would be nearly empty."""
+    shapes = [ShapeOnly([64, 4096, 512], "f16"), ShapeOnly([64, 512, 256], "f16"), ShapeOnly([64, 4096, 256], "f16")]
+    counts = ShapeOnly([64], "s32")
+
+    def rows_of(**expected: Any) -> int:
+        args = GroupedGemmArguments(*shapes, counts=counts, **expected)
+        found = tilewright.find_kernels(args)
+        return int(found[0].metadata.design.tile_shape[0])
+
+    assert rows_of(expected_sizes=8) < rows_of()
+    assert rows_of(expected_sizes=[8] * 64) < rows_of(expected_sizes=[4096] * 64)
+    sizes = PATTERNS["tails"]
+    a, b, expected = stacked("ragged_m", sizes, np.float16)
+    for given in (3, sizes, [STACK] + [0] * (len(sizes) - 1), 10**9):
+        got = grouped_matmul(a, b, offsets=ends(sizes), expected_sizes=given)
+        np.testing.assert_array_equal(got[: sum(sizes)], expected[: sum(sizes)])
+    with pytest.raises(InvalidArgument, match="not for lists or groups at addresses"):
+        grouped_matmul([a], [b[0]], expected_sizes=3)
+
+
+def test_lists_and_stacks_are_tuned_with_their_sizes(tmp_path: Any) -> None:
+    sizes = PATTERNS["tails"]
+    a, b, expected = stacked("ragged_m", sizes, np.float16)
+    args = GroupedGemmArguments(a, b, np.empty_like(expected), offsets=ends(sizes))
+    lists = GroupedGemmArguments(
+        [integers(m, k) for m, _, k in SIZES], [integers(k, n) for _, n, k in SIZES],
+        [np.empty((m, n), np.float32) for m, n, _ in SIZES],
+    )  # fmt: skip
+    for each in (args, lists):
+        report = tilewright.tune(each, top=3, verify_only=True)
+        assert [candidate["status"] for candidate in report["candidates"]] == ["sound"] * 3
+
+
 def test_without_sizes_it_is_a_batch() -> None:
     a, b = integers(3, 16, K), integers(3, K, N)
     np.testing.assert_array_equal(grouped_matmul(a, b, alpha=2.0), 2 * (a @ b))
@@ -503,7 +577,9 @@ OFFSETS = ends([12, 12, 12, 12])
         ({"out": A}, "out must be"),
         ({"bias": B}, r"grouped_matmul\(\) has no argument bias"),
         ({"epilogue": "D = acc + row(x)", "x": np.empty((3, N), np.float32)}, r"'x' must be \(1,40\), got \(3,40\)"),
-        ({"epilogue": "D = acc; column(x) = sum(acc)", "x": np.empty(STACK, np.float32)}, "output 'x' is a reduction"),
+        ({"epilogue": "D = acc; column(x) = sum(acc)", "x": np.empty(7, np.float32)}, r"'x' must be \(72,1\), got \(7,1\)"),
+        ({"expected_sizes": [1, 2]}, "expected_sizes must be the mean size, or one for each of 4 groups, got 2"),
+        ({"expected_sizes": -1}, "a size in expected_sizes .*-1"),
         ({"c": A}, r"shapes of C and out differ: \(72,24\) and \(72,40\)"),
     ],
 )

@@ -63,6 +63,81 @@ def test_grouped_products_are_jax_arrays(device: Any) -> None:
     np.testing.assert_array_equal(host(gradient)[2], host(rows)[16:].T @ host(out)[16:])
 
 
+GROUPS = {  # shapes of a and b, and the sizes of the groups
+    "ragged_m": ((40, 24), (3, 24, 16), "offsets"),
+    "ragged_n": ((3, 24, 16), (16, 40), "offsets"),
+    "ragged_k": ((24, 40), (40, 16), "offsets"),
+    "masked_m": ((3, 20, 24), (3, 24, 16), "counts"),
+}
+
+
+def loop_of_groups(mode: str, a: Any, b: Any, sizes: list[int]) -> Any:
+    """The grouped product in JAX. Elements that belong to no group are 0."""
+    parts, begin = [], 0
+    for group, size in enumerate(sizes):
+        along = slice(begin, begin + size)
+        begin += size
+        if mode == "ragged_m":
+            parts.append(a[along] @ b[group])
+        elif mode == "ragged_n":
+            parts.append(a[group] @ b[:, along])
+        elif mode == "ragged_k":
+            parts.append(a[:, along] @ b[along])
+        else:
+            parts.append(jax.numpy.pad(a[group, :size] @ b[group], ((0, a.shape[1] - size), (0, 0))))
+    if mode == "ragged_m":
+        return jax.numpy.pad(jax.numpy.concatenate(parts), ((0, a.shape[0] - begin), (0, 0)))
+    if mode == "ragged_n":
+        return jax.numpy.pad(jax.numpy.concatenate(parts, 1), ((0, 0), (0, b.shape[1] - begin)))
+    return jax.numpy.stack(parts)
+
+
+@pytest.mark.parametrize("mode", GROUPS)
+def test_grouped_products_and_their_gradients_are_compiled(device: Any, mode: str) -> None:
+    of_a, of_b, name = GROUPS[mode]
+    sizes = [7, 0, 18]
+    a, b = integers(device, *of_a), integers(device, *of_b)
+    ends = jax.device_put(jax.numpy.asarray(np.cumsum(sizes) if name == "offsets" else sizes, "int32"), device)
+
+    def ours(a: Any, b: Any, ends: Any) -> Any:
+        return tilewright.jax.grouped_matmul(a, b, **{name: ends})
+
+    compiled = jax.jit(ours)
+    expected = loop_of_groups(mode, a, b, sizes)
+    np.testing.assert_array_equal(host(compiled(a, b, ends)), host(expected))
+    others = [0, 5, 3]
+    changed = jax.device_put(jax.numpy.asarray(np.cumsum(others) if name == "offsets" else others, "int32"), device)
+    np.testing.assert_array_equal(host(compiled(a, b, changed)), host(loop_of_groups(mode, a, b, others)))
+
+    def twice(product: Any) -> Any:
+        def inner(a: Any, b: Any) -> Any:
+            return (product(a, b) ** 2).sum() / 2
+
+        def outer(a: Any, b: Any) -> Any:
+            of_a, of_b = jax.grad(inner, (0, 1))(a, b)
+            return (of_a * a).sum() + (of_b * b).sum()
+
+        return jax.jit(jax.grad(inner, (0, 1)))(a, b), jax.jit(jax.grad(outer, (0, 1)))(a, b)
+
+    got = jax.tree.leaves(twice(lambda a, b: ours(a, b, ends)))
+    for x, y in zip(got, jax.tree.leaves(twice(lambda a, b: loop_of_groups(mode, a, b, sizes))), strict=True):
+        np.testing.assert_array_equal(host(x), host(y))
+
+
+def test_mistakes_in_grouped_products_are_found_while_they_are_traced() -> None:
+    rows, experts, ends = jax.numpy.ones((8, 4)), jax.numpy.ones((2, 4, 6)), jax.numpy.asarray([3, 8], "int32")
+    product = tilewright.jax.grouped_matmul
+    for given, message in (
+        ({}, "one of offsets .* and counts .* must be given"),
+        ({"counts": ends}, r"a and b must have ranks 3 and 3, got shapes \(8, 4\) and \(2, 4, 6\)"),
+        ({"offsets": ends[:1]}, "b has a batch of 2, but there are 1 groups"),
+        ({"offsets": ends.astype("float32")}, "offsets must be an array of int32"),
+        ({"offsets": ends, "expected_sizes": [1, 2, 3]}, "one for each of 2 groups, got 3"),
+    ):
+        with pytest.raises(InvalidArgument, match=message):
+            jax.jit(lambda rows, experts, given=given: product(rows, experts, **given))(rows, experts)
+
+
 def test_results_are_used_by_jax(device: Any) -> None:
     a, b = integers(device, 512, 256), integers(device, 256, 384)
     value, expected = a, host(a)
@@ -308,7 +383,7 @@ def test_errors_at_run_time_are_those_of_jax(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_other_functions_refuse_tracers(device: Any) -> None:
     rows, experts = integers(device, 40, 24), integers(device, 3, 24, 56)
-    with pytest.raises(InvalidArgument, match="tracers of jax.jit have no memory: only matmul and tilewright.jax"):
+    with pytest.raises(InvalidArgument, match="tracers of jax.jit have no memory: only matmul and the functions of tilewright.jax"):
         jax.jit(lambda rows, experts: tilewright.grouped_matmul(rows, experts, offsets=[40, 40, 40]))(rows, experts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 import re
 from collections.abc import Iterator
@@ -167,6 +168,85 @@ def test_grouped_mm_takes_the_arguments_of_torch(device: str) -> None:
         tilewright.torch.grouped_mm(b, b, offs)
 
 
+def test_grouped_mm_has_the_parameters_of_torchs() -> None:
+    if not hasattr(torch.ops.aten, "_grouped_mm"):
+        pytest.skip("this PyTorch has no _grouped_mm")
+    theirs = [each.name for each in torch.ops.aten._grouped_mm.default._schema.arguments]
+    assert theirs == ["self", *list(inspect.signature(tilewright.torch.grouped_mm).parameters)[1:]]
+
+
+def padded(mode: str, device: str, dtype: Any = torch.float64) -> tuple[Any, Any]:
+    """Operands of four groups, of which each may use 7 rows, 5 columns or 6 elements of k."""
+    return tuple(integers(4, *shape, device=device, dtype=dtype).requires_grad_() for shape in ((7, 6), (6, 5)))
+
+
+def looped_padded(mode: str, a: Any, b: Any, counts: list[int]) -> Any:
+    """The groups' products, by torch.mm of the slices; 0 where there is no group."""
+    products = []
+    for x, y, count in zip(a, b, counts):
+        if mode == "masked_m":
+            products.append(torch.nn.functional.pad(x[:count] @ y, (0, 0, 0, 7 - count)))
+        elif mode == "masked_n":
+            products.append(torch.nn.functional.pad(x @ y[:, :count], (0, 5 - count)))
+        else:
+            products.append(x[:, :count] @ y[:count])
+    return torch.stack(products)
+
+
+@pytest.mark.parametrize("counts", [[5, 0, 3, 1], [5, 5, 5, 5], [0, 0, 0, 0]])
+@pytest.mark.parametrize("mode", ["masked_m", "masked_n", "masked_k"])
+def test_padded_products_and_their_gradients(device: str, mode: str, counts: list[int]) -> None:
+    a, b = padded(mode, device)
+    given = torch.tensor(counts, dtype=torch.int32, device=device)
+    out = torch.ops.tilewright.masked_mm(a, b, given, mode)
+    expected = looped_padded(mode, a, b, counts)
+    for group, count in enumerate(counts):
+        rows = slice(count if mode == "masked_m" else None)
+        columns = slice(count if mode == "masked_n" else None)
+        assert torch.equal(out[group, rows, columns], expected[group, rows, columns])
+    weight = integers(*out.shape, device=device, dtype=out.dtype)
+    expected_gradients = torch.autograd.grad((expected * weight).sum(), [a, b])
+    torch.use_deterministic_algorithms(True)  # new memory is filled with NaN
+    try:
+        gradients = torch.autograd.grad(out, [a, b], weight.clone())
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for got, wanted in zip(gradients, expected_gradients):
+        assert torch.equal(got, wanted)  # 0 in padding, too
+    if mode == "masked_m":
+        assert torch.equal(tilewright.torch.masked_mm(a, b, given)[0, : counts[0]], out[0, : counts[0]])
+
+
+def test_padding_is_part_of_no_gradient(device: str) -> None:
+    a, b = (each.detach() for each in padded("masked_m", device, torch.float32))
+    a[:, 4:] = float("nan")
+    a, b = a.requires_grad_(), b.requires_grad_()
+    counts = torch.tensor([4, 0, 2, 1], dtype=torch.int32, device=device)
+    a.data[1:, 2:] = float("nan")
+    out = tilewright.torch.masked_mm(a, b, counts)
+    gradient = torch.full_like(out, float("nan"))
+    for group, count in enumerate(counts.tolist()):
+        gradient[group, :count] = 1
+    of_a, of_b = torch.autograd.grad(out, [a, b], gradient)
+    assert of_a.isfinite().all() and of_b.isfinite().all() and (of_a[:, 4:] == 0).all() and (of_b[1] == 0).all()
+
+
+@pytest.mark.parametrize("mode", ["masked_m", "masked_n", "masked_k"])
+def test_the_padded_operator_passes_torchs_own_checks(device: str, mode: str) -> None:
+    a, b = padded(mode, device)
+    most = {"masked_m": 7, "masked_n": 5, "masked_k": 6}[mode]  # every element of the result belongs to a group
+    counts = torch.tensor([most] * 4, dtype=torch.int32, device=device)
+    operator = torch.ops.tilewright.masked_mm
+    torch.library.opcheck(operator.default, (a, b, counts, mode))
+    torch.library.opcheck(operator.default, (a.detach().half(), b.detach().half(), counts, mode, torch.float32))
+    assert torch.autograd.gradcheck(lambda a, b: operator(a, b, counts, mode), (a, b))
+    assert torch.autograd.gradgradcheck(lambda a, b: operator(a, b, counts, mode), (a, b))
+    with pytest.raises(tilewright.InvalidArgument, match="counts must be a vector of int32, got torch.int64"):
+        tilewright.torch.masked_mm(a, b, counts.long())
+    with pytest.raises(tilewright.InvalidArgument, match="counts are for a and b of rank 3"):
+        tilewright.torch.masked_mm(a[0], b, counts)
+
+
 def test_the_guides_program_runs() -> None:
     guide = (ROOT / "docs/python.md").read_text().partition("## Operators of PyTorch")[2]
     program = re.search(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
@@ -241,6 +321,29 @@ def test_sizes_change_between_replays_of_a_graph() -> None:
         hidden = looped(x.double(), up.double(), sizes).relu()
         expected = looped(hidden, down.double(), sizes).half()
         assert torch.equal(out[: sum(sizes)], expected[: sum(sizes)])
+
+
+@needs_gpu
+def test_counts_change_between_replays_of_a_graph() -> None:
+    a, b = integers(8, 64, 48, device="cuda"), integers(8, 48, 32, device="cuda")
+    counts = torch.full((8,), 64, dtype=torch.int32, device="cuda")
+    weight = integers(8, 64, 32, device="cuda")
+    product = torch.ops.tilewright.masked_mm
+    calls = [lambda: product(a, b, counts), lambda: product(a.mT, weight, counts, "masked_k")]
+    for call in calls:
+        call()  # compiled before the capture
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out, gradient = (call() for call in calls)
+    for sizes in ([64] * 8, [0, 64, 0, 1, 2, 3, 0, 33], [0] * 8):
+        counts.copy_(torch.tensor(sizes))
+        graph.replay()
+        torch.cuda.synchronize()
+        for group, size in enumerate(sizes):
+            x, y, w = a[group, :size].double(), b[group].double(), weight[group, :size].double()
+            assert torch.equal(out[group, :size], (x @ y).half())
+            assert torch.equal(gradient[group], (x.T @ w).half())
 
 
 @needs_gpu

@@ -289,6 +289,10 @@ bool stores_accumulator(const GemmView& view) {
 }
 
 double operations(const GemmView& view) {
+  if (view.expected.is_given()) {
+    return 2.0 * static_cast<double>(view.mean_m()) * static_cast<double>(view.mean_n()) *
+           static_cast<double>(view.mean_k()) * static_cast<double>(view.working_batch());
+  }
   const double capacity =
       2.0 * static_cast<double>(view.m()) * static_cast<double>(view.n()) * static_cast<double>(view.k());
   return is_ragged(view.groups) ? capacity : capacity * static_cast<double>(view.batch());

@@ -2,12 +2,14 @@
 // batch. Kernel families, cost models and the reference work on this view instead of the original problem.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
 
 #include "tilewright/op/gemm.hpp"
+#include "tilewright/op/group_summary.hpp"
 #include "tilewright/op/grouped_mode.hpp"
 #include "tilewright/op/im2col.hpp"
 
@@ -107,6 +109,7 @@ struct GemmView {  // NOLINT(clang-analyzer-core.uninitialized.Assign): it loses
   GroupedMode groups = GroupedMode::none;
   Tensor ends = {};                // of each group, see GroupedGemm::ends; valid only if there are groups
   Tensor leading_dimensions = {};  // see GroupedGemm; valid only if the groups are independent
+  GroupSummary expected = {};      // see GroupedGemm
   /// The row and the column of D that the first element of this D has, for the row and column indices of epilogues.
   std::int64_t first_row = 0, first_column = 0;
   std::shared_ptr<const void> keeps = nullptr;  // owns what epilogue and tensors refer to, unless the problem does
@@ -118,10 +121,14 @@ struct GemmView {  // NOLINT(clang-analyzer-core.uninitialized.Assign): it loses
   std::int64_t d_columns() const { return d.tensor.columns(); }
   /// The number of matrices, or of groups.
   std::int64_t batch() const { return groups == GroupedMode::none ? d.tensor.batch() : ends.shape[0]; }
-  // The extents of a group of the mean size, as far as the host knows it: the capacity of a masked mode. For estimates.
-  std::int64_t mean_m() const { return groups == GroupedMode::ragged_m ? mean(m()) : m(); }
-  std::int64_t mean_n() const { return groups == GroupedMode::ragged_n ? mean(n()) : n(); }
-  std::int64_t mean_k() const { return groups == GroupedMode::ragged_k ? mean(k()) : k(); }
+  // For estimates: the number of groups that are not empty, and the extents of one of the mean size, as far as the host
+  // knows them. It expects groups of the capacity in a masked mode.
+  std::int64_t working_batch() const { return expected.is_given() ? std::min(expected.groups, batch()) : batch(); }
+  std::int64_t mean_m() const { return mean(groups == GroupedMode::ragged_m, m(), expected.m); }
+  std::int64_t mean_n() const { return mean(groups == GroupedMode::ragged_n, n(), expected.n); }
+  std::int64_t mean_k() const { return mean(groups == GroupedMode::ragged_k, k(), expected.k); }
+  GroupSpread spread_m() const { return spread(groups == GroupedMode::ragged_m, expected.m, expected.spread_m); }
+  GroupSpread spread_n() const { return spread(groups == GroupedMode::ragged_n, expected.n, expected.spread_n); }
   bool is_empty() const { return m() == 0 || n() == 0 || batch() == 0; }
   /// The auxiliary tensor of that name. @pre the problem is valid and has it
   const Tensor& tensor(std::string_view name) const;
@@ -133,8 +140,13 @@ struct GemmView {  // NOLINT(clang-analyzer-core.uninitialized.Assign): it loses
   Support check_strided(std::string_view family) const;
 
  private:
-  std::int64_t mean(std::int64_t capacity) const {
+  std::int64_t mean(bool is_stacked, std::int64_t capacity, std::int64_t given) const {
+    if (given > 0) return std::min(given, capacity);
+    if (!is_stacked) return capacity;
     return ends.shape[0] == 0 ? 0 : (capacity + ends.shape[0] - 1) / ends.shape[0];
+  }
+  static GroupSpread spread(bool is_stacked, std::int64_t given, GroupSpread expected) {
+    return given > 0 ? expected : is_stacked ? GroupSpread::unknown : GroupSpread::equal;
   }
 };
 
@@ -163,8 +175,8 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
 /// Whether D is A*B: the graph is the accumulator alone, or a linear combination with alpha = 1 and beta = 0.
 bool stores_accumulator(const GemmView& view);
 
-/// The number of arithmetic operations: 2*m*n*k for each matrix of the batch. If there are groups, it is that of a
-/// problem that uses its capacity.
+/// The number of arithmetic operations: 2*m*n*k for each matrix of the batch. If there are groups, it is that of the
+/// expected sizes or, if nothing is expected, of a problem that uses its capacity.
 double operations(const GemmView& view);
 
 }  // namespace tilewright::op

@@ -15,22 +15,10 @@ constexpr std::string_view kLeadingDimensions = "leading_dimensions";
 
 /// How an operand lies in a mode; `role` is 'A' to 'D'.
 OperandAccess access_of(GroupedMode mode, char role) {
-  using enum OperandAccess;
-  switch (mode) {
-    case GroupedMode::ragged_m:
-      return role == 'B' ? strided : ragged_rows;
-    case GroupedMode::ragged_n:
-      return role == 'A' ? strided : ragged_columns;
-    case GroupedMode::ragged_k:
-      return role == 'A' ? ragged_columns : role == 'B' ? ragged_rows : strided;
-    case GroupedMode::independent:
-      return OperandAccess::independent;
-    case GroupedMode::masked_m:
-    case GroupedMode::masked_n:
-    case GroupedMode::none:
-      return strided;
-  }
-  return strided;
+  if (mode == GroupedMode::independent) return OperandAccess::independent;
+  if (!is_stacked(mode, role)) return OperandAccess::strided;
+  const bool has_rows = mode == GroupedMode::ragged_m || (mode == GroupedMode::ragged_k && role == 'B');
+  return has_rows ? OperandAccess::ragged_rows : OperandAccess::ragged_columns;
 }
 
 /// Refuses what is not packed s32 of shape (groups) or, if each group has several numbers, (groups, numbers).
@@ -101,6 +89,11 @@ Support check_batch(const GroupedGemm& grouped, char role, const Tensor& tensor,
         .as(RefusalCode::shape)
         .of(text);
   }
+  if (grouped.mode == GroupedMode::masked_k && (role == 'A' || role == 'B') && tensor.is_pointer_array()) {
+    return refuse("{} is an array of pointers, but in masked_k it is a batch with one stride", role)
+        .as(RefusalCode::strides)
+        .of(text);
+  }
   const bool may_serve_all = role != 'D' && !tensor.is_pointer_array();
   if (batch == grouped.groups() || (batch == 1 && may_serve_all)) return {};
   return refuse("{} has a batch of {}, but there are {} groups", role, batch, grouped.groups())
@@ -124,7 +117,7 @@ template <class List, class Problem>
 List operands_of(Problem& grouped) {
   List list = operands(grouped.gemm);
   const auto d = std::ranges::find(list, std::string_view("D"), [](const auto& each) { return each.name; });
-  for (auto& each : list) each.is_partly_written = is_written(each.access) && grouped.mode != GroupedMode::ragged_k;
+  for (auto& each : list) each.is_partly_written = is_written(each.access) && !ends_along_k(grouped.mode);
   const auto ends = list.insert(d + 1, {ends_name(grouped.mode), &grouped.ends, Access::read});
   if (grouped.mode == GroupedMode::independent)
     list.insert(ends + 1, {kLeadingDimensions, &grouped.leading_dimensions, Access::read});
@@ -134,14 +127,14 @@ List operands_of(Problem& grouped) {
 }  // namespace
 
 std::string_view name(GroupedMode mode) {
-  constexpr std::array<std::string_view, 7> kNames{"none",     "ragged_m", "ragged_n",   "ragged_k",
-                                                   "masked_m", "masked_n", "independent"};
+  constexpr std::array<std::string_view, 8> kNames{"none",     "ragged_m", "ragged_n", "ragged_k",
+                                                   "masked_m", "masked_n", "masked_k", "independent"};
   return kNames[static_cast<std::size_t>(mode)];
 }
 
 std::optional<GroupedMode> parse_grouped_mode(std::string_view text) {
   using enum GroupedMode;
-  for (const GroupedMode each : {ragged_m, ragged_n, ragged_k, masked_m, masked_n, independent}) {
+  for (const GroupedMode each : {ragged_m, ragged_n, ragged_k, masked_m, masked_n, masked_k, independent}) {
     if (name(each) == text) return each;
   }
   return std::nullopt;
@@ -168,12 +161,6 @@ Support check_grouped_epilogue(GroupedMode mode, const Epilogue& epilogue) {
   if (mode == GroupedMode::none) return {};
   if ((differs_in_n(mode) || mode == GroupedMode::independent) && epilogue.is_gated())
     return refuse("the epilogue pairs columns of A*B, which {} does not support", name(mode)).as(RefusalCode::epilogue);
-  for (const EpilogueOutput& output : epilogue.outputs) {
-    if (output.reduction == Reduction::none) continue;
-    return refuse("the epilogue's output '{}' is a reduction, which grouped_gemm does not support", output.label)
-        .as(RefusalCode::epilogue)
-        .of(output.label);
-  }
   return {};
 }
 
@@ -199,6 +186,7 @@ GemmView view(const GroupedGemm& grouped) {
   all.groups = grouped.mode;
   all.ends = grouped.ends;
   all.leading_dimensions = grouped.leading_dimensions;
+  all.expected = grouped.expected;
   for (const auto& [role, operand] : {std::pair{'A', &all.a}, {'B', &all.b}, {'C', &all.c}, {'D', &all.d}}) {
     const OperandAccess access = access_of(grouped.mode, role);
     if (access != OperandAccess::strided) operand->access = access;

@@ -17,6 +17,7 @@ enum class GroupedMode : std::uint8_t {
   ragged_k,     // columns of A and rows of B are stacked
   masked_m,     // the first rows of each matrix of A, C and D
   masked_n,     // the first columns of each matrix of B, C and D
+  masked_k,     // the first columns of each matrix of A, and the first rows of each of B
   independent,  // each group has extents, matrices and leading dimensions of its own
 };
 
@@ -38,6 +39,7 @@ constexpr GroupedMode transposed(GroupedMode mode) {
     case GroupedMode::masked_n:
       return GroupedMode::masked_m;
     case GroupedMode::ragged_k:
+    case GroupedMode::masked_k:
     case GroupedMode::independent:
     case GroupedMode::none:
       return mode;
@@ -48,13 +50,23 @@ constexpr GroupedMode transposed(GroupedMode mode) {
 /// Whether m, or n, is the one extent that differs between the groups.
 constexpr bool differs_in_m(GroupedMode mode) { return mode == GroupedMode::ragged_m || mode == GroupedMode::masked_m; }
 constexpr bool differs_in_n(GroupedMode mode) { return mode == GroupedMode::ragged_n || mode == GroupedMode::masked_n; }
+/// Whether k is the one extent that differs between the groups.
+constexpr bool ends_along_k(GroupedMode mode) { return mode == GroupedMode::ragged_k || mode == GroupedMode::masked_k; }
 /// Whether groups may have no elements of k although others have.
-constexpr bool differs_in_k(GroupedMode mode) {
-  return mode == GroupedMode::ragged_k || mode == GroupedMode::independent;
+constexpr bool differs_in_k(GroupedMode mode) { return ends_along_k(mode) || mode == GroupedMode::independent; }
+/// Whether operand `role`, 'A' to 'D', is one matrix in which the groups are stacked.
+constexpr bool is_stacked(GroupedMode mode, char role) {
+  switch (mode) {
+    case GroupedMode::ragged_m:
+      return role != 'B';
+    case GroupedMode::ragged_n:
+      return role != 'A';
+    case GroupedMode::ragged_k:
+      return role == 'A' || role == 'B';
+    default:
+      return false;
+  }
 }
-/// Whether the mean of m, or of n, over the groups is all that the host knows about their sizes.
-constexpr bool has_unknown_m(GroupedMode mode) { return mode == GroupedMode::ragged_m; }
-constexpr bool has_unknown_n(GroupedMode mode) { return mode == GroupedMode::ragged_n; }
 /// Whether the groups are stacked, so that each begins where the one before ends.
 constexpr bool is_ragged(GroupedMode mode) {
   return mode == GroupedMode::ragged_m || mode == GroupedMode::ragged_n || mode == GroupedMode::ragged_k;

@@ -92,7 +92,11 @@ ProblemKey key_of(const Conv2d& conv) {
 }
 
 ProblemKey key_of(const Contraction& contraction) { return key_of(op::view(contraction)); }
-ProblemKey key_of(const GroupedGemm& grouped) { return key_of(op::view(grouped)); }
+ProblemKey key_of(const GroupedGemm& grouped) {
+  ProblemKey key = key_of(op::view(grouped));
+  key.expected = grouped.expected;
+  return key;
+}
 
 ProblemKey key_of(const ReduceSplitK& reduction) {
   const GemmView view = outputs_view(reduction);
@@ -136,6 +140,7 @@ std::string extents_text(const GemmView& view) {
   if (view.groups != GroupedMode::none) batch = fmt::format("{} groups in ", view.batch());
   std::string text =
       fmt::format("{}{}x{}x{}{}", batch, view.m(), view.n(), view.k(), view.reads_source ? " reads_c" : "");
+  if (view.expected.is_given()) text += " expects " + to_string(view.expected);
   for (const auto& [role, operand] : {std::pair{"A", &view.a}, {"B", &view.b}, {"C", &view.c}, {"D", &view.d}}) {
     if (operand == &view.c && !view.reads_source) continue;
     if (operand->access == OperandAccess::im2col) text += fmt::format(" {} {}", role, extents_text(operand->im2col));
@@ -308,6 +313,7 @@ std::size_t ProblemKeyHash::operator()(const ProblemKey& key) const {
   mix((key.a_splits_sectors ? 1 : 0) + (key.b_splits_sectors ? 2 : 0));
   for (const std::int64_t number : key.extents_and_strides) mix(number);
   for (const std::int64_t number : key.more) mix(number);
+  for (const std::int64_t number : {key.expected.groups, key.expected.m, key.expected.n, key.expected.k}) mix(number);
   return hash;
 }
 
@@ -350,14 +356,8 @@ Result<Problem> measurable(const Problem& problem) {
   if (auto* const gemm = std::get_if<Gemm>(&measured); gemm != nullptr && gemm->alpha == 0.0) gemm->alpha = 1.0;
   if (auto* const conv = std::get_if<Conv2d>(&measured); conv != nullptr && conv->alpha == 0.0) conv->alpha = 1.0;
   if (auto* const sums = std::get_if<Contraction>(&measured); sums != nullptr && sums->alpha == 0.0) sums->alpha = 1.0;
-  if (auto* const grouped = std::get_if<GroupedGemm>(&measured)) {
-    if (grouped->mode == GroupedMode::independent) {
-      return refuse(
-          "lists of problems cannot be tuned: their matrices would have to be copied one by one, tune one of "
-          "the problems");
-    }
-    if (grouped->gemm.alpha == 0.0) grouped->gemm.alpha = 1.0;
-  }
+  if (auto* const grouped = std::get_if<GroupedGemm>(&measured); grouped != nullptr && grouped->gemm.alpha == 0.0)
+    grouped->gemm.alpha = 1.0;
   if (auto* const reduction = std::get_if<ReduceSplitK>(&measured)) {
     if (reduction->alpha == 0.0) reduction->alpha = 1.0;
     if (reduction->is_empty() || !reads_parts(*reduction))

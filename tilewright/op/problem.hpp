@@ -61,6 +61,7 @@ struct ProblemKey {
   /// Strides of auxiliary tensors, then the numbers of im2col operands and the modes of folded ones; or extents and
   /// strides of user-defined operands.
   std::vector<std::int64_t> more{};
+  GroupSummary expected{};  // GroupedGemm::expected, which changes the order of the kernels
 
   bool operator==(const ProblemKey&) const = default;
 };
@@ -78,7 +79,7 @@ Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given);
 std::string problem_class(const Problem& problem);
 
 /// The problem to time: an alpha of 0 is replaced by 1, so that the product is computed. Refuses problems with nothing
-/// to measure, and independent groups. The sizes of other groups are measured as they are. @pre validate(problem)
+/// to measure. The sizes of groups are measured as they are. @pre validate(problem)
 Result<Problem> measurable(const Problem& problem);
 
 /// The number of arithmetic operations; 0 for operations of users that are not computed as a GEMM.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -76,7 +77,7 @@ class MatrixOfBatch {
   void cut(const GroupInterval& group) {
     const GroupedMode mode = view_.groups;
     view_.groups = GroupedMode::none;
-    if (mode == GroupedMode::ragged_k) {
+    if (ends_along_k(mode)) {
       view_.a.tensor = columns_of(view_.a.tensor, group);
       view_.b.tensor = rows_of(view_.b.tensor, group);
       return;
@@ -604,6 +605,14 @@ std::vector<std::int64_t> nonempty_matrices(const GemmView& gemm) {
   return all;
 }
 
+// All matrices of a batch, or the groups whose D is not empty: the others have no results of reductions.
+std::vector<std::int64_t> computed_matrices(const GemmView& gemm) {
+  if (gemm.groups != GroupedMode::none) return nonempty_matrices(gemm);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(gemm.batch()));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  return all;
+}
+
 std::vector<Place> sampled_places(const GemmView& gemm, std::uint64_t seed) {
   std::vector<Place> places;
   const std::vector<std::int64_t> matrices = nonempty_matrices(gemm);
@@ -740,11 +749,14 @@ class BoundedReduction {
 Comparison nothing_checked(const GemmView& gemm) {
   Comparison comparison;
   comparison.batch = gemm.batch();
-  if (gemm.groups != GroupedMode::none) {  // there are no reductions
-    const auto outputs = static_cast<std::int64_t>(gemm.epilogue->outputs.size());
-    for (std::int64_t index = 0; index < gemm.batch(); ++index) {
-      const DExtents extents = d_extents(gemm, index);
-      comparison.elements += extents.rows * extents.columns * (1 + outputs * gemm.epilogue->columns_per_element());
+  if (gemm.groups != GroupedMode::none) {
+    for (const std::int64_t index : nonempty_matrices(gemm)) {
+      const auto [rows, columns] = d_extents(gemm, index);
+      comparison.elements += rows * columns;
+      for (const EpilogueOutput& output : gemm.epilogue->outputs) {
+        comparison.elements += (output.broadcast.along_m ? rows : 1) *
+                               (output.broadcast.along_n ? columns * gemm.epilogue->columns_per_element() : 1);
+      }
     }
     return comparison;
   }
@@ -769,7 +781,7 @@ EpilogueElement element_at(const GemmView& gemm, std::int64_t row, std::int64_t 
 }
 
 void store_expected(const GemmView& gemm, const Accumulators& accumulators) {
-  for (std::int64_t index = 0; index < gemm.batch(); ++index) {
+  for (const std::int64_t index : computed_matrices(gemm)) {
     const MatrixOfBatch matrix(gemm, index);
     const GemmView& one = matrix.view();
     auto reduced =
@@ -920,7 +932,7 @@ Comparison compare_with(const GemmView& gemm, const Accumulators& accumulators, 
   if (gemm.is_empty()) return comparison;
   Checker checker(gemm, accumulators, comparison);
   if (is_exhaustive) {
-    for (std::int64_t index = 0; index < gemm.batch(); ++index)
+    for (const std::int64_t index : computed_matrices(gemm))
       checker.check_all(MatrixOfBatch(gemm, index).view(), index);
     return comparison;
   }

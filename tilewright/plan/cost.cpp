@@ -70,13 +70,13 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   input.m = tile.is_transposed ? arguments.mean_n() : arguments.mean_m();
   input.n = tile.is_transposed ? arguments.mean_m() : arguments.mean_n();
   input.k = arguments.mean_k();
-  input.is_mean_m = op::has_unknown_m(tile.groups());
-  input.is_mean_n = op::has_unknown_n(tile.groups());
-  input.batch = arguments.batch();
+  input.spread_m = tile.is_transposed ? arguments.spread_n() : arguments.spread_m();
+  input.spread_n = tile.is_transposed ? arguments.spread_m() : arguments.spread_n();
+  input.batch = arguments.working_batch();
   const auto matrices = [&](const op::OperandView& operand) {
     const bool is_stacked =
         operand.access == op::OperandAccess::ragged_rows || operand.access == op::OperandAccess::ragged_columns;
-    return is_stacked ? arguments.batch() : operand.tensor.distinct_matrices();
+    return is_stacked ? input.batch : std::min(input.batch, operand.tensor.distinct_matrices());
   };
   input.batch_a = matrices(tile.is_transposed ? arguments.b : arguments.a);
   input.batch_b = matrices(tile.is_transposed ? arguments.a : arguments.b);
@@ -114,8 +114,8 @@ double exchange_us(const arch::ArchLimits& limits, double tile_area, int accumul
 
 double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
-  const auto tiles = static_cast<std::int64_t>(std::ceil(tiles_along(input.m, input.tile.m, input.is_mean_m) *
-                                                         tiles_along(input.n, input.tile.n, input.is_mean_n) *
+  const auto tiles = static_cast<std::int64_t>(std::ceil(tiles_along(input.m, input.tile.m, input.spread_m) *
+                                                         tiles_along(input.n, input.tile.n, input.spread_n) *
                                                          static_cast<double>(input.batch)));
   const auto ctas = static_cast<double>(tiles * input.split_k);
   // Elements of K that a CTA multiplies, and those of all CTAs of a tile.

@@ -16,8 +16,8 @@ struct CostInput {
   std::int64_t batch = 1, batch_a = 1, batch_b = 1;  // matrices of D; distinct matrices of A and of B
   double distinct_a = 1.0,
          distinct_b = 1.0;  // share of the elements of A and of B that DRAM is read for: see op::Im2col
-  /// Whether m, or n, is the mean over groups whose sizes are not known.
-  bool is_mean_m = false, is_mean_n = false;
+  /// Whether groups, whose mean extents m and n are, have the same ones.
+  op::GroupSpread spread_m = op::GroupSpread::equal, spread_n = op::GroupSpread::equal;
   TileShape tile;
   int stages = 2;
   int split_k = 1;  // CTAs that compute one tile together
@@ -46,14 +46,14 @@ struct CostInput {
   double copies_per_k = 0;  // copies to shared memory that the threads of one CTA issue, per unit of K
 };
 
-/// The number of tiles of `tile` rows that `extent` rows take. If `is_mean`, it is the expected number over groups of
-/// that mean, which are as likely to be equal as to differ: if they differ, half of the last tile of a group is unused
-/// in the mean, and most groups have a tile.
-inline double tiles_along(std::int64_t extent, std::int64_t tile, bool is_mean) {
-  const std::int64_t tiles = (extent + tile - 1) / tile;
-  const auto equal = static_cast<double>(tiles);
-  if (!is_mean || extent == 0) return equal;
-  return (equal + std::max(1.0, static_cast<double>(extent) / static_cast<double>(tile) + 0.5)) / 2;
+/// The number of tiles of `tile` rows that `extent` rows take, in the mean over groups with that mean extent: if they
+/// differ, half of the last tile of a group is unused in the mean, and most groups have a tile. If it is unknown
+/// whether they differ, both are equally likely.
+inline double tiles_along(std::int64_t extent, std::int64_t tile, op::GroupSpread spread) {
+  const auto equal = static_cast<double>((extent + tile - 1) / tile);
+  if (spread == op::GroupSpread::equal || extent == 0) return equal;
+  const double unequal = std::max(1.0, static_cast<double>(extent) / static_cast<double>(tile) + 0.5);
+  return spread == op::GroupSpread::unequal ? unequal : (equal + unequal) / 2;
 }
 
 /// The time in microseconds in which the split_k CTAs of a tile of `tile_area` elements exchange their partial sums, of

@@ -39,10 +39,10 @@ std::int64_t stacked_tiles(const op::GemmView& arguments, std::int64_t capacity,
 /// The blocks of D that write partial results of reductions; each is one tile.
 ReductionBlocks reduction_blocks(const GemmTile& tile, const op::GemmView& arguments) {
   const auto [m, n] = extents(tile, arguments);
-  return {.along_m = ceil_div(m, tile.tile.m),
-          .along_n = ceil_div(n, tile.tile.n),
-          .shares = tile.split_k,
-          .batches = matrices_of(arguments)};
+  ReductionBlocks blocks =
+      plan::reduction_blocks(tile.groups(), m, n, tile.tile.m, tile.tile.n, matrices_of(arguments));
+  blocks.shares = tile.split_k;
+  return blocks;
 }
 
 /// Number of groups of split_k CTAs that work at once. Each has a GridBarrier in the first bytes of the workspace.

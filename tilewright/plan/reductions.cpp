@@ -38,17 +38,36 @@ int fragment_reduction_bytes(const ReductionCounts& counts, int columns) {
          reduction_parts_bytes(kWarps * 32);
 }
 
+ReductionBlocks reduction_blocks(op::GroupedMode mode, std::int64_t m, std::int64_t n, std::int64_t rows,
+                                 std::int64_t columns, std::int64_t batches) {
+  const auto blocks = [&](std::int64_t extent, std::int64_t block, bool is_stacked) {
+    return is_stacked ? extent / block + batches : (extent + block - 1) / block;
+  };
+  const bool stacks_m = mode == op::GroupedMode::ragged_m, stacks_n = mode == op::GroupedMode::ragged_n;
+  return {.along_m = blocks(m, rows, stacks_m),
+          .along_n = blocks(n, columns, stacks_n),
+          .batches = batches,
+          .stacks_m = stacks_m,
+          .stacks_n = stacks_n};
+}
+
 std::int64_t reduction_part_bytes(const ReductionCounts& counts, const ReductionBlocks& blocks, std::int64_t m,
                                   std::int64_t n, int element_bytes) {
   const std::int64_t elements_per_matrix = counts.columns * blocks.along_m * n + counts.rows * blocks.along_n * m +
                                            counts.singles * blocks.along_m * blocks.along_n;
-  return elements_per_matrix * blocks.shares * blocks.batches * element_bytes;
+  const std::int64_t matrices = blocks.stacks_m || blocks.stacks_n ? 1 : blocks.batches;
+  return elements_per_matrix * blocks.shares * matrices * element_bytes;
 }
 
 Support check_reductions(const ReductionCounts& counts, const ReductionBlocks& blocks) {
   constexpr auto kCounters = static_cast<std::int64_t>(kReductionCounterBytes / sizeof(std::uint32_t));
-  const std::int64_t lines =
-      (counts.columns > 0 ? blocks.along_n : 0) + (counts.rows > 0 ? blocks.along_m : 0) + (counts.singles > 0 ? 1 : 0);
+  // Divided, because the product may overflow.
+  const auto per_matrix = [&](std::int64_t along, bool is_stacked) {
+    return is_stacked ? (along + blocks.batches - 1) / blocks.batches : along;
+  };
+  const std::int64_t lines = (counts.columns > 0 ? per_matrix(blocks.along_n, blocks.stacks_n) : 0) +
+                             (counts.rows > 0 ? per_matrix(blocks.along_m, blocks.stacks_m) : 0) +
+                             (counts.singles > 0 ? 1 : 0);
   if (lines > 0 && lines > kCounters / blocks.batches) {
     return refuse("reductions need {} arrival counters for each of {} matrices, a workspace has {}", lines,
                   blocks.batches, kCounters)

@@ -6,6 +6,7 @@
 
 #include "tilewright/base/support.hpp"
 #include "tilewright/op/epilogue.hpp"
+#include "tilewright/op/grouped_mode.hpp"
 
 namespace tilewright::plan {
 
@@ -30,10 +31,16 @@ int fragment_reduction_bytes(const ReductionCounts& counts, int columns);
 
 /// The grid of blocks of D that each write partial results to the workspace.
 struct ReductionBlocks {
-  std::int64_t along_m = 0, along_n = 0;
-  std::int64_t shares = 1;   // CTAs that share one block with split-K; each writes its own partial results
-  std::int64_t batches = 1;  // matrices of D
+  std::int64_t along_m = 0, along_n = 0;  // in a matrix of D, or in the stack of the groups
+  std::int64_t shares = 1;                // CTAs that share one block with split-K; each writes its own partial results
+  std::int64_t batches = 1;               // matrices of D, or groups
+  bool stacks_m = false, stacks_n = false;  // the groups are stacked along M, or along N
 };
+
+/// The blocks of `rows` x `columns` of a D of `m` x `n` with groups of `mode`. Stacked groups may each have one more
+/// than their share; see ReductionParts of device/tilewright/epilogue/reduction.cuh.
+ReductionBlocks reduction_blocks(op::GroupedMode mode, std::int64_t m, std::int64_t n, std::int64_t rows,
+                                 std::int64_t columns, std::int64_t batches);
 
 /// Bytes of workspace for the partial results of all reductions of a D of `m` x `n`.
 std::int64_t reduction_part_bytes(const ReductionCounts& counts, const ReductionBlocks& blocks, std::int64_t m,

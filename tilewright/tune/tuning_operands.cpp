@@ -1,6 +1,7 @@
 #include "tilewright/tune/tuning_operands.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "tilewright/base/interruption.hpp"
@@ -34,17 +35,41 @@ void fill(const op::Tensor& tensor, std::int64_t limit, std::uint64_t seed) {
   }
 }
 
-/// Copies the caller's sizes of groups: random ones would be another problem.
-void copy_sizes(const op::Tensor& to, const op::Tensor& from, runtime::Device& device) {
+/// The numbers of the caller's groups: random ones would be another problem.
+std::vector<std::int32_t> numbers_of(const op::Tensor& from, runtime::Device& device) {
   if (from.device.kind == op::MemoryDevice::Kind::shape)
     throw InvalidArgument("tuning measures groups of the sizes that it is given, but these have no memory");
-  void* const image = reinterpret_cast<void*>(to.address);
+  std::vector<std::int32_t> numbers(span_of(from) / sizeof(std::int32_t));
   if (from.device.kind == op::MemoryDevice::Kind::host) {
-    std::memcpy(image, reinterpret_cast<const void*>(from.address), span_of(from));
-    return;
+    std::memcpy(numbers.data(), reinterpret_cast<const void*>(from.address), span_of(from));
+    return numbers;
   }
-  device.copy_out(image, from.address, span_of(from), nullptr);
+  device.copy_out(numbers.data(), from.address, span_of(from), nullptr);
   device.synchronize(nullptr);
+  return numbers;
+}
+
+/// Gives all independent groups the largest of their leading dimensions, and the capacity too, so that each group fits
+/// where the capacity does, and no line of a group lies between two lines of the capacity. Returns the numbers of the
+/// groups.
+std::vector<std::int32_t> share_leading_dimensions(op::GroupedGemm& grouped, std::span<const std::int32_t> of_groups) {
+  op::Gemm& gemm = grouped.gemm;
+  const std::array<op::Tensor*, 4> operands{&gemm.a, &gemm.b, &gemm.c, &gemm.d};
+  std::vector<std::int32_t> shared(of_groups.size());
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    op::Tensor& tensor = *operands[i];
+    if (!tensor.is_pointer_array()) continue;  // C that the call does not read
+    const op::MatrixView view = *op::view_matrix(tensor, "operand");
+    const std::int64_t unit = std::max<std::int64_t>(1, tensor.pointer_alignment / bytes(tensor.dtype));
+    std::int64_t ld = (view.line(tensor) + unit - 1) / unit * unit;
+    for (std::size_t at = i; at < of_groups.size(); at += operands.size())
+      ld = std::max(ld, std::int64_t{of_groups[at]});
+    for (std::size_t at = i; at < shared.size(); at += operands.size()) shared[at] = static_cast<std::int32_t>(ld);
+    const op::Tensor matrix =
+        op::matrix(0, tensor.dtype, tensor.rows(), tensor.columns(), view.layout, ld, tensor.device);
+    tensor = op::pointer_array(matrix, tensor.address, tensor.batch(), tensor.pointer_alignment);
+  }
+  return shared;
 }
 
 // The number of elements that one comparison checks; less for a large k, so that it takes about a tenth of a second.
@@ -99,7 +124,13 @@ TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, c
   const std::size_t around_inputs = device_->properties().emulated ? 0 : kInputRedZone;
   const std::int64_t limit = op::largest_exact_input(shape);
   const std::vector<op::Operand> host = op::operands(on_host_), on_device = op::operands(on_device_);
-  const auto* const grouped = std::get_if<op::GroupedGemm>(&on_host_);
+  auto* const grouped = std::get_if<op::GroupedGemm>(&on_host_);
+  std::vector<std::int32_t> lds;  // of independent groups
+  if (grouped != nullptr && grouped->mode == op::GroupedMode::independent) {
+    const std::vector<std::int32_t> of_groups = numbers_of(grouped->leading_dimensions, *device_);
+    lds = share_leading_dimensions(*grouped, of_groups);
+    share_leading_dimensions(std::get<op::GroupedGemm>(on_device_), of_groups);
+  }
   for (std::size_t i = 0; i < host.size(); ++i) {
     const op::Operand& operand = host[i];
     if (!operand.is_used) continue;
@@ -110,15 +141,17 @@ TuningOperands::TuningOperands(const std::shared_ptr<runtime::Device>& device, c
     }
     const bool is_output = op::is_written(operand.access);
     std::vector<GuardedTensor>& placed = is_output ? outputs_ : inputs_;
-    const bool is_sizes = grouped != nullptr && operand.tensor == &grouped->ends;
-    const op::Tensor given = *operand.tensor;
+    std::vector<std::int32_t> numbers;  // of groups
+    if (grouped != nullptr && operand.tensor == &grouped->ends) numbers = numbers_of(*operand.tensor, *device_);
+    if (grouped != nullptr && operand.tensor == &grouped->leading_dimensions) numbers = lds;
     placed.emplace_back(std::string(operand.name), device_, *operand.tensor,
                         is_output ? output_red_zone(*operand.tensor) : around_inputs);
     *operand.tensor = placed.back().on_host();
     *on_device[i].tensor = placed.back().on_device();
     host_memory_.push_back(placed.back().strided());
-    if (is_sizes) {
-      copy_sizes(placed.back().strided(), given, *device_);
+    if (!numbers.empty()) {
+      const op::Tensor& image = placed.back().strided();
+      std::memcpy(reinterpret_cast<void*>(image.address), numbers.data(), span_of(image));
     } else if (!is_output) {
       fill(placed.back().strided(), limit, inputs_.size());
     }

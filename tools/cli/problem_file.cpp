@@ -5,7 +5,9 @@
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "tilewright/base/text.hpp"
@@ -19,7 +21,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kAlignment = 256;        // bytes, the alignment of the device's memory pool
+constexpr std::int64_t kAlignment = 256;         // bytes, the alignment of the device's memory pool
 constexpr std::uint64_t kPlaceholder = 1 << 20;  // MiB between the placeholder addresses of two operands
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
 
@@ -304,34 +306,107 @@ std::vector<std::int32_t> read_ends(const Json& sizes, op::GroupedMode mode, std
   return ends;
 }
 
-op::Problem read_grouped_gemm(Fields& fields, std::vector<std::int32_t>& ends) {
+/// What the file expects of the sizes: their mean, or a list of sizes.
+op::GroupSummary read_expected(const Json* json, op::GroupedMode mode, std::int64_t groups) {
+  if (json == nullptr) return {};
+  if (!json->is_array()) return op::expect_mean(mode, groups, read_extent(*json, "expected_sizes"));
+  std::vector<std::int64_t> sizes;
+  for (const Json& each : *json) sizes.push_back(read_extent(each, "an expected size"));
+  return op::summarize(mode, sizes);
+}
+
+/// Reads the types, the accumulator, the math and the epilogue of groups. `place` makes a tensor an operand of the mode
+/// from its name and matrix.
+template <class Place>
+void read_group_operands(Fields& fields, op::Gemm& gemm, std::int64_t m, std::int64_t n, std::int64_t k,
+                         const Place& place) {
+  MatrixReader matrices(fields);
+  const auto operand = [&](char role, std::int64_t rows, std::int64_t columns) {
+    const std::string name(1, role);
+    return place(role, matrices.read(name.c_str(), rows, columns));
+  };
+  gemm.a = operand('A', m, k);
+  gemm.b = operand('B', k, n);
+  gemm.accumulator = read_accumulator(fields, op::default_accumulator(gemm.a.dtype));
+  if (const Json* const math = fields.find("math")) gemm.math = read_name(*math, "math", op::parse_math_operation);
+  read_epilogue(fields, matrices.type("D"), gemm);
+  gemm.d = operand('D', m, gemm.d_columns());
+  if (matrices.has("C")) gemm.c = operand('C', m, gemm.d_columns());
+  matrices.check_all_taken();
+}
+
+using Extents = std::array<std::int64_t, 3>;  // m, n and k
+
+std::vector<Extents> read_independent_extents(const Json& sizes) {
+  if (!sizes.is_array()) throw InvalidArgument("sizes of independent groups must be a list of [m, n, k]");
+  std::vector<Extents> extents;
+  for (const Json& each : sizes) {
+    if (!each.is_array() || each.size() != 3) {
+      throw InvalidArgument(
+          fmt::format("a size of independent groups must be [m, n, k], got {}", printable(each.dump(), 60)));
+    }
+    extents.push_back({read_extent(each[0], "m"), read_extent(each[1], "n"), read_extent(each[2], "k")});
+  }
+  return extents;
+}
+
+/// The largest alignment in bytes, at most 16, of the lines of every group.
+int declared_alignment(std::span<const std::int64_t> lines, DType type) {
+  std::int64_t all = 16;
+  for (const std::int64_t line : lines) all = std::gcd(all, line * bytes(type));
+  return static_cast<int>(all);
+}
+
+/// Groups whose matrices are packed and lie anywhere.
+op::Problem read_independent_groups(Fields& fields, GroupNumbers& numbers) {
+  const std::vector<Extents> extents = read_independent_extents(fields.at("sizes"));
+  const auto count = static_cast<std::int64_t>(extents.size());
+  Extents most{};
+  for (const Extents& each : extents) {
+    for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], each[i]);
+    for (const std::int64_t extent : each) numbers.ends.push_back(static_cast<std::int32_t>(extent));
+  }
+  numbers.leading_dimensions.resize(4 * extents.size());
+  op::GroupedGemm grouped{.gemm = {},
+                          .mode = op::GroupedMode::independent,
+                          .ends = {},
+                          .leading_dimensions = {},
+                          .expected = op::summarize(extents)};
+  read_group_operands(fields, grouped.gemm, most[0], most[1], most[2], [&](char role, const op::Tensor& matrix) {
+    const bool by_rows = op::has_contiguous_rows(op::view_matrix(matrix, "operand")->layout);
+    const std::size_t contiguous = role == 'A'   ? (by_rows ? 2 : 0)
+                                   : role == 'B' ? (by_rows ? 1 : 2)
+                                                 : (by_rows ? 1 : 0);
+    std::vector<std::int64_t> lines;
+    for (std::size_t group = 0; group < extents.size(); ++group) {
+      lines.push_back(std::max<std::int64_t>(extents[group][contiguous], 1));
+      numbers.leading_dimensions[4 * group + static_cast<std::size_t>(role - 'A')] =
+          static_cast<std::int32_t>(lines.back());
+    }
+    return op::pointer_array(matrix, matrix.address, count, declared_alignment(lines, matrix.dtype));
+  });
+  grouped.ends = op::group_extents(reinterpret_cast<std::uint64_t>(numbers.ends.data()), count);
+  grouped.leading_dimensions =
+      op::group_leading_dimensions(reinterpret_cast<std::uint64_t>(numbers.leading_dimensions.data()), count);
+  return grouped;
+}
+
+op::Problem read_grouped_gemm(Fields& fields, GroupNumbers& numbers) {
   op::GroupedGemm grouped;
-  op::Gemm& gemm = grouped.gemm;
-  grouped.mode = read_name(fields.at("mode"), "mode", op::parse_grouped_mode);
-  if (grouped.mode == op::GroupedMode::independent)
-    throw InvalidArgument("a file cannot have independent groups: it has one size for each group");
+  const op::GroupedMode mode = read_name(fields.at("mode"), "mode", op::parse_grouped_mode);
+  if (mode == op::GroupedMode::independent) return read_independent_groups(fields, numbers);
+  grouped.mode = mode;
   Fields extents(fields.at("extents"), "extents");
   const std::int64_t m = read_extent(extents.at("m"), "m"), n = read_extent(extents.at("n"), "n"),
                      k = read_extent(extents.at("k"), "k");
   extents.check_all_taken();
-  const bool differs_in_m = op::differs_in_m(grouped.mode), differs_in_n = op::differs_in_n(grouped.mode);
-  ends = read_ends(fields.at("sizes"), grouped.mode, differs_in_m ? m : differs_in_n ? n : k);
-  MatrixReader matrices(fields);
-  const bool is_ragged = op::is_ragged(grouped.mode), is_ragged_k = is_ragged && !differs_in_m && !differs_in_n;
-  const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns, bool is_stacked) {
-    const op::Tensor tensor = matrices.read(name, rows, columns);
-    return is_stacked ? tensor : op::batched(tensor, static_cast<std::int64_t>(ends.size()));
-  };
-  gemm.a = operand("A", m, k, is_ragged && !differs_in_n);
-  gemm.b = operand("B", k, n, is_ragged && !differs_in_m);
-  gemm.accumulator = read_accumulator(fields, op::default_accumulator(gemm.a.dtype));
-  if (const Json* const math = fields.find("math")) gemm.math = read_name(*math, "math", op::parse_math_operation);
-  read_epilogue(fields, matrices.type("D"), gemm);
-  gemm.d = operand("D", m, gemm.d_columns(), is_ragged && !is_ragged_k);
-  if (matrices.has("C")) gemm.c = operand("C", m, gemm.d_columns(), is_ragged && !is_ragged_k);
-  matrices.check_all_taken();
-  constexpr std::uint64_t kAfterMatrices = 5;
-  grouped.ends = op::group_ends(kPlaceholder * kAfterMatrices << 20, static_cast<std::int64_t>(ends.size()));
+  numbers.ends = read_ends(fields.at("sizes"), mode, op::differs_in_m(mode) ? m : op::differs_in_n(mode) ? n : k);
+  const auto groups = static_cast<std::int64_t>(numbers.ends.size());
+  grouped.expected = read_expected(fields.find("expected_sizes"), mode, groups);
+  read_group_operands(fields, grouped.gemm, m, n, k, [&](char role, const op::Tensor& matrix) {
+    return op::is_stacked(mode, role) ? matrix : op::batched(matrix, groups);
+  });
+  grouped.ends = op::group_ends(reinterpret_cast<std::uint64_t>(numbers.ends.data()), groups);
   return grouped;
 }
 
@@ -395,12 +470,12 @@ op::Problem read_conv2d(Fields& fields) {
   return conv;
 }
 
-op::Problem read_problem(const Json& json, const registry::Registry& registry, std::vector<std::int32_t>& ends) {
+op::Problem read_problem(const Json& json, const registry::Registry& registry, GroupNumbers& numbers) {
   Fields fields(json, "the problem");
   const Json& operation = fields.at("operation");
   op::Problem problem = operation == "gemm"             ? read_gemm(fields)
                         : operation == "conv2d"         ? read_conv2d(fields)
-                        : operation == "grouped_gemm"   ? read_grouped_gemm(fields, ends)
+                        : operation == "grouped_gemm"   ? read_grouped_gemm(fields, numbers)
                         : operation == "reduce_split_k" ? read_reduce_split_k(fields)
                                                         : read_custom(fields, find_operation(operation, registry));
   fields.check_all_taken();
@@ -431,7 +506,7 @@ op::Tensor flat(const op::Tensor& tensor) {
 }  // namespace
 
 ProblemFile::ProblemFile(const std::string& path, const registry::Registry& registry) try
-    : problem_(read_problem(read_json(path), registry, ends_)) {
+    : problem_(read_problem(read_json(path), registry, numbers_)) {
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
 }
@@ -445,21 +520,37 @@ std::string ProblemFile::description() const {
   return text;
 }
 
+std::uint64_t ProblemFile::allocate(std::size_t size) {
+  memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(size + kAlignment));
+  const auto address = reinterpret_cast<std::uint64_t>(memory_.back().get());
+  constexpr auto kUnit = static_cast<std::uint64_t>(kAlignment);
+  return (address + kUnit - 1) / kUnit * kUnit;
+}
+
 void ProblemFile::materialize(std::uint64_t seed) {
   const std::int64_t limit = op::largest_exact_input(problem_);
   const auto* const grouped = std::get_if<op::GroupedGemm>(&problem_);
   for (const op::Operand& operand : op::operands(problem_)) {
-    if (operand.tensor->address == 0) continue;
-    const auto size = static_cast<std::size_t>(op::span_bytes(*operand.tensor));
-    memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(size + kAlignment));
-    const auto address = reinterpret_cast<std::uint64_t>(memory_.back().get());
-    operand.tensor->address = (address + kAlignment - 1) / kAlignment * kAlignment;
-    if (grouped != nullptr && operand.tensor == &grouped->ends) {
-      std::memcpy(reinterpret_cast<void*>(operand.tensor->address), ends_.data(), ends_.size() * sizeof(ends_[0]));
-    } else if (op::is_read(operand.access)) {
-      op::fill_integers(flat(*operand.tensor), operand.tensor->dtype == DType::u8 ? 0 : -limit, limit, seed++);
+    op::Tensor& tensor = *operand.tensor;
+    const bool is_number = grouped != nullptr && (&tensor == &grouped->ends || &tensor == &grouped->leading_dimensions);
+    if (tensor.address == 0 || is_number) continue;
+    op::Tensor elements = tensor;
+    if (tensor.is_pointer_array()) {
+      const std::int64_t span = op::span_bytes(op::matrix_at(tensor, tensor.address));
+      const std::int64_t step = (span + kAlignment - 1) / kAlignment * kAlignment;
+      const std::uint64_t first = allocate(static_cast<std::size_t>(step * tensor.batch()));
+      elements = op::matrix(first, tensor.dtype, 1, step * tensor.batch() / bytes(tensor.dtype));
+      tensor.address = allocate(static_cast<std::size_t>(tensor.batch()) * sizeof(std::uint64_t));
+      for (std::int64_t i = 0; i < tensor.batch(); ++i)
+        reinterpret_cast<std::uint64_t*>(tensor.address)[i] = first + static_cast<std::uint64_t>(i * step);
     } else {
-      op::fill_poison(flat(*operand.tensor));
+      tensor.address = allocate(static_cast<std::size_t>(op::span_bytes(tensor)));
+      elements = flat(tensor);
+    }
+    if (op::is_read(operand.access)) {
+      op::fill_integers(elements, tensor.dtype == DType::u8 ? 0 : -limit, limit, seed++);
+    } else {
+      op::fill_poison(elements);
     }
   }
 }

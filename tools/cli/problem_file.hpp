@@ -12,23 +12,31 @@
 
 namespace tilewright::cli {
 
+/// GroupedGemm::ends and leading_dimensions.
+struct GroupNumbers {
+  std::vector<std::int32_t> ends, leading_dimensions;
+};
+
 class ProblemFile {
  public:
   /// Reads the file and checks the problem. The file may name the operations of `registry`.
   /// @throws InvalidArgument, naming the file, the field and the reason
   ProblemFile(const std::string& path, const registry::Registry& registry);
 
+  /// Its operands have no memory, except the numbers of groups.
   const op::Problem& problem() const { return problem_; }
   /// "transposed_gemm a(64,32):f16 b(32,48):f16 out(48,64):f32"
   std::string description() const;
 
-  /// Allocates every operand. Inputs are filled with random integers from `seed`, outputs with NaN; the groups of a
-  /// grouped GEMM have the sizes of the file.
+  /// Allocates every other operand. Inputs are filled with random integers from `seed`, outputs with NaN.
   void materialize(std::uint64_t seed);
 
  private:
-  std::vector<std::int32_t> ends_;  // GroupedGemm::ends; empty for other problems
-  op::Problem problem_;             // read after ends_, which the reader sets
+  /// `size` bytes of memory at a multiple of the alignment of a device's memory pool.
+  std::uint64_t allocate(std::size_t size);
+
+  GroupNumbers numbers_;  // of a grouped GEMM, which refers to them
+  op::Problem problem_;   // read after numbers_, which the reader sets
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 

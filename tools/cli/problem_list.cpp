@@ -9,7 +9,6 @@
 #include "tilewright/profile/extents.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/problem.hpp"
-#include "tools/cli/problem_file.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -149,10 +148,6 @@ std::vector<op::Problem> problems_of_list(const std::string& path) {
   }
   if (problems.empty()) throw InvalidArgument(fmt::format("{} has no problems", printable(path)));
   return problems;
-}
-
-op::Problem problem_of_json(const std::string& path, const registry::Registry& registry) {
-  return ProblemFile(path, registry).problem();
 }
 
 }  // namespace tilewright::cli

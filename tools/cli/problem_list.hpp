@@ -1,4 +1,4 @@
-// Lists of problems for the command profile: products of ranges, lines of a text file, and JSON files.
+// Lists of problems for the command profile: products of ranges, and lines of a text file.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tilewright/op/problem.hpp"
-#include "tilewright/registry/registry.hpp"
 
 namespace tilewright::cli {
 
@@ -27,8 +26,5 @@ std::vector<op::Problem> problems_of(const ProblemRanges& ranges);
 /// The problems of a text file with lines such as "dtype=f16 m=4096 n=4096 k=4096 b=col": see bench/README.md. Text
 /// behind # is ignored. @throws InvalidArgument, naming the file and the line
 std::vector<op::Problem> problems_of_list(const std::string& path);
-
-/// The problem of a JSON file, for any operation. @throws InvalidArgument
-op::Problem problem_of_json(const std::string& path, const registry::Registry& registry);
 
 }  // namespace tilewright::cli

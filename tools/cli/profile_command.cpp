@@ -17,6 +17,7 @@
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/output_file.hpp"
+#include "tools/cli/problem_file.hpp"
 #include "tools/cli/problem_list.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/standard_streams.hpp"
@@ -66,13 +67,15 @@ struct ProfileCommandOptions {
   bool json = false;
 };
 
-std::vector<op::Problem> read_problems(const ProfileCommandOptions& options, const registry::Registry& registry) {
+/// `files` keeps the sizes of groups.
+std::vector<op::Problem> read_problems(const ProfileCommandOptions& options, const registry::Registry& registry,
+                                       std::vector<ProblemFile>& files) {
   std::vector<op::Problem> problems;
   if (options.ranges.are_given()) problems = problems_of(options.ranges);
   for (const std::string& path : options.lists) {
     for (op::Problem& problem : problems_of_list(path)) problems.push_back(std::move(problem));
   }
-  for (const std::string& path : options.files) problems.push_back(problem_of_json(path, registry));
+  for (const std::string& path : options.files) problems.push_back(files.emplace_back(path, registry).problem());
   if (problems.empty()) throw InvalidArgument("give problems: --m, --n and --k, or --problems, or --problem");
   return problems;
 }
@@ -104,7 +107,8 @@ ExitCode run_profile(ProfileCommandOptions& options) {
   std::vector<std::string> inputs = options.lists;
   inputs.insert(inputs.end(), options.files.begin(), options.files.end());
   check_files(options.outputs, inputs, "--output");
-  const std::vector<op::Problem> problems = read_problems(options, *registry);
+  std::vector<ProblemFile> files;
+  const std::vector<op::Problem> problems = read_problems(options, *registry, files);
   if (options.dry_run) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const op::Problem& problem : problems) list.push_back(profile::problem_text(problem));

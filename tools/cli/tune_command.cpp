@@ -1,17 +1,20 @@
-// tilewright tune: measures the best-ranked kernels of a GEMM and stores the fastest correct one in a tuning record.
+// tilewright tune: measures the best-ranked kernels of a problem and stores the fastest correct one in a tuning record.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tilewright/base/text.hpp"
 #include "tilewright/cache/store.hpp"
 #include "tilewright/engine/engine.hpp"
+#include "tilewright/kernels/list.hpp"
 #include "tilewright/tune/tune.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/local_time.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/problem.hpp"
+#include "tools/cli/problem_file.hpp"
 #include "tools/cli/standard_streams.hpp"
 
 namespace tilewright::cli {
@@ -19,15 +22,42 @@ namespace {
 
 struct TuneCommandOptions {
   ProblemOptions problem;
+  std::string file;      // of a problem of any operation, in place of the options of `problem`
   KernelOptions kernel;  // only `device` and the promises are used
   tune::TuneOptions tune;
   bool list = false;
   bool forget = false;
   bool json = false;
 
-  bool has_problem() const {
+  bool has_gemm() const {
     return problem.m || problem.n || problem.k || !problem.a.file.empty() || !problem.b.file.empty();
   }
+  bool has_problem() const { return has_gemm() || !file.empty(); }
+};
+
+/// The problem of the file, or the GEMM of the options.
+class TunedProblem {
+ public:
+  explicit TunedProblem(const TuneCommandOptions& options) {
+    if (options.file.empty()) {
+      const op::Gemm gemm = Problem(options.problem).gemm();
+      description_ = to_string(gemm);
+      problem_ = gemm;
+      return;
+    }
+    if (options.has_gemm()) throw InvalidArgument("give either --problem or the extents of a GEMM, not both");
+    file_.emplace(options.file, *kernels::make_registry());
+    description_ = file_->description();
+    problem_ = file_->problem();
+  }
+
+  const op::Problem& problem() const { return problem_; }
+  const std::string& description() const { return description_; }
+
+ private:
+  std::optional<ProblemFile> file_;  // owns the sizes of groups
+  op::Problem problem_;
+  std::string description_;
 };
 
 void print_candidate(const tune::CandidateReport& candidate, const tune::CandidateReport& first) {
@@ -39,8 +69,8 @@ void print_candidate(const tune::CandidateReport& candidate, const tune::Candida
              candidate.reason.empty() ? "" : ": ", candidate.reason);
 }
 
-void print_text(const tune::TuningReport& report, const op::Gemm& gemm) {
-  fmt::print("problem   {}\n", to_string(gemm));
+void print_text(const tune::TuningReport& report, const std::string& problem) {
+  fmt::print("problem   {}\n", problem);
   fmt::print("device    {}\n", report.device);
   fmt::print("reference {}\n",
              report.reference.empty() ? "the host's result, for a sample of elements" : report.reference);
@@ -73,11 +103,11 @@ ExitCode verdict(const tune::TuningReport& report, bool checks_only) {
 }
 
 ExitCode tune(const TuneCommandOptions& options) {
-  const Problem problem(options.problem);
+  const TunedProblem tuned(options);
   engine::Engine engine(engine_options(options.kernel));
-  const tune::TuningReport report = tune::tune(engine, problem.gemm(), options.tune);
+  const tune::TuningReport report = tune::tune(engine, tuned.problem(), options.tune);
   options.json ? fmt::print("{}\n", nlohmann::ordered_json::parse(tune::to_json(report)).dump(2))
-               : print_text(report, problem.gemm());
+               : print_text(report, tuned.description());
   return verdict(report, options.tune.checks_only);
 }
 
@@ -153,10 +183,10 @@ ExitCode list(const TuneCommandOptions& options) {
 ExitCode forget(const TuneCommandOptions& options) {
   std::int64_t count = 0;
   if (options.has_problem()) {
-    const Problem problem(options.problem);
+    const TunedProblem tuned(options);
     const engine::Engine engine(engine_options(options.kernel));
     count =
-        value_of(open_records().forget(engine::device_identity(*engine.device()), op::problem_class(problem.gemm())));
+        value_of(open_records().forget(engine::device_identity(*engine.device()), op::problem_class(tuned.problem())));
   } else {
     count = value_of(open_records().forget("", ""));
   }
@@ -174,10 +204,13 @@ ExitCode run(const TuneCommandOptions& options) {
 }  // namespace
 
 Command add_tune_command(CLI::App& parent) {
-  CLI::App* app =
-      parent.add_subcommand("tune", "measure the best-ranked kernels for a GEMM and store the fastest for later runs");
+  CLI::App* app = parent.add_subcommand(
+      "tune", "measure the best-ranked kernels of a problem and store the fastest for later runs");
   const auto options = std::make_shared<TuneCommandOptions>();
   add_problem_options(*app, options->problem);
+  app->add_option("--problem", options->file,
+                  "JSON file with a problem of any operation, as for run, in place of the options of a GEMM")
+      ->type_name("FILE");
   add_device_option(*app, options->kernel);
   add_promise_options(*app, options->kernel);
   add_integer<int>(*app, "--top", options->tune.top, {},

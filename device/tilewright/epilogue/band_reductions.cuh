@@ -8,8 +8,10 @@
 
 namespace tilewright {
 
-/// A band has kRows x kColumns elements, which kThreads threads reduce. Blocks are those of ReductionParts.
-template <class Epilogue, int kRows, int kColumns, int kBlockM, int kBlockN, int kShares, int kThreads>
+/// A band has kRows x kColumns elements, which kThreads threads reduce. Blocks are those of ReductionParts. Tile is the
+/// scheduler's.
+template <class Epilogue, int kRows, int kColumns, int kBlockM, int kBlockN, int kShares, int kThreads,
+          class Tile = TileOrigin>
 class BandReductions {
   using Compute = typename Epilogue::Compute;
   static constexpr int kElementBytes = sizeof(Compute);
@@ -20,7 +22,7 @@ class BandReductions {
   static constexpr int kPartsFrom = ceil_div(kSinglesFrom + Epilogue::kSingleResults * kRows * kElementBytes, 16) * 16;
 
  public:
-  using Parts = ReductionParts<Epilogue, kBlockM, kBlockN, kShares, kThreads>;
+  using Parts = ReductionParts<Epilogue, kBlockM, kBlockN, kShares, kThreads, Tile>;
   using Block = typename Parts::Block;
   /// Shared memory, in bytes: a band for each reduction, and for column and full reductions the partial results of the
   /// bands so far.
@@ -163,7 +165,7 @@ class BandReductions {
           if constexpr (Reduction::kResults == Results::single) {
             const uint32_t to = all.single_address(Reduction::kOfKind, row);
             ptx::store_shared(to, Fold::combine(ptx::load_shared<Compute>(to), value));
-          } else if (row_of(row) < all.m_) {
+          } else if (row_of(row) < block.tile.end_m(all.m_)) {
             all.parts_.template leave<Reduction>(block, row_of(row), value);
           }
         }
@@ -180,7 +182,8 @@ class BandReductions {
     __device__ __forceinline__ void visit(const Tensor& /*tensor*/) const {
       using Fold = typename Reduction::Fold;
       if constexpr (Reduction::kResults == Results::columns) {
-        for (int column = all.thread_; column < kBlockN && block.column + column < all.n_; column += kThreads) {
+        for (int column = all.thread_; column < kBlockN && block.column + column < block.tile.end_n(all.n_);
+             column += kThreads) {
           const int in_band = column - first_column;
           const bool is_there = in_band >= 0 && in_band < kColumns;
           all.parts_.template leave<Reduction>(

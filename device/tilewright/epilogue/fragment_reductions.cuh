@@ -11,8 +11,9 @@
 namespace tilewright {
 
 /// The state of one thread of a warpgroup that reduces kAtoms * 64 rows by kColumns columns. Rows (from the plan):
-/// row(thread) is the row of a thread's first accumulators, and kOtherRow the distance to the thread's second row.
-template <class Epilogue, class Rows, int kAtoms, int kColumns>
+/// row(thread) is the row of a thread's first accumulators, and kOtherRow the distance to the thread's second row. Tile
+/// is the scheduler's.
+template <class Epilogue, class Rows, int kAtoms, int kColumns, class Tile>
 class FragmentReductions {
   using Compute = typename Epilogue::Compute;
   static constexpr int kThreads = 128;
@@ -22,7 +23,7 @@ class FragmentReductions {
   static constexpr int kSingleBytes = Epilogue::kSingleResults * kWarps * kElementBytes;
 
  public:
-  using Parts = ReductionParts<Epilogue, kAtoms * 64, kColumns, 1, kThreads>;
+  using Parts = ReductionParts<Epilogue, kAtoms * 64, kColumns, 1, kThreads, Tile>;
   using Block = typename Parts::Block;
   /// Shared memory, in bytes: each warp's partial results of the column and full reductions.
   static constexpr int kPartsFrom = ceil_div(kColumnBytes + kSingleBytes, 16) * 16;  // offset of the memory of Parts

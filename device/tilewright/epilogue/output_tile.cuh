@@ -35,7 +35,8 @@ class OutputTile {
  public:
   /// The reductions of a CTA's tile in bands of kRows rows, by kThreads threads.
   template <int kRows, int kThreads>
-  using Reductions = BandReductions<Epilogue, kRows, Plan::kTileN, Plan::kTileM, Plan::kTileN, Plan::kSplitK, kThreads>;
+  using Reductions =
+      BandReductions<Epilogue, kRows, Plan::kTileN, Plan::kTileM, Plan::kTileN, Plan::kSplitK, kThreads, Tile>;
   template <int kRows, int kThreads>
   static __device__ __forceinline__ Reductions<kRows, kThreads> reductions(const Parameters& parameters,
                                                                            uint32_t shared) {

@@ -7,6 +7,7 @@
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/shuffle.cuh"
+#include "tilewright/scheduler/tile_origin.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -62,8 +63,13 @@ __device__ __forceinline__ void mask_outside(Compute (&values)[kCount], const Ep
 /// to the workspace. The last share to arrive in a row or column of blocks combines the partial results of all of them,
 /// in the order of blocks and shares, so that the result does not depend on which share is last. Epilogue: Compute,
 /// Parameters, kReductions, kColumnResults, kRowResults and kSingleResults (the numbers of reductions with these
-/// Results), and for_each_reduction(parameters, visitor), which calls visitor.visit<Reduction>(tensor).
-template <class Epilogue, int kBlockM, int kBlockN, int kShares, int kThreads>
+/// Results), and for_each_reduction(parameters, visitor), which calls visitor.visit<Reduction>(tensor). Tile is the
+/// scheduler's.
+///
+/// Each group has results of its own. If groups are stacked along M, the blocks of a group are counted from
+/// begin / kBlockM + group on, where `begin` is its first row: as a group has at most size / kBlockM + 1 blocks, no two
+/// groups share a number, and there are at most m / kBlockM + groups of them. The same holds along N.
+template <class Epilogue, int kBlockM, int kBlockN, int kShares, int kThreads, class Tile = TileOrigin>
 class ReductionParts {
   using Compute = typename Epilogue::Compute;
   using Parameters = typename Epilogue::Parameters;
@@ -88,24 +94,24 @@ class ReductionParts {
         shared_(shared),
         thread_(thread) {}
 
-  /// A share of the block that begins at (row, column) of D.
+  /// A share of the block that begins at (row, column) of D, in a tile.
   struct Block {
-    int row, column, batch, share;
+    int row, column;
+    Tile tile;
+    int share;
   };
 
   /// Stores this share's partial result of the row or column `row_or_column` of D, which must be inside D.
   template <class Reduction>
   __device__ __forceinline__ void leave(const Block& block, int row_or_column, Compute value) const {
     static_assert(Reduction::kResults != Results::single, "a single result has no row or column");
-    const int part = Reduction::kResults == Results::columns ? part_of_columns(block) : part_of_rows(block);
+    const int64_t number = Reduction::kResults == Results::columns ? block_m(block) : block_n(block);
     const int64_t results = Reduction::kResults == Results::columns ? n_ : m_;
-    *at<Reduction>((static_cast<int64_t>(block.batch) * parts_along<Reduction>() + part) * results + row_or_column) =
-        value;
+    *at<Reduction>((number * kShares + block.share) * results + row_or_column) = value;
   }
   template <class Reduction>
   __device__ __forceinline__ void leave_single(const Block& block, Compute value) const {
-    const int64_t number = static_cast<int64_t>(block.row / kBlockM) * blocks_n() + block.column / kBlockN;
-    *at<Reduction>(block.batch * parts_along<Reduction>() + number * kShares + block.share) = value;
+    *at<Reduction>(single_part(block, rows_before(block), columns_before(block)) + block.share) = value;
   }
 
   /// Must be called by all threads when each has stored its partial results of the block. `barrier()` must be a barrier
@@ -120,27 +126,56 @@ class ReductionParts {
   }
 
  private:
-  __device__ __forceinline__ int blocks_m() const { return ceil_div(m_, kBlockM); }
-  __device__ __forceinline__ int blocks_n() const { return ceil_div(n_, kBlockN); }
-  static __device__ __forceinline__ int part_of_columns(const Block& block) {
-    return block.row / kBlockM * kShares + block.share;
+  static constexpr bool kStacks = Tile::kStacksM || Tile::kStacksN;
+
+  /// Number of blocks along M, and along N, in a matrix of D, or in the stack of all groups.
+  __device__ __forceinline__ int blocks_m() const {
+    return Tile::kStacksM ? m_ / kBlockM + batches_ : ceil_div(m_, kBlockM);
   }
-  static __device__ __forceinline__ int part_of_rows(const Block& block) {
-    return block.column / kBlockN * kShares + block.share;
+  __device__ __forceinline__ int blocks_n() const {
+    return Tile::kStacksN ? n_ / kBlockN + batches_ : ceil_div(n_, kBlockN);
   }
-  /// Number of partial results that make up one result.
-  template <class Reduction>
-  __device__ __forceinline__ int64_t parts_along() const {
-    if constexpr (Reduction::kResults == Results::columns) return static_cast<int64_t>(blocks_m()) * kShares;
-    if constexpr (Reduction::kResults == Results::rows) return static_cast<int64_t>(blocks_n()) * kShares;
-    return static_cast<int64_t>(blocks_m()) * blocks_n() * kShares;
+  /// Number of blocks along M, and along N, in the matrix or the group of a block.
+  __device__ __forceinline__ int own_blocks_m(const Block& block) const {
+    return ceil_div(block.tile.end_m(m_) - block.tile.begin_m(), kBlockM);
   }
-  /// Number of partial results of all results of one matrix.
+  __device__ __forceinline__ int own_blocks_n(const Block& block) const {
+    return ceil_div(block.tile.end_n(n_) - block.tile.begin_n(), kBlockN);
+  }
+  /// Number of blocks along M, and along N, before the block in its matrix or group.
+  static __device__ __forceinline__ int rows_before(const Block& block) {
+    return (block.row - block.tile.begin_m()) / kBlockM;
+  }
+  static __device__ __forceinline__ int columns_before(const Block& block) {
+    return (block.column - block.tile.begin_n()) / kBlockN;
+  }
+  /// The number along M, and along N, of the first block of the matrix or group among those of all.
+  __device__ __forceinline__ int64_t first_block_m(const Block& block) const {
+    if constexpr (Tile::kStacksM) return block.tile.begin_m() / kBlockM + block.tile.batch;
+    return kStacks ? 0 : static_cast<int64_t>(block.tile.batch) * blocks_m();
+  }
+  __device__ __forceinline__ int64_t first_block_n(const Block& block) const {
+    if constexpr (Tile::kStacksN) return block.tile.begin_n() / kBlockN + block.tile.batch;
+    return kStacks ? 0 : static_cast<int64_t>(block.tile.batch) * blocks_n();
+  }
+  __device__ __forceinline__ int64_t block_m(const Block& block) const {
+    return first_block_m(block) + rows_before(block);
+  }
+  __device__ __forceinline__ int64_t block_n(const Block& block) const {
+    return first_block_n(block) + columns_before(block);
+  }
+  /// The first share's partial result of a full reduction in the block that has `rows` and `columns` blocks before it
+  /// in the matrix or group of `block`.
+  __device__ __forceinline__ int64_t single_part(const Block& block, int rows, int columns) const {
+    const int64_t along_n = (Tile::kStacksN ? first_block_n(block) : 0) + columns;
+    return ((first_block_m(block) + rows) * blocks_n() + along_n) * kShares;
+  }
+  /// Number of partial results of all results of one matrix, or of the stack.
   template <class Reduction>
   __device__ __forceinline__ int64_t parts_of_matrix() const {
-    if constexpr (Reduction::kResults == Results::columns) return parts_along<Reduction>() * n_;
-    if constexpr (Reduction::kResults == Results::rows) return parts_along<Reduction>() * m_;
-    return parts_along<Reduction>();
+    if constexpr (Reduction::kResults == Results::columns) return static_cast<int64_t>(blocks_m()) * kShares * n_;
+    if constexpr (Reduction::kResults == Results::rows) return static_cast<int64_t>(blocks_n()) * kShares * m_;
+    return static_cast<int64_t>(blocks_m()) * blocks_n() * kShares;
   }
 
   /// Counts the partial results of the reductions before number kNumber.
@@ -151,7 +186,8 @@ class ReductionParts {
 
     template <class Reduction, class Tensor>
     __device__ __forceinline__ void visit(const Tensor& /*tensor*/) const {
-      if constexpr (Reduction::kNumber < kNumber) parts += all.batches_ * all.template parts_of_matrix<Reduction>();
+      if constexpr (Reduction::kNumber < kNumber)
+        parts += (kStacks ? 1 : all.batches_) * all.template parts_of_matrix<Reduction>();
     }
   };
   template <class Reduction>
@@ -169,19 +205,19 @@ class ReductionParts {
       const auto end = static_cast<uint32_t>(parts - 1);
       if (ptx::increment_to(at, end) == end) last |= which;
     };
-    const int rows_from = Epilogue::kColumnResults > 0 ? batches_ * blocks_n() : 0;
-    const int all_from = rows_from + (Epilogue::kRowResults > 0 ? batches_ * blocks_m() : 0);
+    const int own_m = own_blocks_m(block), own_n = own_blocks_n(block);
+    const int rows_from = Epilogue::kColumnResults > 0 ? (Tile::kStacksN ? 1 : batches_) * blocks_n() : 0;
+    const int all_from = rows_from + (Epilogue::kRowResults > 0 ? (Tile::kStacksM ? 1 : batches_) * blocks_m() : 0);
     if constexpr (Epilogue::kColumnResults > 0) {
-      count(kLastOfColumns, block.batch * blocks_n() + block.column / kBlockN,
-            static_cast<int64_t>(blocks_m()) * kShares);
+      const int of_group = Tile::kStacksN ? static_cast<int>(first_block_n(block)) : block.tile.batch * blocks_n();
+      count(kLastOfColumns, of_group + columns_before(block), static_cast<int64_t>(own_m) * kShares);
     }
     if constexpr (Epilogue::kRowResults > 0) {
-      count(kLastOfRows, rows_from + block.batch * blocks_m() + block.row / kBlockM,
-            static_cast<int64_t>(blocks_n()) * kShares);
+      const int of_group = Tile::kStacksM ? static_cast<int>(first_block_m(block)) : block.tile.batch * blocks_m();
+      count(kLastOfRows, rows_from + of_group + rows_before(block), static_cast<int64_t>(own_n) * kShares);
     }
-    if constexpr (Epilogue::kSingleResults > 0) {
-      count(kLastOfAll, all_from + block.batch, static_cast<int64_t>(blocks_m()) * blocks_n() * kShares);
-    }
+    if constexpr (Epilogue::kSingleResults > 0)
+      count(kLastOfAll, all_from + block.tile.batch, static_cast<int64_t>(own_m) * own_n * kShares);
     return last;
   }
 
@@ -206,22 +242,24 @@ class ReductionParts {
 
   template <class Reduction, class Tensor>
   __device__ __forceinline__ void finish_columns(const Tensor& tensor, const Block& block) const {
-    const int end = min(n_, block.column + kBlockN);
-    const int64_t parts = parts_along<Reduction>();
+    const int end = min(block.tile.end_n(n_), block.column + kBlockN);
+    const int64_t parts = static_cast<int64_t>(own_blocks_m(block)) * kShares;
 #pragma unroll 1
     for (int column = block.column + thread_; column < end; column += kThreads) {
-      const Compute* const first = at<Reduction>(block.batch * parts * n_ + column);
-      tensor.store_one(fold<Reduction>(first, 0, parts, 1, n_), 0, column, block.batch);
+      const Compute* const first = at<Reduction>(first_block_m(block) * kShares * n_ + column);
+      tensor.store_one(fold<Reduction>(0, parts, 1, [&](int64_t part) { return first + part * n_; }), 0, column,
+                       block.tile.batch);
     }
   }
   template <class Reduction, class Tensor>
   __device__ __forceinline__ void finish_rows(const Tensor& tensor, const Block& block) const {
-    const int end = min(m_, block.row + kBlockM);
-    const int64_t parts = parts_along<Reduction>();
+    const int end = min(block.tile.end_m(m_), block.row + kBlockM);
+    const int64_t parts = static_cast<int64_t>(own_blocks_n(block)) * kShares;
 #pragma unroll 1
     for (int row = block.row + thread_; row < end; row += kThreads) {
-      const Compute* const first = at<Reduction>(block.batch * parts * m_ + row);
-      tensor.store_one(fold<Reduction>(first, 0, parts, 1, m_), row, 0, block.batch);
+      const Compute* const first = at<Reduction>(first_block_n(block) * kShares * m_ + row);
+      tensor.store_one(fold<Reduction>(0, parts, 1, [&](int64_t part) { return first + part * m_; }), row, 0,
+                       block.tile.batch);
     }
   }
   /// Each thread combines some of the partial results, then the lanes of each warp combine theirs, then the warps.
@@ -229,9 +267,19 @@ class ReductionParts {
   __device__ __forceinline__ void finish_single(const Tensor& tensor, const Block& block,
                                                 const Barrier& barrier) const {
     using Fold = typename Reduction::Fold;
-    const int64_t parts = parts_along<Reduction>();
-    const Compute* const first = at<Reduction>(block.batch * parts);
-    const Compute own = fold_lanes<Fold>(fold<Reduction>(first, thread_, parts, kThreads, 1));
+    const int own_n = own_blocks_n(block);
+    const int64_t parts = static_cast<int64_t>(own_blocks_m(block)) * own_n * kShares;
+    const Compute* const first = at<Reduction>(single_part(block, 0, 0));
+    // A group may have fewer blocks along N than D, so that its partial results are not adjacent.
+    const int64_t line = static_cast<int64_t>(own_n) * kShares, step = static_cast<int64_t>(blocks_n()) * kShares;
+    const auto place = [&](int64_t part) {
+      if constexpr (Tile::kHasGroup || Tile::kIsIndependent) {
+        return first + part / line * step + part % line;
+      } else {
+        return first + part;
+      }
+    };
+    const Compute own = fold_lanes<Fold>(fold<Reduction>(thread_, parts, kThreads, place));
     const uint32_t words = shared_ + 8;
     if (thread_ % 32 == 0) ptx::store_shared(words + thread_ / 32 * 8, own);
     barrier();
@@ -239,16 +287,14 @@ class ReductionParts {
       Compute all = own;
 #pragma unroll
       for (int warp = 1; warp < kWarps; ++warp) all = Fold::combine(all, ptx::load_shared<Compute>(words + warp * 8));
-      tensor.store_one(all, 0, 0, block.batch);
+      tensor.store_one(all, 0, 0, block.tile.batch);
     }
     barrier();
   }
 
-  /// Combines the partial results number `part`, `part` + `step` and so on below `parts`, which are `stride` elements
-  /// apart.
-  template <class Reduction>
-  static __device__ __forceinline__ Compute fold(const Compute* first, int64_t part, int64_t parts, int step,
-                                                 int64_t stride) {
+  /// Combines the partial results number `part`, `part` + `step` and so on below `parts`, which lie at place(number).
+  template <class Reduction, class Place>
+  static __device__ __forceinline__ Compute fold(int64_t part, int64_t parts, int step, const Place& place) {
     using Fold = typename Reduction::Fold;
     Compute result = Fold::identity();
 #pragma unroll 1
@@ -257,7 +303,7 @@ class ReductionParts {
 #pragma unroll
       for (int i = 0; i < kInFlight; ++i) {
         values[i] = Fold::identity();
-        if (part + i * step < parts) values[i] = ptx::load_global_word(first + (part + i * step) * stride);
+        if (part + i * step < parts) values[i] = ptx::load_global_word(place(part + i * step));
       }
 #pragma unroll
       for (int i = 0; i < kInFlight; ++i) result = Fold::combine(result, values[i]);

@@ -88,7 +88,7 @@ class SplitKOutput {
     if constexpr (Epilogue::kReductions > 0) {
       if (column >= parameters_.n) return;
       const auto barrier = [this] { ptx::named_barrier(barrier_, kThreads); };
-      const typename Reductions::Block block{row, column, batch, sum_.k_part()};
+      const typename Reductions::Block block{row, column, TileOrigin{row, column, batch}, sum_.k_part()};
       reductions_.end_band(
           parameters_.epilogue, block, [&](int in_band) { return row + in_band; }, barrier);
       reductions_.end(parameters_.epilogue, block, first_column, barrier);

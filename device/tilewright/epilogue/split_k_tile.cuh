@@ -74,7 +74,7 @@ class SplitKTile {
     __syncthreads();
     const Output output(parameters_, TileOrigin{m, n, static_cast<int>(batch)});
     const Reductions reductions = Output::template reductions<Plan::kSplitKRows, kThreads>(parameters_, shared_);
-    const typename Reductions::Block block{m, n, static_cast<int>(batch), k_part_};
+    const typename Reductions::Block block{m, n, TileOrigin{m, n, static_cast<int>(batch)}, k_part_};
     const int first = kVectors / Plan::kSplitK * k_part_ + min(k_part_, kVectors % Plan::kSplitK);
     const int end = first + kVectors / Plan::kSplitK + (k_part_ < kVectors % Plan::kSplitK ? 1 : 0);
     const int first_row = first / kRowVectors;

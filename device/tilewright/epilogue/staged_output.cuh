@@ -55,7 +55,7 @@ class StagedOutput {
         reductions_(Tile::template reductions<kBandRows, kThreads>(
             parameters, ptx::shared_address(static_cast<unsigned char*>(shared)) + Plan::kBandBytes)),
         band_(static_cast<Compute*>(shared)),
-        block_{tile.m, tile.n, tile.batch, 0},
+        block_{tile.m, tile.n, tile, 0},
         thread_(static_cast<int>(threadIdx.x)) {}
 
   /// Must be called before the first band, when `shared` is free.

@@ -39,7 +39,7 @@ class WarpgroupOutput {
   using Source = SourceBuffers<Plan>;
   using Rows = typename Plan::AccumulatorTile;
   using Vectors = StagedVectors<Epilogue, kAtoms * 64, Plan::kTileN>;
-  using Reductions = FragmentReductions<Epilogue, Rows, kAtoms, Plan::kTileN>;
+  using Reductions = FragmentReductions<Epilogue, Rows, kAtoms, Plan::kTileN, Tile>;
   using OtherOutputs = TmaOutputBuffer<Plan>;
   using Place = StagedPlace<Vectors, Reductions, OtherOutputs>;
   static constexpr int kThreads = 128;
@@ -104,8 +104,8 @@ class WarpgroupOutput {
     if constexpr (Epilogue::kReductions > 0) reductions_.begin(parameters_.epilogue);
     store_from<0>(accumulators, row, column, tile);
     if constexpr (Epilogue::kReductions > 0) {
-      if (row >= parameters_.m || column >= parameters_.n) return;
-      reductions_.end(parameters_.epilogue, parts(), {row, column, tile.batch, 0}, parameters_.n,
+      if (row >= end_m(tile) || column >= end_n(tile)) return;
+      reductions_.end(parameters_.epilogue, parts(), {row, column, tile, 0}, end_n(tile),
                       [this] { ptx::named_barrier(barrier_, kThreads); });
     }
   }
@@ -185,8 +185,8 @@ class WarpgroupOutput {
         send<kColumns / Plan::kPanelColumns>(by_tma, buffer, first_row, column / kPerElement + kFirst, tile);
       }
       if constexpr (Epilogue::kRowResults > 0 && kSubtile % kSubtiles == kSubtiles - 1) {
-        if (column < parameters_.n)
-          reductions_.end_rows(parameters_.epilogue, parts(), {row, column, tile.batch, 0}, first_row, parameters_.m);
+        if (column < end_n(tile))
+          reductions_.end_rows(parameters_.epilogue, parts(), {row, column, tile, 0}, first_row, end_m(tile));
       }
       store_from<kSubtile + 1>(accumulators, row, column, tile);
     }

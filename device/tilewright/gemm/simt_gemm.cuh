@@ -279,7 +279,7 @@ class SimtGemm {
     const int m = tile.m, n = tile.n;
     const Output output(parameters_, tile);
     const Reductions reductions = Output::template reductions<kBandRows, kThreads>(parameters_, shared);
-    const typename Reductions::Block block{m, n, tile.batch, 0};
+    const typename Reductions::Block block{m, n, tile, 0};
     if constexpr (Epilogue::kReductions > 0) {
       __syncthreads();  // the stages have been read
       reductions.begin(parameters_.epilogue);

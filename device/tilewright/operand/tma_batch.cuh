@@ -16,11 +16,11 @@ struct TmaPointerArray {
   int64_t slots;          // offset in the workspace of the tensor maps that CTAs make, in bytes
 };
 
-/// A matrix in which groups are stacked along K, which is mode kModeOfK of its tensor map. TMA loads it through tensor
-/// maps that end where a group does, so that elements of K behind the group are zeros.
+/// Groups that end along K, which is mode kModeOfK of their tensor map. TMA loads them through tensor maps that end
+/// where a group does, so that elements of K behind the group are zeros.
 template <int kModeOfK>
-struct TmaStackedMatrix {
-  TmaMatrix map;  // of the whole matrix
+struct TmaGroupsAlongK {
+  TmaMatrix map;  // of the whole matrix, or batch
   int64_t slots;  // offset in the workspace of the tensor maps that CTAs make, in bytes
 };
 
@@ -87,17 +87,17 @@ class TmaBatch<TmaPointerArray, kSlots> {
   Ring ring_;
 };
 
-/// The same for each group of a stacked matrix.
+/// The same for each group that ends along K. The groups are stacked in one matrix, or the third mode is theirs.
 template <int kModeOfK, int kSlots>
-class TmaBatch<TmaStackedMatrix<kModeOfK>, kSlots> {
+class TmaBatch<TmaGroupsAlongK<kModeOfK>, kSlots> {
   using Ring = TensorMapRing<kSlots>;
 
  public:
   static constexpr bool kMakesMaps = true;
 
-  __device__ __forceinline__ TmaBatch(const TmaStackedMatrix<kModeOfK>& matrix, int /*step*/, uint32_t shared,
+  __device__ __forceinline__ TmaBatch(const TmaGroupsAlongK<kModeOfK>& matrix, int step, uint32_t shared,
                                       char* workspace)
-      : ring_(shared, workspace + matrix.slots + static_cast<int64_t>(blockIdx.x) * Ring::kBytes) {
+      : step_(step), ring_(shared, workspace + matrix.slots + static_cast<int64_t>(blockIdx.x) * Ring::kBytes) {
     if (threadIdx.x < 32) ring_.begin(matrix.map);
   }
 
@@ -108,9 +108,10 @@ class TmaBatch<TmaStackedMatrix<kModeOfK>, kSlots> {
   __device__ __forceinline__ void publish() const { ring_.publish(); }
   __device__ __forceinline__ void acquire() const { ring_.acquire(); }
   __device__ __forceinline__ const TmaMatrix& map(int /*batch*/) const { return ring_.map(); }
-  __device__ __forceinline__ int coordinate(int /*batch*/) const { return 0; }
+  __device__ __forceinline__ int coordinate(int batch) const { return batch * step_; }
 
  private:
+  int step_;
   Ring ring_;
 };
 
@@ -159,7 +160,7 @@ class TmaBatch<TmaIndependentMatrices<kIsA, kIsKMajor, kElementBytes>, kSlots> {
 
 /// The tensor map of the kernel's parameters.
 template <int kModeOfK>
-__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaStackedMatrix<kModeOfK>& matrix) {
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaGroupsAlongK<kModeOfK>& matrix) {
   return matrix.map;
 }
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaPointerArray& matrices) { return matrices.map; }

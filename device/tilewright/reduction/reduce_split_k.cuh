@@ -68,7 +68,7 @@ class ReduceSplitK {
     const Output output(parameters_, TileOrigin{first_row, first_column, 0});
     const Reductions reductions =
         Output::template reductions<Plan::kThreadsM, kThreads>(parameters_, ptx::shared_address(shared_memory));
-    const typename Reductions::Block block{first_row, first_column, 0, 0};
+    const typename Reductions::Block block{first_row, first_column, TileOrigin{first_row, first_column, 0}, 0};
     reductions.begin(parameters_.epilogue);
 #pragma unroll 1
     for (int band = first_row; band < first_row + Plan::kTileM; band += Plan::kThreadsM) {

@@ -48,21 +48,23 @@ struct GridGroupTiles {
     tile.m = kAlongN ? at.m * Plan::kTileM : first;
     tile.n = kAlongN ? first : at.n * Plan::kTileN;
     tile.batch = found.group;
+    tile.begin = found.interval.begin;
     tile.end = found.interval.end;
     return true;
   }
 };
 
-/// Groups that differ in k: the tiles of a batch. Parameters of the kernel: those of GridTiles, k, groups.
-template <class Plan>
+/// Groups that end along K: the tiles of a batch. If kIsStacked, the groups follow each other along K. Parameters of
+/// the kernel: those of GridTiles, k, groups.
+template <class Plan, bool kIsStacked>
 struct GridGroupKTiles {
   using Tile = GroupKTile;
 
   template <class Parameters>
   static __device__ __forceinline__ bool find(const Parameters& parameters, Tile& tile) {
     if (!GridTiles<Plan>::find(parameters, tile)) return false;
-    const GroupInterval k =
-        group_interval<true>(parameters.groups.ends, static_cast<int>(parameters.batch), parameters.k, tile.batch);
+    const GroupInterval k = group_interval<kIsStacked>(parameters.groups.ends, static_cast<int>(parameters.batch),
+                                                       parameters.k, tile.batch);
     tile.k_begin = k.begin;
     tile.k_end = k.end;
     return true;

@@ -133,6 +133,7 @@ class GroupTiles {
     tile.m = kAlongN ? (across * Plan::kClusterM + rank_m) * Plan::kTileM : from;
     tile.n = kAlongN ? from : (across * Plan::kClusterN + rank_n) * Plan::kTileN;
     tile.batch = group;
+    tile.begin = interval.begin;
     tile.end = interval.end;
     tile.is_alone = tiles == 1;
   }
@@ -144,9 +145,9 @@ class GroupTiles {
   int next_;
 };
 
-/// Groups that differ in K: the tiles of PersistentTiles, where a matrix of the batch is a group. Parameters of the
-/// kernel: k, batches, tiles, groups.
-template <class Plan>
+/// Groups that end along K: the tiles of PersistentTiles, where a matrix of the batch is a group. If kIsStacked, the
+/// groups follow each other along K. Parameters of the kernel: k, batches, tiles, groups.
+template <class Plan, bool kIsStacked>
 class GroupKTiles {
  public:
   using Tile = GroupKTile;
@@ -160,7 +161,7 @@ class GroupKTiles {
 
   __device__ __forceinline__ bool next(Tile& tile) {
     if (!tiles_.next(tile)) return false;
-    const GroupInterval k = group_interval<true>(ends_, groups_, capacity_, tile.batch);
+    const GroupInterval k = group_interval<kIsStacked>(ends_, groups_, capacity_, tile.batch);
     tile.k_begin = k.begin;
     tile.k_end = k.end;
     return true;

@@ -13,6 +13,11 @@ struct TileOrigin {
   static constexpr bool kHasGroup = false, kDiffersInK = false;
   /// Whether the group has extents, matrices and leading dimensions of its own.
   static constexpr bool kIsIndependent = false;
+  /// Whether the rows, or the columns, of D are those of all groups, which follow each other.
+  static constexpr bool kStacksM = false, kStacksN = false;
+  /// The first row and column of the group, or of the matrix.
+  __device__ __forceinline__ int begin_m() const { return 0; }
+  __device__ __forceinline__ int begin_n() const { return 0; }
   /// The end of the rows, and of the columns, that the tile may store. D has `m` rows and `n` columns.
   __device__ __forceinline__ int end_m(int m) const { return m; }
   __device__ __forceinline__ int end_n(int n) const { return n; }
@@ -32,10 +37,13 @@ struct TileOrigin {
 /// the groups follow each other in one matrix of D.
 template <bool kAlongN, bool kIsStacked>
 struct GroupTile : TileOrigin {
-  int end;        // of the group's rows or columns in D
-  bool is_alone;  // the group has no other tiles, or cluster tiles, along this mode
+  int begin, end;  // of the group's rows or columns in D
+  bool is_alone;   // the group has no other tiles, or cluster tiles, along this mode
 
   static constexpr bool kHasGroup = true;
+  static constexpr bool kStacksM = kIsStacked && !kAlongN, kStacksN = kIsStacked && kAlongN;
+  __device__ __forceinline__ int begin_m() const { return kStacksM ? begin : 0; }
+  __device__ __forceinline__ int begin_n() const { return kStacksN ? begin : 0; }
   __device__ __forceinline__ int end_m(int m) const { return kAlongN ? m : end; }
   __device__ __forceinline__ int end_n(int n) const { return kAlongN ? end : n; }
   __device__ __forceinline__ int batch_of_d() const { return kIsStacked ? 0 : batch; }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -41,8 +42,8 @@ GroupedGemm grouped_of(GroupedMode mode) {
   return grouped;
 }
 
-constexpr std::array kModes{GroupedMode::ragged_m, GroupedMode::ragged_n, GroupedMode::ragged_k, GroupedMode::masked_m,
-                            GroupedMode::masked_n};
+constexpr std::array kModes{GroupedMode::ragged_m, GroupedMode::ragged_n, GroupedMode::ragged_k,
+                            GroupedMode::masked_m, GroupedMode::masked_n, GroupedMode::masked_k};
 
 TEST(GroupedGemm, EveryModeIsValidAndHasAViewAtItsCapacity) {
   for (const GroupedMode mode : kModes) {
@@ -122,6 +123,54 @@ TEST(GroupedGemm, RefusesBatchesThatAreNotThoseOfItsMode) {
             "a grouped_gemm needs a mode such as ragged_m");
 }
 
+TEST(GroupedGemm, RefusesPointerArraysThatAreMaskedAlongK) {
+  GroupedGemm grouped = grouped_of(GroupedMode::masked_k);
+  grouped.gemm.b = pointer_array(matrix_at(grouped.gemm.b, 0), kApart, 5);
+  EXPECT_EQ(validate(grouped).reason(), "B is an array of pointers, but in masked_k it is a batch with one stride");
+}
+
+/// The summary changes what is ranked and remembered, and not the code.
+TEST(GroupedGemm, ExpectedSizesArePartOfTheKeyAndOfEstimates) {
+  const GroupedGemm unknown = grouped_of(GroupedMode::masked_m);
+  GroupedGemm expected = unknown;
+  expected.expected = expect_mean(GroupedMode::masked_m, 5, 9);
+  EXPECT_EQ(view(unknown).mean_m(), 64);
+  EXPECT_EQ(view(expected).mean_m(), 9);
+  EXPECT_EQ(view(expected).mean_n(), 48);
+  EXPECT_EQ(view(expected).spread_m(), GroupSpread::unknown);
+  EXPECT_EQ(view(expected).spread_n(), GroupSpread::equal);
+  EXPECT_EQ(describe(view(expected)), describe(view(unknown)));
+  EXPECT_NE(key(Problem(expected)), key(Problem(unknown)));
+  EXPECT_TRUE(check_same_extents(key(Problem(expected)), key(Problem(unknown)))) << "a prepared call takes both";
+  EXPECT_THAT(problem_class(Problem(expected)), HasSubstr("5 groups in 64x48x32 expects 5 groups of 9 (mean) gemm"));
+  const GroupedGemm stacked = grouped_of(GroupedMode::ragged_m);
+  EXPECT_EQ(view(stacked).mean_m(), 13) << "of 64 rows";
+  EXPECT_EQ(view(stacked).spread_m(), GroupSpread::unknown);
+}
+
+TEST(GroupSummary, CountsGroupsThatAreNotEmptyAndRoundsUnequalSizes) {
+  const std::vector<std::int64_t> equal{512, 0, 512, 512}, unequal{100, 101, 99, 0, 700};
+  GroupSummary summary = summarize(GroupedMode::ragged_m, equal);
+  EXPECT_EQ(summary, (GroupSummary{.groups = 3, .m = 512, .spread_m = GroupSpread::equal}));
+  EXPECT_EQ(to_string(summary), "3 groups of 512 (equal)");
+  summary = summarize(GroupedMode::ragged_n, unequal);
+  EXPECT_EQ(summary, (GroupSummary{.groups = 4, .n = 256, .spread_n = GroupSpread::unequal, .skew = 2}));
+  EXPECT_EQ(to_string(summary), "4 groups of 256 (largest 4)");
+  EXPECT_EQ(summarize(GroupedMode::masked_k, unequal).k, 256);
+  EXPECT_EQ(summarize(GroupedMode::ragged_m, std::vector<std::int64_t>{0, 0}), GroupSummary());
+  EXPECT_EQ(to_string(GroupSummary()), "");
+  const std::vector<std::array<std::int64_t, 3>> extents{{64, 32, 16}, {64, 96, 16}, {0, 5, 5}, {64, 64, 16}};
+  summary = summarize(extents);
+  EXPECT_EQ(summary, (GroupSummary{.groups = 3,
+                                   .m = 64,
+                                   .n = 64,
+                                   .k = 16,
+                                   .spread_m = GroupSpread::equal,
+                                   .spread_n = GroupSpread::unequal,
+                                   .spread_k = GroupSpread::equal,
+                                   .skew = 1}));
+}
+
 TEST(GroupedGemm, TensorsOfTheEpilogueAreStackedOrOneForEachGroup) {
   GroupedGemm grouped = grouped_of(GroupedMode::ragged_m);
   grouped.gemm.epilogue = *parse_epilogue("D = acc * single(scale) + row(bias) + column(shift)", DType::f32);
@@ -188,13 +237,18 @@ TEST(GroupedGemm, RefusesIndependentGroupsWithoutTheirNumbersOrPointers) {
   EXPECT_EQ(validate(signature).reason(), "operands of independent groups are arrays of pointers");
 }
 
-TEST(GroupedGemm, RefusesReductionsAndPairsOfStackedColumns) {
+TEST(GroupedGemm, ReductionsHaveResultsForEachGroup) {
   GroupedGemm grouped = grouped_of(GroupedMode::ragged_m);
-  grouped.gemm.epilogue = *parse_epilogue("D = acc; row(sums) = sum(acc)", DType::f32);
-  grouped.gemm.tensors = {{"sums", at(5, DType::f32, 1, 48)}};
-  EXPECT_EQ(validate(grouped).reason(),
-            "the epilogue's output 'sums' is a reduction, which grouped_gemm does not support");
-  grouped = grouped_of(GroupedMode::ragged_n);
+  grouped.gemm.epilogue = *parse_epilogue("D = acc; row(sums) = sum(acc); column(most) = max(acc)", DType::f32);
+  const Tensor sums = at(5, DType::f32, 1, 48), most = at(6, DType::f32, 64, 1);
+  grouped.gemm.tensors = {{"sums", batched(sums, 5)}, {"most", most}};
+  EXPECT_TRUE(validate(grouped)) << validate(grouped).reason();
+  grouped.gemm.tensors = {{"sums", sums}, {"most", most}};
+  EXPECT_EQ(validate(grouped).reason(), "'sums' has a batch of 1, but there are 5 groups");
+}
+
+TEST(GroupedGemm, RefusesPairsOfStackedColumns) {
+  GroupedGemm grouped = grouped_of(GroupedMode::ragged_n);
   grouped.gemm.epilogue = *parse_epilogue("D = even(acc) * odd(acc)", DType::f32);
   grouped.gemm.d = grouped.gemm.c = at(3, DType::f16, 64, 24);
   EXPECT_EQ(validate(grouped).reason(), "the epilogue pairs columns of A*B, which ragged_n does not support");
@@ -261,7 +315,7 @@ TEST(ReferenceGroupedGemm, ComputesTheIntervalOfEachGroupAndNothingElse) {
           const double d = element(grouped.gemm.d, group, row, column);
           if (is_in_m && is_in_n) {
             ++computed;
-            ASSERT_EQ(d, product(grouped, group, row, column, mode == GroupedMode::ragged_k ? of_group : all_k));
+            ASSERT_EQ(d, product(grouped, group, row, column, ends_along_k(mode) ? of_group : all_k));
           } else if (is_masked) {
             ASSERT_TRUE(std::isnan(d)) << group << ' ' << row << ' ' << column;
           }
@@ -285,6 +339,26 @@ TEST(ReferenceGroupedGemm, ClampsEndsToTheCapacity) {
   EXPECT_EQ(group_interval(all, 2), (GroupInterval{0, 20}));
   EXPECT_EQ(group_interval(all, 3), (GroupInterval{20, 64}));
   EXPECT_EQ(group_interval(all, 4).size(), 0);
+}
+
+/// Group 2 is empty, so that its results keep their values.
+TEST(ReferenceGroupedGemm, ReducesTheElementsOfEachGroup) {
+  HostProblem problem(GroupedMode::ragged_m, {3, 8, 8, 30, 50});
+  Gemm& gemm = problem.grouped.gemm;
+  gemm.epilogue = *parse_epilogue("D = acc * 0 + row_index; row(sums) = sum(D); column(most) = max(D)", DType::f32);
+  std::vector<float> sums(5 * 48, -1.0F), most(64, -1.0F);
+  gemm.tensors = {{"sums", batched(matrix(sums.data(), DType::f32, 1, 48), 5)},
+                  {"most", matrix(most.data(), DType::f32, 64, 1)}};
+  ASSERT_TRUE(validate(problem.grouped)) << validate(problem.grouped).reason();
+  reference(Problem(problem.grouped));
+  EXPECT_EQ(sums[0], 0.0F + 1.0F + 2.0F);
+  EXPECT_EQ(sums[48 + 7], 3.0F + 4.0F + 5.0F + 6.0F + 7.0F);
+  EXPECT_EQ(sums[2 * 48], -1.0F);
+  EXPECT_EQ(most[49], 49.0F);
+  EXPECT_EQ(most[50], -1.0F) << "belongs to no group";
+  EXPECT_TRUE(compare(Problem(problem.grouped)).is_exact());
+  sums[48 + 7] += 1.0F;
+  EXPECT_EQ(compare(Problem(problem.grouped)).outside, 1);
 }
 
 TEST(ReferenceGroupedGemm, EpiloguesCountTheRowsOfDAndReadStackedTensors) {

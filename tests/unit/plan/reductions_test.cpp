@@ -34,6 +34,19 @@ TEST(Reductions, HaveAPartialResultForEachBlockAndShare) {
   EXPECT_EQ(reduction_part_bytes({}, blocks, 300, 500, 4), 0);
 }
 
+/// Each of four groups may have one block of rows that it does not fill.
+TEST(Reductions, StackedGroupsShareOneNumberingOfBlocks) {
+  const ReductionBlocks blocks = reduction_blocks(op::GroupedMode::ragged_m, 300, 500, 128, 64, 4);
+  EXPECT_EQ(blocks.along_m, 2 + 4);
+  EXPECT_EQ(blocks.along_n, 8);
+  EXPECT_EQ(reduction_part_bytes({1, 0, 0}, blocks, 300, 500, 4), 6 * 500 * 4) << "for all groups";
+  EXPECT_EQ(reduction_part_bytes({0, 1, 0}, blocks, 300, 500, 4), 8 * 300 * 4);
+  const ReductionBlocks masked = reduction_blocks(op::GroupedMode::masked_m, 300, 500, 128, 64, 4);
+  EXPECT_EQ(masked.along_m, 3);
+  EXPECT_EQ(reduction_part_bytes({1, 0, 0}, masked, 300, 500, 4), 3 * 500 * 4 * 4) << "for each group";
+  EXPECT_EQ(reduction_blocks(op::GroupedMode::ragged_n, 300, 500, 128, 64, 4).along_n, 7 + 4);
+}
+
 TEST(Reductions, NeedNoMoreCountersThanAWorkspaceHas) {
   const ReductionBlocks blocks{.along_m = 100, .along_n = 535, .batches = 100};
   EXPECT_TRUE(check_reductions({0, 0, 1}, blocks));

@@ -117,8 +117,26 @@ TEST(Operations, GroupsHaveTheSizesOfTheCall) {
   const TuningOperands operands(engine.device(), grouped);
   const op::Tensor& copied = std::get<op::GroupedGemm>(operands.on_host()).ends;
   EXPECT_EQ(std::memcmp(reinterpret_cast<const void*>(copied.address), ends.data(), sizeof ends), 0);
-  grouped.mode = op::GroupedMode::independent;
-  EXPECT_THAT(op::measurable(grouped).reason(), testing::HasSubstr("lists of problems cannot be tuned"));
+}
+
+/// The second group has leading dimensions that exceed those of the capacity; lines of the others lie between its
+/// lines.
+TEST(Operations, ListsHaveTheExtentsAndLeadingDimensionsOfTheCall) {
+  engine::Engine engine(engine::emulator_options());
+  const std::array<std::int32_t, 9> extents{33, 24, 16, 8, 40, 32, 0, 8, 8};
+  const std::array<std::int32_t, 12> lds{16, 24, 0, 24, 64, 48, 0, 56, 8, 8, 0, 8};
+  const auto array = [](std::uint64_t number, std::int64_t rows, std::int64_t columns) {
+    return op::pointer_array(shaped(0, DType::f16, rows, columns), number << 30, 3, 16);
+  };
+  const op::GroupedGemm grouped{
+      .gemm = {.a = array(1, 33, 32), .b = array(2, 32, 40), .c = {}, .d = array(3, 33, 40)},
+      .mode = op::GroupedMode::independent,
+      .ends = op::group_extents(reinterpret_cast<std::uint64_t>(extents.data()), 3),
+      .leading_dimensions = op::group_leading_dimensions(reinterpret_cast<std::uint64_t>(lds.data()), 3)};
+  const TuningReport report = tune(engine, grouped, {.top = 2, .checks_only = true});
+  ASSERT_EQ(report.candidates.size(), 2U);
+  for (const CandidateReport& candidate : report.candidates)
+    EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
 }
 
 }  // namespace

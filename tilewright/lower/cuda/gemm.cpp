@@ -64,7 +64,7 @@ std::string tile_scheduler(const plan::GemmTile& tile) {
   const op::GroupedMode groups = tile.groups();
   if (tile.split_k > 1) return "tilewright::PersistentTiles<Plan>";
   if (groups == op::GroupedMode::none) return "tilewright::GridTiles<Plan>";
-  if (groups == op::GroupedMode::ragged_k) return "tilewright::GridGroupKTiles<Plan>";
+  if (op::ends_along_k(groups)) return fmt::format("tilewright::GridGroupKTiles<Plan, {}>", op::is_ragged(groups));
   if (groups == op::GroupedMode::independent)
     return fmt::format("tilewright::IndependentTiles<Plan, {}>", tile.is_transposed);
   return fmt::format("tilewright::GridGroupTiles<Plan, {}, {}>", op::differs_in_n(groups), op::is_ragged(groups));

@@ -63,7 +63,7 @@ std::string source_of(char role, const plan::TmaOperandPlan& operand) {
     return fmt::format("TmaIndependentMatrices<{}, {}, {}>", role == 'A', operand.major == arch::Major::k,
                        bits(operand.element) / 8);
   }
-  if (operand.stacks_k) return operand.major == arch::Major::k ? "TmaStackedMatrix<0>" : "TmaStackedMatrix<1>";
+  if (operand.ends_along_k) return operand.major == arch::Major::k ? "TmaGroupsAlongK<0>" : "TmaGroupsAlongK<1>";
   if (operand.makes_tensor_maps) return "TmaPointerArray";
   return operand.uses_plain_loads() ? "GlobalMatrix" : "TmaMatrix";
 }
@@ -108,14 +108,14 @@ std::string groups_type(const plan::Sm90GemmPlan& plan) {
   if (plan.has_row_classes()) return fmt::format("RowClasses<{}>", plan::kMaxRowClasses);
   if (groups == op::GroupedMode::none) return "NoGroups";
   if (groups == op::GroupedMode::independent) return "IndependentGroups";
-  return groups == op::GroupedMode::ragged_k ? "Groups" : "Sm90Groups";
+  return op::ends_along_k(groups) ? "Groups" : "Sm90Groups";
 }
 
 std::string scheduler(const plan::Sm90GemmPlan& plan) {
   const op::GroupedMode groups = plan.groups();
   if (plan.has_row_classes()) return "tilewright::ClassTiles<Plan>";
   if (groups == op::GroupedMode::none) return "tilewright::PersistentTiles<Plan>";
-  if (groups == op::GroupedMode::ragged_k) return "tilewright::GroupKTiles<Plan>";
+  if (op::ends_along_k(groups)) return fmt::format("tilewright::GroupKTiles<Plan, {}>", op::is_ragged(groups));
   if (groups == op::GroupedMode::independent) {
     return fmt::format("tilewright::IndependentTiles<Plan, {}, {}, {}>", plan.is_transposed, plan.cluster_m,
                        plan.cluster_n);

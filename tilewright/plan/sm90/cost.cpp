@@ -167,6 +167,34 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   return stores + exchange * limits.clock_ghz * 1e3;
 }
 
+/// Cluster tiles of the whole problem, and those that the busiest cluster computes.
+struct TileCount {
+  double all, of_busiest;
+};
+/// Only a number of tiles that is known is rounded up to whole rounds of `resident` clusters. Of unequal groups it may
+/// be any near the mean, where half a round is lost in the mean. Of groups that may be either, the mean of both is
+/// taken: rounding the mean number of tiles up would take 4 rounds of equal groups, and 4.4 of others, for 5.
+TileCount count_tiles(const Sm90CostInput& input, std::int64_t resident) {
+  const auto count = [&](bool is_equal) {
+    const auto along = [&](std::int64_t extent, std::int64_t tile, op::GroupSpread spread) {
+      const bool differs = spread != op::GroupSpread::equal && !is_equal;
+      return tiles_along(extent, tile, differs ? op::GroupSpread::unequal : op::GroupSpread::equal);
+    };
+    const double all = along(input.m, std::int64_t{input.tile.m} * input.cluster_m, input.spread_m) *
+                       along(input.n, std::int64_t{input.tile.n} * input.cluster_n, input.spread_n) *
+                       static_cast<double>(input.batches);
+    const double rounds = all / static_cast<double>(resident);
+    return TileCount{std::ceil(all), is_equal || rounds <= 1 ? std::ceil(rounds) : rounds + 0.5};
+  };
+  const bool may_be_equal = input.spread_m != op::GroupSpread::unequal && input.spread_n != op::GroupSpread::unequal;
+  const bool is_equal = input.spread_m == op::GroupSpread::equal && input.spread_n == op::GroupSpread::equal;
+  if (is_equal) return count(true);
+  const TileCount unequal = count(false);
+  if (!may_be_equal) return unequal;
+  const TileCount equal = count(true);
+  return {std::ceil((equal.all + unequal.all) / 2), (equal.of_busiest + unequal.of_busiest) / 2};
+}
+
 /// The time that DRAM takes for a byte that is read or written in lines of `bytes`, relative to one of a long line.
 double scatter(double bytes, double excess) { return 1 + excess * std::pow(128 / bytes, kScatterPower); }
 
@@ -193,16 +221,14 @@ double sector_read_amplification(const op::Tensor& operand) {
 
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const int sharers = input.cluster_m * input.cluster_n;
-  const double along_m = tiles_along(input.m, std::int64_t{input.tile.m} * input.cluster_m, input.is_mean_m);
-  const double along_n = tiles_along(input.n, std::int64_t{input.tile.n} * input.cluster_n, input.is_mean_n);
-  const auto tiles_m = static_cast<std::int64_t>(std::ceil(along_m)),
-             tiles_n = static_cast<std::int64_t>(std::ceil(along_n));
-  const auto cluster_tiles =
-      static_cast<std::int64_t>(std::ceil(along_m * along_n * static_cast<double>(input.batches)));
+  const auto tiles_m = static_cast<std::int64_t>(
+                 std::ceil(tiles_along(input.m, std::int64_t{input.tile.m} * input.cluster_m, input.spread_m))),
+             tiles_n = static_cast<std::int64_t>(
+                 std::ceil(tiles_along(input.n, std::int64_t{input.tile.n} * input.cluster_n, input.spread_n)));
   const std::int64_t resident = arch::resident_clusters(limits, sharers) / input.split_k;
   if (resident == 0 || input.fma_per_clock <= 0) return INFINITY;
-  const auto tiles = static_cast<double>(ceil_div(cluster_tiles, resident));  // tiles of the busiest CTA
-  const auto ctas = static_cast<double>(std::min(cluster_tiles, resident) * sharers * input.split_k);
+  const auto [cluster_tiles, tiles] = count_tiles(input, resident);  // of all CTAs, and of the busiest
+  const double ctas = std::min(cluster_tiles, static_cast<double>(resident)) * sharers * input.split_k;
   const auto steps = static_cast<double>(ceil_div(ceil_div(input.k, input.tile.k), input.split_k));
 
   const StepBytes bytes = step_bytes(input, steps * tiles);
@@ -219,8 +245,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double consuming =
       input.schedule == Schedule::ping_pong ? std::max(main, (main + epilogue) / 2) + turns : main + epilogue;
   // The producer makes tensor maps when a CTA's next tile is in another matrix, and runs ahead of the consumers.
-  const double tiles_of_matrix =
-      static_cast<double>(cluster_tiles) / static_cast<double>(std::max<std::int64_t>(input.batches, 1));
+  const double tiles_of_matrix = cluster_tiles / static_cast<double>(std::max<std::int64_t>(input.batches, 1));
   const double changes = std::min(1.0, static_cast<double>(resident) / std::max(1.0, tiles_of_matrix));
   const double making = input.tensor_maps > 0 ? kTensorMapClocks : 0;  // both operands' at once
   const double tile_clocks =

@@ -17,8 +17,8 @@ namespace tilewright::plan {
 /// be the transposed problem.
 struct Sm90CostInput {
   std::int64_t m = 0, n = 0, k = 0, batches = 1;
-  /// Whether m, or n, is the mean over groups whose sizes are not known.
-  bool is_mean_m = false, is_mean_n = false;
+  /// Whether groups, whose mean extents m and n are, have the same ones.
+  op::GroupSpread spread_m = op::GroupSpread::equal, spread_n = op::GroupSpread::equal;
   TileShape tile;
   int stages = 2;
   int cluster_m = 1, cluster_n = 1;  // CTAs per cluster, which share operands by multicast

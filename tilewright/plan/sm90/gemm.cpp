@@ -131,14 +131,15 @@ Support check_teams(const Sm90GemmSketch& plan) {
   return {};
 }
 
-/// Refuses operands that are stacked along K unless TMA loads them, which replaces elements behind a group by zeros.
-Support check_stacked_k(const Sm90GemmSketch& plan) {
+/// Refuses groups that end along K unless TMA loads the operands, which replaces elements behind a group by zeros.
+Support check_ends_along_k(const Sm90GemmSketch& plan) {
   for (const auto& [role, path] : {std::pair{'A', &plan.path_a}, {'B', &plan.path_b}}) {
-    if (!path->stacks_k || path->makes_tensor_maps) continue;
+    if (!path->ends_along_k || path->makes_tensor_maps) continue;
     return refuse(
-               "groups that differ in k must be loaded by TMA, which {} is not: k may not be its contiguous mode, "
-               "and its leading dimension must be a multiple of {} bytes",
-               plan.is_transposed == (role == 'A') ? 'B' : 'A', kTmaBytes)
+               "groups that differ in k must be loaded by TMA, which {} is not: {}its address and leading dimension "
+               "must be multiples of {} bytes",
+               plan.is_transposed == (role == 'A') ? 'B' : 'A',
+               op::is_ragged(plan.groups()) ? "k may not be its contiguous mode, and " : "", kTmaBytes)
         .as(RefusalCode::strides);
   }
   return {};
@@ -483,7 +484,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
     plan.path_b.is_im2col = true;  // although the rows of a filter of one tap are one stride apart
     plan.path_a.has_row_classes = plan.path_b.has_row_classes = true;
   }
-  if (const Support fits = check_stacked_k(plan); !fits) return fits.refusal();
+  if (const Support fits = check_ends_along_k(plan); !fits) return fits.refusal();
   if (const Support fits = check_independent(plan); !fits) return fits.refusal();
   if (design.repacks_operands && !plan.repacks()) {
     return refuse("no operand needs to be repacked: TMA can load both, and wgmma reads both major modes")

@@ -128,10 +128,10 @@ struct Workspace {
 ReductionBlocks reduction_blocks_of_warpgroups(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const std::int64_t rows = plan.split_k > 1 ? kWgmmaM : plan.tile.m / plan.team();
-  return {.along_m = ceil_div(problem.m, rows),
-          .along_n = ceil_div(problem.n, plan.tile.n),
-          .shares = plan.split_k,
-          .batches = std::max<std::int64_t>(arguments.batch(), 1)};
+  ReductionBlocks blocks = plan::reduction_blocks(plan.groups(), problem.m, problem.n, rows, plan.tile.n,
+                                                  std::max<std::int64_t>(arguments.batch(), 1));
+  blocks.shares = plan.split_k;
+  return blocks;
 }
 
 /// The tensor of output number `i` among those other than D that TMA stores.
@@ -333,7 +333,7 @@ void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operan
   if (operand.makes_tensor_maps) {
     sink.begin(name);
     sink.field("map", [&] { return operand_map(operand, tensor(), values->problem.*mn, values->problem.k); });
-    if (!operand.stacks_k) sink.field("addresses", [&] { return tensor().address; });
+    if (!operand.ends_along_k) sink.field("addresses", [&] { return tensor().address; });
     sink.field("slots", [&] { return copy().second; });
     sink.end(kTensorMapAlignment);
     return;
@@ -547,8 +547,8 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .n = plan.is_transposed ? mean.m : mean.n,
       .k = mean.k,
       .batches = mean.batches,
-      .is_mean_m = op::has_unknown_m(plan.groups()),
-      .is_mean_n = op::has_unknown_n(plan.groups()),
+      .spread_m = plan.is_transposed ? arguments.spread_n() : arguments.spread_m(),
+      .spread_n = plan.is_transposed ? arguments.spread_m() : arguments.spread_n(),
       .tile = plan.tile,
       .stages = plan.stages,
       .cluster_m = plan.cluster_m,

@@ -93,9 +93,10 @@ OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool 
   if (path.is_transposed) path.major = arch::Major::k;
   if (!path.is_repacked) path.plain_load_bytes = plain_load_bytes(alignment_bytes(operand));
   path.is_pointer_array = operand.is_pointer_array;
-  path.stacks_k = groups == op::GroupedMode::ragged_k;
+  path.ends_along_k = op::ends_along_k(groups);
   path.is_independent = groups == op::GroupedMode::independent;
-  path.makes_tensor_maps = (operand.is_pointer_array || path.stacks_k) && !path.is_repacked && !path.uses_plain_loads();
+  path.makes_tensor_maps =
+      (operand.is_pointer_array || path.ends_along_k) && !path.is_repacked && !path.uses_plain_loads();
   return path;
 }
 

@@ -36,10 +36,10 @@ struct OperandPath {
   bool has_row_classes = false;      // with an im2col matrix for each class of rows; see plan/sm90/row_classes.hpp
   int max_row_bytes = kMaxRowBytes;  // of a row of a TMA box; fewer if a tap of an im2col matrix has few channels
   bool is_folded = false;            // loaded by TMA through a map of five modes; see plan/sm90/folded.hpp
-  bool stacks_k = false;             // groups are stacked along K
+  bool ends_along_k = false;         // groups end along K, and do not differ otherwise
   bool is_independent = false;       // groups have matrices with extents and leading dimensions of their own
-  /// TMA loads the matrices of a pointer array, of independent groups, or groups that are stacked along K, through
-  /// tensor maps that CTAs make.
+  /// TMA loads the matrices of a pointer array, of independent groups, or of groups that end along K, through tensor
+  /// maps that CTAs make.
   bool makes_tensor_maps = false;
 
   bool uses_plain_loads() const { return plain_load_bytes != 0; }

@@ -83,7 +83,7 @@ std::int64_t row_class_count(const op::OperandView& a) {
 
 MeanExtents mean_extents(const op::GemmView& view) {
   const std::int64_t classes = row_class_count(view.a);
-  if (classes == 1) return {view.mean_m(), view.mean_n(), view.mean_k(), view.batch()};
+  if (classes == 1) return {view.mean_m(), view.mean_n(), view.mean_k(), view.working_batch()};
   const auto mean = [&](std::int64_t extent) { return (extent + classes - 1) / classes; };
   return {mean(view.m()), view.n(), mean(view.k()), classes};
 }

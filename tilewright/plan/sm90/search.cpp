@@ -87,6 +87,7 @@ struct Search {
   bool has_row_classes;                  // see plan/sm90/row_classes.hpp
   bool loads_folded;                     // A or B is folded
   op::GroupedMode groups;                // of the problem as computed
+  op::GroupSpread spread_m, spread_n;    // see Sm90CostInput
   bool copies_source;                    // see ConsumerExtras
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
@@ -176,8 +177,8 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                 .n = search.n,
                 .k = search.k,
                 .batches = search.batches,
-                .is_mean_m = op::has_unknown_m(search.groups),
-                .is_mean_n = op::has_unknown_n(search.groups),
+                .spread_m = search.spread_m,
+                .spread_n = search.spread_n,
                 .tile = shape,
                 .schedule = rows.schedule,
                 .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k, search.max_row_a),
@@ -321,8 +322,8 @@ void consider_all(const Search& search, Candidates& candidates) {
   // A narrow tile may be impossible for the required orientation of operands, and then only wider ones remain.
   const bool keeps_wasteful = search.padded_k.has_value();
   // Some groups are much larger than the mean.
-  const std::int64_t most_m = search.m * (op::has_unknown_m(search.groups) ? kLargeGroup : 1);
-  const std::int64_t most_n = search.n * (op::has_unknown_n(search.groups) ? kLargeGroup : 1);
+  const std::int64_t most_m = search.m * (search.spread_m != op::GroupSpread::equal ? kLargeGroup : 1);
+  const std::int64_t most_n = search.n * (search.spread_n != op::GroupSpread::equal ? kLargeGroup : 1);
   for (const Rows& rows : kRows) {
     if (!keeps_wasteful && is_wasteful(kHeights, rows.m, most_m)) continue;
     for (const int columns : kColumns) {
@@ -400,7 +401,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
   if (!is_multiplied_by_wgmma(signature, target) || !check_row_classes(signature)) return {};
   const DType element = signature.a.element;
   const bool is_tf32 = element == DType::f32;
-  const bool stacks_k = signature.groups == op::GroupedMode::ragged_k;
+  const bool ends_along_k = op::ends_along_k(signature.groups);
 
   const bool natural = computes_transposed(signature);
   const bool d_is_row_major = signature.d.layout == op::MatrixLayout::row_major;
@@ -445,12 +446,15 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .loads_fragments = false,
         .accumulates_in_half = signature.accumulator == DType::f16,
         .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
-        .repacked_bytes = stacks_k ? 0 : bytes_to_repack(view, signature),
+        .repacked_bytes = ends_along_k ? 0 : bytes_to_repack(view, signature),
         .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
-        .tensor_maps = stacks_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
+        .tensor_maps =
+            ends_along_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
         .has_row_classes = has_row_classes,
         .loads_folded = signature.a.folded_modes != 0 || signature.b.folded_modes != 0,
         .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
+        .spread_m = is_transposed ? view.spread_n() : view.spread_m(),
+        .spread_n = is_transposed ? view.spread_m() : view.spread_n(),
         .copies_source = copies_source(signature),
     };
     if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || columns <= kFewRows)) {
