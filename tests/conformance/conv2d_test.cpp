@@ -59,11 +59,11 @@ class Convolutions : public testing::TestWithParam<std::string> {
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
   /// One kernel of each family. Its design does not depend on the extents, if possible, so that few are compiled. Those
-  /// of stem_conv do, and have tests of their own.
+  /// of stem_conv and stem_wgrad do, and have tests of their own.
   std::vector<registry::KernelPtr> kernels(const op::Problem& problem) const {
     std::map<std::string, registry::KernelPtr> first;
     for (const engine::RankedKernel& candidate : engine().find_kernels(problem)) {
-      if (candidate.kernel->metadata().family == "stem_conv") continue;
+      if (candidate.kernel->metadata().family.starts_with("stem_")) continue;
       registry::KernelPtr& kernel = first[candidate.kernel->metadata().family];
       const auto order = [](const registry::KernelPtr& each) {
         const plan::GemmTiling& tiling = plan::tiling(each->metadata().design);
@@ -138,11 +138,12 @@ TEST_P(Convolutions, StemsAreMultipliedByTensorCores) {
   EXPECT_EQ(std::ranges::count(families, "sm80_gemm"), 1);
 }
 
-// The kernels of stem_conv, best first.
-std::vector<registry::KernelPtr> stem_kernels(const engine::Engine& engine, const op::Problem& problem) {
+// The kernels of stem_conv, or of another family, best first.
+std::vector<registry::KernelPtr> stem_kernels(const engine::Engine& engine, const op::Problem& problem,
+                                              std::string_view family = "stem_conv") {
   std::vector<registry::KernelPtr> kernels;
   for (const engine::RankedKernel& candidate : engine.find_kernels(problem)) {
-    if (candidate.kernel->metadata().family == "stem_conv") kernels.push_back(candidate.kernel);
+    if (candidate.kernel->metadata().family == family) kernels.push_back(candidate.kernel);
   }
   return kernels;
 }
@@ -248,6 +249,87 @@ TEST_P(Convolutions, StemsOfNetworksAreComputedByTheirFamilyFirst) {
   op::Conv2d dilated = convolution(ConvPass::fprop, shapes[0], DType::bf16);
   dilated.dilation = {1, 2};
   EXPECT_TRUE(stem_kernels(engine(), dilated).empty());
+}
+
+// Filter gradients of stems. Each convolution is run by one of its designs, and the next convolution by another one.
+TEST_P(Convolutions, FilterGradientsOfStemsHaveAFamilyOfTheirOwn) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const Shape shapes[] = {
+      // Rows of 222 bytes, so that the lines are copied element by element; windows begin at odd elements.
+      {.n = 2, .h = 21, .w = 37, .c = 3, .k = 40, .r = 7, .s = 7, .padding = 3, .stride = 2},
+      // Rows of 192, 216 and 228 bytes.
+      {.n = 1, .h = 18, .w = 32, .c = 3, .k = 96, .r = 4, .s = 4, .stride = 4},
+      {.n = 1, .h = 7, .w = 36, .c = 3, .k = 32, .r = 6, .s = 6, .padding = 2, .stride = 2},
+      {.n = 3, .h = 9, .w = 38, .c = 3, .k = 72, .r = 3, .s = 3, .padding = 1, .stride = 2},
+      // Windows of which every other one begins at an odd element.
+      {.n = 1, .h = 5, .w = 16, .c = 3, .k = 24, .r = 3, .s = 3, .padding = 1},
+      {.n = 1, .h = 6, .w = 21, .c = 1, .k = 8, .r = 5, .s = 5, .padding = 2},
+      {.n = 1, .h = 8, .w = 24, .c = 3, .k = 16, .r = 2, .s = 5, .padding = 4, .stride = 3},
+      // Several blocks along a row, four channels, several tiles of filters, patches, and a window of one row.
+      {.n = 1, .h = 3, .w = 176, .c = 4, .k = 136, .r = 3, .s = 3, .padding = 1},
+      {.n = 2, .h = 32, .w = 32, .c = 3, .k = 64, .r = 16, .s = 16, .stride = 16},
+      {.n = 2, .h = 3, .w = 40, .c = 2, .k = 32, .r = 1, .s = 9, .padding = 0, .stride = 1},
+      // More blocks than CTAs, so that these take several, on an A100.
+      {.n = 1, .h = 1900, .w = 14, .c = 2, .k = 8, .r = 3, .s = 3, .padding = 1},
+  };
+  std::size_t number = 0;
+  for (const Shape& shape : shapes) {
+    op::Conv2d conv = convolution(ConvPass::wgrad, shape, number % 2 == 0 ? DType::f16 : DType::bf16);
+    conv.mode = number % 3 == 0 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+    conv.beta = number % 4 == 1 ? 1.0 : 0.0;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), guarded.on_device(), "stem_wgrad");
+    ASSERT_GE(kernels.size(), 2U);
+    for (const std::size_t which : {number * 3, number * 5 + 1}) {
+      expect_exact_of(kernels[which % kernels.size()], guarded);
+      expect_exact_of(kernels[which % kernels.size()], guarded);  // the first run has left the barrier as it found it
+    }
+    ++number;
+  }
+  op::Conv2d conv = convolution(ConvPass::wgrad, shapes[3], DType::f16);
+  conv.alpha = 0.0;  // y and x are not read
+  conv.beta = 2.0;
+  GuardedConvolution unread(engine().device(), conv, {.red_zone = 0});
+  expect_exact_of(stem_kernels(engine(), unread.on_device(), "stem_wgrad").front(), unread);
+  conv = convolution(ConvPass::wgrad, shapes[3], DType::f16);
+  conv.epilogue = *op::parse_epilogue("D = relu(acc + column(bias) + residual)", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {72, 1, 1, 1})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f32, conv.w.shape)}};
+  GuardedConvolution with_epilogue(engine().device(), conv, {.red_zone = 0});
+  with_epilogue.upload();
+  engine().run(with_epilogue.on_device(), stem_kernels(engine(), with_epilogue.on_device(), "stem_wgrad").front());
+  with_epilogue.download();
+  const op::Comparison comparison = op::compare(op::Problem(with_epilogue.host()));
+  EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  conv = convolution(ConvPass::wgrad, shapes[5], DType::f16);
+  conv.y.address += 2;
+  EXPECT_TRUE(stem_kernels(engine(), conv, "stem_wgrad").empty()) << "y is not aligned to vectors";
+}
+
+// Positions behind the last one of a row have windows of pixels, too, which must not reach the sums.
+TEST_P(Convolutions, FilterGradientsOfStemsIgnoreInfinitiesOutsideTheWindow) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  constexpr std::int64_t kWidth = 40, kFilters = 8, kTaps = 3;
+  constexpr std::uint16_t kOne = 0x3c00, kInfinity = 0x7c00;
+  for (const std::int64_t stride : {1, 2}) {
+    op::Conv2d conv = convolution(
+        ConvPass::wgrad, {.n = 1, .h = 1, .w = kWidth, .c = 1, .k = kFilters, .r = 1, .s = kTaps, .stride = stride},
+        DType::f16);
+    conv.epilogue = *op::parse_epilogue("D = acc", DType::f32);
+    conv.c = {};
+    constexpr std::int64_t kPositions = 5;
+    conv.y = op::packed_tensor(0, DType::f16, {1, 1, kPositions, kFilters});
+    std::vector<std::uint16_t> x(kWidth, kInfinity), w(kFilters * kTaps, 0x7e00), y(kPositions * kFilters, kOne);
+    std::fill_n(x.begin(), (kPositions - 1) * stride + kTaps, kOne);
+    conv.x.address = reinterpret_cast<std::uint64_t>(x.data());
+    conv.w.address = reinterpret_cast<std::uint64_t>(w.data());
+    conv.y.address = reinterpret_cast<std::uint64_t>(y.data());
+    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), conv, "stem_wgrad");
+    ASSERT_FALSE(kernels.empty());
+    engine().run(conv, kernels.front());
+    for (const std::uint16_t sum : w) EXPECT_EQ(sum, 0x4500) << "stride " << stride;  // 5
+  }
 }
 
 // A filter for each channel: windows of 3 to 7 taps and steps of 1 and 2 have code of their own, which moves vectors of
