@@ -594,6 +594,53 @@ TEST_P(Convolutions, EverySm90DesignLoadsIm2col) {
   }
 }
 
+// wgmma takes elements that are not 16 bits wide along K only, but the channels of a filter are contiguous along N of
+// dgrad. All CTAs copy its taps to lines along K first.
+TEST_P(Convolutions, Sm90RepacksTheFilterOfInputGradients) {
+  if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
+  struct Case {
+    DType type;
+    Shape shape;
+  };
+  for (const auto& [type, shape] :
+       {Case{DType::f32, {.n = 2, .h = 9, .w = 7, .c = 72, .k = 36, .r = 3, .s = 3, .padding = 1}},
+        {DType::f32, {.n = 1, .h = 8, .w = 9, .c = 32, .k = 64, .r = 1, .s = 4, .padding = 2}},
+        {DType::f32, {.n = 2, .h = 6, .w = 6, .c = 40, .k = 4, .r = 5, .s = 1, .dilation = 1}},
+        {DType::s8, {.n = 2, .h = 8, .w = 7, .c = 80, .k = 48, .r = 2, .s = 3, .padding = 1}},
+        {DType::e4m3, {.n = 1, .h = 7, .w = 7, .c = 32, .k = 32, .r = 3, .s = 3}}}) {
+    for (const ConvPass pass : {ConvPass::dgrad, ConvPass::wgrad}) {
+      op::Conv2d conv = convolution(pass, shape, type);
+      conv.mode = shape.s == 4 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+      if (type == DType::f32) conv.math = op::MathOperation::multiply_add_tf32;
+      SCOPED_TRACE(op::to_string(conv));
+      const std::vector<std::string> families = expect_exact_in_every_family(conv);
+      EXPECT_EQ(std::ranges::count(families, "sm90_gemm"), pass == ConvPass::dgrad ? 1 : 0);
+    }
+  }
+  op::Conv2d conv = convolution(ConvPass::dgrad,
+                                {.n = 2, .h = 17, .w = 13, .c = 64, .k = 96, .r = 2, .s = 3, .padding = 1}, DType::f32);
+  conv.math = op::MathOperation::multiply_add_tf32;
+  GuardedConvolution guarded(engine().device(), conv);
+  for (const DesignCase& tested : {DesignCase{"cooperative", {128, 64}, 2, 3},
+                                   {"ping-pong", {64, 64}, 2, 4, {1, 1}, plan::Schedule::ping_pong},
+                                   {"multicast of both", {64, 64}, 1, 4, {2, 2}},
+                                   {"swapped", {64, 64}, 1, 4, {1, 1}, plan::Schedule::cooperative, true},
+                                   {"split-K", {64, 64}, 1, 4, {1, 1}, plan::Schedule::cooperative, false, 3}}) {
+    SCOPED_TRACE(tested.name);
+    const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
+    plan::Sm90GemmDesign design = design_of(tested, signature);
+    design.target = engine().device()->properties().target;
+    design.tile.k = 32;
+    design.repacks_operands = true;
+    const registry::KernelPtr kernel = engine().make_kernel(signature, design);
+    expect_exact_of(kernel, guarded);
+    expect_exact_of(kernel, guarded);  // the first run has left the barrier as it found it
+  }
+  conv.w.stride[1] += 64;  // the taps have two strides
+  for (const engine::RankedKernel& candidate : engine().find_kernels(conv))
+    EXPECT_NE(candidate.kernel->metadata().family, "sm90_gemm");
+}
+
 TEST_P(Convolutions, BlocksOfChannels) {
   // The kernels for sm_90a are those for sm_80.
   const std::uint64_t seeds = GetParam() == "emulator:sm_90a" ? 2 : 16;
