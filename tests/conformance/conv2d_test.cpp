@@ -59,12 +59,13 @@ class Convolutions : public testing::TestWithParam<std::string> {
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
   /// One kernel of each family. Its design does not depend on the extents, if possible, so that few are compiled. Those
-  /// of stem_conv and stem_wgrad do, and have tests of their own.
+  /// of stem_conv, stem_wgrad and group_conv do, and have tests of their own.
   std::vector<registry::KernelPtr> kernels(const op::Problem& problem) const {
     std::map<std::string, registry::KernelPtr> first;
     for (const engine::RankedKernel& candidate : engine().find_kernels(problem)) {
-      if (candidate.kernel->metadata().family.starts_with("stem_")) continue;
-      registry::KernelPtr& kernel = first[candidate.kernel->metadata().family];
+      const std::string& family = candidate.kernel->metadata().family;
+      if (family.starts_with("stem_") || family == "group_conv") continue;
+      registry::KernelPtr& kernel = first[family];
       const auto order = [](const registry::KernelPtr& each) {
         const plan::GemmTiling& tiling = plan::tiling(each->metadata().design);
         return std::tuple{tiling.split_k, std::abs(tiling.tile.m * tiling.tile.n - 64 * 64),
@@ -138,9 +139,9 @@ TEST_P(Convolutions, StemsAreMultipliedByTensorCores) {
   EXPECT_EQ(std::ranges::count(families, "sm80_gemm"), 1);
 }
 
-// The kernels of stem_conv, or of another family, best first.
-std::vector<registry::KernelPtr> stem_kernels(const engine::Engine& engine, const op::Problem& problem,
-                                              std::string_view family = "stem_conv") {
+// The kernels of a family, best first.
+std::vector<registry::KernelPtr> kernels_of(const engine::Engine& engine, const op::Problem& problem,
+                                            std::string_view family = "stem_conv") {
   std::vector<registry::KernelPtr> kernels;
   for (const engine::RankedKernel& candidate : engine.find_kernels(problem)) {
     if (candidate.kernel->metadata().family == family) kernels.push_back(candidate.kernel);
@@ -175,7 +176,7 @@ TEST_P(Convolutions, StemsHaveAFamilyOfTheirOwn) {
     conv.beta = number % 4 == 1 ? 1.0 : 0.0;
     SCOPED_TRACE(op::to_string(conv));
     GuardedConvolution guarded(engine().device(), conv, {.offset_elements = number == 2 ? 1 : 0, .red_zone = 0});
-    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), guarded.on_device());
+    const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), guarded.on_device());
     ASSERT_GE(kernels.size(), 2U);
     expect_exact_of(kernels[number * 3 % kernels.size()], guarded);
     ++number;
@@ -192,7 +193,7 @@ TEST_P(Convolutions, StemsWithAnEpilogue) {
                   {"residual", op::packed_tensor(6 * kApart, DType::f16, conv.y.shape)},
                   {"aux", op::packed_tensor(7 * kApart, DType::f32, conv.y.shape)}};
   GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
-  const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), guarded.on_device());
+  const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), guarded.on_device());
   ASSERT_FALSE(kernels.empty());
   guarded.upload();
   engine().run(guarded.on_device(), kernels.front());
@@ -201,7 +202,7 @@ TEST_P(Convolutions, StemsWithAnEpilogue) {
   EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
   conv.epilogue = *op::parse_epilogue("D = acc; row(sums) = sum(acc)", DType::f32);
   conv.tensors = {{"sums", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 48})}};
-  EXPECT_TRUE(stem_kernels(engine(), conv).empty());
+  EXPECT_TRUE(kernels_of(engine(), conv).empty());
 }
 
 // The rows of a window are filled up with pixels outside it, which must not reach the sums.
@@ -224,7 +225,7 @@ TEST_P(Convolutions, StemsIgnoreInfinitiesOutsideTheWindow) {
     conv.x.address = reinterpret_cast<std::uint64_t>(x.data());
     conv.w.address = reinterpret_cast<std::uint64_t>(w.data());
     conv.y.address = reinterpret_cast<std::uint64_t>(y.data());
-    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), conv);
+    const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), conv);
     ASSERT_FALSE(kernels.empty());
     engine().run(conv, kernels.front());
     for (std::int64_t q = 0; q < conv.y.shape[2]; ++q) {
@@ -248,7 +249,7 @@ TEST_P(Convolutions, StemsOfNetworksAreComputedByTheirFamilyFirst) {
   }
   op::Conv2d dilated = convolution(ConvPass::fprop, shapes[0], DType::bf16);
   dilated.dilation = {1, 2};
-  EXPECT_TRUE(stem_kernels(engine(), dilated).empty());
+  EXPECT_TRUE(kernels_of(engine(), dilated).empty());
 }
 
 // Filter gradients of stems. Each convolution is run by one of its designs, and the next convolution by another one.
@@ -279,7 +280,7 @@ TEST_P(Convolutions, FilterGradientsOfStemsHaveAFamilyOfTheirOwn) {
     conv.beta = number % 4 == 1 ? 1.0 : 0.0;
     SCOPED_TRACE(op::to_string(conv));
     GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
-    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), guarded.on_device(), "stem_wgrad");
+    const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), guarded.on_device(), "stem_wgrad");
     ASSERT_GE(kernels.size(), 2U);
     for (const std::size_t which : {number * 3, number * 5 + 1}) {
       expect_exact_of(kernels[which % kernels.size()], guarded);
@@ -291,20 +292,20 @@ TEST_P(Convolutions, FilterGradientsOfStemsHaveAFamilyOfTheirOwn) {
   conv.alpha = 0.0;  // y and x are not read
   conv.beta = 2.0;
   GuardedConvolution unread(engine().device(), conv, {.red_zone = 0});
-  expect_exact_of(stem_kernels(engine(), unread.on_device(), "stem_wgrad").front(), unread);
+  expect_exact_of(kernels_of(engine(), unread.on_device(), "stem_wgrad").front(), unread);
   conv = convolution(ConvPass::wgrad, shapes[3], DType::f16);
   conv.epilogue = *op::parse_epilogue("D = relu(acc + column(bias) + residual)", DType::f32);
   conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {72, 1, 1, 1})},
                   {"residual", op::packed_tensor(6 * kApart, DType::f32, conv.w.shape)}};
   GuardedConvolution with_epilogue(engine().device(), conv, {.red_zone = 0});
   with_epilogue.upload();
-  engine().run(with_epilogue.on_device(), stem_kernels(engine(), with_epilogue.on_device(), "stem_wgrad").front());
+  engine().run(with_epilogue.on_device(), kernels_of(engine(), with_epilogue.on_device(), "stem_wgrad").front());
   with_epilogue.download();
   const op::Comparison comparison = op::compare(op::Problem(with_epilogue.host()));
   EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
   conv = convolution(ConvPass::wgrad, shapes[5], DType::f16);
   conv.y.address += 2;
-  EXPECT_TRUE(stem_kernels(engine(), conv, "stem_wgrad").empty()) << "y is not aligned to vectors";
+  EXPECT_TRUE(kernels_of(engine(), conv, "stem_wgrad").empty()) << "y is not aligned to vectors";
 }
 
 // Positions behind the last one of a row have windows of pixels, too, which must not reach the sums.
@@ -325,11 +326,64 @@ TEST_P(Convolutions, FilterGradientsOfStemsIgnoreInfinitiesOutsideTheWindow) {
     conv.x.address = reinterpret_cast<std::uint64_t>(x.data());
     conv.w.address = reinterpret_cast<std::uint64_t>(w.data());
     conv.y.address = reinterpret_cast<std::uint64_t>(y.data());
-    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), conv, "stem_wgrad");
+    const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), conv, "stem_wgrad");
     ASSERT_FALSE(kernels.empty());
     engine().run(conv, kernels.front());
     for (const std::uint16_t sum : w) EXPECT_EQ(sum, 0x4500) << "stride " << stride;  // 5
   }
+}
+
+// Groups of 8 to 64 channels. Each convolution is run by two of its designs.
+TEST_P(Convolutions, GroupsOfFewChannelsHaveAFamilyOfTheirOwn) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const Shape shapes[] = {
+      {.n = 2, .h = 14, .w = 14, .c = 64, .k = 64, .r = 3, .s = 3, .padding = 1, .groups = 4},
+      // Filters of an odd number of vectors, which are filled up, and so are the 8 filters of a group.
+      {.n = 1, .h = 9, .w = 7, .c = 64, .k = 64, .r = 3, .s = 3, .padding = 1, .groups = 8},
+      {.n = 1, .h = 6, .w = 21, .c = 72, .k = 120, .r = 3, .s = 1, .padding = 1, .groups = 3},
+      {.n = 2, .h = 11, .w = 13, .c = 64, .k = 128, .r = 3, .s = 3, .padding = 1, .stride = 2, .groups = 2},
+      {.n = 1, .h = 12, .w = 15, .c = 128, .k = 128, .r = 2, .s = 3, .padding = 2, .dilation = 2, .groups = 2},
+      // Several blocks along a row, and a window that is wider than the image.
+      {.n = 1, .h = 5, .w = 70, .c = 32, .k = 96, .r = 1, .s = 5, .padding = 2, .groups = 2},
+      {.n = 3, .h = 4, .w = 3, .c = 48, .k = 48, .r = 7, .s = 7, .padding = 3, .groups = 3},
+      // More blocks than CTAs, so that these take several, on an A100.
+      {.n = 1, .h = 2300, .w = 5, .c = 16, .k = 16, .r = 3, .s = 3, .padding = 1, .groups = 2},
+  };
+  std::size_t number = 0;
+  for (const Shape& shape : shapes) {
+    for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad}) {
+      if (pass == ConvPass::dgrad && shape.stride > 1) continue;
+      op::Conv2d conv = convolution(pass, shape, number % 2 == 0 ? DType::f16 : DType::bf16);
+      conv.mode = number % 3 == 0 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+      conv.beta = number % 4 == 1 ? 1.0 : 0.0;
+      SCOPED_TRACE(op::to_string(conv));
+      GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+      const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), guarded.on_device(), "group_conv");
+      ASSERT_GE(kernels.size(), 2U);
+      for (const std::size_t which : {number * 3, number * 5 + 1})
+        expect_exact_of(kernels[which % kernels.size()], guarded);
+      ++number;
+    }
+  }
+  op::Conv2d conv = convolution(ConvPass::fprop, shapes[0], DType::f16);
+  conv.alpha = 0.0;  // x and w are not read
+  conv.beta = 2.0;
+  GuardedConvolution unread(engine().device(), conv, {.red_zone = 0});
+  expect_exact_of(kernels_of(engine(), unread.on_device(), "group_conv").front(), unread);
+  conv = convolution(ConvPass::fprop, shapes[1], DType::f16);
+  conv.epilogue = *op::parse_epilogue("let t = alpha * acc + row(bias) + residual; D = relu(t); aux = t", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 64})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f16, conv.y.shape)},
+                  {"aux", op::packed_tensor(7 * kApart, DType::f32, conv.y.shape)}};
+  GuardedConvolution with_epilogue(engine().device(), conv, {.red_zone = 0});
+  with_epilogue.upload();
+  engine().run(with_epilogue.on_device(), kernels_of(engine(), with_epilogue.on_device(), "group_conv").front());
+  with_epilogue.download();
+  const op::Comparison comparison = op::compare(op::Problem(with_epilogue.host()));
+  EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  conv = convolution(ConvPass::fprop, shapes[0], DType::f16);
+  conv.x.address += 2;
+  EXPECT_TRUE(kernels_of(engine(), conv, "group_conv").empty()) << "x is not aligned to vectors";
 }
 
 // A filter for each channel: windows of 3 to 7 taps and steps of 1 and 2 have code of their own, which moves vectors of
