@@ -346,6 +346,9 @@ TEST_P(Convolutions, GroupsOfFewChannelsHaveAFamilyOfTheirOwn) {
       // Several blocks along a row, and a window that is wider than the image.
       {.n = 1, .h = 5, .w = 70, .c = 32, .k = 96, .r = 1, .s = 5, .padding = 2, .groups = 2},
       {.n = 3, .h = 4, .w = 3, .c = 48, .k = 48, .r = 7, .s = 7, .padding = 3, .groups = 3},
+      // No groups, and several tiles of filters.
+      {.n = 1, .h = 11, .w = 17, .c = 48, .k = 56, .r = 3, .s = 4, .padding = 2},
+      {.n = 1, .h = 6, .w = 9, .c = 24, .k = 136, .r = 3, .s = 3, .padding = 1, .stride = 2},
       // More blocks than CTAs, so that these take several, on an A100.
       {.n = 1, .h = 2300, .w = 5, .c = 16, .k = 16, .r = 3, .s = 3, .padding = 1, .groups = 2},
   };

@@ -15,7 +15,9 @@ struct GroupConvFamily {
   static constexpr const char* kName = "group_conv";
   static constexpr Target kNeeds = kSm80;
   static constexpr const char* kNoDesign =
-      "computes convolutions of f16 and bf16 in groups of 8 to 64 channels, and input gradients with a stride of 1";
+      "computes convolutions of f16 and bf16 with 8 to 64 channels, or in groups of as many, and input gradients with "
+      "a "
+      "stride of 1";
   static constexpr compile::Language kLanguage = compile::Language::cuda;
 
   static Support accepts(const op::GemmSignature& /*signature*/) { return {}; }

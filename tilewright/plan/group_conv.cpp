@@ -22,6 +22,7 @@ constexpr int kTile = 16;  // positions of one instruction, and its elements of 
 constexpr int kOctet = 8;  // elements of a vector of 16 bytes
 constexpr int kElementBytes = 2;
 constexpr int kMaxChannels = 64;    // of a group
+constexpr int kWideChannels = 32;   // of 64 bytes
 constexpr int kChannelsOfCta = 64;  // lines of 128 bytes
 constexpr int kWarps = 8, kMaxWarpTiles = 4, kMaxPositions = 64, kMaxRows = 16;
 // Constants of the estimate.
@@ -91,7 +92,8 @@ std::int64_t blocks_of(const GroupConvPlan& plan, const op::Im2col& im2col) {
   return im2col.images * ceil_div(im2col.h.positions, plan.rows) * ceil_div(im2col.w.positions, plan.positions());
 }
 std::int64_t slabs_of(const GroupConvPlan& plan, const op::GemmView& arguments) {
-  return arguments.batch() / plan.groups_of_cta;
+  const std::int64_t tiles_n = plan.groups_of_cta > 1 ? 1 : ceil_div(arguments.n(), plan.tile.n);
+  return arguments.batch() / plan.groups_of_cta * tiles_n;
 }
 int resident_ctas(const GroupConvPlan& plan, const op::Im2col& im2col) {
   const arch::ArchLimits& limits = arch::limits(plan.target);
@@ -143,23 +145,27 @@ layout::Layout filter_fragments(const GroupConvPlan& plan) {
 
 std::vector<FlatDesign> group_conv_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                            const Target& target) {
-  if (!check_signature(signature) || view.a.access != op::OperandAccess::im2col || view.batch() < 2) return {};
+  if (!check_signature(signature) || view.a.access != op::OperandAccess::im2col) return {};
   const op::Im2col& im2col = view.a.im2col;
-  if (im2col.channels % kOctet != 0 || im2col.channels > kMaxChannels || view.n() > kMaxChannels ||
-      view.n() % kOctet != 0 || view.k() > std::numeric_limits<std::int16_t>::max())
+  if (im2col.channels % kOctet != 0 || im2col.channels > kMaxChannels || view.n() % kOctet != 0 || view.n() == 0 ||
+      view.k() > std::numeric_limits<std::int16_t>::max())
     return {};
+  // Without groups, TMA loads boxes of 64 bytes and more as well.
+  if (view.batch() == 1 && im2col.channels % kWideChannels == 0 && view.n() % kWideChannels == 0) return {};
   const auto channels = static_cast<int>(im2col.channels);
   int groups = 1;
   while (2 * groups * channels <= kChannelsOfCta && view.batch() % (2 * groups) == 0) groups *= 2;
-  const int filters = rounded_up(view.n(), kTile);
+  if (groups > 1 && view.n() > kMaxChannels) return {};
+  const std::int64_t tiles_n = ceil_div(view.n(), kMaxChannels);
+  const int filters = rounded_up(ceil_div(view.n(), tiles_n), kTile);
   std::vector<FlatDesign> designs;
   for (const int most : {16, 32, kMaxPositions}) {
     const int positions = block_positions(im2col.w.positions, most);
     if (most > 16 && positions <= most / 2) continue;
     for (const int rows : {2, 4, 7, 8, 14, 16}) {
       for (const int warp_tiles : {1, 2, 4}) {
-        designs.push_back(design_of(target, {rows * positions, filters, static_cast<int>(view.k())},
-                                    {warp_tiles * kTile, groups, channels}, rows));
+        designs.push_back(design_of(target, {rows * positions, filters, channels},
+                                    {warp_tiles * kTile, groups, static_cast<int>(im2col.taps())}, rows));
       }
     }
   }
@@ -182,12 +188,11 @@ Result<GroupConvPlan> plan_group_conv(const op::GemmSignature& signature, const 
   for (const Support& fits :
        {check("the output rows of a block", design.warps_k, 1, kMaxRows),
         check("the positions of a warp", design.instruction.m, kTile, kMaxWarpTiles * kTile),
-        check("the channels of a group", design.instruction.k, kOctet, kMaxChannels),
+        check("the channels of a group", design.tile.k, kOctet, kMaxChannels),
         check("the groups of a CTA", design.instruction.n, 1, kWarps),
         check("the filters of a group", design.tile.n, kTile, kMaxChannels),
         check("the pixels of a block", design.tile.m, kTile * design.warps_k, kMaxPositions * design.warps_k),
-        check("the elements of a filter", design.tile.k, design.instruction.k,
-              std::numeric_limits<std::int16_t>::max())}) {
+        check("the taps of a filter", design.instruction.k, 1, std::numeric_limits<std::int16_t>::max())}) {
     if (!fits) return fits.refusal();
   }
   if (kWarps % design.instruction.n != 0)
@@ -197,7 +202,7 @@ Result<GroupConvPlan> plan_group_conv(const op::GemmSignature& signature, const 
   GroupConvPlan plan{*std::move(tile), design.target};
   plan.rows = design.warps_k;
   plan.groups_of_cta = design.instruction.n;
-  plan.channels = design.instruction.k;
+  plan.taps = design.instruction.k;
   plan.warp_tiles = design.instruction.m / kTile;
   const arch::ArchLimits& limits = arch::limits(design.target);
   if (const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
@@ -210,18 +215,20 @@ Result<GroupConvPlan> plan_group_conv(const op::GemmSignature& signature, const 
 }
 
 Support check_arguments(const GroupConvPlan& plan, const op::GemmView& arguments) {
-  if (arguments.a.access != op::OperandAccess::im2col || arguments.batch() < 2)
-    return refuse("computes convolutions with groups").as(RefusalCode::operation);
+  if (arguments.a.access != op::OperandAccess::im2col)
+    return refuse("computes an im2col matrix times filters").as(RefusalCode::operation);
   const op::Im2col& im2col = arguments.a.im2col;
-  if (im2col.channels != plan.channels || arguments.a.tensor.batch_stride() != plan.channels ||
+  if (im2col.channels != plan.channels() ||
+      (arguments.batch() > 1 && arguments.a.tensor.batch_stride() != plan.channels()) ||
       arguments.batch() % plan.groups_of_cta != 0) {
-    return refuse("the code has {} groups of {} channels each, got {} groups of {}", plan.groups_of_cta, plan.channels,
-                  arguments.batch(), im2col.channels)
+    return refuse("the code has {} groups of {} channels each, got {} groups of {}", plan.groups_of_cta,
+                  plan.channels(), arguments.batch(), im2col.channels)
         .as(RefusalCode::shape);
   }
-  if (arguments.n() % kOctet != 0 || rounded_up(arguments.n(), kTile) != plan.tile.n || arguments.k() != plan.tile.k) {
-    return refuse("the code has filters of {} elements for up to {} columns, got {} for {}", plan.tile.k, plan.tile.n,
-                  arguments.k(), arguments.n())
+  const bool has_all_filters = plan.groups_of_cta == 1 || arguments.n() <= plan.tile.n;
+  if (arguments.n() % kOctet != 0 || !has_all_filters || im2col.taps() != plan.taps) {
+    return refuse("the code has filters of {} taps for up to {} columns, got {} for {}", plan.taps, plan.tile.n,
+                  im2col.taps(), arguments.n())
         .as(RefusalCode::shape);
   }
   for (const auto& [operand, role] : {std::pair{&arguments.a, "x"}, {&arguments.b, "w"}}) {
@@ -237,7 +244,7 @@ Support check_arguments(const GroupConvPlan& plan, const op::GemmView& arguments
           .of(role);
   }
   if (arguments.b.access == op::OperandAccess::im2col &&
-      !is_filter(arguments.b.im2col, im2col.h.taps, im2col.w.taps, plan.channels)) {
+      !is_filter(arguments.b.im2col, im2col.h.taps, im2col.w.taps, plan.channels())) {
     return refuse("the second operand is an im2col matrix, but not that of a filter").as(RefusalCode::strides);
   }
   constexpr std::int64_t kLimit = std::int64_t{1} << 30;
@@ -267,7 +274,7 @@ double estimate_us(const GroupConvPlan& plan, const op::GemmView& arguments) {
   const op::Im2col& im2col = arguments.a.im2col;
   const auto m = static_cast<double>(arguments.m()), n = static_cast<double>(arguments.n());
   const auto groups = static_cast<double>(arguments.batch());
-  const double pixels = static_cast<double>(im2col.images * im2col.h.extent * im2col.w.extent) * plan.channels;
+  const double pixels = static_cast<double>(im2col.images * im2col.h.extent * im2col.w.extent) * plan.channels();
   const double moved =
       groups * (pixels * kElementBytes + m * n * (bytes(plan.operands.d.element) + beside_bytes(plan.operands)));
   // Clocks of an SM for one tile of 16 positions and the filters of one group.
@@ -280,7 +287,7 @@ double estimate_us(const GroupConvPlan& plan, const op::GemmView& arguments) {
   const double stores = tiles_n * (12.0 + function_instructions(plan.operands.epilogue) * 2);
   const double issue = (steps * (tiles_n + 2 + (tiles_n / 2 + 2) / plan.warp_tiles) + stores) / kIssuesPerClock;
   constexpr double kInstructionsOfCopy = 12;
-  const double copied = static_cast<double>(pixels_of(plan, im2col)) * plan.groups_of_cta * plan.channels / kOctet;
+  const double copied = static_cast<double>(pixels_of(plan, im2col)) * plan.groups_of_cta * plan.channels() / kOctet;
   const double copy = copied / 32 * kInstructionsOfCopy / kIssuesPerClock;
   // Each warp takes whole sets of tiles; groups share a CTA's warps.
   const double teams = static_cast<double>(kWarps) / plan.groups_of_cta;

@@ -1,5 +1,6 @@
-// The plan of the group_conv family: convolutions whose groups have few channels, and the gradients of their inputs, on
-// mma.sync. CTAs copy pixels with the channels of several groups to shared memory, and load fragments from these.
+// The plan of the group_conv family: convolutions that have few channels, or whose groups have, and the gradients of
+// their inputs, on mma.sync. CTAs copy pixels with the channels of several groups to shared memory, and load fragments
+// from these.
 #pragma once
 
 #include <vector>
@@ -12,20 +13,22 @@ namespace tilewright::plan {
 
 /// A CTA computes blocks of `rows` output rows with `positions` adjacent positions each, for `groups` adjacent groups.
 /// warps_m is the number of warps, tile.m that of the pixels of a block, tile.n that of the filters of a group, filled
-/// up to a multiple of 16, tile.k the elements of a filter. stages is the number of blocks in shared memory.
+/// up to a multiple of 16, or of some of them if the CTA has one group, tile.k the channels of a group. stages is the
+/// number of blocks in shared memory.
 struct GroupConvPlan : GemmTile {
   Target target;
   int rows = 1;
   int groups_of_cta = 1;
-  int channels = 8;    // of a group
+  int taps = 1;        // of a filter
   int warp_tiles = 1;  // tiles of 16 positions that a warp multiplies at a time
 
   int positions() const { return tile.m / rows; }
-  int octets() const { return tile.k / 8; }
-  int steps() const { return (tile.k + 15) / 16; }
+  int channels() const { return tile.k; }  // of a group
+  int octets() const { return taps * channels() / 8; }
+  int steps() const { return (octets() + 1) / 2; }
   /// Bytes of a pixel, and of a filter, in shared memory: 16 more than those of the elements, so that the 8 rows of a
   /// matrix of ldmatrix are in different banks.
-  int pixel_bytes() const { return (groups_of_cta * channels + 8) * 2; }
+  int pixel_bytes() const { return (groups_of_cta * channels() + 8) * 2; }
   int filter_line_bytes() const { return (steps() * 16 + 8) * 2; }
   /// Bytes of the filters and of the table of the offsets of taps.
   int filter_bytes() const;
@@ -43,10 +46,10 @@ layout::Layout filter_lines(const GroupConvPlan& plan);
 /// (lane, pair of instructions) -> bytes.
 layout::Layout filter_fragments(const GroupConvPlan& plan);
 
-/// The designs to rank; none for problems other than convolutions with groups of 8 to 64 channels. Of a FlatDesign, the
-/// family uses `tile`; `warps_m`; `stages`, which is 2; `op_class`; and `instruction`: its m is the number of positions
-/// that a warp multiplies at a time, its n the groups of a CTA, its k the channels of a group. warps_k is the number of
-/// output rows of a block.
+/// The designs to rank; none for problems other than convolutions of 8 to 64 channels, or in groups of as many. Of a
+/// FlatDesign, the family uses `tile`; `warps_m`; `stages`, which is 2; `op_class`; and `instruction`: its m is the
+/// number of positions that a warp multiplies at a time, its n the groups of a CTA, its k the taps of a filter.
+/// warps_k is the number of output rows of a block.
 std::vector<FlatDesign> group_conv_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                            const Target& target);
 

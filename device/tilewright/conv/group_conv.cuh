@@ -1,7 +1,7 @@
-// Convolutions whose groups have few channels, and the gradients of their inputs, on mma.sync. A CTA computes several
-// adjacent groups, so that it copies pixels with enough adjacent channels: it keeps the filters of its groups in shared
-// memory, and takes one block of output pixels after another. A warp multiplies pixels by the filters of one group, and
-// loads fragments straight from the pixels in shared memory: no im2col matrix is formed.
+// Convolutions that have few channels, or whose groups have, and the gradients of their inputs, on mma.sync. A CTA
+// computes several adjacent groups, so that it copies pixels with enough adjacent channels: it keeps the filters of its
+// groups in shared memory, and takes one block of output pixels after another. A warp multiplies pixels by the filters
+// of one group, and loads fragments straight from the pixels in shared memory: no im2col matrix is formed.
 #pragma once
 
 #include "tilewright/epilogue/output_tile.cuh"
@@ -21,10 +21,10 @@ namespace tilewright {
 /// Im2colMatrix of the filter of dgrad; kWarps; kRows and kPositions, the output rows of a block and the adjacent
 /// positions of each of them; kWarpTiles, the tiles of 16 positions that a warp multiplies at a time; kGroups, the
 /// groups of a CTA; kChannels, the channels of a group, a multiple of 8; kTileN, the filters of a group, filled up to a
-/// multiple of 16; kOctets, groups of 8 elements along K; kSteps, steps of 16; kPixel, bytes from a pixel to the next
-/// in shared memory; kFilterLine, bytes of a filter; filter_place(filter), fragment_place(lane) and kFragmentPair, byte
-/// offsets in the filters of a group; kLaneColumns, adjacent columns of D that a lane has; and the members that
-/// OutputTile uses. The values come from plan/group_conv.
+/// multiple of 16, or some of them if a CTA has one group; kOctets, groups of 8 elements along K; kSteps, steps of 16;
+/// kPixel, bytes from a pixel to the next in shared memory; kFilterLine, bytes of a filter; filter_place(filter),
+/// fragment_place(lane) and kFragmentPair, byte offsets in the filters of a group; kLaneColumns, adjacent columns of D
+/// that a lane has; and the members that OutputTile uses. The values come from plan/group_conv.
 template <class Plan, class Epilogue>
 class GroupConv {
   using Element = typename Plan::Element;
@@ -68,15 +68,18 @@ class GroupConv {
     extern __shared__ __align__(16) unsigned char shared_memory[];
     const uint32_t filters = ptx::shared_address(shared_memory), lines = filters + kLinesFrom;
     const auto buffer_bytes = static_cast<uint32_t>(lines_ * pixels_ * Plan::kPixel);
-    const int slabs = static_cast<int>(parameters_.batch) / Plan::kGroups;
+    // A slab has the channels of kGroups groups, and kTileN filters of each.
+    const int tiles_n = Plan::kGroups > 1 ? 1 : ceil_div(parameters_.n, Plan::kTileN);
+    const int slabs = static_cast<int>(parameters_.batch) / Plan::kGroups * tiles_n;
     const int cta = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x) / slabs;
-    const int first_group = cta % slabs * Plan::kGroups;
+    const int slab = cta % slabs, first_group = slab / tiles_n * Plan::kGroups;
+    const int first_filter = slab % tiles_n * Plan::kTileN;
     const int blocks = parameters_.m / (matrix().h.positions * matrix().w.positions) * blocks_h_ * blocks_w_;
     int block = cta / slabs;
     uint32_t buffer = 0;
     copy(block_of(block), first_group, lines);
     write_table(filters + Plan::kGroups * kFilterBytes);
-    load_filters(filters, first_group);
+    load_filters(filters, first_group, first_filter);
     ptx::cp_async_commit();
 #pragma unroll 1
     for (; block < blocks; block += step) {
@@ -84,7 +87,7 @@ class GroupConv {
       ptx::cp_async_commit();
       ptx::cp_async_wait<1>();
       __syncthreads();  // this block's pixels have arrived, and at first the filters
-      compute(block_of(block), lines + buffer, filters, first_group);
+      compute(block_of(block), lines + buffer, filters, first_group, first_filter);
       __syncthreads();  // the pixels have been read: the next copy may overwrite them
       buffer = buffer_bytes - buffer;
     }
@@ -142,16 +145,16 @@ class GroupConv {
   }
 
   /// Copies the filters of the CTA's groups to lines along K, with zeros where they are filled up.
-  __device__ __forceinline__ void load_filters(uint32_t filters, int first_group) const {
+  __device__ __forceinline__ void load_filters(uint32_t filters, int first_group, int first_filter) const {
     const auto* const all = static_cast<const Element*>(parameters_.b);
     if constexpr (is_same<typename Plan::MatrixB, StridedMatrix>) {
       constexpr int kVectors = 2 * Plan::kSteps;
 #pragma unroll 4
       for (int i = ptx::thread(); i < Plan::kGroups * Plan::kTileN * kVectors; i += kThreads) {
         const int octet = i % kVectors, filter = i / kVectors % Plan::kTileN, group = i / (kVectors * Plan::kTileN);
-        const bool is_inside = reads_product_ && octet < Plan::kOctets && filter < parameters_.n;
-        const Element* const from =
-            all + (first_group + group) * parameters_.batch_stride_b + filter * parameters_.ldb + octet * 8;
+        const bool is_inside = reads_product_ && octet < Plan::kOctets && first_filter + filter < parameters_.n;
+        const Element* const from = all + (first_group + group) * parameters_.batch_stride_b +
+                                    (first_filter + filter) * parameters_.ldb + octet * 8;
         const auto to = static_cast<uint32_t>(group * kFilterBytes + octet * 16) + Plan::filter_place(filter);
         ptx::cp_async_zfill<16>(filters + to, is_inside ? from : all, is_inside ? 16 : 0);
       }
@@ -162,12 +165,13 @@ class GroupConv {
       for (int i = ptx::thread(); i < Plan::kGroups * kK * kVectors; i += kThreads) {
         const int first = i % kVectors * 8, k = i / kVectors % kK, group = i / (kVectors * kK);
         const int tap = k / Plan::kChannels, row = tap / matrix.h.positions;
-        const bool is_inside = reads_product_ && k < 8 * Plan::kOctets && first < parameters_.n;
+        const bool is_inside = reads_product_ && k < 8 * Plan::kOctets && first_filter + first < parameters_.n;
         Vector<Element, 8> filter{};
         if (is_inside) {
           filter = ptx::load_global<Vector<Element, 8>>(reinterpret_cast<const char*>(
               all + (first_group + group) * parameters_.batch_stride_b + row * matrix.image_stride +
-              (tap - row * matrix.h.positions) * matrix.h.stride + k % Plan::kChannels * matrix.w.stride + first));
+              (tap - row * matrix.h.positions) * matrix.h.stride + k % Plan::kChannels * matrix.w.stride +
+              first_filter + first));
         }
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
@@ -180,16 +184,17 @@ class GroupConv {
   }
 
   /// The warps of a group take its tiles in turn.
-  __device__ __forceinline__ void compute(const Block& block, uint32_t lines, uint32_t filters, int first_group) const {
+  __device__ __forceinline__ void compute(const Block& block, uint32_t lines, uint32_t filters, int first_group,
+                                          int first_filter) const {
     const int group = warp_ % Plan::kGroups;
     const uint32_t table = filters + static_cast<uint32_t>(Plan::kGroups * kFilterBytes + lane_ / 16 * 4);
     const uint32_t fragments = filters + static_cast<uint32_t>(group * kFilterBytes) + Plan::fragment_place(lane_);
     lines += static_cast<uint32_t>(group * Plan::kChannels * kBytes);
-    const Output output(parameters_, TileOrigin{0, 0, first_group + group});
+    const Output output(parameters_, TileOrigin{0, first_filter, first_group + group});
 #pragma unroll 1
     for (int tile = warp_ / Plan::kGroups * Plan::kWarpTiles; tile < kTiles; tile += kTeams * Plan::kWarpTiles) {
       if (block.first_row + tile / kTilesOfRow >= matrix().h.positions) break;
-      compute_tiles(block, lines, table, fragments, tile, output);
+      compute_tiles(block, lines, table, fragments, tile, output, first_filter);
     }
   }
 
@@ -201,7 +206,7 @@ class GroupConv {
   /// Computes kWarpTiles tiles from number `tile` on. Behind the last tile there is memory of the next line or buffer;
   /// what is loaded there is not stored.
   __device__ __forceinline__ void compute_tiles(const Block& block, uint32_t lines, uint32_t table, uint32_t filters,
-                                                int tile, const Output& output) const {
+                                                int tile, const Output& output, int first_filter) const {
     constexpr int kUnroll = Plan::kSteps <= 18 ? Plan::kSteps : 4;
     uint32_t windows[Plan::kWarpTiles];
 #pragma unroll
@@ -226,7 +231,7 @@ class GroupConv {
         for (int j = 0; j < kTilesN; ++j) Mma::fma(accumulators[i][j], fragments.a[i], fragments.b[j]);
       }
     }
-    store(accumulators, block, tile, output);
+    store(accumulators, block, tile, output, first_filter);
   }
 
   __device__ __forceinline__ void load(Fragments& fragments, const uint32_t (&windows)[Plan::kWarpTiles],
@@ -247,7 +252,7 @@ class GroupConv {
 
   /// The filters are placed such that each lane has kLaneColumns adjacent columns of every four times as many.
   __device__ __forceinline__ void store(const float (&accumulators)[Plan::kWarpTiles][kTilesN][4], const Block& block,
-                                        int tile, const Output& output) const {
+                                        int tile, const Output& output, int first_filter) const {
     constexpr int kColumns = Plan::kLaneColumns;
     const auto reductions = Output::template reductions<1, kThreads>(parameters_, 0);  // there are none
 #pragma unroll
@@ -258,13 +263,13 @@ class GroupConv {
       const int pixel = (block.image * matrix().h.positions + row) * matrix().w.positions + position;
 #pragma unroll
       for (int v = 0; v < Plan::kTileN / (4 * kColumns); ++v) {
-        const int column = (v * 4 + lane_ % 4) * kColumns;
+        const int column = first_filter + (v * 4 + lane_ % 4) * kColumns;
         if (column >= parameters_.n) continue;
         float values[kColumns];
 #pragma unroll
         for (int j = 0; j < kColumns; ++j)
           values[j] = accumulators[i / 2][v * (kColumns / 2) + j / 2][i % 2 * 2 + j % 2];
-        output.store(pixel, column, values, reductions, 0, column);
+        output.store(pixel, column, values, reductions, 0, column - first_filter);
       }
     }
   }

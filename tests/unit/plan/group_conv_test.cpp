@@ -45,7 +45,9 @@ TEST(GroupConv, CtasHave64AdjacentChannels) {
   EXPECT_EQ(plan_of(convolution(2, 64, 32)).groups_of_cta, 1);
   EXPECT_EQ(plan_of(convolution(32, 16, 16)).pixel_bytes(), 128 + 16);
   EXPECT_TRUE(designs_of(convolution(2, 72, 64)).empty());
-  EXPECT_TRUE(designs_of(convolution(2, 64, 72)).empty());
+  EXPECT_EQ(plan_of(convolution(2, 64, 72)).tile.n, 48) << "two tiles of filters";
+  EXPECT_EQ(plan_of(convolution(1, 48, 64)).groups_of_cta, 1);
+  EXPECT_TRUE(designs_of(convolution(1, 64, 64)).empty()) << "TMA loads wide boxes";
   EXPECT_TRUE(designs_of(convolution(2, 12, 16)).empty());
 }
 
@@ -89,7 +91,7 @@ TEST(GroupConv, RefusesOtherConvolutions) {
   conv.x.address += 2;
   EXPECT_EQ(reason(conv), "x is aligned to 1 elements, the kernel needs 8");
   EXPECT_THAT(reason(convolution(32, 8, 16)), HasSubstr("4 groups of 16 channels each, got 32 groups of 8"));
-  EXPECT_THAT(reason(convolution(32, 16, 32)), HasSubstr("up to 16 columns, got 144 for 32"));
+  EXPECT_THAT(reason(convolution(32, 16, 32)), HasSubstr("up to 16 columns, got 9 for 32"));
   FlatDesign design = designs_of(convolution(32, 16, 16)).front();
   design.stages = 3;
   EXPECT_THAT(plan_group_conv(signature_of(convolution(32, 16, 16)), design).reason(),

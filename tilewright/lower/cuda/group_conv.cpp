@@ -19,7 +19,7 @@ std::string lower(const plan::GroupConvPlan& plan, std::string_view symbol) {
   out.line("static constexpr int kWarps = {}, kRows = {}, kPositions = {}, kWarpTiles = {};", plan.warps_m, plan.rows,
            plan.positions(), plan.warp_tiles);
   out.line("static constexpr int kGroups = {}, kChannels = {}, kOctets = {}, kSteps = {};", plan.groups_of_cta,
-           plan.channels, plan.octets(), plan.steps());
+           plan.channels(), plan.octets(), plan.steps());
   out.line("static constexpr int kTileM = {}, kTileN = {}, kSplitK = 1, kReductionCounters = {};", plan.tile.m,
            plan.tile.n, plan::kReductionCountersFrom);
   out.line("static constexpr int kPixel = {}, kFilterLine = {}, kLaneColumns = {};", plan.pixel_bytes(),
