@@ -2,6 +2,7 @@
 """Times convolutions and their gradients against cuDNN, which torch calls, on layers of common networks.
 
   bench/conv2d.py --json conv2d.json [--only V01 ...] [--kinds fprop dgrad wgrad] [--candidates 4] [--rounds 15]
+  bench/conv2d.py --json random.json --random 100:60 --seconds 170
 
 This needs a GPU of compute capability 9.0, torch, and the package tilewright. Our contender is the kernel that the
 ranking puts first, without tuning; --candidates also times the kernels behind it. "cudnn" is the algorithm that cuDNN's
@@ -10,10 +11,12 @@ and packed. Each contender is captured in a CUDA graph of many calls, which go r
 together larger than L2; the graphs are replayed in random order in each round, and times are medians.
 
 Before, our results on integers are compared with torch's own convolution without cuDNN in float32, bit for bit.
+
+--random SEED:COUNT measures layers that are drawn at random (conv_layers.py) instead of the list, and prints all of them
+again at the end, sorted by their ratio to the fastest algorithm of cuDNN. Seeds from 100 on are for judging only.
 """
 
 import argparse
-import dataclasses
 import datetime
 import itertools
 import json
@@ -22,112 +25,18 @@ import pathlib
 import random
 import statistics
 import sys
+import time
 
 import torch
+from conv_layers import KINDS, LAYERS, random_layers
 from graph_timing import samples_of
 
 import tilewright
 
-KINDS = ("fprop", "dgrad", "wgrad")
 L2_BYTES = 50e6  # of an H200; the sets of tensors have at least twice as many
 MOST_SETS = 8
 VERIFIED_OPERATIONS = 1e11  # layers with more are verified on fewer images
-
-
-@dataclasses.dataclass(frozen=True)
-class Layer:
-    """x (n, c, h, w) and w (k, c / groups, r, s), with a padding on both sides of x."""
-
-    id: str
-    n: int
-    h: int
-    w: int
-    c: int
-    k: int
-    r: int
-    s: int
-    stride: int
-    padding: int
-    dilation: int
-    groups: int
-    type: str
-    group: str  # of layers whose ratios are averaged
-    kinds: tuple = KINDS
-
-    def shapes(self):
-        p, q = (
-            (extent + 2 * self.padding - (taps - 1) * self.dilation - 1) // self.stride + 1
-            for extent, taps in ((self.h, self.r), (self.w, self.s))
-        )
-        w = (self.k, self.c // self.groups, self.r, self.s)
-        return {"x": (self.n, self.c, self.h, self.w), "w": w, "y": (self.n, self.k, p, q)}
-
-    def operations(self):
-        shapes = self.shapes()
-        return 2.0 * math.prod(shapes["y"]) * math.prod(shapes["w"][1:])
-
-    def element_bytes(self):
-        return {"tf32": 4}.get(self.type, 2)
-
-    def moved_bytes(self):
-        """Each tensor once."""
-        return self.element_bytes() * sum(math.prod(shape) for shape in self.shapes().values())
-
-    def describe(self):
-        fields = dataclasses.asdict(self)
-        return {name: fields[name] for name in fields if name not in ("id", "kinds")}
-
-
-def layer(text, group, type="bf16", dilation=1, groups=1, kinds=KINDS):
-    """A layer from "V01 32 56x56 64 64 3x3 s1 p1": name, images, pixels, channels, filters, taps, stride, padding."""
-    name, n, pixels, c, k, taps, stride, padding = text.split()
-    h, w = map(int, pixels.split("x"))
-    r, s = map(int, taps.split("x"))
-    numbers = (int(stride[1:]), int(padding[1:]), dilation, groups)
-    return Layer(name, int(n), h, w, int(c), int(k), r, s, *numbers, type, group, kinds)
-
-
-LAYERS = [
-    layer("V01 32 56x56 64 64 3x3 s1 p1", "middle"),
-    layer("V02 32 28x28 128 128 3x3 s1 p1", "middle"),
-    layer("V03 32 14x14 256 256 3x3 s1 p1", "middle"),
-    layer("V04 32 7x7 512 512 3x3 s1 p1", "middle"),
-    layer("V05 32 56x56 64 256 1x1 s1 p0", "1x1"),
-    layer("V06 32 28x28 512 128 1x1 s1 p0", "1x1"),
-    layer("V07 32 56x56 256 512 1x1 s2 p0", "strided"),
-    layer("V08 32 56x56 128 128 3x3 s2 p1", "strided"),
-    layer("V09 32 14x14 512 512 3x3 s2 p1", "strided"),
-    layer("V10 256 56x56 64 64 3x3 s1 p1", "large"),
-    layer("V11 256 14x14 256 256 3x3 s1 p1", "large"),
-    layer("V12 1 56x56 64 64 3x3 s1 p1", "few images"),
-    layer("V13 1 7x7 512 512 3x3 s1 p1", "few images"),
-    layer("V14 8 28x28 128 128 3x3 s1 p1", "few images"),
-    layer("V15 32 224x224 3 64 7x7 s2 p3", "stem", kinds=("fprop", "wgrad")),
-    layer("V16 256 224x224 3 64 7x7 s2 p3", "stem", kinds=("fprop", "wgrad")),
-    layer("V17 32 224x224 3 96 4x4 s4 p0", "stem", kinds=("fprop", "wgrad")),
-    layer("V18 32 224x224 3 32 3x3 s2 p1", "stem", kinds=("fprop", "wgrad")),
-    layer("V19 8 640x640 3 32 6x6 s2 p2", "stem", type="f16", kinds=("fprop", "wgrad")),
-    layer("V20 32 56x56 96 192 2x2 s2 p0", "strided"),
-    layer("V21 32 56x56 96 96 7x7 s1 p3", "depthwise", groups=96),
-    layer("V22 32 14x14 384 384 7x7 s1 p3", "depthwise", groups=384),
-    layer("V23 256 56x56 144 144 5x5 s2 p2", "depthwise", groups=144),
-    layer("V24 256 112x112 32 16 1x1 s1 p0", "1x1"),
-    layer("V25 256 14x14 112 672 1x1 s1 p0", "1x1"),
-    layer("V26 8 64x64 320 320 3x3 s1 p1", "large"),
-    layer("V27 8 32x32 1280 1280 3x3 s1 p1", "large"),
-    layer("V28 2 64x64 960 640 3x3 s1 p1", "large"),
-    layer("V29 8 128x128 320 320 3x3 s2 p1", "strided"),
-    layer("V30 1 1024x1024 128 128 3x3 s1 p1", "large", kinds=("fprop",)),
-    layer("V31 1 512x512 512 256 3x3 s1 p1", "large", kinds=("fprop",)),
-    layer("V32 1 1024x1024 128 3 3x3 s1 p1", "few filters", kinds=("fprop",)),
-    layer("V33 8 284x284 128 128 3x3 s1 p0", "large"),
-    layer("V34 32 80x80 64 128 3x3 s2 p1", "strided", type="f16"),
-    layer("V35 32 20x20 512 255 1x1 s1 p0", "1x1", type="f16"),
-    layer("V36 8 65x65 2048 256 3x3 s1 p12", "large", dilation=12),
-    layer("V37 32 35x35 48 64 5x5 s1 p2", "few channels"),
-    layer("V38 32 14x14 512 512 3x3 s1 p1", "groups", groups=32),
-    layer("V40 32 14x14 256 256 3x3 s1 p1", "middle", type="tf32"),
-]
+COMPILED_TOGETHER = 24  # passes of layers whose kernels are compiled in parallel before the first of them is measured
 
 
 class Tensors:
@@ -278,6 +187,39 @@ def line(entry):
     )
 
 
+def ratio_of(entry):
+    """cuDNN's best time divided by that of our kernel; infinite where only ours was measured, 0 if ours was not."""
+    by_name = {row["contender"]: row for row in entry["results"]}
+    if entry["missing"] or "tilewright" not in by_name:
+        return 0.0
+    return by_name["tilewright"].get("ratio_to_cudnn_best", math.inf)
+
+
+def sorted_report(entries):
+    """A line for each entry, those with the least ratio first, with the numbers of its layer."""
+    lines = []
+    for entry in sorted(entries, key=ratio_of):
+        numbers = "{n}x{h}x{w}x{c} k{k} {r}x{s} s{stride} p{padding} d{dilation} g{groups} {type}".format(**entry)
+        by_name = {row["contender"]: row for row in entry["results"]}
+        place = f"{ratio_of(entry):7.3f} {entry['id']} {entry['kind']} {entry['group']:<12} {numbers:<52}"
+        if ratio_of(entry) == 0:
+            lines.append(place + (entry["missing"] or entry["unmeasured"].get("tilewright", "not measured")))
+            continue
+        ours = by_name["tilewright"]
+        cudnn_us = by_name.get("cudnn_best", {}).get("median_us", math.nan)
+        predicted = ours["median_us"] / ours["estimate_us"]
+        lines.append(f"{place}{ours['median_us']:9.1f} us, cuDNN {cudnn_us:9.1f}, /pred {predicted:5.2f}  {ours['kernel']}")
+    return lines
+
+
+def seed_and_count(text):
+    """The layers of "100:60", which are numbers 0 to 59 of seed 100."""
+    seed, _, count = text.partition(":")
+    if not (seed.isdigit() and count.isdigit() and int(count) > 0):
+        raise argparse.ArgumentTypeError(f"expected SEED:COUNT, two numbers, got {text!r}")
+    return list(random_layers(int(seed), int(count)))
+
+
 def summary(entries):
     """Geometric means of the ratios to cuDNN's best algorithm, by group and kind."""
     lines = []
@@ -318,8 +260,11 @@ def main():
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--candidates", type=int, default=1, help="how many of our kernels are timed")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--random", type=seed_and_count, metavar="SEED:COUNT", help="layers drawn at random")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="do not begin a pass of a layer after this time")
     parser.add_argument("--unverified", action="store_true", help="do not compare our results first")
     options = parser.parse_args()
+    end = time.monotonic() + options.seconds
 
     random.seed(1)
     torch.manual_seed(1)
@@ -327,7 +272,7 @@ def main():
     torch.backends.cudnn.benchmark_limit = 0  # try all algorithms
     chosen = [
         (case, kind)
-        for case in LAYERS
+        for case in options.random or LAYERS
         for kind in case.kinds
         if kind in options.kinds
         and (not options.only or case.id in options.only)
@@ -341,15 +286,21 @@ def main():
         "cudnn": torch.backends.cudnn.version(),
         "tilewright": tilewright.__version__,
     }
-    precompile(chosen, options.candidates)
     print(f"{setting['gpu']}, torch {setting['torch']}, cuDNN {setting['cudnn']}; ratios are cuDNN's time by ours")
     print(f"{'layer':<9}{'us':>10}{'TFLOP/s':>9}{'cudnn':>9}{'best':>9}{'regret':>9}{'/pred':>8}  kernel")
     entries = []
-    for case, kind in chosen:
+    for place, (case, kind) in enumerate(chosen):
+        if time.monotonic() > end:
+            print(f"{len(chosen) - place} passes of {len(chosen)} were not begun within {options.seconds:.0f} seconds")
+            break
+        if place % COMPILED_TOGETHER == 0:
+            precompile(chosen[place : place + COMPILED_TOGETHER], options.candidates)
         entries.append(measure(case, kind, options))
         print(line(entries[-1]), flush=True)
         options.json.write_text(json.dumps({"setting": setting, "layers": entries}, indent=2) + "\n")
         torch.cuda.empty_cache()
+    if options.random:
+        print("\n".join(sorted_report(entries)))
     print("\n".join(summary(entries)))
 
 

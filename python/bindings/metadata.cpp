@@ -443,7 +443,9 @@ void bind_metadata(nb::module_& module) {
       .def_prop_ro("kernel_name", [](const registry::KernelMetadata& self) { return registry::kernel_name(self); })
       .def_prop_ro(
           "family", [](const registry::KernelMetadata& self) { return self.family; },
-          "\"simt_gemm\", \"sm80_gemm\", \"sm90_gemm\", \"skinny_gemm\", \"stem_conv\", \"depthwise_conv\", "
+          "\"simt_gemm\", \"sm80_gemm\", \"sm90_gemm\", \"skinny_gemm\", \"stem_conv\", \"stem_wgrad\", "
+          "\"group_conv\", "
+          "\"depthwise_conv\", "
           "\"reduce_split_k\", or the name of your class.")
       .def_prop_ro(
           "kernel_class", [](const registry::KernelMetadata& self) { return class_of_family(self.family); },

@@ -59,12 +59,13 @@ class Convolutions : public testing::TestWithParam<std::string> {
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
   /// One kernel of each family. Its design does not depend on the extents, if possible, so that few are compiled. Those
-  /// of stem_conv do, and have tests of their own.
+  /// of stem_conv, stem_wgrad and group_conv do, and have tests of their own.
   std::vector<registry::KernelPtr> kernels(const op::Problem& problem) const {
     std::map<std::string, registry::KernelPtr> first;
     for (const engine::RankedKernel& candidate : engine().find_kernels(problem)) {
-      if (candidate.kernel->metadata().family == "stem_conv") continue;
-      registry::KernelPtr& kernel = first[candidate.kernel->metadata().family];
+      const std::string& family = candidate.kernel->metadata().family;
+      if (family.starts_with("stem_") || family == "group_conv") continue;
+      registry::KernelPtr& kernel = first[family];
       const auto order = [](const registry::KernelPtr& each) {
         const plan::GemmTiling& tiling = plan::tiling(each->metadata().design);
         return std::tuple{tiling.split_k, std::abs(tiling.tile.m * tiling.tile.n - 64 * 64),
@@ -138,11 +139,12 @@ TEST_P(Convolutions, StemsAreMultipliedByTensorCores) {
   EXPECT_EQ(std::ranges::count(families, "sm80_gemm"), 1);
 }
 
-// The kernels of stem_conv, best first.
-std::vector<registry::KernelPtr> stem_kernels(const engine::Engine& engine, const op::Problem& problem) {
+// The kernels of a family, best first.
+std::vector<registry::KernelPtr> kernels_of(const engine::Engine& engine, const op::Problem& problem,
+                                            std::string_view family = "stem_conv") {
   std::vector<registry::KernelPtr> kernels;
   for (const engine::RankedKernel& candidate : engine.find_kernels(problem)) {
-    if (candidate.kernel->metadata().family == "stem_conv") kernels.push_back(candidate.kernel);
+    if (candidate.kernel->metadata().family == family) kernels.push_back(candidate.kernel);
   }
   return kernels;
 }
@@ -174,7 +176,7 @@ TEST_P(Convolutions, StemsHaveAFamilyOfTheirOwn) {
     conv.beta = number % 4 == 1 ? 1.0 : 0.0;
     SCOPED_TRACE(op::to_string(conv));
     GuardedConvolution guarded(engine().device(), conv, {.offset_elements = number == 2 ? 1 : 0, .red_zone = 0});
-    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), guarded.on_device());
+    const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), guarded.on_device());
     ASSERT_GE(kernels.size(), 2U);
     expect_exact_of(kernels[number * 3 % kernels.size()], guarded);
     ++number;
@@ -191,7 +193,7 @@ TEST_P(Convolutions, StemsWithAnEpilogue) {
                   {"residual", op::packed_tensor(6 * kApart, DType::f16, conv.y.shape)},
                   {"aux", op::packed_tensor(7 * kApart, DType::f32, conv.y.shape)}};
   GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
-  const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), guarded.on_device());
+  const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), guarded.on_device());
   ASSERT_FALSE(kernels.empty());
   guarded.upload();
   engine().run(guarded.on_device(), kernels.front());
@@ -200,7 +202,7 @@ TEST_P(Convolutions, StemsWithAnEpilogue) {
   EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
   conv.epilogue = *op::parse_epilogue("D = acc; row(sums) = sum(acc)", DType::f32);
   conv.tensors = {{"sums", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 48})}};
-  EXPECT_TRUE(stem_kernels(engine(), conv).empty());
+  EXPECT_TRUE(kernels_of(engine(), conv).empty());
 }
 
 // The rows of a window are filled up with pixels outside it, which must not reach the sums.
@@ -223,7 +225,7 @@ TEST_P(Convolutions, StemsIgnoreInfinitiesOutsideTheWindow) {
     conv.x.address = reinterpret_cast<std::uint64_t>(x.data());
     conv.w.address = reinterpret_cast<std::uint64_t>(w.data());
     conv.y.address = reinterpret_cast<std::uint64_t>(y.data());
-    const std::vector<registry::KernelPtr> kernels = stem_kernels(engine(), conv);
+    const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), conv);
     ASSERT_FALSE(kernels.empty());
     engine().run(conv, kernels.front());
     for (std::int64_t q = 0; q < conv.y.shape[2]; ++q) {
@@ -247,7 +249,144 @@ TEST_P(Convolutions, StemsOfNetworksAreComputedByTheirFamilyFirst) {
   }
   op::Conv2d dilated = convolution(ConvPass::fprop, shapes[0], DType::bf16);
   dilated.dilation = {1, 2};
-  EXPECT_TRUE(stem_kernels(engine(), dilated).empty());
+  EXPECT_TRUE(kernels_of(engine(), dilated).empty());
+}
+
+// Filter gradients of stems. Each convolution is run by one of its designs, and the next convolution by another one.
+TEST_P(Convolutions, FilterGradientsOfStemsHaveAFamilyOfTheirOwn) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const Shape shapes[] = {
+      // Rows of 222 bytes, so that the lines are copied element by element; windows begin at odd elements.
+      {.n = 2, .h = 21, .w = 37, .c = 3, .k = 40, .r = 7, .s = 7, .padding = 3, .stride = 2},
+      // Rows of 192, 216 and 228 bytes.
+      {.n = 1, .h = 18, .w = 32, .c = 3, .k = 96, .r = 4, .s = 4, .stride = 4},
+      {.n = 1, .h = 7, .w = 36, .c = 3, .k = 32, .r = 6, .s = 6, .padding = 2, .stride = 2},
+      {.n = 3, .h = 9, .w = 38, .c = 3, .k = 72, .r = 3, .s = 3, .padding = 1, .stride = 2},
+      // Windows of which every other one begins at an odd element.
+      {.n = 1, .h = 5, .w = 16, .c = 3, .k = 24, .r = 3, .s = 3, .padding = 1},
+      {.n = 1, .h = 6, .w = 21, .c = 1, .k = 8, .r = 5, .s = 5, .padding = 2},
+      {.n = 1, .h = 8, .w = 24, .c = 3, .k = 16, .r = 2, .s = 5, .padding = 4, .stride = 3},
+      // Several blocks along a row, four channels, several tiles of filters, patches, and a window of one row.
+      {.n = 1, .h = 3, .w = 176, .c = 4, .k = 136, .r = 3, .s = 3, .padding = 1},
+      {.n = 2, .h = 32, .w = 32, .c = 3, .k = 64, .r = 16, .s = 16, .stride = 16},
+      {.n = 2, .h = 3, .w = 40, .c = 2, .k = 32, .r = 1, .s = 9, .padding = 0, .stride = 1},
+      // More blocks than CTAs, so that these take several, on an A100.
+      {.n = 1, .h = 1900, .w = 14, .c = 2, .k = 8, .r = 3, .s = 3, .padding = 1},
+  };
+  std::size_t number = 0;
+  for (const Shape& shape : shapes) {
+    op::Conv2d conv = convolution(ConvPass::wgrad, shape, number % 2 == 0 ? DType::f16 : DType::bf16);
+    conv.mode = number % 3 == 0 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+    conv.beta = number % 4 == 1 ? 1.0 : 0.0;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+    const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), guarded.on_device(), "stem_wgrad");
+    ASSERT_GE(kernels.size(), 2U);
+    for (const std::size_t which : {number * 3, number * 5 + 1}) {
+      expect_exact_of(kernels[which % kernels.size()], guarded);
+      expect_exact_of(kernels[which % kernels.size()], guarded);  // the first run has left the barrier as it found it
+    }
+    ++number;
+  }
+  op::Conv2d conv = convolution(ConvPass::wgrad, shapes[3], DType::f16);
+  conv.alpha = 0.0;  // y and x are not read
+  conv.beta = 2.0;
+  GuardedConvolution unread(engine().device(), conv, {.red_zone = 0});
+  expect_exact_of(kernels_of(engine(), unread.on_device(), "stem_wgrad").front(), unread);
+  conv = convolution(ConvPass::wgrad, shapes[3], DType::f16);
+  conv.epilogue = *op::parse_epilogue("D = relu(acc + column(bias) + residual)", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {72, 1, 1, 1})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f32, conv.w.shape)}};
+  GuardedConvolution with_epilogue(engine().device(), conv, {.red_zone = 0});
+  with_epilogue.upload();
+  engine().run(with_epilogue.on_device(), kernels_of(engine(), with_epilogue.on_device(), "stem_wgrad").front());
+  with_epilogue.download();
+  const op::Comparison comparison = op::compare(op::Problem(with_epilogue.host()));
+  EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  conv = convolution(ConvPass::wgrad, shapes[5], DType::f16);
+  conv.y.address += 2;
+  EXPECT_TRUE(kernels_of(engine(), conv, "stem_wgrad").empty()) << "y is not aligned to vectors";
+}
+
+// Positions behind the last one of a row have windows of pixels, too, which must not reach the sums.
+TEST_P(Convolutions, FilterGradientsOfStemsIgnoreInfinitiesOutsideTheWindow) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  constexpr std::int64_t kWidth = 40, kFilters = 8, kTaps = 3;
+  constexpr std::uint16_t kOne = 0x3c00, kInfinity = 0x7c00;
+  for (const std::int64_t stride : {1, 2}) {
+    op::Conv2d conv = convolution(
+        ConvPass::wgrad, {.n = 1, .h = 1, .w = kWidth, .c = 1, .k = kFilters, .r = 1, .s = kTaps, .stride = stride},
+        DType::f16);
+    conv.epilogue = *op::parse_epilogue("D = acc", DType::f32);
+    conv.c = {};
+    constexpr std::int64_t kPositions = 5;
+    conv.y = op::packed_tensor(0, DType::f16, {1, 1, kPositions, kFilters});
+    std::vector<std::uint16_t> x(kWidth, kInfinity), w(kFilters * kTaps, 0x7e00), y(kPositions * kFilters, kOne);
+    std::fill_n(x.begin(), (kPositions - 1) * stride + kTaps, kOne);
+    conv.x.address = reinterpret_cast<std::uint64_t>(x.data());
+    conv.w.address = reinterpret_cast<std::uint64_t>(w.data());
+    conv.y.address = reinterpret_cast<std::uint64_t>(y.data());
+    const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), conv, "stem_wgrad");
+    ASSERT_FALSE(kernels.empty());
+    engine().run(conv, kernels.front());
+    for (const std::uint16_t sum : w) EXPECT_EQ(sum, 0x4500) << "stride " << stride;  // 5
+  }
+}
+
+// Groups of 8 to 64 channels. Each convolution is run by two of its designs.
+TEST_P(Convolutions, GroupsOfFewChannelsHaveAFamilyOfTheirOwn) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const Shape shapes[] = {
+      {.n = 2, .h = 14, .w = 14, .c = 64, .k = 64, .r = 3, .s = 3, .padding = 1, .groups = 4},
+      // Filters of an odd number of vectors, which are filled up, and so are the 8 filters of a group.
+      {.n = 1, .h = 9, .w = 7, .c = 64, .k = 64, .r = 3, .s = 3, .padding = 1, .groups = 8},
+      {.n = 1, .h = 6, .w = 21, .c = 72, .k = 120, .r = 3, .s = 1, .padding = 1, .groups = 3},
+      {.n = 2, .h = 11, .w = 13, .c = 64, .k = 128, .r = 3, .s = 3, .padding = 1, .stride = 2, .groups = 2},
+      {.n = 1, .h = 12, .w = 15, .c = 128, .k = 128, .r = 2, .s = 3, .padding = 2, .dilation = 2, .groups = 2},
+      // Several blocks along a row, and a window that is wider than the image.
+      {.n = 1, .h = 5, .w = 70, .c = 32, .k = 96, .r = 1, .s = 5, .padding = 2, .groups = 2},
+      {.n = 3, .h = 4, .w = 3, .c = 48, .k = 48, .r = 7, .s = 7, .padding = 3, .groups = 3},
+      // No groups, and several tiles of filters.
+      {.n = 1, .h = 11, .w = 17, .c = 48, .k = 56, .r = 3, .s = 4, .padding = 2},
+      {.n = 1, .h = 6, .w = 9, .c = 24, .k = 136, .r = 3, .s = 3, .padding = 1, .stride = 2},
+      // More blocks than CTAs, so that these take several, on an A100.
+      {.n = 1, .h = 2300, .w = 5, .c = 16, .k = 16, .r = 3, .s = 3, .padding = 1, .groups = 2},
+  };
+  std::size_t number = 0;
+  for (const Shape& shape : shapes) {
+    for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad}) {
+      if (pass == ConvPass::dgrad && shape.stride > 1) continue;
+      op::Conv2d conv = convolution(pass, shape, number % 2 == 0 ? DType::f16 : DType::bf16);
+      conv.mode = number % 3 == 0 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+      conv.beta = number % 4 == 1 ? 1.0 : 0.0;
+      SCOPED_TRACE(op::to_string(conv));
+      GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+      const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), guarded.on_device(), "group_conv");
+      ASSERT_GE(kernels.size(), 2U);
+      for (const std::size_t which : {number * 3, number * 5 + 1})
+        expect_exact_of(kernels[which % kernels.size()], guarded);
+      ++number;
+    }
+  }
+  op::Conv2d conv = convolution(ConvPass::fprop, shapes[0], DType::f16);
+  conv.alpha = 0.0;  // x and w are not read
+  conv.beta = 2.0;
+  GuardedConvolution unread(engine().device(), conv, {.red_zone = 0});
+  expect_exact_of(kernels_of(engine(), unread.on_device(), "group_conv").front(), unread);
+  conv = convolution(ConvPass::fprop, shapes[1], DType::f16);
+  conv.epilogue = *op::parse_epilogue("let t = alpha * acc + row(bias) + residual; D = relu(t); aux = t", DType::f32);
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, 64})},
+                  {"residual", op::packed_tensor(6 * kApart, DType::f16, conv.y.shape)},
+                  {"aux", op::packed_tensor(7 * kApart, DType::f32, conv.y.shape)}};
+  GuardedConvolution with_epilogue(engine().device(), conv, {.red_zone = 0});
+  with_epilogue.upload();
+  engine().run(with_epilogue.on_device(), kernels_of(engine(), with_epilogue.on_device(), "group_conv").front());
+  with_epilogue.download();
+  const op::Comparison comparison = op::compare(op::Problem(with_epilogue.host()));
+  EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  conv = convolution(ConvPass::fprop, shapes[0], DType::f16);
+  conv.x.address += 2;
+  EXPECT_TRUE(kernels_of(engine(), conv, "group_conv").empty()) << "x is not aligned to vectors";
 }
 
 // A filter for each channel: windows of 3 to 7 taps and steps of 1 and 2 have code of their own, which moves vectors of
@@ -510,6 +649,53 @@ TEST_P(Convolutions, EverySm90DesignLoadsIm2col) {
       expect_exact_of(engine().make_kernel(signature, design), guarded);
     }
   }
+}
+
+// wgmma takes elements that are not 16 bits wide along K only, but the channels of a filter are contiguous along N of
+// dgrad. All CTAs copy its taps to lines along K first.
+TEST_P(Convolutions, Sm90RepacksTheFilterOfInputGradients) {
+  if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
+  struct Case {
+    DType type;
+    Shape shape;
+  };
+  for (const auto& [type, shape] :
+       {Case{DType::f32, {.n = 2, .h = 9, .w = 7, .c = 72, .k = 36, .r = 3, .s = 3, .padding = 1}},
+        {DType::f32, {.n = 1, .h = 8, .w = 9, .c = 32, .k = 64, .r = 1, .s = 4, .padding = 2}},
+        {DType::f32, {.n = 2, .h = 6, .w = 6, .c = 40, .k = 4, .r = 5, .s = 1, .dilation = 1}},
+        {DType::s8, {.n = 2, .h = 8, .w = 7, .c = 80, .k = 48, .r = 2, .s = 3, .padding = 1}},
+        {DType::e4m3, {.n = 1, .h = 7, .w = 7, .c = 32, .k = 32, .r = 3, .s = 3}}}) {
+    for (const ConvPass pass : {ConvPass::dgrad, ConvPass::wgrad}) {
+      op::Conv2d conv = convolution(pass, shape, type);
+      conv.mode = shape.s == 4 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+      if (type == DType::f32) conv.math = op::MathOperation::multiply_add_tf32;
+      SCOPED_TRACE(op::to_string(conv));
+      const std::vector<std::string> families = expect_exact_in_every_family(conv);
+      EXPECT_EQ(std::ranges::count(families, "sm90_gemm"), pass == ConvPass::dgrad ? 1 : 0);
+    }
+  }
+  op::Conv2d conv = convolution(ConvPass::dgrad,
+                                {.n = 2, .h = 17, .w = 13, .c = 64, .k = 96, .r = 2, .s = 3, .padding = 1}, DType::f32);
+  conv.math = op::MathOperation::multiply_add_tf32;
+  GuardedConvolution guarded(engine().device(), conv);
+  for (const DesignCase& tested : {DesignCase{"cooperative", {128, 64}, 2, 3},
+                                   {"ping-pong", {64, 64}, 2, 4, {1, 1}, plan::Schedule::ping_pong},
+                                   {"multicast of both", {64, 64}, 1, 4, {2, 2}},
+                                   {"swapped", {64, 64}, 1, 4, {1, 1}, plan::Schedule::cooperative, true},
+                                   {"split-K", {64, 64}, 1, 4, {1, 1}, plan::Schedule::cooperative, false, 3}}) {
+    SCOPED_TRACE(tested.name);
+    const op::GemmSignature signature = op::describe(op::view(guarded.on_device()));
+    plan::Sm90GemmDesign design = design_of(tested, signature);
+    design.target = engine().device()->properties().target;
+    design.tile.k = 32;
+    design.repacks_operands = true;
+    const registry::KernelPtr kernel = engine().make_kernel(signature, design);
+    expect_exact_of(kernel, guarded);
+    expect_exact_of(kernel, guarded);  // the first run has left the barrier as it found it
+  }
+  conv.w.stride[1] += 64;  // the taps have two strides
+  for (const engine::RankedKernel& candidate : engine().find_kernels(conv))
+    EXPECT_NE(candidate.kernel->metadata().family, "sm90_gemm");
 }
 
 TEST_P(Convolutions, BlocksOfChannels) {

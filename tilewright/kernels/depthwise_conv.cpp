@@ -6,54 +6,15 @@
 #include <variant>
 
 #include "tilewright/kernels/list.hpp"
+#include "tilewright/kernels/planned_conv.hpp"
 #include "tilewright/lower/cuda/depthwise_conv.hpp"
 #include "tilewright/lower/cuda/depthwise_wgrad.hpp"
 #include "tilewright/plan/depthwise_wgrad.hpp"
-#include "tilewright/registry/provider.hpp"
 
 namespace tilewright::kernels {
 namespace {
 
 constexpr const char* kName = "depthwise_conv";
-
-/// `Plan` is DepthwiseConvPlan or DepthwiseWgradPlan.
-template <class Plan>
-class DepthwiseKernel final : public registry::Kernel {
- public:
-  DepthwiseKernel(registry::KernelMetadata metadata, Plan plan) : Kernel(std::move(metadata)), plan_(std::move(plan)) {}
-
-  // The key of a convolution with groups has the alignments of addresses, which vectors of channels need and the
-  // signature of a batch of single channels does not have.
-  bool depends_only_on_key() const override { return true; }
-  // The launch takes strides of rows, or of columns, which are those of either layout of a single column or row.
-  bool takes_lines_of_any_layout() const override { return true; }
-
- protected:
-  Support do_supports(const op::Problem& problem) const override {
-    return plan::check_arguments(plan_, op::view(problem).value_or_throw());
-  }
-  compile::Source do_source() const override {
-    compile::Source source;
-    source.text = lower::cuda::lower(plan_, name());
-    return source;
-  }
-  plan::Launch do_launch(const op::Problem& problem) const override {
-    return plan::launch(plan_, op::view(problem).value_or_throw());
-  }
-  double do_estimate_us(const op::Problem& problem) const override {
-    return plan::estimate_us(plan_, op::view(problem).value_or_throw());
-  }
-
- private:
-  Plan plan_;
-};
-
-template <class Plan>
-registry::KernelPtr make_kernel(const op::GemmSignature& signature, const plan::FlatDesign& design, Plan plan) {
-  registry::KernelMetadata metadata{kName, signature, design};
-  metadata.promises = {.deterministic = true, .batch_invariant = false};
-  return std::make_shared<DepthwiseKernel<Plan>>(std::move(metadata), std::move(plan));
-}
 
 /// Filter gradients multiply y by the im2col matrix of x; in other passes A is an im2col matrix.
 bool is_filter_gradient(const op::GemmSignature& signature) { return signature.b.im2col != op::Im2colAccess::none; }
@@ -80,7 +41,7 @@ class DepthwiseConvProvider final : public registry::Provider {
         auto plan = plan_of(signature, design);
         const Support support = plan ? plan::check_arguments(*plan, view) : Support(plan.refusal());
         if (support) {
-          found.kernels.push_back(make_kernel(signature, design, *std::move(plan)));
+          found.kernels.push_back(make_planned_conv(kName, signature, design, *std::move(plan), lower::cuda::lower));
         } else {
           found.refused.push_back({fmt::format("{} {}", kName, plan::to_string(design)), support.refusal()});
         }
@@ -102,7 +63,7 @@ class DepthwiseConvProvider final : public registry::Provider {
     if (flat == nullptr) return refuse("the design is one of another family").as(RefusalCode::design);
     const auto make_with = [&](auto plan) -> Result<registry::KernelPtr> {
       if (!plan) return plan.refusal();
-      return make_kernel(*gemm, *flat, *std::move(plan));
+      return make_planned_conv(kName, *gemm, *flat, *std::move(plan), lower::cuda::lower);
     };
     if (is_filter_gradient(*gemm)) return make_with(plan::plan_depthwise_wgrad(*gemm, *flat));
     return make_with(plan::plan_depthwise_conv(*gemm, *flat));

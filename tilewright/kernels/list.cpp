@@ -8,6 +8,8 @@ std::vector<registry::ProviderPtr> make_providers() {
   providers.push_back(make_sm80_gemm_provider());
   providers.push_back(make_skinny_gemm_provider());
   providers.push_back(make_stem_conv_provider());
+  providers.push_back(make_stem_wgrad_provider());
+  providers.push_back(make_group_conv_provider());
   providers.push_back(make_cuda_program_provider());
   providers.push_back(make_mlir_provider());
   providers.push_back(make_simt_gemm_provider());

@@ -16,6 +16,8 @@ std::unique_ptr<registry::Provider> make_cuda_program_provider();
 /// Offers no kernels where the library that translates MLIR is missing.
 std::unique_ptr<registry::Provider> make_mlir_provider();
 std::unique_ptr<registry::Provider> make_stem_conv_provider();
+std::unique_ptr<registry::Provider> make_stem_wgrad_provider();
+std::unique_ptr<registry::Provider> make_group_conv_provider();
 std::unique_ptr<registry::Provider> make_depthwise_conv_provider();
 std::unique_ptr<registry::Provider> make_reduce_split_k_provider();
 

@@ -1,6 +1,7 @@
 #include "tilewright/plan/depthwise_conv.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <utility>
@@ -16,6 +17,7 @@ namespace {
 using namespace depthwise;
 
 constexpr int kMaxPixels = 8;
+constexpr double kOverlap = 0.2;  // of the shorter of issuing instructions and loading, which adds to the longer
 
 std::int64_t filter_bytes(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
   return arguments.a.im2col.taps() * plan.channels * bytes(plan.accumulator);
@@ -109,23 +111,28 @@ bool is_depthwise_conv(const op::GemmView& view) {
 }
 
 std::vector<FlatDesign> depthwise_conv_designs(const op::GemmSignature& signature, const Target& target) {
-  constexpr int kWarps = 4, kPixels = 4, kChannels = 64;
+  constexpr int kWarps = 4, kPixels = 4, kChannels = 64, kFewChannels = 32;
   const int widest =
       std::min({kMaxVector, kVectorBytes / bytes(signature.a.element), kVectorBytes / bytes(signature.d.element)});
   std::vector<FlatDesign> designs;
-  const auto add = [&](int vector, int taps, int step) {
+  const auto add = [&](int pixels, int vector, int taps, int step, int of_cta) {
     FlatDesign design = flat_design(target);
     design.warps_m = kWarps;
-    design.instruction = {kPixels, vector, step};
-    design.tile = {kWarps * kWarpThreads * vector / kChannels * kPixels, kChannels, taps};
+    design.instruction = {pixels, vector, step};
+    design.tile = {kWarps * kWarpThreads * vector / of_cta * pixels, of_cta, taps};
     designs.push_back(design);
   };
   const bool divides = signature.a.im2col == op::Im2colAccess::divided;
   for (const int taps : {3, 5, 7}) {
-    for (int step = 1; step <= kMaxStep && !divides; ++step) add(widest, taps, step);
+    for (int step = 1; step <= kMaxStep && !divides; ++step) {
+      add(kPixels, widest, taps, step, kChannels);
+      // Filters in vectors of 16 bytes, which lanes load from shared memory without bank conflicts.
+      if (widest == 1) continue;
+      for (const int of_cta : {kChannels, kFewChannels}) add(2 * kPixels, widest / 2, taps, step, of_cta);
+    }
   }
-  add(widest, 1, 1);
-  add(1, 1, 1);
+  add(kPixels, widest, 1, 1, kChannels);
+  add(kPixels, 1, 1, 1, kChannels);
   return designs;
 }
 
@@ -241,9 +248,22 @@ double estimate_us(const DepthwiseConvPlan& plan, const op::GemmView& arguments)
   const double loads = plan.taps != 0 ? (plan.pixels - 1) * plan.step + taps : taps * plan.pixels;
   const double row = loads * (kAddressInstructions + plan.vector) + taps * plan.vector * (plan.pixels + 0.25);
   const double thread = row * static_cast<double>(im2col.h.taps) + 12.0 * plan.vector * plan.pixels;
+  // Clocks of shared memory and L1 for the same: the filter, whose vectors of more than 16 bytes have bank conflicts,
+  // and the pixels.
+  constexpr double kLineBytes = 128, kWordBytes = 16;
+  const double filter_bytes = plan.vector * bytes(plan.accumulator);
+  const double filter_loads = std::ceil(filter_bytes / kWordBytes);
+  const double conflicts = filter_bytes > kWordBytes ? 2 : 1;
+  const double pixel_clocks = std::max(plan.vector * bytes(plan.operands.a.element) * kWarpThreads / kLineBytes, 1.0);
+  const double row_loads =
+      taps * filter_loads * conflicts * std::min(filter_bytes, kWordBytes) * kWarpThreads / kLineBytes;
+  const double loaded = (row_loads + loads * pixel_clocks) * static_cast<double>(im2col.h.taps);
   const double groups = static_cast<double>(rows_of(im2col) * groups_of_row(plan, im2col));
-  const double warps = groups * channels / plan.vector / kWarpThreads;
-  const double clocks = warps * thread / (4 * kIssueShare * limits.sm_count);
+  const auto of_ctas = static_cast<double>(channel_tiles(plan, arguments) * plan.channels);
+  const double warps = groups * of_ctas / plan.vector / kWarpThreads;
+  const double issued = thread / (4 * kIssueShare);
+  const double of_warp = std::max(issued, loaded) + kOverlap * std::min(issued, loaded);
+  const double clocks = warps * of_warp / limits.sm_count;
   const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   return limits.launch_us + std::max(dram_us, clocks / (limits.clock_ghz * 1e3));
 }

@@ -17,7 +17,7 @@ namespace {
 using namespace depthwise;
 
 constexpr int kAnyTaps = 4;  // of a thread, without windows
-constexpr int kAheadWithoutWindow = 2;
+constexpr int kAheadWithoutWindow = 2, kMostAheadOfPairs = 4;
 constexpr int kThreadVectors = 4;     // threads along the channels: 64 bytes of a pixel in vectors of 16
 constexpr int kMaxCtasPerSm = 8;      // at once or one after another
 constexpr double kLatency = 600;      // clocks of a load that misses L1
@@ -27,7 +27,10 @@ constexpr double kMeetClocks = 2500;  // of the sums of the lanes and of the arr
 bool has_window(const DepthwiseWgradPlan& plan) { return plan.step != 0; }
 /// Pixels that a thread loads for each position.
 int new_pixels(const DepthwiseWgradPlan& plan) { return has_window(plan) ? plan.step : plan.taps; }
-int positions_ahead(const DepthwiseWgradPlan& plan) { return has_window(plan) ? plan.taps : kAheadWithoutWindow; }
+int positions_ahead(const DepthwiseWgradPlan& plan) {
+  if (!has_window(plan)) return kAheadWithoutWindow;
+  return plan.step == 1 ? plan.taps : std::min(plan.taps, kMostAheadOfPairs);
+}
 
 /// Registers of a thread, from ptxas -v: the sums, a window, what is loaded ahead, and others.
 int registers(const DepthwiseWgradPlan& plan) {
@@ -40,7 +43,7 @@ int registers(const DepthwiseWgradPlan& plan) {
 
 /// Instructions of a thread for one position.
 double instructions(const DepthwiseWgradPlan& plan) {
-  constexpr double kOfLoop = 4;
+  constexpr double kOfLoop = 12;  // in SASS, with those that step the addresses
   const double loads = 1 + new_pixels(plan);
   const bool converts = plan.operands.a.element != plan.accumulator || plan.operands.b.element != plan.accumulator;
   return plan.taps * plan.vector + loads * (kAddressInstructions + (converts ? plan.vector : 0)) + kOfLoop;

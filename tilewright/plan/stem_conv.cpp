@@ -1,26 +1,21 @@
 #include "tilewright/plan/stem_conv.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
+#include "tilewright/plan/image_lines.hpp"
 
 namespace tilewright::plan {
 namespace {
 
-constexpr int kTile = 16;     // positions of one instruction, and its elements of K
-constexpr int kGroup = 8;     // elements that a row of the window is filled up to a multiple of
+using namespace image_lines;
+
 constexpr int kColumns = 32;  // columns of D of which each lane has one vector
-constexpr int kElementBytes = 2;
-constexpr int kVector = 16 / kElementBytes;
-constexpr int kMaxChannels = 8, kMaxRowK = 64, kMaxGroups = 64, kMaxStep = 64;
-constexpr int kMaxPositions = 128, kMaxWarpTiles = 4, kMaxFilters = 128;
+constexpr int kMaxGroups = 64, kMaxWarpTiles = 4, kMaxFilters = 128;
 // Constants of the estimate.
 constexpr double kCallUs = 2.8;         // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
 constexpr double kFiltersUs = 3;        // of loading the filters and the first lines
@@ -28,22 +23,6 @@ constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
 constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
 constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
 constexpr double kIssuesPerClock = 4 * 0.6;
-
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-int rounded_up(std::int64_t x, int to) { return static_cast<int>(ceil_div(x, to)) * to; }
-
-/// The element of a line of the images at which the window of position 0 begins.
-std::int64_t window_x(const op::Im2col& im2col) {
-  return (im2col.w.offset - (im2col.w.tap_step < 0 ? im2col.w.taps - 1 : 0)) * im2col.channels;
-}
-/// Elements of a row of the window before its first tap, which make its address even.
-int lead_of(const op::Im2col& im2col) {
-  const bool pairs_are_aligned = im2col.w.step * im2col.channels % 2 == 0;
-  return pairs_are_aligned ? static_cast<int>(window_x(im2col) & 1) : 0;
-}
-std::int64_t row_k_of(const op::Im2col& im2col) {
-  return ceil_div(lead_of(im2col) + im2col.w.taps * im2col.channels, kGroup) * kGroup;
-}
 
 Support check_signature(const op::GemmSignature& signature) {
   const op::TensorSignature &a = signature.a, &b = signature.b;
@@ -74,17 +53,6 @@ Support check_signature(const op::GemmSignature& signature) {
   return {};
 }
 
-/// The positions of a block of a row: the multiple of 16, at most `most`, that leaves the fewest unused, and of these
-/// the largest.
-int block_positions(std::int64_t positions, int most) {
-  int best = kTile;
-  const auto padded = [&](int block) { return ceil_div(positions, block) * block; };
-  for (int block = kTile; block <= most; block += kTile) {
-    if (padded(block) <= padded(best)) best = block;
-  }
-  return best;
-}
-
 FlatDesign design_of(const Target& target, const TileShape& tile, const TileShape& instruction, int warps) {
   FlatDesign design;
   design.target = target;
@@ -111,23 +79,13 @@ int resident_ctas(const StemConvPlan& plan, const op::Im2col& im2col) {
   return std::max(1, arch::resident_blocks(limits, plan.threads(), plan.registers(), bytes)) * limits.sm_count;
 }
 
-/// Clocks of shared memory for one load of a register of A's fragment by a warp: the most words that lanes read from
-/// one bank. Lane 4*i + j reads pair j of position i.
-int fragment_load_clocks(int step) {
-  constexpr int kBanks = 32;
-  std::array<std::set<int>, kBanks> words;
-  for (int lane = 0; lane < kBanks; ++lane) {
-    const int word = (lane / 4 * step + lane % 4 * 2) / 2;
-    words[static_cast<std::size_t>(word % kBanks)].insert(word);
-  }
-  std::size_t most = 0;
-  for (const std::set<int>& bank : words) most = std::max(most, bank.size());
-  return static_cast<int>(most) * (step % 2 == 0 ? 1 : 2);
-}
+/// Clocks of shared memory for one load of a register of A's fragment by a warp. Lane 4*i + j reads pair j of position
+/// i, by two loads if pairs are not aligned.
+int fragment_load_clocks(int step) { return load_clocks(step, 2) * (step % 2 == 0 ? 1 : 2); }
 
 }  // namespace
 
-int StemConvPlan::line() const { return rounded_up((positions() - 1) * step + row_k + kVector - 1, kVector); }
+int StemConvPlan::line() const { return line_elements(positions(), step, row_k); }
 int StemConvPlan::filter_line_bytes() const { return (steps() * kTile + kVector) * kElementBytes; }
 int StemConvPlan::registers() const {
   constexpr int kOthers = 48;
@@ -162,9 +120,8 @@ std::vector<FlatDesign> stem_conv_designs(const op::GemmView& view, const op::Ge
                                           const Target& target) {
   if (!check_signature(signature) || view.a.access != op::OperandAccess::im2col) return {};
   const op::Im2col& im2col = view.a.im2col;
-  if (im2col.channels < 1 || im2col.channels > kMaxChannels) return {};
-  const std::int64_t row_k = row_k_of(im2col), step = im2col.w.step * im2col.channels;
-  if (row_k > kMaxRowK || step > kMaxStep || im2col.h.taps * row_k > kMaxGroups * kGroup) return {};
+  const std::int64_t row_k = row_k_of(im2col), step = step_of(im2col);
+  if (!has_code(im2col, kMaxGroups * kGroup / row_k)) return {};
   const int filters = rounded_up(std::min<std::int64_t>(view.n(), kMaxFilters), kColumns);
   std::vector<FlatDesign> designs;
   const auto add = [&](int positions, int warps) {
@@ -230,31 +187,8 @@ Support check_arguments(const StemConvPlan& plan, const op::GemmView& arguments)
     return refuse("computes one im2col matrix times filters").as(RefusalCode::operation);
   }
   const op::Im2col& im2col = arguments.a.im2col;
-  if (im2col.channels < 1 || im2col.channels > kMaxChannels)
-    return refuse("x must have from 1 to {} channels, got {}", kMaxChannels, im2col.channels).as(RefusalCode::shape);
-  if (im2col.w.stride != im2col.channels)
-    return refuse("the pixels of a row must follow each other: {} channels, but {} elements from one to the next",
-                  im2col.channels, im2col.w.stride)
-        .as(RefusalCode::strides);
-  for (const auto& [what, axis] : {std::pair{"height", &im2col.h}, {"width", &im2col.w}}) {
-    if (axis->taps > 1 && std::abs(axis->tap_step) != 1)
-      return refuse("the dilation along the {} must be 1, got {}", what, std::abs(axis->tap_step))
-          .as(RefusalCode::shape);
-  }
-  if (const std::int64_t step = im2col.w.step * im2col.channels; step != plan.step)
-    return refuse("the code steps {} elements from one position to the next, got {}", plan.step, step)
-        .as(RefusalCode::shape);
-  if (im2col.h.taps != plan.taps() || row_k_of(im2col) != plan.row_k) {
-    return refuse("the code has {} rows of {} elements of a window, got {} rows of {}", plan.taps(), plan.row_k,
-                  im2col.h.taps, row_k_of(im2col))
-        .as(RefusalCode::shape);
-  }
+  if (const Support fits = check_window(im2col, plan.step, plan.taps(), plan.row_k); !fits) return fits;
   constexpr std::int64_t kLimit = std::int64_t{1} << 30;
-  const std::int64_t reach = (im2col.w.extent + im2col.w.positions * im2col.w.step + std::abs(im2col.w.offset) +
-                              im2col.w.taps + kMaxPositions * im2col.w.step) *
-                             im2col.channels;
-  if (reach > kLimit)
-    return refuse("a line of x must have at most {} elements, got {}", kLimit, reach).as(RefusalCode::shape);
   if (const std::int64_t rows = lines_of(plan, im2col); rows > kLimit / plan.line() / kElementBytes)
     return refuse("a block needs {} lines of x", rows).as(RefusalCode::resources);
   const std::int64_t needed = smem_bytes(plan, im2col);

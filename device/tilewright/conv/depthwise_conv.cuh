@@ -3,6 +3,7 @@
 // of the output, for a vector of channels, so that it loads each pixel of a row of the window once.
 #pragma once
 
+#include "tilewright/conv/channel_vector.cuh"
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/im2col_matrix.cuh"
@@ -47,7 +48,7 @@ class DepthwiseConv {
   static constexpr int kVectors = Plan::kChannels / kVector;  // threads along the channels
   static constexpr int kBand = Plan::kThreads / kVectors;     // groups of positions that a CTA computes at once
   static_assert(Plan::kChannels % kVector == 0 && Plan::kThreads % kVectors == 0);
-  using Pixel = Vector<Element, kVector>;
+  using Pixel = ChannelVector<Element, kVector>;
   using Sums = Accumulator[kPixels][kVector];
 
  public:
@@ -108,19 +109,26 @@ class DepthwiseConv {
     store(sums, channel, row, position);
   }
 
-  /// Adds the products of one row of a window whose taps are adjacent pixels. Each pixel is loaded once.
+  /// Adds the products of one row of a window whose taps are adjacent pixels. Each pixel is loaded once, and all are
+  /// loaded before the first is used.
   __device__ __forceinline__ void add_window(Sums& sums, const Element* line, const Accumulator* taps,
                                              int position) const {
+    constexpr int kLoads = (kPixels - 1) * Plan::kStep + Plan::kTaps;
     const bool is_reversed = matrix().w.tap_step < 0;
+    const int first = position * Plan::kStep + matrix().w.offset - (is_reversed ? Plan::kTaps - 1 : 0);
+    Pixel pixels[kLoads];
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i)
+      load_pixel(pixels[i], line, first + i,
+                 static_cast<uint32_t>(first + i) < static_cast<uint32_t>(matrix().w.extent));
     Accumulator filter[Plan::kTaps][kVector];
 #pragma unroll
     for (int s = 0; s < Plan::kTaps; ++s)
       load_filter(filter[s], taps + (is_reversed ? Plan::kTaps - 1 - s : s) * Plan::kChannels);
-    const int first = position * Plan::kStep + matrix().w.offset - (is_reversed ? Plan::kTaps - 1 : 0);
 #pragma unroll
-    for (int i = 0; i < (kPixels - 1) * Plan::kStep + Plan::kTaps; ++i) {
+    for (int i = 0; i < kLoads; ++i) {
       Accumulator pixel[kVector];
-      load_pixel(pixel, line, first + i, static_cast<uint32_t>(first + i) < static_cast<uint32_t>(matrix().w.extent));
+      pixels[i].convert_to(pixel);
 #pragma unroll
       for (int j = 0; j < kPixels; ++j) {
         const int s = i - j * Plan::kStep;
@@ -134,14 +142,19 @@ class DepthwiseConv {
                                            int position) const {
 #pragma unroll 1
     for (int s = 0; s < matrix().w.taps; ++s) {
-      Accumulator filter[kVector];
-      load_filter(filter, taps + s * Plan::kChannels);
+      Pixel pixels[kPixels];
 #pragma unroll
       for (int j = 0; j < kPixels; ++j) {
         int x = (position + j) * matrix().w.step + s * matrix().w.tap_step + matrix().w.offset;
         const bool is_inside = Matrix::is_inside(matrix().w, x);
+        load_pixel(pixels[j], line, x, is_inside);
+      }
+      Accumulator filter[kVector];
+      load_filter(filter, taps + s * Plan::kChannels);
+#pragma unroll
+      for (int j = 0; j < kPixels; ++j) {
         Accumulator pixel[kVector];
-        load_pixel(pixel, line, x, is_inside);
+        pixels[j].convert_to(pixel);
         add(sums[j], pixel, filter);
       }
     }
@@ -158,12 +171,8 @@ class DepthwiseConv {
   }
 
   /// Loads the channels of pixel `x` of a line; zeros if it is not inside.
-  __device__ __forceinline__ void load_pixel(Accumulator (&pixel)[kVector], const Element* line, int x,
-                                             bool is_inside) const {
-    Pixel read{};
-    if (is_inside) read = *reinterpret_cast<const Pixel*>(line + x * matrix().w.stride);
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) pixel[i] = convert<Accumulator>(read.element[i]);
+  __device__ __forceinline__ void load_pixel(Pixel& pixel, const Element* line, int x, bool is_inside) const {
+    pixel.load_if(is_inside, reinterpret_cast<const char*>(line + x * matrix().w.stride));
   }
 
   static __device__ __forceinline__ void add(Accumulator (&sum)[kVector], const Accumulator (&pixel)[kVector],

@@ -5,6 +5,7 @@
 // order.
 #pragma once
 
+#include "tilewright/conv/channel_vector.cuh"
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/im2col_matrix.cuh"
@@ -54,22 +55,23 @@ class DepthwiseWgrad {
   static constexpr int kVectors = Plan::kChannels / kVector;   // threads along the channels
   static constexpr int kOld = kHasWindow ? kTaps - kStep : 0;  // pixels of a window that the one before it has, too
   static constexpr int kNew = kTaps - kOld;                    // pixels that a thread loads for each position
-  /// Positions that are loaded ahead. A window is a ring of kTaps pixels, so that after as many positions each pixel
-  /// is at its place again.
-  static constexpr int kAhead = kHasWindow ? kTaps : 2;
+  /// A window is a ring of kTaps pixels, so that after as many positions each pixel is at its place again.
+  static constexpr int kRound = kHasWindow ? kTaps : 2;
+  /// Positions that are loaded ahead: fewer where each needs two pixels, for which a thread has no registers.
+  static constexpr int kAhead = kNew == 1 || !kHasWindow ? kRound : minimum(kRound, 4);
   static constexpr int kItem = minimum(kVector, 16 / static_cast<int>(sizeof(Accumulator)));
   static constexpr int kItems = kTaps * kVector / kItem;  // of the sums of a thread
   static constexpr int kHalf = Plan::kThreads / 2;
   static_assert(Plan::kChannels % kVector == 0 && Plan::kThreads % kVectors == 0);
   static_assert(kOld >= 0, "windows that have no pixel in common");
-  using Pixel = Vector<Image, kVector>;
+  using Pixel = ChannelVector<Image, kVector>;
   using Item = Vector<Accumulator, kItem>;
   using Values = Accumulator[kVector];
   using Sums = Accumulator[kTaps][kVector];
 
   /// The elements that are loaded for one position.
   struct Loaded {
-    Vector<Gradient, kVector> gradient;
+    ChannelVector<Gradient, kVector> gradient;
     Pixel pixel[kNew];
   };
   /// One row of the output and the row of the images that meets it at this thread's row of the filter.
@@ -141,56 +143,68 @@ class DepthwiseWgrad {
     const int positions = matrix().w.positions;
     Pixel old[maximum(kOld, 1)];
 #pragma unroll
-    for (int i = 0; i < kOld; ++i) old[i] = load_pixel(row, row.first + i);
-    Loaded ahead[kAhead];
+    for (int i = 0; i < kOld; ++i) load_pixel(old[i], row, row.first + i);
+    Loaded ahead[kRound];  // of which kAhead are in use
 #pragma unroll
     for (int t = 0; t < kAhead; ++t) load(ahead[t], row, t);
     Values window[kTaps];
 #pragma unroll
-    for (int i = 0; i < kOld; ++i) convert_pixel(window[i], old[i]);
+    for (int i = 0; i < kOld; ++i) old[i].convert_to(window[i]);
+    int position = 0;
 #pragma unroll 1
-    for (int position = 0; position < positions; position += kAhead) {
+    for (; position + kRound <= positions; position += kRound) {
 #pragma unroll
-      for (int t = 0; t < kAhead; ++t) {
-        if (position + t >= positions) break;
+      for (int t = 0; t < kRound; ++t) {
         Values gradient;
-#pragma unroll
-        for (int i = 0; i < kVector; ++i) gradient[i] = convert<Accumulator>(ahead[t].gradient.element[i]);
-        const int begin = t * (kHasWindow ? kStep : kTaps);  // of this position's window in the ring
-#pragma unroll
-        for (int i = 0; i < kNew; ++i) convert_pixel(window[(begin + kOld + i) % kTaps], ahead[t].pixel[i]);
-        load(ahead[t], row, position + t + kAhead);
-#pragma unroll
-        for (int s = 0; s < kTaps; ++s) {
-#pragma unroll
-          for (int i = 0; i < kVector; ++i) sums[s][i] += gradient[i] * window[(begin + s) % kTaps][i];
-        }
+        take(gradient, window, ahead[t], t);
+        load(ahead[(t + kAhead) % kRound], row, position + t + kAhead);
+        add_products(sums, gradient, window, t);
       }
+    }
+    // The last positions are not part of the loop: ptxas would copy what was loaded at each place where the loop may
+    // end, and so wait for it.
+#pragma unroll
+    for (int t = 0; t < kRound - 1; ++t) {
+      if (position + t >= positions) break;
+      Values gradient;
+      take(gradient, window, ahead[t], t);
+      if (t + kAhead < kRound - 1) load(ahead[t + kAhead], row, position + t + kAhead);
+      add_products(sums, gradient, window, t);
+    }
+  }
+
+  /// Place of the window's first pixel in the ring, for the t-th position of a round.
+  static constexpr __device__ __forceinline__ int begin_of(int t) { return t * (kHasWindow ? kStep : kTaps); }
+
+  /// Converts what was loaded for the t-th position of a round.
+  static __device__ __forceinline__ void take(Values& gradient, Values (&window)[kTaps], const Loaded& loaded, int t) {
+    loaded.gradient.convert_to(gradient);
+#pragma unroll
+    for (int i = 0; i < kNew; ++i) loaded.pixel[i].convert_to(window[(begin_of(t) + kOld + i) % kTaps]);
+  }
+
+  static __device__ __forceinline__ void add_products(Sums& sums, const Values& gradient, const Values (&window)[kTaps],
+                                                      int t) {
+#pragma unroll
+    for (int s = 0; s < kTaps; ++s) {
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) sums[s][i] += gradient[i] * window[(begin_of(t) + s) % kTaps][i];
     }
   }
 
   /// Loads what a position needs beside the pixels of the window before it. Pixels that are not inside the image are
   /// zeros; the gradient beyond the end of its row is not loaded and not used.
   __device__ __forceinline__ void load(Loaded& loaded, const Row& row, int position) const {
-    if (position < matrix().w.positions) {
-      const char* const from = row.gradient + static_cast<int64_t>(position) * parameters_.gradient_pitch;
-      loaded.gradient = *reinterpret_cast<const Vector<Gradient, kVector>*>(from);
-    }
+    loaded.gradient.load_if(position < matrix().w.positions,
+                            row.gradient + static_cast<int64_t>(position) * parameters_.gradient_pitch);
     const int x = position * (kHasWindow ? kStep : matrix().w.step) + row.first + kOld;
 #pragma unroll
-    for (int i = 0; i < kNew; ++i) loaded.pixel[i] = load_pixel(row, x + (kHasWindow ? i : i * matrix().w.tap_step));
+    for (int i = 0; i < kNew; ++i) load_pixel(loaded.pixel[i], row, x + (kHasWindow ? i : i * matrix().w.tap_step));
   }
 
-  __device__ __forceinline__ Pixel load_pixel(const Row& row, int x) const {
-    Pixel pixel{};
-    if (static_cast<uint32_t>(x) < static_cast<uint32_t>(matrix().w.extent))
-      pixel = *reinterpret_cast<const Pixel*>(row.line + static_cast<int64_t>(x) * parameters_.pitch);
-    return pixel;
-  }
-
-  static __device__ __forceinline__ void convert_pixel(Values& values, const Pixel& pixel) {
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) values[i] = convert<Accumulator>(pixel.element[i]);
+  __device__ __forceinline__ void load_pixel(Pixel& pixel, const Row& row, int x) const {
+    pixel.load_if(static_cast<uint32_t>(x) < static_cast<uint32_t>(matrix().w.extent),
+                  row.line + static_cast<int64_t>(x) * parameters_.pitch);
   }
 
   // Item i of a thread's sums.
@@ -262,7 +276,10 @@ class DepthwiseWgrad {
     for (int part = lane_; part < parameters_.parts; part += parameters_.lanes) {
       const Item* const items = items_of_part(part);
 #pragma unroll
-      for (int i = 0; i < kItems; ++i) add(sums, i, items[i * lane_threads()]);
+      for (int i = 0; i < kItems; ++i) {
+        const Item part_of_item = items[i * lane_threads()];
+        add(sums, i, part_of_item);
+      }
     }
   }
 

@@ -4,6 +4,7 @@
 // no im2col matrix is formed. The filters of the CTA stay in shared memory while it takes one block after another.
 #pragma once
 
+#include "tilewright/conv/image_lines.cuh"
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/operand/im2col_matrix.cuh"
@@ -38,61 +39,48 @@ class StemConv {
   static constexpr int kGroups = Plan::kRowK / 8;  // of 8 elements, in a row of the window
   static constexpr int kVector = 8;                // adjacent columns of D that a lane has
   static constexpr int kBytes = 2;
-  // If this is not even, the windows of every other position begin at an odd element.
-  static constexpr bool kPairsAreAligned = Plan::kStep % 2 == 0;
+  using Lines = ImageLines<Element, Plan::kWarps, Plan::kPositions, Plan::kTaps, Plan::kStep, Plan::kLine, kThreads>;
+  using Block = typename Lines::Block;
+  static constexpr bool kPairsAreAligned = Lines::kPairsAreAligned;
   static_assert(sizeof(Element) == kBytes && Plan::kTileN % 32 == 0 && Plan::kRowK % 8 == 0 &&
                 Plan::kPositions % 16 == 0);
   static_assert(Plan::kSteps == ceil_div(Plan::kTaps * kGroups, 2) && Plan::kLine % 8 == 0);
 
-  /// A block of output pixels, and where its lines begin.
-  struct Block {
-    int image, first_row, first_position;
-    int first_y;  // row of the image of the first line
-    int first_x;  // element of an image's line at which the lines begin, a multiple of the vectors of the copy
-    int shift;    // from there to the window of the first position
-  };
-
  public:
   __device__ __forceinline__ explicit StemConv(const Parameters& parameters)
-      : parameters_(parameters), lane_(static_cast<int>(threadIdx.x) % 32), warp_(static_cast<int>(threadIdx.x) / 32) {
+      : parameters_(parameters),
+        lines_(matrix_of(parameters.matrix_a), parameters.a),
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        warp_(static_cast<int>(threadIdx.x) / 32) {
     reads_product_ = parameters.k > 0;
-    const Im2colAxis &h = matrix().h, &w = matrix().w;
-    window_y_ = h.offset - (h.tap_step < 0 ? Plan::kTaps - 1 : 0);
-    window_x_ = (w.offset - (w.tap_step < 0 ? w.taps - 1 : 0)) * matrix().channels;
-    lead_ = kPairsAreAligned ? window_x_ & 1 : 0;
-    lines_ = (Plan::kWarps - 1) * h.step + Plan::kTaps;
-    blocks_w_ = ceil_div(w.positions, Plan::kPositions);
-    blocks_h_ = ceil_div(h.positions, Plan::kWarps);
-    const uint64_t bits =
-        reinterpret_cast<uint64_t>(parameters.a) | static_cast<uint64_t>((h.stride | matrix().image_stride) * kBytes);
-    copy_vector_ = (bits & 15) == 0 ? 8 : (bits & 7) == 0 ? 4 : (bits & 3) == 0 ? 2 : 1;
     const int k = lane_ % 4 * 2;  // of the lane's pairs, in a group of 8
-    first_mask_ = lead_ == 1 && k == 0 ? 0xffff0000U : ~0U;
-    const int last =
-        lead_ + w.taps * matrix().channels - (kGroups - 1) * 8 - k;  // elements of the last group from here
+    first_mask_ = lines_.lead() == 1 && k == 0 ? 0xffff0000U : ~0U;
+    // Elements of the last group from the lane's on.
+    const int last = lines_.lead() + matrix().w.taps * matrix().channels - (kGroups - 1) * 8 - k;
     last_mask_ = (last > 0 ? 0xffffU : 0U) | (last > 1 ? 0xffff0000U : 0U);
   }
 
   __device__ __forceinline__ void run() const {
     extern __shared__ __align__(16) unsigned char shared_memory[];
     const uint32_t filters = ptx::shared_address(shared_memory), lines = filters + Plan::kFilterBytes;
-    const uint32_t buffer_bytes = static_cast<uint32_t>(lines_ * Plan::kLine * kBytes);
+    const uint32_t buffer_bytes = lines_.bytes();
     const int tiles = ceil_div(parameters_.n, Plan::kTileN);
     const int cta = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x) / tiles;
     const int first_filter = cta % tiles * Plan::kTileN;
-    const int blocks = parameters_.m / (matrix().h.positions * matrix().w.positions) * blocks_h_ * blocks_w_;
+    const int blocks = parameters_.m / (matrix().h.positions * matrix().w.positions) * lines_.blocks_of_image();
     int block = cta / tiles;
     uint32_t buffer = 0;
-    copy(block_of(block), lines);
+    lines_.copy(lines_.block(block), lines, reads_product_);
     ptx::cp_async_commit();
     load_filters(filters, first_filter);
 #pragma unroll 1
     for (; block < blocks; block += step) {
-      if (block + step < blocks) copy(block_of(block + step), lines + (buffer_bytes - buffer));
+      if (block + step < blocks)
+        lines_.copy(lines_.block(block + step), lines + (buffer_bytes - buffer), reads_product_);
       ptx::cp_async_commit();
       ptx::cp_async_wait<1>();
       __syncthreads();  // this block's lines have arrived, and at first the filters
-      compute(block_of(block), lines + buffer, filters, first_filter);
+      compute(lines_.block(block), lines + buffer, filters, first_filter);
       __syncthreads();  // the lines have been read: the next copy may overwrite them
       buffer = buffer_bytes - buffer;
     }
@@ -100,55 +88,6 @@ class StemConv {
   }
 
  private:
-  __device__ __forceinline__ Block block_of(int number) const {
-    const int row_of_blocks = number / blocks_w_, image = row_of_blocks / blocks_h_;
-    Block block;
-    block.image = image;
-    block.first_row = (row_of_blocks - image * blocks_h_) * Plan::kWarps;
-    block.first_position = (number - row_of_blocks * blocks_w_) * Plan::kPositions;
-    block.first_y = block.first_row * matrix().h.step + window_y_;
-    const int window = block.first_position * Plan::kStep + window_x_ - lead_;
-    block.first_x = window & -copy_vector_;
-    block.shift = window - block.first_x;
-    return block;
-  }
-
-  __device__ __forceinline__ void copy(const Block& block, uint32_t to) const {
-    if (copy_vector_ == 8) {
-      copy<8>(block, to);
-    } else if (copy_vector_ == 4) {
-      copy<4>(block, to);
-    } else if (copy_vector_ == 2) {
-      copy<2>(block, to);
-    } else {
-      copy<1>(block, to);
-    }
-  }
-
-  /// Copies the lines of a block, with zeros outside the image. Vectors begin at multiples of kCount elements of a
-  /// line, so that none reaches across its beginning.
-  template <int kCount>
-  __device__ __forceinline__ void copy(const Block& block, uint32_t to) const {
-    constexpr int kVectors = Plan::kLine / kCount;
-    const Element* const images = static_cast<const Element*>(parameters_.a);
-    const Element* const image = images + block.image * matrix().image_stride;
-    const int end = reads_product_ ? matrix().w.extent * matrix().channels : 0;
-    const int vectors = lines_ * kVectors;
-#pragma unroll 4
-    for (int i = ptx::thread(); i < vectors; i += kThreads) {
-      const int line = i / kVectors, at = (i - line * kVectors) * kCount;
-      const int y = block.first_y + line, x = block.first_x + at;
-      const bool is_inside = static_cast<uint32_t>(y) < static_cast<uint32_t>(matrix().h.extent) && x >= 0 && x < end;
-      const Element* const from = is_inside ? image + y * matrix().h.stride + x : images;
-      const uint32_t place = to + static_cast<uint32_t>(i * kCount * kBytes);
-      if constexpr (kCount == 1) {
-        ptx::store_shared(place, is_inside ? *from : Element{});
-      } else {
-        ptx::cp_async_zfill<kCount * kBytes>(place, from, is_inside ? minimum(end - x, kCount) * kBytes : 0);
-      }
-    }
-  }
-
   /// Copies the filters of the CTA to shared memory, with zeros where a row of the window is filled up.
   __device__ __forceinline__ void load_filters(uint32_t filters, int first_filter) const {
     constexpr int kK = Plan::kSteps * 16, kElements = Plan::kTileN * kK;
@@ -172,7 +111,7 @@ class StemConv {
   __device__ __forceinline__ Element filter_element(int filter, int k) const {
     const Im2colAxis &h = matrix().h, &w = matrix().w;
     const int channels = matrix().channels, row_elements = w.taps * channels;
-    int row = k / Plan::kRowK, element = k % Plan::kRowK - lead_;
+    int row = k / Plan::kRowK, element = k % Plan::kRowK - lines_.lead();
     const bool is_inside = row < Plan::kTaps && static_cast<uint32_t>(element) < static_cast<uint32_t>(row_elements);
     if (!is_inside || filter >= parameters_.n || !reads_product_) return Element{};
     if (h.tap_step < 0) row = Plan::kTaps - 1 - row;
@@ -296,13 +235,9 @@ class StemConv {
   __device__ __forceinline__ const Im2colMatrix<false>& matrix() const { return matrix_of(parameters_.matrix_a); }
 
   const Parameters& parameters_;
+  Lines lines_;
   int lane_, warp_;
   bool reads_product_;
-  int window_y_, window_x_;  // where the window of position (0, 0) begins: a row of the image, an element of its line
-  int lead_;                 // elements of a row of the window before the first tap
-  int lines_;                // of the images, for a block
-  int blocks_h_, blocks_w_;  // of an image
-  int copy_vector_;          // elements of one copy
   uint32_t first_mask_, last_mask_;  // of this lane's pairs in the first and the last group of a row of the window
 };
 

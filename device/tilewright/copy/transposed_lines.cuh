@@ -36,16 +36,18 @@ class TransposedLines {
  public:
   static constexpr int kWarpBytes = kMn * kRowBytes;  // of shared memory
 
-  /// Each of the `matrices` different matrices of the batch has `mn` x `k` elements.
+  /// Each of the `matrices` different matrices of the batch has `mn` x `k` elements. If K has pieces, each has a multiple
+  /// of 16 bytes.
   __device__ __forceinline__ TransposedLines(const RepackedMatrix& matrix, char* workspace, int mn, int k, int matrices)
       : from_(matrix.from.address),
         to_(workspace + matrix.offset),
         ld_bytes_(matrix.from.ld * kElementBytes),
         batch_bytes_(matrix.from.batch_stride * kElementBytes),
         pitch_(matrix.pitch),
+        to_step_(matrix.pieces > 1 ? int64_t{k / matrix.pieces} * kElementBytes : matrix.pitch * mn),
         mn_(mn),
-        k_(k),
-        matrices_(static_cast<uint32_t>(matrices)) {}
+        k_(matrix.pieces > 1 ? k / matrix.pieces : k),
+        matrices_(static_cast<uint32_t>(matrix.pieces > 1 ? matrix.pieces : matrices)) {}
 
   /// Must be called by whole warps. This warp is number `warp` of the grid's `warps`; kWarpBytes of shared memory from
   /// `shared` on belong to it.
@@ -65,7 +67,7 @@ class TransposedLines {
         read<false>(shared, begin, mn, k);
       }
       __syncwarp();
-      write(shared, to_ + matrix * pitch_ * mn_, mn, k);
+      write(shared, to_ + matrix * to_step_, mn, k);
       __syncwarp();
     }
   }
@@ -184,6 +186,7 @@ class TransposedLines {
   const void* from_;  // see matrix_of_batch()
   char* to_;
   int64_t ld_bytes_, batch_bytes_, pitch_;
+  int64_t to_step_;  // bytes from one matrix, or piece of K, to the next in the copy
   int mn_, k_;
   uint32_t matrices_;
 };

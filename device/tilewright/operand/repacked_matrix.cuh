@@ -13,6 +13,9 @@ struct RepackedMatrix {
   GlobalMatrix from;  // the caller's matrix
   int64_t offset;     // offset of the copy in the workspace, in bytes
   int64_t pitch;      // bytes from one line of the copy to the next; the matrices of a batch follow each other
+  /// If there are several, K consists of as many equal pieces, whose first elements are from.batch_stride elements
+  /// apart, and there is one matrix: the taps of a filter, which are matrices of their own.
+  int pieces;
 };
 
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const RepackedMatrix& matrix) { return matrix.copy; }

@@ -97,6 +97,18 @@ __device__ __forceinline__ void load_global_if(bool condition, Vector<uint32_t, 
       : "l"(address), "r"(static_cast<int>(condition)));
 }
 
+/// The same for 8 bytes.
+__device__ __forceinline__ void load_global_if(bool condition, Vector<uint32_t, 2>& value, const char* address) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %3, 0;\n"
+      "@p ld.global.v2.b32 {%0,%1}, [%2];\n"
+      "}"
+      : "+r"(value.element[0]), "+r"(value.element[1])
+      : "l"(address), "r"(static_cast<int>(condition)));
+}
+
 template <class Value>
 __device__ __forceinline__ void store_global(char* address, const Value& value) {
   static_assert(sizeof(Value) == 16, "16 bytes");

@@ -99,9 +99,10 @@ TEST_F(Discovering, CanBeRestrictedToProviders) {
     engine_.find_kernels(problem.gemm, {}, {}, unknown);
     FAIL() << "found";
   } catch (const InvalidArgument& error) {
-    EXPECT_STREQ(error.what(),
-                 "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, skinny_gemm, stem_conv, "
-                 "cuda_program, mlir, simt_gemm, depthwise_conv, reduce_split_k");
+    EXPECT_STREQ(
+        error.what(),
+        "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, skinny_gemm, stem_conv, stem_wgrad, "
+        "group_conv, cuda_program, mlir, simt_gemm, depthwise_conv, reduce_split_k");
   }
 }
 

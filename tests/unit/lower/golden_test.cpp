@@ -12,12 +12,14 @@
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/lower/cuda/depthwise_conv.hpp"
 #include "tilewright/lower/cuda/depthwise_wgrad.hpp"
+#include "tilewright/lower/cuda/group_conv.hpp"
 #include "tilewright/lower/cuda/reduce_split_k.hpp"
 #include "tilewright/lower/cuda/simt_gemm.hpp"
 #include "tilewright/lower/cuda/skinny_gemm.hpp"
 #include "tilewright/lower/cuda/sm80_gemm.hpp"
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
 #include "tilewright/lower/cuda/stem_conv.hpp"
+#include "tilewright/lower/cuda/stem_wgrad.hpp"
 #include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/signature.hpp"
 
@@ -98,8 +100,9 @@ Golden skinny(std::string name) {
   return {std::move(name), signature, plan::skinny_gemm_designs(op::view(gemm), signature, plan::kSm80).front()};
 }
 
-Golden stem(std::string name) {
-  op::Conv2d conv{.x = shape_of(DType::bf16, {2, 28, 224, 3}),
+Golden stem(std::string name, op::ConvPass pass = op::ConvPass::fprop) {
+  op::Conv2d conv{.pass = pass,
+                  .x = shape_of(DType::bf16, {2, 28, 224, 3}),
                   .w = shape_of(DType::bf16, {64, 7, 7, 3}),
                   .y = shape_of(DType::bf16, {2, 14, 112, 64}),
                   .c = {},
@@ -107,7 +110,24 @@ Golden stem(std::string name) {
                   .stride = {2, 2}};
   const op::GemmView view = op::view(conv);
   op::GemmSignature signature = op::describe(view);
-  std::vector<plan::FlatDesign> designs = plan::stem_conv_designs(view, signature, plan::kSm80);
+  std::vector<plan::FlatDesign> designs = pass == op::ConvPass::fprop
+                                              ? plan::stem_conv_designs(view, signature, plan::kSm80)
+                                              : plan::stem_wgrad_designs(view, signature, plan::kSm80);
+  return {std::move(name), std::move(signature), designs.front()};
+}
+
+/// The input gradient of a convolution in groups of 16 channels.
+Golden grouped(std::string name) {
+  op::Conv2d conv{.pass = op::ConvPass::dgrad,
+                  .x = shape_of(DType::bf16, {2, 14, 14, 64}),
+                  .w = shape_of(DType::bf16, {64, 3, 3, 16}),
+                  .y = shape_of(DType::bf16, {2, 14, 14, 64}),
+                  .c = {},
+                  .padding = {1, 1},
+                  .groups = 4};
+  const op::GemmView view = op::view(conv);
+  op::GemmSignature signature = op::describe(view);
+  std::vector<plan::FlatDesign> designs = plan::group_conv_designs(view, signature, plan::kSm80);
   return {std::move(name), std::move(signature), designs.front()};
 }
 
@@ -179,6 +199,8 @@ std::vector<Golden> goldens() {
       depthwise("depthwise_conv_f16"),
       depthwise("depthwise_wgrad_f16", op::ConvPass::wgrad),
       stem("stem_conv_bf16"),
+      stem("stem_wgrad_bf16", op::ConvPass::wgrad),
+      grouped("group_conv_bf16"),
       skinny("skinny_gemm_f32"),
       tensor("s8_blocks_of_channels", blocks_of_channels(), {16, 8, 32}, {{64, 64, 64}, 4, {2, 2}}),
       tensor("f16_through_registers", through_registers(), {16, 8, 16}, {{64, 64, 32}, 3, {2, 2}}),
@@ -192,7 +214,10 @@ std::string emit(const Golden& golden) {
   const op::GemmSignature& gemm = *golden.description.gemm();
   if (const auto* flat = std::get_if<plan::FlatDesign>(&golden.design)) {
     const bool is_filter_gradient = gemm.b.im2col != op::Im2colAccess::none;
-    if (flat->op_class == plan::OpClass::tensor_op) return text(plan::plan_stem_conv(gemm, *flat));
+    if (flat->op_class == plan::OpClass::tensor_op) {
+      if (flat->warps_k > 1) return text(plan::plan_group_conv(gemm, *flat));
+      return is_filter_gradient ? text(plan::plan_stem_wgrad(gemm, *flat)) : text(plan::plan_stem_conv(gemm, *flat));
+    }
     if (is_filter_gradient) return text(plan::plan_depthwise_wgrad(gemm, *flat));
     if (gemm.a.im2col == op::Im2colAccess::none) return text(plan::plan_skinny_gemm(gemm, *flat));
     return text(plan::plan_depthwise_conv(gemm, *flat));

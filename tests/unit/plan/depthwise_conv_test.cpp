@@ -63,7 +63,7 @@ TEST(DepthwiseConv, IsABatchOfColumnsOfAdjacentChannels) {
 
 TEST(DepthwiseConv, AWindowOfItsOwnAnyWindowAndSingleElements) {
   const op::Conv2d conv = convolution();
-  EXPECT_EQ(count_supported(conv), 3U);
+  EXPECT_EQ(count_supported(conv), 5U);
   op::Conv2d dilated = conv;
   dilated.dilation = {1, 2};
   EXPECT_EQ(count_supported(dilated), 2U);

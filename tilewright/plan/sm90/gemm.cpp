@@ -368,8 +368,16 @@ Sm90SharedMemory Sm90GemmSketch::shared_memory() const {
 
 namespace {
 
-/// Im2col and folded matrices are not repacked, and not loaded with plain loads.
-Support check_gathered_layout(char role, const op::TensorSignature& tensor) {
+Support refuse_major(char role, std::string_view kind, const op::TensorSignature& tensor) {
+  return refuse("{} is {} of {} with stride 1 along {}, which wgmma takes along k only", role, kind,
+                name(tensor.element), role == 'A' ? "m" : "n")
+      .as(RefusalCode::strides)
+      .of(role);
+}
+
+/// Im2col and folded matrices are not loaded with plain loads. Of those that wgmma does not read as they are, only the
+/// filter of dgrad is repacked: an im2col matrix, as the `other` operand is.
+Support check_gathered_layout(char role, const op::TensorSignature& tensor, const op::TensorSignature& other) {
   if (tensor.im2col == op::Im2colAccess::none && tensor.folded_modes == 0) return {};
   if (tensor.folded_modes != 0 && (role == 'C' || role == 'D'))
     return refuse("{} is folded, but the family stores rows and columns of one stride", role)
@@ -391,10 +399,19 @@ Support check_gathered_layout(char role, const op::TensorSignature& tensor) {
         .as(RefusalCode::alignment)
         .of(role);
   }
-  return refuse("{} is {} of {} with stride 1 along {}, which wgmma takes along k only", role, kind,
-                name(tensor.element), role == 'A' ? "m" : "n")
-      .as(RefusalCode::strides)
-      .of(role);
+  const bool may_be_filter = tensor.folded_modes == 0 && other.im2col != op::Im2colAccess::none;
+  return may_be_filter ? Support() : refuse_major(role, kind, tensor);
+}
+
+/// Refuses im2col matrices that wgmma cannot read unless they are repacked.
+Support check_im2col_majors(const Sm90GemmSketch& plan) {
+  for (const bool is_a : {true, false}) {
+    const op::TensorSignature& tensor = is_a ? plan.operands.a : plan.operands.b;
+    const OperandPath& path = is_a ? plan.path_a : plan.path_b;
+    if (path.is_im2col && must_be_repacked(tensor, path.major == arch::Major::k))
+      return refuse_major(is_a != plan.is_transposed ? 'A' : 'B', "an im2col matrix", tensor);
+  }
+  return {};
 }
 
 }  // namespace
@@ -424,7 +441,8 @@ Support check_layouts(const op::GemmSignature& signature) {
   if (const Support fits = check_row_classes(signature); !fits) return fits;
   for (const auto& [role, tensor] :
        {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
-    if (const Support loads = check_gathered_layout(role, *tensor); !loads) return loads;
+    const op::TensorSignature& other = role == 'A' ? signature.b : signature.a;
+    if (const Support loads = check_gathered_layout(role, *tensor, other); !loads) return loads;
     if (op::is_interleaved(tensor->layout)) {
       return refuse("TMA moves row-major and column-major matrices, but {} is {}", role, op::name(tensor->layout))
           .as(RefusalCode::strides)
@@ -484,6 +502,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
     plan.path_b.is_im2col = true;  // although the rows of a filter of one tap are one stride apart
     plan.path_a.has_row_classes = plan.path_b.has_row_classes = true;
   }
+  if (const Support fits = check_im2col_majors(plan); !fits) return fits.refusal();
   if (const Support fits = check_ends_along_k(plan); !fits) return fits.refusal();
   if (const Support fits = check_independent(plan); !fits) return fits.refusal();
   if (design.repacks_operands && !plan.repacks()) {

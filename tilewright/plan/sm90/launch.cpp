@@ -323,12 +323,23 @@ bool lines_are_rows(const Sm90GemmSketch& plan, bool is_a) {
   return op::has_contiguous_rows(computed) != plan.is_transposed;
 }
 
+/// Describes the field `from` of RepackedMatrix.
+template <class Sink, class Pieces>
+void describe_repacked_from(Sink& sink, const op::OperandView* operand, const Pieces& pieces) {
+  sink.begin("from");
+  sink.field("address", [&] { return operand->tensor.address; });
+  sink.field("ld", [&] { return pieces().ld; });
+  sink.field("batch_stride", [&] { return pieces().step; });
+  sink.end(sizeof(std::int64_t));
+}
+
 /// Describes TmaMatrix, GlobalMatrix, RepackedMatrix or one of operand/tma_batch.cuh of device/tilewright. `copy`,
 /// which returns the operand's RepackedCopy and its offset in the workspace, is called only for RepackedMatrix and, for
 /// the offset of the tensor maps, those of operand/tma_batch.cuh.
 template <class Sink, class TensorOf, class CopyOf>
 void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operand, const TensorOf& tensor,
-                      const LaunchValues* values, std::int64_t View::*mn, const CopyOf& copy) {
+                      const LaunchValues* values, const op::OperandView* view, std::int64_t View::*mn,
+                      const CopyOf& copy) {
   if (operand.uses_plain_loads()) return describe_matrix(sink, name, tensor);
   if (operand.makes_tensor_maps) {
     sink.begin(name);
@@ -343,9 +354,11 @@ void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operan
   }
   sink.begin(name);
   sink.field("copy", [&] { return repacked_map(operand, copy().first, copy().second); });
-  describe_matrix(sink, "from", tensor);
+  const auto pieces = [&] { return repacked_pieces(*view).value(); };
+  describe_repacked_from(sink, view, pieces);
   sink.field("offset", [&] { return copy().second; });
   sink.field("pitch", [&] { return copy().first.pitch; });
+  sink.field("pieces", [&] { return static_cast<std::int32_t>(pieces().count); });
   sink.end(kTensorMapAlignment);
 }
 
@@ -392,13 +405,16 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     describe_tma_im2col(sink, name, view, [&] { return TensorMapRequest{.map = im2col_map(operand.map, view())}; });
     return true;
   };
+  const auto view_of = [&](bool is_a) {
+    return values == nullptr ? nullptr : &operand_of(plan, values->arguments, is_a);
+  };
   if (!describe_if_gathered("a", plan.a, true)) {
-    describe_operand(sink, "a", plan.a, a, values, &View::m, [&] {
+    describe_operand(sink, "a", plan.a, a, values, view_of(true), &View::m, [&] {
       return std::pair{values->workspace.a, values->workspace.at_a};
     });
   }
   if (!describe_if_gathered("b", plan.b, false)) {
-    describe_operand(sink, "b", plan.b, b, values, &View::n, [&] {
+    describe_operand(sink, "b", plan.b, b, values, view_of(false), &View::n, [&] {
       return std::pair{values->workspace.b, values->workspace.at_b};
     });
   }
@@ -488,6 +504,11 @@ namespace {
 /// Refuses an im2col or folded operand that TMA cannot load.
 Support check_gathered_loads(const Sm90GemmSketch& plan, const op::OperandView& operand, bool is_a) {
   const OperandPath& path = is_a ? plan.path_a : plan.path_b;
+  if (path.is_repacked && !repacked_pieces(operand)) {
+    return refuse("an im2col matrix is repacked if its K has two strides and pieces of multiples of {} bytes",
+                  kTmaBytes)
+        .as(RefusalCode::strides);
+  }
   if (!path.is_im2col && !path.is_folded) return {};
   const int element_bytes = bytes(operand.tensor.dtype);
   const int tile_mn = is_a ? plan.tile.m : plan.tile.n;

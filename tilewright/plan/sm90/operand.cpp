@@ -84,11 +84,12 @@ int alignment_bytes(const op::TensorSignature& operand) {
 
 OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool repacks, op::GroupedMode groups) {
   OperandPath path{.major = major};
-  path.is_im2col = operand.im2col != op::Im2colAccess::none;
+  const bool is_copied = repacks && must_be_repacked(operand, major == arch::Major::k);
+  path.is_im2col = operand.im2col != op::Im2colAccess::none && !is_copied;
   path.max_row_bytes = max_row_bytes(operand);
   path.is_folded = operand.folded_modes != 0;
   if (path.is_im2col || path.is_folded) return path;
-  path.is_repacked = repacks && must_be_repacked(operand, major == arch::Major::k);
+  path.is_repacked = is_copied;
   path.is_transposed = path.is_repacked && major == arch::Major::mn && bytes(operand.element) != 2;
   if (path.is_transposed) path.major = arch::Major::k;
   if (!path.is_repacked) path.plain_load_bytes = plain_load_bytes(alignment_bytes(operand));

@@ -35,6 +35,25 @@ double bytes_to_copy(const op::Tensor& tensor) {
   return matrices * static_cast<double>(tensor.rows()) * static_cast<double>(tensor.columns()) * bytes(tensor.dtype);
 }
 
+std::optional<RepackedPieces> repacked_pieces(const op::OperandView& operand) {
+  constexpr std::int64_t kVectorBytes = 16;
+  if (operand.access != op::OperandAccess::im2col) {
+    const op::Tensor& tensor = operand.tensor;
+    return RepackedPieces{1, tensor.address == 0 ? 0 : op::view_matrix(tensor, "operand")->ld, tensor.batch_stride()};
+  }
+  const op::Im2col& im2col = operand.im2col;
+  const auto is_whole = [](const op::Im2colAxis& axis) {
+    return axis.taps == 1 && axis.is_identity() && axis.positions == axis.extent;
+  };
+  if (operand.tensor.distinct_matrices() != 1 || im2col.blocks != 1 || !is_whole(im2col.h) || !is_whole(im2col.w))
+    return std::nullopt;
+  const bool has_one_step =
+      im2col.images == 1 || im2col.h.positions == 1 || im2col.image_stride == im2col.h.positions * im2col.h.stride;
+  if (!has_one_step || im2col.w.positions * bytes(operand.tensor.dtype) % kVectorBytes != 0) return std::nullopt;
+  return RepackedPieces{im2col.images * im2col.h.positions, im2col.w.stride,
+                        im2col.h.positions > 1 ? im2col.h.stride : im2col.image_stride};
+}
+
 int transposing_bytes(int element_bytes) {
   constexpr int kWords = 32;  // 32-bit words per line of a block
   const int elements = 4 / element_bytes;

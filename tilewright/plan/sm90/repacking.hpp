@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "tilewright/arch/wgmma_smem.hpp"
-#include "tilewright/op/gemm.hpp"
+#include "tilewright/op/gemm_view.hpp"
 
 namespace tilewright::plan {
 
@@ -27,6 +28,16 @@ RepackedCopy repacked_copy(const op::Tensor& tensor, arch::Major major, std::int
 
 /// Size in bytes of the operand's elements. A matrix that is broadcast over the batch counts once.
 double bytes_to_copy(const op::Tensor& tensor);
+
+/// The pieces of K of an operand that is repacked: one, or those of a matrix whose K has two strides, such as the
+/// filter of dgrad, whose K is (tap, filter).
+struct RepackedPieces {
+  std::int64_t count = 1;
+  std::int64_t ld = 0;    // elements from one line to the next
+  std::int64_t step = 0;  // elements from one piece to the next, or from one matrix of the batch to the next
+};
+/// Nothing for an im2col matrix that has other taps or more strides, or whose pieces are no multiples of 16 bytes.
+std::optional<RepackedPieces> repacked_pieces(const op::OperandView& operand);
 
 /// Bytes of shared memory that a warp needs for transposing; see copy/transposed_lines.cuh.
 int transposing_bytes(int element_bytes);

@@ -378,18 +378,29 @@ bool is_multiplied_by_wgmma(const op::GemmSignature& signature, const Target& ta
   return bytes(element) <= 2 || (element == DType::f32 && signature.math == op::MathOperation::multiply_add_tf32);
 }
 
-/// Bytes of the operands that would be repacked. The result is 0 if none needs repacking, or if the copies would not
-/// fit in the workspace together with the partial sums of split-K.
+/// Whether an operand is an im2col matrix that wgmma does not read as it is.
+bool must_repack_im2col(const op::GemmSignature& signature) {
+  return (signature.a.im2col != op::Im2colAccess::none &&
+          must_be_repacked(signature.a, is_a_along_k(signature, false))) ||
+         (signature.b.im2col != op::Im2colAccess::none && must_be_repacked(signature.b, is_a_along_k(signature, true)));
+}
+
+/// Bytes of the operands that would be repacked. The result is 0 if none needs repacking, if one cannot be, or if the
+/// copies would not fit in the workspace together with the partial sums of split-K.
 double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signature) {
   double read = 0;
   std::int64_t written = 0;
-  const auto add = [&](const op::TensorSignature& operand, const op::Tensor& tensor, bool is_along_k, std::int64_t mn) {
+  bool is_possible = true;
+  const auto add = [&](const op::TensorSignature& operand, const op::OperandView& of, bool is_along_k,
+                       std::int64_t mn) {
     if (!must_be_repacked(operand, is_along_k)) return;
-    read += bytes_to_copy(tensor);
-    written += repacked_copy(tensor, major(is_along_k || bytes(operand.element) != 2), mn, view.k()).bytes();
+    is_possible &= of.access != op::OperandAccess::im2col || repacked_pieces(of).has_value();
+    read += bytes_to_copy(of.tensor);
+    written += repacked_copy(of.tensor, major(is_along_k || bytes(operand.element) != 2), mn, view.k()).bytes();
   };
-  add(signature.a, view.a.tensor, is_a_along_k(signature, false), view.m());
-  add(signature.b, view.b.tensor, is_a_along_k(signature, true), view.n());
+  add(signature.a, view.a, is_a_along_k(signature, false), view.m());
+  add(signature.b, view.b, is_a_along_k(signature, true), view.n());
+  if (!is_possible) return 0;
   constexpr std::int64_t kPartialSums = std::int64_t{64} << 20;
   return written > kMaxWorkspaceBytes - kPartialSums ? 0 : read + static_cast<double>(written);
 }
@@ -462,6 +473,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     }
     const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || columns <= kFewRows;
     if (!(is_restricted || is_worth_it) || !reads_b(signature, is_transposed)) continue;
+    if (must_repack_im2col(signature)) continue;
     const int times_a = plain_load_reads(signature.a.alignment * bytes(element));
     const int times_b = plain_load_reads(signature.b.alignment * bytes(signature.b.element));
     search.reads_a = is_transposed ? times_b : times_a;
