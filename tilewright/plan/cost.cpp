@@ -44,6 +44,8 @@ constexpr double kDramShare = 0.86;
 constexpr double kIssuesPerClock = 4;
 constexpr double kIssuesPerCopy = 26;
 constexpr double kWarpThreads = 32;
+// What L2 and DRAM move for an element whose neighbours in the kernel's order are not its neighbours in memory.
+constexpr int kSectorBytes = 32;
 // Time of the barrier among the CTAs of a tile, which goes through L2, and the rate of partial sums to and from L2.
 // All families share them.
 constexpr double kExchangeUs = 1.5;
@@ -51,6 +53,15 @@ constexpr double kPartialBytesPerClock = 22;
 // Time of one CTA's arrival at that barrier: tiles of 32x32 and 64x64 of a 32x64x23232 f32 problem took 13 and 9 us
 // longer with split-K 528 than with 132 and 264 (H200, 2026-11-23).
 constexpr double kArrivalUs = 0.033;
+
+/// The bytes that are moved for one element of an operand: a sector if it is folded and no first coordinate is
+/// contiguous, so that single elements are moved.
+int moved_bytes(const op::OperandView& operand, DType type) {
+  const auto begins_with_one = [](const op::Mode& mode) { return mode.shape.rank() > 0 && mode.stride[0] == 1; };
+  const bool is_scattered = operand.access == op::OperandAccess::folded && !begins_with_one(operand.rows) &&
+                            !begins_with_one(operand.columns);
+  return is_scattered ? kSectorBytes : bytes(type);
+}
 
 }  // namespace
 
@@ -76,9 +87,9 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   input.split_k = tile.split_k;
   input.accumulator_bytes = bytes(tile.operands.accumulator);
   input.threads = tile.threads();
-  input.element_bytes_a = bytes(tile.operands.a.element);
-  input.element_bytes_b = bytes(tile.operands.b.element);
-  input.element_bytes_d = bytes(tile.operands.d.element);
+  input.element_bytes_a = moved_bytes(tile.is_transposed ? arguments.b : arguments.a, tile.operands.a.element);
+  input.element_bytes_b = moved_bytes(tile.is_transposed ? arguments.a : arguments.b, tile.operands.b.element);
+  input.element_bytes_d = moved_bytes(arguments.d, tile.operands.d.element);
   input.beside_bytes = beside_bytes(tile.operands);
   input.function_instructions = function_instructions(tile.operands.epilogue);
   return input;

@@ -101,7 +101,7 @@ TEST_F(Discovering, CanBeRestrictedToProviders) {
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(),
                  "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, skinny_gemm, stem_conv, "
-                 "cuda_program, mlir, simt_gemm, depthwise_conv, reduce_split_k");
+                 "cuda_program, mlir, permuted_gemm, simt_gemm, depthwise_conv, reduce_split_k");
   }
 }
 
