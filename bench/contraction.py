@@ -194,7 +194,7 @@ def measure(case, type, options):
         for name, us in medians.items():
             row = {"contender": name, "median_us": us, "tera_ops": 1e-6 * case.operations() / us}
             if name in kernels:
-                estimate_us = next(found.estimate_us(i) for i in range(len(found)) if found[i] is kernels[name])
+                estimate_us = next(found.estimate_us(i) for i, each in enumerate(found) if each.name == kernels[name].name)
                 row |= {"kernel": kernels[name].name, "estimate_us": estimate_us, "copied": copied(kernels[name])}
             if name != "torch":
                 row["ratio_to_torch"] = medians.get("torch", math.nan) / us
