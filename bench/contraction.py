@@ -7,8 +7,12 @@ This needs a GPU of compute capability 9.0, torch, and the package tilewright. A
 the first mode of each tensor is contiguous (springer13/tccg): its largest tensor has 200 MiB of f32, the modes that come
 first in a tensor have a multiple of 24 elements, the others one of 4, and the j of the products of a tensor and a matrix
 has 24. Our contender is the kernel that the ranking puts first, without tuning; --candidates also times the kernels behind
-it. torch multiplies f32 without tf32. Each contender is captured in a CUDA graph, and the graphs are replayed in random
-order in each round; times are medians.
+it. `direct` is the first kernel that copies no operand, and `copies` the first one that does, if the ranking has both.
+`einsum` is tilewright.torch.einsum, which may choose the order of modes of its result, as torch.einsum does; the other
+contenders store D with its first mode contiguous. torch multiplies f32 without tf32. Each contender is captured in a CUDA
+graph, and the graphs are replayed in random order in each round; times are medians.
+
+--quick measures 14 contractions that stand for all, one round.
 
 Before, our result on integers is compared with that of torch.einsum in f32, bit for bit: every sum is exact there.
 """
@@ -16,6 +20,7 @@ Before, our result on integers is compared with that of torch.einsum in f32, bit
 import argparse
 import dataclasses
 import datetime
+import functools
 import json
 import math
 import pathlib
@@ -27,6 +32,8 @@ import torch
 from graph_timing import samples_of
 
 import tilewright
+import tilewright.torch
+from tilewright.contraction import _order_of_result
 
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 TENSOR_TIMES_MATRIX = (
@@ -42,6 +49,11 @@ CCSD_T = (
     "abcijk-ijma-mkbc abcijk-ikma-mjbc abcijk-jkma-mibc abcijk-ijmb-mkac abcijk-ijmc-mkab abcijk-ikmb-mjac "
     "abcijk-ikmc-mjab abcijk-jkmb-miac abcijk-jkmc-miab abcijk-eiab-jkec abcijk-eiac-jkeb abcijk-ejab-ikec "
     "abcijk-ejac-ikeb abcijk-ekab-ijec abcijk-ekac-ijeb abcijk-eibc-jkea abcijk-ejbc-ikea abcijk-ekbc-ijea"
+)
+# Of each group, those that differ in which operands are contiguous along which modes.
+QUICK = (
+    "abj-bka-kj abjc-cbka-kj ajbdc-ckbad-jk aqrs-pa-pqrs ij-kil-lkj ijk-ilmk-mjl ijkl-imjn-lnkm ijkl-imjn-nlmk "
+    "ijkl-minj-nlmk abcijk-ijma-mkbc abcijk-ijmb-mkac abcijk-eiab-jkec bqhd,bkhd->bhqk bhqk,bkhd->bqhd"
 )
 LARGEST_ELEMENTS = 200 * 2**20 // 4
 FIRST_MULTIPLE, OTHER_MULTIPLE, EXTENT_OF_J = 24, 4, 24
@@ -121,19 +133,36 @@ CASES = [
 ]
 
 
-def wrong(case, tensors, kernel, arguments):
-    """Why the kernel's result is wrong; empty if it is that of torch on integers."""
+def wrong(case, tensors, computes):
+    """Why a result is wrong; empty if all are those of torch on integers. `computes` has functions that return it."""
     a, b, d = tensors
     for each in (a, b):
         each.copy_(torch.randint(-2, 3, each.shape, device=each.device))
-    d.fill_(math.nan)
-    tilewright.prepare(arguments, kernel).run()
     expected = torch.einsum(case.expression(), a.float(), b.float()).to(d.dtype)
-    differs = (d != expected) | d.isnan()
-    if not differs.any():
-        return ""
-    place = differs.nonzero()[0].tolist()
-    return f"{case.d}{place} is {d[*place].item()}, not {expected[*place].item()}"
+    for name, compute in computes.items():
+        d.fill_(math.nan)
+        result = compute()
+        differs = (result != expected) | result.isnan()
+        if differs.any():
+            place = differs.nonzero()[0].tolist()
+            return f"{name}: {case.d}{place} is {result[*place].item()}, not {expected[*place].item()}"
+    return ""
+
+
+def copied(kernel):
+    """The letters of the operands that the kernel copies: "ab"."""
+    return json.loads(kernel.metadata.to_json()).get("permuted", "")
+
+
+def contenders(found, count):
+    """The kernels to time, by the names of contenders: the first, others behind it, and the first with and without
+    copies."""
+    kernels = {f"candidate {place}" if place else "tilewright": found[place] for place in range(min(count, len(found)))}
+    direct = [kernel for kernel in found if not copied(kernel)]
+    copies = [kernel for kernel in found if copied(kernel)]
+    if direct and copies:
+        kernels["direct"], kernels["copies"] = direct[0], copies[0]
+    return kernels
 
 
 def measure(case, type, options):
@@ -144,24 +173,30 @@ def measure(case, type, options):
         arguments = tilewright.ContractionArguments(case.expression(), a, b, d)
         entry["classes"] = arguments.classes
         found = tilewright.find_kernels(arguments)
-        kernels = found[: max(1, options.candidates)]
-        if reason := wrong(case, tensors, kernels[0], arguments):
-            entry["missing"] = "wrong: " + reason
+        kernels = contenders(found, options.candidates)
+
+        def result_of(kernel):
+            tilewright.prepare(arguments, kernel).run()
+            return d
+
+        computes = {kernel.name: functools.partial(result_of, kernel) for kernel in kernels.values()}
+        computes["einsum"] = lambda: tilewright.torch.einsum(case.expression(), a, b)
+        if reason := wrong(case, tensors, computes):
+            entry["missing"] = f"wrong: {reason}"
             return entry
         for each in (a, b):
             each.normal_()
-        calls = {
-            f"candidate {place}" if place else "tilewright": tilewright.prepare(arguments, kernel).run
-            for place, kernel in enumerate(kernels)
-        }
+        calls = {name: tilewright.prepare(arguments, kernel).run for name, kernel in kernels.items()}
+        calls["einsum"] = computes["einsum"]
         calls["torch"] = lambda: torch.einsum(case.expression(), a, b)
         samples, entry["unmeasured"] = samples_of(calls, options.rounds)
         medians = {name: statistics.median(values) for name, values in samples.items()}
         for name, us in medians.items():
             row = {"contender": name, "median_us": us, "tera_ops": 1e-6 * case.operations() / us}
+            if name in kernels:
+                estimate_us = next(found.estimate_us(i) for i, each in enumerate(found) if each.name == kernels[name].name)
+                row |= {"kernel": kernels[name].name, "estimate_us": estimate_us, "copied": copied(kernels[name])}
             if name != "torch":
-                place = 0 if name == "tilewright" else int(name.split()[1])
-                row |= {"kernel": kernels[place].name, "estimate_us": found.estimate_us(place)}
                 row["ratio_to_torch"] = medians.get("torch", math.nan) / us
             entry["results"].append(row)
     except Exception as error:  # an error of the compiler or the driver, or out of memory
@@ -172,27 +207,36 @@ def measure(case, type, options):
 def line(entry):
     if entry["missing"]:
         return f"{entry['id']:<18} {entry['type']:<5} missing: {entry['missing']}"
-    rows = [row for row in entry["results"] if row["contender"] != "torch"]
-    ours, best = rows[0], min(row["median_us"] for row in rows)
+    rows = {row["contender"]: row for row in entry["results"]}
+    ours = rows["tilewright"]
+    best = min(row["median_us"] for row in rows.values() if "kernel" in row)
+
+    def time_of(contender):
+        return f"{rows[contender]['median_us']:10.1f}" if contender in rows else f"{'-':>10}"
+
     return (
         f"{entry['id']:<18} {entry['type']:<5}{ours['median_us']:10.1f}{ours['tera_ops']:8.1f}"
         f"{ours['ratio_to_torch']:8.3f}{ours['median_us'] / best:8.3f}{ours['median_us'] / ours['estimate_us']:7.2f}"
-        f"  {ours['kernel'][:60]}"
+        f"{time_of('direct')}{time_of('copies')}{time_of('einsum')}{time_of('torch')}"
+        f" {ours['copied'] or '-':<4} {ours['kernel'][:60]}"
     )
 
 
 def summary(entries):
-    """Geometric means of the ratios to torch.einsum, by group and type."""
-    for group in [*dict.fromkeys(entry["group"] for entry in entries), "all"]:
-        for type in dict.fromkeys(entry["type"] for entry in entries):
-            ratios = [
-                entry["results"][0]["ratio_to_torch"]
-                for entry in entries
-                if entry["type"] == type and group in (entry["group"], "all") and entry["results"]
-            ]
-            if ratios:
-                mean = math.exp(statistics.fmean(map(math.log, ratios)))
-                yield f"{group:<20} {type:<5} {mean:7.3f} (least {min(ratios):6.3f}, {len(ratios)})"
+    """Geometric means of the ratios to torch.einsum, by contender, group and type."""
+    for contender in ("tilewright", "einsum"):
+        for group in [*dict.fromkeys(entry["group"] for entry in entries), "all"]:
+            for type in dict.fromkeys(entry["type"] for entry in entries):
+                ratios = [
+                    row["ratio_to_torch"]
+                    for entry in entries
+                    if entry["type"] == type and group in (entry["group"], "all")
+                    for row in entry["results"]
+                    if row["contender"] == contender
+                ]
+                if ratios:
+                    mean = math.exp(statistics.fmean(map(math.log, ratios)))
+                    yield f"{contender:<11} {group:<20} {type:<5} {mean:7.3f} (least {min(ratios):6.3f}, {len(ratios)})"
 
 
 def precompile(cases, count):
@@ -203,7 +247,12 @@ def precompile(cases, count):
         tensors = [case.tensor(modes, TYPES[type], "meta") for modes in (case.a, case.b, case.d)]
         arguments = tilewright.ContractionArguments(case.expression(), *tensors)
         found = tilewright.find_kernels(arguments, target=10 * major + minor)
-        kernels |= {kernel.name: kernel for kernel in found[: max(1, count)]}
+        kernels |= {kernel.name: kernel for kernel in contenders(found, count).values()}
+        made = _order_of_result(case.a, case.b, case.d, *tensors[:2])  # of einsum
+        of_einsum = torch.empty(case.shape(made), dtype=TYPES[type], device="meta")
+        arguments = tilewright.ContractionArguments(f"{case.a},{case.b}->{made}", *tensors[:2], of_einsum)
+        first = tilewright.find_kernels(arguments, target=10 * major + minor)[0]
+        kernels[first.name] = first
     tilewright.compile_kernels(list(kernels.values()))
 
 
@@ -211,10 +260,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=pathlib.Path, required=True, help="file for the figures")
     parser.add_argument("--only", nargs="+", help="measure only these contractions")
+    parser.add_argument("--quick", action="store_true", help="14 contractions, one round")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=["f32", "bf16"])
     parser.add_argument("--candidates", type=int, default=1, help="how many of our kernels are timed")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
+    if options.quick:
+        options.only = options.only or QUICK.split()
+        options.rounds = 1
 
     random.seed(1)
     torch.manual_seed(1)
@@ -229,7 +282,8 @@ def main():
         "tilewright": tilewright.__version__,
     }
     print(f"{setting['gpu']}, torch {setting['torch']}; the ratio is the time of torch.einsum by ours")
-    print(f"{'contraction':<18} {'type':<5}{'us':>10}{'TFLOP/s':>8}{'torch':>8}{'regret':>8}{'/pred':>7}  kernel")
+    print(f"{'contraction':<18} {'type':<5}{'us':>10}{'TFLOP/s':>8}{'torch':>8}{'regret':>8}{'/pred':>7}"
+          f"{'direct':>10}{'copies':>10}{'einsum':>10}{'torch us':>10} copied, kernel")
     entries = []
     for case, type in chosen:
         entries.append(measure(case, type, options))

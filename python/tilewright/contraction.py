@@ -19,7 +19,7 @@ from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.product import _bound, _out_type
-from tilewright.results import as_framework_of, empty_like, shaped
+from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped
 
 
 def contract(
@@ -46,8 +46,8 @@ def contract(
 
     expression        the modes of a, b and the result as letters. Without "->" the result has the letters that occur
                       once, in alphabetical order
-    a, b              arrays of PyTorch, NumPy, CuPy or JAX with up to 8 modes and any strides. They are not copied or
-                      transposed
+    a, b              arrays of PyTorch, NumPy, CuPy or JAX with up to 8 modes and any strides. The kernel copies them to
+                      another order of modes only where that is estimated to be faster
     out               the array for the result, which is also returned; by default a new array of a's framework
     epilogue          as in matmul(). The columns of the result are the modes that it has in common with the input that
                       has the result's last mode, and its rows those of the other input; modes of all three are a batch.
@@ -98,7 +98,8 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
     The order of the contractions is that of opt_einsum, if it is installed; else the pair is contracted first whose
     result exceeds its operands by the fewest elements. Intermediate results have the type of contract()'s result.
     `stream`, `math`, `accumulator_type`, `deterministic` and `batch_invariant` are those of every contraction; the other
-    options of contract() are those of the last one.
+    options of contract() are those of the last one. As with torch.einsum, a new result of PyTorch, NumPy or CuPy may have
+    another order of modes in memory than the letters say: one in which it is a plain matrix for the kernel.
     """
     modes, result = _modes_of(expression, operands)
     arrays = list(operands)
@@ -110,11 +111,45 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
             del arrays[index], modes[index]
         rest = set(result).union(*modes)
         if not arrays:
-            return contract(f"{of_x},{of_y}->{result}", x, y, **options)
+            if set(options) - set(_OF_ALL) or is_of_jax(x):  # rows and columns of epilogues are those of the letters
+                return contract(f"{of_x},{of_y}->{result}", x, y, **options)
+            made = _order_of_result(of_x, of_y, result, x, y)
+            out = contract(f"{of_x},{of_y}->{made}", x, y, **options)
+            return out if made == result else _with_modes(out, [made.index(mode) for mode in result])
         kept = "".join(mode for mode in dict.fromkeys(of_x + of_y) if mode in rest)
+        kept = _order_of_result(of_x, of_y, kept, x, y)
         arrays.append(contract(f"{of_x},{of_y}->{kept}", x, y, **of_all))
         modes.append(kept)
     raise AssertionError("a path ends with a contraction")
+
+
+def _order_of_result(of_a: str, of_b: str, result: str, a: Any, b: Any) -> str:
+    """The modes of the result in an order, slowest first, in which those of A, and those of B, are adjacent and have the
+    order that they have there; they are left as they are if they are adjacent."""
+    kinds = ["batch" if mode in of_a and mode in of_b else "a" if mode in of_a else "b" for mode in result]
+    blocks = [kind for place, kind in enumerate(kinds) if place == 0 or kinds[place - 1] != kind]
+    if len(blocks) == len(set(blocks)) and "batch" not in blocks[1:]:
+        return result
+
+    def of_kind(wanted: str, modes: str, array: Any) -> str:
+        found = [mode for mode, kind in zip(result, kinds) if kind == wanted]
+        strides = _strides(array)
+        return "".join(sorted(found, key=lambda mode: -strides[modes.index(mode)]))
+
+    return "".join((of_kind("batch", of_a, a), of_kind("a", of_a, a), of_kind("b", of_b, b)))
+
+
+def _strides(array: Any) -> Sequence[int]:
+    """The strides of a tensor of PyTorch in elements, of other arrays in bytes; those of a packed array otherwise."""
+    strides: Any = getattr(array, "stride", None) or getattr(array, "strides", None)
+    if strides is not None:
+        return tuple(strides() if callable(strides) else strides)
+    return range(len(_shape(array)), 0, -1)
+
+
+def _with_modes(array: Any, order: Sequence[int]) -> Any:
+    """A view of the array with its modes in this order."""
+    return array.permute(*order) if hasattr(array, "permute") else array.transpose(*order)
 
 
 _OF_ALL = ("stream", "math", "accumulator_type", "deterministic", "batch_invariant")

@@ -24,7 +24,7 @@ import torch
 import tilewright
 from tilewright import gradients
 from tilewright._tilewright import _contraction_modes
-from tilewright.contraction import _path
+from tilewright.contraction import _order_of_result, _path
 from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
 from tilewright.product import _compute_type, _out_type
@@ -701,8 +701,9 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     """torch.einsum(equation, *operands) with gradients, computed by Tilewright's contractions of pairs.
 
     Equations may have an ellipsis, a letter twice in one operand, whose diagonal is meant, and extents of 1 that are
-    broadcast. The order of pairs is that of tilewright.einsum(). Tensors may have any strides, and are not copied. One
-    operand alone is left to PyTorch, because it has no product. Lists of subscripts are not supported.
+    broadcast. The order of pairs is that of tilewright.einsum(). Tensors may have any strides. As that of torch.einsum, the
+    result may have another order of modes in memory than the letters say. One operand alone is left to PyTorch, because it
+    has no product. Lists of subscripts are not supported.
     """
     given = operands[0] if len(operands) == 1 and not isinstance(operands[0], torch.Tensor) else operands
     if not isinstance(equation, str) or not all(isinstance(each, torch.Tensor) for each in given):
@@ -728,9 +729,10 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
             del tensors[index], modes[index]
         rest = set(result).union(*modes)
         kept = "".join(mode for mode in dict.fromkeys(of_x + of_y) if mode in rest) if tensors else result
+        kept = _order_of_result(of_x, of_y, kept, x, y)
         tensors.append(torch.ops.tilewright.contract(f"{of_x},{of_y}->{kept}", x, y))
         modes.append(kept)
-    return tensors[0]
+    return tensors[0].permute([modes[0].index(mode) for mode in result])
 
 
 def _modes_of_einsum(equation: str, operands: Sequence[torch.Tensor]) -> tuple[list[str], str]:

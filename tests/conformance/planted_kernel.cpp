@@ -71,8 +71,10 @@ class Expansion {
 
 PlantedKernel::PlantedKernel(registry::KernelPtr original, std::span<const Substitution> planted)
     : Kernel(original->metadata()), original_(std::move(original)), planted_(planted) {
+  const compile::Source source = original_->source();
+  symbol_ = source.symbol;
   Expansion expansion(planted);
-  expansion.add(name() + ".cu", original_->source().text);
+  expansion.add(name() + ".cu", source.text);
   for (const Substitution& each : planted) {
     if (!expansion.has(each.header)) throw InvalidArgument(fmt::format("{} does not use {}", name(), each.header));
   }

@@ -32,8 +32,15 @@ class PlantedKernel final : public registry::Kernel {
   Support do_supports(const op::Problem& problem) const override { return original_->supports(problem); }
   compile::Source do_source() const override {
     compile::Source source;
+    source.symbol = symbol_;
     source.text = text_;
     return source;
+  }
+  std::vector<std::string> symbol_suffixes() const override { return original_->symbol_suffixes(); }
+  bool has_several_steps() const override { return original_->has_several_steps(); }
+  std::vector<registry::LaunchStep> do_launch_steps(const op::Problem& problem,
+                                                    std::uint64_t workspace) const override {
+    return original_->launch_steps(problem, workspace);
   }
   plan::Launch do_launch(const op::Problem& problem) const override { return original_->launch(problem); }
   double do_estimate_us(const op::Problem& problem) const override { return original_->estimate_us(problem); }
@@ -41,7 +48,7 @@ class PlantedKernel final : public registry::Kernel {
  private:
   registry::KernelPtr original_;
   std::span<const Substitution> planted_;
-  std::string text_;
+  std::string symbol_, text_;
 };
 
 }  // namespace tilewright::conformance

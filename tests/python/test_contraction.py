@@ -1,5 +1,6 @@
 """Contractions of two arrays and einsums of more: results, epilogues, paths, and errors in the caller's words."""
 
+import json
 import re
 
 import numpy as np
@@ -89,6 +90,37 @@ def test_einsum_contracts_pairs():
         tilewright.einsum("ab,bc,cd->ad", a, b, c, epilogue="relu"), np.maximum(a @ b @ c, 0)
     ), "options are those of the last contraction"
     assert _greedy_path(["ab", "bc", "cd", "de"], "ae", [(3, 4), (4, 20), (20, 2), (2, 5)])[0] == (1, 2)
+
+
+def test_results_of_einsum_are_plain_matrices():
+    a, b = integers((4, 6, 8), 1), integers((8, 3, 5), 2)
+    result = tilewright.einsum("abk,kcd->acbd", a, b)
+    assert np.array_equal(result, np.einsum("abk,kcd->acbd", a, b))
+    assert result.strides == (6 * 15 * 4, 5 * 4, 15 * 4, 4), "the modes of a, then those of b"
+    assert tilewright.contract("abk,kcd->acbd", a, b).flags.c_contiguous
+    assert tilewright.einsum("abk,kcd->abcd", a, b).flags.c_contiguous
+    out = np.zeros((4, 3, 6, 5), np.float32)
+    assert tilewright.einsum("abk,kcd->acbd", a, b, out=out) is out
+    c = integers((5, 2), 3)
+    assert np.array_equal(tilewright.einsum("abk,kcd,de->aebc", a, b, c), np.einsum("abk,kcd,de->aebc", a, b, c))
+
+
+def test_kernels_that_copy_operands_are_listed_saved_and_run(tmp_path):
+    a, b = integers((5, 3, 8, 16), 1, "float16"), integers((4, 6, 3, 8), 2, "float16")
+    out = np.full((5, 16, 4, 6), np.nan, np.float16)
+    arguments = tilewright.ContractionArguments("jnmi,klnm->jikl", a, b, out)
+    kernels = tilewright.find_kernels(arguments)
+    kernel = next(each for each in kernels if "permuted" in json.loads(each.metadata.to_json()))
+    explained = str(tilewright.explain(arguments))
+    assert re.search(r"[AB] is copied to [KMN]-major order \(\w+\|\w+\) first: \d+ bytes, estimated", explained)
+    prepared = tilewright.prepare(arguments, kernel)
+    assert prepared.workspace_bytes == kernel.get_workspace_size(arguments) > 0
+    prepared.run()
+    assert arguments.verify()
+    kernel.compile(arguments).save(tmp_path / "artifact")
+    out[:] = np.nan
+    kernel.run(arguments, tilewright.load_artifact(tmp_path / "artifact"))
+    assert arguments.verify()
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ EINSUMS = [
     ("ab,bc->ac", (5, 1), (6, 7)),  # an extent of 1
     ("ab,bc,cd->ad", (4, 5), (5, 6), (6, 3)),
     ("abc,bd,ce,a->de", (2, 3, 4), (3, 2), (4, 5), (2,)),
+    ("abk,kcd->acbd", (2, 3, 4), (4, 5, 2)),  # the modes of the operands alternate
 ]
 
 

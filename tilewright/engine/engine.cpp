@@ -24,7 +24,7 @@ namespace tilewright::engine {
 /// A loaded kernel, remembered for all calls with the same key.
 struct Engine::ReadyKernel {
   registry::KernelPtr kernel;
-  std::shared_ptr<runtime::LoadedKernel> loaded;
+  LoadedPtr loaded;
   ArtifactPtr artifact = nullptr;  // the caller's artifact that it was loaded from, if there is one
 };
 
@@ -301,9 +301,11 @@ PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel
   prepared.key_ = call.key();
   ReadyKernel ready = ready_kernel(call, kernel, artifact, required.value_or(state_->options.required));
   if (!prepared.is_empty_) prepared.launch_ = ready.kernel->launch(problem);
+  if (ready.kernel->has_several_steps()) prepared.problem_ = problem;
   prepared.kernel_ = std::move(ready.kernel);
   prepared.loaded_ = std::move(ready.loaded);
-  if (!prepared.is_empty_ && !prepared.is_shape_only_) encode_tensor_maps(*state_->device, prepared.launch_);
+  if (!prepared.is_empty_ && !prepared.is_shape_only_ && !prepared.problem_)
+    encode_tensor_maps(*state_->device, prepared.launch_);
   prepared.config_ = launch_config(prepared.launch_);
   prepared.workspaces_ = state_->workspaces;
   return prepared;

@@ -28,12 +28,13 @@ std::string to_text(const Explanation& explanation, bool with_refusals) {
                                  explanation.tuned ? ", after the tuned choice" : "");
   if (explanation.required.any()) text = requirement_text(explanation) + text;
   for (std::size_t rank = 0; rank < explanation.kernels.size(); ++rank) {
-    const auto& [kernel, estimate_us] = explanation.kernels[rank];
+    const auto& [kernel, estimate_us, remarks] = explanation.kernels[rank];
     const bool is_tuned = rank == 0 && explanation.tuned;
     const std::string estimate = std::isfinite(estimate_us) ? fmt::format("{:.1f}", estimate_us) : "?";
     text += fmt::format("{:>3} {:>10} us  {}{}\n", rank + 1, estimate, kernel->name(),
                         is_tuned ? fmt::format("  (tuned: {:.1f} us)", explanation.tuned->median_us) : "");
     text += fmt::format("                   {}\n", plan::to_string(kernel->metadata().design));
+    for (const std::string& remark : remarks) text += fmt::format("                   {}\n", remark);
   }
   if (!with_refusals) return text;
   text += fmt::format("{} refused\n", explanation.refused.size());
@@ -58,10 +59,11 @@ std::string to_json(const Explanation& explanation) {
   }
   json["kernels"] = Json::array();
   json["refused"] = Json::array();
-  for (const auto& [kernel, estimate_us] : explanation.kernels) {
+  for (const auto& [kernel, estimate_us, remarks] : explanation.kernels) {
     json["kernels"].push_back({{"name", kernel->name()},
                                {"estimate_us", std::isfinite(estimate_us) ? Json(estimate_us) : Json(nullptr)},
                                {"metadata", Json::parse(registry::to_json(kernel->metadata()))}});
+    if (!remarks.empty()) json["kernels"].back()["remarks"] = remarks;
   }
   for (const auto& [kernel, refusal] : explanation.refused) {
     json["refused"].push_back({{"name", kernel},

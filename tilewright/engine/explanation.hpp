@@ -13,7 +13,8 @@ namespace tilewright::engine {
 /// A kernel and its predicted time for a problem.
 struct RankedKernel {
   registry::KernelPtr kernel;
-  double estimate_us = 0.0;  // registry::kUnknownTime if the kernel has no estimate
+  double estimate_us = 0.0;               // registry::kUnknownTime if the kernel has no estimate
+  std::vector<std::string> remarks = {};  // registry::Kernel::remarks()
 };
 
 struct Explanation {
@@ -28,12 +29,12 @@ struct Explanation {
   std::optional<double> unrestricted_us = {};
 };
 
-/// A table with rank, predicted time, name and design of each kernel, followed by the refusals if `with_refusals`. If
-/// promises are required, a line before it says what they cost.
+/// A table with rank, predicted time, name, design and remarks of each kernel, followed by the refusals if
+/// `with_refusals`. If promises are required, a line before it says what they cost.
 std::string to_text(const Explanation& explanation, bool with_refusals = true);
 
 /// A JSON object with target, tuned, required (deterministic, batch_invariant, order, unrestricted_us), kernels (name,
-/// estimate_us or null, metadata) and refused (name, reason, code, operand, numbers).
+/// estimate_us or null, metadata, and remarks if there are any) and refused (name, reason, code, operand, numbers).
 std::string to_json(const Explanation& explanation);
 
 }  // namespace tilewright::engine

@@ -90,15 +90,23 @@ std::vector<ArtifactPtr> KernelImages::obtain_all(std::span<const compile::Sourc
   return artifacts;
 }
 
-LoadedPtr KernelImages::load_artifact(const compile::Artifact& artifact, std::uint32_t dynamic_smem_bytes) const {
-  return device_->load({artifact.cubin, artifact.ptx}, artifact.symbol, dynamic_smem_bytes);
+LoadedPtr KernelImages::load_artifact(const compile::Artifact& artifact, std::uint32_t dynamic_smem_bytes,
+                                      std::span<const std::string> suffixes) const {
+  auto loaded = std::make_shared<LoadedKernels>();
+  for (const std::string& suffix : suffixes) {
+    // Only the first function, which is the one of the design, has dynamic shared memory.
+    const std::uint32_t smem_bytes = loaded->empty() ? dynamic_smem_bytes : 0;
+    loaded->push_back(device_->load({artifact.cubin, artifact.ptx}, artifact.symbol + suffix, smem_bytes));
+  }
+  return loaded;
 }
 
-LoadedPtr KernelImages::load_source(const compile::Source& source, std::uint32_t dynamic_smem_bytes) {
+LoadedPtr KernelImages::load_source(const compile::Source& source, std::uint32_t dynamic_smem_bytes,
+                                    std::span<const std::string> suffixes) {
   if (!compile::is_compiled(source.language)) {
     const compile::Artifact adopted = compile::precompiled_artifact(source);
     runs_here(adopted, device_->properties()).or_throw();
-    return load_artifact(adopted, dynamic_smem_bytes);
+    return load_artifact(adopted, dynamic_smem_bytes, suffixes);
   }
   try {
     const std::int64_t compiles = store_.counters().compiles;
@@ -109,12 +117,12 @@ LoadedPtr KernelImages::load_source(const compile::Source& source, std::uint32_t
       spdlog::debug("{}: compiled by {} in {:.0f} ms", source.name, artifact->compiler, artifact->compile_ms);
     }
     runs_here(*artifact, device_->properties()).or_throw();
-    return load_artifact(*artifact, dynamic_smem_bytes);
+    return load_artifact(*artifact, dynamic_smem_bytes, suffixes);
   } catch (const Error& error) {
     if (!is_fault_of_image(error) || !store_.discard(source)) throw;
     spdlog::warn("{} from the cache cannot be loaded and is compiled again: {}", source.name, error.what());
   }
-  return load_artifact(*obtain(source), dynamic_smem_bytes);
+  return load_artifact(*obtain(source), dynamic_smem_bytes, suffixes);
 }
 
 LoadedPtr KernelImages::load(const registry::Kernel& kernel, std::uint32_t dynamic_smem_bytes,
@@ -124,8 +132,9 @@ LoadedPtr KernelImages::load(const registry::Kernel& kernel, std::uint32_t dynam
     const std::scoped_lock lock(mutex_);
     if (const LoadedPtr* const found = loaded_.find(digest)) return *found;
   }
-  LoadedPtr fresh = artifact == nullptr ? load_source(kernel.source(), dynamic_smem_bytes)
-                                        : load_artifact(*artifact, dynamic_smem_bytes);
+  const std::vector<std::string> suffixes = kernel.symbol_suffixes();
+  LoadedPtr fresh = artifact == nullptr ? load_source(kernel.source(), dynamic_smem_bytes, suffixes)
+                                        : load_artifact(*artifact, dynamic_smem_bytes, suffixes);
   const std::scoped_lock lock(mutex_);
   if (const LoadedPtr* const found = loaded_.find(digest)) return *found;
   evicted = loaded_.insert(digest, fresh);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tilewright/base/fork.hpp"
@@ -13,6 +14,7 @@
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/compile/compiler.hpp"
+#include "tilewright/engine/launch.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/registry/kernel.hpp"
 #include "tilewright/runtime/device.hpp"
@@ -20,7 +22,7 @@
 namespace tilewright::engine {
 
 using ArtifactPtr = std::shared_ptr<const compile::Artifact>;
-using LoadedPtr = std::shared_ptr<runtime::LoadedKernel>;
+using LoadedPtr = std::shared_ptr<const LoadedKernels>;
 
 /// Whether the device can run the artifact's cubin or PTX.
 Support runs_here(const compile::Artifact& artifact, const runtime::DeviceProperties& device);
@@ -39,16 +41,18 @@ class KernelImages {
   std::vector<ArtifactPtr> obtain_all(std::span<const compile::Source> sources,
                                       const std::function<void(const compile::Artifact&)>& on_ready);
 
-  /// Returns the loaded kernel, which is loaded on first use, from `artifact` if it is not null. Kernels evicted by the
-  /// LRU limit are stored in `evicted`.
+  /// Returns the kernel's loaded functions, which are loaded on first use, from `artifact` if it is not null. Kernels
+  /// evicted by the LRU limit are stored in `evicted`.
   LoadedPtr load(const registry::Kernel& kernel, std::uint32_t dynamic_smem_bytes, const ArtifactPtr& artifact,
                  std::vector<LoadedPtr>& evicted);
 
  private:
   ArtifactPtr obtain(const compile::Source& source) { return obtain_all(std::span(&source, 1), {}).front(); }
   /// If the device cannot load the cached image, the source is compiled again, once.
-  LoadedPtr load_source(const compile::Source& source, std::uint32_t dynamic_smem_bytes);
-  LoadedPtr load_artifact(const compile::Artifact& artifact, std::uint32_t dynamic_smem_bytes) const;
+  LoadedPtr load_source(const compile::Source& source, std::uint32_t dynamic_smem_bytes,
+                        std::span<const std::string> suffixes);
+  LoadedPtr load_artifact(const compile::Artifact& artifact, std::uint32_t dynamic_smem_bytes,
+                          std::span<const std::string> suffixes) const;
 
   compile::ToolchainOptions toolchain_;
   int compile_threads_;

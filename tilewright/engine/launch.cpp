@@ -19,6 +19,13 @@ Support check_workspace(std::size_t needed, const RunOptions& options) {
   return {};
 }
 
+/// The caller's workspace, which is checked, or one of `workspaces`.
+runtime::DeviceAddress workspace_of(std::size_t bytes, Workspaces& workspaces, const RunOptions& options) {
+  if (options.workspace == 0) return workspaces.at_least(bytes, options.stream);
+  check_workspace(bytes, options).or_throw();
+  return options.workspace;
+}
+
 /// Sets the address of the workspace and encodes the tensor maps of tensors in it.
 void set_workspace(runtime::Device& device, plan::Launch& launch, runtime::DeviceAddress address) {
   launch.set_workspace(address);
@@ -67,10 +74,7 @@ void launch(runtime::LoadedKernel& loaded, runtime::LaunchConfig config, const p
 void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces, plan::Launch& packed,
                            const RunOptions& options) {
   if (const plan::WorkspaceNeeds& needs = packed.workspace(); needs.bytes != 0) {
-    const bool is_callers = options.workspace != 0;
-    if (is_callers) check_workspace(needs.bytes, options).or_throw();
-    const runtime::DeviceAddress workspace =
-        is_callers ? options.workspace : workspaces.at_least(needs.bytes, options.stream);
+    const runtime::DeviceAddress workspace = workspace_of(needs.bytes, workspaces, options);
     set_workspace(workspaces.device(), packed, workspace);
     if (needs.zeroed_bytes != 0)
       workspaces.device().fill(needs.given(workspace), 0, needs.zeroed_bytes, options.stream);
@@ -78,11 +82,20 @@ void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces
   launch(loaded, launch_config(packed), packed, options);
 }
 
-void pack_and_launch(const registry::Kernel& kernel, runtime::LoadedKernel& loaded, Workspaces& workspaces,
+void pack_and_launch(const registry::Kernel& kernel, const LoadedKernels& loaded, Workspaces& workspaces,
                      const op::Problem& problem, const RunOptions& options) {
+  if (kernel.has_several_steps()) {
+    const runtime::DeviceAddress workspace = workspace_of(kernel.workspace_bytes(problem), workspaces, options);
+    for (registry::LaunchStep& step : kernel.launch_steps(problem, workspace)) {
+      encode_tensor_maps(workspaces.device(), step.launch);
+      if (step.launch.workspace_bytes() != 0) set_workspace(workspaces.device(), step.launch, workspace);
+      launch(*loaded.at(step.kernel), launch_config(step.launch), step.launch, options);
+    }
+    return;
+  }
   plan::Launch packed = kernel.launch(problem);
   encode_tensor_maps(workspaces.device(), packed);
-  launch_with_workspace(loaded, workspaces, packed, options);
+  launch_with_workspace(*loaded.front(), workspaces, packed, options);
 }
 
 }  // namespace tilewright::engine

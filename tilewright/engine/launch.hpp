@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <vector>
 
 #include "tilewright/op/problem.hpp"
 #include "tilewright/plan/launch.hpp"
@@ -11,6 +13,9 @@
 namespace tilewright::engine {
 
 class Workspaces;
+
+/// The kernels of one source, as registry::Kernel::symbol_suffixes() lists them; most sources have one.
+using LoadedKernels = std::vector<std::shared_ptr<runtime::LoadedKernel>>;
 
 /// Options of one run.
 struct RunOptions {
@@ -40,8 +45,8 @@ void launch(runtime::LoadedKernel& loaded, runtime::LaunchConfig config, const p
 void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces, plan::Launch& packed,
                            const RunOptions& options);
 
-/// Packs the problem's launch, encodes its tensor maps, and enqueues it.
-void pack_and_launch(const registry::Kernel& kernel, runtime::LoadedKernel& loaded, Workspaces& workspaces,
+/// Packs the problem's launch, or all its steps, encodes their tensor maps, and enqueues them.
+void pack_and_launch(const registry::Kernel& kernel, const LoadedKernels& loaded, Workspaces& workspaces,
                      const op::Problem& problem, const RunOptions& options);
 
 }  // namespace tilewright::engine

@@ -18,9 +18,10 @@ void PreparedCall::run(const RunOptions& options) const {
   if (is_empty_) return;
   if (is_shape_only_)
     throw InvalidArgument("the call was prepared from shapes without memory: pass the tensors to run()");
-  if (launch_.workspace_bytes() == 0) return launch(*loaded_, config_, launch_, options);
+  if (problem_) return pack_and_launch(*kernel_, *loaded_, *workspaces_, *problem_, options);
+  if (launch_.workspace_bytes() == 0) return launch(*loaded_->front(), config_, launch_, options);
   plan::Launch packed = launch_;
-  launch_with_workspace(*loaded_, *workspaces_, packed, options);
+  launch_with_workspace(*loaded_->front(), *workspaces_, packed, options);
 }
 
 void PreparedCall::run(const Call& call, const RunOptions& options) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "tilewright/engine/call.hpp"
 #include "tilewright/engine/launch.hpp"
@@ -10,10 +11,11 @@
 
 namespace tilewright::engine {
 
-/// A call whose kernel is chosen, compiled and loaded, and whose launch is packed, so that run() only launches.
-/// The tensors' memory must outlive it. A kernel that uses split-K or repacks operands (plan::Design) needs a
-/// workspace, which belongs to the stream or, during stream capture, to the captured graph. Two launches of such a
-/// graph must not overlap.
+/// A call whose kernel is chosen, compiled and loaded, and whose launch is packed, so that run() only launches; a
+/// kernel with several steps packs them in each run, because the copies in its workspace have an address then. The
+/// tensors' memory must outlive it. A kernel that uses split-K or repacks operands (plan::Design) needs a workspace,
+/// which belongs to the stream or, during stream capture, to the captured graph. Two launches of such a graph must not
+/// overlap.
 class PreparedCall {
  public:
   /// Enqueues the launch on `stream`. Does nothing if the problem is empty.
@@ -35,11 +37,12 @@ class PreparedCall {
   friend class Engine;
 
   registry::KernelPtr kernel_;
-  std::shared_ptr<runtime::LoadedKernel> loaded_;
+  std::shared_ptr<const LoadedKernels> loaded_;
   std::shared_ptr<Workspaces> workspaces_;
   op::ProblemKey key_;
   runtime::LaunchConfig config_;
   plan::Launch launch_;
+  std::optional<op::Problem> problem_;  // if the kernel has several steps
   bool is_empty_ = false;
   bool is_shape_only_ = false;
 };

@@ -109,7 +109,8 @@ Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Pro
   for (registry::KernelPtr& kernel : found.kernels) {
     Result<double> estimate_us = estimate(*kernel, problem, requirement, is_small ? &device : nullptr);
     if (estimate_us) {
-      explanation.kernels.push_back({std::move(kernel), *estimate_us});
+      std::vector<std::string> remarks = op::is_empty(problem) ? std::vector<std::string>() : kernel->remarks(problem);
+      explanation.kernels.push_back({std::move(kernel), *estimate_us, std::move(remarks)});
     } else {
       explanation.refused.push_back({kernel->name(), estimate_us.refusal()});
     }

@@ -91,7 +91,24 @@ ProblemKey key_of(const Conv2d& conv) {
   return key;
 }
 
-ProblemKey key_of(const Contraction& contraction) { return key_of(op::view(contraction)); }
+// Two contractions may have the same view, but modes that merge in one of them, or that are a batch, are copied in
+// another way in the other: see op::permute().
+ProblemKey key_of(const Contraction& contraction) {
+  const GemmView view = op::view(contraction);
+  ProblemKey key = key_of(view);
+  const auto is_folded = [](const OperandView& operand) { return operand.access == OperandAccess::folded; };
+  if (!is_folded(view.a) && !is_folded(view.b) && !is_folded(view.d)) return key;
+  const std::string letters = contraction.modes_a + contraction.modes_b;
+  for (const auto& [tensor, modes] : {std::pair{&contraction.a, &contraction.modes_a},
+                                      {&contraction.b, &contraction.modes_b},
+                                      {&contraction.d, &contraction.modes_d}}) {
+    for (int mode = 0; mode < tensor->shape.rank(); ++mode) {
+      const std::size_t number = letters.find((*modes)[static_cast<std::size_t>(mode)]);
+      key.more.insert(key.more.end(), {static_cast<std::int64_t>(number), tensor->shape[mode], tensor->stride[mode]});
+    }
+  }
+  return key;
+}
 ProblemKey key_of(const GroupedGemm& grouped) {
   ProblemKey key = key_of(op::view(grouped));
   key.expected = grouped.expected;

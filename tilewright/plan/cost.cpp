@@ -45,6 +45,8 @@ constexpr double kDramShare = 0.86;
 constexpr double kIssuesPerClock = 4;
 constexpr double kIssuesPerCopy = 24.5;
 constexpr double kWarpThreads = 32;
+// What L2 and DRAM move for an element whose neighbours in the kernel's order are not its neighbours in memory.
+constexpr int kSectorBytes = 32;
 // Time of the barrier among the CTAs of a tile, which goes through L2, and the rate of partial sums to and from L2.
 // All families share them.
 constexpr double kExchangeUs = 1.78;
@@ -62,6 +64,15 @@ constexpr double kZeroCopies = 0.279;
 // Extra time of DRAM for a byte of an operand that a CTA loads in lines of 128 bytes along M or N, or along K; it falls
 // with longer lines.
 constexpr double kScatter = 0.193, kScatterK = 0.056, kScatterPower = 0.746;
+
+/// The bytes that are moved for one element of an operand: a sector if it is folded and no first coordinate is
+/// contiguous, so that single elements are moved.
+int moved_bytes(const op::OperandView& operand, DType type) {
+  const auto begins_with_one = [](const op::Mode& mode) { return mode.shape.rank() > 0 && mode.stride[0] == 1; };
+  const bool is_scattered = operand.access == op::OperandAccess::folded && !begins_with_one(operand.rows) &&
+                            !begins_with_one(operand.columns);
+  return is_scattered ? kSectorBytes : bytes(type);
+}
 
 }  // namespace
 
@@ -87,9 +98,9 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   input.split_k = tile.split_k;
   input.accumulator_bytes = bytes(tile.operands.accumulator);
   input.threads = tile.threads();
-  input.element_bytes_a = bytes(tile.operands.a.element);
-  input.element_bytes_b = bytes(tile.operands.b.element);
-  input.element_bytes_d = bytes(tile.operands.d.element);
+  input.element_bytes_a = moved_bytes(tile.is_transposed ? arguments.b : arguments.a, tile.operands.a.element);
+  input.element_bytes_b = moved_bytes(tile.is_transposed ? arguments.a : arguments.b, tile.operands.b.element);
+  input.element_bytes_d = moved_bytes(arguments.d, tile.operands.d.element);
   input.is_mn_major_a = !op::has_contiguous_rows(tile.operands.a.layout);
   input.is_mn_major_b = op::has_contiguous_rows(tile.operands.b.layout);
   input.beside_bytes = beside_bytes(tile.operands);

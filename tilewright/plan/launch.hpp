@@ -121,10 +121,14 @@ struct Launch {
          .alignment = workspace.alignment,
          .zeroed_bytes = workspace.zeroed_bytes});
   }
+  /// Makes the workspace at least `bytes` large, for other launches that share it. The kernel need not take its
+  /// address.
+  void enlarge_workspace(std::size_t bytes) { workspace_.bytes = std::max(workspace_.bytes, bytes); }
   std::size_t workspace_bytes() const { return workspace_.bytes; }
   const WorkspaceNeeds& workspace() const { return workspace_; }
-  /// @pre workspace_bytes() != 0
+  /// Does nothing if the kernel takes no workspace. @pre workspace_bytes() != 0
   void set_workspace(std::uint64_t address) {
+    if (workspace_offset_ == kNowhere) return;
     address = workspace_.given(address);
     std::memcpy(parameter_bytes_.data() + workspace_offset_, &address, sizeof address);
   }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tilewright/base/hash.hpp"
 #include "tilewright/compile/source.hpp"
@@ -19,6 +20,12 @@ namespace tilewright::registry {
 
 /// The estimate of a kernel that has none. Such kernels are ranked last, in the order in which they are offered.
 inline constexpr double kUnknownTime = std::numeric_limits<double>::infinity();
+
+/// One launch of a run, and the kernel of the source that it starts, as an index of Kernel::symbol_suffixes().
+struct LaunchStep {
+  std::size_t kernel = 0;
+  plan::Launch launch;
+};
 
 /// To add a kernel, derive from this class and implement do_source() and do_launch(). Objects are immutable and shared
 /// between threads.
@@ -60,6 +67,22 @@ class Kernel {
   /// Grid, block and arguments of one launch. @pre supports(problem); D is not empty
   plan::Launch launch(const op::Problem& problem) const { return do_launch(problem); }
 
+  /// Most kernels are one `extern "C"` function, which a run launches once; for them this has one empty text. Others
+  /// run several functions of their source one after another, whose symbols are Source::symbol with these suffixes.
+  virtual std::vector<std::string> symbol_suffixes() const { return {""}; }
+  /// Whether a run is launch_steps() instead of launch(), which then has only the resources: the workspace of all
+  /// steps, and the grid and the shared memory of the step that needs the most.
+  virtual bool has_several_steps() const { return false; }
+  /// The launches of one run, in order, with a workspace of workspace_bytes(problem) at `workspace`. Only the launches
+  /// of kernels with several steps are asked for. @pre supports(problem); D is not empty
+  std::vector<LaunchStep> launch_steps(const op::Problem& problem, std::uint64_t workspace) const {
+    return do_launch_steps(problem, workspace);
+  }
+
+  /// Sentences about what the kernel does with the operands of this problem beyond what its family does, for reports:
+  /// "A is copied to ..., because ...". @pre supports(problem)
+  virtual std::vector<std::string> remarks(const op::Problem& /*problem*/) const { return {}; }
+
   /// The predicted time on the design's target in microseconds, including launch latency. Only for ranking.
   double estimate_us(const op::Problem& problem) const { return do_estimate_us(problem); }
 
@@ -70,6 +93,9 @@ class Kernel {
   /// Returns language, text, headers and options, and the symbol if it is not the name; source() fills in the rest.
   virtual compile::Source do_source() const = 0;
   virtual plan::Launch do_launch(const op::Problem& problem) const = 0;
+  virtual std::vector<LaunchStep> do_launch_steps(const op::Problem& problem, std::uint64_t /*workspace*/) const {
+    return {{0, do_launch(problem)}};
+  }
   virtual double do_estimate_us(const op::Problem& /*problem*/) const { return kUnknownTime; }
   virtual std::optional<plan::SumOrder> do_sum_order(const op::Problem& /*problem*/) const { return std::nullopt; }
 

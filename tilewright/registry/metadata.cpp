@@ -129,6 +129,7 @@ std::string to_json(const KernelMetadata& metadata) {
        {{"deterministic", metadata.promises.deterministic}, {"batch_invariant", metadata.promises.batch_invariant}}},
   };
   if (design.mix) json["design"]["mix"] = plan::name(*design.mix);
+  if (metadata.permuted.any()) json["permuted"] = op::to_string(metadata.permuted);
   return json.dump();
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "tilewright/op/permuted_contraction.hpp"
 #include "tilewright/op/signature.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/registry/promises.hpp"
@@ -13,12 +14,13 @@
 namespace tilewright::registry {
 
 struct KernelMetadata {
-  std::string family;       // "sm80_gemm"
-  op::Signature signature;  // operation, types, layouts and alignments that the kernel is compiled for
-  plan::Design design;      // includes the target
-  std::string name = {};    // an identifier; empty: kernel_name() makes one
-  int min_sm = 0;           // the kernel is offered only on this architecture and newer, as in 90 for sm_90
-  Promises promises = {};   // no part of the name
+  std::string family;                  // "sm80_gemm"
+  op::Signature signature;             // operation, types, layouts and alignments that the kernel is compiled for
+  plan::Design design;                 // includes the target
+  std::string name = {};               // an identifier; empty: kernel_name() makes one
+  int min_sm = 0;                      // the kernel is offered only on this architecture and newer, as in 90 for sm_90
+  Promises promises = {};              // no part of the name
+  op::PermutedOperands permuted = {};  // copied to another order of modes by kernels beside the one of the design
 
   /// The signature of a kernel that computes GEMMs. @pre signature.gemm() is not null
   const op::GemmSignature& operands() const { return std::get<op::GemmSignature>(signature.operands); }

@@ -1,7 +1,7 @@
 // Stores accumulators of wgmma to D, one epilogue subtile at a time. The epilogue is applied in registers, the results
 // are stored to a swizzled shared-memory buffer, and TMA stores the buffer to D while the next subtile or the next tile
-// is computed. If D's lines do not begin and end at multiples of 16 bytes, plain stores of whole lines replace TMA. C
-// is loaded into the same buffers first.
+// is computed. If D's lines do not begin and end at multiples of 16 bytes, plain stores of whole lines replace TMA, and
+// if D is folded, plain stores of vectors. C is loaded into the same buffers first.
 #pragma once
 
 #include "tilewright/epilogue/epilogue_tensor.cuh"
@@ -12,6 +12,7 @@
 #include "tilewright/epilogue/staged_vectors.cuh"
 #include "tilewright/epilogue/tma_output.cuh"
 #include "tilewright/numeric/convert.cuh"
+#include "tilewright/operand/folded_matrix.cuh"
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/operand/tma_im2col.cuh"
@@ -23,13 +24,14 @@
 
 namespace tilewright {
 
-/// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix, TmaIm2colClasses or GlobalMatrix),
-/// kDIsRowMajor, kDIsPointerArray, kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD, kPanelColumns, kSubtilePanels
-/// (panels per subtile), kStoreBytes (which divides the length of D's lines in bytes), kTmaOutputs and kTmaOutputBytes
-/// (the number of other outputs that TMA stores, and the sum of their element sizes), kReductionCounters (an offset in
-/// the workspace), and the members that SourceBuffers uses. Parameters of the kernel: c, d, outputs, m, n, batches,
-/// batch_step_c, workspace, reduction_parts, epilogue; with groups also groups. Tile is the scheduler's. A subtile that
-/// lies partly behind the end of its group is stored with plain stores, because TMA would overwrite the next group.
+/// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix, TmaIm2colClasses, GlobalMatrix
+/// or FoldedOutput), kDIsRowMajor, kDIsPointerArray, kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD,
+/// kPanelColumns, kSubtilePanels (panels per subtile), kStoreBytes (which divides the length of D's lines in bytes),
+/// kTmaOutputs and kTmaOutputBytes (the number of other outputs that TMA stores, and the sum of their element sizes),
+/// kReductionCounters (an offset in the workspace), and the members that SourceBuffers uses. Parameters of the kernel:
+/// c, d, outputs, m, n, batches, batch_step_c, workspace, reduction_parts, epilogue; with groups also groups. Tile is
+/// the scheduler's. A subtile that lies partly behind the end of its group is stored with plain stores, because TMA
+/// would overwrite the next group.
 template <class Plan, class Epilogue, class Parameters, int kAtoms, class Tile>
 class WarpgroupOutput {
   using C = typename Plan::ElementC;
@@ -372,7 +374,9 @@ class WarpgroupOutput {
                                        const Tile& tile) const {
     if constexpr (Plan::kTmaOutputs > 0)
       Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kPanelsBytes, row, column, tile.batch});
-    if constexpr (!kByTma) {
+    if constexpr (kIsFoldedOutput<typename Plan::Output>) {
+      copy_vectors<kCount>(parameters_.d, buffer, row, column, tile);
+    } else if constexpr (!kByTma) {
       copy<kCount>(parameters_.d, buffer, row, column, tile);
     } else {
       if constexpr (kHasGroups) {
@@ -439,6 +443,34 @@ class WarpgroupOutput {
           return buffer + panel * Panel::kBytes +
                  (Plan::kDIsRowMajor ? Panel::offset(line, in_panel) : Panel::offset(along, in_panel));
         });
+  }
+
+  /// Does the same for a folded D, whose vectors of 16 bytes do not cross the end of its first mode: each is stored
+  /// where its modes say. Adjacent threads store adjacent vectors of a line.
+  template <int kCount, class Folded>
+  __device__ __forceinline__ void copy_vectors(const Folded& to, uint32_t buffer, int row, int column,
+                                               const Tile& tile) const {
+    static_assert(Plan::kStoreBytes == 16 && kPerElement == 1, "whole vectors of single columns");
+    constexpr int kColumns = kCount * Plan::kPanelColumns;
+    constexpr int kLines = Plan::kDIsRowMajor ? 64 : kColumns;
+    constexpr int kPerVector = 16 / static_cast<int>(sizeof(D));
+    constexpr int kVectors = (Plan::kDIsRowMajor ? kColumns : 64) / kPerVector;  // of a line
+    const auto& modes = to.modes.matrix;
+    const int first_x = Plan::kDIsRowMajor ? column : row, first_y = Plan::kDIsRowMajor ? row : column;
+    const int end_x = Plan::kDIsRowMajor ? end_n(tile) : end_m(tile);
+    const int end_y = Plan::kDIsRowMajor ? end_m(tile) : end_n(tile);
+    D* const d = static_cast<D*>(const_cast<void*>(to.address)) + modes.batch.offset(tile.batch);
+#pragma unroll 2
+    for (int i = thread_; i < kLines * kVectors; i += kThreads) {
+      const int line = i / kVectors, along = i % kVectors * kPerVector;
+      if (first_y + line >= end_y || first_x + along >= end_x) continue;
+      const int in_panel = (Plan::kDIsRowMajor ? along : line) % Plan::kPanelColumns;
+      const int panel = (Plan::kDIsRowMajor ? along : line) / Plan::kPanelColumns;
+      const uint32_t from = buffer + panel * Panel::kBytes +
+                            (Plan::kDIsRowMajor ? Panel::offset(line, in_panel) : Panel::offset(along, in_panel));
+      *reinterpret_cast<Vector<uint32_t, 4>*>(d + modes.line(first_y + line) + modes.along(first_x + along)) =
+          ptx::load_shared<Vector<uint32_t, 4>>(from);
+    }
   }
 
   /// Accumulator number `i`. A register holds two accumulators of f16.

@@ -129,7 +129,8 @@ class Sm90Gemm {
   __device__ __forceinline__ void prepare(const Ring& ring, uint32_t output_barriers) const {
     if constexpr (!kPlainLoadsA) ptx::tma_prefetch(tma_matrix(parameters_.a));
     if constexpr (!kPlainLoadsB) ptx::tma_prefetch(tma_matrix(parameters_.b));
-    if constexpr (!is_same<typename Plan::Output, GlobalMatrix>) ptx::tma_prefetch(tma_matrix(parameters_.d));
+    if constexpr (!is_same<typename Plan::Output, GlobalMatrix> && !kIsFoldedOutput<typename Plan::Output>)
+      ptx::tma_prefetch(tma_matrix(parameters_.d));
     ring.initialise();
     for (int i = 0; i < Plan::kConsumers; ++i) Output::initialise(output_barriers + i * Output::kBarrierBytes);
     ptx::fence_mbarrier_init();

@@ -52,6 +52,17 @@ struct FoldedMatrix {
   static __device__ __forceinline__ Element element(Line line, Along along) { return {line + along, true}; }
 };
 
+/// A folded D that threads store with plain stores.
+template <int kCount>
+struct FoldedOutput {
+  const void* address;
+  MatrixParameters<FoldedMatrix<kCount>, 'D'> modes;
+};
+template <class Output>
+inline constexpr bool kIsFoldedOutput = false;
+template <int kCount>
+inline constexpr bool kIsFoldedOutput<FoldedOutput<kCount>> = true;
+
 /// The offset in elements of matrix `index` of a batch, in addition to `index` times the batch stride.
 template <class Matrix>
 __device__ __forceinline__ int64_t folded_batch_offset(const Matrix& /*matrix*/, int /*index*/) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "tilewright/lower/cuda/depthwise_conv.hpp"
 #include "tilewright/lower/cuda/depthwise_wgrad.hpp"
 #include "tilewright/lower/cuda/group_conv.hpp"
+#include "tilewright/lower/cuda/permute.hpp"
 #include "tilewright/lower/cuda/reduce_split_k.hpp"
 #include "tilewright/lower/cuda/simt_gemm.hpp"
 #include "tilewright/lower/cuda/skinny_gemm.hpp"
@@ -35,6 +37,7 @@ struct Golden {
   std::string name;
   op::Signature description;
   plan::Design design;
+  std::optional<op::Permutation> permutation = {};  // instead of the others
 };
 std::ostream& operator<<(std::ostream& out, const Golden& golden) { return out << golden.name; }
 
@@ -71,6 +74,13 @@ Golden repacked(Golden golden) {
 Golden reduction(std::string name, const op::ReduceSplitK& problem) {
   const op::ReduceSplitKSignature signature = op::describe(problem);
   return {std::move(name), signature, plan::reduce_split_k_designs(signature, plan::kSm80).front()};
+}
+
+/// The transpose of a matrix.
+Golden permute(std::string name) {
+  op::Permutation permutation{op::packed_tensor(0, DType::f16, {64, 48}), op::packed_tensor(0, DType::f16, {64, 48})};
+  permutation.from.stride = {1, 64};
+  return {std::move(name), {}, {}, permutation};
 }
 
 op::Tensor shape_of(DType type, const op::Dims& shape) { return op::packed_tensor(0, type, shape); }
@@ -202,12 +212,14 @@ std::vector<Golden> goldens() {
       stem("stem_wgrad_bf16", op::ConvPass::wgrad),
       grouped("group_conv_bf16"),
       skinny("skinny_gemm_f32"),
+      permute("permute_f16"),
       tensor("s8_blocks_of_channels", blocks_of_channels(), {16, 8, 32}, {{64, 64, 64}, 4, {2, 2}}),
       tensor("f16_through_registers", through_registers(), {16, 8, 16}, {{64, 64, 32}, 3, {2, 2}}),
   };
 }
 
 std::string emit(const Golden& golden) {
+  if (golden.permutation) return cuda::lower(plan::plan_permute(*golden.permutation, plan::kSm80), golden.name);
   const auto text = [&](auto plan) { return cuda::lower(std::move(plan).value_or_throw(), golden.name); };
   if (const op::ReduceSplitKSignature* const reduction = golden.description.reduce_split_k())
     return text(plan::plan_reduce_split_k(*reduction, std::get<plan::FlatDesign>(golden.design)));

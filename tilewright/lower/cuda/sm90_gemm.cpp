@@ -125,6 +125,7 @@ std::string scheduler(const plan::Sm90GemmPlan& plan) {
 
 std::string output_type(const plan::Sm90GemmPlan& plan) {
   if (plan.has_row_classes()) return fmt::format("TmaIm2colClasses<{}>", plan::kMaxRowClasses);
+  if (plan.operands.d.folded_modes != 0) return fmt::format("FoldedOutput<{}>", plan.operands.d.folded_modes);
   return plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix";
 }
 

@@ -163,6 +163,10 @@ Support check_independent(const Sm90GemmSketch& plan) {
 /// multiples of 16 bytes.
 Support plan_output(Sm90GemmSketch& plan) {
   const op::TensorSignature& d = plan.operands.d;
+  if (d.folded_modes != 0 && plan.split_k > 1)
+    return refuse("D is folded, which split_k of {} does not store", plan.split_k).as(RefusalCode::design).of("D");
+  if (d.folded_modes != 0 && plan.operands.epilogue.columns_per_element() != 1)
+    return refuse("D is folded, but the epilogue pairs columns").as(RefusalCode::epilogue);
   plan.store_bytes = std::min(kTmaBytes, d.alignment * bytes(d.element));
   plan.stores_by_tma = stores_by_tma(d) && plan.split_k == 1;
   const op::TensorSignature& c = plan.operands.c;
@@ -379,10 +383,15 @@ Support refuse_major(char role, std::string_view kind, const op::TensorSignature
 /// filter of dgrad is repacked: an im2col matrix, as the `other` operand is.
 Support check_gathered_layout(char role, const op::TensorSignature& tensor, const op::TensorSignature& other) {
   if (tensor.im2col == op::Im2colAccess::none && tensor.folded_modes == 0) return {};
-  if (tensor.folded_modes != 0 && (role == 'C' || role == 'D'))
-    return refuse("{} is folded, but the family stores rows and columns of one stride", role)
-        .as(RefusalCode::strides)
+  if (tensor.folded_modes != 0 && role == 'C')
+    return refuse("C is folded, but the family reads rows and columns of one stride").as(RefusalCode::strides).of(role);
+  if (tensor.folded_modes != 0 && role == 'D') {
+    if (alignment_bytes(tensor) >= kTmaBytes) return {};
+    return refuse("D is a folded matrix that is aligned to {} bytes, the family stores vectors of {}",
+                  alignment_bytes(tensor), kTmaBytes)
+        .as(RefusalCode::alignment)
         .of(role);
+  }
   if (tensor.im2col == op::Im2colAccess::blocks) {
     return refuse(
                "{} is an im2col matrix of images with blocks of channels, which tensor maps of four modes do not "
@@ -441,6 +450,7 @@ Support check_layouts(const op::GemmSignature& signature) {
   if (const Support fits = check_row_classes(signature); !fits) return fits;
   for (const auto& [role, tensor] :
        {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
+    if (role == 'C' && !signature.has_c) continue;
     const op::TensorSignature& other = role == 'A' ? signature.b : signature.a;
     if (const Support loads = check_gathered_layout(role, *tensor, other); !loads) return loads;
     if (op::is_interleaved(tensor->layout)) {

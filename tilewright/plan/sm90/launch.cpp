@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/plan/folded.hpp"
 #include "tilewright/plan/sm90/folded.hpp"
 #include "tilewright/plan/sm90/im2col.hpp"
 #include "tilewright/plan/sm90/repacking.hpp"
@@ -422,6 +423,13 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     describe_classes(
         sink, "d", [&](std::size_t number) -> const op::OperandView& { return values->row_class(number).d; },
         [&](const op::OperandView& view) { return class_output_map(plan, view); });
+  } else if (const int folded_modes = plan.operands.d.folded_modes; folded_modes != 0) {
+    const bool by_rows = plan.d_is_row_major() != plan.is_transposed;
+    sink.begin("d");
+    sink.field("address", [&] { return d().address; });
+    describe_folded(sink, "modes", folded_modes, by_rows,
+                    [&]() -> const op::OperandView& { return values->arguments.d; });
+    sink.end(sizeof(std::int64_t));
   } else if (plan.stores_by_tma) {
     sink.field("d", [&] { return map_of(plan.operands.d, d()); });
   } else {

@@ -44,7 +44,7 @@ int packed_half(const OutputElements& elements, int tile_columns) {
 }  // namespace
 
 bool stores_by_tma(const op::TensorSignature& d) {
-  return !d.is_pointer_array && d.alignment * bytes(d.element) >= kTmaBytes;
+  return !d.is_pointer_array && d.folded_modes == 0 && d.alignment * bytes(d.element) >= kTmaBytes;
 }
 
 TmaOutputs tma_outputs(const op::GemmSignature& operands, int split_k) {

@@ -28,7 +28,7 @@ struct TmaOutputs {
 TmaOutputs tma_outputs(const op::GemmSignature& operands, int split_k);
 
 /// Whether TMA stores D, or could load C: its lines begin and end at multiples of 16 bytes, as TMA requires, and it is
-/// no pointer array.
+/// neither a pointer array nor folded.
 bool stores_by_tma(const op::TensorSignature& d);
 
 /// The tensors that share an epilogue buffer: D; C, which is loaded into the place of D before D is written; and other

@@ -1,0 +1,338 @@
+// The family that computes contractions by copies of operands and a GEMM of another family: operands that are no plain
+// matrices are copied to an order of modes in which they are, and D is copied from such an order.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tilewright/base/hash.hpp"
+#include "tilewright/kernels/list.hpp"
+#include "tilewright/lower/cuda/permute.hpp"
+#include "tilewright/op/permuted_contraction.hpp"
+#include "tilewright/plan/permute.hpp"
+#include "tilewright/registry/provider.hpp"
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr const char* kName = "permuted_gemm";
+/// The address of the workspace while kernels are chosen. No operand overlaps it.
+constexpr std::uint64_t kAnyWorkspace = std::uint64_t{1} << 62;
+constexpr std::int64_t kBufferAlignment = 256;
+constexpr std::int64_t kMostCopiedBytes =
+    plan::kMaxWorkspaceBytes - static_cast<std::int64_t>(plan::kWorkspaceCounterBytes) - kBufferAlignment;
+
+/// The function that makes one copy, as an index of Kernel::symbol_suffixes(), and its plan.
+struct CopyFunction {
+  std::size_t kernel = 0;
+  plan::PermutePlan plan;
+};
+
+std::vector<op::OperandCopy> all_copies(const op::PermutedContraction& permuted) {
+  std::vector<op::OperandCopy> all = permuted.before;
+  all.insert(all.end(), permuted.after.begin(), permuted.after.end());
+  return all;
+}
+
+std::string suffix(std::size_t kernel) { return kernel == 0 ? "" : fmt::format("_copy{}", kernel); }
+
+/// "A is copied to K-major order (mn|ij) first: 113799168 bytes, estimated 59.3 us, because ..."
+std::string remark(const op::OperandCopy& copy, const plan::PermutePlan& plan, const op::Contraction& contraction,
+                   const op::GemmView& given) {
+  const bool is_input = copy.role == "A" || copy.role == "B";
+  const bool is_by_k = is_input && contraction.modes_d.find(copy.order[0]) == std::string::npos;
+  const char* const order = is_by_k ? "K-major" : copy.role == "A" ? "M-major" : copy.role == "B" ? "N-major" : "row";
+  const op::OperandView& operand = copy.role == "A"   ? given.a
+                                   : copy.role == "B" ? given.b
+                                   : copy.role == "C" ? given.c
+                                                      : given.d;
+  std::string reason = "the other operands then need no copies";
+  if (operand.access == op::OperandAccess::folded) {
+    reason = fmt::format("its rows have {} modes, its columns {}, and its vectors {} elements of {} bytes",
+                         std::max(operand.rows.shape.rank(), 1), std::max(operand.columns.shape.rank(), 1),
+                         op::describe_operand(operand, copy.role).alignment, bytes(operand.tensor.dtype));
+  }
+  const std::int64_t copied = op::elements(copy.permutation) * bytes(copy.permutation.to.dtype);
+  return fmt::format("{} is copied {} {} order ({}) {}: {} bytes, estimated {:.1f} us ({}), because {}", copy.role,
+                     copy.role == "D" ? "from" : "to", order, copy.order, copy.role == "D" ? "at the end" : "first",
+                     copied, plan::estimate_us(plan, copy.permutation), plan::to_string(plan), reason);
+}
+
+class PermutedGemm final : public registry::Kernel {
+ public:
+  PermutedGemm(registry::KernelMetadata metadata, registry::KernelPtr inner, std::vector<CopyFunction> copies)
+      : Kernel(std::move(metadata)), inner_(std::move(inner)), copies_(std::move(copies)) {}
+
+  bool depends_only_on_key() const override { return true; }
+  bool has_several_steps() const override { return true; }
+  std::vector<std::string> symbol_suffixes() const override {
+    std::vector<std::string> suffixes{""};
+    for (const CopyFunction& copy : copies_) {
+      if (copy.kernel == suffixes.size()) suffixes.push_back(suffix(copy.kernel));
+    }
+    return suffixes;
+  }
+
+  std::vector<std::string> remarks(const op::Problem& problem) const override {
+    const op::PermutedContraction permuted = permute(problem, kAnyWorkspace).value_or_throw();
+    const op::Contraction& contraction = std::get<op::Contraction>(problem);
+    std::vector<std::string> remarks;
+    const std::vector<op::OperandCopy> copies = all_copies(permuted);
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      if (copies[i].is_used) remarks.push_back(remark(copies[i], copies_[i].plan, contraction, op::view(contraction)));
+    }
+    remarks.push_back(fmt::format("the product is computed by {}, estimated {:.1f} us", inner_->name(),
+                                  inner_->estimate_us(op::Problem(permuted.inner))));
+    return remarks;
+  }
+
+ protected:
+  Support do_supports(const op::Problem& problem) const override {
+    if (!std::holds_alternative<op::Contraction>(problem))
+      return refuse("computes only contractions, but the problem is a {}", op::operation_name(problem))
+          .as(RefusalCode::operation);
+    const Result<op::PermutedContraction> permuted = permute(problem, kAnyWorkspace);
+    if (!permuted) return permuted.refusal();
+    const std::vector<op::OperandCopy> copies = all_copies(*permuted);
+    if (copies.size() != copies_.size())
+      return refuse("makes {} copies, but the problem needs {}", copies_.size(), copies.size())
+          .as(RefusalCode::epilogue);
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      const Support fits = plan::check_arguments(copies_[i].plan, copies[i].permutation);
+      if (!fits) return refuse("{}: {}", copies[i].role, fits.reason()).as(fits.refusal().code).of(copies[i].role);
+    }
+    return inner_->supports(op::Problem(permuted->inner));
+  }
+
+  compile::Source do_source() const override {
+    const compile::Source inner = inner_->source();
+    compile::Source source;
+    source.language = inner.language;
+    source.headers = inner.headers;
+    source.max_registers = inner.max_registers;
+    source.symbol = inner.symbol;
+    source.text = inner.text;
+    std::size_t written = 0;
+    for (const CopyFunction& copy : copies_) {
+      if (copy.kernel == written) continue;
+      written = std::max(written, copy.kernel);
+      if (copy.kernel == written) source.text += "\n" + lower::cuda::lower(copy.plan, inner.symbol + suffix(written));
+    }
+    return source;
+  }
+
+  /// The GEMM, with the workspace of all steps.
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    const op::PermutedContraction permuted = permute(problem, kAnyWorkspace).value_or_throw();
+    plan::Launch launch = inner_->launch(op::Problem(permuted.inner));
+    launch.enlarge_workspace(copies_begin(launch) + static_cast<std::size_t>(permuted.workspace_bytes));
+    return launch;
+  }
+
+  std::vector<registry::LaunchStep> do_launch_steps(const op::Problem& problem,
+                                                    std::uint64_t workspace) const override {
+    const op::PermutedContraction anywhere = permute(problem, kAnyWorkspace).value_or_throw();
+    const std::size_t begin = copies_begin(inner_->launch(op::Problem(anywhere.inner)));
+    const op::PermutedContraction permuted = permute(problem, workspace + begin).value_or_throw();
+    std::vector<registry::LaunchStep> steps;
+    const std::vector<op::OperandCopy> copies = all_copies(permuted);
+    for (std::size_t i = 0; i <= copies.size(); ++i) {
+      if (i == permuted.before.size()) steps.push_back({0, inner_->launch(op::Problem(permuted.inner))});
+      if (i == copies.size() || !copies[i].is_used) continue;
+      steps.push_back({copies_[i].kernel, plan::launch(copies_[i].plan, copies[i].permutation)});
+    }
+    return steps;
+  }
+
+  double do_estimate_us(const op::Problem& problem) const override {
+    const op::PermutedContraction permuted = permute(problem, kAnyWorkspace).value_or_throw();
+    double total_us = inner_->estimate_us(op::Problem(permuted.inner));
+    const std::vector<op::OperandCopy> copies = all_copies(permuted);
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      if (copies[i].is_used) total_us += plan::estimate_us(copies_[i].plan, copies[i].permutation);
+    }
+    return total_us;
+  }
+
+  std::optional<plan::SumOrder> do_sum_order(const op::Problem& problem) const override {
+    return inner_->sum_order(op::Problem(permute(problem, kAnyWorkspace).value_or_throw().inner));
+  }
+
+ private:
+  Result<op::PermutedContraction> permute(const op::Problem& problem, std::uint64_t workspace) const {
+    return op::permute(std::get<op::Contraction>(problem), metadata().permuted, workspace, kMostCopiedBytes);
+  }
+
+  /// The offset of the copies in the workspace: behind the counters, which other kernels need as they left them, and
+  /// behind the workspace of the GEMM.
+  static std::size_t copies_begin(const plan::Launch& inner) {
+    const std::size_t used = std::max(inner.workspace_bytes(), plan::kWorkspaceCounterBytes);
+    return (used + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  }
+
+  registry::KernelPtr inner_;
+  std::vector<CopyFunction> copies_;  // in the order of all_copies()
+};
+
+class PermutedGemmProvider final : public registry::Provider {
+ public:
+  PermutedGemmProvider() {
+    families_.push_back(make_sm90_gemm_provider());
+    families_.push_back(make_sm80_gemm_provider());
+    families_.push_back(make_skinny_gemm_provider());
+    families_.push_back(make_simt_gemm_provider());
+  }
+
+  std::string family() const override { return kName; }
+
+  Support runs_on(const Target& target) const override {
+    if (target.has_features_of(kSm80)) return {};
+    return refuse("needs {}, the target is {}", Target(kSm80).name(), target.name()).as(RefusalCode::architecture);
+  }
+
+  void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
+    const auto* const contraction = std::get_if<op::Contraction>(&problem);
+    const auto refused = [&](const Refusal& refusal) { found.refused.push_back({kName, refusal}); };
+    if (contraction == nullptr)
+      return refused(
+          refuse("copies operands of contractions only, but the problem is a {}", op::operation_name(problem))
+              .as(RefusalCode::operation));
+    if (contraction->is_empty() || !op::view(*contraction).reads_product)
+      return refused(refuse("the call reads neither A nor B").as(RefusalCode::shape));
+    if (!op::has_folded_operands(*contraction))
+      return refused(
+          refuse("every operand is a matrix or a strided batch, so that no copy helps").as(RefusalCode::strides));
+    std::vector<Candidate> candidates = candidates_of(*contraction, target, found);
+    std::ranges::stable_sort(candidates, {}, &Candidate::copies_us);
+    double best_us = registry::kUnknownTime;
+    std::vector<std::pair<double, registry::KernelPtr>> kernels;
+    for (const Candidate& candidate : candidates) {
+      if (candidate.copies_us >= best_us) break;
+      for (auto& [total_us, kernel] : kernels_of(candidate, *contraction, target)) {
+        best_us = std::min(best_us, total_us);
+        kernels.emplace_back(total_us, std::move(kernel));
+      }
+    }
+    std::ranges::stable_sort(kernels, {}, [](const auto& each) { return each.first; });
+    if (kernels.size() > kMostKernels) kernels.resize(kMostKernels);
+    for (auto& [total_us, kernel] : kernels) found.kernels.push_back(std::move(kernel));
+    if (kernels.empty()) refused(refuse("no family computes the GEMM of the copies").as(RefusalCode::design));
+  }
+
+  Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& /*design*/) const override {
+    if (signature.gemm() == nullptr)
+      return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
+    if (const Support valid = op::validate(*signature.gemm()); !valid) return valid.refusal();
+    return refuse("copies are chosen for the operands of a contraction: its kernels are found by discovery only")
+        .as(RefusalCode::operation);
+  }
+
+ private:
+  static constexpr std::size_t kMostKernels = 8, kKernelsOfEach = 3;
+
+  /// One choice of operands to copy.
+  struct Candidate {
+    op::PermutedOperands operands;
+    op::PermutedContraction permuted;
+    std::vector<CopyFunction> copies;
+    double copies_us = 0;
+  };
+
+  /// Whether an operand that is folded in `given` is not in `permuted`, or is aligned better there.
+  static bool improves(const op::GemmSignature& given, const op::GemmSignature& permuted) {
+    const auto is_better = [](const op::TensorSignature& before, const op::TensorSignature& after) {
+      return (before.folded_modes != 0 && after.folded_modes == 0) || after.alignment > before.alignment;
+    };
+    return is_better(given.a, permuted.a) || is_better(given.b, permuted.b) || is_better(given.d, permuted.d);
+  }
+
+  static std::vector<Candidate> candidates_of(const op::Contraction& contraction, const Target& target,
+                                              registry::Discovery& found) {
+    const op::GemmSignature given = op::describe(op::view(contraction));
+    std::vector<Candidate> candidates;
+    for (unsigned bits = 1; bits < 8; ++bits) {
+      Candidate candidate{.operands = {(bits & 1U) != 0, (bits & 2U) != 0, (bits & 4U) != 0},
+                          .permuted = {},
+                          .copies = {},
+                          .copies_us = 0};
+      const auto refused = [&](const Refusal& refusal) {
+        found.refused.push_back({fmt::format("{} of {}", kName, op::to_string(candidate.operands)), refusal});
+      };
+      Result<op::PermutedContraction> permuted =
+          op::permute(contraction, candidate.operands, kAnyWorkspace, kMostCopiedBytes);
+      if (!permuted) {
+        refused(permuted.refusal());
+        continue;
+      }
+      candidate.permuted = *std::move(permuted);
+      if (!improves(given, op::describe(op::view(candidate.permuted.inner)))) {
+        refused(refuse("no operand becomes a matrix of one stride, or is aligned better").as(RefusalCode::strides));
+        continue;
+      }
+      Support fits;
+      std::size_t functions = 0;
+      for (const op::OperandCopy& copy : all_copies(candidate.permuted)) {
+        CopyFunction function{.kernel = 0, .plan = plan::plan_permute(copy.permutation, target)};
+        if (fits) fits = plan::check_arguments(function.plan, copy.permutation);
+        const auto same = std::ranges::find(candidate.copies, function.plan, &CopyFunction::plan);
+        function.kernel = same == candidate.copies.end() ? ++functions : same->kernel;
+        if (copy.is_used) candidate.copies_us += plan::estimate_us(function.plan, copy.permutation);
+        candidate.copies.push_back(std::move(function));
+      }
+      if (fits) {
+        candidates.push_back(std::move(candidate));
+      } else {
+        refused(fits.refusal());
+      }
+    }
+    return candidates;
+  }
+
+  /// The kernels of other families that are the fastest for the GEMM of the copies, each with the copies, and the
+  /// estimates of all steps.
+  std::vector<std::pair<double, registry::KernelPtr>> kernels_of(const Candidate& candidate,
+                                                                 const op::Contraction& contraction,
+                                                                 const Target& target) const {
+    const op::Problem inner(candidate.permuted.inner);
+    registry::Discovery offered;
+    for (const registry::ProviderPtr& family : families_) {
+      if (family->runs_on(target)) family->discover(inner, target, offered);
+    }
+    std::vector<std::pair<double, registry::KernelPtr>> ranked;
+    for (registry::KernelPtr& kernel : offered.kernels) {
+      const double estimate_us = kernel->estimate_us(inner);
+      ranked.emplace_back(candidate.copies_us + estimate_us, std::move(kernel));
+    }
+    std::ranges::stable_sort(ranked, {}, [](const auto& each) { return each.first; });
+    if (ranked.size() > kKernelsOfEach) ranked.resize(kKernelsOfEach);
+    const op::GemmSignature signature = op::describe(op::view(contraction));
+    for (auto& [total_us, kernel] : ranked) kernel = with_copies(std::move(kernel), candidate, signature);
+    return ranked;
+  }
+
+  static registry::KernelPtr with_copies(registry::KernelPtr inner, const Candidate& candidate,
+                                         const op::GemmSignature& signature) {
+    const registry::KernelMetadata& of_inner = inner->metadata();
+    registry::KernelMetadata metadata{kName, signature, plan::flatten(of_inner.design, of_inner.signature.gemm())};
+    metadata.promises = {.deterministic = of_inner.promises.deterministic, .batch_invariant = false};
+    metadata.permuted = candidate.operands;
+    std::string whole = op::to_string(metadata.signature);
+    for (const CopyFunction& copy : candidate.copies) {
+      whole +=
+          fmt::format(" {} {} {} {}", copy.kernel, plan::to_string(copy.plan), copy.plan.coordinates, copy.plan.blocks);
+    }
+    metadata.name = fmt::format("permuted_{}_{}_{}", op::to_string(candidate.operands), inner->name(),
+                                sha256(whole).hex().substr(0, 8));
+    return std::make_shared<PermutedGemm>(std::move(metadata), std::move(inner), candidate.copies);
+  }
+
+  std::vector<registry::ProviderPtr> families_;
+};
+
+}  // namespace
+
+std::unique_ptr<registry::Provider> make_permuted_gemm_provider() { return std::make_unique<PermutedGemmProvider>(); }
+
+}  // namespace tilewright::kernels
