@@ -142,7 +142,9 @@ TEST_P(Permutations, OfEveryElementSize) {
     expect_copied(permutation_of(type, {21, 5, 40}, {0, 1, 2}, {0, 2, 1}));  // in rows of odd length
     expect_copied(permutation_of(type, {24, 4, 20, 6}, {0, 1, 2, 3}, {2, 0, 3, 1}));
     expect_copied(permutation_of(type, {4, 3, 2, 3, 2, 3}, {0, 1, 2, 3, 4, 5}, {5, 3, 1, 4, 2, 0}));
-    expect_copied(permutation_of(type, {64, 48}, {0, 1}, {1, 0}), 1);  // misaligned
+    expect_copied(permutation_of(type, {64, 48}, {0, 1}, {1, 0}), 1);       // misaligned
+    expect_copied(permutation_of(type, {300, 201}, {0, 1}, {1, 0}, 4, 7));  // several tiles
+    expect_copied(permutation_of(type, {24, 900, 3}, {0, 1, 2}, {0, 2, 1}));
     expect_copied(permutation_of(type, {1, 1}, {0, 1}, {1, 0}));
     if (HasFailure()) return;
   }
