@@ -151,15 +151,12 @@ def _multiply(call: Any, frame: Any, ordinal: int | None, stream: int | None) ->
 
 def _multiply_groups(call: Any, frame: Any, ordinal: int | None, stream: int | None) -> None:
     a, b, ends = (frame.args.items[index].contents for index in range(3))
-    mode = call["groups"]
-    arguments = GroupedGemmArguments(
-        *(Buffer(x, ordinal, 0, turns) for x, turns in zip((a, b), call["transposes"], strict=True)),
-        Buffer(frame.results.items[0].contents, ordinal, 0),
-        **{"offsets" if mode.startswith("ragged") else "counts": Buffer(ends, ordinal, 0)},
-        mode=mode,
-        expected_sizes=call["expected_sizes"],
-    )
-    tilewright.prepare(arguments).run(stream=stream)
+    turn_a, turn_b = call["transposes"]
+    mode, out = call["groups"], Buffer(frame.results.items[0].contents, ordinal, 0)
+    options: dict[str, Any] = {"mode": mode, "expected_sizes": call["expected_sizes"]}
+    options["offsets" if mode.startswith("ragged") else "counts"] = Buffer(ends, ordinal, 0)
+    operands = Buffer(a, ordinal, 0, turn_a), Buffer(b, ordinal, 0, turn_b)
+    tilewright.prepare(GroupedGemmArguments(operands[0], operands[1], out, **options)).run(stream=stream)
 
 
 def _attribute(attributes: Any, name: bytes) -> str:

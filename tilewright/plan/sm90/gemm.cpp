@@ -19,8 +19,8 @@ constexpr int kAddressRegisters = 40;
 constexpr int kMnMajorRegisters = 9;
 // The same if plain loads copy C for tiles of groups: 68 bytes spilled (128x192 in ping-pong).
 constexpr int kSourceRegisters = 9;
-// The same if groups differ in k (128x176 with both operands MN-major in ping-pong).
-constexpr int kGroupKRegisters = 9;
+// The same if groups differ in k: 32 bytes spilled (128x176 with both operands K-major in ping-pong).
+constexpr int kGroupKRegisters = 18;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
