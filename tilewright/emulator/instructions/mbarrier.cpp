@@ -101,6 +101,7 @@ void execute_wait(Warp& warp, const Instruction& in, Mask lanes) {
   Mask complete = 0;
   std::uint32_t address = 0;
   std::uint32_t phase = 0;
+  const Mbarrier* joined = nullptr;
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const MbarrierObject at = find_mbarrier(warp, in, lane, 0);
@@ -108,7 +109,9 @@ void execute_wait(Warp& warp, const Instruction& in, Mask lanes) {
         parity ? warp.reg<std::uint32_t>(in.op[2])[lane] : warp.reg<std::uint64_t>(in.op[2])[lane];
     if (is_phase_complete(*at.barrier, parity, awaited)) {
       complete |= Mask{1} << lane;
-      if ((in.mode & kRelaxed) == 0) warp.clocks.join(at.barrier->completed_clocks);
+      // The lanes of a warp share its clocks, and most often wait for one mbarrier.
+      if ((in.mode & kRelaxed) == 0 && joined != at.barrier) warp.clocks.join(at.barrier->completed_clocks);
+      joined = at.barrier;
     } else if (address == 0) {
       address = at.location.address;
       phase = at.barrier->phase;
