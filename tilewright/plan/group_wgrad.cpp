@@ -24,7 +24,7 @@ constexpr int kOctet = 8;  // columns of one instruction
 constexpr int kElementBytes = 2, kSumBytes = 4;
 constexpr int kMaxChannels = 64;    // of a group
 constexpr int kChannelsOfCta = 64;  // lines of 128 bytes
-constexpr int kMaxWarps = 16, kMaxSums = 128, kMaxPositions = 64, kMaxRows = 16, kMaxTaps = 128;
+constexpr int kMaxWarps = 16, kMaxSums = 96, kMaxPositions = 64, kMaxRows = 16, kMaxTaps = 128;
 constexpr int kMaxCtasPerSm = 4;  // with more, there are more partial sums than is worth it
 constexpr std::int64_t kLimit = std::int64_t{1} << 30;
 // Constants of the estimate.
@@ -172,6 +172,7 @@ std::vector<FlatDesign> group_wgrad_designs(const op::GemmView& view, const op::
                       .filters = static_cast<int>(view.m()),
                       .taps = static_cast<int>(im2col.taps())};
   while (plan.units < plan.taps && sums_of_warp(plan) > kMaxSums) ++plan.units;
+  if (sums_of_warp(plan) > kMaxSums) return {};
   while (2 * plan.groups * std::max(plan.channels, plan.filters) <= kChannelsOfCta &&
          view.batch() % (2 * plan.groups) == 0 && 2 * plan.groups * plan.units <= kMaxWarps)
     plan.groups *= 2;
@@ -229,7 +230,10 @@ Result<GroupWgradPlan> plan_group_wgrad(const op::GemmSignature& signature, cons
     if (!fits) return fits.refusal();
   }
   const arch::ArchLimits& limits = arch::limits(design.target);
-  if (const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
+  constexpr int kSchedulers = 4;  // whose registers are a quarter of an SM's
+  const int warps_of_scheduler = static_cast<int>(ceil_div(plan.threads(), 32 * kSchedulers));
+  if (const int available =
+          std::min(limits.max_registers_per_thread, limits.registers_per_sm / (warps_of_scheduler * 32 * kSchedulers));
       plan.registers() > available) {
     return refuse("{} sums of a thread need about {} registers, of {}", sums_of_warp(plan), plan.registers(), available)
         .as(RefusalCode::resources);
