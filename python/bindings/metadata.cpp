@@ -444,7 +444,7 @@ void bind_metadata(nb::module_& module) {
       .def_prop_ro(
           "family", [](const registry::KernelMetadata& self) { return self.family; },
           "\"simt_gemm\", \"sm80_gemm\", \"sm90_gemm\", \"skinny_gemm\", \"stem_conv\", \"stem_wgrad\", "
-          "\"group_conv\", "
+          "\"group_conv\", \"group_wgrad\", "
           "\"depthwise_conv\", "
           "\"reduce_split_k\", or the name of your class.")
       .def_prop_ro(

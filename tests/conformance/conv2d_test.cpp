@@ -59,12 +59,12 @@ class Convolutions : public testing::TestWithParam<std::string> {
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
   /// One kernel of each family. Its design does not depend on the extents, if possible, so that few are compiled. Those
-  /// of stem_conv, stem_wgrad and group_conv do, and have tests of their own.
+  /// of stem_conv, stem_wgrad, group_conv and group_wgrad do, and have tests of their own.
   std::vector<registry::KernelPtr> kernels(const op::Problem& problem) const {
     std::map<std::string, registry::KernelPtr> first;
     for (const engine::RankedKernel& candidate : engine().find_kernels(problem)) {
       const std::string& family = candidate.kernel->metadata().family;
-      if (family.starts_with("stem_") || family == "group_conv") continue;
+      if (family.starts_with("stem_") || family.starts_with("group_")) continue;
       registry::KernelPtr& kernel = first[family];
       const auto order = [](const registry::KernelPtr& each) {
         const plan::GemmTiling& tiling = plan::tiling(each->metadata().design);
@@ -387,6 +387,88 @@ TEST_P(Convolutions, GroupsOfFewChannelsHaveAFamilyOfTheirOwn) {
   conv = convolution(ConvPass::fprop, shapes[0], DType::f16);
   conv.x.address += 2;
   EXPECT_TRUE(kernels_of(engine(), conv, "group_conv").empty()) << "x is not aligned to vectors";
+}
+
+// Positions behind the last one of a row meet pixels, too, which must not reach the sums; nor must those that the
+// fragments of filters with an odd number of octets are filled up with.
+TEST_P(Convolutions, GroupsIgnoreInfinitiesOutsideTheWindow) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  constexpr std::int64_t kWidth = 20, kPositions = 5, kTaps = 3, kGroups = 2, kChannels = 8, kFilters = 16;
+  constexpr std::uint16_t kOne = 0x3c00, kInfinity = 0x7c00;
+  for (const ConvPass pass : {ConvPass::fprop, ConvPass::wgrad}) {
+    op::Conv2d conv = convolution(pass,
+                                  {.n = 1,
+                                   .h = 1,
+                                   .w = kWidth,
+                                   .c = kGroups * kChannels,
+                                   .k = kGroups * kFilters,
+                                   .r = 1,
+                                   .s = kTaps,
+                                   .groups = kGroups},
+                                  DType::f16);
+    conv.epilogue = *op::parse_epilogue("D = acc", DType::f32);
+    conv.c = {};
+    conv.y = op::packed_tensor(0, DType::f16, {1, 1, kPositions, kGroups * kFilters});
+    std::vector<std::uint16_t> x(kWidth * kGroups * kChannels, kInfinity),
+        w(kGroups * kFilters * kTaps * kChannels, kOne), y(kPositions * kGroups * kFilters, kOne);
+    // The first pixel of the first window is infinite in fprop: windows are filled up with it.
+    const std::int64_t first = pass == ConvPass::fprop ? 1 : 0;
+    std::fill(x.begin() + first * kGroups * kChannels, x.begin() + (kPositions - 1 + kTaps) * kGroups * kChannels,
+              kOne);
+    std::vector<std::uint16_t>& written = pass == ConvPass::fprop ? y : w;
+    std::ranges::fill(written, std::uint16_t{0x7e00});
+    conv.x.address = reinterpret_cast<std::uint64_t>(x.data());
+    conv.w.address = reinterpret_cast<std::uint64_t>(w.data());
+    conv.y.address = reinterpret_cast<std::uint64_t>(y.data());
+    const std::vector<registry::KernelPtr> kernels =
+        kernels_of(engine(), conv, pass == ConvPass::fprop ? "group_conv" : "group_wgrad");
+    ASSERT_FALSE(kernels.empty());
+    engine().run(conv, kernels.front());
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      const bool is_infinite = pass == ConvPass::fprop && i < kGroups * kFilters;  // of the first pixel
+      const std::uint16_t sum = pass == ConvPass::fprop ? 0x4e00 : 0x4500;         // 24 and 5
+      EXPECT_EQ(written[i], is_infinite ? kInfinity : sum) << op::name(pass) << " " << i;
+    }
+  }
+}
+
+TEST_P(Convolutions, FilterGradientsOfGroupsHaveAFamilyOfTheirOwn) {
+  if (GetParam() == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
+  const Shape shapes[] = {
+      {.n = 2, .h = 14, .w = 14, .c = 64, .k = 64, .r = 3, .s = 3, .padding = 1, .groups = 4},
+      // An odd number of octets of channels, and warps whose last taps do not exist.
+      {.n = 1, .h = 9, .w = 7, .c = 64, .k = 128, .r = 3, .s = 3, .padding = 1, .groups = 8},
+      {.n = 1, .h = 6, .w = 21, .c = 72, .k = 96, .r = 3, .s = 1, .padding = 1, .groups = 3},
+      {.n = 2, .h = 11, .w = 13, .c = 64, .k = 128, .r = 3, .s = 3, .padding = 1, .stride = 2, .groups = 2},
+      {.n = 1, .h = 12, .w = 15, .c = 128, .k = 64, .r = 2, .s = 3, .padding = 2, .dilation = 2, .groups = 2},
+      {.n = 1, .h = 5, .w = 70, .c = 32, .k = 96, .r = 1, .s = 5, .padding = 2, .groups = 2},
+      {.n = 3, .h = 4, .w = 3, .c = 48, .k = 48, .r = 7, .s = 7, .padding = 3, .groups = 3},
+      // More blocks than CTAs, so that these take several, on an A100.
+      {.n = 1, .h = 2300, .w = 5, .c = 16, .k = 32, .r = 3, .s = 3, .padding = 1, .groups = 2},
+  };
+  std::size_t number = 0;
+  for (const Shape& shape : shapes) {
+    op::Conv2d conv = convolution(ConvPass::wgrad, shape, number % 2 == 0 ? DType::f16 : DType::bf16);
+    conv.mode = number % 3 == 0 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+    conv.beta = number % 4 == 1 ? 1.0 : 0.0;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+    const std::vector<registry::KernelPtr> kernels = kernels_of(engine(), guarded.on_device(), "group_wgrad");
+    ASSERT_GE(kernels.size(), 2U);
+    for (const std::size_t which : {number * 3, number * 5 + 1}) {
+      expect_exact_of(kernels[which % kernels.size()], guarded);
+      expect_exact_of(kernels[which % kernels.size()], guarded);  // the first run has left the barrier as it found it
+    }
+    ++number;
+  }
+  op::Conv2d conv = convolution(ConvPass::wgrad, shapes[0], DType::f16);
+  conv.alpha = 0.0;  // y and x are not read
+  conv.beta = 2.0;
+  GuardedConvolution unread(engine().device(), conv, {.red_zone = 0});
+  expect_exact_of(kernels_of(engine(), unread.on_device(), "group_wgrad").front(), unread);
+  conv = convolution(ConvPass::wgrad, shapes[0], DType::f16);
+  conv.y.address += 2;
+  EXPECT_TRUE(kernels_of(engine(), conv, "group_wgrad").empty()) << "y is not aligned to vectors";
 }
 
 // A filter for each channel: windows of 3 to 7 taps and steps of 1 and 2 have code of their own, which moves vectors of

@@ -10,6 +10,7 @@ std::vector<registry::ProviderPtr> make_providers() {
   providers.push_back(make_stem_conv_provider());
   providers.push_back(make_stem_wgrad_provider());
   providers.push_back(make_group_conv_provider());
+  providers.push_back(make_group_wgrad_provider());
   providers.push_back(make_cuda_program_provider());
   providers.push_back(make_mlir_provider());
   providers.push_back(make_permuted_gemm_provider());

@@ -18,6 +18,7 @@ std::unique_ptr<registry::Provider> make_mlir_provider();
 std::unique_ptr<registry::Provider> make_stem_conv_provider();
 std::unique_ptr<registry::Provider> make_stem_wgrad_provider();
 std::unique_ptr<registry::Provider> make_group_conv_provider();
+std::unique_ptr<registry::Provider> make_group_wgrad_provider();
 std::unique_ptr<registry::Provider> make_depthwise_conv_provider();
 std::unique_ptr<registry::Provider> make_reduce_split_k_provider();
 /// Offers kernels for contractions that copy operands and compute a GEMM of one of the families above.

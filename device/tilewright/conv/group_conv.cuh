@@ -4,6 +4,7 @@
 // of one group, and loads fragments straight from the pixels in shared memory: no im2col matrix is formed.
 #pragma once
 
+#include "tilewright/conv/image_blocks.cuh"
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/gemm/parameters.cuh"
 #include "tilewright/operand/im2col_matrix.cuh"
@@ -32,6 +33,9 @@ class GroupConv {
   using Parameters =
       GemmParameters<typename Epilogue::Parameters, NoGroups, Im2colMatrix<false>, typename Plan::MatrixB>;
   using Output = OutputTile<Plan, Epilogue, Parameters>;
+  using Pixels =
+      ImageBlocks<Element, Plan::kRows, Plan::kPositions, Plan::kGroups * Plan::kChannels, Plan::kPixel, Plan::kWarps>;
+  using Block = typename Pixels::Block;
   static constexpr int kThreads = 32 * Plan::kWarps;
   static constexpr int kBytes = 2;
   static constexpr int kTilesN = Plan::kTileN / 8;
@@ -45,49 +49,40 @@ class GroupConv {
   static_assert(sizeof(Element) == kBytes && Plan::kChannels % 8 == 0 && Plan::kTileN % 16 == 0);
   static_assert(Plan::kWarps % Plan::kGroups == 0 && Plan::kPositions % 16 == 0);
 
-  struct Block {
-    int image, first_row, first_position;
-    int first_y, first_x;  // the first pixel of the first line
-  };
-
  public:
   __device__ __forceinline__ explicit GroupConv(const Parameters& parameters)
-      : parameters_(parameters), lane_(static_cast<int>(threadIdx.x) % 32), warp_(static_cast<int>(threadIdx.x) / 32) {
-    const Im2colAxis &h = matrix().h, &w = matrix().w;
-    reads_product_ = parameters.k > 0;
-    const int reach_h = (h.taps - 1) * h.tap_step, reach_w = (w.taps - 1) * w.tap_step;
-    before_h_ = minimum(reach_h, 0);
-    before_w_ = minimum(reach_w, 0);
-    lines_ = (Plan::kRows - 1) * h.step + maximum(reach_h, -reach_h) + 1;
-    pixels_ = (Plan::kPositions - 1) * w.step + maximum(reach_w, -reach_w) + 1;
-    blocks_w_ = ceil_div(w.positions, Plan::kPositions);
-    blocks_h_ = ceil_div(h.positions, Plan::kRows);
-  }
+      : parameters_(parameters),
+        pixels_(matrix_of(parameters.matrix_a), parameters.a),
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        warp_(static_cast<int>(threadIdx.x) / 32),
+        reads_product_(parameters.k > 0) {}
 
   __device__ __forceinline__ void run() const {
     extern __shared__ __align__(16) unsigned char shared_memory[];
     const uint32_t filters = ptx::shared_address(shared_memory), lines = filters + kLinesFrom;
-    const auto buffer_bytes = static_cast<uint32_t>(lines_ * pixels_ * Plan::kPixel);
+    const uint32_t buffer_bytes = pixels_.bytes();
     // A slab has the channels of kGroups groups, and kTileN filters of each.
     const int tiles_n = Plan::kGroups > 1 ? 1 : ceil_div(parameters_.n, Plan::kTileN);
     const int slabs = static_cast<int>(parameters_.batch) / Plan::kGroups * tiles_n;
     const int cta = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x) / slabs;
     const int slab = cta % slabs, first_group = slab / tiles_n * Plan::kGroups;
     const int first_filter = slab % tiles_n * Plan::kTileN;
-    const int blocks = parameters_.m / (matrix().h.positions * matrix().w.positions) * blocks_h_ * blocks_w_;
+    const int blocks = parameters_.m / (matrix().h.positions * matrix().w.positions) * pixels_.blocks_of_image();
     int block = cta / slabs;
     uint32_t buffer = 0;
-    copy(block_of(block), first_group, lines);
+    pixels_.copy(pixels_.block(block), first_group * Plan::kChannels, lines, reads_product_);
     write_table(filters + Plan::kGroups * kFilterBytes);
     load_filters(filters, first_group, first_filter);
     ptx::cp_async_commit();
 #pragma unroll 1
     for (; block < blocks; block += step) {
-      if (block + step < blocks) copy(block_of(block + step), first_group, lines + (buffer_bytes - buffer));
+      if (block + step < blocks)
+        pixels_.copy(pixels_.block(block + step), first_group * Plan::kChannels, lines + (buffer_bytes - buffer),
+                     reads_product_);
       ptx::cp_async_commit();
       ptx::cp_async_wait<1>();
       __syncthreads();  // this block's pixels have arrived, and at first the filters
-      compute(block_of(block), lines + buffer, filters, first_group, first_filter);
+      compute(pixels_.block(block), lines + buffer, filters, first_group, first_filter);
       __syncthreads();  // the pixels have been read: the next copy may overwrite them
       buffer = buffer_bytes - buffer;
     }
@@ -97,50 +92,12 @@ class GroupConv {
  private:
   __device__ __forceinline__ const Im2colMatrix<false>& matrix() const { return matrix_of(parameters_.matrix_a); }
 
-  __device__ __forceinline__ Block block_of(int number) const {
-    const int row_of_blocks = number / blocks_w_, image = row_of_blocks / blocks_h_;
-    Block block;
-    block.image = image;
-    block.first_row = (row_of_blocks - image * blocks_h_) * Plan::kRows;
-    block.first_position = (number - row_of_blocks * blocks_w_) * Plan::kPositions;
-    block.first_y = block.first_row * matrix().h.step + matrix().h.offset + before_h_;
-    block.first_x = block.first_position * matrix().w.step + matrix().w.offset + before_w_;
-    return block;
-  }
-
-  /// Begins to copy the pixels that a block needs, with zeros outside the image. Each warp copies lines.
-  __device__ __forceinline__ void copy(const Block& block, int first_group, uint32_t to) const {
-    constexpr int kVectors = Plan::kGroups * kChannelOctets;  // of a pixel
-    const auto* const images = static_cast<const Element*>(parameters_.a);
-    const Element* const image =
-        images + block.image * matrix().image_stride + first_group * parameters_.batch_stride_a;
-    const int extent = reads_product_ ? matrix().w.extent : 0;
-#pragma unroll 1
-    for (int line = warp_; line < lines_; line += Plan::kWarps) {
-      const int y = block.first_y + line;
-      const bool has_line = static_cast<uint32_t>(y) < static_cast<uint32_t>(matrix().h.extent);
-      const Element* const from_line = image + y * matrix().h.stride;
-      const auto to_line = to + static_cast<uint32_t>(line * pixels_ * Plan::kPixel);
-#pragma unroll 4
-      for (int i = lane_; i < pixels_ * kVectors; i += 32) {
-        const int pixel = i / kVectors, vector = i % kVectors, x = block.first_x + pixel;
-        const bool is_inside = has_line && static_cast<uint32_t>(x) < static_cast<uint32_t>(extent);
-        const Element* const from = is_inside ? from_line + x * matrix().w.stride + vector * 8 : images;
-        ptx::cp_async_zfill<16>(to_line + static_cast<uint32_t>(pixel * Plan::kPixel + vector * 16), from,
-                                is_inside ? 16 : 0);
-      }
-    }
-  }
-
   /// Writes the offset of each 8 elements along K from the first pixel of a window.
   __device__ __forceinline__ void write_table(uint32_t table) const {
-    const Im2colAxis &h = matrix().h, &w = matrix().w;
 #pragma unroll 1
     for (int octet = ptx::thread(); octet < 2 * Plan::kSteps; octet += kThreads) {
-      const int tap = octet / kChannelOctets, row = tap / w.taps;
-      const int y = row * h.tap_step - before_h_, x = (tap - row * w.taps) * w.tap_step - before_w_;
-      const int offset = (y * pixels_ + x) * Plan::kPixel + octet % kChannelOctets * 16;
-      ptx::store_shared(table + static_cast<uint32_t>(octet * 4), octet < Plan::kOctets ? offset : 0);
+      const uint32_t offset = pixels_.tap_offset(octet / kChannelOctets) + octet % kChannelOctets * 16;
+      ptx::store_shared(table + static_cast<uint32_t>(octet * 4), octet < Plan::kOctets ? offset : 0U);
     }
   }
 
@@ -213,8 +170,7 @@ class GroupConv {
     for (int i = 0; i < Plan::kWarpTiles; ++i) {
       const int number = minimum(tile + i, kTiles - 1), row = number / kTilesOfRow;
       const int position = number % kTilesOfRow * 16 + lane_ % 16;
-      const int pixel = row * matrix().h.step * pixels_ + position * matrix().w.step;
-      windows[i] = lines + static_cast<uint32_t>(pixel * Plan::kPixel);
+      windows[i] = lines + pixels_.window_offset(row, position);
     }
     float accumulators[Plan::kWarpTiles][kTilesN][4] = {};
 #pragma unroll kUnroll
@@ -275,11 +231,9 @@ class GroupConv {
   }
 
   const Parameters& parameters_;
+  Pixels pixels_;
   int lane_, warp_;
   bool reads_product_;
-  int before_h_, before_w_;  // pixels of a window before that of its first tap, at most 0
-  int lines_, pixels_;       // lines of a block, and pixels of each
-  int blocks_h_, blocks_w_;  // of an image
 };
 
 }  // namespace tilewright

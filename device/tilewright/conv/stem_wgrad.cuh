@@ -6,10 +6,9 @@
 #pragma once
 
 #include "tilewright/conv/image_lines.cuh"
+#include "tilewright/conv/part_sums.cuh"
 #include "tilewright/epilogue/epilogue_tensor.cuh"
 #include "tilewright/numeric/convert.cuh"
-#include "tilewright/pipeline/grid_barrier.cuh"
-#include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/mma_f16.cuh"
 #include "tilewright/ptx/permute.cuh"
 
@@ -85,8 +84,8 @@ class StemWgrad {
     extern __shared__ __align__(16) unsigned char shared_memory[];
     const uint32_t buffers = ptx::shared_address(shared_memory);
     const uint32_t buffer_bytes = kGradientBytes + lines_.bytes();
-    GridBarrier all(reinterpret_cast<uint32_t*>(parameters_.workspace + Plan::kBarrier), static_cast<int>(blockIdx.x),
-                    static_cast<int>(gridDim.x));
+    const PartSums<kQuads, kWarps> parts(parameters_.workspace + Plan::kPartsFrom,
+                                         parameters_.workspace + Plan::kBarrier, parameters_.tiles, Plan::kGroups);
     Sums sums = {};
     uint32_t buffer = 0;
     int block = part_;
@@ -103,14 +102,10 @@ class StemWgrad {
       buffer = buffer_bytes - buffer;
     }
     ptx::cp_async_wait<0>();
-    store_part(sums);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      all.arrive();
-      all.wait();
-    }
-    __syncthreads();
-    add_parts(buffers);
+#pragma unroll
+    for (int i = 0; i < kTilesM * kTilesN; ++i)
+      parts.put(sums[i / kTilesN][i % kTilesN], group_, (row_ * kTilesM * kTilesN + i) * 32 + lane_);
+    parts.share(buffers, [this](const Quad& sum, int quad) { store(sum, quad); });
   }
 
  private:
@@ -224,60 +219,6 @@ class StemWgrad {
   /// The element of a row of the window, from its lead on, that column `column` of tile `tile` along N has.
   static __device__ __forceinline__ int element_of(int tile, int column) {
     return tile < 2 * kPairs ? tile / 2 * 16 + column * 2 + tile % 2 : tile * 8 + column;
-  }
-
-  __device__ __forceinline__ char* partials(int part) const {
-    const int64_t number = static_cast<int64_t>(part) * parameters_.tiles + tile_;
-    return parameters_.workspace + Plan::kPartsFrom + number * kQuads * static_cast<int>(sizeof(Quad));
-  }
-
-  __device__ __forceinline__ void store_part(const Sums& sums) const {
-    char* const to = partials(part_ * Plan::kGroups + group_) +
-                     (row_ * kTilesM * kTilesN * 32 + lane_) * static_cast<int>(sizeof(Quad));
-#pragma unroll
-    for (int i = 0; i < kTilesM; ++i) {
-#pragma unroll
-      for (int j = 0; j < kTilesN; ++j) {
-        const float(&quad)[4] = sums[i][j];
-        ptx::store_global(to + (i * kTilesN + j) * 32 * static_cast<int>(sizeof(Quad)),
-                          Quad{quad[0], quad[1], quad[2], quad[3]});
-      }
-    }
-  }
-
-  /// Sums this CTA's share of the tile over all parts, and stores it. Each lane has a quad; each warp sums every
-  /// kWarps-th part, and the first warp adds the sums of all warps.
-  __device__ __forceinline__ void add_parts(uint32_t shared) const {
-    constexpr int kQuadBytes = static_cast<int>(sizeof(Quad));
-    const int begin = kQuads / parts_ * part_ + minimum(part_, kQuads % parts_);
-    const int end = begin + kQuads / parts_ + (part_ < kQuads % parts_ ? 1 : 0);
-    const int64_t part_bytes = static_cast<int64_t>(parameters_.tiles) * kQuads * kQuadBytes;
-#pragma unroll 1
-    for (int first = begin; first < end; first += 32) {
-      const int quad = first + lane_;
-      Quad sum{};
-      if (quad < end) {
-        const char* const from = partials(0) + quad * kQuadBytes;
-#pragma unroll 4
-        for (int part = warp_; part < parts_ * Plan::kGroups; part += kWarps)
-          add(sum, ptx::load_global<Quad>(from + part * part_bytes));
-      }
-      const uint32_t own = shared + static_cast<uint32_t>(lane_ * kQuadBytes);
-      ptx::store_shared(own + static_cast<uint32_t>(warp_ * 32 * kQuadBytes), sum);
-      __syncthreads();
-      if (warp_ == 0 && quad < end) {
-#pragma unroll 1
-        for (int warp = 1; warp < kWarps; ++warp)
-          add(sum, ptx::load_shared<Quad>(own + static_cast<uint32_t>(warp * 32 * kQuadBytes)));
-        store(sum, quad);
-      }
-      __syncthreads();
-    }
-  }
-
-  static __device__ __forceinline__ void add(Quad& sum, const Quad& other) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) sum.element[i] += other.element[i];
   }
 
   __device__ __forceinline__ void store(const Quad& sum, int quad) const {

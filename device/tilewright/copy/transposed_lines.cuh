@@ -36,8 +36,8 @@ class TransposedLines {
  public:
   static constexpr int kWarpBytes = kMn * kRowBytes;  // of shared memory
 
-  /// Each of the `matrices` different matrices of the batch has `mn` x `k` elements. If K has pieces, each has a multiple
-  /// of 16 bytes.
+  /// Each of the `matrices` different matrices of the batch has `mn` x `k` elements. If K has pieces, each has a
+  /// multiple of 16 bytes.
   __device__ __forceinline__ TransposedLines(const RepackedMatrix& matrix, char* workspace, int mn, int k, int matrices)
       : from_(matrix.from.address),
         to_(workspace + matrix.offset),

@@ -44,8 +44,8 @@ TEST(Providers, AreKnownByTheirFamilies) {
   std::vector<std::string> families;
   for (const auto& provider : make_providers()) families.push_back(provider->family());
   EXPECT_EQ(families, (std::vector<std::string>{"sm90_gemm", "sm80_gemm", "skinny_gemm", "stem_conv", "stem_wgrad",
-                                                "group_conv", "cuda_program", "mlir", "permuted_gemm", "simt_gemm",
-                                                "depthwise_conv", "reduce_split_k"}));
+                                                "group_conv", "group_wgrad", "cuda_program", "mlir", "permuted_gemm",
+                                                "simt_gemm", "depthwise_conv", "reduce_split_k"}));
 }
 
 TEST(Providers, DiscoveredKernelsSupportTheProblemAndRunOnTheTarget) {

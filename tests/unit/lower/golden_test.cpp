@@ -14,6 +14,7 @@
 #include "tilewright/lower/cuda/depthwise_conv.hpp"
 #include "tilewright/lower/cuda/depthwise_wgrad.hpp"
 #include "tilewright/lower/cuda/group_conv.hpp"
+#include "tilewright/lower/cuda/group_wgrad.hpp"
 #include "tilewright/lower/cuda/permute.hpp"
 #include "tilewright/lower/cuda/reduce_split_k.hpp"
 #include "tilewright/lower/cuda/simt_gemm.hpp"
@@ -126,9 +127,9 @@ Golden stem(std::string name, op::ConvPass pass = op::ConvPass::fprop) {
   return {std::move(name), std::move(signature), designs.front()};
 }
 
-/// The input gradient of a convolution in groups of 16 channels.
-Golden grouped(std::string name) {
-  op::Conv2d conv{.pass = op::ConvPass::dgrad,
+/// A gradient of a convolution in groups of 16 channels.
+Golden grouped(std::string name, op::ConvPass pass) {
+  op::Conv2d conv{.pass = pass,
                   .x = shape_of(DType::bf16, {2, 14, 14, 64}),
                   .w = shape_of(DType::bf16, {64, 3, 3, 16}),
                   .y = shape_of(DType::bf16, {2, 14, 14, 64}),
@@ -137,7 +138,9 @@ Golden grouped(std::string name) {
                   .groups = 4};
   const op::GemmView view = op::view(conv);
   op::GemmSignature signature = op::describe(view);
-  std::vector<plan::FlatDesign> designs = plan::group_conv_designs(view, signature, plan::kSm80);
+  std::vector<plan::FlatDesign> designs = pass == op::ConvPass::wgrad
+                                              ? plan::group_wgrad_designs(view, signature, plan::kSm80)
+                                              : plan::group_conv_designs(view, signature, plan::kSm80);
   return {std::move(name), std::move(signature), designs.front()};
 }
 
@@ -210,7 +213,8 @@ std::vector<Golden> goldens() {
       depthwise("depthwise_wgrad_f16", op::ConvPass::wgrad),
       stem("stem_conv_bf16"),
       stem("stem_wgrad_bf16", op::ConvPass::wgrad),
-      grouped("group_conv_bf16"),
+      grouped("group_conv_bf16", op::ConvPass::dgrad),
+      grouped("group_wgrad_bf16", op::ConvPass::wgrad),
       skinny("skinny_gemm_f32"),
       permute("permute_f16"),
       tensor("s8_blocks_of_channels", blocks_of_channels(), {16, 8, 32}, {{64, 64, 64}, 4, {2, 2}}),
@@ -227,7 +231,8 @@ std::string emit(const Golden& golden) {
   if (const auto* flat = std::get_if<plan::FlatDesign>(&golden.design)) {
     const bool is_filter_gradient = gemm.b.im2col != op::Im2colAccess::none;
     if (flat->op_class == plan::OpClass::tensor_op) {
-      if (flat->warps_k > 1) return text(plan::plan_group_conv(gemm, *flat));
+      if (golden.name.starts_with("group_conv")) return text(plan::plan_group_conv(gemm, *flat));
+      if (golden.name.starts_with("group_wgrad")) return text(plan::plan_group_wgrad(gemm, *flat));
       return is_filter_gradient ? text(plan::plan_stem_wgrad(gemm, *flat)) : text(plan::plan_stem_conv(gemm, *flat));
     }
     if (is_filter_gradient) return text(plan::plan_depthwise_wgrad(gemm, *flat));

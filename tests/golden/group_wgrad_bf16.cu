@@ -1,0 +1,110 @@
+#include "tilewright/conv/group_wgrad.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  using Element = tilewright::bfloat16_t;
+  using ElementC = tilewright::bfloat16_t;
+  using ElementD = tilewright::bfloat16_t;
+  static constexpr int kRows = 2, kPositions = 16, kGroups = 4, kChannels = 16, kFilters = 16;
+  static constexpr int kTaps = 9, kTapsOfWarp = 9, kUnits = 1, kTeams = 1;
+  static constexpr int kPixel = 144, kGradientPixel = 144;
+  // (lane, tile of filters, step) -> byte: ((8,2,2),1,1):((144,16,1152),32,2304)
+  static __device__ constexpr tilewright::uint32_t fragment_place(int lane) { return lane / 16 * 1152 + lane % 8 * 144 + lane / 8 % 2 * 16; }
+  static constexpr int kFragmentTile = 32, kFragmentStep = 2304;
+  static constexpr int kBarrier = 262112, kPartsFrom = 262144;
+};
+
+// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = float;
+  static constexpr int kColumnsPerElement = 1;
+  struct Parameters {
+    Compute alpha_;
+    Compute beta_;
+  };
+  static constexpr bool kReadsSource = false;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {
+    return kReadsSource;
+  }
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_vector([[maybe_unused]] const Parameters& parameters,
+                                                         [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kRowVectors = 0, kColumnVectors = 0;
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_reduction([[maybe_unused]] const Parameters& parameters,
+                                                            [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kReductions = 0, kColumnResults = 0, kRowResults = 0, kSingleResults = 0;
+  template <int kCount, class Place>
+  static __device__ __forceinline__ void apply(Compute (&values)[kCount],
+                                               [[maybe_unused]] const Compute (&source)[kCount],
+                                               [[maybe_unused]] const Parameters& parameters,
+                                               [[maybe_unused]] const Place& place) {
+    #pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const Compute x0 = parameters.alpha_;
+      const Compute x1 = values[i];
+      const Compute x3 = parameters.beta_;
+      const Compute x4 = source[i];
+      const Compute x5 = tilewright::numeric::mul(x3, x4);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
+      values[i] = x6;
+    }
+  }
+};
+
+using Parameters = tilewright::GroupWgradParameters<Epilogue::Parameters>;
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.image_stride) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.block_stride) == 8);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.stride) == 16);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.positions) == 24);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.taps) == 28);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.extent) == 32);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.step) == 36);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.tap_step) == 40);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.offset) == 44);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.divisor) == 48);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_positions.multiplier) == 52);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_positions.shift) == 56);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_taps.multiplier) == 60);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_taps.shift) == 64);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_divisor.multiplier) == 68);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_divisor.shift) == 72);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.stride) == 80);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.positions) == 88);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.taps) == 92);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.extent) == 96);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.step) == 100);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.tap_step) == 104);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.offset) == 108);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.divisor) == 112);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_positions.multiplier) == 116);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_positions.shift) == 120);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_taps.multiplier) == 124);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_taps.shift) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_divisor.multiplier) == 132);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_divisor.shift) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.channels) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.by_channels.multiplier) == 148);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.by_channels.shift) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, gradient) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, images) == 168);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c) == 176);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d) == 184);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 192);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, pitch) == 200);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldc) == 208);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldd) == 216);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_c) == 224);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_d) == 232);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, slabs) == 240);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, blocks) == 244);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 248);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 252);
+static_assert(sizeof(Parameters) == 256);
+
+extern "C" __global__ void __launch_bounds__(128, 2)
+group_wgrad_bf16(const __grid_constant__ Parameters parameters) {
+  tilewright::GroupWgrad<Plan, Epilogue>(parameters).run();
+}

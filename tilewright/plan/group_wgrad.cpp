@@ -1,0 +1,336 @@
+#include "tilewright/plan/group_wgrad.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/base/target_features.hpp"
+#include "tilewright/layout/algebra.hpp"
+#include "tilewright/plan/gemm_tile.hpp"
+#include "tilewright/plan/im2col.hpp"
+#include "tilewright/plan/image_lines.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+using image_lines::block_positions;
+using image_lines::ceil_div;
+
+constexpr int kTile = 16;  // filters and positions of one instruction
+constexpr int kOctet = 8;  // columns of one instruction
+constexpr int kElementBytes = 2, kSumBytes = 4;
+constexpr int kMaxChannels = 64;    // of a group
+constexpr int kChannelsOfCta = 64;  // lines of 128 bytes
+constexpr int kMaxWarps = 16, kMaxSums = 96, kMaxPositions = 64, kMaxRows = 16, kMaxTaps = 128;
+constexpr int kMaxCtasPerSm = 4;  // with more, there are more partial sums than is worth it
+constexpr std::int64_t kLimit = std::int64_t{1} << 30;
+// Constants of the estimate.
+constexpr double kCallUs = 2.8;         // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
+constexpr double kMeetUs = 3.5;         // of the barrier, and of the latency of the partial sums
+constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
+constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
+constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
+constexpr double kIssuesPerClock = 4 * 0.6;
+constexpr double kL2BytesPerUs = 3e6;  // of partial sums
+
+Support check_signature(const op::GemmSignature& signature) {
+  const op::TensorSignature &a = signature.a, &b = signature.b;
+  if (a.im2col != op::Im2colAccess::none || b.im2col != op::Im2colAccess::direct ||
+      signature.groups != op::GroupedMode::none)
+    return refuse("multiplies a gradient by an im2col matrix without divisors").as(RefusalCode::operation);
+  if ((a.element != DType::f16 && a.element != DType::bf16) || b.element != a.element)
+    return refuse("x and y must be both f16 or both bf16, got {} and {}", name(b.element), name(a.element))
+        .as(RefusalCode::types);
+  if (signature.accumulator != DType::f32)
+    return refuse("accumulates in f32, got {}", name(signature.accumulator)).as(RefusalCode::types);
+  if (signature.math != op::MathOperation::multiply_add)
+    return refuse("multiplies by multiply_add, got {}", op::name(signature.math)).as(RefusalCode::math);
+  if (a.layout != op::MatrixLayout::column_major || a.folded_modes != 0 || a.is_pointer_array)
+    return refuse("y must have one stride from pixel to pixel").as(RefusalCode::strides).of("y");
+  for (const auto& [role, tensor] : {std::pair{"C", &signature.c}, {"D", &signature.d}}) {
+    if (tensor->layout != op::MatrixLayout::row_major || tensor->folded_modes != 0 || tensor->is_pointer_array)
+      return refuse("{} must be a row-major matrix with one leading dimension", role).as(RefusalCode::strides).of(role);
+  }
+  if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
+    return refuse("pairs no columns, the epilogue does").as(RefusalCode::epilogue);
+  if (!signature.epilogue.outputs.empty()) {
+    return refuse("stores no output but D, the epilogue has {} others", signature.epilogue.outputs.size())
+        .as(RefusalCode::epilogue);
+  }
+  return {};
+}
+
+FlatDesign design_of(const Target& target, const GroupWgradPlan& plan) {
+  FlatDesign design;
+  design.target = target;
+  design.op_class = OpClass::tensor_op;
+  design.tile = {plan.filters, plan.channels, plan.rows * plan.positions};
+  design.instruction = {plan.rows, plan.groups, plan.taps};
+  design.stages = 2;
+  design.warps_m = plan.units;
+  design.warps_n = 1;
+  design.warps_k = plan.teams;
+  return design;
+}
+
+int sums_of_warp(const GroupWgradPlan& plan) {
+  return plan.filters / kTile * (plan.taps_of_warp() * plan.channels / kOctet) * 4;
+}
+std::int64_t reach(const op::Im2colAxis& axis) { return (axis.taps - 1) * std::abs(axis.tap_step); }
+std::int64_t pixels_of(const GroupWgradPlan& plan, const op::Im2col& im2col) {
+  return ((plan.rows - 1) * im2col.h.step + reach(im2col.h) + 1) *
+         ((plan.positions - 1) * im2col.w.step + reach(im2col.w) + 1);
+}
+std::int64_t smem_bytes(const GroupWgradPlan& plan, const op::Im2col& im2col) {
+  const std::int64_t buffer = plan.gradient_bytes() + pixels_of(plan, im2col) * plan.pixel_bytes();
+  return std::max<std::int64_t>(2 * buffer, plan.threads() * 4 * kSumBytes);
+}
+std::int64_t blocks_of(const GroupWgradPlan& plan, const op::GemmView& arguments) {
+  const op::Im2col& im2col = arguments.b.im2col;
+  if (!arguments.reads_product) return 0;
+  return im2col.images * ceil_div(im2col.h.positions, plan.rows) * ceil_div(im2col.w.positions, plan.positions);
+}
+std::int64_t slabs_of(const GroupWgradPlan& plan, const op::GemmView& arguments) {
+  return arguments.batch() / plan.groups;
+}
+int ctas_of_sm(const GroupWgradPlan& plan, const op::Im2col& im2col) {
+  const arch::ArchLimits& limits = arch::limits(plan.target);
+  const auto bytes = static_cast<int>(smem_bytes(plan, im2col));
+  return std::min(plan.ctas_per_sm(), std::max(1, arch::resident_blocks(limits, plan.threads(), 0, bytes)));
+}
+/// CTAs that share the blocks of one slab.
+std::int64_t parts_of(const GroupWgradPlan& plan, const op::GemmView& arguments) {
+  const std::int64_t resident = std::int64_t{ctas_of_sm(plan, arguments.b.im2col)} * arch::limits(plan.target).sm_count;
+  return std::clamp<std::int64_t>(resident / slabs_of(plan, arguments), 1,
+                                  std::max<std::int64_t>(blocks_of(plan, arguments), 1));
+}
+std::int64_t partial_bytes(const GroupWgradPlan& plan, const op::GemmView& arguments) {
+  return parts_of(plan, arguments) * plan.teams * slabs_of(plan, arguments) * plan.quads() * 4 * kSumBytes;
+}
+
+/// Describes GroupWgradParameters. `arguments` may be null for a sink that asks for no values.
+template <class Sink>
+void describe_parameters(Sink& sink, const GroupWgradPlan& plan, const op::GemmView* arguments) {
+  const auto number = [&](const char* name, const auto& get) {
+    sink.field(name, [&] { return static_cast<std::int32_t>(get()); });
+  };
+  const auto of_c = [&](const char* name, const auto& get) {
+    sink.field(name, [&] { return arguments->reads_source ? std::int64_t{get()} : std::int64_t{0}; });
+  };
+  describe_im2col_matrix(sink, "matrix", [&]() -> const op::Im2col& { return arguments->b.im2col; });
+  sink.field("gradient", [&] { return arguments->a.tensor.address; });
+  sink.field("images", [&] { return arguments->b.tensor.address; });
+  sink.field("c", [&] { return arguments->reads_source ? arguments->c.tensor.address : std::uint64_t{0}; });
+  sink.field("d", [&] { return arguments->d.tensor.address; });
+  sink.workspace("workspace",
+                 [&] { return kWorkspaceCounterBytes + static_cast<std::size_t>(partial_bytes(plan, *arguments)); });
+  sink.field("pitch", [&] { return arguments->a.tensor.column_stride(); });
+  of_c("ldc", [&] { return arguments->c.tensor.row_stride(); });
+  sink.field("ldd", [&] { return arguments->d.tensor.row_stride(); });
+  of_c("batch_stride_c", [&] { return arguments->c.tensor.batch_stride(); });
+  sink.field("batch_stride_d", [&] { return arguments->d.tensor.batch_stride(); });
+  number("slabs", [&] { return slabs_of(plan, *arguments); });
+  number("blocks", [&] { return blocks_of(plan, *arguments); });
+  describe_epilogue(sink, plan.operands.epilogue, arguments, false);
+  sink.finish();
+}
+
+}  // namespace
+
+int GroupWgradPlan::registers() const {
+  constexpr int kOthers = 56;
+  const int pairs = (taps_of_warp() * channels / kOctet + 1) / 2;
+  return kOthers + sums_of_warp(*this) + filters / kTile * 4 + pairs * 5;
+}
+int GroupWgradPlan::ctas_per_sm() const {
+  return std::clamp(arch::resident_blocks(arch::limits(target), threads(), registers(), 0), 1, kMaxCtasPerSm);
+}
+
+layout::Layout gradient_fragments(const GroupWgradPlan& plan) {
+  using layout::IntTuple;
+  const int pixel = plan.gradient_pixel_bytes();
+  // A lane addresses row lane % 8 of matrix lane / 8; a row has 8 filters of one position. The matrices are both halves
+  // of the filters, then the same of the last 8 positions.
+  const layout::Layout lanes(IntTuple{8, 2, 2}, IntTuple{pixel, 8 * kElementBytes, 8 * pixel});
+  return layout::concatenate({lanes, layout::Layout(plan.filters / kTile, kTile * kElementBytes),
+                              layout::Layout(plan.positions / kTile, kTile * pixel)});
+}
+
+std::vector<FlatDesign> group_wgrad_designs(const op::GemmView& view, const op::GemmSignature& signature,
+                                            const Target& target) {
+  if (!check_signature(signature) || view.b.access != op::OperandAccess::im2col || view.batch() < 2) return {};
+  const op::Im2col& im2col = view.b.im2col;
+  if (im2col.channels % kOctet != 0 || im2col.channels > kMaxChannels || view.m() % kTile != 0 ||
+      view.m() > kMaxChannels || view.m() == 0 || im2col.taps() > kMaxTaps || im2col.taps() == 0)
+    return {};
+  GroupWgradPlan plan{.operands = signature,
+                      .target = target,
+                      .channels = static_cast<int>(im2col.channels),
+                      .filters = static_cast<int>(view.m()),
+                      .taps = static_cast<int>(im2col.taps())};
+  while (plan.units < plan.taps && sums_of_warp(plan) > kMaxSums) ++plan.units;
+  if (sums_of_warp(plan) > kMaxSums) return {};
+  while (2 * plan.groups * std::max(plan.channels, plan.filters) <= kChannelsOfCta &&
+         view.batch() % (2 * plan.groups) == 0 && 2 * plan.groups * plan.units <= kMaxWarps)
+    plan.groups *= 2;
+  std::vector<FlatDesign> designs;
+  for (const int most : {16, 32, kMaxPositions}) {
+    plan.positions = block_positions(im2col.w.positions, most);
+    if (most > 16 && plan.positions <= most / 2) continue;
+    for (const int rows : {2, 4, 7, 8, 14}) {
+      for (const int teams : {1, 2, 4}) {
+        plan.rows = rows;
+        plan.teams = teams;
+        if (teams <= rows && plan.threads() <= 32 * kMaxWarps) designs.push_back(design_of(target, plan));
+      }
+    }
+  }
+  return designs;
+}
+
+Result<GroupWgradPlan> plan_group_wgrad(const op::GemmSignature& signature, const FlatDesign& design) {
+  if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
+  if (const Support computes = check_signature(signature); !computes) return computes.refusal();
+  const auto check = [](std::string_view what, int value, int multiple, int most) {
+    return value >= multiple && value <= most && value % multiple == 0
+               ? Support()
+               : refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value)
+                     .as(RefusalCode::design);
+  };
+  for (const Support& fits :
+       {check("the output rows of a block", design.instruction.m, 1, kMaxRows),
+        check("the groups of a CTA", design.instruction.n, 1, kMaxWarps),
+        check("the taps", design.instruction.k, 1, kMaxTaps),
+        check("the filters of a group", design.tile.m, kTile, kMaxChannels),
+        check("the channels of a group", design.tile.n, kOctet, kMaxChannels),
+        check("the units", design.warps_m, 1, kMaxWarps), check("the teams", design.warps_k, 1, kMaxWarps)}) {
+    if (!fits) return fits.refusal();
+  }
+  GroupWgradPlan plan{.operands = signature,
+                      .target = design.target,
+                      .rows = design.instruction.m,
+                      .positions = design.tile.k / design.instruction.m,
+                      .groups = design.instruction.n,
+                      .channels = design.tile.n,
+                      .filters = design.tile.m,
+                      .taps = design.instruction.k,
+                      .units = design.warps_m,
+                      .teams = design.warps_k};
+  if (design != design_of(design.target, plan)) {
+    return refuse("group_wgrad offers a tile, warps and an instruction shape on tensor cores, got {}",
+                  to_string(design))
+        .as(RefusalCode::design);
+  }
+  for (const Support& fits : {check("the positions of a block's row", plan.positions, kTile, kMaxPositions),
+                              check("the warps", plan.threads() / 32, 1, kMaxWarps),
+                              check("the sums of a thread", sums_of_warp(plan), 4, kMaxSums)}) {
+    if (!fits) return fits.refusal();
+  }
+  const arch::ArchLimits& limits = arch::limits(design.target);
+  constexpr int kSchedulers = 4;  // whose registers are a quarter of an SM's
+  const int warps_of_scheduler = static_cast<int>(ceil_div(plan.threads(), 32 * kSchedulers));
+  if (const int available =
+          std::min(limits.max_registers_per_thread, limits.registers_per_sm / (warps_of_scheduler * 32 * kSchedulers));
+      plan.registers() > available) {
+    return refuse("{} sums of a thread need about {} registers, of {}", sums_of_warp(plan), plan.registers(), available)
+        .as(RefusalCode::resources);
+  }
+  return plan;
+}
+
+Support check_arguments(const GroupWgradPlan& plan, const op::GemmView& arguments) {
+  if (arguments.a.access != op::OperandAccess::strided || arguments.b.access != op::OperandAccess::im2col ||
+      arguments.batch() < 2) {
+    return refuse("computes filter gradients of convolutions with groups").as(RefusalCode::operation);
+  }
+  const op::Im2col& im2col = arguments.b.im2col;
+  if (im2col.channels != plan.channels || arguments.m() != plan.filters || im2col.taps() != plan.taps ||
+      arguments.batch() % plan.groups != 0) {
+    return refuse("the code has {} groups of {} channels and {} filters of {} taps, got {} of {}, {} and {}",
+                  plan.groups, plan.channels, plan.filters, plan.taps, arguments.batch(), im2col.channels,
+                  arguments.m(), im2col.taps())
+        .as(RefusalCode::shape);
+  }
+  if (arguments.b.tensor.batch_stride() != plan.channels || arguments.a.tensor.batch_stride() != plan.filters)
+    return refuse("the channels of a group must follow those of the group before").as(RefusalCode::strides);
+  for (const auto& [role, aligned] :
+       {std::pair{"y", op::shared_alignment(arguments.a.tensor, {arguments.a.tensor.column_stride()})},
+        {"x", op::shared_alignment(arguments.b.tensor, {im2col.image_stride, im2col.h.stride, im2col.w.stride})}}) {
+    if (aligned < kOctet)
+      return refuse("{} is aligned to {} elements, the kernel needs {}", role, aligned, kOctet)
+          .as(RefusalCode::alignment)
+          .of(role);
+  }
+  for (const op::Im2colAxis* axis : {&im2col.h, &im2col.w}) {
+    if (reach(*axis) + kMaxPositions * axis->step > kLimit / kMaxPositions)
+      return refuse("taps {} pixels apart need too many lines", reach(*axis)).as(RefusalCode::shape);
+  }
+  const std::int64_t needed = smem_bytes(plan, im2col);
+  if (needed > std::numeric_limits<int>::max())
+    return refuse("needs {} bytes of shared memory", needed).as(RefusalCode::resources);
+  if (const Support fits = check_smem(static_cast<int>(needed), plan.target); !fits) return fits;
+  for (const auto& [what, count] :
+       {std::pair{"pixels", arguments.k()}, {"blocks of pixels", blocks_of(plan, arguments)}}) {
+    if (count > kLimit) return refuse("{} must be at most {}, got {}", what, kLimit, count).as(RefusalCode::shape);
+  }
+  const std::int64_t resident = std::int64_t{ctas_of_sm(plan, im2col)} * arch::limits(plan.target).sm_count;
+  if (const std::int64_t slabs = slabs_of(plan, arguments); slabs > resident) {
+    return refuse("{} slabs of {} groups need a resident CTA each, of {}", slabs, plan.groups, resident)
+        .as(RefusalCode::resources);
+  }
+  return check_workspace(static_cast<std::int64_t>(kWorkspaceCounterBytes) + partial_bytes(plan, arguments));
+}
+
+ParameterLayout parameter_layout(const GroupWgradPlan& plan) {
+  ParameterRecorder recorder;
+  describe_parameters(recorder, plan, nullptr);
+  return std::move(recorder).take();
+}
+
+Launch launch(const GroupWgradPlan& plan, const op::GemmView& arguments) {
+  const op::Im2col& im2col = arguments.b.im2col;
+  Launch launch;
+  launch.grid = {static_cast<std::uint32_t>(parts_of(plan, arguments) * slabs_of(plan, arguments)), 1, 1};
+  launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
+  launch.dynamic_smem_bytes = static_cast<std::uint32_t>(smem_bytes(plan, im2col));
+  launch.cooperative = true;
+  launch.ctas_per_sm = ctas_of_sm(plan, im2col);
+  ParameterWriter writer(launch);
+  describe_parameters(writer, plan, &arguments);
+  return launch;
+}
+
+double estimate_us(const GroupWgradPlan& plan, const op::GemmView& arguments) {
+  const arch::ArchLimits& limits = arch::limits(plan.target);
+  const op::Im2col& im2col = arguments.b.im2col;
+  const auto batch = static_cast<double>(arguments.batch());
+  const double pixels = static_cast<double>(im2col.images * im2col.h.extent * im2col.w.extent) * plan.channels;
+  const double outputs = static_cast<double>(arguments.k()) * plan.filters;
+  const double dram_us = batch * (pixels + outputs) * kElementBytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
+  // Clocks of an SM for 16 positions of one output row and one group.
+  const double octets = plan.units * plan.taps_of_warp() * plan.channels / static_cast<double>(kOctet);
+  const double tiles_m = static_cast<double>(plan.filters) / kTile;
+  const double fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::mma_sync, plan.operands.a.element);
+  const double multiply = octets * tiles_m * kTile * kOctet * kTile / (fma_per_clock * kMultiplyShare);
+  const double conflicts = im2col.w.step % 2 == 0 ? 2 : 1;
+  const double smem = (2 * octets * conflicts + 4 * tiles_m * plan.units) / kSmemShare;
+  const double issue = (octets * (tiles_m + 1) + (tiles_m + 8) * plan.units) / kIssuesPerClock;
+  constexpr double kInstructionsOfCopy = 13;
+  const double copied = static_cast<double>(pixels_of(plan, im2col)) * plan.groups * plan.channels / kOctet +
+                        static_cast<double>(plan.rows * plan.positions) * plan.groups * plan.filters / kOctet;
+  const double copy = copied / 32 * kInstructionsOfCopy / kIssuesPerClock;
+  const double rows = std::ceil(static_cast<double>(plan.rows) / plan.teams) * plan.teams;
+  const double block = rows * plan.positions / kTile * plan.groups * std::max({multiply, smem, issue}) + copy;
+  const auto parts = static_cast<double>(parts_of(plan, arguments));
+  const auto slabs = static_cast<double>(slabs_of(plan, arguments));
+  const double rounds = std::ceil(static_cast<double>(blocks_of(plan, arguments)) / parts);
+  const double sm_us = rounds * std::ceil(parts * slabs / limits.sm_count) * block / (limits.clock_ghz * 1e3);
+  return limits.launch_us + kCallUs + kMeetUs +
+         2 * static_cast<double>(partial_bytes(plan, arguments)) / kL2BytesPerUs + std::max(sm_us, dram_us) +
+         0.2 * std::min(sm_us, dram_us);
+}
+
+}  // namespace tilewright::plan
