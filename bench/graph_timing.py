@@ -1,5 +1,6 @@
 """Times calls on a GPU side by side by replaying CUDA graphs of them, so that the host's time is not measured."""
 
+import functools
 import random
 
 import torch
@@ -7,9 +8,15 @@ import torch
 TARGET_US = 2000.0  # of each replay: short calls are captured several times
 
 
+@functools.cache
+def capture_stream():
+    """The stream of all captures: a library keeps a workspace for each stream that it was called on."""
+    return torch.cuda.Stream()
+
+
 def captured(call, times):
     """A CUDA graph of `times` calls."""
-    side = torch.cuda.Stream()
+    side = capture_stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(2):
@@ -17,7 +24,7 @@ def captured(call, times):
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=side):
         for _ in range(times):
             call()
     return graph
