@@ -254,7 +254,7 @@ bool SharedMemory::access_consecutive(const VectorClock& now, Stamp first, Cell*
   // All cells must have the epochs of the first; accesses at the warp's current time must be of the same lanes. Then
   // the judgement of one cell holds for all. A cell is compared as one vector: two epochs, each followed by lane and
   // code.
-  typedef std::uint32_t Four __attribute__((vector_size(16)));
+  using Four = std::uint32_t __attribute__((vector_size(16)));
   static_assert(sizeof(Cell) == sizeof(Four));
   const PackedEpoch writer = cells[0].writer.epoch, reader = cells[0].reader.epoch;
   if ((reader & kSet) != 0) return false;

@@ -75,8 +75,8 @@ enum class Cut : std::uint8_t {
 
 // Four columns at a time. Vectors are passed by reference, as their ABI depends on the target.
 
-typedef double Four __attribute__((vector_size(32)));
-typedef std::int64_t FourBits __attribute__((vector_size(32)));
+using Four = double __attribute__((vector_size(32)));
+using FourBits = std::int64_t __attribute__((vector_size(32)));
 
 [[gnu::always_inline]] inline void load(Four& to, const double* from) { std::memcpy(&to, from, sizeof(to)); }
 [[gnu::always_inline]] inline void store(double* to, const Four& from) { std::memcpy(to, &from, sizeof(from)); }
