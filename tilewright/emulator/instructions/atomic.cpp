@@ -130,10 +130,10 @@ T update(std::byte* at, bool is_global, T operand, T other) {
     if constexpr (std::is_same_v<T, float> && std::is_same_v<Op, Add>) {
       if (is_global) return FlushingAdd()(std::bit_cast<T>(old), operand, other);
     }
-    // f64 in global memory: a NaN is not quieted (measured on an H200).
+    // f64 in global memory: a NaN is not quieted, and the operand's comes first (measured on an H200 and an H100).
     if constexpr (std::is_same_v<T, double> && std::is_same_v<Op, Add>) {
-      if (is_global && std::isnan(std::bit_cast<T>(old))) return std::bit_cast<T>(old);
       if (is_global && std::isnan(operand)) return operand;
+      if (is_global && std::isnan(std::bit_cast<T>(old))) return std::bit_cast<T>(old);
     }
     return static_cast<T>(Op()(std::bit_cast<T>(old), operand, other));
   };

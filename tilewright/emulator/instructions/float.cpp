@@ -153,7 +153,8 @@ struct CopySign {
   }
 };
 
-/// The NaN results of f64 sums and products: the last operand that is a NaN, quieted. Measured on an H200.
+/// The NaN results of f64 sums and products: the last operand that is a NaN, quieted; of fma, b before c before a.
+/// Measured on an H200 and an H100.
 template <class Op>
 constexpr bool kTakesLastNan = std::is_same_v<Op, Add> || std::is_same_v<Op, Subtract> ||
                                std::is_same_v<Op, Multiply> || std::is_same_v<Op, MultiplyAdd>;
@@ -173,9 +174,13 @@ struct Canonical {
   template <class... T>
   double operator()(double a, T... operands) const {
     const double result = Op()(a, operands...);
-    if constexpr (kTakesLastNan<Op>) return std::isnan(result) ? last_nan(result, a, operands...) : result;
+    if constexpr (kTakesLastNan<Op>) return std::isnan(result) ? nan_of(result, a, operands...) : result;
     return result;
   }
+
+ private:
+  static double nan_of(double result, double a, double b) { return last_nan(result, a, b); }
+  static double nan_of(double result, double a, double b, double c) { return last_nan(result, a, c, b); }
 };
 
 template <class T, class Op, int kOperands>
@@ -198,6 +203,18 @@ T computed(T a, T b, T c) {
   return T(result);
 }
 
+/// Whether .ftz flushes a result of the least normal magnitude: it does if the result, rounded as if the exponent had
+/// no least value, is smaller. The operands are therefore scaled. Other sums that are so small are exact. Measured on
+/// an H100.
+template <class Op, int kOperands, class T>
+bool is_rounded_up_to_normal(T a, T b, T c) {
+  constexpr T kScale = static_cast<T>(0x1p64);
+  constexpr bool kMultiplies = std::is_same_v<Op, Multiply> || std::is_same_v<Op, Divide>;
+  if constexpr (!kMultiplies && !std::is_same_v<Op, MultiplyAdd>) return false;
+  const T scaled = computed<T, Op, kOperands>(a * kScale, b, kMultiplies ? c : c * kScale);
+  return std::fabs(scaled) < std::numeric_limits<T>::min() * kScale;
+}
+
 /// Handler of instructions with a FloatMode.
 template <class T, class Op, int kOperands>
 void execute_with_mode(Warp& warp, const Instruction& in, Mask lanes) {
@@ -212,10 +229,9 @@ void execute_with_mode(Warp& warp, const Instruction& in, Mask lanes) {
     const int l = std::countr_zero(lanes);
     const T x = input(a[l]), y = input(b[l]), z = input(c[l]);
     T result = input(computed<T, Op, kOperands>(x, y, z));
-    // A result that is subnormal before it is rounded is flushed, too.
-    if (mode.flush && std::fabs(result) == std::numeric_limits<T>::min()) {
-      const RoundingScope toward_zero(Rounding::zero);
-      result = input(computed<T, Op, kOperands>(x, y, z));
+    if (mode.flush && std::fabs(result) == std::numeric_limits<T>::min() &&
+        is_rounded_up_to_normal<Op, kOperands>(x, y, z)) {
+      result = std::copysign(T(), result);
     }
     d[l] = mode.saturate ? saturated(result) : result;
   }
