@@ -203,13 +203,22 @@ T computed(T a, T b, T c) {
   return T(result);
 }
 
+/// div.approx computes a * (1 / b), and the reciprocal of a large b is flushed: PTX ISA, div.
+struct ApproximateDivide {
+  float operator()(float a, float b) const {
+    const bool flushes = std::fabs(b) > 0x1p126F && !std::isinf(b);
+    return flushes ? a * std::copysign(0.0F, b) : a / b;
+  }
+};
+
 /// Whether .ftz flushes a result of the least normal magnitude: it does if the result, rounded as if the exponent had
 /// no least value, is smaller. The operands are therefore scaled. Other sums that are so small are exact. Measured on
 /// an H100.
 template <class Op, int kOperands, class T>
 bool is_rounded_up_to_normal(T a, T b, T c) {
   constexpr T kScale = static_cast<T>(0x1p64);
-  constexpr bool kMultiplies = std::is_same_v<Op, Multiply> || std::is_same_v<Op, Divide>;
+  constexpr bool kMultiplies =
+      std::is_same_v<Op, Multiply> || std::is_same_v<Op, Divide> || std::is_same_v<Op, ApproximateDivide>;
   if constexpr (!kMultiplies && !std::is_same_v<Op, MultiplyAdd>) return false;
   const T scaled = computed<T, Op, kOperands>(a * kScale, b, kMultiplies ? c : c * kScale);
   return std::fabs(scaled) < std::numeric_limits<T>::min() * kScale;
@@ -343,14 +352,6 @@ void decode_typed(InstructionReader& reader, PtxType type, const FloatMode& mode
       type == PtxType::f64 ? handler_for<double, Op, kOperands>(mode) : handler_for<float, Op, kOperands>(mode);
   decode_uniform(reader, type, kOperands + 1, handler);
 }
-
-/// div.approx computes a * (1 / b), and the reciprocal of a large b is flushed: PTX ISA, div.
-struct ApproximateDivide {
-  float operator()(float a, float b) const {
-    const bool flushes = std::fabs(b) > 0x1p126F && !std::isinf(b);
-    return flushes ? a * std::copysign(0.0F, b) : a / b;
-  }
-};
 
 /// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 read and write the upper words only.
 template <class Op>

@@ -137,12 +137,17 @@ void multiply_add_doubles(const MmaTable& table, const double* a, const double* 
   }
 }
 
-/// The NaN of an element of an f64 product: the last that is an element of A or B, else that of C or of an invalid sum.
+/// The NaN of an element of an f64 product: of each multiply-add that of B's element, else that of the sum so far, else
+/// that of A's. Measured on an H100.
 double nan_of(const MmaTable& table, const double* a, const double* b, double c, int m, int n) {
   double result = c;
   for (int k = 0; k < table.k; ++k) {
     const double x = a[m * table.k + k], y = b[k * kMaxN + n];
-    result = std::isnan(y) ? quieted(y) : std::isnan(x) ? quieted(x) : std::fma(x, y, result);
+    if (std::isnan(y)) {
+      result = quieted(y);
+    } else if (!std::isnan(result)) {
+      result = std::isnan(x) ? quieted(x) : std::fma(x, y, result);
+    }
   }
   return std::isnan(result) ? quieted(result) : result;
 }
