@@ -64,17 +64,23 @@ def channels_last(array: Any, layout: str, stream: Any, *, is_packed: bool) -> A
     if cupy is not None and isinstance(array, cupy.ndarray):
         with on_stream(array, stream):
             return cupy.ascontiguousarray(array.transpose(CHANNELS_LAST)).transpose(CHANNELS_SECOND)
-    if is_of_jax(array):
-        raise InvalidArgument(
-            'arrays of JAX have no channels-last strides: pass layout="nhwc", and arrays of that order'
-        )
+    _refuse_jax(array)
     import numpy
 
     return numpy.ascontiguousarray(array.transpose(CHANNELS_LAST)).transpose(CHANNELS_SECOND)
 
 
+def _refuse_jax(array: Any) -> None:
+    if is_of_jax(array):
+        raise InvalidArgument(
+            'arrays of JAX have no channels-last strides: pass layout="nhwc", and arrays of that order'
+        )
+
+
 def empty_images(like: Any, shape: tuple[int, ...], kind: DType, layout: str, stream: Any) -> Any:
     """A writable array of `shape` with channels-last strides, of the same framework as `like`."""
+    if layout != "nhwc":
+        _refuse_jax(like)
     made = empty_like(like, as_nhwc(shape, layout), kind, stream)
     if layout == "nhwc":
         return made

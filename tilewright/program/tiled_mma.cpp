@@ -41,10 +41,12 @@ std::string wgmma_immediates(const arch::WgmmaAtom& atom, arch::Major a, arch::M
 std::int64_t descriptor_high(const arch::WgmmaOperand& operand) {
   return static_cast<std::int64_t>(arch::encode(operand.descriptor) >> 32);
 }
-/// The lower 32 bits of the descriptor of instruction (mn, k) in a tile at `address`.
+/// The lower 32 bits of the descriptor of instruction (mn, k) in a tile at `address`, of which it holds bits 4 to 17. In a
+/// cluster, the bits above are the rank of the CTA, which would be added to the descriptor's other fields.
 Number descriptor_low(const arch::WgmmaOperand& operand, const Number& address, const Number& mn, const Number& k) {
+  constexpr std::int64_t kAddressBits = 0x3ffff;
   const auto low = static_cast<std::int64_t>(arch::encode(operand.descriptor) & 0xffffffff);
-  return address / 16 + operand.offset.at(mn, k) + low;
+  return (address & kAddressBits) / 16 + operand.offset.at(mn, k) + low;
 }
 
 }  // namespace
