@@ -41,8 +41,8 @@ std::string wgmma_immediates(const arch::WgmmaAtom& atom, arch::Major a, arch::M
 std::int64_t descriptor_high(const arch::WgmmaOperand& operand) {
   return static_cast<std::int64_t>(arch::encode(operand.descriptor) >> 32);
 }
-/// The lower 32 bits of the descriptor of instruction (mn, k) in a tile at `address`, of which it holds bits 4 to 17. In a
-/// cluster, the bits above are the rank of the CTA, which would be added to the descriptor's other fields.
+/// The lower 32 bits of the descriptor of instruction (mn, k) in a tile at `address`, of which it holds bits 4 to 17.
+/// In a cluster, the bits above are the rank of the CTA, which would be added to the descriptor's other fields.
 Number descriptor_low(const arch::WgmmaOperand& operand, const Number& address, const Number& mn, const Number& k) {
   constexpr std::int64_t kAddressBits = 0x3ffff;
   const auto low = static_cast<std::int64_t>(arch::encode(operand.descriptor) & 0xffffffff);
@@ -142,6 +142,7 @@ void TiledMmaBuilder::fma_by_wgmma(const Accumulators& accumulators, const Numbe
 
 std::vector<Value> TiledMmaBuilder::load_fragments(const Number& a, const Number& warp) const {
   if (!uses_wgmma() || wgmma_a_) throw InvalidArgument(fmt::format("{} does not take fragments of A", atom_.name));
+  synchronize_warp(*kernel_);  // as in fma_by_mma()
   std::vector<Value> fragments;
   for (std::int64_t step = 0; step < k_ / atom_.k; ++step) {
     for (std::int64_t m = 0; m < count_m_; ++m) {
@@ -199,6 +200,9 @@ void TiledMmaBuilder::fma_by_mma(const Accumulators& accumulators, const Number&
   KernelBuilder& k = *kernel_;
   const Number first_m = warp % mma_.warps_m * (count_m_ * atom_.m);
   const Number first_n = warp / mma_.warps_m * (count_n_ * atom_.n);
+  // Lanes may leave the wait for a barrier at different times, and ldmatrix needs all of them: without this, rows of A
+  // were missing in products of 4096x4096x4096 (H100, 2026-11-26).
+  synchronize_warp(k);
   for (std::int64_t step = 0; step < k_ / atom_.k; ++step) {
     std::vector<std::vector<Value>> a_fragments, b_fragments;
     for (std::int64_t m = 0; m < count_m_; ++m) a_fragments.push_back({load_a(a, first_m + m * atom_.m, step)});
