@@ -145,7 +145,13 @@ class GemmAuthor {
       const Number warp = broadcast(k_, me.warpgroup * 4 + me.thread / 32);
       // One lane of each warp releases a stage, or one for each CTA of the cluster, whose loads reach this one.
       const RingReader reader(k_, ring, [&](const Number& barrier) {
-        if (!mma.uses_wgmma()) synchronize_warp(k_);
+        // TMA overwrites what ldmatrix has read. Without the fence, rows of A were those of the next step in a few
+        // tiles of products of 4096x4096x4096 (H100, 2026-11-26): ptxas does not wait for the results of ldmatrix
+        // before the arrival.
+        if (!mma.uses_wgmma()) {
+          fence_proxy_async(k_);
+          synchronize_warp(k_);
+        }
         const Number lane = me.thread % 32;
         if (plan_.cluster_size() == 1) {
           k_.branch(equal(lane, 0), [&] { mbarrier_arrive(k_, barrier); });

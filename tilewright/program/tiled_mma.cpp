@@ -142,7 +142,6 @@ void TiledMmaBuilder::fma_by_wgmma(const Accumulators& accumulators, const Numbe
 
 std::vector<Value> TiledMmaBuilder::load_fragments(const Number& a, const Number& warp) const {
   if (!uses_wgmma() || wgmma_a_) throw InvalidArgument(fmt::format("{} does not take fragments of A", atom_.name));
-  synchronize_warp(*kernel_);  // as in fma_by_mma()
   std::vector<Value> fragments;
   for (std::int64_t step = 0; step < k_ / atom_.k; ++step) {
     for (std::int64_t m = 0; m < count_m_; ++m) {
