@@ -143,7 +143,8 @@ def _strides(array: Any) -> Sequence[int]:
     """The strides of a tensor of PyTorch in elements, of other arrays in bytes; those of a packed array otherwise."""
     strides: Any = getattr(array, "stride", None) or getattr(array, "strides", None)
     if strides is not None:
-        return tuple(strides() if callable(strides) else strides)
+        found: Any = strides() if callable(strides) else strides
+        return tuple(found)
     return range(len(_shape(array)), 0, -1)
 
 
