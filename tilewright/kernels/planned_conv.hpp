@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tilewright/op/problem.hpp"
+#include "tilewright/plan/depthwise_conv.hpp"  // declares plan::launch and plan::estimate_us, which others overload
 #include "tilewright/registry/provider.hpp"
 
 namespace tilewright::kernels {

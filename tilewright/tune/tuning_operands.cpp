@@ -53,7 +53,7 @@ std::vector<std::int32_t> numbers_of(const op::Tensor& from, runtime::Device& de
 /// where the capacity does, and no line of a group lies between two lines of the capacity. Returns the numbers of the
 /// groups.
 std::vector<std::int32_t> share_leading_dimensions(op::GroupedGemm& grouped, std::span<const std::int32_t> of_groups) {
-  op::Gemm& gemm = grouped.gemm;
+  auto& gemm = grouped.gemm;
   const std::array<op::Tensor*, 4> operands{&gemm.a, &gemm.b, &gemm.c, &gemm.d};
   std::vector<std::int32_t> shared(of_groups.size());
   for (std::size_t i = 0; i < operands.size(); ++i) {

@@ -21,6 +21,8 @@ constexpr int kMnMajorRegisters = 9;
 constexpr int kSourceRegisters = 9;
 // The same if groups differ in k: 32 bytes spilled (128x176 with both operands K-major in ping-pong).
 constexpr int kGroupKRegisters = 18;
+// The same if D is a pointer array: 68 bytes spilled (128x176 in ping-pong).
+constexpr int kPointerRegisters = 17;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
@@ -284,6 +286,7 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   if (extras.reads_mn_major) beside += kMnMajorRegisters;
   if (extras.copies_source) beside += kSourceRegisters;
   if (extras.differs_in_k) beside += kGroupKRegisters;
+  if (extras.finds_output) beside += kPointerRegisters;
   // ptxas requires that one wgmma fits in the registers that every thread has at launch, regardless of setmaxnreg
   // (error C7602).
   constexpr int kRegistersOfAnSm = 65536;

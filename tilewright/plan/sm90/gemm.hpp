@@ -110,6 +110,7 @@ struct ConsumerExtras {
   bool copies_source = false;   // plain loads copy C for tiles of groups, whose ends TMA does not know
   bool differs_in_k =
       false;  // groups or classes differ in k, so that each tile has a number of mainloop steps of its own
+  bool finds_output = false;  // D is a pointer array, so that each tile has an address of its own
 };
 
 /// Exposed clocks per mainloop step, in which the tensor cores are idle. The result is 0 if several warpgroups share
@@ -163,7 +164,8 @@ struct Sm90GemmSketch : GemmTile {
             stores_by_tma || split_k > 1 ? 0 : bytes(operands.d.element),
             path_a.major == arch::Major::mn && path_b.major == arch::Major::mn,
             copies_source(operands),
-            op::differs_in_k(groups()) || has_row_classes()};
+            op::differs_in_k(groups()) || has_row_classes(),
+            operands.d.is_pointer_array};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   /// Number of CTAs that work together: one cluster for each part of K.

@@ -85,6 +85,7 @@ struct Search {
   std::optional<std::int64_t> padded_k;  // the required length of the sum, which also rules out split-K
   int tensor_maps;                       // pointer arrays, for which CTAs make tensor maps unless TMA cannot load them
   bool has_row_classes;                  // see plan/sm90/row_classes.hpp
+  bool stores_to_pointers;               // D is a pointer array
   bool loads_folded;                     // A or B is folded
   op::GroupedMode groups;                // of the problem as computed
   op::GroupSpread spread_m, spread_n;    // see Sm90CostInput
@@ -170,7 +171,8 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                               search.plain_bytes,
                               search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
                               search.copies_source,
-                              op::differs_in_k(search.groups) || search.has_row_classes};
+                              op::differs_in_k(search.groups) || search.has_row_classes,
+                              search.stores_to_pointers};
   Tile tile{
       .rows = rows,
       .input = {.m = search.m,
@@ -462,6 +464,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .tensor_maps =
             ends_along_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
         .has_row_classes = has_row_classes,
+        .stores_to_pointers = signature.d.is_pointer_array,
         .loads_folded = signature.a.folded_modes != 0 || signature.b.folded_modes != 0,
         .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
         .spread_m = is_transposed ? view.spread_n() : view.spread_m(),
