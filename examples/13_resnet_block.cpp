@@ -29,13 +29,15 @@ Floats integers(std::size_t count, int most) {
   return values;
 }
 
+std::size_t place(int element) { return static_cast<std::size_t>(element); }
+
 /// The extents of a convolution whose padding keeps the pixels as they are.
 struct Layer {
   int channels, filters, taps;
 
   op::Dims images(int of) const { return {kImages, kExtent, kExtent, of}; }
   op::Dims weights() const { return {filters, taps, taps, channels}; }
-  std::size_t weight_count() const { return static_cast<std::size_t>(filters * taps * taps * channels); }
+  std::size_t weight_count() const { return place(filters * taps * taps * channels); }
 };
 constexpr Layer kFirst{kWidth, kInner, 1}, kSecond{kInner, kInner, 3}, kThird{kInner, kWidth, 1};
 
@@ -79,10 +81,10 @@ void for_each_product(const Layer& layer, const Visit& visit) {
 void accumulate(op::ConvPass pass, const Layer& layer, Floats& x, Floats& w, Floats& y) {
   for_each_product(layer, [&](int of_x, int of_y, int tap) {
     for (int k = 0; k < layer.filters; ++k) {
-      float& out = y[static_cast<std::size_t>(of_y * layer.filters + k)];
+      float& out = y[place(of_y * layer.filters + k)];
       for (int c = 0; c < layer.channels; ++c) {
-        float& in = x[static_cast<std::size_t>(of_x * layer.channels + c)];
-        float& weight = w[static_cast<std::size_t>((k * layer.taps * layer.taps + tap) * layer.channels + c)];
+        float& in = x[place(of_x * layer.channels + c)];
+        float& weight = w[place((k * layer.taps * layer.taps + tap) * layer.channels + c)];
         if (pass == op::ConvPass::fprop) out += in * weight;
         if (pass == op::ConvPass::dgrad) in += out * weight;
         if (pass == op::ConvPass::wgrad) weight += out * in;
