@@ -158,9 +158,9 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
   using Number = decltype(A::number(typename A::Stored()));
   const auto& table = *static_cast<const MmaTable*>(in.table);
-  Number a[kMaxM * kMaxK];
-  Number b[kMaxK * kMaxN];
-  Number c[kMaxM * kMaxN];
+  Number a[kMaxM * kMaxK] = {};
+  Number b[kMaxK * kMaxN] = {};
+  Number c[kMaxM * kMaxN] = {};
   const Slot* const d_registers = in.op;
   const Slot* const a_registers = d_registers + table.c.registers;
   const Slot* const b_registers = a_registers + table.a.registers;
@@ -171,7 +171,7 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   if constexpr (std::is_same_v<Accumulator, S32Accumulator>) {
     multiply_add_integers(table, a, b, c);
   } else if constexpr (std::is_same_v<Accumulator, F64Accumulator>) {
-    Number before[kMaxM * kMaxN];
+    Number before[kMaxM * kMaxN] = {};
     std::copy(c, c + table.m * kMaxN, before);
     multiply_add_doubles(table, a, b, c);
     for (int i = 0; i < table.m * kMaxN; ++i) {
@@ -309,7 +309,7 @@ void execute_narrow_mma(Warp& warp, const Instruction& in, Mask lanes) {
   const Slot* const a = in.op + accumulators;
   const Slot* const b = a + product.row_blocks() * product.k_blocks();
   const Slot* const c = b + product.k_blocks();
-  std::int32_t results[kMaxM][kMaxN];
+  std::int32_t results[kMaxM][kMaxN] = {};
   for (int m = 0; m < product.m; ++m) {
     for (int n = 0; n < kMaxN; ++n) {
       std::int64_t sum = warp.reg<std::int32_t>(c[m / 8 * 2 + n % 2])[m % 8 * 4 + n / 2];
