@@ -50,7 +50,7 @@ CCSD_T = (
     "abcijk-ikmc-mjab abcijk-jkmb-miac abcijk-jkmc-miab abcijk-eiab-jkec abcijk-eiac-jkeb abcijk-ejab-ikec "
     "abcijk-ejac-ikeb abcijk-ekab-ijec abcijk-ekac-ijeb abcijk-eibc-jkea abcijk-ejbc-ikea abcijk-ekbc-ijea"
 )
-# Of each group, those that differ in which operands are contiguous along which modes.
+# The subset that --quick measures: in each group, contractions whose operands are contiguous along different modes.
 QUICK = (
     "abj-bka-kj abjc-cbka-kj ajbdc-ckbad-jk aqrs-pa-pqrs ij-kil-lkj ijk-ilmk-mjl ijkl-imjn-lnkm ijkl-imjn-nlmk "
     "ijkl-minj-nlmk abcijk-ijma-mkbc abcijk-ijmb-mkac abcijk-eiab-jkec bqhd,bkhd->bhqk bhqk,bkhd->bqhd"

@@ -106,7 +106,7 @@ LAYERS = [
 ]
 
 
-# What random layers are drawn from. A value that is listed twice is drawn twice as often.
+# Random layers are drawn from these values. A value that is listed twice is drawn twice as often.
 TYPES = ("bf16", "bf16", "bf16", "f16", "f16", "tf32")
 PLACES = ("dense",) * 7 + ("groups", "groups", "depthwise", "depthwise", "stem", "stem")
 TAPS = ("1x1", "1x1", "2x2", "3x3", "3x3", "3x3", "3x3", "5x5", "7x7", "1x7", "5x1")

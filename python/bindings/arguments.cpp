@@ -226,7 +226,7 @@ op::GroupedMode read_mode(const op::Tensor& a, const op::Tensor& b, bool has_off
       of_a, of_b));
 }
 
-/// What the caller expects of the sizes: their mean, or a sequence of sizes.
+/// The sizes of groups that the caller expects: their mean, or a sequence of sizes.
 op::GroupSummary read_expected(nb::handle expected, op::GroupedMode mode, std::int64_t groups) {
   if (expected.is_none()) return {};
   if (mode == op::GroupedMode::independent)

@@ -156,7 +156,7 @@ class SharedMemory {
   std::vector<ReadSet> read_sets_;
   std::vector<std::uint32_t> free_sets_;
   std::vector<std::uint64_t> written_now_;  // one bit per byte, see mark_written()
-  /// What the strong writes to an address have published, and the last of them.
+  /// The clocks that strong writes to an address have published, and the last of these writes.
   struct Published {
     Clocks everyone;
     std::map<std::uint32_t, Clocks> clusters, ctas;  // more than `everyone`, for the threads of one cluster or CTA

@@ -28,7 +28,7 @@ bool UndefinedSource::is_undefined(int lane, std::uint64_t offset, std::uint32_t
     case Memory::global:
       return cta.launch().global_shadow->is_undefined(warp_, address, bytes);
     case Memory::shared:
-      // Of another CTA's shared memory, all that the lane has read counts as undefined.
+      // All bytes that the lane has read from another CTA's shared memory count as undefined.
       return ((from_.shared >> lane) & 1) == 0 || cta.shared().is_undefined(address, bytes);
   }
   return true;

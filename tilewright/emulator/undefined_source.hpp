@@ -1,4 +1,4 @@
-// What a load of several lanes read that no one has written.
+// Finds the bytes that a load of several lanes has read although nothing was written there.
 #pragma once
 
 #include <cstdint>

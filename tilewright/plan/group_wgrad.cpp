@@ -36,33 +36,6 @@ constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
 constexpr double kIssuesPerClock = 4 * 0.6;
 constexpr double kL2BytesPerUs = 3e6;  // of partial sums
 
-Support check_signature(const op::GemmSignature& signature) {
-  const op::TensorSignature &a = signature.a, &b = signature.b;
-  if (a.im2col != op::Im2colAccess::none || b.im2col != op::Im2colAccess::direct ||
-      signature.groups != op::GroupedMode::none)
-    return refuse("multiplies a gradient by an im2col matrix without divisors").as(RefusalCode::operation);
-  if ((a.element != DType::f16 && a.element != DType::bf16) || b.element != a.element)
-    return refuse("x and y must be both f16 or both bf16, got {} and {}", name(b.element), name(a.element))
-        .as(RefusalCode::types);
-  if (signature.accumulator != DType::f32)
-    return refuse("accumulates in f32, got {}", name(signature.accumulator)).as(RefusalCode::types);
-  if (signature.math != op::MathOperation::multiply_add)
-    return refuse("multiplies by multiply_add, got {}", op::name(signature.math)).as(RefusalCode::math);
-  if (a.layout != op::MatrixLayout::column_major || a.folded_modes != 0 || a.is_pointer_array)
-    return refuse("y must have one stride from pixel to pixel").as(RefusalCode::strides).of("y");
-  for (const auto& [role, tensor] : {std::pair{"C", &signature.c}, {"D", &signature.d}}) {
-    if (tensor->layout != op::MatrixLayout::row_major || tensor->folded_modes != 0 || tensor->is_pointer_array)
-      return refuse("{} must be a row-major matrix with one leading dimension", role).as(RefusalCode::strides).of(role);
-  }
-  if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
-    return refuse("pairs no columns, the epilogue does").as(RefusalCode::epilogue);
-  if (!signature.epilogue.outputs.empty()) {
-    return refuse("stores no output but D, the epilogue has {} others", signature.epilogue.outputs.size())
-        .as(RefusalCode::epilogue);
-  }
-  return {};
-}
-
 FlatDesign design_of(const Target& target, const GroupWgradPlan& plan) {
   FlatDesign design;
   design.target = target;
@@ -161,7 +134,8 @@ layout::Layout gradient_fragments(const GroupWgradPlan& plan) {
 
 std::vector<FlatDesign> group_wgrad_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                             const Target& target) {
-  if (!check_signature(signature) || view.b.access != op::OperandAccess::im2col || view.batch() < 2) return {};
+  if (!image_lines::check_wgrad_signature(signature) || view.b.access != op::OperandAccess::im2col || view.batch() < 2)
+    return {};
   const op::Im2col& im2col = view.b.im2col;
   if (im2col.channels % kOctet != 0 || im2col.channels > kMaxChannels || view.m() % kTile != 0 ||
       view.m() > kMaxChannels || view.m() == 0 || im2col.taps() > kMaxTaps || im2col.taps() == 0)
@@ -193,7 +167,7 @@ std::vector<FlatDesign> group_wgrad_designs(const op::GemmView& view, const op::
 
 Result<GroupWgradPlan> plan_group_wgrad(const op::GemmSignature& signature, const FlatDesign& design) {
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
-  if (const Support computes = check_signature(signature); !computes) return computes.refusal();
+  if (const Support computes = image_lines::check_wgrad_signature(signature); !computes) return computes.refusal();
   const auto check = [](std::string_view what, int value, int multiple, int most) {
     return value >= multiple && value <= most && value % multiple == 0
                ? Support()

@@ -1,5 +1,5 @@
-// What the families of convolutions with few channels share: they read the elements of windows from lines of the images
-// in shared memory (device/tilewright/conv/image_lines.cuh).
+// Lines of images in shared memory, from which the families of convolutions with few channels read the elements of
+// windows (device/tilewright/conv/image_lines.cuh), and the signatures that their filter gradients compute.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tilewright/base/support.hpp"
+#include "tilewright/op/gemm.hpp"
 #include "tilewright/op/im2col.hpp"
 
 namespace tilewright::plan::image_lines {
@@ -19,6 +20,10 @@ inline constexpr int kGroup = 8;  // elements that a row of the window is filled
 inline constexpr int kElementBytes = 2;
 inline constexpr int kVector = 16 / kElementBytes;
 inline constexpr int kMaxChannels = 8, kMaxRowK = 64, kMaxStep = 64, kMaxPositions = 128;
+
+/// Whether a filter gradient in f16 or bf16, of an im2col matrix without divisors, has this signature. Refused with the
+/// reason.
+Support check_wgrad_signature(const op::GemmSignature& signature);
 
 constexpr std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 constexpr int rounded_up(std::int64_t x, int to) { return static_cast<int>(ceil_div(x, to)) * to; }

@@ -181,7 +181,7 @@ class GroupWgrad {
     }
   }
 
-  /// Of a register with two positions, of which `left` are before the end.
+  /// The mask of a register that holds two positions: it keeps the first `left` of them, which are before the end.
   static __device__ __forceinline__ uint32_t mask_of(int left) {
     return (left > 0 ? 0xffffU : 0U) | (left > 1 ? 0xffff0000U : 0U);
   }

@@ -331,9 +331,9 @@ TEST(Sm90Cost, GroupsThatDoNotFitAtOnceWait) {
   EXPECT_GT(estimate_of(waits), 1.5 * estimate_of(fits) - 6);
 }
 
-/// Of the tiles of 8 groups of 512 rows, those of 128 x 256 take 4 rounds if the groups are equal, and 4.4 if they are
-/// not. If the mean were rounded up to 5 rounds, tiles of 256 x 192 would come first, which took 769 us where
-/// torch._grouped_mm, with tiles of 128 x 256, took 695 (H200, 2026-11-24).
+/// With 8 groups of 512 rows, tiles of 128 x 256 take 4 rounds if the groups are equal, and 4.4 if they are not. If the
+/// mean were rounded up to 5 rounds, tiles of 256 x 192 would come first, which took 769 us where torch._grouped_mm,
+/// with tiles of 128 x 256, took 695 (H200, 2026-11-24).
 TEST(Sm90Cost, OnlyKnownNumbersOfTilesAreRoundedUp) {
   op::GroupedGemm grouped{.gemm = {}, .ends = op::group_ends(9 << 20, 8)};
   grouped.gemm.a = op::matrix(std::uint64_t{1} << 40, DType::bf16, 4096, 14336);

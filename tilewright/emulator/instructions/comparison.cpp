@@ -278,7 +278,7 @@ void execute_set(Warp& warp, const Instruction& in, Mask lanes) {
   });
 }
 
-/// What set writes where the comparison holds: 1.0 for a float destination, else all ones.
+/// The value that `set` writes where the comparison holds: 1.0 for a float destination, else all ones.
 std::int64_t value_of_true(PtxType type) {
   switch (type) {
     case PtxType::f32:

@@ -97,7 +97,7 @@ std::vector<RowClass> row_classes(const op::GemmView& view) {
       RowClass result{.a = view.a, .b = b_of(view, h, w), .d = d_of(view, h, w)};
       result.a.im2col.h = h.axis;
       result.a.im2col.w = w.axis;
-      if (result.m() > 0) classes.push_back(std::move(result));
+      if (result.m() > 0) classes.push_back(result);
     }
   }
   std::ranges::stable_sort(classes, std::ranges::greater{}, &RowClass::k);
