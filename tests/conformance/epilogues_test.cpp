@@ -307,6 +307,33 @@ TEST_P(OutputPaths, CombineEachElementWithItsOwnTensorElement) {
 INSTANTIATE_TEST_SUITE_P(Hopper, OutputPaths, testing::ValuesIn(kOutputPaths),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
+/// A CTA arrives once for the full reductions of all its tiles of a matrix, so it must count them. The second run
+/// needs counters that the first has reset.
+TEST(FullReductions, CountTheTilesOfPersistentCtas) {
+  const std::string device = devices().back();
+  if (is_missing(device)) GTEST_SKIP() << "no GPU";
+  if (device == "emulator:sm_80") GTEST_SKIP() << "no Hopper";
+  engine::Engine& engine = engine_of(device);
+  constexpr std::int64_t kExtent = 840, kBatches = 4, kCtas = 132;
+  op::Gemm gemm = batch_of(
+      plan::problem_of(plan::describe({DType::bf16, DType::bf16, DType::bf16, DType::f32}, {}), kExtent, kExtent, 16),
+      kBatches);
+  gemm.epilogue = op::parse_epilogue("D = acc; amax = absmax(acc); total = sum(acc)", DType::f32).value_or_throw();
+  for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue))
+    gemm.tensors.push_back({std::string(wanted.label), op::batched(tensor_of(wanted, gemm, 0), kBatches)});
+  GuardedProblem guarded(engine.device(), gemm, {});
+  for (const auto is : {is_cooperative, is_ping_pong}) {
+    const auto kernels = engine.find_kernels(guarded.on_device(), [&](const registry::KernelMetadata& metadata) {
+      if (metadata.family != "sm90_gemm") return false;
+      const auto& design = std::get<plan::Sm90GemmDesign>(metadata.design);
+      const auto along = [](int tile) { return (kExtent + tile - 1) / tile; };
+      return is(design) && along(design.tile.m) * along(design.tile.n) * kBatches > kCtas;
+    });
+    ASSERT_FALSE(kernels.empty());
+    for (int run = 0; run < 2; ++run) expect_exact(engine, kernels.front().kernel, guarded);
+  }
+}
+
 /// Gated epilogues on every output path, with a row-major and a column-major D. Their operands are never swapped.
 TEST_P(OutputPaths, ComputeGatedEpilogues) {
   const std::string device = devices().back();

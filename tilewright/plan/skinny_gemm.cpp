@@ -135,8 +135,7 @@ std::vector<FlatDesign> skinny_gemm_designs(const op::GemmView& view, const op::
     const Operands operands = operands_of(signature, rows_are_few);
     // More products for each element are faster on tensor cores, or with tiles in shared memory.
     const int element_bytes = bytes(operands.lines.element);
-    const bool are_k_major = operands.lines_are_k_major && operands.few_is_k_major;
-    const int most_few = !are_k_major ? 2 : element_bytes == 2 ? 4 : kMostFew;
+    const int most_few = !operands.lines_are_k_major ? 2 : element_bytes == 2 ? 4 : kMostFew;
     if (element_bytes == 1 || few > most_few) return;
     if (operands.lines_are_k_major) {
       const int chunk = vector_of(operands.lines, kVectorBytes / element_bytes);

@@ -44,7 +44,7 @@ struct SkinnyGemmPlan : GemmTile {
 };
 
 /// The designs to rank for a problem; none where other families are faster: if D has more than 8 rows and more than 8
-/// columns, fewer for 16-bit elements and unless both operands are K-major, or if elements have 8 bits. Of a
+/// columns, fewer for 16-bit elements and unless the large operand is K-major, or if elements have 8 bits. Of a
 /// FlatDesign, the family uses `tile`; `instruction`, the few rows or columns, the lines and the elements of K of a
 /// thread at a time; `stages`, the number of chunks of K that a thread loads ahead; `warps_m` or `warps_n`, whichever
 /// is along the lines; `warps_k`; `cluster.k`; and `swaps_operands`, which says that the columns of D are few, not its

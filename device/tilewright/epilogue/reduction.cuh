@@ -120,9 +120,15 @@ class ReductionParts {
   __device__ __forceinline__ void meet(const Block& block, const Barrier& barrier) const {
     barrier();
     if (thread_ == 0) ptx::store_shared(shared_, arrive(block));
+    finish_last(block, barrier);
+  }
+
+  /// The same for `blocks` blocks of the matrix of `block`, if all reductions are full ones.
+  template <class Barrier>
+  __device__ __forceinline__ void meet_all(const Block& block, uint32_t blocks, const Barrier& barrier) const {
     barrier();
-    const uint32_t last = ptx::load_shared_b32(shared_);
-    if (last != 0) Epilogue::for_each_reduction(parameters_, Finish<Barrier>{*this, block, last, barrier});
+    if (thread_ == 0) ptx::store_shared(shared_, arrive_all(block, blocks));
+    finish_last(block, barrier);
   }
 
  private:
@@ -219,6 +225,24 @@ class ReductionParts {
     if constexpr (Epilogue::kSingleResults > 0)
       count(kLastOfAll, all_from + block.tile.batch, static_cast<int64_t>(own_m) * own_n * kShares);
     return last;
+  }
+
+  /// The same for `blocks` blocks of the matrix of `block`, whose reductions are all full ones.
+  __device__ __forceinline__ uint32_t arrive_all(const Block& block, uint32_t blocks) const {
+    static_assert(Epilogue::kSingleResults == Epilogue::kReductions, "rows and columns have counters of their own");
+    uint32_t* const counter = reinterpret_cast<uint32_t*>(counters_) + block.tile.batch;
+    const uint32_t all = static_cast<uint32_t>(own_blocks_m(block)) * own_blocks_n(block) * kShares;
+    if (ptx::add_to(counter, blocks) + blocks != all) return 0;
+    *counter = 0;
+    return kLastOfAll;
+  }
+
+  /// Must be called by all threads when one has stored what arrive() returned.
+  template <class Barrier>
+  __device__ __forceinline__ void finish_last(const Block& block, const Barrier& barrier) const {
+    barrier();
+    const uint32_t last = ptx::load_shared_b32(shared_);
+    if (last != 0) Epilogue::for_each_reduction(parameters_, Finish<Barrier>{*this, block, last, barrier});
   }
 
   template <class Barrier>

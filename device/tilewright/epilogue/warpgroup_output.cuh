@@ -107,13 +107,13 @@ class WarpgroupOutput {
     store_from<0>(accumulators, row, column, tile);
     if constexpr (Epilogue::kReductions > 0) {
       if (row >= end_m(tile) || column >= end_n(tile)) return;
-      reductions_.end(parameters_.epilogue, parts(), {row, column, tile, 0}, end_n(tile),
-                      [this] { ptx::named_barrier(barrier_, kThreads); });
+      reductions_.end(parameters_.epilogue, parts(), {row, column, tile, 0}, end_n(tile), barrier());
     }
   }
 
-  /// Must be called before the CTA ends: waits until the stores have read shared memory.
-  __device__ __forceinline__ void finish() const {
+  /// Must be called before the CTA ends: ends the reductions and waits until the stores have read shared memory.
+  __device__ __forceinline__ void finish() {
+    if constexpr (Epilogue::kReductions > 0) reductions_.finish(parts(), barrier());
     if constexpr (kByTma) {
       if (thread_ == 0) ptx::tma_store_wait_read<0>();
     }
@@ -122,6 +122,11 @@ class WarpgroupOutput {
  private:
   __device__ __forceinline__ int end_m(const Tile& tile) const { return tile.end_m(parameters_.m); }
   __device__ __forceinline__ int end_n(const Tile& tile) const { return tile.end_n(parameters_.n); }
+
+  /// A barrier of the warpgroup.
+  __device__ __forceinline__ auto barrier() const {
+    return [this] { ptx::named_barrier(barrier_, kThreads); };
+  }
 
   // These values are recomputed at each use, which costs less than the registers to keep them.
   __device__ __forceinline__ bool reads_source() const {
