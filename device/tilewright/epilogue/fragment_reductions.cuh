@@ -23,8 +23,8 @@ class FragmentReductions {
   static constexpr int kSingleBytes = Epilogue::kSingleResults * kWarps * kElementBytes;
   /// Whether the warpgroup counts its tiles of a matrix and arrives once for all of them. An arrival waits until the
   /// partial results are visible to other SMs, and then for the counter, which takes about 2 us (H200, 2026-11-26).
-  static constexpr bool kArrivesOnce = Epilogue::kReductions > 0 && Epilogue::kSingleResults == Epilogue::kReductions &&
-                                       is_same<Tile, TileOrigin>;
+  static constexpr bool kArrivesOnce =
+      Epilogue::kReductions > 0 && Epilogue::kSingleResults == Epilogue::kReductions&& is_same<Tile, TileOrigin>;
 
  public:
   using Parts = ReductionParts<Epilogue, kAtoms * 64, kColumns, 1, kThreads, Tile>;
@@ -219,7 +219,7 @@ class FragmentReductions {
   Compute rows_[maximum(Epilogue::kRowResults, 1)][2];  // results of the current 64 rows
   Compute singles_[maximum(Epilogue::kSingleResults, 1)];
   Compute pairs_[maximum(Epilogue::kColumnResults, 1)][2];  // values of the first row until the second row is added
-  uint32_t tiles_ = 0;  // of matrix batch_ for which the warpgroup has not arrived
+  uint32_t tiles_ = 0;                                      // of matrix batch_ for which the warpgroup has not arrived
   int batch_ = 0;
 };
 
