@@ -139,6 +139,10 @@ std::vector<FlatDesign> skinny_gemm_designs(const op::GemmView& view, const op::
     if (element_bytes == 1 || few > most_few) return;
     if (operands.lines_are_k_major) {
       const int chunk = vector_of(operands.lines, kVectorBytes / element_bytes);
+      // Lanes load the small operand from places so far apart if it is not K-major. With 128 bytes, 8x24656x11332 of
+      // f32 took 1165 us and simt_gemm 533 (H200, 2026-11-26); with 64, 4x14336x4096 took 66 us and cuBLASLt 123.
+      constexpr int kFarthest = 64;
+      if (!operands.few_is_k_major && few > 2 && few * chunk * bytes(operands.few.element) > kFarthest) return;
       // Lanes that would have fewer than kChunksOfLane chunks of K take other lines.
       int groups = 1;
       while (groups < kMostGroups && view.k() < std::int64_t{kWarpLanes} / groups * chunk * kChunksOfLane) groups *= 2;
@@ -146,12 +150,14 @@ std::vector<FlatDesign> skinny_gemm_designs(const op::GemmView& view, const op::
         designs.push_back(design_of(target, rows_are_few, few, {lines, groups, warps_lines, warps_k, 1, chunk, 2}));
       return;
     }
-    constexpr int kLeastBytes = 4;  // with narrower vectors, loads across lines were slower than other families
+    constexpr int kLeastBytes = 8;  // with narrower vectors, loads across lines were slower than other families
     const int across = vector_of(operands.lines, kVectorBytes / element_bytes);
     if (across * element_bytes < kLeastBytes) return;
     const int chunk = operands.few_is_k_major ? std::min(kVectorBytes / bytes(operands.few.element), 8) : 4;
     const int most_cluster = has_feature(target, TargetFeature::clusters) ? 4 : 1;
-    for (const auto [groups, warps_k] : {std::array{8, 16}, {16, 4}}) {
+    // Lanes with different lines have at least 128 bytes of them together.
+    const int least_groups = std::min(128 / (across * element_bytes), kWarpLanes);
+    for (const auto [groups, warps_k] : {std::array{least_groups, 16}, {std::min(2 * least_groups, kWarpLanes), 4}}) {
       for (int cluster = 1; cluster <= most_cluster; cluster *= 2)
         designs.push_back(design_of(target, rows_are_few, few, {across, groups, 1, warps_k, cluster, chunk, 2}));
     }

@@ -11,6 +11,7 @@ namespace tilewright {
 struct EpiloguePlace {
   int row, column, batch;
   int m, n;
+  bool is_inside = false;  // the elements are known to lie inside D; a constant, so that no code compares them
 
   /// Loads the elements of `tensor` here. kNumber is its number if it is a vector.
   template <int kNumber, class Tensor, class Compute, int kCount>

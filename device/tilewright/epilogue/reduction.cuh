@@ -52,6 +52,7 @@ __device__ __forceinline__ Compute fold_lanes(Compute value) {
 /// Replaces the values outside D among a node's adjacent values of a row by `identity`.
 template <class Compute, int kCount>
 __device__ __forceinline__ void mask_outside(Compute (&values)[kCount], const EpiloguePlace& at, Compute identity) {
+  if (at.is_inside) return;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     if (at.row >= at.m || at.column + i >= at.n) values[i] = identity;

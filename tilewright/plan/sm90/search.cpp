@@ -31,6 +31,7 @@ constexpr int kAheadBytes = 96 * 1024;
 constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
 constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step
 constexpr int kFewRows = 192;       // up to this many rows of D, swapped operands may waste less of a tile
+constexpr int kFewColumns = 512;    // and up to this many columns, since the n of a tile has more values than its m
 constexpr int kLargeGroup = 4;      // times the mean size of a group, up to which tiles are considered
 /// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
 constexpr int kRasterWidth = 8;
@@ -471,10 +472,11 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .spread_n = is_transposed ? view.spread_m() : view.spread_n(),
         .copies_source = copies_source(signature),
     };
-    if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || columns <= kFewRows)) {
+    const bool may_swap = columns <= kFewRows || rows <= kFewColumns;
+    if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || may_swap)) {
       consider_all(search, candidates);
     }
-    const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || columns <= kFewRows;
+    const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || may_swap;
     if (!(is_restricted || is_worth_it) || !reads_b(signature, is_transposed)) continue;
     if (must_repack_im2col(signature)) continue;
     const int times_a = plain_load_reads(signature.a.alignment * bytes(element));
