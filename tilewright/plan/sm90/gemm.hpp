@@ -113,8 +113,9 @@ struct ConsumerExtras {
   bool finds_output = false;  // D is a pointer array, so that each tile has an address of its own
 };
 
-/// Exposed clocks per mainloop step, in which the tensor cores are idle. The result is 0 if several warpgroups share
-/// the tile, because one multiplies while another does its extra work. `element_bytes` is the size of an element of A.
+/// Exposed clocks per mainloop step, in which the tensor cores are idle. If several warpgroups share the tile, one
+/// multiplies while another does its extra work, most of which then costs nothing. `element_bytes` is the size of an
+/// element of A.
 double exposed_clocks(const TileShape& tile, int team, const ConsumerExtras& extras, int element_bytes);
 
 /// Registers per consumer thread, where `team` warpgroups share a tile and the CTA has `consumers` of them.
