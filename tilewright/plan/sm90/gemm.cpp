@@ -270,7 +270,7 @@ double exposed_clocks(const TileShape& tile, int team, const ConsumerExtras& ext
   constexpr double kFragmentBytesPerClock = 64;
   // Share of the additions that is exposed if a warpgroup has two instructions along M: their tiles took 6 % longer
   // than those of one, relative to the estimate (377 kernels, H100 and H200, 2026-11-26).
-  constexpr double kShareOfTwoAtoms = 0.25;
+  constexpr double kShareOfTwoAtoms = 0.6;
   double clocks = 0;
   if (extras.promotes) {
     const double adds = tile.m * tile.n / kAddsPerClock;

@@ -30,9 +30,10 @@ constexpr int kMinStages = 3;
 constexpr int kAheadBytes = 96 * 1024;
 constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
 constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step
-constexpr int kFewRows = 192;       // up to this many rows of D, swapped operands may waste less of a tile
-constexpr int kFewColumns = 512;    // and up to this many columns, since the n of a tile has more values than its m
-constexpr int kLargeGroup = 4;      // times the mean size of a group, up to which tiles are considered
+/// Up to this many rows or columns of D, exchanged operands may waste less of a tile, whose n has more values than its
+/// m.
+constexpr int kFewLines = 512;
+constexpr int kLargeGroup = 4;  // times the mean size of a group, up to which tiles are considered
 /// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
 constexpr int kRasterWidth = 8;
 /// Up to this many tiles along M, consecutive CTAs, which run on one TPC, should share B (a gain of up to 25 %).
@@ -472,7 +473,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .spread_n = is_transposed ? view.spread_m() : view.spread_n(),
         .copies_source = copies_source(signature),
     };
-    const bool may_swap = columns <= kFewRows || rows <= kFewColumns;
+    const bool may_swap = std::min(rows, columns) <= kFewLines;
     if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || may_swap)) {
       consider_all(search, candidates);
     }
