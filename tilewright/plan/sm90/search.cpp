@@ -30,9 +30,6 @@ constexpr int kMinStages = 3;
 constexpr int kAheadBytes = 96 * 1024;
 constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
 constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step
-/// Up to this many rows or columns of D, exchanged operands may waste less of a tile, whose n has more values than its
-/// m.
-constexpr int kFewLines = 512;
 constexpr int kLargeGroup = 4;  // times the mean size of a group, up to which tiles are considered
 /// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
 constexpr int kRasterWidth = 8;
@@ -423,6 +420,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
   const bool is_word_or_byte = bytes(element) != 2;  // wgmma reads these types K-major only
   const bool must_swap = !reads_b(signature, natural) && reads_b(signature, !natural);
   Candidates candidates;
+  // Both orientations are considered: the n of a tile has more values than its m, and fits other extents.
   const TmaOutputs others = tma_outputs(signature, 1);  // the transposed problem has the same
   for (const bool is_transposed : {natural, !natural}) {
     if (is_transposed != natural && signature.epilogue.is_gated()) continue;
@@ -473,11 +471,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .spread_n = is_transposed ? view.spread_m() : view.spread_n(),
         .copies_source = copies_source(signature),
     };
-    const bool may_swap = std::min(rows, columns) <= kFewLines;
-    if (search.repacked_bytes > 0 && (is_restricted || is_transposed == natural || may_swap)) {
-      consider_all(search, candidates);
-    }
-    const bool is_worth_it = is_transposed == natural ? !must_swap : must_swap || may_swap;
+    if (search.repacked_bytes > 0) consider_all(search, candidates);
+    const bool is_worth_it = is_transposed != natural || !must_swap;
     if (!(is_restricted || is_worth_it) || !reads_b(signature, is_transposed)) continue;
     if (must_repack_im2col(signature)) continue;
     const int times_a = plain_load_reads(signature.a.alignment * bytes(element));
