@@ -420,8 +420,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
   const bool is_word_or_byte = bytes(element) != 2;  // wgmma reads these types K-major only
   const bool must_swap = !reads_b(signature, natural) && reads_b(signature, !natural);
   Candidates candidates;
-  // Both orientations are considered: the n of a tile has more values than its m, and fits other extents.
   const TmaOutputs others = tma_outputs(signature, 1);  // the transposed problem has the same
+  // Both orientations are considered: the n of a tile has more values than its m, and fits other extents.
   for (const bool is_transposed : {natural, !natural}) {
     if (is_transposed != natural && signature.epilogue.is_gated()) continue;
     const bool is_restricted = order && !order->is_exact;
