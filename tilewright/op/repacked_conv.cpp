@@ -1,0 +1,304 @@
+#include "tilewright/op/repacked_conv.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace tilewright::op {
+namespace {
+
+constexpr std::int64_t kRowAlignment = 16;      // bytes
+constexpr std::int64_t kBufferAlignment = 256;  // bytes
+constexpr std::int64_t kMaxPadding = 1 << 20;   // of pixels; the taps of the copy of a filter stay countable
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+std::int64_t floor_div(std::int64_t x, std::int64_t y) { return x / y - (x % y != 0 && (x < 0) != (y < 0) ? 1 : 0); }
+std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return -floor_div(-x, y); }
+
+/// Elements that TMA and vectors need a row to be a multiple of.
+std::int64_t row_unit(const Tensor& tensor) { return std::max<std::int64_t>(1, kRowAlignment / bytes(tensor.dtype)); }
+
+/// Whether a vector of 16 bytes can move the channels of every pixel.
+bool has_aligned_rows(const Tensor& tensor) {
+  const std::int64_t unit = row_unit(tensor);
+  bool is_aligned = tensor.address % kRowAlignment == 0;
+  for (int mode = 0; mode < 3; ++mode) is_aligned &= tensor.shape[mode] == 1 || tensor.stride[mode] % unit == 0;
+  return is_aligned;
+}
+
+/// The stride of the modes 0 and 1 as one mode.
+std::optional<std::int64_t> stride_of_lines(const Tensor& tensor) {
+  if (tensor.shape[0] == 1) return tensor.stride[1];
+  if (tensor.shape[1] == 1) return tensor.stride[0];
+  if (tensor.stride[0] != tensor.stride[1] * tensor.shape[1]) return std::nullopt;
+  return tensor.stride[1];
+}
+
+bool uses_index(const Epilogue& epilogue) {
+  return std::ranges::any_of(epilogue.nodes, [](const EpilogueNode& node) {
+    return node.op == EpilogueOp::row_index || node.op == EpilogueOp::column_index;
+  });
+}
+
+class Repacking {
+ public:
+  Repacking(const Conv2d& conv, const ConvRepacking& how, std::uint64_t workspace)
+      : conv_(conv), how_(how), workspace_(workspace), result_{.inner = conv, .before = {}, .after = {}} {}
+
+  Result<RepackedConv> run(std::int64_t max_bytes) && {
+    const Support fits = how_.method == ConvRepacking::Method::window_rows    ? window_rows()
+                         : how_.method == ConvRepacking::Method::pixel_blocks ? pixel_blocks()
+                                                                              : padded_channels();
+    if (!fits) return fits.refusal();
+    if (result_.before.empty()) return refuse("no tensor changes").as(RefusalCode::shape);
+    if (result_.workspace_bytes > max_bytes) {
+      return refuse("copies of {} need {} bytes of workspace, at most {} are allowed", to_string(how_),
+                    result_.workspace_bytes, max_bytes)
+          .as(RefusalCode::memory);
+    }
+    if (const Support valid = validate(result_.inner); !valid) return valid.refusal();
+    return std::move(result_);
+  }
+
+ private:
+  /// Memory for a tensor of this type and shape.
+  Tensor buffer(const Tensor& like, const Dims& shape) {
+    const Tensor made =
+        packed_tensor(workspace_ + static_cast<std::uint64_t>(result_.workspace_bytes), like.dtype, shape, like.device);
+    std::int64_t bytes_of = bytes(like.dtype);
+    for (int mode = 0; mode < shape.rank(); ++mode) bytes_of *= shape[mode];
+    result_.workspace_bytes += round_up(bytes_of, kBufferAlignment);
+    return made;
+  }
+
+  /// A copy of `tensor` with `channels` channels and `first` of its first mode, those behind its own being zeros.
+  Support pad(std::string_view role, const Tensor& tensor, std::int64_t first, std::int64_t channels, Tensor& copy) {
+    const std::optional<std::int64_t> line = stride_of_lines(tensor);
+    if (!line) {
+      return refuse("the rows of {} have several strides, {}", role, to_string(tensor.stride))
+          .as(RefusalCode::strides)
+          .of(role);
+    }
+    copy = buffer(tensor, {first, tensor.shape[1], tensor.shape[2], channels});
+    const std::int64_t element = bytes(tensor.dtype), row = tensor.shape[3] * element;
+    const std::int64_t step = tensor.shape[2] == 1 ? row : tensor.stride[2] * element;
+    result_.before.push_back(
+        {role, RowCopy{.from = tensor.address,
+                       .to = copy.address,
+                       .lines = tensor.shape[0] * tensor.shape[1],
+                       .line_pitch = *line * element,
+                       .line_bytes = (tensor.shape[2] - 1) * step + row,
+                       .rows = tensor.shape[2],
+                       .step = step,
+                       .row_bytes = row,
+                       .to_bytes = channels * element,
+                       .zero_rows = (first - tensor.shape[0]) * tensor.shape[1] * tensor.shape[2]}});
+    return {};
+  }
+
+  /// Makes `copy` the output of the other convolution, of which `written` has the channels that follow each other.
+  Support copy_output(const Tensor& written, std::int64_t block_h, std::int64_t block_w, const Tensor& copy) {
+    if (!conv_.tensors.empty() || uses_index(conv_.epilogue)) {
+      return refuse("the output is copied, so that its epilogue can have neither tensors nor indices")
+          .as(RefusalCode::epilogue);
+    }
+    result_.inner.c = {};
+    const std::int64_t element = bytes(written.dtype);
+    const std::int64_t pixel = written.shape[2] > 1   ? written.stride[2]
+                               : written.shape[1] > 1 ? written.stride[1]
+                                                      : written.shape[3];
+    result_.after.push_back(
+        {conv_.pass == ConvPass::dgrad ? "x" : "w", PixelBlocks{.from = copy.address,
+                                                                .to = written.address,
+                                                                .images = written.shape[0],
+                                                                .h = written.shape[1],
+                                                                .w = written.shape[2],
+                                                                .row_bytes = written.shape[3] * element,
+                                                                .block_h = block_h,
+                                                                .block_w = block_w,
+                                                                .from_bytes = copy.shape[3] * element,
+                                                                .image_bytes = written.stride[0] * element,
+                                                                .to_bytes = pixel * element}});
+    return {};
+  }
+
+  Support padded_channels() {
+    Conv2d& inner = result_.inner;
+    const auto padded = [&](std::int64_t channels) { return round_up(channels, how_.unit); };
+    const std::int64_t channels = conv_.x.shape[3], filters = conv_.w.shape[0];
+    if (conv_.pass == ConvPass::fprop) {
+      if (padded(channels) != channels || !has_aligned_rows(conv_.x)) {
+        if (const Support fits = pad("x", conv_.x, conv_.x.shape[0], padded(channels), inner.x); !fits) return fits;
+      }
+      if (padded(channels) == channels && has_aligned_rows(conv_.w)) return {};
+      return pad("w", conv_.w, filters, padded(channels), inner.w);
+    }
+    if (conv_.pass == ConvPass::wgrad) {
+      if (!has_aligned_rows(conv_.y)) {
+        const Support fits = pad("y", conv_.y, conv_.y.shape[0], round_up(filters, row_unit(conv_.y)), inner.y);
+        if (!fits) return fits;
+        inner.y.shape[3] = filters;
+      }
+      if (padded(channels) == channels && has_aligned_rows(conv_.x)) return {};
+      if (const Support fits = pad("x", conv_.x, conv_.x.shape[0], padded(channels), inner.x); !fits) return fits;
+      if (padded(channels) == channels) return {};
+      inner.w = buffer(conv_.w, {filters, conv_.w.shape[1], conv_.w.shape[2], padded(channels)});
+      return copy_output(conv_.w, 1, 1, inner.w);
+    }
+    // A tensor map of dgrad has rows of w, whose channels may end anywhere.
+    const bool copies_y = padded(filters) != filters || !has_aligned_rows(conv_.y);
+    if (copies_y) {
+      if (const Support fits = pad("y", conv_.y, conv_.y.shape[0], padded(filters), inner.y); !fits) return fits;
+    }
+    const std::int64_t rows = round_up(channels, row_unit(conv_.w));
+    if (!copies_y && rows == channels && has_aligned_rows(conv_.w)) return {};
+    if (const Support fits = pad("w", conv_.w, padded(filters), rows, inner.w); !fits) return fits;
+    // TMA stores the pixels of a class if there is a stride, and other stores take rows of any length.
+    const std::int64_t stored = round_up(channels, row_unit(conv_.x));
+    if ((conv_.stride[0] == 1 && conv_.stride[1] == 1) || (stored == channels && has_aligned_rows(conv_.x))) {
+      inner.w.shape[3] = channels;
+      return {};
+    }
+    if (stored > rows) return refuse("x has smaller elements than w").as(RefusalCode::types);
+    inner.w.shape[3] = stored;
+    inner.x = buffer(conv_.x, {conv_.x.shape[0], conv_.x.shape[1], conv_.x.shape[2], stored});
+    return copy_output(conv_.x, 1, 1, inner.x);
+  }
+
+  Support window_rows() {
+    Conv2d& inner = result_.inner;
+    const Tensor &x = conv_.x, &w = conv_.w;
+    const std::int64_t channels = x.shape[3], taps = w.shape[2], element = bytes(x.dtype);
+    if (conv_.pass != ConvPass::fprop || conv_.dilation[1] != 1 || conv_.mode != ConvMode::cross_correlation ||
+        taps == 1) {
+      return refuse("rows of a window are copied in fprop of cross-correlations without dilation, with several columns")
+          .as(RefusalCode::shape);
+    }
+    const std::optional<std::int64_t> line_of_x = stride_of_lines(x), line_of_w = stride_of_lines(w);
+    if (!line_of_x || !line_of_w || (x.shape[2] > 1 && x.stride[2] != channels) || w.stride[2] != channels)
+      return refuse("the pixels of a line must be contiguous").as(RefusalCode::strides);
+    const std::int64_t padded = round_up(taps * channels, how_.unit), positions = conv_.y.shape[2];
+    inner.x = buffer(x, {x.shape[0], x.shape[1], positions, padded});
+    inner.w = buffer(w, {w.shape[0], w.shape[1], 1, padded});
+    inner.padding[1] = 0;
+    inner.stride[1] = 1;
+    result_.before.push_back({"x", RowCopy{.from = x.address,
+                                           .to = inner.x.address,
+                                           .lines = x.shape[0] * x.shape[1],
+                                           .line_pitch = *line_of_x * element,
+                                           .line_bytes = x.shape[2] * channels * element,
+                                           .rows = positions,
+                                           .step = conv_.stride[1] * channels * element,
+                                           .offset = -conv_.padding[1] * channels * element,
+                                           .row_bytes = taps * channels * element,
+                                           .to_bytes = padded * element}});
+    result_.before.push_back({"w", RowCopy{.from = w.address,
+                                           .to = inner.w.address,
+                                           .lines = w.shape[0] * w.shape[1],
+                                           .line_pitch = *line_of_w * element,
+                                           .line_bytes = taps * channels * element,
+                                           .row_bytes = taps * channels * element,
+                                           .to_bytes = padded * element}});
+    return {};
+  }
+
+  FilterBlocks::Axis axis_of_blocks(std::size_t axis) const {
+    const int mode = static_cast<int>(axis) + 1;
+    FilterBlocks::Axis result{.block = how_.block[axis],
+                              .padding = conv_.padding[axis],
+                              .stride = conv_.stride[axis],
+                              .dilation = conv_.dilation[axis],
+                              .taps = conv_.w.shape[mode],
+                              .tap_stride = conv_.w.stride[mode],
+                              .is_reversed = conv_.mode == ConvMode::convolution};
+    const std::int64_t reach = (result.taps - 1) * result.dilation;
+    // The padding of a convolution is not negative.
+    result.first = std::min<std::int64_t>(0, ceil_div(result.padding - reach, result.stride));
+    result.copied_taps =
+        std::max<std::int64_t>(1, floor_div(result.block - 1 + result.padding, result.stride) - result.first + 1);
+    return result;
+  }
+
+  Support pixel_blocks() {
+    Conv2d& inner = result_.inner;
+    if (conv_.pass != ConvPass::dgrad) return refuse("only dgrad has blocks of pixels").as(RefusalCode::shape);
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+      if (how_.block[axis] % conv_.stride[axis] != 0) {
+        return refuse("blocks of {} pixels are no multiple of the stride {}", how_.block[axis], conv_.stride[axis])
+            .as(RefusalCode::shape);
+      }
+      if (conv_.padding[axis] > kMaxPadding)
+        return refuse("the padding is {}, at most {} is allowed", conv_.padding[axis], kMaxPadding)
+            .as(RefusalCode::shape);
+    }
+    const Tensor& w = conv_.w;
+    const std::int64_t channels = conv_.x.shape[3], filters = w.shape[0], pixels = how_.block[0] * how_.block[1];
+    const std::int64_t padded = round_up(filters, how_.unit);
+    const FilterBlocks::Axis along_h = axis_of_blocks(0), along_w = axis_of_blocks(1);
+    inner.pass = ConvPass::fprop;
+    inner.mode = ConvMode::cross_correlation;
+    inner.dilation = {1, 1};
+    inner.stride = {how_.block[0] / conv_.stride[0], how_.block[1] / conv_.stride[1]};
+    inner.padding = {-along_h.first, -along_w.first};
+    inner.x = conv_.y;
+    if (padded != filters || !has_aligned_rows(conv_.y)) {
+      if (const Support fits = pad("y", conv_.y, conv_.y.shape[0], padded, inner.x); !fits) return fits;
+    }
+    const std::int64_t rows = round_up(pixels * channels, row_unit(conv_.x));
+    inner.w = buffer(w, {rows, along_h.copied_taps, along_w.copied_taps, padded});
+    result_.before.push_back({"w", FilterBlocks{.from = w.address,
+                                                .to = inner.w.address,
+                                                .element_bytes = bytes(w.dtype),
+                                                .h = along_h,
+                                                .w = along_w,
+                                                .channels = channels,
+                                                .filters = filters,
+                                                .filter_stride = w.stride[0],
+                                                .copied_rows = rows,
+                                                .copied_filters = padded}});
+    inner.y = buffer(conv_.x, {conv_.x.shape[0], ceil_div(conv_.x.shape[1], how_.block[0]),
+                               ceil_div(conv_.x.shape[2], how_.block[1]), rows});
+    return copy_output(conv_.x, how_.block[0], how_.block[1], inner.y);
+  }
+
+  const Conv2d& conv_;
+  const ConvRepacking& how_;
+  std::uint64_t workspace_;
+  RepackedConv result_;
+};
+
+}  // namespace
+
+std::string to_string(const ConvRepacking& repacking) {
+  switch (repacking.method) {
+    case ConvRepacking::Method::padded_channels:
+      return fmt::format("pad{}", repacking.unit);
+    case ConvRepacking::Method::window_rows:
+      return fmt::format("windows{}", repacking.unit);
+    case ConvRepacking::Method::pixel_blocks:
+      return fmt::format("blocks{}x{}_pad{}", repacking.block[0], repacking.block[1], repacking.unit);
+  }
+  TILEWRIGHT_CHECK(false, "no method {}", static_cast<int>(repacking.method));
+}
+
+Result<RepackedConv> repack(const Conv2d& conv, const ConvRepacking& repacking, std::uint64_t workspace,
+                            std::int64_t max_bytes) {
+  if (conv.groups != 1) return refuse("copies are made without groups, got {}", conv.groups).as(RefusalCode::shape);
+  for (const Tensor* const tensor : {&conv.x, &conv.w, &conv.y}) {
+    if (tensor->shape.rank() != 4) return refuse("a tensor has blocks of channels").as(RefusalCode::strides);
+    if (tensor->is_empty()) return refuse("a tensor is empty").as(RefusalCode::shape);
+  }
+  const GemmView all = view(conv);
+  if (!all.reads_product) return refuse("the call reads no product").as(RefusalCode::scalars);
+  Result<RepackedConv> result = Repacking(conv, repacking, workspace).run(max_bytes);
+  if (result && !result->after.empty() && all.reads_source) {
+    return refuse("the output is copied, so that C cannot be read: beta must be 0, got {}", conv.beta)
+        .as(RefusalCode::scalars)
+        .of("C");
+  }
+  return result;
+}
+
+}  // namespace tilewright::op

@@ -1,0 +1,105 @@
+// A convolution that is computed as another one, on copies of its tensors whose rows a TMA box or a vector can move.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tilewright/op/conv2d.hpp"
+
+namespace tilewright::op {
+
+/// How the tensors are repacked.
+struct ConvRepacking {
+  enum class Method : std::uint8_t {
+    /// Channels, and in gradients filters, are followed by zeros up to a multiple of `unit`.
+    padded_channels,
+    /// In fprop, the pixels of one row of a window become the channels of one pixel, so that the filter has one column
+    /// of S * C channels, which are followed by zeros up to a multiple of `unit`.
+    window_rows,
+    /// In dgrad, a block of `block` pixels of x becomes the channels of one pixel. Its gradient is the fprop of y with
+    /// a
+    /// filter that has, for each pixel of the block, the taps that meet this pixel, and zeros for the others.
+    pixel_blocks,
+  };
+  Method method = Method::padded_channels;
+  std::int64_t unit = 1;                    // elements
+  std::array<std::int64_t, 2> block{1, 1};  // a multiple of the stride; 1 for the other methods
+  bool operator==(const ConvRepacking&) const = default;
+};
+
+/// "pad64", "windows8", "blocks4x4_pad8"
+std::string to_string(const ConvRepacking& repacking);
+
+/// A copy of rows of bytes to rows of another length. Each line of the source has `rows` rows, which may overlap: row i
+/// is `row_bytes` bytes from byte i * step + offset of the line on, of which those outside the line are zeros. Rows of
+/// the copy follow each other without gaps; their other bytes, and `zero_rows` rows at the end, are zeros.
+struct RowCopy {
+  std::uint64_t from = 0, to = 0;
+  std::int64_t lines = 1, line_pitch = 0, line_bytes = 0;
+  std::int64_t rows = 1, step = 0, offset = 0, row_bytes = 0;
+  std::int64_t to_bytes = 0;  // of a row of the copy, a multiple of 16
+  std::int64_t zero_rows = 0;
+
+  std::int64_t copied_rows() const { return lines * rows + zero_rows; }
+  std::int64_t copied_bytes() const { return copied_rows() * to_bytes; }
+  bool operator==(const RowCopy&) const = default;
+};
+
+/// The filter of ConvRepacking::Method::pixel_blocks. Pixel i * block + a of x and tap `tap` of the copy meet at pixel
+/// i * block / stride + first + tap of y if (a + padding - stride * (first + tap)) / dilation is a tap r of w.
+struct FilterBlocks {
+  struct Axis {
+    std::int64_t block = 1, padding = 0, stride = 1, dilation = 1;
+    std::int64_t taps = 1, copied_taps = 1, first = 0;
+    std::int64_t tap_stride = 0;  // of w, in elements
+    bool is_reversed = false;     // ConvMode::convolution
+    bool operator==(const Axis&) const = default;
+  };
+  std::uint64_t from = 0, to = 0;
+  int element_bytes = 2;
+  Axis h, w;
+  std::int64_t channels = 1, filters = 1, filter_stride = 0;
+  std::int64_t copied_rows = 1;     // filters of the copy: (pixel of the block, channel), then zeros
+  std::int64_t copied_filters = 1;  // channels of the copy: filters, then zeros
+
+  std::int64_t copied_elements() const { return copied_rows * h.copied_taps * w.copied_taps * copied_filters; }
+  bool operator==(const FilterBlocks&) const = default;
+};
+
+/// The copy from the output of the other convolution to the output: pixel (i, j) of an image is element
+/// (i % block_h, j % block_w, channel) of row (i / block_h, j / block_w) of the image's rows. Rows of channels that
+/// follow zeros are those of blocks of one pixel.
+struct PixelBlocks {
+  std::uint64_t from = 0, to = 0;
+  std::int64_t images = 1, h = 1, w = 1,
+               row_bytes = 0;  // of the output, where row_bytes are those of a pixel's channels
+  std::int64_t block_h = 1, block_w = 1;
+  std::int64_t from_bytes = 0;                 // from one row to the next
+  std::int64_t image_bytes = 0, to_bytes = 0;  // of the output, from one image and from one pixel to the next
+
+  std::int64_t pixels() const { return images * h * w; }
+  bool operator==(const PixelBlocks&) const = default;
+};
+
+struct ConvCopy {
+  std::string_view role;  // "x", "w" or "y"
+  std::variant<RowCopy, FilterBlocks, PixelBlocks> copy;
+};
+
+struct RepackedConv {
+  Conv2d inner;  // of the copies
+  std::vector<ConvCopy> before, after;
+  std::int64_t workspace_bytes = 0;  // of all copies
+};
+
+/// The convolution on copies in a workspace at `workspace`, which is a multiple of 256 bytes. Refused: groups, blocks
+/// of channels, methods that change nothing or do not fit the pass, epilogues that need more of the output than its
+/// elements if the output is copied, and copies of more than `max_bytes`. @pre validate(conv), it is not empty
+Result<RepackedConv> repack(const Conv2d& conv, const ConvRepacking& repacking, std::uint64_t workspace,
+                            std::int64_t max_bytes);
+
+}  // namespace tilewright::op
