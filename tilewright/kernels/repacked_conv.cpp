@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kName = "repacked_conv";
 constexpr int kRowBytes = 16;  // that TMA needs
-constexpr std::int64_t kFewChannels = 32, kMostBlockColumns = 256;
+constexpr std::int64_t kFewChannels = 32, kMostBlockColumns = 256, kMostMergedChannels = 256;
 
 using Method = op::ConvRepacking::Method;
 
@@ -136,8 +136,23 @@ std::vector<std::int64_t> units_of(std::int64_t channels, int element_bytes, dou
 
 bool has_whole_rows(std::int64_t channels, int element_bytes) { return channels * element_bytes % op::kMaxTapRow == 0; }
 
+/// Groups of few channels, merged to groups of up to kMostMergedChannels. Those of one channel and filter have a family
+/// of their own.
+std::vector<op::ConvRepacking> merged_groups_of(const op::Conv2d& conv) {
+  std::vector<op::ConvRepacking> all;
+  const std::int64_t channels = conv.w.shape[3], filters = conv.w.shape[0] / conv.groups;
+  if (channels == 1 || filters == 1) return all;
+  for (std::int64_t merged = 2; merged <= conv.groups; ++merged) {
+    if (merged * std::max(channels, filters) > kMostMergedChannels) break;
+    if (conv.groups % merged == 0 && merged * channels * bytes(conv.w.dtype) % kRowBytes == 0)
+      all.push_back({.method = Method::merged_groups, .merged = merged});
+  }
+  return all;
+}
+
 /// The ways to repack that may help. The best is found by estimates.
 std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
+  if (conv.groups != 1) return merged_groups_of(conv);
   constexpr double kMostPadding = 1.5, kMostWindowPadding = 2.0;
   std::vector<op::ConvRepacking> all;
   const std::int64_t channels = conv.x.shape[3], filters = conv.w.shape[0];
@@ -189,11 +204,8 @@ class RepackedConvProvider final : public registry::Provider {
       return refused(
           kName, refuse("repacks tensors of convolutions only, but the problem is a {}", op::operation_name(problem))
                      .as(RefusalCode::operation));
-    if (conv->groups != 1 || conv->x.shape.rank() != 4 || conv->y.shape.rank() != 4)
-      return refused(kName, refuse("repacks convolutions without groups and blocks of channels, got {} groups and {} "
-                                   "modes of x",
-                                   conv->groups, conv->x.shape.rank())
-                                .as(RefusalCode::shape));
+    if (conv->x.shape.rank() != 4 || conv->y.shape.rank() != 4)
+      return refused(kName, refuse("repacks tensors without blocks of channels").as(RefusalCode::shape));
     const op::GemmView view = op::view(*conv);
     if (view.a.access != op::OperandAccess::im2col && view.b.access != op::OperandAccess::im2col)
       return refused(kName, refuse("the convolution is a GEMM of strided matrices").as(RefusalCode::shape));

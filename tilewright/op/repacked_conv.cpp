@@ -48,11 +48,9 @@ class Repacking {
       : conv_(conv), how_(how), workspace_(workspace), result_{.inner = conv, .before = {}, .after = {}} {}
 
   Result<RepackedConv> run(std::int64_t max_bytes) && {
-    const Support fits = how_.method == ConvRepacking::Method::window_rows    ? window_rows()
-                         : how_.method == ConvRepacking::Method::pixel_blocks ? pixel_blocks()
-                                                                              : padded_channels();
+    const Support fits = apply();
     if (!fits) return fits.refusal();
-    if (result_.before.empty()) return refuse("no tensor changes").as(RefusalCode::shape);
+    if (result_.before.empty() && result_.after.empty()) return refuse("no tensor changes").as(RefusalCode::shape);
     if (result_.workspace_bytes > max_bytes) {
       return refuse("copies of {} need {} bytes of workspace, at most {} are allowed", to_string(how_),
                     result_.workspace_bytes, max_bytes)
@@ -63,6 +61,20 @@ class Repacking {
   }
 
  private:
+  Support apply() {
+    switch (how_.method) {
+      case ConvRepacking::Method::padded_channels:
+        return padded_channels();
+      case ConvRepacking::Method::window_rows:
+        return window_rows();
+      case ConvRepacking::Method::pixel_blocks:
+        return pixel_blocks();
+      case ConvRepacking::Method::merged_groups:
+        return merged_groups();
+    }
+    TILEWRIGHT_CHECK(false, "no method {}", static_cast<int>(how_.method));
+  }
+
   /// Memory for a tensor of this type and shape.
   Tensor buffer(const Tensor& like, const Dims& shape) {
     const Tensor made =
@@ -204,6 +216,31 @@ class Repacking {
     return {};
   }
 
+  Support merged_groups() {
+    Conv2d& inner = result_.inner;
+    const Tensor& w = conv_.w;
+    if (how_.merged <= 1 || conv_.groups % how_.merged != 0) {
+      return refuse("{} groups cannot be merged to groups of {}", conv_.groups, how_.merged).as(RefusalCode::shape);
+    }
+    const std::int64_t filters = w.shape[0] / conv_.groups, channels = w.shape[3];
+    inner.groups = conv_.groups / how_.merged;
+    if (conv_.pass != ConvPass::wgrad) {
+      if (const Support fits = pad("w", w, w.shape[0], channels * how_.merged, inner.w); !fits) return fits;
+      if (channels * how_.merged % row_unit(w) != 0)
+        return refuse("rows of {} channels are no multiple of 16 bytes", channels * how_.merged).as(RefusalCode::shape);
+      auto& rows = std::get<RowCopy>(result_.before.back().copy);
+      rows.lines_of_part = filters * w.shape[1];
+      rows.parts = how_.merged;
+      return {};
+    }
+    inner.w = buffer(w, {w.shape[0], w.shape[1], w.shape[2], channels * how_.merged});
+    if (const Support fits = copy_output(w, 1, 1, inner.w); !fits) return fits;
+    auto& pixels = std::get<PixelBlocks>(result_.after.back().copy);
+    pixels.images_of_part = filters;
+    pixels.parts = how_.merged;
+    return {};
+  }
+
   FilterBlocks::Axis axis_of_blocks(std::size_t axis) const {
     const int mode = static_cast<int>(axis) + 1;
     FilterBlocks::Axis result{.block = how_.block[axis],
@@ -279,13 +316,16 @@ std::string to_string(const ConvRepacking& repacking) {
       return fmt::format("windows{}", repacking.unit);
     case ConvRepacking::Method::pixel_blocks:
       return fmt::format("blocks{}x{}_pad{}", repacking.block[0], repacking.block[1], repacking.unit);
+    case ConvRepacking::Method::merged_groups:
+      return fmt::format("groups{}", repacking.merged);
   }
   TILEWRIGHT_CHECK(false, "no method {}", static_cast<int>(repacking.method));
 }
 
 Result<RepackedConv> repack(const Conv2d& conv, const ConvRepacking& repacking, std::uint64_t workspace,
                             std::int64_t max_bytes) {
-  if (conv.groups != 1) return refuse("copies are made without groups, got {}", conv.groups).as(RefusalCode::shape);
+  if (conv.groups != 1 && repacking.method != ConvRepacking::Method::merged_groups)
+    return refuse("copies are made without groups, got {}", conv.groups).as(RefusalCode::shape);
   for (const Tensor* const tensor : {&conv.x, &conv.w, &conv.y}) {
     if (tensor->shape.rank() != 4) return refuse("a tensor has blocks of channels").as(RefusalCode::strides);
     if (tensor->is_empty()) return refuse("a tensor is empty").as(RefusalCode::shape);

@@ -24,14 +24,17 @@ struct ConvRepacking {
     /// a
     /// filter that has, for each pixel of the block, the taps that meet this pixel, and zeros for the others.
     pixel_blocks,
+    /// `merged` groups become one, whose filters have zeros for the channels of the other groups.
+    merged_groups,
   };
   Method method = Method::padded_channels;
   std::int64_t unit = 1;                    // elements
   std::array<std::int64_t, 2> block{1, 1};  // a multiple of the stride; 1 for the other methods
+  std::int64_t merged = 1;                  // divides the groups; 1 for the other methods
   bool operator==(const ConvRepacking&) const = default;
 };
 
-/// "pad64", "windows8", "blocks4x4_pad8"
+/// "pad64", "windows8", "blocks4x4_pad8", "groups4"
 std::string to_string(const ConvRepacking& repacking);
 
 /// A copy of rows of bytes to rows of another length. Each line of the source has `rows` rows, which may overlap: row i
@@ -43,6 +46,8 @@ struct RowCopy {
   std::int64_t rows = 1, step = 0, offset = 0, row_bytes = 0;
   std::int64_t to_bytes = 0;  // of a row of the copy, a multiple of 16
   std::int64_t zero_rows = 0;
+  // In row i of the copy, the bytes of line l begin behind l / lines_of_part % parts other parts of `row_bytes`.
+  std::int64_t lines_of_part = 1, parts = 1;
 
   std::int64_t copied_rows() const { return lines * rows + zero_rows; }
   std::int64_t copied_bytes() const { return copied_rows() * to_bytes; }
@@ -78,7 +83,9 @@ struct PixelBlocks {
   std::int64_t images = 1, h = 1, w = 1,
                row_bytes = 0;  // of the output, where row_bytes are those of a pixel's channels
   std::int64_t block_h = 1, block_w = 1;
-  std::int64_t from_bytes = 0;                 // from one row to the next
+  std::int64_t from_bytes = 0;  // from one row to the next
+  // Image i takes part i / images_of_part % parts of a row, each of which has the channels of a whole block.
+  std::int64_t images_of_part = 1, parts = 1;
   std::int64_t image_bytes = 0, to_bytes = 0;  // of the output, from one image and from one pixel to the next
 
   std::int64_t pixels() const { return images * h * w; }

@@ -83,6 +83,9 @@ void describe(Sink& sink, const op::RowCopy& rows) {
   number(sink, "vectors_of_row", [&] { return rows.to_bytes / kVectorBytes; });
   divisor(sink, "by_vectors_of_row", [&] { return rows.to_bytes / kVectorBytes; });
   divisor(sink, "by_rows", [&] { return rows.rows; });
+  number(sink, "parts", [&] { return rows.parts; });
+  divisor(sink, "by_lines_of_part", [&] { return rows.lines_of_part; });
+  divisor(sink, "by_parts", [&] { return rows.parts; });
 }
 
 /// FilterBlocksParameters of device/tilewright/permute/filter_blocks.cuh.
@@ -132,6 +135,10 @@ void describe(Sink& sink, const op::PixelBlocks& given, int unit) {
   divisor(sink, "by_w", [&] { return of.w; });
   divisor(sink, "by_block_h", [&] { return of.block_h; });
   divisor(sink, "by_block_w", [&] { return of.block_w; });
+  number(sink, "part", [&] { return of.block_h * of.block_w * of.row_bytes / unit; });
+  number(sink, "parts", [&] { return of.parts; });
+  divisor(sink, "by_images_of_part", [&] { return of.images_of_part; });
+  divisor(sink, "by_parts", [&] { return of.parts; });
 }
 
 /// `copy` may be null for a sink that asks for no values.

@@ -15,6 +15,8 @@ struct PixelBlocksParameters {
   int h, w, block_h, block_w;
   int rows_h, rows_w;  // blocks of an image along each axis
   Divisor by_row, by_h, by_w, by_block_h, by_block_w;
+  int part, parts;  // units of a part of a row
+  Divisor by_images_of_part, by_parts;
 };
 
 /// Plan: Unit, the type of a load and store, kThreads of a CTA, and kUnits of a thread. The values come from
@@ -41,7 +43,9 @@ class PixelBlocks {
       const int block_h = of.by_block_h.quotient(h), block_w = of.by_block_w.quotient(w);
       const int64_t row = (static_cast<int64_t>(image) * of.rows_h + block_h) * of.rows_w + block_w;
       const int in_block = (h - block_h * of.block_h) * of.block_w + w - block_w * of.block_w;
-      units[i] = static_cast<const Unit*>(of.from)[row * of.from_step + in_block * of.row + unit];
+      const int part_of_all = of.by_images_of_part.quotient(image);
+      const int part = part_of_all - of.by_parts.quotient(part_of_all) * of.parts;
+      units[i] = static_cast<const Unit*>(of.from)[row * of.from_step + part * of.part + in_block * of.row + unit];
       to[i] = image * of.image_step + (h * of.w + w) * of.pixel_step + unit;
     }
 #pragma unroll

@@ -14,6 +14,8 @@ struct RowCopyParameters {
   int line_bytes, lines, rows, step, offset, row_bytes;
   int vectors, vectors_of_row;  // of 16 bytes, of the copy
   Divisor by_vectors_of_row, by_rows;
+  int parts;
+  Divisor by_lines_of_part, by_parts;
 };
 
 /// Plan: kThreads of a CTA, and kUnits vectors of a thread. The values come from plan/conv_copy.
@@ -45,8 +47,10 @@ class RowCopy {
     const int row_of_all = parameters_.by_vectors_of_row.quotient(vector);
     const int line = parameters_.by_rows.quotient(row_of_all);
     const int begin = (row_of_all - line * parameters_.rows) * parameters_.step + parameters_.offset;
+    const int part = parameters_.by_lines_of_part.quotient(line);
+    const int lead = (part - parameters_.by_parts.quotient(part) * parameters_.parts) * parameters_.row_bytes;
     // Positions are bytes from the beginning of the line.
-    const int at = begin + (vector - row_of_all * parameters_.vectors_of_row) * 16;
+    const int at = begin - lead + (vector - row_of_all * parameters_.vectors_of_row) * 16;
     const int low = maximum(begin, 0), high = minimum(begin + parameters_.row_bytes, parameters_.line_bytes);
     const int64_t to_line = line * parameters_.line_pitch;
     // The vector is shifted out of the aligned words that contain it.
