@@ -55,12 +55,23 @@ class RowCopy {
     const int64_t to_line = line * parameters_.line_pitch;
     // The vector is shifted out of the aligned words that contain it.
     const int shift = static_cast<int>(reinterpret_cast<uint64_t>(parameters_.from + to_line + at) & 3);
-    uint32_t words[kWords + 1];
-#pragma unroll
-    for (int i = 0; i <= kWords; ++i) {
+    const int64_t first = to_line + at - shift;
+    const bool is_inside = first >= 0 && first + 4 * (kWords + 1) <= parameters_.span;
+    uint32_t words[kWords + 1] = {};
+    const auto is_needed = [&](int i) {
       const int word = at - shift + 4 * i;
-      const bool is_needed = line < parameters_.lines && word < high && word + 4 > low && (i < kWords || shift != 0);
-      words[i] = is_needed ? load_word(to_line + word) : 0;
+      return line < parameters_.lines && word < high && word + 4 > low && (i < kWords || shift != 0);
+    };
+    if (is_inside) {
+#pragma unroll
+      for (int i = 0; i <= kWords; ++i) {
+        if (is_needed(i)) words[i] = *reinterpret_cast<const uint32_t*>(parameters_.from + first + 4 * i);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i <= kWords; ++i) {
+        if (is_needed(i)) words[i] = load_bytes(first + 4 * i);
+      }
     }
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
@@ -70,13 +81,12 @@ class RowCopy {
     }
   }
 
-  /// The aligned word at a position from the beginning of the source. Those of its bytes that are outside are not read.
-  __device__ __forceinline__ uint32_t load_word(int64_t position) const {
-    const uint8_t* const from = parameters_.from + position;
-    if (position >= 0 && position + 4 <= parameters_.span) return *reinterpret_cast<const uint32_t*>(from);
+  /// A word at a position from the beginning of the source, of which the bytes outside the source are not read.
+  __device__ __forceinline__ uint32_t load_bytes(int64_t position) const {
     uint32_t word = 0;
     for (int i = 0; i < 4; ++i) {
-      if (position + i >= 0 && position + i < parameters_.span) word |= static_cast<uint32_t>(from[i]) << (8 * i);
+      if (position + i >= 0 && position + i < parameters_.span)
+        word |= static_cast<uint32_t>(parameters_.from[position + i]) << (8 * i);
     }
     return word;
   }
