@@ -2,6 +2,7 @@
 // channels are padded to what TMA moves, rows of a window become channels, and blocks of pixels of a gradient become
 // channels.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr const char* kName = "repacked_conv";
 constexpr int kRowBytes = 16;  // that TMA needs
-constexpr std::int64_t kFewChannels = 32, kMostBlockColumns = 256, kMostMergedChannels = 256;
+constexpr std::int64_t kFewChannels = 64, kMostBlockColumns = 256, kMostMergedChannels = 256;
 
 using Method = op::ConvRepacking::Method;
 
@@ -167,14 +168,16 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
   }
   if (conv.pass != op::ConvPass::dgrad) return all;
   const bool has_stride = conv.stride[0] * conv.stride[1] != 1;
-  // Classes of pixels have no products with zeros, and compute this.
+  // sm90_gemm computes these by classes of pixels, without products with zeros.
   const bool has_classes = conv.stride[0] * conv.stride[1] <= 4 && of_y == 2 && has_whole_rows(filters, of_y) &&
                            has_whole_rows(channels, of_x);
   if (has_classes && has_stride) return all;
-  for (const std::int64_t more : {1, 2, 4, 8}) {
-    const std::array block{conv.stride[0] * more, conv.stride[1] * more};
-    if (more == 1 && !has_stride) continue;
-    if (more > 1 && (channels > kFewChannels || block[0] * block[1] * channels > kMostBlockColumns)) break;
+  // Larger blocks read fewer pixels of y for each of x, but have more zeros in the filter.
+  constexpr std::array<std::array<std::int64_t, 2>, 6> kStrides{{{1, 1}, {1, 2}, {2, 2}, {2, 4}, {4, 4}, {8, 8}}};
+  for (const auto& [more_h, more_w] : kStrides) {
+    const std::array block{conv.stride[0] * more_h, conv.stride[1] * more_w};
+    if (more_w == 1 && !has_stride) continue;
+    if (more_w > 1 && (channels > kFewChannels || block[0] * block[1] * channels > kMostBlockColumns)) break;
     for (const std::int64_t unit : units_of(filters, of_y, kMostPadding))
       all.push_back({.method = Method::pixel_blocks, .unit = unit, .block = block});
   }

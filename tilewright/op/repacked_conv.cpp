@@ -7,9 +7,9 @@
 namespace tilewright::op {
 namespace {
 
-constexpr std::int64_t kRowAlignment = 16;      // bytes
-constexpr std::int64_t kBufferAlignment = 256;  // bytes
-constexpr std::int64_t kMaxPadding = 1 << 20;   // of pixels; the taps of the copy of a filter stay countable
+constexpr std::int64_t kRowAlignment = 16;                     // bytes
+constexpr std::int64_t kBufferAlignment = 256;                 // bytes
+constexpr std::int64_t kMaxBlock = 64, kMaxPadding = 1 << 20;  // pixels, so that numbers of filters and taps are small
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -44,8 +44,12 @@ bool uses_index(const Epilogue& epilogue) {
 
 class Repacking {
  public:
-  Repacking(const Conv2d& conv, const ConvRepacking& how, std::uint64_t workspace)
-      : conv_(conv), how_(how), workspace_(workspace), result_{.inner = conv, .before = {}, .after = {}} {}
+  Repacking(const Conv2d& conv, const ConvRepacking& how, std::uint64_t workspace, bool reads_source)
+      : conv_(conv),
+        how_(how),
+        workspace_(workspace),
+        reads_source_(reads_source),
+        result_{.inner = conv, .before = {}, .after = {}} {}
 
   Result<RepackedConv> run(std::int64_t max_bytes) && {
     const Support fits = apply();
@@ -75,13 +79,18 @@ class Repacking {
     TILEWRIGHT_CHECK(false, "no method {}", static_cast<int>(how_.method));
   }
 
-  /// Memory for a tensor of this type and shape.
+  /// Memory for a tensor of this type and shape. If it is larger than any memory, run() refuses it.
   Tensor buffer(const Tensor& like, const Dims& shape) {
+    constexpr std::int64_t kTooLarge = std::int64_t{1} << 60;
+    double bytes_of = bytes(like.dtype);
+    for (int mode = 0; mode < shape.rank(); ++mode) bytes_of *= static_cast<double>(shape[mode]);
+    if (bytes_of + static_cast<double>(result_.workspace_bytes) > static_cast<double>(kTooLarge)) {
+      result_.workspace_bytes = kTooLarge;
+      return packed_tensor(workspace_, like.dtype, {1, 1, 1, 1}, like.device);
+    }
     const Tensor made =
         packed_tensor(workspace_ + static_cast<std::uint64_t>(result_.workspace_bytes), like.dtype, shape, like.device);
-    std::int64_t bytes_of = bytes(like.dtype);
-    for (int mode = 0; mode < shape.rank(); ++mode) bytes_of *= shape[mode];
-    result_.workspace_bytes += round_up(bytes_of, kBufferAlignment);
+    result_.workspace_bytes += round_up(static_cast<std::int64_t>(bytes_of), kBufferAlignment);
     return made;
   }
 
@@ -115,6 +124,11 @@ class Repacking {
     if (!conv_.tensors.empty() || uses_index(conv_.epilogue)) {
       return refuse("the output is copied, so that its epilogue can have neither tensors nor indices")
           .as(RefusalCode::epilogue);
+    }
+    if (reads_source_) {
+      return refuse("the output is copied, so that C cannot be read: beta must be 0, got {}", conv_.beta)
+          .as(RefusalCode::scalars)
+          .of("C");
     }
     result_.inner.c = {};
     const std::int64_t element = bytes(written.dtype);
@@ -262,8 +276,9 @@ class Repacking {
     Conv2d& inner = result_.inner;
     if (conv_.pass != ConvPass::dgrad) return refuse("only dgrad has blocks of pixels").as(RefusalCode::shape);
     for (std::size_t axis = 0; axis < 2; ++axis) {
-      if (how_.block[axis] % conv_.stride[axis] != 0) {
-        return refuse("blocks of {} pixels are no multiple of the stride {}", how_.block[axis], conv_.stride[axis])
+      if (how_.block[axis] % conv_.stride[axis] != 0 || how_.block[axis] > kMaxBlock) {
+        return refuse("blocks of {} pixels are no multiple of the stride {}, or more than {}", how_.block[axis],
+                      conv_.stride[axis], kMaxBlock)
             .as(RefusalCode::shape);
       }
       if (conv_.padding[axis] > kMaxPadding)
@@ -303,6 +318,7 @@ class Repacking {
   const Conv2d& conv_;
   const ConvRepacking& how_;
   std::uint64_t workspace_;
+  bool reads_source_;
   RepackedConv result_;
 };
 
@@ -332,13 +348,7 @@ Result<RepackedConv> repack(const Conv2d& conv, const ConvRepacking& repacking, 
   }
   const GemmView all = view(conv);
   if (!all.reads_product) return refuse("the call reads no product").as(RefusalCode::scalars);
-  Result<RepackedConv> result = Repacking(conv, repacking, workspace).run(max_bytes);
-  if (result && !result->after.empty() && all.reads_source) {
-    return refuse("the output is copied, so that C cannot be read: beta must be 0, got {}", conv.beta)
-        .as(RefusalCode::scalars)
-        .of("C");
-  }
-  return result;
+  return Repacking(conv, repacking, workspace, all.reads_source).run(max_bytes);
 }
 
 }  // namespace tilewright::op

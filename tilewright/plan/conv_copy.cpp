@@ -19,6 +19,8 @@ constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max() / 2
 // Instructions of a thread for one store and what it loads for it, counted in the PTX.
 constexpr double kInstructionsPerRowVector = 120, kInstructionsPerPixelUnit = 30, kInstructionsPerTap = 16;
 constexpr double kIssuesPerClock = 4;  // warp instructions of an SM
+// Assumed latency of the loads and stores of a thread, which a small copy does not hide. It was not measured.
+constexpr double kLatencyUs = 1;
 
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -238,7 +240,7 @@ double estimate_us(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
     instructions = written / plan.unit_bytes * kInstructionsPerPixelUnit;
   }
   const double issue_us = instructions / 32 / (limits.sm_count * kIssuesPerClock * limits.clock_ghz * 1e3);
-  return limits.launch_us + std::max(transfer_us(plan.target, read + written), issue_us);
+  return limits.launch_us + kLatencyUs + std::max(transfer_us(plan.target, read + written), issue_us);
 }
 
 }  // namespace tilewright::plan
