@@ -173,11 +173,12 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
                            has_whole_rows(channels, of_x);
   if (has_classes && has_stride) return all;
   // Larger blocks read fewer pixels of y for each of x, but have more zeros in the filter.
-  constexpr std::array<std::array<std::int64_t, 2>, 6> kStrides{{{1, 1}, {1, 2}, {2, 2}, {2, 4}, {4, 4}, {8, 8}}};
+  constexpr std::array<std::array<std::int64_t, 2>, 8> kStrides{
+      {{1, 1}, {1, 2}, {2, 2}, {1, 4}, {2, 4}, {4, 4}, {1, 8}, {8, 8}}};
   for (const auto& [more_h, more_w] : kStrides) {
     const std::array block{conv.stride[0] * more_h, conv.stride[1] * more_w};
     if (more_w == 1 && !has_stride) continue;
-    if (more_w > 1 && (channels > kFewChannels || block[0] * block[1] * channels > kMostBlockColumns)) break;
+    if (more_w > 1 && (channels > kFewChannels || block[0] * block[1] * channels > kMostBlockColumns)) continue;
     for (const std::int64_t unit : units_of(filters, of_y, kMostPadding))
       all.push_back({.method = Method::pixel_blocks, .unit = unit, .block = block});
   }

@@ -119,12 +119,28 @@ class Repacking {
     return {};
   }
 
+  /// Refuses epilogues that use more of an output of other rows or columns than its elements.
+  Support check_epilogue_of_other_output() const {
+    if (conv_.tensors.empty() && !uses_index(conv_.epilogue)) return {};
+    return refuse("the output is another matrix, so that its epilogue can have neither tensors nor indices")
+        .as(RefusalCode::epilogue);
+  }
+
+  /// Whether a block of pixels is a part of a line of pixels without gaps.
+  bool block_is_part_of_a_row(const Tensor& images) const {
+    return how_.block[0] == 1 && images.shape[2] % how_.block[1] == 0 && images.stride[2] == images.shape[3];
+  }
+  Tensor pixels_as_channels(const Tensor& images) const {
+    Tensor result = images;
+    result.shape[2] /= how_.block[1];
+    result.shape[3] *= how_.block[1];
+    result.stride[2] = result.shape[3];
+    return result;
+  }
+
   /// Makes `copy` the output of the other convolution, of which `written` has the channels that follow each other.
   Support copy_output(const Tensor& written, std::int64_t block_h, std::int64_t block_w, const Tensor& copy) {
-    if (!conv_.tensors.empty() || uses_index(conv_.epilogue)) {
-      return refuse("the output is copied, so that its epilogue can have neither tensors nor indices")
-          .as(RefusalCode::epilogue);
-    }
+    if (const Support fits = check_epilogue_of_other_output(); !fits) return fits;
     if (reads_source_) {
       return refuse("the output is copied, so that C cannot be read: beta must be 0, got {}", conv_.beta)
           .as(RefusalCode::scalars)
@@ -298,7 +314,8 @@ class Repacking {
     if (padded != filters || !has_aligned_rows(conv_.y)) {
       if (const Support fits = pad("y", conv_.y, conv_.y.shape[0], padded, inner.x); !fits) return fits;
     }
-    const std::int64_t rows = round_up(pixels * channels, row_unit(conv_.x));
+    const bool is_in_place = block_is_part_of_a_row(conv_.x) && (!reads_source_ || block_is_part_of_a_row(conv_.c));
+    const std::int64_t rows = is_in_place ? pixels * channels : round_up(pixels * channels, row_unit(conv_.x));
     inner.w = buffer(w, {rows, along_h.copied_taps, along_w.copied_taps, padded});
     result_.before.push_back({"w", FilterBlocks{.from = w.address,
                                                 .to = inner.w.address,
@@ -310,6 +327,12 @@ class Repacking {
                                                 .filter_stride = w.stride[0],
                                                 .copied_rows = rows,
                                                 .copied_filters = padded}});
+    if (is_in_place) {
+      if (const Support fits = check_epilogue_of_other_output(); !fits) return fits;
+      inner.y = pixels_as_channels(conv_.x);
+      inner.c = reads_source_ ? pixels_as_channels(conv_.c) : Tensor();
+      return {};
+    }
     inner.y = buffer(conv_.x, {conv_.x.shape[0], ceil_div(conv_.x.shape[1], how_.block[0]),
                                ceil_div(conv_.x.shape[2], how_.block[1]), rows});
     return copy_output(conv_.x, how_.block[0], how_.block[1], inner.y);

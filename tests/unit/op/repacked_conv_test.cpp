@@ -83,6 +83,25 @@ TEST(RepackedConv, BlocksOfPixelsHaveTheTapsThatMeetThem) {
   EXPECT_EQ(dgrad.inner.padding, (std::array<std::int64_t, 2>{0, 0}));
 }
 
+TEST(RepackedConv, BlocksOfAdjacentPixelsAreStoredInPlace) {
+  Conv2d conv = convolution(ConvPass::dgrad, 3, 24);
+  conv.c = conv.x;
+  conv.c.address = 4 * kApart;
+  conv.beta = 1;
+  const ConvRepacking how{.method = Method::pixel_blocks, .unit = 8, .block = {1, 4}};
+  const RepackedConv dgrad = repacked(conv, how);
+  EXPECT_EQ(roles(dgrad), "w |");
+  EXPECT_EQ(dgrad.inner.y.address, conv.x.address);
+  EXPECT_EQ(dgrad.inner.y.shape, (Dims{2, 16, 4, 12}));
+  EXPECT_EQ(dgrad.inner.c.address, conv.c.address);
+  EXPECT_EQ(dgrad.inner.w.shape, (Dims{12, 3, 6, 24}));
+  EXPECT_EQ(dgrad.inner.padding, (std::array<std::int64_t, 2>{1, 1}));
+  conv.x = packed_tensor(kApart, DType::f16, {2, 16, 15, 3});
+  conv.y = packed_tensor(3 * kApart, DType::f16, {2, 16, 15, 24});
+  conv.beta = 0;
+  EXPECT_EQ(roles(repacked(conv, how)), "w | x") << "the last block of a line has three pixels";
+}
+
 TEST(RepackedConv, MergedGroupsHaveZerosForTheOthers) {
   const ConvRepacking how{.method = Method::merged_groups, .merged = 2};
   const RepackedConv fprop = repacked(convolution(ConvPass::fprop, 16, 32, 1, 4), how);
@@ -118,7 +137,8 @@ TEST(RepackedConv, RefusalsSayWhy) {
   conv.beta = 0;
   conv.epilogue = *parse_epilogue("D = acc + row(bias)", DType::f32);
   conv.tensors = {{"bias", packed_tensor(5 * kApart, DType::f32, {1, 3, 3, 13})}};
-  EXPECT_EQ(reason(conv, pad), "the output is copied, so that its epilogue can have neither tensors nor indices");
+  EXPECT_EQ(reason(conv, pad),
+            "the output is another matrix, so that its epilogue can have neither tensors nor indices");
   conv = convolution(ConvPass::fprop, 13, 21);
   conv.x.stride[0] += 13;
   conv.x.stride[1] += 26;
