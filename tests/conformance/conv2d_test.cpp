@@ -860,6 +860,7 @@ TEST_P(Convolutions, Sm90RepacksTensors) {
   const Shape odd_strided{.n = 1, .h = 9, .w = 8, .c = 13, .k = 16, .r = 3, .s = 3, .padding = 1, .stride = 2};
   const Shape stem{.n = 2, .h = 9, .w = 8, .c = 3, .k = 16, .r = 5, .s = 4, .padding = 2, .stride = 2};
   const Shape few{.n = 2, .h = 5, .w = 12, .c = 3, .k = 16, .r = 3, .s = 4, .padding = 1};
+  const Shape to_few{.n = 1, .h = 9, .w = 8, .c = 24, .k = 3, .r = 3, .s = 4, .padding = 2, .stride = 2, .dilation = 2};
   const Shape dilated{
       .n = 1, .h = 8, .w = 7, .c = 3, .k = 13, .r = 2, .s = 3, .padding = 3, .stride = 3, .dilation = 2};
   const Shape grouped{.n = 2, .h = 6, .w = 5, .c = 16, .k = 32, .r = 3, .s = 2, .padding = 1, .groups = 4};
@@ -871,6 +872,7 @@ TEST_P(Convolutions, Sm90RepacksTensors) {
                                                     {ConvPass::dgrad, DType::f16, stem, "blocks4x4_pad8"},
                                                     {ConvPass::dgrad, DType::f16, dilated, "blocks3x3_pad8"},
                                                     {ConvPass::dgrad, DType::f16, few, "blocks1x4_pad8"},
+                                                    {ConvPass::fprop, DType::f16, to_few, "blocks1x2_pad8"},
                                                     {ConvPass::dgrad, DType::f32, odd_strided, "blocks2x2_pad4"},
                                                     {ConvPass::fprop, DType::f32, stem, "windows4"},
                                                     {ConvPass::fprop, DType::f16, grouped, "groups2"},

@@ -166,20 +166,21 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
     for (const std::int64_t unit : units_of(conv.w.shape[2] * channels, of_x, kMostWindowPadding))
       all.push_back({.method = Method::window_rows, .unit = unit});
   }
-  if (conv.pass != op::ConvPass::dgrad) return all;
-  const bool has_stride = conv.stride[0] * conv.stride[1] != 1;
+  if (conv.pass == op::ConvPass::wgrad) return all;
+  const bool is_dgrad = conv.pass == op::ConvPass::dgrad, has_stride = conv.stride[0] * conv.stride[1] != 1;
   // sm90_gemm computes these by classes of pixels, without products with zeros.
   const bool has_classes = conv.stride[0] * conv.stride[1] <= 4 && of_y == 2 && has_whole_rows(filters, of_y) &&
                            has_whole_rows(channels, of_x);
-  if (has_classes && has_stride) return all;
-  // Larger blocks read fewer pixels of y for each of x, but have more zeros in the filter.
-  constexpr std::array<std::array<std::int64_t, 2>, 8> kStrides{
+  if (is_dgrad && has_classes && has_stride) return all;
+  // Larger blocks read fewer pixels for each of the output, but have more zeros in the filter.
+  constexpr std::array<std::array<std::int64_t, 2>, 8> kBlocks{
       {{1, 1}, {1, 2}, {2, 2}, {1, 4}, {2, 4}, {4, 4}, {1, 8}, {8, 8}}};
-  for (const auto& [more_h, more_w] : kStrides) {
-    const std::array block{conv.stride[0] * more_h, conv.stride[1] * more_w};
-    if (more_w == 1 && !has_stride) continue;
-    if (more_w > 1 && (channels > kFewChannels || block[0] * block[1] * channels > kMostBlockColumns)) continue;
-    for (const std::int64_t unit : units_of(filters, of_y, kMostPadding))
+  const std::int64_t outputs = is_dgrad ? channels : filters;
+  for (const auto& [h, w] : kBlocks) {
+    const std::array block{is_dgrad ? conv.stride[0] * h : h, is_dgrad ? conv.stride[1] * w : w};
+    if (w == 1 && !(is_dgrad && has_stride)) continue;
+    if (w > 1 && (outputs > kFewChannels || block[0] * block[1] * outputs > kMostBlockColumns)) continue;
+    for (const std::int64_t unit : units_of(rows, element_bytes, kMostPadding))
       all.push_back({.method = Method::pixel_blocks, .unit = unit, .block = block});
   }
   return all;
@@ -238,7 +239,7 @@ class RepackedConvProvider final : public registry::Provider {
   }
 
  private:
-  static constexpr std::size_t kMostKernels = 8, kKernelsOfEach = 3;
+  static constexpr std::size_t kMostKernels = 8, kKernelsOfEach = 2;
 
   struct Candidate {
     op::ConvRepacking how;

@@ -121,8 +121,8 @@ class Repacking {
 
   /// Refuses epilogues that use more of an output of other rows or columns than its elements.
   Support check_epilogue_of_other_output() const {
-    if (conv_.tensors.empty() && !uses_index(conv_.epilogue)) return {};
-    return refuse("the output is another matrix, so that its epilogue can have neither tensors nor indices")
+    if (conv_.tensors.empty() && !uses_index(conv_.epilogue) && conv_.epilogue.columns_per_element() == 1) return {};
+    return refuse("the output is another matrix, so that its epilogue can have neither tensors, indices nor pairs")
         .as(RefusalCode::epilogue);
   }
 
@@ -151,18 +151,18 @@ class Repacking {
     const std::int64_t pixel = written.shape[2] > 1   ? written.stride[2]
                                : written.shape[1] > 1 ? written.stride[1]
                                                       : written.shape[3];
-    result_.after.push_back(
-        {conv_.pass == ConvPass::dgrad ? "x" : "w", PixelBlocks{.from = copy.address,
-                                                                .to = written.address,
-                                                                .images = written.shape[0],
-                                                                .h = written.shape[1],
-                                                                .w = written.shape[2],
-                                                                .row_bytes = written.shape[3] * element,
-                                                                .block_h = block_h,
-                                                                .block_w = block_w,
-                                                                .from_bytes = copy.shape[3] * element,
-                                                                .image_bytes = written.stride[0] * element,
-                                                                .to_bytes = pixel * element}});
+    const std::string_view role = conv_.pass == ConvPass::fprop ? "y" : conv_.pass == ConvPass::dgrad ? "x" : "w";
+    result_.after.push_back({role, PixelBlocks{.from = copy.address,
+                                               .to = written.address,
+                                               .images = written.shape[0],
+                                               .h = written.shape[1],
+                                               .w = written.shape[2],
+                                               .row_bytes = written.shape[3] * element,
+                                               .block_h = block_h,
+                                               .block_w = block_w,
+                                               .from_bytes = copy.shape[3] * element,
+                                               .image_bytes = written.stride[0] * element,
+                                               .to_bytes = pixel * element}});
     return {};
   }
 
@@ -271,71 +271,105 @@ class Repacking {
     return {};
   }
 
-  FilterBlocks::Axis axis_of_blocks(std::size_t axis) const {
-    const int mode = static_cast<int>(axis) + 1;
-    FilterBlocks::Axis result{.block = how_.block[axis],
-                              .padding = conv_.padding[axis],
-                              .stride = conv_.stride[axis],
-                              .dilation = conv_.dilation[axis],
-                              .taps = conv_.w.shape[mode],
-                              .tap_stride = conv_.w.stride[mode],
-                              .is_reversed = conv_.mode == ConvMode::convolution};
-    const std::int64_t reach = (result.taps - 1) * result.dilation;
+  /// Pixel i * block + a of x and tap t of the copy meet at pixel i * block / stride + first + t of y, where tap
+  /// (a + padding - stride * (first + t)) / dilation of w meets them, too.
+  FilterBlocks::Axis axis_of_gradient(std::size_t axis, std::int64_t& first) const {
+    FilterBlocks::Axis result = axis_of_taps(axis);
+    const std::int64_t padding = conv_.padding[axis], stride = conv_.stride[axis];
     // The padding of a convolution is not negative.
-    result.first = std::min<std::int64_t>(0, ceil_div(result.padding - reach, result.stride));
-    result.copied_taps =
-        std::max<std::int64_t>(1, floor_div(result.block - 1 + result.padding, result.stride) - result.first + 1);
+    first = std::min<std::int64_t>(0, ceil_div(padding - (result.taps - 1) * result.dilation, stride));
+    result.pixel_step = 1;
+    result.tap_step = -stride;
+    result.offset = padding - stride * first;
+    result.copied_taps = std::max<std::int64_t>(1, floor_div(result.block - 1 + padding, stride) - first + 1);
     return result;
   }
 
-  Support pixel_blocks() {
-    Conv2d& inner = result_.inner;
-    if (conv_.pass != ConvPass::dgrad) return refuse("only dgrad has blocks of pixels").as(RefusalCode::shape);
+  /// Pixel i * block + a of y meets tap t of the copy, and tap (t - a * stride) / dilation of w, at pixel
+  /// i * block * stride + t - padding of x.
+  FilterBlocks::Axis axis_of_product(std::size_t axis) const {
+    FilterBlocks::Axis result = axis_of_taps(axis);
+    result.pixel_step = -conv_.stride[axis];
+    result.copied_taps = (result.block - 1) * conv_.stride[axis] + (result.taps - 1) * result.dilation + 1;
+    return result;
+  }
+
+  FilterBlocks::Axis axis_of_taps(std::size_t axis) const {
+    const int mode = static_cast<int>(axis) + 1;
+    return {.block = how_.block[axis],
+            .dilation = conv_.dilation[axis],
+            .taps = conv_.w.shape[mode],
+            .tap_stride = conv_.w.stride[mode],
+            .is_reversed = conv_.mode == ConvMode::convolution};
+  }
+
+  Support check_blocks() const {
+    if (conv_.pass == ConvPass::wgrad) return refuse("a filter has no blocks of pixels").as(RefusalCode::shape);
     for (std::size_t axis = 0; axis < 2; ++axis) {
-      if (how_.block[axis] % conv_.stride[axis] != 0 || how_.block[axis] > kMaxBlock) {
+      const bool is_multiple = conv_.pass == ConvPass::fprop || how_.block[axis] % conv_.stride[axis] == 0;
+      if (!is_multiple || how_.block[axis] > kMaxBlock) {
         return refuse("blocks of {} pixels are no multiple of the stride {}, or more than {}", how_.block[axis],
                       conv_.stride[axis], kMaxBlock)
             .as(RefusalCode::shape);
       }
-      if (conv_.padding[axis] > kMaxPadding)
-        return refuse("the padding is {}, at most {} is allowed", conv_.padding[axis], kMaxPadding)
+      if (conv_.padding[axis] > kMaxPadding || conv_.stride[axis] > kMaxPadding) {
+        return refuse("the padding is {} and the stride {}, at most {} is allowed", conv_.padding[axis],
+                      conv_.stride[axis], kMaxPadding)
             .as(RefusalCode::shape);
+      }
     }
-    const Tensor& w = conv_.w;
-    const std::int64_t channels = conv_.x.shape[3], filters = w.shape[0], pixels = how_.block[0] * how_.block[1];
-    const std::int64_t padded = round_up(filters, how_.unit);
-    const FilterBlocks::Axis along_h = axis_of_blocks(0), along_w = axis_of_blocks(1);
+    return {};
+  }
+
+  Support pixel_blocks() {
+    if (const Support fits = check_blocks(); !fits) return fits;
+    Conv2d& inner = result_.inner;
+    const Tensor &w = conv_.w, &written = conv_.written();
+    const bool is_dgrad = conv_.pass == ConvPass::dgrad;
+    const Tensor& image = is_dgrad ? conv_.y : conv_.x;
+    FilterBlocks filter;
+    filter.from = w.address;
+    filter.element_bytes = bytes(w.dtype);
+    filter.outputs = written.shape[3];
+    filter.inputs = image.shape[3];
+    filter.output_stride = is_dgrad ? 1 : w.stride[0];
+    filter.input_stride = is_dgrad ? w.stride[0] : 1;
     inner.pass = ConvPass::fprop;
     inner.mode = ConvMode::cross_correlation;
     inner.dilation = {1, 1};
-    inner.stride = {how_.block[0] / conv_.stride[0], how_.block[1] / conv_.stride[1]};
-    inner.padding = {-along_h.first, -along_w.first};
-    inner.x = conv_.y;
-    if (padded != filters || !has_aligned_rows(conv_.y)) {
-      if (const Support fits = pad("y", conv_.y, conv_.y.shape[0], padded, inner.x); !fits) return fits;
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+      FilterBlocks::Axis& copied = axis == 0 ? filter.h : filter.w;
+      if (is_dgrad) {
+        std::int64_t first = 0;
+        copied = axis_of_gradient(axis, first);
+        inner.stride[axis] = how_.block[axis] / conv_.stride[axis];
+        inner.padding[axis] = -first;
+      } else {
+        copied = axis_of_product(axis);
+        inner.stride[axis] = how_.block[axis] * conv_.stride[axis];
+      }
     }
-    const bool is_in_place = block_is_part_of_a_row(conv_.x) && (!reads_source_ || block_is_part_of_a_row(conv_.c));
-    const std::int64_t rows = is_in_place ? pixels * channels : round_up(pixels * channels, row_unit(conv_.x));
-    inner.w = buffer(w, {rows, along_h.copied_taps, along_w.copied_taps, padded});
-    result_.before.push_back({"w", FilterBlocks{.from = w.address,
-                                                .to = inner.w.address,
-                                                .element_bytes = bytes(w.dtype),
-                                                .h = along_h,
-                                                .w = along_w,
-                                                .channels = channels,
-                                                .filters = filters,
-                                                .filter_stride = w.stride[0],
-                                                .copied_rows = rows,
-                                                .copied_filters = padded}});
+    filter.copied_inputs = round_up(filter.inputs, how_.unit);
+    inner.x = image;
+    if (filter.copied_inputs != filter.inputs || !has_aligned_rows(image)) {
+      const Support fits = pad(is_dgrad ? "y" : "x", image, image.shape[0], filter.copied_inputs, inner.x);
+      if (!fits) return fits;
+    }
+    const std::int64_t columns = how_.block[0] * how_.block[1] * filter.outputs;
+    const bool is_in_place = block_is_part_of_a_row(written) && (!reads_source_ || block_is_part_of_a_row(conv_.c));
+    filter.copied_rows = is_in_place ? columns : round_up(columns, row_unit(written));
+    inner.w = buffer(w, {filter.copied_rows, filter.h.copied_taps, filter.w.copied_taps, filter.copied_inputs});
+    filter.to = inner.w.address;
+    result_.before.push_back({"w", filter});
     if (is_in_place) {
       if (const Support fits = check_epilogue_of_other_output(); !fits) return fits;
-      inner.y = pixels_as_channels(conv_.x);
+      inner.y = pixels_as_channels(written);
       inner.c = reads_source_ ? pixels_as_channels(conv_.c) : Tensor();
       return {};
     }
-    inner.y = buffer(conv_.x, {conv_.x.shape[0], ceil_div(conv_.x.shape[1], how_.block[0]),
-                               ceil_div(conv_.x.shape[2], how_.block[1]), rows});
-    return copy_output(conv_.x, how_.block[0], how_.block[1], inner.y);
+    inner.y = buffer(written, {written.shape[0], ceil_div(written.shape[1], how_.block[0]),
+                               ceil_div(written.shape[2], how_.block[1]), filter.copied_rows});
+    return copy_output(written, how_.block[0], how_.block[1], inner.y);
   }
 
   const Conv2d& conv_;

@@ -20,16 +20,17 @@ struct ConvRepacking {
     /// In fprop, the pixels of one row of a window become the channels of one pixel, so that the filter has one column
     /// of S * C channels, which are followed by zeros up to a multiple of `unit`.
     window_rows,
-    /// In dgrad, a block of `block` pixels of x becomes the channels of one pixel. Its gradient is the fprop of y with
-    /// a
-    /// filter that has, for each pixel of the block, the taps that meet this pixel, and zeros for the others.
+    /// In fprop, a block of `block` pixels of y becomes the channels of one pixel, with a filter that has, for each
+    /// pixel
+    /// of the block, the taps that it meets, and zeros for the others. In dgrad this is a block of pixels of x, whose
+    /// gradient is the fprop of y with such a filter.
     pixel_blocks,
     /// `merged` groups become one, whose filters have zeros for the channels of the other groups.
     merged_groups,
   };
   Method method = Method::padded_channels;
   std::int64_t unit = 1;                    // elements
-  std::array<std::int64_t, 2> block{1, 1};  // a multiple of the stride; 1 for the other methods
+  std::array<std::int64_t, 2> block{1, 1};  // in dgrad a multiple of the stride; 1 for the other methods
   std::int64_t merged = 1;                  // divides the groups; 1 for the other methods
   bool operator==(const ConvRepacking&) const = default;
 };
@@ -54,12 +55,14 @@ struct RowCopy {
   bool operator==(const RowCopy&) const = default;
 };
 
-/// The filter of ConvRepacking::Method::pixel_blocks. Pixel i * block + a of x and tap `tap` of the copy meet at pixel
-/// i * block / stride + first + tap of y if (a + padding - stride * (first + tap)) / dilation is a tap r of w.
+/// The filter of ConvRepacking::Method::pixel_blocks. Along each axis, pixel `pixel` of a block and tap `tap` of the
+/// copy have tap (pixel * pixel_step + tap * tap_step + offset) / dilation of w if that is one, and zeros otherwise.
+/// The outputs are the channels of the tensor that has blocks of pixels, and the inputs those over which the products
+/// are summed.
 struct FilterBlocks {
   struct Axis {
-    std::int64_t block = 1, padding = 0, stride = 1, dilation = 1;
-    std::int64_t taps = 1, copied_taps = 1, first = 0;
+    std::int64_t block = 1, pixel_step = 0, tap_step = 1, offset = 0, dilation = 1;
+    std::int64_t taps = 1, copied_taps = 1;
     std::int64_t tap_stride = 0;  // of w, in elements
     bool is_reversed = false;     // ConvMode::convolution
     bool operator==(const Axis&) const = default;
@@ -67,11 +70,12 @@ struct FilterBlocks {
   std::uint64_t from = 0, to = 0;
   int element_bytes = 2;
   Axis h, w;
-  std::int64_t channels = 1, filters = 1, filter_stride = 0;
-  std::int64_t copied_rows = 1;     // filters of the copy: (pixel of the block, channel), then zeros
-  std::int64_t copied_filters = 1;  // channels of the copy: filters, then zeros
+  std::int64_t outputs = 1, inputs = 1;
+  std::int64_t output_stride = 1, input_stride = 1;  // of w, in elements; one of them is 1
+  std::int64_t copied_rows = 1;                      // filters of the copy: (pixel of the block, output), then zeros
+  std::int64_t copied_inputs = 1;                    // channels of the copy: inputs, then zeros
 
-  std::int64_t copied_elements() const { return copied_rows * h.copied_taps * w.copied_taps * copied_filters; }
+  std::int64_t copied_elements() const { return copied_rows * h.copied_taps * w.copied_taps * copied_inputs; }
   bool operator==(const FilterBlocks&) const = default;
 };
 

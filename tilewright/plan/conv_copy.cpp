@@ -51,9 +51,9 @@ std::int64_t work_of(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
   if (const auto* const pixels = std::get_if<op::PixelBlocks>(&copy.copy))
     return pixels->pixels() * pixels->row_bytes / plan.unit_bytes;
   const auto& filter = std::get<op::FilterBlocks>(copy.copy);
-  return ceil_div(filter.copied_rows, filter.channels) * filter.h.copied_taps * filter.w.copied_taps *
-         ceil_div(filter.channels, ConvCopyPlan::kFilterTile) *
-         ceil_div(filter.copied_filters, ConvCopyPlan::kFilterTile);
+  return ceil_div(filter.copied_rows, filter.outputs) * filter.h.copied_taps * filter.w.copied_taps *
+         ceil_div(filter.outputs, ConvCopyPlan::kFilterTile) *
+         ceil_div(filter.copied_inputs, ConvCopyPlan::kFilterTile);
 }
 
 template <class Sink, class Value>
@@ -95,24 +95,25 @@ template <class Sink>
 void describe(Sink& sink, const op::FilterBlocks& filter) {
   sink.field("from", [&] { return filter.from; });
   sink.field("to", [&] { return filter.to; });
-  sink.field("filter_stride", [&] { return filter.filter_stride; });
+  sink.field("output_stride", [&] { return filter.output_stride; });
+  sink.field("input_stride", [&] { return filter.input_stride; });
   for (const auto& [name, axis] : {std::pair{"h", &filter.h}, {"w", &filter.w}}) {
     sink.begin(name);
     sink.field("tap_stride", [&, of = axis] { return of->tap_stride; });
     number(sink, "block", [&, of = axis] { return of->block; });
-    number(sink, "padding", [&, of = axis] { return of->padding; });
-    number(sink, "stride", [&, of = axis] { return of->stride; });
+    number(sink, "pixel_step", [&, of = axis] { return of->pixel_step; });
+    number(sink, "tap_step", [&, of = axis] { return of->tap_step; });
+    number(sink, "offset", [&, of = axis] { return of->offset; });
     number(sink, "dilation", [&, of = axis] { return of->dilation; });
     number(sink, "taps", [&, of = axis] { return of->taps; });
     number(sink, "copied_taps", [&, of = axis] { return of->copied_taps; });
-    number(sink, "first", [&, of = axis] { return of->first; });
     number(sink, "is_reversed", [&, of = axis] { return of->is_reversed ? 1 : 0; });
     sink.end(sizeof(std::int64_t));
   }
-  number(sink, "channels", [&] { return filter.channels; });
-  number(sink, "filters", [&] { return filter.filters; });
+  number(sink, "outputs", [&] { return filter.outputs; });
+  number(sink, "inputs", [&] { return filter.inputs; });
   number(sink, "copied_rows", [&] { return filter.copied_rows; });
-  number(sink, "copied_filters", [&] { return filter.copied_filters; });
+  number(sink, "copied_inputs", [&] { return filter.copied_inputs; });
 }
 
 /// PixelBlocksParameters of device/tilewright/permute/pixel_blocks.cuh. Sizes along a row are in units.
@@ -232,8 +233,8 @@ double estimate_us(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
     read = static_cast<double>(rows->lines * std::min(rows->line_bytes, rows->rows * rows->row_bytes));
     instructions = written / kVectorBytes * kInstructionsPerRowVector;
   } else if (const auto* const filter = std::get_if<op::FilterBlocks>(&copy.copy)) {
-    read = static_cast<double>(filter->filters * filter->channels * filter->h.taps * filter->w.taps *
-                               filter->element_bytes);
+    read =
+        static_cast<double>(filter->outputs * filter->inputs * filter->h.taps * filter->w.taps * filter->element_bytes);
     instructions = static_cast<double>(work_of(plan, copy) * ConvCopyPlan::kFilterTile * ConvCopyPlan::kFilterTile) *
                    kInstructionsPerTap;
   } else {

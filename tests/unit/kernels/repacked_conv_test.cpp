@@ -53,8 +53,9 @@ TEST(RepackedConv, IsTheFirstWhereTmaCannotLoadTheTensors) {
               HasSubstr("repacked_blocks"));
   EXPECT_THAT(first(ConvPass::dgrad, {.n = 64, .image = 32, .c = 128, .k = 256, .taps = 3, .stride = 2}, DType::f32),
               HasSubstr("repacked_blocks2x2"));
-  EXPECT_THAT(first(ConvPass::fprop, {.n = 64, .image = 88, .c = 3, .k = 32, .taps = 3}, DType::f32),
+  EXPECT_THAT(first(ConvPass::fprop, {.n = 8, .image = 224, .c = 3, .k = 192, .taps = 7}),
               HasSubstr("repacked_windows"));
+  EXPECT_THAT(first(ConvPass::fprop, {.n = 8, .image = 128, .c = 64, .k = 3, .taps = 5}), HasSubstr("repacked_blocks"));
   EXPECT_THAT(first(ConvPass::fprop, {.n = 64, .image = 56, .c = 64, .k = 64, .taps = 3, .groups = 16}, DType::f32),
               HasSubstr("repacked_groups"));
 }

@@ -83,6 +83,16 @@ TEST(RepackedConv, BlocksOfPixelsHaveTheTapsThatMeetThem) {
   EXPECT_EQ(dgrad.inner.padding, (std::array<std::int64_t, 2>{0, 0}));
 }
 
+TEST(RepackedConv, BlocksOfTheOutputMeetMoreTaps) {
+  const RepackedConv fprop =
+      repacked(convolution(ConvPass::fprop, 16, 3), {.method = Method::pixel_blocks, .unit = 8, .block = {2, 4}});
+  EXPECT_EQ(roles(fprop), "w | y");
+  EXPECT_EQ(fprop.inner.w.shape, (Dims{24, 4, 6, 16}));
+  EXPECT_EQ(fprop.inner.y.shape, (Dims{2, 8, 4, 24}));
+  EXPECT_EQ(fprop.inner.stride, (std::array<std::int64_t, 2>{2, 4}));
+  EXPECT_EQ(fprop.inner.padding, (std::array<std::int64_t, 2>{1, 1}));
+}
+
 TEST(RepackedConv, BlocksOfAdjacentPixelsAreStoredInPlace) {
   Conv2d conv = convolution(ConvPass::dgrad, 3, 24);
   conv.c = conv.x;
@@ -138,7 +148,7 @@ TEST(RepackedConv, RefusalsSayWhy) {
   conv.epilogue = *parse_epilogue("D = acc + row(bias)", DType::f32);
   conv.tensors = {{"bias", packed_tensor(5 * kApart, DType::f32, {1, 3, 3, 13})}};
   EXPECT_EQ(reason(conv, pad),
-            "the output is another matrix, so that its epilogue can have neither tensors nor indices");
+            "the output is another matrix, so that its epilogue can have neither tensors, indices nor pairs");
   conv = convolution(ConvPass::fprop, 13, 21);
   conv.x.stride[0] += 13;
   conv.x.stride[1] += 26;

@@ -55,16 +55,17 @@ TEST(ConvCopy, LaunchesWriteTheParametersOfTheirKind) {
   const op::RowCopy rows{.lines = 100, .line_pitch = 26, .line_bytes = 26, .step = 26, .row_bytes = 26, .to_bytes = 32};
   const op::FilterBlocks filter{.h = {.copied_taps = 2},
                                 .w = {.block = 2, .copied_taps = 3},
-                                .channels = 40,
-                                .filters = 30,
+                                .outputs = 40,
+                                .inputs = 30,
+                                .input_stride = 40,
                                 .copied_rows = 80,
-                                .copied_filters = 32};
+                                .copied_inputs = 32};
   for (const op::ConvCopy& copy : {op::ConvCopy{"x", rows}, {"w", filter}, pixels_of(8, 2)}) {
     const ConvCopyPlan plan = plan_conv_copy(copy, kSm90);
     EXPECT_EQ(plan::launch(plan, copy).parameters().size(), parameter_layout(plan).size);
   }
   EXPECT_EQ(plan::launch(plan_conv_copy({"w", filter}, kSm90), {"w", filter}).grid[0], 2U * 2 * 3 * 2)
-      << "pixels, taps, and tiles of 32 channels";
+      << "pixels, taps, and tiles of 32 outputs";
 }
 
 }  // namespace
