@@ -64,8 +64,8 @@ std::size_t functions_of(const std::vector<CopyFunction>& copies) {
 
 class PermutedGemm final : public CopyingKernel {
  public:
-  PermutedGemm(registry::KernelMetadata metadata, const registry::KernelPtr& inner, std::vector<CopyFunction> copies)
-      : CopyingKernel(std::move(metadata), inner, functions_of(copies)), copies_(std::move(copies)) {}
+  PermutedGemm(registry::KernelMetadata metadata, registry::KernelPtr inner, std::vector<CopyFunction> copies)
+      : CopyingKernel(std::move(metadata), std::move(inner), functions_of(copies)), copies_(std::move(copies)) {}
 
   std::vector<std::string> remarks(const op::Problem& problem) const override {
     const op::PermutedContraction permuted = permute(problem, kAnyWorkspace).value_or_throw();
@@ -232,7 +232,7 @@ class PermutedGemmProvider final : public registry::Provider {
         const auto same = std::ranges::find(candidate.copies, function.plan, &CopyFunction::plan);
         function.kernel = same == candidate.copies.end() ? ++functions : same->kernel;
         if (copy.is_used) candidate.copies_us += plan::estimate_us(function.plan, copy.permutation);
-        candidate.copies.push_back(std::move(function));
+        candidate.copies.push_back(function);
       }
       if (fits) {
         candidates.push_back(std::move(candidate));

@@ -123,13 +123,14 @@ class RepackedConv final : public CopyingKernel {
 std::vector<std::int64_t> units_of(std::int64_t channels, int element_bytes, double most) {
   const std::int64_t unit = std::max(1, kRowBytes / element_bytes);
   std::vector<std::int64_t> units{unit};
-  const auto tap_row = [&](std::int64_t of) {
-    return std::gcd((channels + of - 1) / of * of, std::int64_t{op::kMaxTapRow / element_bytes});
+  const auto padded = [&](std::int64_t to) -> std::int64_t { return (channels + to - 1) / to * to; };
+  const auto tap_row = [&](std::int64_t to) {
+    return std::gcd(padded(to), std::int64_t{op::kMaxTapRow / element_bytes});
   };
   std::int64_t best = unit;
   for (std::int64_t longer = 2 * unit; longer * element_bytes <= op::kMaxTapRow; longer *= 2) {
-    const auto padded = static_cast<double>((channels + longer - 1) / longer * longer);
-    if (padded <= most * static_cast<double>(channels) && tap_row(longer) > tap_row(best)) best = longer;
+    const bool is_short = static_cast<double>(padded(longer)) <= most * static_cast<double>(channels);
+    if (is_short && tap_row(longer) > tap_row(best)) best = longer;
   }
   if (best != unit) units.push_back(best);
   return units;
