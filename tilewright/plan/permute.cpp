@@ -13,7 +13,6 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr int kVectorBytes = 16;  // the widest load and store of one thread
 constexpr int kMostElements = 8;  // along each side of a block that is transposed; 16 took up to 171 registers
 constexpr int kBlockBytes = 128;  // that a thread has in flight
 constexpr int kMostBlockElements = kMostElements * kMostElements;

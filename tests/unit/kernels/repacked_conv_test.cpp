@@ -97,6 +97,11 @@ TEST(RepackedConv, OtherProblemsAreRefused) {
   EXPECT_TRUE(kernel->supports(convolution(ConvPass::wgrad, {.n = 3, .image = 9, .c = 509, .k = 64, .taps = 3})));
   EXPECT_FALSE(kernel->supports(convolution(ConvPass::wgrad, {.n = 54, .image = 24, .c = 512, .k = 64, .taps = 5})));
   EXPECT_FALSE(kernel->supports(convolution(ConvPass::fprop, odd)));
+  // The copy to x stores several pixels of 3 channels at once.
+  const op::Conv2d stem = convolution(ConvPass::dgrad, {.n = 32, .image = 64, .c = 3, .k = 64, .taps = 7, .stride = 2});
+  op::Conv2d misaligned = stem;
+  misaligned.x.address += 2;
+  EXPECT_FALSE(best_of(stem)->supports(misaligned));
   const auto provider = make_repacked_conv_provider();
   EXPECT_THAT(provider->make(kernel->metadata().signature, kernel->metadata().design).reason(),
               HasSubstr("its kernels are found by discovery only"));
