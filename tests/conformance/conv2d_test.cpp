@@ -59,13 +59,33 @@ class Convolutions : public testing::TestWithParam<std::string> {
   engine::Engine& engine() const { return engine_of(GetParam()); }
 
   /// One kernel of each family. Its design does not depend on the extents, if possible, so that few are compiled. Those
-  /// of stem_conv, stem_wgrad, group_conv and group_wgrad do, and have tests of their own.
+  /// of stem_conv, stem_wgrad, group_conv and group_wgrad do, and have tests of their own, as repacked_conv has.
   std::vector<registry::KernelPtr> kernels(const op::Problem& problem) const {
+    return first_kernels(problem, [](const registry::KernelMetadata& metadata) {
+      const std::string& family = metadata.family;
+      const bool has_own_tests =
+          family.starts_with("stem_") || family.starts_with("group_") || family.starts_with("repacked_");
+      return has_own_tests ? std::string() : family;
+    });
+  }
+
+  /// One kernel of repacked_conv for each way to repack: "pad8", "blocks2x2_pad8", ...
+  std::vector<registry::KernelPtr> repacking_kernels(const op::Problem& problem) const {
+    return first_kernels(problem, [](const registry::KernelMetadata& metadata) {
+      constexpr std::string_view kPrefix = "repacked_";
+      if (!metadata.name.starts_with(kPrefix)) return std::string();
+      return metadata.name.substr(kPrefix.size(), metadata.name.find("_sm") - kPrefix.size());
+    });
+  }
+
+  /// One kernel for each name that `name_of` gives; kernels whose name is empty are left out.
+  template <class NameOf>
+  std::vector<registry::KernelPtr> first_kernels(const op::Problem& problem, const NameOf& name_of) const {
     std::map<std::string, registry::KernelPtr> first;
     for (const engine::RankedKernel& candidate : engine().find_kernels(problem)) {
-      const std::string& family = candidate.kernel->metadata().family;
-      if (family.starts_with("stem_") || family.starts_with("group_")) continue;
-      registry::KernelPtr& kernel = first[family];
+      const std::string name = name_of(candidate.kernel->metadata());
+      if (name.empty()) continue;
+      registry::KernelPtr& kernel = first[name];
       const auto order = [](const registry::KernelPtr& each) {
         const plan::GemmTiling& tiling = plan::tiling(each->metadata().design);
         return std::tuple{tiling.split_k, std::abs(tiling.tile.m * tiling.tile.n - 64 * 64),
@@ -74,7 +94,7 @@ class Convolutions : public testing::TestWithParam<std::string> {
       if (kernel == nullptr || order(candidate.kernel) < order(kernel)) kernel = candidate.kernel;
     }
     std::vector<registry::KernelPtr> all;
-    for (const auto& [family, kernel] : first) all.push_back(kernel);
+    for (const auto& [name, kernel] : first) all.push_back(kernel);
     return all;
   }
 
@@ -825,6 +845,78 @@ TEST_P(Convolutions, BlocksOfChannels) {
     const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
     EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
   }
+}
+
+// repacked_conv computes on copies: with rows of channels, or of a window, padded to multiples of 16 bytes, with blocks
+// of pixels of a gradient as channels, or with groups merged. Inner kernels of sm80_gemm are used on both targets.
+TEST_P(Convolutions, Sm90RepacksTensors) {
+  struct Case {
+    ConvPass pass;
+    DType type;
+    Shape shape;
+    std::string_view expected;  // a way to repack that must be among the kernels
+  };
+  const Shape odd{.n = 2, .h = 7, .w = 6, .c = 13, .k = 21, .r = 3, .s = 2, .padding = 1};
+  const Shape odd_strided{.n = 1, .h = 9, .w = 8, .c = 13, .k = 16, .r = 3, .s = 3, .padding = 1, .stride = 2};
+  const Shape stem{.n = 2, .h = 9, .w = 8, .c = 3, .k = 16, .r = 5, .s = 4, .padding = 2, .stride = 2};
+  const Shape few{.n = 2, .h = 5, .w = 12, .c = 3, .k = 16, .r = 3, .s = 4, .padding = 1};
+  const Shape to_few{.n = 1, .h = 9, .w = 8, .c = 24, .k = 3, .r = 3, .s = 4, .padding = 2, .stride = 2, .dilation = 2};
+  const Shape dilated{
+      .n = 1, .h = 8, .w = 7, .c = 3, .k = 13, .r = 2, .s = 3, .padding = 3, .stride = 3, .dilation = 2};
+  const Shape grouped{.n = 2, .h = 6, .w = 5, .c = 16, .k = 32, .r = 3, .s = 2, .padding = 1, .groups = 4};
+  for (const auto& [pass, type, shape, expected] : {Case{ConvPass::fprop, DType::f16, odd, "pad8"},
+                                                    {ConvPass::dgrad, DType::f16, odd, "pad8"},
+                                                    {ConvPass::wgrad, DType::f16, odd, "pad8"},
+                                                    {ConvPass::fprop, DType::s8, odd, "pad16"},
+                                                    {ConvPass::dgrad, DType::f16, odd_strided, "pad8"},
+                                                    {ConvPass::dgrad, DType::f16, stem, "blocks4x4_pad8"},
+                                                    {ConvPass::dgrad, DType::f16, dilated, "blocks3x3_pad8"},
+                                                    {ConvPass::dgrad, DType::f16, few, "blocks1x4_pad8"},
+                                                    {ConvPass::fprop, DType::f16, to_few, "blocks1x2_pad8"},
+                                                    {ConvPass::dgrad, DType::f32, odd_strided, "blocks2x2_pad4"},
+                                                    {ConvPass::fprop, DType::f32, stem, "windows4"},
+                                                    {ConvPass::fprop, DType::f16, grouped, "groups2"},
+                                                    {ConvPass::dgrad, DType::f16, grouped, "groups4"},
+                                                    {ConvPass::wgrad, DType::f16, grouped, "groups4"}}) {
+    op::Conv2d conv = convolution(pass, shape, type);
+    if (type == DType::f32) conv.math = op::MathOperation::multiply_add_tf32;
+    conv.mode = shape.dilation == 2 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+    SCOPED_TRACE(op::to_string(conv));
+    // Tensors begin anywhere, and end where reading one byte more is an error.
+    GuardedConvolution guarded(engine().device(), conv, {.offset_elements = 1, .red_zone = 0});
+    const std::vector<registry::KernelPtr> all = repacking_kernels(guarded.on_device());
+    const auto kernel = std::ranges::find_if(all, [&, of = expected](const registry::KernelPtr& each) {
+      return each->name().starts_with(fmt::format("repacked_{}_sm", of));
+    });
+    ASSERT_NE(kernel, all.end()) << expected;
+    expect_exact_of(*kernel, guarded);
+  }
+}
+
+TEST_P(Convolutions, Sm90RepacksRandomTensors) {
+  for (std::uint64_t seed = 2000; seed < 2012 && !HasFatalFailure(); ++seed) {
+    op::Conv2d conv = op::random_convolution(seed, DType::f16);
+    if (conv.beta != 0 && conv.pass != ConvPass::fprop) conv.beta = 0;
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, op::to_string(conv)));
+    GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+    for (const registry::KernelPtr& kernel : repacking_kernels(guarded.on_device())) expect_exact_of(kernel, guarded);
+  }
+}
+
+TEST_P(Convolutions, Sm90RepacksTensorsWithAnEpilogue) {
+  const Shape odd{.n = 2, .h = 7, .w = 6, .c = 13, .k = 21, .r = 3, .s = 2, .padding = 1};
+  op::Conv2d conv = convolution(ConvPass::fprop, odd, DType::f16);
+  conv.epilogue = *op::parse_epilogue("D = relu(alpha * acc + beta * C + row(bias))", DType::f32);
+  conv.beta = 1;
+  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, odd.k})}};
+  GuardedConvolution guarded(engine().device(), conv);
+  const std::vector<registry::KernelPtr> all = repacking_kernels(guarded.on_device());
+  ASSERT_FALSE(all.empty());
+  guarded.upload();
+  engine().run(guarded.on_device(), all.front());
+  guarded.download();
+  const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+  EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Convolutions, testing::ValuesIn(devices()),

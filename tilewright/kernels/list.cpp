@@ -14,6 +14,7 @@ std::vector<registry::ProviderPtr> make_providers() {
   providers.push_back(make_cuda_program_provider());
   providers.push_back(make_mlir_provider());
   providers.push_back(make_permuted_gemm_provider());
+  providers.push_back(make_repacked_conv_provider());
   providers.push_back(make_simt_gemm_provider());
   providers.push_back(make_depthwise_conv_provider());
   providers.push_back(make_reduce_split_k_provider());

@@ -23,6 +23,8 @@ std::unique_ptr<registry::Provider> make_depthwise_conv_provider();
 std::unique_ptr<registry::Provider> make_reduce_split_k_provider();
 /// Offers kernels for contractions that copy operands and compute a GEMM of one of the families above.
 std::unique_ptr<registry::Provider> make_permuted_gemm_provider();
+/// Offers kernels for convolutions that copy tensors and compute a convolution of sm90_gemm or sm80_gemm.
+std::unique_ptr<registry::Provider> make_repacked_conv_provider();
 
 /// All providers. simt_gemm, the last one of GEMMs, supports every valid GEMM; reduce_split_k every valid reduction.
 std::vector<registry::ProviderPtr> make_providers();

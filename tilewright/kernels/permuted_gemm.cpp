@@ -1,13 +1,13 @@
 // The family that computes contractions by copies of operands and a GEMM of another family: operands that are no plain
 // matrices are copied to an order of modes in which they are, and D is copied from such an order.
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tilewright/base/hash.hpp"
+#include "tilewright/kernels/copying_kernel.hpp"
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/lower/cuda/permute.hpp"
 #include "tilewright/op/permuted_contraction.hpp"
@@ -18,11 +18,8 @@ namespace tilewright::kernels {
 namespace {
 
 constexpr const char* kName = "permuted_gemm";
-/// The address of the workspace while kernels are chosen. No operand overlaps it.
-constexpr std::uint64_t kAnyWorkspace = std::uint64_t{1} << 62;
-constexpr std::int64_t kBufferAlignment = 256;
-constexpr std::int64_t kMostCopiedBytes =
-    plan::kMaxWorkspaceBytes - static_cast<std::int64_t>(plan::kWorkspaceCounterBytes) - kBufferAlignment;
+constexpr std::uint64_t kAnyWorkspace = CopyingKernel::kAnyWorkspace;
+constexpr std::int64_t kMostCopiedBytes = CopyingKernel::kMostCopiedBytes;
 
 /// The function that makes one copy, as an index of Kernel::symbol_suffixes(), and its plan.
 struct CopyFunction {
@@ -35,8 +32,6 @@ std::vector<op::OperandCopy> all_copies(const op::PermutedContraction& permuted)
   all.insert(all.end(), permuted.after.begin(), permuted.after.end());
   return all;
 }
-
-std::string suffix(std::size_t kernel) { return kernel == 0 ? "" : fmt::format("_copy{}", kernel); }
 
 /// "A is copied to K-major order (mn|ij) first: 113799168 bytes, estimated 59.3 us, because ..."
 std::string remark(const op::OperandCopy& copy, const plan::PermutePlan& plan, const op::Contraction& contraction,
@@ -60,20 +55,17 @@ std::string remark(const op::OperandCopy& copy, const plan::PermutePlan& plan, c
                      copied, plan::estimate_us(plan, copy.permutation), plan::to_string(plan), reason);
 }
 
-class PermutedGemm final : public registry::Kernel {
+/// The number of different functions that make the copies.
+std::size_t functions_of(const std::vector<CopyFunction>& copies) {
+  std::size_t functions = 0;
+  for (const CopyFunction& copy : copies) functions = std::max(functions, copy.kernel);
+  return functions;
+}
+
+class PermutedGemm final : public CopyingKernel {
  public:
   PermutedGemm(registry::KernelMetadata metadata, registry::KernelPtr inner, std::vector<CopyFunction> copies)
-      : Kernel(std::move(metadata)), inner_(std::move(inner)), copies_(std::move(copies)) {}
-
-  bool depends_only_on_key() const override { return true; }
-  bool has_several_steps() const override { return true; }
-  std::vector<std::string> symbol_suffixes() const override {
-    std::vector<std::string> suffixes{""};
-    for (const CopyFunction& copy : copies_) {
-      if (copy.kernel == suffixes.size()) suffixes.push_back(suffix(copy.kernel));
-    }
-    return suffixes;
-  }
+      : CopyingKernel(std::move(metadata), std::move(inner), functions_of(copies)), copies_(std::move(copies)) {}
 
   std::vector<std::string> remarks(const op::Problem& problem) const override {
     const op::PermutedContraction permuted = permute(problem, kAnyWorkspace).value_or_throw();
@@ -83,8 +75,8 @@ class PermutedGemm final : public registry::Kernel {
     for (std::size_t i = 0; i < copies.size(); ++i) {
       if (copies[i].is_used) remarks.push_back(remark(copies[i], copies_[i].plan, contraction, op::view(contraction)));
     }
-    remarks.push_back(fmt::format("the product is computed by {}, estimated {:.1f} us", inner_->name(),
-                                  inner_->estimate_us(op::Problem(permuted.inner))));
+    remarks.push_back(fmt::format("the product is computed by {}, estimated {:.1f} us", inner().name(),
+                                  inner().estimate_us(op::Problem(permuted.inner))));
     return remarks;
   }
 
@@ -103,61 +95,30 @@ class PermutedGemm final : public registry::Kernel {
       const Support fits = plan::check_arguments(copies_[i].plan, copies[i].permutation);
       if (!fits) return refuse("{}: {}", copies[i].role, fits.reason()).as(fits.refusal().code).of(copies[i].role);
     }
-    return inner_->supports(op::Problem(permuted->inner));
+    return inner().supports(op::Problem(permuted->inner));
   }
 
-  compile::Source do_source() const override {
-    const compile::Source inner = inner_->source();
-    compile::Source source;
-    source.language = inner.language;
-    source.headers = inner.headers;
-    source.max_registers = inner.max_registers;
-    source.symbol = inner.symbol;
-    source.text = inner.text;
-    std::size_t written = 0;
-    for (const CopyFunction& copy : copies_) {
-      if (copy.kernel == written) continue;
-      written = std::max(written, copy.kernel);
-      if (copy.kernel == written) source.text += "\n" + lower::cuda::lower(copy.plan, inner.symbol + suffix(written));
-    }
-    return source;
-  }
-
-  /// The GEMM, with the workspace of all steps.
-  plan::Launch do_launch(const op::Problem& problem) const override {
-    const op::PermutedContraction permuted = permute(problem, kAnyWorkspace).value_or_throw();
-    plan::Launch launch = inner_->launch(op::Problem(permuted.inner));
-    launch.enlarge_workspace(copies_begin(launch) + static_cast<std::size_t>(permuted.workspace_bytes));
-    return launch;
-  }
-
-  std::vector<registry::LaunchStep> do_launch_steps(const op::Problem& problem,
-                                                    std::uint64_t workspace) const override {
-    const op::PermutedContraction anywhere = permute(problem, kAnyWorkspace).value_or_throw();
-    const std::size_t begin = copies_begin(inner_->launch(op::Problem(anywhere.inner)));
-    const op::PermutedContraction permuted = permute(problem, workspace + begin).value_or_throw();
-    std::vector<registry::LaunchStep> steps;
-    const std::vector<op::OperandCopy> copies = all_copies(permuted);
-    for (std::size_t i = 0; i <= copies.size(); ++i) {
-      if (i == permuted.before.size()) steps.push_back({0, inner_->launch(op::Problem(permuted.inner))});
-      if (i == copies.size() || !copies[i].is_used) continue;
-      steps.push_back({copies_[i].kernel, plan::launch(copies_[i].plan, copies[i].permutation)});
-    }
-    return steps;
-  }
-
-  double do_estimate_us(const op::Problem& problem) const override {
-    const op::PermutedContraction permuted = permute(problem, kAnyWorkspace).value_or_throw();
-    double total_us = inner_->estimate_us(op::Problem(permuted.inner));
+  CopiedProblem copied(const op::Problem& problem, std::uint64_t workspace) const override {
+    op::PermutedContraction permuted = permute(problem, workspace).value_or_throw();
+    CopiedProblem result{
+        .inner = permuted.inner, .before = {}, .after = {}, .workspace_bytes = permuted.workspace_bytes};
     const std::vector<op::OperandCopy> copies = all_copies(permuted);
     for (std::size_t i = 0; i < copies.size(); ++i) {
-      if (copies[i].is_used) total_us += plan::estimate_us(copies_[i].plan, copies[i].permutation);
+      if (!copies[i].is_used) continue;
+      const CopyFunction& function = copies_[i];
+      (i < permuted.before.size() ? result.before : result.after)
+          .push_back({function.kernel, plan::launch(function.plan, copies[i].permutation),
+                      plan::estimate_us(function.plan, copies[i].permutation)});
     }
-    return total_us;
+    return result;
+  }
+
+  std::string copy_text(std::size_t copy, std::string_view symbol) const override {
+    return lower::cuda::lower(std::ranges::find(copies_, copy, &CopyFunction::kernel)->plan, symbol);
   }
 
   std::optional<plan::SumOrder> do_sum_order(const op::Problem& problem) const override {
-    return inner_->sum_order(op::Problem(permute(problem, kAnyWorkspace).value_or_throw().inner));
+    return inner().sum_order(op::Problem(permute(problem, kAnyWorkspace).value_or_throw().inner));
   }
 
  private:
@@ -165,14 +126,6 @@ class PermutedGemm final : public registry::Kernel {
     return op::permute(std::get<op::Contraction>(problem), metadata().permuted, workspace, kMostCopiedBytes);
   }
 
-  /// The offset of the copies in the workspace: behind the counters, which other kernels need as they left them, and
-  /// behind the workspace of the GEMM.
-  static std::size_t copies_begin(const plan::Launch& inner) {
-    const std::size_t used = std::max(inner.workspace_bytes(), plan::kWorkspaceCounterBytes);
-    return (used + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-  }
-
-  registry::KernelPtr inner_;
   std::vector<CopyFunction> copies_;  // in the order of all_copies()
 };
 
@@ -279,7 +232,7 @@ class PermutedGemmProvider final : public registry::Provider {
         const auto same = std::ranges::find(candidate.copies, function.plan, &CopyFunction::plan);
         function.kernel = same == candidate.copies.end() ? ++functions : same->kernel;
         if (copy.is_used) candidate.copies_us += plan::estimate_us(function.plan, copy.permutation);
-        candidate.copies.push_back(std::move(function));
+        candidate.copies.push_back(function);
       }
       if (fits) {
         candidates.push_back(std::move(candidate));

@@ -1,6 +1,7 @@
 #include "tilewright/op/problem.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -83,10 +84,15 @@ ProblemKey key_of(const Gemm& gemm) { return key_of(op::view(gemm)); }
 
 ProblemKey key_of(const Conv2d& conv) {
   ProblemKey key = key_of(op::view(conv));
-  if (conv.groups == 1) return key;
   // In the signature a batch of single channels is aligned to one element, but depthwise kernels move vectors of
-  // channels.
-  for (const Tensor* const tensor : {&conv.x, &conv.w, &conv.y}) key.more.push_back(shared_alignment(*tensor, {}));
+  // channels; and a tensor of few channels to these, but repacked_conv copies several pixels at once.
+  const auto has_whole_rows = [](const Tensor* tensor) {
+    constexpr std::int64_t kVectorBytes = 16;
+    return tensor->shape[tensor->shape.rank() - 1] * bytes(tensor->dtype) % kVectorBytes == 0;
+  };
+  const std::array<const Tensor*, 3> tensors{&conv.x, &conv.w, &conv.y};
+  if (conv.groups == 1 && std::ranges::all_of(tensors, has_whole_rows)) return key;
+  for (const Tensor* const tensor : tensors) key.more.push_back(shared_alignment(*tensor, {}));
   key.more.push_back(key.reads_source ? shared_alignment(conv.c, {}) : 0);
   return key;
 }

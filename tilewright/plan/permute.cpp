@@ -13,7 +13,6 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr int kVectorBytes = 16;  // the widest load and store of one thread
 constexpr int kMostElements = 8;  // along each side of a block that is transposed; 16 took up to 171 registers
 constexpr int kBlockBytes = 128;  // that a thread has in flight
 constexpr int kMostBlockElements = kMostElements * kMostElements;
@@ -260,18 +259,22 @@ Launch launch(const PermutePlan& plan, const op::Permutation& permutation) {
   return launch;
 }
 
+double transfer_us(const Target& target, double moved) {
+  const arch::ArchLimits& limits = arch::limits(target);
+  const bool is_in_l2 = moved <= static_cast<double>(limits.l2_bytes);
+  return is_in_l2 ? moved / (limits.l2_bytes_per_clock * kTransferShare) / (limits.clock_ghz * 1e3)
+                  : moved / (limits.dram_bytes_per_s * kTransferShare) * 1e6;
+}
+
 double estimate_us(const PermutePlan& plan, const op::Permutation& permutation) {
   const arch::ArchLimits& limits = arch::limits(plan.target);
   const auto count = static_cast<double>(op::elements(permutation));
   const double moved = 2.0 * count * plan.element_bytes;
   const double clocks_per_us = limits.clock_ghz * 1e3;
-  const bool is_in_l2 = moved <= static_cast<double>(limits.l2_bytes);
-  const double transfer_us = is_in_l2 ? moved / (limits.l2_bytes_per_clock * kTransferShare) / clocks_per_us
-                                      : moved / (limits.dram_bytes_per_s * kTransferShare) * 1e6;
   const double loads = count / (plan.transposes ? plan.from_vector : plan.to_vector);
   const double instructions = (loads + count / plan.to_vector) * kInstructionsPerAccess / 32;
   const double issue_us = instructions / (limits.sm_count * kIssuesPerClock * clocks_per_us);
-  return limits.launch_us + std::max(transfer_us, issue_us);
+  return limits.launch_us + std::max(transfer_us(plan.target, moved), issue_us);
 }
 
 }  // namespace tilewright::plan

@@ -45,6 +45,9 @@ ParameterLayout parameter_layout(const PermutePlan& plan);
 /// One CTA for each tile. @pre check_arguments accepted them, and the tensors are not empty
 Launch launch(const PermutePlan& plan, const op::Permutation& permutation);
 
+/// Estimated microseconds in which a copy that reads and writes `moved` bytes together moves them, in L2 or DRAM.
+double transfer_us(const Target& target, double moved);
+
 /// Estimated microseconds, including the launch: the time to read and write all elements in L2 or DRAM, or that in
 /// which the instructions are issued, whichever is longer.
 double estimate_us(const PermutePlan& plan, const op::Permutation& permutation);

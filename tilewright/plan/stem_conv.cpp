@@ -17,8 +17,12 @@ using namespace image_lines;
 constexpr int kColumns = 32;  // columns of D of which each lane has one vector
 constexpr int kMaxGroups = 64, kMaxWarpTiles = 4, kMaxFilters = 128;
 // Constants of the estimate.
-constexpr double kCallUs = 2.8;         // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
-constexpr double kFiltersUs = 3;        // of loading the filters and the first lines
+constexpr double kCallUs = 2.8;  // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
+constexpr double kLinesUs = 1;   // of loading the first lines
+// Of loading 16 elements of the filters by each thread, whatever the number of threads: a CTA of 64 threads and 96
+// filters of 224 elements took 37 us longer than its blocks (H100, 2026-11-26).
+constexpr double kFiltersUs = 1.8;
+constexpr double kFiltersTogether = 16;
 constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
 constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
 constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
@@ -240,7 +244,8 @@ double estimate_us(const StemConvPlan& plan, const op::GemmView& arguments) {
   const double clocks = (tiles * std::max({multiply, smem, issue}) + copies) * unused / limits.sm_count;
   const double sm_us = clocks / (limits.clock_ghz * 1e3);
   const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  return limits.launch_us + kCallUs + kFiltersUs + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
+  const double filter_us = kFiltersUs * plan.tile.n * plan.steps() * kTile / (plan.threads() * kFiltersTogether);
+  return limits.launch_us + kCallUs + kLinesUs + filter_us + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
 }
 
 SumOrder sum_order(const StemConvPlan& plan, const op::GemmView& arguments) {

@@ -102,7 +102,8 @@ TEST_F(Discovering, CanBeRestrictedToProviders) {
     EXPECT_STREQ(
         error.what(),
         "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, skinny_gemm, stem_conv, stem_wgrad, "
-        "group_conv, group_wgrad, cuda_program, mlir, permuted_gemm, simt_gemm, depthwise_conv, reduce_split_k");
+        "group_conv, group_wgrad, cuda_program, mlir, permuted_gemm, repacked_conv, simt_gemm, depthwise_conv, "
+        "reduce_split_k");
   }
 }
 

@@ -45,7 +45,7 @@ TEST(Providers, AreKnownByTheirFamilies) {
   for (const auto& provider : make_providers()) families.push_back(provider->family());
   EXPECT_EQ(families, (std::vector<std::string>{"sm90_gemm", "sm80_gemm", "skinny_gemm", "stem_conv", "stem_wgrad",
                                                 "group_conv", "group_wgrad", "cuda_program", "mlir", "permuted_gemm",
-                                                "simt_gemm", "depthwise_conv", "reduce_split_k"}));
+                                                "repacked_conv", "simt_gemm", "depthwise_conv", "reduce_split_k"}));
 }
 
 TEST(Providers, DiscoveredKernelsSupportTheProblemAndRunOnTheTarget) {

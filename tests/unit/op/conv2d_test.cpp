@@ -298,6 +298,17 @@ TEST(Conv2d, KeysHaveAllNumbersOfTheConvolution) {
   EXPECT_EQ(key(Problem(depthwise)), key(Problem(elsewhere)));
   elsewhere.x.address += 2;
   EXPECT_FALSE(key(Problem(depthwise)) == key(Problem(elsewhere))) << "vectors of channels are misaligned";
+
+  Conv2d odd = conv;
+  odd.x = packed_tensor(conv.x.address, conv.x.dtype, {1, 9, 8, 3});
+  odd.w = packed_tensor(conv.w.address, conv.w.dtype, {16, 3, 3, 3});
+  odd.y = packed_tensor(conv.y.address, conv.y.dtype, {1, 9, 8, 16});
+  odd.groups = 1;
+  elsewhere = odd;
+  elsewhere.x.address += 256;
+  EXPECT_EQ(key(Problem(odd)), key(Problem(elsewhere)));
+  elsewhere.x.address += 2;
+  EXPECT_FALSE(key(Problem(odd)) == key(Problem(elsewhere))) << "pixels that are copied together are misaligned";
 }
 
 TEST(Conv2d, ListsItsOperandsByTheirNames) {

@@ -1,0 +1,306 @@
+// The family that computes convolutions by copies of their tensors and a convolution of another family: rows of
+// channels are padded to what TMA moves, rows of a window become channels, and blocks of pixels of a gradient become
+// channels.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tilewright/base/hash.hpp"
+#include "tilewright/kernels/copying_kernel.hpp"
+#include "tilewright/kernels/list.hpp"
+#include "tilewright/lower/cuda/conv_copy.hpp"
+#include "tilewright/op/repacked_conv.hpp"
+#include "tilewright/plan/conv_copy.hpp"
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr const char* kName = "repacked_conv";
+constexpr int kRowBytes = 16;  // that TMA needs
+constexpr std::int64_t kFewChannels = 64, kMostBlockColumns = 256, kMostMergedChannels = 256;
+
+using Method = op::ConvRepacking::Method;
+
+Result<op::RepackedConv> repacked(const op::Conv2d& conv, const op::ConvRepacking& how, std::uint64_t workspace) {
+  return op::repack(conv, how, workspace, CopyingKernel::kMostCopiedBytes);
+}
+
+std::vector<op::ConvCopy> all_copies(const op::RepackedConv& repacked) {
+  std::vector<op::ConvCopy> all = repacked.before;
+  all.insert(all.end(), repacked.after.begin(), repacked.after.end());
+  return all;
+}
+
+/// "x is copied to rows of 1024 bytes first: 31850496 bytes, estimated 12.3 us"
+std::string remark(const op::ConvCopy& copy, const plan::ConvCopyPlan& plan) {
+  const auto made = [&](const std::string& what) {
+    return fmt::format("{} is copied {}: {} bytes, estimated {:.1f} us", copy.role, what, plan::written_bytes(copy),
+                       plan::estimate_us(plan, copy));
+  };
+  if (const auto* const rows = std::get_if<op::RowCopy>(&copy.copy))
+    return made(fmt::format("from rows of {} to rows of {} bytes first", rows->row_bytes, rows->to_bytes));
+  if (const auto* const filter = std::get_if<op::FilterBlocks>(&copy.copy)) {
+    return made(fmt::format("to the {}x{} taps of {}x{} pixels first", filter->h.copied_taps, filter->w.copied_taps,
+                            filter->h.block, filter->w.block));
+  }
+  const auto& pixels = std::get<op::PixelBlocks>(copy.copy);
+  return made(fmt::format("from rows of {} bytes at the end", pixels.from_bytes));
+}
+
+class RepackedConv final : public CopyingKernel {
+ public:
+  RepackedConv(registry::KernelMetadata metadata, const registry::KernelPtr& inner, const op::ConvRepacking& how,
+               std::vector<plan::ConvCopyPlan> functions)
+      : CopyingKernel(std::move(metadata), inner, functions.size()), how_(how), functions_(std::move(functions)) {}
+
+  std::vector<std::string> remarks(const op::Problem& problem) const override {
+    const op::RepackedConv all = repacked(std::get<op::Conv2d>(problem), how_, kAnyWorkspace).value_or_throw();
+    std::vector<std::string> remarks;
+    for (const op::ConvCopy& copy : all_copies(all)) remarks.push_back(remark(copy, *function_of(copy)));
+    remarks.push_back(fmt::format("the {} of the copies is computed by {}, estimated {:.1f} us",
+                                  op::name(all.inner.pass), inner().name(),
+                                  inner().estimate_us(op::Problem(all.inner))));
+    return remarks;
+  }
+
+ protected:
+  Support do_supports(const op::Problem& problem) const override {
+    const auto* const conv = std::get_if<op::Conv2d>(&problem);
+    if (conv == nullptr)
+      return refuse("computes only convolutions, but the problem is a {}", op::operation_name(problem))
+          .as(RefusalCode::operation);
+    const Result<op::RepackedConv> all = repacked(*conv, how_, kAnyWorkspace);
+    if (!all) return all.refusal();
+    for (const op::ConvCopy& copy : all_copies(*all)) {
+      if (function_of(copy) != functions_.end()) continue;
+      return refuse("no function copies {} with the vectors that it allows", copy.role)
+          .as(RefusalCode::alignment)
+          .of(copy.role);
+    }
+    return inner().supports(op::Problem(all->inner));
+  }
+
+  CopiedProblem copied(const op::Problem& problem, std::uint64_t workspace) const override {
+    op::RepackedConv all = repacked(std::get<op::Conv2d>(problem), how_, workspace).value_or_throw();
+    const auto launches = [&](const std::vector<op::ConvCopy>& copies) {
+      std::vector<CopiedProblem::Copy> made;
+      for (const op::ConvCopy& copy : copies) {
+        const auto function = function_of(copy);
+        made.push_back({static_cast<std::size_t>(function - functions_.begin()) + 1, plan::launch(*function, copy),
+                        plan::estimate_us(*function, copy)});
+      }
+      return made;
+    };
+    CopiedProblem result{.inner = {},
+                         .before = launches(all.before),
+                         .after = launches(all.after),
+                         .workspace_bytes = all.workspace_bytes};
+    result.inner = std::move(all.inner);
+    return result;
+  }
+
+  std::string copy_text(std::size_t copy, std::string_view symbol) const override {
+    return lower::cuda::lower(functions_[copy - 1], symbol);
+  }
+
+ private:
+  std::vector<plan::ConvCopyPlan>::const_iterator function_of(const op::ConvCopy& copy) const {
+    return std::ranges::find_if(functions_, [&](const plan::ConvCopyPlan& plan) {
+      return static_cast<bool>(plan::check_arguments(plan, copy));
+    });
+  }
+
+  op::ConvRepacking how_;
+  std::vector<plan::ConvCopyPlan> functions_;
+};
+
+/// The units of a row of `channels` elements that are worth a try: the one to which TMA needs rows to be padded, and
+/// the one that makes its rows as long as possible without padding them to more than `most` times their length.
+std::vector<std::int64_t> units_of(std::int64_t channels, int element_bytes, double most) {
+  const std::int64_t unit = std::max(1, kRowBytes / element_bytes);
+  std::vector<std::int64_t> units{unit};
+  const auto padded = [&](std::int64_t to) -> std::int64_t { return (channels + to - 1) / to * to; };
+  const auto tap_row = [&](std::int64_t to) {
+    return std::gcd(padded(to), std::int64_t{op::kMaxTapRow / element_bytes});
+  };
+  std::int64_t best = unit;
+  for (std::int64_t longer = 2 * unit; longer * element_bytes <= op::kMaxTapRow; longer *= 2) {
+    const bool is_short = static_cast<double>(padded(longer)) <= most * static_cast<double>(channels);
+    if (is_short && tap_row(longer) > tap_row(best)) best = longer;
+  }
+  if (best != unit) units.push_back(best);
+  return units;
+}
+
+bool has_whole_rows(std::int64_t channels, int element_bytes) { return channels * element_bytes % op::kMaxTapRow == 0; }
+
+/// Groups of few channels, merged to groups of up to kMostMergedChannels. Those of one channel and filter have a family
+/// of their own.
+std::vector<op::ConvRepacking> merged_groups_of(const op::Conv2d& conv) {
+  std::vector<op::ConvRepacking> all;
+  const std::int64_t channels = conv.w.shape[3], filters = conv.w.shape[0] / conv.groups;
+  if (channels == 1 || filters == 1) return all;
+  for (std::int64_t merged = 2; merged <= conv.groups; ++merged) {
+    if (merged * std::max(channels, filters) > kMostMergedChannels) break;
+    if (conv.groups % merged == 0 && merged * channels * bytes(conv.w.dtype) % kRowBytes == 0)
+      all.push_back({.method = Method::merged_groups, .merged = merged});
+  }
+  return all;
+}
+
+/// The ways to repack that may help. The best is found by estimates.
+std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
+  if (conv.groups != 1) return merged_groups_of(conv);
+  constexpr double kMostPadding = 1.5, kMostWindowPadding = 2.0;
+  std::vector<op::ConvRepacking> all;
+  const std::int64_t channels = conv.x.shape[3], filters = conv.w.shape[0];
+  const int of_x = bytes(conv.x.dtype), of_y = bytes(conv.y.dtype);
+  const std::int64_t rows = conv.pass == op::ConvPass::dgrad ? filters : channels;
+  const int element_bytes = conv.pass == op::ConvPass::dgrad ? of_y : of_x;
+  for (const std::int64_t unit : units_of(rows, element_bytes, kMostPadding))
+    all.push_back({.method = Method::padded_channels, .unit = unit});
+  if (conv.pass == op::ConvPass::fprop && channels * of_x <= kRowBytes) {
+    for (const std::int64_t unit : units_of(conv.w.shape[2] * channels, of_x, kMostWindowPadding))
+      all.push_back({.method = Method::window_rows, .unit = unit});
+  }
+  if (conv.pass == op::ConvPass::wgrad) return all;
+  const bool is_dgrad = conv.pass == op::ConvPass::dgrad, has_stride = conv.stride[0] * conv.stride[1] != 1;
+  // sm90_gemm computes these by classes of pixels, without products with zeros.
+  const bool has_classes = conv.stride[0] * conv.stride[1] <= 4 && of_y == 2 && has_whole_rows(filters, of_y) &&
+                           has_whole_rows(channels, of_x);
+  if (is_dgrad && has_classes && has_stride) return all;
+  // Larger blocks read fewer pixels for each of the output, but have more zeros in the filter.
+  constexpr std::array<std::array<std::int64_t, 2>, 8> kBlocks{
+      {{1, 1}, {1, 2}, {2, 2}, {1, 4}, {2, 4}, {4, 4}, {1, 8}, {8, 8}}};
+  const std::int64_t outputs = is_dgrad ? channels : filters;
+  for (const auto& [h, w] : kBlocks) {
+    const std::array block{is_dgrad ? conv.stride[0] * h : h, is_dgrad ? conv.stride[1] * w : w};
+    if (w == 1 && !(is_dgrad && has_stride)) continue;
+    if (w > 1 && (outputs > kFewChannels || block[0] * block[1] * outputs > kMostBlockColumns)) continue;
+    for (const std::int64_t unit : units_of(rows, element_bytes, kMostPadding))
+      all.push_back({.method = Method::pixel_blocks, .unit = unit, .block = block});
+  }
+  return all;
+}
+
+class RepackedConvProvider final : public registry::Provider {
+ public:
+  RepackedConvProvider() {
+    families_.push_back(make_sm90_gemm_provider());
+    families_.push_back(make_sm80_gemm_provider());
+  }
+
+  std::string family() const override { return kName; }
+
+  Support runs_on(const Target& target) const override {
+    if (target.has_features_of(kSm80)) return {};
+    return refuse("needs {}, the target is {}", Target(kSm80).name(), target.name()).as(RefusalCode::architecture);
+  }
+
+  void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
+    const auto* const conv = std::get_if<op::Conv2d>(&problem);
+    const auto refused = [&](const std::string& name, const Refusal& refusal) {
+      found.refused.push_back({name, refusal});
+    };
+    if (conv == nullptr)
+      return refused(
+          kName, refuse("repacks tensors of convolutions only, but the problem is a {}", op::operation_name(problem))
+                     .as(RefusalCode::operation));
+    if (conv->x.shape.rank() != 4 || conv->y.shape.rank() != 4)
+      return refused(kName, refuse("repacks tensors without blocks of channels").as(RefusalCode::shape));
+    const op::GemmView view = op::view(*conv);
+    if (view.a.access != op::OperandAccess::im2col && view.b.access != op::OperandAccess::im2col)
+      return refused(kName, refuse("the convolution is a GEMM of strided matrices").as(RefusalCode::shape));
+    std::vector<std::pair<double, registry::KernelPtr>> kernels;
+    for (const op::ConvRepacking& how : repackings_of(*conv)) {
+      Result<Candidate> candidate = candidate_of(*conv, how, target);
+      if (candidate) {
+        for (auto& kernel : kernels_of(*candidate, *conv, target)) kernels.push_back(std::move(kernel));
+      } else {
+        refused(fmt::format("{} with {}", kName, op::to_string(how)), candidate.refusal());
+      }
+    }
+    std::ranges::stable_sort(kernels, {}, [](const auto& each) { return each.first; });
+    if (kernels.size() > kMostKernels) kernels.resize(kMostKernels);
+    for (auto& [total_us, kernel] : kernels) found.kernels.push_back(std::move(kernel));
+    if (kernels.empty())
+      refused(kName, refuse("no copies make the convolution one that TMA or vectors can load").as(RefusalCode::design));
+  }
+
+  Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& /*design*/) const override {
+    if (signature.gemm() == nullptr)
+      return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
+    if (const Support valid = op::validate(*signature.gemm()); !valid) return valid.refusal();
+    return refuse("copies are chosen for the tensors of a convolution: its kernels are found by discovery only")
+        .as(RefusalCode::operation);
+  }
+
+ private:
+  static constexpr std::size_t kMostKernels = 8, kKernelsOfEach = 2;
+
+  struct Candidate {
+    op::ConvRepacking how;
+    op::RepackedConv repacked;
+    std::vector<plan::ConvCopyPlan> functions;
+    double copies_us = 0;
+  };
+
+  static Result<Candidate> candidate_of(const op::Conv2d& conv, const op::ConvRepacking& how, const Target& target) {
+    Result<op::RepackedConv> all = repacked(conv, how, CopyingKernel::kAnyWorkspace);
+    if (!all) return all.refusal();
+    Candidate candidate{.how = how, .repacked = *std::move(all), .functions = {}};
+    for (const op::ConvCopy& copy : all_copies(candidate.repacked)) {
+      const plan::ConvCopyPlan plan = plan::plan_conv_copy(copy, target);
+      if (const Support fits = plan::check_arguments(plan, copy); !fits) return fits.refusal();
+      candidate.copies_us += plan::estimate_us(plan, copy);
+      if (std::ranges::find(candidate.functions, plan) == candidate.functions.end())
+        candidate.functions.push_back(plan);
+    }
+    return candidate;
+  }
+
+  /// The kernels of other families that are the fastest for the convolution of the copies, each with the copies, and
+  /// the estimates of all steps.
+  std::vector<std::pair<double, registry::KernelPtr>> kernels_of(const Candidate& candidate, const op::Conv2d& conv,
+                                                                 const Target& target) const {
+    const op::Problem inner(candidate.repacked.inner);
+    registry::Discovery offered;
+    for (const registry::ProviderPtr& family : families_) {
+      if (family->runs_on(target)) family->discover(inner, target, offered);
+    }
+    std::vector<std::pair<double, registry::KernelPtr>> ranked;
+    for (registry::KernelPtr& kernel : offered.kernels) {
+      const double estimate_us = kernel->estimate_us(inner);
+      ranked.emplace_back(candidate.copies_us + estimate_us, std::move(kernel));
+    }
+    std::ranges::stable_sort(ranked, {}, [](const auto& each) { return each.first; });
+    if (ranked.size() > kKernelsOfEach) ranked.resize(kKernelsOfEach);
+    const op::GemmSignature signature = op::describe(op::view(conv));
+    for (auto& [total_us, kernel] : ranked) kernel = with_copies(kernel, candidate, signature);
+    return ranked;
+  }
+
+  static registry::KernelPtr with_copies(const registry::KernelPtr& inner, const Candidate& candidate,
+                                         const op::GemmSignature& signature) {
+    const registry::KernelMetadata& of_inner = inner->metadata();
+    registry::KernelMetadata metadata{kName, signature, plan::flatten(of_inner.design, of_inner.signature.gemm())};
+    metadata.promises = {.deterministic = of_inner.promises.deterministic, .batch_invariant = false};
+    std::string whole = op::to_string(metadata.signature);
+    for (const plan::ConvCopyPlan& plan : candidate.functions) whole += " " + plan::to_string(plan);
+    metadata.name =
+        fmt::format("repacked_{}_{}_{}", op::to_string(candidate.how), inner->name(), sha256(whole).hex().substr(0, 8));
+    return std::make_shared<RepackedConv>(std::move(metadata), inner, candidate.how, candidate.functions);
+  }
+
+  std::vector<registry::ProviderPtr> families_;
+};
+
+}  // namespace
+
+std::unique_ptr<registry::Provider> make_repacked_conv_provider() { return std::make_unique<RepackedConvProvider>(); }
+
+}  // namespace tilewright::kernels
