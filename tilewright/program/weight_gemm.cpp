@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,11 @@ constexpr int kLinesOfChunk = WeightPacking::kBytes / (4 * kLineWords);
 /// Distances of a thread's pairs of accumulators.
 constexpr int kRowsOfPairs = 8, kColumnsOfPairs = 8;
 constexpr int kThreadBytes = WeightPacking::kBytes / kWarpgroup;
+/// Registers of a thread for the rows and columns of one 8 x 8 matrix and the one below it.
+constexpr int kRegistersOfColumns = 4;
+constexpr int kSumBytes = 4;
+constexpr int kMostSplitK = 8;
+constexpr int kAllTiles = std::numeric_limits<int>::max();
 
 std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
@@ -63,12 +69,14 @@ class WeightGemmAuthor {
       : about_(description),
         packing_(weight_packing(description.weights)),
         use_(scale_use(description)),
-        k_(std::move(symbol), description.target, kWarpgroup * (1 + std::clamp(description.consumers, 1, 3))),
+        k_(std::move(symbol), description.target, kWarpgroup * (1 + std::clamp(description.consumers, 1, 3)),
+           {1, 1, std::clamp(description.split_k, 1, kMostSplitK)}),
         tile_m_(WeightPacking::kRows * description.consumers) {
     check();
     chunks_ = about_.tile_k / packing_.chunk_k;
     segment_ = use_ ? std::min(about_.group, about_.tile_k) : about_.tile_k;
     piece_steps_ = std::min(packing_.steps, segment_ / kInstructionK);
+    k_.set_min_ctas(about_.ctas_per_sm);
   }
 
   Program write() {
@@ -117,6 +125,7 @@ class WeightGemmAuthor {
                          .transaction_bytes = transaction_bytes,
                          .writer_arrivals = 1,
                          .reader_arrivals = about_.consumers * 4});
+    if (about_.split_k > 1) check_exchange(ring);
     k_.branch(equal(k_.thread(), 0), [&] {
       prefetch_tensor_map(k_, load_weights.tensor_map());
       prefetch_tensor_map(k_, load_activations.tensor_map());
@@ -126,19 +135,25 @@ class WeightGemmAuthor {
     });
     synchronize(k_);
 
-    constexpr std::array<std::array<int, 2>, 3> kRegisters{{{56, 240}, {40, 232}, {32, 160}}};
-    const auto [of_producer, of_consumer] = kRegisters.at(static_cast<std::size_t>(about_.consumers - 1));
-    const Roles roles(k_, {{"producer", 1, of_producer}, {"consumer", about_.consumers, of_consumer}});
+    const Roles roles = producer_and_consumers();
+    // With split-K each cluster computes one tile, because partial sums overwrite the stages.
+    const int most_ctas = arch::limits(about_.target).sm_count * about_.ctas_per_sm;
     const PersistentTiles tiles(k_, ceil_div(m, tile_m_), ceil_div(n, about_.tile_n), 1, {about_.raster, false},
-                                arch::limits(about_.target).sm_count);
+                                about_.split_k == 1 ? most_ctas : kAllTiles);
     const Number steps = k_.computed("steps", ceil_div(extent_k, about_.tile_k));
+    if (about_.split_k > 1) {
+      k_.require(negation(less(steps, about_.split_k)),
+                 fmt::format("k must have at least {} tiles of {}", about_.split_k, about_.tile_k), steps);
+    }
+    const Number first_step = k_.cluster_rank() * steps / about_.split_k;
+    const Number end_step = (k_.cluster_rank() + 1) * steps / about_.split_k;
 
     roles.play("producer", [&](const RoleThread& me) {
       k_.branch(less(me.thread, 32), [&] {
         by_one_thread(k_, [&] {
           const RingWriter writer(k_, ring);
           tiles.for_each([&](const TileIndex& tile) {
-            k_.loop(steps, [&](const Number& step) {
+            k_.loop(first_step, end_step, 1, [&](const Number& step) {
               writer.write([&](const Number& stage) {
                 const TiledCopyBuilder::Call call{.barrier = ring.full(stage)};
                 const Number to = ring.stage(stage);
@@ -164,10 +179,16 @@ class WeightGemmAuthor {
       });
       tiles.for_each([&](const TileIndex& tile) {
         const Accumulators sums = use_ == ScaleUse::accumulators ? zero_sums() : mma.zeros();
-        k_.loop(steps, [&](const Number&) {
+        k_.loop(first_step, end_step, 1, [&](const Number&) {
           reader.read([&](const Number& stage) { multiply(mma, sums, ring.stage(stage), warp, me); });
         });
-        store(mma, sums, warp, tile);
+        std::vector<Value> results = results_of(sums, warp, tile);
+        Number first = 0;  // of the accumulators that this CTA stores
+        if (about_.split_k > 1) {
+          results = exchange(results, ring, me);
+          first = k_.cluster_rank() * static_cast<int>(results.size());
+        }
+        store(mma, results, first, warp, tile);
       });
     });
     return k_.build();
@@ -184,6 +205,9 @@ class WeightGemmAuthor {
       throw InvalidArgument(fmt::format("tile_k must be a multiple of {}, the k of a chunk of packed {}, got {}",
                                         packing_.chunk_k, tilewright::name(about_.weights), about_.tile_k));
     }
+    if (about_.ctas_per_sm < 1)
+      throw InvalidArgument(fmt::format("an SM has 1 CTA or more, got {}", about_.ctas_per_sm));
+    check_split_k();
     if (!use_) return;
     if (about_.group % kInstructionK != 0 || (about_.group % about_.tile_k != 0 && about_.tile_k % about_.group != 0)) {
       throw InvalidArgument(
@@ -194,6 +218,39 @@ class WeightGemmAuthor {
       throw InvalidArgument(fmt::format("scales that multiply weights have the type of the activations, {}, got {}",
                                         tilewright::name(about_.activations), tilewright::name(about_.scales)));
     }
+  }
+
+  void check_split_k() const {
+    if (about_.split_k != 1 && about_.split_k != 2 && about_.split_k != 4 && about_.split_k != 8)
+      throw InvalidArgument(fmt::format("split_k must be 1, 2, 4 or 8, got {}", about_.split_k));
+    // Each CTA stores whole columns of four registers, or a part of those four.
+    const int accumulators = about_.tile_n / 2, share = accumulators / about_.split_k;
+    if (about_.split_k == 1) return;
+    if (accumulators % about_.split_k != 0 || (share % kRegistersOfColumns != 0 && kRegistersOfColumns % share != 0)) {
+      throw InvalidArgument(
+          fmt::format("split_k {} must divide the {} accumulators of a thread into multiples of {}, 2 or 1",
+                      about_.split_k, accumulators, kRegistersOfColumns));
+    }
+  }
+
+  void check_exchange(const Ring& ring) const {
+    const std::int64_t stages = ring.use().stages * ring.use().stage_bytes;
+    const std::int64_t sums = std::int64_t{tile_m_} * about_.tile_n * kSumBytes;
+    if (sums <= stages) return;
+    throw InvalidArgument(
+        fmt::format("with split-K, the sums of a tile, {} bytes, must fit in the stages, {} bytes", sums, stages));
+  }
+
+  Roles producer_and_consumers() {
+    const int warpgroups = 1 + about_.consumers;
+    const int launched =
+        std::min(arch::limits(about_.target).registers_per_sm / (about_.ctas_per_sm * k_.threads()) / 8 * 8, 255);
+    const int producer = about_.ctas_per_sm > 1  ? (launched < 80 ? 24 : 32)
+                         : about_.consumers == 1 ? 56
+                         : about_.consumers == 2 ? 40
+                                                 : 32;
+    const int consumer = std::min((launched * warpgroups - producer) / about_.consumers / 8 * 8, 240);
+    return {k_, {{"producer", 1, producer}, {"consumer", about_.consumers, consumer}}};
   }
 
   TiledCopyBuilder weights_copy(const Number& m, const Number& extent_k) {
@@ -284,8 +341,9 @@ class WeightGemmAuthor {
     sum.set(k_.instruction(text, {update(sum.get()), input(group), input(first), input(second)}, Effect::pure).front());
   }
 
-  void store(const TiledMmaBuilder& mma, const Accumulators& sums, const Number& warp, const TileIndex& tile) {
-    const std::int64_t bytes = bits(about_.d) / 8;
+  /// The sums of a thread, times the scales of their rows if the weights have such.
+  std::vector<Value> results_of(const Accumulators& sums, const Number& warp, const TileIndex& tile) {
+    const Value registers = sums.cells.front().get();
     std::array<Value, 2> scales;  // of the thread's two rows
     if (!use_) {
       for (const int i : {0, 1}) {
@@ -295,29 +353,75 @@ class WeightGemmAuthor {
         scales[static_cast<std::size_t>(i)] = to_f32(k_, scale, about_.scales);
       }
     }
+    std::vector<Value> results;
+    for (int i = 0; i < registers.count; ++i) {
+      results.push_back(use_ ? registers[i]
+                             : program::multiply(k_, registers[i], scales[static_cast<std::size_t>(i / 2 % 2)]));
+    }
+    return results;
+  }
+
+  /// The sums over the whole k, of this CTA's share of the accumulators. Each CTA of the cluster has partial sums of
+  /// all of them, sends each CTA its share, and adds what it has received in the order of k.
+  std::vector<Value> exchange(const std::vector<Value>& partial, const Ring& ring, const RoleThread& me) {
+    const int share = static_cast<int>(partial.size()) / about_.split_k;
+    const int width = share % 4 == 0 ? 4 : share % 2 == 0 ? 2 : 1;  // registers that are moved together
+    const int threads = kWarpgroup * about_.consumers;
+    const Number thread = me.warpgroup * kWarpgroup + me.thread;
+    const auto place = [&](const Number& sender, int vector) {
+      return ring.stage(0) + ((sender * (share / width) + vector) * threads + thread) * (width * kSumBytes);
+    };
+    synchronize_cluster(k_);  // All CTAs have read their stages for the last time.
+    for (int receiver = 0; receiver < about_.split_k; ++receiver) {
+      for (int vector = 0; vector < share / width; ++vector) {
+        const auto first = partial.begin() + receiver * share + vector * width;
+        store_shared_at(k_, place(k_.cluster_rank(), vector), receiver, {first, first + width});
+      }
+    }
+    synchronize_cluster(k_);
+    std::vector<Value> sums;
+    for (int sender = 0; sender < about_.split_k; ++sender) {
+      for (int vector = 0; vector < share / width; ++vector) {
+        const Value received = load_shared(k_, place(sender, vector), RegisterType::f32, width);
+        for (int i = 0; i < width; ++i) {
+          if (sender == 0) {
+            sums.push_back(received[i]);
+          } else {
+            Value& sum = sums[static_cast<std::size_t>(vector * width + i)];
+            sum = add(k_, sum, received[i]);
+          }
+        }
+      }
+    }
+    return sums;
+  }
+
+  /// Stores the results, which are those of the thread's accumulators from number `first` on.
+  void store(const TiledMmaBuilder& mma, const std::vector<Value>& results, const Number& first, const Number& warp,
+             const TileIndex& tile) {
+    const std::int64_t bytes = bits(about_.d) / 8;
     const Number stride_m = (about_.d_is_m_contiguous ? Number(1) : ldd_) * bytes;
     const Number stride_n = (about_.d_is_m_contiguous ? ldd_ : Number(1)) * bytes;
-    // The pairs of a thread: two columns of its first row, then of its second, then those 8 columns further. Addresses
-    // follow from each other, because the registers are not enough for all of them at once.
+    // Four registers are two columns of the thread's first row, then of its second; the next four are 8 columns
+    // further. Addresses follow from each other, because the registers are not enough for all of them at once.
+    const int count = static_cast<int>(results.size());
     std::array<Value, 2> addresses;  // of the two columns, in the first row
-    int pairs = 0;
-    mma.for_each_pair(sums, warp, [&](const AccumulatorPair& pair) {
-      const int is_second_row = pairs % 2;
-      const Number row = tile.m * tile_m_ + pair.row, column = tile.n * about_.tile_n + pair.column;
-      if (is_second_row == 0) {
-        addresses[0] = pairs == 0 ? global_address(k_, d_, row * stride_m + column * stride_n)
-                                  : global_address(k_, addresses[0], stride_n * kColumnsOfPairs);
+    for (int i = 0; i < count; ++i) {
+      const AccumulatorPlace place = mma.place(first + i, warp);
+      const Number row = tile.m * tile_m_ + place.row, column = tile.n * about_.tile_n + place.column;
+      const auto parity = static_cast<std::size_t>(i % 2);
+      const bool is_second_row = i % kRegistersOfColumns >= 2;
+      if (i == 0 || count < kRegistersOfColumns) {
+        addresses[parity] = global_address(k_, d_, row * stride_m + column * stride_n);
+      } else if (parity == 1 && !is_second_row) {
         addresses[1] = global_address(k_, addresses[0], stride_n);
+      } else if (parity == 0 && !is_second_row) {
+        addresses[0] = global_address(k_, addresses[0], stride_n * kColumnsOfPairs);
       }
-      for (const std::size_t i : {0U, 1U}) {
-        Value value = i == 0 ? pair.low : pair.high;
-        if (!use_) value = program::multiply(k_, value, scales[static_cast<std::size_t>(is_second_row)]);
-        const Number holds = both(less(row, m_), less(column + static_cast<int>(i), n_));
-        store_global_if(k_, holds, addresses[i], stride_m * (is_second_row * kRowsOfPairs),
-                        {from_f32(k_, about_.d, value)});
-      }
-      ++pairs;
-    });
+      const Number holds = both(less(row, m_), less(column, n_));
+      store_global_if(k_, holds, addresses[parity], is_second_row ? stride_m * kRowsOfPairs : Number(0),
+                      {from_f32(k_, about_.d, results[static_cast<std::size_t>(i)])});
+    }
   }
 
   WeightGemmDescription about_;

@@ -39,6 +39,10 @@ struct WeightGemmDescription {
   int stages = 6;
   int consumers = 2;  // warpgroups that multiply, 64 rows each
   int raster = 8;
+  /// Number of CTAs of a cluster that compute one tile together, each over a part of k: 1, 2, 4, 8. They exchange
+  /// their sums through distributed shared memory; each stores its share of the tile.
+  int split_k = 1;
+  int ctas_per_sm = 1;  // for which shared memory and registers are left
 };
 
 /// How the kernel applies scales of groups; nullopt: they are scales of rows, which multiply D. A thread multiplies 4
@@ -48,8 +52,11 @@ std::optional<ScaleUse> scale_use(const WeightGemmDescription& description);
 
 /// The kernel: persistent and warp-specialised. Its launch arguments are the integers m, n, k, ld_activations,
 /// ld_scales and ldd (leading dimensions in elements), and the addresses weights, activations (n x k, row-major),
-/// scales (groups x m, row-major; or m) and d. Refused, with the number: what the atoms and the builders refuse; a
-/// group that neither is a multiple of tile_k nor divides it; scales of weights in another type than the activations'.
+/// scales (groups x m, row-major; or m) and d. With split-K, partial sums are added in the order of k, so that results
+/// are the same in each run. Refused, with the number: what the atoms and the builders refuse; a group that neither is
+/// a multiple of tile_k nor divides it; scales of weights in another type than the activations'; a split_k that does
+/// not divide the accumulators of a thread, or whose partial sums do not fit in the stages. A launch needs at least
+/// split_k tiles along k.
 Result<Program> weight_gemm(std::string symbol, const WeightGemmDescription& description);
 
 }  // namespace tilewright::program
