@@ -135,7 +135,8 @@ class WeightGemmAuthor {
     });
     synchronize(k_);
 
-    const Roles roles = producer_and_consumers();
+    const WeightGemmRegisters registers = registers_of(about_);
+    const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", about_.consumers, registers.consumer}});
     // With split-K each cluster computes one tile, because partial sums overwrite the stages.
     const int most_ctas = arch::limits(about_.target).sm_count * about_.ctas_per_sm;
     const PersistentTiles tiles(k_, ceil_div(m, tile_m_), ceil_div(n, about_.tile_n), 1, {about_.raster, false},
@@ -208,6 +209,11 @@ class WeightGemmAuthor {
     if (about_.ctas_per_sm < 1)
       throw InvalidArgument(fmt::format("an SM has 1 CTA or more, got {}", about_.ctas_per_sm));
     check_split_k();
+    const WeightGemmRegisters registers = registers_of(about_);
+    if (registers.needed > registers.consumer) {
+      throw InvalidArgument(fmt::format("a tile_n of {} needs about {} registers a thread, of {}", about_.tile_n,
+                                        registers.needed, registers.consumer));
+    }
     if (!use_) return;
     if (about_.group % kInstructionK != 0 || (about_.group % about_.tile_k != 0 && about_.tile_k % about_.group != 0)) {
       throw InvalidArgument(
@@ -239,18 +245,6 @@ class WeightGemmAuthor {
     if (sums <= stages) return;
     throw InvalidArgument(
         fmt::format("with split-K, the sums of a tile, {} bytes, must fit in the stages, {} bytes", sums, stages));
-  }
-
-  Roles producer_and_consumers() {
-    const int warpgroups = 1 + about_.consumers;
-    const int launched =
-        std::min(arch::limits(about_.target).registers_per_sm / (about_.ctas_per_sm * k_.threads()) / 8 * 8, 255);
-    const int producer = about_.ctas_per_sm > 1  ? (launched < 80 ? 24 : 32)
-                         : about_.consumers == 1 ? 56
-                         : about_.consumers == 2 ? 40
-                                                 : 32;
-    const int consumer = std::min((launched * warpgroups - producer) / about_.consumers / 8 * 8, 240);
-    return {k_, {{"producer", 1, producer}, {"consumer", about_.consumers, consumer}}};
   }
 
   TiledCopyBuilder weights_copy(const Number& m, const Number& extent_k) {
@@ -448,6 +442,24 @@ std::optional<ScaleUse> scale_use(const WeightGemmDescription& about) {
   const int segment = std::min(about.group, about.tile_k);
   const int for_weights = segment / kInstructionK * kFragment, for_accumulators = about.tile_n / 2;
   return for_weights < for_accumulators ? ScaleUse::weights : ScaleUse::accumulators;
+}
+
+WeightGemmRegisters registers_of(const WeightGemmDescription& about) {
+  // For fragments of two groups of wgmma, packed weights, scales and addresses; from ptxas -v.
+  constexpr int kBesideAccumulators = 80;
+  const arch::ArchLimits& limits = arch::limits(about.target);
+  const int warpgroups = 1 + about.consumers;
+  const int at_launch = std::min(limits.registers_per_sm / (about.ctas_per_sm * kWarpgroup * warpgroups) / 8 * 8,
+                                 limits.max_registers_per_thread);
+  WeightGemmRegisters registers;
+  registers.producer = about.ctas_per_sm > 1  ? (at_launch < 80 ? 24 : 32)
+                       : about.consumers == 1 ? 56
+                       : about.consumers == 2 ? 40
+                                              : 32;
+  registers.consumer = std::min((at_launch * warpgroups - registers.producer) / about.consumers / 8 * 8, 240);
+  const int accumulators = about.tile_n / 2 * (scale_use(about) == ScaleUse::accumulators ? 2 : 1);
+  registers.needed = accumulators + kBesideAccumulators;
+  return registers;
 }
 
 Result<Program> weight_gemm(std::string symbol, const WeightGemmDescription& description) {

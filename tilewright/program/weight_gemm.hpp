@@ -50,13 +50,20 @@ struct WeightGemmDescription {
 /// along k if the group is larger. At equal counts the accumulators are scaled, which rounds less.
 std::optional<ScaleUse> scale_use(const WeightGemmDescription& description);
 
+/// Registers of each thread of a role, and those that a thread that multiplies needs about.
+struct WeightGemmRegisters {
+  int producer = 0, consumer = 0;
+  int needed = 0;
+};
+WeightGemmRegisters registers_of(const WeightGemmDescription& description);
+
 /// The kernel: persistent and warp-specialised. Its launch arguments are the integers m, n, k, ld_activations,
 /// ld_scales and ldd (leading dimensions in elements), and the addresses weights, activations (n x k, row-major),
 /// scales (groups x m, row-major; or m) and d. With split-K, partial sums are added in the order of k, so that results
 /// are the same in each run. Refused, with the number: what the atoms and the builders refuse; a group that neither is
-/// a multiple of tile_k nor divides it; scales of weights in another type than the activations'; a split_k that does
-/// not divide the accumulators of a thread, or whose partial sums do not fit in the stages. A launch needs at least
-/// split_k tiles along k.
+/// a multiple of tile_k nor divides it; scales of weights in another type than the activations'; a tile_n whose
+/// accumulators do not fit in the registers; a split_k that does not divide the accumulators of a thread, or whose
+/// partial sums do not fit in the stages. A launch needs at least split_k tiles along k.
 Result<Program> weight_gemm(std::string symbol, const WeightGemmDescription& description);
 
 }  // namespace tilewright::program

@@ -51,11 +51,9 @@ bool choose_stages(WeightGemmDescription& about) {
   return about.stages >= 2 && (about.split_k == 1 || sums <= about.stages * stage_bytes(about));
 }
 
-/// Whether accumulators and fragments leave registers for the rest. With several CTAs per SM a thread has fewer.
 bool has_registers(const WeightGemmDescription& about) {
-  const int threads = 128 * (1 + about.consumers);
-  const int registers = arch::limits(about.target).registers_per_sm / (about.ctas_per_sm * threads);
-  return about.ctas_per_sm == 1 || registers * (1 + about.consumers) - 32 >= about.consumers * (about.tile_n + 80);
+  const WeightGemmRegisters registers = registers_of(about);
+  return registers.needed <= registers.consumer;
 }
 
 }  // namespace

@@ -383,6 +383,10 @@ TEST(WeightGemmProgram, RefusesWithTheNumber) {
   EXPECT_EQ(weight_gemm("x", {.scales = DType::f16, .scale_use = ScaleUse::weights}).reason(),
             "scales that multiply weights have the type of the activations, bf16, got f16");
   EXPECT_EQ(weight_gemm("x", {.consumers = 4}).reason(), "1 to 3 warpgroups multiply, got 4");
+  EXPECT_EQ(weight_gemm("x", {.scales = DType::f32, .tile_n = 256, .tile_k = 64, .stages = 3}).reason(),
+            "a tile_n of 256 needs about 336 registers a thread, of 232");
+  EXPECT_EQ(weight_gemm("x", {.tile_n = 32, .stages = 3, .ctas_per_sm = 2}).reason(),
+            "a tile_n of 32 needs about 112 registers a thread, of 104");
   EXPECT_EQ(weight_gemm("x", {.split_k = 3}).reason(), "split_k must be 1, 2, 4 or 8, got 3");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 24, .split_k = 2}).reason(),
             "split_k 2 must divide the 12 accumulators of a thread into multiples of 4, 2 or 1");
