@@ -374,18 +374,20 @@ class WeightGemmAuthor {
     }
     synchronize_cluster(k_);
     std::vector<Value> sums;
-    for (int sender = 0; sender < about_.split_k; ++sender) {
-      for (int vector = 0; vector < share / width; ++vector) {
+    for (int vector = 0; vector < share / width; ++vector) {
+      std::vector<Value> of_vector;
+      for (int sender = 0; sender < about_.split_k; ++sender) {
         const Value received = load_shared(k_, place(sender, vector), RegisterType::f32, width);
-        for (int i = 0; i < width; ++i) {
+        for (std::size_t i = 0; i < static_cast<std::size_t>(width); ++i) {
+          const Value value = received[static_cast<int>(i)];
           if (sender == 0) {
-            sums.push_back(received[i]);
+            of_vector.push_back(value);
           } else {
-            Value& sum = sums[static_cast<std::size_t>(vector * width + i)];
-            sum = add(k_, sum, received[i]);
+            of_vector[i] = add(k_, of_vector[i], value);
           }
         }
       }
+      sums.insert(sums.end(), of_vector.begin(), of_vector.end());
     }
     return sums;
   }
