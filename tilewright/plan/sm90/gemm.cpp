@@ -23,6 +23,11 @@ constexpr int kSourceRegisters = 9;
 constexpr int kGroupKRegisters = 18;
 // The same if D is a pointer array: 68 bytes spilled (128x176 in ping-pong).
 constexpr int kPointerRegisters = 17;
+// The same for reductions; spills with rows, columns and single results, alone and together. Groups: any reduction in
+// 128x160 with ping-pong (248 bytes), but no two in 128x256; three in 256x128 (72). Dense: three in 256x128 (96), sums
+// of columns in 128x176 with ping-pong (104), but not in 128x160, and no single result in 128x192.
+constexpr int kReductionsRegisters = 33, kReductionRegisters = 11, kVectorRegisters = 18;
+constexpr int kManyReductions = 3;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
@@ -281,6 +286,13 @@ double exposed_clocks(const TileShape& tile, int team, const ConsumerExtras& ext
   return clocks;
 }
 
+int reduction_registers(const ReductionCounts& counts, op::GroupedMode groups) {
+  const int vectors = counts.rows + counts.columns, all = vectors + counts.singles;
+  if (all == 0) return 0;
+  if (groups == op::GroupedMode::none && all < kManyReductions) return kVectorRegisters * vectors;
+  return kReductionsRegisters + kReductionRegisters * all;
+}
+
 RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, bool uses_plain_loads,
                              const ConsumerExtras& extras) {
   const int of_an_instruction = kWgmmaM * tile.n / 128;
@@ -293,6 +305,7 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   if (extras.copies_source) beside += kSourceRegisters;
   if (extras.differs_in_k) beside += kGroupKRegisters;
   if (extras.finds_output) beside += kPointerRegisters;
+  beside += extras.reduction_registers;
   // ptxas requires that one wgmma fits in the registers that every thread has at launch, regardless of setmaxnreg
   // (error C7602).
   constexpr int kRegistersOfAnSm = 65536;
