@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -75,7 +76,9 @@ class WeightGemmAuthor {
     check();
     chunks_ = about_.tile_k / packing_.chunk_k;
     segment_ = use_ ? std::min(about_.group, about_.tile_k) : about_.tile_k;
-    piece_steps_ = std::min(packing_.steps, segment_ / kInstructionK);
+    // A stage has at least two groups of wgmma. With one, fragments of the next stage would be defined while wgmma reads
+    // those of this one from the same registers, for which ptxas serialises wgmma (C7513).
+    piece_steps_ = std::min({packing_.steps, segment_ / kInstructionK, about_.tile_k / kInstructionK / 2});
     k_.set_min_ctas(about_.ctas_per_sm);
   }
 
@@ -180,8 +183,15 @@ class WeightGemmAuthor {
       });
       tiles.for_each([&](const TileIndex& tile) {
         const Accumulators sums = use_ == ScaleUse::accumulators ? zero_sums() : mma.zeros();
-        k_.loop(first_step, end_step, 1, [&](const Number&) {
-          reader.read([&](const Number& stage) { multiply(mma, sums, ring.stage(stage), warp, me); });
+        ValueCells ahead;  // the fragments of the stage's first group of wgmma
+        for (const Value& fragment : first_fragments(ring.stage(reader.begin_read()), warp, me))
+          ahead.push_back(k_.cell(fragment));
+        k_.loop(first_step, end_step, 1, [&](const Number& step) {
+          const Number stage = reader.stage();
+          multiply(mma, sums, ring.stage(stage), ahead, warp, me, [&] {
+            return first_fragments(ring.stage(reader.begin_read_ahead(equal(step + 1, end_step))), warp, me);
+          });
+          reader.end_read(stage);
         });
         std::vector<Value> results = results_of(sums, warp, tile);
         Number first = 0;  // of the accumulators that this CTA stores
@@ -268,63 +278,88 @@ class WeightGemmAuthor {
     return {.cells = {k_.cell(zeros)}, .started = k_.cell(1, 2)};
   }
 
-  /// sums += the weights of one stage, times their scales, times the activations.
-  void multiply(const TiledMmaBuilder& mma, const Accumulators& sums, const Number& stage, const Number& warp,
-                const RoleThread& me) {
-    std::vector<Value> words;  // of each chunk: 16 bytes of the thread
-    for (int chunk = 0; chunk < chunks_; ++chunk) {
-      const Number at = (warp / 4 * chunks_ + chunk) * WeightPacking::kBytes + me.thread * kThreadBytes;
-      words.push_back(load_shared(k_, stage + at, RegisterType::b32, kFragment));
-    }
-    const int segments = about_.tile_k / segment_;
-    const Number row = warp * 16 + k_.thread() % 32 / 4;  // of the thread's first elements; the second are 8 below
-    std::vector<std::array<Value, 2>> scales;
-    for (int segment = 0; segment < segments && use_; ++segment) {
-      const auto load = [&](int below) {
-        const Number at = (row + segment * tile_m_ + below) * (bits(about_.scales) / 8);
-        const RegisterType type = about_.scales == DType::f32 ? RegisterType::f32 : RegisterType::b16;
-        const Value scale = load_shared(k_, stage + weights_bytes_ + activations_bytes_ + at, type);
-        return *use_ == ScaleUse::weights ? duplicate(k_, scale) : to_f32(k_, scale, about_.scales);
-      };
-      scales.push_back({load(0), load(8)});
-    }
-
-    const int steps = about_.tile_k / kInstructionK, steps_of_segment = segment_ / kInstructionK;
-    const auto convert = [&](int first_step) {
-      std::vector<std::vector<Value>> fragments;
-      for (int step = first_step; step < first_step + piece_steps_; ++step) {
-        const Value& chunk = words[static_cast<std::size_t>(step / packing_.steps)];
-        const int words_of_step = kFragment / packing_.steps;
-        std::vector<Value> packed;
-        for (int i = 0; i < words_of_step; ++i) packed.push_back(chunk[step % packing_.steps * words_of_step + i]);
-        Value fragment = widen(k_, about_.weights, about_.activations, packed);
-        if (use_ == ScaleUse::weights) {
-          const auto& [first, second] = scales[static_cast<std::size_t>(step / steps_of_segment)];
-          fragment = scale_fragment(k_, about_.activations, fragment, first, second);
-        }
-        fragments.push_back({fragment});
-      }
-      return fragments;
+  /// The scales of a thread's two rows, for a segment of a stage: an f32 for accumulators, a pair for weights.
+  using RowScales = std::array<Value, 2>;
+  RowScales load_scales(const Number& stage, int segment, const Number& warp) {
+    const Number row = warp * 16 + k_.thread() % 32 / 4;
+    const auto load = [&](int below) {
+      const Number at = (row + segment * tile_m_ + below) * (bits(about_.scales) / 8);
+      const RegisterType type = about_.scales == DType::f32 ? RegisterType::f32 : RegisterType::b16;
+      const Value scale = load_shared(k_, stage + weights_bytes_ + activations_bytes_ + at, type);
+      return use_ == ScaleUse::weights ? duplicate(k_, scale) : to_f32(k_, scale, about_.scales);
     };
+    return {load(0), load(kRowsOfPairs)};
+  }
 
+  /// The 16 bytes of a chunk of a stage that are the thread's.
+  Value load_words(const Number& stage, int chunk, const Number& warp, const RoleThread& me) {
+    const Number at = (warp / 4 * chunks_ + chunk) * WeightPacking::kBytes + me.thread * kThreadBytes;
+    return load_shared(k_, stage + at, RegisterType::b32, kFragment);
+  }
+
+  /// The fragments of one group of wgmma, from `first_step` on, of the words of its chunk.
+  std::vector<Value> convert(const Value& words, int first_step, const RowScales& scales) {
+    const int words_of_step = kFragment / packing_.steps;
+    std::vector<Value> fragments;
+    for (int step = first_step; step < first_step + piece_steps_; ++step) {
+      std::vector<Value> packed;
+      for (int i = 0; i < words_of_step; ++i) packed.push_back(words[step % packing_.steps * words_of_step + i]);
+      Value fragment = widen(k_, about_.weights, about_.activations, packed);
+      if (use_ == ScaleUse::weights) fragment = scale_fragment(k_, about_.activations, fragment, scales[0], scales[1]);
+      fragments.push_back(fragment);
+    }
+    return fragments;
+  }
+
+  std::vector<Value> first_fragments(const Number& stage, const Number& warp, const RoleThread& me) {
+    const RowScales scales = use_ == ScaleUse::weights ? load_scales(stage, 0, warp) : RowScales{};
+    return convert(load_words(stage, 0, warp, me), 0, scales);
+  }
+
+  /// sums += the weights of one stage, times their scales, times the activations. `ahead` has the first fragments, and
+  /// then those that `convert_ahead` appends, which are the first of the next stage.
+  void multiply(const TiledMmaBuilder& mma, const Accumulators& sums, const Number& stage, const ValueCells& ahead,
+                const Number& warp, const RoleThread& me, const std::function<std::vector<Value>()>& convert_ahead) {
+    const int steps = about_.tile_k / kInstructionK, steps_of_segment = segment_ / kInstructionK;
     // The next fragments are converted while wgmma multiplies the last ones, whose registers it reads until the wait.
-    std::vector<std::vector<Value>> fragments = convert(0), next;
+    std::vector<Value> fragments;
+    for (const ValueCell& cell : ahead) fragments.push_back(cell.get());
     std::optional<Accumulators> of_group;
+    std::vector<RowScales> scales;
+    std::vector<Value> words;
     for (int step = 0; step < steps; step += piece_steps_) {
       if (use_ == ScaleUse::accumulators && step % steps_of_segment == 0) of_group = mma.zeros();
       const Accumulators& accumulators = of_group ? *of_group : sums;
-      mma.fma_fragments(accumulators, fragments, stage + weights_bytes_, step);
-      next.clear();
-      if (step + piece_steps_ < steps) next = convert(step + piece_steps_);
+      std::vector<std::vector<Value>> multiplied;
+      for (const Value& fragment : fragments) multiplied.push_back({fragment});
+      mma.fma_fragments(accumulators, multiplied, stage + weights_bytes_, step);
+      if (step == 0) {
+        // What the first fragments alone need has been loaded with them.
+        const bool needs_first_words = piece_steps_ < packing_.steps;
+        const bool needs_first_scales = use_ == ScaleUse::accumulators || piece_steps_ < steps_of_segment;
+        for (int chunk = 0; chunk < chunks_; ++chunk)
+          words.push_back(chunk > 0 || needs_first_words ? load_words(stage, chunk, warp, me) : Value{});
+        for (int segment = 0; segment < steps / steps_of_segment && use_; ++segment)
+          scales.push_back(segment > 0 || needs_first_scales ? load_scales(stage, segment, warp) : RowScales{});
+      }
+      const int next = step + piece_steps_;
+      std::vector<Value> converted;
+      if (next < steps) {
+        converted = convert(words[static_cast<std::size_t>(next / packing_.steps)], next,
+                            use_ ? scales[static_cast<std::size_t>(next / steps_of_segment)] : RowScales{});
+      } else {
+        converted = convert_ahead();
+      }
       ValueCells written = accumulators.cells;
-      for (const std::vector<Value>& fragment : fragments) written.push_back(k_.cell(fragment.front()));
+      for (const Value& fragment : fragments) written.push_back(k_.cell(fragment));
       wait_for_wgmma(k_, 0, written);
-      if (of_group && (step + piece_steps_) % steps_of_segment == 0) {
+      if (of_group && next % steps_of_segment == 0) {
         const auto& [first, second] = scales[static_cast<std::size_t>(step / steps_of_segment)];
         add_scaled(sums.cells.front(), of_group->cells.front().get(), first, second);
       }
-      fragments = std::move(next);
+      fragments = std::move(converted);
     }
+    for (std::size_t i = 0; i < ahead.size(); ++i) ahead[i].set(fragments[i]);
   }
 
   /// sum += scale * group; the registers are two columns of the thread's first row, then two of the second, and so on.
