@@ -71,13 +71,13 @@ class WeightGemmAuthor {
         packing_(weight_packing(description.weights)),
         use_(scale_use(description)),
         k_(std::move(symbol), description.target, kWarpgroup * (1 + std::clamp(description.consumers, 1, 3)),
-           {1, 1, std::clamp(description.split_k, 1, kMostSplitK)}),
+           {std::clamp(description.cluster_m, 1, 2), 1, std::clamp(description.split_k, 1, kMostSplitK)}),
         tile_m_(WeightPacking::kRows * description.consumers) {
     check();
     chunks_ = about_.tile_k / packing_.chunk_k;
     segment_ = use_ ? std::min(about_.group, about_.tile_k) : about_.tile_k;
-    // A stage has at least two groups of wgmma. With one, fragments of the next stage would be defined while wgmma reads
-    // those of this one from the same registers, for which ptxas serialises wgmma (C7513).
+    // A stage has at least two groups of wgmma. With one, fragments of the next stage would be defined while wgmma
+    // reads those of this one from the same registers, for which ptxas serialises wgmma (C7513).
     piece_steps_ = std::min({packing_.steps, segment_ / kInstructionK, about_.tile_k / kInstructionK / 2});
     k_.set_min_ctas(about_.ctas_per_sm);
   }
@@ -92,7 +92,7 @@ class WeightGemmAuthor {
          .element = about_.activations,
          .extents = {n, extent_k},
          .strides = {k_.launch("ld_activations", kLineAlignment * 8 / bits(about_.activations)), 1}},
-        activations);
+        activations, kWarpgroup, about_.cluster_m);
     std::optional<TiledCopyBuilder> load_scales;
     if (use_) {
       load_scales.emplace(k_, CopyAtom::tma,
@@ -127,7 +127,7 @@ class WeightGemmAuthor {
                          .stage_bytes = round_up(weights_bytes_ + activations_bytes_ + scales_bytes, kStageAlignment),
                          .transaction_bytes = transaction_bytes,
                          .writer_arrivals = 1,
-                         .reader_arrivals = about_.consumers * 4});
+                         .reader_arrivals = about_.consumers * 4 * about_.cluster_m});
     if (about_.split_k > 1) check_exchange(ring);
     k_.branch(equal(k_.thread(), 0), [&] {
       prefetch_tensor_map(k_, load_weights.tensor_map());
@@ -136,21 +136,22 @@ class WeightGemmAuthor {
       ring.initialise();
       fence_mbarrier_init(k_);
     });
-    synchronize(k_);
+    about_.cluster_m == 1 ? synchronize(k_) : synchronize_cluster(k_);
 
     const WeightGemmRegisters registers = registers_of(about_);
     const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", about_.consumers, registers.consumer}});
     // With split-K each cluster computes one tile, because partial sums overwrite the stages.
-    const int most_ctas = arch::limits(about_.target).sm_count * about_.ctas_per_sm;
+    const int most_clusters =
+        arch::resident_clusters(arch::limits(about_.target), about_.cluster_m) * about_.ctas_per_sm;
     const PersistentTiles tiles(k_, ceil_div(m, tile_m_), ceil_div(n, about_.tile_n), 1, {about_.raster, false},
-                                about_.split_k == 1 ? most_ctas : kAllTiles);
+                                about_.split_k == 1 ? most_clusters : kAllTiles);
     const Number steps = k_.computed("steps", ceil_div(extent_k, about_.tile_k));
     if (about_.split_k > 1) {
       k_.require(negation(less(steps, about_.split_k)),
                  fmt::format("k must have at least {} tiles of {}", about_.split_k, about_.tile_k), steps);
     }
-    const Number first_step = k_.cluster_rank() * steps / about_.split_k;
-    const Number end_step = (k_.cluster_rank() + 1) * steps / about_.split_k;
+    const Number part = about_.split_k == 1 ? Number(0) : k_.cluster_rank();
+    const Number first_step = part * steps / about_.split_k, end_step = (part + 1) * steps / about_.split_k;
 
     roles.play("producer", [&](const RoleThread& me) {
       k_.branch(less(me.thread, 32), [&] {
@@ -160,9 +161,14 @@ class WeightGemmAuthor {
             k_.loop(first_step, end_step, 1, [&](const Number& step) {
               writer.write([&](const Number& stage) {
                 const TiledCopyBuilder::Call call{.barrier = ring.full(stage)};
+                TiledCopyBuilder::Call shared = call;
+                if (about_.cluster_m > 1) {
+                  shared.slice = k_.cluster_rank();
+                  shared.ctas = (1 << about_.cluster_m) - 1;
+                }
                 const Number to = ring.stage(stage);
                 load_weights.copy({0, step * (chunks_ * kLinesOfChunk), tile.m * about_.consumers}, to, call);
-                load_activations.copy({tile.n * about_.tile_n, step * about_.tile_k}, to + weights_bytes_, call);
+                load_activations.copy({tile.n * about_.tile_n, step * about_.tile_k}, to + weights_bytes_, shared);
                 if (load_scales) {
                   load_scales->copy({tile.m * tile_m_, step * about_.tile_k / about_.group},
                                     to + weights_bytes_ + activations_bytes_, call);
@@ -170,6 +176,8 @@ class WeightGemmAuthor {
               });
             });
           });
+          // The other CTA's loads and arrivals need this CTA's shared memory.
+          if (about_.cluster_m > 1) writer.wait_for_readers();
         });
       });
     });
@@ -179,7 +187,12 @@ class WeightGemmAuthor {
       const RingReader reader(k_, ring, [&](const Number& barrier) {
         // All lanes have read their weights and scales before one of them releases the stage.
         synchronize_warp(k_);
-        k_.branch(equal(me.thread % 32, 0), [&] { mbarrier_arrive(k_, barrier); });
+        const Number lane = me.thread % 32;
+        if (about_.cluster_m == 1) {
+          k_.branch(equal(lane, 0), [&] { mbarrier_arrive(k_, barrier); });
+        } else {
+          k_.branch(less(lane, about_.cluster_m), [&] { mbarrier_arrive_at(k_, barrier, lane); });
+        }
       });
       tiles.for_each([&](const TileIndex& tile) {
         const Accumulators sums = use_ == ScaleUse::accumulators ? zero_sums() : mma.zeros();
@@ -224,6 +237,11 @@ class WeightGemmAuthor {
       throw InvalidArgument(fmt::format("a tile_n of {} needs about {} registers a thread, of {}", about_.tile_n,
                                         registers.needed, registers.consumer));
     }
+    if (registers.of_instruction > registers.at_launch) {
+      throw InvalidArgument(
+          fmt::format("an instruction of {} columns needs {} registers a thread, of {} with {} CTAs on an SM",
+                      about_.tile_n, registers.of_instruction, registers.at_launch, about_.ctas_per_sm));
+    }
     if (!use_) return;
     if (about_.group % kInstructionK != 0 || (about_.group % about_.tile_k != 0 && about_.tile_k % about_.group != 0)) {
       throw InvalidArgument(
@@ -241,6 +259,10 @@ class WeightGemmAuthor {
       throw InvalidArgument(fmt::format("split_k must be 1, 2, 4 or 8, got {}", about_.split_k));
     // Each CTA stores whole columns of four registers, or a part of those four.
     const int accumulators = about_.tile_n / 2, share = accumulators / about_.split_k;
+    if (about_.cluster_m != 1 && (about_.cluster_m != 2 || about_.split_k != 1)) {
+      throw InvalidArgument(fmt::format("cluster_m must be 1, or 2 without split-K, got {} and split_k {}",
+                                        about_.cluster_m, about_.split_k));
+    }
     if (about_.split_k == 1) return;
     if (accumulators % about_.split_k != 0 || (share % kRegistersOfColumns != 0 && kRegistersOfColumns % share != 0)) {
       throw InvalidArgument(
@@ -483,19 +505,22 @@ std::optional<ScaleUse> scale_use(const WeightGemmDescription& about) {
 
 WeightGemmRegisters registers_of(const WeightGemmDescription& about) {
   // For fragments of two groups of wgmma, packed weights, scales and addresses; from ptxas -v.
-  constexpr int kBesideAccumulators = 80;
+  constexpr int kBesideAccumulators = 72;
   const arch::ArchLimits& limits = arch::limits(about.target);
   const int warpgroups = 1 + about.consumers;
   const int at_launch = std::min(limits.registers_per_sm / (about.ctas_per_sm * kWarpgroup * warpgroups) / 8 * 8,
                                  limits.max_registers_per_thread);
   WeightGemmRegisters registers;
-  registers.producer = about.ctas_per_sm > 1  ? (at_launch < 80 ? 24 : 32)
-                       : about.consumers == 1 ? 56
-                       : about.consumers == 2 ? 40
-                                              : 32;
+  constexpr std::array kProducer{56, 40, 32};
+  registers.producer =
+      about.ctas_per_sm > 1 ? 24 : kProducer.at(static_cast<std::size_t>(std::clamp(about.consumers, 1, 3)) - 1);
   registers.consumer = std::min((at_launch * warpgroups - registers.producer) / about.consumers / 8 * 8, 240);
   const int accumulators = about.tile_n / 2 * (scale_use(about) == ScaleUse::accumulators ? 2 : 1);
   registers.needed = accumulators + kBesideAccumulators;
+  // ptxas requires that one wgmma fits in the registers that a thread has at launch (C7602).
+  constexpr int kBesideInstruction = 30;
+  registers.at_launch = at_launch;
+  registers.of_instruction = about.tile_n / 2 + kBesideInstruction;
   return registers;
 }
 

@@ -43,6 +43,9 @@ struct WeightGemmDescription {
   /// their sums through distributed shared memory; each stores its share of the tile.
   int split_k = 1;
   int ctas_per_sm = 1;  // for which shared memory and registers are left
+  /// Number of CTAs of a cluster whose tiles follow each other along m: 1 or 2, without split-K. Each loads its part of
+  /// the activations for both.
+  int cluster_m = 1;
 };
 
 /// How the kernel applies scales of groups; nullopt: they are scales of rows, which multiply D. A thread multiplies 4
@@ -50,10 +53,13 @@ struct WeightGemmDescription {
 /// along k if the group is larger. At equal counts the accumulators are scaled, which rounds less.
 std::optional<ScaleUse> scale_use(const WeightGemmDescription& description);
 
-/// Registers of each thread of a role, and those that a thread that multiplies needs about.
+/// Registers of each thread: of a role, those that a thread that multiplies needs about, those of all threads at
+/// launch, and those that one wgmma needs of them.
 struct WeightGemmRegisters {
   int producer = 0, consumer = 0;
   int needed = 0;
+  int at_launch = 0, of_instruction = 0;
+  bool fit() const { return needed <= consumer && of_instruction <= at_launch; }
 };
 WeightGemmRegisters registers_of(const WeightGemmDescription& description);
 

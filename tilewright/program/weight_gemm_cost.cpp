@@ -18,24 +18,32 @@ constexpr double kStageUs = 0.085, kColumnUs = 0.00125, kShareOfMoreWarpgroups =
 constexpr double kExposedUs = 0.04;
 /// Two barriers of a cluster, and the bytes that a CTA sends to others in a clock cycle.
 constexpr double kExchangeUs = 0.5, kSentBytesPerClock = 32;
-constexpr double kShareOfDram = 0.9;
+constexpr double kShareOfDram = 0.9, kShareOfL2 = 0.97;
 constexpr int kMostStages = 8, kMostStageBytes = 200 * 1024, kBarrierBytes = 1024;
 constexpr int kMostCtasPerSm = 4;
+/// From this tile_n on, two CTAs may share activations.
+constexpr int kLeastSharedN = 128;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t tiles_of(const WeightGemmDescription& about, const WeightGemmExtents& extents) {
-  return ceil_div(extents.m, std::int64_t{WeightPacking::kRows} * about.consumers) * ceil_div(extents.n, about.tile_n);
+  const std::int64_t rows = std::int64_t{WeightPacking::kRows} * about.consumers * about.cluster_m;
+  return ceil_div(extents.m, rows) * about.cluster_m * ceil_div(extents.n, about.tile_n);
 }
 
-/// Clusters, or CTAs without split-K, that the GPU computes at once.
+/// Tiles that the GPU computes at once.
 std::int64_t resident_tiles(const WeightGemmDescription& about) {
-  return std::int64_t{about.ctas_per_sm} * arch::resident_clusters(arch::limits(about.target), about.split_k);
+  return std::int64_t{about.ctas_per_sm} * about.cluster_m *
+         arch::resident_clusters(arch::limits(about.target), about.cluster_m * about.split_k);
+}
+
+int bytes_of_activations(const WeightGemmDescription& about) {
+  return about.tile_n * about.tile_k * bits(about.activations) / 8;
 }
 
 int stage_bytes(const WeightGemmDescription& about) {
   const int weights = WeightPacking::kRows * about.consumers * about.tile_k * bits(about.weights) / 8;
-  const int activations = about.tile_n * about.tile_k * bits(about.activations) / 8;
+  const int activations = bytes_of_activations(about);
   const int groups = about.group == 0 ? 0 : std::max(1, about.tile_k / about.group);
   const int scales = WeightPacking::kRows * about.consumers * groups * bits(about.scales) / 8;
   return (weights + activations + scales + 1023) / 1024 * 1024;
@@ -51,11 +59,6 @@ bool choose_stages(WeightGemmDescription& about) {
   return about.stages >= 2 && (about.split_k == 1 || sums <= about.stages * stage_bytes(about));
 }
 
-bool has_registers(const WeightGemmDescription& about) {
-  const WeightGemmRegisters registers = registers_of(about);
-  return registers.needed <= registers.consumer;
-}
-
 }  // namespace
 
 double predicted_us(const WeightGemmDescription& about, const WeightGemmExtents& extents) {
@@ -69,8 +72,12 @@ double predicted_us(const WeightGemmDescription& about, const WeightGemmExtents&
   const double multiply_us =
       fma / arch::fma_per_clock(limits, arch::MathUnit::wgmma, about.activations) / clocks_per_us;
   const double alone_us = kStageUs + kColumnUs * about.tile_k;
-  const double stage_us = std::max(warpgroups * multiply_us + kExposedUs,
-                                   alone_us * (1 + kShareOfMoreWarpgroups * (warpgroups - 1)) + multiply_us);
+  const double loaded_bytes =
+      stage_bytes(about) - bytes_of_activations(about) * (1 - 1.0 / about.cluster_m);  // by a CTA, for a stage
+  const auto active = static_cast<double>(std::min(ctas, resident_tiles(about) * about.split_k));
+  const double load_us = active * loaded_bytes / (kShareOfL2 * limits.l2_bytes_per_clock) / clocks_per_us;
+  const double stage_us = std::max({warpgroups * multiply_us + kExposedUs, load_us,
+                                    alone_us * (1 + kShareOfMoreWarpgroups * (warpgroups - 1)) + multiply_us});
   const std::int64_t stages = ceil_div(ceil_div(extents.k, about.tile_k), about.split_k);
   const double exchange_us = about.split_k == 1
                                  ? 0
@@ -92,13 +99,19 @@ std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescripti
     if (tile_n < 8) continue;
     each.tile_n = tile_n;
     each.tile_k = tile_n < 128 ? 128 : 64;
-    for (each.consumers = 2; each.consumers >= 1; --each.consumers) {
+    for (each.consumers = 3; each.consumers >= 1; --each.consumers) {
       for (each.split_k = 1; each.split_k <= 8; each.split_k *= 2) {
         const int accumulators = tile_n / 2;
         if (each.split_k > accumulators || ceil_div(extents.k, each.tile_k) < each.split_k) continue;
         for (each.ctas_per_sm = 1; each.ctas_per_sm <= kMostCtasPerSm; ++each.ctas_per_sm) {
-          if (has_registers(each) && choose_stages(each)) all.push_back(each);
+          if (registers_of(each).fit() && choose_stages(each)) all.push_back(each);
           if (tiles_of(each, extents) <= resident_tiles(each)) break;  // more would be empty
+        }
+        each.ctas_per_sm = 1;
+        if (each.split_k == 1 && tile_n >= kLeastSharedN) {
+          each.cluster_m = 2;
+          if (registers_of(each).fit() && choose_stages(each)) all.push_back(each);
+          each.cluster_m = 1;
         }
       }
     }

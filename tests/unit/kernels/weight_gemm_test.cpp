@@ -130,7 +130,8 @@ TEST(WeightGemmOperation, OffersTheDesignWithTheLeastPredictedTimeFirst) {
     return fmt::format("n{} c{} split{} p{}", about.tile_n, about.consumers, about.split_k, about.ctas_per_sm);
   };
   EXPECT_EQ(first(4096, 4096, 1), "n8 c1 split4 p3");
-  EXPECT_EQ(first(4096, 4096, 256), "n128 c1 split2 p2");
+  EXPECT_EQ(first(4096, 4096, 64), "n64 c3 split4 p1");
+  EXPECT_EQ(first(4096, 4096, 256), "n128 c2 split2 p1");
   EXPECT_EQ(first(28672, 8192, 16), "n16 c2 split1 p2");
   EXPECT_EQ(first(14336, 4096, 4096), "n256 c2 split1 p1");
   // A single tile along k is not split.
