@@ -90,6 +90,9 @@ TEST(Reductions, NeedRegistersOfAWgmmaTile) {
   EXPECT_EQ(refused(single, op::GroupedMode::ragged_m, 128, 1), "none");
   EXPECT_NE(refused(single, op::GroupedMode::ragged_m, 160, 1), "none");
   EXPECT_EQ(refused(all, op::GroupedMode::ragged_m, 224, 2), "none");
+  // Producers that make tensor maps spill if consumers take more of their registers.
+  EXPECT_EQ(split_registers(2, false, {.differs_in_k = true}, 229).producer, 40);
+  EXPECT_EQ(split_registers(2, false, {}, 229).producer, 24);
   EXPECT_EQ(refused(all, op::GroupedMode::ragged_m, 256, 2),
             "a tile of 128x256 over 2 warpgroups needs about 234 registers a thread, of 232");
 }

@@ -236,13 +236,15 @@ int Sm90SharedMemory::most_output_bytes(int limit) const {
   return available / consumers - output_barrier_bytes() - staging_bytes;
 }
 
-RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promotes, int needed) {
+RegisterSplit split_registers(int consumers, bool uses_plain_loads, const ConsumerExtras& extras, int needed) {
   if (!uses_plain_loads && consumers == 3) return {40, 152};
   // If one warpgroup holds the accumulators of 192 columns, few registers remain for the epilogue: with 232 registers
   // about 50 bytes spilled.
   constexpr int kTight = 225;
+  // A producer that makes tensor maps for groups needs its 40 registers: with 24, 84 bytes spilled.
+  const bool may_take_more = !extras.promotes && !extras.differs_in_k;
   if (!uses_plain_loads)
-    return !promotes && needed >= kTight && needed <= 232 ? RegisterSplit{24, 240} : RegisterSplit{40, 232};
+    return may_take_more && needed >= kTight && needed <= 232 ? RegisterSplit{24, 240} : RegisterSplit{40, 232};
   if (consumers == 1) return {152, 232};
   if (consumers == 3) return {96, 136};
   constexpr RegisterSplit kEven{152, 176};
@@ -311,7 +313,7 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   constexpr int kRegistersOfAnSm = 65536;
   const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
   return {.tile = needed,
-          .given = split_registers(consumers, uses_plain_loads, extras.promotes, needed).consumer,
+          .given = split_registers(consumers, uses_plain_loads, extras, needed).consumer,
           .instruction = of_an_instruction + kInstructionRegisters,
           .alike = kRegistersOfAnSm / (128 * (consumers + 1))};
 }
@@ -554,8 +556,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
   }
   const RegisterNeeds needs =
       register_needs(plan.tile, plan.team(), plan.consumers(), plan.uses_plain_loads(), plan.extras());
-  const RegisterSplit registers =
-      split_registers(plan.consumers(), plan.uses_plain_loads(), plan.promotes_accumulators, needs.tile);
+  const RegisterSplit registers = split_registers(plan.consumers(), plan.uses_plain_loads(), plan.extras(), needs.tile);
   plan.producer_registers = registers.producer;
   plan.consumer_registers = registers.consumer;
   if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return fits.refusal();

@@ -83,7 +83,8 @@ EpilogueStaging epilogue_staging(const op::Epilogue& epilogue);
 struct RegisterSplit {
   int producer = 0, consumer = 0;
 };
-RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promotes, int needed);
+struct ConsumerExtras;
+RegisterSplit split_registers(int consumers, bool uses_plain_loads, const ConsumerExtras& extras, int needed);
 
 /// Number of 32-bit words each producer thread keeps in flight when it loads an operand with plain loads instead of
 /// TMA.
