@@ -35,11 +35,12 @@ _LIBRARY = torch.library.Library("tilewright", "DEF")
 _LIBRARY.define("matmul(Tensor a, Tensor b) -> Tensor")
 _LIBRARY.define("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
 _LIBRARY.define(
-    "grouped_mm(Tensor a, Tensor b, Tensor offs, ScalarType? out_dtype=None, bool zero_rest=False) -> Tensor"
+    "grouped_mm(Tensor a, Tensor b, Tensor offs, ScalarType? out_dtype=None, bool zero_rest=False, "
+    "int[]? expected_sizes=None) -> Tensor"
 )
 _LIBRARY.define(
     "masked_mm(Tensor a, Tensor b, Tensor counts, str mode='masked_m', ScalarType? out_dtype=None, "
-    "bool zero_rest=False) -> Tensor"
+    "bool zero_rest=False, int[]? expected_sizes=None) -> Tensor"
 )
 _NUMBERS = "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1"
 _LIBRARY.define(
@@ -168,17 +169,35 @@ def _product(
     return made
 
 
+def _size_list(expected_sizes: int | Sequence[int] | None) -> list[int] | None:
+    """Expected sizes as the operators take them: the mean size alone, or the size of each group."""
+    if expected_sizes is None:
+        return None
+    return [expected_sizes] if isinstance(expected_sizes, int) else [int(size) for size in expected_sizes]
+
+
+def _sizes(size_list: list[int] | None) -> int | list[int] | None:
+    """The inverse of _size_list."""
+    return size_list[0] if size_list is not None and len(size_list) == 1 else size_list
+
+
 def _grouped_mm(
     a: torch.Tensor,
     b: torch.Tensor,
     offs: torch.Tensor,
     out_dtype: torch.dtype | None = None,
     zero_rest: bool = False,
+    expected_sizes: list[int] | None = None,
 ) -> torch.Tensor:
     make = a.new_zeros if zero_rest and (a.dim() == 3 or b.dim() == 3) else a.new_empty
     out = make(_grouped_shape(a, b, offs), dtype=out_dtype or a.dtype)
     tilewright.grouped_matmul(
-        _row_or_column_major(a), _row_or_column_major(b), offsets=offs.contiguous(), out=out, **_promises()
+        _row_or_column_major(a),
+        _row_or_column_major(b),
+        offsets=offs.contiguous(),
+        expected_sizes=_sizes(expected_sizes),
+        out=out,
+        **_promises(),
     )
     return out
 
@@ -198,11 +217,17 @@ def _masked_mm(
     mode: str = "masked_m",
     out_dtype: torch.dtype | None = None,
     zero_rest: bool = False,
+    expected_sizes: list[int] | None = None,
 ) -> torch.Tensor:
     make = a.new_zeros if zero_rest and mode != "masked_k" else a.new_empty
     out = make(_masked_shape(a, b, counts), dtype=out_dtype or a.dtype)
     arguments = tilewright.GroupedGemmArguments(
-        _row_or_column_major(a), _row_or_column_major(b), out, counts=counts.contiguous(), mode=mode
+        _row_or_column_major(a),
+        _row_or_column_major(b),
+        out,
+        counts=counts.contiguous(),
+        mode=mode,
+        expected_sizes=_sizes(expected_sizes),
     )
     arguments._check_ends()
     tilewright.prepare(arguments, **_promises()).run()
@@ -231,6 +256,7 @@ def _fake_grouped_mm(
     offs: torch.Tensor,
     out_dtype: torch.dtype | None = None,
     zero_rest: bool = False,
+    expected_sizes: list[int] | None = None,
 ) -> torch.Tensor:
     return a.new_empty(_grouped_shape(a, b, offs), dtype=out_dtype or a.dtype)
 
@@ -242,6 +268,7 @@ def _fake_masked_mm(
     mode: str = "masked_m",
     out_dtype: torch.dtype | None = None,
     zero_rest: bool = False,
+    expected_sizes: list[int] | None = None,
 ) -> torch.Tensor:
     return a.new_empty(_masked_shape(a, b, counts), dtype=out_dtype or a.dtype)
 
@@ -336,6 +363,7 @@ torch.library.register_autograd("tilewright::linear", _linear_backward, setup_co
 
 def _save_grouped_mm(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
     ctx.save_for_backward(*inputs[:3])
+    ctx.expected_sizes = inputs[5]
 
 
 def _grouped_mm_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
@@ -343,12 +371,13 @@ def _grouped_mm_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor
     to no group have a gradient of 0."""
     a, b, offs = ctx.saved_tensors
     product = torch.ops.tilewright.grouped_mm
+    options: dict[str, Any] = {"zero_rest": True, "expected_sizes": ctx.expected_sizes}
     grad_a = grad_b = None
     if ctx.needs_input_grad[0]:
-        grad_a = product(gradient.to(a.dtype), b.transpose(-1, -2), offs, zero_rest=True)
+        grad_a = product(gradient.to(a.dtype), b.transpose(-1, -2), offs, **options)
     if ctx.needs_input_grad[1]:
-        grad_b = product(a.transpose(-1, -2), gradient.to(a.dtype), offs, zero_rest=True)
-    return grad_a, grad_b, None, None, None
+        grad_b = product(a.transpose(-1, -2), gradient.to(a.dtype), offs, **options)
+    return grad_a, grad_b, None, None, None, None
 
 
 torch.library.register_autograd("tilewright::grouped_mm", _grouped_mm_backward, setup_context=_save_grouped_mm)
@@ -357,6 +386,7 @@ torch.library.register_autograd("tilewright::grouped_mm", _grouped_mm_backward, 
 def _save_masked_mm(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
     *saved, ctx.mode = inputs[:4]
     ctx.save_for_backward(*saved)
+    ctx.expected_sizes = inputs[6]
 
 
 # The modes of the gradients of a and b: the extent that differs between the groups is that of the same letter.
@@ -371,27 +401,35 @@ def _masked_mm_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor 
     a, b, counts = ctx.saved_tensors
     product, (of_a, of_b) = torch.ops.tilewright.masked_mm, _MODES_OF_GRADIENTS[ctx.mode]
     gradient = gradient.to(a.dtype)
+    options: dict[str, Any] = {"zero_rest": True, "expected_sizes": ctx.expected_sizes}
     grad_a = grad_b = None
     if ctx.needs_input_grad[0]:
-        grad_a = product(gradient, b.transpose(-1, -2), counts, of_a, zero_rest=True)
+        grad_a = product(gradient, b.transpose(-1, -2), counts, of_a, **options)
     if ctx.needs_input_grad[1]:
-        grad_b = product(a.transpose(-1, -2), gradient, counts, of_b, zero_rest=True)
-    return grad_a, grad_b, None, None, None, None
+        grad_b = product(a.transpose(-1, -2), gradient, counts, of_b, **options)
+    return grad_a, grad_b, None, None, None, None, None
 
 
 torch.library.register_autograd("tilewright::masked_mm", _masked_mm_backward, setup_context=_save_masked_mm)
 
 
 def masked_mm(
-    input: torch.Tensor, mat2: torch.Tensor, counts: torch.Tensor, out_dtype: torch.dtype | None = None
+    input: torch.Tensor,
+    mat2: torch.Tensor,
+    counts: torch.Tensor,
+    out_dtype: torch.dtype | None = None,
+    *,
+    expected_sizes: int | Sequence[int] | None = None,
 ) -> torch.Tensor:
     """input[g, :counts[g]] @ mat2[g] for each group g, with gradients: padded groups of sizes that the device knows.
 
     `input` is (groups, most, k), `mat2` (groups, k, n), and `counts` has one int32 for each group where the matrices
     are. Rows of the result behind counts[g] are not written, and are no part of any gradient; the gradients of such
-    rows of `input` are 0.
+    rows of `input` are 0. `expected_sizes` is that of grouped_mm().
     """
-    product: torch.Tensor = torch.ops.tilewright.masked_mm(input, mat2, counts, "masked_m", out_dtype)
+    product: torch.Tensor = torch.ops.tilewright.masked_mm(
+        input, mat2, counts, "masked_m", out_dtype, expected_sizes=_size_list(expected_sizes)
+    )
     return product
 
 
@@ -401,6 +439,8 @@ def grouped_mm(
     offs: torch.Tensor | None = None,
     bias: torch.Tensor | None = None,
     out_dtype: torch.dtype | None = None,
+    *,
+    expected_sizes: int | Sequence[int] | None = None,
 ) -> torch.Tensor:
     """torch._grouped_mm(input, mat2, offs, bias, out_dtype), computed by Tilewright with its gradients.
 
@@ -409,16 +449,24 @@ def grouped_mm(
     batch. All element types of tilewright.matmul and all alignments are accepted. `bias` must be None, as in PyTorch.
 
     As in PyTorch, rows and columns of the result behind offs[-1] are not written. Their gradients are 0.
+
+    `expected_sizes` is the mean size of a group or a list with one for each, as in tilewright.grouped_matmul: kernels
+    that are fast for such sizes rank first, in the gradients too, and results are right for all sizes. By default groups
+    are taken to have the mean size.
     """
     if bias is not None:
         raise InvalidArgument("bias must be None: use tilewright.grouped_matmul with an epilogue")
     if offs is not None:
-        product: torch.Tensor = torch.ops.tilewright.grouped_mm(input, mat2, offs, out_dtype)
+        product: torch.Tensor = torch.ops.tilewright.grouped_mm(
+            input, mat2, offs, out_dtype, expected_sizes=_size_list(expected_sizes)
+        )
         return product
     if (input.dim(), mat2.dim()) != (3, 3):
         raise InvalidArgument(
             f"offs may be None for matrices of rank 3 only, got shapes {(*input.shape,)} and {(*mat2.shape,)}"
         )
+    if expected_sizes is not None:
+        raise InvalidArgument("expected_sizes are for groups that end at offs")
     if out_dtype not in (None, input.dtype):
         raise InvalidArgument(f"out_dtype must be {input.dtype} without offs, got {out_dtype}")
     batch: torch.Tensor = torch.ops.tilewright.matmul(input, mat2)

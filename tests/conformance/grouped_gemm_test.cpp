@@ -255,9 +255,9 @@ TEST_P(GroupedGemms, SizesMayChangeBetweenLaunchesOfAPreparedCall) {
   }
 }
 
-/// More groups than one warp, or one chunk of a table, has.
+/// More groups than one warp, or one chunk of a table, has; thousands of them.
 TEST_P(GroupedGemms, ThereMayBeManyGroups) {
-  for (const std::int64_t groups : {33, 300, 700}) {
+  for (const std::int64_t groups : {33, 300, 4099}) {
     SCOPED_TRACE(groups);
     Sizes sizes(static_cast<std::size_t>(groups), 0);
     for (std::size_t i = 0; i < sizes.size(); i += 13) sizes[i] = static_cast<std::int32_t>(i % 5);

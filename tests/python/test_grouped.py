@@ -192,6 +192,19 @@ def test_reductions_have_results_for_each_group(mode: str) -> None:
     assert (amax == -1).sum() == (0 if mode == "ragged_k" else sizes.count(0)), "empty groups have no results"
 
 
+def test_kernels_with_three_reductions_of_each_group_do_not_spill() -> None:
+    def floats(*shape: int) -> ShapeOnly:
+        return ShapeOnly(shape, "f32")
+
+    text = "D = acc; row(sums) = sum(acc); column(most) = max(acc); single(amax) = absmax(acc)"
+    reduced = EpilogueArguments(text, sums=floats(8, 1, 2048), most=floats(4096, 1), amax=floats(8, 1, 1))
+    shapes = [ShapeOnly((4096, 512), "bf16"), ShapeOnly((8, 512, 2048), "bf16"), ShapeOnly((4096, 2048), "bf16")]
+    args = GroupedGemmArguments(*shapes, epilogue=reduced, offsets=ShapeOnly((8,), "s32"))
+    kernel = tilewright.find_kernels(args, target="sm_90a")[0]
+    assert kernel.name.startswith("sm90_gemm")
+    assert not kernel.compile(args).spill_bytes, kernel.name
+
+
 def test_expected_sizes_choose_the_first_kernel_and_change_no_result(device: str) -> None:
     """Of 64 groups of 4096 rows each has few: a tile of 256 rows would be nearly empty."""
     shapes = [ShapeOnly([64, 4096, 512], "f16"), ShapeOnly([64, 512, 256], "f16"), ShapeOnly([64, 4096, 256], "f16")]

@@ -145,7 +145,7 @@ def test_the_grouped_operator_passes_torchs_own_checks(device: str, stacked: str
     offs = ends_of([5, 0, 13, 6], device)
     torch.library.opcheck(torch.ops.tilewright.grouped_mm.default, (a, b, offs))
     half = a.detach().half(), b.detach().half()
-    torch.library.opcheck(torch.ops.tilewright.grouped_mm.default, (*half, offs, torch.float32))
+    torch.library.opcheck(torch.ops.tilewright.grouped_mm.default, (*half, offs, torch.float32, False, [9, 1, 8, 6]))
     assert torch.autograd.gradcheck(tilewright.torch.grouped_mm, (a, b, offs))
     assert torch.autograd.gradgradcheck(tilewright.torch.grouped_mm, (a, b, offs))
 
@@ -172,7 +172,38 @@ def test_grouped_mm_has_the_parameters_of_torchs() -> None:
     if not hasattr(torch.ops.aten, "_grouped_mm"):
         pytest.skip("this PyTorch has no _grouped_mm")
     theirs = [each.name for each in torch.ops.aten._grouped_mm.default._schema.arguments]
-    assert theirs == ["self", *list(inspect.signature(tilewright.torch.grouped_mm).parameters)[1:]]
+    ours = inspect.signature(tilewright.torch.grouped_mm).parameters.values()
+    positional = [each.name for each in ours if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    assert theirs == ["self", *positional[1:]]
+
+
+@pytest.mark.parametrize("expected_sizes", [6, [20, 0, 3, 1]])
+def test_expected_sizes_reach_the_ranking_in_gradients_too(
+    device: str, monkeypatch: pytest.MonkeyPatch, expected_sizes: Any
+) -> None:
+    given: list[Any] = []
+    described = tilewright.GroupedGemmArguments
+
+    def recorded(*operands: Any, **options: Any) -> Any:
+        given.append(options["expected_sizes"])
+        return described(*operands, **options)
+
+    monkeypatch.setattr(tilewright, "GroupedGemmArguments", recorded)
+    monkeypatch.setattr(tilewright.grouped_product, "GroupedGemmArguments", recorded)
+    a, b = grouped(STACKED[0], device)
+    sizes = [5, 0, 13, 6]
+    out = tilewright.torch.grouped_mm(a, b, ends_of(sizes, device), expected_sizes=expected_sizes)
+    assert torch.equal(out, looped(a, b, sizes))
+    out.sum().backward()
+    assert given == [expected_sizes] * 3
+    x, y = padded("masked_m", device)
+    counts = torch.tensor([5, 0, 3, 1], dtype=torch.int32, device=device)
+    tilewright.torch.masked_mm(x, y, counts, expected_sizes=expected_sizes).sum().backward()
+    assert given == [expected_sizes] * 6
+    with pytest.raises(tilewright.InvalidArgument, match="one for each of 4 groups, got 2"):
+        tilewright.torch.grouped_mm(a, b, ends_of(sizes, device), expected_sizes=[1, 2])
+    with pytest.raises(tilewright.InvalidArgument, match="expected_sizes are for groups that end at offs"):
+        tilewright.torch.grouped_mm(x, y, expected_sizes=3)
 
 
 def padded(mode: str, device: str, dtype: Any = torch.float64) -> tuple[Any, Any]:

@@ -15,6 +15,7 @@
 #include "tilewright/program/launch.hpp"
 #include "tilewright/program/packed_weights.hpp"
 #include "tilewright/program/weight_gemm.hpp"
+#include "tilewright/program/weight_gemm_cost.hpp"
 
 namespace tilewright::kernels {
 namespace {
@@ -22,6 +23,8 @@ namespace {
 constexpr const char* kName = "weight_gemm";
 /// TMA reads operands whose lines begin at multiples of this.
 constexpr int kLineAlignment = 16;
+/// How many kernels a problem is offered.
+constexpr std::size_t kMostKernels = 8;
 
 /// The type of the weights in a tensor whose elements are bytes.
 DType weights_of(DType stored) { return stored == DType::u8 ? DType::s4 : stored; }
@@ -103,22 +106,27 @@ program::LaunchArguments arguments_of(const op::Custom& problem) {
   return arguments;
 }
 
+program::WeightGemmExtents extents_of(const op::Custom& problem) {
+  return {.m = problem.extent("outputs"), .n = problem.extent("tokens"), .k = problem.extent("inputs")};
+}
+
 std::string kernel_name(const program::WeightGemmDescription& about) {
-  return fmt::format("{}_{}_{}_{}_{}_g{}_n{}_k{}_s{}_c{}", kName, name(about.weights), name(about.activations),
-                     name(about.scales), name(about.d), about.group, about.tile_n, about.tile_k, about.stages,
-                     about.consumers);
+  return fmt::format("{}_{}_{}_{}_{}_g{}_n{}_k{}_s{}_c{}_split{}_p{}_x{}", kName, name(about.weights),
+                     name(about.activations), name(about.scales), name(about.d), about.group, about.tile_n,
+                     about.tile_k, about.stages, about.consumers, about.split_k, about.ctas_per_sm, about.cluster_m);
 }
 
 class WeightGemmKernel final : public registry::Kernel {
  public:
-  WeightGemmKernel(registry::KernelMetadata metadata, int group, program::Program program)
-      : Kernel(std::move(metadata)), group_(group), program_(std::move(program)) {}
+  WeightGemmKernel(registry::KernelMetadata metadata, const program::WeightGemmDescription& about,
+                   program::Program program)
+      : Kernel(std::move(metadata)), about_(about), program_(std::move(program)) {}
 
  protected:
   Support do_supports(const op::Problem& problem) const override {
     const auto& custom = std::get<op::Custom>(problem);
-    if (custom.scalar("group") != group_) {
-      return refuse("computes groups of {}, got {}", group_, custom.scalar("group")).as(RefusalCode::shape);
+    if (custom.scalar("group") != about_.group) {
+      return refuse("computes groups of {}, got {}", about_.group, custom.scalar("group")).as(RefusalCode::shape);
     }
     return check_arguments(program_, arguments_of(custom));
   }
@@ -130,9 +138,12 @@ class WeightGemmKernel final : public registry::Kernel {
   plan::Launch do_launch(const op::Problem& problem) const override {
     return program::launch(program_, arguments_of(std::get<op::Custom>(problem)));
   }
+  double do_estimate_us(const op::Problem& problem) const override {
+    return predicted_us(about_, extents_of(std::get<op::Custom>(problem)));
+  }
 
  private:
-  int group_;
+  program::WeightGemmDescription about_;
   program::Program program_;
 };
 
@@ -163,7 +174,7 @@ class WeightGemmProvider final : public registry::Provider {
       metadata.signature = {kName, operands_of(*custom)};
       metadata.promises = {.deterministic = true, .batch_invariant = false};
       plan::tiling(metadata.design).target = target;
-      auto kernel = std::make_shared<WeightGemmKernel>(std::move(metadata), about.group, *std::move(program));
+      auto kernel = std::make_shared<WeightGemmKernel>(std::move(metadata), about, *std::move(program));
       if (const Support support = kernel->supports(problem); support) {
         found.kernels.push_back(std::move(kernel));
       } else {
@@ -173,7 +184,7 @@ class WeightGemmProvider final : public registry::Provider {
   }
 
  private:
-  /// The kernels to offer: the least tile_n that has all tokens first, up to 256, and half of it.
+  /// The kernels to offer.
   static std::vector<program::WeightGemmDescription> descriptions(const op::Custom& problem, const Target& target) {
     program::WeightGemmDescription about;
     about.target = target;
@@ -182,21 +193,7 @@ class WeightGemmProvider final : public registry::Provider {
     about.scales = problem.tensor("scales").dtype;
     about.d = problem.tensor("out").dtype;
     about.group = static_cast<int>(problem.scalar("group"));
-    int tile_n = 8;
-    while (tile_n < 256 && tile_n < problem.extent("tokens")) tile_n *= 2;
-    std::vector<program::WeightGemmDescription> all;
-    for (const int n : {tile_n, tile_n / 2}) {
-      for (const int consumers : {2, 1}) {
-        about.tile_n = n;
-        about.consumers = consumers;
-        about.tile_k = n < 128 ? 128 : 64;
-        const int stage_bytes = 64 * consumers * about.tile_k * bits(about.weights) / 8 + 2 * n * about.tile_k;
-        // All stages together have at most about 200 KiB.
-        about.stages = std::clamp(200 * 1024 / (stage_bytes + 1024), 2, 8);
-        if (n >= 8) all.push_back(about);
-      }
-    }
-    return all;
+    return program::weight_gemm_designs(about, extents_of(problem), kMostKernels);
   }
 
   /// The operands that the kernels need, with the types of the problem's.

@@ -169,6 +169,15 @@ void store_shared(KernelBuilder& k, const Number& address, std::vector<Value> va
   k.instruction(text, {number(address), input(std::move(values))});
 }
 
+void store_shared_at(KernelBuilder& k, const Number& address, const Number& rank, std::vector<Value> values) {
+  const std::string text = fmt::format(
+      "{{\n.reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, $0, $1;\n"
+      "st.shared::cluster{}.{} [remote], $2;\n}}",
+      vector_suffix(values.size()), name(type_of(values)));
+  k.instruction(text, {number(address), number(rank), input(std::move(values))});
+}
+
 Value load_matrices(KernelBuilder& k, const Number& row_address, int count, bool transposes) {
   return one(k.instruction(fmt::format("ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16 {}, [$1];", count,
                                        transposes ? ".trans" : "", listed(0, static_cast<std::size_t>(count))),

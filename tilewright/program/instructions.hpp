@@ -41,6 +41,8 @@ void store_global_if(KernelBuilder& k, const Number& holds, const Value& base, c
 
 Value load_shared(KernelBuilder& k, const Number& address, RegisterType type, int count = 1);
 void store_shared(KernelBuilder& k, const Number& address, std::vector<Value> values);
+/// The same to this address in the CTA of rank `rank` of the cluster: distributed shared memory.
+void store_shared_at(KernelBuilder& k, const Number& address, const Number& rank, std::vector<Value> values);
 /// ldmatrix of `count` (1, 2, 4) matrices of 8 x 8 elements of 16 bits. Lane l gives the address of row l % 8 of matrix
 /// l / 8. `transposes` adds .trans.
 Value load_matrices(KernelBuilder& k, const Number& row_address, int count, bool transposes);

@@ -79,6 +79,7 @@ class KernelBuilder {
   const std::shared_ptr<layout::NumberScope>& scope() const { return program_.scope; }
   /// The least number of CTAs that one SM shall hold; bounds the registers of a thread. Default: 1.
   void set_min_ctas(int ctas) { program_.min_ctas = ctas; }
+  int min_ctas() const { return program_.min_ctas; }
 
   // Parameters, which are fields of the struct that the kernel takes by value, in the order of these calls.
 

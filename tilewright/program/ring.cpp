@@ -36,12 +36,16 @@ void Ring::initialise() const {
 RingPosition::RingPosition(KernelBuilder& k, const Ring& ring)
     : stages_(ring.use().stages), stage_(k.cell(0, stages_)), parity_(k.cell(0, 2)) {}
 
-void RingPosition::advance() const {
+std::pair<Number, Number> RingPosition::next() const {
   const Number next = stage_.get() + 1;
   const Number wraps = equal(next, stages_);
-  // A stage is below their number, which ranges of sums and selections cannot express.
-  stage_.set_within(select(wraps, 0, next));
-  parity_.set(parity_.get() ^ wraps);
+  return {select(wraps, 0, next), parity_.get() ^ wraps};
+}
+
+void RingPosition::advance() const {
+  const auto [stage, parity] = next();
+  stage_.set_within(stage);  // A stage is below their number, which ranges of sums and selections cannot express.
+  parity_.set(parity);
 }
 
 void RingWriter::write(const std::function<void(const Number&)>& fill) const {
@@ -87,6 +91,17 @@ Number RingReader::begin_read() const {
   const Number stage = at_.stage();
   mbarrier_wait(*kernel_, ring_->full(stage), at_.parity());
   return stage;
+}
+
+Number RingReader::begin_read_ahead(const Number& is_last) const {
+  KernelBuilder& k = *kernel_;
+  const auto [next, parity] = at_.next();
+  // The phase of the stage that is read is complete, so that the wait ends at once.
+  const Number stage = select(is_last, at_.stage(), next);
+  const Value value = k.instruction("mov.b32 $0, $1;", {output(RegisterType::b32), number(stage)}).front();
+  const Number ahead = k.number(value, ring_->use().stages);
+  mbarrier_wait(k, ring_->full(ahead), select(is_last, at_.parity(), parity));
+  return ahead;
 }
 
 void RingReader::end_read(const Number& stage) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "tilewright/program/instructions.hpp"
 
@@ -47,6 +48,8 @@ class RingPosition {
   Number stage() const { return stage_.get(); }
   Number parity() const { return parity_.get(); }
   void advance() const;
+  /// The stage after this one, and its parity.
+  std::pair<Number, Number> next() const;
 
  private:
   std::int64_t stages_;
@@ -88,6 +91,11 @@ class RingReader {
   void read_by_wgmma(const ValueCells& accumulators, const std::function<void(const Number& stage)>& use) const;
   /// The beginning of both, which returns the stage, and their ends.
   Number begin_read() const;
+  /// While a stage is read: waits until the one after it is full, and returns its number. If `is_last` is not 0, there
+  /// is none to wait for, and the result is the stage that is read. The next stage needs no begin_read() then: stage()
+  /// is its number once end_read() has released this one.
+  Number begin_read_ahead(const Number& is_last) const;
+  Number stage() const { return at_.stage(); }
   void end_read(const Number& stage) const;
   void end_read_by_wgmma(const Number& stage, const ValueCells& accumulators) const;
   /// Waits for all groups of wgmma and releases the last stage.

@@ -18,7 +18,7 @@ constexpr int kMaxRegisters = 255;
 
 /// Registers of each thread at launch, for which __launch_bounds__ leaves room.
 int registers_at_launch(const KernelBuilder& k) {
-  const int per_thread = arch::limits(k.target()).registers_per_sm / k.threads() / 8 * 8;
+  const int per_thread = arch::limits(k.target()).registers_per_sm / (k.min_ctas() * k.threads()) / 8 * 8;
   return std::min(per_thread, kMaxRegisters);
 }
 

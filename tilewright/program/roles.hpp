@@ -26,6 +26,7 @@ struct RoleThread {
 class Roles {
  public:
   /// The warpgroups of the roles follow each other. Registers are moved from roles with fewer to roles with more.
+  /// @pre KernelBuilder::set_min_ctas() has been called if an SM shall hold several CTAs
   /// @throws InvalidArgument unless the roles have all threads of the kernel, and unless the registers of all roles
   /// together are at most those that the CTA has at launch
   Roles(KernelBuilder& k, std::vector<Role> roles);

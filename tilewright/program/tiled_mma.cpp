@@ -247,22 +247,24 @@ std::vector<Value> TiledMmaBuilder::load_b(const Number& address, const Number& 
   return {loaded[0], loaded[1], loaded[2], loaded[3]};
 }
 
-void TiledMmaBuilder::for_each_pair(const Accumulators& accumulators, const Number& warp,
-                                    const std::function<void(const AccumulatorPair&)>& visit) const {
+AccumulatorPlace TiledMmaBuilder::place(const Number& accumulator, const Number& warp) const {
   const Number thread = uses_wgmma() ? warp % kWarpsOfGroup * kWarp + lane() : lane();
   const Number first_m =
       uses_wgmma() ? warp / kWarpsOfGroup * (count_m_ * atom_.m) : warp % mma_.warps_m * (count_m_ * atom_.m);
   const Number first_n = uses_wgmma() ? Number(0) : warp / mma_.warps_m * (count_n_ * atom_.n);
-  for (std::int64_t m = 0; m < count_m_; ++m) {
-    for (std::int64_t n = 0; n < count_n_; ++n) {
-      const Value value = accumulators.cells[static_cast<std::size_t>(m * count_n_ + n)].get();
-      for (int i = 0; i < atom_.c_registers; i += 2) {
-        const Number at = atom_.c_tv.at(thread, Number(i));  // column-major in the instruction's tile
-        visit({.low = value[i],
-               .high = value[i + 1],
-               .row = first_m + m * atom_.m + at % atom_.m,
-               .column = first_n + n * atom_.n + at / atom_.m});
-      }
+  const Number instruction = accumulator / atom_.c_registers;
+  const Number at = atom_.c_tv.at(thread, accumulator % atom_.c_registers);  // column-major in the instruction's tile
+  return {.row = first_m + instruction / count_n_ * atom_.m + at % atom_.m,
+          .column = first_n + instruction % count_n_ * atom_.n + at / atom_.m};
+}
+
+void TiledMmaBuilder::for_each_pair(const Accumulators& accumulators, const Number& warp,
+                                    const std::function<void(const AccumulatorPair&)>& visit) const {
+  for (std::size_t cell = 0; cell < accumulators.cells.size(); ++cell) {
+    const Value value = accumulators.cells[cell].get();
+    for (int i = 0; i < atom_.c_registers; i += 2) {
+      const AccumulatorPlace at = place(static_cast<std::int64_t>(cell) * atom_.c_registers + i, warp);
+      visit({.low = value[i], .high = value[i + 1], .row = at.row, .column = at.column});
     }
   }
 }

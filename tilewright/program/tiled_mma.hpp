@@ -49,6 +49,11 @@ struct Accumulators {
   NumberCell started;  // whether an instruction has written them
 };
 
+/// The place of an accumulator in the tile.
+struct AccumulatorPlace {
+  Number row, column;
+};
+
 /// Two accumulators of a thread in adjacent columns, and their place in the tile.
 struct AccumulatorPair {
   Value low, high;
@@ -85,6 +90,10 @@ class TiledMmaBuilder {
   /// for: the caller makes cells of the fragments, and passes them to wait_for_wgmma() with the accumulators.
   void fma_fragments(const Accumulators& accumulators, const std::vector<std::vector<Value>>& fragments,
                      const Number& b, std::int64_t first_step) const;
+
+  /// Accumulators of a thread, and the place of one of them, whose number may be one that only the kernel knows.
+  std::int64_t accumulator_count() const { return count_m_ * count_n_ * atom_.c_registers; }
+  AccumulatorPlace place(const Number& accumulator, const Number& warp) const;
 
   /// Calls `visit` for each pair of accumulators of a thread. @pre wgmma has been waited for
   void for_each_pair(const Accumulators& accumulators, const Number& warp,

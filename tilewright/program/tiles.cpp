@@ -51,7 +51,7 @@ TileIndex PersistentTiles::begin() const {
                     std::max<std::int64_t>(index.divisor(), 1));
   };
   return {.m = once((raster_.along_n ? across : along) * cluster_m + k.cluster_rank() % cluster_m),
-          .n = once((raster_.along_n ? along : across) * cluster_n + k.cluster_rank() / cluster_m),
+          .n = once((raster_.along_n ? along : across) * cluster_n + k.cluster_rank() / cluster_m % cluster_n),
           .batch = once(batch)};
 }
 

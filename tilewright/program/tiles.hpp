@@ -17,7 +17,8 @@ struct TileIndex {
 class PersistentTiles {
  public:
   /// `m`, `n`, `batch`: numbers of tiles, of launch variables. Sets the grid to at most `max_groups` groups of CTAs of
-  /// the kernel's cluster along x, which each take every n-th group of tiles.
+  /// the kernel's cluster along x, which each take every n-th group of tiles. CTAs of a cluster that follow each other
+  /// along z have the same tile.
   PersistentTiles(KernelBuilder& k, const Number& m, const Number& n, const Number& batch, const plan::Raster& raster,
                   int max_groups);
 

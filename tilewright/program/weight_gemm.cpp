@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,11 @@ constexpr int kLinesOfChunk = WeightPacking::kBytes / (4 * kLineWords);
 /// Distances of a thread's pairs of accumulators.
 constexpr int kRowsOfPairs = 8, kColumnsOfPairs = 8;
 constexpr int kThreadBytes = WeightPacking::kBytes / kWarpgroup;
+/// Registers of a thread for the rows and columns of one 8 x 8 matrix and the one below it.
+constexpr int kRegistersOfColumns = 4;
+constexpr int kSumBytes = 4;
+constexpr int kMostSplitK = 8;
+constexpr int kAllTiles = std::numeric_limits<int>::max();
 
 std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
@@ -63,12 +70,16 @@ class WeightGemmAuthor {
       : about_(description),
         packing_(weight_packing(description.weights)),
         use_(scale_use(description)),
-        k_(std::move(symbol), description.target, kWarpgroup * (1 + std::clamp(description.consumers, 1, 3))),
+        k_(std::move(symbol), description.target, kWarpgroup * (1 + std::clamp(description.consumers, 1, 3)),
+           {std::clamp(description.cluster_m, 1, 2), 1, std::clamp(description.split_k, 1, kMostSplitK)}),
         tile_m_(WeightPacking::kRows * description.consumers) {
     check();
     chunks_ = about_.tile_k / packing_.chunk_k;
     segment_ = use_ ? std::min(about_.group, about_.tile_k) : about_.tile_k;
-    piece_steps_ = std::min(packing_.steps, segment_ / kInstructionK);
+    // A stage has at least two groups of wgmma. With one, fragments of the next stage would be defined while wgmma
+    // reads those of this one from the same registers, for which ptxas serialises wgmma (C7513).
+    piece_steps_ = std::min({packing_.steps, segment_ / kInstructionK, about_.tile_k / kInstructionK / 2});
+    k_.set_min_ctas(about_.ctas_per_sm);
   }
 
   Program write() {
@@ -81,7 +92,7 @@ class WeightGemmAuthor {
          .element = about_.activations,
          .extents = {n, extent_k},
          .strides = {k_.launch("ld_activations", kLineAlignment * 8 / bits(about_.activations)), 1}},
-        activations);
+        activations, kWarpgroup, about_.cluster_m);
     std::optional<TiledCopyBuilder> load_scales;
     if (use_) {
       load_scales.emplace(k_, CopyAtom::tma,
@@ -116,7 +127,8 @@ class WeightGemmAuthor {
                          .stage_bytes = round_up(weights_bytes_ + activations_bytes_ + scales_bytes, kStageAlignment),
                          .transaction_bytes = transaction_bytes,
                          .writer_arrivals = 1,
-                         .reader_arrivals = about_.consumers * 4});
+                         .reader_arrivals = about_.consumers * 4 * about_.cluster_m});
+    if (about_.split_k > 1) check_exchange(ring);
     k_.branch(equal(k_.thread(), 0), [&] {
       prefetch_tensor_map(k_, load_weights.tensor_map());
       prefetch_tensor_map(k_, load_activations.tensor_map());
@@ -124,26 +136,39 @@ class WeightGemmAuthor {
       ring.initialise();
       fence_mbarrier_init(k_);
     });
-    synchronize(k_);
+    about_.cluster_m == 1 ? synchronize(k_) : synchronize_cluster(k_);
 
-    constexpr std::array<std::array<int, 2>, 3> kRegisters{{{56, 240}, {40, 232}, {32, 160}}};
-    const auto [of_producer, of_consumer] = kRegisters.at(static_cast<std::size_t>(about_.consumers - 1));
-    const Roles roles(k_, {{"producer", 1, of_producer}, {"consumer", about_.consumers, of_consumer}});
+    const WeightGemmRegisters registers = registers_of(about_);
+    const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", about_.consumers, registers.consumer}});
+    // With split-K each cluster computes one tile, because partial sums overwrite the stages.
+    const int most_clusters =
+        arch::resident_clusters(arch::limits(about_.target), about_.cluster_m) * about_.ctas_per_sm;
     const PersistentTiles tiles(k_, ceil_div(m, tile_m_), ceil_div(n, about_.tile_n), 1, {about_.raster, false},
-                                arch::limits(about_.target).sm_count);
+                                about_.split_k == 1 ? most_clusters : kAllTiles);
     const Number steps = k_.computed("steps", ceil_div(extent_k, about_.tile_k));
+    if (about_.split_k > 1) {
+      k_.require(negation(less(steps, about_.split_k)),
+                 fmt::format("k must have at least {} tiles of {}", about_.split_k, about_.tile_k), steps);
+    }
+    const Number part = about_.split_k == 1 ? Number(0) : k_.cluster_rank();
+    const Number first_step = part * steps / about_.split_k, end_step = (part + 1) * steps / about_.split_k;
 
     roles.play("producer", [&](const RoleThread& me) {
       k_.branch(less(me.thread, 32), [&] {
         by_one_thread(k_, [&] {
           const RingWriter writer(k_, ring);
           tiles.for_each([&](const TileIndex& tile) {
-            k_.loop(steps, [&](const Number& step) {
+            k_.loop(first_step, end_step, 1, [&](const Number& step) {
               writer.write([&](const Number& stage) {
                 const TiledCopyBuilder::Call call{.barrier = ring.full(stage)};
+                TiledCopyBuilder::Call shared = call;
+                if (about_.cluster_m > 1) {
+                  shared.slice = k_.cluster_rank();
+                  shared.ctas = (1 << about_.cluster_m) - 1;
+                }
                 const Number to = ring.stage(stage);
                 load_weights.copy({0, step * (chunks_ * kLinesOfChunk), tile.m * about_.consumers}, to, call);
-                load_activations.copy({tile.n * about_.tile_n, step * about_.tile_k}, to + weights_bytes_, call);
+                load_activations.copy({tile.n * about_.tile_n, step * about_.tile_k}, to + weights_bytes_, shared);
                 if (load_scales) {
                   load_scales->copy({tile.m * tile_m_, step * about_.tile_k / about_.group},
                                     to + weights_bytes_ + activations_bytes_, call);
@@ -151,6 +176,8 @@ class WeightGemmAuthor {
               });
             });
           });
+          // The other CTA's loads and arrivals need this CTA's shared memory.
+          if (about_.cluster_m > 1) writer.wait_for_readers();
         });
       });
     });
@@ -160,14 +187,32 @@ class WeightGemmAuthor {
       const RingReader reader(k_, ring, [&](const Number& barrier) {
         // All lanes have read their weights and scales before one of them releases the stage.
         synchronize_warp(k_);
-        k_.branch(equal(me.thread % 32, 0), [&] { mbarrier_arrive(k_, barrier); });
+        const Number lane = me.thread % 32;
+        if (about_.cluster_m == 1) {
+          k_.branch(equal(lane, 0), [&] { mbarrier_arrive(k_, barrier); });
+        } else {
+          k_.branch(less(lane, about_.cluster_m), [&] { mbarrier_arrive_at(k_, barrier, lane); });
+        }
       });
       tiles.for_each([&](const TileIndex& tile) {
         const Accumulators sums = use_ == ScaleUse::accumulators ? zero_sums() : mma.zeros();
-        k_.loop(steps, [&](const Number&) {
-          reader.read([&](const Number& stage) { multiply(mma, sums, ring.stage(stage), warp, me); });
+        ValueCells ahead;  // the fragments of the stage's first group of wgmma
+        for (const Value& fragment : first_fragments(ring.stage(reader.begin_read()), warp, me))
+          ahead.push_back(k_.cell(fragment));
+        k_.loop(first_step, end_step, 1, [&](const Number& step) {
+          const Number stage = reader.stage();
+          multiply(mma, sums, ring.stage(stage), ahead, warp, me, [&] {
+            return first_fragments(ring.stage(reader.begin_read_ahead(equal(step + 1, end_step))), warp, me);
+          });
+          reader.end_read(stage);
         });
-        store(mma, sums, warp, tile);
+        std::vector<Value> results = results_of(sums, warp, tile);
+        Number first = 0;  // of the accumulators that this CTA stores
+        if (about_.split_k > 1) {
+          results = exchange(results, ring, me);
+          first = k_.cluster_rank() * static_cast<int>(results.size());
+        }
+        store(mma, results, first, warp, tile);
       });
     });
     return k_.build();
@@ -184,6 +229,19 @@ class WeightGemmAuthor {
       throw InvalidArgument(fmt::format("tile_k must be a multiple of {}, the k of a chunk of packed {}, got {}",
                                         packing_.chunk_k, tilewright::name(about_.weights), about_.tile_k));
     }
+    if (about_.ctas_per_sm < 1)
+      throw InvalidArgument(fmt::format("an SM has 1 CTA or more, got {}", about_.ctas_per_sm));
+    check_split_k();
+    const WeightGemmRegisters registers = registers_of(about_);
+    if (registers.needed > registers.consumer) {
+      throw InvalidArgument(fmt::format("a tile_n of {} needs about {} registers a thread, of {}", about_.tile_n,
+                                        registers.needed, registers.consumer));
+    }
+    if (registers.of_instruction > registers.at_launch) {
+      throw InvalidArgument(
+          fmt::format("an instruction of {} columns needs {} registers a thread, of {} with {} CTAs on an SM",
+                      about_.tile_n, registers.of_instruction, registers.at_launch, about_.ctas_per_sm));
+    }
     if (!use_) return;
     if (about_.group % kInstructionK != 0 || (about_.group % about_.tile_k != 0 && about_.tile_k % about_.group != 0)) {
       throw InvalidArgument(
@@ -194,6 +252,31 @@ class WeightGemmAuthor {
       throw InvalidArgument(fmt::format("scales that multiply weights have the type of the activations, {}, got {}",
                                         tilewright::name(about_.activations), tilewright::name(about_.scales)));
     }
+  }
+
+  void check_split_k() const {
+    if (about_.split_k != 1 && about_.split_k != 2 && about_.split_k != 4 && about_.split_k != 8)
+      throw InvalidArgument(fmt::format("split_k must be 1, 2, 4 or 8, got {}", about_.split_k));
+    // Each CTA stores whole columns of four registers, or a part of those four.
+    const int accumulators = about_.tile_n / 2, share = accumulators / about_.split_k;
+    if (about_.cluster_m != 1 && (about_.cluster_m != 2 || about_.split_k != 1)) {
+      throw InvalidArgument(fmt::format("cluster_m must be 1, or 2 without split-K, got {} and split_k {}",
+                                        about_.cluster_m, about_.split_k));
+    }
+    if (about_.split_k == 1) return;
+    if (accumulators % about_.split_k != 0 || (share % kRegistersOfColumns != 0 && kRegistersOfColumns % share != 0)) {
+      throw InvalidArgument(
+          fmt::format("split_k {} must divide the {} accumulators of a thread into multiples of {}, 2 or 1",
+                      about_.split_k, accumulators, kRegistersOfColumns));
+    }
+  }
+
+  void check_exchange(const Ring& ring) const {
+    const std::int64_t stages = ring.use().stages * ring.use().stage_bytes;
+    const std::int64_t sums = std::int64_t{tile_m_} * about_.tile_n * kSumBytes;
+    if (sums <= stages) return;
+    throw InvalidArgument(
+        fmt::format("with split-K, the sums of a tile, {} bytes, must fit in the stages, {} bytes", sums, stages));
   }
 
   TiledCopyBuilder weights_copy(const Number& m, const Number& extent_k) {
@@ -217,63 +300,88 @@ class WeightGemmAuthor {
     return {.cells = {k_.cell(zeros)}, .started = k_.cell(1, 2)};
   }
 
-  /// sums += the weights of one stage, times their scales, times the activations.
-  void multiply(const TiledMmaBuilder& mma, const Accumulators& sums, const Number& stage, const Number& warp,
-                const RoleThread& me) {
-    std::vector<Value> words;  // of each chunk: 16 bytes of the thread
-    for (int chunk = 0; chunk < chunks_; ++chunk) {
-      const Number at = (warp / 4 * chunks_ + chunk) * WeightPacking::kBytes + me.thread * kThreadBytes;
-      words.push_back(load_shared(k_, stage + at, RegisterType::b32, kFragment));
-    }
-    const int segments = about_.tile_k / segment_;
-    const Number row = warp * 16 + k_.thread() % 32 / 4;  // of the thread's first elements; the second are 8 below
-    std::vector<std::array<Value, 2>> scales;
-    for (int segment = 0; segment < segments && use_; ++segment) {
-      const auto load = [&](int below) {
-        const Number at = (row + segment * tile_m_ + below) * (bits(about_.scales) / 8);
-        const RegisterType type = about_.scales == DType::f32 ? RegisterType::f32 : RegisterType::b16;
-        const Value scale = load_shared(k_, stage + weights_bytes_ + activations_bytes_ + at, type);
-        return *use_ == ScaleUse::weights ? duplicate(k_, scale) : to_f32(k_, scale, about_.scales);
-      };
-      scales.push_back({load(0), load(8)});
-    }
-
-    const int steps = about_.tile_k / kInstructionK, steps_of_segment = segment_ / kInstructionK;
-    const auto convert = [&](int first_step) {
-      std::vector<std::vector<Value>> fragments;
-      for (int step = first_step; step < first_step + piece_steps_; ++step) {
-        const Value& chunk = words[static_cast<std::size_t>(step / packing_.steps)];
-        const int words_of_step = kFragment / packing_.steps;
-        std::vector<Value> packed;
-        for (int i = 0; i < words_of_step; ++i) packed.push_back(chunk[step % packing_.steps * words_of_step + i]);
-        Value fragment = widen(k_, about_.weights, about_.activations, packed);
-        if (use_ == ScaleUse::weights) {
-          const auto& [first, second] = scales[static_cast<std::size_t>(step / steps_of_segment)];
-          fragment = scale_fragment(k_, about_.activations, fragment, first, second);
-        }
-        fragments.push_back({fragment});
-      }
-      return fragments;
+  /// The scales of a thread's two rows, for a segment of a stage: an f32 for accumulators, a pair for weights.
+  using RowScales = std::array<Value, 2>;
+  RowScales load_scales(const Number& stage, int segment, const Number& warp) {
+    const Number row = warp * 16 + k_.thread() % 32 / 4;
+    const auto load = [&](int below) {
+      const Number at = (row + segment * tile_m_ + below) * (bits(about_.scales) / 8);
+      const RegisterType type = about_.scales == DType::f32 ? RegisterType::f32 : RegisterType::b16;
+      const Value scale = load_shared(k_, stage + weights_bytes_ + activations_bytes_ + at, type);
+      return use_ == ScaleUse::weights ? duplicate(k_, scale) : to_f32(k_, scale, about_.scales);
     };
+    return {load(0), load(kRowsOfPairs)};
+  }
 
+  /// The 16 bytes of a chunk of a stage that are the thread's.
+  Value load_words(const Number& stage, int chunk, const Number& warp, const RoleThread& me) {
+    const Number at = (warp / 4 * chunks_ + chunk) * WeightPacking::kBytes + me.thread * kThreadBytes;
+    return load_shared(k_, stage + at, RegisterType::b32, kFragment);
+  }
+
+  /// The fragments of one group of wgmma, from `first_step` on, of the words of its chunk.
+  std::vector<Value> convert(const Value& words, int first_step, const RowScales& scales) {
+    const int words_of_step = kFragment / packing_.steps;
+    std::vector<Value> fragments;
+    for (int step = first_step; step < first_step + piece_steps_; ++step) {
+      std::vector<Value> packed;
+      for (int i = 0; i < words_of_step; ++i) packed.push_back(words[step % packing_.steps * words_of_step + i]);
+      Value fragment = widen(k_, about_.weights, about_.activations, packed);
+      if (use_ == ScaleUse::weights) fragment = scale_fragment(k_, about_.activations, fragment, scales[0], scales[1]);
+      fragments.push_back(fragment);
+    }
+    return fragments;
+  }
+
+  std::vector<Value> first_fragments(const Number& stage, const Number& warp, const RoleThread& me) {
+    const RowScales scales = use_ == ScaleUse::weights ? load_scales(stage, 0, warp) : RowScales{};
+    return convert(load_words(stage, 0, warp, me), 0, scales);
+  }
+
+  /// sums += the weights of one stage, times their scales, times the activations. `ahead` has the first fragments, and
+  /// then those that `convert_ahead` appends, which are the first of the next stage.
+  void multiply(const TiledMmaBuilder& mma, const Accumulators& sums, const Number& stage, const ValueCells& ahead,
+                const Number& warp, const RoleThread& me, const std::function<std::vector<Value>()>& convert_ahead) {
+    const int steps = about_.tile_k / kInstructionK, steps_of_segment = segment_ / kInstructionK;
     // The next fragments are converted while wgmma multiplies the last ones, whose registers it reads until the wait.
-    std::vector<std::vector<Value>> fragments = convert(0), next;
+    std::vector<Value> fragments;
+    for (const ValueCell& cell : ahead) fragments.push_back(cell.get());
     std::optional<Accumulators> of_group;
+    std::vector<RowScales> scales;
+    std::vector<Value> words;
     for (int step = 0; step < steps; step += piece_steps_) {
       if (use_ == ScaleUse::accumulators && step % steps_of_segment == 0) of_group = mma.zeros();
       const Accumulators& accumulators = of_group ? *of_group : sums;
-      mma.fma_fragments(accumulators, fragments, stage + weights_bytes_, step);
-      next.clear();
-      if (step + piece_steps_ < steps) next = convert(step + piece_steps_);
+      std::vector<std::vector<Value>> multiplied;
+      for (const Value& fragment : fragments) multiplied.push_back({fragment});
+      mma.fma_fragments(accumulators, multiplied, stage + weights_bytes_, step);
+      if (step == 0) {
+        // What the first fragments alone need has been loaded with them.
+        const bool needs_first_words = piece_steps_ < packing_.steps;
+        const bool needs_first_scales = use_ == ScaleUse::accumulators || piece_steps_ < steps_of_segment;
+        for (int chunk = 0; chunk < chunks_; ++chunk)
+          words.push_back(chunk > 0 || needs_first_words ? load_words(stage, chunk, warp, me) : Value{});
+        for (int segment = 0; segment < steps / steps_of_segment && use_; ++segment)
+          scales.push_back(segment > 0 || needs_first_scales ? load_scales(stage, segment, warp) : RowScales{});
+      }
+      const int next = step + piece_steps_;
+      std::vector<Value> converted;
+      if (next < steps) {
+        converted = convert(words[static_cast<std::size_t>(next / packing_.steps)], next,
+                            use_ ? scales[static_cast<std::size_t>(next / steps_of_segment)] : RowScales{});
+      } else {
+        converted = convert_ahead();
+      }
       ValueCells written = accumulators.cells;
-      for (const std::vector<Value>& fragment : fragments) written.push_back(k_.cell(fragment.front()));
+      for (const Value& fragment : fragments) written.push_back(k_.cell(fragment));
       wait_for_wgmma(k_, 0, written);
-      if (of_group && (step + piece_steps_) % steps_of_segment == 0) {
+      if (of_group && next % steps_of_segment == 0) {
         const auto& [first, second] = scales[static_cast<std::size_t>(step / steps_of_segment)];
         add_scaled(sums.cells.front(), of_group->cells.front().get(), first, second);
       }
-      fragments = std::move(next);
+      fragments = std::move(converted);
     }
+    for (std::size_t i = 0; i < ahead.size(); ++i) ahead[i].set(fragments[i]);
   }
 
   /// sum += scale * group; the registers are two columns of the thread's first row, then two of the second, and so on.
@@ -284,8 +392,9 @@ class WeightGemmAuthor {
     sum.set(k_.instruction(text, {update(sum.get()), input(group), input(first), input(second)}, Effect::pure).front());
   }
 
-  void store(const TiledMmaBuilder& mma, const Accumulators& sums, const Number& warp, const TileIndex& tile) {
-    const std::int64_t bytes = bits(about_.d) / 8;
+  /// The sums of a thread, times the scales of their rows if the weights have such.
+  std::vector<Value> results_of(const Accumulators& sums, const Number& warp, const TileIndex& tile) {
+    const Value registers = sums.cells.front().get();
     std::array<Value, 2> scales;  // of the thread's two rows
     if (!use_) {
       for (const int i : {0, 1}) {
@@ -295,29 +404,77 @@ class WeightGemmAuthor {
         scales[static_cast<std::size_t>(i)] = to_f32(k_, scale, about_.scales);
       }
     }
+    std::vector<Value> results;
+    for (int i = 0; i < registers.count; ++i) {
+      results.push_back(use_ ? registers[i]
+                             : program::multiply(k_, registers[i], scales[static_cast<std::size_t>(i / 2 % 2)]));
+    }
+    return results;
+  }
+
+  /// The sums over the whole k, of this CTA's share of the accumulators. Each CTA of the cluster has partial sums of
+  /// all of them, sends each CTA its share, and adds what it has received in the order of k.
+  std::vector<Value> exchange(const std::vector<Value>& partial, const Ring& ring, const RoleThread& me) {
+    const int share = static_cast<int>(partial.size()) / about_.split_k;
+    const int width = share % 4 == 0 ? 4 : share % 2 == 0 ? 2 : 1;  // registers that are moved together
+    const int threads = kWarpgroup * about_.consumers;
+    const Number thread = me.warpgroup * kWarpgroup + me.thread;
+    const auto place = [&](const Number& sender, int vector) {
+      return ring.stage(0) + ((sender * (share / width) + vector) * threads + thread) * (width * kSumBytes);
+    };
+    synchronize_cluster(k_);  // All CTAs have read their stages for the last time.
+    for (int receiver = 0; receiver < about_.split_k; ++receiver) {
+      for (int vector = 0; vector < share / width; ++vector) {
+        const auto first = partial.begin() + receiver * share + vector * width;
+        store_shared_at(k_, place(k_.cluster_rank(), vector), receiver, {first, first + width});
+      }
+    }
+    synchronize_cluster(k_);
+    std::vector<Value> sums;
+    for (int vector = 0; vector < share / width; ++vector) {
+      std::vector<Value> of_vector;
+      for (int sender = 0; sender < about_.split_k; ++sender) {
+        const Value received = load_shared(k_, place(sender, vector), RegisterType::f32, width);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(width); ++i) {
+          const Value value = received[static_cast<int>(i)];
+          if (sender == 0) {
+            of_vector.push_back(value);
+          } else {
+            of_vector[i] = add(k_, of_vector[i], value);
+          }
+        }
+      }
+      sums.insert(sums.end(), of_vector.begin(), of_vector.end());
+    }
+    return sums;
+  }
+
+  /// Stores the results, which are those of the thread's accumulators from number `first` on.
+  void store(const TiledMmaBuilder& mma, const std::vector<Value>& results, const Number& first, const Number& warp,
+             const TileIndex& tile) {
+    const std::int64_t bytes = bits(about_.d) / 8;
     const Number stride_m = (about_.d_is_m_contiguous ? Number(1) : ldd_) * bytes;
     const Number stride_n = (about_.d_is_m_contiguous ? ldd_ : Number(1)) * bytes;
-    // The pairs of a thread: two columns of its first row, then of its second, then those 8 columns further. Addresses
-    // follow from each other, because the registers are not enough for all of them at once.
+    // Four registers are two columns of the thread's first row, then of its second; the next four are 8 columns
+    // further. Addresses follow from each other, because the registers are not enough for all of them at once.
+    const int count = static_cast<int>(results.size());
     std::array<Value, 2> addresses;  // of the two columns, in the first row
-    int pairs = 0;
-    mma.for_each_pair(sums, warp, [&](const AccumulatorPair& pair) {
-      const int is_second_row = pairs % 2;
-      const Number row = tile.m * tile_m_ + pair.row, column = tile.n * about_.tile_n + pair.column;
-      if (is_second_row == 0) {
-        addresses[0] = pairs == 0 ? global_address(k_, d_, row * stride_m + column * stride_n)
-                                  : global_address(k_, addresses[0], stride_n * kColumnsOfPairs);
+    for (int i = 0; i < count; ++i) {
+      const AccumulatorPlace place = mma.place(first + i, warp);
+      const Number row = tile.m * tile_m_ + place.row, column = tile.n * about_.tile_n + place.column;
+      const auto parity = static_cast<std::size_t>(i % 2);
+      const bool is_second_row = i % kRegistersOfColumns >= 2;
+      if (i == 0 || count < kRegistersOfColumns) {
+        addresses[parity] = global_address(k_, d_, row * stride_m + column * stride_n);
+      } else if (parity == 1 && !is_second_row) {
         addresses[1] = global_address(k_, addresses[0], stride_n);
+      } else if (parity == 0 && !is_second_row) {
+        addresses[0] = global_address(k_, addresses[0], stride_n * kColumnsOfPairs);
       }
-      for (const std::size_t i : {0U, 1U}) {
-        Value value = i == 0 ? pair.low : pair.high;
-        if (!use_) value = program::multiply(k_, value, scales[static_cast<std::size_t>(is_second_row)]);
-        const Number holds = both(less(row, m_), less(column + static_cast<int>(i), n_));
-        store_global_if(k_, holds, addresses[i], stride_m * (is_second_row * kRowsOfPairs),
-                        {from_f32(k_, about_.d, value)});
-      }
-      ++pairs;
-    });
+      const Number holds = both(less(row, m_), less(column, n_));
+      store_global_if(k_, holds, addresses[parity], is_second_row ? stride_m * kRowsOfPairs : Number(0),
+                      {from_f32(k_, about_.d, results[static_cast<std::size_t>(i)])});
+    }
   }
 
   WeightGemmDescription about_;
@@ -344,6 +501,27 @@ std::optional<ScaleUse> scale_use(const WeightGemmDescription& about) {
   const int segment = std::min(about.group, about.tile_k);
   const int for_weights = segment / kInstructionK * kFragment, for_accumulators = about.tile_n / 2;
   return for_weights < for_accumulators ? ScaleUse::weights : ScaleUse::accumulators;
+}
+
+WeightGemmRegisters registers_of(const WeightGemmDescription& about) {
+  // For fragments of two groups of wgmma, packed weights, scales and addresses; from ptxas -v.
+  constexpr int kBesideAccumulators = 72;
+  const arch::ArchLimits& limits = arch::limits(about.target);
+  const int warpgroups = 1 + about.consumers;
+  const int at_launch = std::min(limits.registers_per_sm / (about.ctas_per_sm * kWarpgroup * warpgroups) / 8 * 8,
+                                 limits.max_registers_per_thread);
+  WeightGemmRegisters registers;
+  constexpr std::array kProducer{56, 40, 32};
+  registers.producer =
+      about.ctas_per_sm > 1 ? 24 : kProducer.at(static_cast<std::size_t>(std::clamp(about.consumers, 1, 3)) - 1);
+  registers.consumer = std::min((at_launch * warpgroups - registers.producer) / about.consumers / 8 * 8, 240);
+  const int accumulators = about.tile_n / 2 * (scale_use(about) == ScaleUse::accumulators ? 2 : 1);
+  registers.needed = accumulators + kBesideAccumulators;
+  // ptxas requires that one wgmma fits in the registers that a thread has at launch (C7602).
+  constexpr int kBesideInstruction = 30;
+  registers.at_launch = at_launch;
+  registers.of_instruction = about.tile_n / 2 + kBesideInstruction;
+  return registers;
 }
 
 Result<Program> weight_gemm(std::string symbol, const WeightGemmDescription& description) {

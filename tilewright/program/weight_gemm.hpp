@@ -39,6 +39,13 @@ struct WeightGemmDescription {
   int stages = 6;
   int consumers = 2;  // warpgroups that multiply, 64 rows each
   int raster = 8;
+  /// Number of CTAs of a cluster that compute one tile together, each over a part of k: 1, 2, 4, 8. They exchange
+  /// their sums through distributed shared memory; each stores its share of the tile.
+  int split_k = 1;
+  int ctas_per_sm = 1;  // for which shared memory and registers are left
+  /// Number of CTAs of a cluster whose tiles follow each other along m: 1 or 2, without split-K. Each loads its part of
+  /// the activations for both.
+  int cluster_m = 1;
 };
 
 /// How the kernel applies scales of groups; nullopt: they are scales of rows, which multiply D. A thread multiplies 4
@@ -46,10 +53,23 @@ struct WeightGemmDescription {
 /// along k if the group is larger. At equal counts the accumulators are scaled, which rounds less.
 std::optional<ScaleUse> scale_use(const WeightGemmDescription& description);
 
+/// Registers of each thread: of a role, those that a thread that multiplies needs about, those of all threads at
+/// launch, and those that one wgmma needs of them.
+struct WeightGemmRegisters {
+  int producer = 0, consumer = 0;
+  int needed = 0;
+  int at_launch = 0, of_instruction = 0;
+  bool fit() const { return needed <= consumer && of_instruction <= at_launch; }
+};
+WeightGemmRegisters registers_of(const WeightGemmDescription& description);
+
 /// The kernel: persistent and warp-specialised. Its launch arguments are the integers m, n, k, ld_activations,
 /// ld_scales and ldd (leading dimensions in elements), and the addresses weights, activations (n x k, row-major),
-/// scales (groups x m, row-major; or m) and d. Refused, with the number: what the atoms and the builders refuse; a
-/// group that neither is a multiple of tile_k nor divides it; scales of weights in another type than the activations'.
+/// scales (groups x m, row-major; or m) and d. With split-K, partial sums are added in the order of k, so that results
+/// are the same in each run. Refused, with the number: what the atoms and the builders refuse; a group that neither is
+/// a multiple of tile_k nor divides it; scales of weights in another type than the activations'; a tile_n whose
+/// accumulators do not fit in the registers; a split_k that does not divide the accumulators of a thread, or whose
+/// partial sums do not fit in the stages. A launch needs at least split_k tiles along k.
 Result<Program> weight_gemm(std::string symbol, const WeightGemmDescription& description);
 
 }  // namespace tilewright::program

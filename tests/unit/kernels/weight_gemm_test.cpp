@@ -1,9 +1,11 @@
 // The operation "weight_gemm": its kernels for every type of weights, on the emulator, and what is refused.
 #include "tilewright/kernels/weight_gemm.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +20,7 @@
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/reference.hpp"
 #include "tilewright/program/packed_weights.hpp"
+#include "tilewright/program/weight_gemm_cost.hpp"
 
 namespace tilewright::kernels {
 namespace {
@@ -93,6 +96,7 @@ void run(const registry::Kernel& kernel, const op::Custom& problem) {
   runtime::LaunchConfig config;
   config.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
   config.block = {launch.block[0], launch.block[1], launch.block[2]};
+  config.cluster = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
   config.dynamic_smem_bytes = launch.dynamic_smem_bytes;
   device->load({{}, artifact.ptx}, artifact.symbol, launch.dynamic_smem_bytes)->launch(config, launch.parameters());
   device->copy_out(reinterpret_cast<void*>(problem.tensor("out").address), buffers.back().address(),
@@ -103,9 +107,10 @@ TEST(WeightGemmOperation, IsExactForEveryTypeOfWeights) {
   for (const auto& [weights, x, group] : {std::tuple{DType::s4, DType::bf16, 128}, std::tuple{DType::s8, DType::f16, 0},
                                           std::tuple{DType::e4m3, DType::bf16, 64}}) {
     SCOPED_TRACE(name(weights));
-    const Layer layer(weights, x, 136, 200, 5, group);
+    const Layer layer(weights, x, 136, 520, 5, group);
     const registry::Discovery found = discover(layer.problem);
     ASSERT_FALSE(found.kernels.empty()) << found.refused.front().reason();
+    EXPECT_THAT(found.kernels.front()->name(), HasSubstr("_split4_"));
     run(*found.kernels.front(), layer.problem);
     const op::Comparison comparison = op::compare(layer.problem);
     EXPECT_EQ(comparison.checked, 136 * 5);
@@ -113,13 +118,26 @@ TEST(WeightGemmOperation, IsExactForEveryTypeOfWeights) {
   }
 }
 
-TEST(WeightGemmOperation, OffersTileNForTheTokensFirst) {
-  const registry::Discovery few = discover(Layer(DType::s4, DType::bf16, 64, 128, 1, 128).problem);
-  ASSERT_FALSE(few.kernels.empty());
-  EXPECT_EQ(few.kernels[0]->name(), "weight_gemm_s4_bf16_bf16_f32_g128_n8_k128_s8_c2");
-  const registry::Discovery many = discover(Layer(DType::s4, DType::bf16, 64, 128, 300, 128).problem);
-  ASSERT_FALSE(many.kernels.empty());
-  EXPECT_EQ(many.kernels[0]->name(), "weight_gemm_s4_bf16_bf16_f32_g128_n256_k64_s5_c2");
+/// The designs by their tiles: with split-K where there are fewer tiles than SMs.
+TEST(WeightGemmOperation, OffersTheDesignWithTheLeastPredictedTimeFirst) {
+  const auto first = [](std::int64_t outputs, std::int64_t inputs, std::int64_t tokens) {
+    const program::WeightGemmExtents extents{outputs, tokens, inputs};
+    const std::vector<program::WeightGemmDescription> designs = program::weight_gemm_designs({}, extents, 8);
+    EXPECT_EQ(designs.size(), 8U);
+    EXPECT_TRUE(std::ranges::is_sorted(
+        designs, {}, [&](const program::WeightGemmDescription& each) { return program::predicted_us(each, extents); }));
+    const program::WeightGemmDescription& about = designs.front();
+    return fmt::format("n{} c{} split{} p{}", about.tile_n, about.consumers, about.split_k, about.ctas_per_sm);
+  };
+  EXPECT_EQ(first(4096, 4096, 1), "n8 c1 split4 p3");
+  EXPECT_EQ(first(4096, 4096, 64), "n64 c3 split4 p1");
+  EXPECT_EQ(first(4096, 4096, 256), "n128 c2 split2 p1");
+  EXPECT_EQ(first(28672, 8192, 16), "n16 c2 split1 p2");
+  EXPECT_EQ(first(14336, 4096, 4096), "n256 c2 split1 p1");
+  // A single tile along k is not split.
+  const registry::Discovery found = discover(Layer(DType::s4, DType::bf16, 64, 128, 1, 128).problem);
+  ASSERT_FALSE(found.kernels.empty());
+  EXPECT_THAT(found.kernels[0]->name(), HasSubstr("_split1_"));
 }
 
 TEST(WeightGemmOperation, RefusesWithTheNumber) {

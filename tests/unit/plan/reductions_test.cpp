@@ -74,6 +74,29 @@ TEST(Reductions, NeedNoMoreWorkspaceThanALaunchMayHave) {
   EXPECT_TRUE(check_arguments(plan, op::view(gemm))) << check_arguments(plan, op::view(gemm)).reason();
 }
 
+/// Without these registers such tiles spilled.
+TEST(Reductions, NeedRegistersOfAWgmmaTile) {
+  const ReductionCounts none{}, single{0, 0, 1}, column{0, 1, 0}, all{1, 1, 1};
+  EXPECT_EQ(reduction_registers(none, op::GroupedMode::ragged_m), 0);
+  EXPECT_EQ(reduction_registers(single, op::GroupedMode::none), 0);
+  const auto refused = [](const ReductionCounts& counts, op::GroupedMode groups, int columns, int team) {
+    const ConsumerExtras extras{.reduction_registers = reduction_registers(counts, groups)};
+    const Support fits = check_registers({128, columns, 64}, team, 2, false, extras);
+    return fits ? std::string("none") : fits.reason();
+  };
+  EXPECT_EQ(refused(single, op::GroupedMode::none, 192, 1), "none");
+  EXPECT_EQ(refused(column, op::GroupedMode::none, 160, 1), "none");
+  EXPECT_NE(refused(column, op::GroupedMode::none, 176, 1), "none");
+  EXPECT_EQ(refused(single, op::GroupedMode::ragged_m, 128, 1), "none");
+  EXPECT_NE(refused(single, op::GroupedMode::ragged_m, 160, 1), "none");
+  EXPECT_EQ(refused(all, op::GroupedMode::ragged_m, 224, 2), "none");
+  // Producers that make tensor maps spill if consumers take more of their registers.
+  EXPECT_EQ(split_registers(2, false, {.differs_in_k = true}, 229).producer, 40);
+  EXPECT_EQ(split_registers(2, false, {}, 229).producer, 24);
+  EXPECT_EQ(refused(all, op::GroupedMode::ragged_m, 256, 2),
+            "a tile of 128x256 over 2 warpgroups needs about 234 registers a thread, of 232");
+}
+
 TEST(TmaOutputs, AreTheFirstWithTheStorageOrderOfD) {
   op::GemmSignature description = describe({DType::bf16, DType::bf16, DType::bf16, DType::f32});
   description.epilogue = epilogue_of({{"column_major", op::acc()},

@@ -169,7 +169,7 @@ TEST(Sm90Gemm, RegistersOfAllThreadsAreThoseOfTheLaunch) {
   for (const bool uses_plain_loads : {false, true}) {
     for (const int consumers : {1, 2, 3}) {
       for (const int needed : {100, 180}) {
-        const RegisterSplit split = split_registers(consumers, uses_plain_loads, false, needed);
+        const RegisterSplit split = split_registers(consumers, uses_plain_loads, {}, needed);
         // At launch, every thread has the same number of registers: the largest number that setmaxnreg requests, but at
         // most what the SM has for each thread, rounded down to a multiple of 8.
         const int available = kRegistersOfAnSm / (128 * (consumers + 1)) / 8 * 8;

@@ -44,18 +44,6 @@ Program gemm_of(const Mix& mix) {
   return program;
 }
 
-/// Calls `visit` for each block of the program, with those inside after it.
-void for_each_block(Block& block, const std::function<void(Block&)>& visit) {
-  visit(block);
-  for (Statement& statement : block) {
-    if (auto* const loop = std::get_if<Loop>(&statement.node)) for_each_block(loop->body, visit);
-    if (auto* const branch = std::get_if<Branch>(&statement.node)) {
-      for_each_block(branch->body, visit);
-      for_each_block(branch->otherwise, visit);
-    }
-  }
-}
-
 /// D = A * B of 72 x 136 x 136 on the device, with integers.
 class Problem {
  public:
@@ -233,16 +221,7 @@ bool drop_arrival(Instruction& instruction) {
 /// The program with one changed instruction, which must exist.
 Program changed(const Fault& fault) {
   Program program = gemm_of({fault.mix, fault.mix == AtomMix::tma_mma ? 2 : 4, fault.mix == AtomMix::tma_mma ? 2 : 1});
-  int left = fault.number;
-  for_each_block(program.body, [&](Block& block) {
-    for (auto statement = block.begin(); statement != block.end(); ++statement) {
-      auto* const instruction = std::get_if<Instruction>(&statement->node);
-      if (instruction == nullptr || instruction->text.find(fault.text) == std::string::npos || left-- != 0) continue;
-      if (!fault.change(*instruction)) statement = block.erase(statement) - 1;
-    }
-  });
-  EXPECT_LT(left, 0) << "no such instruction";
-  number_lines(program);
+  change_instruction(program, fault.text, fault.number, fault.change);
   return program;
 }
 

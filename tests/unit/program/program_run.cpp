@@ -1,5 +1,9 @@
 #include "program_run.hpp"
 
+#include <gtest/gtest.h>
+
+#include <variant>
+
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/lower/cuda/program.hpp"
 #include "tilewright/lower/mlir/program.hpp"
@@ -47,6 +51,30 @@ void run(const Program& program, const std::string& ptx, const LaunchArguments& 
   config.cluster = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
   config.dynamic_smem_bytes = launch.dynamic_smem_bytes;
   kernel->launch(config, launch.parameters());
+}
+
+void for_each_block(Block& block, const std::function<void(Block&)>& visit) {
+  visit(block);
+  for (Statement& statement : block) {
+    if (auto* const loop = std::get_if<Loop>(&statement.node)) for_each_block(loop->body, visit);
+    if (auto* const branch = std::get_if<Branch>(&statement.node)) {
+      for_each_block(branch->body, visit);
+      for_each_block(branch->otherwise, visit);
+    }
+  }
+}
+
+void change_instruction(Program& program, std::string_view part, int number, bool (*change)(Instruction&)) {
+  int left = number;
+  for_each_block(program.body, [&](Block& block) {
+    for (auto statement = block.begin(); statement != block.end(); ++statement) {
+      auto* const instruction = std::get_if<Instruction>(&statement->node);
+      if (instruction == nullptr || instruction->text.find(part) == std::string::npos || left-- != 0) continue;
+      if (!change(*instruction)) statement = block.erase(statement) - 1;
+    }
+  });
+  EXPECT_LT(left, 0) << "no such instruction";
+  number_lines(program);
 }
 
 }  // namespace tilewright::program

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tilewright/compile/artifact.hpp"
@@ -28,6 +30,13 @@ compile::Artifact compile_as_mlir(const Program& program);
 
 /// Runs PTX of the program on the emulator. @throws EmulationError
 void run(const Program& program, const std::string& ptx, const LaunchArguments& arguments);
+
+/// Calls `visit` for each block of a program, with those inside after it.
+void for_each_block(Block& block, const std::function<void(Block&)>& visit);
+
+/// Changes the instruction with number `number`, from 0 on in the order of the listing, of those whose text has `part`.
+/// It must exist. The instruction is removed if `change` returns false.
+void change_instruction(Program& program, std::string_view part, int number, bool (*change)(Instruction&));
 
 /// A copy of host memory on the device.
 template <class T>

@@ -20,6 +20,7 @@
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/compile/assembler.hpp"
 #include "tilewright/compile/compiler.hpp"
+#include "tilewright/emulator/checks.hpp"
 #include "tilewright/program/instructions.hpp"
 #include "tilewright/program/packed_weights.hpp"
 #include "tilewright/program/widen.hpp"
@@ -244,7 +245,7 @@ TEST_P(WeightGemm, ComputesProducts) {
   const compile::Artifact artifact = compile_as_cuda(program);
   expect_full_speed(program, artifact);
   expect_product(program, artifact.ptx, about, {200, about.tile_n + 3, 328});
-  expect_product(program, artifact.ptx, about, {61, 1, 8});
+  expect_product(program, artifact.ptx, about, {61, 1, about.split_k == 1 ? 8 : about.split_k * about.tile_k});
 #ifdef TILEWRIGHT_HAS_MLIR
   const compile::Artifact by_mlir = compile_as_mlir(program);
   EXPECT_EQ(by_mlir.spill_bytes.value_or(0), 0);
@@ -279,8 +280,46 @@ INSTANTIATE_TEST_SUITE_P(
               .d_is_m_contiguous = false,
               .tile_k = 128,
               .stages = 2,
-              .consumers = 3}}),
+              .consumers = 3}},
+        Case{"s4_bf16_split_k_of_single_registers",
+             {.d = DType::f32, .tile_n = 8, .tile_k = 64, .stages = 3, .consumers = 1, .split_k = 4, .ctas_per_sm = 2}},
+        Case{"s4_f16_split_k_in_small_ctas",
+             {.activations = DType::f16,
+              .scales = DType::f16,
+              .d = DType::f16,
+              .group = 64,
+              .d_is_m_contiguous = false,
+              .tile_n = 32,
+              .tile_k = 64,
+              .stages = 4,
+              .consumers = 1,
+              .split_k = 4,
+              .ctas_per_sm = 3}},
+        Case{"s4_bf16_shared_activations",
+             {.d = DType::f32, .group = 64, .tile_n = 128, .tile_k = 64, .stages = 3, .cluster_m = 2}},
+        Case{"s8_bf16_rows_split_k",
+             {.weights = DType::s8,
+              .d = DType::f32,
+              .group = 0,
+              .tile_n = 64,
+              .tile_k = 32,
+              .stages = 5,
+              .split_k = 2}}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
+
+/// The barriers of the exchange: before CTAs overwrite the stages of others, and before they read what they received.
+TEST(WeightGemmProgram, ExchangesPartialSumsBetweenTwoBarriers) {
+  const WeightGemmDescription about{
+      .d = DType::f32, .tile_n = 8, .tile_k = 64, .stages = 3, .consumers = 1, .split_k = 4, .ctas_per_sm = 2};
+  const Program program = weight_gemm("weight_gemm", about).value_or_throw();
+  for (const int barrier : {0, 1}) {
+    SCOPED_TRACE(barrier);
+    Program changed = program;
+    change_instruction(changed, "barrier.cluster.arrive", barrier, [](Instruction&) { return false; });
+    EXPECT_THROW(expect_product(changed, compile_as_cuda(changed).ptx, about, {200, 11, 328}),
+                 emulator::EmulationFinding);
+  }
+}
 
 /// The ids of fragments that wgmma reads, and of values that its waits have as operands.
 struct FragmentUses {
@@ -316,7 +355,11 @@ TEST(WeightGemmProgram, KeepsFragmentsUntilWgmmaHasReadThem) {
 TEST(WeightGemmProgram, KeepsItsSpeedForLargeTiles) {
   for (const WeightGemmDescription& about :
        {WeightGemmDescription{.group = 64, .tile_n = 256, .tile_k = 64, .stages = 3},
-        WeightGemmDescription{.scales = DType::f32, .tile_n = 128, .stages = 3, .consumers = 1}}) {
+        WeightGemmDescription{.scales = DType::f32, .tile_n = 128, .stages = 3, .consumers = 1},
+        WeightGemmDescription{.tile_n = 256, .tile_k = 64, .stages = 5, .split_k = 4},
+        WeightGemmDescription{.tile_n = 256, .tile_k = 64, .stages = 5, .cluster_m = 2},
+        WeightGemmDescription{.tile_n = 64, .stages = 3, .consumers = 1, .split_k = 4, .ctas_per_sm = 3},
+        WeightGemmDescription{.tile_n = 16, .stages = 6, .consumers = 1, .split_k = 8, .ctas_per_sm = 4}}) {
     const Program program = weight_gemm("weight_gemm", about).value_or_throw();
     SCOPED_TRACE(about.tile_n);
     expect_full_speed(program, compile_as_cuda(program));
@@ -344,6 +387,19 @@ TEST(WeightGemmProgram, RefusesWithTheNumber) {
   EXPECT_EQ(weight_gemm("x", {.scales = DType::f16, .scale_use = ScaleUse::weights}).reason(),
             "scales that multiply weights have the type of the activations, bf16, got f16");
   EXPECT_EQ(weight_gemm("x", {.consumers = 4}).reason(), "1 to 3 warpgroups multiply, got 4");
+  EXPECT_EQ(weight_gemm("x", {.scales = DType::f32, .tile_n = 256, .tile_k = 64, .stages = 3}).reason(),
+            "a tile_n of 256 needs about 328 registers a thread, of 232");
+  EXPECT_EQ(weight_gemm("x", {.tile_n = 64, .stages = 3, .ctas_per_sm = 2}).reason(),
+            "a tile_n of 64 needs about 136 registers a thread, of 104");
+  EXPECT_EQ(weight_gemm("x", {.tile_n = 256, .tile_k = 64, .stages = 2, .consumers = 1, .ctas_per_sm = 2}).reason(),
+            "an instruction of 256 columns needs 158 registers a thread, of 128 with 2 CTAs on an SM");
+  EXPECT_EQ(weight_gemm("x", {.split_k = 3}).reason(), "split_k must be 1, 2, 4 or 8, got 3");
+  EXPECT_EQ(weight_gemm("x", {.tile_n = 64, .split_k = 2, .cluster_m = 2}).reason(),
+            "cluster_m must be 1, or 2 without split-K, got 2 and split_k 2");
+  EXPECT_EQ(weight_gemm("x", {.tile_n = 24, .split_k = 2}).reason(),
+            "split_k 2 must divide the 12 accumulators of a thread into multiples of 4, 2 or 1");
+  EXPECT_EQ(weight_gemm("x", {.tile_n = 256, .tile_k = 64, .stages = 2, .split_k = 2}).reason(),
+            "with split-K, the sums of a tile, 131072 bytes, must fit in the stages, 75776 bytes");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 12}).reason(),
             "a K-major tile must have a multiple of 8 rows, got 12 of 12x128");
 }

@@ -23,6 +23,11 @@ constexpr int kSourceRegisters = 9;
 constexpr int kGroupKRegisters = 18;
 // The same if D is a pointer array: 68 bytes spilled (128x176 in ping-pong).
 constexpr int kPointerRegisters = 17;
+// The same for reductions; spills with rows, columns and single results, alone and together. Groups: any reduction in
+// 128x160 with ping-pong (248 bytes), but no two in 128x256; three in 256x128 (72). Dense: three in 256x128 (96), sums
+// of columns in 128x176 with ping-pong (104), but not in 128x160, and no single result in 128x192.
+constexpr int kReductionsRegisters = 33, kReductionRegisters = 11, kVectorRegisters = 18;
+constexpr int kManyReductions = 3;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
@@ -231,13 +236,15 @@ int Sm90SharedMemory::most_output_bytes(int limit) const {
   return available / consumers - output_barrier_bytes() - staging_bytes;
 }
 
-RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promotes, int needed) {
+RegisterSplit split_registers(int consumers, bool uses_plain_loads, const ConsumerExtras& extras, int needed) {
   if (!uses_plain_loads && consumers == 3) return {40, 152};
   // If one warpgroup holds the accumulators of 192 columns, few registers remain for the epilogue: with 232 registers
   // about 50 bytes spilled.
   constexpr int kTight = 225;
+  // A producer that makes tensor maps for groups needs its 40 registers: with 24, 84 bytes spilled.
+  const bool may_take_more = !extras.promotes && !extras.differs_in_k;
   if (!uses_plain_loads)
-    return !promotes && needed >= kTight && needed <= 232 ? RegisterSplit{24, 240} : RegisterSplit{40, 232};
+    return may_take_more && needed >= kTight && needed <= 232 ? RegisterSplit{24, 240} : RegisterSplit{40, 232};
   if (consumers == 1) return {152, 232};
   if (consumers == 3) return {96, 136};
   constexpr RegisterSplit kEven{152, 176};
@@ -281,6 +288,13 @@ double exposed_clocks(const TileShape& tile, int team, const ConsumerExtras& ext
   return clocks;
 }
 
+int reduction_registers(const ReductionCounts& counts, op::GroupedMode groups) {
+  const int vectors = counts.rows + counts.columns, all = vectors + counts.singles;
+  if (all == 0) return 0;
+  if (groups == op::GroupedMode::none && all < kManyReductions) return kVectorRegisters * vectors;
+  return kReductionsRegisters + kReductionRegisters * all;
+}
+
 RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, bool uses_plain_loads,
                              const ConsumerExtras& extras) {
   const int of_an_instruction = kWgmmaM * tile.n / 128;
@@ -293,12 +307,13 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   if (extras.copies_source) beside += kSourceRegisters;
   if (extras.differs_in_k) beside += kGroupKRegisters;
   if (extras.finds_output) beside += kPointerRegisters;
+  beside += extras.reduction_registers;
   // ptxas requires that one wgmma fits in the registers that every thread has at launch, regardless of setmaxnreg
   // (error C7602).
   constexpr int kRegistersOfAnSm = 65536;
   const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
   return {.tile = needed,
-          .given = split_registers(consumers, uses_plain_loads, extras.promotes, needed).consumer,
+          .given = split_registers(consumers, uses_plain_loads, extras, needed).consumer,
           .instruction = of_an_instruction + kInstructionRegisters,
           .alike = kRegistersOfAnSm / (128 * (consumers + 1))};
 }
@@ -541,8 +556,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
   }
   const RegisterNeeds needs =
       register_needs(plan.tile, plan.team(), plan.consumers(), plan.uses_plain_loads(), plan.extras());
-  const RegisterSplit registers =
-      split_registers(plan.consumers(), plan.uses_plain_loads(), plan.promotes_accumulators, needs.tile);
+  const RegisterSplit registers = split_registers(plan.consumers(), plan.uses_plain_loads(), plan.extras(), needs.tile);
   plan.producer_registers = registers.producer;
   plan.consumer_registers = registers.consumer;
   if (const Support fits = check_smem(plan.smem_bytes(), design.target); !fits) return fits.refusal();

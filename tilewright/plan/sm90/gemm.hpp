@@ -83,7 +83,8 @@ EpilogueStaging epilogue_staging(const op::Epilogue& epilogue);
 struct RegisterSplit {
   int producer = 0, consumer = 0;
 };
-RegisterSplit split_registers(int consumers, bool uses_plain_loads, bool promotes, int needed);
+struct ConsumerExtras;
+RegisterSplit split_registers(int consumers, bool uses_plain_loads, const ConsumerExtras& extras, int needed);
 
 /// Number of 32-bit words each producer thread keeps in flight when it loads an operand with plain loads instead of
 /// TMA.
@@ -110,8 +111,13 @@ struct ConsumerExtras {
   bool copies_source = false;   // plain loads copy C for tiles of groups, whose ends TMA does not know
   bool differs_in_k =
       false;  // groups or classes differ in k, so that each tile has a number of mainloop steps of its own
-  bool finds_output = false;  // D is a pointer array, so that each tile has an address of its own
+  bool finds_output = false;    // D is a pointer array, so that each tile has an address of its own
+  int reduction_registers = 0;  // see plan::reduction_registers()
 };
+
+/// Registers for the reductions of an epilogue, whose accumulators are still in registers: partial results, and the
+/// places of results, which differ between groups.
+int reduction_registers(const ReductionCounts& counts, op::GroupedMode groups);
 
 /// Exposed clocks per mainloop step, in which the tensor cores are idle. If several warpgroups share the tile, one
 /// multiplies while another does its extra work, most of which then costs nothing. `element_bytes` is the size of an
@@ -166,7 +172,8 @@ struct Sm90GemmSketch : GemmTile {
             path_a.major == arch::Major::mn && path_b.major == arch::Major::mn,
             copies_source(operands),
             op::differs_in_k(groups()) || has_row_classes(),
-            operands.d.is_pointer_array};
+            operands.d.is_pointer_array,
+            split_k > 1 ? 0 : plan::reduction_registers(reduction_counts(operands.epilogue), groups())};
   }
   int cluster_size() const { return cluster_m * cluster_n; }
   /// Number of CTAs that work together: one cluster for each part of K.

@@ -171,7 +171,8 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                               search.major_a == arch::Major::mn && search.major_b == arch::Major::mn,
                               search.copies_source,
                               op::differs_in_k(search.groups) || search.has_row_classes,
-                              search.stores_to_pointers};
+                              search.stores_to_pointers,
+                              reduction_registers(search.staging.reductions, search.groups)};
   Tile tile{
       .rows = rows,
       .input = {.m = search.m,
@@ -237,7 +238,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
 
   ConsumerExtras extras = tile.extras;
-  if (split_k > 1) extras.plain_bytes = 0;
+  if (split_k > 1) extras.plain_bytes = extras.reduction_registers = 0;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return;
   Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
                           .consumers = rows.consumers,

@@ -1,0 +1,125 @@
+#include "tilewright/program/weight_gemm_cost.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "tilewright/arch/limits.hpp"
+#include "tilewright/base/dtype.hpp"
+#include "tilewright/program/packed_weights.hpp"
+
+namespace tilewright::program {
+namespace {
+
+// The time of one stage of a CTA alone on its SM, beyond that of wgmma: waits for the stage, loads from shared memory,
+// conversions, scales. Measured on an H100 with s4 and bf16 (bench/programs.py, 2026-11-26): 165 ns for 64 columns, 245
+// for 128; one more warpgroup on the SM adds three tenths as long as it is not hidden by the other one's wgmma.
+constexpr double kStageUs = 0.085, kColumnUs = 0.00125, kShareOfMoreWarpgroups = 0.3;
+/// What is not hidden by wgmma of other warpgroups.
+constexpr double kExposedUs = 0.04;
+/// Two barriers of a cluster, and the bytes that a CTA sends to others in a clock cycle.
+constexpr double kExchangeUs = 0.5, kSentBytesPerClock = 32;
+constexpr double kShareOfDram = 0.9, kShareOfL2 = 0.97;
+constexpr int kMostStages = 8, kMostStageBytes = 200 * 1024, kBarrierBytes = 1024;
+constexpr int kMostCtasPerSm = 4;
+/// From this tile_n on, two CTAs may share activations.
+constexpr int kLeastSharedN = 128;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t tiles_of(const WeightGemmDescription& about, const WeightGemmExtents& extents) {
+  const std::int64_t rows = std::int64_t{WeightPacking::kRows} * about.consumers * about.cluster_m;
+  return ceil_div(extents.m, rows) * about.cluster_m * ceil_div(extents.n, about.tile_n);
+}
+
+/// Tiles that the GPU computes at once.
+std::int64_t resident_tiles(const WeightGemmDescription& about) {
+  return std::int64_t{about.ctas_per_sm} * about.cluster_m *
+         arch::resident_clusters(arch::limits(about.target), about.cluster_m * about.split_k);
+}
+
+int bytes_of_activations(const WeightGemmDescription& about) {
+  return about.tile_n * about.tile_k * bits(about.activations) / 8;
+}
+
+int stage_bytes(const WeightGemmDescription& about) {
+  const int weights = WeightPacking::kRows * about.consumers * about.tile_k * bits(about.weights) / 8;
+  const int activations = bytes_of_activations(about);
+  const int groups = about.group == 0 ? 0 : std::max(1, about.tile_k / about.group);
+  const int scales = WeightPacking::kRows * about.consumers * groups * bits(about.scales) / 8;
+  return (weights + activations + scales + 1023) / 1024 * 1024;
+}
+
+/// Sets the number of stages to what fits; false if not even two fit, or not the sums that split-K exchanges.
+bool choose_stages(WeightGemmDescription& about) {
+  const arch::ArchLimits& limits = arch::limits(about.target);
+  const int memory = std::min(kMostStageBytes, limits.smem_per_sm_bytes / about.ctas_per_sm -
+                                                   limits.smem_reserved_per_block_bytes - kBarrierBytes);
+  about.stages = std::min(memory / stage_bytes(about), kMostStages);
+  const int sums = WeightPacking::kRows * about.consumers * about.tile_n * 4;
+  return about.stages >= 2 && (about.split_k == 1 || sums <= about.stages * stage_bytes(about));
+}
+
+}  // namespace
+
+double predicted_us(const WeightGemmDescription& about, const WeightGemmExtents& extents) {
+  const arch::ArchLimits& limits = arch::limits(about.target);
+  const std::int64_t tiles = tiles_of(about, extents), ctas = tiles * about.split_k;
+  const std::int64_t rounds = ceil_div(tiles, resident_tiles(about));
+  const double warpgroups = about.consumers * static_cast<double>(std::clamp<std::int64_t>(
+                                                  ceil_div(ctas, limits.sm_count), 1, about.ctas_per_sm));
+  const double clocks_per_us = limits.clock_ghz * 1000;
+  const double fma = static_cast<double>(WeightPacking::kRows) * about.tile_n * about.tile_k;
+  const double multiply_us =
+      fma / arch::fma_per_clock(limits, arch::MathUnit::wgmma, about.activations) / clocks_per_us;
+  const double alone_us = kStageUs + kColumnUs * about.tile_k;
+  const double loaded_bytes =
+      stage_bytes(about) - bytes_of_activations(about) * (1 - 1.0 / about.cluster_m);  // by a CTA, for a stage
+  const auto active = static_cast<double>(std::min(ctas, resident_tiles(about) * about.split_k));
+  const double load_us = active * loaded_bytes / (kShareOfL2 * limits.l2_bytes_per_clock) / clocks_per_us;
+  const double stage_us = std::max({warpgroups * multiply_us + kExposedUs, load_us,
+                                    alone_us * (1 + kShareOfMoreWarpgroups * (warpgroups - 1)) + multiply_us});
+  const std::int64_t stages = ceil_div(ceil_div(extents.k, about.tile_k), about.split_k);
+  const double exchange_us = about.split_k == 1
+                                 ? 0
+                                 : kExchangeUs + static_cast<double>(WeightPacking::kRows * about.consumers) *
+                                                     about.tile_n * 4 / kSentBytesPerClock / clocks_per_us;
+  const double dram_bytes = static_cast<double>(extents.m) * static_cast<double>(extents.k) * bits(about.weights) / 8;
+  const double dram_us = dram_bytes / (kShareOfDram * limits.dram_bytes_per_s) * 1e6;
+  return limits.launch_us + std::max(static_cast<double>(rounds * stages) * stage_us, dram_us) +
+         static_cast<double>(rounds) * exchange_us;
+}
+
+std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescription& about,
+                                                       const WeightGemmExtents& extents, std::size_t count) {
+  int most_n = 8;
+  while (most_n < 256 && most_n < extents.n) most_n *= 2;
+  std::vector<WeightGemmDescription> all;
+  WeightGemmDescription each = about;
+  for (const int tile_n : {most_n, most_n / 2}) {
+    if (tile_n < 8) continue;
+    each.tile_n = tile_n;
+    each.tile_k = tile_n < 128 ? 128 : 64;
+    for (each.consumers = 3; each.consumers >= 1; --each.consumers) {
+      for (each.split_k = 1; each.split_k <= 8; each.split_k *= 2) {
+        const int accumulators = tile_n / 2;
+        if (each.split_k > accumulators || ceil_div(extents.k, each.tile_k) < each.split_k) continue;
+        for (each.ctas_per_sm = 1; each.ctas_per_sm <= kMostCtasPerSm; ++each.ctas_per_sm) {
+          if (registers_of(each).fit() && choose_stages(each)) all.push_back(each);
+          if (tiles_of(each, extents) <= resident_tiles(each)) break;  // more would be empty
+        }
+        each.ctas_per_sm = 1;
+        if (each.split_k == 1 && tile_n >= kLeastSharedN) {
+          each.cluster_m = 2;
+          if (registers_of(each).fit() && choose_stages(each)) all.push_back(each);
+          each.cluster_m = 1;
+        }
+      }
+    }
+  }
+  const auto us = [&](const WeightGemmDescription& one) { return predicted_us(one, extents); };
+  std::stable_sort(all.begin(), all.end(), [&](const auto& one, const auto& other) { return us(one) < us(other); });
+  if (all.size() > count) all.resize(count);
+  return all;
+}
+
+}  // namespace tilewright::program
