@@ -55,6 +55,7 @@ void Cluster::start(runtime::Dim3 index) {
   // The agents of warps are kept; those of mbarriers and bulk groups are registered at their first use.
   std::erase_if(agents_, [](const AgentRecord& record) { return record.kind != AgentRecord::Kind::warp; });
   barrier_ = {};
+  leading_offsets_.clear();
   events_ = events_at_last_wake_ = 0;
   fruitless_wakes_ = fruitless_polls_ = 0;
   events_at_last_poll_ = 0;

@@ -192,27 +192,37 @@ SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const 
     verdict = conflict(SharedVerdict::in_flight, cell.writer);
   } else if (unordered(cell.writer, now, access)) {
     verdict = conflict(SharedVerdict::race, cell.writer);
-  } else if (proxy_fenced != nullptr && !is_async(agent_of(writer)) && !ordered(writer, *proxy_fenced)) {
+  } else if (proxy_fenced != nullptr && unfenced(writer, *proxy_fenced)) {
     verdict = conflict(SharedVerdict::unfenced, cell.writer);
   }
   add_reader(cell, now, access);
   return verdict;
 }
 
-SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp access) {
+bool SharedMemory::unfenced(PackedEpoch epoch, const VectorClock& proxy_fenced) {
+  return epoch != 0 && !is_async(agent_of(epoch)) && !ordered(epoch, proxy_fenced);
+}
+
+SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced,
+                                       Stamp access) {
   if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
   SharedVerdict verdict = SharedVerdict::ok;
+  const auto check = [&](const Stamp& earlier, bool reads) {
+    if (unordered(earlier, now, access)) {
+      verdict = conflict(SharedVerdict::race, earlier, reads);
+    } else if (verdict == SharedVerdict::ok && proxy_fenced != nullptr && unfenced(earlier.epoch, *proxy_fenced)) {
+      verdict = conflict(SharedVerdict::unfenced_reuse, earlier, reads);
+    }
+  };
   if ((cell.writer.epoch & kInFlight) != 0) {
     verdict = conflict(SharedVerdict::in_flight, cell.writer);
-  } else if (unordered(cell.writer, now, access)) {
-    verdict = conflict(SharedVerdict::race, cell.writer);
+  } else {
+    check(cell.writer, false);
   }
   if ((cell.reader.epoch & kSet) != 0) {
-    for (const Stamp& reader : read_sets_[cell.reader.code]) {
-      if (unordered(reader, now, access)) verdict = conflict(SharedVerdict::race, reader, true);
-    }
-  } else if (unordered(cell.reader, now, access)) {
-    verdict = conflict(SharedVerdict::race, cell.reader, true);
+    for (const Stamp& reader : read_sets_[cell.reader.code]) check(reader, true);
+  } else {
+    check(cell.reader, true);
   }
   drop_readers(cell);
   cell.writer = access;
@@ -235,7 +245,14 @@ SharedVerdict SharedMemory::async_read(const Clocks& clocks, const Accessor& acc
 SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                   std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);
-  return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, access); });
+  return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, nullptr, access); });
+}
+
+SharedVerdict SharedMemory::async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
+                                        std::uint32_t bytes) {
+  const Stamp access = stamp(clocks.ordered, accessor);
+  return each_cell(address, bytes, true,
+                   [&](Cell& cell) { return write_cell(cell, clocks.ordered, &clocks.proxy_fenced, access); });
 }
 
 bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const {
@@ -385,7 +402,7 @@ SharedVerdict SharedMemory::begin_copy(const VectorClock& now, const Accessor& a
                                        std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);
   return each_cell(address, bytes, true, [&](Cell& cell) {
-    const SharedVerdict verdict = write_cell(cell, now, access);
+    const SharedVerdict verdict = write_cell(cell, now, nullptr, access);
     cell.writer.epoch |= kInFlight;
     return verdict;
   });

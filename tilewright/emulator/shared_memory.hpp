@@ -21,7 +21,16 @@ struct Accessor {
 };
 
 /// When an access breaks several rules, the last of them in this order is reported.
-enum class SharedVerdict : std::uint8_t { ok, uninitialised, unfenced, narrow_scope, race, in_flight, out_of_bounds };
+enum class SharedVerdict : std::uint8_t {
+  ok,
+  unfenced_reuse,  // the async proxy writes what the generic proxy has accessed, with no proxy fence in between
+  uninitialised,
+  unfenced,  // the async proxy reads what the generic proxy has written, with no proxy fence in between
+  narrow_scope,
+  race,
+  in_flight,
+  out_of_bounds
+};
 
 /// The scope of a strong access, and the CTA and the cluster of its thread.
 struct Reach {
@@ -67,6 +76,9 @@ class SharedMemory {
   // @pre shadowed() and contains(address, bytes)
   SharedVerdict read(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   SharedVerdict write(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  /// A write through the async proxy: accesses of the generic proxy before it must be proxy-fenced. `clocks` are those
+  /// of the warp that issues the write.
+  SharedVerdict async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   /// Does read() or write() for the lanes of an instruction for which that finds nothing and splits no word.
   /// Returns the others. `accessor` is that of lane 0; lane l accesses addresses[l] - base, which this memory contains.
   Mask access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
@@ -129,9 +141,11 @@ class SharedMemory {
   SharedVerdict each_cell(std::uint64_t address, std::uint32_t bytes, bool whole_write, Visit&& visit);
   void split_word(std::size_t word);
 
-  /// `proxy_fenced` is null for reads through the generic proxy.
+  /// `proxy_fenced` is null for accesses through the generic proxy.
   SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
-  SharedVerdict write_cell(Cell& cell, const VectorClock& now, Stamp access);
+  SharedVerdict write_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
+  /// Whether the access went through the generic proxy and no proxy fence has followed it.
+  static bool unfenced(PackedEpoch epoch, const VectorClock& proxy_fenced);
   /// access_lanes() for lanes 0, 1, ... that access `words` words each, one after the other. Does nothing and returns
   /// false when the cells differ in ways that it does not handle.
   bool access_consecutive(const VectorClock& now, Stamp first, Cell* cells, std::uint32_t words, int lanes,

@@ -91,6 +91,26 @@ class TileReader {
         shared_(warp.cta().shared()),
         accessor_{async_of(warp.agent()), 0, warp.code_index(in), warp.wgmma.open()} {}
 
+  /// Reports a leading offset to which the rank of the CTA was added: a descriptor has bits 4 to 17 of an address, and
+  /// those of the rank fall into the next field. The CTA of rank 0 tells what the offset is without them.
+  void check_leading_offset(const Slot* operand, Major major, int extent, int element_bytes) {
+    Cluster& cluster = warp_.cta().cluster();
+    const auto chunks = static_cast<std::uint32_t>(extent * element_bytes / kChunkBytes);
+    if (cluster.size() == 1 || !matrix_.uses_leading(major, chunks)) return;
+    const auto rank = static_cast<std::uint32_t>(warp_.cta().rank());
+    auto& leading = cluster.leading_offsets();
+    if (rank == 0) leading[operand] = matrix_.leading_bytes;
+    const auto first = leading.find(operand);
+    const std::uint32_t of_rank = rank << (kClusterRankShift - 16);
+    if (rank == 0 || first == leading.end() || matrix_.leading_bytes != first->second + of_rank) return;
+    warp_.report(Severity::error, FindingKind::bad_descriptor, in_, 0, matrix_.start, [&] {
+      return fmt::format(
+          "the leading offset of the matrix descriptor is {} bytes, but {} in the CTA of rank 0: bits 24 and up of a "
+          "shared address are the rank of the CTA, {} here; clear all but the low 18 bits of the address",
+          matrix_.leading_bytes, first->second, rank);
+    });
+  }
+
   /// Reads rows [first, first + count) along M or N to tile[mn * mn_stride + k * k_stride].
   void read(Major major, const ElementRow& element, int first, int count, double* tile, int mn_stride, int k_stride) {
     const int per_chunk = kChunkBytes / element.bytes;
@@ -255,12 +275,15 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   if (mode.a_in_registers) {
     read_registers(warp, a, a_element, a_tile.data(), k_elements);
   } else {
-    TileReader(warp, in, *warp.reg<std::uint64_t>(a[0]))
-        .read(mode.a_mn_major ? Major::mn : Major::k, a_element, warp.index() % 4 * kRows, kRows, a_tile.data(), kMaxK,
-              1);
+    const Major major = mode.a_mn_major ? Major::mn : Major::k;
+    TileReader reader(warp, in, *warp.reg<std::uint64_t>(a[0]));
+    reader.check_leading_offset(a, major, 4 * kRows, a_element.bytes);
+    reader.read(major, a_element, warp.index() % 4 * kRows, kRows, a_tile.data(), kMaxK, 1);
   }
-  TileReader(warp, in, *warp.reg<std::uint64_t>(b[0]))
-      .read(mode.b_mn_major ? Major::mn : Major::k, b_element, 0, n, b_tile.data(), 1, n);
+  const Major b_major = mode.b_mn_major ? Major::mn : Major::k;
+  TileReader b_reader(warp, in, *warp.reg<std::uint64_t>(b[0]));
+  b_reader.check_leading_offset(b, b_major, n, b_element.bytes);
+  b_reader.read(b_major, b_element, 0, n, b_tile.data(), 1, n);
   const bool adds = ((warp.predicate(b[1]) ^ warp.predicate(b[2])) & 1) != 0;
   const auto update = [&]<class Kind>(Kind) {
     if (adds) {
