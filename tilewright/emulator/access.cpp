@@ -8,6 +8,7 @@
 #include "tilewright/base/error.hpp"
 #include "tilewright/emulator/cluster.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
+#include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 
 namespace tilewright::emulator {
@@ -334,7 +335,66 @@ void compute_addresses(Warp& warp, const AddressOperand& operand, const Slot* op
   }
 }
 
+template <class T>
+[[gnu::always_inline]] inline bool are_consecutive_inline(const T* addresses, T bytes) {
+  T gaps = 0, expected = addresses[0];
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    gaps |= addresses[lane] ^ expected;
+    expected += bytes;
+  }
+  return gaps == 0;
+}
+template <class T>
+TILEWRIGHT_TARGET_FMA bool are_consecutive_with_hardware(const T* addresses, T bytes) {
+  return are_consecutive_inline(addresses, bytes);
+}
+template <class T>
+bool are_consecutive(const T* addresses, T bytes) {
+  if (addresses[1] - addresses[0] != bytes) return false;
+  return has_hardware_fma() ? are_consecutive_with_hardware(addresses, bytes)
+                            : are_consecutive_inline(addresses, bytes);
+}
+
 }  // namespace
+
+std::byte* resolve_consecutive(Warp& warp, const Instruction& in, Space space, std::uint32_t bytes, bool writes) {
+  const AddressOperand& operand = in.address[0];
+  const auto offset = static_cast<std::uint64_t>(operand.offset);
+  const Launch& launch = warp.cta().launch();
+  std::uint64_t address = 0;
+  if (operand.register_bytes == 4) {
+    const auto* const base = warp.reg<std::uint32_t>(in.op[operand.operand]);
+    if (!are_consecutive(base, bytes)) return nullptr;
+    address = static_cast<std::uint32_t>(base[0] + offset);
+  } else {
+    const auto* const base = warp.reg<std::uint64_t>(in.op[operand.operand]);
+    if (!are_consecutive(base, std::uint64_t{bytes})) return nullptr;
+    address = base[0] + offset;
+  }
+  if (address % bytes != 0 || launch.profile != nullptr) return nullptr;
+  if (space == Space::generic) {
+    const std::uint64_t window = address & kWindowMask;
+    if (window != 0 && window != kSharedWindow) return nullptr;
+    space = window == 0 ? Space::global : Space::shared;
+    address &= ~kWindowMask;
+  }
+  const std::uint64_t all = std::uint64_t{kWarpSize} * bytes;
+  if (space == Space::shared) {
+    if (address >> kClusterRankShift != static_cast<std::uint64_t>(warp.cta().rank())) return nullptr;
+    address &= kSharedOffsetMask;
+    SharedMemory& shared = warp.cta().shared();
+    if (!shared.contains(address, all)) return nullptr;
+    if (shared.shadowed() &&
+        !shared.access_consecutive(warp.clocks.ordered, warp.accessor(in, 0), address, bytes, writes))
+      return nullptr;
+    return shared.at(address);
+  }
+  if (space != Space::global && space != Space::constant) return nullptr;
+  if (warp.region == nullptr || !warp.region->contains(address, all)) return nullptr;
+  if (launch.global_shadow != nullptr && !launch.global_shadow->access_consecutive(warp, in, address, bytes, writes))
+    return nullptr;
+  return reinterpret_cast<std::byte*>(address);
+}
 
 SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
                                        std::string_view verb) {

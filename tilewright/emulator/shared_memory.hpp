@@ -79,6 +79,11 @@ class SharedMemory {
   /// A write through the async proxy: accesses of the generic proxy before it must be proxy-fenced. `clocks` are those
   /// of the warp that issues the write.
   SharedVerdict async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  /// Does read() or write() for all lanes, of which lane l accesses the `bytes` bytes at address + l * bytes, and returns
+  /// true, if that finds nothing and if the lanes accessed the bytes in the same way before. Else it does nothing.
+  /// `accessor` is that of lane 0. @pre shadowed()
+  bool access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes,
+                          bool writes);
   /// Does read() or write() for the lanes of an instruction for which that finds nothing and splits no word.
   /// Returns the others. `accessor` is that of lane 0; lane l accesses addresses[l] - base, which this memory contains.
   Mask access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
@@ -146,10 +151,9 @@ class SharedMemory {
   SharedVerdict write_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
   /// Whether the access went through the generic proxy and no proxy fence has followed it.
   static bool unfenced(PackedEpoch epoch, const VectorClock& proxy_fenced);
-  /// access_lanes() for lanes 0, 1, ... that access `words` words each, one after the other. Does nothing and returns
-  /// false when the cells differ in ways that it does not handle.
-  bool access_consecutive(const VectorClock& now, Stamp first, Cell* cells, std::uint32_t words, int lanes,
-                          bool writes);
+  /// access_consecutive() of `kWords` words for each lane. `first` is the stamp of lane 0.
+  template <std::uint32_t kWords>
+  bool access_words(const VectorClock& now, Stamp first, Cell* cells, bool writes);
   /// Whether there is nothing to report of an access.
   bool is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const;
   /// Records the conflicting access for other(); returns ok instead of the verdict when its check is switched off.
