@@ -23,12 +23,12 @@ constexpr int kMaxM = 16;
 constexpr int kMaxN = 8;
 constexpr int kMaxK = 32;
 
-/// The fragment layout of an operand: for each (lane, value), its index in a row-major tile. A: m*K+k, B: k*N+n,
-/// C and D: m*N+n.
+/// The fragment layout of an operand. Value i of the values of a register of all lanes, in the order of memory, is at
+/// begin[register] + i / inner * outer + i % inner * step of a row-major tile. A: m*K+k, B: k*N+n, C and D: m*N+n.
 struct FragmentTable {
-  int values = 0;                         // per lane
-  int registers = 0;                      // per lane
-  std::vector<std::uint16_t> tile_index;  // of the values of each register of a warp, as they are in memory
+  int registers = 0;  // per lane
+  int inner = 0, outer = 0, step = 0;
+  std::vector<int> begin;
 };
 
 struct MmaTable {
@@ -42,15 +42,27 @@ template <class TileIndex>
 FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, TileIndex&& tile_index) {
   FragmentTable table;
   table.registers = registers;
-  const std::int64_t size = layout::size(tv);
-  table.values = static_cast<int>(size / kWarpSize);
-  const int per_register = table.values / registers;
-  for (int first = 0; first < table.values; first += per_register) {
-    for (int lane = 0; lane < kWarpSize; ++lane) {
-      for (int value = first; value < first + per_register; ++value) {
-        const auto offset = static_cast<int>(tv(std::int64_t{lane} + std::int64_t{kWarpSize} * value));
-        table.tile_index.push_back(static_cast<std::uint16_t>(tile_index(offset % rows, offset / rows)));
-      }
+  const int values = static_cast<int>(layout::size(tv)) / kWarpSize;
+  const int per_register = values / registers;
+  const int count = kWarpSize * per_register;
+  std::vector<int> indices;
+  for (int r = 0; r < registers; ++r) {
+    for (int i = 0; i < count; ++i) {
+      const int value = r * per_register + i % per_register;
+      const auto offset = static_cast<int>(tv(std::int64_t{i / per_register} + std::int64_t{kWarpSize} * value));
+      indices.push_back(tile_index(offset % rows, offset / rows));
+    }
+  }
+  const auto at = [&](int r, int i) { return indices[static_cast<std::size_t>(r * count + i)]; };
+  table.step = at(0, 1) - at(0, 0);
+  table.inner = 1;
+  while (table.inner < count && at(0, table.inner) - at(0, 0) == table.inner * table.step) ++table.inner;
+  table.outer = table.inner < count ? at(0, table.inner) - at(0, 0) : 0;
+  for (int r = 0; r < registers; ++r) {
+    table.begin.push_back(at(r, 0));
+    for (int i = 0; i < count; ++i) {
+      TILEWRIGHT_CHECK(at(r, i) - at(r, 0) == i / table.inner * table.outer + i % table.inner * table.step,
+                       "value {} of register {} of a fragment is not where its first values say", i, r);
     }
   }
   return table;
@@ -74,41 +86,43 @@ const MmaTable& table_of(const arch::MmaAtom& atom) {
   return tables.at(&atom);
 }
 
-/// A register packs as many values as fit into 32 bits, the first in the low bits.
+/// Calls f(i, index in the tile) for the values of a register. The most frequent fragments have loops of known length.
+template <int kValues, class F>
+[[gnu::always_inline]] inline void each_value(const FragmentTable& table, int begin, F&& f) {
+  const auto visit = [&](auto inner, auto step) __attribute__((always_inline)) {
+    for (int first = 0; first < kValues; first += inner, begin += table.outer) {
+      for (int i = 0; i < inner; ++i) f(first + i, begin + i * step);
+    }
+  };
+  using std::integral_constant;
+  const auto is = [&](int inner, int step) { return table.inner == inner && table.step == step; };
+  if (is(8, 1)) return visit(integral_constant<int, 8>(), integral_constant<int, 1>());
+  if (is(8, kMaxN)) return visit(integral_constant<int, 8>(), integral_constant<int, kMaxN>());
+  if (is(kValues, 2)) return visit(integral_constant<int, kValues>(), integral_constant<int, 2>());
+  if (is(kValues, 1)) return visit(integral_constant<int, kValues>(), integral_constant<int, 1>());
+  visit(table.inner, table.step);
+}
+
+/// The number of values in a register of all lanes: it packs as many as fit into 32 bits, the first in the low bits.
+template <class Element>
+constexpr int kValuesOf = kWarpSize * (sizeof(typename Element::Stored) < 4 ? 4 / sizeof(typename Element::Stored) : 1);
+
 template <class Element, class Number>
 void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, Number* tile) {
-  using Stored = typename Element::Stored;
-  constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
-  constexpr int kValues = kWarpSize * kPerRegister;
-  const std::uint16_t* index = table.tile_index.data();
-  for (int r = 0; r < table.registers; ++r, index += kValues) {
-    const Stored* const packed = warp.reg<Stored>(registers[r]);
-    Number numbers[kValues];
-    read_numbers<Element, kValues>(packed, numbers);
-    for (int i = 0; i < kValues; ++i) tile[index[i]] = numbers[i];
+  for (int r = 0; r < table.registers; ++r) {
+    NumberOf<Element> numbers[kValuesOf<Element>];
+    read_numbers<Element, kValuesOf<Element>>(warp.reg<typename Element::Stored>(registers[r]), numbers);
+    each_value<kValuesOf<Element>>(table, table.begin[static_cast<std::size_t>(r)],
+                                   [&](int i, int at) { tile[at] = numbers[i]; });
   }
 }
 
 template <class Accumulator, class Number>
 void write_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, const Number* tile, bool saturates) {
-  using Stored = typename Accumulator::Stored;
-  constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
-  constexpr int kValues = kWarpSize * kPerRegister;
-  const std::uint16_t* index = table.tile_index.data();
-  for (int r = 0; r < table.registers; ++r, index += kValues) {
-    Stored* const packed = warp.reg<Stored>(registers[r]);
-    Number numbers[kValues];
-    for (int i = 0; i < kValues; ++i) numbers[i] = tile[index[i]];
-    for (int i = 0; i < kValues; ++i) packed[i] = Accumulator::stored(numbers[i], saturates);
-  }
-}
-
-void multiply_add_integers(const MmaTable& table, const std::int64_t* a, const std::int64_t* b, std::int64_t* c) {
-  for (int m = 0; m < table.m; ++m) {
-    for (int k = 0; k < table.k; ++k) {
-      const std::int64_t x = a[m * table.k + k];
-      for (int n = 0; n < kMaxN; ++n) c[m * kMaxN + n] += x * b[k * kMaxN + n];
-    }
+  for (int r = 0; r < table.registers; ++r) {
+    auto* const packed = warp.reg<typename Accumulator::Stored>(registers[r]);
+    each_value<kValuesOf<Accumulator>>(table, table.begin[static_cast<std::size_t>(r)],
+                                       [&](int i, int at) { packed[i] = Accumulator::stored(tile[at], saturates); });
   }
 }
 
@@ -156,11 +170,11 @@ double nan_of(const MmaTable& table, const double* a, const double* b, double c,
 template <class A, class B, class Accumulator>
 void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
-  using Number = decltype(A::number(typename A::Stored()));
   const auto& table = *static_cast<const MmaTable*>(in.table);
-  Number a[kMaxM * kMaxK] = {};
-  Number b[kMaxK * kMaxN] = {};
-  Number c[kMaxM * kMaxN] = {};
+  // All elements are written before they are read.
+  alignas(32) NumberOf<A> a[kMaxM * kMaxK];
+  alignas(32) NumberOf<B> b[kMaxK * kMaxN];
+  alignas(32) NumberOf<Accumulator> c[kMaxM * kMaxN];
   const Slot* const d_registers = in.op;
   const Slot* const a_registers = d_registers + table.c.registers;
   const Slot* const b_registers = a_registers + table.a.registers;
@@ -169,9 +183,11 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   read_fragment<B>(warp, b_registers, table.b, b);
   read_fragment<Accumulator>(warp, c_registers, table.c, c);
   if constexpr (std::is_same_v<Accumulator, S32Accumulator>) {
-    multiply_add_integers(table, a, b, c);
+    float sums[kMaxM * kMaxN] = {};
+    multiply_add_integers({table.m, table.n, table.k, a, b, sums});
+    for (int i = 0; i < table.m * kMaxN; ++i) c[i] += static_cast<std::int64_t>(sums[i]);
   } else if constexpr (std::is_same_v<Accumulator, F64Accumulator>) {
-    Number before[kMaxM * kMaxN] = {};
+    double before[kMaxM * kMaxN] = {};
     std::copy(c, c + table.m * kMaxN, before);
     multiply_add_doubles(table, a, b, c);
     for (int i = 0; i < table.m * kMaxN; ++i) {
@@ -179,7 +195,7 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
     }
   } else {
     constexpr int kElementBytes = sizeof(typename A::Stored);
-    multiply_add({table.m, table.n, table.k, a, b, c, table.k, kElementBytes, A::kLeastExponent, B::kLeastExponent,
+    multiply_add({table.m, table.n, table.k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent,
                   Accumulator::kLeastExponent},
                  sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<Accumulator, F16Accumulator>));
   }

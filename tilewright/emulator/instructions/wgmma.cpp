@@ -26,11 +26,11 @@ constexpr int kMaxK = 32;
 constexpr int kRowBytes = 32;  // extent of K in bytes, for all types
 constexpr int kChunkBytes = 16;
 
-using ReadElements = void (*)(const std::byte* from, double* to);
+using ReadElements = void (*)(const std::byte* from, float* to);
 
-/// Converts the elements of a 16-byte chunk to f64.
+/// Converts the elements of a 16-byte chunk to f32.
 template <class Element>
-void read_chunk(const std::byte* from, double* to) {
+void read_chunk(const std::byte* from, float* to) {
   using Stored = typename Element::Stored;
   Stored stored[kChunkBytes / sizeof(Stored)];
   std::memcpy(stored, from, kChunkBytes);
@@ -112,11 +112,11 @@ class TileReader {
   }
 
   /// Reads rows [first, first + count) along M or N to tile[mn * mn_stride + k * k_stride].
-  void read(Major major, const ElementRow& element, int first, int count, double* tile, int mn_stride, int k_stride) {
+  void read(Major major, const ElementRow& element, int first, int count, float* tile, int mn_stride, int k_stride) {
     const int per_chunk = kChunkBytes / element.bytes;
     const int k_elements = kRowBytes / element.bytes;
-    double numbers[kChunkBytes];
-    const auto visit = [&](int mn_chunk, int k_chunk, double* to, int step) {
+    float numbers[kChunkBytes];
+    const auto visit = [&](int mn_chunk, int k_chunk, float* to, int step) {
       element.read(chunk(major, static_cast<std::uint32_t>(mn_chunk), static_cast<std::uint32_t>(k_chunk)), numbers);
       for (int i = 0; i < per_chunk; ++i) to[i * step] = numbers[i];
     };
@@ -166,11 +166,11 @@ class TileReader {
 
 /// Reads the fragment of A. Register r of lane l has the 4 bytes at byte 16 * (r / 2) + 4 * (l % 4) of K, of row
 /// l / 4 + 8 * (r % 2).
-void read_registers(Warp& warp, const Slot* registers, const ElementRow& element, double* tile, int k_elements) {
+void read_registers(Warp& warp, const Slot* registers, const ElementRow& element, float* tile, int k_elements) {
   const int per_register = 4 / element.bytes;
   const int per_half = k_elements / 2;
   std::byte chunk[kChunkBytes] = {};
-  double numbers[kChunkBytes];
+  float numbers[kChunkBytes];
   for (int r = 0; r < 4; ++r) {
     const std::byte* const words = warp.reg<std::byte>(registers[r]);
     for (int lane = 0; lane < kWarpSize; ++lane) {
@@ -178,42 +178,53 @@ void read_registers(Warp& warp, const Slot* registers, const ElementRow& element
       element.read(chunk, numbers);
       const int row = lane / 4 + 8 * (r % 2);
       const int k = r / 2 * per_half + lane % 4 * per_register;
-      for (int i = 0; i < per_register; ++i) tile[row * kMaxK + k + i] = numbers[i];
+      for (int i = 0; i < per_register; ++i) tile[row * k_elements + k + i] = numbers[i];
     }
   }
 }
 
-/// Calls f(value, lane, index in a row-major tile of kRows x n) for each accumulator of each lane. A lane's values are
-/// in columns 2 * (l % 4) and the next of row l / 4, then of row l / 4 + 8, then the same 8 columns further.
-template <class F>
-void each_accumulator(int n, F&& f) {
-  for (int value = 0; value < n / 2; ++value) {
-    const int column = value / 4 * 8 + value % 2;
-    const int row = value / 2 % 2 * 8;
-    for (int lane = 0; lane < kWarpSize; ++lane) {
-      f(value, lane, (row + lane / 4) * n + column + lane % 4 * 2);
+/// Calls f(register, index of the value in it, index in a row-major tile of kRows x n) for each accumulator. A lane's
+/// values are in columns 2 * (l % 4) and the next of row l / 4, then of row l / 4 + 8, then the same 8 columns further.
+/// A register has kPerRegister of them.
+template <int kPerRegister, class F>
+[[gnu::always_inline]] inline void each_accumulator(int n, F&& f) {
+  for (int pair = 0; pair < n / 4; ++pair) {
+    const int first = pair % 2 * 8 * n + pair / 2 * 8;
+    const int registers = pair * 2 / kPerRegister;
+    for (int row = 0; row < 8; ++row) {
+      for (int column = 0; column < 4; ++column) {
+        for (int i = 0; i < 2; ++i) {
+          const int lane = 4 * row + column;
+          const int of_register = kPerRegister == 1 ? lane : 2 * lane + i;
+          f(registers + (kPerRegister == 1 ? i : 0), of_register, first + row * n + 2 * column + i);
+        }
+      }
     }
   }
 }
 
 template <class Kind>
-void read_accumulators(Warp& warp, const Slot* registers, int n, double* tile) {
-  using Stored = typename Kind::Stored;
-  constexpr int kPerRegister = 4 / sizeof(Stored);
-  each_accumulator(n, [&](int value, int lane, int index) {
-    const Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-    tile[index] = static_cast<double>(Kind::number(packed[lane * kPerRegister + value % kPerRegister]));
+constexpr int kPerRegister = 4 / sizeof(typename Kind::Stored);
+
+template <class Kind>
+void read_accumulators(Warp& warp, const Slot* registers, int n, float* tile) {
+  each_accumulator<kPerRegister<Kind>>(n, [&](int r, int i, int index) {
+    tile[index] = Kind::number(warp.reg<typename Kind::Stored>(registers[r])[i]);
   });
 }
 
 template <class Kind>
-void write_accumulators(Warp& warp, const Slot* registers, int n, const double* tile, bool saturates) {
-  using Stored = typename Kind::Stored;
-  using Number = decltype(Kind::number(Stored()));
-  constexpr int kPerRegister = 4 / sizeof(Stored);
-  each_accumulator(n, [&](int value, int lane, int index) {
-    Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-    packed[lane * kPerRegister + value % kPerRegister] = Kind::stored(static_cast<Number>(tile[index]), saturates);
+void write_accumulators(Warp& warp, const Slot* registers, int n, const float* tile) {
+  each_accumulator<kPerRegister<Kind>>(n, [&](int r, int i, int index) {
+    warp.reg<typename Kind::Stored>(registers[r])[i] = Kind::stored(tile[index], false);
+  });
+}
+
+/// Adds sums of products of integers to the accumulators, or replaces these.
+void add_to_accumulators(Warp& warp, const Slot* registers, int n, const float* sums, bool adds, bool saturates) {
+  each_accumulator<1>(n, [&](int r, int i, int index) {
+    std::int32_t& value = warp.reg<std::int32_t>(registers[r])[i];
+    value = S32Accumulator::stored((adds ? value : 0) + static_cast<std::int64_t>(sums[index]), saturates);
   });
 }
 
@@ -243,17 +254,6 @@ void check_registers(Warp& warp, const Instruction& in, const Slot* d, int d_cou
   }
 }
 
-void multiply_add_integers(const double* a, const double* b, double* c, int n, int k_elements) {
-  for (int m = 0; m < kRows; ++m) {
-    for (int k = 0; k < k_elements; ++k) {
-      const double x = a[m * kMaxK + k];
-      double* const row = c + m * n;
-      const double* const of_b = b + k * n;
-      for (int i = 0; i < n; ++i) row[i] += x * of_b[i];
-    }
-  }
-}
-
 /// Operands: the registers of D, A (4 registers, or a descriptor), B's descriptor, scale-d and the mask to xor it with.
 void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
@@ -269,43 +269,52 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   const Slot* const b = a + a_count;
   check_registers(warp, in, d, d_count, a, mode.a_in_registers ? a_count : 0);
   // thread_local, to avoid zeroing them: all elements are written before they are read.
-  thread_local std::array<double, kRows * kMaxK> a_tile;
-  thread_local std::array<double, kMaxK * kMaxN> b_tile;
-  thread_local std::array<double, kRows * kMaxN> c_tile;
+  alignas(32) thread_local std::array<float, kRows * kMaxK> a_tile;
+  alignas(32) thread_local std::array<float, kMaxK * kMaxN> b_tile;
+  alignas(32) thread_local std::array<float, kRows * kMaxN> c_tile;
   if (mode.a_in_registers) {
     read_registers(warp, a, a_element, a_tile.data(), k_elements);
   } else {
     const Major major = mode.a_mn_major ? Major::mn : Major::k;
     TileReader reader(warp, in, *warp.reg<std::uint64_t>(a[0]));
     reader.check_leading_offset(a, major, 4 * kRows, a_element.bytes);
-    reader.read(major, a_element, warp.index() % 4 * kRows, kRows, a_tile.data(), kMaxK, 1);
+    reader.read(major, a_element, warp.index() % 4 * kRows, kRows, a_tile.data(), k_elements, 1);
   }
   const Major b_major = mode.b_mn_major ? Major::mn : Major::k;
   TileReader b_reader(warp, in, *warp.reg<std::uint64_t>(b[0]));
   b_reader.check_leading_offset(b, b_major, n, b_element.bytes);
   b_reader.read(b_major, b_element, 0, n, b_tile.data(), 1, n);
   const bool adds = ((warp.predicate(b[1]) ^ warp.predicate(b[2])) & 1) != 0;
+  const ProductTiles tiles{kRows,
+                           n,
+                           k_elements,
+                           a_tile.data(),
+                           b_tile.data(),
+                           c_tile.data(),
+                           a_element.bytes,
+                           a_element.least_exponent,
+                           b_element.least_exponent,
+                           mode.accumulator == Accumulator::f16 ? F16Accumulator::kLeastExponent
+                                                                : F32Accumulator::kLeastExponent};
   const auto update = [&]<class Kind>(Kind) {
     if (adds) {
       read_accumulators<Kind>(warp, d, n, c_tile.data());
     } else {
-      std::ranges::fill(c_tile, 0.0);
+      std::fill_n(c_tile.data(), kRows * n, 0.0F);
     }
-    if constexpr (std::is_same_v<Kind, S32Accumulator>) {
-      multiply_add_integers(a_tile.data(), b_tile.data(), c_tile.data(), n, k_elements);
-    } else {
-      if (mode.negates) {
-        for (double& value : a_tile) value = -value;
-      }
-      multiply_add({kRows, n, k_elements, a_tile.data(), b_tile.data(), c_tile.data(), kMaxK, a_element.bytes,
-                    a_element.least_exponent, b_element.least_exponent, Kind::kLeastExponent},
-                   sum_of_wgmma(a_element.bytes, std::is_same_v<Kind, F16Accumulator>));
+    if (mode.negates) {
+      for (float& value : a_tile) value = -value;
     }
-    write_accumulators<Kind>(warp, d, n, c_tile.data(), mode.saturates);
+    multiply_add(tiles, sum_of_wgmma(a_element.bytes, mode.accumulator == Accumulator::f16));
+    write_accumulators<Kind>(warp, d, n, c_tile.data());
   };
   if (mode.accumulator == Accumulator::f16) update(F16Accumulator());
   if (mode.accumulator == Accumulator::f32) update(F32Accumulator());
-  if (mode.accumulator == Accumulator::s32) update(S32Accumulator());
+  if (mode.accumulator == Accumulator::s32) {
+    std::fill_n(c_tile.data(), kRows * n, 0.0F);
+    multiply_add_integers(tiles);
+    add_to_accumulators(warp, d, n, c_tile.data(), adds, mode.saturates);
+  }
   if (Profile* const profile = warp.cta().launch().profile)
     profile->count_product(warp.code_index(in), kRows, n, k_elements);
   ++warp.wgmma.mma_count;

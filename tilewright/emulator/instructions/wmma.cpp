@@ -176,9 +176,10 @@ void read_tile(Warp& warp, const Slot* registers, const Fragment& fragment, Numb
 template <class A, class B, class C, class D>
 void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
-  using Number = decltype(A::number(typename A::Stored()));
   const auto& product = *static_cast<const Product*>(in.table);
-  Number a[kMaxTile] = {}, b[kMaxTile] = {}, c[kMaxTile] = {};
+  NumberOf<A> a[kMaxTile] = {};
+  NumberOf<B> b[kMaxTile] = {};
+  NumberOf<C> c[kMaxTile] = {};
   const Slot* const a_registers = in.op + product.d.registers;
   const Slot* const b_registers = a_registers + product.a.registers;
   read_tile<A>(warp, a_registers, product.a, a);
@@ -187,19 +188,16 @@ void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
   const auto [name, m, n, k] = product.shape;
   if constexpr (std::is_same_v<D, F16Accumulator> || std::is_same_v<D, F32Accumulator>) {
     constexpr int kElementBytes = sizeof(typename A::Stored);
-    multiply_add({m, n, k, a, b, c, k, kElementBytes, A::kLeastExponent, B::kLeastExponent, C::kLeastExponent},
+    multiply_add({m, n, k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent, C::kLeastExponent},
                  sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<D, F16Accumulator>));
+  } else if constexpr (std::is_same_v<D, S32Accumulator>) {
+    float sums[kMaxTile] = {};
+    multiply_add_integers({m, n, k, a, b, sums});
+    for (int i = 0; i < m * n; ++i) c[i] += static_cast<std::int64_t>(sums[i]);
   } else {
     for (int i = 0; i < m; ++i) {
       for (int l = 0; l < k; ++l) {
-        const Number x = a[i * k + l];
-        for (int j = 0; j < n; ++j) {
-          if constexpr (std::is_same_v<D, F64Accumulator>) {
-            c[i * n + j] = std::fma(x, b[l * n + j], c[i * n + j]);
-          } else {
-            c[i * n + j] += x * b[l * n + j];
-          }
-        }
+        for (int j = 0; j < n; ++j) c[i * n + j] = std::fma(a[i * k + l], b[l * n + j], c[i * n + j]);
       }
     }
   }
