@@ -153,7 +153,10 @@ std::string Cluster::describe(const Accessor& accessor) const {
     case AgentRecord::Kind::warp:
       break;
   }
-  if (is_async(accessor.agent)) return fmt::format("the wgmma of warp {}{} at {}", record.index, of_cta, location);
+  if (is_async(accessor.agent)) {
+    const int last = record.index + static_cast<int>(cta.warpgroup(record.index).size()) - 1;
+    return fmt::format("the wgmma of warps {} to {}{} at {}", record.index, last, of_cta, location);
+  }
   return fmt::format("{} at {}", thread(record.index * kWarpSize + static_cast<int>(accessor.lane)), location);
 }
 

@@ -244,6 +244,29 @@ SharedVerdict SharedMemory::async_read(const Clocks& clocks, const Accessor& acc
                    [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks.proxy_fenced, access); });
 }
 
+SharedVerdict SharedMemory::ChunkReads::read(std::uint64_t address) {
+  constexpr std::size_t kCells = kBytes / 4;
+  Cell* const cells = &memory_.words_[(address - kSharedBase) / 4];
+  bool same = has_last_;
+  for (std::size_t i = 0; i < kCells; ++i) {
+    const PackedEpoch reader = cells[i].reader.epoch;
+    same = same && cells[i].writer.epoch == writer_ && (reader == reader_ || reader == stamp_.epoch);
+  }
+  if (same) {
+    for (std::size_t i = 0; i < kCells; ++i) cells[i].reader = stamp_;
+    return SharedVerdict::ok;
+  }
+  const Cell before = cells[0];
+  const SharedVerdict verdict = memory_.async_read(clocks_, accessor_, address, kBytes);
+  // Cells of split words and sets of readers are judged one by one: they have other epochs, or stay sets.
+  if (verdict == SharedVerdict::ok && before.writer.epoch != kSplit && cells[0].reader.epoch == stamp_.epoch) {
+    has_last_ = true;
+    writer_ = before.writer.epoch;
+    reader_ = before.reader.epoch;
+  }
+  return verdict;
+}
+
 SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                   std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);

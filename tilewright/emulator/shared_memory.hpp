@@ -76,6 +76,8 @@ class SharedMemory {
   // @pre shadowed() and contains(address, bytes)
   SharedVerdict read(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   SharedVerdict write(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  /// Reads of 16 aligned bytes each as by async_read(), by one accessor at one time.
+  class ChunkReads;
   /// A write through the async proxy: accesses of the generic proxy before it must be proxy-fenced. `clocks` are those
   /// of the warp that issues the write.
   SharedVerdict async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
@@ -168,6 +170,8 @@ class SharedMemory {
   /// Keeps the memory of the sets.
   void free_all_sets();
 
+  friend class ChunkReads;
+
   std::vector<std::byte> data_;
   std::vector<Cell> words_;
   std::vector<Cell> bytes_;  // of split words, 4 per word
@@ -190,6 +194,29 @@ class SharedMemory {
   bool check_races_ = true;
   bool check_uninitialised_ = true;
   bool check_warps_ = false;
+};
+
+class SharedMemory::ChunkReads {
+ public:
+  static constexpr std::uint32_t kBytes = 16;
+
+  /// @pre memory.shadowed(); the clocks do not change while the object is in use
+  ChunkReads(SharedMemory& memory, const Clocks& clocks, const Accessor& accessor)
+      : memory_(memory), clocks_(clocks), accessor_(accessor), stamp_(stamp(clocks.ordered, accessor)) {}
+
+  /// @pre the memory contains the bytes
+  SharedVerdict read(std::uint64_t address);
+
+ private:
+  SharedMemory& memory_;
+  const Clocks& clocks_;
+  const Accessor accessor_;
+  const Stamp stamp_;
+  // The writer and the reader of the last cell about which nothing was found: there is nothing to find where they are
+  // the same.
+  bool has_last_ = false;
+  PackedEpoch writer_ = 0;
+  PackedEpoch reader_ = 0;
 };
 
 }  // namespace tilewright::emulator

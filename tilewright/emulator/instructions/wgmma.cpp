@@ -89,7 +89,7 @@ class TileReader {
         in_(in),
         matrix_(decode_descriptor(descriptor)),
         shared_(warp.cta().shared()),
-        accessor_{async_of(warp.agent()), 0, warp.code_index(in), warp.wgmma.open()} {}
+        reads_(shared_, warp.clocks, accessor_of(warp, in)) {}
 
   /// Reports a leading offset to which the rank of the CTA was added: a descriptor has bits 4 to 17 of an address, and
   /// those of the rank fall into the next field. The CTA of rank 0 tells what the offset is without them.
@@ -136,6 +136,12 @@ class TileReader {
   }
 
  private:
+  /// The four warps of a warpgroup read as its first warp: who waits for the reads of one waits for those of all.
+  static Accessor accessor_of(Warp& warp, const Instruction& in) {
+    const Agent first = warp.cta().warpgroup(warp.index()).front()->agent();
+    return {async_of(first), 0, warp.code_index(in), warp.wgmma.open()};
+  }
+
   const std::byte* chunk(Major major, std::uint32_t mn, std::uint32_t k) {
     const std::uint32_t address = matrix_.address(major, mn, k);
     if (!shared_.contains(address, kChunkBytes)) {
@@ -147,7 +153,7 @@ class TileReader {
                       shared_.end()));
     }
     if (shared_.shadowed()) {
-      const SharedVerdict verdict = shared_.async_read(warp_.clocks, accessor_, address, kChunkBytes);
+      const SharedVerdict verdict = reads_.read(address);
       if (verdict != SharedVerdict::ok) {
         report_shared(warp_, in_, 0, {&warp_.cta(), address}, kChunkBytes, "wgmma read", verdict);
       }
@@ -159,7 +165,7 @@ class TileReader {
   const Instruction& in_;
   SharedMatrix matrix_;
   SharedMemory& shared_;
-  Accessor accessor_;
+  SharedMemory::ChunkReads reads_;
 };
 
 // Fragments. Lane l has rows l / 4 and l / 4 + 8 of its warp's 16.
