@@ -25,6 +25,7 @@ const RowsByOpcode& rows_by_opcode() {
                              cp_async_opcodes(),
                              matrix_move_opcodes(),
                              mma_opcodes(),
+                             sparse_mma_opcodes(),
                              warp_opcodes(),
                              barrier_opcodes(),
                              control_opcodes(),

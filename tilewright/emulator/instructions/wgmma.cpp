@@ -15,6 +15,7 @@
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/matrix_element.hpp"
 #include "tilewright/emulator/instructions/shared_matrix.hpp"
+#include "tilewright/emulator/instructions/sparse_metadata.hpp"
 #include "tilewright/emulator/instructions/tensor_core_sum.hpp"
 
 namespace tilewright::emulator {
@@ -22,8 +23,8 @@ namespace {
 
 constexpr int kRows = 16;  // rows of D and A per warp
 constexpr int kMaxN = 256;
-constexpr int kMaxK = 32;
-constexpr int kRowBytes = 32;  // extent of K in bytes, for all types
+constexpr int kMaxK = 64;  // of B
+constexpr int kRowBytes = 32;  // extent of K in bytes of A, for all types; B of sparse products has twice as many
 constexpr int kChunkBytes = 16;
 
 using ReadElements = void (*)(const std::byte* from, float* to);
@@ -65,6 +66,8 @@ struct WgmmaMode {
   bool negates = false;  // imm-scale-a * imm-scale-b is -1
   bool saturates = false;
   std::uint8_t n8 = 1;  // N / 8
+  bool sparse = false;
+  std::uint8_t selector = 0;  // of the metadata
 };
 
 WgmmaMode unpack(std::int64_t bits) {
@@ -72,13 +75,14 @@ WgmmaMode unpack(std::int64_t bits) {
   const auto at = [&](int shift, std::uint64_t mask) { return static_cast<std::uint8_t>((u >> shift) & mask); };
   return {at(0, 7),       at(3, 7),       static_cast<Accumulator>(at(6, 3)),
           at(8, 1) != 0,  at(9, 1) != 0,  at(10, 1) != 0,
-          at(11, 1) != 0, at(12, 1) != 0, at(13, 63)};
+          at(11, 1) != 0, at(12, 1) != 0, at(13, 63),
+          at(19, 1) != 0, at(20, 3)};
 }
 
 std::int64_t pack(const WgmmaMode& mode) {
   return mode.a | mode.b << 3 | static_cast<int>(mode.accumulator) << 6 | (mode.a_in_registers ? 1 << 8 : 0) |
          (mode.a_mn_major ? 1 << 9 : 0) | (mode.b_mn_major ? 1 << 10 : 0) | (mode.negates ? 1 << 11 : 0) |
-         (mode.saturates ? 1 << 12 : 0) | mode.n8 << 13;
+         (mode.saturates ? 1 << 12 : 0) | mode.n8 << 13 | (mode.sparse ? 1 << 19 : 0) | mode.selector << 20;
 }
 
 /// Reads an operand in shared memory, for one warp, through the async proxy.
@@ -111,10 +115,18 @@ class TileReader {
     });
   }
 
-  /// Reads rows [first, first + count) along M or N to tile[mn * mn_stride + k * k_stride].
-  void read(Major major, const ElementRow& element, int first, int count, float* tile, int mn_stride, int k_stride) {
+  /// Reads rows [first, first + count) along M or N, of `row_bytes` bytes along K, to
+  /// tile[mn * mn_stride + k * k_stride].
+  void read(Major major, const ElementRow& element, int first, int count, int row_bytes, float* tile, int mn_stride,
+            int k_stride) {
     const int per_chunk = kChunkBytes / element.bytes;
-    const int k_elements = kRowBytes / element.bytes;
+    const int k_elements = row_bytes / element.bytes;
+    if (major == Major::k && matrix_.swizzle_bytes > kChunkBytes &&
+        matrix_.swizzle_bytes < static_cast<std::uint32_t>(row_bytes)) {
+      warp_.fail(FindingKind::bad_descriptor, in_, 0, matrix_.start,
+                 fmt::format("a swizzle of {} bytes, and {} bytes along K in one instruction", matrix_.swizzle_bytes,
+                             row_bytes));
+    }
     float numbers[kChunkBytes];
     const auto visit = [&](int mn_chunk, int k_chunk, float* to, int step) {
       element.read(chunk(major, static_cast<std::uint32_t>(mn_chunk), static_cast<std::uint32_t>(k_chunk)), numbers);
@@ -122,7 +134,7 @@ class TileReader {
     };
     if (major == Major::k) {
       for (int mn = 0; mn < count; ++mn) {
-        for (int c = 0; c < kRowBytes / kChunkBytes; ++c) {
+        for (int c = 0; c < row_bytes / kChunkBytes; ++c) {
           visit(first + mn, c, tile + mn * mn_stride + c * per_chunk * k_stride, k_stride);
         }
       }
@@ -260,7 +272,31 @@ void check_registers(Warp& warp, const Instruction& in, const Slot* d, int d_cou
   }
 }
 
-/// Operands: the registers of D, A (4 registers, or a descriptor), B's descriptor, scale-d and the mask to xor it with.
+/// Multiplies each row of A with the rows of B that the metadata names.
+void multiply_add_sparse(Warp& warp, const Instruction& in, const WgmmaMode& mode, const ProductTiles& tiles,
+                         const std::uint32_t* words, const TensorCoreSum* how) {
+  const SparseMetadata metadata{tiles.element_bytes, 2 * tiles.k, false};
+  alignas(32) thread_local std::array<float, kMaxStored * kMaxN> rows_of_b;
+  for (int row = 0; row < kRows; ++row) {
+    std::array<int, kMaxStored> places{};
+    find_stored(warp, in, metadata, words, mode.selector, row, places);
+    for (int k = 0; k < tiles.k; ++k)
+      std::copy_n(tiles.b + places[static_cast<std::size_t>(k)] * tiles.n, tiles.n, rows_of_b.data() + k * tiles.n);
+    ProductTiles of_row = tiles;
+    of_row.m = 1;
+    of_row.a += row * tiles.k;
+    of_row.b = rows_of_b.data();
+    of_row.c += row * tiles.n;
+    if (how == nullptr) {
+      multiply_add_integers(of_row);
+    } else {
+      multiply_add(of_row, *how);
+    }
+  }
+}
+
+/// Operands: the registers of D, A (4 registers, or a descriptor), B's descriptor, the metadata of sparse products,
+/// scale-d and the mask to xor it with.
 void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
   const WgmmaMode mode = unpack(in.immediate);
@@ -275,7 +311,7 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   const Slot* const b = a + a_count;
   check_registers(warp, in, d, d_count, a, mode.a_in_registers ? a_count : 0);
   // thread_local, to avoid zeroing them: all elements are written before they are read.
-  alignas(32) thread_local std::array<float, kRows * kMaxK> a_tile;
+  alignas(32) thread_local std::array<float, kRows * kRowBytes> a_tile;
   alignas(32) thread_local std::array<float, kMaxK * kMaxN> b_tile;
   alignas(32) thread_local std::array<float, kRows * kMaxN> c_tile;
   if (mode.a_in_registers) {
@@ -284,13 +320,15 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
     const Major major = mode.a_mn_major ? Major::mn : Major::k;
     TileReader reader(warp, in, *warp.reg<std::uint64_t>(a[0]));
     reader.check_leading_offset(a, major, 4 * kRows, a_element.bytes);
-    reader.read(major, a_element, warp.index() % 4 * kRows, kRows, a_tile.data(), k_elements, 1);
+    reader.read(major, a_element, warp.index() % 4 * kRows, kRows, kRowBytes, a_tile.data(), k_elements, 1);
   }
   const Major b_major = mode.b_mn_major ? Major::mn : Major::k;
   TileReader b_reader(warp, in, *warp.reg<std::uint64_t>(b[0]));
   b_reader.check_leading_offset(b, b_major, n, b_element.bytes);
-  b_reader.read(b_major, b_element, 0, n, b_tile.data(), 1, n);
-  const bool adds = ((warp.predicate(b[1]) ^ warp.predicate(b[2])) & 1) != 0;
+  b_reader.read(b_major, b_element, 0, n, mode.sparse ? 2 * kRowBytes : kRowBytes, b_tile.data(), 1, n);
+  const Slot* const metadata = b + 1;
+  const Slot* const scale_d = metadata + (mode.sparse ? 1 : 0);
+  const bool adds = ((warp.predicate(scale_d[0]) ^ warp.predicate(scale_d[1])) & 1) != 0;
   const ProductTiles tiles{kRows,
                            n,
                            k_elements,
@@ -311,18 +349,27 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
     if (mode.negates) {
       for (float& value : a_tile) value = -value;
     }
-    multiply_add(tiles, sum_of_wgmma(a_element.bytes, mode.accumulator == Accumulator::f16));
+    const TensorCoreSum how = sum_of_wgmma(a_element.bytes, mode.accumulator == Accumulator::f16);
+    if (mode.sparse) {
+      multiply_add_sparse(warp, in, mode, tiles, warp.reg<std::uint32_t>(*metadata), &how);
+    } else {
+      multiply_add(tiles, how);
+    }
     write_accumulators<Kind>(warp, d, n, c_tile.data());
   };
   if (mode.accumulator == Accumulator::f16) update(F16Accumulator());
   if (mode.accumulator == Accumulator::f32) update(F32Accumulator());
   if (mode.accumulator == Accumulator::s32) {
     std::fill_n(c_tile.data(), kRows * n, 0.0F);
-    multiply_add_integers(tiles);
+    if (mode.sparse) {
+      multiply_add_sparse(warp, in, mode, tiles, warp.reg<std::uint32_t>(*metadata), nullptr);
+    } else {
+      multiply_add_integers(tiles);
+    }
     add_to_accumulators(warp, d, n, c_tile.data(), adds, mode.saturates);
   }
   if (Profile* const profile = warp.cta().launch().profile)
-    profile->count_product(warp.code_index(in), kRows, n, k_elements);
+    profile->count_product(warp.code_index(in), kRows, n, mode.sparse ? 2 * k_elements : k_elements);
   ++warp.wgmma.mma_count;
 }
 
@@ -430,28 +477,31 @@ bool is_negative(InstructionReader& reader, const Operand& scale) {
 
 void take_scales(InstructionReader& reader, WgmmaMode& mode) {
   const ElementRow& a = kElements[mode.a];
-  if (is_integer(a)) return reader.expect_operands(4);
+  const std::size_t first = mode.sparse ? 6 : 4;  // after scale-d
+  if (is_integer(a)) return reader.expect_operands(first);
   const std::size_t transposes = a.bytes != 2 ? 0 : mode.a_in_registers ? 1 : 2;
-  reader.expect_operands(6 + transposes);
-  mode.negates = is_negative(reader, reader.operand(4)) != is_negative(reader, reader.operand(5));
+  reader.expect_operands(first + 2 + transposes);
+  mode.negates = is_negative(reader, reader.operand(first)) != is_negative(reader, reader.operand(first + 1));
   if (transposes == 0) return;
-  if (transposes == 2) mode.a_mn_major = reader.number(reader.operand(6)) != 0;
-  mode.b_mn_major = reader.number(reader.operand(5 + transposes)) != 0;
+  if (transposes == 2) mode.a_mn_major = reader.number(reader.operand(first + 2)) != 0;
+  mode.b_mn_major = reader.number(reader.operand(first + 1 + transposes)) != 0;
 }
 
-void decode_mma_async(InstructionReader& reader) {
+void decode_product(InstructionReader& reader, bool sparse) {
   reader.take("sync");
   reader.take("aligned");
   WgmmaMode mode;
+  mode.sparse = sparse;
   take_types(reader, mode);
   check_types(reader, mode);
-  const int n = take_n(reader, kRowBytes / kElements[mode.a].bytes);
+  const int k_elements = kRowBytes / kElements[mode.a].bytes;
+  const int n = take_n(reader, sparse ? 2 * k_elements : k_elements);
   reader.finish();
   if (is_integer(kElements[mode.a]) && n > 24 && n % 16 != 0) {
     reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
   }
   mode.n8 = static_cast<std::uint8_t>(n / 8);
-  reader.expect_operands(4, 8);
+  reader.expect_operands(sparse ? 6 : 4, sparse ? 10 : 8);
   mode.a_in_registers = reader.operand(1).kind == Operand::Kind::vector;
   const std::vector<Operand> d = reader.elements(reader.operand(0));
   if (static_cast<int>(d.size()) != register_count(mode)) {
@@ -464,12 +514,23 @@ void decode_mma_async(InstructionReader& reader) {
   }
   for (const Operand& one : a) reader.source(one, mode.a_in_registers ? PtxType::b32 : PtxType::b64);
   reader.source(reader.operand(2), PtxType::b64);
-  reader.predicate_source(reader.operand(3));
+  if (sparse) {
+    reader.source(reader.operand(3), PtxType::b32);
+    const std::uint64_t selector = reader.number(reader.operand(4));
+    const int selectors = SparseMetadata{kElements[mode.a].bytes, 2 * k_elements, false}.selectors();
+    if (selector >= static_cast<std::uint64_t>(selectors))
+      reader.refuse(fmt::format("a sparsity selector of {}, which must be less than {}", selector, selectors));
+    mode.selector = static_cast<std::uint8_t>(selector);
+  }
+  reader.predicate_source(reader.operand(sparse ? 5 : 3));
   take_scales(reader, mode);
   reader.out().immediate = pack(mode);
   reader.out().registers = RegisterUse::wgmma;
   reader.out().execute = &execute_mma_async;
 }
+
+void decode_mma_async(InstructionReader& reader) { decode_product(reader, false); }
+void decode_sparse(InstructionReader& reader) { decode_product(reader, true); }
 
 void take_sync_aligned(InstructionReader& reader) {
   reader.take("sync");
@@ -499,6 +560,7 @@ void decode_wait_group(InstructionReader& reader) {
 
 constexpr std::array kOpcodes = {
     OpcodeRow{"wgmma.mma_async", OperandClass::any, decode_mma_async},
+    OpcodeRow{"wgmma.mma_async.sp", OperandClass::any, decode_sparse},
     OpcodeRow{"wgmma.fence", OperandClass::any, decode_fence},
     OpcodeRow{"wgmma.commit_group", OperandClass::any, decode_commit_group},
     OpcodeRow{"wgmma.wait_group", OperandClass::any, decode_wait_group},
