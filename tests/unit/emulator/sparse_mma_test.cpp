@@ -161,10 +161,10 @@ void check(const Form& form, int selector, std::string_view variant) {
 }
 
 TEST(SparseMma, MultipliesStoredElements) {
-  const std::vector<Form> forms = {
-      {"f32", "f16", "f16", 16},   {"f16", "f16", "f16", 32},   {"f32", "f16", "f16", 32},   {"f32", "bf16", "bf16", 16},
-      {"f32", "bf16", "bf16", 32}, {"f32", "tf32", "tf32", 8},  {"f32", "tf32", "tf32", 16}, {"s32", "s8", "u8", 32},
-      {"s32", "u8", "s8", 64},     {"f32", "e4m3", "e5m2", 64}, {"f16", "e5m2", "e4m3", 64}};
+  const std::vector<Form> forms = {{"f32", "f16", "f16", 16},   {"f16", "f16", "f16", 32},   {"f32", "f16", "f16", 32},
+                                   {"f32", "bf16", "bf16", 16}, {"f32", "bf16", "bf16", 32}, {"f32", "tf32", "tf32", 8},
+                                   {"f32", "tf32", "tf32", 16}, {"s32", "s8", "u8", 32},     {"s32", "u8", "s8", 64},
+                                   {"f32", "e4m3", "e5m2", 64}, {"f16", "e5m2", "e4m3", 64}};
   for (const Form& form : forms) {
     const int bytes = form.k * width_of(form.a);
     const int selectors = width_of(form.a) == 1 ? 64 / bytes : 128 / bytes;
@@ -228,13 +228,15 @@ void check_warpgroup(const Form& form, int selector) {
   for (int warp = 0; warp < 4; ++warp) {
     const std::vector<U> words = metadata_of(a, 16 * warp, selector);
     for (int lane = 0; lane < 32; ++lane)
-      put(memory, kMetadata + static_cast<std::size_t>(4 * (32 * warp + lane)), words[static_cast<std::size_t>(lane)], 4);
+      put(memory, kMetadata + static_cast<std::size_t>(4 * (32 * warp + lane)), words[static_cast<std::size_t>(lane)],
+          4);
   }
   const auto descriptor = [](int address) {
     return static_cast<std::uint64_t>(address >> 4) | std::uint64_t{1} << 16 | std::uint64_t{512 >> 4} << 32 |
            std::uint64_t{2} << 62;
   };
-  std::string body = fmt::format(R"(
+  std::string body =
+      fmt::format(R"(
     shl.b32 %r0, %t, 4;
     FILL:
     cvt.u64.u32 %x0, %r0;
@@ -256,10 +258,10 @@ void check_warpgroup(const Form& form, int selector) {
     wgmma.commit_group.sync.aligned;
     wgmma.wait_group.sync.aligned 0;
   )",
-                                 kMetadata, form.k, form.d, form.a, form.b, registers("d", 8), descriptor(kA),
-                                 descriptor(kA + kB), selector,
-                                 form.d == "s32" ? "" : (width == 2 ? ", 1, 1, 0, 0" : ", 1, 1"));
-  for (int i = 0; i < 8; ++i) body += fmt::format("st.global.b32 [%x2+{}], %d{};\n", kD + 4 * static_cast<std::size_t>(i), i);
+                  kMetadata, form.k, form.d, form.a, form.b, registers("d", 8), descriptor(kA), descriptor(kA + kB),
+                  selector, form.d == "s32" ? "" : (width == 2 ? ", 1, 1, 0, 0" : ", 1, 1"));
+  for (int i = 0; i < 8; ++i)
+    body += fmt::format("st.global.b32 [%x2+{}], %d{};\n", kD + 4 * static_cast<std::size_t>(i), i);
   const auto device = test_device();
   const auto out = upload(device, memory);
   launch_hopper(*device, hopper_kernel(body), pack_maps({{}, {}}, {out.address()}), {.dynamic_smem_bytes = 6144});

@@ -383,9 +383,98 @@ bool decode_narrow_mma(InstructionReader& reader) {
   return true;
 }
 
+// m8n8k4 of f16 ------------------------------------------------------------------------------------------------------
+
+/// Four products at once: that of quad pair q is computed by lanes 4 * q to 4 * q + 3 and the same plus 16.
+struct QuadPairProduct {
+  bool a_is_column_major = false, b_is_column_major = false;
+  bool c_is_f16 = false, d_is_f16 = false;
+};
+
+/// The row and column of value i of C or D.
+std::pair<int, int> place_of_quad_pair(int lane, int i, bool is_f16) {
+  const int half = lane >= kWarpSize / 2 ? 4 : 0;
+  if (is_f16) return {lane % 4 + half, i};
+  return {(lane & 1) + (i & 2) + half, (i & 4) + (lane & 2) + (i & 1)};
+}
+
+/// Operands: the registers of D, A, B, C.
+void execute_quad_pairs(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.converge(in, lanes, kAllLanes)) return;
+  const auto& product = *static_cast<const QuadPairProduct*>(in.table);
+  constexpr int kSize = 8, kK = 4;
+  const Slot* const of_a = in.op + (product.d_is_f16 ? 4 : 8);
+  const Slot* const of_b = of_a + 2;
+  const Slot* const of_c = of_b + 2;
+  const auto half = [&](const Slot* registers, int lane, int i) {
+    return F16Element::number(warp.reg<std::uint16_t>(registers[i / 2])[2 * lane + i % 2]);
+  };
+  float sums[4][kSize * kSize];
+  for (int quad = 0; quad < 4; ++quad) {
+    alignas(32) float a[kSize * kK], b[kK * kSize];
+    for (const int lane : {4 * quad, 4 * quad + 1, 4 * quad + 2, 4 * quad + 3, 4 * quad + 16, 4 * quad + 17,
+                           4 * quad + 18, 4 * quad + 19}) {
+      const int upper = lane >= kWarpSize / 2 ? 4 : 0, part = lane % 4;
+      for (int i = 0; i < kK; ++i) {
+        const int row = product.a_is_column_major ? i + upper : part + upper;
+        a[row * kK + (product.a_is_column_major ? part : i)] = half(of_a, lane, i);
+        const int column = product.b_is_column_major ? part + upper : i + upper;
+        b[(product.b_is_column_major ? i : part) * kSize + column] = half(of_b, lane, i);
+      }
+      for (int i = 0; i < kSize; ++i) {
+        const auto [row, column] = place_of_quad_pair(lane, i, product.c_is_f16);
+        sums[quad][row * kSize + column] = product.c_is_f16 ? half(of_c, lane, i) : warp.reg<float>(of_c[i])[lane];
+      }
+    }
+    multiply_add({kSize, kSize, kK, a, b, sums[quad], 2, F16Element::kLeastExponent, F16Element::kLeastExponent,
+                  product.c_is_f16 ? F16Accumulator::kLeastExponent : F32Accumulator::kLeastExponent},
+                 sum_of_mma(warp.cta().launch().target, 2, product.d_is_f16));
+  }
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    for (int i = 0; i < kSize; ++i) {
+      const auto [row, column] = place_of_quad_pair(lane, i, product.d_is_f16);
+      const float sum = sums[lane / 4 % 4][row * kSize + column];
+      if (product.d_is_f16) {
+        warp.reg<std::uint16_t>(in.op[i / 2])[2 * lane + i % 2] = F16Accumulator::stored(sum, false);
+      } else {
+        warp.reg<float>(in.op[i])[lane] = F32Accumulator::stored(sum, false);
+      }
+    }
+  }
+  if (Profile* const profile = warp.cta().launch().profile)
+    profile->count_product(warp.code_index(in), 4 * kSize, kSize, kK);
+}
+
+/// False for other instructions than m8n8k4 of f16.
+bool decode_quad_pairs(InstructionReader& reader) {
+  const std::string_view opcode = reader.parsed().opcode;
+  if (opcode.find(".m8n8k4.") == opcode.npos || opcode.find(".f16.f16.") == opcode.npos) return false;
+  auto product = std::make_shared<QuadPairProduct>();
+  const std::size_t layouts = opcode.find(".m8n8k4.") + 8;
+  const std::string_view a = opcode.substr(layouts, 3), b = opcode.substr(std::min(layouts + 4, opcode.size()), 3);
+  reader.take("m8n8k4");
+  if (!reader.take(a) || !reader.take(b)) return false;
+  product->a_is_column_major = a == "col";
+  product->b_is_column_major = b == "col";
+  const PtxType d = reader.type();
+  reader.take("f16");
+  reader.take("f16");
+  const PtxType c = reader.type();
+  product->d_is_f16 = d == PtxType::f16;
+  product->c_is_f16 = c == PtxType::f16;
+  const auto is_accumulator = [](PtxType type) { return type == PtxType::f16 || type == PtxType::f32; };
+  if (!is_accumulator(d) || !is_accumulator(c)) return false;
+  reader.finish();
+  take_fragments(reader, {product->d_is_f16 ? 4 : 8, 2, 2, product->c_is_f16 ? 4 : 8}, PtxType::b32);
+  reader.out().table = reader.keep(product);
+  reader.out().execute = &execute_quad_pairs;
+  return true;
+}
+
 void decode_mma(InstructionReader& reader) {
   reader.take("sync");
   reader.take("aligned");
+  if (decode_quad_pairs(reader)) return;
   const bool is_row_col = reader.take("row") && reader.take("col");
   const bool saturates = reader.take("satfinite");
   reader.out().mode = saturates ? 1 : 0;

@@ -53,7 +53,11 @@ constexpr std::array kElements = {
     ElementRow{"e5m2", 1, read_chunk<E5m2Element>, E5m2Element::kLeastExponent},
     ElementRow{"s8", 1, read_chunk<S8Element>},
     ElementRow{"u8", 1, read_chunk<U8Element>},
+    ElementRow{"b1", 1, nullptr},  // a byte has eight of them
 };
+
+bool is_integer(const ElementRow& element) { return element.name == "s8" || element.name == "u8"; }
+bool is_bits(const ElementRow& element) { return element.name == "b1"; }
 
 enum class Accumulator : std::uint8_t { f16, f32, s32 };
 
@@ -113,6 +117,16 @@ class TileReader {
           "shared address are the rank of the CTA, {} here; clear all but the low 18 bits of the address",
           matrix_.leading_bytes, first->second, rank);
     });
+  }
+
+  /// Reads K-major rows of bits.
+  void read_bits(int first, int count, std::array<std::uint64_t, kRowBytes / 8>* rows) {
+    for (int row = 0; row < count; ++row) {
+      for (std::uint32_t c = 0; c < kRowBytes / kChunkBytes; ++c) {
+        std::memcpy(reinterpret_cast<std::byte*>(rows[row].data()) + c * kChunkBytes,
+                    chunk(Major::k, static_cast<std::uint32_t>(first + row), c), kChunkBytes);
+      }
+    }
   }
 
   /// Reads rows [first, first + count) along M or N, of `row_bytes` bytes along K, to
@@ -272,6 +286,31 @@ void check_registers(Warp& warp, const Instruction& in, const Slot* d, int d_cou
   }
 }
 
+/// The bits of a row of A or a column of B.
+using BitRow = std::array<std::uint64_t, kRowBytes / 8>;
+
+/// wgmma of .b1: the accumulators count the places where both rows have ones.
+void count_common_bits(Warp& warp, const Slot* registers, int n, const BitRow* a, const BitRow* b, bool adds) {
+  each_accumulator<1>(n, [&](int r, int i, int index) {
+    const BitRow& of_a = a[index / n];
+    const BitRow& of_b = b[index % n];
+    int count = 0;
+    for (std::size_t word = 0; word < of_a.size(); ++word) count += std::popcount(of_a[word] & of_b[word]);
+    auto& value = warp.reg<std::uint32_t>(registers[r])[i];
+    value = (adds ? value : 0) + static_cast<std::uint32_t>(count);
+  });
+}
+
+void read_bits_of_registers(Warp& warp, const Slot* registers, BitRow* rows) {
+  for (int r = 0; r < 4; ++r) {
+    const auto* const words = warp.reg<std::uint32_t>(registers[r]);
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      std::byte* const row = reinterpret_cast<std::byte*>(rows[lane / 4 + 8 * (r % 2)].data());
+      std::memcpy(row + 16 * (r / 2) + 4 * (lane % 4), &words[lane], sizeof(words[lane]));
+    }
+  }
+}
+
 /// Multiplies each row of A with the rows of B that the metadata names.
 void multiply_add_sparse(Warp& warp, const Instruction& in, const WgmmaMode& mode, const ProductTiles& tiles,
                          const std::uint32_t* words, const TensorCoreSum* how) {
@@ -314,6 +353,24 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   alignas(32) thread_local std::array<float, kRows * kRowBytes> a_tile;
   alignas(32) thread_local std::array<float, kMaxK * kMaxN> b_tile;
   alignas(32) thread_local std::array<float, kRows * kMaxN> c_tile;
+  const auto finish = [&](int k) {
+    if (Profile* const profile = warp.cta().launch().profile)
+      profile->count_product(warp.code_index(in), kRows, n, k);
+    ++warp.wgmma.mma_count;
+  };
+  if (is_bits(a_element)) {
+    thread_local std::array<BitRow, kRows> rows;
+    thread_local std::array<BitRow, kMaxN> columns;
+    if (mode.a_in_registers) {
+      read_bits_of_registers(warp, a, rows.data());
+    } else {
+      TileReader(warp, in, *warp.reg<std::uint64_t>(a[0])).read_bits(warp.index() % 4 * kRows, kRows, rows.data());
+    }
+    TileReader(warp, in, *warp.reg<std::uint64_t>(b[0])).read_bits(0, n, columns.data());
+    const bool adds = ((warp.predicate(b[1]) ^ warp.predicate(b[2])) & 1) != 0;
+    count_common_bits(warp, d, n, rows.data(), columns.data(), adds);
+    return finish(8 * kRowBytes);
+  }
   if (mode.a_in_registers) {
     read_registers(warp, a, a_element, a_tile.data(), k_elements);
   } else {
@@ -368,9 +425,7 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
     }
     add_to_accumulators(warp, d, n, c_tile.data(), adds, mode.saturates);
   }
-  if (Profile* const profile = warp.cta().launch().profile)
-    profile->count_product(warp.code_index(in), kRows, n, mode.sparse ? 2 * k_elements : k_elements);
-  ++warp.wgmma.mma_count;
+  finish(mode.sparse ? 2 * k_elements : k_elements);
 }
 
 void execute_fence(Warp& warp, const Instruction& in, Mask lanes) {
@@ -431,8 +486,6 @@ std::optional<std::uint8_t> element_named(std::string_view name) {
   return static_cast<std::uint8_t>(row - kElements.begin());
 }
 
-bool is_integer(const ElementRow& element) { return element.name == "s8" || element.name == "u8"; }
-
 /// Takes the types ".d.a.b", which must be in this order, and .satfinite.
 void take_types(InstructionReader& reader, WgmmaMode& mode) {
   static constexpr std::string_view kAccumulators[] = {"f16", "f32", "s32"};
@@ -458,11 +511,11 @@ void take_types(InstructionReader& reader, WgmmaMode& mode) {
 void check_types(InstructionReader& reader, const WgmmaMode& mode) {
   const ElementRow& a = kElements[mode.a];
   const ElementRow& b = kElements[mode.b];
-  const bool mixes = a.bytes == 1 && b.bytes == 1 && is_integer(a) == is_integer(b);
+  const bool mixes = a.bytes == 1 && b.bytes == 1 && is_integer(a) == is_integer(b) && !is_bits(a) && !is_bits(b);
   const bool same = mode.a == mode.b || mixes;
   bool accumulates = mode.accumulator == Accumulator::f32;
-  if (a.name == "f16" || (a.bytes == 1 && !is_integer(a))) accumulates |= mode.accumulator == Accumulator::f16;
-  if (is_integer(a)) accumulates = mode.accumulator == Accumulator::s32;
+  if (a.name == "f16" || (a.bytes == 1 && !is_integer(a) && !is_bits(a))) accumulates |= mode.accumulator == Accumulator::f16;
+  if (is_integer(a) || is_bits(a)) accumulates = mode.accumulator == Accumulator::s32;
   if (!same || !accumulates || (mode.saturates && !is_integer(a))) {
     reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
   }
@@ -478,7 +531,7 @@ bool is_negative(InstructionReader& reader, const Operand& scale) {
 void take_scales(InstructionReader& reader, WgmmaMode& mode) {
   const ElementRow& a = kElements[mode.a];
   const std::size_t first = mode.sparse ? 6 : 4;  // after scale-d
-  if (is_integer(a)) return reader.expect_operands(first);
+  if (is_integer(a) || is_bits(a)) return reader.expect_operands(first);
   const std::size_t transposes = a.bytes != 2 ? 0 : mode.a_in_registers ? 1 : 2;
   reader.expect_operands(first + 2 + transposes);
   mode.negates = is_negative(reader, reader.operand(first)) != is_negative(reader, reader.operand(first + 1));
@@ -494,10 +547,13 @@ void decode_product(InstructionReader& reader, bool sparse) {
   mode.sparse = sparse;
   take_types(reader, mode);
   check_types(reader, mode);
-  const int k_elements = kRowBytes / kElements[mode.a].bytes;
+  const bool bits = is_bits(kElements[mode.a]);
+  if (bits && (sparse || !reader.take("and") || !reader.take("popc")))
+    reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
+  const int k_elements = bits ? 8 * kRowBytes : kRowBytes / kElements[mode.a].bytes;
   const int n = take_n(reader, sparse ? 2 * k_elements : k_elements);
   reader.finish();
-  if (is_integer(kElements[mode.a]) && n > 24 && n % 16 != 0) {
+  if ((is_integer(kElements[mode.a]) || bits) && n > 24 && n % 16 != 0) {
     reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
   }
   mode.n8 = static_cast<std::uint8_t>(n / 8);
