@@ -64,7 +64,8 @@ class Cluster {
   /// Registers a pair of agents, and returns the one of the generic proxy.
   Agent new_agents(const AgentRecord& record);
   const AgentRecord& record_of(Agent agent) const;
-  /// "thread (0,0,0) of CTA (1,0,0) at ...", "the wgmma of warps 4 to 7 at ...", "the bulk copy of thread (0,0,0) at ..."
+  /// "thread (0,0,0) of CTA (1,0,0) at ...", "the wgmma of warps 4 to 7 at ...", "the bulk copy of thread (0,0,0) at
+  /// ..."
   std::string describe(const Accessor& accessor) const;
 
   ClusterBarrier& barrier() { return barrier_; }

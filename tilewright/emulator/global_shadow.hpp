@@ -76,7 +76,7 @@ class GlobalShadow {
   };
 
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
-  RecentPage recent_[64];  // a cache of pages_
+  RecentPage recent_[64];              // a cache of pages_
   std::vector<std::uint32_t> clocks_;  // by agent: the last clock of its last warp
   /// By agent: the warps that have shared it, with the first clock of each.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint64_t>>> warps_;

@@ -125,7 +125,7 @@ struct SpecialSlot {
 /// A register that holds one value in all lanes for the whole launch.
 struct ConstantSlot {
   Slot slot = 0;
-  std::uint8_t width = 4;  // bytes per lane; 0: a predicate
+  std::uint8_t width = 4;          // bytes per lane; 0: a predicate
   bool is_shared_address = false;  // each CTA of a cluster adds its rank, see kClusterRankShift
   std::uint64_t bits = 0;
 };

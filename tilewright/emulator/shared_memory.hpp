@@ -81,9 +81,9 @@ class SharedMemory {
   /// A write through the async proxy: accesses of the generic proxy before it must be proxy-fenced. `clocks` are those
   /// of the warp that issues the write.
   SharedVerdict async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
-  /// Does read() or write() for all lanes, of which lane l accesses the `bytes` bytes at address + l * bytes, and returns
-  /// true, if that finds nothing and if the lanes accessed the bytes in the same way before. Else it does nothing.
-  /// `accessor` is that of lane 0. @pre shadowed()
+  /// Does read() or write() for all lanes, of which lane l accesses the `bytes` bytes at address + l * bytes, and
+  /// returns true, if that finds nothing and if the lanes accessed the bytes in the same way before. Else it does
+  /// nothing. `accessor` is that of lane 0. @pre shadowed()
   bool access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes,
                           bool writes);
   /// Does read() or write() for the lanes of an instruction for which that finds nothing and splits no word.

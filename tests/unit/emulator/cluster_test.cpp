@@ -199,8 +199,8 @@ TEST(Cluster, AddressesHaveTheRankOfTheirCta) {
 }
 
 TEST(ClusterChecks, InstructionsOfTheCtaTakeNoAddressOfAPeer) {
-  for (const std::string_view access : {"ld.shared.u32 %r5, [%r4];", "st.shared::cta.u32 [%r4], 1;",
-                                        "mbarrier.arrive.shared::cta.b64 _, [%r4];"}) {
+  for (const std::string_view access :
+       {"ld.shared.u32 %r5, [%r4];", "st.shared::cta.u32 [%r4], 1;", "mbarrier.arrive.shared::cta.b64 _, [%r4];"}) {
     const Finding finding =
         find("xor.b32 %r3, %rank, 1;\nmapa.shared::cluster.u32 %r4, %base, %r3;\n" + std::string(access));
     EXPECT_EQ(finding.kind, FindingKind::out_of_bounds_shared) << access << to_string(finding);
@@ -209,9 +209,10 @@ TEST(ClusterChecks, InstructionsOfTheCtaTakeNoAddressOfAPeer) {
         << finding.detail;
   }
   // An address without a rank is one of the own CTA for .shared::cta, and of the CTA of rank 0 for .shared::cluster.
-  const auto out = run(std::string("st.shared.u32 [%base], %rank;\n") + std::string(kClusterSync) +
-                       "and.b32 %r4, %base, 0xffffff;\nld.shared.u32 %r0, [%r4];\nld.shared::cluster.u32 %r1, [%r4];\n" +
-                       std::string(kStore) + std::string(kClusterSync));
+  const auto out =
+      run(std::string("st.shared.u32 [%base], %rank;\n") + std::string(kClusterSync) +
+          "and.b32 %r4, %base, 0xffffff;\nld.shared.u32 %r0, [%r4];\nld.shared::cluster.u32 %r1, [%r4];\n" +
+          std::string(kStore) + std::string(kClusterSync));
   EXPECT_EQ((std::vector<U>(out.begin() + 4, out.begin() + 6)), (std::vector<U>{1, 0}));
 }
 

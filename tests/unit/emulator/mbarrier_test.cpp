@@ -207,7 +207,8 @@ TEST(BulkCopy, OverwritingWhatThreadsHaveAccessedNeedsAProxyFence) {
            std::string(after) + R"(
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars+8], 256;
     cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%base], [%out], 256, [%bars+8];
-    )" + wait_for("B", 8, "0") + "END:\n";
+    )" + wait_for("B", 8, "0") +
+           "END:\n";
   };
   const std::string fence = "fence.proxy.async.shared::cta;\n";
   const std::string write = "st.shared.u32 [%r1], %t;\n", read = write + fence + "ld.shared.u32 %r2, [%r1];\n";

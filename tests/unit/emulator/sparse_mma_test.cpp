@@ -164,7 +164,7 @@ TEST(SparseMma, MultipliesStoredElements) {
   const std::vector<Form> forms = {{"f32", "f16", "f16", 16},   {"f16", "f16", "f16", 32},   {"f32", "f16", "f16", 32},
                                    {"f32", "bf16", "bf16", 16}, {"f32", "bf16", "bf16", 32}, {"f32", "tf32", "tf32", 8},
                                    {"f32", "tf32", "tf32", 16}, {"s32", "s8", "u8", 32},     {"s32", "u8", "s8", 64},
-                                   {"f32", "e4m3", "e5m2", 64}, {"f16", "e5m2", "e4m3", 64}};
+                                   {"f32", "e4m3", "e5m2", 64}, {"f32", "e5m2", "e4m3", 64}};
   for (const Form& form : forms) {
     const int bytes = form.k * width_of(form.a);
     const int selectors = width_of(form.a) == 1 ? 64 / bytes : 128 / bytes;

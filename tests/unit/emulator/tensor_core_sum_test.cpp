@@ -72,8 +72,7 @@ Tiles tiles(int k, Draw&& draw) {
 
 void expect_elements(Tiles all, const TensorCoreSum& how, int element_bytes, int least) {
   const std::vector<float> before = all.c;
-  multiply_add(
-      {all.m, all.n, all.k, all.a.data(), all.b.data(), all.c.data(), element_bytes, least, least, -126}, how);
+  multiply_add({all.m, all.n, all.k, all.a.data(), all.b.data(), all.c.data(), element_bytes, least, least, -126}, how);
   for (int m = 0; m < all.m; ++m) {
     for (int n = 0; n < all.n; ++n) {
       std::vector<double> a, b;

@@ -105,7 +105,7 @@ template <int kValues, class F>
 
 /// The number of values in a register of all lanes: it packs as many as fit into 32 bits, the first in the low bits.
 template <class Element>
-constexpr int kValuesOf = kWarpSize * (sizeof(typename Element::Stored) < 4 ? 4 / sizeof(typename Element::Stored) : 1);
+constexpr int kValuesOf = kWarpSize*(sizeof(typename Element::Stored) < 4 ? 4 / sizeof(typename Element::Stored) : 1);
 
 template <class Element, class Number>
 void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, Number* tile) {

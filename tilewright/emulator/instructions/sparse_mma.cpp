@@ -1,6 +1,6 @@
 // mma.sp: products with a matrix A of which half of the elements are stored. The stored elements of a row are those of
-// an mma of half the k; each is multiplied with the row of B that its place in the row of A names. Numerics are those of
-// the mma of the stored elements. They are not compared with a GPU.
+// an mma of half the k; each is multiplied with the row of B that its place in the row of A names. Numerics are those
+// of the mma of the stored elements. They are not compared with a GPU.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -90,10 +90,10 @@ void execute_sparse(Warp& warp, const Instruction& in, Mask lanes) {
       multiply_add_integers({1, kColumns, stored, of_row, rows_of_b, products});
       for (int n = 0; n < kColumns; ++n) sums[n] += static_cast<std::int64_t>(products[n]);
     } else {
-      multiply_add({1, kColumns, stored, of_row, rows_of_b, sums, metadata.element_bytes, A::kLeastExponent,
-                    B::kLeastExponent, Accumulator::kLeastExponent},
-                   sum_of_mma(warp.cta().launch().target, metadata.element_bytes,
-                              std::is_same_v<Accumulator, F16Accumulator>));
+      multiply_add(
+          {1, kColumns, stored, of_row, rows_of_b, sums, metadata.element_bytes, A::kLeastExponent, B::kLeastExponent,
+           Accumulator::kLeastExponent},
+          sum_of_mma(warp.cta().launch().target, metadata.element_bytes, std::is_same_v<Accumulator, F16Accumulator>));
     }
   }
   for (int r = 0; r < product.c_registers; ++r) {
@@ -109,11 +109,6 @@ void execute_sparse(Warp& warp, const Instruction& in, Mask lanes) {
     profile->count_product(warp.code_index(in), kRows, kColumns, metadata.k);
 }
 
-template <class A, class B>
-Handler handler_of(bool half) {
-  return half ? Handler{&execute_sparse<A, B, F16Accumulator>} : &execute_sparse<A, B, F32Accumulator>;
-}
-
 /// Null for types that mma.sp does not multiply here.
 Handler find_handler(std::string_view a, std::string_view b, std::string_view c) {
   const bool half = c == "f16";
@@ -125,14 +120,17 @@ Handler find_handler(std::string_view a, std::string_view b, std::string_view c)
     return nullptr;
   }
   if (c != "f32" && !half) return nullptr;
-  if (a == "f16" && b == "f16") return handler_of<F16Element, F16Element>(half);
-  if (a == "e4m3" && b == "e4m3") return handler_of<E4m3Element, E4m3Element>(half);
-  if (a == "e4m3" && b == "e5m2") return handler_of<E4m3Element, E5m2Element>(half);
-  if (a == "e5m2" && b == "e4m3") return handler_of<E5m2Element, E4m3Element>(half);
-  if (a == "e5m2" && b == "e5m2") return handler_of<E5m2Element, E5m2Element>(half);
+  if (a == "f16" && b == "f16") {
+    return half ? Handler{&execute_sparse<F16Element, F16Element, F16Accumulator>}
+                : &execute_sparse<F16Element, F16Element, F32Accumulator>;
+  }
   if (half) return nullptr;
-  if (a == "bf16" && b == "bf16") return handler_of<Bf16Element, Bf16Element>(false);
-  if (a == "tf32" && b == "tf32") return handler_of<Tf32Element, Tf32Element>(false);
+  if (a == "e4m3" && b == "e4m3") return &execute_sparse<E4m3Element, E4m3Element, F32Accumulator>;
+  if (a == "e4m3" && b == "e5m2") return &execute_sparse<E4m3Element, E5m2Element, F32Accumulator>;
+  if (a == "e5m2" && b == "e4m3") return &execute_sparse<E5m2Element, E4m3Element, F32Accumulator>;
+  if (a == "e5m2" && b == "e5m2") return &execute_sparse<E5m2Element, E5m2Element, F32Accumulator>;
+  if (a == "bf16" && b == "bf16") return &execute_sparse<Bf16Element, Bf16Element, F32Accumulator>;
+  if (a == "tf32" && b == "tf32") return &execute_sparse<Tf32Element, Tf32Element, F32Accumulator>;
   return nullptr;
 }
 

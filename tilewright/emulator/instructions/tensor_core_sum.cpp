@@ -70,13 +70,14 @@ struct Numbers {
   [[gnu::always_inline]] Numbers(const float* values, int count) {
     constexpr float kInteger = 0x1.8p23F;  // adding and subtracting it rounds to an integer
     EightBits rests = {}, most = {};
-    each_eight(values, count, [&](Eight& eight) __attribute__((always_inline)) {
-      Eight rest = eight - ((eight + kInteger) - kInteger);
-      take_magnitude(rest);
-      rests |= as_bits(rest);  // also of infinity and NaN
-      take_magnitude(eight);
-      raise(most, as_bits(eight));
-    });
+    each_eight(
+        values, count, [&](Eight & eight) __attribute__((always_inline)) {
+          Eight rest = eight - ((eight + kInteger) - kInteger);
+          take_magnitude(rest);
+          rests |= as_bits(rest);  // also of infinity and NaN
+          take_magnitude(eight);
+          raise(most, as_bits(eight));
+        });
     for (int i = 0; i < 8; ++i) {
       are_integers = are_integers && rests[i] == 0;
       largest = std::max(largest, most[i]);
@@ -91,12 +92,13 @@ struct Numbers {
 /// The least exponent of the numbers that are not zero; that of a subnormal number is `least`.
 [[gnu::always_inline]] inline int smallest_exponent(const float* values, int count, int least) {
   EightBits smallest = EightBits{} + kInfinity;
-  each_eight(values, count, [&](Eight& eight) __attribute__((always_inline)) {
-    take_magnitude(eight);
-    EightBits magnitude = as_bits(eight);
-    magnitude = magnitude == 0 ? EightBits{} + kInfinity : magnitude;
-    smallest = magnitude < smallest ? magnitude : smallest;
-  });
+  each_eight(
+      values, count, [&](Eight & eight) __attribute__((always_inline)) {
+        take_magnitude(eight);
+        EightBits magnitude = as_bits(eight);
+        magnitude = magnitude == 0 ? EightBits{} + kInfinity : magnitude;
+        smallest = magnitude < smallest ? magnitude : smallest;
+      });
   std::int32_t bits = kInfinity;
   for (int i = 0; i < 8; ++i) bits = std::min(bits, smallest[i]);
   return std::max((bits >> 23) - 127, least);
@@ -124,8 +126,7 @@ enum class Method : std::uint8_t {
   const int of_products = smallest_exponent(tiles.a, tiles.m * tiles.k, tiles.least_exponent_a) +
                           smallest_exponent(tiles.b, tiles.k * tiles.n, tiles.least_exponent_b);
   const int of_c = smallest_exponent(tiles.c, tiles.m * tiles.n, tiles.least_exponent_c);
-  const bool fits =
-      of_products >= kLeast && of_c >= kLeast && a.largest_exponent() + b.largest_exponent() <= kMost;
+  const bool fits = of_products >= kLeast && of_c >= kLeast && a.largest_exponent() + b.largest_exponent() <= kMost;
   return fits && tiles.n % 8 == 0 && tiles.m * tiles.k % 8 == 0 ? Method::integers : Method::doubles;
 }
 
@@ -152,8 +153,7 @@ template <int kRows>
   }
   for (int m = 0; m < tiles.m; ++m) {
     for (int n = tiles.n / 8 * 8; n < tiles.n; ++n) {
-      for (int k = 0; k < tiles.k; ++k)
-        tiles.c[m * tiles.n + n] += tiles.a[m * tiles.k + k] * tiles.b[k * tiles.n + n];
+      for (int k = 0; k < tiles.k; ++k) tiles.c[m * tiles.n + n] += tiles.a[m * tiles.k + k] * tiles.b[k * tiles.n + n];
     }
   }
 }
@@ -357,8 +357,7 @@ template <bool kHardware>
   thread_local Doubles doubles;
   const double least_a = power_of_two(tiles.least_exponent_a), least_b = power_of_two(tiles.least_exponent_b);
   for (int m = 0; m < tiles.m; ++m) {
-    take_doubles(tiles.a + m * tiles.k, tiles.k, least_a, doubles.a + m * kMaxK,
-                 doubles.power_of_a + m * kMaxK);
+    take_doubles(tiles.a + m * tiles.k, tiles.k, least_a, doubles.a + m * kMaxK, doubles.power_of_a + m * kMaxK);
   }
   take_doubles(tiles.b, tiles.k * tiles.n, least_b, doubles.b, doubles.power_of_b);
   const int count = tiles.m * tiles.n;

@@ -32,9 +32,9 @@ TensorCoreSum sum_of_wgmma(int element_bytes, bool f16_result);
 /// D = A * B + C, with C in the place of D. The numbers are those of the operands' types, which f32 has all.
 struct ProductTiles {
   int m = 0, n = 0, k = 0;
-  const float* a = nullptr;  // row-major
-  const float* b = nullptr;  // row-major
-  float* c = nullptr;        // row-major
+  const float* a = nullptr;     // row-major
+  const float* b = nullptr;     // row-major
+  float* c = nullptr;           // row-major
   int element_bytes = 0;        // of A and B
   int least_exponent_a = -126;  // of a normal number of the type; subnormal numbers count as having it
   int least_exponent_b = -126;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kRows = 16;  // rows of D and A per warp
 constexpr int kMaxN = 256;
-constexpr int kMaxK = 64;  // of B
+constexpr int kMaxK = 64;      // of B
 constexpr int kRowBytes = 32;  // extent of K in bytes of A, for all types; B of sparse products has twice as many
 constexpr int kChunkBytes = 16;
 
@@ -354,8 +354,7 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   alignas(32) thread_local std::array<float, kMaxK * kMaxN> b_tile;
   alignas(32) thread_local std::array<float, kRows * kMaxN> c_tile;
   const auto finish = [&](int k) {
-    if (Profile* const profile = warp.cta().launch().profile)
-      profile->count_product(warp.code_index(in), kRows, n, k);
+    if (Profile* const profile = warp.cta().launch().profile) profile->count_product(warp.code_index(in), kRows, n, k);
     ++warp.wgmma.mma_count;
   };
   if (is_bits(a_element)) {
@@ -386,17 +385,17 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   const Slot* const metadata = b + 1;
   const Slot* const scale_d = metadata + (mode.sparse ? 1 : 0);
   const bool adds = ((warp.predicate(scale_d[0]) ^ warp.predicate(scale_d[1])) & 1) != 0;
-  const ProductTiles tiles{kRows,
-                           n,
-                           k_elements,
-                           a_tile.data(),
-                           b_tile.data(),
-                           c_tile.data(),
-                           a_element.bytes,
-                           a_element.least_exponent,
-                           b_element.least_exponent,
-                           mode.accumulator == Accumulator::f16 ? F16Accumulator::kLeastExponent
-                                                                : F32Accumulator::kLeastExponent};
+  const ProductTiles tiles{
+      kRows,
+      n,
+      k_elements,
+      a_tile.data(),
+      b_tile.data(),
+      c_tile.data(),
+      a_element.bytes,
+      a_element.least_exponent,
+      b_element.least_exponent,
+      mode.accumulator == Accumulator::f16 ? F16Accumulator::kLeastExponent : F32Accumulator::kLeastExponent};
   const auto update = [&]<class Kind>(Kind) {
     if (adds) {
       read_accumulators<Kind>(warp, d, n, c_tile.data());
@@ -514,7 +513,8 @@ void check_types(InstructionReader& reader, const WgmmaMode& mode) {
   const bool mixes = a.bytes == 1 && b.bytes == 1 && is_integer(a) == is_integer(b) && !is_bits(a) && !is_bits(b);
   const bool same = mode.a == mode.b || mixes;
   bool accumulates = mode.accumulator == Accumulator::f32;
-  if (a.name == "f16" || (a.bytes == 1 && !is_integer(a) && !is_bits(a))) accumulates |= mode.accumulator == Accumulator::f16;
+  if (a.name == "f16" || (a.bytes == 1 && !is_integer(a) && !is_bits(a)))
+    accumulates |= mode.accumulator == Accumulator::f16;
   if (is_integer(a) || is_bits(a)) accumulates = mode.accumulator == Accumulator::s32;
   if (!same || !accumulates || (mode.saturates && !is_integer(a))) {
     reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));

@@ -21,13 +21,9 @@ struct Shape {
   std::string_view name;
   int m, n, k;
 };
-constexpr Shape kShapes[] = {{"m16n16k16", 16, 16, 16},
-                             {"m32n8k16", 32, 8, 16},
-                             {"m8n32k16", 8, 32, 16},
-                             {"m16n16k8", 16, 16, 8},
-                             {"m8n8k4", 8, 8, 4},
-                             {"m8n8k32", 8, 8, 32},     // of s4 and u4
-                             {"m8n8k128", 8, 8, 128}};  // of b1
+constexpr Shape kShapes[] = {{"m16n16k16", 16, 16, 16}, {"m32n8k16", 32, 8, 16}, {"m8n32k16", 8, 32, 16},
+                             {"m16n16k8", 16, 16, 8},   {"m8n8k4", 8, 8, 4},     {"m8n8k32", 8, 8, 32},  // of s4 and u4
+                             {"m8n8k128", 8, 8, 128}};                                                   // of b1
 constexpr int kMaxTile = 32 * 16;
 
 /// The contents of a fragment's registers, and the extents of its tile.
@@ -177,7 +173,7 @@ bool decode_narrow_load(InstructionReader& reader, char operand) {
 
 struct NarrowTypes {
   int bits = 4;
-  bool a_signed = false, b_signed = false;
+  bool is_signed = false;
   bool conjunction = false;  // of bits: .and.popc, else .xor.popc
 };
 
@@ -201,7 +197,7 @@ void execute_narrow_product(Warp& warp, const Instruction& in, Mask lanes) {
         sum += std::popcount(types.conjunction ? x & y : x ^ y);
         continue;
       }
-      for (int e = 0; e < 8; ++e) sum += narrow_element(x, e, types.a_signed) * narrow_element(y, e, types.b_signed);
+      for (int e = 0; e < 8; ++e) sum += narrow_element(x, e, types.is_signed) * narrow_element(y, e, types.is_signed);
     }
     results[i / kWarpSize][i % kWarpSize] = S32Accumulator::stored(sum, in.mode != 0);
   }
@@ -212,25 +208,20 @@ void execute_narrow_product(Warp& warp, const Instruction& in, Mask lanes) {
 
 /// False for other types.
 bool decode_narrow_product(InstructionReader& reader) {
-  const std::string_view a = take_narrow_type(reader);
-  if (a.empty()) return false;
-  const std::string_view b = take_narrow_type(reader);
+  const std::string_view type = take_narrow_type(reader);
+  if (type.empty()) return false;
   auto types = std::make_shared<NarrowTypes>();
-  types->bits = a == "b1" ? 1 : 4;
-  // The types are taken in the order of the list in take_narrow_type(); the text says which is A's.
-  const std::string_view opcode = reader.parsed().opcode;
-  const std::size_t at = opcode.find(".s32.");
-  types->a_signed = at != opcode.npos && opcode.substr(at + 5, 2) == "s4";
-  types->b_signed = at != opcode.npos && at + 8 < opcode.size() && opcode.substr(at + 8, 2) == "s4";
-  bool known = !b.empty() && (a == "b1") == (b == "b1") && reader.take(a == "b1" ? "m8n8k128" : "m8n8k32");
+  types->bits = type == "b1" ? 1 : 4;
+  types->is_signed = type == "s4";
+  bool known = reader.take(type) && reader.take(type == "b1" ? "m8n8k128" : "m8n8k32");
   known = known && reader.take("row") && reader.take("col");
-  if (a == "b1") {
+  if (type == "b1") {
     types->conjunction = reader.take_one_of({"xor", "and"}) == 1;
     known = known && reader.take("popc");
   }
   const bool saturates = reader.take("satfinite");
   known = known && reader.take("s32") && reader.take("s32");
-  if (!known) reader.refuse(fmt::format("instruction {}", opcode));
+  if (!known) reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
   reader.finish();
   reader.expect_operands(4);
   for (std::size_t i = 0; i < 4; ++i) {
