@@ -37,7 +37,8 @@ constexpr std::array kKinds = {
         "put a barrier between the two accesses: __syncthreads(), a named barrier, an mbarrier wait, or __syncwarp() "
         "within a warp"},
     KindRow{FindingKind::global_race, "global_race", "global race",
-            "order the two accesses by a release and an acquire that every thread involved synchronises with"},
+            "make both accesses atomic, or order them by a barrier, or by a release and an acquire that every thread "
+            "involved synchronises with"},
     KindRow{FindingKind::async_write_in_flight, "async_write_in_flight", "access during an asynchronous write",
             "wait for the copy first: cp.async.wait_group and a barrier, or a wait for the mbarrier's phase"},
     KindRow{FindingKind::async_read_in_flight, "async_read_in_flight", "write during an asynchronous read",
