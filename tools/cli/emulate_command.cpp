@@ -62,7 +62,8 @@ engine::KernelFile read_kernel(const EmulateOptions& options, Target target) {
     std::string message = error.what();  // the source is the user's
     if (message.find("host functions are not allowed") != std::string::npos) {
       message += fmt::format(
-          "\n{0} has host code, which emulate does not compile. Enclose it in #ifndef __CUDACC_RTC__ ... #endif, or move "
+          "\n{0} has host code, which emulate does not compile. Enclose it in #ifndef __CUDACC_RTC__ ... #endif, or "
+          "move "
           "the kernels to a file of their own; or compile the whole program with nvcc and run it:\n"
           "  nvcc -cudart shared -lineinfo -arch=compute_80 {0} -o program\n"
           "  tilewright emulate run -- ./program",

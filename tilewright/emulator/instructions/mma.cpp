@@ -53,7 +53,9 @@ FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, T
       indices.push_back(tile_index(offset % rows, offset / rows));
     }
   }
-  const auto at = [&](int r, int i) { return indices[static_cast<std::size_t>(r * count + i)]; };
+  const auto at = [&](int r, int i) {
+    return indices[static_cast<std::size_t>(r) * static_cast<std::size_t>(count) + static_cast<std::size_t>(i)];
+  };
   table.step = at(0, 1) - at(0, 0);
   table.inner = 1;
   while (table.inner < count && at(0, table.inner) - at(0, 0) == table.inner * table.step) ++table.inner;
@@ -171,10 +173,9 @@ template <class A, class B, class Accumulator>
 void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
   const auto& table = *static_cast<const MmaTable*>(in.table);
-  // All elements are written before they are read.
-  alignas(32) NumberOf<A> a[kMaxM * kMaxK];
-  alignas(32) NumberOf<B> b[kMaxK * kMaxN];
-  alignas(32) NumberOf<Accumulator> c[kMaxM * kMaxN];
+  alignas(32) NumberOf<A> a[kMaxM * kMaxK] = {};
+  alignas(32) NumberOf<B> b[kMaxK * kMaxN] = {};
+  alignas(32) NumberOf<Accumulator> c[kMaxM * kMaxN] = {};
   const Slot* const d_registers = in.op;
   const Slot* const a_registers = d_registers + table.c.registers;
   const Slot* const b_registers = a_registers + table.a.registers;
@@ -409,9 +410,9 @@ void execute_quad_pairs(Warp& warp, const Instruction& in, Mask lanes) {
   const auto half = [&](const Slot* registers, int lane, int i) {
     return F16Element::number(warp.reg<std::uint16_t>(registers[i / 2])[2 * lane + i % 2]);
   };
-  float sums[4][kSize * kSize];
+  float sums[4][kSize * kSize] = {};
   for (int quad = 0; quad < 4; ++quad) {
-    alignas(32) float a[kSize * kK], b[kK * kSize];
+    alignas(32) float a[kSize * kK] = {}, b[kK * kSize] = {};
     for (const int lane : {4 * quad, 4 * quad + 1, 4 * quad + 2, 4 * quad + 3, 4 * quad + 16, 4 * quad + 17,
                            4 * quad + 18, 4 * quad + 19}) {
       const int upper = lane >= kWarpSize / 2 ? 4 : 0, part = lane % 4;

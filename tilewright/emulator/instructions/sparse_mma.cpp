@@ -55,8 +55,8 @@ void execute_sparse(Warp& warp, const Instruction& in, Mask lanes) {
   const SparseMetadata& metadata = product.metadata;
   const int stored = metadata.stored();
   constexpr int kPer = kPerRegister<A>;
-  float a[kRows * kMaxStored], b[kMaxK][kColumns];
-  NumberOf<Accumulator> c[kRows * kColumns];
+  float a[kRows * kMaxStored] = {}, b[kMaxK][kColumns] = {};
+  NumberOf<Accumulator> c[kRows * kColumns] = {};
   const Slot* const of_a = in.op + product.c_registers;
   const Slot* const of_b = of_a + product.a_registers;
   const Slot* const of_c = of_b + product.b_registers;
