@@ -52,10 +52,9 @@ SECTIONS = [
      "mbarrier.arrive_drop cp.async.mbarrier.arrive mbarrier.test_wait mbarrier.try_wait mbarrier.pending_count", {}),
     ("Matrices of a warp", "wmma.load.a wmma.load.b wmma.load.c wmma.store.d wmma.mma mma mma.sp ldmatrix stmatrix "
      "movmatrix",
-     {"mma": ("m8n8k4 of f16", "not implemented"),
-      "mma.sp": ("", "sparse matrices are not emulated"), "wmma.mma": ("types s4, u4, b1", "not implemented")}),
+     {"mma.sp": ("types s4, u4", "compilers do not emit it")}),
     ("Matrices of a warpgroup", "wgmma.mma_async wgmma.mma_async.sp wgmma.fence wgmma.commit_group wgmma.wait_group",
-     {"wgmma.mma_async": ("type b1", "not implemented"), "wgmma.mma_async.sp": ("", "sparse matrices are not emulated")}),
+     {}),
     ("Stack", "stacksave stackrestore alloca",
      {name: ("", "local memory has a fixed size") for name in "stacksave stackrestore alloca".split()}),
     ("Video", "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2 vadd4 "

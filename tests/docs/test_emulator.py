@@ -47,6 +47,23 @@ def test_the_program_runs(tmp_path, has_nvrtc):
     assert (finished.returncode, finished.stderr) == (0, "")
 
 
+KERNEL = "__global__ void twice(float* x) { x[threadIdx.x] *= 2; }\n"
+HOST_CODE = "int main() { twice<<<1, 32>>>(nullptr); }\n"
+
+
+def test_host_code_is_explained(tmp_path, tilewright, has_nvrtc):
+    file = tmp_path / "twice.cu"
+    file.write_text(KERNEL + HOST_CODE)
+    finished = tilewright("emulate", str(file))
+    assert finished.returncode == 2
+    assert "twice.cu has host code" in finished.stderr
+    file.write_text(f"{KERNEL}#ifndef __CUDACC_RTC__\n{HOST_CODE}#endif\n")
+    finished = tilewright("emulate", str(file), "--block", "32", "--args", "x:f32[32]=1", cwd=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    file.write_text("template <class T> __global__ void twice(T* x) { *x *= 2; }\n")
+    assert "a template must be instantiated" in tilewright("emulate", str(file)).stderr
+
+
 def test_every_kind_is_listed():
     header = (ROOT / "tilewright/emulator/checks.hpp").read_text()
     kinds = re.search(r"enum class FindingKind.*?\{(.*?)\};", header, re.S).group(1)

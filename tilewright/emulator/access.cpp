@@ -8,6 +8,7 @@
 #include "tilewright/base/error.hpp"
 #include "tilewright/emulator/cluster.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
+#include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 
 namespace tilewright::emulator {
@@ -145,21 +146,48 @@ SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& a
   return SharedVerdict::ok;
 }
 
-/// As locate_shared(); but if the launch continues after a finding, the result has no CTA.
+/// Replaces the rank in bits 24 and up of shared addresses by its exclusive or with the CTA's own rank, so that an
+/// address of the CTA's own shared memory is an offset. An instruction of .shared::cta takes an address without a rank
+/// for one of its own CTA, and must have no other rank.
+void make_relative(Warp& warp, const Instruction& in, Mask lanes, bool is_cluster_address, std::uint64_t* addresses) {
+  const Cta& cta = warp.cta();
+  const auto own = static_cast<std::uint64_t>(cta.rank());
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    std::uint64_t& address = addresses[lane];
+    const std::uint64_t rank = address >> kClusterRankShift;
+    if (rank == own) {
+      address &= kSharedOffsetMask;
+      continue;
+    }
+    if (!is_cluster_address && rank == 0) continue;
+    if (!is_cluster_address) {
+      warp.report(Severity::error, FindingKind::out_of_bounds_shared, in, lane, address, [&] {
+        return fmt::format(
+            "access at shared address {:#x} of the CTA of rank {} in the cluster, by an instruction of .shared::cta in "
+            "the CTA of rank {}; it must be of .shared::cluster or have a generic address",
+            address & kSharedOffsetMask, rank, own);
+      });
+    }
+    address ^= own << kClusterRankShift;
+  }
+}
+
+/// As locate_shared(); but if the launch continues after a finding, the result has no CTA. The address is relative.
 SharedLocation find_shared(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
                            std::string_view verb) {
   Cta& own = warp.cta();
-  const std::uint64_t window = address >> kClusterRankShift;
+  const std::uint64_t rank = (address >> kClusterRankShift) ^ static_cast<std::uint64_t>(own.rank());
   const std::uint64_t offset = address & kSharedOffsetMask;
   const auto size = static_cast<std::uint64_t>(own.cluster().size());
-  if (window > size) {
+  if (rank >= size) {
     warp.report(Severity::error, FindingKind::out_of_bounds_shared, in, lane, address, [&] {
       return fmt::format("{} of {} bytes at shared address {:#x} of the CTA of rank {}, in a cluster of {}", verb,
-                         bytes, offset, window - 1, size);
+                         bytes, offset, rank, size);
     });
     return {};
   }
-  Cta& cta = window == 0 ? own : own.cluster().cta(static_cast<int>(window - 1));
+  Cta& cta = own.cluster().cta(static_cast<int>(rank));
   if (!cta.shared().contains(offset, bytes)) {
     warp.report(Severity::error, FindingKind::out_of_bounds_shared, in, lane, address, [&] {
       return fmt::format("{} of {} bytes at shared address {:#x}{}: the CTA's shared memory is [{:#x}, {:#x})", verb,
@@ -290,6 +318,7 @@ void resolve_generic(Warp& warp, const Instruction& in, Mask lanes, AccessSize s
     if (window == kLocalWindow) space = Space::local;
     if (window == kParamWindow) space = Space::param;
     if (space != Space::global) each_lane(same, [&](int l) { out.address[l] &= ~kWindowMask; });
+    if (space == Space::shared && warp.cta().cluster().size() > 1) make_relative(warp, in, same, true, out.address);
     resolve_in_space(warp, in, same, space, size, kind, out);
     lanes &= ~same;
   }
@@ -306,7 +335,66 @@ void compute_addresses(Warp& warp, const AddressOperand& operand, const Slot* op
   }
 }
 
+template <class T>
+[[gnu::always_inline]] inline bool are_consecutive_inline(const T* addresses, T bytes) {
+  T gaps = 0, expected = addresses[0];
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    gaps |= addresses[lane] ^ expected;
+    expected += bytes;
+  }
+  return gaps == 0;
+}
+template <class T>
+TILEWRIGHT_TARGET_FMA bool are_consecutive_with_hardware(const T* addresses, T bytes) {
+  return are_consecutive_inline(addresses, bytes);
+}
+template <class T>
+bool are_consecutive(const T* addresses, T bytes) {
+  if (addresses[1] - addresses[0] != bytes) return false;
+  return has_hardware_fma() ? are_consecutive_with_hardware(addresses, bytes)
+                            : are_consecutive_inline(addresses, bytes);
+}
+
 }  // namespace
+
+std::byte* resolve_consecutive(Warp& warp, const Instruction& in, Space space, std::uint32_t bytes, bool writes) {
+  const AddressOperand& operand = in.address[0];
+  const auto offset = static_cast<std::uint64_t>(operand.offset);
+  const Launch& launch = warp.cta().launch();
+  std::uint64_t address = 0;
+  if (operand.register_bytes == 4) {
+    const auto* const base = warp.reg<std::uint32_t>(in.op[operand.operand]);
+    if (!are_consecutive(base, bytes)) return nullptr;
+    address = static_cast<std::uint32_t>(base[0] + offset);
+  } else {
+    const auto* const base = warp.reg<std::uint64_t>(in.op[operand.operand]);
+    if (!are_consecutive(base, std::uint64_t{bytes})) return nullptr;
+    address = base[0] + offset;
+  }
+  if (address % bytes != 0 || launch.profile != nullptr) return nullptr;
+  if (space == Space::generic) {
+    const std::uint64_t window = address & kWindowMask;
+    if (window != 0 && window != kSharedWindow) return nullptr;
+    space = window == 0 ? Space::global : Space::shared;
+    address &= ~kWindowMask;
+  }
+  const std::uint64_t all = std::uint64_t{kWarpSize} * bytes;
+  if (space == Space::shared) {
+    if (address >> kClusterRankShift != static_cast<std::uint64_t>(warp.cta().rank())) return nullptr;
+    address &= kSharedOffsetMask;
+    SharedMemory& shared = warp.cta().shared();
+    if (!shared.contains(address, all)) return nullptr;
+    if (shared.shadowed() &&
+        !shared.access_consecutive(warp.clocks.ordered, warp.accessor(in, 0), address, bytes, writes))
+      return nullptr;
+    return shared.at(address);
+  }
+  if (space != Space::global && space != Space::constant) return nullptr;
+  if (warp.region == nullptr || !warp.region->contains(address, all)) return nullptr;
+  if (launch.global_shadow != nullptr && !launch.global_shadow->access_consecutive(warp, in, address, bytes, writes))
+    return nullptr;
+  return reinterpret_cast<std::byte*>(address);
+}
 
 SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
                                        std::string_view verb) {
@@ -314,7 +402,10 @@ SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int la
   const Mask only = Mask{1} << lane;
   compute_addresses(warp, in.address[which], in.op, only, out);
   std::uint64_t& address = out.address[lane];
-  if ((address & kWindowMask) == kSharedWindow) address &= ~kWindowMask;
+  const bool is_generic = (address & kWindowMask) == kSharedWindow;
+  if (is_generic) address &= ~kWindowMask;
+  if (warp.cta().cluster().size() > 1)
+    make_relative(warp, in, only, is_generic || in.address[which].shared_cluster, out.address);
   check_alignment(warp, in, only, size, AccessKind::unshadowed, out, address_range(out, only));
   return locate_shared(warp, in, lane, address, size.bytes, verb);
 }
@@ -324,6 +415,8 @@ void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::si
   out.shared = out.local = out.undefined = 0;
   compute_addresses(warp, in.address[which], in.op, lanes, out);
   if (space == Space::generic) return resolve_generic(warp, in, lanes, size, kind, out);
+  if (space == Space::shared && warp.cta().cluster().size() > 1)
+    make_relative(warp, in, lanes, in.address[which].shared_cluster, out.address);
   resolve_in_space(warp, in, lanes, space, size, kind, out);
 }
 
@@ -333,6 +426,8 @@ void resolve_with_offsets(Warp& warp, const Instruction& in, Mask lanes, Space s
   compute_addresses(warp, in.address[which], in.op, lanes, out);
   each_lane(lanes, [&](int l) { out.address[l] += static_cast<std::uint64_t>(offsets[l]); });
   if (space == Space::generic) return resolve_generic(warp, in, lanes, size, kind, out);
+  if (space == Space::shared && warp.cta().cluster().size() > 1)
+    make_relative(warp, in, lanes, in.address[which].shared_cluster, out.address);
   resolve_in_space(warp, in, lanes, space, size, kind, out);
 }
 
@@ -370,6 +465,12 @@ void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLoca
       return report(FindingKind::shared_race, [&] {
         return fmt::format("{}, and the write by {}: the scope of one of them does not include the other thread",
                            what(), describe_other());
+      });
+    case SharedVerdict::unfenced_reuse:
+      return warp.report(Severity::warning, FindingKind::missing_proxy_fence, in, lane, location.address, [&] {
+        return fmt::format(
+            "{} through the async proxy, which may be done before the {} by {}: no fence.proxy.async is between them",
+            what(), shared.other_reads() ? "read" : "write", describe_other());
       });
     case SharedVerdict::unfenced:
       return report(FindingKind::missing_proxy_fence, [&] {

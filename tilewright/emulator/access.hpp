@@ -53,6 +53,11 @@ inline void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, 
   resolve(warp, in, lanes, space, which, AccessSize{size, size}, kind, out);
 }
 
+/// The address of the first of kWarpSize * bytes bytes in shared or global memory, if lane l of all lanes reads or
+/// writes the `bytes` bytes at l * bytes from there and resolve() would find nothing; the accesses are then recorded.
+/// Else null, or if it is not known at once, and nothing is recorded.
+std::byte* resolve_consecutive(Warp& warp, const Instruction& in, Space space, std::uint32_t bytes, bool writes);
+
 /// An address in the shared memory of one CTA of the cluster.
 struct SharedLocation {
   Cta* cta = nullptr;

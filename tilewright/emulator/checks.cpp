@@ -37,13 +37,16 @@ constexpr std::array kKinds = {
         "put a barrier between the two accesses: __syncthreads(), a named barrier, an mbarrier wait, or __syncwarp() "
         "within a warp"},
     KindRow{FindingKind::global_race, "global_race", "global race",
-            "order the two accesses by a release and an acquire that every thread involved synchronises with"},
+            "make both accesses atomic, or order them by a barrier, or by a release and an acquire that every thread "
+            "involved synchronises with"},
     KindRow{FindingKind::async_write_in_flight, "async_write_in_flight", "access during an asynchronous write",
             "wait for the copy first: cp.async.wait_group and a barrier, or a wait for the mbarrier's phase"},
     KindRow{FindingKind::async_read_in_flight, "async_read_in_flight", "write during an asynchronous read",
             "wait for the read first: wgmma.wait_group or cp.async.bulk.wait_group.read, then a barrier or mbarrier"},
-    KindRow{FindingKind::missing_proxy_fence, "missing_proxy_fence", "missing proxy fence",
-            "the writing threads must execute fence.proxy.async before the barrier that precedes this read"},
+    KindRow{
+        FindingKind::missing_proxy_fence, "missing_proxy_fence", "missing proxy fence",
+        "the threads of the earlier access must execute fence.proxy.async after it, before the barrier or arrival that "
+        "orders it before this one"},
     KindRow{FindingKind::missing_tensor_map_fence, "missing_tensor_map_fence", "missing tensor-map fence",
             "the thread that issues the copy must execute fence.proxy.tensormap::generic.acquire.gpu on the tensor map "
             "after it was written"},

@@ -27,7 +27,8 @@ enum class FindingKind : std::uint8_t {
   global_race,                // the same in global memory, between threads of a cooperative launch
   async_write_in_flight,      // access to bytes that a cp.async or a bulk copy may still be writing
   async_read_in_flight,  // write to bytes that a wgmma, a bulk store or, of a tensor map, any copy may still be reading
-  missing_proxy_fence,   // the async proxy reads what the generic proxy wrote, with no fence.proxy.async between
+  missing_proxy_fence,   // the async proxy accesses what the generic proxy has accessed, one of them writes, and no
+                        // fence.proxy.async is in between; a warning if the generic access was a read or is overwritten
   missing_tensor_map_fence,  // TMA reads a tensor map that a kernel wrote, with no acquiring fence of the thread
   wgmma_register_in_flight,  // access to a register of a wgmma before the wgmma.wait_group that retires it
   missing_wgmma_fence,       // a wgmma uses registers that were written after the last wgmma.fence

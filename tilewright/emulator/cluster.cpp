@@ -55,6 +55,7 @@ void Cluster::start(runtime::Dim3 index) {
   // The agents of warps are kept; those of mbarriers and bulk groups are registered at their first use.
   std::erase_if(agents_, [](const AgentRecord& record) { return record.kind != AgentRecord::Kind::warp; });
   barrier_ = {};
+  leading_offsets_.clear();
   events_ = events_at_last_wake_ = 0;
   fruitless_wakes_ = fruitless_polls_ = 0;
   events_at_last_poll_ = 0;
@@ -152,7 +153,10 @@ std::string Cluster::describe(const Accessor& accessor) const {
     case AgentRecord::Kind::warp:
       break;
   }
-  if (is_async(accessor.agent)) return fmt::format("the wgmma of warp {}{} at {}", record.index, of_cta, location);
+  if (is_async(accessor.agent)) {
+    const int last = record.index + static_cast<int>(cta.warpgroup(record.index).size()) - 1;
+    return fmt::format("the wgmma of warps {} to {}{} at {}", record.index, last, of_cta, location);
+  }
   return fmt::format("{} at {}", thread(record.index * kWarpSize + static_cast<int>(accessor.lane)), location);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@ namespace tilewright::emulator {
 /// Largest number of CTAs in a cluster, non-portable sizes included; CUDA C++ Programming Guide, thread block clusters.
 inline constexpr int kMaxClusterCtas = 16;
 
-/// Layout of a shared::cluster address: bits 24 and up are 0 for the CTA's own shared memory, else the CTA's rank + 1.
+/// Layout of an address in shared memory: bits 24 and up are the rank of the CTA in its cluster, as on an H100. The
+/// address of a variable has the rank of the thread's own CTA.
 inline constexpr int kClusterRankShift = 24;
 inline constexpr std::uint64_t kSharedOffsetMask = (std::uint64_t{1} << kClusterRankShift) - 1;
 
@@ -62,7 +64,8 @@ class Cluster {
   /// Registers a pair of agents, and returns the one of the generic proxy.
   Agent new_agents(const AgentRecord& record);
   const AgentRecord& record_of(Agent agent) const;
-  /// "thread (0,0,0) of CTA (1,0,0) at ...", "the wgmma of warp 4 at ...", "the bulk copy of thread (0,0,0) at ..."
+  /// "thread (0,0,0) of CTA (1,0,0) at ...", "the wgmma of warps 4 to 7 at ...", "the bulk copy of thread (0,0,0) at
+  /// ..."
   std::string describe(const Accessor& accessor) const;
 
   ClusterBarrier& barrier() { return barrier_; }
@@ -71,6 +74,9 @@ class Cluster {
 
   /// Records an event that waiting threads may be waiting for. Without any such event, they are in a deadlock.
   void note_event() { ++events_; }
+  /// The leading offset of the descriptor in that operand of a wgmma, when the CTA of rank 0 last executed it.
+  std::map<const Slot*, std::uint32_t>& leading_offsets() { return leading_offsets_; }
+
   /// Restarts all clocks, as one has reached SharedMemory::kClockLimit.
   void restart_clocks();
 
@@ -89,6 +95,7 @@ class Cluster {
   std::vector<std::unique_ptr<Cta>> ctas_;
   std::vector<AgentRecord> agents_;
   ClusterBarrier barrier_;
+  std::map<const Slot*, std::uint32_t> leading_offsets_;
   std::uint64_t events_ = 0;
   std::uint64_t events_at_last_wake_ = 0;
   int fruitless_wakes_ = 0;

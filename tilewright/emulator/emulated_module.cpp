@@ -149,7 +149,11 @@ const KernelInfo& EmulatedModule::kernel(std::string_view name) const {
     if (each.name != each.symbol) names += fmt::format(" ({})", printable(each.symbol, 200));
   }
   if (matches == 1) return *found;
-  if (kernels_.empty()) throw InvalidArgument("the module has no kernel");
+  if (kernels_.empty()) {
+    throw InvalidArgument(
+        "the module has no kernel: it needs a __global__ function, and a template must be instantiated: template "
+        "__global__ void f<float>(...);");
+  }
   if (name.empty()) throw InvalidArgument(fmt::format("the module has {} kernels: {}", kernels_.size(), names));
   throw InvalidArgument(fmt::format("the module has {} kernels of the name {}; its kernels are {}",
                                     matches == 0 ? "no" : "several", printable(name, 200), names));

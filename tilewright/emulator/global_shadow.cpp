@@ -55,9 +55,13 @@ std::uint64_t GlobalShadow::warp_of(const Accessor& accessor) const {
   return number;
 }
 
-SharedMemory& GlobalShadow::page(Warp& warp, std::uint64_t number) {
+SharedMemory& GlobalShadow::find_page(Warp& warp, std::uint64_t number) {
   std::unique_ptr<SharedMemory>& found = pages_[number];
-  if (found) return *found;
+  RecentPage& recent = recent_[number % std::size(recent_)];
+  if (found) {
+    recent = {number, found.get()};
+    return *found;
+  }
   found = std::make_unique<SharedMemory>(check_races_, check_uninitialised_, check_warps_);
   found->reset(kPageBytes);
   found->mark_defined(kSharedBase, kPageBytes);
@@ -95,6 +99,16 @@ void GlobalShadow::remove_written(UnwrittenBytes& unwritten) {
       }
     }
   }
+}
+
+bool GlobalShadow::access_consecutive(Warp& warp, const Instruction& in, std::uint64_t address, std::uint32_t bytes,
+                                      bool writes) {
+  const std::uint64_t number = address / kPageBytes;
+  if ((address + kWarpSize * bytes - 1) / kPageBytes != number) return false;
+  Accessor accessor = warp.accessor(in, 0);
+  accessor.agent = agent_of(warp);
+  return page(warp, number)
+      .access_consecutive(warp.clocks.grid, accessor, kSharedBase + address % kPageBytes, bytes, writes);
 }
 
 Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, const std::uint64_t* addresses,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -45,6 +46,9 @@ class GlobalShadow {
   /// and no one has written them. @throws EmulationFinding global_race
   bool access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
               const std::byte* value, const LanePointers& how);
+  /// The same for all lanes, of which lane l accesses the `bytes` bytes at address + l * bytes: see
+  /// SharedMemory::access_consecutive().
+  bool access_consecutive(Warp& warp, const Instruction& in, std::uint64_t address, std::uint32_t bytes, bool writes);
   /// The same for the lanes whose read or write is plain: see SharedMemory::access_lanes(). Returns the others.
   Mask access_lanes(Warp& warp, const Instruction& in, Mask lanes, const std::uint64_t* addresses, std::uint32_t bytes,
                     bool writes);
@@ -56,13 +60,23 @@ class GlobalShadow {
   static Agent agent_of(Warp& warp);
 
   /// An allocation that is uninitialised until it is written is that on the pages that are made for it.
-  SharedMemory& page(Warp& warp, std::uint64_t number);
+  SharedMemory& page(Warp& warp, std::uint64_t number) {
+    const RecentPage& recent = recent_[number % std::size(recent_)];
+    return recent.number == number ? *recent.shadow : find_page(warp, number);
+  }
+  SharedMemory& find_page(Warp& warp, std::uint64_t number);
   /// The warp whose access this is, by its number in the launch.
   std::uint64_t warp_of(const Accessor& accessor) const;
   void report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
               const SharedMemory& shadow, const std::byte* value, SharedVerdict verdict) const;
 
+  struct RecentPage {
+    std::uint64_t number = ~std::uint64_t{0};
+    SharedMemory* shadow = nullptr;
+  };
+
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
+  RecentPage recent_[64];              // a cache of pages_
   std::vector<std::uint32_t> clocks_;  // by agent: the last clock of its last warp
   /// By agent: the warps that have shared it, with the first clock of each.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint64_t>>> warps_;

@@ -150,7 +150,7 @@ int InstructionReader::source_of_any_width(const Operand& operand, PtxType type)
     builder_.add_operand(builder_.constant(width, bits_as(operand, type)));
   } else if (operand.kind == Operand::Kind::variable) {
     const auto address = builder_.address_of(operand) + static_cast<std::uint64_t>(operand.offset);
-    builder_.add_operand(builder_.constant(width, address));
+    builder_.add_operand(builder_.constant(width, address, builder_.space_of(operand) == Space::shared));
   } else if (operand.kind == Operand::Kind::function && width == 8 && builder_.function_address(operand.name) != 0) {
     builder_.add_operand(builder_.constant(width, builder_.function_address(operand.name)));
   } else if (operand.kind == Operand::Kind::special && is_zero(operand.name)) {
@@ -200,14 +200,13 @@ void InstructionReader::address_of_base(const Operand& operand, Space space) {
   const Operand& base = operand.elements[0];
   AddressOperand& address = out_.address[addresses_++];
   address.offset = operand.offset;
+  address.shared_cluster = parsed_.opcode.find(".shared::cluster") != std::string_view::npos;
   address.operand = next_operand();
   if (base.kind == Operand::Kind::variable) {
     std::uint64_t at = builder_.address_of(base);
-    if (space == Space::generic) {
-      const Space own = builder_.space_of(base);
-      at += own == Space::shared ? kSharedWindow : own == Space::local ? kLocalWindow : 0;
-    }
-    builder_.add_operand(builder_.constant(8, at));
+    const Space own = builder_.space_of(base);
+    if (space == Space::generic) at += own == Space::shared ? kSharedWindow : own == Space::local ? kLocalWindow : 0;
+    builder_.add_operand(builder_.constant(8, at, own == Space::shared));
     return;
   }
   if (base.kind != Operand::Kind::reg && base.kind != Operand::Kind::integer) refuse("an address of this form");

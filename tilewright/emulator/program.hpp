@@ -48,6 +48,7 @@ struct AddressOperand {
   std::int64_t offset = 0;
   std::uint8_t operand = 0;         // of the base register, in Instruction::op
   std::uint8_t register_bytes = 8;  // width of the base register: 4 or 8
+  bool shared_cluster = false;      // of a shared address: the instruction says .shared::cluster
 };
 
 /// The kind of an instruction's register accesses, for the checks of RegisterHazards.
@@ -124,7 +125,8 @@ struct SpecialSlot {
 /// A register that holds one value in all lanes for the whole launch.
 struct ConstantSlot {
   Slot slot = 0;
-  std::uint8_t width = 4;  // bytes per lane; 0: a predicate
+  std::uint8_t width = 4;          // bytes per lane; 0: a predicate
+  bool is_shared_address = false;  // each CTA of a cluster adds its rank, see kClusterRankShift
   std::uint64_t bits = 0;
 };
 

@@ -132,13 +132,13 @@ Slot ProgramBuilder::new_slot(int width) {
   return static_cast<Slot>(slot);
 }
 
-Slot ProgramBuilder::constant(int width, std::uint64_t bits) {
+Slot ProgramBuilder::constant(int width, std::uint64_t bits, bool is_shared_address) {
   if (width == 0) bits = bits != 0 ? ~std::uint64_t{0} : 0;
   if (width > 0 && width < 8) bits &= (std::uint64_t{1} << (8 * width)) - 1;
-  const auto [entry, inserted] = constants_.try_emplace({width, bits}, 0);
+  const auto [entry, inserted] = constants_.try_emplace({width, bits, is_shared_address}, 0);
   if (inserted) {
     entry->second = new_slot(width);
-    program_.constants.push_back({entry->second, static_cast<std::uint8_t>(width), bits});
+    program_.constants.push_back({entry->second, static_cast<std::uint8_t>(width), is_shared_address, bits});
   }
   return entry->second;
 }

@@ -23,7 +23,7 @@ class ProgramBuilder {
   // For InstructionReader.
   Slot register_slot(std::uint32_t index) const { return (*frame_->registers)[index]; }
   PtxType register_type(std::uint32_t index) const { return frame_->function->registers[index].type; }
-  Slot constant(int width, std::uint64_t bits);
+  Slot constant(int width, std::uint64_t bits, bool is_shared_address = false);
   /// A register for results that are not used.
   Slot scratch(int width);
   /// The predicate for the carry flag.
@@ -110,7 +110,7 @@ class ProgramBuilder {
   std::vector<const Function*> calling_;
   std::unordered_map<const Function*, Storage> storages_;
   std::unordered_map<const Variable*, std::uint32_t> shared_addresses_;
-  std::map<std::tuple<int, std::uint64_t>, Slot> constants_;
+  std::map<std::tuple<int, std::uint64_t, bool>, Slot> constants_;
   std::map<SpecialRegister, Slot> specials_;
   std::map<int, Slot> scratch_;
   Slot carry_flag_ = kNone;

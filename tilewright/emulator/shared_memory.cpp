@@ -6,6 +6,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "tilewright/emulator/instructions/hardware_fma.hpp"
+
 namespace tilewright::emulator {
 namespace {
 
@@ -192,27 +194,37 @@ SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const 
     verdict = conflict(SharedVerdict::in_flight, cell.writer);
   } else if (unordered(cell.writer, now, access)) {
     verdict = conflict(SharedVerdict::race, cell.writer);
-  } else if (proxy_fenced != nullptr && !is_async(agent_of(writer)) && !ordered(writer, *proxy_fenced)) {
+  } else if (proxy_fenced != nullptr && unfenced(writer, *proxy_fenced)) {
     verdict = conflict(SharedVerdict::unfenced, cell.writer);
   }
   add_reader(cell, now, access);
   return verdict;
 }
 
-SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, Stamp access) {
+bool SharedMemory::unfenced(PackedEpoch epoch, const VectorClock& proxy_fenced) {
+  return epoch != 0 && !is_async(agent_of(epoch)) && !ordered(epoch, proxy_fenced);
+}
+
+SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced,
+                                       Stamp access) {
   if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
   SharedVerdict verdict = SharedVerdict::ok;
+  const auto check = [&](const Stamp& earlier, bool reads) {
+    if (unordered(earlier, now, access)) {
+      verdict = conflict(SharedVerdict::race, earlier, reads);
+    } else if (verdict == SharedVerdict::ok && proxy_fenced != nullptr && unfenced(earlier.epoch, *proxy_fenced)) {
+      verdict = conflict(SharedVerdict::unfenced_reuse, earlier, reads);
+    }
+  };
   if ((cell.writer.epoch & kInFlight) != 0) {
     verdict = conflict(SharedVerdict::in_flight, cell.writer);
-  } else if (unordered(cell.writer, now, access)) {
-    verdict = conflict(SharedVerdict::race, cell.writer);
+  } else {
+    check(cell.writer, false);
   }
   if ((cell.reader.epoch & kSet) != 0) {
-    for (const Stamp& reader : read_sets_[cell.reader.code]) {
-      if (unordered(reader, now, access)) verdict = conflict(SharedVerdict::race, reader, true);
-    }
-  } else if (unordered(cell.reader, now, access)) {
-    verdict = conflict(SharedVerdict::race, cell.reader, true);
+    for (const Stamp& reader : read_sets_[cell.reader.code]) check(reader, true);
+  } else {
+    check(cell.reader, true);
   }
   drop_readers(cell);
   cell.writer = access;
@@ -232,10 +244,40 @@ SharedVerdict SharedMemory::async_read(const Clocks& clocks, const Accessor& acc
                    [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks.proxy_fenced, access); });
 }
 
+SharedVerdict SharedMemory::ChunkReads::read(std::uint64_t address) {
+  constexpr std::size_t kCells = kBytes / 4;
+  Cell* const cells = &memory_.words_[(address - kSharedBase) / 4];
+  bool same = has_last_;
+  for (std::size_t i = 0; i < kCells; ++i) {
+    const PackedEpoch reader = cells[i].reader.epoch;
+    same = same && cells[i].writer.epoch == writer_ && (reader == reader_ || reader == stamp_.epoch);
+  }
+  if (same) {
+    for (std::size_t i = 0; i < kCells; ++i) cells[i].reader = stamp_;
+    return SharedVerdict::ok;
+  }
+  const Cell before = cells[0];
+  const SharedVerdict verdict = memory_.async_read(clocks_, accessor_, address, kBytes);
+  // Cells of split words and sets of readers are judged one by one: they have other epochs, or stay sets.
+  if (verdict == SharedVerdict::ok && before.writer.epoch != kSplit && cells[0].reader.epoch == stamp_.epoch) {
+    has_last_ = true;
+    writer_ = before.writer.epoch;
+    reader_ = before.reader.epoch;
+  }
+  return verdict;
+}
+
 SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                   std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);
-  return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, access); });
+  return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, nullptr, access); });
+}
+
+SharedVerdict SharedMemory::async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
+                                        std::uint32_t bytes) {
+  const Stamp access = stamp(clocks.ordered, accessor);
+  return each_cell(address, bytes, true,
+                   [&](Cell& cell) { return write_cell(cell, clocks.ordered, &clocks.proxy_fenced, access); });
 }
 
 bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const {
@@ -249,40 +291,109 @@ bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp acce
                               [&](const Stamp& reader) { return unordered(reader, now, access); });
 }
 
-bool SharedMemory::access_consecutive(const VectorClock& now, Stamp first, Cell* cells, std::uint32_t words, int lanes,
-                                      bool writes) {
+// Two cells are compared and written as one vector: an epoch and a code of the writer, the same of the reader. Vectors
+// are passed by reference, as their ABI depends on the target.
+namespace {
+
+using Eight = std::uint32_t __attribute__((vector_size(32)));
+constexpr std::uint32_t kNextLane = 1U << kCodeBits;
+
+/// Calls f(i, lanes) for the pairs i of the cells of all lanes, of which each has `kWords`; `lanes` is `first` with the
+/// lane of each cell added to the codes where `mask` has ones.
+template <std::uint32_t kWords, class F>
+[[gnu::always_inline]] inline void each_pair(const Eight& first, const Eight& mask, F&& f) {
+  constexpr std::uint32_t kSecond = kWords == 1 ? kNextLane : 0, kStep = kWords == 1 ? 2 * kNextLane : kNextLane;
+  const Eight second = {0, 0, 0, 0, 0, kSecond, 0, kSecond}, step = {0, kStep, 0, kStep, 0, kStep, 0, kStep};
+  Eight lanes = first + (second & mask);
+  const Eight next = step & mask;
+  for (std::uint32_t i = 0; i < kWarpSize / 2 * kWords; ++i) {
+    f(i, lanes);
+    if (kWords <= 2 || i % 2 == 1) lanes += next;
+  }
+}
+
+/// The bits in which the cells differ from `first`, with the lane of each cell added to the codes.
+template <std::uint32_t kWords>
+[[gnu::always_inline]] inline void differences_inline(const void* cells, const Eight& first, std::uint32_t* to) {
+  Eight all = {};
+  each_pair<kWords>(first, ~Eight{}, [&](std::uint32_t i, const Eight& lanes) {
+    Eight stamps;
+    std::memcpy(&stamps, static_cast<const std::byte*>(cells) + i * sizeof(stamps), sizeof(stamps));
+    all |= stamps ^ lanes;
+  });
+  for (int i = 0; i < 4; ++i) to[i] = all[i] | all[i + 4];
+}
+
+/// Makes each lane the writer of its cells, which then have no reader, or their reader.
+template <std::uint32_t kWords>
+[[gnu::always_inline]] inline void stamp_inline(void* cells, std::uint32_t epoch, std::uint32_t code, bool writes) {
+  const std::uint32_t w = writes ? ~0U : 0U, r = ~w;
+  const Eight replaced = {w, w, ~0U, ~0U, w, w, ~0U, ~0U}, of_access = {w, w, r, r, w, w, r, r};
+  const Eight stamps = {epoch, code, epoch, code, epoch, code, epoch, code};
+  each_pair<kWords>(stamps & of_access, of_access, [&](std::uint32_t i, const Eight& lanes) {
+    std::byte* const at = static_cast<std::byte*>(cells) + i * sizeof(Eight);
+    Eight old;
+    std::memcpy(&old, at, sizeof(old));
+    const Eight changed = (old & ~replaced) | lanes;
+    std::memcpy(at, &changed, sizeof(changed));
+  });
+}
+
+template <std::uint32_t kWords>
+TILEWRIGHT_TARGET_FMA void differences_with_hardware(const void* cells, const Eight& first, std::uint32_t* to) {
+  differences_inline<kWords>(cells, first, to);
+}
+template <std::uint32_t kWords>
+TILEWRIGHT_TARGET_FMA void stamp_with_hardware(void* cells, std::uint32_t epoch, std::uint32_t code, bool writes) {
+  stamp_inline<kWords>(cells, epoch, code, writes);
+}
+
+}  // namespace
+
+template <std::uint32_t kWords>
+bool SharedMemory::access_words(const VectorClock& now, Stamp first, Cell* cells, bool writes) {
   // All cells must have the epochs of the first; accesses at the warp's current time must be of the same lanes. Then
-  // the judgement of one cell holds for all. A cell is compared as one vector: two epochs, each followed by lane and
-  // code.
-  using Four = std::uint32_t __attribute__((vector_size(16)));
-  static_assert(sizeof(Cell) == sizeof(Four));
+  // the judgement of one cell holds for all.
+  static_assert(2 * sizeof(Cell) == sizeof(Eight));
   const PackedEpoch writer = cells[0].writer.epoch, reader = cells[0].reader.epoch;
   if ((reader & kSet) != 0) return false;
-  Four expected = {writer, 0, reader, 0}, differences = {0, 0, 0, 0};
-  const Four next_lane = {0, 1U << kCodeBits, 0, 1U << kCodeBits};
-  const Cell* cell = cells;
-  for (int lane = 0; lane < lanes; ++lane) {
-    for (std::uint32_t i = 0; i < words; ++i, ++cell) {
-      Four stamps;
-      std::memcpy(&stamps, cell, sizeof(stamps));
-      differences |= stamps ^ expected;
-    }
-    expected += next_lane;
+  if (!is_plain(cells[0], now, first, writes)) return false;
+  const Eight expected = {writer, 0, reader, 0, writer, 0, reader, 0};
+  std::uint32_t differences[4];
+  if (has_hardware_fma()) {
+    differences_with_hardware<kWords>(cells, expected, differences);
+  } else {
+    differences_inline<kWords>(cells, expected, differences);
   }
   if ((differences[0] | differences[2]) != 0) return false;
   if (check_warps_ && writer == first.epoch && lane_of(differences[1]) != 0) return false;
   if (check_warps_ && reader == first.epoch && lane_of(differences[3]) != 0) return false;
-  if (!is_plain(cells[0], now, first, writes)) return false;
   if (!writes && reader == first.epoch) return true;
   if (!writes && reader != 0 && agent_of(reader) != agent_of(first.epoch) && !ordered(reader, now)) return false;
-  for (int lane = 0; lane < lanes; ++lane) {
-    const Stamp access{first.epoch, first.code | static_cast<std::uint32_t>(lane) << kCodeBits};
-    for (std::uint32_t i = 0; i < words; ++i, ++cells) {
-      cells->reader = writes ? Stamp{} : access;
-      if (writes) cells->writer = access;
-    }
+  if (has_hardware_fma()) {
+    stamp_with_hardware<kWords>(cells, first.epoch, first.code, writes);
+  } else {
+    stamp_inline<kWords>(cells, first.epoch, first.code, writes);
   }
   return true;
+}
+
+bool SharedMemory::access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
+                                      std::uint32_t bytes, bool writes) {
+  const std::size_t begin = address - kSharedBase;
+  if (begin % 4 != 0) return false;
+  const Stamp first = stamp(now, accessor);
+  Cell* const cells = &words_[begin / 4];
+  switch (bytes) {
+    case 4:
+      return access_words<1>(now, first, cells, writes);
+    case 8:
+      return access_words<2>(now, first, cells, writes);
+    case 16:
+      return access_words<4>(now, first, cells, writes);
+    default:
+      return false;
+  }
 }
 
 Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
@@ -292,8 +403,7 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
   if (lanes == kAllLanes && (addresses[0] - base) % 4 == 0) {
     std::uint64_t gaps = 0;
     for (std::uint64_t lane = 1; lane < kWarpSize; ++lane) gaps |= addresses[lane] - addresses[0] - lane * bytes;
-    Cell* const cells = &words_[(addresses[0] - base - kSharedBase) / 4];
-    if (gaps == 0 && access_consecutive(now, first, cells, bytes / 4, kWarpSize, writes)) return 0;
+    if (gaps == 0 && access_consecutive(now, accessor, addresses[0] - base, bytes, writes)) return 0;
   }
   const std::size_t words = bytes / 4;
   Mask others = 0;
@@ -385,7 +495,7 @@ SharedVerdict SharedMemory::begin_copy(const VectorClock& now, const Accessor& a
                                        std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);
   return each_cell(address, bytes, true, [&](Cell& cell) {
-    const SharedVerdict verdict = write_cell(cell, now, access);
+    const SharedVerdict verdict = write_cell(cell, now, nullptr, access);
     cell.writer.epoch |= kInFlight;
     return verdict;
   });

@@ -21,7 +21,16 @@ struct Accessor {
 };
 
 /// When an access breaks several rules, the last of them in this order is reported.
-enum class SharedVerdict : std::uint8_t { ok, uninitialised, unfenced, narrow_scope, race, in_flight, out_of_bounds };
+enum class SharedVerdict : std::uint8_t {
+  ok,
+  unfenced_reuse,  // the async proxy writes what the generic proxy has accessed, with no proxy fence in between
+  uninitialised,
+  unfenced,  // the async proxy reads what the generic proxy has written, with no proxy fence in between
+  narrow_scope,
+  race,
+  in_flight,
+  out_of_bounds
+};
 
 /// The scope of a strong access, and the CTA and the cluster of its thread.
 struct Reach {
@@ -67,6 +76,16 @@ class SharedMemory {
   // @pre shadowed() and contains(address, bytes)
   SharedVerdict read(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   SharedVerdict write(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  /// Reads of 16 aligned bytes each as by async_read(), by one accessor at one time.
+  class ChunkReads;
+  /// A write through the async proxy: accesses of the generic proxy before it must be proxy-fenced. `clocks` are those
+  /// of the warp that issues the write.
+  SharedVerdict async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
+  /// Does read() or write() for all lanes, of which lane l accesses the `bytes` bytes at address + l * bytes, and
+  /// returns true, if that finds nothing and if the lanes accessed the bytes in the same way before. Else it does
+  /// nothing. `accessor` is that of lane 0. @pre shadowed()
+  bool access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes,
+                          bool writes);
   /// Does read() or write() for the lanes of an instruction for which that finds nothing and splits no word.
   /// Returns the others. `accessor` is that of lane 0; lane l accesses addresses[l] - base, which this memory contains.
   Mask access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
@@ -129,13 +148,14 @@ class SharedMemory {
   SharedVerdict each_cell(std::uint64_t address, std::uint32_t bytes, bool whole_write, Visit&& visit);
   void split_word(std::size_t word);
 
-  /// `proxy_fenced` is null for reads through the generic proxy.
+  /// `proxy_fenced` is null for accesses through the generic proxy.
   SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
-  SharedVerdict write_cell(Cell& cell, const VectorClock& now, Stamp access);
-  /// access_lanes() for lanes 0, 1, ... that access `words` words each, one after the other. Does nothing and returns
-  /// false when the cells differ in ways that it does not handle.
-  bool access_consecutive(const VectorClock& now, Stamp first, Cell* cells, std::uint32_t words, int lanes,
-                          bool writes);
+  SharedVerdict write_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
+  /// Whether the access went through the generic proxy and no proxy fence has followed it.
+  static bool unfenced(PackedEpoch epoch, const VectorClock& proxy_fenced);
+  /// access_consecutive() of `kWords` words for each lane. `first` is the stamp of lane 0.
+  template <std::uint32_t kWords>
+  bool access_words(const VectorClock& now, Stamp first, Cell* cells, bool writes);
   /// Whether there is nothing to report of an access.
   bool is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const;
   /// Records the conflicting access for other(); returns ok instead of the verdict when its check is switched off.
@@ -149,6 +169,8 @@ class SharedMemory {
   std::uint32_t new_read_set();
   /// Keeps the memory of the sets.
   void free_all_sets();
+
+  friend class ChunkReads;
 
   std::vector<std::byte> data_;
   std::vector<Cell> words_;
@@ -172,6 +194,29 @@ class SharedMemory {
   bool check_races_ = true;
   bool check_uninitialised_ = true;
   bool check_warps_ = false;
+};
+
+class SharedMemory::ChunkReads {
+ public:
+  static constexpr std::uint32_t kBytes = 16;
+
+  /// @pre memory.shadowed(); the clocks do not change while the object is in use
+  ChunkReads(SharedMemory& memory, const Clocks& clocks, const Accessor& accessor)
+      : memory_(memory), clocks_(clocks), accessor_(accessor), stamp_(stamp(clocks.ordered, accessor)) {}
+
+  /// @pre the memory contains the bytes
+  SharedVerdict read(std::uint64_t address);
+
+ private:
+  SharedMemory& memory_;
+  const Clocks& clocks_;
+  const Accessor accessor_;
+  const Stamp stamp_;
+  // The writer and the reader of the last cell about which nothing was found: there is nothing to find where they are
+  // the same.
+  bool has_last_ = false;
+  PackedEpoch writer_ = 0;
+  PackedEpoch reader_ = 0;
 };
 
 }  // namespace tilewright::emulator

@@ -58,7 +58,11 @@ Warp::Warp(Cta& cta, int index, Agent agent, const Program& program)
   registers_.reset(static_cast<std::byte*>(std::aligned_alloc(kCacheLine, bytes)));
   if (!registers_) throw std::bad_alloc();
   std::memset(registers_.get(), 0, bytes);
-  for (const ConstantSlot& constant : program.constants) fill_constant(registers_.get() + constant.slot, constant);
+  const std::uint64_t rank = static_cast<std::uint64_t>(cta.rank()) << kClusterRankShift;
+  for (ConstantSlot constant : program.constants) {
+    if (constant.is_shared_address) constant.bits += rank;
+    fill_constant(registers_.get() + constant.slot, constant);
+  }
   const int threads = cta.threads() - index * kWarpSize;
   present_ = threads >= kWarpSize ? kAllLanes : (Mask{1} << threads) - 1;
   if (program.uses_wgmma && cta.launch().options.check_races) hazards_ = std::make_unique<RegisterHazards>(program);

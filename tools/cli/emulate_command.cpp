@@ -59,7 +59,17 @@ engine::KernelFile read_kernel(const EmulateOptions& options, Target target) {
     return engine::read_kernel_file(options.file, target, engine::Options::from_environment().toolchain,
                                     options.include_folders);
   } catch (const CompileError& error) {
-    throw InvalidArgument(error.what());  // the source is the user's
+    std::string message = error.what();  // the source is the user's
+    if (message.find("host functions are not allowed") != std::string::npos) {
+      message += fmt::format(
+          "\n{0} has host code, which emulate does not compile. Enclose it in #ifndef __CUDACC_RTC__ ... #endif, or "
+          "move "
+          "the kernels to a file of their own; or compile the whole program with nvcc and run it:\n"
+          "  nvcc -cudart shared -lineinfo -arch=compute_80 {0} -o program\n"
+          "  tilewright emulate run -- ./program",
+          printable(options.file));
+    }
+    throw InvalidArgument(message);
   }
 }
 

@@ -171,6 +171,51 @@ TEST(ClusterChecks, RanksThatTheClusterDoesNotHave) {
             FindingKind::out_of_bounds_shared);
 }
 
+// On an H100 the address of a shared variable in the CTA of rank 1 is 0x01000400.
+TEST(Cluster, AddressesHaveTheRankOfTheirCta) {
+  const auto out = run(R"(
+    mov.u32 %r0, dynamic;
+    shr.u32 %r0, %r0, 24;
+    cvt.u64.u32 %x1, %base;
+    cvta.shared.u64 %x1, %x1;
+    st.u32 [%x1], 7;
+    and.b32 %r4, %base, 0x3ffff;
+    ld.shared.u32 %r1, [%r4];
+    st.shared.u32 [dynamic+4], 9;
+    getctarank.u64 %r2, %x1;
+    xor.b32 %r5, %rank, 1;
+    mapa.u64 %x2, %x1, %r5;
+    isspacep.shared::cta %p, %x2;
+    isspacep.shared::cluster %q, %x2;
+    selp.u32 %r3, 1, 0, %p;
+    @%q add.u32 %r3, %r3, 2;
+    ld.shared::cluster.u32 %r6, [%base+4];
+    mad.lo.u32 %r3, %r6, 4, %r3;
+  )" + std::string(kStore));
+  for (U rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ((std::vector<U>(out.begin() + 4 * rank, out.begin() + 4 * rank + 4)),
+              (std::vector<U>{rank, 7, rank, 38}));
+  }
+}
+
+TEST(ClusterChecks, InstructionsOfTheCtaTakeNoAddressOfAPeer) {
+  for (const std::string_view access :
+       {"ld.shared.u32 %r5, [%r4];", "st.shared::cta.u32 [%r4], 1;", "mbarrier.arrive.shared::cta.b64 _, [%r4];"}) {
+    const Finding finding =
+        find("xor.b32 %r3, %rank, 1;\nmapa.shared::cluster.u32 %r4, %base, %r3;\n" + std::string(access));
+    EXPECT_EQ(finding.kind, FindingKind::out_of_bounds_shared) << access << to_string(finding);
+    EXPECT_NE(finding.detail.find("of the CTA of rank 1 in the cluster, by an instruction of .shared::cta"),
+              std::string::npos)
+        << finding.detail;
+  }
+  // An address without a rank is one of the own CTA for .shared::cta, and of the CTA of rank 0 for .shared::cluster.
+  const auto out =
+      run(std::string("st.shared.u32 [%base], %rank;\n") + std::string(kClusterSync) +
+          "and.b32 %r4, %base, 0xffffff;\nld.shared.u32 %r0, [%r4];\nld.shared::cluster.u32 %r1, [%r4];\n" +
+          std::string(kStore) + std::string(kClusterSync));
+  EXPECT_EQ((std::vector<U>(out.begin() + 4, out.begin() + 6)), (std::vector<U>{1, 0}));
+}
+
 TEST(ClusterBarrier, MisuseAndDeadlock) {
   EXPECT_EQ(find("barrier.cluster.wait;").kind, FindingKind::barrier_divergence);
   EXPECT_EQ(find("barrier.cluster.arrive;\nbarrier.cluster.arrive;").kind, FindingKind::barrier_divergence);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "hopper_kernel.hpp"
+#include "tilewright/emulator/emulated_module.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -184,6 +185,43 @@ TEST(BulkCopy, MissingProxyFenceIsFound) {
   const Finding finding = finding_in(bulk_round_trip("512", wait_for("A", 0, "0"), ""), 128);
   EXPECT_EQ(finding.kind, FindingKind::missing_proxy_fence) << to_string(finding);
   EXPECT_NE(finding.detail.find("fence.proxy.async"), std::string::npos);
+}
+
+/// Findings of a launch that continues after them, of which the others throw the errors only.
+std::vector<Finding> findings_in(const std::string& body) {
+  EmulatedModule module(hopper_kernel(body), kSm90a);
+  std::vector<U> out(1024);
+  const std::vector<KernelArgument> arguments{std::vector<std::byte>(128), std::vector<std::byte>(128),
+                                              ArrayArgument{std::as_writable_bytes(std::span(out))}};
+  runtime::LaunchConfig config;
+  config.block = {64, 1, 1};
+  config.dynamic_smem_bytes = 4096;
+  return module.launch(module.kernel("k"), config, arguments);
+}
+
+TEST(BulkCopy, OverwritingWhatThreadsHaveAccessedNeedsAProxyFence) {
+  // All threads access a buffer of 512 bytes and arrive; thread 0 waits for them and lets a bulk copy write the buffer.
+  const auto reuse = [](std::string_view access, std::string_view before, std::string_view after) {
+    return init_bars({64, 1}) + "mad.lo.u32 %r1, %t, 4, %base;\n" + std::string(access) + std::string(before) +
+           "mbarrier.arrive.shared::cta.b64 _, [%bars];\n@!%first bra END;\n" + wait_for("A", 0, "0") +
+           std::string(after) + R"(
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars+8], 256;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%base], [%out], 256, [%bars+8];
+    )" + wait_for("B", 8, "0") +
+           "END:\n";
+  };
+  const std::string fence = "fence.proxy.async.shared::cta;\n";
+  const std::string write = "st.shared.u32 [%r1], %t;\n", read = write + fence + "ld.shared.u32 %r2, [%r1];\n";
+  for (const auto& [access, verb] : {std::pair{write, "the write by thread"}, std::pair{read, "the read by thread"}}) {
+    const std::vector<Finding> findings = findings_in(reuse(access, "", ""));
+    ASSERT_EQ(findings.size(), 1U) << verb;
+    EXPECT_EQ(findings[0].kind, FindingKind::missing_proxy_fence) << to_string(findings[0]);
+    EXPECT_EQ(findings[0].severity, Severity::warning);
+    EXPECT_NE(findings[0].detail.find(verb), std::string::npos) << findings[0].detail;
+    // The fence of the threads that arrive, or that of the thread that waits for them.
+    EXPECT_TRUE(findings_in(reuse(access, fence, "")).empty());
+    EXPECT_TRUE(findings_in(reuse(access, "", fence)).empty());
+  }
 }
 
 TEST(BulkCopy, OverwritingASourceInFlightIsFound) {

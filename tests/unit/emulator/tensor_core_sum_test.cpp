@@ -41,26 +41,27 @@ double element(const std::vector<double>& a, const std::vector<double>& b, doubl
         c = f16_to_f32(f64_to_f16(static_cast<double>(sum)));
         break;
       case SumRounding::f32_toward_zero:
-        c = toward_zero(sum, 23);
+        c = static_cast<float>(toward_zero(sum, 23));
         break;
       case SumRounding::f32_of_13_bits:
-        c = toward_zero(sum, 13);
+        c = static_cast<float>(toward_zero(sum, 13));
         break;
     }
+    if (!std::isfinite(c)) return c;
   }
   return c;
 }
 
 struct Tiles {
   int m = 16, n = 24, k = 16;
-  std::vector<double> a, b, c;
+  std::vector<float> a, b, c;
 };
 
 template <class Draw>
 Tiles tiles(int k, Draw&& draw) {
   Tiles all;
   all.k = k;
-  const auto fill = [&](std::vector<double>& values, int count) {
+  const auto fill = [&](std::vector<float>& values, int count) {
     for (int i = 0; i < count; ++i) values.push_back(draw());
   };
   fill(all.a, all.m * k);
@@ -70,9 +71,8 @@ Tiles tiles(int k, Draw&& draw) {
 }
 
 void expect_elements(Tiles all, const TensorCoreSum& how, int element_bytes, int least) {
-  const std::vector<double> before = all.c;
-  multiply_add(
-      {all.m, all.n, all.k, all.a.data(), all.b.data(), all.c.data(), all.k, element_bytes, least, least, -126}, how);
+  const std::vector<float> before = all.c;
+  multiply_add({all.m, all.n, all.k, all.a.data(), all.b.data(), all.c.data(), element_bytes, least, least, -126}, how);
   for (int m = 0; m < all.m; ++m) {
     for (int n = 0; n < all.n; ++n) {
       std::vector<double> a, b;
@@ -95,7 +95,7 @@ TEST(TensorCoreSum, EqualsTheDefinition) {
   const auto f16 = [&] { return f16_to_f32(static_cast<std::uint16_t>(random() % 0x7c00 | (random() & 1) << 15)); };
   const auto bf16 = [&] { return bf16_to_f32(static_cast<std::uint16_t>(random() % 0x7f80 | (random() & 1) << 15)); };
   const auto e4m3 = [&] { return e4m3_to_f32(static_cast<std::uint8_t>(random() % 0x7f | (random() & 1) << 7)); };
-  const auto integer = [&] { return static_cast<double>(static_cast<int>(random() % 4097) - 2048); };
+  const auto integer = [&] { return static_cast<float>(static_cast<int>(random() % 4097) - 2048); };
   for (const int k : {8, 16}) {
     for (const Target& target : {kSm80, kSm90a}) {
       for (const bool f16_result : {false, true}) {
@@ -112,11 +112,11 @@ TEST(TensorCoreSum, EqualsTheDefinition) {
 
 /// One product and an accumulator, in the corner of a tile of zeros.
 double sum_of(const TensorCoreSum& how, double product, double c) {
-  std::vector<double> a(4), b(16), d(4);
-  a[0] = product;
+  std::vector<float> a(4), b(16), d(4);
+  a[0] = static_cast<float>(product);
   b[0] = 1;
-  d[0] = c;
-  multiply_add({1, 4, 4, a.data(), b.data(), d.data(), 4, 2, -14, -14, -126}, how);
+  d[0] = static_cast<float>(c);
+  multiply_add({1, 4, 4, a.data(), b.data(), d.data(), 2, -14, -14, -126}, how);
   return d[0];
 }
 

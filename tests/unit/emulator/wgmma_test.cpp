@@ -303,6 +303,14 @@ Finding find(const std::string& body, std::uint32_t threads = 128) {
   });
 }
 
+Finding find_in_cluster(const std::string& body) {
+  return finding_of([&] {
+    const auto device = test_device();
+    launch_hopper(*device, hopper_kernel(body), pack_maps({{}, {}}, {0}),
+                  {.grid = {2, 1, 1}, .cluster = {2, 1, 1}, .dynamic_smem_bytes = 8192});
+  });
+}
+
 std::string lines(std::initializer_list<std::string_view> all) {
   std::string text;
   for (const std::string_view line : all) text += std::string(line) + "\n";
@@ -383,6 +391,19 @@ TEST(WgmmaChecks, OverwritingOperandsInFlight) {
 TEST(WgmmaChecks, DescriptorsOutOfSharedMemory) {
   EXPECT_EQ(find(prepared() + lines({"or.b64 %x1, %x1, 0x3000;", kFence, kMultiply, kCommit, kWait})).kind,
             FindingKind::out_of_bounds_shared);
+}
+
+TEST(WgmmaChecks, TheRankOfACtaIsNoPartOfADescriptor) {
+  const std::string product = lines({kFence, kMultiply, kCommit, kWait});
+  const Finding finding = find_in_cluster(prepared() + product);
+  EXPECT_EQ(finding.kind, FindingKind::bad_descriptor) << to_string(finding);
+  ASSERT_TRUE(finding.thread.has_value());
+  EXPECT_EQ(finding.thread->cta, (runtime::Dim3{1, 0, 0}));
+  EXPECT_NE(finding.detail.find("is 2304 bytes, but 2048 in the CTA of rank 0"), std::string::npos) << finding.detail;
+  std::string masked = prepared();
+  const std::string_view shift = "shr.u32 %r1, %base, 4;";
+  masked.replace(masked.find(shift), shift.size(), "and.b32 %r1, %base, 0x3ffff;\nshr.u32 %r1, %r1, 4;");
+  EXPECT_EQ(find_in_cluster(masked + product).detail, "");
 }
 
 TEST(WgmmaChecks, WarpOfTheWarpgroupMissing) {

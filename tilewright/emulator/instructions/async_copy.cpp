@@ -45,11 +45,14 @@ void AsyncCopy::check_inside(const SharedLocation& location, std::uint32_t bytes
                          location.address, location.cta->describe_shared(location.address)));
 }
 
-void AsyncCopy::write_shared(const SharedLocation& to, const std::byte* from, std::uint32_t bytes) {
+void AsyncCopy::write_shared(const SharedLocation& to, const std::byte* from, std::uint32_t bytes, Proxy proxy) {
   SharedMemory& shared = to.cta->shared();
   check_inside(to, bytes, "bulk write");
   if (shared.shadowed()) {
-    report(to, bytes, "bulk write", shared.write(warp_.clocks.ordered, accessor_, to.address, bytes));
+    const SharedVerdict verdict = proxy == Proxy::async
+                                      ? shared.async_write(warp_.clocks, accessor_, to.address, bytes)
+                                      : shared.write(warp_.clocks.ordered, accessor_, to.address, bytes);
+    report(to, bytes, "bulk write", verdict);
   }
   std::memcpy(shared.at(to.address), from, bytes);
   if (to.cta != &warp_.cta()) to.cta->note_remote_access(warp_.clocks.ordered, accessor_);

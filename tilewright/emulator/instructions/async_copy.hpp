@@ -8,6 +8,8 @@
 
 namespace tilewright::emulator {
 
+enum class Proxy : std::uint8_t { generic, async };
+
 /// A bulk copy that one thread issues. It moves its bytes at once; for the shadow, its accesses are in flight until a
 /// wait for its mbarrier or bulk group.
 class AsyncCopy {
@@ -16,7 +18,7 @@ class AsyncCopy {
   AsyncCopy(Warp& warp, const Instruction& in, int lane, const Mbarrier* completes_on = nullptr);
 
   /// @throws EmulationFinding: out of bounds, race, asynchronous access in flight, missing proxy fence
-  void write_shared(const SharedLocation& to, const std::byte* from, std::uint32_t bytes);
+  void write_shared(const SharedLocation& to, const std::byte* from, std::uint32_t bytes, Proxy proxy = Proxy::async);
   const std::byte* read_shared(const SharedLocation& from, std::uint32_t bytes);
   /// write_shared() has copied these bytes from global memory: those that no one has written are undefined in shared
   /// memory.

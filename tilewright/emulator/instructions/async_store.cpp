@@ -33,7 +33,7 @@ void execute_async_store(Warp& warp, const Instruction& in, Mask lanes) {
       reduce(reduced, values);
       std::memcpy(values, reduced, size);
     }
-    AsyncCopy(warp, in, lane, at.barrier).write_shared(to, values, size);
+    AsyncCopy(warp, in, lane, at.barrier).write_shared(to, values, size, Proxy::generic);
     complete_on(warp, in, lane, at, size);
   }
 }

@@ -161,6 +161,7 @@ void decode_to_shared(InstructionReader& reader, bool from_global, std::size_t h
   reader.address(reader.operand(3), Space::generic);
   if (multicast) reader.source(reader.operand(4), PtxType::b16);
   reader.out().mode = multicast ? 1 : reader.out().mode;
+  reader.out().address[1].shared_cluster = false;
   reader.out().execute = from_global ? &execute_load : &execute_shared_to_shared;
 }
 

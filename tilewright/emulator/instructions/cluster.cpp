@@ -68,7 +68,7 @@ void decode_wait(InstructionReader& reader) {
   reader.out().execute = &execute_wait;
 }
 
-/// Operands: d, a, rank. The address keeps its generic window and offset; bits 24 and up become rank + 1.
+/// Operands: d, a, rank. The address keeps its generic window and offset.
 template <class T>
 void execute_mapa(Warp& warp, const Instruction& in, Mask lanes) {
   T* const d = warp.reg<T>(in.op[0]);
@@ -82,7 +82,7 @@ void execute_mapa(Warp& warp, const Instruction& in, Mask lanes) {
                 fmt::format("mapa to the CTA of rank {} in a cluster of {} CTAs", rank[lane], size));
     }
     const auto window = static_cast<T>(T{a[lane]} & static_cast<T>(kWindowMask));
-    d[lane] = static_cast<T>(window | (static_cast<T>(rank[lane] + 1) << kClusterRankShift) |
+    d[lane] = static_cast<T>(window | (static_cast<T>(rank[lane]) << kClusterRankShift) |
                              (a[lane] & static_cast<T>(kSharedOffsetMask)));
   }
 }
@@ -91,10 +91,8 @@ template <class T>
 void execute_getctarank(Warp& warp, const Instruction& in, Mask lanes) {
   auto* const d = warp.reg<std::uint32_t>(in.op[0]);
   const T* const a = warp.reg<T>(in.op[1]);
-  const auto own = static_cast<std::uint32_t>(warp.cta().rank());
   each_lane(lanes, [&](int l) {
-    const auto window = static_cast<std::uint32_t>((a[l] & ~static_cast<T>(kWindowMask)) >> kClusterRankShift);
-    d[l] = window == 0 ? own : window - 1;
+    d[l] = static_cast<std::uint32_t>((a[l] & ~static_cast<T>(kWindowMask)) >> kClusterRankShift);
   });
 }
 

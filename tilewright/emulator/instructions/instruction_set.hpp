@@ -29,6 +29,7 @@ std::span<const OpcodeRow> atomic_opcodes();
 std::span<const OpcodeRow> cp_async_opcodes();
 std::span<const OpcodeRow> matrix_move_opcodes();
 std::span<const OpcodeRow> mma_opcodes();
+std::span<const OpcodeRow> sparse_mma_opcodes();
 std::span<const OpcodeRow> wmma_opcodes();
 std::span<const OpcodeRow> extended_precision_opcodes();
 std::span<const OpcodeRow> bit_field_opcodes();

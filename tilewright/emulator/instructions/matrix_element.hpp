@@ -22,27 +22,27 @@ namespace tilewright::emulator {
 struct F16Element {
   using Stored = std::uint16_t;
   static constexpr int kLeastExponent = -14;
-  static double number(Stored bits) { return f16_value(bits); }
+  static float number(Stored bits) { return static_cast<float>(f16_value(bits)); }
 };
 struct Bf16Element {
   using Stored = std::uint16_t;
   static constexpr int kLeastExponent = -126;
-  static double number(Stored bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+  static float number(Stored bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 };
 struct Tf32Element {  // the hardware ignores the lower 13 bits
   using Stored = std::uint32_t;
   static constexpr int kLeastExponent = -126;
-  static double number(Stored bits) { return std::bit_cast<float>(bits & 0xffffe000U); }
+  static float number(Stored bits) { return std::bit_cast<float>(bits & 0xffffe000U); }
 };
 struct E4m3Element {
   using Stored = std::uint8_t;
   static constexpr int kLeastExponent = -6;
-  static double number(Stored bits) { return e4m3_to_f32(bits); }
+  static float number(Stored bits) { return e4m3_to_f32(bits); }
 };
 struct E5m2Element {
   using Stored = std::uint8_t;
   static constexpr int kLeastExponent = -14;
-  static double number(Stored bits) { return e5m2_to_f32(bits); }
+  static float number(Stored bits) { return e5m2_to_f32(bits); }
 };
 struct F64Element {
   using Stored = double;
@@ -50,23 +50,23 @@ struct F64Element {
 };
 struct S8Element {
   using Stored = std::int8_t;
-  static std::int64_t number(Stored value) { return value; }
+  static float number(Stored value) { return value; }
 };
 struct U8Element {
   using Stored = std::uint8_t;
-  static std::int64_t number(Stored value) { return value; }
+  static float number(Stored value) { return value; }
 };
 
 struct F32Accumulator {
   using Stored = float;
   static constexpr int kLeastExponent = -126;
-  static double number(Stored value) { return value; }
-  static Stored stored(double value, bool) { return canonical(static_cast<float>(value)); }
+  static float number(Stored value) { return value; }
+  static Stored stored(float value, bool) { return canonical(value); }
 };
 struct F16Accumulator {
   using Stored = std::uint16_t;
   static constexpr int kLeastExponent = -14;
-  static double number(Stored bits) { return f16_value(bits); }
+  static float number(Stored bits) { return static_cast<float>(f16_value(bits)); }
   static Stored stored(double value, bool) { return f64_to_f16(value); }
 };
 struct F64Accumulator {
@@ -85,20 +85,23 @@ struct S32Accumulator {
   }
 };
 
-template <class Element, int kCount, class Number>
-[[gnu::always_inline]] inline void read_numbers_inline(const typename Element::Stored* from, Number* to) {
-  for (int i = 0; i < kCount; ++i) to[i] = static_cast<Number>(Element::number(from[i]));
+/// float, or double for f64.
+template <class Element>
+using NumberOf = decltype(Element::number(typename Element::Stored()));
+
+template <class Element, int kCount>
+[[gnu::always_inline]] inline void read_numbers_inline(const typename Element::Stored* from, NumberOf<Element>* to) {
+  for (int i = 0; i < kCount; ++i) to[i] = Element::number(from[i]);
 }
 
 /// f16 has an instruction, which quiets NaNs.
-template <class Element, int kCount, class Number>
-TILEWRIGHT_TARGET_FMA void read_numbers_with_hardware(const typename Element::Stored* from, Number* to) {
+template <class Element, int kCount>
+TILEWRIGHT_TARGET_FMA void read_numbers_with_hardware(const typename Element::Stored* from, NumberOf<Element>* to) {
 #if defined(__x86_64__)
   if constexpr (std::is_same_v<Element, F16Element> && kCount % 8 == 0) {
     for (int i = 0; i < kCount; i += 8) {
       const __m256 numbers = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
-      _mm256_storeu_pd(to + i, _mm256_cvtps_pd(_mm256_castps256_ps128(numbers)));
-      _mm256_storeu_pd(to + i + 4, _mm256_cvtps_pd(_mm256_extractf128_ps(numbers, 1)));
+      _mm256_storeu_ps(to + i, numbers);
     }
     return;
   }
@@ -107,8 +110,8 @@ TILEWRIGHT_TARGET_FMA void read_numbers_with_hardware(const typename Element::St
 }
 
 /// The numbers of stored elements.
-template <class Element, int kCount, class Number>
-void read_numbers(const typename Element::Stored* from, Number* to) {
+template <class Element, int kCount>
+void read_numbers(const typename Element::Stored* from, NumberOf<Element>* to) {
   if (has_hardware_fma()) {
     read_numbers_with_hardware<Element, kCount>(from, to);
   } else {

@@ -60,10 +60,37 @@ void follow_stored(Warp& warp, const Instruction& in, Mask lanes, const LanePoin
   }
 }
 
+/// Copies kElements elements of each lane, which are one after the other in memory, from or to the registers.
+template <class E, int kElements, bool kLoads>
+void move_consecutive(Warp& warp, const Slot* registers, std::byte* memory) {
+  for (int i = 0; i < kElements; ++i) {
+    E* const element = warp.reg<E>(registers[i]);
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      std::byte* const at = memory + static_cast<std::size_t>(lane * kElements + i) * sizeof(E);
+      if constexpr (kLoads) {
+        std::memcpy(&element[lane], at, sizeof(E));
+      } else {
+        std::memcpy(at, &element[lane], sizeof(E));
+      }
+    }
+  }
+}
+
+template <class E, bool kLoads>
+void move_consecutive(Warp& warp, const Slot* registers, int elements, std::byte* memory) {
+  if (elements == 1) return move_consecutive<E, 1, kLoads>(warp, registers, memory);
+  if (elements == 2) return move_consecutive<E, 2, kLoads>(warp, registers, memory);
+  return move_consecutive<E, 4, kLoads>(warp, registers, memory);
+}
+
 /// Operands: destinations, then the address. immediate: width of the registers, which may be wider than E.
 template <class E>
 void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   const AccessMode mode = AccessMode::unpack(in.mode);
+  if (lanes == kAllLanes && !mode.strong && in.immediate == sizeof(E)) {
+    std::byte* const from = resolve_consecutive(warp, in, mode.space, sizeof(E) * in.elements, false);
+    if (from != nullptr) return move_consecutive<E, true>(warp, in.op, in.elements, from);
+  }
   LanePointers from;
   from.follows_undefined = true;
   from.scope = mode.scope;
@@ -157,6 +184,10 @@ void check_global_lanes_agree(Warp& warp, const Instruction& in, Mask lanes, con
 template <class E>
 void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
   const AccessMode mode = AccessMode::unpack(in.mode);
+  if (lanes == kAllLanes && !mode.strong && in.immediate == sizeof(E) && warp.undefined_values() == nullptr) {
+    std::byte* const to = resolve_consecutive(warp, in, mode.space, sizeof(E) * in.elements, true);
+    if (to != nullptr) return move_consecutive<E, false>(warp, in.op + 1, in.elements, to);
+  }
   const std::size_t bytes = sizeof(E) * in.elements;
   alignas(16) std::byte values[kWarpSize * 16];
   for (std::size_t i = 0; i < in.elements; ++i) {

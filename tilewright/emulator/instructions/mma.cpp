@@ -23,12 +23,12 @@ constexpr int kMaxM = 16;
 constexpr int kMaxN = 8;
 constexpr int kMaxK = 32;
 
-/// The fragment layout of an operand: for each (lane, value), its index in a row-major tile. A: m*K+k, B: k*N+n,
-/// C and D: m*N+n.
+/// The fragment layout of an operand. Value i of the values of a register of all lanes, in the order of memory, is at
+/// begin[register] + i / inner * outer + i % inner * step of a row-major tile. A: m*K+k, B: k*N+n, C and D: m*N+n.
 struct FragmentTable {
-  int values = 0;                         // per lane
-  int registers = 0;                      // per lane
-  std::vector<std::uint16_t> tile_index;  // of the values of each register of a warp, as they are in memory
+  int registers = 0;  // per lane
+  int inner = 0, outer = 0, step = 0;
+  std::vector<int> begin;
 };
 
 struct MmaTable {
@@ -42,15 +42,29 @@ template <class TileIndex>
 FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, TileIndex&& tile_index) {
   FragmentTable table;
   table.registers = registers;
-  const std::int64_t size = layout::size(tv);
-  table.values = static_cast<int>(size / kWarpSize);
-  const int per_register = table.values / registers;
-  for (int first = 0; first < table.values; first += per_register) {
-    for (int lane = 0; lane < kWarpSize; ++lane) {
-      for (int value = first; value < first + per_register; ++value) {
-        const auto offset = static_cast<int>(tv(std::int64_t{lane} + std::int64_t{kWarpSize} * value));
-        table.tile_index.push_back(static_cast<std::uint16_t>(tile_index(offset % rows, offset / rows)));
-      }
+  const int values = static_cast<int>(layout::size(tv)) / kWarpSize;
+  const int per_register = values / registers;
+  const int count = kWarpSize * per_register;
+  std::vector<int> indices;
+  for (int r = 0; r < registers; ++r) {
+    for (int i = 0; i < count; ++i) {
+      const int value = r * per_register + i % per_register;
+      const auto offset = static_cast<int>(tv(std::int64_t{i / per_register} + std::int64_t{kWarpSize} * value));
+      indices.push_back(tile_index(offset % rows, offset / rows));
+    }
+  }
+  const auto at = [&](int r, int i) {
+    return indices[static_cast<std::size_t>(r) * static_cast<std::size_t>(count) + static_cast<std::size_t>(i)];
+  };
+  table.step = at(0, 1) - at(0, 0);
+  table.inner = 1;
+  while (table.inner < count && at(0, table.inner) - at(0, 0) == table.inner * table.step) ++table.inner;
+  table.outer = table.inner < count ? at(0, table.inner) - at(0, 0) : 0;
+  for (int r = 0; r < registers; ++r) {
+    table.begin.push_back(at(r, 0));
+    for (int i = 0; i < count; ++i) {
+      TILEWRIGHT_CHECK(at(r, i) - at(r, 0) == i / table.inner * table.outer + i % table.inner * table.step,
+                       "value {} of register {} of a fragment is not where its first values say", i, r);
     }
   }
   return table;
@@ -74,41 +88,43 @@ const MmaTable& table_of(const arch::MmaAtom& atom) {
   return tables.at(&atom);
 }
 
-/// A register packs as many values as fit into 32 bits, the first in the low bits.
+/// Calls f(i, index in the tile) for the values of a register. The most frequent fragments have loops of known length.
+template <int kValues, class F>
+[[gnu::always_inline]] inline void each_value(const FragmentTable& table, int begin, F&& f) {
+  const auto visit = [&](auto inner, auto step) __attribute__((always_inline)) {
+    for (int first = 0; first < kValues; first += inner, begin += table.outer) {
+      for (int i = 0; i < inner; ++i) f(first + i, begin + i * step);
+    }
+  };
+  using std::integral_constant;
+  const auto is = [&](int inner, int step) { return table.inner == inner && table.step == step; };
+  if (is(8, 1)) return visit(integral_constant<int, 8>(), integral_constant<int, 1>());
+  if (is(8, kMaxN)) return visit(integral_constant<int, 8>(), integral_constant<int, kMaxN>());
+  if (is(kValues, 2)) return visit(integral_constant<int, kValues>(), integral_constant<int, 2>());
+  if (is(kValues, 1)) return visit(integral_constant<int, kValues>(), integral_constant<int, 1>());
+  visit(table.inner, table.step);
+}
+
+/// The number of values in a register of all lanes: it packs as many as fit into 32 bits, the first in the low bits.
+template <class Element>
+constexpr int kValuesOf = kWarpSize*(sizeof(typename Element::Stored) < 4 ? 4 / sizeof(typename Element::Stored) : 1);
+
 template <class Element, class Number>
 void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, Number* tile) {
-  using Stored = typename Element::Stored;
-  constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
-  constexpr int kValues = kWarpSize * kPerRegister;
-  const std::uint16_t* index = table.tile_index.data();
-  for (int r = 0; r < table.registers; ++r, index += kValues) {
-    const Stored* const packed = warp.reg<Stored>(registers[r]);
-    Number numbers[kValues];
-    read_numbers<Element, kValues>(packed, numbers);
-    for (int i = 0; i < kValues; ++i) tile[index[i]] = numbers[i];
+  for (int r = 0; r < table.registers; ++r) {
+    NumberOf<Element> numbers[kValuesOf<Element>];
+    read_numbers<Element, kValuesOf<Element>>(warp.reg<typename Element::Stored>(registers[r]), numbers);
+    each_value<kValuesOf<Element>>(table, table.begin[static_cast<std::size_t>(r)],
+                                   [&](int i, int at) { tile[at] = numbers[i]; });
   }
 }
 
 template <class Accumulator, class Number>
 void write_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, const Number* tile, bool saturates) {
-  using Stored = typename Accumulator::Stored;
-  constexpr int kPerRegister = sizeof(Stored) < 4 ? static_cast<int>(4 / sizeof(Stored)) : 1;
-  constexpr int kValues = kWarpSize * kPerRegister;
-  const std::uint16_t* index = table.tile_index.data();
-  for (int r = 0; r < table.registers; ++r, index += kValues) {
-    Stored* const packed = warp.reg<Stored>(registers[r]);
-    Number numbers[kValues];
-    for (int i = 0; i < kValues; ++i) numbers[i] = tile[index[i]];
-    for (int i = 0; i < kValues; ++i) packed[i] = Accumulator::stored(numbers[i], saturates);
-  }
-}
-
-void multiply_add_integers(const MmaTable& table, const std::int64_t* a, const std::int64_t* b, std::int64_t* c) {
-  for (int m = 0; m < table.m; ++m) {
-    for (int k = 0; k < table.k; ++k) {
-      const std::int64_t x = a[m * table.k + k];
-      for (int n = 0; n < kMaxN; ++n) c[m * kMaxN + n] += x * b[k * kMaxN + n];
-    }
+  for (int r = 0; r < table.registers; ++r) {
+    auto* const packed = warp.reg<typename Accumulator::Stored>(registers[r]);
+    each_value<kValuesOf<Accumulator>>(table, table.begin[static_cast<std::size_t>(r)],
+                                       [&](int i, int at) { packed[i] = Accumulator::stored(tile[at], saturates); });
   }
 }
 
@@ -156,11 +172,10 @@ double nan_of(const MmaTable& table, const double* a, const double* b, double c,
 template <class A, class B, class Accumulator>
 void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
-  using Number = decltype(A::number(typename A::Stored()));
   const auto& table = *static_cast<const MmaTable*>(in.table);
-  Number a[kMaxM * kMaxK] = {};
-  Number b[kMaxK * kMaxN] = {};
-  Number c[kMaxM * kMaxN] = {};
+  alignas(32) NumberOf<A> a[kMaxM * kMaxK] = {};
+  alignas(32) NumberOf<B> b[kMaxK * kMaxN] = {};
+  alignas(32) NumberOf<Accumulator> c[kMaxM * kMaxN] = {};
   const Slot* const d_registers = in.op;
   const Slot* const a_registers = d_registers + table.c.registers;
   const Slot* const b_registers = a_registers + table.a.registers;
@@ -169,9 +184,11 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   read_fragment<B>(warp, b_registers, table.b, b);
   read_fragment<Accumulator>(warp, c_registers, table.c, c);
   if constexpr (std::is_same_v<Accumulator, S32Accumulator>) {
-    multiply_add_integers(table, a, b, c);
+    float sums[kMaxM * kMaxN] = {};
+    multiply_add_integers({table.m, table.n, table.k, a, b, sums});
+    for (int i = 0; i < table.m * kMaxN; ++i) c[i] += static_cast<std::int64_t>(sums[i]);
   } else if constexpr (std::is_same_v<Accumulator, F64Accumulator>) {
-    Number before[kMaxM * kMaxN] = {};
+    double before[kMaxM * kMaxN] = {};
     std::copy(c, c + table.m * kMaxN, before);
     multiply_add_doubles(table, a, b, c);
     for (int i = 0; i < table.m * kMaxN; ++i) {
@@ -179,7 +196,7 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
     }
   } else {
     constexpr int kElementBytes = sizeof(typename A::Stored);
-    multiply_add({table.m, table.n, table.k, a, b, c, table.k, kElementBytes, A::kLeastExponent, B::kLeastExponent,
+    multiply_add({table.m, table.n, table.k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent,
                   Accumulator::kLeastExponent},
                  sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<Accumulator, F16Accumulator>));
   }
@@ -367,9 +384,98 @@ bool decode_narrow_mma(InstructionReader& reader) {
   return true;
 }
 
+// m8n8k4 of f16 ------------------------------------------------------------------------------------------------------
+
+/// Four products at once: that of quad pair q is computed by lanes 4 * q to 4 * q + 3 and the same plus 16.
+struct QuadPairProduct {
+  bool a_is_column_major = false, b_is_column_major = false;
+  bool c_is_f16 = false, d_is_f16 = false;
+};
+
+/// The row and column of value i of C or D.
+std::pair<int, int> place_of_quad_pair(int lane, int i, bool is_f16) {
+  const int half = lane >= kWarpSize / 2 ? 4 : 0;
+  if (is_f16) return {lane % 4 + half, i};
+  return {(lane & 1) + (i & 2) + half, (i & 4) + (lane & 2) + (i & 1)};
+}
+
+/// Operands: the registers of D, A, B, C.
+void execute_quad_pairs(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.converge(in, lanes, kAllLanes)) return;
+  const auto& product = *static_cast<const QuadPairProduct*>(in.table);
+  constexpr int kSize = 8, kK = 4;
+  const Slot* const of_a = in.op + (product.d_is_f16 ? 4 : 8);
+  const Slot* const of_b = of_a + 2;
+  const Slot* const of_c = of_b + 2;
+  const auto half = [&](const Slot* registers, int lane, int i) {
+    return F16Element::number(warp.reg<std::uint16_t>(registers[i / 2])[2 * lane + i % 2]);
+  };
+  float sums[4][kSize * kSize] = {};
+  for (int quad = 0; quad < 4; ++quad) {
+    alignas(32) float a[kSize * kK] = {}, b[kK * kSize] = {};
+    for (const int lane : {4 * quad, 4 * quad + 1, 4 * quad + 2, 4 * quad + 3, 4 * quad + 16, 4 * quad + 17,
+                           4 * quad + 18, 4 * quad + 19}) {
+      const int upper = lane >= kWarpSize / 2 ? 4 : 0, part = lane % 4;
+      for (int i = 0; i < kK; ++i) {
+        const int row = product.a_is_column_major ? i + upper : part + upper;
+        a[row * kK + (product.a_is_column_major ? part : i)] = half(of_a, lane, i);
+        const int column = product.b_is_column_major ? part + upper : i + upper;
+        b[(product.b_is_column_major ? i : part) * kSize + column] = half(of_b, lane, i);
+      }
+      for (int i = 0; i < kSize; ++i) {
+        const auto [row, column] = place_of_quad_pair(lane, i, product.c_is_f16);
+        sums[quad][row * kSize + column] = product.c_is_f16 ? half(of_c, lane, i) : warp.reg<float>(of_c[i])[lane];
+      }
+    }
+    multiply_add({kSize, kSize, kK, a, b, sums[quad], 2, F16Element::kLeastExponent, F16Element::kLeastExponent,
+                  product.c_is_f16 ? F16Accumulator::kLeastExponent : F32Accumulator::kLeastExponent},
+                 sum_of_mma(warp.cta().launch().target, 2, product.d_is_f16));
+  }
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    for (int i = 0; i < kSize; ++i) {
+      const auto [row, column] = place_of_quad_pair(lane, i, product.d_is_f16);
+      const float sum = sums[lane / 4 % 4][row * kSize + column];
+      if (product.d_is_f16) {
+        warp.reg<std::uint16_t>(in.op[i / 2])[2 * lane + i % 2] = F16Accumulator::stored(sum, false);
+      } else {
+        warp.reg<float>(in.op[i])[lane] = F32Accumulator::stored(sum, false);
+      }
+    }
+  }
+  if (Profile* const profile = warp.cta().launch().profile)
+    profile->count_product(warp.code_index(in), 4 * kSize, kSize, kK);
+}
+
+/// False for other instructions than m8n8k4 of f16.
+bool decode_quad_pairs(InstructionReader& reader) {
+  const std::string_view opcode = reader.parsed().opcode;
+  if (opcode.find(".m8n8k4.") == opcode.npos || opcode.find(".f16.f16.") == opcode.npos) return false;
+  auto product = std::make_shared<QuadPairProduct>();
+  const std::size_t layouts = opcode.find(".m8n8k4.") + 8;
+  const std::string_view a = opcode.substr(layouts, 3), b = opcode.substr(std::min(layouts + 4, opcode.size()), 3);
+  reader.take("m8n8k4");
+  if (!reader.take(a) || !reader.take(b)) return false;
+  product->a_is_column_major = a == "col";
+  product->b_is_column_major = b == "col";
+  const PtxType d = reader.type();
+  reader.take("f16");
+  reader.take("f16");
+  const PtxType c = reader.type();
+  product->d_is_f16 = d == PtxType::f16;
+  product->c_is_f16 = c == PtxType::f16;
+  const auto is_accumulator = [](PtxType type) { return type == PtxType::f16 || type == PtxType::f32; };
+  if (!is_accumulator(d) || !is_accumulator(c)) return false;
+  reader.finish();
+  take_fragments(reader, {product->d_is_f16 ? 4 : 8, 2, 2, product->c_is_f16 ? 4 : 8}, PtxType::b32);
+  reader.out().table = reader.keep(product);
+  reader.out().execute = &execute_quad_pairs;
+  return true;
+}
+
 void decode_mma(InstructionReader& reader) {
   reader.take("sync");
   reader.take("aligned");
+  if (decode_quad_pairs(reader)) return;
   const bool is_row_col = reader.take("row") && reader.take("col");
   const bool saturates = reader.take("satfinite");
   reader.out().mode = saturates ? 1 : 0;

@@ -2,6 +2,7 @@
 #include <array>
 #include <chrono>
 
+#include "tilewright/emulator/cluster.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 
@@ -157,12 +158,14 @@ void decode_cvta(InstructionReader& reader) {
   reader.out().immediate = static_cast<std::int64_t>(kWindows[space]);
 }
 
-/// immediate: the state space's window.
+/// immediate: the state space's window. mode 1: .shared::cta, of which the address must have the CTA's own rank.
 void execute_isspacep(Warp& warp, const Instruction& in, Mask lanes) {
   const auto* const a = warp.reg<std::uint64_t>(in.op[1]);
+  const auto own = static_cast<std::uint64_t>(warp.cta().rank());
   Mask holds = 0;
   each_lane(lanes, [&](int l) {
-    if ((a[l] & kWindowMask) == static_cast<std::uint64_t>(in.immediate)) holds |= Mask{1} << l;
+    const bool is_own = in.mode == 0 || (a[l] & ~kWindowMask) >> kClusterRankShift == own;
+    if (is_own && (a[l] & kWindowMask) == static_cast<std::uint64_t>(in.immediate)) holds |= Mask{1} << l;
   });
   warp.set_predicate(in.op[0], holds, lanes);
 }
@@ -178,6 +181,7 @@ void decode_isspacep(InstructionReader& reader) {
   reader.destination(reader.operand(0), PtxType::pred);
   reader.source(reader.operand(1), PtxType::b64);
   reader.out().immediate = static_cast<std::int64_t>(kWindows[space]);
+  reader.out().mode = space == 1 || space == 2 ? 1 : 0;
   reader.out().execute = &execute_isspacep;
 }
 

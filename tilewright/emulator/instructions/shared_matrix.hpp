@@ -19,6 +19,10 @@ struct SharedMatrix {
 
   /// Address of a 16-byte chunk. K-major: chunk `k` of row `mn`; MN-major: chunk `mn` of row `k`.
   std::uint32_t address(Major major, std::uint32_t mn, std::uint32_t k) const;
+  /// Whether addresses depend on leading_bytes, for a matrix of `mn_chunks` chunks if it is MN-major.
+  bool uses_leading(Major major, std::uint32_t mn_chunks) const {
+    return swizzle_bytes == 16 || (major == Major::mn && mn_chunks > swizzle_bytes / 16);
+  }
 };
 
 SharedMatrix decode_descriptor(std::uint64_t descriptor);

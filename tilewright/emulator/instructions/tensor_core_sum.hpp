@@ -29,20 +29,22 @@ struct TensorCoreSum {
 TensorCoreSum sum_of_mma(const Target& target, int element_bytes, bool f16_result);
 TensorCoreSum sum_of_wgmma(int element_bytes, bool f16_result);
 
-/// D = A * B + C, with C in the place of D. The numbers are those of the operands' types.
+/// D = A * B + C, with C in the place of D. The numbers are those of the operands' types, which f32 has all.
 struct ProductTiles {
   int m = 0, n = 0, k = 0;
-  const double* a = nullptr;  // a[m * a_stride + k]
-  const double* b = nullptr;  // b[k * n + n]
-  double* c = nullptr;        // c[m * n + n]
-  int a_stride = 0;
+  const float* a = nullptr;     // row-major
+  const float* b = nullptr;     // row-major
+  float* c = nullptr;           // row-major
   int element_bytes = 0;        // of A and B
   int least_exponent_a = -126;  // of a normal number of the type; subnormal numbers count as having it
   int least_exponent_b = -126;
   int least_exponent_c = -126;
 };
 
-/// n is at most 256, k at most 32; both are multiples of 4.
+/// m is at most 32, n at most 256, k at most 32; n and k are multiples of 4.
 void multiply_add(const ProductTiles& tiles, const TensorCoreSum& how);
+
+/// The same for integers of which all sums are less than 2^24: exact. Only the tiles and their sizes are read.
+void multiply_add_integers(const ProductTiles& tiles);
 
 }  // namespace tilewright::emulator

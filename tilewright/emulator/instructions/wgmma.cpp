@@ -15,6 +15,7 @@
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/matrix_element.hpp"
 #include "tilewright/emulator/instructions/shared_matrix.hpp"
+#include "tilewright/emulator/instructions/sparse_metadata.hpp"
 #include "tilewright/emulator/instructions/tensor_core_sum.hpp"
 
 namespace tilewright::emulator {
@@ -22,15 +23,15 @@ namespace {
 
 constexpr int kRows = 16;  // rows of D and A per warp
 constexpr int kMaxN = 256;
-constexpr int kMaxK = 32;
-constexpr int kRowBytes = 32;  // extent of K in bytes, for all types
+constexpr int kMaxK = 64;      // of B
+constexpr int kRowBytes = 32;  // extent of K in bytes of A, for all types; B of sparse products has twice as many
 constexpr int kChunkBytes = 16;
 
-using ReadElements = void (*)(const std::byte* from, double* to);
+using ReadElements = void (*)(const std::byte* from, float* to);
 
-/// Converts the elements of a 16-byte chunk to f64.
+/// Converts the elements of a 16-byte chunk to f32.
 template <class Element>
-void read_chunk(const std::byte* from, double* to) {
+void read_chunk(const std::byte* from, float* to) {
   using Stored = typename Element::Stored;
   Stored stored[kChunkBytes / sizeof(Stored)];
   std::memcpy(stored, from, kChunkBytes);
@@ -52,7 +53,11 @@ constexpr std::array kElements = {
     ElementRow{"e5m2", 1, read_chunk<E5m2Element>, E5m2Element::kLeastExponent},
     ElementRow{"s8", 1, read_chunk<S8Element>},
     ElementRow{"u8", 1, read_chunk<U8Element>},
+    ElementRow{"b1", 1, nullptr},  // a byte has eight of them
 };
+
+bool is_integer(const ElementRow& element) { return element.name == "s8" || element.name == "u8"; }
+bool is_bits(const ElementRow& element) { return element.name == "b1"; }
 
 enum class Accumulator : std::uint8_t { f16, f32, s32 };
 
@@ -65,6 +70,8 @@ struct WgmmaMode {
   bool negates = false;  // imm-scale-a * imm-scale-b is -1
   bool saturates = false;
   std::uint8_t n8 = 1;  // N / 8
+  bool sparse = false;
+  std::uint8_t selector = 0;  // of the metadata
 };
 
 WgmmaMode unpack(std::int64_t bits) {
@@ -72,13 +79,14 @@ WgmmaMode unpack(std::int64_t bits) {
   const auto at = [&](int shift, std::uint64_t mask) { return static_cast<std::uint8_t>((u >> shift) & mask); };
   return {at(0, 7),       at(3, 7),       static_cast<Accumulator>(at(6, 3)),
           at(8, 1) != 0,  at(9, 1) != 0,  at(10, 1) != 0,
-          at(11, 1) != 0, at(12, 1) != 0, at(13, 63)};
+          at(11, 1) != 0, at(12, 1) != 0, at(13, 63),
+          at(19, 1) != 0, at(20, 3)};
 }
 
 std::int64_t pack(const WgmmaMode& mode) {
   return mode.a | mode.b << 3 | static_cast<int>(mode.accumulator) << 6 | (mode.a_in_registers ? 1 << 8 : 0) |
          (mode.a_mn_major ? 1 << 9 : 0) | (mode.b_mn_major ? 1 << 10 : 0) | (mode.negates ? 1 << 11 : 0) |
-         (mode.saturates ? 1 << 12 : 0) | mode.n8 << 13;
+         (mode.saturates ? 1 << 12 : 0) | mode.n8 << 13 | (mode.sparse ? 1 << 19 : 0) | mode.selector << 20;
 }
 
 /// Reads an operand in shared memory, for one warp, through the async proxy.
@@ -89,20 +97,58 @@ class TileReader {
         in_(in),
         matrix_(decode_descriptor(descriptor)),
         shared_(warp.cta().shared()),
-        accessor_{async_of(warp.agent()), 0, warp.code_index(in), warp.wgmma.open()} {}
+        reads_(shared_, warp.clocks, accessor_of(warp, in)) {}
 
-  /// Reads rows [first, first + count) along M or N to tile[mn * mn_stride + k * k_stride].
-  void read(Major major, const ElementRow& element, int first, int count, double* tile, int mn_stride, int k_stride) {
+  /// Reports a leading offset to which the rank of the CTA was added: a descriptor has bits 4 to 17 of an address, and
+  /// those of the rank fall into the next field. The CTA of rank 0 tells what the offset is without them.
+  void check_leading_offset(const Slot* operand, Major major, int extent, int element_bytes) {
+    Cluster& cluster = warp_.cta().cluster();
+    const auto chunks = static_cast<std::uint32_t>(extent * element_bytes / kChunkBytes);
+    if (cluster.size() == 1 || !matrix_.uses_leading(major, chunks)) return;
+    const auto rank = static_cast<std::uint32_t>(warp_.cta().rank());
+    auto& leading = cluster.leading_offsets();
+    if (rank == 0) leading[operand] = matrix_.leading_bytes;
+    const auto first = leading.find(operand);
+    const std::uint32_t of_rank = rank << (kClusterRankShift - 16);
+    if (rank == 0 || first == leading.end() || matrix_.leading_bytes != first->second + of_rank) return;
+    warp_.report(Severity::error, FindingKind::bad_descriptor, in_, 0, matrix_.start, [&] {
+      return fmt::format(
+          "the leading offset of the matrix descriptor is {} bytes, but {} in the CTA of rank 0: bits 24 and up of a "
+          "shared address are the rank of the CTA, {} here; clear all but the low 18 bits of the address",
+          matrix_.leading_bytes, first->second, rank);
+    });
+  }
+
+  /// Reads K-major rows of bits.
+  void read_bits(int first, int count, std::array<std::uint64_t, kRowBytes / 8>* rows) {
+    for (int row = 0; row < count; ++row) {
+      for (std::uint32_t c = 0; c < kRowBytes / kChunkBytes; ++c) {
+        std::memcpy(reinterpret_cast<std::byte*>(rows[row].data()) + c * kChunkBytes,
+                    chunk(Major::k, static_cast<std::uint32_t>(first + row), c), kChunkBytes);
+      }
+    }
+  }
+
+  /// Reads rows [first, first + count) along M or N, of `row_bytes` bytes along K, to
+  /// tile[mn * mn_stride + k * k_stride].
+  void read(Major major, const ElementRow& element, int first, int count, int row_bytes, float* tile, int mn_stride,
+            int k_stride) {
     const int per_chunk = kChunkBytes / element.bytes;
-    const int k_elements = kRowBytes / element.bytes;
-    double numbers[kChunkBytes];
-    const auto visit = [&](int mn_chunk, int k_chunk, double* to, int step) {
+    const int k_elements = row_bytes / element.bytes;
+    if (major == Major::k && matrix_.swizzle_bytes > kChunkBytes &&
+        matrix_.swizzle_bytes < static_cast<std::uint32_t>(row_bytes)) {
+      warp_.fail(FindingKind::bad_descriptor, in_, 0, matrix_.start,
+                 fmt::format("a swizzle of {} bytes, and {} bytes along K in one instruction", matrix_.swizzle_bytes,
+                             row_bytes));
+    }
+    float numbers[kChunkBytes];
+    const auto visit = [&](int mn_chunk, int k_chunk, float* to, int step) {
       element.read(chunk(major, static_cast<std::uint32_t>(mn_chunk), static_cast<std::uint32_t>(k_chunk)), numbers);
       for (int i = 0; i < per_chunk; ++i) to[i * step] = numbers[i];
     };
     if (major == Major::k) {
       for (int mn = 0; mn < count; ++mn) {
-        for (int c = 0; c < kRowBytes / kChunkBytes; ++c) {
+        for (int c = 0; c < row_bytes / kChunkBytes; ++c) {
           visit(first + mn, c, tile + mn * mn_stride + c * per_chunk * k_stride, k_stride);
         }
       }
@@ -116,6 +162,12 @@ class TileReader {
   }
 
  private:
+  /// The four warps of a warpgroup read as its first warp: who waits for the reads of one waits for those of all.
+  static Accessor accessor_of(Warp& warp, const Instruction& in) {
+    const Agent first = warp.cta().warpgroup(warp.index()).front()->agent();
+    return {async_of(first), 0, warp.code_index(in), warp.wgmma.open()};
+  }
+
   const std::byte* chunk(Major major, std::uint32_t mn, std::uint32_t k) {
     const std::uint32_t address = matrix_.address(major, mn, k);
     if (!shared_.contains(address, kChunkBytes)) {
@@ -127,7 +179,7 @@ class TileReader {
                       shared_.end()));
     }
     if (shared_.shadowed()) {
-      const SharedVerdict verdict = shared_.async_read(warp_.clocks, accessor_, address, kChunkBytes);
+      const SharedVerdict verdict = reads_.read(address);
       if (verdict != SharedVerdict::ok) {
         report_shared(warp_, in_, 0, {&warp_.cta(), address}, kChunkBytes, "wgmma read", verdict);
       }
@@ -139,18 +191,18 @@ class TileReader {
   const Instruction& in_;
   SharedMatrix matrix_;
   SharedMemory& shared_;
-  Accessor accessor_;
+  SharedMemory::ChunkReads reads_;
 };
 
 // Fragments. Lane l has rows l / 4 and l / 4 + 8 of its warp's 16.
 
 /// Reads the fragment of A. Register r of lane l has the 4 bytes at byte 16 * (r / 2) + 4 * (l % 4) of K, of row
 /// l / 4 + 8 * (r % 2).
-void read_registers(Warp& warp, const Slot* registers, const ElementRow& element, double* tile, int k_elements) {
+void read_registers(Warp& warp, const Slot* registers, const ElementRow& element, float* tile, int k_elements) {
   const int per_register = 4 / element.bytes;
   const int per_half = k_elements / 2;
   std::byte chunk[kChunkBytes] = {};
-  double numbers[kChunkBytes];
+  float numbers[kChunkBytes];
   for (int r = 0; r < 4; ++r) {
     const std::byte* const words = warp.reg<std::byte>(registers[r]);
     for (int lane = 0; lane < kWarpSize; ++lane) {
@@ -158,42 +210,53 @@ void read_registers(Warp& warp, const Slot* registers, const ElementRow& element
       element.read(chunk, numbers);
       const int row = lane / 4 + 8 * (r % 2);
       const int k = r / 2 * per_half + lane % 4 * per_register;
-      for (int i = 0; i < per_register; ++i) tile[row * kMaxK + k + i] = numbers[i];
+      for (int i = 0; i < per_register; ++i) tile[row * k_elements + k + i] = numbers[i];
     }
   }
 }
 
-/// Calls f(value, lane, index in a row-major tile of kRows x n) for each accumulator of each lane. A lane's values are
-/// in columns 2 * (l % 4) and the next of row l / 4, then of row l / 4 + 8, then the same 8 columns further.
-template <class F>
-void each_accumulator(int n, F&& f) {
-  for (int value = 0; value < n / 2; ++value) {
-    const int column = value / 4 * 8 + value % 2;
-    const int row = value / 2 % 2 * 8;
-    for (int lane = 0; lane < kWarpSize; ++lane) {
-      f(value, lane, (row + lane / 4) * n + column + lane % 4 * 2);
+/// Calls f(register, index of the value in it, index in a row-major tile of kRows x n) for each accumulator. A lane's
+/// values are in columns 2 * (l % 4) and the next of row l / 4, then of row l / 4 + 8, then the same 8 columns further.
+/// A register has kPerRegister of them.
+template <int kPerRegister, class F>
+[[gnu::always_inline]] inline void each_accumulator(int n, F&& f) {
+  for (int pair = 0; pair < n / 4; ++pair) {
+    const int first = pair % 2 * 8 * n + pair / 2 * 8;
+    const int registers = pair * 2 / kPerRegister;
+    for (int row = 0; row < 8; ++row) {
+      for (int column = 0; column < 4; ++column) {
+        for (int i = 0; i < 2; ++i) {
+          const int lane = 4 * row + column;
+          const int of_register = kPerRegister == 1 ? lane : 2 * lane + i;
+          f(registers + (kPerRegister == 1 ? i : 0), of_register, first + row * n + 2 * column + i);
+        }
+      }
     }
   }
 }
 
 template <class Kind>
-void read_accumulators(Warp& warp, const Slot* registers, int n, double* tile) {
-  using Stored = typename Kind::Stored;
-  constexpr int kPerRegister = 4 / sizeof(Stored);
-  each_accumulator(n, [&](int value, int lane, int index) {
-    const Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-    tile[index] = static_cast<double>(Kind::number(packed[lane * kPerRegister + value % kPerRegister]));
+constexpr int kPerRegister = 4 / sizeof(typename Kind::Stored);
+
+template <class Kind>
+void read_accumulators(Warp& warp, const Slot* registers, int n, float* tile) {
+  each_accumulator<kPerRegister<Kind>>(n, [&](int r, int i, int index) {
+    tile[index] = Kind::number(warp.reg<typename Kind::Stored>(registers[r])[i]);
   });
 }
 
 template <class Kind>
-void write_accumulators(Warp& warp, const Slot* registers, int n, const double* tile, bool saturates) {
-  using Stored = typename Kind::Stored;
-  using Number = decltype(Kind::number(Stored()));
-  constexpr int kPerRegister = 4 / sizeof(Stored);
-  each_accumulator(n, [&](int value, int lane, int index) {
-    Stored* const packed = warp.reg<Stored>(registers[value / kPerRegister]);
-    packed[lane * kPerRegister + value % kPerRegister] = Kind::stored(static_cast<Number>(tile[index]), saturates);
+void write_accumulators(Warp& warp, const Slot* registers, int n, const float* tile) {
+  each_accumulator<kPerRegister<Kind>>(n, [&](int r, int i, int index) {
+    warp.reg<typename Kind::Stored>(registers[r])[i] = Kind::stored(tile[index], false);
+  });
+}
+
+/// Adds sums of products of integers to the accumulators, or replaces these.
+void add_to_accumulators(Warp& warp, const Slot* registers, int n, const float* sums, bool adds, bool saturates) {
+  each_accumulator<1>(n, [&](int r, int i, int index) {
+    std::int32_t& value = warp.reg<std::int32_t>(registers[r])[i];
+    value = S32Accumulator::stored((adds ? value : 0) + static_cast<std::int64_t>(sums[index]), saturates);
   });
 }
 
@@ -223,18 +286,56 @@ void check_registers(Warp& warp, const Instruction& in, const Slot* d, int d_cou
   }
 }
 
-void multiply_add_integers(const double* a, const double* b, double* c, int n, int k_elements) {
-  for (int m = 0; m < kRows; ++m) {
-    for (int k = 0; k < k_elements; ++k) {
-      const double x = a[m * kMaxK + k];
-      double* const row = c + m * n;
-      const double* const of_b = b + k * n;
-      for (int i = 0; i < n; ++i) row[i] += x * of_b[i];
+/// The bits of a row of A or a column of B.
+using BitRow = std::array<std::uint64_t, kRowBytes / 8>;
+
+/// wgmma of .b1: the accumulators count the places where both rows have ones.
+void count_common_bits(Warp& warp, const Slot* registers, int n, const BitRow* a, const BitRow* b, bool adds) {
+  each_accumulator<1>(n, [&](int r, int i, int index) {
+    const BitRow& of_a = a[index / n];
+    const BitRow& of_b = b[index % n];
+    int count = 0;
+    for (std::size_t word = 0; word < of_a.size(); ++word) count += std::popcount(of_a[word] & of_b[word]);
+    auto& value = warp.reg<std::uint32_t>(registers[r])[i];
+    value = (adds ? value : 0) + static_cast<std::uint32_t>(count);
+  });
+}
+
+void read_bits_of_registers(Warp& warp, const Slot* registers, BitRow* rows) {
+  for (int r = 0; r < 4; ++r) {
+    const auto* const words = warp.reg<std::uint32_t>(registers[r]);
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      std::byte* const row = reinterpret_cast<std::byte*>(rows[lane / 4 + 8 * (r % 2)].data());
+      std::memcpy(row + 16 * (r / 2) + 4 * (lane % 4), &words[lane], sizeof(words[lane]));
     }
   }
 }
 
-/// Operands: the registers of D, A (4 registers, or a descriptor), B's descriptor, scale-d and the mask to xor it with.
+/// Multiplies each row of A with the rows of B that the metadata names.
+void multiply_add_sparse(Warp& warp, const Instruction& in, const WgmmaMode& mode, const ProductTiles& tiles,
+                         const std::uint32_t* words, const TensorCoreSum* how) {
+  const SparseMetadata metadata{tiles.element_bytes, 2 * tiles.k, false};
+  alignas(32) thread_local std::array<float, kMaxStored * kMaxN> rows_of_b;
+  for (int row = 0; row < kRows; ++row) {
+    std::array<int, kMaxStored> places{};
+    find_stored(warp, in, metadata, words, mode.selector, row, places);
+    for (int k = 0; k < tiles.k; ++k)
+      std::copy_n(tiles.b + places[static_cast<std::size_t>(k)] * tiles.n, tiles.n, rows_of_b.data() + k * tiles.n);
+    ProductTiles of_row = tiles;
+    of_row.m = 1;
+    of_row.a += row * tiles.k;
+    of_row.b = rows_of_b.data();
+    of_row.c += row * tiles.n;
+    if (how == nullptr) {
+      multiply_add_integers(of_row);
+    } else {
+      multiply_add(of_row, *how);
+    }
+  }
+}
+
+/// Operands: the registers of D, A (4 registers, or a descriptor), B's descriptor, the metadata of sparse products,
+/// scale-d and the mask to xor it with.
 void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
   const WgmmaMode mode = unpack(in.immediate);
@@ -249,43 +350,81 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   const Slot* const b = a + a_count;
   check_registers(warp, in, d, d_count, a, mode.a_in_registers ? a_count : 0);
   // thread_local, to avoid zeroing them: all elements are written before they are read.
-  thread_local std::array<double, kRows * kMaxK> a_tile;
-  thread_local std::array<double, kMaxK * kMaxN> b_tile;
-  thread_local std::array<double, kRows * kMaxN> c_tile;
+  alignas(32) thread_local std::array<float, kRows * kRowBytes> a_tile;
+  alignas(32) thread_local std::array<float, kMaxK * kMaxN> b_tile;
+  alignas(32) thread_local std::array<float, kRows * kMaxN> c_tile;
+  const auto finish = [&](int k) {
+    if (Profile* const profile = warp.cta().launch().profile) profile->count_product(warp.code_index(in), kRows, n, k);
+    ++warp.wgmma.mma_count;
+  };
+  if (is_bits(a_element)) {
+    thread_local std::array<BitRow, kRows> rows;
+    thread_local std::array<BitRow, kMaxN> columns;
+    if (mode.a_in_registers) {
+      read_bits_of_registers(warp, a, rows.data());
+    } else {
+      TileReader(warp, in, *warp.reg<std::uint64_t>(a[0])).read_bits(warp.index() % 4 * kRows, kRows, rows.data());
+    }
+    TileReader(warp, in, *warp.reg<std::uint64_t>(b[0])).read_bits(0, n, columns.data());
+    const bool adds = ((warp.predicate(b[1]) ^ warp.predicate(b[2])) & 1) != 0;
+    count_common_bits(warp, d, n, rows.data(), columns.data(), adds);
+    return finish(8 * kRowBytes);
+  }
   if (mode.a_in_registers) {
     read_registers(warp, a, a_element, a_tile.data(), k_elements);
   } else {
-    TileReader(warp, in, *warp.reg<std::uint64_t>(a[0]))
-        .read(mode.a_mn_major ? Major::mn : Major::k, a_element, warp.index() % 4 * kRows, kRows, a_tile.data(), kMaxK,
-              1);
+    const Major major = mode.a_mn_major ? Major::mn : Major::k;
+    TileReader reader(warp, in, *warp.reg<std::uint64_t>(a[0]));
+    reader.check_leading_offset(a, major, 4 * kRows, a_element.bytes);
+    reader.read(major, a_element, warp.index() % 4 * kRows, kRows, kRowBytes, a_tile.data(), k_elements, 1);
   }
-  TileReader(warp, in, *warp.reg<std::uint64_t>(b[0]))
-      .read(mode.b_mn_major ? Major::mn : Major::k, b_element, 0, n, b_tile.data(), 1, n);
-  const bool adds = ((warp.predicate(b[1]) ^ warp.predicate(b[2])) & 1) != 0;
+  const Major b_major = mode.b_mn_major ? Major::mn : Major::k;
+  TileReader b_reader(warp, in, *warp.reg<std::uint64_t>(b[0]));
+  b_reader.check_leading_offset(b, b_major, n, b_element.bytes);
+  b_reader.read(b_major, b_element, 0, n, mode.sparse ? 2 * kRowBytes : kRowBytes, b_tile.data(), 1, n);
+  const Slot* const metadata = b + 1;
+  const Slot* const scale_d = metadata + (mode.sparse ? 1 : 0);
+  const bool adds = ((warp.predicate(scale_d[0]) ^ warp.predicate(scale_d[1])) & 1) != 0;
+  const ProductTiles tiles{
+      kRows,
+      n,
+      k_elements,
+      a_tile.data(),
+      b_tile.data(),
+      c_tile.data(),
+      a_element.bytes,
+      a_element.least_exponent,
+      b_element.least_exponent,
+      mode.accumulator == Accumulator::f16 ? F16Accumulator::kLeastExponent : F32Accumulator::kLeastExponent};
   const auto update = [&]<class Kind>(Kind) {
     if (adds) {
       read_accumulators<Kind>(warp, d, n, c_tile.data());
     } else {
-      std::ranges::fill(c_tile, 0.0);
+      std::fill_n(c_tile.data(), kRows * n, 0.0F);
     }
-    if constexpr (std::is_same_v<Kind, S32Accumulator>) {
-      multiply_add_integers(a_tile.data(), b_tile.data(), c_tile.data(), n, k_elements);
+    if (mode.negates) {
+      for (float& value : a_tile) value = -value;
+    }
+    const TensorCoreSum how = sum_of_wgmma(a_element.bytes, mode.accumulator == Accumulator::f16);
+    if (mode.sparse) {
+      multiply_add_sparse(warp, in, mode, tiles, warp.reg<std::uint32_t>(*metadata), &how);
     } else {
-      if (mode.negates) {
-        for (double& value : a_tile) value = -value;
-      }
-      multiply_add({kRows, n, k_elements, a_tile.data(), b_tile.data(), c_tile.data(), kMaxK, a_element.bytes,
-                    a_element.least_exponent, b_element.least_exponent, Kind::kLeastExponent},
-                   sum_of_wgmma(a_element.bytes, std::is_same_v<Kind, F16Accumulator>));
+      multiply_add(tiles, how);
     }
-    write_accumulators<Kind>(warp, d, n, c_tile.data(), mode.saturates);
+    write_accumulators<Kind>(warp, d, n, c_tile.data());
   };
   if (mode.accumulator == Accumulator::f16) update(F16Accumulator());
   if (mode.accumulator == Accumulator::f32) update(F32Accumulator());
-  if (mode.accumulator == Accumulator::s32) update(S32Accumulator());
-  if (Profile* const profile = warp.cta().launch().profile)
-    profile->count_product(warp.code_index(in), kRows, n, k_elements);
-  ++warp.wgmma.mma_count;
+  if (mode.accumulator == Accumulator::s32) {
+    std::fill_n(c_tile.data(), kRows * n, 0.0F);
+    if (mode.sparse) {
+      multiply_add_sparse(warp, in, mode, tiles, warp.reg<std::uint32_t>(*metadata), nullptr);
+    } else {
+      multiply_add_integers(tiles);
+    }
+    add_to_accumulators(warp, d, n, c_tile.data(), adds, mode.saturates);
+  }
+  finish(mode.sparse ? 2 * k_elements : k_elements);
 }
 
 void execute_fence(Warp& warp, const Instruction& in, Mask lanes) {
@@ -346,8 +485,6 @@ std::optional<std::uint8_t> element_named(std::string_view name) {
   return static_cast<std::uint8_t>(row - kElements.begin());
 }
 
-bool is_integer(const ElementRow& element) { return element.name == "s8" || element.name == "u8"; }
-
 /// Takes the types ".d.a.b", which must be in this order, and .satfinite.
 void take_types(InstructionReader& reader, WgmmaMode& mode) {
   static constexpr std::string_view kAccumulators[] = {"f16", "f32", "s32"};
@@ -373,11 +510,12 @@ void take_types(InstructionReader& reader, WgmmaMode& mode) {
 void check_types(InstructionReader& reader, const WgmmaMode& mode) {
   const ElementRow& a = kElements[mode.a];
   const ElementRow& b = kElements[mode.b];
-  const bool mixes = a.bytes == 1 && b.bytes == 1 && is_integer(a) == is_integer(b);
+  const bool mixes = a.bytes == 1 && b.bytes == 1 && is_integer(a) == is_integer(b) && !is_bits(a) && !is_bits(b);
   const bool same = mode.a == mode.b || mixes;
   bool accumulates = mode.accumulator == Accumulator::f32;
-  if (a.name == "f16" || (a.bytes == 1 && !is_integer(a))) accumulates |= mode.accumulator == Accumulator::f16;
-  if (is_integer(a)) accumulates = mode.accumulator == Accumulator::s32;
+  if (a.name == "f16" || (a.bytes == 1 && !is_integer(a) && !is_bits(a)))
+    accumulates |= mode.accumulator == Accumulator::f16;
+  if (is_integer(a) || is_bits(a)) accumulates = mode.accumulator == Accumulator::s32;
   if (!same || !accumulates || (mode.saturates && !is_integer(a))) {
     reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
   }
@@ -392,28 +530,34 @@ bool is_negative(InstructionReader& reader, const Operand& scale) {
 
 void take_scales(InstructionReader& reader, WgmmaMode& mode) {
   const ElementRow& a = kElements[mode.a];
-  if (is_integer(a)) return reader.expect_operands(4);
+  const std::size_t first = mode.sparse ? 6 : 4;  // after scale-d
+  if (is_integer(a) || is_bits(a)) return reader.expect_operands(first);
   const std::size_t transposes = a.bytes != 2 ? 0 : mode.a_in_registers ? 1 : 2;
-  reader.expect_operands(6 + transposes);
-  mode.negates = is_negative(reader, reader.operand(4)) != is_negative(reader, reader.operand(5));
+  reader.expect_operands(first + 2 + transposes);
+  mode.negates = is_negative(reader, reader.operand(first)) != is_negative(reader, reader.operand(first + 1));
   if (transposes == 0) return;
-  if (transposes == 2) mode.a_mn_major = reader.number(reader.operand(6)) != 0;
-  mode.b_mn_major = reader.number(reader.operand(5 + transposes)) != 0;
+  if (transposes == 2) mode.a_mn_major = reader.number(reader.operand(first + 2)) != 0;
+  mode.b_mn_major = reader.number(reader.operand(first + 1 + transposes)) != 0;
 }
 
-void decode_mma_async(InstructionReader& reader) {
+void decode_product(InstructionReader& reader, bool sparse) {
   reader.take("sync");
   reader.take("aligned");
   WgmmaMode mode;
+  mode.sparse = sparse;
   take_types(reader, mode);
   check_types(reader, mode);
-  const int n = take_n(reader, kRowBytes / kElements[mode.a].bytes);
+  const bool bits = is_bits(kElements[mode.a]);
+  if (bits && (sparse || !reader.take("and") || !reader.take("popc")))
+    reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
+  const int k_elements = bits ? 8 * kRowBytes : kRowBytes / kElements[mode.a].bytes;
+  const int n = take_n(reader, sparse ? 2 * k_elements : k_elements);
   reader.finish();
-  if (is_integer(kElements[mode.a]) && n > 24 && n % 16 != 0) {
+  if ((is_integer(kElements[mode.a]) || bits) && n > 24 && n % 16 != 0) {
     reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
   }
   mode.n8 = static_cast<std::uint8_t>(n / 8);
-  reader.expect_operands(4, 8);
+  reader.expect_operands(sparse ? 6 : 4, sparse ? 10 : 8);
   mode.a_in_registers = reader.operand(1).kind == Operand::Kind::vector;
   const std::vector<Operand> d = reader.elements(reader.operand(0));
   if (static_cast<int>(d.size()) != register_count(mode)) {
@@ -426,12 +570,23 @@ void decode_mma_async(InstructionReader& reader) {
   }
   for (const Operand& one : a) reader.source(one, mode.a_in_registers ? PtxType::b32 : PtxType::b64);
   reader.source(reader.operand(2), PtxType::b64);
-  reader.predicate_source(reader.operand(3));
+  if (sparse) {
+    reader.source(reader.operand(3), PtxType::b32);
+    const std::uint64_t selector = reader.number(reader.operand(4));
+    const int selectors = SparseMetadata{kElements[mode.a].bytes, 2 * k_elements, false}.selectors();
+    if (selector >= static_cast<std::uint64_t>(selectors))
+      reader.refuse(fmt::format("a sparsity selector of {}, which must be less than {}", selector, selectors));
+    mode.selector = static_cast<std::uint8_t>(selector);
+  }
+  reader.predicate_source(reader.operand(sparse ? 5 : 3));
   take_scales(reader, mode);
   reader.out().immediate = pack(mode);
   reader.out().registers = RegisterUse::wgmma;
   reader.out().execute = &execute_mma_async;
 }
+
+void decode_mma_async(InstructionReader& reader) { decode_product(reader, false); }
+void decode_sparse(InstructionReader& reader) { decode_product(reader, true); }
 
 void take_sync_aligned(InstructionReader& reader) {
   reader.take("sync");
@@ -461,6 +616,7 @@ void decode_wait_group(InstructionReader& reader) {
 
 constexpr std::array kOpcodes = {
     OpcodeRow{"wgmma.mma_async", OperandClass::any, decode_mma_async},
+    OpcodeRow{"wgmma.mma_async.sp", OperandClass::any, decode_sparse},
     OpcodeRow{"wgmma.fence", OperandClass::any, decode_fence},
     OpcodeRow{"wgmma.commit_group", OperandClass::any, decode_commit_group},
     OpcodeRow{"wgmma.wait_group", OperandClass::any, decode_wait_group},

@@ -1,7 +1,9 @@
 // wmma.load, wmma.store and wmma.mma. Which lane holds which element of a fragment is not specified (PTX ISA, "Matrix
 // Fragments for WMMA"): here element e of lane l is element 32 * e + l of the row-major tile. Fragments of f16 have
 // every element of A and B twice, as on GPUs: element e + 8 is element e. Numerics are those of mma.sync.
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -19,11 +21,9 @@ struct Shape {
   std::string_view name;
   int m, n, k;
 };
-constexpr Shape kShapes[] = {{"m16n16k16", 16, 16, 16},
-                             {"m32n8k16", 32, 8, 16},
-                             {"m8n32k16", 8, 32, 16},
-                             {"m16n16k8", 16, 16, 8},
-                             {"m8n8k4", 8, 8, 4}};
+constexpr Shape kShapes[] = {{"m16n16k16", 16, 16, 16}, {"m32n8k16", 32, 8, 16}, {"m8n32k16", 8, 32, 16},
+                             {"m16n16k8", 16, 16, 8},   {"m8n8k4", 8, 8, 4},     {"m8n8k32", 8, 8, 32},  // of s4 and u4
+                             {"m8n8k128", 8, 8, 128}};                                                   // of b1
 constexpr int kMaxTile = 32 * 16;
 
 /// The contents of a fragment's registers, and the extents of its tile.
@@ -127,10 +127,127 @@ void execute_transfer(Warp& warp, const Instruction& in, Mask lanes) {
   }
 }
 
+// Elements of less than a byte --------------------------------------------------------------------------------------
+// Register 0 of lane l has 32 bits of row l / 4 of A, or of column l / 4 of B: part l % 4 of its 128 bits.
+
+/// Operands: the register, the address, the leading dimension in elements. immediate: bits of an element; mode: Space.
+void execute_narrow_load(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.converge(in, lanes, kAllLanes)) return;
+  const auto* const stride = warp.reg<std::uint32_t>(in.op[2]);
+  std::int64_t offsets[kWarpSize];
+  for (int lane = 0; lane < kWarpSize; ++lane)
+    offsets[lane] = std::int64_t{lane / 4} * stride[lane] * in.immediate / 8 + 4 * (lane % 4);
+  LanePointers memory;
+  resolve_with_offsets(warp, in, kAllLanes, static_cast<Space>(in.mode), 0, offsets, {4, 4}, AccessKind::read, memory);
+  auto* const d = warp.reg<std::uint32_t>(in.op[0]);
+  for (int lane = 0; lane < kWarpSize; ++lane) std::memcpy(&d[lane], memory.at[lane], sizeof(d[lane]));
+}
+
+/// Takes the element type of less than a byte; empty if there is none.
+std::string_view take_narrow_type(InstructionReader& reader) {
+  for (const std::string_view type : {"s4", "u4", "b1"}) {
+    if (reader.take(type)) return type;
+  }
+  return {};
+}
+
+/// False for other types. A must be row-major and B column-major.
+bool decode_narrow_load(InstructionReader& reader, char operand) {
+  const std::string_view type = take_narrow_type(reader);
+  if (type.empty()) return false;
+  if (!reader.take(type == "b1" ? "m8n8k128" : "m8n8k32") || !reader.take(operand == 'a' ? "row" : "col"))
+    reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
+  Space space = Space::generic;
+  if (reader.take("global")) space = Space::global;
+  if (reader.take("shared") || reader.take("shared::cta")) space = Space::shared;
+  reader.finish();
+  reader.expect_operands(2, 3);
+  reader.destination(reader.elements(reader.operand(0)).front(), PtxType::b32);
+  reader.address(reader.operand(1), space);
+  reader.source(reader.operands() == 3 ? reader.operand(2) : integer_operand(type == "b1" ? 128 : 32), PtxType::u32);
+  reader.out().immediate = type == "b1" ? 1 : 4;
+  reader.out().mode = static_cast<std::uint8_t>(space);
+  reader.out().execute = &execute_narrow_load;
+  return true;
+}
+
+struct NarrowTypes {
+  int bits = 4;
+  bool is_signed = false;
+  bool conjunction = false;  // of bits: .and.popc, else .xor.popc
+};
+
+int narrow_element(std::uint32_t word, int index, bool is_signed) {
+  const int value = static_cast<int>(word >> (4 * index)) & 15;
+  return is_signed && value >= 8 ? value - 16 : value;
+}
+
+/// Operands: two registers of D, one of A and of B, two of C. mode: .satfinite.
+void execute_narrow_product(Warp& warp, const Instruction& in, Mask lanes) {
+  if (!warp.converge(in, lanes, kAllLanes)) return;
+  const auto& types = *static_cast<const NarrowTypes*>(in.table);
+  const auto* const a = warp.reg<std::uint32_t>(in.op[2]);
+  const auto* const b = warp.reg<std::uint32_t>(in.op[3]);
+  std::int32_t results[2][kWarpSize];
+  for (int i = 0; i < 2 * kWarpSize; ++i) {  // elements of D, row-major
+    std::int64_t sum = warp.reg<std::int32_t>(in.op[4 + i / kWarpSize])[i % kWarpSize];
+    for (int part = 0; part < 4; ++part) {
+      const std::uint32_t x = a[i / 8 * 4 + part], y = b[i % 8 * 4 + part];
+      if (types.bits == 1) {
+        sum += std::popcount(types.conjunction ? x & y : x ^ y);
+        continue;
+      }
+      for (int e = 0; e < 8; ++e) sum += narrow_element(x, e, types.is_signed) * narrow_element(y, e, types.is_signed);
+    }
+    results[i / kWarpSize][i % kWarpSize] = S32Accumulator::stored(sum, in.mode != 0);
+  }
+  for (int r = 0; r < 2; ++r) std::copy_n(results[r], kWarpSize, warp.reg<std::int32_t>(in.op[r]));
+  if (Profile* const profile = warp.cta().launch().profile)
+    profile->count_product(warp.code_index(in), 8, 8, 128 / types.bits);
+}
+
+/// False for other types.
+bool decode_narrow_product(InstructionReader& reader) {
+  const std::string_view type = take_narrow_type(reader);
+  if (type.empty()) return false;
+  auto types = std::make_shared<NarrowTypes>();
+  types->bits = type == "b1" ? 1 : 4;
+  types->is_signed = type == "s4";
+  bool known = reader.take(type) && reader.take(type == "b1" ? "m8n8k128" : "m8n8k32");
+  known = known && reader.take("row") && reader.take("col");
+  if (type == "b1") {
+    types->conjunction = reader.take_one_of({"xor", "and"}) == 1;
+    known = known && reader.take("popc");
+  }
+  const bool saturates = reader.take("satfinite");
+  known = known && reader.take("s32") && reader.take("s32");
+  if (!known) reader.refuse(fmt::format("instruction {}", reader.parsed().opcode));
+  reader.finish();
+  reader.expect_operands(4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::vector<Operand> registers = reader.elements(reader.operand(i));
+    const std::size_t count = i == 0 || i == 3 ? 2 : 1;
+    if (registers.size() != count)
+      reader.refuse(fmt::format("a fragment of {} registers, which must have {}", registers.size(), count));
+    for (const Operand& one : registers) {
+      if (i == 0) {
+        reader.destination(one, PtxType::b32);
+      } else {
+        reader.source(one, PtxType::b32);
+      }
+    }
+  }
+  reader.out().table = reader.keep(types);
+  reader.out().mode = saturates ? 1 : 0;
+  reader.out().execute = &execute_narrow_product;
+  return true;
+}
+
 template <bool kLoads>
 void decode_transfer(InstructionReader& reader) {
   reader.take("sync");
   reader.take("aligned");
+  if (kLoads && decode_narrow_load(reader, reader.parsed().opcode[10])) return;
   const std::string_view rest = reader.parsed().opcode.substr(kLoads ? 10 : 11);  // "wmma.load.a", "wmma.store.d"
   char operand = rest[0];
   if (operand == 'd') operand = 'c';
@@ -176,9 +293,10 @@ void read_tile(Warp& warp, const Slot* registers, const Fragment& fragment, Numb
 template <class A, class B, class C, class D>
 void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
-  using Number = decltype(A::number(typename A::Stored()));
   const auto& product = *static_cast<const Product*>(in.table);
-  Number a[kMaxTile] = {}, b[kMaxTile] = {}, c[kMaxTile] = {};
+  NumberOf<A> a[kMaxTile] = {};
+  NumberOf<B> b[kMaxTile] = {};
+  NumberOf<C> c[kMaxTile] = {};
   const Slot* const a_registers = in.op + product.d.registers;
   const Slot* const b_registers = a_registers + product.a.registers;
   read_tile<A>(warp, a_registers, product.a, a);
@@ -187,19 +305,16 @@ void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
   const auto [name, m, n, k] = product.shape;
   if constexpr (std::is_same_v<D, F16Accumulator> || std::is_same_v<D, F32Accumulator>) {
     constexpr int kElementBytes = sizeof(typename A::Stored);
-    multiply_add({m, n, k, a, b, c, k, kElementBytes, A::kLeastExponent, B::kLeastExponent, C::kLeastExponent},
+    multiply_add({m, n, k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent, C::kLeastExponent},
                  sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<D, F16Accumulator>));
+  } else if constexpr (std::is_same_v<D, S32Accumulator>) {
+    float sums[kMaxTile] = {};
+    multiply_add_integers({m, n, k, a, b, sums});
+    for (int i = 0; i < m * n; ++i) c[i] += static_cast<std::int64_t>(sums[i]);
   } else {
     for (int i = 0; i < m; ++i) {
       for (int l = 0; l < k; ++l) {
-        const Number x = a[i * k + l];
-        for (int j = 0; j < n; ++j) {
-          if constexpr (std::is_same_v<D, F64Accumulator>) {
-            c[i * n + j] = std::fma(x, b[l * n + j], c[i * n + j]);
-          } else {
-            c[i * n + j] += x * b[l * n + j];
-          }
-        }
+        for (int j = 0; j < n; ++j) c[i * n + j] = std::fma(a[i * k + l], b[l * n + j], c[i * n + j]);
       }
     }
   }
@@ -244,6 +359,7 @@ Handler product_handler(PtxType a, PtxType c, PtxType d) {
 void decode_product(InstructionReader& reader) {
   reader.take("sync");
   reader.take("aligned");
+  if (decode_narrow_product(reader)) return;
   const Shape& shape = *take_shape(reader);
   // The layouts matter to loads only: fragments have the same order of elements for both.
   for (int i = 0; i < 2; ++i) reader.take_one_of({"row", "col"});
