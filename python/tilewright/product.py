@@ -12,10 +12,9 @@ from tilewright._tilewright import (
     Epilogue,
     GemmArguments,
     PointerArray,
-    PreparedCall,
     _default_output,
     dtype,
-    prepare,
+    run,
 )
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments, nearest
@@ -145,8 +144,7 @@ def matmul(
         )
     except InvalidArgument as error:
         raise InvalidArgument(_in_callers_words(str(error)) + _hint(a, b, out)) from None
-    prepared: PreparedCall = prepare(arguments, deterministic=deterministic, batch_invariant=batch_invariant)
-    prepared.run(stream=stream)
+    run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     return out if is_given else as_framework_of(like, out)
 
 
