@@ -205,7 +205,7 @@ def _masked_mm(
         _row_or_column_major(a), _row_or_column_major(b), out, counts=counts.contiguous(), mode=mode
     )
     arguments._check_ends()
-    tilewright.prepare(arguments, **_promises()).run()
+    tilewright.run(arguments, **_promises())
     return out
 
 

@@ -1,14 +1,12 @@
 #include "tilewright/engine/call.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <mutex>
 #include <type_traits>
 #include <utility>
 
-#include "tilewright/base/fork.hpp"
+#include "tilewright/engine/recent.hpp"
 
 namespace tilewright::engine {
 namespace {
@@ -51,43 +49,21 @@ std::size_t hash_of_addresses(const op::Problem& problem) {
 
 }  // namespace
 
-/// The most recent calls of the process. Thread-safe.
-class Call::Recent {
- public:
-  static Recent& instance() {
-    static auto* const recent = new Recent;  // never destroyed, because threads may use it while the process exits
-    return *recent;
-  }
-
-  std::shared_ptr<const Contents> find_or_make(op::Problem problem) {
-    const std::size_t hash = hash_of_addresses(problem);
-    std::shared_ptr<const Contents>& slot = slots_[hash % kSlots];
-    {
-      const std::scoped_lock lock(mutex_);
-      if (slot != nullptr && slot->problem == problem) return slot;
-    }
-    op::ProblemKey key = op::key(checked(problem));
-    const auto made = std::make_shared<const Contents>(std::move(problem), std::move(key), hash, true);
-    std::shared_ptr<const Contents> replaced = made;  // destroyed after the lock is released
-    const std::scoped_lock lock(mutex_);
-    std::swap(slot, replaced);
-    return made;
-  }
-
- private:
-  static constexpr std::size_t kSlots = 512;  // of about 2 KB each
-
-  ForkSafeMutex mutex_;  // guards slots_
-  std::array<std::shared_ptr<const Contents>, kSlots> slots_;
-};
+class Call::Recent final : public RecentTable<Contents> {};
 
 Call::Call(op::Problem problem) {
-  if (can_share(problem)) {
-    contents_ = Recent::instance().find_or_make(std::move(problem));
-  } else {
+  static auto* const recent = new Recent;  // never destroyed: threads may use it while the process exits
+  if (!can_share(problem)) {
     op::ProblemKey key = op::key(checked(problem));
     contents_ = std::make_shared<const Contents>(std::move(problem), std::move(key));
+    return;
   }
+  const std::size_t hash = hash_of_addresses(problem);
+  contents_ = recent->find(hash, [&](const Contents& each) { return each.problem == problem; });
+  if (contents_ != nullptr) return;
+  op::ProblemKey key = op::key(checked(problem));
+  contents_ = std::make_shared<const Contents>(std::move(problem), std::move(key), hash, true);
+  recent->insert(hash, contents_);
 }
 
 }  // namespace tilewright::engine

@@ -1,7 +1,6 @@
 #include "tilewright/engine/packed_launches.hpp"
 
 #include <cstdint>
-#include <mutex>
 
 #include "tilewright/engine/launch.hpp"
 
@@ -13,18 +12,13 @@ std::shared_ptr<const plan::Launch> PackedLaunches::get(const registry::KernelPt
   };
   const bool is_remembered = kernel->depends_only_on_key() && call.is_shared();
   const std::size_t hash = call.hash() ^ (reinterpret_cast<std::uintptr_t>(kernel.get()) >> 4);
-  std::shared_ptr<const Packed>& slot = slots_[hash % kSlots];
   if (is_remembered) {
-    const std::scoped_lock lock(mutex_);
-    if (slot != nullptr && slot->kernel == kernel && slot->call.is_same(call)) return launch_of(slot);
+    const auto is_it = [&](const Packed& each) { return each.kernel == kernel && each.call.is_same(call); };
+    if (const std::shared_ptr<const Packed> found = recent_.find(hash, is_it)) return launch_of(found);
   }
   const auto packed = std::make_shared<Packed>(kernel, call, kernel->launch(call.problem()));
   encode_tensor_maps(*device_, packed->launch);
-  if (is_remembered) {
-    std::shared_ptr<const Packed> replaced = packed;  // destroyed after the lock is released
-    const std::scoped_lock lock(mutex_);
-    std::swap(slot, replaced);
-  }
+  if (is_remembered) recent_.insert(hash, packed);
   return launch_of(packed);
 }
 

@@ -1,13 +1,11 @@
 // The launches of recent calls, which are reused by calls with the same arrays and numbers.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <memory>
 #include <utility>
 
-#include "tilewright/base/fork.hpp"
 #include "tilewright/engine/call.hpp"
+#include "tilewright/engine/recent.hpp"
 #include "tilewright/plan/launch.hpp"
 #include "tilewright/registry/kernel.hpp"
 #include "tilewright/runtime/device.hpp"
@@ -30,11 +28,8 @@ class PackedLaunches {
     Call call;
     plan::Launch launch;
   };
-  static constexpr std::size_t kSlots = 256;  // of about 8 KB each
-
   std::shared_ptr<runtime::Device> device_;
-  ForkSafeMutex mutex_;                                      // guards slots_
-  std::array<std::shared_ptr<const Packed>, kSlots> slots_;  // by the hash of kernel and call
+  RecentTable<Packed> recent_;  // each is about 8 KB large
 };
 
 }  // namespace tilewright::engine

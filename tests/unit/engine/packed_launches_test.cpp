@@ -56,9 +56,17 @@ TEST_F(RepeatedCalls, EncodeNoTensorMapAgain) {
   EXPECT_EQ(encoded(), once);
 }
 
+/// As many as a model has layers.
+TEST_F(RepeatedCalls, OfManyArraysAreAllRemembered) {
+  for (std::uint64_t i = 1; i <= 200; ++i) packed_.get(kernel_, Call(gemm_at(i << 20)));
+  const int once = encoded();
+  for (std::uint64_t i = 1; i <= 200; ++i) packed_.get(kernel_, Call(gemm_at(i << 20)));
+  EXPECT_LE(encoded(), once + once / 20);
+}
+
 TEST_F(RepeatedCalls, HaveTheLaunchOfTheirOwnArraysAndNumbers) {
   for (int round = 0; round < 2; ++round) {
-    for (std::uint64_t i = 1; i <= 300; ++i) {  // more than there are slots
+    for (std::uint64_t i = 1; i <= 1500; ++i) {  // more than are remembered
       op::Gemm gemm = gemm_at(i << 20);
       gemm.alpha = static_cast<double>(i % 3) + 1;
       ASSERT_TRUE(is_launch_of(*packed_.get(kernel_, Call(gemm)), gemm)) << i;
