@@ -388,7 +388,7 @@ def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, .
 def _no_array(name: str, value: Any, attribute: str) -> str:
     kind = type(value).__name__
     if any(hasattr(value, each) for each in ("__dlpack__", "__cuda_array_interface__", "__array_interface__")):
-        return f"{name}, a {kind}, has no attribute {attribute}, from which out is made: pass out="
+        return f"{name}, a {kind}, has no attribute {attribute}: pass out="
     return f"{name} must be an array of PyTorch, NumPy, CuPy or JAX, or a list of numbers or matrices, got a {kind}"
 
 
