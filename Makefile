@@ -66,7 +66,7 @@ test-frameworks: build
 	  $(FRAMEWORKS)/bin/python -m pytest -q -p no:cacheprovider --confcutdir tests tests/python/test_torch.py \
 	  tests/python/test_torch_conv2d.py tests/python/test_gradients.py tests/python/test_activations.py \
 	  tests/python/test_jax.py tests/python/test_cutlass_api.py tests/python/test_torch_transforms.py \
-	  tests/python/test_torch_weights.py
+	  tests/python/test_torch_weights.py tests/python/test_torch_peers.py
 
 wheel:
 	@scripts/bootstrap.sh build

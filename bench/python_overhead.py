@@ -11,6 +11,7 @@ synchronisation in between, so that the GPU's queue never fills.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import resource
 import statistics
@@ -19,6 +20,8 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 ROUNDS = 15
 CALLS = 200
@@ -47,13 +50,15 @@ def contend(contenders: dict[str, Callable[[], Any]], wait: Callable[[], Any]) -
     return {name: statistics.median(times) for name, times in samples.items()}
 
 
+def activate(acc: Any, bias: Any) -> Any:
+    return np.maximum(acc + bias, 0)
+
+
 def arrays(torch: Any) -> tuple[Any, Any, Any]:
     if torch is not None:
         return tuple(torch.randn(128, 128, device="cuda", dtype=torch.float16) for _ in range(3))
-    import numpy
-
-    random = numpy.random.default_rng(0)
-    return tuple(random.normal(size=(128, 128)).astype(numpy.float16) for _ in range(3))
+    random = np.random.default_rng(0)
+    return tuple(random.normal(size=(128, 128)).astype(np.float16) for _ in range(3))
 
 
 def torch_with_gpu() -> Any:
@@ -119,11 +124,16 @@ def main() -> None:
     wait: Callable[[], Any] = lambda: None
     if torch is not None:
         wait = torch.cuda.synchronize
+        bias = torch.zeros(128, device="cuda")
+        others = [tilewright.GemmArguments(a.clone(), b.clone(), out.clone()) for _ in range(CALLS)]
+        turns = itertools.cycle(others)
         calls |= {
             "prepared.run()": prepared.run,
             "prepared.run(args)": lambda: prepared.run(args),
+            "prepared.run(args) of 200 in turn": lambda: prepared.run(next(turns)),
             "kernel.run(args, artifact)": lambda: kernel.run(args, artifact),
             "matmul(out=)": lambda: tilewright.matmul(a, b, out=out),
+            "matmul(out=, traced epilogue)": lambda: tilewright.matmul(a, b, epilogue=activate, bias=bias, out=out),
             "torch.mm(out=)": lambda: torch.mm(a, b, out=out),
         }
         calls |= cupy_calls(a, b, out) | operators_calls(torch, a, b, out, figures)

@@ -36,6 +36,7 @@
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/compile/source.hpp"
 #include "tilewright/engine/engine.hpp"
+#include "tilewright/engine/host_operands.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/profile/formats.hpp"

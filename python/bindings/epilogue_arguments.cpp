@@ -77,7 +77,13 @@ op::MathOperation read_math(nb::handle math) {
   if (math.is_none()) return op::MathOperation::multiply_add;
   const std::string text = read_text(math, "math");
   if (const auto found = op::parse_math_operation(text)) return *found;
-  throw InvalidArgument(fmt::format("unknown math operation '{}'", printable(text)));
+  using enum op::MathOperation;
+  std::vector<std::string> names;
+  for (const op::MathOperation each : {multiply_add, multiply_add_tf32, multiply_add_fast_f16, multiply_add_fast_bf16,
+                                       multiply_add_fast_f32, multiply_add_fast_accumulate})
+    names.emplace_back(op::name(each));
+  throw InvalidArgument(
+      fmt::format("unknown math operation '{}': known are {}", printable(text), fmt::join(names, ", ")));
 }
 
 std::string describe(const op::Tensor& tensor) {

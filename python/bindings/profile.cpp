@@ -5,6 +5,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,11 @@
 #include "python/bindings/read.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/op/tensor.hpp"
 #include "tilewright/profile/formats.hpp"
 #include "tilewright/profile/profile.hpp"
+#include "tilewright/runtime/call_timer.hpp"
+#include "tilewright/runtime/cuda_device.hpp"
 #include "tilewright/tune/tune.hpp"
 
 namespace nb = nanobind;
@@ -49,9 +54,37 @@ std::string converted(const Text& profile, const Text& format) {
   return profile::to_table(json);
 }
 
+/// runtime::CallTimer on a GPU, for calls of Python.
+class CallTimer {
+ public:
+  explicit CallTimer(int ordinal) : timer_(context_of(ordinal)) {}
+
+  std::vector<double> time(const std::vector<nb::callable>& calls) {
+    return timer_.time(calls.size(), [&](std::size_t call, runtime::StreamHandle stream) {
+      calls[call](reinterpret_cast<std::uintptr_t>(stream));
+    });
+  }
+
+ private:
+  static std::shared_ptr<runtime::CudaContext> context_of(int ordinal) {
+    const auto device = engine_for({op::MemoryDevice::Kind::cuda, ordinal})->device();
+    const auto* const gpu = dynamic_cast<const runtime::CudaDevice*>(device.get());
+    if (gpu == nullptr) throw InvalidArgument(fmt::format("calls cannot be timed on {}", device->properties().name));
+    return gpu->context();
+  }
+
+  runtime::CallTimer timer_;
+};
+
 }  // namespace
 
 void bind_profile(nb::module_& module) {
+  nb::class_<CallTimer>(module, "_CallTimer", "Times calls that enqueue work on the stream that they are given.")
+      .def(nb::init<int>(), nb::arg("device"))
+      .def("time", &CallTimer::time, nb::arg("calls"),
+           nb::sig("def time(self, calls: collections.abc.Sequence[collections.abc.Callable[[int], object]]) -> "
+                   "list[float]"),
+           "The device time of each call in microseconds.");
   module.def("_profile", &profile_of, nb::arg("args"), nb::arg("top"), nb::arg("kernel"), nb::arg("seconds"),
              nb::arg("verify"), nb::arg("deterministic").none(), nb::arg("batch_invariant").none());
   module.def("_tune", &tune, nb::arg("args"), nb::arg("top"), nb::arg("seconds"), nb::arg("checks_only"));

@@ -219,6 +219,14 @@ _MODULE_OF = {
 }  # all other names are in the extension module
 
 
+_ELSEWHERE = {
+    **dict.fromkeys(("mm", "bmm", "dot", "addmm", "gemm"), "tilewright.matmul"),
+    "linear": "tilewright.matmul(x, weight.T), torch.ops.tilewright.linear and tilewright.jax.linear",
+    "grouped_mm": "tilewright.grouped_matmul, or tilewright.torch.grouped_mm",
+    "tensordot": "tilewright.einsum",
+}  # names of other libraries, and what does the same here
+
+
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
@@ -239,6 +247,8 @@ def __getattr__(name: str) -> object:
 def _nearest(name: str) -> str:
     import difflib
 
+    if name in _ELSEWHERE:
+        return f"; see {_ELSEWHERE[name]}"
     close = difflib.get_close_matches(name, [*__all__, *_SUBMODULES], 1, 0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 

@@ -9,11 +9,14 @@ from typing import Any
 
 from tilewright._tilewright import Epilogue
 from tilewright.errors import InvalidArgument
+from tilewright.libraries import ROOTS
 
 
 def as_epilogue(given: Any) -> Any:
     """The epilogue that `given` stands for: a text or a function that can be traced. Other objects stay as they are."""
     if given is None or isinstance(given, (str, Epilogue)):
+        return given
+    if isinstance(given, types.FunctionType) and (given.__module__ or "").partition(".")[0] not in ROOTS:
         return given
     if (functor := _pycutlass_functor(given)) is not None:
         parameters = "".join(f", {value!r}" for value in functor.parameters.values())
@@ -23,8 +26,6 @@ def as_epilogue(given: Any) -> Any:
         return _module_text(given) or given.forward
     from tilewright.tracing import library
 
-    if isinstance(given, types.FunctionType) and (given.__module__ or "").partition(".")[0] not in library.ROOTS:
-        return given
     name = library.resolve_object(given)
     if name is None:
         return given

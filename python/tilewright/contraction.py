@@ -10,10 +10,9 @@ from typing import Any
 from tilewright._tilewright import (
     ContractionArguments,
     Epilogue,
-    PreparedCall,
     _contraction_modes,
     dtype,
-    prepare,
+    run,
 )
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
@@ -85,8 +84,7 @@ def contract(
         beta=(0.0 if c is None else 1.0) if beta is None else beta,
         math=math,
     )
-    prepared: PreparedCall = prepare(arguments, deterministic=deterministic, batch_invariant=batch_invariant)
-    prepared.run(stream=stream)
+    run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     return out if is_given else as_framework_of(like, out)
 
 
@@ -101,6 +99,8 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
     options of contract() are those of the last one. As with torch.einsum, a new result of PyTorch, NumPy or CuPy may have
     another order of modes in memory than the letters say: one in which it is a plain matrix for the kernel.
     """
+    if not isinstance(expression, str):
+        raise TypeError(f"expression must be a str such as 'ab,bc->ac', and comes first, got a {type(expression).__name__}")
     modes, result = _modes_of(expression, operands)
     arrays = list(operands)
     of_all = {name: options[name] for name in _OF_ALL if name in options}

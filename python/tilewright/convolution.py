@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright._tilewright import Conv2dArguments, DType, Epilogue, PreparedCall, dtype, prepare
+from tilewright._tilewright import Conv2dArguments, DType, Epilogue, dtype, run
 from tilewright.channels_last import Layout, as_nhwc, channels_last, check_layout, empty_images, in_layout
 from tilewright.channels_last import is_channels_last
 from tilewright import gradients
@@ -363,8 +363,7 @@ class _Problem:
             )
         except InvalidArgument as error:
             raise InvalidArgument(self._in_callers_words(str(error))) from None
-        prepared: PreparedCall = prepare(arguments, deterministic=deterministic, batch_invariant=batch_invariant)
-        prepared.run(stream=stream)
+        run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
         return out if is_given else as_framework_of(first, out)
 
     def _in_callers_words(self, message: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright._tilewright import DType, Epilogue
 from tilewright.activations import as_epilogue
@@ -42,7 +42,7 @@ class EpilogueArguments:
                 f"Epilogue, got {type(epilogue).__name__}"
             )
         self.operands = MappingProxyType(operands)
-        self._bound: dict[tuple[int | None, int, int, DType, DType, tuple[int, ...]], _Bound] = {}
+        self._bound: dict[tuple[int | None, int, int, int, int, tuple[int, ...]], _Bound] = {}
 
     def _bind(
         self, batch: int | None, m: int, n: int, compute: DType, output: DType, row_modes: tuple[int, ...] = ()
@@ -51,7 +51,7 @@ class EpilogueArguments:
 
         `row_modes` are the modes that are rows in tensors of more modes than two; their other modes are columns.
         """
-        key = (batch, m, n, compute, output, row_modes)
+        key = (batch, m, n, id(compute), id(output), row_modes)  # DTypes are singletons, and their hashes take long
         bound = self._bound.get(key)
         if bound is None:
             bound = self._make(batch, m, n, compute, output, row_modes)
@@ -80,6 +80,24 @@ class EpilogueArguments:
         compute: DType,
         row_modes: tuple[int, ...],
     ) -> _Bound:
+        identity = _identity(function)
+        if identity is None:
+            return self._binding(function, problem, compute, row_modes).of(self.operands)
+        kinds = [_kind(name, value, row_modes) for name, value in self.operands.items()]
+        key = identity, problem, id(compute), *kinds
+        found = _BINDINGS.get(key)
+        if found is None:
+            found = self._binding(function, problem, compute, row_modes)
+            _remember(_BINDINGS, key, found)
+        return found.of(self.operands)
+
+    def _binding(
+        self,
+        function: Callable[..., object] | str,
+        problem: tuple[int, ...],
+        compute: DType,
+        row_modes: tuple[int, ...],
+    ) -> _Binding:
         from tilewright.tracing import parameters
 
         names = parameters(function)
@@ -94,11 +112,9 @@ class EpilogueArguments:
                 f"got {type(inputs[name]).__name__}"
             )
         traced = _traced(function, problem, shapes, scalars, constants)
-        tensors: dict[str, Any] = {each.label: _readable(inputs[each.name]) for each in traced.inputs}
         missing = [output.name for output in traced.outputs if output.label != "D" and output.name not in self.operands]
         if missing:
             raise InvalidArgument(f"the epilogue returns {', '.join(missing)}, but no array of that name is given")
-        outputs = {output.label: self.operands[output.name] for output in traced.outputs if output.label != "D"}
         written = [output.name for output in traced.outputs]
         unused = self.operands.keys() - inputs.keys() - set(written)
         if unused:
@@ -106,8 +122,14 @@ class EpilogueArguments:
             raise InvalidArgument(
                 f"the epilogue has no parameter or output named {', '.join(sorted(unused))}{nearest(unused, known)}"
             )
-        values = {scalar.label: scalars[scalar.name] for scalar in traced.scalars}
-        return _graph(traced.text, compute, values), tensors | outputs, values
+        return _Binding(
+            _graph(traced.text, compute, {}) if not traced.scalars else None,
+            traced.text,
+            compute,
+            tuple((each.label, each.name) for each in traced.inputs),
+            tuple((output.label, output.name) for output in traced.outputs if output.label != "D"),
+            tuple((scalar.label, scalar.name) for scalar in traced.scalars),
+        )
 
     def _text(self, batch: int | None, m: int, n: int, compute: DType) -> tuple[str, dict[str, str], dict[str, float]]:
         """The epilogue in the epilogue language, the operand that each label of it stands for, and its numbers."""
@@ -130,8 +152,43 @@ class EpilogueArguments:
         return traced.text, {each.label: each.name for each in traced.inputs}, values
 
 
+class _Binding(NamedTuple):
+    """A traced function: its text, and the operand that each label of it stands for, as pairs (label, operand)."""
+
+    graph: Epilogue | None  # if there are no scalars, whose values are part of it
+    text: str
+    compute: DType
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
+    scalars: tuple[tuple[str, str], ...]
+
+    def of(self, operands: Mapping[str, Any]) -> _Bound:
+        tensors = {label: _readable(operands[name]) for label, name in self.inputs}
+        if self.outputs:
+            tensors |= {label: operands[name] for label, name in self.outputs}
+        if self.graph is not None:
+            return self.graph, tensors, {}
+        values = {label: float(operands[name]) for label, name in self.scalars}
+        return _graph(self.text, self.compute, values), tensors, values
+
+
+_BINDINGS: dict[Hashable, _Binding] = {}
 _TRACED: dict[Hashable, TracedEpilogue] = {}
 _GRAPHS: dict[Hashable, Epilogue] = {}
+
+
+_key_of: Callable[[object], Hashable | None] | None = None
+
+
+def _identity(function: object) -> Hashable | None:
+    """tilewright.tracing.identity.key_of(), whose module is imported at the first call: an import statement in each call
+    would take longer than the function."""
+    global _key_of
+    if _key_of is None:
+        from tilewright.tracing.identity import key_of
+
+        _key_of = key_of
+    return _key_of(function)
 
 
 def _traced(
@@ -143,9 +200,8 @@ def _traced(
 ) -> TracedEpilogue:
     """trace(), whose result is remembered. The numbers in it are those of the first call."""
     from tilewright.tracing import trace
-    from tilewright.tracing.identity import key_of
 
-    identity = key_of(function)
+    identity = _identity(function)
     if identity is None:
         return trace(function, problem=problem, shapes=shapes, scalars=scalars, constants=constants)
     fixed = tuple((name, type(value), value) for name, value in constants.items())
@@ -159,7 +215,8 @@ def _traced(
 
 def _graph(text: str, compute: DType, numbers: dict[str, float], output: DType | None = None) -> Epilogue:
     """Epilogue(), whose result is remembered."""
-    key = text, compute, tuple(sorted((name, value.hex()) for name, value in numbers.items())), output
+    values = tuple(sorted((name, value.hex()) for name, value in numbers.items())) if numbers else ()
+    key = text, id(compute), values, id(output)
     found = _GRAPHS.get(key)
     if found is None:
         found = Epilogue(text, compute, numbers, output)
@@ -190,17 +247,26 @@ def _readable(array: Any) -> Any:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
         return array.view(torch.uint8) if array.dtype == torch.bool else array
-    is_bool = getattr(getattr(array, "dtype", None), "kind", "") == "b"
-    return array.view("uint8") if is_bool else array
+    kind = getattr(array, "dtype", None)
+    return array.view("uint8") if getattr(kind, "kind", "") == "b" else array
 
 
 def _shape(array: Any, row_modes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of an array; as a matrix, if it has more modes than two and `row_modes` says which are rows."""
-    shape = tuple(array.shape)
+    shape: tuple[int, ...] = tuple(array.shape)
     if not row_modes or len(shape) <= 2:
         return shape
     rows = math.prod(extent for mode, extent in enumerate(shape) if mode in row_modes)
     return rows, math.prod(extent for mode, extent in enumerate(shape) if mode not in row_modes)
+
+
+def _kind(name: str, value: Any, row_modes: tuple[int, ...]) -> Hashable:
+    """What a trace depends on of an operand of that name: all of it, but for the values of numbers and arrays."""
+    if hasattr(value, "shape"):
+        return name, _shape(value, row_modes)
+    if _is_number(value):
+        return name, float
+    return name, type(value), value if value is None or isinstance(value, (bool, str)) else None
 
 
 def _is_number(value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, PointerArray, PreparedCall, dtype, prepare
+from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, PointerArray, dtype, run
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
@@ -114,8 +114,7 @@ def grouped_matmul(
         math=math,
     )
     arguments._check_ends()
-    prepared: PreparedCall = prepare(arguments, deterministic=deterministic, batch_invariant=batch_invariant)
-    prepared.run(stream=stream)
+    run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     if is_given:
         return out
     return [as_framework_of(like, each) for each in out] if is_list else as_framework_of(like, out)

@@ -12,10 +12,9 @@ from tilewright._tilewright import (
     Epilogue,
     GemmArguments,
     PointerArray,
-    PreparedCall,
     _default_output,
     dtype,
-    prepare,
+    run,
 )
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments, nearest
@@ -144,9 +143,9 @@ def matmul(
             math=math,
         )
     except InvalidArgument as error:
-        raise InvalidArgument(_in_callers_words(str(error)) + _hint(a, b, out)) from None
-    prepared: PreparedCall = prepare(arguments, deterministic=deterministic, batch_invariant=batch_invariant)
-    prepared.run(stream=stream)
+        hint = "" if "read-only" in str(error) else _hint(a, b, out)
+        raise InvalidArgument(_in_callers_words(str(error)) + hint) from None
+    run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     return out if is_given else as_framework_of(like, out)
 
 
@@ -335,12 +334,20 @@ def _bound(epilogue: Any, operands: dict[str, Any], caller: str = "matmul") -> A
             instead = nearest(operands.keys(), PARAMETERS)
             raise InvalidArgument(
                 f"{caller}() has no argument {', '.join(sorted(operands))}{instead if '?' in instead else ''}"
-                + ("" if epilogue is None else "; the operands of an EpilogueArguments are given to it")
+                + _why_unused(epilogue, "?" in instead)
             )
         return epilogue
     if isinstance(epilogue, Epilogue) and not operands:
         return epilogue
     return EpilogueArguments(epilogue, **operands)
+
+
+def _why_unused(epilogue: EpilogueArguments | None, is_misspelt: bool) -> str:
+    if epilogue is not None:
+        return "; the operands of an EpilogueArguments are given to it"
+    if is_misspelt:
+        return ""
+    return "; operands of an epilogue need one: epilogue=lambda acc, bias: acc + bias, bias=..."
 
 
 def _first_of(operand: Any, name: str) -> Any:
@@ -363,7 +370,7 @@ def _length_of(a: Any, b: Any) -> int | None:
 def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, ...]:
     for name, array in (("a", a), ("b", b)):
         if not hasattr(array, "shape"):
-            raise InvalidArgument(f"{name}, a {type(array).__name__}, has no attribute shape: pass out=")
+            raise InvalidArgument(_no_array(name, array, "shape"))
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3):
         raise InvalidArgument(
             f"a and b must be vectors, matrices or batches, got shapes {(*a.shape,)} and {(*b.shape,)}"
@@ -378,13 +385,20 @@ def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, .
     return (m, columns) if batch is None else (batch, m, columns)
 
 
+def _no_array(name: str, value: Any, attribute: str) -> str:
+    kind = type(value).__name__
+    if any(hasattr(value, each) for each in ("__dlpack__", "__cuda_array_interface__", "__array_interface__")):
+        return f"{name}, a {kind}, has no attribute {attribute}: pass out="
+    return f"{name} must be an array of PyTorch, NumPy, CuPy or JAX, or a list of numbers or matrices, got a {kind}"
+
+
 def _compute_type(a: Any) -> DType:
     return DType.f64 if _type_of(a) == DType.f64 else DType.f32
 
 
 def _type_of(a: Any) -> DType:
     if not hasattr(a, "dtype"):
-        raise InvalidArgument(f"a, a {type(a).__name__}, has no attribute dtype: pass out=")
+        raise InvalidArgument(_no_array("a", a, "dtype"))
     try:
         return dtype(a.dtype)
     except InvalidArgument as error:

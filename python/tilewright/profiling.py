@@ -20,6 +20,7 @@ from tilewright._tilewright import (
     dtype,
 )
 from tilewright.errors import InvalidArgument
+from tilewright.peers import check_names, compare
 
 _FORMATS = {".csv": "csv", ".html": "html", ".xml": "junit", ".txt": "table", ".json": "json"}
 
@@ -122,6 +123,7 @@ def profile(
     verify: bool = True,
     deterministic: bool | None = None,
     batch_invariant: bool | None = None,
+    peers: str | Sequence[str] = (),
     on_progress: Callable[[int, int, str], object] | None = None,
 ) -> Profile:
     """Verifies the best-ranked kernels of each problem, times them on a GPU, and counts what they do.
@@ -132,6 +134,9 @@ def profile(
     kernel        only kernels whose names contain this text
     seconds       device time for each problem
     verify        whether results are compared with the reference
+    peers         libraries that are timed beside Tilewright, in turns with the kernel that a call uses: "torch",
+                  "cublaslt" (GEMMs) and "cudnn" (convolutions), which are called through PyTorch. Each problem gets
+                  `peers`; those that are absent have the disposition "not_run" and the reason
     on_progress   called with the number of problems that are done, the number of all, and the last problem
 
     If it is interrupted, the exception has the problems that were measured as its attribute `profile`.
@@ -149,11 +154,14 @@ def profile(
         raise TypeError(f"seconds must be a number, got {seconds!r:.80}")
     if not isinstance(top, int) or isinstance(top, bool):
         raise TypeError(f"top must be an int, got {top!r:.80}")
+    names = check_names(peers)
     report: dict[str, Any] = {}
     show = on_progress if on_progress is not None else _progress_line(len(given))
     try:
         for index, each in enumerate(given):
             found = json.loads(_profile(each, top, kernel, float(seconds), verify, deterministic, batch_invariant))
+            if names:
+                found["problems"][0]["peers"] = compare(each, names, found["problems"][0], float(seconds))
             if report:
                 report["problems"] += found["problems"]
             else:

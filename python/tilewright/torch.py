@@ -230,7 +230,7 @@ def _masked_mm(
         expected_sizes=_sizes(expected_sizes),
     )
     arguments._check_ends()
-    tilewright.prepare(arguments, **_promises()).run()
+    tilewright.run(arguments, **_promises())
     return out
 
 

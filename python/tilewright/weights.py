@@ -7,11 +7,10 @@ from typing import Any
 
 from tilewright._tilewright import (
     OperationArguments,
-    PreparedCall,
     _packed_chunk,
     _weight_gemm_operation,
     dtype as _dtype,
-    prepare,
+    run,
 )
 from tilewright import gradients
 from tilewright.errors import InvalidArgument
@@ -105,8 +104,7 @@ def weight_matmul(x: Any, weights: PackedWeights, *, out: Any = None, out_dtype:
         out = empty_like(given, of_out, _dtype(out_dtype) if out_dtype is not None else _dtype(given), stream)
     elif tuple(int(extent) for extent in shaped(out).shape) != of_out:
         raise InvalidArgument(f"out must have the shape {of_out}, got {_shape_text(shaped(out))}")
-    prepared: PreparedCall = prepare(weights.arguments(_matrix(x, shape, "x"), _matrix(out, of_out, "out")))
-    prepared.run(stream=stream)
+    run(weights.arguments(_matrix(x, shape, "x"), _matrix(out, of_out, "out")), stream)
     return out if is_given else as_framework_of(given, out)
 
 

@@ -63,7 +63,8 @@ TEST(CommandLine, MisspeltCommandsAreSuggested) {
   EXPECT_EQ(check({"cache", "ls"}), "");
   EXPECT_EQ(check({"gme"}), "there is no command 'gme': did you mean 'gemm'?");
   EXPECT_EQ(check({"cache", "sl"}), "there is no command 'cache sl': did you mean 'ls'?");
-  EXPECT_THAT(check({"anything"}), StartsWith("there is no command 'anything': the commands are gemm, conv, run"));
+  EXPECT_THAT(check({"anything"}),
+              StartsWith("there is no command 'anything': the commands are gemm, conv, contract, run"));
   EXPECT_THAT(check({}), StartsWith("a command is missing: gemm, conv"));
   EXPECT_THAT(check({"a\nb"}), HasSubstr("'a\\x0ab'"));
 }

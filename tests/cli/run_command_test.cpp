@@ -101,6 +101,42 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAReductionOfSplitK) {
   EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
 }
 
+TEST_F(RunCommandTest, ComputesAndVerifiesAContraction) {
+  const std::string file = R"({"operation": "contraction", "expression": "akb,ck->abc",
+                               "extents": {"a": 3, "b": 5, "c": 24, "k": 40}, "types": {"A": "f16", "B": "f16", "D": "f32"},
+                               "strides": {"A": [400, 8, 1]}, "epilogue": "relu", "scalars": {"alpha": -2}})";
+  EXPECT_EQ(read(file).description(), "contraction A(3,40,5):f16 B(24,40):f16 D(3,5,24):f32");
+  EXPECT_EQ(std::get<op::Contraction>(read(file).problem()).a.stride, (op::Dims{400, 8, 1}));
+  EXPECT_EQ(run(file, "--verify"), ExitCode::ok);
+  EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
+}
+
+ExitCode contract(const std::string& options) {
+  CLI::App app;
+  const Command command = add_contract_command(app);
+  app.parse("contract --device emulator:sm_80 " + options, false);
+  return command.run();
+}
+
+TEST_F(RunCommandTest, ComputesAndVerifiesAnExpression) {
+  EXPECT_EQ(contract("abk,kcd->abcd --extents a=3,b=4 --extents c=8,d=2,k=32 --dtype f16 --beta 2 --verify"),
+            ExitCode::ok);
+  const auto message = [](const std::string& options) {
+    try {
+      contract(options);
+    } catch (const InvalidArgument& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(message("ak,kb --extents a=3,k=4"), HasSubstr("--extents lacks 'b', a mode of ak,kb"));
+  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b"), HasSubstr("--extents takes a=64,b=32,..., got 'b'"));
+  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2,a=3"), HasSubstr("--extents gives 'a' twice"));
+  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2,x=3"), HasSubstr("extents has no field 'x'"));
+  EXPECT_THAT(message("ak,kb->abc --extents a=3,k=4,b=2,c=3"), HasSubstr("c"));
+  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2 --dtype f17"), HasSubstr("--dtype: unknown type 'f17'"));
+}
+
 std::string grouped_file(const std::string& mode, const std::string& sizes) {
   return R"({"operation": "grouped_gemm", "mode": ")" + mode + R"(", "sizes": )" + sizes +
          R"(, "extents": {"m": 30, "n": 24, "k": 40}, "types": {"A": "f16", "B": "f16", "C": "f16", "D": "f32"},
@@ -171,9 +207,9 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message("{"), HasSubstr("is not JSON"));
   EXPECT_THAT(message("[]"), HasSubstr("the problem must be an object"));
   EXPECT_THAT(message("{}"), HasSubstr("the problem lacks the field 'operation'"));
-  EXPECT_THAT(
-      message(R"({"operation": "blur"})"),
-      HasSubstr("unknown operation 'blur'; the operations are gemm, conv2d, grouped_gemm, reduce_split_k, stencil"));
+  EXPECT_THAT(message(R"({"operation": "blur"})"),
+              HasSubstr("unknown operation 'blur'; the operations are gemm, conv2d, contraction, grouped_gemm, "
+                        "reduce_split_k, stencil"));
   EXPECT_THAT(message(grouped_file("ragged_m", "[7, 24]")),
               HasSubstr("sizes are in total 31, but ragged_m has only 30"));
   EXPECT_THAT(message(grouped_file("masked_n", "[7, 25]")), HasSubstr("a size is 25, but masked_n has only 24"));

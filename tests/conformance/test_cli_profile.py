@@ -43,6 +43,7 @@ def test_json_has_counts_and_no_times(written):
         for kernel in problem["kernels"]:
             assert kernel["disposition"] == "passed" and kernel["times"] is None
             assert kernel["predicted_us"] > 0 and sum(kernel["instructions"].values()) > 50
+            assert kernel["counts"]["total"]["instructions"] > 50 and len(kernel["counts"]["lines"]) > 5
 
 
 def test_csv_and_junit_have_all_kernels(written):
@@ -58,6 +59,7 @@ def test_the_report_is_one_file_that_says_that_nothing_is_measured(written):
     html = written["html"]
     assert "No time in this report is measured" in html
     assert html.count('<circle class="predicted"') == 6 and '<circle class="point"' not in html
+    assert html.count("Counted on the emulator") == 6 and html.count('class="sortable counts"') == 12
     assert html.count("<details") == 6 and html.count('aria-label="tiles of D"') == 6
     assert re.search(r"<table id=\"worst\".*?<tbody>(<tr>.*?</tr>){6}</tbody>", html, re.DOTALL)
     assert not re.search(r"https?://|src=|@import|<link", html)
@@ -104,12 +106,21 @@ def test_problems_of_files(tilewright, tmp_path):
     conv = {"operation": "conv2d", "extents": {"n": 1, "h": 6, "w": 6, "c": 8, "k": 8, "r": 3, "s": 3}}
     conv["types"] = {"x": "f16", "w": "f16", "y": "f16"}
     (tmp_path / "conv.json").write_text(json.dumps(conv))
-    arguments = ("profile", "--problems", "list.txt", "--problem", "conv.json")
+    grouped = {"operation": "grouped_gemm", "mode": "ragged_m", "sizes": [5, 0, 11]}
+    grouped |= {"extents": {"m": 16, "n": 8, "k": 16}, "types": {"A": "f16", "B": "f16", "D": "f16"}}
+    (tmp_path / "grouped.json").write_text(json.dumps(grouped))
+    contraction = {"operation": "contraction", "expression": "ak,kbc->abc", "extents": {"a": 8, "b": 3, "c": 5, "k": 16}}
+    contraction["types"] = {"A": "f32", "B": "f32", "D": "f32"}
+    (tmp_path / "contraction.json").write_text(json.dumps(contraction))
+    files = [each for name in ("conv", "grouped", "contraction") for each in ("--problem", f"{name}.json")]
+    arguments = ("profile", "--problems", "list.txt", *files)
     listed = tilewright(*arguments, "--dry-run", cwd=tmp_path)
     assert listed.stdout.splitlines() == [
         "gemm A(32,16):f16 B(16,16):f16 D(32,16):f16",
         "gemm A(2,8,8):f32 B(2,8,8):f32 D(2,8,8):f32",
         "conv2d x(1,6,6,8):f16 w(8,3,3,8):f16 y(1,4,4,8):f16",
+        "grouped_gemm A(16,16):f16 B(3,16,8):f16 D(16,8):f16 offsets(3):s32",
+        "contraction A(8,16):f32 B(16,3,5):f32 D(8,3,5):f32",
     ]
     assert json.loads(tilewright(*arguments, "--dry-run", "--json", cwd=tmp_path).stdout) == {
         "problems": listed.stdout.splitlines()
@@ -117,7 +128,7 @@ def test_problems_of_files(tilewright, tmp_path):
     finished = tilewright(*arguments, *DEVICE, "--json", cwd=tmp_path)
     assert finished.returncode == 0, finished.stderr
     dispositions = [each["kernels"][0]["disposition"] for each in json.loads(finished.stdout)["problems"]]
-    assert dispositions == ["passed"] * 3
+    assert dispositions == ["passed"] * 5
 
 
 def refusal(finished):

@@ -36,6 +36,26 @@ def test_every_problem_is_verified_and_counted(found: Profile) -> None:
             assert kernel["disposition"] == "passed" and kernel["times"] is None and kernel["predicted_us"] > 0
 
 
+def test_the_emulator_counts_what_was_executed(found: Profile) -> None:
+    for problem in found:
+        for kernel in problem["kernels"]:
+            counts = kernel["counts"]
+            total, kinds, lines = counts["total"], counts["instructions"], counts["lines"]
+            assert total["instructions"] > 50 and kernel["ctas_per_sm"] >= 1
+            for field, count in total.items():
+                assert sum(kind.get(field, 0) for kind in kinds) == count
+                assert sum(line.get(field, 0) for line in lines) == count
+            assert total.get("global_bytes", 0) <= 32 * total.get("global_sectors", 0)
+            assert total.get("global_bytes", 0) + total.get("bulk_load_bytes", 0) >= problem["bytes"] / 2
+            assert 0 < kernel["occupancy"] <= 1
+    header, first = (line.split(",")[-9:] for line in found.to_csv().splitlines()[:2])
+    assert header[0] == "emulated_instructions"
+    assert int(first[0]) == found[0]["kernels"][0]["counts"]["total"]["instructions"]
+    assert "Counted on the emulator" in found.to_html()
+    unverified = tilewright.profile(shapes(), verify=False)
+    assert unverified[0]["kernels"][0]["counts"] is None and "Counted on" not in unverified.to_html()
+
+
 def test_formats(found: Profile, tmp_path: pathlib.Path) -> None:
     for ending in ("json", "csv", "xml", "html", "txt"):
         found.save(tmp_path / f"profile.{ending}")
@@ -52,6 +72,33 @@ def test_formats(found: Profile, tmp_path: pathlib.Path) -> None:
         Profile.load(tmp_path / "other.json")
     with pytest.raises(FileNotFoundError):
         Profile.load(tmp_path / "missing.json")
+
+
+def test_absent_peers_are_named_with_the_reason(tmp_path: pathlib.Path) -> None:
+    found = tilewright.profile([shapes(), shapes(40)], peers=("torch", "cublaslt", "cudnn"))
+    for problem in found:
+        assert [each["peer"] for each in problem["peers"]] == ["torch", "cublaslt", "cudnn"]
+        for each in problem["peers"]:
+            assert each["disposition"] == "not_run" and each["times"] is None
+            assert each["reason"].startswith("PyTorch is not installed") or "no GPU" in each["reason"]
+    reason = found[0]["peers"][0]["reason"]
+    assert str(found).count(f"peer torch: {reason}") == 2
+    assert found.to_csv().count(",peer cublaslt,") == 2
+    assert found.to_junit().count(f'name="peer cudnn" time="0.000000000"><skipped message="{reason}"/>') == 2
+    assert found.to_html().count(reason) == 6 and '<table id="peers"' in found.to_html()
+    found.save(tmp_path / "profile.json")
+    assert Profile.load(tmp_path / "profile.json").to_csv() == found.to_csv()
+
+
+def test_a_timed_peer_has_a_ratio(found: Profile) -> None:
+    report = json.loads(found.to_json())
+    times = {"samples": 9, "median_us": 20.0, "p05_us": 19.0, "p95_us": 22.0, "tflops": 1.0, "gbytes_per_s": 2.0}
+    peer = {"peer": "torch", "disposition": "passed", "reason": "", "times": times, "own_median_us": 16.0, "ratio": 1.25}
+    report["problems"][0]["peers"] = [peer]
+    profile = Profile(report)
+    assert "20.00" in str(profile) and "peer torch: 1.250 times the time of Tilewright" in str(profile)
+    assert profile.to_csv().count(",peer torch,,passed,") == 1
+    assert 'name="peer torch" time="0.000020000"' in profile.to_junit() and ">1.250<" in profile.to_html()
 
 
 def test_products_of_ranges() -> None:

@@ -69,8 +69,8 @@ MISTAKES: dict[str, Case] = {
         InvalidArgument,
         "batches of a and b do not broadcast",
     ),
-    "a is a number": (lambda: matmul(3, B), InvalidArgument, "a, a int, has no attribute"),
-    "a is None": (lambda: matmul(None, B), InvalidArgument, "a, a NoneType, has no attribute"),
+    "a is a number": (lambda: matmul(3, B), InvalidArgument, "a must be an array of PyTorch, .* got a int"),
+    "a is None": (lambda: matmul(None, B), InvalidArgument, "a must be an array of PyTorch, .* got a NoneType"),
     "a list is ragged": (
         lambda: matmul([[1, 2], [3]], [[1], [2]]),
         InvalidArgument,
@@ -138,7 +138,7 @@ MISTAKES: dict[str, Case] = {
         InvalidArgument,
         "stream must be None, an int, a PyTorch or CuPy stream",
     ),
-    "math is unknown": (lambda: matmul(A, B, math="tf32"), InvalidArgument, "unknown math operation 'tf32'"),
+    "math is unknown": (lambda: matmul(A, B, math="tf32"), InvalidArgument, r"unknown math operation 'tf32': known are multiply_add, multiply_add_tf32"),
     "beta without c": (lambda: matmul(A, B, beta=1.0, epilogue="D = acc"), InvalidArgument, "beta"),
     # epilogues
     "epilogue is misspelt": (lambda: matmul(A, B, epilogue="rleu"), InvalidArgument, "unknown epilogue 'rleu': .*relu"),
@@ -293,6 +293,41 @@ MISTAKES: dict[str, Case] = {
     ),
     "layouts do not compose": (lambda: composition(Layout((8, 8), (8, 1)), Layout(3, 5)), InvalidArgument, "divisib"),
     "no stages": (lambda: tile(0), InvalidArgument, "stages must be at least 1, got 0"),
+    "a number for b": (lambda: matmul(A, 2.0), InvalidArgument, "b must be an array of PyTorch, .* got a float"),
+    "an operand without an epilogue": (
+        lambda: matmul(A, B, residual=z(4, 7)),
+        InvalidArgument,
+        r"no argument residual; operands of an epilogue need one: epilogue=lambda",
+    ),
+    "a parameter is not bound": (
+        lambda: matmul(A, B, epilogue=lambda acc, bias: acc + bias),
+        TraceError,
+        r"nothing is bound to 'bias'[^$]*pass bias= an array or a number",
+    ),
+    "out cannot be written": (
+        lambda: matmul(A, B, out=np.broadcast_to(np.float32(0), (4, 7))),
+        InvalidArgument,
+        "^out is read-only$",
+    ),
+    "the expression comes last": (lambda: tilewright.einsum(A, B, "ik,kj"), TypeError, "expression must be a str"),
+    "linear": (lambda: tilewright.linear(A, B), AttributeError, r"see tilewright\.matmul\(x, weight\.T\)"),
+    "mm": (lambda: tilewright.mm(A, B), AttributeError, r"no attribute 'mm'; see tilewright\.matmul"),
+    "an unknown peer": (
+        lambda: tilewright.profile(tilewright.gemms(8, 8, 8), peers=["cublas"]),
+        InvalidArgument,
+        "peers must be names of torch, cublaslt, cudnn, got 'cublas'",
+    ),
+    "an unknown device": (lambda: tilewright.synchronize("cuda0"), InvalidArgument, "unknown device 'cuda0': use auto"),
+    "offsets decrease": (
+        lambda: tilewright.grouped_matmul(A, z(2, 5, 7), offsets=np.array([4, 2], np.int32)),
+        InvalidArgument,
+        "offsets must not decrease, got 2 after 4 at index 1",
+    ),
+    "one operand of einsum": (
+        lambda: tilewright.einsum("ii->i", z(3, 3)),
+        InvalidArgument,
+        "einsum needs two operands or more, got 1",
+    ),
     "LayerNorm": (lambda: pycutlass.LayerNorm(), Unsupported, "LayerNorm is not supported: return D, reduction_op"),
 }
 

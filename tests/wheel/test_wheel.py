@@ -42,7 +42,7 @@ def main() -> None:
         python = f"{folder}/environment/bin/python"
         subprocess.run(["/usr/bin/python3", "-m", "venv", f"{folder}/environment"], check=True)
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"]
-        subprocess.run([*install, f"{wheel}[cuda]", "numpy"], check=True, env={"PATH": "/nowhere", "HOME": folder})
+        subprocess.run([*install, f"{wheel}[cuda]"], check=True, env={"PATH": "/nowhere", "HOME": folder})
         environment = {
             "PATH": f"{folder}/environment/bin",
             "HOME": folder,

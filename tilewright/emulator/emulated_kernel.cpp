@@ -11,6 +11,7 @@
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/grid.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
+#include "tilewright/emulator/launch_recorder.hpp"
 #include "tilewright/emulator/ptx_parser.hpp"
 #include "tilewright/runtime/launch.hpp"
 
@@ -127,7 +128,11 @@ EmulatedKernel::EmulatedKernel(const runtime::DeviceProperties& properties, Emul
 }
 
 void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const std::byte> parameters) {
-  launch(config, parameters, {});
+  LaunchRecorder* const recorder = LaunchRecorder::current();
+  if (recorder == nullptr || recorder->find(symbol_) != nullptr) return launch(config, parameters, {});
+  LaunchProfile profile;
+  launch(config, parameters, {.profile = &profile});
+  recorder->record(symbol_, std::move(profile));
 }
 
 void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const std::byte> parameters,

@@ -14,6 +14,7 @@
 #include "tilewright/engine/host_operands.hpp"
 #include "tilewright/engine/kernel_images.hpp"
 #include "tilewright/engine/launch.hpp"
+#include "tilewright/engine/packed_launches.hpp"
 #include "tilewright/engine/ranking.hpp"
 #include "tilewright/engine/rankings.hpp"
 #include "tilewright/engine/workspaces.hpp"
@@ -47,6 +48,7 @@ struct Engine::State {
         device(open_device(given)),
         images(given, device),
         workspaces(std::make_shared<Workspaces>(device)),
+        packed(std::make_shared<PackedLaunches>(device)),
         registry(given_registry ? std::move(given_registry) : kernels::make_registry()),
         choices(images.store().root(), device_identity(*device)),
         rankings(given.max_rankings),
@@ -96,6 +98,7 @@ struct Engine::State {
   std::shared_ptr<runtime::Device> device;
   KernelImages images;
   std::shared_ptr<Workspaces> workspaces;
+  std::shared_ptr<PackedLaunches> packed;
   std::shared_ptr<registry::Registry> registry;
   RememberedChoices choices;
   Rankings rankings;
@@ -300,14 +303,19 @@ PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel
   prepared.is_shape_only_ = op::is_shape_only(problem);
   prepared.key_ = call.key();
   ReadyKernel ready = ready_kernel(call, kernel, artifact, required.value_or(state_->options.required));
-  if (!prepared.is_empty_) prepared.launch_ = ready.kernel->launch(problem);
-  if (ready.kernel->has_several_steps()) prepared.problem_ = problem;
+  if (ready.kernel->has_several_steps()) prepared.call_ = call;
+  if (prepared.is_empty_) {
+    prepared.launch_ = std::make_shared<const plan::Launch>();
+  } else if (prepared.is_shape_only_ || prepared.call_) {
+    prepared.launch_ = std::make_shared<const plan::Launch>(ready.kernel->launch(problem));
+  } else {
+    prepared.launch_ = state_->packed->get(ready.kernel, call);
+  }
   prepared.kernel_ = std::move(ready.kernel);
   prepared.loaded_ = std::move(ready.loaded);
-  if (!prepared.is_empty_ && !prepared.is_shape_only_ && !prepared.problem_)
-    encode_tensor_maps(*state_->device, prepared.launch_);
-  prepared.config_ = launch_config(prepared.launch_);
+  prepared.config_ = launch_config(*prepared.launch_);
   prepared.workspaces_ = state_->workspaces;
+  prepared.packed_ = state_->packed;
   return prepared;
 }
 
@@ -394,7 +402,8 @@ void Engine::run(const Call& call, const registry::KernelPtr& kernel, const Arti
     return;
   }
   const ReadyKernel ready = ready_kernel(call, kernel, artifact, required.value_or(state_->options.required));
-  if (!op::is_empty(problem)) pack_and_launch(*ready.kernel, *ready.loaded, *state_->workspaces, problem, options);
+  if (!op::is_empty(problem))
+    pack_and_launch(ready.kernel, *ready.loaded, *state_->packed, *state_->workspaces, call, options);
 }
 
 }  // namespace tilewright::engine

@@ -1,6 +1,7 @@
 #include "tilewright/engine/launch.hpp"
 
 #include "tilewright/engine/host_operands.hpp"
+#include "tilewright/engine/packed_launches.hpp"
 #include "tilewright/engine/workspaces.hpp"
 
 namespace tilewright::engine {
@@ -71,31 +72,30 @@ void launch(runtime::LoadedKernel& loaded, runtime::LaunchConfig config, const p
   loaded.launch(config, packed.parameters());
 }
 
-void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces, plan::Launch& packed,
+void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces, const plan::Launch& packed,
                            const RunOptions& options) {
-  if (const plan::WorkspaceNeeds& needs = packed.workspace(); needs.bytes != 0) {
-    const runtime::DeviceAddress workspace = workspace_of(needs.bytes, workspaces, options);
-    set_workspace(workspaces.device(), packed, workspace);
-    if (needs.zeroed_bytes != 0)
-      workspaces.device().fill(needs.given(workspace), 0, needs.zeroed_bytes, options.stream);
-  }
-  launch(loaded, launch_config(packed), packed, options);
+  const plan::WorkspaceNeeds& needs = packed.workspace();
+  if (needs.bytes == 0) return launch(loaded, launch_config(packed), packed, options);
+  const runtime::DeviceAddress workspace = workspace_of(needs.bytes, workspaces, options);
+  plan::Launch with_workspace = packed;
+  set_workspace(workspaces.device(), with_workspace, workspace);
+  if (needs.zeroed_bytes != 0) workspaces.device().fill(needs.given(workspace), 0, needs.zeroed_bytes, options.stream);
+  launch(loaded, launch_config(with_workspace), with_workspace, options);
 }
 
-void pack_and_launch(const registry::Kernel& kernel, const LoadedKernels& loaded, Workspaces& workspaces,
-                     const op::Problem& problem, const RunOptions& options) {
-  if (kernel.has_several_steps()) {
-    const runtime::DeviceAddress workspace = workspace_of(kernel.workspace_bytes(problem), workspaces, options);
-    for (registry::LaunchStep& step : kernel.launch_steps(problem, workspace)) {
+void pack_and_launch(const registry::KernelPtr& kernel, const LoadedKernels& loaded, PackedLaunches& packed,
+                     Workspaces& workspaces, const Call& call, const RunOptions& options) {
+  if (kernel->has_several_steps()) {
+    const op::Problem& problem = call.problem();
+    const runtime::DeviceAddress workspace = workspace_of(kernel->workspace_bytes(problem), workspaces, options);
+    for (registry::LaunchStep& step : kernel->launch_steps(problem, workspace)) {
       encode_tensor_maps(workspaces.device(), step.launch);
       if (step.launch.workspace_bytes() != 0) set_workspace(workspaces.device(), step.launch, workspace);
       launch(*loaded.at(step.kernel), launch_config(step.launch), step.launch, options);
     }
     return;
   }
-  plan::Launch packed = kernel.launch(problem);
-  encode_tensor_maps(workspaces.device(), packed);
-  launch_with_workspace(*loaded.front(), workspaces, packed, options);
+  launch_with_workspace(*loaded.front(), workspaces, *packed.get(kernel, call), options);
 }
 
 }  // namespace tilewright::engine

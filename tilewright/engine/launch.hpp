@@ -12,6 +12,8 @@
 
 namespace tilewright::engine {
 
+class Call;
+class PackedLaunches;
 class Workspaces;
 
 /// The kernels of one source, as registry::Kernel::symbol_suffixes() lists them; most sources have one.
@@ -40,13 +42,13 @@ runtime::LaunchConfig launch_config(const plan::Launch& launch);
 void launch(runtime::LoadedKernel& loaded, runtime::LaunchConfig config, const plan::Launch& packed,
             const RunOptions& options);
 
-/// Sets the launch's workspace, either the caller's or one of `workspaces`, and enqueues the launch.
+/// Enqueues the launch with a workspace, if it needs one: the caller's or one of `workspaces`.
 /// @throws InvalidArgument if the caller's workspace is too small or misaligned
-void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces, plan::Launch& packed,
+void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces, const plan::Launch& packed,
                            const RunOptions& options);
 
-/// Packs the problem's launch, or all its steps, encodes their tensor maps, and enqueues them.
-void pack_and_launch(const registry::Kernel& kernel, const LoadedKernels& loaded, Workspaces& workspaces,
-                     const op::Problem& problem, const RunOptions& options);
+/// Packs the call's launch, or all its steps, encodes their tensor maps, and enqueues them.
+void pack_and_launch(const registry::KernelPtr& kernel, const LoadedKernels& loaded, PackedLaunches& packed,
+                     Workspaces& workspaces, const Call& call, const RunOptions& options);
 
 }  // namespace tilewright::engine

@@ -1,5 +1,6 @@
 #include "tilewright/engine/prepared_call.hpp"
 
+#include "tilewright/engine/packed_launches.hpp"
 #include "tilewright/engine/workspaces.hpp"
 
 namespace tilewright::engine {
@@ -18,10 +19,9 @@ void PreparedCall::run(const RunOptions& options) const {
   if (is_empty_) return;
   if (is_shape_only_)
     throw InvalidArgument("the call was prepared from shapes without memory: pass the tensors to run()");
-  if (problem_) return pack_and_launch(*kernel_, *loaded_, *workspaces_, *problem_, options);
-  if (launch_.workspace_bytes() == 0) return launch(*loaded_->front(), config_, launch_, options);
-  plan::Launch packed = launch_;
-  launch_with_workspace(*loaded_->front(), *workspaces_, packed, options);
+  if (call_) return pack_and_launch(kernel_, *loaded_, *packed_, *workspaces_, *call_, options);
+  if (launch_->workspace_bytes() == 0) return launch(*loaded_->front(), config_, *launch_, options);
+  launch_with_workspace(*loaded_->front(), *workspaces_, *launch_, options);
 }
 
 void PreparedCall::run(const Call& call, const RunOptions& options) const {
@@ -32,7 +32,7 @@ void PreparedCall::run(const Call& call, const RunOptions& options) const {
   }
   if (is_empty_) return;
   check_place(call.problem(), workspaces_->device()).or_throw();
-  pack_and_launch(*kernel_, *loaded_, *workspaces_, call.problem(), options);
+  pack_and_launch(kernel_, *loaded_, *packed_, *workspaces_, call, options);
 }
 
 }  // namespace tilewright::engine

@@ -31,7 +31,7 @@ class PreparedCall {
 
   const registry::Kernel& kernel() const { return *kernel_; }
   /// The workspace that a run needs, in bytes.
-  std::size_t workspace_bytes() const { return launch_.workspace_bytes(); }
+  std::size_t workspace_bytes() const { return launch_->workspace_bytes(); }
 
  private:
   friend class Engine;
@@ -39,10 +39,11 @@ class PreparedCall {
   registry::KernelPtr kernel_;
   std::shared_ptr<const LoadedKernels> loaded_;
   std::shared_ptr<Workspaces> workspaces_;
+  std::shared_ptr<PackedLaunches> packed_;
   op::ProblemKey key_;
   runtime::LaunchConfig config_;
-  plan::Launch launch_;
-  std::optional<op::Problem> problem_;  // if the kernel has several steps
+  std::shared_ptr<const plan::Launch> launch_;
+  std::optional<Call> call_;  // if the kernel has several steps
   bool is_empty_ = false;
   bool is_shape_only_ = false;
 };

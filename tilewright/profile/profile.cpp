@@ -9,6 +9,7 @@
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/compile/artifact.hpp"
+#include "tilewright/emulator/launch_recorder.hpp"
 #include "tilewright/op/operand.hpp"
 #include "tilewright/op/problem.hpp"
 #include "tilewright/profile/instruction_counts.hpp"
@@ -91,9 +92,24 @@ Times summary(std::vector<double> samples) {
           .p95_us = percentile(samples, 0.95)};
 }
 
-/// What is known without running the kernel.
-void count(KernelProfile& profile, engine::Engine& engine, const registry::KernelPtr& kernel,
-           const op::Problem& problem) {
+/// Sets how many CTAs an SM of the target holds at once. Registers are allocated in units of 256 for a warp.
+void set_occupancy(KernelProfile& profile, const arch::ArchLimits& limits) {
+  if (!profile.registers) return;
+  constexpr int kWarp = 32, kRegisterUnit = 256;
+  const auto threads = static_cast<int>(profile.block[0] * profile.block[1] * profile.block[2]);
+  const int warps = (threads + kWarp - 1) / kWarp, most_warps = limits.max_threads_per_sm / kWarp;
+  const int of_warp = (*profile.registers * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+  if (warps == 0 || of_warp == 0 || most_warps == 0) return;
+  const auto smem = static_cast<int>(profile.smem_bytes) + limits.smem_reserved_per_block_bytes;
+  profile.ctas_per_sm =
+      std::min({limits.max_blocks_per_sm, most_warps / warps, limits.registers_per_sm / of_warp / warps,
+                limits.smem_per_sm_bytes / std::max(1, smem)});
+  profile.occupancy = static_cast<double>(*profile.ctas_per_sm * warps) / most_warps;
+}
+
+/// What is known without running the kernel. Returns the symbols of its functions.
+std::vector<std::string> count(KernelProfile& profile, engine::Engine& engine, const registry::KernelPtr& kernel,
+                               const op::Problem& problem) {
   const plan::Design& design = kernel->metadata().design;
   profile.design = plan::to_string(plan::flatten(design, kernel->metadata().signature.gemm()));
   const plan::Launch launch = kernel->launch(problem);
@@ -107,8 +123,11 @@ void count(KernelProfile& profile, engine::Engine& engine, const registry::Kerne
   profile.compile_ms = artifact->compile_ms;
   profile.smem_bytes += artifact->static_smem_bytes;
   profile.instructions = count_instructions(artifact->ptx);
+  set_occupancy(profile, arch::limits(engine.device()->properties().target));
+  std::vector<std::string> symbols = kernel->symbol_suffixes();
+  for (std::string& symbol : symbols) symbol = artifact->symbol + symbol;
   const Result<op::GemmView> view = op::view(problem);
-  if (!view || view->groups != op::GroupedMode::none) return;
+  if (!view || view->groups != op::GroupedMode::none) return symbols;
   const plan::TileShape tile = plan::tiling(design).tile;
   profile.tile = {static_cast<std::uint32_t>(tile.m), static_cast<std::uint32_t>(tile.n),
                   static_cast<std::uint32_t>(tile.k)};
@@ -117,16 +136,38 @@ void count(KernelProfile& profile, engine::Engine& engine, const registry::Kerne
   const double row_bytes = static_cast<double>(tile.m) * bytes(view->a.tensor.dtype) +
                            static_cast<double>(tile.n) * bytes(view->b.tensor.dtype);
   profile.l2_bytes = ctas * static_cast<double>(view->k()) * row_bytes;
+  return symbols;
 }
 
-/// Verifies the kernels on memory of its own. @throws InvalidArgument for problems that cannot be measured
+/// What the functions executed, as one launch. nullopt unless all of them were recorded.
+std::optional<emulator::LaunchProfile> recorded(const emulator::LaunchRecorder& recorder,
+                                                const std::vector<std::string>& symbols) {
+  std::optional<emulator::LaunchProfile> all;
+  for (const std::string& symbol : symbols) {
+    const emulator::LaunchProfile* const launch = recorder.find(symbol);
+    if (launch == nullptr) return std::nullopt;
+    if (!all) {
+      all = *launch;
+      continue;
+    }
+    all->total += launch->total;
+    all->kinds.insert(all->kinds.end(), launch->kinds.begin(), launch->kinds.end());
+    all->lines.insert(all->lines.end(), launch->lines.begin(), launch->lines.end());
+  }
+  return all;
+}
+
+/// Verifies the kernels on memory of its own, and on the emulator counts what they execute. `symbols` are those of the
+/// functions of each kernel. @throws InvalidArgument for problems that cannot be measured
 void verify(engine::Engine& engine, const op::Problem& problem, std::span<const engine::RankedKernel> ranked,
-            std::vector<KernelProfile>& profiles) {
+            std::span<const std::vector<std::string>> symbols, std::vector<KernelProfile>& profiles) {
   const engine::RememberedChoices& choices = engine.choices();
   tune::FaultJournal journal(choices.records(), choices.device(), op::problem_class(problem), false);
   tune::Tuner tuner(engine, problem, ranked, static_cast<int>(ranked.size()), journal);
+  const emulator::LaunchRecorder recorder;
   tuner.check_candidates();
   for (std::size_t i = 0; i < profiles.size(); ++i) {
+    profiles[i].counts = recorded(recorder, symbols[i]);
     const tune::CandidateReport& found = tuner.report().candidates[i];
     profiles[i].reason = found.reason;
     switch (found.status) {
@@ -200,10 +241,11 @@ void profile_kernels(engine::Engine& engine, const op::Problem& problem, tune::T
     if (std::isfinite(each.estimate_us)) kernel.predicted_us = each.estimate_us;
   }
   const op::Problem measured = op::measurable(problem).value_or_throw();
+  std::vector<std::vector<std::string>> symbols(ranked.size());
   for (std::size_t i = 0; i < ranked.size(); ++i) {
     check_interruption();
     try {
-      count(profile.kernels[i], engine, ranked[i].kernel, measured);
+      symbols[i] = count(profile.kernels[i], engine, ranked[i].kernel, measured);
       profile.kernels[i].disposition = Disposition::not_verified;
     } catch (const ToolchainNotFound&) {
       throw;
@@ -213,7 +255,7 @@ void profile_kernels(engine::Engine& engine, const op::Problem& problem, tune::T
       profile.kernels[i].reason = first_line(error);
     }
   }
-  if (options.verifies && !ranked.empty()) verify(engine, measured, ranked, profile.kernels);
+  if (options.verifies && !ranked.empty()) verify(engine, measured, ranked, symbols, profile.kernels);
   if (timer != nullptr) time(engine, measured, ranked, *timer, options, profile.kernels);
 }
 

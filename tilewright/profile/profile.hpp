@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewright/emulator/profile.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/tune/timer.hpp"
 
@@ -58,6 +59,12 @@ struct KernelProfile {
   /// Bytes of A and B that CTAs read through L2, if each reads its tiles once: more than `ProblemProfile::bytes`.
   std::optional<double> l2_bytes{};
   std::vector<std::pair<std::string, int>> instructions{};  // see count_instructions()
+  /// CTAs that an SM holds at once, by threads, registers and shared memory; nullopt if the registers are unknown.
+  std::optional<int> ctas_per_sm{};
+  /// Warps of these CTAs, as a share of those that an SM can hold.
+  std::optional<double> occupancy{};
+  /// What the verification executed: one launch of each function of the kernel. Only on the emulator.
+  std::optional<emulator::LaunchProfile> counts{};
 };
 
 struct ProblemProfile {

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/profile/launch_counts.hpp"
 #include "tilewright/profile/profile.hpp"
 
 namespace tilewright::profile {
@@ -29,7 +30,10 @@ Json to_json(const KernelProfile& kernel, const ProblemProfile& problem) {
             {"block", kernel.block},
             {"tile", kernel.tile},
             {"compile_ms", kernel.compile_ms},
-            {"instructions", Json::object()}};
+            {"instructions", Json::object()},
+            {"ctas_per_sm", optional(kernel.ctas_per_sm)},
+            {"occupancy", optional(kernel.occupancy)},
+            {"counts", kernel.counts ? counts_json(*kernel.counts) : Json()}};
   if (kernel.times) {
     json["times"] = {{"samples", kernel.times->samples},
                      {"median_us", kernel.times->median_us},

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -280,6 +281,28 @@ std::string line(const Row& row, bool is_emulated) {
          "</tr>";
 }
 
+/// The libraries that were timed beside Tilewright, and those that were not, with the reason.
+std::string peers_of(const Json& profile) {
+  std::string lines;
+  for (const Json& problem : profile["problems"]) {
+    for (const Json& peer : problem.value("peers", Json::array())) {
+      const std::string reason = peer.value("reason", ""), disposition = peer.value("disposition", "");
+      lines += "<tr>" + text_cell(problem.value("problem", "")) + text_cell(peer.value("peer", "")) +
+               text_cell(reason.empty() ? disposition : disposition + ": " + reason, disposition) +
+               cell(number_of(peer.value("times", Json()), "median_us"), 2) +
+               cell(number_of(peer, "own_median_us"), 2) + cell(number_of(peer, "ratio"), 3) + "</tr>";
+    }
+  }
+  if (lines.empty()) return "";
+  return "<h2>Peers</h2><p class=\"note\">Libraries that took turns with Tilewright's kernel in the same rounds. A "
+         "ratio "
+         "above 1 means that Tilewright is faster.</p><div class=\"scroll\"><table id=\"peers\" "
+         "class=\"sortable\"><thead>"
+         "<tr><th class=\"text\">problem</th><th class=\"text\">peer</th><th class=\"text\">outcome</th><th>its us</th>"
+         "<th>Tilewright us</th><th>ratio</th></tr></thead><tbody>" +
+         lines + "</tbody></table></div>";
+}
+
 std::string worst_ten(const std::vector<Row>& rows, bool is_emulated) {
   std::vector<const Row*> found;
   for (const Row& row : rows) {
@@ -356,6 +379,70 @@ std::string instructions_picture(const Row& row) {
   return "<div><b>PTX instructions in the text</b>, each counted once<br>" + svg + "</svg></div>";
 }
 
+/// The counts of a launch, or of one kind of instruction or line of it, that a column of the tables shows.
+struct Count {
+  const char* heading;
+  const char* field;
+};
+constexpr std::array kCounts{Count{"instructions", "instructions"},       Count{"global accesses", "global_requests"},
+                             Count{"global bytes", "global_bytes"},       Count{"sectors", "global_sectors"},
+                             Count{"shared accesses", "shared_requests"}, Count{"passes", "shared_wavefronts"},
+                             Count{"bank conflicts", "bank_conflicts"},   Count{"TMA bytes in", "bulk_load_bytes"},
+                             Count{"TMA bytes out", "bulk_store_bytes"},  Count{"matrix operations", "matrix_flops"}};
+
+/// A table with a row for each name and its counts.
+std::string counts_table(const std::string& heading, const std::vector<std::pair<std::string, Json>>& entries) {
+  std::string html = "<div class=\"scroll\"><table class=\"sortable counts\"><thead><tr><th class=\"text\">" +
+                     escaped(heading) + "</th>";
+  for (const Count& count : kCounts) html += fmt::format("<th>{}</th>", count.heading);
+  html += "</tr></thead><tbody>";
+  for (const auto& [name, counts] : entries) {
+    html += "<tr>" + text_cell(name);
+    for (const Count& count : kCounts) {
+      const std::optional<double> number = number_of(counts, count.field);
+      html += number ? cell(number, 0) : "<td data-value=\"0\"></td>";
+    }
+    html += "</tr>";
+  }
+  return html + "</tbody></table></div>";
+}
+
+/// What the emulator counted: the whole launch, by kind of instruction and by line of the source.
+std::string counts_of(const Row& row) {
+  const Json counts = row.kernel->value("counts", Json());
+  if (!counts.is_object()) return "";
+  const Json total = counts.value("total", Json::object());
+  constexpr std::size_t kMostKinds = 12, kMostLines = 40;
+  std::vector<std::pair<std::string, Json>> kinds{{"the launch", total}}, lines;
+  for (const Json& kind : counts.value("instructions", Json::array())) {
+    const auto has = [&](const Count& count) { return number_of(kind, count.field).value_or(0.0) > 0.0; };
+    // Few instructions may move most of the data.
+    const bool works = std::any_of(kCounts.begin() + 1, kCounts.end(), has);
+    if (works || kinds.size() <= kMostKinds) kinds.emplace_back(kind.value("instruction", ""), kind);
+  }
+  for (const Json& each : counts.value("lines", Json::array())) {
+    const std::string file = each.value("file", "");
+    lines.emplace_back(
+        fmt::format("{}:{}", file.empty() ? "PTX" : file.substr(file.rfind('/') + 1), each.value("line", 0)), each);
+  }
+  std::ranges::stable_sort(lines, std::greater<>(),
+                           [](const auto& each) { return each.second.value("instructions", 0.0); });
+  const std::size_t all_lines = lines.size();
+  if (lines.size() > kMostLines) lines.resize(kMostLines);
+  std::string facts;
+  const double bytes = total.value("global_bytes", 0.0), sectors = total.value("global_sectors", 0.0);
+  if (sectors > 0.0)
+    facts += fmt::format("{:.0f} % of the bytes of global sectors were used. ", 100.0 * bytes / (32.0 * sectors));
+  if (const auto share = number_of(*row.kernel, "occupancy")) {
+    facts += fmt::format("An SM holds {} CTAs at once, {:.0f} % of its warps. ", row.kernel->value("ctas_per_sm", 0),
+                         100.0 * *share);
+  }
+  return fmt::format("<p class=\"note\"><b>Counted on the emulator</b>, in the launch that was verified. {}</p>{}",
+                     facts, counts_table("instruction", kinds)) +
+         fmt::format("<p class=\"note\">{} of {} lines, those with the most instructions.</p>{}", lines.size(),
+                     all_lines, counts_table("line", lines));
+}
+
 std::string plans(const std::vector<Row>& rows) {
   std::string html = "<h2>Plans</h2>";
   for (const Row& row : rows) {
@@ -374,9 +461,10 @@ std::string plans(const std::vector<Row>& rows) {
                     text_cell(fmt::format("{:.0f}", row.number("bytes"))));
     if (l2) facts += "<tr>" + text_cell("bytes read through L2") + text_cell(fmt::format("{:.0f}", *l2)) + "</tr>";
     facts += "</tbody></table></div>";
-    html += fmt::format("<details{}><summary>{} — {}</summary><div class=\"cells\">{}{}{}</div></details>",
+    html += fmt::format("<details{}><summary>{} — {}</summary><div class=\"cells\">{}{}{}</div>{}</details>",
                         html == "<h2>Plans</h2>" ? " open" : "", escaped(row.problem->value("problem", "")),
-                        escaped(row.kernel->value("kernel", "")), facts, tiles_picture(row), instructions_picture(row));
+                        escaped(row.kernel->value("kernel", "")), facts, tiles_picture(row), instructions_picture(row),
+                        counts_of(row));
   }
   return html;
 }
@@ -403,7 +491,7 @@ std::string to_html(std::string_view text) try {
     html += "<p class=\"alert\">The profile was interrupted, so that some problems are missing.</p>";
   html += summary(rows, is_emulated);
   html += roofline(rows, profile.value("peak_flops", 0.0), profile.value("peak_bytes_per_s", 0.0), is_emulated);
-  html += worst_ten(rows, is_emulated) + all(rows, is_emulated) + plans(rows);
+  html += peers_of(profile) + worst_ten(rows, is_emulated) + all(rows, is_emulated) + plans(rows);
   return html + fmt::format("<script>{}</script></body></html>\n", kScript);
 } catch (const Json::exception& error) {
   throw InvalidArgument(fmt::format("this is no profile: {}", error.what()));

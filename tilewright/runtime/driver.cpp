@@ -94,12 +94,8 @@ void Driver::initialize() {
   check(driver_get_version.raw(&version), driver_get_version.symbol());
   if (version < kMinimumVersion) throw driver_too_old("CUDA " + cuda_version_text(version));
   owner_ = getpid();
+  owner_generation_ = fork_generation();
   initialized_ = true;
-}
-
-bool Driver::is_owner_process() const {
-  const pid_t owner = owner_.load(std::memory_order_relaxed);
-  return owner == 0 || owner == getpid();
 }
 
 std::string Driver::describe(DriverCode code) const {

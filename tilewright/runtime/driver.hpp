@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/fork.hpp"
 #include "tilewright/runtime/device.hpp"
 
 namespace tilewright::runtime {
@@ -195,7 +196,10 @@ class Driver {
       throw_forked();
   }
   bool poisoned() const { return poison_.load(std::memory_order_acquire) != nullptr; }
-  bool is_owner_process() const;
+  bool is_owner_process() const {
+    const std::uint64_t owner = owner_generation_.load(std::memory_order_relaxed);
+    return owner == kNoOwner || owner == fork_generation();  // no system call, because every launch asks
+  }
 
   /// "CUDA_ERROR_INVALID_VALUE (1): invalid argument"
   std::string describe(DriverCode code) const;
@@ -221,7 +225,10 @@ class Driver {
   std::mutex poison_mutex_;
   std::mutex initialize_mutex_;
   bool initialized_ = false;
+  static constexpr std::uint64_t kNoOwner = ~std::uint64_t{0};
+  // The process that initialised CUDA: its id, for messages, and its fork_generation().
   std::atomic<pid_t> owner_{0};
+  std::atomic<std::uint64_t> owner_generation_{kNoOwner};
 
  public:
   const DriverCall<DriverCode, const char**> get_error_name{*this, "cuGetErrorName"};

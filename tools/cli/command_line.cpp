@@ -40,6 +40,7 @@ const std::vector<Example>& examples() {
       {"gemm", "gemm --m 512 --n 256 --k 128 --dtype f16 --epilogue relu --verify"},
       {"gemm", "gemm --a a.npy --b b.npy --out d.npy"},
       {"conv", "conv --n 1 --h 16 --w 16 --c 16 --k 32 --r 3 --s 3 --padding 1 --verify"},
+      {"contract", "contract 'abk,kcd->abcd' --extents a=8,b=4,c=16,d=8,k=32 --dtype f16 --verify"},
       {"run", "run --problem problem.json --verify"},
       {"find", "find --m 4096 --n 4096 --k 4096 --dtype bf16 --target sm_90a --explain"},
       {"tune", "tune --m 4096 --n 4096 --k 4096 --dtype bf16 --top 16"},
@@ -56,11 +57,11 @@ const std::vector<Example>& examples() {
 }
 
 std::vector<Command> add_commands(CLI::App& app) {
-  std::vector<Command> commands{add_gemm_command(app),    add_conv_command(app),      add_run_command(app),
-                                add_find_command(app),    add_tune_command(app),      add_profile_command(app),
-                                add_report_command(app),  add_emit_command(app),      add_layout_command(app),
-                                add_cache_command(app),   add_doctor_command(app),    add_env_command(app),
-                                add_emulate_command(app), add_completion_command(app)};
+  std::vector<Command> commands{add_gemm_command(app),    add_conv_command(app),    add_contract_command(app),
+                                add_run_command(app),     add_find_command(app),    add_tune_command(app),
+                                add_profile_command(app), add_report_command(app),  add_emit_command(app),
+                                add_layout_command(app),  add_cache_command(app),   add_doctor_command(app),
+                                add_env_command(app),     add_emulate_command(app), add_completion_command(app)};
   std::map<std::string, std::string> footers;
   for (const Example& example : examples()) {
     std::string& footer = footers[example.command];

@@ -25,6 +25,8 @@ struct Command {
 Command add_gemm_command(CLI::App& parent);
 /// Computes one convolution or one of its gradients and, with --verify, compares it with the reference.
 Command add_conv_command(CLI::App& parent);
+/// Computes one contraction and, with --verify, compares it with the reference.
+Command add_contract_command(CLI::App& parent);
 /// Computes a problem of any operation, which a JSON file describes, or ranks or verifies the kernels for it.
 /// `registry` has the operations and kernels; null stands for the built-in ones.
 Command add_run_command(CLI::App& parent, std::shared_ptr<registry::Registry> registry = nullptr);

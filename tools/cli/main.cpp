@@ -41,8 +41,9 @@ int run_chosen(const std::vector<Command>& commands) {
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app("Finds, emits, compiles and runs kernels of GEMMs and convolutions, on a GPU or on an emulator.",
-               "tilewright");
+  CLI::App app(
+      "Finds, emits, compiles and runs kernels of GEMMs, convolutions and contractions, on a GPU or on an emulator.",
+      "tilewright");
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);

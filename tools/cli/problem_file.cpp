@@ -24,6 +24,7 @@ using Json = nlohmann::json;
 constexpr std::int64_t kAlignment = 256;         // bytes, the alignment of the device's memory pool
 constexpr std::uint64_t kPlaceholder = 1 << 20;  // MiB between the placeholder addresses of two operands
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
+constexpr std::size_t kMostBytes = 1 << 20;  // of a file
 
 /// A JSON object that records which of its fields were read. A field that nobody read is a mistake of the author.
 class Fields {
@@ -142,9 +143,9 @@ op::OperationPtr find_operation(const Json& json, const registry::Registry& regi
   if (json.is_object()) return read_product(json);
   const std::string name = read_text(json, "the operation");
   if (op::OperationPtr operation = registry.find_operation(name)) return operation;
-  throw InvalidArgument(
-      fmt::format("unknown operation '{}'; the operations are gemm, conv2d, grouped_gemm, reduce_split_k{}{}",
-                  printable(name), registry.operations().empty() ? "" : ", ", fmt::join(registry.operations(), ", ")));
+  throw InvalidArgument(fmt::format(
+      "unknown operation '{}'; the operations are gemm, conv2d, contraction, grouped_gemm, reduce_split_k{}{}",
+      printable(name), registry.operations().empty() ? "" : ", ", fmt::join(registry.operations(), ", ")));
 }
 
 op::Tensor packed(std::size_t number, DType type, const op::Dims& shape) {
@@ -224,7 +225,7 @@ class MatrixReader {
   std::size_t number_ = 0;
 };
 
-/// Reads the epilogue and the scalars of an op::Gemm, op::Conv2d or op::ReduceSplitK whose accumulator is set.
+/// Reads the epilogue and the scalars of a problem, as of an op::Gemm, whose accumulator is set.
 template <class Problem>
 void read_epilogue(Fields& fields, DType output, Problem& problem) {
   const DType compute = op::default_compute(problem.accumulator, output);
@@ -470,11 +471,48 @@ op::Problem read_conv2d(Fields& fields) {
   return conv;
 }
 
+/// A mode of a contraction has the extent of its letter.
+op::Problem read_contraction(Fields& fields) {
+  op::Contraction contraction;
+  const std::array<std::string, 3> modes =
+      op::parse_contraction(read_text(fields.at("expression"), "the expression")).value_or_throw();
+  contraction.modes_a = modes[0];
+  contraction.modes_b = modes[1];
+  contraction.modes_d = modes[2];
+  Fields extents(fields.at("extents"), "extents");
+  Fields types(fields.at("types"), "types");
+  const Json none = Json::object();
+  const Json* const strides_json = fields.find("strides");
+  Fields strides(strides_json == nullptr ? none : *strides_json, "strides");
+  const auto tensor = [&](std::size_t number, const std::string& name, const std::string& letters) {
+    op::Dims shape;
+    if (letters.size() > op::Dims::kMaxRank)
+      throw InvalidArgument(fmt::format("{} has {} modes, the limit is {}", name, letters.size(), op::Dims::kMaxRank));
+    for (const char letter : letters) shape.append(read_extent(extents.at(std::string(1, letter)), "an extent"));
+    op::Tensor made = packed(number, read_type(types.at(name), "the type of " + name), shape);
+    if (const Json* const given = strides.find(name)) read_strides(*given, made, name);
+    return made;
+  };
+  contraction.a = tensor(0, "A", contraction.modes_a);
+  contraction.b = tensor(1, "B", contraction.modes_b);
+  contraction.d = tensor(2, "D", contraction.modes_d);
+  if (types.find("C") != nullptr) contraction.c = tensor(3, "C", contraction.modes_d);
+  extents.check_all_taken();
+  types.check_all_taken();
+  strides.check_all_taken();
+  contraction.accumulator = read_accumulator(fields, op::default_accumulator(contraction.a.dtype));
+  if (const Json* const math = fields.find("math"))
+    contraction.math = read_name(*math, "math", op::parse_math_operation);
+  read_epilogue(fields, contraction.d.dtype, contraction);
+  return contraction;
+}
+
 op::Problem read_problem(const Json& json, const registry::Registry& registry, GroupNumbers& numbers) {
   Fields fields(json, "the problem");
   const Json& operation = fields.at("operation");
   op::Problem problem = operation == "gemm"             ? read_gemm(fields)
                         : operation == "conv2d"         ? read_conv2d(fields)
+                        : operation == "contraction"    ? read_contraction(fields)
                         : operation == "grouped_gemm"   ? read_grouped_gemm(fields, numbers)
                         : operation == "reduce_split_k" ? read_reduce_split_k(fields)
                                                         : read_custom(fields, find_operation(operation, registry));
@@ -483,9 +521,7 @@ op::Problem read_problem(const Json& json, const registry::Registry& registry, G
   return problem;
 }
 
-Json read_json(const std::string& path) {
-  constexpr std::size_t kMostBytes = 1 << 20;
-  const std::string text = compile::read_file(path, kMostBytes);
+Json parse_json(const std::string& text) {
   constexpr int kDeepest = 16;
   const auto is_kept = [kDeepest](int depth, Json::parse_event_t, const Json&) {
     if (depth > kDeepest) throw InvalidArgument(fmt::format("nested deeper than {} levels", kDeepest));
@@ -505,8 +541,11 @@ op::Tensor flat(const op::Tensor& tensor) {
 
 }  // namespace
 
+ProblemFile::ProblemFile(const Text& text, const registry::Registry& registry)
+    : problem_(read_problem(parse_json(text.json), registry, numbers_)) {}
+
 ProblemFile::ProblemFile(const std::string& path, const registry::Registry& registry) try
-    : problem_(read_problem(read_json(path), registry, numbers_)) {
+    : ProblemFile(Text{compile::read_file(path, kMostBytes)}, registry) {
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
 }

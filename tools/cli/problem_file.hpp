@@ -23,6 +23,12 @@ class ProblemFile {
   /// @throws InvalidArgument, naming the file, the field and the reason
   ProblemFile(const std::string& path, const registry::Registry& registry);
 
+  /// The text of a file.
+  struct Text {
+    std::string json;
+  };
+  ProblemFile(const Text& text, const registry::Registry& registry);
+
   /// Its operands have no memory, except the numbers of groups.
   const op::Problem& problem() const { return problem_; }
   /// "transposed_gemm a(64,32):f16 b(32,48):f16 out(48,64):f32"

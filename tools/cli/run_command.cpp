@@ -12,22 +12,13 @@
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/problem_file.hpp"
+#include "tools/cli/problem_run.hpp"
 #include "tools/cli/standard_streams.hpp"
 
 namespace tilewright::cli {
 namespace {
 
-struct RunCommandOptions {
-  std::string file;
-  KernelOptions kernel;
-  std::uint64_t seed = 0;
-  bool find = false;
-  bool verify_candidates = false;
-  bool verify = false;
-  bool json = false;
-};
-
-ExitCode find(const engine::Engine& engine, const ProblemFile& problem, const RunCommandOptions& options) {
+ExitCode find(const engine::Engine& engine, const ProblemFile& problem, const ProblemRunOptions& options) {
   const engine::Explanation found = engine.explain(problem.problem(), {}, choose_target(engine, options.kernel));
   if (options.json) {
     nlohmann::ordered_json json{{"problem", problem.description()}};
@@ -60,7 +51,7 @@ ExitCode verify_candidates(engine::Engine& engine, const ProblemFile& problem, b
   return ExitCode::environment;
 }
 
-ExitCode compute(engine::Engine& engine, ProblemFile& problem, const RunCommandOptions& options) {
+ExitCode compute(engine::Engine& engine, ProblemFile& problem, const ProblemRunOptions& options) {
   const ChosenKernel chosen = choose_kernel(engine, problem.problem(), options.kernel);
   problem.materialize(options.seed);
   engine.run(problem.problem(), chosen.kernel);
@@ -87,38 +78,46 @@ ExitCode compute(engine::Engine& engine, ProblemFile& problem, const RunCommandO
   return ExitCode::wrong_result;
 }
 
-ExitCode run(const RunCommandOptions& options, const std::shared_ptr<registry::Registry>& registry) {
+}  // namespace
+
+void add_run_options(CLI::App& command, ProblemRunOptions& options) {
+  add_kernel_options(command, options.kernel, true);
+  add_integer<std::uint64_t>(command, "--seed", options.seed, {}, "seed of the random operands (default 0)");
+  command.add_flag(
+      "--find", options.find,
+      "do not compute: rank the kernels, and list those that cannot compute the problem, each with the reason");
+  command.add_flag("--verify-candidates", options.verify_candidates,
+                   "run the best-ranked kernels, each on its own memory, and verify their results");
+  command.add_flag("--verify", options.verify,
+                   "compare the outputs of the chosen kernel with the reference; if they are wrong, exit 1");
+  command.add_flag("--json", options.json, "print the result as JSON");
+}
+
+ExitCode run_problem(ProblemFile& problem, const ProblemRunOptions& options,
+                     const std::shared_ptr<registry::Registry>& registry) {
   if (options.find + options.verify_candidates + options.verify > 1)
     throw InvalidArgument("give only one of --find, --verify-candidates and --verify");
-  ProblemFile problem(options.file, *registry);
   engine::Engine engine(engine_options(options.kernel), registry);
   if (options.find) return find(engine, problem, options);
   if (options.verify_candidates) return verify_candidates(engine, problem, options.json);
   return compute(engine, problem, options);
 }
 
-}  // namespace
-
 Command add_run_command(CLI::App& parent, std::shared_ptr<registry::Registry> registry) {
   CLI::App* app =
       parent.add_subcommand("run", "compute a problem that a JSON file describes: a GEMM or another operation");
-  const auto options = std::make_shared<RunCommandOptions>();
-  app->add_option("--problem", options->file,
+  const auto file = std::make_shared<std::string>();
+  const auto options = std::make_shared<ProblemRunOptions>();
+  app->add_option("--problem", *file,
                   "JSON file with the operation, extents and types; docs/operations.md has the format")
       ->type_name("FILE")
       ->required();
-  add_kernel_options(*app, options->kernel, true);
-  add_integer<std::uint64_t>(*app, "--seed", options->seed, {}, "seed of the random operands (default 0)");
-  app->add_flag(
-      "--find", options->find,
-      "do not compute: rank the kernels, and list those that cannot compute the problem, each with the reason");
-  app->add_flag("--verify-candidates", options->verify_candidates,
-                "run the best-ranked kernels, each on its own memory, and verify their results");
-  app->add_flag("--verify", options->verify,
-                "compare the outputs of the chosen kernel with the reference; if they are wrong, exit 1");
-  app->add_flag("--json", options->json, "print the result as JSON");
+  add_run_options(*app, *options);
   if (registry == nullptr) registry = kernels::make_registry();
-  return {app, [options, registry] { return run(*options, registry); }};
+  return {app, [file, options, registry] {
+            ProblemFile problem(*file, *registry);
+            return run_problem(problem, *options, registry);
+          }};
 }
 
 }  // namespace tilewright::cli

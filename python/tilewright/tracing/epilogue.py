@@ -194,7 +194,7 @@ def _bind(
             elif name in callee.defaults:
                 bound[name] = admit(callee.defaults[name])
             else:
-                raise Untraceable(f"nothing is bound to '{name}'", "bind a tensor or a scalar, or give it a default")
+                raise Untraceable(f"nothing is bound to '{name}'", f"pass {name}= an array or a number, or give it a default")
         except Untraceable as error:
             raise _refuse(callee, parameter, error.reason, error.instead) from None
     return bound

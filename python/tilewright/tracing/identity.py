@@ -7,7 +7,9 @@ import functools
 import math
 import types
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NamedTuple
+
+from tilewright.libraries import ROOTS
 
 from . import library
 
@@ -22,12 +24,65 @@ class _Unknown(Exception):
 def key_of(function: object) -> Hashable | None:
     """The key of a function or text: its code, and the values of its closure, its defaults and the globals that it may
     read, also of the functions that it calls. None if one of these values is an object that can change."""
-    if isinstance(function, str):
-        return function
     try:
+        if isinstance(function, types.FunctionType):
+            return _of_function(function)
+        if isinstance(function, str):
+            return function
         return _of_callable(function, ())
     except _Unknown:
         return None
+
+
+class _Key:
+    """A key that is compared by identity, because the hash of a function's code takes long."""
+
+
+class _Known(NamedTuple):
+    key: _Key
+    kept: tuple[object, ...]  # the objects by whose addresses the key is found
+
+
+_KEYS: dict[Hashable, _Key] = {}  # by what _of_callable() returns
+_KNOWN: dict[tuple[int, ...], _Known] = {}  # by the addresses of the code and of the values that it reads
+
+
+def _of_function(function: types.FunctionType) -> Hashable:
+    """_of_callable(function), which is not called again for functions without defaults whose code reads the same objects
+    as before, if these cannot change: modules, builtins, numbers and functions of libraries."""
+    if function.__defaults__ or function.__kwdefaults__ or function.__dict__:
+        return _of_callable(function, ())
+    code, scope, cells = function.__code__, function.__globals__, function.__closure__
+    kept: list[object] = [code, *[scope.get(name, _KNOWN) for name in _names(code)]]
+    if cells:
+        try:
+            kept += [cell.cell_contents for cell in cells]
+        except ValueError:  # the cell is empty
+            return _of_callable(function, ())
+    addresses = tuple(map(id, kept))
+    known = _KNOWN.get(addresses)
+    if known is not None:
+        return known.key
+    structure = _of_callable(function, ())
+    if not all(value is _KNOWN or _is_constant(value) for value in kept[1:]):
+        return structure
+    key = _KEYS.get(structure)
+    if key is None:
+        key = _Key()
+        _insert(_KEYS, structure, key)
+    _insert(_KNOWN, addresses, _Known(key, tuple(kept)))
+    return key
+
+
+def _insert(known: dict[Any, Any], key: Hashable, value: object) -> None:
+    if len(known) >= 256:
+        known.clear()
+    known[key] = value
+
+
+def _is_constant(value: object) -> bool:
+    """Whether _of_value(), which accepts the value, always returns the same for it."""
+    return not isinstance(value, (types.FunctionType, functools.partial)) or _is_of_library(value)
 
 
 def _of_callable(function: object, callers: tuple[types.CodeType, ...]) -> Hashable:
@@ -55,11 +110,18 @@ def _of_callable(function: object, callers: tuple[types.CodeType, ...]) -> Hasha
     return code, code.co_filename, closure, defaults, keywords, values
 
 
-@functools.lru_cache(maxsize=256)
+_NAMES: dict[int, tuple[tuple[str, ...], types.CodeType]] = {}  # by the address of the code, which is kept
+
+
 def _names(code: types.CodeType) -> tuple[str, ...]:
     """The names that the code, and the functions defined in it, may look up in the module."""
+    found = _NAMES.get(id(code))
+    if found is not None:
+        return found[0]
     inner = [name for each in code.co_consts if isinstance(each, types.CodeType) for name in _names(each)]
-    return tuple(dict.fromkeys([*code.co_names, *inner]))
+    names = tuple(dict.fromkeys([*code.co_names, *inner]))
+    _insert(_NAMES, id(code), (names, code))
+    return names
 
 
 def _of_cell(cell: types.CellType, callers: tuple[types.CodeType, ...]) -> Hashable:
@@ -79,7 +141,7 @@ def _of_value(value: Any, callers: tuple[types.CodeType, ...]) -> Hashable:
         return kind, tuple(_of_value(each, callers) for each in value)
     if isinstance(value, types.ModuleType):
         path = vars(value).get("__name__")
-        if isinstance(path, str) and path.split(".")[0] in (*library.ROOTS, "tilewright", "builtins"):
+        if isinstance(path, str) and path.split(".")[0] in (*ROOTS, "tilewright", "builtins"):
             return "module", path
         raise _Unknown
     if isinstance(value, types.BuiltinFunctionType):
@@ -96,7 +158,7 @@ def _of_value(value: Any, callers: tuple[types.CodeType, ...]) -> Hashable:
 
 def _is_of_library(value: object) -> bool:
     module = getattr(value, "__module__", None)
-    return isinstance(module, str) and module.split(".")[0] in library.ROOTS
+    return isinstance(module, str) and module.split(".")[0] in ROOTS
 
 
 _RESOLVED: dict[int, tuple[object, str | None]] = {}  # by the address of the object, which is kept
@@ -110,7 +172,5 @@ def _resolved(value: object) -> str | None:
     name = library.resolve_object(value)
     if name is None:
         return None
-    if len(_RESOLVED) >= 256:
-        _RESOLVED.clear()
-    _RESOLVED[id(value)] = value, name.path
+    _insert(_RESOLVED, id(value), (value, name.path))
     return name.path

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
+from tilewright.libraries import ROOTS
+
 from . import library
 from .callee import MAX_CALL_DEPTH, Callee, admit, bind, callee_of
 from .constants import CONSTANTS, ON_CONSTANTS, SCALARS, on_constants, on_numbers, symbol
@@ -245,8 +247,8 @@ class Interpreter:
 
     def import_name(self, node: ast.AST, name: str, value: object, origin: library.Name | None = None) -> None:
         path = (origin or cast(library.Name, value)).path
-        if path.split(".")[0] not in library.ROOTS:
-            raise self.error(node, f"'{path}' cannot be imported", "one of " + ", ".join(library.ROOTS))
+        if path.split(".")[0] not in ROOTS:
+            raise self.error(node, f"'{path}' cannot be imported", "one of " + ", ".join(ROOTS))
         self.frames[-1].locals[name] = value
 
     def assign(self, target: ast.expr, value: object) -> None:

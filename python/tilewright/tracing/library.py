@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilewright.libraries import MODULES, ROOTS
+
 from .errors import Untraceable
 from .graph import ARITHMETIC, FUNCTIONS, GATED, PAIRS, Graph, Operand, Reduced, Reduction, Traced, describe
 
@@ -29,20 +31,6 @@ CONVENTIONAL = {
     "jnp": "jax.numpy",
     "scipy": "scipy",
 }
-MODULES = (
-    "math",
-    "numpy",
-    "torch",
-    "torch.special",
-    "torch.nn.functional",
-    "jax.lax",
-    "jax.nn",
-    "jax.numpy",
-    "jax.scipy.special",
-    "scipy.special",
-)
-ROOTS = tuple(dict.fromkeys(module.split(".")[0] for module in MODULES))
-
 DTYPES = {
     "float16": "f16",
     "half": "f16",
