@@ -23,7 +23,8 @@ def as_epilogue(given: Any) -> Any:
         return f"D = {functor.function}(acc{parameters})" if functor.function != "identity" else "D = acc"
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.nn.Module):
-        return _module_text(given) or given.forward
+        module: Any = given
+        return _module_text(module) or module.forward
     from tilewright.tracing import library
 
     name = library.resolve_object(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import math
 import statistics
@@ -120,8 +121,7 @@ def _entry(name: str) -> dict[str, Any]:
 def _torch(device: str, timer: Timer | None) -> Any:
     if importlib.util.find_spec("torch") is None:
         raise _Absent("PyTorch is not installed")
-    import torch
-
+    torch: Any = importlib.import_module("torch")
     if timer is None and not torch.cuda.is_available():
         raise _Absent("PyTorch finds no GPU, and on the emulator nothing is timed")
     return torch
