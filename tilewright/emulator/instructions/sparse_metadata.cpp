@@ -22,8 +22,9 @@ void find_stored(Warp& warp, const Instruction& in, const SparseMetadata& metada
       valid = bits == kFirst || bits == kSecond;
       places[static_cast<std::size_t>(index)] = 2 * index + (bits == kSecond ? 1 : 0);
     } else {
-      places[static_cast<std::size_t>(2 * index)] = 4 * index + first;
-      places[static_cast<std::size_t>(2 * index) + 1] = 4 * index + second;
+      const std::size_t at = 2 * static_cast<std::size_t>(index);
+      places[at] = 4 * index + first;
+      places[at + 1] = 4 * index + second;
     }
     if (valid) continue;
     warp.report(Severity::error, FindingKind::bad_descriptor, in, 4 * (row % 8), 0, [&] {
