@@ -172,7 +172,7 @@ TEST(ProfileFormats, Csv) {
   EXPECT_THAT(csv, HasSubstr("\"GPU <&\"\">\",gemm,8,8,8,1,1024.000,384.000,0.500,\"gemm A(8,8):f16\",kernel_passed,"));
   EXPECT_THAT(csv, HasSubstr("\"a, \"\"b\"\" & <c>\""));
   const std::size_t columns = static_cast<std::size_t>(std::ranges::count(csv.substr(0, csv.find('\n')), ','));
-  EXPECT_EQ(columns, 26u);
+  EXPECT_EQ(columns, 36u);
 }
 
 TEST(ProfileFormats, Junit) {

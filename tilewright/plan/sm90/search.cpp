@@ -30,7 +30,7 @@ constexpr int kMinStages = 3;
 constexpr int kAheadBytes = 96 * 1024;
 constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
 constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step
-constexpr int kLargeGroup = 4;  // times the mean size of a group, up to which tiles are considered
+constexpr int kLargeGroup = 4;      // times the mean size of a group, up to which tiles are considered
 /// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
 constexpr int kRasterWidth = 8;
 /// Up to this many tiles along M, consecutive CTAs, which run on one TPC, should share B (a gain of up to 25 %).
