@@ -61,7 +61,7 @@ constexpr double kCtaStartUs = 0.0006;
 constexpr double kOneWarp = 1.54;
 // Factor on the estimate of f64 on CUDA cores: 200 kernels took 20 % longer than estimated, relative to those on tensor
 // cores of the same problems (H100 and H200, 2026-11-26). 1.1 to 1.25 rank these problems equally well.
-constexpr double kF64OnCudaCores = 1.15;
+constexpr double kF64OnCudaCores = 1.2;
 // Copies of a tile of zeros, which L2 is not read for, in copies of a tile.
 constexpr double kZeroCopies = 0.279;
 // Extra time of DRAM for a byte of an operand that a CTA loads in lines of 128 bytes along M or N, or along K; it falls
