@@ -22,10 +22,11 @@ constexpr int kTokens = 20, kExperts = 5, kChosen = 2, kWidth = 16, kInner = 24,
 /// A row-major matrix, or one for each expert.
 struct Matrix {
   int rows, columns, experts = 1;
-  std::vector<float> values = std::vector<float>(static_cast<std::size_t>(rows * columns * experts));
+  std::vector<float> values = std::vector<float>(std::size_t(rows) * std::size_t(columns) * std::size_t(experts));
 
   float& at(int row, int column, int expert = 0) {
-    return values[static_cast<std::size_t>((expert * rows + row) * columns + column)];
+    return values[(std::size_t(expert) * std::size_t(rows) + std::size_t(row)) * std::size_t(columns) +
+                  std::size_t(column)];
   }
   op::Tensor tensor() const {
     const op::Tensor one = op::matrix(values.data(), DType::f32, rows, columns);

@@ -19,8 +19,8 @@ const LaunchProfile* LaunchRecorder::find(const std::string& symbol) const {
   return found == launches_.end() ? nullptr : &found->second;
 }
 
-void LaunchRecorder::record(const std::string& symbol, LaunchProfile profile) {
-  launches_.try_emplace(symbol, std::move(profile));
+void LaunchRecorder::record(const std::string& symbol, const LaunchProfile& profile) {
+  launches_.try_emplace(symbol, profile);
 }
 
 }  // namespace tilewright::emulator

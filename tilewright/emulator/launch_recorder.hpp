@@ -21,7 +21,7 @@ class LaunchRecorder {
 
   /// Null if the kernel of that symbol was not launched, or did not run to its end.
   const LaunchProfile* find(const std::string& symbol) const;
-  void record(const std::string& symbol, LaunchProfile profile);
+  void record(const std::string& symbol, const LaunchProfile& profile);
 
  private:
   LaunchRecorder* outer_;

@@ -60,7 +60,7 @@ enum class MemoryScope : std::uint8_t { cta, cluster, gpu };
 
 /// The clocks of a warp at its last fences: a relaxed operation that follows publishes, to the threads of each scope,
 /// what the last fence of that scope or a wider one covers.
-class ReleasedClocks {
+class ReleasedClocks {  // NOLINT(bugprone-reserved-identifier): of the implicit copy of an array
  public:
   void fence(MemoryScope scope, const Clocks& clocks);
   const Clocks& at(MemoryScope scope) const {

@@ -200,8 +200,10 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double first_exchange = exchange_us(limits, tile_area, input.accumulator_bytes) + kArrivalUs * input.split_k;
   const double exchange = input.split_k == 1 ? 0 : first_exchange * (1 + (rounds_of_groups - 1) * together);
   const double start_us = ctas * kCtaStartUs;
-  return limits.launch_us + kCallUs + std::max({chip_us, dram_us, start_us}) +
-         kOverlapLoss * std::min(chip_us, dram_us) + exchange;
+  const bool is_f64_on_cuda_cores = input.accumulator_bytes == 8 && input.multiply_issue_share >= 0.5;
+  return (is_f64_on_cuda_cores ? kF64OnCudaCores : 1) *
+         (limits.launch_us + kCallUs + std::max({chip_us, dram_us, start_us}) +
+          kOverlapLoss * std::min(chip_us, dram_us) + exchange);
 }
 
 }  // namespace tilewright::plan

@@ -214,13 +214,16 @@ std::string roofline(const std::vector<Row>& rows, double peak_flops, double pea
   std::string svg = fmt::format(
       "<svg id=\"roofline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Roofline\" style=\"width:100%\">", kWidth,
       kHeight);
-  for (double x = std::pow(10.0, std::ceil(std::log10(least_x))); x <= most_x; x *= 10) {
+  const auto first_decade = [](double least) { return static_cast<int>(std::ceil(std::log10(least))); };
+  for (int decade = first_decade(least_x); std::pow(10.0, decade) <= most_x; ++decade) {
+    const double x = std::pow(10.0, decade);
     svg += fmt::format(
         "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text class=\"dim\" x=\"{0:.1f}\" "
         "y=\"{3}\" text-anchor=\"middle\">{4:g}</text>",
         x_of(x), kTop, kHeight - kBottom, kHeight - kBottom + 16, x);
   }
-  for (double y = std::pow(10.0, std::ceil(std::log10(least_y))); y <= most_y; y *= 10) {
+  for (int decade = first_decade(least_y); std::pow(10.0, decade) <= most_y; ++decade) {
+    const double y = std::pow(10.0, decade);
     svg += fmt::format(
         "<line class=\"axis\" x1=\"{1}\" x2=\"{2}\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/><text class=\"dim\" x=\"{3}\" "
         "y=\"{4:.1f}\" text-anchor=\"end\">{5:g}</text>",
@@ -344,8 +347,8 @@ std::string tiles_picture(const Row& row) {
       fmt::format("<svg class=\"plan\" width=\"{:.0f}\" height=\"{:.0f}\" role=\"img\" aria-label=\"tiles of D\">",
                   columns * tile_n * scale + 2, rows * tile_m * scale + 2);
   if (rows * columns <= kMostTiles) {
-    for (double i = 0; i < rows; ++i) {
-      for (double j = 0; j < columns; ++j) {
+    for (int i = 0; i < static_cast<int>(rows); ++i) {
+      for (int j = 0; j < static_cast<int>(columns); ++j) {
         svg += fmt::format("<rect class=\"tile\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>",
                            1 + j * tile_n * scale, 1 + i * tile_m * scale, tile_n * scale, tile_m * scale);
       }

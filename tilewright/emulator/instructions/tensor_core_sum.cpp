@@ -254,7 +254,7 @@ using FourBits = std::int64_t __attribute__((vector_size(32)));
 
 template <bool kHardware>
 [[gnu::always_inline]] inline void truncate(Four& value) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)  // clang has no such vectors in code for any x86-64
   if constexpr (kHardware) {
     asm("vroundpd $3, %0, %0" : "+x"(value));
     return;
@@ -270,7 +270,7 @@ template <bool kHardware>
   Four power = reinterpret_cast<const Four&>(bits);
   const Four floor = {least, least, least, least}, zero = {0, 0, 0, 0};
   raise(power, floor);
-  value = (bits == 0) | (bits == kExponent) ? zero : power;
+  value = ((bits == 0) | (bits == kExponent)) ? zero : power;
 }
 
 /// The tiles in f64, with the same strides but for that of A, and powers() of all elements.
