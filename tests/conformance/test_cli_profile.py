@@ -222,8 +222,8 @@ def test_progress_is_one_line_on_a_terminal(tilewright):
     [
         (("gem", "--m", 4), "there is no command 'gem': did you mean 'gemm'?"),
         (("proflie",), "there is no command 'proflie': did you mean 'profile'?"),
-        (("multiply",), "there is no command 'multiply': the commands are gemm, conv, run, find, tune, profile"),
-        ((), "a command is missing: gemm, conv, run"),
+        (("multiply",), "there is no command 'multiply': the commands are gemm, conv, contract, run, find, tune, profile"),
+        ((), "a command is missing: gemm, conv, contract, run"),
         (("cache",), "tilewright cache needs one of the commands ls, verify, clear, export, import"),
         (("cache", "lst"), "there is no command 'cache lst': did you mean 'ls'?"),
         (("gemm", "--dtpye", "f16"), "there is no option --dtpye: did you mean '--dtype'?"),

@@ -266,7 +266,7 @@ double quotient_error(double error, const Bounded& divisor, double value) {
 
 // The error of an operation's result that its inputs' errors cause; `value` is the result.
 double carried_error(EpilogueOp op, const std::array<Bounded, 3>& in, double value) {
-  const auto& [x, y, z] = in;
+  const Bounded &x = in[0], &y = in[1], &z = in[2];
   const auto product_error = [&] {
     return std::fabs(x.value) * y.error + std::fabs(y.value) * x.error + x.error * y.error;
   };
