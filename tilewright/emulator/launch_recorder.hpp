@@ -16,7 +16,7 @@ class LaunchRecorder {
   LaunchRecorder(const LaunchRecorder&) = delete;
   LaunchRecorder& operator=(const LaunchRecorder&) = delete;
 
-  /// That of the innermost scope of this thread; null: launches are not profiled.
+  /// Returns the recorder of the innermost scope of this thread. If it is null, launches are not profiled.
   static LaunchRecorder* current();
 
   /// Null if the kernel of that symbol was not launched, or did not run to its end.

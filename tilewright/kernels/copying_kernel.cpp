@@ -25,6 +25,14 @@ double CopiedProblem::copies_us() const {
   return total_us;
 }
 
+Refusal refuse_to_make(const op::Signature& signature, std::string_view tensors) {
+  if (signature.gemm() == nullptr)
+    return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
+  if (const Support valid = op::validate(*signature.gemm()); !valid) return valid.refusal();
+  return refuse("copies are chosen for the {}: its kernels are found by discovery only", tensors)
+      .as(RefusalCode::operation);
+}
+
 std::vector<std::string> CopyingKernel::symbol_suffixes() const {
   std::vector<std::string> suffixes;
   for (std::size_t copy = 0; copy <= copies_; ++copy) suffixes.push_back(suffix(copy));

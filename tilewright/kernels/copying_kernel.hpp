@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tilewright/registry/provider.hpp"
@@ -22,6 +23,10 @@ struct CopiedProblem {
 
   double copies_us() const;
 };
+
+/// Says why a provider of such kernels makes none from a design: the copies depend on the problem's `tensors`, such as
+/// "operands of a contraction".
+Refusal refuse_to_make(const op::Signature& signature, std::string_view tensors);
 
 /// A derived class says which copies a problem needs, and with which functions they are made.
 class CopyingKernel : public registry::Kernel {

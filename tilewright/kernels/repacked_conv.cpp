@@ -232,11 +232,7 @@ class RepackedConvProvider final : public registry::Provider {
   }
 
   Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& /*design*/) const override {
-    if (signature.gemm() == nullptr)
-      return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
-    if (const Support valid = op::validate(*signature.gemm()); !valid) return valid.refusal();
-    return refuse("copies are chosen for the tensors of a convolution: its kernels are found by discovery only")
-        .as(RefusalCode::operation);
+    return refuse_to_make(signature, "tensors of a convolution");
   }
 
  private:

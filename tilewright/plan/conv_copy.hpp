@@ -20,7 +20,7 @@ struct ConvCopyPlan {
   Target target;
   Kind kind = Kind::rows;
   int unit_bytes = 16;  // of a store; for filters, of an element
-  /// Of a thread, which loads all before it stores the first.
+  /// The number of units that a thread copies. It loads all of them before it stores the first.
   int units() const { return kind == Kind::filter_blocks ? 1 : kind == Kind::rows ? 2 : 4; }
   bool operator==(const ConvCopyPlan&) const = default;
 };

@@ -19,8 +19,8 @@ constexpr int kMaxGroups = 64, kMaxWarpTiles = 4, kMaxFilters = 128;
 // Constants of the estimate.
 constexpr double kCallUs = 2.8;  // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
 constexpr double kLinesUs = 1;   // of loading the first lines
-// Of loading 16 elements of the filters by each thread, whatever the number of threads: a CTA of 64 threads and 96
-// filters of 224 elements took 37 us longer than its blocks (H100, 2026-11-26).
+// The time in which each thread loads 16 elements of the filters. It does not depend on the number of threads: a CTA of
+// 64 threads and 96 filters of 224 elements took 37 us longer than its blocks (H100, 2026-11-26).
 constexpr double kFiltersUs = 1.8;
 constexpr double kFiltersTogether = 16;
 constexpr double kDramShare = 0.86;     // as in plan/cost.cpp

@@ -1,4 +1,4 @@
-// What a launch on the emulator executed, as JSON.
+// This file turns the counts of a launch on the emulator into JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

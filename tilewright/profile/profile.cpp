@@ -139,7 +139,7 @@ std::vector<std::string> count(KernelProfile& profile, engine::Engine& engine, c
   return symbols;
 }
 
-/// What the functions executed, as one launch. nullopt unless all of them were recorded.
+/// Returns the counts of all functions, added up as one launch, or nullopt unless all of them were recorded.
 std::optional<emulator::LaunchProfile> recorded(const emulator::LaunchRecorder& recorder,
                                                 const std::vector<std::string>& symbols) {
   std::optional<emulator::LaunchProfile> all;

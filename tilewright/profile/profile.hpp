@@ -63,7 +63,7 @@ struct KernelProfile {
   std::optional<int> ctas_per_sm{};
   /// Warps of these CTAs, as a share of those that an SM can hold.
   std::optional<double> occupancy{};
-  /// What the verification executed: one launch of each function of the kernel. Only on the emulator.
+  /// The counts of the verification, which launches each function of the kernel once. Only the emulator has them.
   std::optional<emulator::LaunchProfile> counts{};
 };
 

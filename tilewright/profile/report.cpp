@@ -410,7 +410,8 @@ std::string counts_table(const std::string& heading, const std::vector<std::pair
   return html + "</tbody></table></div>";
 }
 
-/// What the emulator counted: the whole launch, by kind of instruction and by line of the source.
+/// Returns the tables of what the emulator counted: the whole launch, each kind of instruction, each line of the
+/// source.
 std::string counts_of(const Row& row) {
   const Json counts = row.kernel->value("counts", Json());
   if (!counts.is_object()) return "";

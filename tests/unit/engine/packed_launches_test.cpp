@@ -56,7 +56,7 @@ TEST_F(RepeatedCalls, EncodeNoTensorMapAgain) {
   EXPECT_EQ(encoded(), once);
 }
 
-/// As many as a model has layers.
+/// A model with 200 layers makes 200 different calls in turn.
 TEST_F(RepeatedCalls, OfManyArraysAreAllRemembered) {
   for (std::uint64_t i = 1; i <= 200; ++i) packed_.get(kernel_, Call(gemm_at(i << 20)));
   const int once = encoded();

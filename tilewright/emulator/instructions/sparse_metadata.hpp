@@ -8,7 +8,8 @@
 
 namespace tilewright::emulator {
 
-/// Of four elements of 8 or 16 bits two are stored, of two elements of 32 bits one. Four bits of metadata say which.
+/// A sparse operand stores two of each four elements of 8 or 16 bits, or one of each two elements of 32 bits. Four bits
+/// of metadata say which.
 /// Some lanes of each group of four give the metadata of rows g and g + 8 of a warp's 16, where g is the number of the
 /// group. With 16 or 32 bits a lane has 4 chunks of each of the two rows, with 8 bits 8 chunks of one of them. The
 /// mapping is that of CuTe's layouts ELayout_64x16, ELayout_64x32 and ELayout_64x64.

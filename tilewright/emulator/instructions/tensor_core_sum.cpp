@@ -62,7 +62,7 @@ template <class F>
   f(eight);
 }
 
-/// What the numbers of a tile have in common.
+/// This struct holds what is true of all numbers of a tile.
 struct Numbers {
   bool are_integers = true;  // of a magnitude below 2^22
   std::int32_t largest = 0;  // magnitude, as bits
