@@ -110,6 +110,8 @@ std::pair<CUdeviceptr, std::size_t> symbol_of(Machine& machine, const void* symb
 
 // Registration -------------------------------------------------------------------------------------------------------
 
+// nvcc and the runtime call these functions by their reserved names.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 TILEWRIGHT_EXPORT void** __cudaRegisterFatBinary(void* wrapper) {
   Machine& machine = Machine::get();
   const std::scoped_lock lock(machine.mutex);
@@ -186,6 +188,8 @@ TILEWRIGHT_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid,
                                                  size_t shared, cudaStream_t stream) {
   return launch(kernel, grid, block, arguments, shared, stream, false);
 }
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 TILEWRIGHT_EXPORT cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
                                                size_t shared, cudaStream_t stream) {
