@@ -42,10 +42,7 @@ struct Epilogue {
     for (int i = 0; i < kCount; ++i) {
       const Compute x0 = parameters.alpha_;
       const Compute x1 = values[i];
-      const Compute x3 = parameters.beta_;
-      const Compute x4 = source[i];
-      const Compute x5 = tilewright::numeric::mul(x3, x4);
-      const Compute x6 = tilewright::numeric::fma(x0, x1, x5);
+      const Compute x6 = tilewright::numeric::fma(x0, x1, 0x0p+0f);
       values[i] = x6;
     }
   }

@@ -22,24 +22,32 @@ std::string member(const std::string& label) { return plan::label_name(label).em
 // that apply() receives or, in a gated epilogue, for the columns i and i + 1. A node that differs between the two
 // columns becomes two variables, x3_0 and x3_1; all other nodes become one, x3. A product that is used once, in a sum
 // or a difference, is fused with it to one multiply-add and becomes no variable. The choice depends on the graph alone,
-// so that all kernels with the same epilogue compute the same bits.
+// so that all kernels with the same epilogue compute the same bits. In a kernel without C, whose gate is 0 in every
+// launch, the products of C and its gate are the constant 0.
 class NodeText {
  public:
-  explicit NodeText(const op::Epilogue& epilogue)
+  NodeText(const op::Epilogue& epilogue, bool reads_source)
       : epilogue_(epilogue),
         columns_(epilogue.columns_per_element()),
         varies_(epilogue.varies_by_column()),
-        fused_(op::fused_products(epilogue)) {}
+        fused_(op::fused_products(epilogue)),
+        is_zero_(epilogue.nodes.size(), false),
+        is_used_(epilogue.nodes.size(), false) {
+    if (!reads_source) find_zeros();
+    find_used(epilogue.node_of_d());
+    for (const op::EpilogueOutput& output : epilogue.outputs) find_used(output.node);
+  }
 
   void write(SourceWriter& out) const {
     for (int node = 0; node < static_cast<int>(epilogue_.nodes.size()); ++node) {
-      if (std::ranges::find(fused_, node) != fused_.end()) continue;
+      if (!is_used_[static_cast<std::size_t>(node)] || std::ranges::find(fused_, node) != fused_.end()) continue;
       for (int column = 0; column < (is_pair(node) ? columns_ : 1); ++column)
         out.line("const Compute {} = {};", value(node, column), expression(node, column));
     }
   }
 
   std::string value(int node, int column) const {
+    if (is_zero_[static_cast<std::size_t>(node)]) return literal(0, epilogue_.compute);
     return is_pair(node) ? fmt::format("x{}_{}", node, column) : fmt::format("x{}", node);
   }
 
@@ -48,14 +56,37 @@ class NodeText {
 
  private:
   bool is_pair(int node) const { return columns_ > 1 && varies_[static_cast<std::size_t>(node)]; }
+  void find_zeros();
+  void find_used(int node);
   std::string expression(int node, int column) const;
   std::string fused_expression(int node, int column) const;
 
   const op::Epilogue& epilogue_;
   int columns_;
   std::vector<bool> varies_;
-  std::vector<int> fused_;  // for each node, the input that is a product fused with it, or op::kNoProduct
+  std::vector<int> fused_;     // for each node, the input that is a product fused with it, or op::kNoProduct
+  std::vector<bool> is_zero_;  // for each node, whether it is C in a kernel without C, or a product of it
+  std::vector<bool> is_used_;  // for each node, whether D or another output depends on it
 };
+
+void NodeText::find_zeros() {
+  for (std::size_t i = 0; i < epilogue_.nodes.size(); ++i) {
+    const op::EpilogueNode& node = epilogue_.nodes[i];
+    const auto is_zero = [&](int side) {
+      return is_zero_[static_cast<std::size_t>(node.inputs[static_cast<std::size_t>(side)])];
+    };
+    is_zero_[i] =
+        node.op == op::EpilogueOp::source || (node.op == op::EpilogueOp::multiply && (is_zero(0) || is_zero(1)));
+  }
+}
+
+void NodeText::find_used(int node) {
+  const auto at = static_cast<std::size_t>(node);
+  if (is_zero_[at] || is_used_[at]) return;
+  is_used_[at] = true;
+  for (int side = 0; side < op::arity(epilogue_.nodes[at].op); ++side)
+    find_used(epilogue_.nodes[at].inputs[static_cast<std::size_t>(side)]);
+}
 
 std::string NodeText::fused_expression(int number, int column) const {
   const op::EpilogueNode& node = epilogue_.nodes[static_cast<std::size_t>(number)];
@@ -241,7 +272,7 @@ class TmaOutputTypes {
   std::map<int, std::string> types_;
 };
 
-void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const ReductionTypes& reductions,
+void write_apply(SourceWriter& out, const op::Epilogue& epilogue, bool reads_source, const ReductionTypes& reductions,
                  const TmaOutputTypes& by_tma) {
   const std::vector<const op::EpilogueNode*> tensors = epilogue.tensors();
   out.line("template <int kCount, class Place>");
@@ -258,7 +289,7 @@ void write_apply(SourceWriter& out, const op::Epilogue& epilogue, const Reductio
   out.line("#pragma unroll");
   const int columns = epilogue.columns_per_element();
   out.line("for (int i = 0; i < kCount; {}) {{", columns == 1 ? "++i" : fmt::format("i += {}", columns)).indent();
-  const NodeText nodes(epilogue);
+  const NodeText nodes(epilogue, reads_source);
   nodes.write(out);
   out.line("values[i] = {};", nodes.value(epilogue.node_of_d(), 0));
   for (const op::EpilogueOutput& output : epilogue.outputs) {
@@ -307,7 +338,7 @@ void write_epilogue(SourceWriter& out, const op::GemmSignature& operands, std::s
   write_reductions(out, reductions);
   const TmaOutputTypes by_tma(operands, tma_outputs);
   if (!tma_outputs.empty()) by_tma.write_visitor(out);
-  write_apply(out, epilogue, reductions, by_tma);
+  write_apply(out, epilogue, reads_source, reductions, by_tma);
   out.dedent().line("}};");
 }
 
