@@ -42,6 +42,9 @@ class StagedOutput {
   static constexpr int kVector = vector();
   static constexpr int kVectorsPerRow = Plan::kTileN / kVector;
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
+  static constexpr int kVectors = kBandRows * kVectorsPerRow;
+  static constexpr int kPasses = ceil_div(kVectors, kThreads);  // vectors of a band that a thread stores, at most
+  static constexpr int kTogether = kPasses % 2 == 0 ? 2 : 1;    // vectors of a thread whose latencies overlap
   static_assert(Plan::kBandBytes == kBandRows * kLine * static_cast<int>(sizeof(Compute)));
   using Tile = OutputTile<Plan, Epilogue, Parameters, TileOfD>;
   using Reductions = typename Tile::template Reductions<kBandRows, kThreads>;
@@ -78,16 +81,11 @@ class StagedOutput {
   __device__ __forceinline__ void store(int i) const {
     __syncthreads();
 #pragma unroll 1
-    for (int index = thread_; index < kBandRows * kVectorsPerRow; index += kThreads) {
-      const int row = kByRows ? index / kVectorsPerRow : index % kBandRows;
-      const int column = (kByRows ? index % kVectorsPerRow : index / kBandRows) * kVector;
-      Compute values[kVector];
+    for (int pass = 0; pass < kPasses; pass += kTogether) {
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) values[v] = band_[row * kLine + column + v];
-      if constexpr (kRealigns) {
-        compute(i, row, column, values);
-      } else {
-        output_.store(row_of(row, i), block_.column + column, values, reductions_, row, column);
+      for (int j = 0; j < kTogether; ++j) {
+        const int index = thread_ + (pass + j) * kThreads;
+        if (kVectors % kThreads == 0 || index < kVectors) store_vector(i, index);
       }
     }
     if constexpr (kRealigns) {
@@ -106,6 +104,20 @@ class StagedOutput {
   __device__ __forceinline__ void end() const { reductions_.end(parameters_.epilogue, block_, 0, ptx::Synchronize{}); }
 
  private:
+  /// Stores vector number `index` of the i-th band, or leaves its elements of D in the band if the rows are realigned.
+  __device__ __forceinline__ void store_vector(int i, int index) const {
+    const int row = kByRows ? index / kVectorsPerRow : index % kBandRows;
+    const int column = (kByRows ? index % kVectorsPerRow : index / kBandRows) * kVector;
+    Compute values[kVector];
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) values[v] = band_[row * kLine + column + v];
+    if constexpr (kRealigns) {
+      compute(i, row, column, values);
+    } else {
+      output_.store(row_of(row, i), block_.column + column, values, reductions_, row, column);
+    }
+  }
+
   /// Replaces `values`, which a thread read at (row, column) of the i-th band, by the elements of D.
   __device__ __forceinline__ void compute(int i, int row, int column, const Compute (&values)[kVector]) const {
     if (row_of(row, i) >= output_.end_m()) {
