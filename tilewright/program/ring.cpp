@@ -118,19 +118,23 @@ void RingReader::read_by_wgmma(const ValueCells& accumulators, const std::functi
 void RingReader::end_read_by_wgmma(const Number& stage, const ValueCells& accumulators) const {
   wait_for_wgmma(*kernel_, 1, accumulators);
   release_held();
-  held_.set_within(stage);  // a stage is below their number, see RingPosition::advance()
-  is_held_.set(1);
-  at_.advance();
+  hold(stage);
 }
 
 void RingReader::drain(const ValueCells& accumulators) const {
   wait_for_wgmma(*kernel_, 0, accumulators);
   release_held();
-  is_held_.set(0);
+}
+
+void RingReader::hold(const Number& stage) const {
+  held_.set_within(stage);  // a stage is below their number, see RingPosition::advance()
+  is_held_.set(1);
+  at_.advance();
 }
 
 void RingReader::release_held() const {
   kernel_->branch(is_held_.get(), [&] { release_(ring_->empty(held_.get())); });
+  is_held_.set(0);
 }
 
 }  // namespace tilewright::program

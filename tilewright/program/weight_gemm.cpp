@@ -41,6 +41,8 @@ constexpr int kThreadBytes = WeightPacking::kBytes / kWarpgroup;
 /// Registers of a thread for the rows and columns of one 8 x 8 matrix and the one below it.
 constexpr int kRegistersOfColumns = 4;
 constexpr int kSumBytes = 4;
+/// Registers of a thread for fragments of two groups of wgmma, packed weights, scales and addresses; from ptxas -v.
+constexpr int kBesideAccumulators = 72;
 constexpr int kMostSplitK = 8;
 constexpr int kAllTiles = std::numeric_limits<int>::max();
 
@@ -64,6 +66,50 @@ void check_type(DType type, std::initializer_list<DType> types, std::string_view
   throw InvalidArgument(fmt::format("{} are one of {}, got {}", what, names, tilewright::name(type)));
 }
 
+/// The largest number from `most` down to 1 that `divides`.
+int largest_part(int most, const std::function<bool(int)>& divides) {
+  int part = std::max(most, 1);
+  while (part > 1 && !divides(part)) --part;
+  return part;
+}
+
+int registers_at_launch(const WeightGemmDescription& about) {
+  const arch::ArchLimits& limits = arch::limits(about.target);
+  return std::min(limits.registers_per_sm / (about.ctas_per_sm * kWarpgroup * (1 + about.consumers)) / 8 * 8,
+                  limits.max_registers_per_thread);
+}
+
+int producer_registers(const WeightGemmDescription& about) {
+  constexpr std::array kProducer{56, 40, 32};
+  return about.ctas_per_sm > 1 ? 24 : kProducer.at(static_cast<std::size_t>(std::clamp(about.consumers, 1, 3)) - 1);
+}
+
+int consumer_registers(const WeightGemmDescription& about) {
+  const int given = registers_at_launch(about) * (1 + about.consumers) - producer_registers(about);
+  return std::min(given / about.consumers / 8 * 8, 240);
+}
+
+/// Whether two sets of accumulators beside their sum fit in the registers, so that a scale multiplies one set while
+/// wgmma writes the other.
+bool spans_take_turns(const WeightGemmDescription& about) {
+  return 3 * about.tile_n / 2 + kBesideAccumulators <= consumer_registers(about);
+}
+
+/// Number of consecutive k in a stage with one scale.
+int segment_of(const WeightGemmDescription& about) {
+  return about.group == 0 ? about.tile_k : std::min(about.group, about.tile_k);
+}
+
+/// Number of consecutive k whose products are summed before a scale multiplies them, for ScaleUse::accumulators. If two
+/// sets of accumulators take turns, a stage has an even number of spans.
+int span_of(const WeightGemmDescription& about) {
+  const int segment = segment_of(about), steps = about.tile_k / kInstructionK;
+  if (!spans_take_turns(about)) return segment;
+  return kInstructionK * largest_part(segment / kInstructionK, [&](int part) {
+           return steps % (2 * part) == 0 && segment / kInstructionK % part == 0;
+         });
+}
+
 class WeightGemmAuthor {
  public:
   WeightGemmAuthor(std::string symbol, const WeightGemmDescription& description)
@@ -75,10 +121,11 @@ class WeightGemmAuthor {
         tile_m_(WeightPacking::kRows * description.consumers) {
     check();
     chunks_ = about_.tile_k / packing_.chunk_k;
-    segment_ = use_ ? std::min(about_.group, about_.tile_k) : about_.tile_k;
-    // A stage has at least two groups of wgmma. With one, fragments of the next stage would be defined while wgmma
-    // reads those of this one from the same registers, for which ptxas serialises wgmma (C7513).
-    piece_steps_ = std::min({packing_.steps, segment_ / kInstructionK, about_.tile_k / kInstructionK / 2});
+    segment_ = segment_of(about_);
+    span_steps_ = span_of(about_) / kInstructionK;
+    piece_steps_ = largest_part(std::min(packing_.steps, span_steps_), [&](int part) {
+      return about_.tile_k / kInstructionK % (2 * part) == 0 && span_steps_ % part == 0 && packing_.steps % part == 0;
+    });
     k_.set_min_ctas(about_.ctas_per_sm);
   }
 
@@ -195,18 +242,12 @@ class WeightGemmAuthor {
         }
       });
       tiles.for_each([&](const TileIndex& tile) {
-        const Accumulators sums = use_ == ScaleUse::accumulators ? zero_sums() : mma.zeros();
-        ValueCells ahead;  // the fragments of the stage's first group of wgmma
-        for (const Value& fragment : first_fragments(ring.stage(reader.begin_read()), warp, me))
-          ahead.push_back(k_.cell(fragment));
+        const Mainloop mainloop = begin_mainloop(mma, ring.stage(reader.begin_read()), warp, me);
         k_.loop(first_step, end_step, 1, [&](const Number& step) {
-          const Number stage = reader.stage();
-          multiply(mma, sums, ring.stage(stage), ahead, warp, me, [&] {
-            return first_fragments(ring.stage(reader.begin_read_ahead(equal(step + 1, end_step))), warp, me);
-          });
-          reader.end_read(stage);
+          multiply(mainloop, mma, ring, reader, equal(step + 1, end_step), warp, me);
         });
-        std::vector<Value> results = results_of(sums, warp, tile);
+        end_mainloop(mainloop, reader);
+        std::vector<Value> results = results_of(mainloop.sums, warp, tile);
         Number first = 0;  // of the accumulators that this CTA stores
         if (about_.split_k > 1) {
           results = exchange(results, ring, me);
@@ -291,14 +332,7 @@ class WeightGemmAuthor {
             plain_tile(DType::s32, make_layout({kLineWords, lines_of_tile, about_.consumers}))};
   }
 
-  /// Accumulators of f32 that are 0 before the first group is added.
-  Accumulators zero_sums() {
-    const int count = about_.tile_n / 2;
-    std::string text;
-    for (int i = 0; i < count; ++i) text += fmt::format("mov.f32 $0.{}, 0f00000000;\n", i);
-    const Value zeros = k_.instruction(text, {output(RegisterType::f32, count)}, Effect::pure).front();
-    return {.cells = {k_.cell(zeros)}, .started = k_.cell(1, 2)};
-  }
+  bool scale_spans() const { return use_ == ScaleUse::accumulators; }
 
   /// The scales of a thread's two rows, for a segment of a stage: an f32 for accumulators, a pair for weights.
   using RowScales = std::array<Value, 2>;
@@ -333,63 +367,117 @@ class WeightGemmAuthor {
     return fragments;
   }
 
-  std::vector<Value> first_fragments(const Number& stage, const Number& warp, const RoleThread& me) {
-    const RowScales scales = use_ == ScaleUse::weights ? load_scales(stage, 0, warp) : RowScales{};
-    return convert(load_words(stage, 0, warp, me), 0, scales);
+  /// The first words of a stage, and their scales if these multiply weights.
+  struct FirstWords {
+    Value words;
+    RowScales scales;
+  };
+  FirstWords load_first(const Number& stage, const Number& warp, const RoleThread& me) {
+    return {.words = load_words(stage, 0, warp, me),
+            .scales = use_ == ScaleUse::weights ? load_scales(stage, 0, warp) : RowScales{}};
   }
 
-  /// sums += the weights of one stage, times their scales, times the activations. `ahead` has the first fragments, and
-  /// then those that `convert_ahead` appends, which are the first of the next stage.
-  void multiply(const TiledMmaBuilder& mma, const Accumulators& sums, const Number& stage, const ValueCells& ahead,
-                const Number& warp, const RoleThread& me, const std::function<std::vector<Value>()>& convert_ahead) {
+  /// The registers of a thread that the mainloop carries.
+  struct Mainloop {
+    Accumulators sums;
+    ValueCells next = {};  // the fragments of the next group of wgmma
+    ValueCells read = {};  // those that the newest group reads
+  };
+
+  Mainloop begin_mainloop(const TiledMmaBuilder& mma, const Number& stage, const Number& warp, const RoleThread& me) {
+    Mainloop loop{.sums = scale_spans() ? zero_sums() : mma.zeros()};
+    const FirstWords first = load_first(stage, warp, me);
+    for (const Value& fragment : convert(first.words, 0, first.scales)) {
+      loop.next.push_back(k_.cell(fragment));
+      loop.read.push_back(k_.cell(k_.undefined(RegisterType::b32, kFragment)));
+    }
+    return loop;
+  }
+
+  /// Accumulators of f32 that are 0 before the first span is added.
+  Accumulators zero_sums() {
+    const int count = about_.tile_n / 2;
+    std::string text;
+    for (int i = 0; i < count; ++i) text += fmt::format("mov.f32 $0.{}, 0f00000000;\n", i);
+    const Value zeros = k_.instruction(text, {output(RegisterType::f32, count)}, Effect::pure).front();
+    return {.cells = {k_.cell(zeros)}, .started = k_.cell(1, 2)};
+  }
+
+  /// sums += the weights of the reader's stage, times their scales, times the activations. The fragments of a group of
+  /// wgmma are converted while the group before it runs, which is waited for when this group has been issued: the
+  /// tensor cores have a group to do at all times. The first group of the next stage is converted too, unless
+  /// `is_last`.
+  void multiply(const Mainloop& loop, const TiledMmaBuilder& mma, const Ring& ring, const RingReader& reader,
+                const Number& is_last, const Number& warp, const RoleThread& me) {
     const int steps = about_.tile_k / kInstructionK, steps_of_segment = segment_ / kInstructionK;
-    // The next fragments are converted while wgmma multiplies the last ones, whose registers it reads until the wait.
-    std::vector<Value> fragments;
-    for (const ValueCell& cell : ahead) fragments.push_back(cell.get());
-    std::optional<Accumulators> of_group;
+    const Number number = reader.stage(), stage = ring.stage(number);
+    std::optional<Accumulators> span, last_span;  // those of wgmma now, and those that it has left
     std::vector<RowScales> scales;
     std::vector<Value> words;
+    const auto scales_at = [&](int step) { return scales[static_cast<std::size_t>(step / steps_of_segment)]; };
     for (int step = 0; step < steps; step += piece_steps_) {
-      if (use_ == ScaleUse::accumulators && step % steps_of_segment == 0) of_group = mma.zeros();
-      const Accumulators& accumulators = of_group ? *of_group : sums;
-      std::vector<std::vector<Value>> multiplied;
-      for (const Value& fragment : fragments) multiplied.push_back({fragment});
-      mma.fma_fragments(accumulators, multiplied, stage + weights_bytes_, step);
+      const int next = step + piece_steps_;
+      FirstWords of_next;
+      if (next == steps) of_next = load_first(ring.stage(reader.begin_read_ahead(is_last)), warp, me);
+      if (scale_spans() && step % span_steps_ == 0) {
+        last_span = std::exchange(span, mma.zeros());
+      } else {
+        last_span.reset();
+      }
+      std::vector<std::vector<Value>> fragments;
+      for (const ValueCell& cell : loop.next) fragments.push_back({cell.get()});
+      mma.fma_fragments(span ? *span : loop.sums, fragments, stage + weights_bytes_, step);
       if (step == 0) {
         // What the first fragments alone need has been loaded with them.
         const bool needs_first_words = piece_steps_ < packing_.steps;
-        const bool needs_first_scales = use_ == ScaleUse::accumulators || piece_steps_ < steps_of_segment;
+        const bool needs_first_scales = scale_spans() || piece_steps_ < steps_of_segment;
         for (int chunk = 0; chunk < chunks_; ++chunk)
           words.push_back(chunk > 0 || needs_first_words ? load_words(stage, chunk, warp, me) : Value{});
         for (int segment = 0; segment < steps / steps_of_segment && use_; ++segment)
           scales.push_back(segment > 0 || needs_first_scales ? load_scales(stage, segment, warp) : RowScales{});
       }
-      const int next = step + piece_steps_;
-      std::vector<Value> converted;
       if (next < steps) {
-        converted = convert(words[static_cast<std::size_t>(next / packing_.steps)], next,
-                            use_ ? scales[static_cast<std::size_t>(next / steps_of_segment)] : RowScales{});
-      } else {
-        converted = convert_ahead();
+        of_next.words = words[static_cast<std::size_t>(next / packing_.steps)];
+        if (use_) of_next.scales = scales_at(next);
       }
-      ValueCells written = accumulators.cells;
-      for (const Value& fragment : fragments) written.push_back(k_.cell(fragment));
+      // The group before the newest has ended.
+      ValueCells completed = loop.read;
+      if (last_span) completed.push_back(last_span->cells.front());
+      wait_for_wgmma(k_, 1, completed);
+      if (step == 0 && !scale_spans()) reader.release_held();
+      if (last_span) add_scaled(loop.sums, *last_span, scales_at(step - 1));
+      const std::vector<Value> converted = convert(of_next.words, next, of_next.scales);
+      for (std::size_t i = 0; i < converted.size(); ++i) {
+        loop.read[i].set(fragments[i].front());
+        loop.next[i].set(converted[i]);
+      }
+      if (!span || next % span_steps_ != 0 || (spans_take_turns(about_) && next < steps)) continue;
+      // ptxas serialises wgmma if another iteration reads its accumulators (C7514): the last span of a stage is waited
+      // for.
+      ValueCells written = span->cells;
+      written.insert(written.end(), loop.read.begin(), loop.read.end());
       wait_for_wgmma(k_, 0, written);
-      if (of_group && next % steps_of_segment == 0) {
-        const auto& [first, second] = scales[static_cast<std::size_t>(step / steps_of_segment)];
-        add_scaled(sums.cells.front(), of_group->cells.front().get(), first, second);
-      }
-      fragments = std::move(converted);
+      add_scaled(loop.sums, *std::exchange(span, std::nullopt), scales_at(step));
     }
-    for (std::size_t i = 0; i < ahead.size(); ++i) ahead[i].set(fragments[i]);
+    scale_spans() ? reader.end_read(number) : reader.hold(number);
   }
 
-  /// sum += scale * group; the registers are two columns of the thread's first row, then two of the second, and so on.
-  void add_scaled(const ValueCell& sum, const Value& group, const Value& first, const Value& second) {
+  void end_mainloop(const Mainloop& loop, const RingReader& reader) {
+    if (scale_spans()) return;
+    ValueCells written = loop.sums.cells;
+    written.insert(written.end(), loop.read.begin(), loop.read.end());
+    reader.drain(written);
+  }
+
+  /// sums += scales * span; the registers are two columns of the thread's first row, then two of the second, and so on.
+  void add_scaled(const Accumulators& sums, const Accumulators& span, const RowScales& scales) {
+    const ValueCell& sum = sums.cells.front();
+    const Value addend = span.cells.front().get();
     std::string text;
-    for (int i = 0; i < group.count; ++i)
+    for (int i = 0; i < addend.count; ++i)
       text += fmt::format("fma.rn.f32 $0.{0}, $1.{0}, ${1}, $0.{0};\n", i, i / 2 % 2 == 0 ? 2 : 3);
-    sum.set(k_.instruction(text, {update(sum.get()), input(group), input(first), input(second)}, Effect::pure).front());
+    sum.set(k_.instruction(text, {update(sum.get()), input(addend), input(scales[0]), input(scales[1])}, Effect::pure)
+                .front());
   }
 
   /// The sums of a thread, times the scales of their rows if the weights have such.
@@ -484,6 +572,7 @@ class WeightGemmAuthor {
   int tile_m_;
   int chunks_ = 0;                                          // along k, of a stage
   int segment_ = 0;                                         // k of a stage with the same scales
+  int span_steps_ = 0;                                      // instructions after which scales multiply accumulators
   int piece_steps_ = 0;                                     // instructions of one group of wgmma
   std::int64_t weights_bytes_ = 0, activations_bytes_ = 0;  // of a stage; the scales follow
   Number m_, n_, ldd_;
@@ -498,28 +587,22 @@ std::optional<ScaleUse> scale_use(const WeightGemmDescription& about) {
   if (about.group == 0) return std::nullopt;
   if (about.scale_use) return about.scale_use;
   if (about.scales != about.activations) return ScaleUse::accumulators;
-  const int segment = std::min(about.group, about.tile_k);
-  const int for_weights = segment / kInstructionK * kFragment, for_accumulators = about.tile_n / 2;
+  if (!spans_take_turns(about)) return ScaleUse::weights;
+  const int for_weights = about.tile_k / kInstructionK * kFragment;
+  const int for_accumulators = about.tile_k / span_of(about) * (about.tile_n / 2);
   return for_weights < for_accumulators ? ScaleUse::weights : ScaleUse::accumulators;
 }
 
 WeightGemmRegisters registers_of(const WeightGemmDescription& about) {
-  // For fragments of two groups of wgmma, packed weights, scales and addresses; from ptxas -v.
-  constexpr int kBesideAccumulators = 72;
-  const arch::ArchLimits& limits = arch::limits(about.target);
-  const int warpgroups = 1 + about.consumers;
-  const int at_launch = std::min(limits.registers_per_sm / (about.ctas_per_sm * kWarpgroup * warpgroups) / 8 * 8,
-                                 limits.max_registers_per_thread);
   WeightGemmRegisters registers;
-  constexpr std::array kProducer{56, 40, 32};
-  registers.producer =
-      about.ctas_per_sm > 1 ? 24 : kProducer.at(static_cast<std::size_t>(std::clamp(about.consumers, 1, 3)) - 1);
-  registers.consumer = std::min((at_launch * warpgroups - registers.producer) / about.consumers / 8 * 8, 240);
-  const int accumulators = about.tile_n / 2 * (scale_use(about) == ScaleUse::accumulators ? 2 : 1);
-  registers.needed = accumulators + kBesideAccumulators;
+  registers.producer = producer_registers(about);
+  registers.consumer = consumer_registers(about);
+  int sets = 1;  // of accumulators
+  if (scale_use(about) == ScaleUse::accumulators) sets = spans_take_turns(about) ? 3 : 2;
+  registers.needed = sets * about.tile_n / 2 + kBesideAccumulators;
   // ptxas requires that one wgmma fits in the registers that a thread has at launch (C7602).
   constexpr int kBesideInstruction = 30;
-  registers.at_launch = at_launch;
+  registers.at_launch = registers_at_launch(about);
   registers.of_instruction = about.tile_n / 2 + kBesideInstruction;
   return registers;
 }

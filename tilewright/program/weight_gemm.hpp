@@ -49,8 +49,9 @@ struct WeightGemmDescription {
 };
 
 /// How the kernel applies scales of groups; nullopt: they are scales of rows, which multiply D. A thread multiplies 4
-/// registers of weights in each step of 16 k, or tile_n / 2 accumulators at the end of each group, or of each tile
-/// along k if the group is larger. At equal counts the accumulators are scaled, which rounds less.
+/// registers of weights in each step of 16 k, or tile_n / 2 accumulators at the end of each span, of which a stage has
+/// an even number: two sets of accumulators take turns. At equal counts the accumulators are scaled, which rounds less.
+/// The weights are scaled if the registers have no room for two sets.
 std::optional<ScaleUse> scale_use(const WeightGemmDescription& description);
 
 /// Registers of each thread: of a role, those that a thread that multiplies needs about, those of all threads at

@@ -256,7 +256,9 @@ TEST_P(WeightGemm, ComputesProducts) {
 INSTANTIATE_TEST_SUITE_P(
     Programs, WeightGemm,
     testing::Values(
-        Case{"s4_bf16", {.d = DType::f32, .tile_n = 8, .stages = 3}},
+        Case{"s4_bf16", {.d = DType::f32, .tile_n = 8, .tile_k = 256, .stages = 3}},
+        Case{"s4_bf16_spans_of_whole_stages",
+             {.scales = DType::f32, .d = DType::f32, .tile_n = 128, .stages = 2, .consumers = 1}},
         Case{
             "s4_f16_by_weights",
             {.activations = DType::f16, .scales = DType::f16, .d = DType::f32, .group = 32, .tile_n = 64, .stages = 3}},
@@ -321,14 +323,29 @@ TEST(WeightGemmProgram, ExchangesPartialSumsBetweenTwoBarriers) {
   }
 }
 
-/// The ids of fragments that wgmma reads, and of values that its waits have as operands.
+/// The mainloop waits for all groups of wgmma but the newest. With one more in flight, accumulators are read too early.
+TEST(WeightGemmProgram, WaitsForTheGroupBeforeTheNewest) {
+  const WeightGemmDescription about{.d = DType::f32, .tile_n = 8, .tile_k = 64, .stages = 3, .consumers = 1};
+  Program program = weight_gemm("weight_gemm", about).value_or_throw();
+  change_instruction(program, "wgmma.wait_group", 1, [](Instruction& wait) {
+    wait.operands.front() = immediate(2);
+    return true;
+  });
+  EXPECT_THROW(expect_product(program, compile_as_cuda(program).ptx, about, {64, 8, 128}), emulator::EmulationFinding);
+}
+
+/// The ids of fragments that wgmma reads, of values that its waits have as operands, and the values that loops carry.
 struct FragmentUses {
   std::vector<std::int32_t> read, waited_for;
+  std::vector<Carried<Value>> carried;
 
   explicit FragmentUses(const Block& block) { add(block); }
   void add(const Block& block) {
     for (const Statement& statement : block) {
-      if (const auto* loop = std::get_if<Loop>(&statement.node)) add(loop->body);
+      if (const auto* loop = std::get_if<Loop>(&statement.node)) {
+        carried.insert(carried.end(), loop->values.begin(), loop->values.end());
+        add(loop->body);
+      }
       if (const auto* branch = std::get_if<Branch>(&statement.node)) add(branch->body), add(branch->otherwise);
       if (const auto* instruction = std::get_if<Instruction>(&statement.node)) add(*instruction);
     }
@@ -342,13 +359,22 @@ struct FragmentUses {
       if (waits) waited_for.push_back(operand.inputs.front().id);
     }
   }
+  bool is_waited_for(std::int32_t id) const {
+    return std::find(waited_for.begin(), waited_for.end(), id) != waited_for.end();
+  }
+  /// Whether a wait names the fragment, or waits in the next iteration and behind the loop name what carries it there.
+  bool is_kept(std::int32_t fragment) const {
+    return is_waited_for(fragment) || std::any_of(carried.begin(), carried.end(), [&](const Carried<Value>& each) {
+             return each.after.id == fragment && is_waited_for(each.inside.id) && is_waited_for(each.outside.id);
+           });
+  }
 };
 
 TEST(WeightGemmProgram, KeepsFragmentsUntilWgmmaHasReadThem) {
   for (const ScaleUse use : {ScaleUse::weights, ScaleUse::accumulators}) {
     const FragmentUses uses(weight_gemm("x", {.scale_use = use}).value_or_throw().body);
     EXPECT_EQ(uses.read.size(), 8U);
-    EXPECT_EQ(uses.read, uses.waited_for);
+    for (const std::int32_t fragment : uses.read) EXPECT_TRUE(uses.is_kept(fragment)) << fragment;
   }
 }
 
@@ -358,7 +384,9 @@ TEST(WeightGemmProgram, KeepsItsSpeedForLargeTiles) {
         WeightGemmDescription{.scales = DType::f32, .tile_n = 128, .stages = 3, .consumers = 1},
         WeightGemmDescription{.tile_n = 256, .tile_k = 64, .stages = 5, .split_k = 4},
         WeightGemmDescription{.tile_n = 256, .tile_k = 64, .stages = 5, .cluster_m = 2},
+        WeightGemmDescription{.tile_n = 64, .stages = 3, .ctas_per_sm = 2},
         WeightGemmDescription{.tile_n = 64, .stages = 3, .consumers = 1, .split_k = 4, .ctas_per_sm = 3},
+        WeightGemmDescription{.tile_n = 8, .tile_k = 256, .stages = 4, .consumers = 1, .ctas_per_sm = 4},
         WeightGemmDescription{.tile_n = 16, .stages = 6, .consumers = 1, .split_k = 8, .ctas_per_sm = 4}}) {
     const Program program = weight_gemm("weight_gemm", about).value_or_throw();
     SCOPED_TRACE(about.tile_n);
@@ -371,8 +399,8 @@ TEST(WeightGemmProgram, KeepsItsSpeedForLargeTiles) {
 
 TEST(WeightGemmProgram, ChoosesWhatTheScalesMultiply) {
   EXPECT_EQ(scale_use({.group = 0}), std::nullopt);
-  EXPECT_EQ(scale_use({.group = 128, .tile_n = 64}), ScaleUse::accumulators);
-  EXPECT_EQ(scale_use({.group = 128, .tile_n = 128}), ScaleUse::weights);
+  EXPECT_EQ(scale_use({.group = 128, .tile_n = 32}), ScaleUse::accumulators);
+  EXPECT_EQ(scale_use({.group = 128, .tile_n = 64}), ScaleUse::weights);
   EXPECT_EQ(scale_use({.group = 32, .tile_n = 32}), ScaleUse::weights);
   EXPECT_EQ(scale_use({.scales = DType::f32, .group = 32, .tile_n = 128}), ScaleUse::accumulators);
 }
@@ -389,8 +417,8 @@ TEST(WeightGemmProgram, RefusesWithTheNumber) {
   EXPECT_EQ(weight_gemm("x", {.consumers = 4}).reason(), "1 to 3 warpgroups multiply, got 4");
   EXPECT_EQ(weight_gemm("x", {.scales = DType::f32, .tile_n = 256, .tile_k = 64, .stages = 3}).reason(),
             "a tile_n of 256 needs about 328 registers a thread, of 232");
-  EXPECT_EQ(weight_gemm("x", {.tile_n = 64, .stages = 3, .ctas_per_sm = 2}).reason(),
-            "a tile_n of 64 needs about 136 registers a thread, of 104");
+  EXPECT_EQ(weight_gemm("x", {.tile_n = 96, .stages = 3, .ctas_per_sm = 2}).reason(),
+            "a tile_n of 96 needs about 120 registers a thread, of 104");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 256, .tile_k = 64, .stages = 2, .consumers = 1, .ctas_per_sm = 2}).reason(),
             "an instruction of 256 columns needs 158 registers a thread, of 128 with 2 CTAs on an SM");
   EXPECT_EQ(weight_gemm("x", {.split_k = 3}).reason(), "split_k must be 1, 2, 4 or 8, got 3");
