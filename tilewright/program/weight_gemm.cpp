@@ -122,10 +122,9 @@ class WeightGemmAuthor {
     check();
     chunks_ = about_.tile_k / packing_.chunk_k;
     segment_ = segment_of(about_);
-    span_steps_ = span_of(about_) / kInstructionK;
-    piece_steps_ = largest_part(std::min(packing_.steps, span_steps_), [&](int part) {
-      return about_.tile_k / kInstructionK % (2 * part) == 0 && span_steps_ % part == 0 && packing_.steps % part == 0;
-    });
+    const WeightGemmPipeline pipeline = pipeline_of(about_);
+    span_steps_ = pipeline.span / kInstructionK;
+    piece_steps_ = pipeline.group / kInstructionK;
     k_.set_min_ctas(about_.ctas_per_sm);
   }
 
@@ -590,7 +589,19 @@ std::optional<ScaleUse> scale_use(const WeightGemmDescription& about) {
   if (!spans_take_turns(about)) return ScaleUse::weights;
   const int for_weights = about.tile_k / kInstructionK * kFragment;
   const int for_accumulators = about.tile_k / span_of(about) * (about.tile_n / 2);
-  return for_weights < for_accumulators ? ScaleUse::weights : ScaleUse::accumulators;
+  return for_weights <= for_accumulators ? ScaleUse::weights : ScaleUse::accumulators;
+}
+
+WeightGemmPipeline pipeline_of(const WeightGemmDescription& about) {
+  // A stage has an even number of groups, because two sets of fragments take turns: with an odd number, a loop would
+  // copy registers that wgmma reads, and ptxas would serialise wgmma (C7513).
+  WeightGemmPipeline pipeline{.span = span_of(about)};
+  const int steps = about.tile_k / kInstructionK, steps_of_span = pipeline.span / kInstructionK;
+  const int steps_of_chunk = weight_packing(about.weights).steps;
+  pipeline.group = kInstructionK * largest_part(std::min(steps_of_chunk, steps_of_span), [&](int part) {
+                     return steps % (2 * part) == 0 && steps_of_span % part == 0 && steps_of_chunk % part == 0;
+                   });
+  return pipeline;
 }
 
 WeightGemmRegisters registers_of(const WeightGemmDescription& about) {

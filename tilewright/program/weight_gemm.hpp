@@ -50,9 +50,16 @@ struct WeightGemmDescription {
 
 /// How the kernel applies scales of groups; nullopt: they are scales of rows, which multiply D. A thread multiplies 4
 /// registers of weights in each step of 16 k, or tile_n / 2 accumulators at the end of each span, of which a stage has
-/// an even number: two sets of accumulators take turns. At equal counts the accumulators are scaled, which rounds less.
-/// The weights are scaled if the registers have no room for two sets.
+/// an even number: two sets of accumulators take turns. The weights are scaled at equal counts, because the accumulators
+/// need a wait for all of wgmma in each stage, and where the registers have no room for two sets.
 std::optional<ScaleUse> scale_use(const WeightGemmDescription& description);
+
+/// How a stage is cut along k.
+struct WeightGemmPipeline {
+  int group = 0;  // k that one group of wgmma multiplies
+  int span = 0;   // k whose products are summed before scales multiply accumulators
+};
+WeightGemmPipeline pipeline_of(const WeightGemmDescription& description);
 
 /// Registers of each thread: of a role, those that a thread that multiplies needs about, those of all threads at
 /// launch, and those that one wgmma needs of them.

@@ -10,19 +10,39 @@
 namespace tilewright::program {
 namespace {
 
-// The time of one stage of a CTA alone on its SM, beyond that of wgmma: waits for the stage, loads from shared memory,
-// conversions, scales. Measured on an H100 with s4 and bf16 (bench/programs.py, 2026-11-26): 165 ns for 64 columns, 245
-// for 128; one more warpgroup on the SM adds three tenths as long as it is not hidden by the other one's wgmma.
-constexpr double kStageUs = 0.085, kColumnUs = 0.00125, kShareOfMoreWarpgroups = 0.3;
+// Instructions that a warp issues beside conversions, scales and sums, from the listings of ptxas 13.0: for one wgmma,
+// whose descriptor is put into registers, and for a stage.
+constexpr double kIssuedForWgmma = 4, kIssuedForStage = 50;
+/// Cycles from the wait for a group of wgmma until the next group is issued, beyond those of issuing instructions: the
+/// latencies of the load of packed words, of three dependent instructions, and of the wait. And those of a wait for all
+/// groups, which sums of spans need once for each stage.
+constexpr double kGroupCycles = 60, kDrainCycles = 60;
+/// From the release of a stage until TMA has filled it again, while all SMs load: an estimate.
+constexpr double kLoadUs = 1.0;
 /// What is not hidden by wgmma of other warpgroups.
-constexpr double kExposedUs = 0.04;
+constexpr double kExposedUs = 0.02;
 /// Two barriers of a cluster, and the bytes that a CTA sends to others in a clock cycle.
 constexpr double kExchangeUs = 0.5, kSentBytesPerClock = 32;
+/// With split-K a cluster computes one tile: the start of the next cluster, until its first stage has been loaded. From
+/// the differences between designs of 28672x8192 with 64 tokens (bench/results/weights_h200_2026-11-26.json).
+constexpr double kRestartUs = 2.2;
 constexpr double kShareOfDram = 0.9, kShareOfL2 = 0.97;
 constexpr int kMostStages = 8, kMostStageBytes = 200 * 1024, kBarrierBytes = 1024;
 constexpr int kMostCtasPerSm = 4;
 /// From this tile_n on, two CTAs may share activations.
-constexpr int kLeastSharedN = 128;
+constexpr int kLeastSharedN = 64;
+
+/// Instructions of a thread that convert one fragment: those that take two issue cycles, because logic, shifts and
+/// selections have half the rate of others, and those that take one.
+struct Conversion {
+  int half_rate, full_rate;
+};
+Conversion conversion_of(DType from, DType to) {
+  const bool to_bf16 = to == DType::bf16;
+  if (from == DType::s4) return {to_bf16 ? 7 : 5, 4};
+  if (from == DType::s8) return {to_bf16 ? 10 : 6, 4};
+  return to_bf16 ? Conversion{14, 4} : Conversion{6, 0};
+}
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -59,6 +79,25 @@ bool choose_stages(WeightGemmDescription& about) {
   return about.stages >= 2 && (about.split_k == 1 || sums <= about.stages * stage_bytes(about));
 }
 
+/// Cycles of one stage of a warpgroup, beside wgmma: those in which each scheduler issues instructions for its warp,
+/// and those that it takes if it is alone on its SM.
+struct StageCycles {
+  double issue = 0, alone = 0;
+};
+StageCycles cycles_of_stage(const WeightGemmDescription& about) {
+  const WeightGemmPipeline pipeline = pipeline_of(about);
+  const Conversion conversion = conversion_of(about.weights, about.activations);
+  const int steps = about.tile_k / 16;
+  const int scaling = scale_use(about) == ScaleUse::weights ? 4 : 0;
+  const int converting = std::max(2 * conversion.half_rate, conversion.half_rate + conversion.full_rate + scaling);
+  StageCycles cycles;
+  cycles.issue = steps * (converting + kIssuedForWgmma) + kIssuedForStage;
+  const bool sums_spans = scale_use(about) == ScaleUse::accumulators;
+  if (sums_spans) cycles.issue += about.tile_k / pipeline.span * (about.tile_n / 2.0);
+  cycles.alone = cycles.issue + kGroupCycles * about.tile_k / pipeline.group + (sums_spans ? kDrainCycles : 0);
+  return cycles;
+}
+
 }  // namespace
 
 double predicted_us(const WeightGemmDescription& about, const WeightGemmExtents& extents) {
@@ -71,13 +110,16 @@ double predicted_us(const WeightGemmDescription& about, const WeightGemmExtents&
   const double fma = static_cast<double>(WeightPacking::kRows) * about.tile_n * about.tile_k;
   const double multiply_us =
       fma / arch::fma_per_clock(limits, arch::MathUnit::wgmma, about.activations) / clocks_per_us;
-  const double alone_us = kStageUs + kColumnUs * about.tile_k;
   const double loaded_bytes =
       stage_bytes(about) - bytes_of_activations(about) * (1 - 1.0 / about.cluster_m);  // by a CTA, for a stage
   const auto active = static_cast<double>(std::min(ctas, resident_tiles(about) * about.split_k));
   const double load_us = active * loaded_bytes / (kShareOfL2 * limits.l2_bytes_per_clock) / clocks_per_us;
-  const double stage_us = std::max({warpgroups * multiply_us + kExposedUs, load_us,
-                                    alone_us * (1 + kShareOfMoreWarpgroups * (warpgroups - 1)) + multiply_us});
+  const StageCycles cycles = cycles_of_stage(about);
+  // A stage is released when the first group of the next one is all that still runs.
+  const double stages_ahead = about.stages - 1 - 1.0 * pipeline_of(about).group / about.tile_k;
+  const double stage_us =
+      std::max({warpgroups * multiply_us + kExposedUs, load_us, warpgroups * cycles.issue / clocks_per_us,
+                std::max(cycles.alone / clocks_per_us, multiply_us), kLoadUs / stages_ahead});
   const std::int64_t stages = ceil_div(ceil_div(extents.k, about.tile_k), about.split_k);
   const double exchange_us = about.split_k == 1
                                  ? 0
@@ -86,8 +128,40 @@ double predicted_us(const WeightGemmDescription& about, const WeightGemmExtents&
   const double dram_bytes = static_cast<double>(extents.m) * static_cast<double>(extents.k) * bits(about.weights) / 8;
   const double dram_us = dram_bytes / (kShareOfDram * limits.dram_bytes_per_s) * 1e6;
   return limits.launch_us + std::max(static_cast<double>(rounds * stages) * stage_us, dram_us) +
-         static_cast<double>(rounds) * exchange_us;
+         static_cast<double>(rounds) * exchange_us +
+         (about.split_k == 1 ? 0 : static_cast<double>(rounds - 1) * kRestartUs);
 }
+
+namespace {
+
+/// The least k of a stage: a group of wgmma should take longer than the conversion of the next one.
+int least_tile_k(int tile_n) { return tile_n < 128 ? 128 : 64; }
+
+/// Appends the designs with the tile_n and tile_k of `each` that fit.
+void add_designs(WeightGemmDescription each, const WeightGemmExtents& extents,
+                 std::vector<WeightGemmDescription>& designs) {
+  const auto add = [&](WeightGemmDescription design) {
+    if (registers_of(design).fit() && choose_stages(design)) designs.push_back(design);
+  };
+  for (each.consumers = 3; each.consumers >= 1; --each.consumers) {
+    for (each.split_k = 1; each.split_k <= 8; each.split_k *= 2) {
+      const int accumulators = each.tile_n / 2;
+      if (each.split_k > accumulators || ceil_div(extents.k, each.tile_k) < each.split_k) continue;
+      for (each.ctas_per_sm = 1; each.ctas_per_sm <= kMostCtasPerSm; ++each.ctas_per_sm) {
+        add(each);
+        if (tiles_of(each, extents) <= resident_tiles(each)) break;  // more would be empty
+      }
+      each.ctas_per_sm = 1;
+      if (each.split_k == 1 && each.tile_n >= kLeastSharedN) {
+        each.cluster_m = 2;
+        add(each);
+        each.cluster_m = 1;
+      }
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescription& about,
                                                        const WeightGemmExtents& extents, std::size_t count) {
@@ -98,22 +172,9 @@ std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescripti
   for (const int tile_n : {most_n, most_n / 2}) {
     if (tile_n < 8) continue;
     each.tile_n = tile_n;
-    each.tile_k = tile_n < 128 ? 128 : 64;
-    for (each.consumers = 3; each.consumers >= 1; --each.consumers) {
-      for (each.split_k = 1; each.split_k <= 8; each.split_k *= 2) {
-        const int accumulators = tile_n / 2;
-        if (each.split_k > accumulators || ceil_div(extents.k, each.tile_k) < each.split_k) continue;
-        for (each.ctas_per_sm = 1; each.ctas_per_sm <= kMostCtasPerSm; ++each.ctas_per_sm) {
-          if (registers_of(each).fit() && choose_stages(each)) all.push_back(each);
-          if (tiles_of(each, extents) <= resident_tiles(each)) break;  // more would be empty
-        }
-        each.ctas_per_sm = 1;
-        if (each.split_k == 1 && tile_n >= kLeastSharedN) {
-          each.cluster_m = 2;
-          if (registers_of(each).fit() && choose_stages(each)) all.push_back(each);
-          each.cluster_m = 1;
-        }
-      }
+    for (const int tile_k : {64, 128, 256}) {
+      each.tile_k = tile_k;
+      if (tile_k >= least_tile_k(tile_n) && tile_k <= 2 * least_tile_k(tile_n)) add_designs(each, extents, all);
     }
   }
   const auto us = [&](const WeightGemmDescription& one) { return predicted_us(one, extents); };

@@ -127,13 +127,14 @@ TEST(WeightGemmOperation, OffersTheDesignWithTheLeastPredictedTimeFirst) {
     EXPECT_TRUE(std::ranges::is_sorted(
         designs, {}, [&](const program::WeightGemmDescription& each) { return program::predicted_us(each, extents); }));
     const program::WeightGemmDescription& about = designs.front();
-    return fmt::format("n{} c{} split{} p{}", about.tile_n, about.consumers, about.split_k, about.ctas_per_sm);
+    return fmt::format("n{} k{} c{} split{} p{} x{}", about.tile_n, about.tile_k, about.consumers, about.split_k,
+                       about.ctas_per_sm, about.cluster_m);
   };
-  EXPECT_EQ(first(4096, 4096, 1), "n8 c1 split4 p3");
-  EXPECT_EQ(first(4096, 4096, 64), "n64 c3 split4 p1");
-  EXPECT_EQ(first(4096, 4096, 256), "n128 c2 split2 p1");
-  EXPECT_EQ(first(28672, 8192, 16), "n16 c2 split1 p2");
-  EXPECT_EQ(first(14336, 4096, 4096), "n256 c2 split1 p1");
+  EXPECT_EQ(first(4096, 4096, 1), "n8 k256 c1 split4 p3 x1");
+  EXPECT_EQ(first(4096, 4096, 64), "n64 k128 c2 split4 p2 x1");
+  EXPECT_EQ(first(4096, 4096, 256), "n128 k128 c1 split1 p1 x2");
+  EXPECT_EQ(first(28672, 8192, 16), "n16 k256 c2 split1 p2 x1");
+  EXPECT_EQ(first(14336, 4096, 4096), "n256 k64 c2 split1 p1 x2");
   // A single tile along k is not split.
   const registry::Discovery found = discover(Layer(DType::s4, DType::bf16, 64, 128, 1, 128).problem);
   ASSERT_FALSE(found.kernels.empty());

@@ -399,7 +399,7 @@ TEST(WeightGemmProgram, KeepsItsSpeedForLargeTiles) {
 
 TEST(WeightGemmProgram, ChoosesWhatTheScalesMultiply) {
   EXPECT_EQ(scale_use({.group = 0}), std::nullopt);
-  EXPECT_EQ(scale_use({.group = 128, .tile_n = 32}), ScaleUse::accumulators);
+  EXPECT_EQ(scale_use({.group = 128, .tile_n = 16}), ScaleUse::accumulators);
   EXPECT_EQ(scale_use({.group = 128, .tile_n = 64}), ScaleUse::weights);
   EXPECT_EQ(scale_use({.group = 32, .tile_n = 32}), ScaleUse::weights);
   EXPECT_EQ(scale_use({.scales = DType::f32, .group = 32, .tile_n = 128}), ScaleUse::accumulators);
