@@ -21,10 +21,6 @@ plan::Launch launch(const PlannedProgram& planned, const op::GemmView& view) {
   return program::launch(planned.program, planned.plan, view);
 }
 
-/// How much longer the estimates are than the model's, which counts neither plain stores of D nor clusters of programs.
-/// It ranks the programs behind the families that are measured; there is no measurement of programs yet.
-constexpr double kEstimateFactor = 1.5;
-
 template <compile::Language kLanguageOfText>
 struct ProgramGemmFamily {
   using Design = plan::ProgramGemmDesign;
@@ -73,7 +69,7 @@ struct ProgramGemmFamily {
     return kLanguage == compile::Language::mlir ? lower::mlir::lower(named) : lower::cuda::lower(named);
   }
   static double estimate_us(const Sketch& sketch, const op::GemmView& view) {
-    return kEstimateFactor * predicted_us(sketch, view);
+    return plan::estimate_us(sketch, view);
   }
 };
 

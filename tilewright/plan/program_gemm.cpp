@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tilewright/base/target_features.hpp"
+#include "tilewright/plan/sm90/cost.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -17,6 +18,10 @@ constexpr int kWarpsOfGroup = 4;
 constexpr int kSharedTileAlignment = 1024;
 /// Registers of a consumer thread at most, which setmaxnreg gives.
 constexpr int kConsumerRegisters = 232;
+/// Bytes of a row with the widest swizzle.
+constexpr int kSwizzleRow = 128;
+/// Adjacent columns of D that a warp's plain store has.
+constexpr int kColumnsOfStore = 8;
 
 bool is_half(DType type) { return type == DType::f16 || type == DType::bf16; }
 
@@ -140,8 +145,7 @@ Support check_cluster(const ProgramGemmPlan& plan) {
 void choose_output(ProgramGemmPlan& plan) {
   const op::TensorSignature& d = plan.operands.d;
   if (plan.wgmma == nullptr || d.alignment * bytes(d.element) < kLineBytes) return;
-  constexpr int kLine = 128;  // bytes of a panel's line, with the widest swizzle
-  const int columns = std::gcd(plan.tile.n, kLine / bytes(d.element));
+  const int columns = std::gcd(plan.tile.n, kSwizzleRow / bytes(d.element));
   const int left = arch::limits(plan.target).smem_per_block_bytes - plan.smem_bytes();
   const int panel_bytes = 64 * columns * bytes(d.element);
   if (panel_bytes % kSharedTileAlignment != 0) return;
@@ -250,6 +254,48 @@ Support check_arguments(const ProgramGemmPlan& plan, const op::GemmView& argumen
   return {};
 }
 
+namespace {
+
+/// The input of the cost model of sm90_gemm, for mixes with TMA and wgmma.
+Sm90CostInput sm90_cost_input(const ProgramGemmPlan& plan, const op::GemmView& arguments) {
+  const CostInput of_tile = tile_cost(plan, arguments);
+  const op::Tensor &a = (plan.is_transposed ? arguments.b : arguments.a).tensor,
+                   &b = (plan.is_transposed ? arguments.a : arguments.b).tensor;
+  const int element_bytes = bytes(plan.operands.a.element), d_bytes = of_tile.element_bytes_d;
+  const bool is_mn_major_a = plan.major_a == arch::Major::mn, is_mn_major_b = plan.major_b == arch::Major::mn;
+  const auto row_bytes = [&](bool is_mn_major, int mn) {
+    return std::gcd((is_mn_major ? mn : plan.tile.k) * element_bytes, kSwizzleRow);
+  };
+  const int panels = plan.panel_columns == 0 ? 0 : plan.panels_m() * plan.panels_n();
+  const bool loads_fragments = plan.mix == AtomMix::tma_register_wgmma;
+  return {.m = of_tile.m,
+          .n = of_tile.n,
+          .k = of_tile.k,
+          .batches = of_tile.batch,
+          .tile = plan.tile,
+          .stages = plan.stages,
+          .cluster_m = plan.cluster_m,
+          .cluster_n = plan.cluster_n,
+          .row_bytes_a = row_bytes(is_mn_major_a, plan.tile.m),
+          .row_bytes_b = row_bytes(is_mn_major_b, plan.tile.n),
+          .is_mn_major_a = is_mn_major_a,
+          .is_mn_major_b = is_mn_major_b,
+          .is_d_column_major = plan.is_transposed,
+          .sectors_a = sector_read_amplification(a),
+          .sectors_b = sector_read_amplification(b),
+          .walks_along_m = plan.raster.walks_along_m(),
+          .subtiles = panels,
+          .tile_stores = {.boxes = panels},
+          .plain_line_bytes = panels == 0 ? kColumnsOfStore * d_bytes : 0,
+          .element_bytes = element_bytes,
+          .d_bytes = d_bytes,
+          .beside_bytes = of_tile.beside_bytes,
+          .function_instructions = of_tile.function_instructions,
+          .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.wgmma->a),
+          .loads_fragments = loads_fragments};
+}
+
+/// The input of the cost model of all families, for the other mixes.
 CostInput cost_input(const ProgramGemmPlan& plan, const op::GemmView& arguments) {
   CostInput input = tile_cost(plan, arguments);
   const bool is_wgmma = plan.wgmma != nullptr;
@@ -259,7 +305,7 @@ CostInput cost_input(const ProgramGemmPlan& plan, const op::GemmView& arguments)
   input.smem_bytes = plan.smem_bytes();
   input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), unit, element);
   input.multiply_issue_share = is_wgmma ? 0.01 : 0.3;
-  count_stores(plan, false, 8, input);
+  count_stores(plan, false, kColumnsOfStore, input);
   if (!is_wgmma) {
     input.smem_bytes_per_k = static_cast<double>(plan.warps_m * plan.warps_n) *
                              (plan.warp_tile_m() * bits(plan.element_a) + plan.warp_tile_n() * bits(plan.element_b)) /
@@ -270,6 +316,15 @@ CostInput cost_input(const ProgramGemmPlan& plan, const op::GemmView& arguments)
     input.copies_per_k =
         static_cast<double>(plan.tile.m * bits(plan.element_a) + plan.tile.n * bits(plan.element_b)) / (8 * kLineBytes);
   return input;
+}
+
+}  // namespace
+
+double estimate_us(const ProgramGemmPlan& plan, const op::GemmView& arguments) {
+  const arch::ArchLimits& limits = arch::limits(plan.target);
+  const bool is_by_tma = plan.mix == AtomMix::tma_wgmma || plan.mix == AtomMix::tma_register_wgmma;
+  return is_by_tma ? estimate_us(limits, sm90_cost_input(plan, arguments))
+                   : estimate_us(limits, cost_input(plan, arguments));
 }
 
 SumOrder sum_order(const ProgramGemmPlan& plan, const op::GemmView& arguments) {

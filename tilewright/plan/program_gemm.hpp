@@ -53,7 +53,9 @@ Support check_functions(const op::Epilogue& epilogue);
 
 /// Refuses k == 0 and extents beyond 32-bit indices.
 Support check_arguments(const ProgramGemmPlan& plan, const op::GemmView& arguments);
-CostInput cost_input(const ProgramGemmPlan& plan, const op::GemmView& arguments);
+/// Estimated microseconds, including the launch. Programs whose operands TMA loads for wgmma have the pipeline of
+/// sm90_gemm, whose cost model estimates them; the others are estimated by that of all families.
+double estimate_us(const ProgramGemmPlan& plan, const op::GemmView& arguments);
 SumOrder sum_order(const ProgramGemmPlan& plan, const op::GemmView& arguments);
 
 /// The designs to offer for problems with this signature: a few tiles for each mix.

@@ -41,8 +41,9 @@ constexpr int kThreadBytes = WeightPacking::kBytes / kWarpgroup;
 /// Registers of a thread for the rows and columns of one 8 x 8 matrix and the one below it.
 constexpr int kRegistersOfColumns = 4;
 constexpr int kSumBytes = 4;
-/// Registers of a thread for fragments of two groups of wgmma, packed weights, scales and addresses; from ptxas -v.
-constexpr int kBesideAccumulators = 72;
+/// Registers of a thread for fragments of two groups of wgmma, packed weights, scales and addresses, and those for more
+/// addresses of a stage with more than two chunks along k; from ptxas -v.
+constexpr int kBesideAccumulators = 72, kForMoreChunks = 8;
 constexpr int kMostSplitK = 8;
 constexpr int kAllTiles = std::numeric_limits<int>::max();
 
@@ -73,6 +74,10 @@ int largest_part(int most, const std::function<bool(int)>& divides) {
   return part;
 }
 
+int registers_beside_accumulators(const WeightGemmDescription& about) {
+  return kBesideAccumulators + (about.tile_k > 2 * weight_packing(about.weights).chunk_k ? kForMoreChunks : 0);
+}
+
 int registers_at_launch(const WeightGemmDescription& about) {
   const arch::ArchLimits& limits = arch::limits(about.target);
   return std::min(limits.registers_per_sm / (about.ctas_per_sm * kWarpgroup * (1 + about.consumers)) / 8 * 8,
@@ -92,7 +97,7 @@ int consumer_registers(const WeightGemmDescription& about) {
 /// Whether two sets of accumulators beside their sum fit in the registers, so that a scale multiplies one set while
 /// wgmma writes the other.
 bool spans_take_turns(const WeightGemmDescription& about) {
-  return 3 * about.tile_n / 2 + kBesideAccumulators <= consumer_registers(about);
+  return 3 * about.tile_n / 2 + registers_beside_accumulators(about) <= consumer_registers(about);
 }
 
 /// Number of consecutive k in a stage with one scale.
@@ -366,14 +371,18 @@ class WeightGemmAuthor {
     return fragments;
   }
 
-  /// The first words of a stage, and their scales if these multiply weights.
-  struct FirstWords {
-    Value words;
-    RowScales scales;
+  /// The packed words of one chunk of a stage and, if these multiply weights, the scales of one segment.
+  struct Loaded {
+    Value words = {};
+    RowScales scales = {};
+    int chunk = -1, segment = -1;
   };
-  FirstWords load_first(const Number& stage, const Number& warp, const RoleThread& me) {
-    return {.words = load_words(stage, 0, warp, me),
-            .scales = use_ == ScaleUse::weights ? load_scales(stage, 0, warp) : RowScales{}};
+  /// Appends the loads that the conversion for instruction `step` of a stage needs, beyond what `loaded` has.
+  void load(Loaded& loaded, const Number& stage, int step, const Number& warp, const RoleThread& me) {
+    const int chunk = step / packing_.steps, segment = step / (segment_ / kInstructionK);
+    if (std::exchange(loaded.chunk, chunk) != chunk) loaded.words = load_words(stage, chunk, warp, me);
+    if (use_ == ScaleUse::weights && std::exchange(loaded.segment, segment) != segment)
+      loaded.scales = load_scales(stage, segment, warp);
   }
 
   /// The registers of a thread that the mainloop carries.
@@ -385,13 +394,20 @@ class WeightGemmAuthor {
 
   Mainloop begin_mainloop(const TiledMmaBuilder& mma, const Number& stage, const Number& warp, const RoleThread& me) {
     Mainloop loop{.sums = scale_spans() ? zero_sums() : mma.zeros()};
-    const FirstWords first = load_first(stage, warp, me);
+    Loaded first;
+    load(first, stage, 0, warp, me);
     for (const Value& fragment : convert(first.words, 0, first.scales)) {
       loop.next.push_back(k_.cell(fragment));
       loop.read.push_back(k_.cell(k_.undefined(RegisterType::b32, kFragment)));
     }
     return loop;
   }
+
+  /// The products of consecutive k, and the scales that multiply their sums.
+  struct Span {
+    Accumulators accumulators;
+    RowScales scales;
+  };
 
   /// Accumulators of f32 that are 0 before the first span is added.
   Accumulators zero_sums() {
@@ -410,42 +426,29 @@ class WeightGemmAuthor {
                 const Number& is_last, const Number& warp, const RoleThread& me) {
     const int steps = about_.tile_k / kInstructionK, steps_of_segment = segment_ / kInstructionK;
     const Number number = reader.stage(), stage = ring.stage(number);
-    std::optional<Accumulators> span, last_span;  // those of wgmma now, and those that it has left
-    std::vector<RowScales> scales;
-    std::vector<Value> words;
-    const auto scales_at = [&](int step) { return scales[static_cast<std::size_t>(step / steps_of_segment)]; };
+    Loaded loaded;
+    std::optional<Span> span, last_span;  // that wgmma multiplies now, and that it has left
     for (int step = 0; step < steps; step += piece_steps_) {
       const int next = step + piece_steps_;
-      FirstWords of_next;
-      if (next == steps) of_next = load_first(ring.stage(reader.begin_read_ahead(is_last)), warp, me);
-      if (scale_spans() && step % span_steps_ == 0) {
-        last_span = std::exchange(span, mma.zeros());
+      if (next < steps) {
+        load(loaded, stage, next, warp, me);
       } else {
-        last_span.reset();
+        loaded = {};
+        load(loaded, ring.stage(reader.begin_read_ahead(is_last)), 0, warp, me);
       }
+      last_span.reset();
+      if (scale_spans() && step % span_steps_ == 0)
+        last_span = std::exchange(span, Span{mma.zeros(), load_scales(stage, step / steps_of_segment, warp)});
       std::vector<std::vector<Value>> fragments;
       for (const ValueCell& cell : loop.next) fragments.push_back({cell.get()});
-      mma.fma_fragments(span ? *span : loop.sums, fragments, stage + weights_bytes_, step);
-      if (step == 0) {
-        // What the first fragments alone need has been loaded with them.
-        const bool needs_first_words = piece_steps_ < packing_.steps;
-        const bool needs_first_scales = scale_spans() || piece_steps_ < steps_of_segment;
-        for (int chunk = 0; chunk < chunks_; ++chunk)
-          words.push_back(chunk > 0 || needs_first_words ? load_words(stage, chunk, warp, me) : Value{});
-        for (int segment = 0; segment < steps / steps_of_segment && use_; ++segment)
-          scales.push_back(segment > 0 || needs_first_scales ? load_scales(stage, segment, warp) : RowScales{});
-      }
-      if (next < steps) {
-        of_next.words = words[static_cast<std::size_t>(next / packing_.steps)];
-        if (use_) of_next.scales = scales_at(next);
-      }
+      mma.fma_fragments(span ? span->accumulators : loop.sums, fragments, stage + weights_bytes_, step);
       // The group before the newest has ended.
       ValueCells completed = loop.read;
-      if (last_span) completed.push_back(last_span->cells.front());
+      if (last_span) completed.push_back(last_span->accumulators.cells.front());
       wait_for_wgmma(k_, 1, completed);
       if (step == 0 && !scale_spans()) reader.release_held();
-      if (last_span) add_scaled(loop.sums, *last_span, scales_at(step - 1));
-      const std::vector<Value> converted = convert(of_next.words, next, of_next.scales);
+      if (last_span) add_scaled(loop.sums, *last_span);
+      const std::vector<Value> converted = convert(loaded.words, next, loaded.scales);
       for (std::size_t i = 0; i < converted.size(); ++i) {
         loop.read[i].set(fragments[i].front());
         loop.next[i].set(converted[i]);
@@ -453,10 +456,10 @@ class WeightGemmAuthor {
       if (!span || next % span_steps_ != 0 || (spans_take_turns(about_) && next < steps)) continue;
       // ptxas serialises wgmma if another iteration reads its accumulators (C7514): the last span of a stage is waited
       // for.
-      ValueCells written = span->cells;
+      ValueCells written = span->accumulators.cells;
       written.insert(written.end(), loop.read.begin(), loop.read.end());
       wait_for_wgmma(k_, 0, written);
-      add_scaled(loop.sums, *std::exchange(span, std::nullopt), scales_at(step));
+      add_scaled(loop.sums, *std::exchange(span, std::nullopt));
     }
     scale_spans() ? reader.end_read(number) : reader.hold(number);
   }
@@ -469,14 +472,14 @@ class WeightGemmAuthor {
   }
 
   /// sums += scales * span; the registers are two columns of the thread's first row, then two of the second, and so on.
-  void add_scaled(const Accumulators& sums, const Accumulators& span, const RowScales& scales) {
+  void add_scaled(const Accumulators& sums, const Span& span) {
     const ValueCell& sum = sums.cells.front();
-    const Value addend = span.cells.front().get();
+    const Value addend = span.accumulators.cells.front().get();
     std::string text;
     for (int i = 0; i < addend.count; ++i)
       text += fmt::format("fma.rn.f32 $0.{0}, $1.{0}, ${1}, $0.{0};\n", i, i / 2 % 2 == 0 ? 2 : 3);
-    sum.set(k_.instruction(text, {update(sum.get()), input(addend), input(scales[0]), input(scales[1])}, Effect::pure)
-                .front());
+    std::vector<Operand> operands{update(sum.get()), input(addend), input(span.scales[0]), input(span.scales[1])};
+    sum.set(k_.instruction(text, std::move(operands), Effect::pure).front());
   }
 
   /// The sums of a thread, times the scales of their rows if the weights have such.
@@ -610,7 +613,7 @@ WeightGemmRegisters registers_of(const WeightGemmDescription& about) {
   registers.consumer = consumer_registers(about);
   int sets = 1;  // of accumulators
   if (scale_use(about) == ScaleUse::accumulators) sets = spans_take_turns(about) ? 3 : 2;
-  registers.needed = sets * about.tile_n / 2 + kBesideAccumulators;
+  registers.needed = sets * about.tile_n / 2 + registers_beside_accumulators(about);
   // ptxas requires that one wgmma fits in the registers that a thread has at launch (C7602).
   constexpr int kBesideInstruction = 30;
   registers.at_launch = registers_at_launch(about);
