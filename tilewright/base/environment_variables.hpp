@@ -20,7 +20,7 @@ struct EnvironmentVariable {
 };
 
 /// Every variable that is read. `tilewright env` prints this table.
-inline constexpr std::array<EnvironmentVariable, 15> kEnvironmentVariables = {{
+inline constexpr std::array<EnvironmentVariable, 16> kEnvironmentVariables = {{
     {"TILEWRIGHT_DEVICE", "auto",
      "the device that runs kernels: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, "
      "emulator:sm_80, "
@@ -54,6 +54,10 @@ inline constexpr std::array<EnvironmentVariable, 15> kEnvironmentVariables = {{
     {"TILEWRIGHT_TUNING", "use",
      "whether measured times choose kernels: off, use (tuning records), on_first_use (also tune calls without a "
      "record)"},
+    {"TILEWRIGHT_FIRST_USE", "fastest_kernel",
+     "which kernel computes a problem that was not tuned: fastest_kernel, or fastest_start (one that compiles quickly, "
+     "if "
+     "it is predicted to be at most 5 % slower)"},
     {"TILEWRIGHT_DETERMINISTIC", "0",
      "any value but 0: only kernels that promise equal bits in every run are chosen, unless a call says otherwise"},
     {"TILEWRIGHT_BATCH_INVARIANT", "0",

@@ -62,11 +62,13 @@ struct Engine::State {
     if (const Support read = choices.reload(); !read) spdlog::warn("tuning records are ignored: {}", read.reason());
   }
 
-  /// Ranks the kernels. A tuned choice comes first, if `tuning` allows it and the target is the device's.
+  /// Ranks the kernels. A tuned choice comes first, if `tuning` allows it and the target is the device's; otherwise the
+  /// kernel that Options::first_use prefers.
   Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
                    Tuning tuning, const Requirement& requirement, OnFailure on_failure = OnFailure::refuse) const {
     Explanation explanation = engine::rank(providers, problem, target, device->properties(), requirement, on_failure);
     if (tuning != Tuning::off && target == device->properties().target) put_tuned_first(choices, problem, explanation);
+    if (options.first_use == FirstUse::fastest_start) put_quick_start_first(explanation);
     return explanation;
   }
   /// explain() without the cost of the promises.
@@ -162,6 +164,7 @@ std::shared_ptr<const Explanation> Engine::ranking(const Call& call, std::option
   std::ranges::stable_sort(all->kernels, {}, &RankedKernel::estimate_us);
   if (state_->options.tuning != Tuning::off && wanted == state_->device->properties().target)
     put_tuned_first(state_->choices, problem, *all);
+  if (state_->options.first_use == FirstUse::fastest_start) put_quick_start_first(*all);
   return all;
 }
 

@@ -24,15 +24,19 @@ std::string requirement_text(const Explanation& explanation) {
 }  // namespace
 
 std::string to_text(const Explanation& explanation, bool with_refusals) {
-  std::string text = fmt::format("{} kernels, best first by predicted time{}\n", explanation.kernels.size(),
-                                 explanation.tuned ? ", after the tuned choice" : "");
+  const std::optional<QuickStart>& quick_start = explanation.quick_start;
+  const std::string_view first = explanation.tuned ? ", after the tuned choice"
+                                 : quick_start     ? ", after the one that compiles quickly"
+                                                   : "";
+  std::string text = fmt::format("{} kernels, best first by predicted time{}\n", explanation.kernels.size(), first);
   if (explanation.required.any()) text = requirement_text(explanation) + text;
   for (std::size_t rank = 0; rank < explanation.kernels.size(); ++rank) {
     const auto& [kernel, estimate_us, remarks] = explanation.kernels[rank];
-    const bool is_tuned = rank == 0 && explanation.tuned;
+    std::string reason;  // to come first
+    if (rank == 0 && explanation.tuned) reason = fmt::format("  (tuned: {:.1f} us)", explanation.tuned->median_us);
+    if (rank == 0 && quick_start) reason = fmt::format("  (compiles in less time than {})", quick_start->instead_of);
     const std::string estimate = std::isfinite(estimate_us) ? fmt::format("{:.1f}", estimate_us) : "?";
-    text += fmt::format("{:>3} {:>10} us  {}{}\n", rank + 1, estimate, kernel->name(),
-                        is_tuned ? fmt::format("  (tuned: {:.1f} us)", explanation.tuned->median_us) : "");
+    text += fmt::format("{:>3} {:>10} us  {}{}\n", rank + 1, estimate, kernel->name(), reason);
     text += fmt::format("                   {}\n", plan::to_string(kernel->metadata().design));
     for (const std::string& remark : remarks) text += fmt::format("                   {}\n", remark);
   }
@@ -49,6 +53,10 @@ std::string to_json(const Explanation& explanation) {
   json["target"] = explanation.target.name();
   if (explanation.tuned)
     json["tuned"] = {{"name", explanation.tuned->kernel}, {"median_us", explanation.tuned->median_us}};
+  if (explanation.quick_start) {
+    json["quick_start"] = {{"name", explanation.quick_start->kernel},
+                           {"instead_of", explanation.quick_start->instead_of}};
+  }
   if (explanation.required.any()) {
     const std::optional<double>& unrestricted_us = explanation.unrestricted_us;
     json["required"] = {{"deterministic", explanation.required.deterministic},

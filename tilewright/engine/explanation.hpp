@@ -17,9 +17,16 @@ struct RankedKernel {
   std::vector<std::string> remarks = {};  // registry::Kernel::remarks()
 };
 
+/// Why FirstUse::fastest_start put another kernel than the one with the shortest predicted time first.
+struct QuickStart {
+  std::string kernel;      // that comes first
+  std::string instead_of;  // the one with the shortest predicted time
+};
+
 struct Explanation {
   Target target;
-  std::vector<RankedKernel> kernels;  // by predicted time, except that the kernel in `tuned` comes first
+  /// By predicted time, except that the kernel in `tuned`, else the one in `quick_start`, comes first.
+  std::vector<RankedKernel> kernels;
   std::vector<registry::RefusedKernel> refused;
   std::optional<TunedChoice> tuned;
   registry::Promises required = {};          // by the caller; kernels that do not make them are refused
@@ -27,6 +34,7 @@ struct Explanation {
   /// The predicted time of the best kernel if nothing were required. Only Engine::explain() sets it, if promises are
   /// required and there is such a kernel.
   std::optional<double> unrestricted_us = {};
+  std::optional<QuickStart> quick_start = {};
 };
 
 /// A table with rank, predicted time, name, design and remarks of each kernel, followed by the refusals if

@@ -33,6 +33,13 @@ Tuning parse_tuning(const std::string& text) {
   throw InvalidArgument(fmt::format("TILEWRIGHT_TUNING must be off, use or on_first_use, got '{}'", printable(text)));
 }
 
+FirstUse parse_first_use(const std::string& text) {
+  if (text == "fastest_kernel") return FirstUse::fastest_kernel;
+  if (text == "fastest_start") return FirstUse::fastest_start;
+  throw InvalidArgument(
+      fmt::format("TILEWRIGHT_FIRST_USE must be fastest_kernel or fastest_start, got '{}'", printable(text)));
+}
+
 }  // namespace
 
 Options Options::from_environment() {
@@ -64,6 +71,8 @@ Options Options::from_environment() {
   options.required.batch_invariant = required != 0;
   if (const std::optional<std::string> tuning = environment_variable("TILEWRIGHT_TUNING").value())
     options.tuning = parse_tuning(*tuning);
+  if (const std::optional<std::string> first_use = environment_variable("TILEWRIGHT_FIRST_USE").value())
+    options.first_use = parse_first_use(*first_use);
   return options;
 }
 

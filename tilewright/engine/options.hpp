@@ -25,6 +25,14 @@ enum class Tuning {
   on_first_use,  // like use, and a problem without a record is tuned before its first run, which takes about a second
 };
 
+/// Which kernel an engine chooses if no tuning has chosen one.
+enum class FirstUse {
+  fastest_kernel,  // the one with the shortest predicted time
+  /// The fastest one that compiles quickly, if it is predicted to be at most 5 % slower than the fastest of all. It
+  /// does not depend on what the cache has, so that results do not depend on earlier runs.
+  fastest_start,
+};
+
 struct Options {
   std::string device = "auto";  // auto, cuda, cuda:N, emulator, emulator:sm_80, emulator:sm_90a
   compile::ToolchainOptions toolchain;
@@ -34,6 +42,7 @@ struct Options {
   std::vector<std::string> shared_cache_dirs;  // read after cache_dir, never written
   int compile_threads = 0;                     // 0: one per core, at most 8
   Tuning tuning = Tuning::use;
+  FirstUse first_use = FirstUse::fastest_kernel;
   /// Required of every kernel that the engine chooses or is given, unless a call requires something else.
   registry::Promises required;
   /// Called by Tuning::on_first_use before the first run of a problem: usually tune::on_first_use(). It is not called

@@ -131,16 +131,28 @@ void put_tuned_first(const RememberedChoices& choices, const op::Problem& proble
   explanation.tuned = std::move(tuned);
 }
 
+void put_quick_start_first(Explanation& explanation) {
+  constexpr double kMostSlowdown = 1.05;
+  std::vector<RankedKernel>& kernels = explanation.kernels;
+  if (explanation.tuned || kernels.empty()) return;
+  const auto quick =
+      std::ranges::find_if(kernels, [](const RankedKernel& ranked) { return ranked.kernel->compiles_quickly(); });
+  if (quick == kernels.end() || quick == kernels.begin()) return;
+  if (!std::isfinite(quick->estimate_us) || quick->estimate_us > kMostSlowdown * kernels.front().estimate_us) return;
+  explanation.quick_start = QuickStart{quick->kernel->name(), kernels.front().kernel->name()};
+  std::rotate(kernels.begin(), quick, quick + 1);
+}
+
 void apply(const registry::KernelFilter& filter, Explanation& explanation) {
-  const std::string best = explanation.tuned ? explanation.tuned->kernel : "";
   std::erase_if(explanation.kernels, [&](const RankedKernel& ranked) {
     if (filter(ranked.kernel->metadata())) return false;
     explanation.refused.push_back(
         {ranked.kernel->name(), refuse("rejected by the caller's filter").as(RefusalCode::filter)});
     return true;
   });
-  if (explanation.tuned && (explanation.kernels.empty() || explanation.kernels.front().kernel->name() != best))
-    explanation.tuned.reset();
+  const std::string first = explanation.kernels.empty() ? "" : explanation.kernels.front().kernel->name();
+  if (explanation.tuned && explanation.tuned->kernel != first) explanation.tuned.reset();
+  if (explanation.quick_start && explanation.quick_start->kernel != first) explanation.quick_start.reset();
 }
 
 void throw_no_kernel(const op::Problem& problem, const Explanation& explanation) {

@@ -33,6 +33,10 @@ Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Pro
 /// Moves the tuned choice to the front, if a tuning among exactly these kernels has chosen one.
 void put_tuned_first(const RememberedChoices& choices, const op::Problem& problem, Explanation& explanation);
 
+/// FirstUse::fastest_start: moves the fastest kernel that compiles quickly to the front, if its predicted time is at
+/// most 5 % longer than the shortest one. A tuned choice stays first.
+void put_quick_start_first(Explanation& explanation);
+
 /// Moves the kernels that the filter rejects to the refusals.
 void apply(const registry::KernelFilter& filter, Explanation& explanation);
 

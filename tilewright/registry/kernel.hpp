@@ -47,6 +47,10 @@ class Kernel {
   /// C and the product are read. If so, its result is remembered for calls with the same key.
   virtual bool depends_only_on_key() const { return false; }
 
+  /// Whether the kernel compiles in about half the time of a kernel in CUDA C++ with the same tile, as programs in MLIR
+  /// do. Engines that choose by compile time prefer it.
+  virtual bool compiles_quickly() const { return false; }
+
   /// Whether the kernel computes calls whose matrices of one row or one column have the strides of another layout than
   /// its signature's, which address the same elements; see op::with_layouts().
   virtual bool takes_lines_of_any_layout() const { return false; }

@@ -1,10 +1,15 @@
 // find_kernels(): the kernels found for a problem, their order, and the refusals.
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/engine/host_problem.hpp"
 #include "tilewright/cache/store.hpp"
+#include "tilewright/engine/ranking.hpp"
 
 namespace tilewright::engine {
 namespace {
@@ -108,6 +113,66 @@ TEST_F(FindKernels, RefusalsCarryTheNumber) {
             "B is s8 with stride 1 along n: 8-bit mma.sync takes it along k only");
   EXPECT_NE(reason(floats_.gemm, "sm80_gemm").find("multiply_add_tf32"), std::string::npos);
 }
+
+/// A kernel that is ranked and never run.
+class Ranked final : public registry::Kernel {
+ public:
+  Ranked(registry::KernelMetadata metadata, bool compiles_quickly)
+      : Kernel(std::move(metadata)), compiles_quickly_(compiles_quickly) {}
+  bool compiles_quickly() const override { return compiles_quickly_; }
+
+ protected:
+  compile::Source do_source() const override { return {}; }
+  plan::Launch do_launch(const op::Problem&) const override { return {}; }
+
+ private:
+  bool compiles_quickly_;
+};
+
+TEST_F(FindKernels, TheFastestStartIsAKernelThatCompilesQuicklyAndIsHardlySlower) {
+  const auto ranked = [&](const std::string& name, double us, bool compiles_quickly) {
+    registry::KernelMetadata metadata{name, op::describe(halves_.gemm), plan::Sm80GemmDesign()};
+    metadata.name = name;
+    return RankedKernel{std::make_shared<Ranked>(std::move(metadata), compiles_quickly), us};
+  };
+  const auto ranking = [](std::vector<RankedKernel> kernels, std::optional<TunedChoice> tuned = {}) {
+    Explanation explanation{.target = kSm90a, .kernels = std::move(kernels), .refused = {}, .tuned = std::move(tuned)};
+    put_quick_start_first(explanation);
+    return explanation;
+  };
+  const auto first_of = [](const Explanation& explanation) { return explanation.kernels.front().kernel->name(); };
+  const RankedKernel best = ranked("best", 100, false), near = ranked("near", 104, true),
+                     far = ranked("far", 106, true);
+  EXPECT_EQ(first_of(ranking({best, near, far})), "near");
+  EXPECT_EQ(first_of(ranking({best, far})), "best");
+  EXPECT_EQ(first_of(ranking({near, best})), "near");
+  constexpr double kUnknown = registry::kUnknownTime;
+  EXPECT_EQ(first_of(ranking({ranked("slow", kUnknown, false), ranked("quick", kUnknown, true)})), "slow");
+  EXPECT_EQ(first_of(ranking({best, near}, TunedChoice{"best", 90.0})), "best");
+
+  Explanation explanation = ranking({best, near, far});
+  EXPECT_NE(to_text(explanation).find("near  (compiles in less time than best)"), std::string::npos)
+      << to_text(explanation);
+  EXPECT_NE(to_json(explanation).find("\"instead_of\": \"best\""), std::string::npos);
+  apply([](const registry::KernelMetadata& metadata) { return metadata.name != "near"; }, explanation);
+  EXPECT_FALSE(explanation.quick_start);
+  EXPECT_EQ(first_of(explanation), "best");
+}
+
+#ifdef TILEWRIGHT_HAS_MLIR
+TEST_F(FindKernels, AProgramInMlirMayBeTheFastestStart) {
+  Options options = emulator_options();
+  options.first_use = FirstUse::fastest_start;
+  const Engine quick(options);
+  const HostProblem large(1024, 2048, 1024,
+                          {.type = DType::f16, .d_type = DType::f16, .b = op::MatrixLayout::column_major});
+  const Explanation explanation = quick.explain(large.gemm, {}, kSm90a);
+  ASSERT_TRUE(explanation.quick_start);
+  EXPECT_EQ(explanation.kernels.front().kernel->metadata().family, "mlir");
+  EXPECT_EQ(engine_.explain(large.gemm, {}, kSm90a).kernels.front().kernel->name(),
+            explanation.quick_start->instead_of);
+}
+#endif
 
 }  // namespace
 }  // namespace tilewright::engine

@@ -35,6 +35,7 @@ void expect_defaults(const Options& options) {
   EXPECT_EQ(options.compile_threads, 0);
   EXPECT_EQ(options.emulator_steps_per_cta, emulator::kDefaultStepsPerCta);
   EXPECT_EQ(options.tuning, Tuning::use);
+  EXPECT_EQ(options.first_use, FirstUse::fastest_kernel);
   EXPECT_EQ(options.required, registry::Promises());
 }
 
@@ -59,6 +60,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   ::setenv("TILEWRIGHT_DUMP_DIR", "/dumps", 1);
   ::setenv("TILEWRIGHT_EMULATOR_STEPS", "18446744073709551615", 1);
   ::setenv("TILEWRIGHT_TUNING", "on_first_use", 1);
+  ::setenv("TILEWRIGHT_FIRST_USE", "fastest_start", 1);
   ::setenv("TILEWRIGHT_BATCH_INVARIANT", "1", 1);
   const Options options = Options::from_environment();
   EXPECT_EQ(options.device, "emulator:sm_80");
@@ -72,6 +74,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   EXPECT_EQ(options.compile_threads, 3);
   EXPECT_EQ(options.emulator_steps_per_cta, ~std::uint64_t{0});
   EXPECT_EQ(options.tuning, Tuning::on_first_use);
+  EXPECT_EQ(options.first_use, FirstUse::fastest_start);
   EXPECT_EQ(options.required, (registry::Promises{.batch_invariant = true}));
   ::setenv("TILEWRIGHT_DETERMINISTIC", "1", 1);
   EXPECT_EQ(Options::from_environment().required, (registry::Promises{.deterministic = true, .batch_invariant = true}));
@@ -93,7 +96,8 @@ TEST_F(EnvironmentOptions, BadValuesNameTheirVariable) {
                                                              {"TILEWRIGHT_JOBS", " 4"},
                                                              {"TILEWRIGHT_EMULATOR_STEPS", "-1"},
                                                              {"TILEWRIGHT_EMULATOR_STEPS", "1e9"},
-                                                             {"TILEWRIGHT_TUNING", "always"}};
+                                                             {"TILEWRIGHT_TUNING", "always"},
+                                                             {"TILEWRIGHT_FIRST_USE", "now"}};
   for (const auto& [variable, value] : bad) {
     ::setenv(variable, value, 1);
     try {
