@@ -110,10 +110,18 @@ program::WeightGemmExtents extents_of(const op::Custom& problem) {
   return {.m = problem.extent("outputs"), .n = problem.extent("tokens"), .k = problem.extent("inputs")};
 }
 
+/// Whether all lines of the matrix begin and end at multiples of 16 bytes, so that TMA can store them. TMA stores whole
+/// units of 16 bytes.
+bool has_aligned_lines(const op::Tensor& out) {
+  const std::int64_t elements = kLineAlignment / bytes(out.dtype);
+  return out.address % kLineAlignment == 0 && out.stride[0] % elements == 0 && out.shape[1] % elements == 0;
+}
+
 std::string kernel_name(const program::WeightGemmDescription& about) {
-  return fmt::format("{}_{}_{}_{}_{}_g{}_n{}_k{}_s{}_c{}_split{}_p{}_x{}", kName, name(about.weights),
+  return fmt::format("{}_{}_{}_{}_{}_g{}_n{}_k{}_s{}_c{}_split{}_p{}_x{}{}", kName, name(about.weights),
                      name(about.activations), name(about.scales), name(about.d), about.group, about.tile_n,
-                     about.tile_k, about.stages, about.consumers, about.split_k, about.ctas_per_sm, about.cluster_m);
+                     about.tile_k, about.stages, about.consumers, about.split_k, about.ctas_per_sm, about.cluster_m,
+                     about.stores_by_tma ? "_tma" : "");
 }
 
 class WeightGemmKernel final : public registry::Kernel {
@@ -171,7 +179,7 @@ class WeightGemmProvider final : public registry::Provider {
       registry::KernelMetadata metadata;
       metadata.family = kName;
       metadata.name = name;
-      metadata.signature = {kName, operands_of(*custom)};
+      metadata.signature = {kName, operands_of(*custom, about.stores_by_tma)};
       metadata.promises = {.deterministic = true, .batch_invariant = false};
       plan::tiling(metadata.design).target = target;
       auto kernel = std::make_shared<WeightGemmKernel>(std::move(metadata), about, *std::move(program));
@@ -193,18 +201,19 @@ class WeightGemmProvider final : public registry::Provider {
     about.scales = problem.tensor("scales").dtype;
     about.d = problem.tensor("out").dtype;
     about.group = static_cast<int>(problem.scalar("group"));
+    about.stores_by_tma = has_aligned_lines(problem.tensor("out"));
     return program::weight_gemm_designs(about, extents_of(problem), kMostKernels);
   }
 
   /// The operands that the kernels need, with the types of the problem's.
-  static std::vector<op::OperandSignature> operands_of(const op::Custom& problem) {
+  static std::vector<op::OperandSignature> operands_of(const op::Custom& problem, bool stores_by_tma) {
     std::vector<op::OperandSignature> operands;
     for (const op::OperandDeclaration& declared : problem.operation->operands()) {
       const DType element = problem.tensor(declared.name).dtype;
       const int rank = static_cast<int>(declared.shape.size());
-      const bool is_written = declared.access != op::Access::read;
+      const bool is_any = declared.access != op::Access::read && !stores_by_tma;
       operands.push_back(
-          {declared.name, declared.access, element, rank, rank - 1, is_written ? 1 : kLineAlignment / bytes(element)});
+          {declared.name, declared.access, element, rank, rank - 1, is_any ? 1 : kLineAlignment / bytes(element)});
     }
     return operands;
   }

@@ -56,12 +56,16 @@ class Elements {
 
 }  // namespace
 
-WeightPacking weight_packing(DType type) {
+int steps_of_chunk(DType type) {
   if (type != DType::s4 && type != DType::s8 && type != DType::e4m3)
     throw InvalidArgument(fmt::format("packed weights are s4, s8 or e4m3, got {}", name(type)));
+  return kThreadBits / (kValues * bits(type));
+}
+
+WeightPacking weight_packing(DType type) {
   WeightPacking packing;
   packing.type = type;
-  packing.steps = kThreadBits / (kValues * bits(type));
+  packing.steps = steps_of_chunk(type);
   packing.chunk_k = packing.steps * kInstructionK;
   // Register j has the values 2j and 2j+1. s4: nibbles j and j + 4 of the word. 8 bits: bytes j % 2 and j % 2 + 2 of
   // word j / 2.

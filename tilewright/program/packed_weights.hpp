@@ -30,6 +30,8 @@ struct WeightPacking {
   layout::Layout positions;
 };
 
+/// WeightPacking::steps, without the cost of the layouts. @throws InvalidArgument unless the type is s4, s8 or e4m3
+int steps_of_chunk(DType type);
 /// @throws InvalidArgument unless the type is s4, s8 or e4m3
 WeightPacking weight_packing(DType type);
 

@@ -100,8 +100,8 @@ class RingReader {
   void end_read_by_wgmma(const Number& stage, const ValueCells& accumulators) const;
   /// Waits for all groups of wgmma and releases the last stage.
   void drain(const ValueCells& accumulators) const;
-  /// The parts of end_read_by_wgmma(), for a stage with several groups of wgmma. hold() ends the reading of a stage that
-  /// wgmma still reads, without a wait; release_held() releases it, and must come before the next hold(). @pre the
+  /// The parts of end_read_by_wgmma(), for a stage with several groups of wgmma. hold() ends the reading of a stage
+  /// that wgmma still reads, without a wait; release_held() releases it, and must come before the next hold(). @pre the
   /// groups that read the held stage have been waited for
   void hold(const Number& stage) const;
   void release_held() const;

@@ -12,10 +12,11 @@ constexpr int kBufferAlignment = 1024;  // the period of the widest swizzle
 /// A thread has two pairs, 8 rows apart, in every 8 columns.
 constexpr int kPairsOfColumns = 2, kColumnsOfPairs = 8, kRowsOfPairs = 8;
 
-SharedTile panel_tile(DType element, int columns) {
+SharedTile panel_tile(DType element, arch::Major major, int columns) {
   const arch::SwizzleMode mode =
-      arch::widest_swizzle(arch::Major::k, bits(element), StagedOutput::kRows, columns).value_or_throw();
-  return {arch::smem_tile({.mode = mode, .element_bits = bits(element), .mn = StagedOutput::kRows, .k = columns})
+      arch::widest_swizzle(major, bits(element), StagedOutput::kRows, columns).value_or_throw();
+  return {arch::smem_tile(
+              {.major = major, .mode = mode, .element_bits = bits(element), .mn = StagedOutput::kRows, .k = columns})
               .value_or_throw(),
           element};
 }
@@ -23,9 +24,12 @@ SharedTile panel_tile(DType element, int columns) {
 }  // namespace
 
 StagedOutput::StagedOutput(KernelBuilder& k, const Tensor& d, const StagingUse& use)
-    : use_(use), tile_(panel_tile(d.element, use.columns)), copy_(k, CopyAtom::tma, d, tile_) {
+    : use_(use), tile_(panel_tile(d.element, use.major, use.columns)), copy_(k, CopyAtom::tma, d, tile_) {
   if (use.buffers < 2) throw InvalidArgument(fmt::format("a warpgroup has at least 2 buffers, got {}", use.buffers));
   if (use.panels() < 1) throw InvalidArgument(fmt::format("a tile has at least 1 panel, got {}", use.panels()));
+  if (use.major == arch::Major::mn && bits(d.element) != 16)
+    throw InvalidArgument(
+        fmt::format("stmatrix transposes elements of 16 bits, {} has {}", name(d.element), bits(d.element)));
   memory_ = k.shared(tile_.bytes() * use.buffers * use.warpgroups, kBufferAlignment);
 }
 
@@ -35,7 +39,7 @@ StagedWriter::StagedWriter(KernelBuilder& k, const StagedOutput& output, const R
   if (output.use().panels() % output.use().buffers != 0) next_ = k.cell(0, output.use().buffers);
 }
 
-void StagedWriter::begin(const Number& row, const Number& column, const Number& batch) {
+void StagedWriter::begin(const Number& row, const Number& column, const std::optional<Number>& batch) {
   row_ = row;
   column_ = column;
   batch_ = batch;
@@ -68,8 +72,11 @@ void StagedWriter::write_matrices() const {
   const auto matrices = static_cast<int>(packed_.size());
   const Number matrix = lane / 8 % matrices;
   const int first = (pair_ - matrices) / kPairsOfColumns * kColumnsOfPairs;
-  const Number row = warp_ % 4 * 16 + matrix % 2 * kRowsOfPairs + lane % 8;
-  store_matrices(*kernel_, address(row, matrix / 2 * kColumnsOfPairs + first), packed_, false);
+  const Number row = warp_ % 4 * 16 + matrix % 2 * kRowsOfPairs, column = matrix / 2 * kColumnsOfPairs + first;
+  // A lane has the address of a line of a matrix: a row, or a column of matrices that are stored transposed.
+  const bool transposes = output_->use().major == arch::Major::mn;
+  const Number at = transposes ? address(row, column + lane % 8) : address(row + lane % 8, column);
+  store_matrices(*kernel_, at, packed_, transposes);
 }
 
 void StagedWriter::write_pair(const std::array<Value, 2>& elements) const {
@@ -88,7 +95,9 @@ void StagedWriter::send() {
   named_barrier(k, use.warpgroups == 1 ? Number(use.first_barrier) : warp_ / 4 + use.first_barrier, kThreads);
   k.branch(equal(me_.thread, 0), [&] {
     const int below = panel_ / use.panels_n * StagedOutput::kRows, right = panel_ % use.panels_n * use.columns;
-    output_->copy().store({row_ + below, column_ + right, batch_}, address(0, 0));
+    std::vector<Number> at{row_ + below, column_ + right};
+    if (batch_) at.push_back(*batch_);
+    output_->copy().store(at, address(0, 0));
     tma_store_commit(k);
   });
   pair_ = 0;

@@ -14,7 +14,9 @@ namespace tilewright::program {
 
 /// How D is staged.
 struct StagingUse {
-  int columns = 64;  // of a panel: lines of at most 128 bytes
+  /// k: D is contiguous along n; mn: along m.
+  arch::Major major = arch::Major::k;
+  int columns = 64;  // of a panel; if D is contiguous along n, lines of at most 128 bytes
   int panels_m = 1;  // of a warpgroup's part of a tile, along m and n
   int panels_n = 2;
   int buffers = 2;        // of a warpgroup, one panel each
@@ -28,8 +30,9 @@ class StagedOutput {
  public:
   static constexpr int kRows = 64;  // of a panel
 
-  /// Reserves the buffers. `d` has the modes (m, n, batch) and is contiguous along n; its element is f32, f16 or bf16.
-  /// @throws InvalidArgument, with the number, for fewer than two buffers, and for what TiledCopyBuilder refuses
+  /// Reserves the buffers. `d` has the modes (m, n), and may have a third one for batches; its element is f16, bf16 or,
+  /// if it is contiguous along n, f32. @throws InvalidArgument, with the number, for fewer than two buffers, for f32
+  /// along m, and for what TiledCopyBuilder refuses
   StagedOutput(KernelBuilder& k, const Tensor& d, const StagingUse& use);
 
   const StagingUse& use() const { return use_; }
@@ -55,8 +58,8 @@ class StagedWriter {
   /// `warp`: of the warpgroups that store, the same in all lanes.
   StagedWriter(KernelBuilder& k, const StagedOutput& output, const RoleThread& me, const Number& warp);
 
-  /// Begins a tile whose part of this warpgroup is at (row, column) of matrix `batch`.
-  void begin(const Number& row, const Number& column, const Number& batch);
+  /// Begins a tile whose part of this warpgroup is at (row, column) of matrix `batch`, if D has batches.
+  void begin(const Number& row, const Number& column, const std::optional<Number>& batch = std::nullopt);
   /// Appends the store of the next two elements of the thread to the buffer: f32, in the order of
   /// TiledMmaBuilder::for_each_pair() with wgmma. The last elements of a panel are followed by its TMA store.
   void put(const std::array<Value, 2>& elements);
@@ -74,9 +77,10 @@ class StagedWriter {
   RoleThread me_;
   Number warp_;
   std::optional<NumberCell> next_;  // buffer, where it is not known statically
-  Number row_, column_, batch_;     // of the tile
-  int panel_ = 0, pair_ = 0;        // that come next, of the tile and of the panel
-  std::vector<Value> packed_;       // what the next stmatrix stores
+  Number row_, column_;             // of the tile
+  std::optional<Number> batch_;
+  int panel_ = 0, pair_ = 0;   // that come next, of the tile and of the panel
+  std::vector<Value> packed_;  // what the next stmatrix stores
 };
 
 }  // namespace tilewright::program

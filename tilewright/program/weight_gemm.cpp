@@ -14,6 +14,7 @@
 #include "tilewright/program/packed_weights.hpp"
 #include "tilewright/program/ring.hpp"
 #include "tilewright/program/roles.hpp"
+#include "tilewright/program/staged_output.hpp"
 #include "tilewright/program/tiled_copy.hpp"
 #include "tilewright/program/tiled_mma.hpp"
 #include "tilewright/program/tiles.hpp"
@@ -74,8 +75,16 @@ int largest_part(int most, const std::function<bool(int)>& divides) {
   return part;
 }
 
+/// The panels by which a warpgroup stores its rows of a tile, two at a time.
+StagingUse staging_of(const WeightGemmDescription& about) {
+  constexpr int kMostColumns = 32;
+  const int columns = std::min(kMostColumns, about.tile_n / 2);
+  return {
+      .major = arch::Major::mn, .columns = columns, .panels_n = about.tile_n / columns, .warpgroups = about.consumers};
+}
+
 int registers_beside_accumulators(const WeightGemmDescription& about) {
-  return kBesideAccumulators + (about.tile_k > 2 * weight_packing(about.weights).chunk_k ? kForMoreChunks : 0);
+  return kBesideAccumulators + (about.tile_k > 2 * kInstructionK * steps_of_chunk(about.weights) ? kForMoreChunks : 0);
 }
 
 int registers_at_launch(const WeightGemmDescription& about) {
@@ -134,7 +143,8 @@ class WeightGemmAuthor {
   }
 
   Program write() {
-    const Number m = k_.launch("m", 1, 1), n = k_.launch("n", 1, 1), extent_k = k_.launch("k", 1, 1);
+    const int aligned_d = about_.stores_by_tma ? kLineAlignment * 8 / bits(about_.d) : 1;
+    const Number m = k_.launch("m", aligned_d, 1), n = k_.launch("n", 1, 1), extent_k = k_.launch("k", 1, 1);
     const SharedTile activations = activations_tile(about_);
     const TiledCopyBuilder load_weights = weights_copy(m, extent_k);
     const TiledCopyBuilder load_activations(
@@ -155,8 +165,14 @@ class WeightGemmAuthor {
     } else {
       row_scales_ = k_.address("scales", bits(about_.scales) / 8);
     }
-    d_ = k_.address("d", bits(about_.d) / 8);
-    ldd_ = k_.launch("ldd");
+    ldd_ = k_.launch("ldd", aligned_d);
+    std::optional<StagedOutput> staged;
+    if (about_.stores_by_tma) {
+      const Tensor d{.name = "d", .element = about_.d, .extents = {m, n}, .strides = {1, ldd_}};
+      staged.emplace(k_, d, staging_of(about_));
+    } else {
+      d_ = k_.address("d", bits(about_.d) / 8);
+    }
     m_ = m;
     n_ = n;
     weights_bytes_ = std::int64_t{WeightPacking::kBytes} * chunks_ * about_.consumers;
@@ -184,6 +200,7 @@ class WeightGemmAuthor {
       prefetch_tensor_map(k_, load_weights.tensor_map());
       prefetch_tensor_map(k_, load_activations.tensor_map());
       if (load_scales) prefetch_tensor_map(k_, load_scales->tensor_map());
+      if (staged) prefetch_tensor_map(k_, staged->copy().tensor_map());
       ring.initialise();
       fence_mbarrier_init(k_);
     });
@@ -245,6 +262,8 @@ class WeightGemmAuthor {
           k_.branch(less(lane, about_.cluster_m), [&] { mbarrier_arrive_at(k_, barrier, lane); });
         }
       });
+      std::optional<StagedWriter> writer;
+      if (staged) writer.emplace(k_, *staged, me, warp);
       tiles.for_each([&](const TileIndex& tile) {
         const Mainloop mainloop = begin_mainloop(mma, ring.stage(reader.begin_read()), warp, me);
         k_.loop(first_step, end_step, 1, [&](const Number& step) {
@@ -252,6 +271,11 @@ class WeightGemmAuthor {
         });
         end_mainloop(mainloop, reader);
         std::vector<Value> results = results_of(mainloop.sums, warp, tile);
+        if (writer) {
+          writer->begin(tile.m * tile_m_ + warp / 4 * WeightPacking::kRows, tile.n * about_.tile_n);
+          for (std::size_t i = 0; i < results.size(); i += 2) writer->put({results[i], results[i + 1]});
+          return;
+        }
         Number first = 0;  // of the accumulators that this CTA stores
         if (about_.split_k > 1) {
           results = exchange(results, ring, me);
@@ -259,6 +283,7 @@ class WeightGemmAuthor {
         }
         store(mma, results, first, warp, tile);
       });
+      if (writer) writer->finish();
     });
     return k_.build();
   }
@@ -277,6 +302,12 @@ class WeightGemmAuthor {
     if (about_.ctas_per_sm < 1)
       throw InvalidArgument(fmt::format("an SM has 1 CTA or more, got {}", about_.ctas_per_sm));
     check_split_k();
+    if (about_.stores_by_tma && !can_store_by_tma(about_)) {
+      throw InvalidArgument(fmt::format(
+          "TMA stores 16-bit elements along m of tiles of 32 columns or more without split-K, got {} along {}, "
+          "{} columns and split_k {}",
+          tilewright::name(about_.d), about_.d_is_m_contiguous ? "m" : "n", about_.tile_n, about_.split_k));
+    }
     const WeightGemmRegisters registers = registers_of(about_);
     if (registers.needed > registers.consumer) {
       throw InvalidArgument(fmt::format("a tile_n of {} needs about {} registers a thread, of {}", about_.tile_n,
@@ -595,14 +626,26 @@ std::optional<ScaleUse> scale_use(const WeightGemmDescription& about) {
   return for_weights <= for_accumulators ? ScaleUse::weights : ScaleUse::accumulators;
 }
 
+bool can_store_by_tma(const WeightGemmDescription& about) {
+  constexpr int kLeastN = 32;
+  return about.d_is_m_contiguous && bits(about.d) == 16 && about.tile_n >= kLeastN && about.tile_n % kLeastN == 0 &&
+         about.split_k == 1;
+}
+
+int staging_bytes(const WeightGemmDescription& about) {
+  if (!about.stores_by_tma) return 0;
+  const StagingUse use = staging_of(about);
+  return use.warpgroups * use.buffers * StagedOutput::kRows * use.columns * bits(about.d) / 8;
+}
+
 WeightGemmPipeline pipeline_of(const WeightGemmDescription& about) {
   // A stage has an even number of groups, because two sets of fragments take turns: with an odd number, a loop would
   // copy registers that wgmma reads, and ptxas would serialise wgmma (C7513).
   WeightGemmPipeline pipeline{.span = span_of(about)};
   const int steps = about.tile_k / kInstructionK, steps_of_span = pipeline.span / kInstructionK;
-  const int steps_of_chunk = weight_packing(about.weights).steps;
-  pipeline.group = kInstructionK * largest_part(std::min(steps_of_chunk, steps_of_span), [&](int part) {
-                     return steps % (2 * part) == 0 && steps_of_span % part == 0 && steps_of_chunk % part == 0;
+  const int chunk = steps_of_chunk(about.weights);
+  pipeline.group = kInstructionK * largest_part(std::min(chunk, steps_of_span), [&](int part) {
+                     return steps % (2 * part) == 0 && steps_of_span % part == 0 && chunk % part == 0;
                    });
   return pipeline;
 }

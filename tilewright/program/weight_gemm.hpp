@@ -35,6 +35,9 @@ struct WeightGemmDescription {
   std::optional<ScaleUse> scale_use = std::nullopt;
   /// Whether the elements of D along m are contiguous, as y[token, output] has them; else those along n.
   bool d_is_m_contiguous = true;
+  /// Whether TMA stores D through shared memory: of 16-bit elements that are contiguous along m, with lines that begin
+  /// at multiples of 16 bytes, tile_n of at least 32, and no split-K.
+  bool stores_by_tma = false;
   int tile_n = 16, tile_k = 128;
   int stages = 6;
   int consumers = 2;  // warpgroups that multiply, 64 rows each
@@ -50,9 +53,13 @@ struct WeightGemmDescription {
 
 /// How the kernel applies scales of groups; nullopt: they are scales of rows, which multiply D. A thread multiplies 4
 /// registers of weights in each step of 16 k, or tile_n / 2 accumulators at the end of each span, of which a stage has
-/// an even number: two sets of accumulators take turns. The weights are scaled at equal counts, because the accumulators
-/// need a wait for all of wgmma in each stage, and where the registers have no room for two sets.
+/// an even number: two sets of accumulators take turns. The weights are scaled at equal counts, because the
+/// accumulators need a wait for all of wgmma in each stage, and where the registers have no room for two sets.
 std::optional<ScaleUse> scale_use(const WeightGemmDescription& description);
+
+/// Whether stores_by_tma is possible for the other choices of a description; the bytes of shared memory that it takes.
+bool can_store_by_tma(const WeightGemmDescription& description);
+int staging_bytes(const WeightGemmDescription& description);
 
 /// How a stage is cut along k.
 struct WeightGemmPipeline {

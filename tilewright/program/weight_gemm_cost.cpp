@@ -1,7 +1,7 @@
 #include "tilewright/program/weight_gemm_cost.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/dtype.hpp"
@@ -19,8 +19,9 @@ constexpr double kIssuedForWgmma = 4, kIssuedForStage = 50;
 constexpr double kGroupCycles = 60, kDrainCycles = 60;
 /// From the release of a stage until TMA has filled it again, while all SMs load: an estimate.
 constexpr double kLoadUs = 1.0;
-/// What is not hidden by wgmma of other warpgroups.
-constexpr double kExposedUs = 0.02;
+/// What wgmma of other warpgroups does not hide, for each stage, and of the time in which schedulers issue
+/// instructions: estimates.
+constexpr double kExposedUs = 0.02, kOverlapLoss = 0.1;
 /// Two barriers of a cluster, and the bytes that a CTA sends to others in a clock cycle.
 constexpr double kExchangeUs = 0.5, kSentBytesPerClock = 32;
 /// With split-K a cluster computes one tile: the start of the next cluster, until its first stage has been loaded. From
@@ -72,8 +73,9 @@ int stage_bytes(const WeightGemmDescription& about) {
 /// Sets the number of stages to what fits; false if not even two fit, or not the sums that split-K exchanges.
 bool choose_stages(WeightGemmDescription& about) {
   const arch::ArchLimits& limits = arch::limits(about.target);
-  const int memory = std::min(kMostStageBytes, limits.smem_per_sm_bytes / about.ctas_per_sm -
-                                                   limits.smem_reserved_per_block_bytes - kBarrierBytes);
+  const int memory =
+      std::min(kMostStageBytes, limits.smem_per_sm_bytes / about.ctas_per_sm - limits.smem_reserved_per_block_bytes -
+                                    kBarrierBytes - staging_bytes(about));
   about.stages = std::min(memory / stage_bytes(about), kMostStages);
   const int sums = WeightPacking::kRows * about.consumers * about.tile_n * 4;
   return about.stages >= 2 && (about.split_k == 1 || sums <= about.stages * stage_bytes(about));
@@ -118,8 +120,9 @@ double predicted_us(const WeightGemmDescription& about, const WeightGemmExtents&
   // A stage is released when the first group of the next one is all that still runs.
   const double stages_ahead = about.stages - 1 - 1.0 * pipeline_of(about).group / about.tile_k;
   const double stage_us =
-      std::max({warpgroups * multiply_us + kExposedUs, load_us, warpgroups * cycles.issue / clocks_per_us,
-                std::max(cycles.alone / clocks_per_us, multiply_us), kLoadUs / stages_ahead});
+      std::max({warpgroups * (multiply_us + kOverlapLoss * cycles.issue / clocks_per_us) + kExposedUs, load_us,
+                warpgroups * cycles.issue / clocks_per_us, std::max(cycles.alone / clocks_per_us, multiply_us),
+                kLoadUs / stages_ahead});
   const std::int64_t stages = ceil_div(ceil_div(extents.k, about.tile_k), about.split_k);
   const double exchange_us = about.split_k == 1
                                  ? 0
@@ -141,6 +144,7 @@ int least_tile_k(int tile_n) { return tile_n < 128 ? 128 : 64; }
 void add_designs(WeightGemmDescription each, const WeightGemmExtents& extents,
                  std::vector<WeightGemmDescription>& designs) {
   const auto add = [&](WeightGemmDescription design) {
+    design.stores_by_tma = each.stores_by_tma && can_store_by_tma(design);
     if (registers_of(design).fit() && choose_stages(design)) designs.push_back(design);
   };
   for (each.consumers = 3; each.consumers >= 1; --each.consumers) {
@@ -169,7 +173,7 @@ std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescripti
   while (most_n < 256 && most_n < extents.n) most_n *= 2;
   std::vector<WeightGemmDescription> all;
   WeightGemmDescription each = about;
-  for (const int tile_n : {most_n, most_n / 2}) {
+  for (const int tile_n : {most_n, most_n / 2, most_n / 4}) {
     if (tile_n < 8) continue;
     each.tile_n = tile_n;
     for (const int tile_k : {64, 128, 256}) {
@@ -177,10 +181,13 @@ std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescripti
       if (tile_k >= least_tile_k(tile_n) && tile_k <= 2 * least_tile_k(tile_n)) add_designs(each, extents, all);
     }
   }
-  const auto us = [&](const WeightGemmDescription& one) { return predicted_us(one, extents); };
-  std::stable_sort(all.begin(), all.end(), [&](const auto& one, const auto& other) { return us(one) < us(other); });
-  if (all.size() > count) all.resize(count);
-  return all;
+  std::vector<std::pair<double, WeightGemmDescription>> predicted;
+  for (const WeightGemmDescription& one : all) predicted.emplace_back(predicted_us(one, extents), one);
+  std::ranges::stable_sort(predicted, {}, [](const auto& one) { return one.first; });
+  if (predicted.size() > count) predicted.resize(count);
+  std::vector<WeightGemmDescription> best;
+  for (const auto& [us, one] : predicted) best.push_back(one);
+  return best;
 }
 
 }  // namespace tilewright::program

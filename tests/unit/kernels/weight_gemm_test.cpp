@@ -132,7 +132,7 @@ TEST(WeightGemmOperation, OffersTheDesignWithTheLeastPredictedTimeFirst) {
   };
   EXPECT_EQ(first(4096, 4096, 1), "n8 k256 c1 split4 p3 x1");
   EXPECT_EQ(first(4096, 4096, 64), "n64 k128 c2 split4 p2 x1");
-  EXPECT_EQ(first(4096, 4096, 256), "n128 k128 c1 split1 p1 x2");
+  EXPECT_EQ(first(4096, 4096, 256), "n64 k256 c2 split1 p1 x2");
   EXPECT_EQ(first(28672, 8192, 16), "n16 k256 c2 split1 p2 x1");
   EXPECT_EQ(first(14336, 4096, 4096), "n256 k64 c2 split1 p1 x2");
   // A single tile along k is not split.

@@ -184,7 +184,8 @@ void expect_product(const Program& program, const std::string& ptx, const Weight
   for (double& activation : activations) activation = static_cast<int>(random() % 7) - 3;
   for (std::int64_t i = 0; i < groups * ld_scales; ++i)
     scales.push_back(std::ldexp(random() % 2 == 0 ? 1 : -1, static_cast<int>(random() % 5) - 2));
-  const std::int64_t ldd = (about.d_is_m_contiguous ? m : n) + 3, lines = about.d_is_m_contiguous ? n : m;
+  const std::int64_t ldd = (about.d_is_m_contiguous ? m : n) + (about.stores_by_tma ? 8 : 3),
+                     lines = about.d_is_m_contiguous ? n : m;
   const auto index = [&, m_contiguous = about.d_is_m_contiguous](std::int64_t row, std::int64_t column) {
     return static_cast<std::size_t>(m_contiguous ? column * ldd + row : row * ldd + column);
   };
@@ -245,7 +246,8 @@ TEST_P(WeightGemm, ComputesProducts) {
   const compile::Artifact artifact = compile_as_cuda(program);
   expect_full_speed(program, artifact);
   expect_product(program, artifact.ptx, about, {200, about.tile_n + 3, 328});
-  expect_product(program, artifact.ptx, about, {61, 1, about.split_k == 1 ? 8 : about.split_k * about.tile_k});
+  expect_product(program, artifact.ptx, about,
+                 {about.stores_by_tma ? 56 : 61, 1, about.split_k == 1 ? 8 : about.split_k * about.tile_k});
 #ifdef TILEWRIGHT_HAS_MLIR
   const compile::Artifact by_mlir = compile_as_mlir(program);
   EXPECT_EQ(by_mlir.spill_bytes.value_or(0), 0);
@@ -299,6 +301,14 @@ INSTANTIATE_TEST_SUITE_P(
               .ctas_per_sm = 3}},
         Case{"s4_bf16_shared_activations",
              {.d = DType::f32, .group = 64, .tile_n = 128, .tile_k = 64, .stages = 3, .cluster_m = 2}},
+        Case{"s4_f16_stored_by_tma",
+             {.activations = DType::f16,
+              .scales = DType::f16,
+              .d = DType::f16,
+              .stores_by_tma = true,
+              .tile_n = 64,
+              .tile_k = 64,
+              .stages = 3}},
         Case{"s8_bf16_rows_split_k",
              {.weights = DType::s8,
               .d = DType::f32,
@@ -424,6 +434,9 @@ TEST(WeightGemmProgram, RefusesWithTheNumber) {
   EXPECT_EQ(weight_gemm("x", {.split_k = 3}).reason(), "split_k must be 1, 2, 4 or 8, got 3");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 64, .split_k = 2, .cluster_m = 2}).reason(),
             "cluster_m must be 1, or 2 without split-K, got 2 and split_k 2");
+  EXPECT_EQ(weight_gemm("x", {.stores_by_tma = true, .tile_n = 16}).reason(),
+            "TMA stores 16-bit elements along m of tiles of 32 columns or more without split-K, got bf16 along m, 16 "
+            "columns and split_k 1");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 24, .split_k = 2}).reason(),
             "split_k 2 must divide the 12 accumulators of a thread into multiples of 4, 2 or 1");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 256, .tile_k = 64, .stages = 2, .split_k = 2}).reason(),
