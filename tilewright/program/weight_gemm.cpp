@@ -319,7 +319,7 @@ class WeightGemmAuthor {
                       about_.tile_n, registers.of_instruction, registers.at_launch, about_.ctas_per_sm));
     }
     if (!use_) return;
-    if (about_.group % kInstructionK != 0 || (about_.group % about_.tile_k != 0 && about_.tile_k % about_.group != 0)) {
+    if (!group_fits(about_)) {
       throw InvalidArgument(
           fmt::format("the group must be a multiple of tile_k, {0}, or a multiple of {1} that divides it, got {2}",
                       about_.tile_k, kInstructionK, about_.group));
@@ -624,6 +624,11 @@ std::optional<ScaleUse> scale_use(const WeightGemmDescription& about) {
   const int for_weights = about.tile_k / kInstructionK * kFragment;
   const int for_accumulators = about.tile_k / span_of(about) * (about.tile_n / 2);
   return for_weights <= for_accumulators ? ScaleUse::weights : ScaleUse::accumulators;
+}
+
+bool group_fits(const WeightGemmDescription& about) {
+  if (about.group == 0) return true;
+  return about.group % kInstructionK == 0 && (about.group % about.tile_k == 0 || about.tile_k % about.group == 0);
 }
 
 bool can_store_by_tma(const WeightGemmDescription& about) {

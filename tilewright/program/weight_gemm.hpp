@@ -57,6 +57,9 @@ struct WeightGemmDescription {
 /// accumulators need a wait for all of wgmma in each stage, and where the registers have no room for two sets.
 std::optional<ScaleUse> scale_use(const WeightGemmDescription& description);
 
+/// Whether the group is a multiple of tile_k, or a multiple of 16 that divides it; or there are no groups.
+bool group_fits(const WeightGemmDescription& description);
+
 /// Whether stores_by_tma is possible for the other choices of a description; the bytes of shared memory that it takes.
 bool can_store_by_tma(const WeightGemmDescription& description);
 int staging_bytes(const WeightGemmDescription& description);

@@ -1,6 +1,7 @@
 #include "tilewright/program/weight_gemm_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
@@ -182,7 +183,9 @@ std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescripti
     }
   }
   std::vector<std::pair<double, WeightGemmDescription>> predicted;
-  for (const WeightGemmDescription& one : all) predicted.emplace_back(predicted_us(one, extents), one);
+  // Designs whose stages the groups do not fit come last: if there are no others, their refusals tell why.
+  for (const WeightGemmDescription& one : all)
+    predicted.emplace_back(group_fits(one) ? predicted_us(one, extents) : INFINITY, one);
   std::ranges::stable_sort(predicted, {}, [](const auto& one) { return one.first; });
   if (predicted.size() > count) predicted.resize(count);
   std::vector<WeightGemmDescription> best;

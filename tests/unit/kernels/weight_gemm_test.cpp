@@ -135,6 +135,9 @@ TEST(WeightGemmOperation, OffersTheDesignWithTheLeastPredictedTimeFirst) {
   EXPECT_EQ(first(4096, 4096, 256), "n64 k256 c2 split1 p1 x2");
   EXPECT_EQ(first(28672, 8192, 16), "n16 k256 c2 split1 p2 x1");
   EXPECT_EQ(first(14336, 4096, 4096), "n256 k64 c2 split1 p1 x2");
+  // Stages of 256 columns have no whole groups of 384.
+  for (const program::WeightGemmDescription& each : program::weight_gemm_designs({.group = 384}, {4096, 1, 3840}, 8))
+    EXPECT_EQ(each.tile_k, 128);
   // A single tile along k is not split.
   const registry::Discovery found = discover(Layer(DType::s4, DType::bf16, 64, 128, 1, 128).problem);
   ASSERT_FALSE(found.kernels.empty());
