@@ -20,7 +20,7 @@ struct EnvironmentVariable {
 };
 
 /// Every variable that is read. `tilewright env` prints this table.
-inline constexpr std::array<EnvironmentVariable, 16> kEnvironmentVariables = {{
+inline constexpr std::array<EnvironmentVariable, 17> kEnvironmentVariables = {{
     {"TILEWRIGHT_DEVICE", "auto",
      "the device that runs kernels: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, "
      "emulator:sm_80, "
@@ -58,6 +58,9 @@ inline constexpr std::array<EnvironmentVariable, 16> kEnvironmentVariables = {{
      "which kernel computes a problem that was not tuned: fastest_kernel, or fastest_start (one that compiles quickly, "
      "if "
      "it is predicted to be at most 5 % slower)"},
+    {"TILEWRIGHT_OVERLAP_LAUNCHES", "0",
+     "any value but 0: kernels of sm_90 start while the last kernel of their stream ends, if they wait for it on their "
+     "own"},
     {"TILEWRIGHT_DETERMINISTIC", "0",
      "any value but 0: only kernels that promise equal bits in every run are chosen, unless a call says otherwise"},
     {"TILEWRIGHT_BATCH_INVARIANT", "0",

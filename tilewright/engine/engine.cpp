@@ -48,7 +48,7 @@ struct Engine::State {
         device(open_device(given)),
         images(given, device),
         workspaces(std::make_shared<Workspaces>(device)),
-        packed(std::make_shared<PackedLaunches>(device)),
+        packed(std::make_shared<PackedLaunches>(device, options.overlap_launches)),
         registry(given_registry ? std::move(given_registry) : kernels::make_registry()),
         choices(images.store().root(), device_identity(*device)),
         rankings(given.max_rankings),

@@ -61,6 +61,7 @@ runtime::LaunchConfig launch_config(const plan::Launch& launch) {
   config.cluster = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
   config.dynamic_smem_bytes = launch.dynamic_smem_bytes;
   config.cooperative = launch.cooperative;
+  config.programmatic_stream_serialization = launch.waits_for_last_kernel;
   return config;
 }
 
@@ -89,6 +90,7 @@ void pack_and_launch(const registry::KernelPtr& kernel, const LoadedKernels& loa
     const op::Problem& problem = call.problem();
     const runtime::DeviceAddress workspace = workspace_of(kernel->workspace_bytes(problem), workspaces, options);
     for (registry::LaunchStep& step : kernel->launch_steps(problem, workspace)) {
+      step.launch.waits_for_last_kernel &= packed.overlaps();
       encode_tensor_maps(workspaces.device(), step.launch);
       if (step.launch.workspace_bytes() != 0) set_workspace(workspaces.device(), step.launch, workspace);
       launch(*loaded.at(step.kernel), launch_config(step.launch), step.launch, options);

@@ -63,6 +63,9 @@ Options Options::from_environment() {
     options.shared_cache_dirs = split(*shared, ':');
   read_number(environment_variable("TILEWRIGHT_JOBS"), options.compile_threads);
   read_number(environment_variable("TILEWRIGHT_EMULATOR_STEPS"), options.emulator_steps_per_cta);
+  int overlap = 0;
+  read_number(environment_variable("TILEWRIGHT_OVERLAP_LAUNCHES"), overlap);
+  options.overlap_launches = overlap != 0;
   int required = 0;
   read_number(environment_variable("TILEWRIGHT_DETERMINISTIC"), required);
   options.required.deterministic = required != 0;

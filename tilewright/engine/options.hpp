@@ -48,6 +48,9 @@ struct Options {
   /// Called by Tuning::on_first_use before the first run of a problem: usually tune::on_first_use(). It is not called
   /// for calls that require other promises than these options, since the tuning would choose among other kernels.
   std::function<void(Engine&, const op::Problem&)> before_first_use;
+  /// Whether kernels that wait for the last one of their stream are launched while it ends (programmatic dependent
+  /// launch), which hides the time of launching and of their prologue.
+  bool overlap_launches = false;
   // Sizes of the engine's LRU caches, in entries.
   std::int64_t max_loaded_kernels = 512;     // about 1 MB each on the emulator
   std::int64_t max_remembered_calls = 4096;  // call keys with a chosen kernel: about 2 KB each

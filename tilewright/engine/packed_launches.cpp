@@ -17,6 +17,7 @@ std::shared_ptr<const plan::Launch> PackedLaunches::get(const registry::KernelPt
     if (const std::shared_ptr<const Packed> found = recent_.find(hash, is_it)) return launch_of(found);
   }
   const auto packed = std::make_shared<Packed>(kernel, call, kernel->launch(call.problem()));
+  packed->launch.waits_for_last_kernel &= overlaps_;
   encode_tensor_maps(*device_, packed->launch);
   if (is_remembered) recent_.insert(hash, packed);
   return launch_of(packed);

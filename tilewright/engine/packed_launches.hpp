@@ -16,9 +16,14 @@ namespace tilewright::engine {
 /// same memory, as training steps and decoders do, neither packs parameters nor encodes tensor maps again. Thread-safe.
 class PackedLaunches {
  public:
-  explicit PackedLaunches(std::shared_ptr<runtime::Device> device) : device_(std::move(device)) {}
+  /// `overlaps`: Options::overlap_launches.
+  explicit PackedLaunches(std::shared_ptr<runtime::Device> device, bool overlaps = false)
+      : device_(std::move(device)), overlaps_(overlaps) {}
 
-  /// The launch of the call, with its tensor maps encoded except those of tensors in the workspace, which is not set.
+  bool overlaps() const { return overlaps_; }
+
+  /// The launch of the call, which waits for the last kernel only if launches overlap, with its tensor maps encoded
+  /// except those of tensors in the workspace, which is not set.
   /// @pre supports(call.problem()) of the kernel, which has one step; D is not empty
   std::shared_ptr<const plan::Launch> get(const registry::KernelPtr& kernel, const Call& call);
 
@@ -29,6 +34,7 @@ class PackedLaunches {
     plan::Launch launch;
   };
   std::shared_ptr<runtime::Device> device_;
+  bool overlaps_;
   RecentTable<Packed> recent_;  // each is about 8 KB large
 };
 

@@ -57,7 +57,10 @@ struct Launch {
   std::array<std::uint32_t, 3> cluster{1, 1, 1};  // in CTAs
   std::uint32_t dynamic_smem_bytes = 0;
   bool cooperative = false;  // cooperative launch: all CTAs must be resident at once because they wait for each other
-  int ctas_per_sm = 1;       // of a cooperative launch: the number of CTAs that one SM holds at once
+  /// Whether the kernel executes griddepcontrol.wait before it accesses global memory, so that it may start while the
+  /// last kernel of its stream ends; see engine::Options::overlap_launches.
+  bool waits_for_last_kernel = false;
+  int ctas_per_sm = 1;  // of a cooperative launch: the number of CTAs that one SM holds at once
 
   /// The bytes of the struct that the kernel takes by value. The layout follows the rules of C++: each field lies at a
   /// multiple of its alignment.

@@ -104,6 +104,7 @@ class GemmAuthor {
       fence_mbarrier_init(k_);
     });
     plan_.cluster_size() == 1 ? synchronize(k_) : synchronize_cluster(k_);
+    k_.wait_for_last_kernel();
 
     const Registers registers = split_registers(plan_.mix, plan_.consumers());
     const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", plan_.consumers(), registers.consumer}});
@@ -131,6 +132,7 @@ class GemmAuthor {
             });
           });
         });
+        launch_dependents(k_);
         // The other CTA's loads and arrivals need this CTA's shared memory.
         if (plan_.cluster_size() > 1) writer.wait_for_readers();
       };

@@ -192,6 +192,8 @@ void store_matrices(KernelBuilder& k, const Number& row_address, std::vector<Val
 
 void synchronize(KernelBuilder& k) { k.instruction("barrier.sync.aligned 0;", {}); }
 
+void launch_dependents(KernelBuilder& k) { k.instruction("griddepcontrol.launch_dependents;", {}); }
+
 void named_barrier(KernelBuilder& k, const Number& id, int threads) {
   k.instruction("barrier.sync.aligned $0, $1;", {id.is_static() ? immediate(id) : number(id), immediate(threads)});
 }

@@ -53,6 +53,8 @@ void store_matrices(KernelBuilder& k, const Number& row_address, std::vector<Val
 
 /// barrier.sync of all threads of the CTA.
 void synchronize(KernelBuilder& k);
+/// Lets the kernels that depend on this launch start, as soon as all CTAs have come here or have ended.
+void launch_dependents(KernelBuilder& k);
 /// barrier.sync and barrier.arrive of named barrier `id`, 1 to 15, with `threads` threads, a multiple of 32. An `id`
 /// that is not static is the same in all lanes of a warp.
 void named_barrier(KernelBuilder& k, const Number& id, int threads);

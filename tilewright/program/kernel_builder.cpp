@@ -114,6 +114,11 @@ Parameter& KernelBuilder::add_parameter(std::string_view name, Parameter::Kind k
   return program_.parameters.back();
 }
 
+void KernelBuilder::wait_for_last_kernel() {
+  instruction("griddepcontrol.wait;", {});
+  program_.waits_for_last_kernel = true;
+}
+
 Number KernelBuilder::launch(std::string_view name, std::int64_t divisor, std::int64_t lower, std::int64_t upper) {
   if (lower < 0 || upper > kMaxExtent || lower > upper)
     throw InvalidArgument(

@@ -81,6 +81,10 @@ class KernelBuilder {
   void set_min_ctas(int ctas) { program_.min_ctas = ctas; }
   int min_ctas() const { return program_.min_ctas; }
 
+  /// Appends griddepcontrol.wait: all threads wait until the kernels that this launch depends on have ended. It must
+  /// come before all accesses of global memory, and lets the kernel start while the last one of its stream ends.
+  void wait_for_last_kernel();
+
   // Parameters, which are fields of the struct that the kernel takes by value, in the order of these calls.
 
   /// An integer that each launch gives: an extent, a stride. It must be a multiple of `divisor` and within the bounds,

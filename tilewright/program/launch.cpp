@@ -135,6 +135,7 @@ plan::Launch launch(const Program& program, const LaunchArguments& arguments) {
     launch.cluster[mode] = static_cast<std::uint32_t>(program.cluster[mode]);
   }
   launch.block = {static_cast<std::uint32_t>(program.threads), 1, 1};
+  launch.waits_for_last_kernel = program.waits_for_last_kernel;
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(program.shared_bytes);
   return launch;
 }

@@ -148,6 +148,7 @@ struct SpecialVariables {
 
 struct Program {
   std::string symbol;
+  bool waits_for_last_kernel = false;  // see KernelBuilder::wait_for_last_kernel()
   Target target;
   int threads = 0;                      // of a CTA
   std::array<int, 3> cluster{1, 1, 1};  // in CTAs

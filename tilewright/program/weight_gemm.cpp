@@ -205,6 +205,7 @@ class WeightGemmAuthor {
       fence_mbarrier_init(k_);
     });
     about_.cluster_m == 1 ? synchronize(k_) : synchronize_cluster(k_);
+    k_.wait_for_last_kernel();
 
     const WeightGemmRegisters registers = registers_of(about_);
     const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", about_.consumers, registers.consumer}});
@@ -244,6 +245,7 @@ class WeightGemmAuthor {
               });
             });
           });
+          launch_dependents(k_);
           // The other CTA's loads and arrivals need this CTA's shared memory.
           if (about_.cluster_m > 1) writer.wait_for_readers();
         });

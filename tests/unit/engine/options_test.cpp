@@ -36,6 +36,7 @@ void expect_defaults(const Options& options) {
   EXPECT_EQ(options.emulator_steps_per_cta, emulator::kDefaultStepsPerCta);
   EXPECT_EQ(options.tuning, Tuning::use);
   EXPECT_EQ(options.first_use, FirstUse::fastest_kernel);
+  EXPECT_FALSE(options.overlap_launches);
   EXPECT_EQ(options.required, registry::Promises());
 }
 
@@ -61,6 +62,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   ::setenv("TILEWRIGHT_EMULATOR_STEPS", "18446744073709551615", 1);
   ::setenv("TILEWRIGHT_TUNING", "on_first_use", 1);
   ::setenv("TILEWRIGHT_FIRST_USE", "fastest_start", 1);
+  ::setenv("TILEWRIGHT_OVERLAP_LAUNCHES", "1", 1);
   ::setenv("TILEWRIGHT_BATCH_INVARIANT", "1", 1);
   const Options options = Options::from_environment();
   EXPECT_EQ(options.device, "emulator:sm_80");
@@ -75,6 +77,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   EXPECT_EQ(options.emulator_steps_per_cta, ~std::uint64_t{0});
   EXPECT_EQ(options.tuning, Tuning::on_first_use);
   EXPECT_EQ(options.first_use, FirstUse::fastest_start);
+  EXPECT_TRUE(options.overlap_launches);
   EXPECT_EQ(options.required, (registry::Promises{.batch_invariant = true}));
   ::setenv("TILEWRIGHT_DETERMINISTIC", "1", 1);
   EXPECT_EQ(Options::from_environment().required, (registry::Promises{.deterministic = true, .batch_invariant = true}));

@@ -56,6 +56,12 @@ TEST_F(RepeatedCalls, EncodeNoTensorMapAgain) {
   EXPECT_EQ(encoded(), once);
 }
 
+TEST_F(RepeatedCalls, OverlapOnlyIfTheEngineSaysSo) {
+  EXPECT_FALSE(launch_config(*packed_.get(kernel_, Call(gemm_at(1 << 20)))).programmatic_stream_serialization);
+  PackedLaunches overlapping(device_, true);
+  EXPECT_TRUE(launch_config(*overlapping.get(kernel_, Call(gemm_at(1 << 20)))).programmatic_stream_serialization);
+}
+
 /// A model with 200 layers makes 200 different calls in turn.
 TEST_F(RepeatedCalls, OfManyArraysAreAllRemembered) {
   for (std::uint64_t i = 1; i <= 200; ++i) packed_.get(kernel_, Call(gemm_at(i << 20)));

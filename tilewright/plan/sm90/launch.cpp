@@ -687,6 +687,7 @@ Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(launched_ctas(plan, arguments)), 1, 1};
   launch.cooperative = plan.split_k > 1 || plan.repacks();
+  launch.waits_for_last_kernel = !launch.cooperative;
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   launch.cluster = {static_cast<std::uint32_t>(plan.cluster_size()), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(plan.smem_bytes());
