@@ -96,7 +96,8 @@ StageCycles cycles_of_stage(const WeightGemmDescription& about) {
   StageCycles cycles;
   cycles.issue = steps * (converting + kIssuedForWgmma) + kIssuedForStage;
   const bool sums_spans = scale_use(about) == ScaleUse::accumulators;
-  if (sums_spans) cycles.issue += about.tile_k / pipeline.span * (about.tile_n / 2.0);
+  const int spans = about.tile_k / pipeline.span;
+  if (sums_spans) cycles.issue += spans * (about.tile_n / 2.0);
   cycles.alone = cycles.issue + kGroupCycles * about.tile_k / pipeline.group + (sums_spans ? kDrainCycles : 0);
   return cycles;
 }
