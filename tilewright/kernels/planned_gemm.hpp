@@ -45,7 +45,9 @@ double predicted_us(const Sketch& sketch, const op::GemmView& view) {
 /// - Sketch and sketch(signature, design), the partial plan that check_arguments, cost_input and sum_order need;
 /// - Plan and plan(signature, design), the complete plan that launch and lower(plan, symbol) need. It must succeed for
 ///   every design for which sketch() succeeds;
-/// - estimate_us(sketch, view).
+/// - estimate_us(sketch, view);
+/// - if it has other kernels for other views of a problem, other_views(view). op::with_layouts() must make such a view
+///   from that of the problem and the signature of the kernel.
 template <class Family>
 class PlannedGemm final : public registry::Kernel {
  public:
@@ -158,13 +160,23 @@ class PlannedGemmProvider final : public registry::Provider {
       return;
     }
     const op::GemmView lines = op::with_longest_lines(*view);
+    offer(lines, target, order, found);
+    if constexpr (requires { Family::other_views(lines); }) {
+      if (order && !order->is_exact) return;  // the views are those of a problem with another order
+      for (const op::GemmView& other : Family::other_views(lines)) offer(other, target, order, found);
+    }
+  }
+
+  static void offer(const op::GemmView& lines, const Target& target, const std::optional<plan::SumOrder>& order,
+                    registry::Discovery& found) {
     const op::GemmSignature signature = op::describe(lines);
     if (const Support accepted = Family::accepts(signature); !accepted) {
-      found.refused.push_back({family(), accepted.refusal()});
+      found.refused.push_back({Family::kName, accepted.refusal()});
       return;
     }
     const std::vector<Design> designs = Family::designs(lines, signature, target, order);
-    if (designs.empty()) found.refused.push_back({family(), refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
+    if (designs.empty())
+      found.refused.push_back({Family::kName, refuse("{}", Family::kNoDesign).as(RefusalCode::types)});
     for (const Design& design : designs) {
       auto sketch = Family::sketch(signature, design);
       // Types, layouts and alignments match by construction, so only the checks of do_supports() remain.
@@ -172,7 +184,7 @@ class PlannedGemmProvider final : public registry::Provider {
       if (support) {
         found.kernels.push_back(kernel(signature, design, *std::move(sketch)));
       } else {
-        found.refused.push_back({family() + " " + plan::to_string(design), support.refusal()});
+        found.refused.push_back({Family::kName + (" " + plan::to_string(design)), support.refusal()});
       }
     }
   }

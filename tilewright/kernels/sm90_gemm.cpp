@@ -3,7 +3,9 @@
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/kernels/planned_gemm.hpp"
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
+#include "tilewright/op/padded_taps.hpp"
 #include "tilewright/plan/search.hpp"
+#include "tilewright/plan/sm90/im2col.hpp"
 
 namespace tilewright::kernels {
 namespace {
@@ -21,6 +23,12 @@ struct Sm90GemmFamily {
   static std::vector<Design> designs(const op::GemmView& view, const op::GemmSignature& signature, const Target& target,
                                      const std::optional<plan::SumOrder>& order) {
     return plan::sm90_gemm_designs(view, signature, target, order);
+  }
+  /// Views whose taps are padded, with which TMA loads longer rows.
+  static std::vector<op::GemmView> other_views(const op::GemmView& view) {
+    std::vector<op::GemmView> views;
+    for (const std::int64_t row : plan::padded_tap_rows(view)) views.push_back(op::with_padded_taps(view, row));
+    return views;
   }
   static std::optional<Design> invariant_design(const op::GemmSignature& signature, const Target& target) {
     return plan::invariant_sm90_gemm_design(signature, target);

@@ -39,6 +39,8 @@ struct TensorSignature {
   /// The length in elements of the rows in which an im2col matrix can be copied without crossing the end of a tap: the
   /// largest power of two of at most kMaxTapRow bytes that divides the channels of a tap. It is 0 for other matrices.
   int tap_row = 0;
+  /// Whether zeros follow the channels of each tap, up to a multiple of tap_row; see op/padded_taps.hpp.
+  bool has_padded_taps = false;
   /// 0, or for a folded operand the number of coordinates of rows, columns and batch that the kernel can tell apart, of
   /// which a problem may use fewer: 2, 4 or 8. `layout` then names the mode whose first coordinate has stride 1; if no
   /// coordinate has, the alignment is 1.
@@ -47,7 +49,8 @@ struct TensorSignature {
   bool operator==(const TensorSignature&) const = default;
 };
 
-/// "f16:row:8", "f16:row:8:pointers" for a pointer array, "f16:row:8:im2col:64", where 64 is tap_row, or
+/// "f16:row:8", "f16:row:8:pointers" for a pointer array, "f16:row:8:im2col:64", where 64 is tap_row,
+/// "f16:row:8:im2col:64:padded", or
 /// "f16:row:8:folded_2".
 std::string to_string(const TensorSignature& signature);
 

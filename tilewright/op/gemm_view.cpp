@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tilewright/op/epilogue_tensors.hpp"
+#include "tilewright/op/padded_taps.hpp"
 
 namespace tilewright::op {
 namespace {
@@ -218,6 +219,7 @@ GemmView with_longest_lines(GemmView view) {
 
 GemmView with_layouts(GemmView view, const GemmSignature& signature) {
   if (view.groups != GroupedMode::none) return view;
+  if (signature.a.has_padded_taps && can_pad_taps(view)) view = with_padded_taps(std::move(view), signature.a.tap_row);
   for (const auto& [operand, made_for] :
        {std::pair{&view.a, &signature.a}, {&view.b, &signature.b}, {&view.c, &signature.c}, {&view.d, &signature.d}}) {
     if (!operand->is_matrix()) continue;
@@ -250,11 +252,13 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
   }
   if (operand.access == OperandAccess::im2col) {
     return {.element = tensor.dtype,
+            .layout = tensor.column_stride() == 1 ? MatrixLayout::row_major : MatrixLayout::column_major,
             .alignment = operand.im2col.alignment(tensor, tensor.batch_stride()),
             .im2col = operand.im2col.blocks > 1  ? Im2colAccess::blocks
                       : operand.im2col.divides() ? Im2colAccess::divided
                                                  : Im2colAccess::direct,
-            .tap_row = operand.im2col.tap_row(kMaxTapRow / bytes(tensor.dtype), tensor.distinct_matrices())};
+            .tap_row = operand.im2col.tap_row(kMaxTapRow / bytes(tensor.dtype), tensor.distinct_matrices()),
+            .has_padded_taps = operand.im2col.zeros > 0};
   }
   const Result<MatrixView> view = view_matrix(tensor, role);
   const bool is_stacked_along_lines =

@@ -16,7 +16,8 @@ std::optional<std::int64_t> Im2colAxis::coordinate(std::int64_t position, std::i
 }
 
 std::optional<std::int64_t> Im2col::offset(std::int64_t row, std::int64_t column) const {
-  const std::int64_t channel = column % channels, tap = column / channels;
+  const std::int64_t channel = column % columns_of_tap(), tap = column / columns_of_tap();
+  if (channel >= channels) return std::nullopt;
   const std::int64_t j = row % w.positions, i = row / w.positions % h.positions;
   const std::optional<std::int64_t> x = w.coordinate(j, tap % w.taps), y = h.coordinate(i, tap / w.taps % h.taps);
   if (!x || !y) return std::nullopt;
@@ -46,7 +47,7 @@ double Im2col::distinct_share() const {
 int Im2col::tap_row(int longest, std::int64_t matrices) const {
   return taps() == 1 && blocks == 1 && matrices == 1
              ? longest
-             : static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(longest)));
+             : static_cast<int>(std::gcd(columns_of_tap(), static_cast<std::int64_t>(longest)));
 }
 
 int Im2col::alignment(const Tensor& images_of, std::int64_t batch_stride) const {

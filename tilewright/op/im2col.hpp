@@ -34,6 +34,7 @@ struct Im2colAxis {
 ///   dgrad: A is the im2col of dy; its rows are the input's pixels, its columns are k.
 ///   wgrad: B is the im2col of x; its rows, the output's pixels, are k.
 /// A matrix with a mode of three strides and no taps is an im2col matrix, too: the filter of dgrad.
+/// In a matrix with padded taps (op/padded_taps.hpp), `zeros` columns without elements follow the channels of each tap.
 struct Im2col {
   std::int64_t images = 1;
   std::int64_t image_stride = 0;  // elements
@@ -41,10 +42,12 @@ struct Im2col {
   std::int64_t channels = 1;  // of a block
   std::int64_t blocks = 1;
   std::int64_t block_stride = 0;  // elements
+  std::int64_t zeros = 0;
 
   std::int64_t rows() const { return images * h.positions * w.positions; }
   std::int64_t taps() const { return h.taps * w.taps; }
-  std::int64_t columns() const { return blocks * taps() * channels; }
+  std::int64_t columns_of_tap() const { return channels + zeros; }
+  std::int64_t columns() const { return blocks * taps() * columns_of_tap(); }
   /// Whether a coordinate is divided by more than 1, as in the dgrad of a convolution with a stride.
   bool divides() const { return h.divisor != 1 || w.divisor != 1; }
   /// The offset of an element from the first element of the images, in elements; nothing if it is outside.
@@ -56,7 +59,7 @@ struct Im2col {
   /// The largest power of two in elements, of at most 16 bytes, such that vectors of that length neither cross the end
   /// of a tap's channels nor are misaligned. `images` has the address and the element type.
   int alignment(const Tensor& images, std::int64_t batch_stride) const;
-  /// The largest power of two, at most `longest`, that divides the channels of a tap; `longest` if there is one tap of
+  /// The largest power of two, at most `longest`, that divides the columns of a tap; `longest` if there is one tap of
   /// one matrix.
   int tap_row(int longest, std::int64_t matrices) const;
 

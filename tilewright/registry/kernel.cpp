@@ -37,6 +37,13 @@ Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& 
         .as(RefusalCode::strides)
         .of(role);
   }
+  if (given.has_padded_taps != made_for.has_padded_taps) {
+    return refuse("the taps of {} are {}, but the kernel needs taps {}", op::quoted(role),
+                  given.has_padded_taps ? "padded" : "not padded",
+                  made_for.has_padded_taps ? "with padding" : "without")
+        .as(RefusalCode::shape)
+        .of(role);
+  }
   if (given.tap_row % std::max(made_for.tap_row, 1) != 0) {
     return refuse("the channels of a tap of {} are a multiple of {}, but the kernel needs one of {}", op::quoted(role),
                   given.tap_row, made_for.tap_row)

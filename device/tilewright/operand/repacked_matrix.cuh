@@ -18,6 +18,9 @@ struct RepackedMatrix {
   int pieces;
 };
 
+template <class Source>
+inline constexpr bool kIsRepacked = is_same<Source, RepackedMatrix>;
+
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const RepackedMatrix& matrix) { return matrix.copy; }
 
 }  // namespace tilewright

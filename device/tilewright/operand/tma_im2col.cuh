@@ -1,6 +1,8 @@
 // An im2col matrix that TMA loads: the pixels of a convolution, at one filter tap after another.
 #pragma once
 
+#include "tilewright/operand/global_matrix.cuh"
+#include "tilewright/operand/repacked_matrix.cuh"
 #include "tilewright/operand/tma_batch.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/tma.cuh"
@@ -18,25 +20,26 @@ struct TmaIm2colAxis {
 };
 
 /// A tensor map of the modes C, W, H, N in im2col mode, and how the rows and columns of op::Im2col lie in it.
-/// plan/sm90/im2col writes these fields. A box has channels of one tap.
+/// plan/sm90/im2col writes these fields. A box has channels of one tap. If the
+/// taps are padded, the last box of each begins before the last channel of the map and is filled with zeros.
 struct TmaIm2col {
   TmaMatrix map;
   TmaIm2colAxis h, w;
-  int channels, taps;   // of a matrix of the batch; matrix i begins at channel i * channels
-  int channels_of_all;  // of the tensor map
-  Divisor by_channels;
+  int columns_of_tap, taps;  // of a matrix of the batch; matrix i begins at channel i * columns_of_tap
+  int channels_of_all;       // of the tensor map
+  Divisor by_columns_of_tap;
 
   /// The arguments of a copy that begins at a row and a column of im2col matrix number `matrix`. Behind the last column
   /// are zeros, as behind the last channel of the map; behind the last row is an image that does not exist, whose
   /// pixels are zeros, too.
   __device__ __forceinline__ ptx::Im2colBox box(int row, int column, int matrix) const {
-    const int tap_or_end = by_channels.quotient(column);
+    const int tap_or_end = by_columns_of_tap.quotient(column);
     const bool is_inside = tap_or_end < taps;
     const int tap = is_inside ? tap_or_end : 0;
     const int r = w.by_taps.quotient(tap);
     const int line = w.by_positions.quotient(row);
     const int image = h.by_positions.quotient(line);
-    return {.c = is_inside ? (matrix - tap) * channels + column : channels_of_all,
+    return {.c = is_inside ? (matrix - tap) * columns_of_tap + column : channels_of_all,
             .w = w.lower + (row - line * w.positions) * w.step,
             .h = h.lower + (line - image * h.positions) * h.step,
             .n = image,
@@ -51,6 +54,18 @@ struct TmaIm2colClasses {
   TmaIm2col of[kClasses];
 };
 
+/// The same for a filter that is repacked first: the im2col matrices are those of the copy, whose columns are K. The
+/// other fields are those of RepackedMatrix.
+template <int kClasses>
+struct RepackedClasses {
+  TmaIm2col of[kClasses];
+  GlobalMatrix from;
+  int64_t offset, pitch;
+  int pieces;
+};
+template <int kClasses>
+inline constexpr bool kIsRepacked<RepackedClasses<kClasses>> = true;
+
 template <class Source>
 inline constexpr bool kIsTmaIm2col = false;
 template <>
@@ -62,6 +77,11 @@ __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2col& matrix) 
 /// The tensor map of the class whose tiles come first.
 template <int kClasses>
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2colClasses<kClasses>& matrices) {
+  return matrices.of[0].map;
+}
+
+template <int kClasses>
+__device__ __forceinline__ const TmaMatrix& tma_matrix(const RepackedClasses<kClasses>& matrices) {
   return matrices.of[0].map;
 }
 
@@ -103,6 +123,11 @@ class TmaBatch<TmaIm2col, kSlots> : public TmaIm2colBatch<TmaIm2col> {
 template <int kClasses, int kSlots>
 class TmaBatch<TmaIm2colClasses<kClasses>, kSlots> : public TmaIm2colBatch<TmaIm2colClasses<kClasses>> {
   using TmaIm2colBatch<TmaIm2colClasses<kClasses>>::TmaIm2colBatch;
+};
+
+template <int kClasses, int kSlots>
+class TmaBatch<RepackedClasses<kClasses>, kSlots> : public TmaIm2colBatch<RepackedClasses<kClasses>> {
+  using TmaIm2colBatch<RepackedClasses<kClasses>>::TmaIm2colBatch;
 };
 
 }  // namespace tilewright

@@ -1,6 +1,9 @@
 #include "tilewright/plan/sm90/im2col.hpp"
 
 #include <cstdlib>
+#include <numeric>
+
+#include "tilewright/op/padded_taps.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -52,8 +55,9 @@ Support check_im2col(const op::OperandView& operand, int row_elements) {
         .as(RefusalCode::shape);
   }
   const bool has_others_beside = im2col.taps() > 1 || operand.tensor.distinct_matrices() > 1;
-  if (has_others_beside && im2col.channels % row_elements != 0) {
-    return refuse("TMA loads boxes of {} channels, which must divide the {} of a tap", row_elements, im2col.channels)
+  if (has_others_beside && im2col.columns_of_tap() % row_elements != 0) {
+    return refuse("TMA loads boxes of {} channels, which must divide the {} of a tap", row_elements,
+                  im2col.columns_of_tap())
         .as(RefusalCode::shape);
   }
   for (const op::Im2colAxis& axis : {im2col.h, im2col.w}) {
@@ -69,6 +73,20 @@ Support check_im2col(const op::OperandView& operand, int row_elements) {
   map.swizzle = swizzle_of_width(row_elements * bytes(operand.tensor.dtype));
   const Support encodes = check(im2col_map(map, operand));
   return encodes ? encodes : refuse("TMA cannot load the im2col matrix: {}", encodes.reason()).as(RefusalCode::shape);
+}
+
+std::vector<std::int64_t> padded_tap_rows(const op::GemmView& view) {
+  if (!op::can_pad_taps(view)) return {};
+  constexpr std::int64_t kMostPadding = 2;
+  const std::int64_t channels = view.a.im2col.channels, longest = op::kMaxTapRow / bytes(view.a.tensor.dtype);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 2 * std::gcd(channels, longest); row <= longest; row *= 2) {
+    const std::int64_t padded = (channels + row - 1) / row * row;
+    if (padded > kMostPadding * channels) break;
+    if (padded % (2 * row) == 0 && row < longest) continue;  // twice the length needs no more zeros
+    rows.push_back(row);
+  }
+  return rows;
 }
 
 }  // namespace tilewright::plan

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "tilewright/base/tensor_map.hpp"
 #include "tilewright/op/gemm_view.hpp"
@@ -31,9 +32,13 @@ inline std::int64_t channels_of_all(const op::OperandView& operand) {
 TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand);
 
 /// Refuses what TMA cannot load: a batch whose matrices do not follow each other along the channels, boxes whose
-/// channels cross the end of a tap, steps above 8, offsets above 255, and corners of the bounding box that do not fit.
+/// columns cross the end of a tap, steps above 8, offsets above 255, and corners of the bounding box that do not fit.
 /// A row of a box has `row_elements`.
 Support check_im2col(const op::OperandView& operand, int row_elements);
+
+/// The lengths in elements to whose multiples the taps of the view are worth padding: each makes the rows of TMA boxes
+/// longer than a shorter length or no padding does, for at most as many zeros as channels.
+std::vector<std::int64_t> padded_tap_rows(const op::GemmView& view);
 
 /// Describes a field of type TmaIm2col. `view` is a function that returns an op::OperandView, `request` one that
 /// returns the TensorMapRequest.
@@ -64,10 +69,10 @@ void describe_tma_im2col(Sink& sink, const char* name, const View& view, const R
   sink.field("map", request);
   axis("h", [&]() -> const op::Im2colAxis& { return view().im2col.h; });
   axis("w", [&]() -> const op::Im2colAxis& { return view().im2col.w; });
-  number("channels", [&] { return view().im2col.channels; });
+  number("columns_of_tap", [&] { return view().im2col.columns_of_tap(); });
   number("taps", [&] { return view().im2col.taps(); });
   number("channels_of_all", [&] { return channels_of_all(view()); });
-  divisor("by_channels", [&] { return view().im2col.channels; });
+  divisor("by_columns_of_tap", [&] { return view().im2col.columns_of_tap(); });
   sink.end(kTensorMapAlignment);
 }
 
