@@ -8,8 +8,8 @@
 
 namespace tilewright {
 
-/// Operand: kIsPointerArray, kIsKMajor, kElementBytes, kAlignmentBytes (of address, leading dimension and batch stride:
-/// 1 to 8).
+/// Operand: Source, kIsPointerArray, kIsKMajor, kElementBytes, kAlignmentBytes (of address, leading dimension and batch
+/// stride: 1 to 8).
 ///
 /// A warp moves several pieces of 512 bytes at once. They are parts of one line or, if lines are short, of several. A
 /// thread moves 16 bytes of each piece: it loads the two aligned 16-byte vectors that these bytes overlap and combines
@@ -35,7 +35,8 @@ class RepackedLines {
   static constexpr int kWarpBytes = 0;  // of shared memory
 
   /// Each of the `matrices` different matrices of the batch has `mn` x `k` elements.
-  __device__ __forceinline__ RepackedLines(const RepackedMatrix& matrix, char* workspace, int mn, int k, int matrices)
+  __device__ __forceinline__ RepackedLines(const typename Operand::Source& matrix, char* workspace, int mn, int k,
+                                           int matrices)
       : from_(matrix.from.address),
         to_(workspace + matrix.offset),
         ld_bytes_(matrix.from.ld * kElementBytes),

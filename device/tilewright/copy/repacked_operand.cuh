@@ -10,9 +10,9 @@
 
 namespace tilewright {
 
-/// Operand: Source; if it is RepackedMatrix, also kTransposes and the members that RepackedLines or TransposedLines
+/// Operand: Source; if it is repacked, also kTransposes and the members that RepackedLines or TransposedLines
 /// use.
-template <class Operand, bool kIsRepacked = is_same<typename Operand::Source, RepackedMatrix>>
+template <class Operand, bool kRepacks = kIsRepacked<typename Operand::Source>>
 class RepackedOperand : public Select<Operand::kTransposes, TransposedLines<Operand>, RepackedLines<Operand>> {
   using Lines = Select<Operand::kTransposes, TransposedLines<Operand>, RepackedLines<Operand>>;
 

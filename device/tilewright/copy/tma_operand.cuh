@@ -89,6 +89,10 @@ template <class Operand, int kClasses>
 class TmaOperand<Operand, TmaIm2colClasses<kClasses>> : public TmaDecomposedOperand<Operand, TmaIm2col> {
   using TmaDecomposedOperand<Operand, TmaIm2col>::TmaDecomposedOperand;
 };
+template <class Operand, int kClasses>
+class TmaOperand<Operand, RepackedClasses<kClasses>> : public TmaDecomposedOperand<Operand, TmaIm2col> {
+  using TmaDecomposedOperand<Operand, TmaIm2col>::TmaDecomposedOperand;
+};
 template <class Operand>
 class TmaOperand<Operand, TmaFolded> : public TmaDecomposedOperand<Operand, TmaFolded> {
   using TmaDecomposedOperand<Operand, TmaFolded>::TmaDecomposedOperand;

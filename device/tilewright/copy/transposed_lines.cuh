@@ -11,8 +11,8 @@
 
 namespace tilewright {
 
-/// Operand: kIsPointerArray, kElementBytes (1 or 4), kAlignmentBytes (of address, leading dimension and batch stride: 1
-/// to 16).
+/// Operand: Source, kIsPointerArray, kElementBytes (1 or 4), kAlignmentBytes (of address, leading dimension and batch
+/// stride: 1 to 16).
 ///
 /// A warp transposes blocks that are 32 words wide along M or N, one word for each thread, through shared memory. A
 /// word of the result consists of 4 / kElementBytes elements along K, which come from as many lines of the matrix. If a
@@ -38,7 +38,8 @@ class TransposedLines {
 
   /// Each of the `matrices` different matrices of the batch has `mn` x `k` elements. If K has pieces, each has a
   /// multiple of 16 bytes.
-  __device__ __forceinline__ TransposedLines(const RepackedMatrix& matrix, char* workspace, int mn, int k, int matrices)
+  __device__ __forceinline__ TransposedLines(const typename Operand::Source& matrix, char* workspace, int mn, int k,
+                                             int matrices)
       : from_(matrix.from.address),
         to_(workspace + matrix.offset),
         ld_bytes_(matrix.from.ld * kElementBytes),

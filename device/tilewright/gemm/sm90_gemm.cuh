@@ -63,8 +63,8 @@ class Sm90Gemm {
   static constexpr bool kPlainLoadsB = is_same<typename OperandB::Source, GlobalMatrix>;
   static constexpr bool kUsesPlainLoads = kPlainLoadsA || kPlainLoadsB;
   static_assert(!kUsesPlainLoads || kClusterCtas == 1, "plain loads have no multicast");
-  static constexpr bool kRepacksA = is_same<typename OperandA::Source, RepackedMatrix>;
-  static constexpr bool kRepacksB = is_same<typename OperandB::Source, RepackedMatrix>;
+  static constexpr bool kRepacksA = kIsRepacked<typename OperandA::Source>;
+  static constexpr bool kRepacksB = kIsRepacked<typename OperandB::Source>;
   using BatchA = TmaBatch<typename OperandA::Source, Plan::kTensorMapSlots>;
   using BatchB = TmaBatch<typename OperandB::Source, Plan::kTensorMapSlots>;
   static constexpr bool kMakesMaps = BatchA::kMakesMaps || BatchB::kMakesMaps;

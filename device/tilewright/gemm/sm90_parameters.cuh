@@ -32,8 +32,8 @@ struct Sm90Groups {
 /// types of C and D, are TmaMatrix or GlobalMatrix; D may also be a FoldedOutput. Plan::OperandA::Source and
 /// OperandB::Source may also be RepackedMatrix, TmaIm2col, TmaFolded or one of operand/tma_batch.cuh. Plan::Groups is
 /// NoGroups, Groups, Sm90Groups, IndependentGroups or RowClasses; with groups, m, n and k are the capacity. With
-/// classes of rows, A, B and D are TmaIm2colClasses. m, n and k are the extents of the problem as computed, which may
-/// be the transposed problem.
+/// classes of rows, A, B and D are TmaIm2colClasses; B may be RepackedClasses. m, n and k are the extents of the
+/// problem as computed, which may be the transposed problem.
 template <class Plan, class EpilogueParameters>
 struct Sm90GemmParameters {
   [[no_unique_address]] TmaOutputMaps<Plan::kTmaOutputs> outputs;

@@ -115,5 +115,24 @@ TEST(RowClasses, HaveTheProductsOfTheGradient) {
   }
 }
 
+// The columns of B of a class in a copy whose lines are those of the filter's channels.
+TEST(RowClasses, HaveTheirTapsOfARepackedFilter) {
+  const op::Conv2d conv = gradient({9, 8, 5, 8, 3, 4, 2, 2, 1, 1, 1});
+  const op::GemmView view = op::view(conv);
+  const RepackedCopy copy{.contiguous = view.k(), .lines = view.n(), .pitch = 256};
+  for (const RowClass& own : row_classes(view)) {
+    const op::OperandView of_copy = class_of_copy(own, view, copy, 4096);
+    ASSERT_EQ(of_copy.im2col.rows(), view.n());
+    ASSERT_EQ(of_copy.im2col.columns(), own.k());
+    for (std::int64_t n = 0; n < view.n(); ++n) {
+      for (std::int64_t k = 0; k < own.k(); ++k) {
+        const std::int64_t in_filter = *place(own.b, view.b.tensor.address, k, n);
+        const std::int64_t filter = in_filter / conv.w.stride[0], tap = in_filter % conv.w.stride[0] / conv.w.stride[2];
+        EXPECT_EQ(place(of_copy, 4096, n, k), n * copy.pitch / 2 + tap * conv.w.shape[0] + filter);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilewright::plan

@@ -55,7 +55,9 @@ void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
 }
 
 std::string source_of(char role, const plan::TmaOperandPlan& operand) {
-  if (operand.has_row_classes) return fmt::format("TmaIm2colClasses<{}>", plan::kMaxRowClasses);
+  if (operand.has_row_classes) {
+    return fmt::format("{}<{}>", operand.is_repacked ? "RepackedClasses" : "TmaIm2colClasses", plan::kMaxRowClasses);
+  }
   if (operand.is_im2col) return "TmaIm2col";
   if (operand.is_folded) return "TmaFolded";
   if (operand.is_repacked) return "RepackedMatrix";

@@ -173,14 +173,15 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   return stores + exchange * limits.clock_ghz * 1e3;
 }
 
-/// Cluster tiles of the whole problem, and those that the busiest cluster computes.
+/// Cluster tiles of the whole problem, and those that the busiest cluster computes, with the mean number of mainloop
+/// steps of each.
 struct TileCount {
-  double all, of_busiest;
+  double all, of_busiest, steps;
 };
 /// Only a number of tiles that is known is rounded up to whole rounds of `resident` clusters. Of unequal groups it may
 /// be any near the mean, where half a round is lost in the mean. Of groups that may be either, the mean of both is
 /// taken: rounding the mean number of tiles up would take 4 rounds of equal groups, and 4.4 of others, for 5.
-TileCount count_tiles(const Sm90CostInput& input, std::int64_t resident) {
+TileCount count_tiles(const Sm90CostInput& input, std::int64_t resident, double steps) {
   const auto count = [&](bool is_equal) {
     const auto along = [&](std::int64_t extent, std::int64_t tile, op::GroupSpread spread) {
       const bool differs = spread != op::GroupSpread::equal && !is_equal;
@@ -190,7 +191,7 @@ TileCount count_tiles(const Sm90CostInput& input, std::int64_t resident) {
                        along(input.n, std::int64_t{input.tile.n} * input.cluster_n, input.spread_n) *
                        static_cast<double>(input.batches);
     const double rounds = all / static_cast<double>(resident);
-    return TileCount{std::ceil(all), is_equal || rounds <= 1 ? std::ceil(rounds) : rounds + 0.5};
+    return TileCount{std::ceil(all), is_equal || rounds <= 1 ? std::ceil(rounds) : rounds + 0.5, steps};
   };
   const bool may_be_equal = input.spread_m != op::GroupSpread::unequal && input.spread_n != op::GroupSpread::unequal;
   const bool is_equal = input.spread_m == op::GroupSpread::equal && input.spread_n == op::GroupSpread::equal;
@@ -198,7 +199,53 @@ TileCount count_tiles(const Sm90CostInput& input, std::int64_t resident) {
   const TileCount unequal = count(false);
   if (!may_be_equal) return unequal;
   const TileCount equal = count(true);
-  return {std::ceil((equal.all + unequal.all) / 2), (equal.of_busiest + unequal.of_busiest) / 2};
+  return {std::ceil((equal.all + unequal.all) / 2), (equal.of_busiest + unequal.of_busiest) / 2, steps};
+}
+
+/// The mainloop steps of the tile with this number, if the cluster tiles of class i end at ends[i].
+double steps_of_tile(const Sm90CostInput& input, const std::array<std::int64_t, kMaxRowClasses>& ends,
+                     std::int64_t tile) {
+  const auto number = static_cast<std::size_t>(std::ranges::upper_bound(ends, tile) - ends.begin());
+  return static_cast<double>(std::max<std::int64_t>(ceil_div(input.classes[number].k, input.tile.k), 1));
+}
+
+/// The same for classes of rows, whose tiles the clusters take as ClassTiles of
+/// device/tilewright/scheduler/class_tiles.cuh describes.
+TileCount count_class_tiles(const Sm90CostInput& input, std::int64_t resident) {
+  const std::int64_t tiles_n = ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n);
+  std::array<std::int64_t, kMaxRowClasses> ends{};
+  std::int64_t all = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    all += ceil_div(input.classes[i].m, std::int64_t{input.tile.m} * input.cluster_m) * tiles_n;
+    ends[i] = all;
+  }
+  double all_steps = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const std::int64_t first = i == 0 ? 0 : ends[i - 1];
+    if (ends[i] > first) all_steps += static_cast<double>(ends[i] - first) * steps_of_tile(input, ends, first);
+  }
+  const std::int64_t rounds = ceil_div(all, resident);
+  constexpr std::int64_t kManyRounds = 16;  // which leave no cluster much busier than others
+  if (rounds > kManyRounds)
+    return {static_cast<double>(all), static_cast<double>(rounds), all_steps / static_cast<double>(all)};
+  TileCount busiest{static_cast<double>(all), 1, 0};
+  // A cluster is busier than its neighbour only where a class, or the last round, ends between their tiles.
+  const auto consider = [&](std::int64_t place) {
+    double tiles = 0, steps = 0;
+    for (std::int64_t round = 0; round + place < all; round += resident, place = resident - 1 - place) {
+      ++tiles;
+      steps += steps_of_tile(input, ends, round + place);
+    }
+    if (steps > busiest.steps * busiest.of_busiest) busiest = {busiest.all, tiles, steps / tiles};
+  };
+  for (const std::int64_t end : ends) {
+    for (const std::int64_t tile : {end - 1, end}) {
+      const std::int64_t place = std::max<std::int64_t>(tile, 0) % resident;
+      consider(place);
+      consider(resident - 1 - place);
+    }
+  }
+  return busiest;
 }
 
 /// The time that DRAM takes for a byte that is read or written in lines of `bytes`, relative to one of a long line.
@@ -233,9 +280,11 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
                  std::ceil(tiles_along(input.n, std::int64_t{input.tile.n} * input.cluster_n, input.spread_n)));
   const std::int64_t resident = arch::resident_clusters(limits, sharers) / input.split_k;
   if (resident == 0 || input.fma_per_clock <= 0) return INFINITY;
-  const auto [cluster_tiles, tiles] = count_tiles(input, resident);  // of all CTAs, and of the busiest
+  const auto steps_along_k = static_cast<double>(ceil_div(ceil_div(input.k, input.tile.k), input.split_k));
+  const bool has_classes = input.classes[0].m > 0;
+  const auto [cluster_tiles, tiles, steps] =
+      has_classes ? count_class_tiles(input, resident) : count_tiles(input, resident, steps_along_k);
   const double ctas = std::min(cluster_tiles, static_cast<double>(resident)) * sharers * input.split_k;
-  const auto steps = static_cast<double>(ceil_div(ceil_div(input.k, input.tile.k), input.split_k));
 
   const StepBytes bytes = step_bytes(input, steps * tiles);
   const double load = std::max({(bytes.a + bytes.b) / kSmBytesPerClock, kLatencyClocks / input.stages,
@@ -284,6 +333,16 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double exchanged = input.is_d_column_major && input.n > kFewColumns ? kExchanged : 1;
   return exchanged * (kLaunchUs + sharing_us + repack_us(limits, input) + busiest_us + std::max(body_us, dram_us) +
                       kOverlapLoss * std::min(body_us, dram_us) + epilogue / clocks_per_us);
+}
+
+std::array<ClassExtents, kMaxRowClasses> class_extents(const op::GemmView& view) {
+  std::array<ClassExtents, kMaxRowClasses> extents{};
+  const std::int64_t count = row_class_count(view.a);
+  if (count == 1 || count > kMaxRowClasses || view.batch() != 1) return extents;
+  std::ranges::transform(row_classes(view), extents.begin(), [](const RowClass& each) {
+    return ClassExtents{each.m(), each.k()};
+  });
+  return extents;
 }
 
 }  // namespace tilewright::plan

@@ -2,6 +2,7 @@
 // candidates; it is not accurate enough to be quoted.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "tilewright/arch/limits.hpp"
@@ -9,14 +10,22 @@
 #include "tilewright/plan/design.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
+#include "tilewright/plan/sm90/row_classes.hpp"
 #include "tilewright/plan/sm90/subtile.hpp"
 
 namespace tilewright::plan {
+
+/// The extents of a class of rows; see plan/sm90/row_classes.hpp.
+struct ClassExtents {
+  std::int64_t m = 0, k = 0;
+};
 
 /// The input of the cost model: one design on one problem. The extents are those of the problem as computed, which may
 /// be the transposed problem.
 struct Sm90CostInput {
   std::int64_t m = 0, n = 0, k = 0, batches = 1;
+  /// The classes of rows, whose means m and k then are, those with the longest K first. Classes without rows come last.
+  std::array<ClassExtents, kMaxRowClasses> classes = {};
   /// Whether groups, whose mean extents m and n are, have the same ones.
   op::GroupSpread spread_m = op::GroupSpread::equal, spread_n = op::GroupSpread::equal;
   TileShape tile;
@@ -65,5 +74,8 @@ double sector_read_amplification(const op::Tensor& operand);
 /// latency divided by the stages, and the plain loads. The kernel takes at least as long as its DRAM traffic, and the
 /// epilogue of the last tile is exposed.
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input);
+
+/// The classes of rows of a gradient with a stride; none of a view without.
+std::array<ClassExtents, kMaxRowClasses> class_extents(const op::GemmView& view);
 
 }  // namespace tilewright::plan

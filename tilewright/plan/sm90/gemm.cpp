@@ -457,10 +457,9 @@ Support check_row_classes(const op::GemmSignature& signature) {
                "multiples of 16 bytes")
         .as(RefusalCode::alignment);
   }
-  if (bytes(signature.b.element) != 2 || !op::has_contiguous_rows(signature.b.layout) ||
-      !op::has_contiguous_rows(signature.d.layout)) {
-    return refuse("the gradient of a convolution with a stride multiplies 16-bit elements with contiguous channels")
-        .as(RefusalCode::types);
+  if (!op::has_contiguous_rows(signature.b.layout) || !op::has_contiguous_rows(signature.d.layout)) {
+    return refuse("the gradient of a convolution with a stride needs filters and images with contiguous channels")
+        .as(RefusalCode::strides);
   }
   if (!signature.tensors.empty()) {
     return refuse("the gradient of a convolution with a stride has no tensors in its epilogue, got {}",
@@ -494,6 +493,7 @@ SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
                  .padded_k = padded_k(arguments, plan.tile.k),
                  .promotion_k = plan.promotes_accumulators ? plan.tile.k : 0,
                  .split_k = plan.split_k};
+  if (const op::Im2col& a = arguments.a.im2col; a.zeros > 0) order.row_k = static_cast<int>(a.columns_of_tap());
   if (plan.atom->a == DType::tf32) {
     const auto rounding = [](const OperandPath& path) {
       return path.uses_plain_loads() ? Tf32Rounding::scaled : Tf32Rounding::nearest;
@@ -533,8 +533,10 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
       return refuse("the gradient of a convolution with a stride has neither swapped operands nor split-K")
           .as(RefusalCode::design);
     }
-    plan.path_b.is_im2col = true;  // although the rows of a filter of one tap are one stride apart
+    plan.path_b.is_im2col = !plan.path_b.is_repacked;  // although the rows of a filter of one tap are one stride apart
     plan.path_a.has_row_classes = plan.path_b.has_row_classes = true;
+    // The columns of a repacked filter are those of A.
+    if (plan.path_b.is_repacked) plan.path_b.max_row_bytes = plan.path_a.max_row_bytes;
   }
   if (const Support fits = check_im2col_majors(plan); !fits) return fits.refusal();
   if (const Support fits = check_ends_along_k(plan); !fits) return fits.refusal();

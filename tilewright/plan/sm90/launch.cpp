@@ -269,16 +269,15 @@ struct LaunchValues {
   }
 };
 
-/// Describes a TmaIm2colClasses. `view(number)` returns the OperandView of a class, `map(view)` its tensor map.
-template <class Sink, class View, class Map>
-void describe_classes(Sink& sink, const char* name, const View& view, const Map& map) {
+/// Describes the field `of` of a TmaIm2colClasses or RepackedClasses. `view(number)` returns the OperandView of a
+/// class, `request(view)` its tensor map.
+template <class Sink, class View, class Request>
+void describe_classes(Sink& sink, const View& view, const Request& request) {
   static constexpr std::array<const char*, kMaxRowClasses> kNames{"of[0]", "of[1]", "of[2]", "of[3]"};
-  sink.begin(name);
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     const auto of_class = [&, i]() -> const op::OperandView& { return view(i); };
-    describe_tma_im2col(sink, kNames[i], of_class, [&] { return TensorMapRequest{.map = map(of_class())}; });
+    describe_tma_im2col(sink, kNames[i], of_class, [&] { return request(of_class()); });
   }
-  sink.end(kTensorMapAlignment);
 }
 
 /// Describes RowClasses of device/tilewright/scheduler/groups.cuh.
@@ -324,14 +323,19 @@ bool lines_are_rows(const Sm90GemmSketch& plan, bool is_a) {
   return op::has_contiguous_rows(computed) != plan.is_transposed;
 }
 
-/// Describes the field `from` of RepackedMatrix.
-template <class Sink, class Pieces>
-void describe_repacked_from(Sink& sink, const op::OperandView* operand, const Pieces& pieces) {
+/// Describes the fields of RepackedMatrix and RepackedClasses behind their tensor maps. `copy` returns the operand's
+/// RepackedCopy and its offset in the workspace.
+template <class Sink, class CopyOf>
+void describe_repacking(Sink& sink, const op::OperandView* operand, const CopyOf& copy) {
+  const auto pieces = [&] { return repacked_pieces(*operand).value(); };
   sink.begin("from");
   sink.field("address", [&] { return operand->tensor.address; });
   sink.field("ld", [&] { return pieces().ld; });
   sink.field("batch_stride", [&] { return pieces().step; });
   sink.end(sizeof(std::int64_t));
+  sink.field("offset", [&] { return copy().second; });
+  sink.field("pitch", [&] { return copy().first.pitch; });
+  sink.field("pieces", [&] { return static_cast<std::int32_t>(pieces().count); });
 }
 
 /// Describes TmaMatrix, GlobalMatrix, RepackedMatrix or one of operand/tma_batch.cuh of device/tilewright. `copy`,
@@ -355,11 +359,7 @@ void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operan
   }
   sink.begin(name);
   sink.field("copy", [&] { return repacked_map(operand, copy().first, copy().second); });
-  const auto pieces = [&] { return repacked_pieces(*view).value(); };
-  describe_repacked_from(sink, view, pieces);
-  sink.field("offset", [&] { return copy().second; });
-  sink.field("pitch", [&] { return copy().first.pitch; });
-  sink.field("pieces", [&] { return static_cast<std::int32_t>(pieces().count); });
+  describe_repacking(sink, view, copy);
   sink.end(kTensorMapAlignment);
 }
 
@@ -386,12 +386,21 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   }
   const auto describe_if_gathered = [&](const char* name, const TmaOperandPlan& operand, bool is_a) {
     if (operand.has_row_classes) {
+      sink.begin(name);
       describe_classes(
-          sink, name,
+          sink,
           [&, is_a](std::size_t number) -> const op::OperandView& {
             return is_a ? values->loaded_class(number).a : values->loaded_class(number).b;
           },
-          [&](const op::OperandView& view) { return im2col_map(operand.map, view); });
+          [&](const op::OperandView& of_class) {
+            return TensorMapRequest{.map = im2col_map(operand.map, of_class), .is_in_workspace = operand.is_repacked};
+          });
+      if (operand.is_repacked) {
+        describe_repacking(sink, values == nullptr ? nullptr : &values->arguments.b, [&] {
+          return std::pair{values->workspace.b, values->workspace.at_b};
+        });
+      }
+      sink.end(kTensorMapAlignment);
       return true;
     }
     const auto view = [&, is_a]() -> const op::OperandView& { return operand_of(plan, values->arguments, is_a); };
@@ -420,9 +429,11 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     });
   }
   if (plan.has_row_classes()) {
+    sink.begin("d");
     describe_classes(
-        sink, "d", [&](std::size_t number) -> const op::OperandView& { return values->row_class(number).d; },
-        [&](const op::OperandView& view) { return class_output_map(plan, view); });
+        sink, [&](std::size_t number) -> const op::OperandView& { return values->row_class(number).d; },
+        [&](const op::OperandView& of_class) { return TensorMapRequest{.map = class_output_map(plan, of_class)}; });
+    sink.end(kTensorMapAlignment);
   } else if (const int folded_modes = plan.operands.d.folded_modes; folded_modes != 0) {
     const bool by_rows = plan.d_is_row_major() != plan.is_transposed;
     sink.begin("d");
@@ -509,21 +520,32 @@ Support check_tma_strides(const op::Tensor& tensor) {
 
 namespace {
 
+Refusal refuse_pieces() {
+  return refuse("an im2col matrix is repacked if its K has two strides and pieces of multiples of {} bytes", kTmaBytes)
+      .as(RefusalCode::strides);
+}
+
 /// Refuses an im2col or folded operand that TMA cannot load.
 Support check_gathered_loads(const Sm90GemmSketch& plan, const op::OperandView& operand, bool is_a) {
   const OperandPath& path = is_a ? plan.path_a : plan.path_b;
-  if (path.is_repacked && !repacked_pieces(operand)) {
-    return refuse("an im2col matrix is repacked if its K has two strides and pieces of multiples of {} bytes",
-                  kTmaBytes)
-        .as(RefusalCode::strides);
-  }
-  if (!path.is_im2col && !path.is_folded) return {};
+  if (path.is_repacked && !path.has_row_classes && !repacked_pieces(operand)) return refuse_pieces();
+  if (!path.is_im2col && !path.is_folded && !path.has_row_classes) return {};
   const int element_bytes = bytes(operand.tensor.dtype);
   const int tile_mn = is_a ? plan.tile.m : plan.tile.n;
   const int row = row_bytes(path.major, element_bytes, tile_mn, plan.tile.k, path.max_row_bytes);
-  if (path.is_im2col) return check_im2col(operand, row / element_bytes);
+  if (path.is_im2col || path.has_row_classes) return check_im2col(operand, row / element_bytes);
   const int lines = path.major == arch::Major::k ? tile_mn : plan.tile.k;
   return check_folded(is_a ? 'A' : 'B', operand, lines_are_rows(plan, is_a), row / element_bytes, lines);
+}
+
+/// The classes of rows, whose B is that of the repacked copy if B is repacked.
+std::vector<RowClass> classes_of(const Sm90GemmSketch& plan, const op::GemmView& arguments,
+                                 const Workspace& workspace) {
+  std::vector<RowClass> classes = row_classes(arguments);
+  for (RowClass& each : classes) {
+    if (plan.path_b.is_repacked && each.k() > 0) each.b = class_of_copy(each, arguments, workspace.b, workspace.at_b);
+  }
+  return classes;
 }
 
 /// Refuses classes of rows that TMA cannot load or store.
@@ -543,7 +565,8 @@ Support check_classes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
                   a.w.divisor, row_class_count(arguments.a), kMaxRowClasses)
         .as(RefusalCode::shape);
   }
-  const std::vector<RowClass> classes = row_classes(arguments);
+  if (plan.path_b.is_repacked && !repacked_pieces(arguments.b)) return refuse_pieces();
+  const std::vector<RowClass> classes = classes_of(plan, arguments, workspace(plan, arguments));
   if (!classes.empty() && classes[0].k() == 0) return refuse("no tap meets a pixel").as(RefusalCode::shape);
   for (const RowClass& row_class : classes) {
     if (const Support fits = check(class_output_map(plan, row_class.d)); !fits) {
@@ -576,6 +599,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .n = plan.is_transposed ? mean.m : mean.n,
       .k = mean.k,
       .batches = mean.batches,
+      .classes = class_extents(arguments),
       .spread_m = plan.is_transposed ? arguments.spread_n() : arguments.spread_m(),
       .spread_n = plan.is_transposed ? arguments.spread_m() : arguments.spread_n(),
       .tile = plan.tile,
@@ -680,10 +704,10 @@ ParameterLayout parameter_layout(const Sm90GemmPlan& plan) {
 
 Launch launch(const Sm90GemmPlan& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
-  std::vector<RowClass> classes = plan.has_row_classes() ? row_classes(arguments) : std::vector<RowClass>{};
+  const auto parts = workspace(plan, arguments);
+  std::vector<RowClass> classes = plan.has_row_classes() ? classes_of(plan, arguments, parts) : std::vector<RowClass>{};
   const ClassGrids grids(plan, classes);
-  const LaunchValues values{arguments,          problem, workspace(plan, arguments), cluster_tiles(plan, arguments),
-                            std::move(classes), grids};
+  const LaunchValues values{arguments, problem, parts, cluster_tiles(plan, arguments), std::move(classes), grids};
   Launch launch;
   launch.grid = {static_cast<std::uint32_t>(launched_ctas(plan, arguments)), 1, 1};
   launch.cooperative = plan.split_k > 1 || plan.repacks();

@@ -7,12 +7,12 @@
 namespace tilewright::plan {
 namespace {
 
-/// Positions first, first + divisor, ... of an axis, and the taps first_tap, first_tap + tap_stride, ... that meet them
-/// at whole coordinates. `axis` counts these positions and taps.
+/// Positions first, first + divisor, ... of an axis, and the taps that meet them at whole coordinates. `axis` counts
+/// these positions and taps.
 struct AxisClass {
   op::Im2colAxis axis;
   std::int64_t first = 0;
-  std::int64_t first_tap = 0, tap_stride = 1;
+  TapSteps taps = {};
 };
 
 /// Position first + i * s and tap t meet at (first + i * s + t * tap_step + offset) / s, which is whole for all i or
@@ -22,12 +22,12 @@ AxisClass class_of(const op::Im2colAxis& axis, std::int64_t first) {
   AxisClass result{.axis = axis, .first = first};
   result.axis.divisor = 1;
   result.axis.positions = std::max<std::int64_t>((axis.positions - first + s - 1) / s, 0);
-  result.tap_stride = s / std::gcd(std::abs(axis.tap_step), s);
+  result.taps.stride = s / std::gcd(std::abs(axis.tap_step), s);
   const auto sum = [&](std::int64_t tap) { return first + tap * axis.tap_step + axis.offset; };
-  while (result.first_tap < axis.taps && sum(result.first_tap) % s != 0) ++result.first_tap;
-  result.axis.taps = (axis.taps - result.first_tap + result.tap_stride - 1) / result.tap_stride;
-  result.axis.offset = result.axis.taps == 0 ? 0 : sum(result.first_tap) / s;
-  result.axis.tap_step = axis.tap_step * result.tap_stride / s;
+  while (result.taps.first < axis.taps && sum(result.taps.first) % s != 0) ++result.taps.first;
+  result.axis.taps = (axis.taps - result.taps.first + result.taps.stride - 1) / result.taps.stride;
+  result.axis.offset = result.axis.taps == 0 ? 0 : sum(result.taps.first) / s;
+  result.axis.tap_step = axis.tap_step * result.taps.stride / s;
   return result;
 }
 
@@ -48,11 +48,11 @@ op::OperandView b_of(const op::GemmView& view, const AxisClass& h, const AxisCla
                      .channels = view.n()};
   }
   op::Im2col& b = result.im2col;
-  move(result, h.first_tap * b.image_stride + w.first_tap * b.h.stride);
+  move(result, h.taps.first * b.image_stride + w.taps.first * b.h.stride);
   b.images = h.axis.taps;
-  b.image_stride *= h.tap_stride;
+  b.image_stride *= h.taps.stride;
   b.h.positions = b.h.extent = w.axis.taps;
-  b.h.stride *= w.tap_stride;
+  b.h.stride *= w.taps.stride;
   return result;
 }
 
@@ -94,7 +94,7 @@ std::vector<RowClass> row_classes(const op::GemmView& view) {
   for (std::int64_t y = 0; y < im2col.h.divisor; ++y) {
     for (std::int64_t x = 0; x < im2col.w.divisor; ++x) {
       const AxisClass h = class_of(im2col.h, y), w = class_of(im2col.w, x);
-      RowClass result{.a = view.a, .b = b_of(view, h, w), .d = d_of(view, h, w)};
+      RowClass result{.a = view.a, .b = b_of(view, h, w), .d = d_of(view, h, w), .h = h.taps, .w = w.taps};
       result.a.im2col.h = h.axis;
       result.a.im2col.w = w.axis;
       if (result.m() > 0) classes.push_back(result);
@@ -102,6 +102,25 @@ std::vector<RowClass> row_classes(const op::GemmView& view) {
   }
   std::ranges::stable_sort(classes, std::ranges::greater{}, &RowClass::k);
   return classes;
+}
+
+op::OperandView class_of_copy(const RowClass& row_class, const op::GemmView& view, const RepackedCopy& copy,
+                              std::int64_t offset) {
+  const op::Im2col &whole = view.a.im2col, &own = row_class.a.im2col;
+  const std::int64_t channels = whole.channels;
+  const auto taps = [](std::int64_t count, std::int64_t stride) {
+    return op::Im2colAxis{.taps = count, .extent = count, .stride = stride, .tap_step = 1};
+  };
+  op::OperandView result = view.b;
+  result.access = op::OperandAccess::im2col;
+  result.tensor.address = static_cast<std::uint64_t>(offset);
+  move(result, (row_class.h.first * whole.w.taps + row_class.w.first) * channels);
+  result.im2col = {.images = copy.lines,
+                   .image_stride = copy.pitch / bytes(view.b.tensor.dtype),
+                   .h = taps(own.h.taps, row_class.h.stride * whole.w.taps * channels),
+                   .w = taps(own.w.taps, row_class.w.stride * channels),
+                   .channels = channels};
+  return result;
 }
 
 }  // namespace tilewright::plan
