@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/expression.hpp"
 #include "tilewright/op/grouped_gemm.hpp"
 #include "tilewright/plan/search.hpp"
@@ -164,6 +165,43 @@ TEST(Sm90Search, RepacksLargeOperands) {
   for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16({}, 2), 100'000'000, 64, 5))) {
     EXPECT_FALSE(design.repacks_operands) << to_string(design);
   }
+}
+
+op::Conv2d strided_gradient(std::int64_t images, std::int64_t side, std::int64_t channels) {
+  return {.pass = op::ConvPass::dgrad,
+          .x = op::packed_tensor(std::uint64_t{1} << 40, DType::bf16, {images, side, side, channels}),
+          .w = op::packed_tensor(std::uint64_t{2} << 40, DType::bf16, {channels, 3, 3, channels}),
+          .y = op::packed_tensor(std::uint64_t{3} << 40, DType::bf16, {images, side / 2, side / 2, channels}),
+          .c = {},
+          .padding = {1, 1},
+          .stride = {2, 2}};
+}
+
+// A quarter of the pixels has four ninths of the products: with tiles of 128x256, those of this class alone, which 26
+// CTAs compute, would take as long as all others.
+TEST(Sm90Search, ClassesOfPixelsAreSharedByMoreCtasThanOneHasTiles) {
+  const op::Conv2d conv = strided_gradient(32, 14, 512);
+  const op::GemmView view = op::view(conv);
+  const std::vector<Sm90GemmDesign> designs = sm90_gemm_designs(view, op::describe(view), kSm90);
+  ASSERT_FALSE(designs.empty());
+  const TileShape& tile = designs.front().tile;
+  EXPECT_LE(tile.m * tile.n, 128 * 128);
+}
+
+TEST(Sm90Search, StepsAreNoLongerThanK) {
+  const auto step_of = [](std::int64_t k) {
+    return designs_of(problem_of(describe_f16(), 100'000, 32, k)).front().tile.k;
+  };
+  EXPECT_EQ(step_of(16), 16);
+  EXPECT_EQ(step_of(24), 32);
+  EXPECT_EQ(step_of(64), 64);
+  EXPECT_GE(step_of(80), 64);
+}
+
+TEST(Sm90Search, NarrowTilesMayBeTall) {
+  EXPECT_GT(designs_of(problem_of(describe_f16(), 3'000'000, 32, 16)).front().tile.m, 256);
+  for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16(), 3'000'000, 128, 16)))
+    EXPECT_TRUE(design.tile.m <= 256 || design.tile.n <= 64) << to_string(design);
 }
 
 TEST(Sm90Search, FewRowsAreAlongTheNOfTheInstruction) {

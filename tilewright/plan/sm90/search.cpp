@@ -29,8 +29,9 @@ constexpr int kMinStages = 3;
 // 73.4 us with 6 stages, 77.3 us with 12; H200).
 constexpr int kAheadBytes = 96 * 1024;
 constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
-constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step
-constexpr int kLargeGroup = 4;      // times the mean size of a group, up to which tiles are considered
+constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step, unless K is shorter
+constexpr int kInstructionKBytes = 32;
+constexpr int kLargeGroup = 4;  // times the mean size of a group, up to which tiles are considered
 /// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
 constexpr int kRasterWidth = 8;
 /// Up to this many tiles along M, consecutive CTAs, which run on one TPC, should share B (a gain of up to 25 %).
@@ -45,14 +46,19 @@ struct Rows {
 
   int team() const { return schedule == Schedule::ping_pong ? 1 : consumers; }
 };
-constexpr std::array<Rows, 6> kRows{{
+constexpr std::array<Rows, 8> kRows{{
     {64, 1, Schedule::cooperative},
     {128, 2, Schedule::cooperative},
     {192, 3, Schedule::cooperative},
     {256, 2, Schedule::cooperative},
+    {384, 3, Schedule::cooperative},
+    {512, 2, Schedule::cooperative},
     {64, 2, Schedule::ping_pong},
     {128, 2, Schedule::ping_pong},
 }};
+/// Tiles with more rows than kMostRows have at most kFewTileColumns columns: of narrow tiles, what each costs beside
+/// its loads and products takes most of the time.
+constexpr int kMostRows = 256, kFewTileColumns = 64;
 constexpr std::array<int, 16> kColumns{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256};
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -66,6 +72,7 @@ constexpr std::array<Group, 5> kClusters{{{1, 1, 1}, {2, 1, 1}, {4, 1, 1}, {1, 2
 /// The problem as computed, and the properties that all its candidates share.
 struct Search {
   std::int64_t m, n, k, batches;
+  std::array<ClassExtents, kMaxRowClasses> classes;  // see Sm90CostInput
   const arch::ArchLimits& limits;
   int element_bytes;
   OutputElements output;
@@ -179,6 +186,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                 .n = search.n,
                 .k = search.k,
                 .batches = search.batches,
+                .classes = search.classes,
                 .spread_m = search.spread_m,
                 .spread_n = search.spread_n,
                 .tile = shape,
@@ -298,8 +306,19 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
   return filling;
 }
 
+/// Bytes along K in one mainloop step: a swizzle width, or less if all of K is shorter, so that stages have no room for
+/// zeros behind it.
+int step_bytes(const Search& search) {
+  const bool has_one_k = search.groups == op::GroupedMode::none && !search.has_row_classes;
+  if (!has_one_k || search.padded_k || search.uses_plain_loads()) return kSwizzleBytes;
+  const int shortest = (search.loads_fragments ? 2 : 1) * kInstructionKBytes;  // fragments are double buffered
+  int bytes = kSwizzleBytes;
+  while (bytes > shortest && search.k * search.element_bytes <= bytes / 2) bytes /= 2;
+  return bytes;
+}
+
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
-  const std::array tiles{make_tile(search, rows, columns, kSwizzleBytes),
+  const std::array tiles{make_tile(search, rows, columns, step_bytes(search)),
                          make_tile(search, rows, columns, 2 * kSwizzleBytes)};
   for (Group group : kClusters) {
     for (const Tile& tile : tiles) {
@@ -320,7 +339,7 @@ void consider_columns(const Search& search, const Rows& rows, int columns, Candi
 }
 
 void consider_all(const Search& search, Candidates& candidates) {
-  constexpr std::array<int, 4> kHeights{64, 128, 192, 256};
+  constexpr std::array<int, 6> kHeights{64, 128, 192, 256, 384, 512};
   // A narrow tile may be impossible for the required orientation of operands, and then only wider ones remain.
   const bool keeps_wasteful = search.padded_k.has_value();
   // Some groups are much larger than the mean.
@@ -330,8 +349,10 @@ void consider_all(const Search& search, Candidates& candidates) {
     if (!keeps_wasteful && is_wasteful(kHeights, rows.m, most_m)) continue;
     for (const int columns : kColumns) {
       if (!keeps_wasteful && is_wasteful(kColumns, columns, most_n)) break;
+      if (rows.m > kMostRows && columns > kFewTileColumns) break;
       consider_columns(search, rows, columns, candidates);
     }
+    if (rows.m > kMostRows) continue;
     for (const int columns : filling_columns(search, rows.m)) {
       if (columns != 0) consider_columns(search, rows, columns, candidates);
     }
@@ -438,6 +459,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .n = columns,
         .k = mean.k,
         .batches = mean.batches,
+        .classes = class_extents(view),
         .limits = limits,
         .element_bytes = bytes(element),
         .output = {bytes(signature.c.element), bytes(signature.d.element), is_transposed != d_is_row_major, others,
