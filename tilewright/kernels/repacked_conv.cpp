@@ -44,6 +44,10 @@ std::string remark(const op::ConvCopy& copy, const plan::ConvCopyPlan& plan) {
   if (const auto* const rows = std::get_if<op::RowCopy>(&copy.copy))
     return made(fmt::format("from rows of {} to rows of {} bytes first", rows->row_bytes, rows->to_bytes));
   if (const auto* const filter = std::get_if<op::FilterBlocks>(&copy.copy)) {
+    if (filter->h.block * filter->w.block == 1) {
+      return made(fmt::format("to {} rows of {} elements {}", filter->copied_elements() / filter->copied_inputs,
+                              filter->copied_inputs, copy.role == "w" ? "at the end" : "first"));
+    }
     return made(fmt::format("to the {}x{} taps of {}x{} pixels first", filter->h.copied_taps, filter->w.copied_taps,
                             filter->h.block, filter->w.block));
   }
@@ -167,11 +171,16 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
     for (const std::int64_t unit : units_of(conv.w.shape[2] * channels, of_x, kMostWindowPadding))
       all.push_back({.method = Method::window_rows, .unit = unit});
   }
-  if (conv.pass == op::ConvPass::wgrad) return all;
+  if (conv.pass == op::ConvPass::wgrad) {
+    if (of_x == 2) return all;
+    for (const std::int64_t unit : units_of(conv.x.shape[0], of_x, kMostPadding))
+      all.push_back({.method = Method::images_as_channels, .unit = unit});
+    return all;
+  }
   const bool is_dgrad = conv.pass == op::ConvPass::dgrad, has_stride = conv.stride[0] * conv.stride[1] != 1;
   // sm90_gemm computes these by classes of pixels, without products with zeros.
-  const bool has_classes = conv.stride[0] * conv.stride[1] <= 4 && of_y == 2 && has_whole_rows(filters, of_y) &&
-                           has_whole_rows(channels, of_x);
+  const bool has_classes =
+      conv.stride[0] * conv.stride[1] <= 4 && has_whole_rows(filters, of_y) && has_whole_rows(channels, of_x);
   if (is_dgrad && has_classes && has_stride) return all;
   // Larger blocks read fewer pixels for each of the output, but have more zeros in the filter.
   constexpr std::array<std::array<std::int64_t, 2>, 8> kBlocks{

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "tilewright/op/epilogue_tensors.hpp"
+
 namespace tilewright::op {
 namespace {
 
@@ -34,6 +36,15 @@ std::optional<std::int64_t> stride_of_lines(const Tensor& tensor) {
   if (tensor.shape[1] == 1) return tensor.stride[0];
   if (tensor.stride[0] != tensor.stride[1] * tensor.shape[1]) return std::nullopt;
   return tensor.stride[1];
+}
+
+bool is_packed(const Tensor& tensor) {
+  std::int64_t elements = 1;
+  for (int mode = tensor.shape.rank() - 1; mode >= 0; --mode) {
+    if (tensor.shape[mode] != 1 && tensor.stride[mode] != elements) return false;
+    elements *= tensor.shape[mode];
+  }
+  return true;
 }
 
 bool uses_index(const Epilogue& epilogue) {
@@ -75,6 +86,8 @@ class Repacking {
         return pixel_blocks();
       case ConvRepacking::Method::merged_groups:
         return merged_groups();
+      case ConvRepacking::Method::images_as_channels:
+        return images_as_channels();
     }
     TILEWRIGHT_CHECK(false, "no method {}", static_cast<int>(how_.method));
   }
@@ -138,15 +151,54 @@ class Repacking {
     return result;
   }
 
-  /// Makes `copy` the output of the other convolution, of which `written` has the channels that follow each other.
-  Support copy_output(const Tensor& written, std::int64_t block_h, std::int64_t block_w, const Tensor& copy) {
+  /// Refuses calls that need more of an output that is copied than its elements.
+  Support check_copied_output() const {
     if (const Support fits = check_epilogue_of_other_output(); !fits) return fits;
-    if (reads_source_) {
-      return refuse("the output is copied, so that C cannot be read: beta must be 0, got {}", conv_.beta)
-          .as(RefusalCode::scalars)
-          .of("C");
+    if (!reads_source_) return {};
+    return refuse("the output is copied, so that C cannot be read: beta must be 0, got {}", conv_.beta)
+        .as(RefusalCode::scalars)
+        .of("C");
+  }
+
+  /// Copies C and the tensors that the epilogue reads as the output is copied. `copy(role, tensor, copied)` copies one,
+  /// or refuses it.
+  template <class Copy>
+  Support copy_inputs_of_epilogue(const Copy& copy) {
+    if (uses_index(conv_.epilogue) || conv_.epilogue.columns_per_element() != 1) {
+      return refuse("the output is another matrix, so that its epilogue can have neither indices nor pairs")
+          .as(RefusalCode::epilogue);
     }
     result_.inner.c = {};
+    if (reads_source_) {
+      if (const Support fits = copy("C", conv_.c, result_.inner.c); !fits) return fits;
+    }
+    for (std::size_t i = 0; i < conv_.tensors.size(); ++i) {
+      const auto& [name, tensor] = conv_.tensors[i];
+      if (is_output(conv_.epilogue, name)) {
+        return refuse("the output is copied, but not '{}', which the epilogue writes, too", name)
+            .as(RefusalCode::epilogue)
+            .of(name);
+      }
+      if (const Support fits = copy(name, tensor, result_.inner.tensors[i].tensor); !fits) return fits;
+    }
+    return {};
+  }
+
+  /// The same for an output with `channels` channels, of which those of `written` come first.
+  Support pad_inputs_of_epilogue(const Tensor& written, std::int64_t channels) {
+    return copy_inputs_of_epilogue([&](std::string_view role, const Tensor& tensor, Tensor& copied) -> Support {
+      if (tensor.shape[3] != written.shape[3]) return {};  // broadcast along the channels
+      if (channels * bytes(tensor.dtype) % kRowAlignment != 0) {
+        return refuse("rows of {} channels of '{}' are no multiple of 16 bytes", channels, role)
+            .as(RefusalCode::alignment)
+            .of(role);
+      }
+      return pad(role, tensor, tensor.shape[0], channels, copied);
+    });
+  }
+
+  /// Makes `copy` the output of the other convolution, of which `written` has the channels that follow each other.
+  void copy_output(const Tensor& written, std::int64_t block_h, std::int64_t block_w, const Tensor& copy) {
     const std::int64_t element = bytes(written.dtype);
     const std::int64_t pixel = written.shape[2] > 1   ? written.stride[2]
                                : written.shape[1] > 1 ? written.stride[1]
@@ -163,7 +215,6 @@ class Repacking {
                                                .from_bytes = copy.shape[3] * element,
                                                .image_bytes = written.stride[0] * element,
                                                .to_bytes = pixel * element}});
-    return {};
   }
 
   Support padded_channels() {
@@ -187,7 +238,8 @@ class Repacking {
       if (const Support fits = pad("x", conv_.x, conv_.x.shape[0], padded(channels), inner.x); !fits) return fits;
       if (padded(channels) == channels) return {};
       inner.w = buffer(conv_.w, {filters, conv_.w.shape[1], conv_.w.shape[2], padded(channels)});
-      return copy_output(conv_.w, 1, 1, inner.w);
+      copy_output(conv_.w, 1, 1, inner.w);
+      return pad_inputs_of_epilogue(conv_.w, padded(channels));
     }
     // A tensor map of dgrad has rows of w, whose channels may end anywhere.
     const bool copies_y = padded(filters) != filters || !has_aligned_rows(conv_.y);
@@ -206,7 +258,8 @@ class Repacking {
     if (stored > rows) return refuse("x has smaller elements than w").as(RefusalCode::types);
     inner.w.shape[3] = stored;
     inner.x = buffer(conv_.x, {conv_.x.shape[0], conv_.x.shape[1], conv_.x.shape[2], stored});
-    return copy_output(conv_.x, 1, 1, inner.x);
+    copy_output(conv_.x, 1, 1, inner.x);
+    return pad_inputs_of_epilogue(conv_.x, stored);
   }
 
   Support window_rows() {
@@ -264,11 +317,64 @@ class Repacking {
       return {};
     }
     inner.w = buffer(w, {w.shape[0], w.shape[1], w.shape[2], channels * how_.merged});
-    if (const Support fits = copy_output(w, 1, 1, inner.w); !fits) return fits;
+    if (const Support fits = check_copied_output(); !fits) return fits;
+    result_.inner.c = {};
+    copy_output(w, 1, 1, inner.w);
     auto& pixels = std::get<PixelBlocks>(result_.after.back().copy);
     pixels.images_of_part = filters;
     pixels.parts = how_.merged;
     return {};
+  }
+
+  /// The copy that exchanges the first and the last mode of `images`: (N, H, W, C) becomes (C, H, W, N), with zeros
+  /// behind the N elements of a row if `to` has more.
+  static FilterBlocks transposing(const Tensor& images, const Tensor& to) {
+    const auto axis = [&](int mode) {
+      return FilterBlocks::Axis{
+          .taps = images.shape[mode], .copied_taps = images.shape[mode], .tap_stride = images.stride[mode]};
+    };
+    return {.from = images.address,
+            .to = to.address,
+            .element_bytes = bytes(images.dtype),
+            .h = axis(1),
+            .w = axis(2),
+            .outputs = images.shape[3],
+            .inputs = images.shape[0],
+            .output_stride = 1,
+            .input_stride = images.stride[0],
+            .copied_rows = to.shape[0],
+            .copied_inputs = to.shape[3]};
+  }
+
+  Support images_as_channels() {
+    if (conv_.pass != ConvPass::wgrad)
+      return refuse("images become channels in gradients of filters only").as(RefusalCode::shape);
+    const Tensor &x = conv_.x, &w = conv_.w, &y = conv_.y;
+    if (!is_packed(w))
+      return refuse("the filter must be packed, got {}", to_string(w.stride)).as(RefusalCode::strides).of("w");
+    Conv2d& inner = result_.inner;
+    const std::int64_t images = round_up(x.shape[0], how_.unit), filters = w.shape[0], channels = x.shape[3];
+    inner.pass = ConvPass::fprop;
+    inner.mode = ConvMode::cross_correlation;
+    std::swap(inner.stride, inner.dilation);
+    inner.epilogue = transposed(conv_.epilogue);
+    inner.x = buffer(x, {channels, x.shape[1], x.shape[2], images});
+    inner.w = buffer(y, {filters, y.shape[1], y.shape[2], images});
+    inner.y = buffer(w, {channels, w.shape[1], w.shape[2], filters});
+    result_.before.push_back({"x", transposing(x, inner.x)});
+    result_.before.push_back({"y", transposing(y, inner.w)});
+    FilterBlocks back = transposing(inner.y, w);
+    back.h.is_reversed = back.w.is_reversed = conv_.mode == ConvMode::convolution;
+    result_.after.push_back({"w", back});
+    return copy_inputs_of_epilogue([&](std::string_view role, const Tensor& tensor, Tensor& copied) -> Support {
+      if (conv_.mode == ConvMode::convolution)
+        return refuse("the taps of '{}' are those of w in reverse order", role).as(RefusalCode::epilogue).of(role);
+      if (bytes(tensor.dtype) > 4)
+        return refuse("'{}' has elements of {} bytes", role, bytes(tensor.dtype)).as(RefusalCode::types).of(role);
+      copied = buffer(tensor, {tensor.shape[3], tensor.shape[1], tensor.shape[2], tensor.shape[0]});
+      result_.before.push_back({role, transposing(tensor, copied)});
+      return {};
+    });
   }
 
   /// Pixel i * block + a of x and tap t of the copy meet at pixel i * block / stride + first + t of y, where tap
@@ -369,7 +475,10 @@ class Repacking {
     }
     inner.y = buffer(written, {written.shape[0], ceil_div(written.shape[1], how_.block[0]),
                                ceil_div(written.shape[2], how_.block[1]), filter.copied_rows});
-    return copy_output(written, how_.block[0], how_.block[1], inner.y);
+    if (const Support fits = check_copied_output(); !fits) return fits;
+    result_.inner.c = {};
+    copy_output(written, how_.block[0], how_.block[1], inner.y);
+    return {};
   }
 
   const Conv2d& conv_;
@@ -391,6 +500,8 @@ std::string to_string(const ConvRepacking& repacking) {
       return fmt::format("blocks{}x{}_pad{}", repacking.block[0], repacking.block[1], repacking.unit);
     case ConvRepacking::Method::merged_groups:
       return fmt::format("groups{}", repacking.merged);
+    case ConvRepacking::Method::images_as_channels:
+      return fmt::format("images{}", repacking.unit);
   }
   TILEWRIGHT_CHECK(false, "no method {}", static_cast<int>(repacking.method));
 }

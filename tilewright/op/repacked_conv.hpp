@@ -27,6 +27,12 @@ struct ConvRepacking {
     pixel_blocks,
     /// `merged` groups become one, whose filters have zeros for the channels of the other groups.
     merged_groups,
+    /// wgrad becomes the fprop whose channels are the images, followed by zeros up to a multiple of `unit`, whose
+    /// images
+    /// are the channels of x, and whose filters are those of y: DW[k,r,s,c] is the sum over (p, q, n) of y[n,p,q,k] *
+    /// x[n,h,w,c], where tap (p, q) meets position (r, s) at h = p * stride + r * dilation - padding. Both operands are
+    /// then contiguous along K, as wgmma reads elements that are not 16 bits wide.
+    images_as_channels,
   };
   Method method = Method::padded_channels;
   std::int64_t unit = 1;                    // elements
@@ -35,7 +41,7 @@ struct ConvRepacking {
   bool operator==(const ConvRepacking&) const = default;
 };
 
-/// "pad64", "windows8", "blocks4x4_pad8", "groups4"
+/// "pad64", "windows8", "blocks4x4_pad8", "groups4", "images32"
 std::string to_string(const ConvRepacking& repacking);
 
 /// A copy of rows of bytes to rows of another length. Each line of the source has `rows` rows, which may overlap: row i
@@ -55,10 +61,11 @@ struct RowCopy {
   bool operator==(const RowCopy&) const = default;
 };
 
-/// The filter of ConvRepacking::Method::pixel_blocks. Along each axis, pixel `pixel` of a block and tap `tap` of the
-/// copy have tap (pixel * pixel_step + tap * tap_step + offset) / dilation of w if that is one, and zeros otherwise.
-/// The outputs are the channels of the tensor that has blocks of pixels, and the inputs those over which the products
-/// are summed.
+/// The filter of ConvRepacking::Method::pixel_blocks or, with blocks of one pixel, the transpose of any tensor: its
+/// outputs become the first mode and its inputs the last. Along each axis, pixel `pixel` of a block and tap `tap` of
+/// the copy have tap (pixel * pixel_step + tap * tap_step + offset) / dilation of w if that is one, and zeros
+/// otherwise. The outputs are the channels of the tensor that has blocks of pixels, and the inputs those over which the
+/// products are summed.
 struct FilterBlocks {
   struct Axis {
     std::int64_t block = 1, pixel_step = 0, tap_step = 1, offset = 0, dilation = 1;
