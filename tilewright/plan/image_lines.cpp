@@ -1,8 +1,22 @@
 #include "tilewright/plan/image_lines.hpp"
 
+#include <bit>
+#include <cmath>
 #include <utility>
 
 namespace tilewright::plan::image_lines {
+namespace {
+
+/// Elements of one copy, as ImageLines of device/tilewright/conv/image_lines.cuh chooses them.
+int copied_elements(const op::OperandView& images) {
+  const auto strides =
+      static_cast<std::uint64_t>((images.im2col.h.stride | images.im2col.image_stride) * kElementBytes);
+  constexpr std::uint64_t kVectorBytes = 16;
+  const std::uint64_t bits = images.tensor.address | strides | kVectorBytes;
+  return static_cast<int>(bits & (~bits + 1)) / kElementBytes;
+}
+
+}  // namespace
 
 Support check_wgrad_signature(const op::GemmSignature& signature) {
   const op::TensorSignature &a = signature.a, &b = signature.b;
@@ -29,6 +43,15 @@ Support check_wgrad_signature(const op::GemmSignature& signature) {
         .as(RefusalCode::epilogue);
   }
   return {};
+}
+
+double line_copy_clocks(const op::OperandView& images, double elements, int threads, double ctas) {
+  constexpr double kInstructions = 14, kIssuesPerClock = 4 * 0.6;
+  constexpr double kLoadClocks = 600, kLoadsTogether = 4;  // the latency of L2 under load; the unrolling of the loop
+  const int vector = copied_elements(images);
+  const double issue = elements / vector / 32 * kInstructions / kIssuesPerClock;
+  if (vector > 1) return issue;
+  return issue + std::ceil(elements / (threads * kLoadsTogether)) * kLoadClocks / ctas;
 }
 
 }  // namespace tilewright::plan::image_lines

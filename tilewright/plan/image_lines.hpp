@@ -11,7 +11,7 @@
 
 #include "tilewright/base/support.hpp"
 #include "tilewright/op/gemm.hpp"
-#include "tilewright/op/im2col.hpp"
+#include "tilewright/op/gemm_view.hpp"
 
 namespace tilewright::plan::image_lines {
 
@@ -78,6 +78,11 @@ inline int load_clocks(int step, int pair) {
   for (const std::set<int>& bank : words) most = std::max(most, bank.size());
   return static_cast<int>(most);
 }
+
+/// Estimated clocks of an SM for copying the lines of a block, which have `elements` elements together, by a CTA of
+/// `threads` threads. Single elements pass through registers, so that the CTA waits for their loads, while the others
+/// of the `ctas` CTAs of the SM work.
+double line_copy_clocks(const op::OperandView& images, double elements, int threads, double ctas);
 
 /// Refuses other windows than those of the code, which has `taps` rows of `row_k` elements, and lines of images whose
 /// pixels do not follow each other.

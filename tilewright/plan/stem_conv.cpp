@@ -235,10 +235,10 @@ double estimate_us(const StemConvPlan& plan, const op::GemmView& arguments) {
   const double tiles =
       static_cast<double>(im2col.images) * rows * static_cast<double>(ceil_div(im2col.w.positions, kTile)) * tiles_n;
   const auto blocks = static_cast<double>(blocks_of(plan, im2col)) * tiles_n;
-  constexpr double kInstructionsOfCopy = 14, kWarpVector = 32.0 * kVector;
   const double lines = static_cast<double>(lines_of(plan, im2col)) * plan.line();
-  const double copies = blocks * lines / kWarpVector * kInstructionsOfCopy / kIssuesPerClock;
   const double ctas = std::min<double>(blocks, resident_ctas(plan, im2col));
+  const double ctas_of_sm = std::max(1.0, ctas / limits.sm_count);
+  const double copies = blocks * line_copy_clocks(arguments.a, lines, plan.threads(), ctas_of_sm);
   const double rounds = blocks / ctas;
   const double unused = std::ceil(rounds) / rounds * limits.sm_count / std::min<double>(limits.sm_count, ctas);
   const double clocks = (tiles * std::max({multiply, smem, issue}) + copies) * unused / limits.sm_count;

@@ -261,12 +261,15 @@ double estimate_us(const StemWgradPlan& plan, const op::GemmView& arguments) {
   const double multiply = taps * tiles_m * tiles_n * kTile * kGroup * kTile / (fma_per_clock * kMultiplyShare);
   const double smem = taps * (4 * tiles_m + loads * load_clocks(2, 2 * plan.step)) / kSmemShare;
   const double issue = taps * (tiles_m * tiles_n + tiles_m + loads * 1.5 + 8) / kIssuesPerClock;
-  const double copy = plan.filters * kElementBytes * kTile / 512.0 * 14 / kIssuesPerClock;
   const auto parts = static_cast<double>(parts_of(plan, arguments));
   const auto blocks = static_cast<double>(blocks_of(plan, arguments));
   const double rounds = std::ceil(blocks / parts);
   const double ctas_of_sm = std::ceil(parts * tiles / limits.sm_count);
-  const double steps = rounds * plan.rows * (static_cast<double>(plan.positions) / kTile) * ctas_of_sm;
+  const double steps_of_block = plan.rows * static_cast<double>(plan.positions) / kTile;
+  const double steps = rounds * steps_of_block * ctas_of_sm;
+  const double lines = static_cast<double>(lines_of(plan, im2col)) * plan.line();
+  const double copy = plan.filters * kElementBytes * kTile / 512.0 * 14 / kIssuesPerClock +
+                      line_copy_clocks(arguments.b, lines, plan.threads(), ctas_of_sm) / steps_of_block;
   const double idle_groups = std::ceil(static_cast<double>(plan.rows) / plan.groups) * plan.groups / plan.rows;
   const double sm_us = steps * (std::max({multiply, smem, issue}) * idle_groups + copy) / (limits.clock_ghz * 1e3);
   const double partials = parts * plan.groups * tiles * plan.quads() * 4 * kSumBytes;
