@@ -693,6 +693,84 @@ TEST_P(Convolutions, SinglePixelsAreComputedByEveryFamilyOfGemms) {
   }
 }
 
+// A mainloop step is no longer than K: 16 and 32 elements of f16 have rows of 32 and 64 bytes in shared memory.
+TEST_P(Convolutions, Sm90MultipliesFewChannelsInShortSteps) {
+  if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
+  const Shape shape{.n = 2, .h = 9, .w = 8, .c = 32, .k = 16, .r = 1, .s = 1};
+  for (const auto& [pass, k] : {std::pair{ConvPass::fprop, 32}, {ConvPass::dgrad, 16}}) {
+    GuardedConvolution guarded(engine().device(), convolution(pass, shape, DType::f16));
+    const std::vector<registry::KernelPtr> all = kernels(guarded.on_device());
+    const auto kernel = std::ranges::find(all, "sm90_gemm", [](const auto& each) { return each->metadata().family; });
+    ASSERT_NE(kernel, all.end());
+    EXPECT_EQ(plan::tiling((*kernel)->metadata().design).tile.k, k);
+    expect_exact_of(*kernel, guarded);
+  }
+}
+
+// Boxes of TMA end behind the last channel of a tap, where both operands are filled with zeros.
+TEST_P(Convolutions, Sm90PadsTaps) {
+  if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
+  const auto padded_kernels = [&](const op::Problem& problem) {
+    return first_kernels(problem, [](const registry::KernelMetadata& metadata) {
+      const bool is_padded = metadata.family == "sm90_gemm" && metadata.operands().a.has_padded_taps;
+      return is_padded ? fmt::format("rows of {}", metadata.operands().a.tap_row) : std::string();
+    });
+  };
+  struct Case {
+    ConvPass pass;
+    DType type;
+    Shape shape;
+    std::size_t lengths;  // of rows
+  };
+  const Shape wide{.n = 2, .h = 9, .w = 7, .c = 48, .k = 40, .r = 3, .s = 3, .padding = 1};
+  const Shape strided{.n = 1, .h = 11, .w = 8, .c = 72, .k = 24, .r = 3, .s = 4, .padding = 2, .stride = 2};
+  for (const auto& [pass, type, shape, lengths] : {Case{ConvPass::fprop, DType::f16, wide, 1},
+                                                   {ConvPass::dgrad, DType::f16, wide, 2},
+                                                   {ConvPass::wgrad, DType::f16, wide, 0},
+                                                   {ConvPass::fprop, DType::f16, strided, 3},
+                                                   {ConvPass::dgrad, DType::f16, strided, 1},
+                                                   {ConvPass::fprop, DType::f32, strided, 2},
+                                                   {ConvPass::fprop, DType::s8, wide, 1}}) {
+    op::Conv2d conv = convolution(pass, shape, type);
+    if (type == DType::f32) conv.math = op::MathOperation::multiply_add_tf32;
+    conv.mode = shape.stride == 2 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv);
+    const std::vector<registry::KernelPtr> all = padded_kernels(guarded.on_device());
+    EXPECT_EQ(all.size(), lengths);
+    for (const registry::KernelPtr& kernel : all) expect_exact_of(kernel, guarded);
+  }
+}
+
+// Where the channels of a tap end, a box of the filter must not reach the next tap: zeros of the image times its
+// infinities would be NaNs.
+TEST_P(Convolutions, PaddedTapsIgnoreInfinitiesOfTheNextTap) {
+  if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
+  constexpr std::uint16_t kOne = 0x3c00, kInfinity = 0x7c00;
+  constexpr std::int64_t kChannels = 48, kFilters = 8;
+  op::Conv2d conv =
+      convolution(ConvPass::fprop,
+                  {.n = 1, .h = 1, .w = 4, .c = kChannels, .k = kFilters, .r = 1, .s = 2, .padding = 0}, DType::f16);
+  conv.epilogue = *op::parse_epilogue("D = acc", DType::f32);
+  conv.c = {};
+  conv.padding = {0, 1};
+  conv.y = op::packed_tensor(0, DType::f16, {1, 1, 1, kFilters});  // of the padding and the first pixel
+  std::vector<std::uint16_t> x(4 * kChannels, kOne), w(kFilters * 2 * kChannels, kOne), y(kFilters, 0x7e00);
+  w[kChannels] = kInfinity;  // of the first filter, behind the channels of its first tap
+  conv.x.address = reinterpret_cast<std::uint64_t>(x.data());
+  conv.w.address = reinterpret_cast<std::uint64_t>(w.data());
+  conv.y.address = reinterpret_cast<std::uint64_t>(y.data());
+  for (const engine::RankedKernel& candidate : engine().find_kernels(conv)) {
+    const registry::KernelMetadata& metadata = candidate.kernel->metadata();
+    if (metadata.family != "sm90_gemm" || !metadata.operands().a.has_padded_taps) continue;
+    engine().run(conv, candidate.kernel);
+    EXPECT_EQ(y[0], kInfinity);
+    EXPECT_EQ(y[1], 0x5200);  // 48
+    return;
+  }
+  FAIL() << "no kernel pads the taps";
+}
+
 TEST_P(Convolutions, Sm90LoadsIm2colByTma) {
   if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
   const std::vector<Shape> shapes{
@@ -800,6 +878,26 @@ TEST_P(Convolutions, Sm90RepacksTheFilterOfInputGradients) {
     EXPECT_NE(candidate.kernel->metadata().family, "sm90_gemm");
 }
 
+// Each class of pixels has an im2col matrix of the copy of the filter.
+TEST_P(Convolutions, Sm90RepacksTheFilterOfStridedGradients) {
+  if (GetParam() == "emulator:sm_80") GTEST_SKIP() << "no TMA";
+  const Shape some{.n = 2, .h = 9, .w = 8, .c = 40, .k = 36, .r = 3, .s = 3, .padding = 1, .stride = 2};
+  const Shape single{.n = 1, .h = 9, .w = 6, .c = 32, .k = 32, .r = 1, .s = 1, .stride = 2};
+  const Shape dilated{
+      .n = 1, .h = 8, .w = 9, .c = 32, .k = 64, .r = 4, .s = 3, .padding = 2, .stride = 2, .dilation = 2};
+  for (const auto& [type, shape] : {std::pair{DType::f32, some}, {DType::f32, single}, {DType::s8, dilated}}) {
+    op::Conv2d conv = convolution(ConvPass::dgrad, shape, type);
+    if (type == DType::f32) conv.math = op::MathOperation::multiply_add_tf32;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv);
+    const std::vector<registry::KernelPtr> all = kernels(guarded.on_device());
+    const auto kernel = std::ranges::find(all, "sm90_gemm", [](const auto& each) { return each->metadata().family; });
+    ASSERT_NE(kernel, all.end());
+    expect_exact_of(*kernel, guarded);
+    expect_exact_of(*kernel, guarded);  // the first run has left the barrier as it found it
+  }
+}
+
 TEST_P(Convolutions, BlocksOfChannels) {
   // The kernels for sm_90a are those for sm_80.
   const std::uint64_t seeds = GetParam() == "emulator:sm_90a" ? 2 : 16;
@@ -864,7 +962,10 @@ TEST_P(Convolutions, Sm90RepacksTensors) {
   const Shape dilated{
       .n = 1, .h = 8, .w = 7, .c = 3, .k = 13, .r = 2, .s = 3, .padding = 3, .stride = 3, .dilation = 2};
   const Shape grouped{.n = 2, .h = 6, .w = 5, .c = 16, .k = 32, .r = 3, .s = 2, .padding = 1, .groups = 4};
+  const Shape word{.n = 6, .h = 8, .w = 7, .c = 13, .k = 21, .r = 3, .s = 2, .padding = 1, .stride = 2, .dilation = 2};
   for (const auto& [pass, type, shape, expected] : {Case{ConvPass::fprop, DType::f16, odd, "pad8"},
+                                                    {ConvPass::wgrad, DType::f32, word, "images4"},
+                                                    {ConvPass::wgrad, DType::s8, odd, "images16"},
                                                     {ConvPass::dgrad, DType::f16, odd, "pad8"},
                                                     {ConvPass::wgrad, DType::f16, odd, "pad8"},
                                                     {ConvPass::fprop, DType::s8, odd, "pad16"},
@@ -905,18 +1006,40 @@ TEST_P(Convolutions, Sm90RepacksRandomTensors) {
 
 TEST_P(Convolutions, Sm90RepacksTensorsWithAnEpilogue) {
   const Shape odd{.n = 2, .h = 7, .w = 6, .c = 13, .k = 21, .r = 3, .s = 2, .padding = 1};
-  op::Conv2d conv = convolution(ConvPass::fprop, odd, DType::f16);
-  conv.epilogue = *op::parse_epilogue("D = relu(alpha * acc + beta * C + row(bias))", DType::f32);
-  conv.beta = 1;
-  conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, {1, 1, 1, odd.k})}};
-  GuardedConvolution guarded(engine().device(), conv);
-  const std::vector<registry::KernelPtr> all = repacking_kernels(guarded.on_device());
-  ASSERT_FALSE(all.empty());
-  guarded.upload();
-  engine().run(guarded.on_device(), all.front());
-  guarded.download();
-  const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
-  EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  const Shape strided{.n = 2, .h = 7, .w = 6, .c = 13, .k = 24, .r = 3, .s = 2, .padding = 1, .stride = 2};
+  struct Case {
+    ConvPass pass;
+    DType type;
+    Shape shape;
+    std::string_view expected;  // a way to repack that must be among the kernels
+  };
+  for (const auto& [pass, type, shape, expected] : {Case{ConvPass::fprop, DType::f16, odd, "pad8"},
+                                                    {ConvPass::dgrad, DType::f16, strided, "pad8"},
+                                                    {ConvPass::wgrad, DType::f16, odd, "pad8"},
+                                                    {ConvPass::wgrad, DType::f32, odd, "images4"}}) {
+    op::Conv2d conv = convolution(pass, shape, type);
+    if (type == DType::f32) conv.math = op::MathOperation::multiply_add_tf32;
+    conv.epilogue = *op::parse_epilogue("D = relu(alpha * acc + beta * C + row(bias) + column(scale))", DType::f32);
+    conv.beta = 1;
+    const op::Dims written = conv.written().shape;
+    const bool is_filter = pass == ConvPass::wgrad;
+    const op::Dims bias{1, is_filter ? written[1] : 1, is_filter ? written[2] : 1, written[3]};
+    const op::Dims scale{written[0], is_filter ? 1 : written[1], is_filter ? 1 : written[2], 1};
+    conv.tensors = {{"bias", op::packed_tensor(5 * kApart, DType::f32, bias)},
+                    {"scale", op::packed_tensor(6 * kApart, DType::f32, scale)}};
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv);
+    const std::vector<registry::KernelPtr> all = repacking_kernels(guarded.on_device());
+    const auto kernel = std::ranges::find_if(all, [&, of = expected](const registry::KernelPtr& each) {
+      return each->name().starts_with(fmt::format("repacked_{}_sm", of));
+    });
+    ASSERT_NE(kernel, all.end()) << expected;
+    guarded.upload();
+    engine().run(guarded.on_device(), *kernel);
+    guarded.download();
+    const op::Comparison comparison = op::compare(op::Problem(guarded.host()));
+    EXPECT_TRUE(comparison.is_exact()) << op::to_string(comparison);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Convolutions, testing::ValuesIn(devices()),
