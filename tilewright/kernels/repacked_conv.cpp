@@ -15,6 +15,7 @@
 #include "tilewright/lower/cuda/conv_copy.hpp"
 #include "tilewright/op/repacked_conv.hpp"
 #include "tilewright/plan/conv_copy.hpp"
+#include "tilewright/plan/sm90/row_classes.hpp"
 
 namespace tilewright::kernels {
 namespace {
@@ -179,8 +180,8 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
   }
   const bool is_dgrad = conv.pass == op::ConvPass::dgrad, has_stride = conv.stride[0] * conv.stride[1] != 1;
   // sm90_gemm computes these by classes of pixels, without products with zeros.
-  const bool has_classes =
-      conv.stride[0] * conv.stride[1] <= 4 && has_whole_rows(filters, of_y) && has_whole_rows(channels, of_x);
+  const bool has_classes = conv.stride[0] * conv.stride[1] <= plan::kMaxRowClasses && has_whole_rows(filters, of_y) &&
+                           has_whole_rows(channels, of_x);
   if (is_dgrad && has_classes && has_stride) return all;
   // Larger blocks read fewer pixels for each of the output, but have more zeros in the filter.
   constexpr std::array<std::array<std::int64_t, 2>, 8> kBlocks{

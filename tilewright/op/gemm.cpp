@@ -283,7 +283,8 @@ std::string to_string(const TensorSignature& signature) {
   const std::string im2col = signature.im2col == Im2colAccess::none
                                  ? std::string()
                                  : fmt::format(":{}:{}{}", name(signature.im2col), signature.tap_row,
-                                               signature.has_padded_taps ? ":padded" : "");
+                                               signature.has_padded_taps ? ":padded" : "") +
+                                       (signature.has_many_classes ? ":many_classes" : "");
   const std::string folded =
       signature.folded_modes == 0 ? std::string() : fmt::format(":folded_{}", signature.folded_modes);
   return fmt::format("{}:{}:{}{}{}{}", name(signature.element), name(signature.layout), signature.alignment,

@@ -22,6 +22,9 @@ enum class Im2colAccess : std::uint8_t { none, direct, divided, blocks };
 /// "none", "im2col", "im2col_divided", "im2col_blocks"
 std::string_view name(Im2colAccess access);
 
+/// The classes of rows of a gradient with a stride of 2; see plan/sm90/row_classes.hpp.
+inline constexpr int kFewRowClasses = 4;
+
 /// The bytes of the longest row of an im2col matrix that a kernel copies at once: the widest swizzle of shared memory.
 inline constexpr int kMaxTapRow = 128;
 
@@ -41,6 +44,8 @@ struct TensorSignature {
   int tap_row = 0;
   /// Whether zeros follow the channels of each tap, up to a multiple of tap_row; see op/padded_taps.hpp.
   bool has_padded_taps = false;
+  /// Whether the coordinates of an im2col matrix are divided such that it has more than kFewRowClasses classes of rows.
+  bool has_many_classes = false;
   /// 0, or for a folded operand the number of coordinates of rows, columns and batch that the kernel can tell apart, of
   /// which a problem may use fewer: 2, 4 or 8. `layout` then names the mode whose first coordinate has stride 1; if no
   /// coordinate has, the alignment is 1.
@@ -50,7 +55,7 @@ struct TensorSignature {
 };
 
 /// "f16:row:8", "f16:row:8:pointers" for a pointer array, "f16:row:8:im2col:64", where 64 is tap_row,
-/// "f16:row:8:im2col:64:padded", or
+/// "f16:row:8:im2col:64:padded", "f16:row:8:im2col_divided:64:many_classes", or
 /// "f16:row:8:folded_2".
 std::string to_string(const TensorSignature& signature);
 

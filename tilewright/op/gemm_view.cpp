@@ -258,7 +258,8 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
                       : operand.im2col.divides() ? Im2colAccess::divided
                                                  : Im2colAccess::direct,
             .tap_row = operand.im2col.tap_row(kMaxTapRow / bytes(tensor.dtype), tensor.distinct_matrices()),
-            .has_padded_taps = operand.im2col.zeros > 0};
+            .has_padded_taps = operand.im2col.zeros > 0,
+            .has_many_classes = operand.im2col.row_classes() > kFewRowClasses};
   }
   const Result<MatrixView> view = view_matrix(tensor, role);
   const bool is_stacked_along_lines =

@@ -50,6 +50,8 @@ struct Im2col {
   std::int64_t columns() const { return blocks * taps() * columns_of_tap(); }
   /// Whether a coordinate is divided by more than 1, as in the dgrad of a convolution with a stride.
   bool divides() const { return h.divisor != 1 || w.divisor != 1; }
+  /// The number of classes of rows whose positions have the same remainders modulo the divisors.
+  std::int64_t row_classes() const { return h.divisor * w.divisor; }
   /// The offset of an element from the first element of the images, in elements; nothing if it is outside.
   std::optional<std::int64_t> offset(std::int64_t row, std::int64_t column) const;
   /// The stride of the rows if they have one and no element is outside: then the matrix is a strided one.

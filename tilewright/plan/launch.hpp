@@ -162,7 +162,7 @@ struct Launch {
     return at;
   }
 
-  alignas(kTensorMapAlignment) std::array<std::byte, 4096> parameter_bytes_{};
+  alignas(kTensorMapAlignment) std::array<std::byte, 8192> parameter_bytes_{};
   std::size_t parameter_size_ = 0;
   std::size_t last_offset_ = 0;
   std::size_t workspace_offset_ = kNowhere;
@@ -170,7 +170,7 @@ struct Launch {
   std::array<std::uint16_t, kMaxParameters> own_offsets_{};
   std::array<std::uint16_t, kMaxParameters> own_sizes_{};
   std::size_t own_parameters_ = 0;
-  std::array<TensorMapRequest, 16> tensor_maps_{};
+  std::array<TensorMapRequest, 32> tensor_maps_{};
   std::size_t tensor_map_count_ = 0;
 };
 

@@ -54,9 +54,9 @@ void write_plain_loads(SourceWriter& out, const plan::TmaOperandPlan& operand) {
   out.dedent().line("}}");
 }
 
-std::string source_of(char role, const plan::TmaOperandPlan& operand) {
+std::string source_of(char role, const plan::TmaOperandPlan& operand, int row_classes) {
   if (operand.has_row_classes) {
-    return fmt::format("{}<{}>", operand.is_repacked ? "RepackedClasses" : "TmaIm2colClasses", plan::kMaxRowClasses);
+    return fmt::format("{}<{}>", operand.is_repacked ? "RepackedClasses" : "TmaIm2colClasses", row_classes);
   }
   if (operand.is_im2col) return "TmaIm2col";
   if (operand.is_folded) return "TmaFolded";
@@ -83,11 +83,11 @@ void write_boxes(SourceWriter& out, const plan::TmaOperandPlan& operand) {
   write_step(out, "Share", operand.share);
 }
 
-void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& operand) {
+void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& operand, int row_classes) {
   out.line("struct Operand{} {{  // shared memory, (mn, k) -> element offset: {}", role,
            layout::to_string(operand.smem))
       .indent();
-  out.line("using Source = tilewright::{};", source_of(role, operand));
+  out.line("using Source = tilewright::{};", source_of(role, operand, row_classes));
   out.line("static constexpr bool kIsKMajor = {}, kIsPointerArray = {};", operand.major == arch::Major::k,
            operand.is_pointer_array);
   out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
@@ -107,7 +107,7 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
 
 std::string groups_type(const plan::Sm90GemmPlan& plan) {
   const op::GroupedMode groups = plan.groups();
-  if (plan.has_row_classes()) return fmt::format("RowClasses<{}>", plan::kMaxRowClasses);
+  if (plan.has_row_classes()) return fmt::format("RowClasses<{}>", plan.row_classes());
   if (groups == op::GroupedMode::none) return "NoGroups";
   if (groups == op::GroupedMode::independent) return "IndependentGroups";
   return op::ends_along_k(groups) ? "Groups" : "Sm90Groups";
@@ -126,7 +126,7 @@ std::string scheduler(const plan::Sm90GemmPlan& plan) {
 }
 
 std::string output_type(const plan::Sm90GemmPlan& plan) {
-  if (plan.has_row_classes()) return fmt::format("TmaIm2colClasses<{}>", plan::kMaxRowClasses);
+  if (plan.has_row_classes()) return fmt::format("TmaIm2colClasses<{}>", plan.row_classes());
   if (plan.operands.d.folded_modes != 0) return fmt::format("FoldedOutput<{}>", plan.operands.d.folded_modes);
   return plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix";
 }
@@ -215,8 +215,8 @@ std::string lower(const plan::Sm90GemmPlan& plan, std::string_view symbol) {
   out.line("#include \"tilewright/numeric/functions.cuh\"");
   out.blank();
   out.line("struct Plan {{").indent();
-  write_operand(out, 'A', plan.a);
-  write_operand(out, 'B', plan.b);
+  write_operand(out, 'A', plan.a, plan.row_classes());
+  write_operand(out, 'B', plan.b, plan.row_classes());
   write_wgmma(out, *plan.atom, plan.tile.n, plan.a.major, plan.b.major);
   write_constants(out, plan);
   write_accumulator_tile(out, plan::accumulator_tile(plan));

@@ -9,6 +9,7 @@
 #include "tilewright/arch/wgmma_atom.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/sm90/operand.hpp"
+#include "tilewright/plan/sm90/row_classes.hpp"
 #include "tilewright/plan/sm90/subtile.hpp"
 #include "tilewright/plan/sum_order.hpp"
 
@@ -187,6 +188,8 @@ struct Sm90GemmSketch : GemmTile {
   std::vector<DType> panel_elements() const;
   bool uses_plain_loads() const { return path_a.uses_plain_loads() || path_b.uses_plain_loads(); }
   bool has_row_classes() const { return path_a.has_row_classes; }
+  /// Number of classes of rows that the kernel has parameters for.
+  int row_classes() const { return operands.a.has_many_classes ? kMaxRowClasses : op::kFewRowClasses; }
   bool repacks() const { return path_a.is_repacked || path_b.is_repacked; }
   /// Number of operands for whose matrices CTAs make tensor maps.
   int made_tensor_maps() const { return (path_a.makes_tensor_maps ? 1 : 0) + (path_b.makes_tensor_maps ? 1 : 0); }

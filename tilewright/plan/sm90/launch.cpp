@@ -269,28 +269,29 @@ struct LaunchValues {
   }
 };
 
+constexpr std::array<const char*, kMaxRowClasses> kClassNames{"of[0]", "of[1]", "of[2]", "of[3]", "of[4]",
+                                                              "of[5]", "of[6]", "of[7]", "of[8]"};
+
 /// Describes the field `of` of a TmaIm2colClasses or RepackedClasses. `view(number)` returns the OperandView of a
 /// class, `request(view)` its tensor map.
 template <class Sink, class View, class Request>
-void describe_classes(Sink& sink, const View& view, const Request& request) {
-  static constexpr std::array<const char*, kMaxRowClasses> kNames{"of[0]", "of[1]", "of[2]", "of[3]"};
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
+void describe_classes(Sink& sink, int classes, const View& view, const Request& request) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(classes); ++i) {
     const auto of_class = [&, i]() -> const op::OperandView& { return view(i); };
-    describe_tma_im2col(sink, kNames[i], of_class, [&] { return request(of_class()); });
+    describe_tma_im2col(sink, kClassNames[i], of_class, [&] { return request(of_class()); });
   }
 }
 
 /// Describes RowClasses of device/tilewright/scheduler/groups.cuh.
 template <class Sink>
-void describe_row_classes(Sink& sink, const LaunchValues* values) {
-  static constexpr std::array<const char*, kMaxRowClasses> kNames{"of[0]", "of[1]", "of[2]", "of[3]"};
+void describe_row_classes(Sink& sink, int classes, const LaunchValues* values) {
   const auto index = [&](const char* name, const auto& value) {
     sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
   };
   const auto grids = [&]() -> const ClassGrids& { return values->grids; };
   sink.begin("groups");
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    sink.begin(kNames[i]);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(classes); ++i) {
+    sink.begin(kClassNames[i]);
     index("first_tile", [&] { return grids().of[i].first_tile; });
     index("m", [&] { return grids().of[i].m; });
     index("k", [&] { return grids().of[i].k; });
@@ -388,7 +389,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     if (operand.has_row_classes) {
       sink.begin(name);
       describe_classes(
-          sink,
+          sink, plan.row_classes(),
           [&, is_a](std::size_t number) -> const op::OperandView& {
             return is_a ? values->loaded_class(number).a : values->loaded_class(number).b;
           },
@@ -431,7 +432,8 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   if (plan.has_row_classes()) {
     sink.begin("d");
     describe_classes(
-        sink, [&](std::size_t number) -> const op::OperandView& { return values->row_class(number).d; },
+        sink, plan.row_classes(),
+        [&](std::size_t number) -> const op::OperandView& { return values->row_class(number).d; },
         [&](const op::OperandView& of_class) { return TensorMapRequest{.map = class_output_map(plan, of_class)}; });
     sink.end(kTensorMapAlignment);
   } else if (const int folded_modes = plan.operands.d.folded_modes; folded_modes != 0) {
@@ -470,7 +472,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
     describe_matrix(sink, "c", [&]() -> const op::Tensor& { return reads_c() ? c() : kNoTensor; });
   }
   if (plan.has_row_classes()) {
-    describe_row_classes(sink, values);
+    describe_row_classes(sink, plan.row_classes(), values);
   } else if (plan.groups() != op::GroupedMode::none) {
     sink.begin("groups");
     const bool is_independent = plan.groups() == op::GroupedMode::independent;
@@ -560,9 +562,9 @@ Support check_classes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
         .as(RefusalCode::shape);
   }
   const op::Im2col& a = arguments.a.im2col;
-  if (a.h.step != 1 || a.w.step != 1 || row_class_count(arguments.a) > kMaxRowClasses) {
+  if (a.h.step != 1 || a.w.step != 1 || row_class_count(arguments.a) > plan.row_classes()) {
     return refuse("strides of {}x{} make {} classes of pixels, at most {} are computed in one launch", a.h.divisor,
-                  a.w.divisor, row_class_count(arguments.a), kMaxRowClasses)
+                  a.w.divisor, row_class_count(arguments.a), plan.row_classes())
         .as(RefusalCode::shape);
   }
   if (plan.path_b.is_repacked && !repacked_pieces(arguments.b)) return refuse_pieces();

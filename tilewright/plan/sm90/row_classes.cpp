@@ -78,7 +78,7 @@ op::OperandView d_of(const op::GemmView& view, const AxisClass& h, const AxisCla
 }  // namespace
 
 std::int64_t row_class_count(const op::OperandView& a) {
-  return a.access == op::OperandAccess::im2col ? a.im2col.h.divisor * a.im2col.w.divisor : 1;
+  return a.access == op::OperandAccess::im2col ? a.im2col.row_classes() : 1;
 }
 
 MeanExtents mean_extents(const op::GemmView& view) {

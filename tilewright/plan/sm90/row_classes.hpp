@@ -9,8 +9,9 @@
 
 namespace tilewright::plan {
 
-/// The most classes that a kernel has parameters for: those of a stride of 2 along both axes.
-inline constexpr int kMaxRowClasses = 4;
+/// The most classes that a kernel has parameters for: those of a stride of 3 along both axes. Kernels for those of a
+/// stride of 2 have room for op::kFewRowClasses, so that their parameters fit in 4 KB.
+inline constexpr int kMaxRowClasses = 9;
 
 /// Every `stride`-th tap of an axis, from tap `first` on.
 struct TapSteps {
