@@ -129,6 +129,21 @@ TEST(RepackedConv, RowsOfWindowsBecomeChannels) {
   EXPECT_EQ(fprop.inner.stride, (std::array<std::int64_t, 2>{2, 1}));
 }
 
+// Rows of w have 13 channels, of which those of the copy have 16: C and the row vector, too.
+TEST(RepackedConv, CopiesCAndTheTensorsOfTheEpilogueAsTheOutput) {
+  Conv2d conv = convolution(ConvPass::wgrad, 13, 24);
+  conv.epilogue = *parse_epilogue("D = acc + beta * C + row(bias)", DType::f32);
+  conv.beta = 1;
+  conv.c = conv.w;
+  conv.c.address = 4 * kApart;
+  conv.tensors = {{"bias", packed_tensor(5 * kApart, DType::f32, {1, 3, 3, 13})}};
+  const RepackedConv repacked =
+      repack(conv, {.method = Method::padded_channels, .unit = 8}, kWorkspace, 1 << 30).value_or_throw();
+  EXPECT_EQ(repacked.inner.c.shape, (Dims{24, 3, 3, 16}));
+  EXPECT_EQ(repacked.inner.tensors[0].tensor.shape, (Dims{1, 3, 3, 16}));
+  EXPECT_EQ(repacked.before.size(), 3U);  // x, C and the vector
+}
+
 TEST(RepackedConv, RefusalsSayWhy) {
   const ConvRepacking pad{.method = Method::padded_channels, .unit = 8};
   EXPECT_EQ(reason(convolution(ConvPass::fprop, 16, 21), pad), "no tensor changes");
@@ -139,16 +154,15 @@ TEST(RepackedConv, RefusalsSayWhy) {
             "blocks of 3 pixels are no multiple of the stride 2, or more than 64");
   EXPECT_EQ(repack(convolution(ConvPass::fprop, 13, 21), pad, kWorkspace, 1000).reason(),
             "copies of pad8 need 22528 bytes of workspace, at most 1000 are allowed");
-  Conv2d conv = convolution(ConvPass::wgrad, 13, 24);
+  const ConvRepacking blocks{.method = Method::pixel_blocks, .unit = 8, .block = {2, 2}};
+  Conv2d conv = convolution(ConvPass::dgrad, 3, 8, 2);
   conv.beta = 1;
-  conv.c = conv.w;
+  conv.c = conv.x;
   conv.c.address = 4 * kApart;
-  EXPECT_EQ(reason(conv, pad), "the output is copied, so that C cannot be read: beta must be 0, got 1");
-  conv.beta = 0;
-  conv.epilogue = *parse_epilogue("D = acc + row(bias)", DType::f32);
-  conv.tensors = {{"bias", packed_tensor(5 * kApart, DType::f32, {1, 3, 3, 13})}};
-  EXPECT_EQ(reason(conv, pad),
-            "the output is another matrix, so that its epilogue can have neither tensors, indices nor pairs");
+  EXPECT_EQ(reason(conv, blocks), "the output is copied, so that C cannot be read: beta must be 0, got 1");
+  conv = convolution(ConvPass::wgrad, 13, 24);
+  conv.epilogue = *parse_epilogue("D = acc + column_index", DType::f32);
+  EXPECT_EQ(reason(conv, pad), "the output is another matrix, so that its epilogue can have neither indices nor pairs");
   conv = convolution(ConvPass::fprop, 13, 21);
   conv.x.stride[0] += 13;
   conv.x.stride[1] += 26;

@@ -400,8 +400,8 @@ TEST(LaunchParameters, EveryFieldIsAtAMultipleOfItsSize) {
   launch.append(std::uint8_t{5});
   launch.finish();
   EXPECT_EQ(launch.parameters().size(), 32U);
-  for (int i = 0; i < 508; ++i) launch.append(std::uint64_t{0});
-  EXPECT_EQ(launch.parameters().size(), 4096U);
+  for (int i = 0; i < 1020; ++i) launch.append(std::uint64_t{0});
+  EXPECT_EQ(launch.parameters().size(), 8192U);
   EXPECT_THROW(launch.append(std::uint8_t{0}), InvalidArgument);
 }
 
