@@ -156,6 +156,9 @@ std::array<std::uint32_t, 3> dim3(nb::handle extents, const char* what) {
     dim[0] = read_integer<std::uint32_t>(extents, what);
     return dim;
   }
+  if (!nb::isinstance<nb::sequence>(extents))
+    throw nb::type_error(
+        fmt::format("{} must be an int or a tuple of 1 to 3 ints, got {}", what, shown(extents)).c_str());
   const std::size_t rank = nb::len(extents);
   if (rank < 1 || rank > 3) throw InvalidArgument(fmt::format("{} must have 1 to 3 extents, got {}", what, rank));
   for (std::size_t i = 0; i < rank; ++i) dim[i] = read_integer<std::uint32_t>(extents[i], what);

@@ -50,6 +50,8 @@ op::MatrixLayout layout_of(nb::handle stride) {
                     "got \"{}\"",
                     printable(text)));
   }
+  if (!nb::isinstance<nb::sequence>(stride))
+    throw nb::type_error(fmt::format("stride must be a str or a tuple of ints, got {}", shown(stride)).c_str());
   const std::size_t rank = nb::len(stride);
   const auto is_one = [&](std::size_t mode) {
     return read_integer<std::int64_t>(stride[mode], "an entry of stride") == 1;

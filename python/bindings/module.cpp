@@ -33,6 +33,7 @@ NB_MODULE(_tilewright, module) {
   python::bind_kernel(module);
   python::bind_provider(module);
   python::bind_engine(module);
+  python::bind_checked(module);
   python::bind_profile(module);
   python::bind_weights(module);
   python::bind_exit(module);

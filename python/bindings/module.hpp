@@ -10,6 +10,9 @@ void bind_logging(nanobind::module_& module);
 /// Translates the library's C++ exceptions to the Python exceptions of tilewright/errors.py.
 void bind_errors();
 
+/// Binds the functions below tilewright/checked.py.
+void bind_checked(nanobind::module_& module);
+
 /// Binds the functions below tilewright/profiling.py. @pre OperationArguments is bound
 void bind_profile(nanobind::module_& module);
 

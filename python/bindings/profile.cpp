@@ -87,7 +87,7 @@ void bind_profile(nb::module_& module) {
            "The device time of each call in microseconds.");
   module.def("_profile", &profile_of, nb::arg("args"), nb::arg("top"), nb::arg("kernel"), nb::arg("seconds"),
              nb::arg("verify"), nb::arg("deterministic").none(), nb::arg("batch_invariant").none());
-  module.def("_tune", &tune, nb::arg("args"), nb::arg("top"), nb::arg("seconds"), nb::arg("checks_only"));
+  module.def("_tune", &tune, nb::arg("args"), nb::arg("top"), nb::arg("seconds"), nb::arg("verify_only"));
   module.def("_convert_profile", &converted, nb::arg("profile"), nb::arg("format"));
 }
 

@@ -119,7 +119,9 @@ std::string family_of(nb::handle kernel_class) {
   constexpr const char* kWhat = "the name of a kernel class";
   if (nb::isinstance<nb::str>(kernel_class)) return read_text(kernel_class, kWhat);
   if (nb::isinstance<nb::type_object>(kernel_class)) return read_text(kernel_class.attr("__name__"), kWhat);
-  throw nb::type_error(fmt::format("expected a kernel class or its name, got {}", shown(kernel_class)).c_str());
+  throw nb::type_error(
+      fmt::format("kernel_class must be a class that derives from Kernel, or its name, got {}", shown(kernel_class))
+          .c_str());
 }
 
 nb::object class_of_family(const std::string& family) {

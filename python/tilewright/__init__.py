@@ -237,9 +237,9 @@ def __getattr__(name: str) -> object:
     module = _MODULE_OF.get(name, "tilewright._tilewright")
     value: object = getattr(import_module(module), name)
     if module == "tilewright._tilewright" and callable(value):
-        from tilewright.checked import checked, with_signature
+        from tilewright.checked import checked
 
-        value = with_signature(value) if isinstance(value, type) else checked(value)
+        value = checked(value)
     globals()[name] = value
     return value
 

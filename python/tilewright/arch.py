@@ -31,8 +31,8 @@ from tilewright._tilewright.arch import (
     wgmma_atoms,
     widest_swizzle,
 )
+from tilewright.checked import check_all
 from tilewright.layout import ComposedLayout, Layout, coalesce, composition, make_layout, size
-
 
 
 class TiledCopy:
@@ -113,3 +113,5 @@ __all__ = [
     "wgmma_atoms",
     "widest_swizzle",
 ]
+
+check_all(globals(), __all__)

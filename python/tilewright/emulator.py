@@ -140,6 +140,10 @@ class Module:
         include: Sequence[str | os.PathLike[str]] = (),
         steps: int = _STEPS,
     ) -> None:
+        if not isinstance(source, (str, os.PathLike)):
+            raise TypeError(f"source must be a str or an os.PathLike, got {type(source).__name__}")
+        if isinstance(include, (str, os.PathLike)) or not isinstance(include, Sequence):
+            raise TypeError(f"include must be a list of folders, got {include!r:.80}")
         is_path = not isinstance(source, str) or "\n" not in source
         text = os.fspath(source)
         self._own_file = text if is_path else "kernel.cu"

@@ -111,6 +111,7 @@ from tilewright._tilewright.layout import (
     zipped_divide,
     zipped_product,
 )
+from tilewright.checked import check_all
 
 IntTuple: TypeAlias = "int | ScaledBasis | tuple[IntTuple, ...]"
 """An integer or a nested tuple of integers: 8, (2, 3), ((2, 2), 8)."""
@@ -222,3 +223,5 @@ __all__ = [
     "zipped_divide",
     "zipped_product",
 ]
+
+check_all(globals(), __all__)

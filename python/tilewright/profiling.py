@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from tilewright._tilewright import (
     _tune,
     dtype,
 )
+from tilewright.checked import checked
 from tilewright.errors import InvalidArgument
 from tilewright.peers import check_names, compare
 
@@ -38,7 +40,7 @@ class Profile:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Profile:
         """Reads a profile from a JSON file of save() or of the command `tilewright profile`."""
-        with open(path, encoding="utf-8") as file:
+        with open(_name_of(path), encoding="utf-8") as file:
             loaded = cls(json.load(file))
         str(loaded)  # checks the contents
         return loaded
@@ -90,7 +92,7 @@ class Profile:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file in the format of its ending: .json, .csv, .xml (JUnit), .html (report) or .txt (table)."""
-        name = os.fspath(path)
+        name = _name_of(path)
         ending = os.path.splitext(name)[1]
         if ending not in _FORMATS:
             raise InvalidArgument(f"path must end in one of {', '.join(_FORMATS)}, got {name!r}")
@@ -108,6 +110,12 @@ class Profile:
 
     def _repr_html_(self) -> str:
         return f"<iframe style='width:100%;height:40rem;border:0' srcdoc=\"{_attribute(self.to_html())}\"></iframe>"
+
+
+def _name_of(path: str | os.PathLike[str]) -> str:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be a str or an os.PathLike, got {type(path).__name__}")
+    return os.fspath(path)
 
 
 def _attribute(text: str) -> str:
@@ -207,7 +215,7 @@ def gemms(
     """
     kind = _dtype(dtype)
     out_kind = _default_output(kind) if out_dtype is None else _dtype(out_dtype)
-    if len(layouts) != 2 or set(layouts) - {"t", "n"}:
+    if not isinstance(layouts, str) or len(layouts) != 2 or set(layouts) - {"t", "n"}:
         raise InvalidArgument(f"layouts must be two letters, t or n, for A and B, got {layouts!r:.40}")
 
     def operand(rows: int, columns: int, letter: str, type: Any) -> ShapeOnly:
@@ -215,8 +223,11 @@ def gemms(
         inner = (columns, 1) if letter == "t" else (1, rows)
         return ShapeOnly(shape, type, inner if batch is None else (rows * columns, *inner))
 
-    def extents(values: int | Sequence[int]) -> Sequence[int]:
-        return [values] if isinstance(values, int) else values
+    def extents(values: int | Sequence[int], name: str) -> list[int]:
+        try:
+            return [operator.index(each) for each in (values if isinstance(values, Iterable) else [values])]
+        except TypeError:
+            raise TypeError(f"{name} must be an int, a range or a list of ints, got {values!r:.80}") from None
 
     return [
         GemmArguments(
@@ -227,7 +238,7 @@ def gemms(
             epilogue,
             math=math,
         )
-        for depth, columns, rows in itertools.product(extents(k), extents(n), extents(m))
+        for depth, columns, rows in itertools.product(extents(k, "k"), extents(n, "n"), extents(m, "m"))
     ]
 
 
@@ -240,8 +251,11 @@ def tune(args: OperationArguments, *, top: int = 8, seconds: float = 1.0, verify
 
     The arrays of `args` are not accessed. With `verify_only`, as is needed on the emulator, kernels are only verified.
     """
-    report: dict[str, Any] = json.loads(_tune(args, top, float(seconds), verify_only))
+    report: dict[str, Any] = json.loads(_checked_tune(args, top, seconds, verify_only))
     return report
+
+
+_checked_tune = checked(_tune, "tune")
 
 
 def benchmark(args: OperationArguments, *, seconds: float = 0.5, verify: bool = True) -> dict[str, Any]:

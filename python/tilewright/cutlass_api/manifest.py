@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright._tilewright import KernelMetadata, OperationArguments, find_kernels, list_kernels
+from tilewright import KernelMetadata, OperationArguments, find_kernels, list_kernels
 from tilewright.errors import InvalidArgument
 
 from .providers import available_providers
@@ -25,6 +25,8 @@ def get_kernels(
     cc               a compute capability, such as 90; by default that of the device of the arrays
     providers        names of `providers.available_providers`; by default all of them
     """
+    if not (metadata_filter is None or callable(metadata_filter)):
+        raise TypeError(f"metadata_filter must be a function or None, got {metadata_filter!r:.80}")
     chosen = [*available_providers] if providers is None else [*providers]
     for name in chosen:
         if name not in available_providers:

@@ -105,6 +105,7 @@ from tilewright._tilewright.program import (
     wgmma_commit,
     wgmma_fence,
 )
+from tilewright.checked import check_all
 from tilewright.program.built import Program, ProgramKernel, gemm
 from tilewright.program.kernel import Kernel, by_one_thread
 from tilewright.program.regions import PersistentTiles, RingReader, RingWriter, Role, Roles
@@ -207,3 +208,5 @@ __all__ = [
     "wgmma_commit",
     "wgmma_fence",
 ]
+
+check_all(globals(), __all__)

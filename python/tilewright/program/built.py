@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import tilewright._tilewright as _native
 from tilewright._tilewright.program import BuiltProgram, set_kernel_target
 from tilewright._tilewright.program import gemm as _gemm
+from tilewright.checked import checked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,10 +46,11 @@ class Program(BuiltProgram):
 
 
 def gemm(symbol: str, args: _native.GemmArguments, design: _native.BLASDesignMetadata) -> Program:
-    return Program(_gemm(symbol, args, design))
+    return Program(_checked_gemm(symbol, args, design))
 
 
 gemm.__doc__ = _gemm.__doc__
+_checked_gemm = checked(_gemm, "gemm")
 
 
 class ProgramKernel(_native.Kernel):

@@ -48,6 +48,8 @@ class ArtifactManager:
         Operations that are not added here are compiled at their first run. Operations with visitors and reductions
         always are, because their kernels depend on the arguments. Raises CompileError and ToolchainNotFound.
         """
+        if not isinstance(operations, Sequence):
+            raise TypeError(f"operations must be a list of operations, got {type(operations).__name__}")
         if compile_options is not None:
             log.warning("Tilewright uses its own compiler flags and ignores %s", " ".join(compile_options.flags))
         kernels: list[Kernel] = []

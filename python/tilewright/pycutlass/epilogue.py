@@ -11,6 +11,7 @@ from tilewright.errors import InvalidArgument, Unsupported
 
 from .activation import ActivationFunctor, identity
 from .cutlass.element import DataType
+from .extents import count
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,15 @@ class EpilogueFunctorBase:
         activation: type[ActivationFunctor] = identity,
         clamps: bool = False,
     ) -> None:
-        if epilogue_vector_length < 1:
-            raise InvalidArgument(f"epilogue_vector_length must be at least 1, got {epilogue_vector_length}")
         self.element_output = element_output
-        self.epilogue_vector_length = epilogue_vector_length
+        self.epilogue_vector_length = count(epilogue_vector_length, "epilogue_vector_length")
         self.element_accumulator = element_output if element_accumulator is None else element_accumulator
         self.element_epilogue = element_output if element_epilogue is None else element_epilogue
         self.activation_functor = activation
         self.clamps = clamps
         for element in (self.element_output, self.element_accumulator, self.element_epilogue):
+            if not isinstance(element, DataType):
+                raise TypeError(f"an element type must be a DataType, such as cutlass.float16, got {element!r:.80}")
             element.kind  # noqa: B018  raises Unsupported
         self.is_accumulator_given = element_accumulator is not None
 

@@ -1,4 +1,4 @@
-"""Reads triples of extents."""
+"""Reads extents."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ import operator
 from collections.abc import Sequence
 
 from tilewright.errors import InvalidArgument
+
+
+def count(value: int, name: str, least: int = 1) -> int:
+    """The number. Raises TypeError unless it is an integer, and InvalidArgument if it is less than `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, got {value!r:.80}") from None
+    if number < least:
+        raise InvalidArgument(f"{name} must be at least {least}, got {number}")
+    return number
 
 
 def three(extents: Sequence[int], name: str) -> tuple[int, int, int]:

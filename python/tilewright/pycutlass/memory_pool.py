@@ -5,11 +5,15 @@ from __future__ import annotations
 from tilewright._tilewright import allocated_bytes, configure
 from tilewright.errors import InvalidArgument
 
+from .extents import count
+
 
 class PoolMemoryManager:
     """A memory pool that keeps from init_pool_size to max_pool_size bytes. See get_memory_pool()."""
 
     def __init__(self, init_pool_size: int, max_pool_size: int) -> None:
+        init_pool_size = count(init_pool_size, "init_pool_size", 0)
+        max_pool_size = count(max_pool_size, "max_pool_size", 0)
         if 0 < max_pool_size < init_pool_size:
             raise InvalidArgument(
                 f"init_pool_size must be at most max_pool_size, got {init_pool_size} and {max_pool_size}"
@@ -42,4 +46,5 @@ def get_allocated_size() -> int:
 
 def align_size(size: int, alignment: int = 256) -> int:
     """`size` rounded up to a multiple of `alignment`."""
-    return (size + alignment - 1) // alignment * alignment
+    step = count(alignment, "alignment")
+    return (count(size, "size", 0) + step - 1) // step * step

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from tilewright import _tilewright
+from tilewright import _tilewright, find_kernels
 from tilewright._tilewright import BLASDesignMetadata, Epilogue, Kernel, TensorAttributes
 from tilewright.errors import InvalidArgument, Unsupported
 
@@ -285,7 +285,7 @@ class GemmOperationUniversal(DesignedOperation):
     def closest_kernel(self, arguments: _tilewright.GemmArguments, split_k: int = 1) -> Kernel:
         """The kernel for these arguments whose design is most similar to this operation's, with K split among
         `split_k` CTAs if there is one. Raises Unsupported."""
-        found = [*_tilewright.find_kernels(arguments)]
+        found = [*find_kernels(arguments)]
         if not found:
             raise Unsupported(str(_tilewright.explain(arguments)))
         wanted = self.kernel.metadata.design

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.errors import InvalidArgument
-
-from .extents import three
+from .extents import count, three
 from .math_instruction import MathInstruction
 
 
@@ -28,10 +26,8 @@ class TileDescription:
         cluster_shape: Sequence[int] = (1, 1, 1),
         persistent: bool = False,
     ) -> None:
-        if stages is not None and stages < 1:
-            raise InvalidArgument(f"stages must be at least 1, got {stages}")
         self.threadblock_shape = three(threadblock_shape, "threadblock_shape")
-        self.stages = stages
+        self.stages = None if stages is None else count(stages, "stages")
         self.warp_count = None if warp_count is None else three(warp_count, "warp_count")
         self.math_instruction = math_instruction
         self.cluster_shape = three(cluster_shape, "cluster_shape")

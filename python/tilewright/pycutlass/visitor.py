@@ -106,6 +106,8 @@ class EpilogueVisitTree:
 
     def epilogue_type(self, *, problem_size: Sequence[int] | None = None, **operands: Any) -> VisitorOutputOp:
         """Makes arguments, whose names are the method's parameters and the variables that it returns."""
+        if not (problem_size is None or isinstance(problem_size, Sequence)):
+            raise TypeError(f"problem_size must be a list of ints or None, got {problem_size!r:.80}")
         return VisitorOutputOp(self, problem_size, operands)
 
     def bind(self, output_op: VisitorOutputOp, batch: int | None, m: int, n: int) -> BoundVisitor:
