@@ -62,7 +62,8 @@ test-frameworks: build
 	@[ -x $(FRAMEWORKS)/bin/python ] || /usr/bin/python3 -m venv $(FRAMEWORKS)
 	@$(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check torch jax numpy ml_dtypes pytest hypothesis \
 	  opt_einsum nanobind-backend
-	@TILEWRIGHT_CACHE_DIR=build/test_cache TILEWRIGHT_BIN_DIR=$(CURDIR)/build/bin PYTHONPATH=build/python \
+	@TILEWRIGHT_CACHE_DIR=$(CURDIR)/build/test_cache TILEWRIGHT_BIN_DIR=$(CURDIR)/build/bin \
+	  PYTHONPATH=$(CURDIR)/build/python \
 	  $(FRAMEWORKS)/bin/python -m pytest -q -p no:cacheprovider --confcutdir tests tests/python/test_torch.py \
 	  tests/python/test_torch_conv2d.py tests/python/test_gradients.py tests/python/test_activations.py \
 	  tests/python/test_jax.py tests/python/test_cutlass_api.py tests/python/test_torch_transforms.py \

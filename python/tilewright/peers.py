@@ -1,12 +1,18 @@
-"""The libraries beside which tilewright.profile() times kernels: PyTorch, and cuBLASLt and cuDNN, which PyTorch calls."""
+"""The libraries beside which tilewright.profile() times kernels: PyTorch, and cuBLASLt and cuDNN, which PyTorch calls.
+
+`python -m tilewright.peers QUESTION ANSWER` does it for the command `tilewright profile --peers`: it reads problems from
+one JSON file and writes a list of entries for each to the other (tools/cli/peers.cpp).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 import importlib.util
+import json
 import math
 import statistics
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -16,6 +22,7 @@ from tilewright._tilewright import (
     GemmArguments,
     GroupedGemmArguments,
     OperationArguments,
+    ShapeOnly,
     _CallTimer,
     prepare,
 )
@@ -25,6 +32,8 @@ PEERS = ("torch", "cublaslt", "cudnn")
 _WARM_UPS = 2
 _LEAST_SAMPLES = 10
 _MOST_SETS = 64
+_NOT_PLAIN = "the peers are timed without epilogues: alpha must be 1 and beta 0"
+_NOT_RAGGED = "torch._grouped_mm is timed for stacked rows (ragged_m) only"
 
 _Call = Callable[[dict[str, Any]], Any]  # computes a result from tensors by the names of the operands
 
@@ -107,6 +116,41 @@ def compare(
     return entries
 
 
+def compare_described(
+    problem: dict[str, Any], names: Sequence[str], seconds: float, *, device: str = "cuda", timer: Timer | None = None
+) -> list[dict[str, Any]]:
+    """compare() for a problem in the JSON of the command: its operation, the tensors by their names, and the rest of the
+    arguments."""
+    try:
+        args = _described_arguments(problem)
+    except _Absent as absent:
+        return [{**_entry(name), "reason": str(absent)} for name in names]
+    return compare(args, names, problem, seconds, device=device, timer=timer)
+
+
+def _described_arguments(problem: dict[str, Any]) -> OperationArguments:
+    def tensors(*names: str) -> list[ShapeOnly]:
+        return [ShapeOnly(problem[name]["shape"], problem[name]["dtype"], problem[name]["stride"]) for name in names]
+
+    operation = problem["operation"]
+    if operation not in ("gemm", "grouped_gemm", "contraction", "conv2d"):
+        raise _Absent(f"the peers have no {operation}")
+    if not problem["is_plain"]:
+        raise _Absent(_NOT_PLAIN)
+    accumulator, math = problem["accumulator_type"], problem["math"]
+    if operation == "gemm":
+        return GemmArguments(*tensors("A", "B", "out"), accumulator, math=math)
+    if operation == "contraction":
+        return ContractionArguments(problem["expression"], *tensors("A", "B", "out"), accumulator, math=math)
+    if operation == "grouped_gemm":
+        offsets = ShapeOnly((problem["groups"],), "s32")
+        if problem["mode"] != "ragged_m":
+            raise _Absent(_NOT_RAGGED)
+        return GroupedGemmArguments(*tensors("A", "B", "out"), accumulator, offsets=offsets, math=math)
+    options = {name: problem[name] for name in ("kind", "stride", "padding", "dilation", "groups", "mode")}
+    return Conv2dArguments(*tensors("x", "w", "y"), accumulator, layout="nhwc", math=math, **options)
+
+
 def _entry(name: str) -> dict[str, Any]:
     return {
         "peer": name,
@@ -131,7 +175,7 @@ def _check_plain(args: OperationArguments) -> None:
     if not isinstance(args, (GemmArguments, GroupedGemmArguments, Conv2dArguments, ContractionArguments)):
         raise _Absent(f"the peers have no {args.operation}")
     if args.alpha != 1 or args.beta != 0 or args.epilogue.name != "linear_combination":
-        raise _Absent("the peers are timed without epilogues: alpha must be 1 and beta 0")
+        raise _Absent(_NOT_PLAIN)
 
 
 def _call_of(name: str, args: OperationArguments, torch: Any) -> _Call:
@@ -182,7 +226,7 @@ def _torch_call(args: OperationArguments, torch: Any) -> _Call:
         return lambda tensors: torch.einsum(args.expression, tensors["A"], tensors["B"])
     if isinstance(args, GroupedGemmArguments):
         if args.mode != "ragged_m" or not hasattr(torch, "_grouped_mm"):
-            raise _Absent("torch._grouped_mm is timed for stacked rows (ragged_m) only")
+            raise _Absent(_NOT_RAGGED)
         return lambda tensors: torch._grouped_mm(tensors["A"], tensors["B"], offs=tensors["offsets"])
     assert isinstance(args, Conv2dArguments)
     if args.mode != "cross_correlation":
@@ -336,3 +380,15 @@ def _summary(samples: list[float], problem: dict[str, Any]) -> dict[str, Any]:
         "tflops": problem["flops"] / median * 1e-6 if median else 0.0,
         "gbytes_per_s": problem["bytes"] / median * 1e-3 if median else 0.0,
     }
+
+
+def _main(question: str, answer: str) -> None:
+    with open(question, encoding="utf-8") as file:
+        asked = json.load(file)
+    found = [compare_described(each, asked["peers"], asked["seconds"]) for each in asked["problems"]]
+    with open(answer, "w", encoding="utf-8") as file:
+        json.dump(found, file)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -272,3 +272,13 @@ def test_every_help_has_an_example(tilewright):
     for command in commands:
         text = tilewright(command, "--help").stdout
         assert f"  tilewright {command} " in text or command == "emulate", command
+
+
+def test_peers_need_a_gpu(tilewright):
+    finished = tilewright("profile", "--m", "16", *SMALL[2:], "--peers", "torch,cublaslt", "--json")
+    assert finished.returncode == 0, finished.stderr
+    (problem,) = json.loads(finished.stdout)["problems"]
+    assert [each["peer"] for each in problem["peers"]] == ["torch", "cublaslt"]
+    assert all(each["reason"].startswith("peers need a GPU, and a Python with PyTorch") for each in problem["peers"])
+    refused = tilewright("profile", *SMALL, "--peers", "cublas")
+    assert refused.returncode == 2 and "--peers takes names of torch, cublaslt and cudnn, got 'cublas'" in refused.stderr

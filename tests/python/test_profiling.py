@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tilewright
-from tilewright import InvalidArgument, Profile, ShapeOnly
+from tilewright import InvalidArgument, Profile, ShapeOnly, peers
 
 
 def shapes(m: int = 24, n: int = 16, k: int = 8) -> tilewright.GemmArguments:
@@ -126,6 +126,41 @@ def test_an_interruption_keeps_what_was_measured() -> None:
         tilewright.profile([shapes(), shapes(40), shapes(56)], verify=False, on_progress=interrupt)
     kept: Any = getattr(raised.value, "profile")  # noqa: B009
     assert len(kept) == 1 and not kept.is_complete and "interrupted" in str(kept)
+
+
+def tensor(*shape: int) -> dict[str, Any]:
+    return {"shape": shape, "dtype": "f16", "stride": tuple(int(np.prod(shape[i + 1 :])) for i in range(len(shape)))}
+
+
+GEMM = {"A": tensor(6, 8), "B": tensor(8, 4), "out": tensor(6, 4)}
+DESCRIBED: dict[str, dict[str, Any]] = {
+    "gemm": GEMM,
+    "contraction": {**GEMM, "expression": "ak,kb->ab"},
+    "grouped_gemm": {**GEMM, "B": tensor(2, 8, 4), "mode": "ragged_m", "groups": 2},
+    "conv2d": {
+        **{"x": tensor(1, 6, 6, 8), "w": tensor(4, 3, 3, 8), "y": tensor(1, 3, 3, 4), "kind": "wgrad"},
+        **{"stride": [2, 2], "padding": [1, 1], "dilation": [1, 1], "groups": 1, "mode": "cross_correlation"},
+    },
+}  # as the command describes problems to tilewright.peers, in tests/cli/peers_test.cpp too
+
+
+@pytest.mark.parametrize("operation", DESCRIBED)
+def test_problems_that_the_command_describes(operation: str) -> None:
+    common = {"operation": operation, "accumulator_type": "f32", "math": "multiply_add", "is_plain": True}
+    args = peers._described_arguments({**DESCRIBED[operation], **common})
+    assert args.operation == operation
+    result = args.y if operation == "conv2d" else args.out  # type: ignore[attr-defined]
+    assert tuple(result.shape) == DESCRIBED[operation]["y" if operation == "conv2d" else "out"]["shape"]
+    (entry,) = peers.compare_described({**DESCRIBED[operation], **common, "is_plain": False}, ["torch"], 0.1)
+    assert (entry["disposition"], entry["reason"]) == ("not_run", peers._NOT_PLAIN)
+
+
+def test_the_command_calls_the_module(tmp_path: pathlib.Path) -> None:
+    asked = {"peers": ["torch", "cudnn"], "seconds": 0.1, "problems": [{"operation": "reduce_split_k"}]}
+    (tmp_path / "question").write_text(json.dumps(asked))
+    peers._main(str(tmp_path / "question"), str(tmp_path / "answer"))
+    (entries,) = json.loads((tmp_path / "answer").read_text())
+    assert [each["reason"] for each in entries] == ["the peers have no reduce_split_k"] * 2
 
 
 def test_benchmark_and_tune() -> None:

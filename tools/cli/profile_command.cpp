@@ -17,6 +17,7 @@
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/output_file.hpp"
+#include "tools/cli/peers.hpp"
 #include "tools/cli/problem_file.hpp"
 #include "tools/cli/problem_list.hpp"
 #include "tools/cli/progress.hpp"
@@ -62,6 +63,7 @@ struct ProfileCommandOptions {
   std::vector<std::string> lists, files, outputs;
   KernelOptions kernel;  // only `device` and the promises are used
   profile::ProfileOptions profile;
+  PeerRequest peers;
   bool skips_verification = false;
   bool dry_run = false;
   bool json = false;
@@ -78,6 +80,13 @@ std::vector<op::Problem> read_problems(const ProfileCommandOptions& options, con
   for (const std::string& path : options.files) problems.push_back(files.emplace_back(path, registry).problem());
   if (problems.empty()) throw InvalidArgument("give problems: --m, --n and --k, or --problems, or --problem");
   return problems;
+}
+
+void check_peers(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!is_peer(name))
+      throw InvalidArgument(fmt::format("--peers takes names of torch, cublaslt and cudnn, got '{}'", printable(name)));
+  }
 }
 
 // wrong_result if a kernel computed a wrong result; environment if one failed, or a problem has no kernel.
@@ -109,6 +118,7 @@ ExitCode run_profile(ProfileCommandOptions& options) {
   check_files(options.outputs, inputs, "--output");
   std::vector<ProblemFile> files;
   const std::vector<op::Problem> problems = read_problems(options, *registry, files);
+  check_peers(options.peers.peers);
   if (options.dry_run) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const op::Problem& problem : problems) list.push_back(profile::problem_text(problem));
@@ -122,6 +132,8 @@ ExitCode run_profile(ProfileCommandOptions& options) {
   options.profile.verifies = !options.skips_verification;
   options.profile.returns_when_interrupted = true;
   engine::Engine engine(engine_options(options.kernel), registry);
+  const bool has_peers = !options.peers.peers.empty();
+  if (has_peers && !engine.device()->properties().emulated) options.peers.python = find_python(options.peers.python);
   profile::Profile profile;
   {
     ProgressLine line(options.json);
@@ -129,12 +141,21 @@ ExitCode run_profile(ProfileCommandOptions& options) {
       line.show(progress.done, progress.all, progress.last == nullptr ? "" : progress.last->problem);
     });
   }
+  std::string json = profile::to_json(profile), failure;
+  if (has_peers && profile.is_complete) {
+    options.peers.seconds = options.profile.seconds;
+    ProfileWithPeers found = with_peers(json, problems, options.peers);
+    json = std::move(found.json);
+    failure = std::move(found.failure);
+  }
   // What was measured before an interruption is kept, so that it must not interrupt the writing.
   const ScopedInterruptCheck uninterrupted(std::function<void()>{});
-  const std::string json = profile::to_json(profile);
   fmt::print("{}", options.json ? json + "\n" : profile::to_table(json));
   for (const std::string& path : options.outputs) write(path, json);
-  return verdict(profile);
+  const ExitCode code = verdict(profile);
+  if (failure.empty()) return code;
+  say(failure);
+  return code == ExitCode::ok ? ExitCode::environment : code;
 }
 
 struct ReportCommandOptions {
@@ -182,6 +203,13 @@ Command add_profile_command(CLI::App& parent) {
   text("--kernel", options->profile.kernel, "TEXT", "only kernels whose names contain this text");
   add_integer<int>(*app, "--top", options->profile.top, {}, "how many kernels for each problem (default 1)");
   add_real(*app, "--seconds", options->profile.seconds, "device time for each problem in seconds (default 0.5)");
+  app->add_option("--peers", options->peers.peers,
+                  "libraries to time beside the kernels, on a GPU: torch, cublaslt (GEMMs), cudnn (convolutions), "
+                  "separated by commas")
+      ->delimiter(',')
+      ->type_name("NAMES");
+  text("--python", options->peers.python, "FILE",
+       "for --peers: a Python with PyTorch and tilewright (default: python3 beside this program, else on PATH)");
   app->add_flag("--no-verify", options->skips_verification, "do not compare results with the reference");
   app->add_flag("--dry-run", options->dry_run, "list the problems, and run nothing");
   app->add_option("--output", options->outputs,
@@ -192,6 +220,7 @@ Command add_profile_command(CLI::App& parent) {
       "Examples:\n"
       "  tilewright profile --m 128:4096 --n 4096 --k 4096 --dtype f16,bf16 --layouts tn --output report.html\n"
       "  tilewright profile --problems bench/problems/shapes.txt --top 4 --output shapes.json --output shapes.csv\n"
+      "  tilewright profile --m 4096 --n 4096 --k 4096 --peers torch,cublaslt\n"
       "On the emulator there are no times: it verifies, counts and predicts. Ctrl-C keeps what was measured.");
   return {app, [options] {
             if (options->kernel.deterministic || options->kernel.batch_invariant) {
