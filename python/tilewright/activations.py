@@ -14,9 +14,9 @@ from tilewright.libraries import ROOTS
 
 def as_epilogue(given: Any) -> Any:
     """The epilogue that `given` stands for: a text or a function that can be traced. Other objects stay as they are."""
-    if given is None or isinstance(given, (str, Epilogue)):
+    if type(given) is types.FunctionType and (given.__module__ or "").partition(".")[0] not in ROOTS:
         return given
-    if isinstance(given, types.FunctionType) and (given.__module__ or "").partition(".")[0] not in ROOTS:
+    if given is None or isinstance(given, (str, Epilogue)):
         return given
     if (functor := _pycutlass_functor(given)) is not None:
         parameters = "".join(f", {value!r}" for value in functor.parameters.values())

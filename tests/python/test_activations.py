@@ -157,6 +157,33 @@ def test_keys_see_what_functions_depend_on(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(tilewright.matmul(A, EYE, epilogue=reads_an_object), A * 3)
 
 
+def rounded(acc: Any) -> Any:
+    return abs(acc * slope)
+
+
+def test_keys_see_what_functions_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = key_of(rounded)
+    assert first is not None and first is key_of(rounded)
+    monkeypatch.setitem(globals(), "slope", 0.75)
+    assert key_of(rounded) != first
+    monkeypatch.setitem(globals(), "slope", 0.5)
+    assert key_of(rounded) == first
+    monkeypatch.setitem(globals(), "abs", np.tanh)  # hides the builtin function
+    assert key_of(rounded) not in (None, first)
+    monkeypatch.setitem(globals(), "abs", None)
+    assert key_of(rounded) != first
+    monkeypatch.delitem(globals(), "abs")
+    assert key_of(rounded) == first
+    monkeypatch.delitem(globals(), "slope")
+    assert key_of(rounded) != first
+    by_two, by_three = make(2.0), make(3.0)
+    keys = [key_of(function) for function in (by_two, by_three, by_two, by_three)]
+    assert keys[0] is keys[2] and keys[1] is keys[3] and keys[0] != keys[1]
+    cells: Any = by_two.__closure__
+    cells[0].cell_contents = 3.0
+    assert key_of(by_two) is keys[1]
+
+
 def test_a_remembered_function_is_neither_traced_nor_bound_again(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = A > 0
     bind(scaled, mask=mask, s=1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dis
 import functools
 import math
 import types
@@ -14,6 +15,7 @@ from tilewright.libraries import ROOTS
 from . import library
 
 _MAX_DEPTH = 16
+_LOADS_OF_NAMES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis))
 
 
@@ -38,13 +40,19 @@ class _Key:
     """A key that is compared by identity, because the hash of a function's code takes long."""
 
 
+_ABSENT = object()  # in place of the value of a global that the module does not have
+
+
 class _Known(NamedTuple):
+    """What a function read when its key was made."""
+
     key: _Key
-    kept: tuple[object, ...]  # the objects by whose addresses the key is found
+    globals: tuple[tuple[str, object], ...]
+    kept: tuple[object, ...]  # the objects whose addresses are in _KNOWN, so that no others get these
 
 
 _KEYS: dict[Hashable, _Key] = {}  # by what _of_callable() returns
-_KNOWN: dict[tuple[int, ...], _Known] = {}  # by the addresses of the code and of the values that it reads
+_KNOWN: dict[Hashable, _Known] = {}  # by the address of the code, and those of the contents of the closure
 
 
 def _of_function(function: types.FunctionType) -> Hashable:
@@ -52,25 +60,31 @@ def _of_function(function: types.FunctionType) -> Hashable:
     as before, if these cannot change: modules, builtins, numbers and functions of libraries."""
     if function.__defaults__ or function.__kwdefaults__ or function.__dict__:
         return _of_callable(function, ())
-    code, scope, cells = function.__code__, function.__globals__, function.__closure__
-    kept: list[object] = [code, *[scope.get(name, _KNOWN) for name in _names(code)]]
-    if cells:
+    code, scope, closure = function.__code__, function.__globals__, function.__closure__
+    place: Hashable = id(code)
+    cells: list[object] = []
+    if closure is not None:
         try:
-            kept += [cell.cell_contents for cell in cells]
-        except ValueError:  # the cell is empty
+            cells = [cell.cell_contents for cell in closure]
+        except ValueError:  # a cell is empty
             return _of_callable(function, ())
-    addresses = tuple(map(id, kept))
-    known = _KNOWN.get(addresses)
+        place = (place, *map(id, cells))
+    known = _KNOWN.get(place)
     if known is not None:
-        return known.key
+        for name, value in known.globals:
+            if scope.get(name, _ABSENT) is not value:
+                break
+        else:
+            return known.key
     structure = _of_callable(function, ())
-    if not all(value is _KNOWN or _is_constant(value) for value in kept[1:]):
+    values = [(name, scope.get(name, _ABSENT)) for name in _names(code)]
+    if not all(value is _ABSENT or _is_constant(value) for value in (*cells, *[value for _, value in values])):
         return structure
     key = _KEYS.get(structure)
     if key is None:
         key = _Key()
         _insert(_KEYS, structure, key)
-    _insert(_KNOWN, addresses, _Known(key, tuple(kept)))
+    _insert(_KNOWN, place, _Known(key, tuple(values), (code, *cells)))
     return key
 
 
@@ -114,12 +128,13 @@ _NAMES: dict[int, tuple[tuple[str, ...], types.CodeType]] = {}  # by the address
 
 
 def _names(code: types.CodeType) -> tuple[str, ...]:
-    """The names that the code, and the functions defined in it, may look up in the module."""
+    """The names that the code, and the functions defined in it, look up in the module."""
     found = _NAMES.get(id(code))
     if found is not None:
         return found[0]
+    own = [each.argval for each in dis.get_instructions(code) if each.opname in _LOADS_OF_NAMES]
     inner = [name for each in code.co_consts if isinstance(each, types.CodeType) for name in _names(each)]
-    names = tuple(dict.fromkeys([*code.co_names, *inner]))
+    names = tuple(dict.fromkeys([*own, *inner]))
     _insert(_NAMES, id(code), (names, code))
     return names
 
