@@ -106,6 +106,12 @@ struct Required {
   }
 };
 
+void check_filter(nb::handle metadata_filter) {
+  if (PyCallable_Check(metadata_filter.ptr()) == 0)
+    throw nb::type_error(
+        fmt::format("metadata_filter must be a function or None, got {}", shown(metadata_filter)).c_str());
+}
+
 KernelList find_kernels(const OperationArguments& arguments, nb::handle metadata_filter, nb::handle target,
                         const std::optional<std::vector<Text>>& provider_names, const Required& required) {
   const std::optional<Target> wanted = read_target(target);
@@ -123,6 +129,7 @@ KernelList find_kernels(const OperationArguments& arguments, nb::handle metadata
                            : engine->ranking(arguments.call, wanted, required.of(*engine));
   }
   if (metadata_filter.is_none()) return list;
+  check_filter(metadata_filter);
   list.is_filtered = true;
   const Locked gil;
   for (std::size_t i = 0; i < list.found->kernels.size(); ++i) {
@@ -450,6 +457,7 @@ void bind_discovery(nb::module_& module) {
   module.def(
       "list_kernels",
       [](nb::object metadata_filter, nb::handle target) {
+        if (!metadata_filter.is_none()) check_filter(metadata_filter);
         const std::optional<Target> wanted = read_target(target);
         const auto listing = [&] {
           const Unlocked unlocked;

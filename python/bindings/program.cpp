@@ -130,8 +130,14 @@ void bind_values(nb::module_& module) {
           "type", [](const Value& self) { return program::name(self.type); }, "\"b32\", \"f32\", ...")
       .def_ro("count", &Value::count, "The number of registers.")
       .def(
-          "__getitem__", [](const Value& self, int i) { return self[i]; }, "i"_a,
-          nb::sig("def __getitem__(self, i: int) -> Value"))
+          "__getitem__",
+          [](const Value& self, int i) {
+            // Python's iteration ends with an IndexError.
+            if (i >= self.count)
+              throw nb::index_error(fmt::format("register {} of a value that has {}", i, self.count).c_str());
+            return self[i];
+          },
+          "i"_a, nb::sig("def __getitem__(self, i: int) -> Value"))
       .def("__len__", [](const Value& self) { return self.count; })
       .def("slice", &Value::slice, "begin"_a, "length"_a, "`length` registers from number `begin` on.")
       .def(

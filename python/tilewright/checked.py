@@ -244,7 +244,7 @@ def _fits_one(value: Any, annotation: str) -> bool:
         return _fits(value, _UNIONS[annotation])
     name, _, inner = annotation.removesuffix("]").partition("[")
     if name in ("object", "Any"):
-        return True
+        return value is not None  # `object | None` accepts all
     if name == "None":
         return value is None
     if name == "int":
@@ -276,6 +276,7 @@ _DESCRIBED = {
     "Artifact": "an Artifact, such as kernel.compile(args)",
     "KernelBuilder": "the Kernel that is recorded",
     "None": "None",
+    "object": "an object",
     "bool": "True or False",
     "float": "a number",
     "str": "a str",

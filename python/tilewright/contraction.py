@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import string
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -17,7 +18,7 @@ from tilewright._tilewright import (
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _out_type
+from tilewright.product import _bound, _no_array, _out_type
 from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped
 
 
@@ -59,7 +60,7 @@ def contract(
     Without an epilogue, c, alpha and out, gradients of PyTorch tensors are computed, too.
     Raises InvalidArgument with the mode and the number that is wrong.
     """
-    bound = _bound(epilogue, operands, "contract")
+    bound = _bound(epilogue, operands, contract)
     if gradients.are_needed(a, b, c, *operands.values()):
         if bound is not None or c is not None or out is not None or alpha != 1.0:
             gradients.refuse("contract() with an epilogue, c, alpha or out", {"a": a, "b": b, "c": c, **operands})
@@ -101,6 +102,9 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
     """
     if not isinstance(expression, str):
         raise TypeError(f"expression must be a str such as 'ab,bc->ac', and comes first, got a {type(expression).__name__}")
+    if options.get("epilogue") is None:
+        own = inspect.signature(contract).parameters
+        _bound(None, {name: value for name, value in options.items() if name not in own}, contract, "einsum")
     modes, result = _modes_of(expression, operands)
     arrays = list(operands)
     of_all = {name: options[name] for name in _OF_ALL if name in options}
@@ -159,7 +163,7 @@ _OF_ALL = ("stream", "math", "accumulator_type", "deterministic", "batch_invaria
 def _shape(array: Any) -> tuple[int, ...]:
     array = shaped(array)
     if not hasattr(array, "shape"):
-        raise InvalidArgument(f"an operand, a {type(array).__name__}, has no attribute shape")
+        raise InvalidArgument(_no_array("an operand", array, instead="use ContractionArguments"))
     return tuple(int(extent) for extent in array.shape)
 
 

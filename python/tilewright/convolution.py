@@ -13,7 +13,7 @@ from tilewright.channels_last import is_channels_last
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _compute_type, _out_type, _tensors_of
+from tilewright.product import _bound, _compute_type, _no_array, _out_type, _tensors_of
 from tilewright.results import as_framework_of, shaped
 
 _Pair = tuple[int, int]
@@ -65,7 +65,7 @@ def conv2d(
     On a GPU the work is enqueued. Host arrays are complete on return.
     Raises InvalidArgument with the number that is wrong.
     """
-    bound = _bound(epilogue, operands, "conv2d")
+    bound = _bound(epilogue, operands, conv2d)
     names = {"x": "x", "w": "w", "y": "out"}
     problem = _Problem("fprop", layout, names, stride, padding, dilation, groups)
     shape_x, shape_w = problem.shape_of(x, "x"), problem.shape_of(w, "w")
@@ -117,7 +117,7 @@ def conv2d_input(
     `input_size` is the shape of the input, in the order of `layout`. The epilogue is applied to the gradient; its
     vectors have a number for each channel of the input. The other parameters are those of conv2d().
     """
-    bound = _bound(epilogue, operands, "conv2d_input")
+    bound = _bound(epilogue, operands, conv2d_input)
     names = {"x": "out", "w": "weight", "y": "grad_output"}
     problem = _Problem("dgrad", layout, names, stride, padding, dilation, groups)
     shape_x = problem.extents(input_size, "input_size", "x")
@@ -170,7 +170,7 @@ def conv2d_weight(
     rows are the filters; its vectors, column(v), have a number for each filter. The other parameters are those of
     conv2d().
     """
-    bound = _bound(epilogue, operands, "conv2d_weight")
+    bound = _bound(epilogue, operands, conv2d_weight)
     names = {"x": "input", "w": "out", "y": "grad_output"}
     problem = _Problem("wgrad", layout, names, stride, padding, dilation, groups)
     shape_w = problem.extents(weight_size, "weight_size", "w")
@@ -222,9 +222,7 @@ class _Problem:
     def shape_of(self, array: Any, role: str) -> tuple[int, ...]:
         array = shaped(array)
         if not hasattr(array, "shape"):
-            raise InvalidArgument(
-                f"{self.names[role]}, a {type(array).__name__}, has no attribute shape: use Conv2dArguments"
-            )
+            raise InvalidArgument(_no_array(self.names[role], array, instead="use Conv2dArguments"))
         return self.extents(array.shape, self.names[role], role)
 
     def extents(self, shape: Sequence[int], name: str, role: str) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, Pointe
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _compute_type, _first_of, _out_type, matmul
+from tilewright.product import _bound, _compute_type, _first_of, _no_array, _out_type, matmul
 from tilewright.results import as_framework_of, empty_like, shaped
 
 
@@ -62,7 +62,7 @@ def grouped_matmul(
     Raises InvalidArgument with the number that is wrong. On a GPU, offsets and counts are clamped to the arrays.
     """
     is_list = isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and offsets is None and counts is None
-    bound = _bound(epilogue, operands, "grouped_matmul")
+    bound = _bound(epilogue, operands, grouped_matmul)
     ranks = _rank_of(a, "a"), _rank_of(b, "b")
     if offsets is None and counts is None and not is_list:
         if ranks != (3, 3):
@@ -138,7 +138,7 @@ def _rank_of(operand: Any, name: str) -> int:
         return 3
     first = shaped(_first_of(operand, name))
     if not hasattr(first, "shape"):
-        raise InvalidArgument(f"{name}, a {type(first).__name__}, has no attribute shape: use GroupedGemmArguments")
+        raise InvalidArgument(_no_array(name, first, instead="use GroupedGemmArguments"))
     rank = len(first.shape) + isinstance(operand, (list, tuple))
     if rank not in (2, 3):
         raise InvalidArgument(f"{name} must have rank 2 or 3, got shape {(*first.shape,)}")

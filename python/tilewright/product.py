@@ -22,21 +22,6 @@ from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, has_tracers, shaped
 
 
-PARAMETERS = (
-    "epilogue",
-    "c",
-    "alpha",
-    "beta",
-    "out",
-    "out_dtype",
-    "accumulator_type",
-    "math",
-    "stream",
-    "deterministic",
-    "batch_invariant",
-)
-
-
 def matmul(
     a: Any,
     b: Any,
@@ -95,7 +80,7 @@ def matmul(
                 "batch_invariant": batch_invariant,
             }
             return gradients.compiled(a, b, epilogue, c, alpha, beta, given, operands)
-    bound = _bound(epilogue, operands)
+    bound = _bound(epilogue, operands, matmul)
     if type(a) is list or type(a) is tuple:
         a = _numbers(a, "a")
     if type(b) is list or type(b) is tuple:
@@ -125,6 +110,8 @@ def matmul(
     _check_flag(batch_invariant, "batch_invariant")
     is_given = out is not None
     like: Any = None
+    if is_given and out_dtype is not None and hasattr(out, "dtype") and dtype(out_dtype) != dtype(out.dtype):
+        raise InvalidArgument(f"out_dtype is {dtype(out_dtype).name}, but out is {dtype(out.dtype).name}: leave one out")
     if not is_given:
         like = shaped(_first_of(a, "a"))
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
@@ -327,13 +314,16 @@ def _hint(a: Any, b: Any, out: Any) -> str:
     return ""
 
 
-def _bound(epilogue: Any, operands: dict[str, Any], caller: str = "matmul") -> Any:
-    """The epilogue with its operands, in a form that GemmArguments accepts."""
+def _bound(epilogue: Any, operands: dict[str, Any], caller: Callable[..., Any], name: str = "") -> Any:
+    """The epilogue with its operands, in a form that GemmArguments accepts. `name` is that of the function in messages, if
+    it is not the caller's."""
     if epilogue is None or isinstance(epilogue, EpilogueArguments):
         if operands:
-            instead = nearest(operands.keys(), PARAMETERS)
+            import inspect
+
+            instead = nearest(operands.keys(), list(inspect.signature(caller).parameters)[:-1])
             raise InvalidArgument(
-                f"{caller}() has no argument {', '.join(sorted(operands))}{instead if '?' in instead else ''}"
+                f"{name or caller.__name__}() has no argument {', '.join(sorted(operands))}{instead if '?' in instead else ''}"
                 + _why_unused(epilogue, "?" in instead)
             )
         return epilogue
@@ -370,7 +360,7 @@ def _length_of(a: Any, b: Any) -> int | None:
 def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, ...]:
     for name, array in (("a", a), ("b", b)):
         if not hasattr(array, "shape"):
-            raise InvalidArgument(_no_array(name, array, "shape"))
+            raise InvalidArgument(_no_array(name, array))
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3):
         raise InvalidArgument(
             f"a and b must be vectors, matrices or batches, got shapes {(*a.shape,)} and {(*b.shape,)}"
@@ -385,11 +375,12 @@ def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, .
     return (m, columns) if batch is None else (batch, m, columns)
 
 
-def _no_array(name: str, value: Any, attribute: str) -> str:
+def _no_array(name: str, value: Any, attribute: str = "shape", instead: str = "pass out=") -> str:
     kind = type(value).__name__
     if any(hasattr(value, each) for each in ("__dlpack__", "__cuda_array_interface__", "__array_interface__")):
-        return f"{name}, a {kind}, has no attribute {attribute}: pass out="
-    return f"{name} must be an array of PyTorch, NumPy, CuPy or JAX, or a list of numbers or matrices, got a {kind}"
+        return f"{name}, a {kind}, has no attribute {attribute}: {instead}"
+    lists = ", or a list of numbers or matrices" if instead == "pass out=" else ""
+    return f"{name} must be an array of PyTorch, NumPy, CuPy or JAX{lists}, got a {kind}"
 
 
 def _compute_type(a: Any) -> DType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import operator
@@ -21,7 +22,7 @@ from tilewright._tilewright import (
     dtype,
 )
 from tilewright.checked import checked
-from tilewright.errors import InvalidArgument
+from tilewright.errors import FileNotFound, InvalidArgument
 from tilewright.peers import check_names, compare
 
 _FORMATS = {".csv": "csv", ".html": "html", ".xml": "junit", ".txt": "table", ".json": "json"}
@@ -40,8 +41,13 @@ class Profile:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Profile:
         """Reads a profile from a JSON file of save() or of the command `tilewright profile`."""
-        with open(_name_of(path), encoding="utf-8") as file:
-            loaded = cls(json.load(file))
+        name = _name_of(path)
+        with _named_errors(), open(name, encoding="utf-8") as file:
+            text = file.read()
+        try:
+            loaded = cls(json.loads(text))
+        except ValueError as error:
+            raise InvalidArgument(f"{name} is not JSON: {error}") from None
         str(loaded)  # checks the contents
         return loaded
 
@@ -96,8 +102,9 @@ class Profile:
         ending = os.path.splitext(name)[1]
         if ending not in _FORMATS:
             raise InvalidArgument(f"path must end in one of {', '.join(_FORMATS)}, got {name!r}")
-        with open(name, "w", encoding="utf-8") as file:
-            file.write(self.to_json() if ending == ".json" else self._converted(_FORMATS[ending]))
+        text = self.to_json() if ending == ".json" else self._converted(_FORMATS[ending])
+        with _named_errors(), open(name, "w", encoding="utf-8") as file:
+            file.write(text)
 
     def _converted(self, format: str) -> str:
         return _convert_profile(json.dumps(self.report), format)
@@ -116,6 +123,15 @@ def _name_of(path: str | os.PathLike[str]) -> str:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be a str or an os.PathLike, got {type(path).__name__}")
     return os.fspath(path)
+
+
+@contextlib.contextmanager
+def _named_errors() -> Iterator[None]:
+    """Raises FileNotFound for FileNotFoundError."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFound(error.errno, error.strerror, error.filename) from None
 
 
 def _attribute(text: str) -> str:
@@ -149,7 +165,9 @@ def profile(
 
     If it is interrupted, the exception has the problems that were measured as its attribute `profile`.
     """
-    given = [problems] if isinstance(problems, OperationArguments) else [*problems]
+    if not isinstance(problems, Iterable):
+        problems = [problems]
+    given = [*problems]
     for index, each in enumerate(given):
         if not isinstance(each, OperationArguments):
             raise TypeError(
@@ -162,6 +180,12 @@ def profile(
         raise TypeError(f"seconds must be a number, got {seconds!r:.80}")
     if not isinstance(top, int) or isinstance(top, bool):
         raise TypeError(f"top must be an int, got {top!r:.80}")
+    if not isinstance(kernel, str):
+        raise TypeError(f"kernel must be a str, got {kernel!r:.80}")
+    if not isinstance(verify, bool):
+        raise TypeError(f"verify must be True or False, got {verify!r:.80}")
+    if not (on_progress is None or callable(on_progress)):
+        raise TypeError(f"on_progress must be a function or None, got {on_progress!r:.80}")
     names = check_names(peers)
     report: dict[str, Any] = {}
     show = on_progress if on_progress is not None else _progress_line(len(given))
@@ -213,6 +237,8 @@ def gemms(
 
     `layouts` has a letter for A and for B: "t" for row-major, "n" for column-major.
     """
+    if not (batch is None or (isinstance(batch, int) and not isinstance(batch, bool))):
+        raise TypeError(f"batch must be an int or None, got {batch!r:.80}")
     kind = _dtype(dtype)
     out_kind = _default_output(kind) if out_dtype is None else _dtype(out_dtype)
     if not isinstance(layouts, str) or len(layouts) != 2 or set(layouts) - {"t", "n"}:
@@ -264,6 +290,10 @@ def benchmark(args: OperationArguments, *, seconds: float = 0.5, verify: bool = 
 
     Raises InvalidArgument if no kernel can compute the problem, or its result is wrong.
     """
+    if not isinstance(args, OperationArguments):
+        raise TypeError(
+            f"args must be the arguments of one operation, such as GemmArguments(A, B, out), got {type(args).__name__}"
+        )
     found = profile(args, seconds=seconds, verify=verify)[0]
     if not found["kernels"]:
         raise InvalidArgument(f"no kernel can compute {found['problem']}: see tilewright.explain(args)")

@@ -67,6 +67,8 @@ TEST(CommandLine, MisspeltCommandsAreSuggested) {
               StartsWith("there is no command 'anything': the commands are gemm, conv, contract, run"));
   EXPECT_THAT(check({}), StartsWith("a command is missing: gemm, conv"));
   EXPECT_THAT(check({"a\nb"}), HasSubstr("'a\\x0ab'"));
+  EXPECT_EQ(check({"--hepl"}), "there is no option --hepl: did you mean '--help'?");
+  EXPECT_THAT(check({"--jsn"}), StartsWith("there is no option --jsn before the command"));
 }
 
 TEST(Progress, HasTheTimeThatIsLeft) {

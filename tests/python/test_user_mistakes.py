@@ -1,4 +1,4 @@
-"""Sixty mistakes of users. Each gives one exception, which is a tilewright.Error, a TypeError or an AttributeError, and
+"""A hundred mistakes of users. Each gives one exception, which is a tilewright.Error, a TypeError or an AttributeError, and
 whose message says what is wrong, where, and what to do; in the words that the caller wrote."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 import tilewright
 from tilewright import BLASDesignMetadata, EpilogueArguments, GemmArguments, InvalidArgument, Unsupported, pycutlass
-from tilewright import TraceError
+from tilewright import TraceError, program
 from tilewright.layout import Layout, composition
 from tilewright.pycutlass import cutlass
 
@@ -329,11 +329,181 @@ MISTAKES: dict[str, Case] = {
         "einsum needs two operands or more, got 1",
     ),
     "LayerNorm": (lambda: pycutlass.LayerNorm(), Unsupported, "LayerNorm is not supported: return D, reduction_op"),
+    # types that no parameter has
+    "a is text": (lambda: matmul("A", B), InvalidArgument, "a must be an array of PyTorch, .* got a str"),
+    "an element is no number": (
+        lambda: matmul(np.array([[1, None]], object), B),
+        InvalidArgument,
+        "a: unknown element type 'object': must be f64",
+    ),
+    "a scalar of numpy": (
+        lambda: matmul(np.float32(3), B),
+        InvalidArgument,
+        r"must be vectors, matrices or batches, got shapes \(\) and \(5, 7\)",
+    ),
+    "out is a list of numbers": (lambda: matmul(A, B, out=[1, 2]), InvalidArgument, r"out\[0\]: expected an array"),
+    "two types for out": (
+        lambda: matmul(A, B, out=z(4, 7), out_dtype="f16"),
+        InvalidArgument,
+        "out_dtype is f16, but out is f32: leave one out",
+    ),
+    "c is a number": (lambda: matmul(A, B, c=1.0), InvalidArgument, "c: expected an array"),
+    "alpha is an array": (lambda: matmul(A, B, alpha=z(3)), TypeError, "alpha must be a number, got array"),
+    "math is a number": (lambda: matmul(A, B, math=3), TypeError, "math must be a str, got int"),
+    "stream is a float": (lambda: matmul(A, B, stream=1.5), InvalidArgument, "stream must be None, an int, a PyTorch"),
+    "epilogue is a class": (lambda: matmul(A, B, epilogue=dict), InvalidArgument, "dict is no function of epilogues"),
+    "epilogue returns None": (
+        lambda: matmul(A, B, epilogue=lambda acc: None),
+        TraceError,
+        "expected an elementwise value, got None",
+    ),
+    "epilogue assigns no D": (lambda: matmul(A, B, epilogue="x = acc"), InvalidArgument, "nothing is assigned to D"),
+    "axis is out of range": (
+        lambda: matmul(A, B, epilogue=lambda acc: np.max(acc, axis=7)),
+        TraceError,
+        "axis 7 is out of range for 2 axes",
+    ),
+    # convolutions, groups and contractions
+    "an image has three modes": (
+        lambda: tilewright.conv2d(z(3, 8, 8), z(4, 3, 3, 3)),
+        InvalidArgument,
+        r"x must have rank 4, \(n, c, h, w\), got shape \(3, 8, 8\)",
+    ),
+    "x is text": (lambda: tilewright.conv2d("x", z(4, 3, 3, 3)), InvalidArgument, "x must be an array .* got a str"),
+    "stride is 0": (
+        lambda: tilewright.conv2d(z(1, 3, 8, 8), z(4, 3, 3, 3), stride=0),
+        InvalidArgument,
+        "stride must be at least 1, got 0",
+    ),
+    "strides is misspelt": (
+        lambda: tilewright.conv2d(z(1, 3, 8, 8), z(4, 3, 3, 3), strides=2),
+        InvalidArgument,
+        r"conv2d\(\) has no argument strides; did you mean 'stride'\?",
+    ),
+    "groups is text": (
+        lambda: tilewright.conv2d(z(1, 3, 8, 8), z(4, 3, 3, 3), groups="a"),
+        InvalidArgument,
+        "groups must be an int, got 'a'",
+    ),
+    "padding is unknown": (
+        lambda: tilewright.conv2d(z(1, 3, 8, 8), z(4, 3, 3, 3), padding="full"),
+        InvalidArgument,
+        'padding must be an int, a pair, "valid" or "same", got \'full\'',
+    ),
+    "offset is misspelt": (
+        lambda: tilewright.grouped_matmul(A, z(2, 5, 7), offset=np.array([2, 4], np.int32)),
+        InvalidArgument,
+        r"grouped_matmul\(\) has no argument offset; did you mean 'offsets'\?",
+    ),
+    "offsets exceed the rows": (
+        lambda: tilewright.grouped_matmul(A, z(2, 5, 7), offsets=np.array([2, 9], np.int32)),
+        InvalidArgument,
+        r"offsets\[1\] must be from 0 to m = 4, got 9",
+    ),
+    "offsets are floats": (
+        lambda: tilewright.grouped_matmul(A, z(2, 5, 7), offsets=np.array([2.0, 4.0])),
+        InvalidArgument,
+        "offsets must be an array of int32, got f64",
+    ),
+    "einsum has no such option": (
+        lambda: tilewright.einsum("ab,bc->ac", A, B, optimise=True),
+        InvalidArgument,
+        r"einsum\(\) has no argument optimise",
+    ),
+    "an operand of einsum is None": (
+        lambda: tilewright.einsum("ab,bc->ac", A, None),
+        InvalidArgument,
+        "an operand must be an array of PyTorch, .* got a NoneType",
+    ),
+    "extents of einsum differ": (
+        lambda: tilewright.einsum("ab,bc->ac", A, z(6, 7)),
+        InvalidArgument,
+        "mode 'b' has extent 5 in operand 0, but 6 in operand 1",
+    ),
+    # profiles, tunings and kernels
+    "a profile of nothing": (
+        lambda: tilewright.profile(None),  # type: ignore[arg-type]
+        TypeError,
+        r"problems\[0\] must be the arguments of an operation, .* got NoneType",
+    ),
+    "kernel is a number": (
+        lambda: tilewright.profile(args(), kernel=3),  # type: ignore[arg-type]
+        TypeError,
+        "kernel must be a str, got 3",
+    ),
+    "progress is no function": (
+        lambda: tilewright.profile(args(), on_progress=3),  # type: ignore[arg-type]
+        TypeError,
+        "on_progress must be a function or None, got 3",
+    ),
+    "peers is a number": (
+        lambda: tilewright.profile(args(), peers=3),  # type: ignore[arg-type]
+        TypeError,
+        "peers must be names of torch, cublaslt, cudnn, got 3",
+    ),
+    "a profile is missing": (
+        lambda: tilewright.Profile.load("/nonexistent.json"),
+        FileNotFoundError,
+        "'/nonexistent.json'",
+    ),
+    "a profile is no JSON": (lambda: tilewright.Profile.load(__file__), InvalidArgument, "is not JSON: "),
+    "a format is unknown": (
+        lambda: tilewright.Profile({}).save("x.pdf"),
+        InvalidArgument,
+        "path must end in one of .csv, .html",
+    ),
+    "extents are floats": (
+        lambda: tilewright.gemms(8.0, 8, 8),  # type: ignore[arg-type]
+        TypeError,
+        "m must be an int, a range or a list of ints, got 8.0",
+    ),
+    "several problems": (
+        lambda: tilewright.benchmark([args(), args()]),  # type: ignore[arg-type]
+        TypeError,
+        "args must be the arguments of one operation, .* got list",
+    ),
+    "a list is tuned": (
+        lambda: tilewright.tune([args()]),  # type: ignore[arg-type]
+        TypeError,
+        r"tune\(\): args must be the arguments of an operation",
+    ),
+    "a filter is no function": (
+        lambda: tilewright.find_kernels(args(), metadata_filter=3),
+        TypeError,
+        "metadata_filter must be a function or None, got 3",
+    ),
+    "prepared for other extents": (
+        lambda: tilewright.prepare(args()).run(GemmArguments(z(8, 5), z(5, 7), z(8, 7))),
+        InvalidArgument,
+        "prepared for m = 4, got 8",
+    ),
+    # programs
+    "a name is no identifier": (lambda: program.Kernel("1bad"), InvalidArgument, "'1bad' is no identifier"),
+    "too many threads": (
+        lambda: program.Kernel("k", threads=2000),
+        InvalidArgument,
+        "a CTA has 1 to 1024 threads, got 2000",
+    ),
+    "a loop to a text": (
+        lambda: program.Kernel("k").loop("4").__enter__(),  # type: ignore[arg-type]
+        TypeError,
+        "end must be an int or a Number, got '4'",
+    ),
+    "if of a kernel's number": (
+        lambda: bool(program.Kernel("k").thread < 3),
+        TypeError,
+        r"is known only when the kernel runs, .* write `with k.If\(condition\):`",
+    ),
+    "a parameter twice": (
+        lambda: (lambda k: (k.launch("n"), k.launch("n")))(program.Kernel("k")),
+        InvalidArgument,
+        "the kernel has two parameters named 'n'",
+    ),
 }
 
 
-def test_there_are_sixty() -> None:
-    assert len(MISTAKES) >= 60
+def test_there_are_a_hundred() -> None:
+    assert len(MISTAKES) >= 100
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -84,7 +84,13 @@ std::string check_command(const CLI::App& app, int argc, char** argv) {
     return fmt::format("there is no command '{}{}'{}", before, printable(word, 60),
                        meant.empty() ? fmt::format(": the commands are {}", fmt::join(names, ", ")) : meant);
   };
-  const std::string word = argv[1];
+  const std::string word = argv[1], option = word.substr(0, word.find('='));
+  const std::vector<std::string> options = options_of(app);
+  if (option.starts_with("--") && std::ranges::find(options, option) == options.end()) {
+    const std::string meant = suggestion(option, options);
+    return fmt::format("there is no option {}{}", printable(option, 60),
+                       meant.empty() ? " before the command; see tilewright --help" : meant);
+  }
   if (std::string wrong = check("", word, known); !wrong.empty() || word.starts_with('-') || argc < 3) return wrong;
   const CLI::App& command = *app.get_subcommand(word);
   // A command that needs no command of its own, such as emulate, may also take values.

@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "tilewright/base/spelling.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/compile/file.hpp"
 #include "tilewright/op/epilogue_text.hpp"
@@ -46,7 +47,7 @@ class Fields {
   void check_all_taken() const {
     for (const auto& [name, value] : json_.items()) {
       if (std::ranges::find(taken_, name) == taken_.end())
-        throw InvalidArgument(fmt::format("{} has no field '{}'", what_, printable(name)));
+        throw InvalidArgument(fmt::format("{} has no field '{}'{}", what_, printable(name), suggestion(name, taken_)));
     }
   }
 
