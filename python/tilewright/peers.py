@@ -131,8 +131,11 @@ def compare_described(
 
 
 def _described_arguments(problem: dict[str, Any]) -> OperationArguments:
-    def tensors(*names: str) -> list[ShapeOnly]:
-        return [ShapeOnly(problem[name]["shape"], problem[name]["dtype"], problem[name]["stride"]) for name in names]
+    def tensors(first: str, second: str, third: str) -> tuple[ShapeOnly, ShapeOnly, ShapeOnly]:
+        return tensor(problem[first]), tensor(problem[second]), tensor(problem[third])
+
+    def tensor(given: dict[str, Any]) -> ShapeOnly:
+        return ShapeOnly(given["shape"], given["dtype"], given["stride"])
 
     operation = problem["operation"]
     if operation not in ("gemm", "grouped_gemm", "contraction", "conv2d"):
