@@ -41,52 +41,41 @@ Json common_fields(const Problem& problem) {
   return {{"accumulator_type", name(problem.accumulator)}, {"math", name(problem.math)}, {"is_plain", is_plain}};
 }
 
-void add_operands(Json& fields, const op::Tensor& a, const op::Tensor& b, const op::Tensor& d) {
-  fields["A"] = tensor(a);
-  fields["B"] = tensor(b);
-  fields["out"] = tensor(d);
-}
-
-struct Describe {
-  Json operator()(const op::Gemm& gemm) const {
-    Json fields = common_fields(gemm);
-    add_operands(fields, gemm.a, gemm.b, gemm.d);
+/// The arguments of the problem, by the names of Python's parameters; empty for operations that no peer has.
+template <class Problem>
+Json arguments_of(const Problem& problem) {
+  if constexpr (requires { problem.gemm; }) {  // groups
+    Json fields = arguments_of(problem.gemm);
+    fields["mode"] = op::name(problem.mode);
+    fields["groups"] = problem.groups();
     return fields;
-  }
-  Json operator()(const op::GroupedGemm& grouped) const {
-    Json fields = common_fields(grouped.gemm);
-    add_operands(fields, grouped.gemm.a, grouped.gemm.b, grouped.gemm.d);
-    fields["mode"] = op::name(grouped.mode);
-    fields["groups"] = grouped.groups();
+  } else if constexpr (requires { problem.pass; }) {  // a convolution
+    Json fields = common_fields(problem);
+    fields["x"] = tensor(problem.x);
+    fields["w"] = tensor(problem.w);
+    fields["y"] = tensor(problem.y);
+    fields["kind"] = op::name(problem.pass);
+    fields["stride"] = problem.stride;
+    fields["padding"] = problem.padding;
+    fields["dilation"] = problem.dilation;
+    fields["groups"] = problem.groups;
+    fields["mode"] = op::name(problem.mode);
     return fields;
-  }
-  Json operator()(const op::Contraction& contraction) const {
-    Json fields = common_fields(contraction);
-    add_operands(fields, contraction.a, contraction.b, contraction.d);
-    fields["expression"] = contraction.modes_a + "," + contraction.modes_b + "->" + contraction.modes_d;
+  } else if constexpr (requires { problem.b; }) {  // a GEMM or a contraction
+    Json fields = common_fields(problem);
+    fields["A"] = tensor(problem.a);
+    fields["B"] = tensor(problem.b);
+    fields["out"] = tensor(problem.d);
+    if constexpr (requires { problem.modes_a; })
+      fields["expression"] = problem.modes_a + "," + problem.modes_b + "->" + problem.modes_d;
     return fields;
-  }
-  Json operator()(const op::Conv2d& conv) const {
-    Json fields = common_fields(conv);
-    fields["x"] = tensor(conv.x);
-    fields["w"] = tensor(conv.w);
-    fields["y"] = tensor(conv.y);
-    fields["kind"] = op::name(conv.pass);
-    fields["stride"] = conv.stride;
-    fields["padding"] = conv.padding;
-    fields["dilation"] = conv.dilation;
-    fields["groups"] = conv.groups;
-    fields["mode"] = op::name(conv.mode);
-    return fields;
-  }
-  template <class Other>
-  Json operator()(const Other&) const {
+  } else {
     return Json::object();
   }
-};
+}
 
 Json fields_of(const op::Problem& problem) {
-  Json fields = std::visit(Describe{}, problem);
+  Json fields = std::visit([](const auto& each) { return arguments_of(each); }, problem);
   fields["operation"] = op::operation_name(problem);
   return fields;
 }
