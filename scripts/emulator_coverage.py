@@ -107,7 +107,7 @@ def compared_opcode(form: str) -> str:
 
 def is_instruction(name: str, section: str, opcode: str) -> bool:
     """Whether the opcode is the instruction `name` of a section; add, sub, ... are in several sections."""
-    types = opcode.split(".")[1:]
+    types = opcode.replace("::ordered_metadata", "").split(".")[1:]
     is_float = any(re.fullmatch(r"b?f\d+(x2)?", each) for each in types)
     if name == "mad" and "cc" in types:
         return False
@@ -115,6 +115,8 @@ def is_instruction(name: str, section: str, opcode: str) -> bool:
         if is_float != (section == "Floating point") or (name in ("add", "sub") and "cc" in types):
             return False
     parts = name.split(".")
+    if ("sp" in types) != ("sp" in parts):
+        return False
     if parts[0] == "cvt" and ("pack" in types) != ("pack" in parts):
         return False
     modifiers = [part for part in parts[1:] if part not in ("sync", "a", "b")]

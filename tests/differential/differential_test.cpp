@@ -177,6 +177,22 @@ TEST(Differential, FindsAnInstructionThatDiffers) {
       "");
 }
 
+TEST(Differential, FindsASparseProductThatDiffers) {
+  const std::string registers = "{%d0, %d1, %d2, %d3}, {%s0, %s1}, {%s2, %s3}, {%s4, %s5, %s6, %s7}, %s8, ";
+  const std::string mma =
+      "f32*4 | f16x2:integer*2 f16x2:integer*2 f32:integer*4 2of4 | "
+      "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 " +
+      registers + "0";
+  EXPECT_EQ(altered_report(mma, "none", ""), "");
+  EXPECT_NE(altered_report(mma, "%s8, 0", "%s8, 1"), "");
+  EXPECT_NE(altered_report(mma, ".f16.f16.", ".bf16.bf16."), "");
+  const std::string wgmma =
+      "f32*4 | f32:integer f32:integer*4 1of2 f32:integer*4 | "
+      "wgmma.mma_async.sp.sync.aligned.m64n8k16.f32.tf32.tf32 0";
+  EXPECT_EQ(altered_report(wgmma, "none", ""), "");
+  EXPECT_NE(altered_report(wgmma, "tf32 0", "tf32 1"), "");
+}
+
 TEST(Differential, TolerancesAllowNoMoreThanTheyAllow) {
   // The emulator's rcp.approx is the nearest number, and div.rz at most one unit below.
   const std::string line = "f32 | f32 f32 | div.rn.f32 | ";
@@ -257,7 +273,8 @@ bool is_executed(const InstructionForm& form, const Target& target) {
   const std::span forms(&form, 1);
   const FormMemory memory = lay_out(forms, kBlockThreads);
   const auto kernel = device->load(runtime::Image{{}, form_kernel(forms, memory, target)}, "k", 0);
-  const auto in = runtime::DeviceBuffer::of_zeros(device, memory.source_bytes + 1);
+  const runtime::DeviceBuffer in(device, memory.source_bytes + 1);
+  device->fill(in.address(), 0x44, memory.source_bytes + 1, nullptr);  // zeros would be no metadata of a sparse matrix
   const auto out = runtime::DeviceBuffer::of_zeros(device, memory.destination_bytes);
   const std::array<runtime::DeviceAddress, 2> addresses{in.address(), out.address()};
   runtime::LaunchConfig config;

@@ -41,24 +41,32 @@ std::vector<std::string> operand_texts(char prefix, const std::vector<OperandGro
 }
 
 /// wgmma.mma_async with its B in shared memory, K-major without swizzle: the 8 columns of B have 32 bytes of K each, as
-/// two core matrices of 8 x 16 bytes. Each warpgroup has its own B. Sources: a word of B, the registers of A, C.
+/// two core matrices of 8 x 16 bytes, and twice as many if A is sparse. Each warpgroup has its own B. Sources: a word
+/// of B, the registers of A, the metadata of a sparse A, C. The text of a sparse form ends in its selector.
 std::string wgmma(const InstructionForm& form) {
-  std::string text =
+  const bool is_sparse = form.sources.size() == 4;
+  const int b_words = is_sparse ? 128 : 64;
+  std::string text = fmt::format(
       "mov.u32 %t0, %tid.x;\nand.b32 %t1, %t0, 127;\nmov.u32 %t3, tile;\nshr.u32 %t2, %t0, 7;\n"
-      "shl.b32 %t2, %t2, 8;\nadd.u32 %t2, %t2, %t3;\nshl.b32 %t3, %t1, 2;\nadd.u32 %t3, %t3, %t2;\n"
-      "setp.lt.u32 %p, %t1, 64;\n@%p st.shared.b32 [%t3], %s0;\nfence.proxy.async;\nbar.sync 0;\n"
+      "mad.lo.u32 %t2, %t2, {}, %t3;\nshl.b32 %t3, %t1, 2;\nadd.u32 %t3, %t3, %t2;\n"
+      "setp.lt.u32 %p, %t1, {};\n@%p st.shared.b32 [%t3], %s0;\nfence.proxy.async;\nbar.sync 0;\n"
       "and.b32 %t2, %t2, 0x3ffff;\nshr.u32 %t2, %t2, 4;\ncvt.u64.u32 %w0, %t2;\n"
       "or.b64 %w0, %w0, 0x80000;\n"       // core matrices are 128 bytes apart along K
-      "or.b64 %w0, %w0, 0x1000000000;\n"  // and 256 bytes along N, where there is only one
-      "setp.eq.u32 %p, 0, 0;\n";
+      "or.b64 %w0, %w0, 0x2000000000;\n"  // the distance along N, where there is only one, is not used
+      "setp.eq.u32 %p, 0, 0;\n",
+      4 * b_words, b_words);
   const int d_registers = form.destinations[0].registers;
-  for (int i = 0; i < d_registers; ++i) text += fmt::format("mov.b32 %d{}, %s{};\n", i, i + 5);
+  const int first_of_c = is_sparse ? 6 : 5;
+  for (int i = 0; i < d_registers; ++i) text += fmt::format("mov.b32 %d{}, %s{};\n", i, i + first_of_c);
   const NumberFormat a = form.sources[1].kind.format;
   std::string scales;
   if (is_float(a)) scales = ", 1, 1";
   if (a == NumberFormat::f16 || a == NumberFormat::bf16) scales += ", 0";
-  text += fmt::format("wgmma.fence.sync.aligned;\n{} {}, {}, %w0, %p{};\n", form.text,
-                      operand_texts('d', form.destinations)[0], operand_texts('s', form.sources)[1], scales);
+  const std::size_t selector = form.text.find(' ');
+  const std::string metadata =
+      is_sparse ? fmt::format(", %s{},{}", first_of_c - 1, form.text.substr(selector)) : std::string();
+  text += fmt::format("wgmma.fence.sync.aligned;\n{} {}, {}, %w0{}, %p{};\n", form.text.substr(0, selector),
+                      operand_texts('d', form.destinations)[0], operand_texts('s', form.sources)[1], metadata, scales);
   return text + "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nbar.sync 0;\n";
 }
 

@@ -62,6 +62,7 @@ constexpr std::array kKinds = {
     KindRow{"f32", NumberFormat::f32, 32, 1},        KindRow{"f64", NumberFormat::f64, 64, 1},
     KindRow{"e4m3x4", NumberFormat::e4m3, 32, 4},    KindRow{"e5m2x4", NumberFormat::e5m2, 32, 4},
     KindRow{"amount", NumberFormat::integer, 32, 1}, KindRow{"lane", NumberFormat::integer, 32, 1},
+    KindRow{"2of4", NumberFormat::integer, 32, 1},   KindRow{"1of2", NumberFormat::integer, 32, 1},
 };
 
 constexpr std::array<std::pair<std::string_view, Values>, 6> kValues = {{{"integer", Values::integer},
@@ -147,7 +148,18 @@ std::span<const std::uint64_t> specials(const OperandKind& kind) {
   return integers[kind.register_bits == 16 ? 0 : kind.register_bits == 32 ? 1 : 2];
 }
 
+/// Eight times four bits of metadata, each one of `choices`.
+std::uint64_t metadata(std::span<const std::uint64_t> choices, Random& random) {
+  std::uint64_t bits = 0;
+  for (int i = 0; i < 8; ++i) bits |= choices[random.below(choices.size())] << (4 * i);
+  return bits;
+}
+
 std::uint64_t random_integer(const OperandKind& kind, Random& random) {
+  static constexpr std::array<std::uint64_t, 6> kTwoOfFour = {0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110};
+  static constexpr std::array<std::uint64_t, 2> kOneOfTwo = {0b0100, 0b1110};
+  if (kind.values == Values::two_of_four) return metadata(kTwoOfFour, random);
+  if (kind.values == Values::one_of_two) return metadata(kOneOfTwo, random);
   if (kind.values == Values::amount) {
     const std::uint64_t choice = random.below(16);
     if (choice == 0) return low_bits(static_cast<int>(random.below(33)));
@@ -234,6 +246,8 @@ OperandKind parse_operand_kind(std::string_view name) {
   OperandKind kind{std::string(name), row->format, row->register_bits, row->elements, Values::all};
   if (base == "amount") kind.values = Values::amount;
   if (base == "lane") kind.values = Values::lane;
+  if (base == "2of4") kind.values = Values::two_of_four;
+  if (base == "1of2") kind.values = Values::one_of_two;
   if (colon == std::string_view::npos) return kind;
   const auto* const values =
       std::ranges::find(kValues, name.substr(colon + 1), &std::pair<std::string_view, Values>::first);

@@ -20,6 +20,8 @@ enum class Values : std::uint8_t {
   large_angle,  // from -100 pi to 100 pi, and special values
   amount,       // of a shift: 0 to 70, and a few large ones
   lane,         // 0 to 31
+  two_of_four,  // metadata of a sparse matrix: eight times the places of two of four elements, the first one first
+  one_of_two,   // the same of one of two elements of 32 bits
 };
 
 struct OperandKind {
