@@ -47,6 +47,10 @@ int main() {
   CHECK(cuModuleLoadData(&module, kPtx));
   CUfunction function;
   CHECK(cuModuleGetFunction(&function, module, "add_bias"));
+  int ptx_version = 0, binary_version = 0;
+  CHECK(cuFuncGetAttribute(&ptx_version, CU_FUNC_ATTRIBUTE_PTX_VERSION, function));
+  CHECK(cuFuncGetAttribute(&binary_version, CU_FUNC_ATTRIBUTE_BINARY_VERSION, function));
+  if (ptx_version != 80 || binary_version != 90) return 1;  // CUB chooses its tuning by the first
   if (cuModuleGetFunction(&function, module, "none") != CUDA_ERROR_NOT_FOUND) return 1;
   CHECK(cuModuleGetFunction(&function, module, "add_bias"));
   CUdeviceptr bias, out;

@@ -219,6 +219,15 @@ void EmulatedKernel::check_cluster(const runtime::LaunchConfig& config) const {
   }
 }
 
+int EmulatedKernel::ptx_version() const {
+  const std::string_view name = ptx_->module().target;
+  int version = 0;
+  for (const char c : name.substr(std::min(name.find('_'), name.size()))) {
+    if (c >= '0' && c <= '9') version = 10 * version + (c - '0');
+  }
+  return version;
+}
+
 void EmulatedKernel::check_target() const {
   const std::string& name = ptx_->module().target;
   const Result<Target> code = parse_target(name);

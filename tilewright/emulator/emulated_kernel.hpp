@@ -69,6 +69,8 @@ class EmulatedKernel final : public runtime::LoadedKernel {
   void launch(const runtime::LaunchConfig& config, std::span<const std::byte> parameters, LoggedLaunch logged);
 
   const Program& program() const { return program_; }
+  /// The compute capability that the PTX is for, times 10.
+  int ptx_version() const;
 
  private:
   const Function& entry() const;

@@ -313,6 +313,8 @@ TILEWRIGHT_EXPORT CUresult cuFuncGetAttribute(int* value, CUfunction_attribute a
         *value = 32;
         return;
       case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+        *value = machine.kernel(function).ptx_version();
+        return;
       case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
         *value = machine.target.sm;
         return;

@@ -245,13 +245,14 @@ TILEWRIGHT_EXPORT cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attribut
   return call([&](Machine& machine) {
     require(attributes != nullptr);
     Function* const function = function_of(machine, kernel);
-    const emulator::Program& program = machine.kernel(function).program();
+    const emulator::EmulatedKernel& of_function = machine.kernel(function);
+    const emulator::Program& program = of_function.program();
     std::memset(attributes, 0, sizeof(*attributes));
     attributes->sharedSizeBytes = program.static_shared_bytes;
     attributes->localSizeBytes = program.local_bytes;
     attributes->maxThreadsPerBlock = program.maximum_block == 0 ? 1024 : static_cast<int>(program.maximum_block);
     attributes->numRegs = 32;  // PTX does not say how many the machine code would use
-    attributes->ptxVersion = machine.target.sm;
+    attributes->ptxVersion = of_function.ptx_version();
     attributes->binaryVersion = machine.target.sm;
     attributes->maxDynamicSharedSizeBytes = function->max_dynamic_shared;
     attributes->clusterDimMustBeSet = program.required_cluster[0] != 0 ? 1 : 0;
