@@ -75,6 +75,50 @@ TEST(Float, FlushesAndSaturates) {
             (std::vector<float>{kTiny, 0, 1, 0, 0.25F, 0}));
 }
 
+TEST(Float, ASubnormalNumberOfOneLaneChangesNoOther) {
+  std::vector<float> a = floats(7), b = floats(8);
+  for (std::size_t i = 0; i < a.size(); ++i) {  // the first warp has subnormal numbers, the second has none
+    if (i >= 32 && std::fabs(a[i]) < 1) a[i] = 1;
+    if (i >= 32) b[i] = 3;
+  }
+  for (const std::string_view op : {"add.ftz", "mul.ftz", "add.sat.ftz", "div.approx.ftz", "max.ftz", "add.rz.ftz"}) {
+    const std::string body = std::string(op) + ".f32 %d, %s0, %s1;";
+    const auto together = run_instruction<float>(body, a, b);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const auto alone = run_instruction<float>(body, std::vector<float>{a[i]}, std::vector<float>{b[i]});
+      EXPECT_TRUE(same(together[i], alone[0])) << op << " " << a[i] << " " << b[i];
+    }
+  }
+}
+
+TEST(Float, FlushesWhatIsSubnormalAfterRoundingTo24Bits) {
+  // 2^-126 * (1 - 2^-25), rounded to 24 bits, is 2^-126; times (1 - 2^-24), which is a number of 24 bits, it is less.
+  const std::vector<float> a{0x1p-126F, 0x1p-126F, 0x1p-125F}, b{0x1.fffffep-1F, 1.0F, 0x1p-1F};
+  EXPECT_EQ(run_instruction<float>("mul.ftz.f32 %d, %s0, %s1;", a, b), (std::vector<float>{0, 0x1p-126F, 0x1p-126F}));
+  EXPECT_EQ(run_instruction<float>("mul.f32 %d, %s0, %s1;", a, b)[0], 0x1p-126F);
+}
+
+TEST(Float, PolynomialsAreNearTheFunctions) {
+  std::vector<float> x, powers;
+  std::mt19937 random(5);
+  for (int i = 0; i < 4096; ++i) x.push_back(static_cast<float>(random()) * 0x1p-32F * 276 - 150);
+  for (const float each : x) powers.push_back(std::exp2(each / 2));
+  const auto power = run_instruction<float>("ex2.approx.f32 %d, %s0;", x);
+  const auto logarithm = run_instruction<float>("lg2.approx.f32 %d, %s0;", powers);
+  const auto sine = run_instruction<float>("sin.approx.f32 %d, %s0;", x);
+  const auto cosine = run_instruction<float>("cos.approx.f32 %d, %s0;", x);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double exact = x[i];
+    EXPECT_NEAR(power[i], std::exp2(exact), 6e-8 * std::exp2(exact) + 0x1p-150) << x[i];
+    const double of_power = std::log2(static_cast<double>(powers[i]));
+    EXPECT_NEAR(logarithm[i], of_power, 6e-8 * std::fabs(of_power)) << powers[i];
+    // The angle in turns is rounded to f32, and so is the factor.
+    const double bound = 6e-8 + 1e-7 * std::fabs(exact);
+    EXPECT_NEAR(sine[i], std::sin(exact), bound) << x[i];
+    EXPECT_NEAR(cosine[i], std::cos(exact), bound) << x[i];
+  }
+}
+
 TEST(Float, MinAndMaxIgnoreNan) {
   const std::vector<float> a{kNan, 1.0F, kNan, -0.0F, 5.0F}, b{2.0F, kNan, kNan, 0.0F, -5.0F};
   const auto low = run_instruction<float>("min.f32 %d, %s0, %s1;", a, b);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "tilewright/emulator/instructions/float_environment.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
@@ -42,31 +43,26 @@ struct MultiplyAdd {
   }
 };
 
-/// A NaN operand is ignored if the other one is a number; -0 is less than +0.
-struct Minimum {
+/// A NaN operand is ignored if the other one is a number; -0 is less than +0. Without branches, so that loops
+/// vectorise.
+template <bool kTakesLarger>
+struct Extremum {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, double>) {
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    const auto of_a = std::bit_cast<Bits>(a), of_b = std::bit_cast<Bits>(b);
+    Bits result = (kTakesLarger ? a > b : a < b) ? of_a : of_b;
+    result = a == b ? (kTakesLarger ? of_a & of_b : of_a | of_b) : result;
+    result = std::isnan(b) ? of_a : result;
+    result = std::isnan(a) ? of_b : result;
+    if constexpr (sizeof(T) == 8) {
       if (std::isnan(a) && std::isnan(b)) return quieted(b);
     }
-    if (std::isnan(a)) return b;
-    if (std::isnan(b)) return a;
-    if (a == b) return std::signbit(a) ? a : b;
-    return a < b ? a : b;
+    return std::bit_cast<T>(result);
   }
 };
-struct Maximum {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, double>) {
-      if (std::isnan(a) && std::isnan(b)) return quieted(b);
-    }
-    if (std::isnan(a)) return b;
-    if (std::isnan(b)) return a;
-    if (a == b) return std::signbit(a) ? b : a;
-    return a > b ? a : b;
-  }
-};
+using Minimum = Extremum<false>;
+using Maximum = Extremum<true>;
 template <class Op>
 struct PropagatesNan {
   template <class T>
@@ -117,30 +113,91 @@ struct Reciprocal {
 struct ReciprocalSquareRoot {
   template <class T>
   T operator()(T a) const {
-    if (a == 0) return std::copysign(std::numeric_limits<T>::infinity(), a);
-    return static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));
+    const auto root = static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)));
+    return a == 0 ? std::copysign(std::numeric_limits<T>::infinity(), a) : root;
   }
 };
+
+// Functions that PTX has only as approximations, as polynomials in f64 that loops vectorise. Their errors, before the
+// result is rounded to f32, are below 2^-32 of the result; those of sine and cosine below 2^-36.
+
+/// c[0] + x * (c[1] + x * (...))
+template <std::size_t kTerms>
+[[gnu::always_inline]] inline double polynomial(const double (&c)[kTerms], double x) {
+  double sum = c[kTerms - 1];
+  for (std::size_t i = kTerms - 1; i-- > 0;) sum = sum * x + c[i];
+  return sum;
+}
+
 struct Exp2 {
-  float operator()(float a) const { return std::exp2(a); }
+  float operator()(float a) const {
+    // The coefficients are ln(2)^i / i!.
+    constexpr double kSeries[] = {1.0,
+                                  0.6931471805599453,
+                                  0.2402265069591007,
+                                  0.05550410866482158,
+                                  0.009618129107628477,
+                                  0.0013333558146428443,
+                                  0.00015403530393381608,
+                                  1.5252733804059841e-05,
+                                  1.321548679014431e-06};
+    constexpr double kLimit = 200;         // beyond, the result is infinite or zero
+    constexpr double kRounder = 0x1.8p52;  // added to a number, leaves its nearest integer in the low bits
+    double x = a;
+    x = x > kLimit ? kLimit : x;
+    x = x < -kLimit ? -kLimit : x;
+    const double shifted = x + kRounder;
+    const double power = std::bit_cast<double>((std::bit_cast<std::uint64_t>(shifted) + 1023) << 52);
+    const auto result = static_cast<float>(polynomial(kSeries, x - (shifted - kRounder)) * power);
+    return std::isnan(a) ? a : result;
+  }
 };
 struct Log2 {
-  float operator()(float a) const { return std::log2(a); }
+  float operator()(float a) const {
+    // a is m * 2^e with m in [sqrt(1/2), sqrt(2)), and log2(m) is the series of 2 / ln(2) * atanh((m - 1) / (m + 1)).
+    constexpr double kSeries[] = {2.8853900817779268, 0.9617966939259756,  0.5770780163555854, 0.4121985831111324,
+                                  0.3205988979753252, 0.26230818925253883, 0.2219530832136867};
+    constexpr std::uint64_t kSquareRootOfHalf = 0x3fe6a09e667f3bcd;
+    const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(a));
+    const std::uint64_t above = bits - kSquareRootOfHalf;
+    const std::uint64_t exponent_bits = above & 0xfff0000000000000;
+    const double m = std::bit_cast<double>(bits - exponent_bits);
+    // The exponent as a number, without an instruction that converts 64-bit integers.
+    const double exponent =
+        std::bit_cast<double>(((exponent_bits + 0x4000000000000000) >> 52) + 0x4330000000000000) - (0x1p52 + 0x400);
+    const double s = (m - 1) / (m + 1);
+    const auto result = static_cast<float>(exponent + s * polynomial(kSeries, s * s));
+    const float of_zero = -std::numeric_limits<float>::infinity();
+    float special = a == 0 ? of_zero : result;
+    special = a == std::numeric_limits<float>::infinity() ? a : special;
+    return a < 0 || std::isnan(a) ? std::numeric_limits<float>::quiet_NaN() : special;
+  }
 };
 /// The fraction of a turn, of which the GPU computes the sine and cosine: the product is rounded to f32, so that large
 /// angles have none.
-double turn(float angle) {
+inline double turn(float angle) {
   const double turns = angle * 0.15915494309189535F;
-  return turns - std::nearbyint(turns);
+  constexpr double kRounder = 0x1.8p52;  // leaves the nearest integer; larger numbers have no fraction
+  const double nearest = std::fabs(turns) < 0x1p51 ? (turns + kRounder) - kRounder : turns;
+  return turns - nearest;
 }
-constexpr double kTwoPi = 6.283185307179586;
+/// The sine of a fraction of a turn from -1/4 to 1/4.
+[[gnu::always_inline]] inline double sine_of_quarter(double turns) {
+  // The coefficients are (-1)^i * (2 * pi)^(2i + 1) / (2i + 1)!.
+  constexpr double kSeries[] = {6.283185307179586,  -41.341702240399755, 81.60524927607504,
+                                -76.70585975306136, 42.058693944897655,  -15.094642576822984,
+                                3.8199525848482816, -0.7181223017785006, 0.10422916220813976};
+  return turns * polynomial(kSeries, turns * turns);
+}
 struct Sine {
   float operator()(float a) const {
-    return std::copysign(1.0F, a) * static_cast<float>(std::sin(kTwoPi * turn(std::fabs(a))));
+    const double x = turn(std::fabs(a));
+    const double folded = std::fabs(x) > 0.25 ? std::copysign(0.5, x) - x : x;
+    return std::copysign(1.0F, a) * static_cast<float>(sine_of_quarter(folded));
   }
 };
 struct Cosine {
-  float operator()(float a) const { return static_cast<float>(std::cos(kTwoPi * turn(a))); }
+  float operator()(float a) const { return static_cast<float>(sine_of_quarter(0.25 - std::fabs(turn(a)))); }
 };
 struct HyperbolicTangent {
   float operator()(float a) const { return std::tanh(a); }
@@ -183,12 +240,84 @@ struct Canonical {
   static double nan_of(double result, double a, double b, double c) { return last_nan(result, a, c, b); }
 };
 
-template <class T, class Op, int kOperands>
-constexpr Handler plain_handler() {
-  if constexpr (kOperands == 1) return &unary<T, T, Canonical<Op>>;
-  if constexpr (kOperands == 2) return &binary<T, T, T, Canonical<Op>>;
-  if constexpr (kOperands == 3) return &ternary<T, T, T, T, Canonical<Op>>;
+/// The registers of an instruction's sources; those that it does not have are the first one.
+template <class T, int kOperands>
+struct FloatOperands {
+  const T* a;
+  const T* b;
+  const T* c;
+
+  template <class Op>
+  [[gnu::always_inline]] T result(int l) const {
+    if constexpr (kOperands == 1) return Op()(a[l]);
+    if constexpr (kOperands == 2) return Op()(a[l], b[l]);
+    if constexpr (kOperands == 3) return Op()(a[l], b[l], c[l]);
+  }
+};
+template <class T, int kOperands>
+FloatOperands<T, kOperands> operands_of(Warp& warp, const Instruction& in) {
+  return {warp.reg<T>(in.op[1]), warp.reg<T>(in.op[kOperands > 1 ? 2 : 1]), warp.reg<T>(in.op[kOperands > 2 ? 3 : 1])};
 }
+
+template <class T, class Op, int kOperands>
+[[gnu::always_inline]] inline void plain_lanes(Warp& warp, const Instruction& in, Mask lanes) {
+  T* const d = warp.reg<T>(in.op[0]);
+  const auto operands = operands_of<T, kOperands>(warp, in);
+  if (lanes == kAllLanes) {
+    TILEWRIGHT_INDEPENDENT_ITERATIONS
+    for (int l = 0; l < kWarpSize; ++l) d[l] = operands.template result<Canonical<Op>>(l);
+  } else {
+    for (; lanes != 0; lanes &= lanes - 1) {
+      const int l = std::countr_zero(lanes);
+      d[l] = operands.template result<Canonical<Op>>(l);
+    }
+  }
+}
+
+template <class T, class Op, int kOperands>
+void execute_plain(Warp& warp, const Instruction& in, Mask lanes) {
+  plain_lanes<T, Op, kOperands>(warp, in, lanes);
+}
+template <class T, class Op, int kOperands>
+TILEWRIGHT_TARGET_FMA void execute_plain_with_hardware(Warp& warp, const Instruction& in, Mask lanes) {
+  plain_lanes<T, Op, kOperands>(warp, in, lanes);
+}
+
+template <class T, class Op, int kOperands>
+Handler plain_handler() {
+  return has_hardware_fma() ? &execute_plain_with_hardware<T, Op, kOperands> : &execute_plain<T, Op, kOperands>;
+}
+
+/// div.approx computes a * (1 / b), and the reciprocal of a large b is flushed: PTX ISA, div.
+struct ApproximateDivide {
+  float operator()(float a, float b) const {
+    const bool flushes = std::fabs(b) > 0x1p126F && !std::isinf(b);
+    return flushes ? a * std::copysign(0.0F, b) : a / b;
+  }
+};
+
+/// Whether the flushing of inputs and results makes a difference other than that the result is flushed. It does not if
+/// the instruction selects or changes bits, nor for functions that are near their argument for small ones.
+template <class Op>
+constexpr bool kFlushesInside = true;
+template <bool kTakesLarger>
+constexpr bool kFlushesInside<Extremum<kTakesLarger>> = false;
+template <class Op>
+constexpr bool kFlushesInside<PropagatesNan<Op>> = false;
+template <class Op>
+constexpr bool kFlushesInside<OfMagnitudes<Op>> = false;
+template <class Op, bool kMagnitudes>
+constexpr bool kFlushesInside<OfThree<Op, kMagnitudes>> = false;
+template <>
+constexpr bool kFlushesInside<Absolute> = false;
+template <>
+constexpr bool kFlushesInside<Negate> = false;
+template <>
+constexpr bool kFlushesInside<Sine> = false;
+template <>
+constexpr bool kFlushesInside<Cosine> = false;
+template <>
+constexpr bool kFlushesInside<HyperbolicTangent> = false;
 
 /// The result for one lane in the host's rounding mode. `volatile` keeps the arithmetic inside the RoundingScope.
 template <class T, class Op, int kOperands>
@@ -202,14 +331,6 @@ T computed(T a, T b, T c) {
   if constexpr (kOperands == 3) result = Canonical<Op>()(T(x), T(y), T(z));
   return T(result);
 }
-
-/// div.approx computes a * (1 / b), and the reciprocal of a large b is flushed: PTX ISA, div.
-struct ApproximateDivide {
-  float operator()(float a, float b) const {
-    const bool flushes = std::fabs(b) > 0x1p126F && !std::isinf(b);
-    return flushes ? a * std::copysign(0.0F, b) : a / b;
-  }
-};
 
 /// Whether .ftz flushes a result of the least normal magnitude: it does if the result, rounded as if the exponent had
 /// no least value, is smaller. The operands are therefore scaled. Other sums that are so small are exact. Measured on
@@ -246,37 +367,65 @@ void execute_with_mode(Warp& warp, const Instruction& in, Mask lanes) {
   }
 }
 
-/// The same for f32 that is rounded to nearest, which the compiler vectorises: all lanes are computed at once, and the
-/// results of `lanes` are kept.
+/// Stores the results of `lanes`.
+template <class T>
+[[gnu::always_inline]] inline void store_lanes(const T* results, T* d, Mask lanes) {
+  if (lanes == kAllLanes) {
+    for (int l = 0; l < kWarpSize; ++l) d[l] = results[l];
+  } else {
+    each_lane(lanes, [&](int l) { d[l] = results[l]; });
+  }
+}
+
+/// Computes all lanes in the FloatEnvironment of the instruction.
+template <class T, class Op, int kOperands>
+void execute_in_environment(Warp& warp, const Instruction& in, Mask lanes) {
+  const FloatMode mode = FloatMode::unpack(in.mode);
+  const auto operands = operands_of<T, kOperands>(warp, in);
+  alignas(64) T results[kWarpSize];
+  {
+    const FloatEnvironment environment(mode);
+    for (int l = 0; l < kWarpSize; ++l) results[l] = operands.template result<Canonical<Op>>(l);
+  }
+  for (int l = 0; l < kWarpSize; ++l) {
+    if (mode.flush) results[l] = flushed(results[l]);  // of instructions that are no arithmetic
+    if (mode.saturate) results[l] = saturated(results[l]);
+  }
+  store_lanes(results, warp.reg<T>(in.op[0]), lanes);
+}
+
+template <class T, class Op, int kOperands>
+constexpr Handler environment_handler() {
+  return kHostFlushes ? &execute_in_environment<T, Op, kOperands> : &execute_with_mode<T, Op, kOperands>;
+}
+
+/// A number that is at most kMostDoubtful if `value` is subnormal, or of the least normal magnitude, to which a
+/// subnormal result may have been rounded.
+inline std::uint32_t certainty(float value) { return (std::bit_cast<std::uint32_t>(value) << 1) - 1; }
+constexpr std::uint32_t kMostDoubtful = 0x00ffffff;
+
+/// Arithmetic of f32 that is rounded to nearest. Changing the host's environment takes longer than the arithmetic, so
+/// that all lanes are computed without flushing; this is done only if there was something to flush.
 template <class Op, int kOperands, bool kFlushes, bool kSaturates>
 [[gnu::always_inline]] inline void nearest_lanes(Warp& warp, const Instruction& in, Mask lanes) {
-  constexpr int kFewLanes = kWarpSize / 4;
-  if (std::popcount(lanes) < kFewLanes) return execute_with_mode<float, Op, kOperands>(warp, in, lanes);
-  const auto* const a = warp.reg<float>(in.op[1]);
-  const auto* const b = warp.reg<float>(in.op[kOperands > 1 ? 2 : 1]);
-  const auto* const c = warp.reg<float>(in.op[kOperands > 2 ? 3 : 1]);
-  alignas(64) float x[kWarpSize], y[kWarpSize], z[kWarpSize], result[kWarpSize];
+  const auto operands = operands_of<float, kOperands>(warp, in);
+  alignas(64) float results[kWarpSize];
+  std::uint32_t least = ~std::uint32_t{0};
   for (int l = 0; l < kWarpSize; ++l) {
-    x[l] = kFlushes ? flushed(a[l]) : a[l];
-    y[l] = kFlushes ? flushed(b[l]) : b[l];
-    z[l] = kFlushes ? flushed(c[l]) : c[l];
-  }
-  std::uint32_t least = 0;  // whether a result is the smallest normal number, perhaps by rounding
-  for (int l = 0; l < kWarpSize; ++l) {
-    if constexpr (kOperands == 1) result[l] = Canonical<Op>()(x[l]);
-    if constexpr (kOperands == 2) result[l] = Canonical<Op>()(x[l], y[l]);
-    if constexpr (kOperands == 3) result[l] = Canonical<Op>()(x[l], y[l], z[l]);
-  }
-  for (int l = 0; l < kWarpSize; ++l) {
-    if constexpr (kFlushes) {
-      least |= std::fabs(result[l]) == std::numeric_limits<float>::min() ? 1U : 0U;
-      result[l] = flushed(result[l]);
+    const float result = operands.template result<Canonical<Op>>(l);
+    if constexpr (kFlushes && kFlushesInside<Op>) {
+      std::uint32_t lane = std::min(certainty(operands.a[l]), certainty(result));
+      if constexpr (kOperands > 1) lane = std::min(lane, certainty(operands.b[l]));
+      if constexpr (kOperands > 2) lane = std::min(lane, certainty(operands.c[l]));
+      least = std::min(least, lane);
     }
-    if constexpr (kSaturates) result[l] = saturated(result[l]);
+    results[l] = kFlushes && !kFlushesInside<Op> ? flushed(result) : result;
   }
-  if (least != 0) return execute_with_mode<float, Op, kOperands>(warp, in, lanes);
-  auto* const d = warp.reg<float>(in.op[0]);
-  each_lane(lanes, [&](int l) { d[l] = result[l]; });
+  if constexpr (kSaturates) {
+    for (int l = 0; l < kWarpSize; ++l) results[l] = saturated(results[l]);
+  }
+  if (least <= kMostDoubtful) return environment_handler<float, Op, kOperands>()(warp, in, lanes);
+  store_lanes(results, warp.reg<float>(in.op[0]), lanes);
 }
 
 template <class Op, int kOperands, bool kFlushes, bool kSaturates>
@@ -292,36 +441,6 @@ template <class Op, int kOperands, bool kFlushes, bool kSaturates>
 Handler nearest_handler() {
   return has_hardware_fma() ? &execute_nearest_with_hardware<Op, kOperands, kFlushes, kSaturates>
                             : &execute_nearest<Op, kOperands, kFlushes, kSaturates>;
-}
-
-template <class T>
-[[gnu::always_inline]] inline void fma_lanes(Warp& warp, const Instruction& in, Mask lanes) {
-  T* const d = warp.reg<T>(in.op[0]);
-  const T* const a = warp.reg<T>(in.op[1]);
-  const T* const b = warp.reg<T>(in.op[2]);
-  const T* const c = warp.reg<T>(in.op[3]);
-  if (lanes == kAllLanes) {
-    TILEWRIGHT_INDEPENDENT_ITERATIONS
-    for (int l = 0; l < kWarpSize; ++l) d[l] = Canonical<MultiplyAdd>()(a[l], b[l], c[l]);
-  } else {
-    for (; lanes != 0; lanes &= lanes - 1) {
-      const int l = std::countr_zero(lanes);
-      d[l] = Canonical<MultiplyAdd>()(a[l], b[l], c[l]);
-    }
-  }
-}
-
-TILEWRIGHT_TARGET_FMA void execute_fma_f32_with_hardware(Warp& warp, const Instruction& in, Mask lanes) {
-  fma_lanes<float>(warp, in, lanes);
-}
-TILEWRIGHT_TARGET_FMA void execute_fma_f64_with_hardware(Warp& warp, const Instruction& in, Mask lanes) {
-  fma_lanes<double>(warp, in, lanes);
-}
-
-template <class T>
-Handler fma_handler() {
-  if (!has_hardware_fma()) return plain_handler<T, MultiplyAdd, 3>();
-  return std::is_same_v<T, float> ? &execute_fma_f32_with_hardware : &execute_fma_f64_with_hardware;
 }
 
 FloatMode take_mode(InstructionReader& reader) {
@@ -342,7 +461,7 @@ Handler handler_for(const FloatMode& mode) {
       return mode.flush ? nearest_handler<Op, kOperands, true, true>() : nearest_handler<Op, kOperands, false, true>();
     }
   }
-  return &execute_with_mode<T, Op, kOperands>;
+  return environment_handler<T, Op, kOperands>();
 }
 
 template <class Op, int kOperands>
@@ -393,10 +512,7 @@ void decode_float(InstructionReader& reader) {
 
 void decode_fma(InstructionReader& reader) {
   const FloatMode mode = take_mode(reader);
-  const PtxType type = reader.type();
-  decode_typed<MultiplyAdd, 3>(reader, type, mode);
-  if (mode.pack() != FloatMode().pack()) return;
-  reader.out().execute = type == PtxType::f64 ? fma_handler<double>() : fma_handler<float>();
+  decode_typed<MultiplyAdd, 3>(reader, reader.type(), mode);
 }
 
 template <class Op>

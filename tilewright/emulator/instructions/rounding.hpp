@@ -61,7 +61,8 @@ inline double canonical(double value) { return value; }
 
 template <class T>
 T saturated(T value) {
-  return value >= T(1) ? T(1) : value > T(0) ? value : T(0);
+  const T positive = value > T(0) ? value : T(0);
+  return positive < T(1) ? positive : T(1);
 }
 
 // 16-bit floats in registers. Arithmetic on them is done in f32 or f64 and rounded once.
