@@ -469,8 +469,9 @@ void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLoca
     case SharedVerdict::unfenced_reuse:
       return warp.report(Severity::warning, FindingKind::missing_proxy_fence, in, lane, location.address, [&] {
         return fmt::format(
-            "{} through the async proxy, which may be done before the {} by {}: no fence.proxy.async is between them",
-            what(), shared.other_reads() ? "read" : "write", describe_other());
+            "{} through the async proxy, which may be done before the {} by {}: no fence.proxy.async is between them{}",
+            what(), shared.other_reads() ? "read" : "write", describe_other(),
+            shared.other_reads() ? ", and no instruction had used the value that was read" : "");
       });
     case SharedVerdict::unfenced:
       return report(FindingKind::missing_proxy_fence, [&] {

@@ -154,7 +154,8 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
   } else {
     const bool writes = kind != AccessKind::strong_read;
     undefined = kind != AccessKind::strong_write && shadow.is_undefined(in_page, bytes);
-    Clocks clocks{std::move(warp.clocks.grid), {}, {}};
+    Clocks clocks;
+    clocks.ordered = std::move(warp.clocks.grid);
     ReleasedClocks released;
     if (writes && !how.releases) released = warp.released.of_grid();
     const auto cta = static_cast<std::uint32_t>(number_of(warp) / warps_per_cta(warp));

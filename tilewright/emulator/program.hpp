@@ -51,8 +51,9 @@ struct AddressOperand {
   bool shared_cluster = false;      // of a shared address: the instruction says .shared::cluster
 };
 
-/// The kind of an instruction's register accesses, for the checks of RegisterHazards.
-enum class RegisterUse : std::uint8_t { ordinary, copies, wgmma };
+/// The kind of an instruction's register accesses, for RegisterHazards and UnusedLoads. loads: from memory, perhaps
+/// shared memory.
+enum class RegisterUse : std::uint8_t { ordinary, copies, loads, wgmma };
 
 struct Instruction {
   Handler execute = nullptr;
@@ -162,6 +163,7 @@ struct Program {
   std::uint32_t maximum_block = 0;
   std::uint32_t required_cluster[3] = {0, 0, 0};
   bool uses_wgmma = false;
+  bool uses_bulk_copies = false;
   bool uses_heap = false;
 };
 

@@ -316,6 +316,7 @@ void ProgramBuilder::emit_body(Frame& frame, int depth) {
   frame_ = &frame;
   calling_.push_back(frame.function);
   for (const ParsedInstruction& parsed : frame.function->instructions) {
+    program_.uses_bulk_copies |= parsed.opcode.starts_with("cp.async.bulk");
     frame.starts.push_back(static_cast<std::uint32_t>(program_.code.size()));
     check_();
     if (program_.code.size() > kMaxCode)

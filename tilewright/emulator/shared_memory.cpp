@@ -181,8 +181,7 @@ void SharedMemory::drop_readers(Cell& cell) {
   cell.reader = {};
 }
 
-SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced,
-                                      Stamp access) {
+SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const Clocks* through_async, Stamp access) {
   const PackedEpoch writer = cell.writer.epoch;
   // Was checked at that read, and not written since.
   if (writer != 0 && has_read(cell, access)) return SharedVerdict::ok;
@@ -194,7 +193,7 @@ SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const 
     verdict = conflict(SharedVerdict::in_flight, cell.writer);
   } else if (unordered(cell.writer, now, access)) {
     verdict = conflict(SharedVerdict::race, cell.writer);
-  } else if (proxy_fenced != nullptr && unfenced(writer, *proxy_fenced)) {
+  } else if (through_async != nullptr && unfenced(writer, through_async->proxy_fenced)) {
     verdict = conflict(SharedVerdict::unfenced, cell.writer);
   }
   add_reader(cell, now, access);
@@ -205,14 +204,15 @@ bool SharedMemory::unfenced(PackedEpoch epoch, const VectorClock& proxy_fenced) 
   return epoch != 0 && !is_async(agent_of(epoch)) && !ordered(epoch, proxy_fenced);
 }
 
-SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced,
-                                       Stamp access) {
+SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, const Clocks* through_async, Stamp access) {
   if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
   SharedVerdict verdict = SharedVerdict::ok;
   const auto check = [&](const Stamp& earlier, bool reads) {
     if (unordered(earlier, now, access)) {
       verdict = conflict(SharedVerdict::race, earlier, reads);
-    } else if (verdict == SharedVerdict::ok && proxy_fenced != nullptr && unfenced(earlier.epoch, *proxy_fenced)) {
+    } else if (verdict == SharedVerdict::ok && through_async != nullptr &&
+               unfenced(earlier.epoch, through_async->proxy_fenced) &&
+               !(reads && ordered(earlier.epoch, through_async->completed_reads))) {
       verdict = conflict(SharedVerdict::unfenced_reuse, earlier, reads);
     }
   };
@@ -240,8 +240,7 @@ SharedVerdict SharedMemory::read(const VectorClock& now, const Accessor& accesso
 SharedVerdict SharedMemory::async_read(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
                                        std::uint32_t bytes) {
   const Stamp access = stamp(clocks.ordered, accessor);
-  return each_cell(address, bytes, false,
-                   [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks.proxy_fenced, access); });
+  return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks, access); });
 }
 
 SharedVerdict SharedMemory::ChunkReads::read(std::uint64_t address) {
@@ -276,8 +275,7 @@ SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& access
 SharedVerdict SharedMemory::async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
                                         std::uint32_t bytes) {
   const Stamp access = stamp(clocks.ordered, accessor);
-  return each_cell(address, bytes, true,
-                   [&](Cell& cell) { return write_cell(cell, clocks.ordered, &clocks.proxy_fenced, access); });
+  return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, clocks.ordered, &clocks, access); });
 }
 
 bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const {

@@ -148,9 +148,9 @@ class SharedMemory {
   SharedVerdict each_cell(std::uint64_t address, std::uint32_t bytes, bool whole_write, Visit&& visit);
   void split_word(std::size_t word);
 
-  /// `proxy_fenced` is null for accesses through the generic proxy.
-  SharedVerdict read_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
-  SharedVerdict write_cell(Cell& cell, const VectorClock& now, const VectorClock* proxy_fenced, Stamp access);
+  /// `through_async` has the clocks of an access through the async proxy; null for the generic proxy.
+  SharedVerdict read_cell(Cell& cell, const VectorClock& now, const Clocks* through_async, Stamp access);
+  SharedVerdict write_cell(Cell& cell, const VectorClock& now, const Clocks* through_async, Stamp access);
   /// Whether the access went through the generic proxy and no proxy fence has followed it.
   static bool unfenced(PackedEpoch epoch, const VectorClock& proxy_fenced);
   /// access_consecutive() of `kWords` words for each lane. `first` is the stamp of lane 0.

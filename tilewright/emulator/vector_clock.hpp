@@ -39,17 +39,20 @@ class VectorClock {
 /// The accesses that happen before the next instruction of a warp, or that a barrier releases to the warps that wait.
 struct Clocks {
   VectorClock ordered;
-  VectorClock proxy_fenced;  // the part of `ordered` that a fence.proxy.async has made visible to the async proxy
+  VectorClock proxy_fenced;     // the part of `ordered` that a fence.proxy.async has made visible to the async proxy
+  VectorClock completed_reads;  // the part of `ordered` whose reads of shared memory are complete, see UnusedLoads
   VectorClock grid;  // `ordered` for global memory: one agent per warp of a cooperative launch, see GlobalShadow
 
   void join(const Clocks& other) {
     ordered.join(other.ordered);
     proxy_fenced.join(other.proxy_fenced);
+    completed_reads.join(other.completed_reads);
     grid.join(other.grid);
   }
   void clear() {
     ordered.clear();
     proxy_fenced.clear();
+    completed_reads.clear();
     grid.clear();
   }
 };

@@ -65,7 +65,9 @@ Warp::Warp(Cta& cta, int index, Agent agent, const Program& program)
   }
   const int threads = cta.threads() - index * kWarpSize;
   present_ = threads >= kWarpSize ? kAllLanes : (Mask{1} << threads) - 1;
-  if (program.uses_wgmma && cta.launch().options.check_races) hazards_ = std::make_unique<RegisterHazards>(program);
+  if (!cta.launch().options.check_races) return;
+  if (program.uses_wgmma) hazards_ = std::make_unique<RegisterHazards>(program);
+  if (program.uses_bulk_copies) unused_loads_ = std::make_unique<UnusedLoads>(program);
 }
 
 void Warp::reset() {
@@ -86,13 +88,17 @@ void Warp::reset() {
   wgmma = {};
   clocks.clear();
   clocks.ordered[agent_] = 1;
+  if (unused_loads_) {
+    unused_loads_->reset();
+    unused_loads_->update(*this);
+  }
   if (GlobalShadow* const shadow = cta_.launch().global_shadow) shadow->start(*this);
   released.clear();
   poll_ = {};
   timed_out_ = 0;
   if (hazards_) hazards_->reset();
   undefined_.reset();
-  watched_ = hazards_ != nullptr || cta_.launch().profile != nullptr;
+  watched_ = is_always_watched();
   for (const SpecialSlot& special : program_.specials) fill_special(special);
 }
 
@@ -147,12 +153,17 @@ Warp::State Warp::run(std::uint32_t budget) {
 void Warp::watch(const Instruction& instruction, Mask lanes) {
   if (Profile* const profile = cta_.launch().profile) profile->count_instruction(code_index(instruction), active_);
   if (hazards_ && lanes != 0) hazards_->check(*this, instruction);
+  if (unused_loads_ && lanes != 0) unused_loads_->step(*this, instruction);
   if (!undefined_) return;
   if (undefined_->any()) {
     undefined_->step(*this, instruction, lanes, active_);
   } else {
-    watched_ = hazards_ != nullptr || cta_.launch().profile != nullptr;
+    watched_ = is_always_watched();
   }
+}
+
+bool Warp::is_always_watched() const {
+  return hazards_ != nullptr || unused_loads_ != nullptr || cta_.launch().profile != nullptr;
 }
 
 UndefinedValues& Warp::track_undefined_values() {
@@ -349,6 +360,7 @@ void Warp::note_global_poll(const Instruction& instruction, Mask lanes, std::uin
 void Warp::advance_clock() {
   if (GlobalShadow* const shadow = cta_.launch().global_shadow) shadow->advance_clock(*this);
   if (++clocks.ordered[agent_] >= SharedMemory::kClockLimit) cta_.cluster().restart_clocks();
+  if (unused_loads_) unused_loads_->update(*this);
 }
 
 void Warp::fence_proxy() {

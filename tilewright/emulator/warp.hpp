@@ -13,6 +13,7 @@
 #include "tilewright/emulator/register_hazards.hpp"
 #include "tilewright/emulator/shared_memory.hpp"
 #include "tilewright/emulator/undefined_values.hpp"
+#include "tilewright/emulator/unused_loads.hpp"
 
 namespace tilewright::emulator {
 
@@ -216,6 +217,7 @@ class Warp {
   void watch(const Instruction& instruction, Mask lanes);
   /// Makes all paths in this state ready.
   void release_all(Path::State state);
+  bool is_always_watched() const;
   /// Moves the path's lanes from the running path to the list of paths, where they wait.
   void suspend(const Path& path);
   void fill_special(SpecialSlot special);
@@ -229,8 +231,9 @@ class Warp {
   int index_ = 0;
   Agent agent_ = 0;
   std::unique_ptr<RegisterHazards> hazards_;    // null for programs without wgmma
+  std::unique_ptr<UnusedLoads> unused_loads_;   // null for programs without bulk copies
   std::unique_ptr<UndefinedValues> undefined_;  // null before the warp's first undefined value
-  bool watched_ = false;  // whether instructions are counted, or checked for hazards or undefined values
+  bool watched_ = false;                        // whether watch() has something to do
   Poll poll_;
   Mask timed_out_ = 0;
   std::unique_ptr<std::byte, Free> registers_;

@@ -211,6 +211,7 @@ TEST(BulkCopy, OverwritingWhatThreadsHaveAccessedNeedsAProxyFence) {
            "END:\n";
   };
   const std::string fence = "fence.proxy.async.shared::cta;\n";
+  const std::string use = "add.u32 %r3, %r2, 1;\n", rename = "mov.u32 %r3, %r2;\n";
   const std::string write = "st.shared.u32 [%r1], %t;\n", read = write + fence + "ld.shared.u32 %r2, [%r1];\n";
   for (const auto& [access, verb] : {std::pair{write, "the write by thread"}, std::pair{read, "the read by thread"}}) {
     const std::vector<Finding> findings = findings_in(reuse(access, "", ""));
@@ -222,6 +223,11 @@ TEST(BulkCopy, OverwritingWhatThreadsHaveAccessedNeedsAProxyFence) {
     EXPECT_TRUE(findings_in(reuse(access, fence, "")).empty());
     EXPECT_TRUE(findings_in(reuse(access, "", fence)).empty());
   }
+  // A value that was used before the arrival has been read; a mov is no use.
+  EXPECT_TRUE(findings_in(reuse(read, use, "")).empty());
+  EXPECT_TRUE(findings_in(reuse(read, rename + "add.u32 %r4, %r3, 1;\n", "")).empty());
+  EXPECT_EQ(findings_in(reuse(read, rename, "")).size(), 1U);
+  EXPECT_EQ(findings_in(reuse(read, "", use)).size(), 1U);
 }
 
 TEST(BulkCopy, OverwritingASourceInFlightIsFound) {

@@ -141,6 +141,7 @@ void decode(InstructionReader& reader, bool loads) {
   reader.address(reader.operand(loads ? 1 : 0), Space::shared);
   reader.out().elements = static_cast<std::uint8_t>(1U << count);
   reader.out().mode = transposed ? 1 : 0;
+  if (loads) reader.out().registers = RegisterUse::loads;
   reader.out().execute = loads ? &execute_ldmatrix : &execute_stmatrix;
 }
 

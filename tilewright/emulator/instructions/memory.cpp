@@ -288,6 +288,8 @@ void decode_load(InstructionReader& reader) {
   reader.address(reader.operand(1), access.mode.space);
   reader.out().elements = static_cast<std::uint8_t>(access.elements);
   reader.out().mode = access.mode.pack();
+  if (access.mode.space == Space::shared || access.mode.space == Space::generic)
+    reader.out().registers = RegisterUse::loads;
   reader.out().execute = for_element(access.type, [](auto t) -> Handler { return &execute_load<decltype(t)>; });
 }
 
