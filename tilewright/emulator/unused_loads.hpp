@@ -10,9 +10,9 @@ namespace tilewright::emulator {
 
 class Warp;
 
-/// A load whose value an instruction has used is complete, so that its bytes may be overwritten through the async proxy
-/// once that is ordered after it. A load that only precedes, say, an arrival at an mbarrier may still be reading. A mov
-/// is taken as a renaming, not as a use. Sets Clocks::completed_reads of the warp.
+/// A load of which an instruction has used a value is complete, so that its bytes may be overwritten through the async
+/// proxy once that is ordered after it. A load that only precedes, say, an arrival at an mbarrier may still be reading.
+/// A mov is taken as a renaming, not as a use. Sets Clocks::completed_reads of the warp.
 class UnusedLoads {
  public:
   explicit UnusedLoads(const Program& program);
@@ -21,16 +21,20 @@ class UnusedLoads {
   /// Called before each instruction.
   void step(Warp& warp, const Instruction& instruction);
   /// Called when the warp's clock has changed.
-  void update(Warp& warp) const;
+  void update(Warp& warp);
 
  private:
+  struct Load {
+    std::uint32_t number = 0;
+    std::uint32_t clock = 0;  // of the warp
+  };
   static std::size_t index_of(Slot slot) { return slot / kSlotAlignment; }
   void use(std::size_t at);
-  void load(std::size_t at, std::uint32_t clock);
+  void move(std::size_t from, std::size_t to);
 
-  std::vector<std::uint32_t> loaded_at_;  // by register: the warp's clock at the load of an unused value, or 0
-  std::uint32_t unused_ = 0;              // registers with an unused value
-  std::uint32_t oldest_ = 0;              // if there are some: no such value was loaded before this clock
+  std::vector<std::uint32_t> load_of_;  // by register: the number of the load that its value comes from, or 0
+  std::vector<Load> unused_;            // by number
+  std::uint32_t last_ = 0;              // number of the last load
 };
 
 }  // namespace tilewright::emulator
