@@ -567,6 +567,134 @@ const Row kRows[] = {
     {"a failed assert", "  if (!(t < 40)) __trap();  // BUG\n  out[t] = 1;\n", {64}, {}, FindingKind::trap, {40, 0, 0}},
 
     // Right, though they look suspicious.
+    {"a barrier that only some launches reach",
+     "  __shared__ float s[64];\n"
+     "  s[t] = x[t];  // BUG\n"
+     "  if (x[0] > 2) __syncthreads();\n"
+     "  out[t] = s[t ^ 32];\n",
+     {64},
+     {},
+     FindingKind::shared_race,
+     {32, 0, 0}},
+    {"a barrier in every second step of two buffers",
+     "  __shared__ float s[2][64];\n"
+     "  s[0][t] = s[1][t] = 0;\n"
+     "  __syncthreads();\n"
+     "  float sum = 0;\n"
+     "  for (int k = 0; k < 4; ++k) {\n"
+     "    s[k & 1][t] = x[t + k];  // BUG\n"
+     "    if (k & 1) __syncthreads();\n"
+     "    sum += s[k & 1][63 - t];\n"
+     "  }\n"
+     "  out[t] = sum;\n",
+     {64},
+     {},
+     FindingKind::shared_race,
+     {0, 0, 0}},
+    {"a counter is read before all have counted",
+     "  __shared__ int count, list[64];\n"
+     "  if (t == 0) count = 0;\n"
+     "  list[t] = 0;\n"
+     "  __syncthreads();\n"
+     "  if (x[t] > 0) list[atomicAdd(&count, 1)] = t;  // BUG\n"
+     "  n[t] = list[t];\n",
+     {64},
+     {},
+     FindingKind::shared_race,
+     {0, 0, 0}},
+    {"a sum over the warp that a barrier of the warp does not publish",
+     "  __shared__ float part[2];\n"
+     "  float v = x[t];\n"
+     "  for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(~0u, v, d);\n"
+     "  if (lane == 0) part[t / 32] = v;  // BUG\n"
+     "  __syncwarp();\n"
+     "  out[t] = part[0] + part[1];\n",
+     {64},
+     {},
+     FindingKind::shared_race,
+     {32, 0, 0}},
+    {"a constant array past its end",
+     "  out[t] = kTable[t + n[0]];  // BUG\n",
+     {64},
+     {},
+     FindingKind::out_of_bounds_global,
+     {60, 0, 0}},
+    {"an mbarrier that counts one thread too many",
+     "  __shared__ unsigned long long b;\n"
+     "  if (t == 0) init_barrier(&b, 65);\n"
+     "  __syncthreads();\n"
+     "  arrive(&b);\n"
+     "  wait_for(&b, 0);  // BUG\n"
+     "  out[t] = 1;\n",
+     {64},
+     {},
+     FindingKind::deadlock,
+     {0, 0, 0}},
+    {"an arrival without a barrier after the initialisation",
+     "  __shared__ unsigned long long b;\n"
+     "  if (t == 0) init_barrier(&b, 64);\n"
+     "  arrive(&b);  // BUG\n"
+     "  wait_for(&b, 0);\n"
+     "  out[t] = 1;\n",
+     {64},
+     {},
+     FindingKind::mbarrier_misuse,
+     {32, 0, 0}},
+    {"a phase that had completed before",
+     "  __shared__ unsigned long long b;\n"
+     "  __shared__ float s[32];\n"
+     "  if (t == 0) init_barrier(&b, 32);\n"
+     "  __syncthreads();\n"
+     "  if (t < 32) {\n"
+     "    s[t] = x[t];  // BUG\n"
+     "    arrive(&b);\n"
+     "  } else {\n"
+     "    wait_for(&b, 1);\n"
+     "    out[t] = s[t - 32];\n"
+     "  }\n",
+     {64},
+     {},
+     FindingKind::shared_race,
+     {0, 0, 0}},
+    {"a bulk copy of fewer bytes than are expected",
+     "  __shared__ __align__(16) float s[64];\n"
+     "  __shared__ unsigned long long b;\n"
+     "  if (t == 0) init_barrier(&b, 1);\n"
+     "  __syncthreads();\n"
+     "  if (t == 0) {\n"
+     "    expect(&b, 512);\n"
+     "    bulk_load(s, x, 256, &b);\n"
+     "  }\n"
+     "  wait_for(&b, 0);  // BUG\n"
+     "  out[t] = s[t];\n",
+     {64},
+     {},
+     FindingKind::transaction_mismatch,
+     {0, 0, 0}},
+    {"a bulk store without a proxy fence",
+     "  __shared__ __align__(16) float s[64];\n"
+     "  s[t] = x[t];\n"
+     "  __syncthreads();\n"
+     "  if (t == 0) bulk_store(out, s, 256);  // BUG\n",
+     {64},
+     {},
+     FindingKind::missing_proxy_fence,
+     {0, 0, 0}},
+    {"a bulk copy to a misaligned address",
+     "  __shared__ __align__(16) float s[68];\n"
+     "  __shared__ unsigned long long b;\n"
+     "  if (t == 0) {\n"
+     "    init_barrier(&b, 1);\n"
+     "    expect(&b, 256);\n"
+     "    bulk_load(s + 1, x, 256, &b);  // BUG\n"
+     "  }\n"
+     "  __syncthreads();\n"
+     "  wait_for(&b, 0);\n"
+     "  out[t] = s[t + 1];\n",
+     {64},
+     {},
+     FindingKind::misaligned_access,
+     {0, 0, 0}},
     {"threads exit before a barrier",
      "  __shared__ float s[64];\n  if (t >= 40) return;\n  s[t] = x[t];\n  __syncthreads();\n  out[t] = s[39 - t];\n"},
     {"half a CTA exits in whole warps", "  if (t >= 32) return;\n  __syncthreads();\n  out[t] = x[t];\n"},
@@ -806,10 +934,139 @@ const Row kRows[] = {
      "  out[t] = s[t];\n",
      {64}},
     {"threads of other CTAs read what none writes", "  out[i] = x[0] + x[t];\n", {64}, {4}},
+    {"half of the threads wait for the other half",
+     "  __shared__ float s[64];\n"
+     "  if (t < 32) {\n"
+     "    s[t] = x[t];\n"
+     "    s[t + 32] = x[t];\n"
+     "    asm volatile(\"bar.arrive 1, 64;\" ::: \"memory\");\n"
+     "  } else {\n"
+     "    asm volatile(\"bar.sync 1, 64;\" ::: \"memory\");\n"
+     "    out[t] = s[t] + s[t - 32];\n"
+     "  }\n",
+     {64}},
+    {"a bulk store after a proxy fence",
+     "  __shared__ __align__(16) float s[64];\n"
+     "  s[t] = x[t];\n"
+     "  fence_async();\n"
+     "  __syncthreads();\n"
+     "  if (t == 0) bulk_store(out, s, 256);\n",
+     {64}},
+    {"a ring of one stage whose values are used before it is released",
+     "  __shared__ __align__(16) float s[64];\n"
+     "  __shared__ unsigned long long full, empty;\n"
+     "  if (t == 0) {\n"
+     "    init_barrier(&full, 1);\n"
+     "    init_barrier(&empty, 32);\n"
+     "  }\n"
+     "  __syncthreads();\n"
+     "  if (t == 32) {\n"
+     "    for (int k = 0; k < 3; ++k) {\n"
+     "      if (k > 0) wait_for(&empty, (k - 1) & 1);\n"
+     "      expect(&full, 256);\n"
+     "      bulk_load(s, x + 64 * k, 256, &full);\n"
+     "    }\n"
+     "  } else if (t < 32) {\n"
+     "    float sum = 0;\n"
+     "    for (int k = 0; k < 3; ++k) {\n"
+     "      wait_for(&full, k & 1);\n"
+     "      sum += s[t] * s[t + 32];\n"
+     "      arrive(&empty);\n"
+     "    }\n"
+     "    out[t] = sum;\n"
+     "  }\n",
+     {64}},
+    {"an mbarrier that waits for the copies of threads",
+     "  __shared__ unsigned long long b;\n"
+     "  __shared__ float s[64];\n"
+     "  if (t == 0) init_barrier(&b, 64);\n"
+     "  __syncthreads();\n"
+     "  asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4;\" ::\"r\"(shared(s + t)), \"l\"(x + t));\n"
+     "  asm volatile(\"cp.async.mbarrier.arrive.noinc.shared.b64 [%0];\" ::\"r\"(shared(&b)) : \"memory\");\n"
+     "  wait_for(&b, 0);\n"
+     "  out[t] = s[63 - t];\n",
+     {64}},
+    {"a lock that the lanes of a warp take in turn",
+     "  __shared__ int lock, sum;\n"
+     "  if (t == 0) lock = sum = 0;\n"
+     "  __syncthreads();\n"
+     "  for (bool done = false; !done;) {\n"
+     "    if (atomicCAS(&lock, 0, 1) == 0) {\n"
+     "      __threadfence_block();\n"
+     "      sum += 1;\n"
+     "      __threadfence_block();\n"
+     "      atomicExch(&lock, 0);\n"
+     "      done = true;\n"
+     "    }\n"
+     "  }\n"
+     "  __syncthreads();\n"
+     "  n[t] = sum;\n",
+     {64}},
+    {"a scan that alternates between two buffers",
+     "  __shared__ float s[2][64];\n"
+     "  s[0][t] = x[t];\n"
+     "  int now = 0;\n"
+     "  for (int d = 1; d < 64; d *= 2) {\n"
+     "    __syncthreads();\n"
+     "    s[1 - now][t] = s[now][t] + (t >= d ? s[now][t - d] : 0);\n"
+     "    now ^= 1;\n"
+     "  }\n"
+     "  out[t] = s[now][t];\n",
+     {64}},
+    {"a struct with padding goes through shared memory",
+     "  struct Pair {\n"
+     "    char first;\n"
+     "    float second;\n"
+     "  };\n"
+     "  __shared__ Pair s[64];\n"
+     "  Pair pair;\n"
+     "  pair.first = 1;\n"
+     "  pair.second = x[t];\n"
+     "  s[t] = pair;\n"
+     "  __syncthreads();\n"
+     "  out[t] = s[63 - t].second;\n",
+     {64}},
+    {"lanes with the same key share an atomic",
+     "  const unsigned same = __match_any_sync(~0u, t % 5);\n"
+     "  const int leader = __ffs(same) - 1;\n"
+     "  int base = 0;\n"
+     "  if (lane == leader) base = atomicAdd(n + t % 5, __popc(same));\n"
+     "  out[t] = __shfl_sync(same, base, leader);\n",
+     {64}},
 };
 
+/// What the kernels of some rows call.
+constexpr std::string_view kFunctions = R"(
+__constant__ float kTable[60] = {1};
+__device__ unsigned shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ void init_barrier(unsigned long long* b, int count) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared(b)), "r"(count) : "memory");
+}
+__device__ void arrive(unsigned long long* b) {
+  asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(shared(b)) : "memory");
+}
+__device__ void expect(unsigned long long* b, int bytes) {
+  asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1; }" ::"r"(shared(b)), "r"(bytes)
+               : "memory");
+}
+__device__ void wait_for(unsigned long long* b, int parity) {
+  asm volatile("{ .reg .pred p; L%=: mbarrier.try_wait.parity.shared.b64 p, [%0], %1; @!p bra L%=; }"
+               ::"r"(shared(b)), "r"(parity) : "memory");
+}
+__device__ void bulk_load(void* to, const void* from, int bytes, unsigned long long* b) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               ::"r"(shared(to)), "l"(from), "r"(bytes), "r"(shared(b)) : "memory");
+}
+__device__ void bulk_store(void* to, const void* from, int bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(shared(from)), "r"(bytes)
+               : "memory");
+  asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::: "memory");
+}
+__device__ void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+)";
+
 std::string all_kernels() {
-  std::string text;
+  std::string text(kFunctions);
   for (std::size_t row = 0; row < std::size(kRows); ++row) text += kernel_text(row, kRows[row].body);
   return text;
 }
