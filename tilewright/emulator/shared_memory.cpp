@@ -26,6 +26,14 @@ std::uint32_t lane_of(std::uint32_t code) { return code >> kCodeBits; }
 std::uint32_t code_of(std::uint32_t code) { return code & ((1U << kCodeBits) - 1); }
 Agent agent_of(std::uint32_t epoch) { return epoch & ((1U << kAgentBits) - 1); }
 
+/// The first read of the agent in a set, which is ordered by agents, or where it would be. Most often that is the end:
+/// CTAs run in turn.
+auto first_read_of(auto& readers, Agent agent) {
+  const auto agent_of_read = [](const auto& reader) { return agent_of(reader.epoch); };
+  if (readers.empty() || agent_of_read(readers.back()) < agent) return readers.end();
+  return std::ranges::lower_bound(readers, agent, {}, agent_of_read);
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(bool check_races, bool check_uninitialised, bool check_warps)
@@ -139,7 +147,13 @@ bool SharedMemory::has_read(const Cell& cell, Stamp access) const {
     return reader.epoch == access.epoch && (!check_warps_ || lane_of(reader.code) == lane_of(access.code));
   };
   if ((cell.reader.epoch & kSet) == 0) return is_same(cell.reader);
-  return std::ranges::any_of(read_sets_[cell.reader.code], is_same);
+  const ReadSet& readers = read_sets_[cell.reader.code];
+  const Agent agent = agent_of(access.epoch);
+  for (auto reader = first_read_of(readers, agent); reader != readers.end(); ++reader) {
+    if (agent_of(reader->epoch) != agent) return false;
+    if (is_same(*reader)) return true;
+  }
+  return false;
 }
 
 bool SharedMemory::unordered(Stamp earlier, const VectorClock& now, Stamp access) const {
@@ -165,15 +179,15 @@ void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp access) 
     read_sets_[cell.reader.code].push_back(first);
   }
   ReadSet& readers = read_sets_[cell.reader.code];
-  int lanes = 0;
-  for (Stamp& reader : readers) {
-    if (agent_of(reader.epoch) != agent_of(access.epoch)) continue;
-    const bool apart = check_warps_ && reader.epoch == access.epoch && lane_of(reader.code) != lane_of(access.code);
+  const Agent agent = agent_of(access.epoch);
+  auto reader = first_read_of(readers, agent);
+  for (int lanes = 0; reader != readers.end() && agent_of(reader->epoch) == agent; ++reader) {
+    const bool apart = check_warps_ && reader->epoch == access.epoch && lane_of(reader->code) != lane_of(access.code);
     if (apart && ++lanes < 2) continue;  // a write conflicts with one of two lanes if it conflicts with any
-    if (!apart) reader = access;
+    if (!apart) *reader = access;
     return;
   }
-  readers.push_back(access);
+  readers.insert(reader, access);
 }
 
 void SharedMemory::drop_readers(Cell& cell) {
