@@ -421,8 +421,11 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
   Mask others = 0;
   // The epochs of a cell that was plain, whichever lane accesses it. kSplit stands for none.
   PackedEpoch plain_writer = kSplit, plain_reader = kSplit;
+  std::uint64_t last = 0, before_last = 0;  // addresses of lanes that read without a finding
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
+    // Of lanes that read the same bytes, two are kept: see add_reader().
+    if (!writes && addresses[lane] == last && last == before_last) continue;
     const std::size_t begin = addresses[lane] - base - kSharedBase;
     Cell* const cells = &words_[begin / 4];
     const Stamp access{first.epoch, first.code | static_cast<std::uint32_t>(lane) << kCodeBits};
@@ -451,6 +454,8 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
         add_reader(cells[i], now, access);
       }
     }
+    before_last = last;
+    last = addresses[lane];
   }
   return others;
 }

@@ -3,11 +3,29 @@
 
 #include <algorithm>
 
+#include "tilewright/emulator/instructions/hardware_fma.hpp"
+
 namespace tilewright::emulator {
+namespace {
+
+[[gnu::always_inline]] inline void raise_all(std::uint32_t* at, const std::uint32_t* to, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) at[i] = std::max(at[i], to[i]);
+}
+
+// SSE2 has no maximum of unsigned numbers.
+TILEWRIGHT_TARGET_FMA void raise_with_hardware(std::uint32_t* at, const std::uint32_t* to, std::size_t count) {
+  raise_all(at, to, count);
+}
+
+}  // namespace
 
 void VectorClock::join(const VectorClock& other) {
   if (at_.size() < other.at_.size()) at_.resize(other.at_.size());
-  for (std::size_t i = 0; i < other.at_.size(); ++i) at_[i] = std::max(at_[i], other.at_[i]);
+  if (has_hardware_fma()) {
+    raise_with_hardware(at_.data(), other.at_.data(), other.at_.size());
+  } else {
+    raise_all(at_.data(), other.at_.data(), other.at_.size());
+  }
 }
 
 void ReleasedClocks::split() {
