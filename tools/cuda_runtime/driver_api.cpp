@@ -497,7 +497,7 @@ TILEWRIGHT_EXPORT CUresult cuPointerGetAttribute(void* value, CUpointer_attribut
   return call([&](Machine& machine) {
     const auto [begin, found] = machine.find(address);
     require(found != nullptr);
-    const auto put = [&](auto what) { std::memcpy(value, &what, sizeof(what)); };
+    const auto put = [&](auto what) { std::memcpy(value, &what, sizeof(decltype(what))); };
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_CONTEXT:
         return put(context());

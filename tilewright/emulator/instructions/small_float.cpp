@@ -1,7 +1,13 @@
 // add sub mul fma min max abs neg ex2 tanh on f16, bf16, f16x2 and bf16x2.
 #include <array>
 #include <cmath>
+#include <cstring>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/rounding.hpp"
@@ -168,6 +174,71 @@ void execute_small(Warp& warp, const Instruction& in, Mask lanes) {
   });
 }
 
+// Arithmetic on f16 without modifiers is computed for all values of a warp at once.
+
+/// a + b rounded to odd, so that rounding the result to f16 gives the correctly rounded sum.
+inline float sum_to_odd_in_f32(float a, float b) {
+  const float sum = a + b;
+  const float b_part = sum - a;
+  const float error = (a - (sum - b_part)) + (b - b_part);
+  const auto bits = std::bit_cast<std::uint32_t>(sum);
+  const bool is_odd_or_exact = (bits & 1) != 0 || !(error > 0 || error < 0);
+  const std::uint32_t step = (error > 0) == (sum > 0) ? 1 : ~std::uint32_t{0};
+  return std::bit_cast<float>(is_odd_or_exact ? bits : bits + step);
+}
+
+/// The result in f32, which is rounded to f16 then.
+template <class Op>
+float in_f32(float a, float b, float c) {
+  if constexpr (std::is_same_v<Op, Add>) return a + b;
+  if constexpr (std::is_same_v<Op, Subtract>) return a - b;
+  if constexpr (std::is_same_v<Op, Multiply>) return a * b;
+  if constexpr (std::is_same_v<Op, MultiplyAdd>) return sum_to_odd_in_f32(a * b, c);  // the product is exact
+}
+
+template <class Op>
+constexpr bool kHasF32Form = std::is_same_v<Op, Add> || std::is_same_v<Op, Subtract> || std::is_same_v<Op, Multiply> ||
+                             std::is_same_v<Op, MultiplyAdd>;
+
+#if defined(__x86_64__)
+/// @pre has_hardware_fma()
+template <class Op, int kValues, int kOperands>
+TILEWRIGHT_TARGET_FMA void execute_f16_with_hardware(Warp& warp, const Instruction& in, Mask lanes) {
+  constexpr int kCount = kWarpSize * kValues;
+  constexpr int kPerVector = 8;
+  const auto* const a = warp.reg<std::uint16_t>(in.op[1]);
+  const auto* const b = warp.reg<std::uint16_t>(in.op[2]);
+  const auto* const c = warp.reg<std::uint16_t>(in.op[kOperands > 2 ? 3 : 1]);
+  auto* const d = warp.reg<std::uint16_t>(in.op[0]);
+  alignas(64) float results[kCount];
+  alignas(64) std::uint16_t rounded[kCount];
+  for (int i = 0; i < kCount; ++i) results[i] = in_f32<Op>(f16_value(a[i]), f16_value(b[i]), f16_value(c[i]));
+  for (int i = 0; i < kCount; i += kPerVector) {
+    const __m128i halves = _mm256_cvtps_ph(_mm256_load_ps(results + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_store_si128(reinterpret_cast<__m128i*>(rounded + i), halves);
+  }
+  for (int i = 0; i < kCount; ++i) rounded[i] = (rounded[i] & 0x7fff) > 0x7c00 ? kNan : rounded[i];
+  if (lanes == kAllLanes) {
+    std::memcpy(d, rounded, sizeof(rounded));
+  } else {
+    each_lane(lanes, [&](int lane) {
+      for (int i = lane * kValues; i < (lane + 1) * kValues; ++i) d[i] = rounded[i];
+    });
+  }
+}
+#endif
+
+template <class Op, int kValues, int kOperands>
+Handler f16_handler(std::uint8_t mode) {
+#if defined(__x86_64__)
+  if constexpr (kHasF32Form<Op>) {
+    if (mode == 0 && has_hardware_fma()) return &execute_f16_with_hardware<Op, kValues, kOperands>;
+  }
+#endif
+  static_cast<void>(mode);
+  return &execute_small<F16, Op, kValues, kOperands>;
+}
+
 template <class Op, int kOperands>
 void decode_typed(InstructionReader& reader) {
   if (reader.take_one_of({"rz", "rm", "rp"}) >= 0) reader.refuse("this rounding mode on this type");
@@ -181,10 +252,10 @@ void decode_typed(InstructionReader& reader) {
   Handler handler = nullptr;
   switch (type) {
     case PtxType::f16:
-      handler = &execute_small<F16, Op, 1, kOperands>;
+      handler = f16_handler<Op, 1, kOperands>(mode);
       break;
     case PtxType::f16x2:
-      handler = &execute_small<F16, Op, 2, kOperands>;
+      handler = f16_handler<Op, 2, kOperands>(mode);
       break;
     case PtxType::bf16:
       handler = &execute_small<BF16, Op, 1, kOperands>;
