@@ -90,6 +90,13 @@ def test_findings_name_kernel_thread_and_line(tilewright, findings, tmp_path, wh
     assert location["physicalLocation"]["region"]["startLine"] == found["line"]
 
 
+def test_calls_that_fail_are_named(tilewright, findings):
+    finished = tilewright("emulate", "run", "--", findings, "7")
+    assert (finished.stdout, finished.returncode) == ("no error\n", 0), finished.stderr
+    assert "note: cudaLaunchKernel returned cudaErrorInvalidConfiguration: invalid configuration argument" in finished.stderr
+    assert "note: cudaMemcpy returned cudaErrorInvalidValue: invalid argument" in finished.stderr
+
+
 def test_findings_can_be_suppressed(tilewright, findings, tmp_path):
     suppressions = tmp_path / "suppressions"
     suppressions.write_text("uninitialised_global_read findings.cu\n")

@@ -27,13 +27,14 @@ CUcontext context() { return reinterpret_cast<CUcontext>(&only_context); }
 thread_local std::vector<CUcontext> contexts;
 
 template <class F>
-CUresult call(F&& f) {
+CUresult call(F&& f, const char* function = __builtin_FUNCTION()) {
   Machine& machine = Machine::get();
   const std::scoped_lock lock(machine.mutex);
   if (machine.sticky != CUDA_SUCCESS) return machine.sticky;
   try {
     f(machine);
   } catch (const ApiError& error) {
+    machine.note_failure(function, error.code);
     return error_row(error.code).driver_name == nullptr ? CUDA_ERROR_INVALID_VALUE : error.code;
   } catch (const std::exception& error) {
     machine.note(error.what());
@@ -43,11 +44,13 @@ CUresult call(F&& f) {
 }
 
 template <class T>
-CUresult store(T* to, T value) {
-  return call([&](Machine&) {
-    require(to != nullptr);
-    *to = value;
-  });
+CUresult store(T* to, T value, const char* function = __builtin_FUNCTION()) {
+  return call(
+      [&](Machine&) {
+        require(to != nullptr);
+        *to = value;
+      },
+      function);
 }
 
 CUresult nothing() {
@@ -63,8 +66,8 @@ Copy linear(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, Copy::Kind kind
   return copy;
 }
 
-CUresult enqueue(CUstream stream, auto&& make) {
-  return call([&](Machine& machine) { machine.enqueue(machine.stream(stream), make(machine)); });
+CUresult enqueue(CUstream stream, auto&& make, const char* function = __builtin_FUNCTION()) {
+  return call([&](Machine& machine) { machine.enqueue(machine.stream(stream), make(machine)); }, function);
 }
 
 CUdeviceptr host(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }

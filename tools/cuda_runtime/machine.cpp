@@ -13,6 +13,7 @@
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/emulated_kernel.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
+#include "tools/cuda_runtime/error_table.hpp"
 
 namespace tilewright::cuda_runtime {
 namespace {
@@ -596,6 +597,13 @@ void Machine::note_unsupported(const std::string& function) {
     fmt::print(stderr, "tilewright: {} is not emulated; it returns an error\n", function);
     write_report();
   }
+}
+
+void Machine::note_failure(std::string_view function, CUresult code) {
+  if (code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_NOT_READY) return;
+  function.remove_prefix(std::min(function.find_first_not_of('_'), function.size()));
+  const ErrorRow& row = error_row(code);
+  note(fmt::format("{} returned {}: {}", function, row.runtime_name, row.text));
 }
 
 void Machine::write_report() {

@@ -239,6 +239,8 @@ class Machine {
   CUresult sticky = CUDA_SUCCESS;
   void note(const std::string& text);
   void note_unsupported(const std::string& function);
+  /// A function has failed: programs may not look at the code that it returns.
+  void note_failure(std::string_view function, CUresult code);
   void write_report();
   void reset();
 

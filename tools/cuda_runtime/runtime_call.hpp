@@ -15,9 +15,9 @@ namespace tilewright::cuda_runtime {
 /// What cudaGetLastError() returns.
 extern thread_local cudaError_t last_error;
 
-/// Calls f(machine), and returns its error code.
+/// Calls f(machine), and returns its error code. `function` is the name of the function that the program has called.
 template <class F>
-cudaError_t call(F&& f) {
+cudaError_t call(F&& f, const char* function = __builtin_FUNCTION()) {
   Machine& machine = Machine::get();
   const std::scoped_lock lock(machine.mutex);
   auto code = static_cast<cudaError_t>(machine.sticky);
@@ -26,6 +26,7 @@ cudaError_t call(F&& f) {
       f(machine);
     } catch (const ApiError& error) {
       code = static_cast<cudaError_t>(error.code);
+      machine.note_failure(function, error.code);
     } catch (const std::exception& error) {
       machine.note(error.what());
       code = cudaErrorUnknown;

@@ -58,13 +58,15 @@ runtime::LaunchConfig config_of(const dim3& grid, const dim3& block, std::size_t
 }
 
 cudaError_t launch(const void* kernel, const dim3& grid, const dim3& block, void** arguments, std::size_t shared,
-                   cudaStream_t stream, bool cooperative) {
-  return call([&](Machine& machine) {
-    runtime::LaunchConfig config = config_of(grid, block, shared);
-    config.cooperative = cooperative;
-    Stream* const on = machine.stream(stream);
-    machine.enqueue(on, machine.make_launch(function_of(machine, kernel), config, arguments));
-  });
+                   cudaStream_t stream, bool cooperative, const char* function = __builtin_FUNCTION()) {
+  return call(
+      [&](Machine& machine) {
+        runtime::LaunchConfig config = config_of(grid, block, shared);
+        config.cooperative = cooperative;
+        Stream* const on = machine.stream(stream);
+        machine.enqueue(on, machine.make_launch(function_of(machine, kernel), config, arguments));
+      },
+      function);
 }
 
 void set_managed_variables(Machine& machine) {

@@ -63,15 +63,17 @@ std::byte* symbol_address(Machine& machine, const void* symbol, std::size_t coun
   return reinterpret_cast<std::byte*>(address + offset);
 }
 
-cudaError_t enqueue(cudaStream_t stream, auto&& make) {
-  return call([&](Machine& machine) { machine.enqueue(machine.stream(stream), make(machine)); });
+cudaError_t enqueue(cudaStream_t stream, auto&& make, const char* function = __builtin_FUNCTION()) {
+  return call([&](Machine& machine) { machine.enqueue(machine.stream(stream), make(machine)); }, function);
 }
 
-cudaError_t allocate(void** pointer, std::size_t bytes, MemoryKind kind) {
-  return call([&](Machine& machine) {
-    require(pointer != nullptr);
-    *pointer = bytes == 0 ? nullptr : reinterpret_cast<void*>(machine.allocate(bytes, kind));
-  });
+cudaError_t allocate(void** pointer, std::size_t bytes, MemoryKind kind, const char* function = __builtin_FUNCTION()) {
+  return call(
+      [&](Machine& machine) {
+        require(pointer != nullptr);
+        *pointer = bytes == 0 ? nullptr : reinterpret_cast<void*>(machine.allocate(bytes, kind));
+      },
+      function);
 }
 
 constexpr std::size_t kPitch = 512;
@@ -210,7 +212,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t b
 // Copies -------------------------------------------------------------------------------------------------------------
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+  return enqueue(nullptr, [&](Machine&) { return linear(to, from, bytes, kind); });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
