@@ -500,7 +500,7 @@ TILEWRIGHT_EXPORT CUresult cuPointerGetAttribute(void* value, CUpointer_attribut
   return call([&](Machine& machine) {
     const auto [begin, found] = machine.find(address);
     require(found != nullptr);
-    const auto put = [&](auto what) { std::memcpy(value, &what, sizeof(decltype(what))); };
+    const auto put = [&](auto what) { *static_cast<decltype(what)*>(value) = what; };
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_CONTEXT:
         return put(context());

@@ -345,7 +345,7 @@ bool is_rounded_up_to_normal(T a, T b, T c) {
   return std::fabs(scaled) < std::numeric_limits<T>::min() * kScale;
 }
 
-/// Handler of instructions with a FloatMode.
+/// Handler of instructions with a FloatMode on hosts that cannot flush.
 template <class T, class Op, int kOperands>
 void execute_with_mode(Warp& warp, const Instruction& in, Mask lanes) {
   const FloatMode mode = FloatMode::unpack(in.mode);
