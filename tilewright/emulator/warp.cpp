@@ -67,7 +67,9 @@ Warp::Warp(Cta& cta, int index, Agent agent, const Program& program)
   present_ = threads >= kWarpSize ? kAllLanes : (Mask{1} << threads) - 1;
   if (!cta.launch().options.check_races) return;
   if (program.uses_wgmma) hazards_ = std::make_unique<RegisterHazards>(program);
-  if (program.uses_bulk_copies) unused_loads_ = std::make_unique<UnusedLoads>(program);
+  // They matter for warnings only, which a launch without a log does not keep.
+  const bool keeps_warnings = cta.launch().log != nullptr;
+  if (program.uses_bulk_copies && keeps_warnings) unused_loads_ = std::make_unique<UnusedLoads>(program);
 }
 
 void Warp::reset() {
