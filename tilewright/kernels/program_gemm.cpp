@@ -23,8 +23,9 @@ plan::Launch launch(const PlannedProgram& planned, const op::GemmView& view) {
 
 /// Programs with cp.async take longer in CUDA C++ than the cost model predicts, which does not count the addresses that
 /// NVRTC computes for each copy: 2.0 to 2.4 times as long in twelve products of 4096 and more (H200, 2026-11-24; H100,
-/// 2026-11-26). MLIR's take 0.86 to 1.13 times as long.
-constexpr double kCopiesInCuda = 2.2;
+/// 2026-11-26). MLIR's take 0.86 to 1.13 times as long. The larger factor stands for all, so that none is chosen
+/// instead of a kernel of sm90_gemm that is as fast.
+constexpr double kCopiesInCuda = 2.2, kCopiesInMlir = 1.13;
 
 template <compile::Language kLanguageOfText>
 struct ProgramGemmFamily {
@@ -74,8 +75,9 @@ struct ProgramGemmFamily {
     return kLanguage == compile::Language::mlir ? lower::mlir::lower(named) : lower::cuda::lower(named);
   }
   static double estimate_us(const Sketch& sketch, const op::GemmView& view) {
-    const bool copies_in_cuda = sketch.mix == plan::AtomMix::cp_async_wgmma && kLanguage != compile::Language::mlir;
-    return plan::estimate_us(sketch, view) * (copies_in_cuda ? kCopiesInCuda : 1);
+    const double us = plan::estimate_us(sketch, view);
+    if (sketch.mix != plan::AtomMix::cp_async_wgmma) return us;
+    return us * (kLanguage == compile::Language::mlir ? kCopiesInMlir : kCopiesInCuda);
   }
 };
 
