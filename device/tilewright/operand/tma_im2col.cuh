@@ -20,8 +20,8 @@ struct TmaIm2colAxis {
 };
 
 /// A tensor map of the modes C, W, H, N in im2col mode, and how the rows and columns of op::Im2col lie in it.
-/// plan/sm90/im2col writes these fields. A box has channels of one tap. If the
-/// taps are padded, the last box of each begins before the last channel of the map and is filled with zeros.
+/// plan/sm90/im2col writes these fields. A box has channels of one tap. If the taps are padded, the last box of each
+/// begins before the last channel of the map and is filled with zeros.
 struct TmaIm2col {
   TmaMatrix map;
   TmaIm2colAxis h, w;
