@@ -182,7 +182,8 @@ std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std
   std::vector<int> values;
   if (tiles <= residence.sms) return values;
   const auto most_of = [](std::int64_t work, std::int64_t workers) {
-    return static_cast<double>((work + workers - 1) / workers);
+    const std::int64_t rounded_up = (work + workers - 1) / workers;
+    return static_cast<double>(rounded_up);
   };
   double least = most_of(tiles, residence.sms) / residence.ctas_per_sm;
   for (int split_k = 2; split_k <= kMaxSplitK && split_k * kMinTilesOfPart <= k_tiles; ++split_k) {
