@@ -103,6 +103,7 @@ Result<GemmView> ProductOperation::view(const Custom& problem) const {
 
 Support ProductOperation::check(const Custom& problem) const {
   const Result<GemmView> view = this->view(problem);
+  if (!view) return view.refusal();
   return check_types({.a = view->a.tensor,
                       .b = view->b.tensor,
                       .c = view->d.tensor,
