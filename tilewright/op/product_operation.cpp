@@ -104,13 +104,14 @@ Result<GemmView> ProductOperation::view(const Custom& problem) const {
 Support ProductOperation::check(const Custom& problem) const {
   const Result<GemmView> view = this->view(problem);
   if (!view) return view.refusal();
-  return check_types({.a = view->a.tensor,
-                      .b = view->b.tensor,
-                      .c = view->d.tensor,
-                      .d = view->d.tensor,
-                      .alpha = view->alpha,
-                      .accumulator = view->accumulator,
-                      .epilogue = *view->epilogue});
+  Gemm gemm;
+  gemm.a = view->a.tensor;
+  gemm.b = view->b.tensor;
+  gemm.c = gemm.d = view->d.tensor;
+  gemm.alpha = view->alpha;
+  gemm.accumulator = view->accumulator;
+  gemm.epilogue = *view->epilogue;
+  return check_types(gemm);
 }
 
 }  // namespace tilewright::op
