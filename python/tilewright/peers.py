@@ -50,7 +50,7 @@ class _Absent(Exception):
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
     """The names as a tuple. Raises InvalidArgument for names that are not in PEERS."""
-    if not isinstance(names, (str, Sequence)):
+    if not isinstance(names, Sequence):
         raise TypeError(f"peers must be names of {', '.join(PEERS)}, got {names!r:.40}")
     given = (names,) if isinstance(names, str) else tuple(names)
     for name in given:

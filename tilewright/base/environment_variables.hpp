@@ -56,8 +56,7 @@ inline constexpr std::array<EnvironmentVariable, 17> kEnvironmentVariables = {{
      "record)"},
     {"TILEWRIGHT_FIRST_USE", "fastest_kernel",
      "which kernel computes a problem that was not tuned: fastest_kernel, or fastest_start (one that compiles quickly, "
-     "if "
-     "it is predicted to be at most 5 % slower)"},
+     "if it is predicted to be at most 5 % slower)"},
     {"TILEWRIGHT_OVERLAP_LAUNCHES", "0",
      "any value but 0: kernels of sm_90 start while the last kernel of their stream ends, if they wait for it on their "
      "own"},

@@ -424,7 +424,7 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
   std::uint64_t last = 0, before_last = 0;  // addresses of lanes that read without a finding
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
-    // Of lanes that read the same bytes, two are kept: see add_reader().
+    // add_reader() keeps two of the lanes that read the same bytes, so that more need no check.
     if (!writes && addresses[lane] == last && last == before_last) continue;
     const std::size_t begin = addresses[lane] - base - kSharedBase;
     Cell* const cells = &words_[begin / 4];

@@ -35,7 +35,7 @@ class PackedLaunches {
   };
   std::shared_ptr<runtime::Device> device_;
   bool overlaps_;
-  RecentTable<Packed> recent_;  // each is about 8 KB large
+  RecentTable<Packed> recent_;  // each is about 15 KB large
 };
 
 }  // namespace tilewright::engine

@@ -21,17 +21,15 @@ struct ConvRepacking {
     /// of S * C channels, which are followed by zeros up to a multiple of `unit`.
     window_rows,
     /// In fprop, a block of `block` pixels of y becomes the channels of one pixel, with a filter that has, for each
-    /// pixel
-    /// of the block, the taps that it meets, and zeros for the others. In dgrad this is a block of pixels of x, whose
-    /// gradient is the fprop of y with such a filter.
+    /// pixel of the block, the taps that it meets, and zeros for the others. In dgrad this is a block of pixels of x,
+    /// whose gradient is the fprop of y with such a filter.
     pixel_blocks,
     /// `merged` groups become one, whose filters have zeros for the channels of the other groups.
     merged_groups,
     /// wgrad becomes the fprop whose channels are the images, followed by zeros up to a multiple of `unit`, whose
-    /// images
-    /// are the channels of x, and whose filters are those of y: DW[k,r,s,c] is the sum over (p, q, n) of y[n,p,q,k] *
-    /// x[n,h,w,c], where tap (p, q) meets position (r, s) at h = p * stride + r * dilation - padding. Both operands are
-    /// then contiguous along K, as wgmma reads elements that are not 16 bits wide.
+    /// images are the channels of x, and whose filters are those of y: DW[k,r,s,c] is the sum over (p, q, n) of
+    /// y[n,p,q,k] * x[n,h,w,c], where tap (p, q) meets position (r, s) at h = p * stride + r * dilation - padding. Both
+    /// operands are then contiguous along K, as wgmma reads elements that are not 16 bits wide.
     images_as_channels,
   };
   Method method = Method::padded_channels;

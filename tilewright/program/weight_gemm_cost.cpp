@@ -19,12 +19,12 @@ constexpr double kIssuedForWgmma = 4, kIssuedForStage = 50;
 /// groups, which sums of spans need once for each stage.
 constexpr double kGroupCycles = 60, kDrainCycles = 60;
 // kLoadUs, kOverlapLoss, kSentBytesPerClock and kShareOfL2 were fitted to the times of 120 kernels of 15 layers with s4
-// weights (H200, 2026-11-26, bench/results/weights_h200_2026-11-26.json). With them, the first choice takes 0.8 %
-// longer than the fastest of a layer's eight kernels, in the mean.
+// weights (H200, 2026-11-26, bench/results/weights_h200_2026-11-26.json). With them, the first of a layer's eight
+// kernels takes 0.9 % longer than the fastest, in the mean.
 /// From the release of a stage until TMA has filled it again, while all SMs load.
 constexpr double kLoadUs = 1.55;
-/// What wgmma of other warpgroups does not hide: a time for each stage, and a share of the time in which schedulers
-/// issue instructions.
+/// wgmma of other warpgroups does not hide kExposedUs of each stage, nor the share kOverlapLoss of the time in which
+/// schedulers issue instructions.
 constexpr double kExposedUs = 0.02, kOverlapLoss = 0.92;
 /// The share of the time of loads that other work does not hide. It makes designs that share activations come first
 /// among equals: they were up to 5 % faster.

@@ -137,8 +137,7 @@ std::string find_python(const std::string& given) {
   }
   throw ToolchainNotFound(
       "--peers needs a Python with PyTorch and tilewright, but there is no python3 beside this program or on PATH: "
-      "name "
-      "one with --python");
+      "name one with --python");
 }
 
 ProfileWithPeers with_peers(const std::string& json, std::span<const op::Problem> problems,

@@ -1035,7 +1035,7 @@ const Row kRows[] = {
      {64}},
 };
 
-/// What the kernels of some rows call.
+/// Some kernels of the table call these functions.
 constexpr std::string_view kFunctions = R"(
 __constant__ float kTable[60] = {1};
 __device__ unsigned shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }

@@ -65,7 +65,7 @@ TEST(RepackedConv, IsNotTheFirstWhereOthersLoadThem) {
     for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad})
       EXPECT_NE(best_of(convolution(pass, shape))->metadata().family, "repacked_conv") << shape.c << op::name(pass);
   }
-  // Of strided gradients in tf32, sm90_gemm repacks the filter.
+  // sm90_gemm computes strided gradients in tf32 and repacks only the filter.
   const Shape strided{.n = 64, .image = 32, .c = 128, .k = 256, .taps = 3, .stride = 2};
   EXPECT_EQ(best_of(convolution(ConvPass::dgrad, strided, DType::f32))->metadata().family, "sm90_gemm");
 }

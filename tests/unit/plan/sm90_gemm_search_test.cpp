@@ -202,6 +202,16 @@ TEST(Sm90Search, NarrowTilesMayBeTall) {
   EXPECT_GT(designs_of(problem_of(describe_f16(), 3'000'000, 32, 16)).front().tile.m, 256);
   for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16(), 3'000'000, 128, 16)))
     EXPECT_TRUE(design.tile.m <= 256 || design.tile.n <= 64) << to_string(design);
+  // So few tiles would leave SMs idle, in either orientation.
+  for (const Sm90GemmDesign& design : designs_of(problem_of(describe_f16({kRow, kColumn}), 2, 29312, 11696)))
+    EXPECT_LE(std::max(design.tile.m, design.tile.n), 256) << to_string(design);
+}
+
+// Where B is contiguous along N, tiles of 160 columns are loaded in rows of 64 bytes; they fill more SMs than 192.
+TEST(Sm90Search, TilesWithNarrowRowsMayBeFirst) {
+  const std::vector<Sm90GemmDesign> designs = designs_of(problem_of(describe_f16({kColumn, kRow}), 1408, 1600, 11904));
+  ASSERT_FALSE(designs.empty());
+  EXPECT_EQ(designs.front().tile.n, 160) << to_string(designs.front());
 }
 
 TEST(Sm90Search, FewRowsAreAlongTheNOfTheInstruction) {
