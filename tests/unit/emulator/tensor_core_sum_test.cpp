@@ -128,6 +128,18 @@ TEST(TensorCoreSum, CutsOffAndRoundsTowardZero) {
   EXPECT_EQ(sum_of(sum_of_wgmma(1, false), 1.0, 0x1.0001p0), 2.0);  // 13 bits
 }
 
+TEST(TensorCoreSum, EightBitFloatsAreSummedBeforeTheAccumulatorIsAdded) {
+  // Each product is more than 25 bits below the accumulator, but their sum is its last bit.
+  const std::vector<float> a(32, 0x1p-14F), b(32 * 8, 0x1p-14F);
+  for (const bool f16_result : {false, true}) {
+    const float c = f16_result ? 0x1p-13F : 1, sum = 0x1p-23F;
+    std::vector<float> d(8, c);
+    multiply_add_of_mma({1, 8, 32, a.data(), b.data(), d.data(), 1, -6, -6, f16_result ? -14 : -126}, kSm90a,
+                        f16_result);
+    EXPECT_EQ(d[0], f16_result ? 0x1p-13F + 0x1p-23F : c + sum);
+  }
+}
+
 TEST(TensorCoreSum, InfinityAndNan) {
   const TensorCoreSum how = sum_of_mma(kSm90a, 2, false);
   constexpr double kInf = std::numeric_limits<double>::infinity();

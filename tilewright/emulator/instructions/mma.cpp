@@ -196,9 +196,9 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
     }
   } else {
     constexpr int kElementBytes = sizeof(typename A::Stored);
-    multiply_add({table.m, table.n, table.k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent,
-                  Accumulator::kLeastExponent},
-                 sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<Accumulator, F16Accumulator>));
+    multiply_add_of_mma({table.m, table.n, table.k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent,
+                         Accumulator::kLeastExponent},
+                        warp.cta().launch().target, std::is_same_v<Accumulator, F16Accumulator>);
   }
   if (Profile* const profile = warp.cta().launch().profile)
     profile->count_product(warp.code_index(in), table.m, table.n, table.k);
@@ -427,9 +427,9 @@ void execute_quad_pairs(Warp& warp, const Instruction& in, Mask lanes) {
         sums[quad][row * kSize + column] = product.c_is_f16 ? half(of_c, lane, i) : warp.reg<float>(of_c[i])[lane];
       }
     }
-    multiply_add({kSize, kSize, kK, a, b, sums[quad], 2, F16Element::kLeastExponent, F16Element::kLeastExponent,
-                  product.c_is_f16 ? F16Accumulator::kLeastExponent : F32Accumulator::kLeastExponent},
-                 sum_of_mma(warp.cta().launch().target, 2, product.d_is_f16));
+    multiply_add_of_mma({kSize, kSize, kK, a, b, sums[quad], 2, F16Element::kLeastExponent, F16Element::kLeastExponent,
+                         product.c_is_f16 ? F16Accumulator::kLeastExponent : F32Accumulator::kLeastExponent},
+                        warp.cta().launch().target, product.d_is_f16);
   }
   for (int lane = 0; lane < kWarpSize; ++lane) {
     for (int i = 0; i < kSize; ++i) {

@@ -90,10 +90,9 @@ void execute_sparse(Warp& warp, const Instruction& in, Mask lanes) {
       multiply_add_integers({1, kColumns, stored, of_row, rows_of_b, products});
       for (int n = 0; n < kColumns; ++n) sums[n] += static_cast<std::int64_t>(products[n]);
     } else {
-      multiply_add(
-          {1, kColumns, stored, of_row, rows_of_b, sums, metadata.element_bytes, A::kLeastExponent, B::kLeastExponent,
-           Accumulator::kLeastExponent},
-          sum_of_mma(warp.cta().launch().target, metadata.element_bytes, std::is_same_v<Accumulator, F16Accumulator>));
+      multiply_add_of_mma({1, kColumns, stored, of_row, rows_of_b, sums, metadata.element_bytes, A::kLeastExponent,
+                           B::kLeastExponent, Accumulator::kLeastExponent},
+                          warp.cta().launch().target, std::is_same_v<Accumulator, F16Accumulator>);
     }
   }
   for (int r = 0; r < product.c_registers; ++r) {

@@ -443,6 +443,27 @@ TILEWRIGHT_TARGET_FMA void multiply_add_with_hardware(const ProductTiles& tiles,
 
 TILEWRIGHT_TARGET_FMA void multiply_add_integers_with_hardware(const ProductTiles& tiles) { add_exact(tiles); }
 
+/// Adds half of the products at a time: those with k % 4 < 2, then the others. n is at most 8.
+void multiply_add_as_f16(const ProductTiles& tiles, const TensorCoreSum& how) {
+  constexpr int kLeastExponentOfF16 = -14;
+  constexpr int kMaxOfA = kMaxM * kMaxK / 2, kMaxOfB = kMaxK / 2 * 8, kMaxOfC = kMaxM * 8;
+  alignas(32) float a[kMaxOfA], b[kMaxOfB], sums[kMaxOfC] = {};
+  for (const int half : {0, 1}) {
+    for (int i = 0; i < tiles.k / 2; ++i) {
+      const int k = i / 2 * 4 + i % 2 + 2 * half;
+      for (int m = 0; m < tiles.m; ++m) a[m * (tiles.k / 2) + i] = tiles.a[m * tiles.k + k];
+      std::copy_n(tiles.b + k * tiles.n, tiles.n, b + i * tiles.n);
+    }
+    multiply_add({tiles.m, tiles.n, tiles.k / 2, a, b, sums, 2, kLeastExponentOfF16, kLeastExponentOfF16,
+                  tiles.least_exponent_c},
+                 how);
+  }
+  for (int i = 0; i < tiles.m * tiles.n; ++i) {
+    tiles.c[i] = how.rounding == SumRounding::f16_nearest ? f16_to_f32(f64_to_f16(double{tiles.c[i]} + sums[i]))
+                                                          : tiles.c[i] + sums[i];
+  }
+}
+
 }  // namespace
 
 TensorCoreSum sum_of_mma(const Target& target, int element_bytes, bool f16_result) {
@@ -450,6 +471,14 @@ TensorCoreSum sum_of_mma(const Target& target, int element_bytes, bool f16_resul
   if (target.sm >= 90) return {25, 32, rounding};
   if (element_bytes == 1) return {13, 16, f16_result ? rounding : SumRounding::f32_of_13_bits};
   return {24, 16, rounding};
+}
+
+void multiply_add_of_mma(const ProductTiles& tiles, const Target& target, bool f16_result) {
+  if (tiles.element_bytes == 1 && target.sm == 90) {
+    multiply_add_as_f16(tiles, sum_of_mma(target, 2, f16_result));
+  } else {
+    multiply_add(tiles, sum_of_mma(target, tiles.element_bytes, f16_result));
+  }
 }
 
 TensorCoreSum sum_of_wgmma(int element_bytes, bool f16_result) {

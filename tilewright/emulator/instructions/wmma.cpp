@@ -305,8 +305,8 @@ void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
   const auto [name, m, n, k] = product.shape;
   if constexpr (std::is_same_v<D, F16Accumulator> || std::is_same_v<D, F32Accumulator>) {
     constexpr int kElementBytes = sizeof(typename A::Stored);
-    multiply_add({m, n, k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent, C::kLeastExponent},
-                 sum_of_mma(warp.cta().launch().target, kElementBytes, std::is_same_v<D, F16Accumulator>));
+    multiply_add_of_mma({m, n, k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent, C::kLeastExponent},
+                        warp.cta().launch().target, std::is_same_v<D, F16Accumulator>);
   } else if constexpr (std::is_same_v<D, S32Accumulator>) {
     float sums[kMaxTile] = {};
     multiply_add_integers({m, n, k, a, b, sums});
