@@ -1,0 +1,157 @@
+// Barriers, warps and asynchronous copies: threads that do not meet, and data that nobody waits for.
+#include "planted_kernel.cuh"
+
+// <<<1, 32>>>: bad_warp_mask in thread 0
+KERNEL(a_shuffle_mask_without_the_thread) {
+  const int t = threadIdx.x, lane = t % 32;
+  if (lane < 16) out[t] = __shfl_sync(0x0000fff0u, x[t], 4);  // BUG
+}
+
+// <<<1, 64>>>: bad_warp_mask in thread 32
+KERNEL(a_shuffle_from_lanes_that_have_exited) {
+  const int t = threadIdx.x;
+  if (t >= 40) return;
+  float v = x[t];
+  v += __shfl_down_sync(0xffffffffu, v, 16);  // BUG
+  out[t] = v;
+}
+
+// <<<1, 32>>>: barrier_divergence in thread 0
+KERNEL(halves_of_a_warp_wait_for_each_other) {
+  const int t = threadIdx.x, lane = t % 32;
+  if (lane < 16) {
+    __syncwarp();  // BUG
+    out[t] = 1;
+  } else {
+    out[t] = 2;
+    __syncwarp();
+    out[t] += x[t];
+  }
+}
+
+// <<<1, 32>>>: bad_warp_mask in thread 0
+KERNEL(a_vote_with_a_mask_that_lacks_the_thread) {
+  const int t = threadIdx.x, lane = t % 32;
+  if (lane < 16) out[t] = __any_sync(0xffff0000u, x[t] > 0);  // BUG
+}
+
+// <<<1, 64>>>: deadlock in thread 0
+KERNEL(a_named_barrier_that_waits_for_too_many) {
+  const int t = threadIdx.x;
+  asm volatile("bar.sync 1, 96;");  // BUG
+  out[t] = x[t];
+}
+
+// <<<1, 64>>>: barrier_divergence in thread 32
+KERNEL(thread_counts_of_a_named_barrier_differ) {
+  const int t = threadIdx.x;
+  const int count = t < 32 ? 64 : 32;
+  asm volatile("bar.sync 1, %0;" ::"r"(count));  // BUG
+  out[t] = x[t];
+}
+
+// <<<1, 32>>>: mbarrier_misuse in thread 0
+KERNEL(an_mbarrier_that_is_not_initialised) {
+  const int t = threadIdx.x;
+  __shared__ unsigned long long b;
+  const unsigned at = (unsigned)__cvta_generic_to_shared(&b);
+  asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(at));  // BUG
+  out[t] = x[t];
+}
+
+// <<<1, 64>>>: async_write_in_flight in thread 0
+KERNEL(an_asynchronous_copy_is_read_before_it_is_complete) {
+  const int t = threadIdx.x;
+  __shared__ float s[64];
+  const unsigned to = (unsigned)__cvta_generic_to_shared(s + t);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + t));
+  out[t] = s[t];  // BUG
+}
+
+// <<<1, 64>>>: async_write_in_flight in thread 0
+KERNEL(the_wait_leaves_one_group_of_copies_in_flight) {
+  const int t = threadIdx.x;
+  __shared__ float s[64];
+  const unsigned to = (unsigned)__cvta_generic_to_shared(s + t);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(x + t));
+  asm volatile("cp.async.commit_group;");
+  asm volatile("cp.async.wait_group 1;");
+  out[t] = s[t];  // BUG
+}
+
+// <<<1, 32>>>: trap in thread 0
+KERNEL(a_breakpoint) {
+  const int t = threadIdx.x;
+  if (x[t] == 1) __brkpt();  // BUG
+  out[t] = 1;
+}
+
+// <<<1, 32>>>: no_progress in thread 0
+KERNEL(an_endless_loop) {
+  const int t = threadIdx.x;
+  volatile float v = x[t];
+  while (v > 0) v = v + 1;  // BUG
+  out[t] = v;
+}
+
+// <<<2, 32>>>: deadlock in thread 0
+KERNEL(a_wait_for_a_cta_that_does_not_run) {
+  if (blockIdx.x == 0) {
+    while (*(volatile int*)n == 0) {  // BUG
+    }
+  } else {
+    atomicExch(n, 1);
+  }
+}
+
+// <<<1, 64>>>: trap in thread 40
+KERNEL(a_failed_assert) {
+  const int t = threadIdx.x;
+  if (!(t < 40)) __trap();  // BUG
+  out[t] = 1;
+}
+
+// <<<1, 64>>>: deadlock in thread 0
+KERNEL(an_mbarrier_that_counts_one_thread_too_many) {
+  const int t = threadIdx.x;
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 65);
+  __syncthreads();
+  arrive(&b);
+  wait_for(&b, 0);  // BUG
+  out[t] = 1;
+}
+
+// <<<1, 64>>>: mbarrier_misuse in thread 32
+KERNEL(an_arrival_without_a_barrier_after_the_initialisation) {
+  const int t = threadIdx.x;
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 64);
+  arrive(&b);  // BUG
+  wait_for(&b, 0);
+  out[t] = 1;
+}
+
+// <<<1, 64>>>: transaction_mismatch in thread 0
+KERNEL(a_bulk_copy_of_fewer_bytes_than_are_expected) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 1);
+  __syncthreads();
+  if (t == 0) {
+    expect(&b, 512);
+    bulk_load(s, x, 256, &b);
+  }
+  wait_for(&b, 0);  // BUG
+  out[t] = s[t];
+}
+
+// <<<1, 64>>>: missing_proxy_fence in thread 0
+KERNEL(a_bulk_store_without_a_proxy_fence) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[64];
+  s[t] = x[t];
+  __syncthreads();
+  if (t == 0) bulk_store(out, s, 256);  // BUG
+}

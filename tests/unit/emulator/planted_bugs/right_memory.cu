@@ -1,0 +1,176 @@
+// Kernels that use memory in suspicious ways and are right: the emulator must find nothing.
+#include "planted_kernel.cuh"
+
+// <<<1, 64>>>
+KERNEL(what_lies_past_a_tile_is_read_but_not_used) {
+  const int t = threadIdx.x;
+  __shared__ float s[64];
+  if (t < 48) s[t] = x[t];
+  __syncthreads();
+  float v = s[t];
+  v = v * 2 + 1;
+  if (t < 48) out[t] = v;
+}
+
+// <<<1, 64>>>
+KERNEL(an_uninitialised_value_is_selected_away) {
+  const int t = threadIdx.x;
+  __shared__ float s[64];
+  if (t < 48) s[t] = x[t];
+  __syncthreads();
+  const float v = s[t];
+  out[t] = t < 48 ? v : 0.0f;
+}
+
+// <<<1, 64>>>
+KERNEL(uninitialised_values_are_exchanged_and_dropped) {
+  const int t = threadIdx.x;
+  __shared__ float s[64], r[64];
+  if (t < 48) s[t] = x[t];
+  __syncthreads();
+  r[t] = s[t];
+  __syncthreads();
+  if (t < 48) out[t] = r[47 - t];
+}
+
+// <<<1, 64>>>
+KERNEL(neighbouring_bytes_by_neighbouring_warps) {
+  const int t = threadIdx.x;
+  __shared__ char s[64];
+  s[t % 32 * 2 + t / 32] = t;
+  __syncthreads();
+  out[t] = s[t];
+}
+
+// <<<1, 32>>>
+KERNEL(a_loop_over_a_volatile_value) {
+  const int t = threadIdx.x;
+  float sum = 0;
+  for (int k = 0; k < 2000; ++k) sum += *(const volatile float*)x;
+  out[t] = sum;
+}
+
+// <<<1, 32>>>
+KERNEL(a_local_array_of_which_all_read_elements_are_initialised) {
+  const int t = threadIdx.x;
+  float v[8];
+  for (int k = 0; k < 4; ++k) v[(k + n[k]) % 8] = x[t + k];
+  out[t] = v[n[t] + 2];
+}
+
+// <<<1, 64>>>
+KERNEL(uninitialised_bytes_that_are_copied_and_not_used) {
+  const int t = threadIdx.x;
+  __shared__ float s[64];
+  float v[4];
+  if (t < 32) s[t] = x[t];
+  __syncthreads();
+  for (int k = 0; k < 4; ++k) v[(k + n[k]) % 4] = s[(t + 32 * k) % 64];
+  out[t] = t < 32 ? v[n[t]] : v[n[t] + 1];
+}
+
+// <<<1, 32>>>
+KERNEL(ldmatrix_of_rows_that_no_one_has_written_whose_elements_are_not_used) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) unsigned s[32];
+  const unsigned at = (unsigned)__cvta_generic_to_shared(s + t % 8 * 4);
+  if (t < 28) s[t] = 0;
+  __syncwarp();
+  unsigned b;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(b) : "r"(at));
+  out[t] = t < 28 ? b : 1;
+}
+
+// <<<1, 64>>>
+KERNEL(aligned_vectors) {
+  const int t = threadIdx.x;
+  ((float4*)out)[t] = ((const float4*)x)[t];
+}
+
+// <<<1, 64>>>
+KERNEL(a_local_array_within_its_bounds) {
+  const int t = threadIdx.x;
+  float a[4];
+  for (int k = 0; k < 4; ++k) a[(k + n[k]) & 3] = x[k];
+  out[t] = a[(n[t] + t) & 3];
+}
+
+// <<<1, 64>>>
+KERNEL(memory_is_allocated_and_freed) {
+  const int t = threadIdx.x;
+  int* const p = (int*)malloc(16);
+  p[0] = t;
+  out[t] = p[0];
+  free(p);
+}
+
+// <<<1, 64>>>
+KERNEL(bytes_are_written_words_are_read) {
+  const int t = threadIdx.x;
+  __shared__ int s[16];
+  ((char*)s)[t] = (char)t;
+  __syncthreads();
+  if (t < 16) n[t] = s[t];
+}
+
+// <<<1, 64>>>
+KERNEL(a_buffer_is_used_again_for_another_type) {
+  const int t = threadIdx.x;
+  __shared__ float s[64];
+  s[t] = x[t];
+  __syncthreads();
+  const float v = s[63 - t];
+  __syncthreads();
+  ((int*)s)[63 - t] = t;
+  __syncthreads();
+  out[t] = v + ((int*)s)[t];
+}
+
+// <<<2, 32>>>
+KERNEL(each_thread_changes_its_own_element) {
+  const int t = threadIdx.x, i = blockIdx.x * blockDim.x + threadIdx.x;
+  n[i] = t;
+  n[i] += 2;
+  n[i] *= 3;
+  out[i] = n[i];
+}
+
+// <<<2, 32>>>
+KERNEL(a_loop_over_the_grid) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int k = i; k < 256; k += gridDim.x * blockDim.x) out[k] = x[k];
+}
+
+// <<<1, 64>>>
+KERNEL(an_unused_part_of_shared_memory_stays_uninitialised) {
+  const int t = threadIdx.x;
+  __shared__ float s[256];
+  s[t] = x[t];
+  __syncthreads();
+  out[t] = s[63 - t];
+}
+
+// <<<1, 64>>>
+KERNEL(a_value_of_each_lane_goes_through_shared_memory_of_its_own) {
+  const int t = threadIdx.x;
+  __shared__ float s[64];
+  s[t] = x[t];
+  s[t] += 1;
+  out[t] = s[t];
+}
+
+// <<<1, 64>>>
+KERNEL(a_struct_with_padding_goes_through_shared_memory) {
+  const int t = threadIdx.x;
+  struct Pair {
+    char first;
+    float second;
+  };
+  __shared__ Pair s[64];
+  Pair pair;
+  pair.first = 1;
+  pair.second = x[t];
+  s[t] = pair;
+  __syncthreads();
+  out[t] = s[63 - t].second;
+}
