@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tilewright/kernels/requirements.hpp"
+
 namespace tilewright::kernels {
 namespace {
 
@@ -25,10 +27,23 @@ double CopiedProblem::copies_us() const {
   return total_us;
 }
 
+std::vector<std::pair<double, registry::KernelPtr>> fastest_kernels(std::span<const registry::ProviderPtr> families,
+                                                                    const op::Problem& inner, const Target& target) {
+  registry::Discovery offered;
+  for (const registry::ProviderPtr& family : families) {
+    if (family->runs_on(target)) family->discover(inner, target, offered);
+  }
+  std::vector<std::pair<double, registry::KernelPtr>> ranked;
+  for (registry::KernelPtr& kernel : offered.kernels) {
+    const double estimate_us = kernel->estimate_us(inner);
+    ranked.emplace_back(estimate_us, std::move(kernel));
+  }
+  std::ranges::stable_sort(ranked, {}, [](const auto& each) { return each.first; });
+  return ranked;
+}
+
 Refusal refuse_to_make(const op::Signature& signature, std::string_view tensors) {
-  if (signature.gemm() == nullptr)
-    return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
-  if (const Support valid = op::validate(*signature.gemm()); !valid) return valid.refusal();
+  if (const Result<const op::GemmSignature*> gemm = gemm_of(signature); !gemm) return gemm.refusal();
   return refuse("copies are chosen for the {}: its kernels are found by discovery only", tensors)
       .as(RefusalCode::operation);
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tilewright/registry/provider.hpp"
@@ -23,6 +25,11 @@ struct CopiedProblem {
 
   double copies_us() const;
 };
+
+/// The kernels that the families offer for the problem of the copies, and their estimates in microseconds, the fastest
+/// first.
+std::vector<std::pair<double, registry::KernelPtr>> fastest_kernels(std::span<const registry::ProviderPtr> families,
+                                                                    const op::Problem& inner, const Target& target);
 
 /// Says why a provider of such kernels makes none from a design: the copies depend on the problem's `tensors`, such as
 /// "operands of a contraction".

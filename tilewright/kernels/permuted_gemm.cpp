@@ -9,6 +9,7 @@
 #include "tilewright/base/hash.hpp"
 #include "tilewright/kernels/copying_kernel.hpp"
 #include "tilewright/kernels/list.hpp"
+#include "tilewright/kernels/requirements.hpp"
 #include "tilewright/lower/cuda/permute.hpp"
 #include "tilewright/op/permuted_contraction.hpp"
 #include "tilewright/plan/permute.hpp"
@@ -140,10 +141,7 @@ class PermutedGemmProvider final : public registry::Provider {
 
   std::string family() const override { return kName; }
 
-  Support runs_on(const Target& target) const override {
-    if (target.has_features_of(kSm80)) return {};
-    return refuse("needs {}, the target is {}", Target(kSm80).name(), target.name()).as(RefusalCode::architecture);
-  }
+  Support runs_on(const Target& target) const override { return check_target(target, kSm80); }
 
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
     const auto* const contraction = std::get_if<op::Contraction>(&problem);
@@ -245,17 +243,9 @@ class PermutedGemmProvider final : public registry::Provider {
                                                                  const op::Contraction& contraction,
                                                                  const Target& target) const {
     const op::Problem inner(candidate.permuted.inner);
-    registry::Discovery offered;
-    for (const registry::ProviderPtr& family : families_) {
-      if (family->runs_on(target)) family->discover(inner, target, offered);
-    }
-    std::vector<std::pair<double, registry::KernelPtr>> ranked;
-    for (registry::KernelPtr& kernel : offered.kernels) {
-      const double estimate_us = kernel->estimate_us(inner);
-      ranked.emplace_back(candidate.copies_us + estimate_us, std::move(kernel));
-    }
-    std::ranges::stable_sort(ranked, {}, [](const auto& each) { return each.first; });
+    std::vector<std::pair<double, registry::KernelPtr>> ranked = fastest_kernels(families_, inner, target);
     if (ranked.size() > kKernelsOfEach) ranked.resize(kKernelsOfEach);
+    for (auto& [total_us, kernel] : ranked) total_us += candidate.copies_us;
     const op::GemmSignature signature = op::describe(op::view(contraction));
     for (auto& [total_us, kernel] : ranked) kernel = with_copies(std::move(kernel), candidate, signature);
     return ranked;

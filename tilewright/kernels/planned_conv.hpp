@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "tilewright/kernels/requirements.hpp"
 #include "tilewright/op/problem.hpp"
 #include "tilewright/plan/depthwise_conv.hpp"  // declares plan::launch and plan::estimate_us, which others overload
 #include "tilewright/registry/provider.hpp"
@@ -51,14 +53,41 @@ class PlannedConv final : public registry::Kernel {
   Lower lower_;
 };
 
-/// A kernel of the family whose sums have the same order in every run, which may depend on M.
+/// How a family makes its kernels, or those of one of its plans. The sums of a kernel have the same order in every run,
+/// which may depend on M.
 template <class Plan>
-registry::KernelPtr make_planned_conv(const char* family, const op::GemmSignature& signature,
-                                      const plan::FlatDesign& design, Plan plan,
-                                      typename PlannedConv<Plan>::Lower lower) {
-  registry::KernelMetadata metadata{family, signature, design};
-  metadata.promises = {.deterministic = true, .batch_invariant = false};
-  return std::make_shared<PlannedConv<Plan>>(std::move(metadata), std::move(plan), lower);
-}
+struct PlannedConvFamily {
+  const char* name;
+  Result<Plan> (*plan_of)(const op::GemmSignature& signature, const plan::FlatDesign& design);
+  typename PlannedConv<Plan>::Lower lower;
+
+  registry::KernelPtr kernel(const op::GemmSignature& signature, const plan::FlatDesign& design, Plan planned) const {
+    registry::KernelMetadata metadata{name, signature, design};
+    metadata.promises = {.deterministic = true, .batch_invariant = false};
+    return std::make_shared<PlannedConv<Plan>>(std::move(metadata), std::move(planned), lower);
+  }
+
+  /// Appends the kernels of the designs that compute the view, and the refusals of the others.
+  void offer(const op::GemmSignature& signature, const op::GemmView& view, const std::vector<plan::FlatDesign>& designs,
+             registry::Discovery& found) const {
+    for (const plan::FlatDesign& design : designs) {
+      Result<Plan> planned = plan_of(signature, design);
+      const Support support = planned ? check_arguments(*planned, view) : Support(planned.refusal());
+      if (support) {
+        found.kernels.push_back(kernel(signature, design, *std::move(planned)));
+      } else {
+        found.refused.push_back({fmt::format("{} {}", name, plan::to_string(design)), support.refusal()});
+      }
+    }
+  }
+
+  Result<registry::KernelPtr> make(const op::GemmSignature& signature, const plan::Design& design) const {
+    const Result<plan::FlatDesign> flat = flat_design_of(design);
+    if (!flat) return flat.refusal();
+    Result<Plan> planned = plan_of(signature, *flat);
+    if (!planned) return planned.refusal();
+    return kernel(signature, *flat, *std::move(planned));
+  }
+};
 
 }  // namespace tilewright::kernels

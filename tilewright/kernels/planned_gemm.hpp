@@ -10,6 +10,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/kernels/listed_kernels.hpp"
+#include "tilewright/kernels/requirements.hpp"
 #include "tilewright/plan/cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/sum_order.hpp"
@@ -107,9 +108,8 @@ class PlannedGemmProvider final : public registry::Provider {
   std::string family() const override { return Family::kName; }
 
   Support runs_on(const Target& target) const override {
-    const Target needs = Family::kNeeds;
-    if (target.has_features_of(needs)) return Family::is_available();
-    return refuse("needs {}, the target is {}", needs.name(), target.name()).as(RefusalCode::architecture);
+    const Support has_features = check_target(target, Family::kNeeds);
+    return has_features ? Family::is_available() : has_features;
   }
 
   std::unique_ptr<registry::KernelStream> list(const Target& target) const override {
@@ -139,16 +139,14 @@ class PlannedGemmProvider final : public registry::Provider {
   }
 
   Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& design) const override {
-    if (signature.gemm() == nullptr)
-      return refuse("computes only GEMMs, but {} is not one", signature.operation).as(RefusalCode::operation);
-    const op::GemmSignature& gemm = *signature.gemm();
-    if (const Support valid = op::validate(gemm); !valid) return valid.refusal();
-    const Result<Design> own = Family::design(design, gemm);
+    const Result<const op::GemmSignature*> gemm = gemm_of(signature);
+    if (!gemm) return gemm.refusal();
+    const Result<Design> own = Family::design(design, **gemm);
     if (!own) return own.refusal();
-    if (const auto plan = Family::plan(gemm, *own); !plan) return plan.refusal();
-    auto sketch = Family::sketch(gemm, *own);
+    if (const auto plan = Family::plan(**gemm, *own); !plan) return plan.refusal();
+    auto sketch = Family::sketch(**gemm, *own);
     if (!sketch) return sketch.refusal();
-    return kernel(gemm, *own, *std::move(sketch));
+    return kernel(**gemm, *own, *std::move(sketch));
   }
 
  private:

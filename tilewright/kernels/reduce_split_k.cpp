@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "tilewright/kernels/list.hpp"
+#include "tilewright/kernels/requirements.hpp"
 #include "tilewright/lower/cuda/reduce_split_k.hpp"
 #include "tilewright/plan/sum_order.hpp"
 #include "tilewright/registry/provider.hpp"
@@ -61,10 +62,7 @@ class ReduceSplitKProvider final : public registry::Provider {
  public:
   std::string family() const override { return kName; }
 
-  Support runs_on(const Target& target) const override {
-    if (target.has_features_of(kSm80)) return {};
-    return refuse("needs {}, the target is {}", Target(kSm80).name(), target.name()).as(RefusalCode::architecture);
-  }
+  Support runs_on(const Target& target) const override { return check_target(target, kSm80); }
 
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
     const auto* const reduction = std::get_if<op::ReduceSplitK>(&problem);
@@ -97,8 +95,8 @@ class ReduceSplitKProvider final : public registry::Provider {
     if (reduction == nullptr)
       return refuse("computes only reduce_split_k, got {}", signature.operation).as(RefusalCode::operation);
     if (const Support valid = op::validate(*reduction); !valid) return valid.refusal();
-    const auto* const flat = std::get_if<plan::FlatDesign>(&design);
-    if (flat == nullptr) return refuse("the design is one of a GEMM family").as(RefusalCode::design);
+    const Result<plan::FlatDesign> flat = flat_design_of(design);
+    if (!flat) return flat.refusal();
     Result<plan::ReduceSplitKPlan> plan = plan::plan_reduce_split_k(*reduction, *flat);
     if (!plan) return plan.refusal();
     return make_kernel(*reduction, *flat, *std::move(plan));

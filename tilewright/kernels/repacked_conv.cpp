@@ -12,6 +12,7 @@
 #include "tilewright/base/hash.hpp"
 #include "tilewright/kernels/copying_kernel.hpp"
 #include "tilewright/kernels/list.hpp"
+#include "tilewright/kernels/requirements.hpp"
 #include "tilewright/lower/cuda/conv_copy.hpp"
 #include "tilewright/op/repacked_conv.hpp"
 #include "tilewright/plan/conv_copy.hpp"
@@ -206,10 +207,7 @@ class RepackedConvProvider final : public registry::Provider {
 
   std::string family() const override { return kName; }
 
-  Support runs_on(const Target& target) const override {
-    if (target.has_features_of(kSm80)) return {};
-    return refuse("needs {}, the target is {}", Target(kSm80).name(), target.name()).as(RefusalCode::architecture);
-  }
+  Support runs_on(const Target& target) const override { return check_target(target, kSm80); }
 
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
     const auto* const conv = std::get_if<op::Conv2d>(&problem);
@@ -274,17 +272,9 @@ class RepackedConvProvider final : public registry::Provider {
   std::vector<std::pair<double, registry::KernelPtr>> kernels_of(const Candidate& candidate, const op::Conv2d& conv,
                                                                  const Target& target) const {
     const op::Problem inner(candidate.repacked.inner);
-    registry::Discovery offered;
-    for (const registry::ProviderPtr& family : families_) {
-      if (family->runs_on(target)) family->discover(inner, target, offered);
-    }
-    std::vector<std::pair<double, registry::KernelPtr>> ranked;
-    for (registry::KernelPtr& kernel : offered.kernels) {
-      const double estimate_us = kernel->estimate_us(inner);
-      ranked.emplace_back(candidate.copies_us + estimate_us, std::move(kernel));
-    }
-    std::ranges::stable_sort(ranked, {}, [](const auto& each) { return each.first; });
+    std::vector<std::pair<double, registry::KernelPtr>> ranked = fastest_kernels(families_, inner, target);
     if (ranked.size() > kKernelsOfEach) ranked.resize(kKernelsOfEach);
+    for (auto& [total_us, kernel] : ranked) total_us += candidate.copies_us;
     const op::GemmSignature signature = op::describe(op::view(conv));
     for (auto& [total_us, kernel] : ranked) kernel = with_copies(kernel, candidate, signature);
     return ranked;
