@@ -15,6 +15,7 @@
 #include <bit>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 
 namespace tilewright::arch {
 namespace {
@@ -154,8 +155,6 @@ double rate(const MathRates& rates, DType operand) {
       return 0;
   }
 }
-
-int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "tilewright/base/rounding.hpp"
+
 namespace tilewright::op {
 namespace {
 
@@ -75,10 +77,6 @@ std::string those_of(std::string_view modes, const NamedModes& tensor) {
     if (has(tensor.modes, mode) && !repeats) own += mode;
   }
   return own;
-}
-
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
 }
 
 /// Lays the modes out in this order: those of a row, then the rows, then the matrices. Returns the number of elements.

@@ -73,9 +73,7 @@ void store_expected(const GemmView& gemm, const Accumulators& accumulators) {
 
 void reference(const GemmView& gemm) { store_expected(gemm, ProductAccumulators()); }
 
-void reference(const ReduceSplitK& reduction) {
-  store_expected(outputs_view(reduction), PartAccumulators(reduction));
-}
+void reference(const ReduceSplitK& reduction) { store_expected(outputs_view(reduction), PartAccumulators(reduction)); }
 
 std::string describe_worst(const Comparison& comparison) {
   const WorstElement& worst = comparison.worst;

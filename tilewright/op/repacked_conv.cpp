@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 
 namespace tilewright::op {
@@ -13,9 +14,7 @@ constexpr std::int64_t kRowAlignment = 16;                     // bytes
 constexpr std::int64_t kBufferAlignment = 256;                 // bytes
 constexpr std::int64_t kMaxBlock = 64, kMaxPadding = 1 << 20;  // pixels, so that numbers of filters and taps are small
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
+/// Quotients of a dividend of any sign.
 std::int64_t floor_div(std::int64_t x, std::int64_t y) { return x / y - (x % y != 0 && (x < 0) != (y < 0) ? 1 : 0); }
 std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return -floor_div(-x, y); }
 

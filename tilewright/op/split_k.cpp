@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "tilewright/base/rounding.hpp"
+
 namespace tilewright::op {
 namespace {
-
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 // Elements of which k_part must be a multiple, so that a part of the operand is as aligned as the whole.
 std::int64_t granularity(const Tensor& operand, std::int64_t k_stride, MatrixLayout k_major) {
@@ -57,7 +57,7 @@ KParts split_k(const Gemm& gemm, std::int64_t parts) {
   const std::int64_t k = gemm.k();
   const std::int64_t multiple = std::max(granularity(gemm.a, gemm.a.column_stride(), MatrixLayout::row_major),
                                          granularity(gemm.b, gemm.b.row_stride(), MatrixLayout::column_major));
-  const std::int64_t k_part = std::min(k, ceil_div(ceil_div(k, std::min(parts, k)), multiple) * multiple);
+  const std::int64_t k_part = std::min(k, round_up(ceil_div(k, std::min(parts, k)), multiple));
   const std::int64_t count = ceil_div(k, k_part);
   return {.count = count, .k_part = k_part, .k_last = k - (count - 1) * k_part};
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/permute.hpp"
 #include "tilewright/plan/tile_grid.hpp"
 
@@ -21,8 +22,6 @@ constexpr double kInstructionsPerRowVector = 120, kInstructionsPerPixelUnit = 30
 constexpr double kIssuesPerClock = 4;  // warp instructions of an SM
 // Assumed latency of the loads and stores of a thread, which a small copy does not hide. It was not measured.
 constexpr double kLatencyUs = 1;
-
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 /// Blocks of pixels whose rows are contiguous in the output, too, are one pixel with more channels.
 op::PixelBlocks merged(op::PixelBlocks blocks) {

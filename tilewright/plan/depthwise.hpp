@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/op/gemm_signature.hpp"
 #include "tilewright/plan/design.hpp"
 
@@ -17,8 +18,6 @@ inline constexpr std::int64_t kSmemBytes = 48 * 1024;  // shared memory of any k
 inline constexpr double kDramShare = 0.875;            // as in plan/cost.cpp
 inline constexpr double kIssueShare = 0.6;             // of the four instructions that an SM issues at most per clock
 inline constexpr double kAddressInstructions = 6;      // of a load: its address, its condition, and zeros outside
-
-constexpr std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 /// The type in which a thread sums.
 inline DType accumulator_of(const op::GemmSignature& signature) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/folded.hpp"
@@ -18,8 +19,6 @@ namespace {
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
 constexpr int kSplitKVectorBytes = 16;  // of a tile's accumulators that one thread sums; see epilogue/split_k_tile.cuh
-
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 /// m and n of the problem as computed.
 std::pair<std::int64_t, std::int64_t> extents(const GemmTile& tile, const op::GemmView& arguments) {

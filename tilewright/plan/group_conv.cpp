@@ -10,13 +10,12 @@
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
 
 using image_lines::block_positions;
-using image_lines::ceil_div;
-using image_lines::rounded_up;
 
 constexpr int kTile = 16;  // positions of one instruction, and its elements of K
 constexpr int kOctet = 8;  // elements of a vector of 16 bytes
@@ -37,13 +36,7 @@ Support check_signature(const op::GemmSignature& signature) {
   const op::TensorSignature &a = signature.a, &b = signature.b;
   if (a.im2col != op::Im2colAccess::direct || signature.groups != op::GroupedMode::none)
     return refuse("computes an im2col matrix without divisors times filters").as(RefusalCode::operation);
-  if ((a.element != DType::f16 && a.element != DType::bf16) || b.element != a.element)
-    return refuse("both operands must be f16 or both bf16, got {} and {}", name(a.element), name(b.element))
-        .as(RefusalCode::types);
-  if (signature.accumulator != DType::f32)
-    return refuse("accumulates in f32, got {}", name(signature.accumulator)).as(RefusalCode::types);
-  if (signature.math != op::MathOperation::multiply_add)
-    return refuse("multiplies by multiply_add, got {}", op::name(signature.math)).as(RefusalCode::math);
+  if (const Support products = check_half_products(signature); !products) return products;
   const bool is_filter = b.im2col == op::Im2colAccess::none && b.layout == op::MatrixLayout::column_major;
   const bool is_filter_of_dgrad = b.im2col == op::Im2colAccess::direct && b.layout == op::MatrixLayout::row_major;
   if ((!is_filter && !is_filter_of_dgrad) || b.folded_modes != 0 || b.is_pointer_array)
@@ -53,19 +46,8 @@ Support check_signature(const op::GemmSignature& signature) {
                   a.alignment, b.alignment)
         .as(RefusalCode::alignment);
   }
-  for (const auto& [role, tensor] : {std::pair{"C", &signature.c}, {"D", &signature.d}}) {
-    if (tensor->layout != op::MatrixLayout::row_major || tensor->folded_modes != 0 || tensor->is_pointer_array)
-      return refuse("{} must be a row-major matrix with one leading dimension", role).as(RefusalCode::strides).of(role);
-  }
-  if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
-    return refuse("pairs no columns, the epilogue does").as(RefusalCode::epilogue);
-  for (const op::EpilogueOutput& output : signature.epilogue.outputs) {
-    if (output.reduction != op::Reduction::none)
-      return refuse("reduces no values, the epilogue's output '{}' does", output.label)
-          .as(RefusalCode::epilogue)
-          .of(output.label);
-  }
-  return {};
+  if (const Support output = check_row_major_output(signature); !output) return output;
+  return check_no_reductions(signature.epilogue);
 }
 
 FlatDesign design_of(const Target& target, const TileShape& tile, const TileShape& instruction, int rows) {
@@ -114,7 +96,7 @@ bool is_filter(const op::Im2col& im2col, std::int64_t rows, std::int64_t columns
 }  // namespace
 
 int GroupConvPlan::filter_bytes() const {
-  return rounded_up(std::int64_t{groups_of_cta} * tile.n * filter_line_bytes() + steps() * 8, 16);
+  return round_up(groups_of_cta * tile.n * filter_line_bytes() + steps() * 8, 16);
 }
 int GroupConvPlan::registers() const {
   constexpr int kOthers = 56;
@@ -157,7 +139,7 @@ std::vector<FlatDesign> group_conv_designs(const op::GemmView& view, const op::G
   while (2 * groups * channels <= kChannelsOfCta && view.batch() % (2 * groups) == 0) groups *= 2;
   if (groups > 1 && view.n() > kMaxChannels) return {};
   const std::int64_t tiles_n = ceil_div(view.n(), kMaxChannels);
-  const int filters = rounded_up(ceil_div(view.n(), tiles_n), kTile);
+  const int filters = round_up(static_cast<int>(ceil_div(view.n(), tiles_n)), kTile);
   std::vector<FlatDesign> designs;
   for (const int most : {16, 32, kMaxPositions}) {
     const int positions = block_positions(im2col.w.positions, most);

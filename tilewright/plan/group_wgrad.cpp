@@ -17,7 +17,6 @@ namespace tilewright::plan {
 namespace {
 
 using image_lines::block_positions;
-using image_lines::ceil_div;
 
 constexpr int kTile = 16;  // filters and positions of one instruction
 constexpr int kOctet = 8;  // columns of one instruction

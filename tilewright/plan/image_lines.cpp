@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "tilewright/plan/signature_checks.hpp"
+
 namespace tilewright::plan::image_lines {
 namespace {
 
@@ -23,21 +25,10 @@ Support check_wgrad_signature(const op::GemmSignature& signature) {
   if (a.im2col != op::Im2colAccess::none || b.im2col != op::Im2colAccess::direct ||
       signature.groups != op::GroupedMode::none)
     return refuse("multiplies a gradient by an im2col matrix without divisors").as(RefusalCode::operation);
-  if ((a.element != DType::f16 && a.element != DType::bf16) || b.element != a.element)
-    return refuse("x and y must be both f16 or both bf16, got {} and {}", name(b.element), name(a.element))
-        .as(RefusalCode::types);
-  if (signature.accumulator != DType::f32)
-    return refuse("accumulates in f32, got {}", name(signature.accumulator)).as(RefusalCode::types);
-  if (signature.math != op::MathOperation::multiply_add)
-    return refuse("multiplies by multiply_add, got {}", op::name(signature.math)).as(RefusalCode::math);
+  if (const Support products = check_half_products(signature); !products) return products;
   if (a.layout != op::MatrixLayout::column_major || a.folded_modes != 0 || a.is_pointer_array)
     return refuse("y must have one stride from pixel to pixel").as(RefusalCode::strides).of("y");
-  for (const auto& [role, tensor] : {std::pair{"C", &signature.c}, {"D", &signature.d}}) {
-    if (tensor->layout != op::MatrixLayout::row_major || tensor->folded_modes != 0 || tensor->is_pointer_array)
-      return refuse("{} must be a row-major matrix with one leading dimension", role).as(RefusalCode::strides).of(role);
-  }
-  if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
-    return refuse("pairs no columns, the epilogue does").as(RefusalCode::epilogue);
+  if (const Support output = check_row_major_output(signature); !output) return output;
   if (!signature.epilogue.outputs.empty()) {
     return refuse("stores no output but D, the epilogue has {} others", signature.epilogue.outputs.size())
         .as(RefusalCode::epilogue);

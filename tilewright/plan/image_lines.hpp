@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/support.hpp"
 #include "tilewright/op/gemm.hpp"
 #include "tilewright/op/gemm_view.hpp"
@@ -25,9 +26,6 @@ inline constexpr int kMaxChannels = 8, kMaxRowK = 64, kMaxStep = 64, kMaxPositio
 /// reason.
 Support check_wgrad_signature(const op::GemmSignature& signature);
 
-constexpr std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-constexpr int rounded_up(std::int64_t x, int to) { return static_cast<int>(ceil_div(x, to)) * to; }
-
 /// Elements from the window of a position to that of the next.
 inline std::int64_t step_of(const op::Im2col& im2col) { return im2col.w.step * im2col.channels; }
 
@@ -39,7 +37,7 @@ inline int lead_of(const op::Im2col& im2col) {
   return pairs_are_aligned ? static_cast<int>(window & 1) : 0;
 }
 inline std::int64_t row_k_of(const op::Im2col& im2col) {
-  return ceil_div(lead_of(im2col) + im2col.w.taps * im2col.channels, kGroup) * kGroup;
+  return round_up(lead_of(im2col) + im2col.w.taps * im2col.channels, kGroup);
 }
 
 /// Whether there is code for a window of the matrix with at most `rows` rows.
@@ -52,7 +50,7 @@ inline bool has_code(const op::Im2col& im2col, std::int64_t rows) {
 /// the largest.
 inline int block_positions(std::int64_t positions, int most) {
   int best = kTile;
-  const auto padded = [&](int block) { return ceil_div(positions, block) * block; };
+  const auto padded = [&](int block) { return round_up(positions, block); };
   for (int block = kTile; block <= most; block += kTile) {
     if (padded(block) <= padded(best)) best = block;
   }
@@ -62,7 +60,7 @@ inline int block_positions(std::int64_t positions, int most) {
 /// Elements of a line in shared memory: of the windows of all positions, and of those before them that are in the same
 /// vector of 16 bytes.
 constexpr int line_elements(int positions, int step, int row_k) {
-  return rounded_up((positions - 1) * step + row_k + kVector - 1, kVector);
+  return round_up((positions - 1) * step + row_k + kVector - 1, kVector);
 }
 
 /// Clocks of shared memory for one load of a word by each lane, where lane 4*i + j reads word (i * step + j * pair) /

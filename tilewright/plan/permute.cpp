@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/tile_grid.hpp"
 
 namespace tilewright::plan {
@@ -32,8 +33,6 @@ std::int64_t extent_of(const Modes& modes) {
   for (const op::PermutedMode& mode : modes) product *= mode.extent;
   return product;
 }
-
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 struct Axes {
   Modes row, lines, rest;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/reductions.hpp"
@@ -27,7 +28,6 @@ constexpr int kOtherRegisters = 40;
 // Share of DRAM's nominal rate that kernels reach, as in plan/cost.cpp.
 constexpr double kDramShare = 0.875;
 
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
 bool parts_are_row_major(const ReduceSplitKPlan& plan) {

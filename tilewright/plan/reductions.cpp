@@ -1,5 +1,6 @@
 #include "tilewright/plan/reductions.hpp"
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/launch.hpp"
 
 namespace tilewright::plan {
@@ -7,10 +8,8 @@ namespace {
 
 constexpr int kAlignment = 16;  // alignment in bytes of each part of shared memory
 
-int rounded_up(int bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 /// Bytes that ReductionParts of device/tilewright/epilogue/reduction_parts.cuh uses: 8 for the CTA and 8 for each warp.
-int reduction_parts_bytes(int threads) { return rounded_up((1 + threads / 32) * 8); }
+int reduction_parts_bytes(int threads) { return round_up((1 + threads / 32) * 8, kAlignment); }
 
 }  // namespace
 
@@ -28,13 +27,13 @@ ReductionCounts reduction_counts(const op::Epilogue& epilogue) {
 int band_reduction_bytes(const ReductionCounts& counts, int rows, int columns, int threads, int element_bytes) {
   if (counts.all() == 0) return 0;
   const int elements = counts.all() * rows * (columns + 1) + counts.columns * columns + counts.singles * rows;
-  return rounded_up(elements * element_bytes) + reduction_parts_bytes(threads);
+  return round_up(elements * element_bytes, kAlignment) + reduction_parts_bytes(threads);
 }
 
 int fragment_reduction_bytes(const ReductionCounts& counts, int columns) {
   constexpr int kWarps = 4, kElementBytes = 4;
   if (counts.all() == 0) return 0;
-  return rounded_up(kWarps * kElementBytes * (counts.columns * columns + counts.singles)) +
+  return round_up(kWarps * kElementBytes * (counts.columns * columns + counts.singles), kAlignment) +
          reduction_parts_bytes(kWarps * 32);
 }
 

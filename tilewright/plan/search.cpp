@@ -8,6 +8,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/mma_atom.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/simt_gemm.hpp"
 #include "tilewright/plan/sm80_gemm.hpp"
 
@@ -182,8 +183,7 @@ std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std
   std::vector<int> values;
   if (tiles <= residence.sms) return values;
   const auto most_of = [](std::int64_t work, std::int64_t workers) {
-    const std::int64_t rounded_up = (work + workers - 1) / workers;
-    return static_cast<double>(rounded_up);
+    return static_cast<double>(ceil_div(work, workers));
   };
   double least = most_of(tiles, residence.sms) / residence.ctas_per_sm;
   for (int split_k = 2; split_k <= kMaxSplitK && split_k * kMinTilesOfPart <= k_tiles; ++split_k) {
@@ -199,7 +199,6 @@ std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std
 /// The values of split_k to try for a plan without split-K.
 template <class Plan>
 std::vector<int> split_k_worth_trying(const Plan& plan, const op::GemmView& view) {
-  const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
   const std::int64_t m = plan.is_transposed ? view.n() : view.m();
   const std::int64_t n = plan.is_transposed ? view.m() : view.n();
   const std::int64_t tiles = ceil_div(m, plan.tile.m) * ceil_div(n, plan.tile.n) * view.batch();

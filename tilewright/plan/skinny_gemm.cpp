@@ -7,6 +7,7 @@
 
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/cost.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 #include "tilewright/plan/simt_gemm.hpp"
 
 namespace tilewright::plan {
@@ -72,13 +73,7 @@ Support check_signature(const op::GemmSignature& signature) {
     if (tensor->im2col != op::Im2colAccess::none || tensor->folded_modes != 0 || op::is_interleaved(tensor->layout))
       return refuse("{} must be a matrix with one leading dimension", role).as(RefusalCode::strides).of(role);
   }
-  for (const op::EpilogueOutput& output : signature.epilogue.outputs) {
-    if (output.reduction != op::Reduction::none)
-      return refuse("reduces no values, the epilogue's output '{}' does", output.label)
-          .as(RefusalCode::epilogue)
-          .of(output.label);
-  }
-  return {};
+  return check_no_reductions(signature.epilogue);
 }
 
 /// How the lines and K are divided among the threads.

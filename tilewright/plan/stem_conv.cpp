@@ -8,6 +8,7 @@
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -33,28 +34,11 @@ Support check_signature(const op::GemmSignature& signature) {
   if (a.im2col != op::Im2colAccess::direct || b.im2col != op::Im2colAccess::none ||
       signature.groups != op::GroupedMode::none)
     return refuse("computes an im2col matrix without divisors times filters").as(RefusalCode::operation);
-  if ((a.element != DType::f16 && a.element != DType::bf16) || b.element != a.element)
-    return refuse("x and w must be both f16 or both bf16, got {} and {}", name(a.element), name(b.element))
-        .as(RefusalCode::types);
-  if (signature.accumulator != DType::f32)
-    return refuse("accumulates in f32, got {}", name(signature.accumulator)).as(RefusalCode::types);
-  if (signature.math != op::MathOperation::multiply_add)
-    return refuse("multiplies by multiply_add, got {}", op::name(signature.math)).as(RefusalCode::math);
+  if (const Support products = check_half_products(signature); !products) return products;
   if (b.layout != op::MatrixLayout::column_major || b.folded_modes != 0)
     return refuse("the taps and channels of each filter must follow each other").as(RefusalCode::strides).of("w");
-  for (const auto& [role, tensor] : {std::pair{"C", &signature.c}, {"D", &signature.d}}) {
-    if (tensor->layout != op::MatrixLayout::row_major || tensor->folded_modes != 0 || tensor->is_pointer_array)
-      return refuse("{} must be a row-major matrix with one leading dimension", role).as(RefusalCode::strides).of(role);
-  }
-  if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
-    return refuse("pairs no columns, the epilogue does").as(RefusalCode::epilogue);
-  for (const op::EpilogueOutput& output : signature.epilogue.outputs) {
-    if (output.reduction != op::Reduction::none)
-      return refuse("reduces no values, the epilogue's output '{}' does", output.label)
-          .as(RefusalCode::epilogue)
-          .of(output.label);
-  }
-  return {};
+  if (const Support output = check_row_major_output(signature); !output) return output;
+  return check_no_reductions(signature.epilogue);
 }
 
 FlatDesign design_of(const Target& target, const TileShape& tile, const TileShape& instruction, int warps) {
@@ -126,7 +110,7 @@ std::vector<FlatDesign> stem_conv_designs(const op::GemmView& view, const op::Ge
   const op::Im2col& im2col = view.a.im2col;
   const std::int64_t row_k = row_k_of(im2col), step = step_of(im2col);
   if (!has_code(im2col, kMaxGroups * kGroup / row_k)) return {};
-  const int filters = rounded_up(std::min<std::int64_t>(view.n(), kMaxFilters), kColumns);
+  const int filters = round_up(static_cast<int>(std::min<std::int64_t>(view.n(), kMaxFilters)), kColumns);
   std::vector<FlatDesign> designs;
   const auto add = [&](int positions, int warps) {
     for (const auto& [n, warp_tiles] : {std::pair{32, 4}, {32, 2}, {64, 2}, {64, 4}, {96, 2}, {128, 2}}) {

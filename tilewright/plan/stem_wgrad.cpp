@@ -130,7 +130,7 @@ std::vector<FlatDesign> stem_wgrad_designs(const op::GemmView& view, const op::G
                      .taps = static_cast<int>(im2col.h.taps),
                      .row_k = static_cast<int>(row_k_of(im2col)),
                      .step = static_cast<int>(step_of(im2col))};
-  const int filters = rounded_up(std::min<std::int64_t>(view.m(), kMaxFilters), kTile);
+  const int filters = round_up(static_cast<int>(std::min<std::int64_t>(view.m(), kMaxFilters)), kTile);
   std::vector<FlatDesign> designs;
   int kinds = 0;
   for (const int most : {128, 96, 64, 48, 32, 16}) {

@@ -7,6 +7,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
 
@@ -18,8 +19,6 @@ constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kSharedAlignment = 1024;
 /// Shared addresses are below this number, so that matrix descriptors can hold them.
 constexpr std::int64_t kSharedWindow = 1 << 18;
-
-std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 /// Whether `text` has the operand "$index", and not only "$indexN".
 bool names_operand(std::string_view text, std::size_t index) {

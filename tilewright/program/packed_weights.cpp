@@ -4,6 +4,7 @@
 
 #include "tilewright/arch/wgmma_atom.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/layout/algebra.hpp"
 
 namespace tilewright::program {
@@ -22,8 +23,6 @@ Layout fragment_of_a() {
       arch::find_wgmma_atom(DType::bf16, DType::bf16, DType::f32, arch::OperandSource::registers);
   return arch::instruction(*atom, 8).value_or_throw().a_tv;
 }
-
-std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 void check_extents(std::int64_t m, std::int64_t k) {
   if (m < 1 || k < 1) throw InvalidArgument(fmt::format("weights have at least 1 row and 1 column, got {} x {}", m, k));

@@ -11,6 +11,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/program/packed_weights.hpp"
 #include "tilewright/program/ring.hpp"
 #include "tilewright/program/roles.hpp"
@@ -47,8 +48,6 @@ constexpr int kSumBytes = 4;
 constexpr int kBesideAccumulators = 72, kForMoreChunks = 8;
 constexpr int kMostSplitK = 8;
 constexpr int kAllTiles = std::numeric_limits<int>::max();
-
-std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 SharedTile plain_tile(DType element, Layout layout) { return {{{}, 0, std::move(layout)}, element}; }
 

@@ -6,6 +6,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/dtype.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/program/packed_weights.hpp"
 
 namespace tilewright::program {
@@ -52,8 +53,6 @@ Conversion conversion_of(DType from, DType to) {
   if (from == DType::s8) return {to_bf16 ? 10 : 6, 4};
   return to_bf16 ? Conversion{14, 4} : Conversion{6, 0};
 }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t tiles_of(const WeightGemmDescription& about, const WeightGemmExtents& extents) {
   const std::int64_t rows = std::int64_t{WeightPacking::kRows} * about.consumers * about.cluster_m;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/op/fill.hpp"
 
 namespace tilewright::tune {
@@ -13,8 +14,6 @@ namespace {
 constexpr std::size_t kInputRedZone = 64 << 10;
 constexpr std::size_t kMaxSets = 512;              // a tuning makes some hundreds of calls
 constexpr std::int64_t kRandomElements = 1048573;  // a prime, so that rows do not repeat
-
-std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 std::size_t span_of(const op::Tensor& tensor) { return static_cast<std::size_t>(op::span_bytes(tensor)); }
 
