@@ -38,10 +38,9 @@ Support check_rows(const op::Gemm& gemm, const op::Tensor& product) {
   }
   if (gemm.n() % elements != 0) return refuse("n must be a multiple of {}, got {}", elements, gemm.n());
   if (gemm.batch() != 1) return refuse("the elementwise pass takes single matrices, got a batch of {}", gemm.batch());
-  constexpr std::int64_t kMostVectors = std::int64_t{1} << 31;  // indices have 32 bits, and a stride is added to them
+  constexpr std::int64_t kMaxVectors = std::int64_t{1} << 31;  // indices have 32 bits, and a stride is added to them
   const std::int64_t vectors = gemm.m() * (gemm.n() / elements);
-  if (vectors > kMostVectors)
-    return refuse("the matrix has {} vectors of elements, more than {}", vectors, kMostVectors);
+  if (vectors > kMaxVectors) return refuse("the matrix has {} vectors of elements, more than {}", vectors, kMaxVectors);
   return {};
 }
 

@@ -55,9 +55,9 @@ struct EpilogueCase {
   int factors = 1;             // D is a product of this many functions, each of another accumulator
 };
 
-inline constexpr std::size_t kMostCaseTensors = 4;
+inline constexpr std::size_t kMaxCaseTensors = 4;
 
-/// All cases, in the order of reports. A case has at most kMostCaseTensors tensors.
+/// All cases, in the order of reports. A case has at most kMaxCaseTensors tensors.
 std::span<const EpilogueCase> epilogue_cases();
 /// Null if no case has this name.
 const EpilogueCase* find_epilogue_case(std::string_view name);

@@ -141,8 +141,8 @@ OperandSets::Set OperandSets::make_set(const Problem& problem, const Fill& fill)
     set.addresses.product = set.product.address();
     if (!is_plain_in_d(problem)) set.addresses.plain = set.product.address();
   }
-  TILEWRIGHT_CHECK(tensors_.size() <= kMostCaseTensors, "an epilogue of {} tensors, {} at most", tensors_.size(),
-                   kMostCaseTensors);
+  TILEWRIGHT_CHECK(tensors_.size() <= kMaxCaseTensors, "an epilogue of {} tensors, {} at most", tensors_.size(),
+                   kMaxCaseTensors);
   for (const StoredTensor& tensor : tensors_) {
     const std::size_t number = set.tensors.size();
     set.addresses.tensors[number] = set.tensors.emplace_back(make_tensor(tensor, fill)).address();

@@ -80,7 +80,7 @@ constexpr std::array<Weights<std::string_view>, 7> kEpilogues{{{"bias", 25},
 constexpr std::array<Weights<std::string_view>, 3> kQuantisedEpilogues{
     {{"", 60}, {"quantise", 20}, {"quantise_amax", 20}}};
 /// With a larger K, elements of swiglu overflow f16 or cannot be verified.
-constexpr std::int64_t kMostSwigluK = 2048;
+constexpr std::int64_t kMaxSwigluK = 2048;
 
 /// The fields of a problem's line.
 struct Draft {
@@ -170,7 +170,7 @@ void draw_epilogue(Generator& generator, Draft& draft) {
   }
   const bool is_16_bit = (draft.dtype == "bf16" || draft.dtype == "f16") && draft.out.empty();
   if (!is_wanted || !is_16_bit || draft.d_column_major || draft.n % 16 != 0 || draft.ldd % 8 != 0) return;
-  if (epilogue == "swiglu" && draft.k > kMostSwigluK) epilogue = "residual";
+  if (epilogue == "swiglu" && draft.k > kMaxSwigluK) epilogue = "residual";
   if (epilogue == "swiglu") draft.ldd = 0;  // D has half the columns
   draft.epilogue = epilogue;
 }
@@ -205,8 +205,8 @@ bool is_within_limits(const Problem& problem, std::string_view dtype) {
   for (const StoredTensor& tensor : stored_tensors(problem)) of_all += bytes(tensor.stored);
   if (problem.epilogue != nullptr) of_all += bytes(stored_c(problem));
   const double ms = 1e-9 * operations(problem) / tera_ops_of(dtype);
-  return of_operands >= kLeastRandomBytes && of_all <= kMostRandomBytes && ms <= kMostRandomMs &&
-         operations(problem) >= kLeastRandomOperations;
+  return of_operands >= kMinRandomBytes && of_all <= kMaxRandomBytes && ms <= kMaxRandomMs &&
+         operations(problem) >= kMinRandomOperations;
 }
 
 std::string_view dtype_of(const Problem& problem) {
@@ -250,10 +250,10 @@ Problem random_problem(std::uint64_t seed, int number) {
 
 std::vector<Problem> random_problems(std::uint64_t seed, int count, const RandomFilter& filter) {
   check(filter);
-  constexpr int kMostDraws = 100000;
+  constexpr int kMaxDraws = 100000;
   std::vector<Problem> problems;
   for (int number = 0; static_cast<int>(problems.size()) < count; ++number) {
-    if (number == kMostDraws)
+    if (number == kMaxDraws)
       throw InvalidArgument(fmt::format("only {} of the first {} problems of seed {} pass the filter, {} are wanted",
                                         problems.size(), number, seed, count));
     Problem problem = random_problem(seed, number);

@@ -15,12 +15,12 @@ namespace tilewright::bench {
 inline constexpr std::uint64_t kFirstJudgingSeed = 100;
 
 /// Limits on a random problem.
-inline constexpr double kMostRandomBytes = 2e9;       // A, B, D, and what the epilogue reads and writes
-inline constexpr double kLeastRandomBytes = 1 << 17;  // A, B and D
-inline constexpr double kMostRandomMs = 20.0;         // at the rate of the problem's type
-inline constexpr double kLeastRandomOperations = 1 << 24;
+inline constexpr double kMaxRandomBytes = 2e9;      // A, B, D, and what the epilogue reads and writes
+inline constexpr double kMinRandomBytes = 1 << 17;  // A, B and D
+inline constexpr double kMaxRandomMs = 20.0;        // at the rate of the problem's type
+inline constexpr double kMinRandomOperations = 1 << 24;
 
-/// Which of the problems of a seed are wanted. Members that are not set select all.
+/// The problems of a seed that are wanted. Members that are not set select all.
 struct RandomFilter {
   std::optional<bool> aligned = {};       // has_aligned_rows()
   std::vector<std::string> types = {};    // "bf16", "tf32": the dtype of the problem's line

@@ -11,10 +11,10 @@
 
 namespace tilewright::bench {
 
-/// Which of our kernels are measured.
+/// The kernels of Tilewright that are measured.
 struct KernelChoice {
   int most = 1;  // this many of the ranking's first; 0: all
-  /// Designs that are measured too, if they can compute the problem and the ranking does not have them.
+  /// Further designs, which are measured if they can compute the problem and the ranking does not have them.
   std::span<const plan::FlatDesign> designs = {};
 };
 

@@ -16,7 +16,7 @@ constexpr int kSampleCount = 512;
 
 /// Limit on the elements of D that share its largest magnitude. For random operands and a D of 8-bit floats these are
 /// about ten.
-constexpr std::size_t kMostPeaks = 4096;
+constexpr std::size_t kMaxPeaks = 4096;
 
 template <class T>
 T load(const std::vector<std::byte>& bytes, std::int64_t index) {
@@ -281,7 +281,7 @@ std::vector<Verifier::Place> Verifier::peaks(const Output& output) const {
       for (std::int64_t column = 0; column < d.columns; ++column) {
         const double magnitude = std::abs(element(output.bytes, d.dtype, d.index(0, row, column)));
         if (magnitude > largest.magnitude) largest = {magnitude, {}};
-        if (magnitude == largest.magnitude && largest.places.size() <= kMostPeaks)
+        if (magnitude == largest.magnitude && largest.places.size() <= kMaxPeaks)
           largest.places.push_back({0, row, column});
       }
     }
@@ -399,10 +399,10 @@ void Verifier::compare_single(const Reduced& reduced, const Output& output, doub
   TILEWRIGHT_CHECK(reduced.reduction == op::Reduction::maximum, "a {} of all elements cannot be verified",
                    op::name(reduced.reduction));
   const std::vector<Place> places = peaks(output);
-  if (places.size() > kMostPeaks) {
+  if (places.size() > kMaxPeaks) {
     verdict.right = false;
     verdict.reason = fmt::format("{} cannot be verified: more than {} elements of D have its largest magnitude",
-                                 reduced.result.label, kMostPeaks);
+                                 reduced.result.label, kMaxPeaks);
     return;
   }
   double exact = op::identity(reduced.reduction, epilogue_.compute);

@@ -44,7 +44,7 @@ Matrix integers(int rows, int columns, int experts, unsigned seed) {
   return matrix;
 }
 
-/// Which experts compute which tokens. Rows are sorted by expert: row i belongs to token token_of(i).
+/// The tokens that each expert computes. Rows are sorted by expert: row i belongs to token token_of(i).
 struct Routing {
   std::vector<int> tokens;
   Matrix weight{kRows, 1};         // of each row

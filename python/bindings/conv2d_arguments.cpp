@@ -48,14 +48,14 @@ ModeOrder read_layout(nb::handle text) {
 
 /// One number for both axes, or (height, width).
 std::array<std::int64_t, 2> read_pair(nb::handle given, const char* what) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  constexpr std::int64_t kMaxValue = std::int64_t{1} << 30;
   if (PyIndex_Check(given.ptr()) != 0) {
-    const std::int64_t both = read_signed(given, what, -kMost, kMost);
+    const std::int64_t both = read_signed(given, what, -kMaxValue, kMaxValue);
     return {both, both};
   }
   if (!nb::isinstance<nb::sequence>(given) || nb::isinstance<nb::str>(given) || nb::len(given) != 2)
     throw InvalidArgument(fmt::format("{} must be an int or a pair (height, width), got {}", what, shown(given)));
-  return {read_signed(given[0], what, -kMost, kMost), read_signed(given[1], what, -kMost, kMost)};
+  return {read_signed(given[0], what, -kMaxValue, kMaxValue), read_signed(given[1], what, -kMaxValue, kMaxValue)};
 }
 
 /// The tensor with the channels last; tensors of another rank are left for op::validate() to refuse.

@@ -30,9 +30,9 @@ const ExchangeTable* exchange_table(nb::handle object) {
   static std::unordered_map<PyTypeObject*, const ExchangeTable*> known;  // guarded by the GIL
   PyTypeObject* const type = Py_TYPE(object.ptr());
   if (const auto found = known.find(type); found != known.end()) return found->second;
-  constexpr std::size_t kMost = 256;
+  constexpr std::size_t kMaxKnown = 256;
   const ExchangeTable* const table = table_of(type);
-  if (known.size() < kMost) {
+  if (known.size() < kMaxKnown) {
     Py_INCREF(type);
     known.emplace(type, table);
   }

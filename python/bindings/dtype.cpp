@@ -42,8 +42,8 @@ DType read_dtype(nb::handle object) {
   static std::unordered_map<PyObject*, DType> known;  // guarded by the GIL
   if (const auto found = known.find(object.ptr()); found != known.end()) return found->second;
   const DType type = parse(object);
-  constexpr std::size_t kMost = 256;
-  if (known.size() < kMost && known.emplace(object.ptr(), type).second) Py_INCREF(object.ptr());
+  constexpr std::size_t kMaxKnown = 256;
+  if (known.size() < kMaxKnown && known.emplace(object.ptr(), type).second) Py_INCREF(object.ptr());
   return type;
 }
 

@@ -686,8 +686,8 @@ void read_workspace(nb::handle workspace, engine::RunOptions& options) {
 std::optional<Target> read_target(nb::handle target) {
   if (target.is_none()) return std::nullopt;
   if (nb::isinstance<nb::int_>(target)) {
-    constexpr int kMostSm = 999;
-    const int sm = static_cast<int>(read_signed(target, "target", 0, kMostSm));
+    constexpr int kMaxSm = 999;
+    const int sm = static_cast<int>(read_signed(target, "target", 0, kMaxSm));
     return device_target(sm);
   }
   return parse_target(read_text(target, "target")).value_or_throw();

@@ -333,14 +333,14 @@ ReadTensor read_interface(nb::handle object, nb::handle interface, MemoryDevice 
   return read;
 }
 
-constexpr int kMostOrdinal = 1 << 16;
+constexpr int kMaxOrdinal = 1 << 16;
 
 /// The ordinal of the GPU that holds an array. __cuda_array_interface__ does not have it, but the attribute `device`
 /// may.
 int ordinal_of(nb::handle object) {
   const nb::object device = nb::getattr(object, "device", nb::int_(0));
   const nb::object id = nb::hasattr(device, "id") ? device.attr("id") : device;
-  return nb::isinstance<nb::int_>(id) ? static_cast<int>(read_signed(id, "the array's device", 0, kMostOrdinal)) : 0;
+  return nb::isinstance<nb::int_>(id) ? static_cast<int>(read_signed(id, "the array's device", 0, kMaxOrdinal)) : 0;
 }
 
 constexpr int kNullStream = 1;  // the null stream in DLPack and __cuda_array_interface__

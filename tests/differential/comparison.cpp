@@ -213,11 +213,11 @@ std::string hexadecimal(std::uint64_t value, int bits) {
 std::string describe(const InstructionForm& form, const Mismatch& mismatch) {
   const std::vector<OperandKind> sources = form.source_registers();
   std::string inputs;
-  constexpr std::size_t kMost = 5;
-  for (std::size_t i = 0; i < std::min(sources.size(), kMost); ++i) {
+  constexpr std::size_t kMaxShown = 5;
+  for (std::size_t i = 0; i < std::min(sources.size(), kMaxShown); ++i) {
     inputs += fmt::format("{}{}", i == 0 ? "" : " ", hexadecimal(mismatch.sources[i], sources[i].register_bits));
   }
-  if (sources.size() > kMost) inputs += " ...";
+  if (sources.size() > kMaxShown) inputs += " ...";
   const OperandKind kind = form.destination_registers()[mismatch.destination];
   const std::string which =
       form.destination_registers().size() > 1 ? fmt::format(" in %d{}", mismatch.destination) : "";

@@ -9,7 +9,7 @@ namespace tilewright::differential {
 
 enum class NumberFormat : std::uint8_t { integer, predicate, f16, bf16, f32, f64, e4m3, e5m2 };
 
-/// Which values are drawn.
+/// The values that are drawn for an operand.
 enum class Values : std::uint8_t {
   all,          // special values, random bit patterns and numbers of usual magnitude
   integer,      // small integers, exact in every format

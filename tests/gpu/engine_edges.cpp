@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "capture.hpp"
-#include "gpu_test.hpp"
+#include "gpu_engine_test.hpp"
 #include "tests/unit/engine/host_problem.hpp"
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/engine/engine.hpp"
@@ -16,18 +16,7 @@
 namespace tilewright::engine {
 namespace {
 
-class EngineEdges : public runtime::GpuTest {
- protected:
-  void SetUp() override {
-    runtime::GpuTest::SetUp();
-    if (IsSkipped()) return;
-    Options options = Options::from_environment();
-    options.device = "cuda:0";
-    engine_ = std::make_unique<Engine>(options);
-  }
-
-  std::unique_ptr<Engine> engine_;
-};
+using EngineEdges = GpuEngineTest;
 
 /// D has 2.3 * 10^9 elements of f16. Row i of A is filled with i % 8 + 1 and B with ones, so that the value of an
 /// element of D identifies its row modulo 8.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "capture.hpp"
-#include "gpu_test.hpp"
+#include "gpu_engine_test.hpp"
 #include "tests/unit/engine/host_problem.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/engine/host_operands.hpp"
@@ -140,22 +140,17 @@ class CapturedCall {
 
 constexpr std::array kModes{0, 1, 2};  // global, which is the default; thread-local; relaxed
 
-class Graphs : public runtime::GpuTest, public testing::WithParamInterface<WorkspaceCase> {
+class Graphs : public GpuEngineTest, public testing::WithParamInterface<WorkspaceCase> {
  protected:
   void SetUp() override {
-    runtime::GpuTest::SetUp();
+    GpuEngineTest::SetUp();
     if (IsSkipped()) return;
-    Options options = Options::from_environment();
-    options.device = "cuda:0";
-    options.required = {};
-    engine_ = std::make_unique<Engine>(options);
     for (std::unique_ptr<CapturedCall>& call : calls_)
       call = std::make_unique<CapturedCall>(*engine_, device_->context(), GetParam());
     if (calls_[0]->kernel() == nullptr) GTEST_SKIP() << "this GPU has no such kernel";
     ASSERT_GT(calls_[0]->workspace_bytes(), 0U) << calls_[0]->kernel()->name();
   }
 
-  std::unique_ptr<Engine> engine_;
   std::array<std::unique_ptr<CapturedCall>, 2> calls_;
 };
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "capture.hpp"
-#include "gpu_test.hpp"
+#include "gpu_engine_test.hpp"
 #include "tests/unit/engine/stencil.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/engine/host_operands.hpp"
@@ -15,16 +15,13 @@
 namespace tilewright::engine {
 namespace {
 
-class GpuOperations : public runtime::GpuTest {
+class GpuOperations : public GpuEngineTest {
  protected:
   static constexpr std::int64_t kHeight = 200, kWidth = 300;
 
   void SetUp() override {
-    runtime::GpuTest::SetUp();
+    GpuEngineTest::SetUp();
     if (IsSkipped()) return;
-    Options options = Options::from_environment();
-    options.device = "cuda:0";
-    engine_ = std::make_unique<Engine>(options);
     engine_->registry().add(std::make_shared<stencil::StencilProvider>()).or_throw();
     op::fill_integers(op::matrix(x_.data(), DType::f32, kHeight, kWidth), -4, 4, 1);
   }
@@ -35,7 +32,6 @@ class GpuOperations : public runtime::GpuTest {
                              {"out", op::matrix(out_.data(), DType::f32, kHeight, kWidth)}});
   }
 
-  std::unique_ptr<Engine> engine_;
   std::vector<float> x_ = std::vector<float>(kHeight * kWidth);
   std::vector<float> out_ = std::vector<float>(kHeight * kWidth, std::nanf(""));
 };

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "gpu_test.hpp"
+#include "gpu_engine_test.hpp"
 #include "tests/conformance/same_row.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/engine/host_operands.hpp"
@@ -19,24 +19,14 @@ using conformance::SameRow;
 
 constexpr registry::Promises kRequired{.deterministic = true, .batch_invariant = true};
 
-class GpuPromises : public runtime::GpuTest {
+class GpuPromises : public GpuEngineTest {
  protected:
-  void SetUp() override {
-    runtime::GpuTest::SetUp();
-    if (IsSkipped()) return;
-    Options options = Options::from_environment();
-    options.device = "cuda:0";
-    engine_ = std::make_unique<Engine>(options);
-  }
-
   std::vector<std::byte> bits(const RowCase& problem, std::int64_t m, std::int64_t place, std::int64_t batch = 1,
                               std::int64_t matrix = 0) {
     SameRow rows(problem, m, place, batch, matrix);
     engine_->run(rows.gemm, nullptr, nullptr, {}, kRequired);
     return rows.bits();
   }
-
-  std::unique_ptr<Engine> engine_;
 };
 
 /// The cases of the conformance tests, with extents at which tiles, clusters and schedules change with M.

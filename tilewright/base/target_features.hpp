@@ -1,4 +1,4 @@
-// Which targets have an instruction group: one row each, so that no code compares a target with a number.
+// The targets that have an instruction group: one row each, so that no code compares a target with a number.
 #pragma once
 
 #include <cstdint>

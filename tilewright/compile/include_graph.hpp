@@ -1,4 +1,4 @@
-// Which device headers a source includes, directly or through other headers.
+// The device headers that a source includes, directly or through other headers.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@ struct Header {
 /// Every .cuh below device/, embedded at build time, sorted by name; the views have static storage duration.
 const std::vector<Header>& device_headers();
 
-/// Which outputs a compile shall produce. The emulator needs PTX, the driver a cubin; one NVRTC compile yields both.
+/// The outputs that a compile shall produce. The emulator needs PTX, the driver a cubin; one NVRTC compile yields both.
 struct Outputs {
   bool cubin = true;
   bool ptx = true;

@@ -1,4 +1,4 @@
-// Which targets have an instruction: the "Target ISA Notes" of the PTX ISA.
+// The targets that have an instruction: the "Target ISA Notes" of the PTX ISA.
 #pragma once
 
 #include <string>

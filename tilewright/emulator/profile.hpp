@@ -34,7 +34,7 @@ struct ProfileCounts {
   std::uint64_t matrix_flops = 0;        // of mma, wmma and wgmma: two for each product, also of integers
 
   ProfileCounts& operator+=(const ProfileCounts& other);
-  /// Of 32 lanes.
+  /// The mean number of lanes that execute an instruction of a warp, from 1 to 32.
   double mean_active_lanes() const;
   /// Instructions between a cp.async and the end of the wait for it.
   double mean_async_instructions() const;

@@ -1,4 +1,4 @@
-// Which values that a warp has loaded from shared memory no instruction has used yet.
+// The values that a warp has loaded from shared memory and that no instruction has used yet.
 #pragma once
 
 #include <cstdint>

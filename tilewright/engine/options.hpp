@@ -25,7 +25,7 @@ enum class Tuning {
   on_first_use,  // like use, and a problem without a record is tuned before its first run, which takes about a second
 };
 
-/// Which kernel an engine chooses if no tuning has chosen one.
+/// The kernel that an engine chooses if no tuning has chosen one.
 enum class FirstUse {
   fastest_kernel,  // the one with the shortest predicted time
   /// The fastest one that compiles quickly, if it is predicted to be at most 5 % slower than the fastest of all. It

@@ -132,13 +132,13 @@ void put_tuned_first(const RememberedChoices& choices, const op::Problem& proble
 }
 
 void put_quick_start_first(Explanation& explanation) {
-  constexpr double kMostSlowdown = 1.05;
+  constexpr double kMaxSlowdown = 1.05;
   std::vector<RankedKernel>& kernels = explanation.kernels;
   if (explanation.tuned || kernels.empty()) return;
   const auto quick =
       std::ranges::find_if(kernels, [](const RankedKernel& ranked) { return ranked.kernel->compiles_quickly(); });
   if (quick == kernels.end() || quick == kernels.begin()) return;
-  if (!std::isfinite(quick->estimate_us) || quick->estimate_us > kMostSlowdown * kernels.front().estimate_us) return;
+  if (!std::isfinite(quick->estimate_us) || quick->estimate_us > kMaxSlowdown * kernels.front().estimate_us) return;
   explanation.quick_start = QuickStart{quick->kernel->name(), kernels.front().kernel->name()};
   std::rotate(kernels.begin(), quick, quick + 1);
 }

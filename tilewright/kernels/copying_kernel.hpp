@@ -48,7 +48,7 @@ class CopyingKernel : public registry::Kernel {
 
   /// The bytes that the copies of one problem may have.
   static constexpr std::int64_t kBufferAlignment = 256;
-  static constexpr std::int64_t kMostCopiedBytes =
+  static constexpr std::int64_t kMaxCopiedBytes =
       plan::kMaxWorkspaceBytes - static_cast<std::int64_t>(plan::kWorkspaceCounterBytes) - kBufferAlignment;
   /// The address of the workspace while kernels are chosen. No operand overlaps it.
   static constexpr std::uint64_t kAnyWorkspace = std::uint64_t{1} << 62;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kName = "permuted_gemm";
 constexpr std::uint64_t kAnyWorkspace = CopyingKernel::kAnyWorkspace;
-constexpr std::int64_t kMostCopiedBytes = CopyingKernel::kMostCopiedBytes;
+constexpr std::int64_t kMaxCopiedBytes = CopyingKernel::kMaxCopiedBytes;
 
 /// The function that makes one copy, as an index of Kernel::symbol_suffixes(), and its plan.
 struct CopyFunction {
@@ -124,7 +124,7 @@ class PermutedGemm final : public CopyingKernel {
 
  private:
   Result<op::PermutedContraction> permute(const op::Problem& problem, std::uint64_t workspace) const {
-    return op::permute(std::get<op::Contraction>(problem), metadata().permuted, workspace, kMostCopiedBytes);
+    return op::permute(std::get<op::Contraction>(problem), metadata().permuted, workspace, kMaxCopiedBytes);
   }
 
   std::vector<CopyFunction> copies_;  // in the order of all_copies()
@@ -167,7 +167,7 @@ class PermutedGemmProvider final : public registry::Provider {
       }
     }
     std::ranges::stable_sort(kernels, {}, [](const auto& each) { return each.first; });
-    if (kernels.size() > kMostKernels) kernels.resize(kMostKernels);
+    if (kernels.size() > kMaxKernels) kernels.resize(kMaxKernels);
     for (auto& [total_us, kernel] : kernels) found.kernels.push_back(std::move(kernel));
     if (kernels.empty()) refused(refuse("no family computes the GEMM of the copies").as(RefusalCode::design));
   }
@@ -177,7 +177,7 @@ class PermutedGemmProvider final : public registry::Provider {
   }
 
  private:
-  static constexpr std::size_t kMostKernels = 8, kKernelsOfEach = 3;
+  static constexpr std::size_t kMaxKernels = 8, kKernelsOfEach = 3;
 
   /// One choice of operands to copy.
   struct Candidate {
@@ -208,7 +208,7 @@ class PermutedGemmProvider final : public registry::Provider {
         found.refused.push_back({fmt::format("{} of {}", kName, op::to_string(candidate.operands)), refusal});
       };
       Result<op::PermutedContraction> permuted =
-          op::permute(contraction, candidate.operands, kAnyWorkspace, kMostCopiedBytes);
+          op::permute(contraction, candidate.operands, kAnyWorkspace, kMaxCopiedBytes);
       if (!permuted) {
         refused(permuted.refusal());
         continue;

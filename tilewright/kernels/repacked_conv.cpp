@@ -23,12 +23,12 @@ namespace {
 
 constexpr const char* kName = "repacked_conv";
 constexpr int kRowBytes = 16;  // that TMA needs
-constexpr std::int64_t kFewChannels = 64, kMostBlockColumns = 256, kMostMergedChannels = 256;
+constexpr std::int64_t kFewChannels = 64, kMaxBlockColumns = 256, kMaxMergedChannels = 256;
 
 using Method = op::ConvRepacking::Method;
 
 Result<op::RepackedConv> repacked(const op::Conv2d& conv, const op::ConvRepacking& how, std::uint64_t workspace) {
-  return op::repack(conv, how, workspace, CopyingKernel::kMostCopiedBytes);
+  return op::repack(conv, how, workspace, CopyingKernel::kMaxCopiedBytes);
 }
 
 std::vector<op::ConvCopy> all_copies(const op::RepackedConv& repacked) {
@@ -144,14 +144,14 @@ std::vector<std::int64_t> units_of(std::int64_t channels, int element_bytes, dou
 
 bool has_whole_rows(std::int64_t channels, int element_bytes) { return channels * element_bytes % op::kMaxTapRow == 0; }
 
-/// Groups of few channels, merged to groups of up to kMostMergedChannels. Those of one channel and filter have a family
+/// Groups of few channels, merged to groups of up to kMaxMergedChannels. Those of one channel and filter have a family
 /// of their own.
 std::vector<op::ConvRepacking> merged_groups_of(const op::Conv2d& conv) {
   std::vector<op::ConvRepacking> all;
   const std::int64_t channels = conv.w.shape[3], filters = conv.w.shape[0] / conv.groups;
   if (channels == 1 || filters == 1) return all;
   for (std::int64_t merged = 2; merged <= conv.groups; ++merged) {
-    if (merged * std::max(channels, filters) > kMostMergedChannels) break;
+    if (merged * std::max(channels, filters) > kMaxMergedChannels) break;
     if (conv.groups % merged == 0 && merged * channels * bytes(conv.w.dtype) % kRowBytes == 0)
       all.push_back({.method = Method::merged_groups, .merged = merged});
   }
@@ -161,21 +161,21 @@ std::vector<op::ConvRepacking> merged_groups_of(const op::Conv2d& conv) {
 /// The ways to repack that may help. The best is found by estimates.
 std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
   if (conv.groups != 1) return merged_groups_of(conv);
-  constexpr double kMostPadding = 1.5, kMostWindowPadding = 2.0;
+  constexpr double kMaxPadding = 1.5, kMaxWindowPadding = 2.0;
   std::vector<op::ConvRepacking> all;
   const std::int64_t channels = conv.x.shape[3], filters = conv.w.shape[0];
   const int of_x = bytes(conv.x.dtype), of_y = bytes(conv.y.dtype);
   const std::int64_t rows = conv.pass == op::ConvPass::dgrad ? filters : channels;
   const int element_bytes = conv.pass == op::ConvPass::dgrad ? of_y : of_x;
-  for (const std::int64_t unit : units_of(rows, element_bytes, kMostPadding))
+  for (const std::int64_t unit : units_of(rows, element_bytes, kMaxPadding))
     all.push_back({.method = Method::padded_channels, .unit = unit});
   if (conv.pass == op::ConvPass::fprop && channels * of_x <= kRowBytes) {
-    for (const std::int64_t unit : units_of(conv.w.shape[2] * channels, of_x, kMostWindowPadding))
+    for (const std::int64_t unit : units_of(conv.w.shape[2] * channels, of_x, kMaxWindowPadding))
       all.push_back({.method = Method::window_rows, .unit = unit});
   }
   if (conv.pass == op::ConvPass::wgrad) {
     if (of_x == 2) return all;
-    for (const std::int64_t unit : units_of(conv.x.shape[0], of_x, kMostPadding))
+    for (const std::int64_t unit : units_of(conv.x.shape[0], of_x, kMaxPadding))
       all.push_back({.method = Method::images_as_channels, .unit = unit});
     return all;
   }
@@ -191,8 +191,8 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
   for (const auto& [h, w] : kBlocks) {
     const std::array block{is_dgrad ? conv.stride[0] * h : h, is_dgrad ? conv.stride[1] * w : w};
     if (w == 1 && !(is_dgrad && has_stride)) continue;
-    if (w > 1 && (outputs > kFewChannels || block[0] * block[1] * outputs > kMostBlockColumns)) continue;
-    for (const std::int64_t unit : units_of(rows, element_bytes, kMostPadding))
+    if (w > 1 && (outputs > kFewChannels || block[0] * block[1] * outputs > kMaxBlockColumns)) continue;
+    for (const std::int64_t unit : units_of(rows, element_bytes, kMaxPadding))
       all.push_back({.method = Method::pixel_blocks, .unit = unit, .block = block});
   }
   return all;
@@ -233,7 +233,7 @@ class RepackedConvProvider final : public registry::Provider {
       }
     }
     std::ranges::stable_sort(kernels, {}, [](const auto& each) { return each.first; });
-    if (kernels.size() > kMostKernels) kernels.resize(kMostKernels);
+    if (kernels.size() > kMaxKernels) kernels.resize(kMaxKernels);
     for (auto& [total_us, kernel] : kernels) found.kernels.push_back(std::move(kernel));
     if (kernels.empty())
       refused(kName, refuse("no copies make the convolution one that TMA or vectors can load").as(RefusalCode::design));
@@ -244,7 +244,7 @@ class RepackedConvProvider final : public registry::Provider {
   }
 
  private:
-  static constexpr std::size_t kMostKernels = 8, kKernelsOfEach = 2;
+  static constexpr std::size_t kMaxKernels = 8, kKernelsOfEach = 2;
 
   struct Candidate {
     op::ConvRepacking how;

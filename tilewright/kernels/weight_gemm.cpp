@@ -24,7 +24,7 @@ constexpr const char* kName = "weight_gemm";
 /// TMA reads operands whose lines begin at multiples of this.
 constexpr int kLineAlignment = 16;
 /// How many kernels a problem is offered.
-constexpr std::size_t kMostKernels = 8;
+constexpr std::size_t kMaxKernels = 8;
 
 /// The type of the weights in a tensor whose elements are bytes.
 DType weights_of(DType stored) { return stored == DType::u8 ? DType::s4 : stored; }
@@ -202,7 +202,7 @@ class WeightGemmProvider final : public registry::Provider {
     about.d = problem.tensor("out").dtype;
     about.group = static_cast<int>(problem.scalar("group"));
     about.stores_by_tma = has_aligned_lines(problem.tensor("out"));
-    return program::weight_gemm_designs(about, extents_of(problem), kMostKernels);
+    return program::weight_gemm_designs(about, extents_of(problem), kMaxKernels);
   }
 
   /// The operands that the kernels need, with the types of the problem's.

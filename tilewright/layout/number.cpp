@@ -15,11 +15,11 @@ namespace tilewright::layout {
 namespace {
 
 using Wide = __int128;
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t saturated(Wide value) {
-  if (value > kMost) return kMost;
-  return value < -Wide(kMost) ? -kMost : static_cast<std::int64_t>(value);
+  if (value > kMaxInt64) return kMaxInt64;
+  return value < -Wide(kMaxInt64) ? -kMaxInt64 : static_cast<std::int64_t>(value);
 }
 
 std::int64_t saturated_product(std::int64_t a, std::int64_t b) { return saturated(Wide(a) * b); }

@@ -11,9 +11,9 @@ namespace {
 using Wide = __int128;
 using Terms = std::map<Monomial, std::int64_t>;
 
-constexpr std::size_t kMostTerms = 64;  // of a polynomial
-constexpr int kDeepest = 5;             // substitutions in one proof
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kMaxTerms = 64;  // of a polynomial
+constexpr int kDeepest = 5;            // substitutions in one proof
+constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 
 // Sums.
 
@@ -127,7 +127,7 @@ Polynomial add_scaled(const Polynomial& a, const Polynomial& b, std::int64_t fac
     if (__builtin_mul_overflow(coefficient, factor, &product)) return std::nullopt;
     add_monomial(sum, monomial, product, fits);
   }
-  if (!fits || sum.size() > kMostTerms) return std::nullopt;
+  if (!fits || sum.size() > kMaxTerms) return std::nullopt;
   return sum;
 }
 
@@ -139,7 +139,7 @@ Monomial joined(const Monomial& a, const Monomial& b) {
 }
 
 Polynomial product(const Polynomial& a, const Polynomial& b) {
-  if (!a || !b || a->size() * b->size() > kMostTerms) return std::nullopt;
+  if (!a || !b || a->size() * b->size() > kMaxTerms) return std::nullopt;
   Terms result;
   bool fits = true;
   for (const auto& [x, p] : *a) {
@@ -165,7 +165,7 @@ bool is_nonnegative(const Monomial& monomial) {
 
 /// The smallest value by the ranges of the nodes alone.
 Wide least_value(const Terms& terms) {
-  constexpr Wide kFar = Wide(kMost) * 16;
+  constexpr Wide kFar = Wide(kMaxInt64) * 16;
   Wide least = 0;
   for (const auto& [monomial, factor] : terms) {
     if (!is_nonnegative(monomial)) return -kFar;

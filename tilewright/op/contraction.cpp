@@ -170,7 +170,7 @@ OperandViews operand_views(const Contraction& contraction, const Classes& classe
 
 /// The classes with one mode of m or n as a mode of the batch, if all operands are strided then.
 std::optional<Classes> with_repeating_batch(const Contraction& contraction, const Classes& classes) {
-  constexpr std::int64_t kLeastExtent = 32;  // of the modes that stay, so that they fill tiles
+  constexpr std::int64_t kMinExtent = 32;  // of the modes that stay, so that they fill tiles
   std::optional<Classes> best;
   std::int64_t fewest = 0;  // matrices
   for (const bool from_m : {true, false}) {
@@ -182,7 +182,7 @@ std::optional<Classes> with_repeating_batch(const Contraction& contraction, cons
       changed.batch.push_back(std::move(*moved));
       modes.erase(moved);
       changed.batch = merged(std::move(changed.batch), kD);
-      if (size_of(modes) < kLeastExtent) continue;
+      if (size_of(modes) < kMinExtent) continue;
       order(changed, contraction.a.dtype);
       const std::int64_t matrices = size_of(changed.batch);
       if ((best && matrices >= fewest) || !operand_views(contraction, changed).are_strided()) continue;

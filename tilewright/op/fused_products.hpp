@@ -1,4 +1,4 @@
-// Which sums of an epilogue graph are computed as fused multiply-adds.
+// The sums of an epilogue graph that are computed as fused multiply-adds.
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@ namespace {
 using Kind = ConvCopyPlan::Kind;
 
 constexpr int kVectorBytes = 16;
-constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max() / 2;
+constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() / 2;
 // Instructions of a thread for one store and what it loads for it, counted in the PTX.
 constexpr double kInstructionsPerRowVector = 120, kInstructionsPerPixelUnit = 30, kInstructionsPerTap = 16;
 constexpr double kIssuesPerClock = 4;  // warp instructions of an SM
@@ -178,14 +178,14 @@ ConvCopyPlan plan_conv_copy(const op::ConvCopy& copy, const Target& target) {
 
 Support check_arguments(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
   if (plan.kind != kind_of(copy)) return refuse("the copy is one of another kind").as(RefusalCode::design);
-  if (work_of(plan, copy) > kMostIndex) {
-    return refuse("a copy has at most {} units of {} bytes, got {}", kMostIndex, plan.unit_bytes, work_of(plan, copy))
+  if (work_of(plan, copy) > kMaxIndex) {
+    return refuse("a copy has at most {} units of {} bytes, got {}", kMaxIndex, plan.unit_bytes, work_of(plan, copy))
         .as(RefusalCode::shape);
   }
   if (const auto* const rows = std::get_if<op::RowCopy>(&copy.copy)) {
     const std::int64_t reach = std::max(rows->line_bytes, rows->rows * rows->step + rows->row_bytes);
-    if (reach > kMostIndex)
-      return refuse("a line that is copied has at most {} bytes, got {}", kMostIndex, reach).as(RefusalCode::shape);
+    if (reach > kMaxIndex)
+      return refuse("a line that is copied has at most {} bytes, got {}", kMaxIndex, reach).as(RefusalCode::shape);
   }
   const auto* const pixels = std::get_if<op::PixelBlocks>(&copy.copy);
   if (pixels != nullptr && widest_unit(*pixels) % plan.unit_bytes != 0) {

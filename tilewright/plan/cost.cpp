@@ -166,7 +166,7 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double store = (stored_bytes / kStoreBytesPerClock + input.more_stores * kMoreStoreClocks +
                         input.row_ends * kRowEndClocks + functions) /
                        input.split_k;
-  // Of CTAs on one SM, one stores D while others multiply.
+  // While one CTA of an SM stores D, the others multiply.
   const double mainloops = std::max(per_sm * cta, rounds * latency), stores = per_sm * store;
   const double sm_clocks =
       std::max(mainloops, stores) + std::min(mainloops, stores) / together + rounds * kFillAndDrainClocks;

@@ -17,7 +17,7 @@ namespace {
 using namespace depthwise;
 
 constexpr int kAnyTaps = 4;  // of a thread, without windows
-constexpr int kAheadWithoutWindow = 2, kMostAheadOfPairs = 4;
+constexpr int kAheadWithoutWindow = 2, kMaxAheadOfPairs = 4;
 constexpr int kThreadVectors = 4;     // threads along the channels: 64 bytes of a pixel in vectors of 16
 constexpr int kMaxCtasPerSm = 8;      // at once or one after another
 constexpr double kLatency = 600;      // clocks of a load that misses L1
@@ -29,7 +29,7 @@ bool has_window(const DepthwiseWgradPlan& plan) { return plan.step != 0; }
 int new_pixels(const DepthwiseWgradPlan& plan) { return has_window(plan) ? plan.step : plan.taps; }
 int positions_ahead(const DepthwiseWgradPlan& plan) {
   if (!has_window(plan)) return kAheadWithoutWindow;
-  return plan.step == 1 ? plan.taps : std::min(plan.taps, kMostAheadOfPairs);
+  return plan.step == 1 ? plan.taps : std::min(plan.taps, kMaxAheadOfPairs);
 }
 
 /// Registers of a thread, from ptxas -v: the sums, a window, what is loaded ahead, and others.

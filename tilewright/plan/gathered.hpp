@@ -7,11 +7,11 @@ namespace tilewright::plan {
 
 /// Registers per thread to reach an operand whose tile is copied in `passes` passes, beyond those of a strided one.
 inline int gathered_registers(const op::TensorSignature& operand, int passes) {
-  constexpr int kMostKept = 4;  // passes whose line or place is kept; see copy/gathered_vectors.cuh
+  constexpr int kMaxKept = 4;  // passes whose line or place is kept; see copy/gathered_vectors.cuh
   // Registers of what is kept of a pass, and coordinates and addresses on the way.
   constexpr int kKeptOfImage = 4, kOfImage = 28;
   constexpr int kKeptOfModes = 4, kOfModes = 10, kOfCoordinate = 4;
-  if (operand.im2col != op::Im2colAccess::none) return kOfImage + kKeptOfImage * (passes <= kMostKept ? passes : 0);
+  if (operand.im2col != op::Im2colAccess::none) return kOfImage + kKeptOfImage * (passes <= kMaxKept ? passes : 0);
   // ptxas keeps the offsets along M or N of all passes: kernels with 16 passes an operand spilled up to 232 bytes if
   // two registers were counted for each.
   return operand.folded_modes == 0 ? 0 : kOfModes + kOfCoordinate * operand.folded_modes + kKeptOfModes * passes;

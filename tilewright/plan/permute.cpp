@@ -14,10 +14,10 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr int kMostElements = 8;  // along each side of a block that is transposed; 16 took up to 171 registers
+constexpr int kMaxElements = 8;   // along each side of a block that is transposed; 16 took up to 171 registers
 constexpr int kBlockBytes = 128;  // that a thread has in flight
-constexpr int kMostBlockElements = kMostElements * kMostElements;
-constexpr int kMostLoads = 32;     // of a thread, each of which keeps an address
+constexpr int kMaxBlockElements = kMaxElements * kMaxElements;
+constexpr int kMaxLoads = 32;      // of a thread, each of which keeps an address
 constexpr int kSegmentBytes = 64;  // of the source that the threads of a warp read together, if they transpose
 constexpr int kLongRow = 256, kManyLines = 512;  // elements and lines beyond which an axis takes no more modes
 // Share of the nominal rates of DRAM and L2 that is assumed for a copy.
@@ -102,11 +102,11 @@ Vectors vectors_of(const Axes& axes, const op::Permutation& permutation) {
   if (axes.transposes) {
     const int from =
         axes.is_contiguous_lines ? widest_vector(permutation.from, axes, axes.lines, &op::PermutedMode::from) : 1;
-    return {true, std::min(from, kMostElements), std::min(to, kMostElements)};
+    return {true, std::min(from, kMaxElements), std::min(to, kMaxElements)};
   }
   const int from = axes.row[0].from == 1 ? widest_vector(permutation.from, axes, axes.row, &op::PermutedMode::from) : 1;
   // Single loads and wide stores are better than short vectors on both sides.
-  if (from * element < 4 && to > from) return {true, 1, std::min(to, kMostElements)};
+  if (from * element < 4 && to > from) return {true, 1, std::min(to, kMaxElements)};
   return {false, 1, std::min(from, to)};
 }
 
@@ -212,7 +212,7 @@ PermutePlan plan_permute(const op::Permutation& permutation, const Target& targe
   const int block = plan.from_vector * plan.to_vector;
   const int loads = plan.transposes ? plan.to_vector : 1;
   plan.blocks = std::clamp(
-      std::min({kBlockBytes / (block * plan.element_bytes), kMostBlockElements / block, kMostLoads / loads}), 1, 8);
+      std::min({kBlockBytes / (block * plan.element_bytes), kMaxBlockElements / block, kMaxLoads / loads}), 1, 8);
   return plan;
 }
 
@@ -235,10 +235,10 @@ Support check_arguments(const PermutePlan& plan, const op::Permutation& permutat
                   widest.to, widest.transposes ? " transposed" : "")
         .as(RefusalCode::alignment);
   }
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
+  constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max() / 2;
   const std::int64_t most = std::max({extent_of(axes.row), extent_of(axes.lines), arrange(plan, axes).tiles()});
-  if (most > kMost)
-    return refuse("a row, the lines and the tiles of a copy must be at most {}, got {}", kMost, most)
+  if (most > kMaxExtent)
+    return refuse("a row, the lines and the tiles of a copy must be at most {}, got {}", kMaxExtent, most)
         .as(RefusalCode::shape);
   return {};
 }

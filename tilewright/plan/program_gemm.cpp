@@ -242,13 +242,14 @@ Support check_arguments(const ProgramGemmPlan& plan, const op::GemmView& argumen
   if (!arguments.reads_product || arguments.k() == 0)
     return refuse("k and alpha must not be 0, got k = {} and alpha = {}", arguments.k(), arguments.alpha)
         .as(RefusalCode::shape);
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMaxStride = std::numeric_limits<std::int32_t>::max();
   for (const auto& [role, operand] :
        {std::pair('A', &arguments.a), std::pair('B', &arguments.b), std::pair('D', &arguments.d)}) {
     const op::Tensor& tensor = operand->tensor;
     for (const std::int64_t stride : {tensor.row_stride(), tensor.column_stride(), tensor.batch_stride()}) {
-      if (stride > kMost)
-        return refuse("a stride of {} is {} elements, the limit is {}", role, stride, kMost).as(RefusalCode::strides);
+      if (stride > kMaxStride)
+        return refuse("a stride of {} is {} elements, the limit is {}", role, stride, kMaxStride)
+            .as(RefusalCode::strides);
     }
   }
   return {};

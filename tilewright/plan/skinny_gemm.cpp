@@ -14,9 +14,9 @@ namespace tilewright::plan {
 namespace {
 
 constexpr int kVectorBytes = 16;  // the widest load of one thread
-constexpr int kMostFew = 8;       // more products for each element are a matter of tensor cores and of shared memory
+constexpr int kMaxFew = 8;        // more products for each element are a matter of tensor cores and of shared memory
 constexpr int kWarpLanes = 32;
-constexpr int kMostGroups = 8, kChunksOfLane = 4;
+constexpr int kMaxGroups = 8, kChunksOfLane = 4;
 constexpr int kMaxCluster = 8;  // that every GPU with clusters launches
 // Constants of the estimate, fitted to 300 kernels on an H100 together with those of the other families (2026-11-25),
 // starting from a fit to 103 kernels on an H200.
@@ -125,12 +125,12 @@ std::vector<FlatDesign> skinny_gemm_designs(const op::GemmView& view, const op::
                                             const Target& target) {
   std::vector<FlatDesign> designs;
   const auto add = [&](bool rows_are_few, std::int64_t extent) {
-    if (extent > kMostFew) return;
+    if (extent > kMaxFew) return;
     const int few = std::max(rounded_few(extent), rows_are_few ? 1 : signature.epilogue.columns_per_element());
     const Operands operands = operands_of(signature, rows_are_few);
     // More products for each element are faster on tensor cores, or with tiles in shared memory.
     const int element_bytes = bytes(operands.lines.element);
-    const int most_few = !operands.lines_are_k_major ? 2 : element_bytes == 2 ? 4 : kMostFew;
+    const int most_few = !operands.lines_are_k_major ? 2 : element_bytes == 2 ? 4 : kMaxFew;
     if (element_bytes == 1 || few > most_few) return;
     if (operands.lines_are_k_major) {
       const int chunk = vector_of(operands.lines, kVectorBytes / element_bytes);
@@ -140,14 +140,14 @@ std::vector<FlatDesign> skinny_gemm_designs(const op::GemmView& view, const op::
       if (!operands.few_is_k_major && few > 2 && few * chunk * bytes(operands.few.element) > kFarthest) return;
       // Lanes that would have fewer than kChunksOfLane chunks of K take other lines.
       int groups = 1;
-      while (groups < kMostGroups && view.k() < std::int64_t{kWarpLanes} / groups * chunk * kChunksOfLane) groups *= 2;
+      while (groups < kMaxGroups && view.k() < std::int64_t{kWarpLanes} / groups * chunk * kChunksOfLane) groups *= 2;
       for (const auto [lines, warps_lines, warps_k] : {std::array{4, 4, 2}, {2, 8, 1}, {1, 2, 4}, {1, 1, 8}})
         designs.push_back(design_of(target, rows_are_few, few, {lines, groups, warps_lines, warps_k, 1, chunk, 2}));
       return;
     }
-    constexpr int kLeastBytes = 8;  // with narrower vectors, loads across lines were slower than other families
+    constexpr int kMinBytes = 8;  // with narrower vectors, loads across lines were slower than other families
     const int across = vector_of(operands.lines, kVectorBytes / element_bytes);
-    if (across * element_bytes < kLeastBytes) return;
+    if (across * element_bytes < kMinBytes) return;
     const int chunk = operands.few_is_k_major ? std::min(kVectorBytes / bytes(operands.few.element), 8) : 4;
     const int most_cluster = has_feature(target, TargetFeature::clusters) ? 4 : 1;
     // Lanes with different lines have at least 128 bytes of them together.
@@ -158,7 +158,7 @@ std::vector<FlatDesign> skinny_gemm_designs(const op::GemmView& view, const op::
     }
   };
   add(true, view.m());
-  if (view.m() > kMostFew) add(false, view.n());
+  if (view.m() > kMaxFew) add(false, view.n());
   return designs;
 }
 
@@ -195,7 +195,7 @@ Result<SkinnyGemmPlan> plan_skinny_gemm(const op::GemmSignature& signature, cons
   plan.warps_lines = warps_lines;
   plan.warps_k = design.warps_k;
   plan.cluster_k = design.cluster.k;
-  for (const auto& [what, value, most] : {std::tuple{"the few rows or columns", plan.few, kMostFew},
+  for (const auto& [what, value, most] : {std::tuple{"the few rows or columns", plan.few, kMaxFew},
                                           {"the lines of a thread", plan.thread_lines, 16},
                                           {"the lanes with different lines", plan.lane_groups, kWarpLanes},
                                           {"the chunk along K", plan.chunk, 16},

@@ -18,7 +18,7 @@ namespace {
 using namespace image_lines;
 
 constexpr int kMaxTaps = 16, kMaxWarps = 16, kMaxFilters = 128;
-constexpr int kMostDesignsOfFilters = 3;
+constexpr int kMaxDesignsOfFilters = 3;
 constexpr int kMaxCtasPerSm = 4;  // with more, there are more partial sums than is worth it
 constexpr int kSumBytes = 4;
 constexpr std::int64_t kLimit = std::int64_t{1} << 30;
@@ -134,7 +134,7 @@ std::vector<FlatDesign> stem_wgrad_designs(const op::GemmView& view, const op::G
   std::vector<FlatDesign> designs;
   int kinds = 0;
   for (const int most : {128, 96, 64, 48, 32, 16}) {
-    if (most > filters || kinds == kMostDesignsOfFilters) continue;
+    if (most > filters || kinds == kMaxDesignsOfFilters) continue;
     plan.filters = most;
     bool has_registers = false;
     for (const auto& [rows, groups] : {std::pair{1, 1}, {2, 1}, {2, 2}, {4, 1}, {4, 2}, {4, 4}, {8, 2}, {8, 4}}) {

@@ -8,8 +8,8 @@
 namespace tilewright::profile {
 namespace {
 
-constexpr std::size_t kMost = 100000;
-constexpr std::int64_t kLargest = (std::int64_t{1} << 31) - 1;
+constexpr std::size_t kMaxExtents = 100000;                       // in one list
+constexpr std::int64_t kMaxExtent = (std::int64_t{1} << 31) - 1;  // that the command line takes
 
 /// The integers of a text that are separated by `separator`; nullopt if a part is no integer.
 std::optional<std::vector<std::int64_t>> integers(std::string_view text, char separator) {
@@ -42,12 +42,14 @@ Result<std::vector<std::int64_t>> parse_extents(std::string_view text, std::stri
           name, printable(text));
     }
     const std::int64_t first = bounds->front(), last = bounds->size() > 1 ? (*bounds)[1] : first;
-    if (first < 1 || last > kLargest) return refuse("{} must be 1 to {}, got '{}'", name, kLargest, printable(text));
+    if (first < 1 || last > kMaxExtent)
+      return refuse("{} must be 1 to {}, got '{}'", name, kMaxExtent, printable(text));
     if (last < first) return refuse("{} has the range {}: its last value is below the first", name, part);
     if (bounds->size() == 3 && bounds->back() < 1)
       return refuse("{} has the range {}: its step must be at least 1", name, part);
     for (std::int64_t value = first; value <= last;) {
-      if (extents.size() == kMost) return refuse("{} has more than {} extents: '{}'", name, kMost, printable(text));
+      if (extents.size() == kMaxExtents)
+        return refuse("{} has more than {} extents: '{}'", name, kMaxExtents, printable(text));
       extents.push_back(value);
       value += bounds->size() == 3 ? bounds->back() : value;
     }

@@ -204,9 +204,9 @@ void time(engine::Engine& engine, const op::Problem& problem, std::span<const en
   const auto is_done = [&](int round) {
     return round >= kWarmUps + options.least_samples && spent_us >= options.seconds * 1e6;
   };
-  constexpr int kMostRounds = 100000;
+  constexpr int kMaxRounds = 100000;
   try {
-    for (int round = 0; round < kMostRounds && !is_done(round); ++round) {
+    for (int round = 0; round < kMaxRounds && !is_done(round); ++round) {
       check_interruption();
       std::vector<engine::PreparedCall> calls;
       for (const std::size_t each : sound)

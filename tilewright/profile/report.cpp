@@ -339,14 +339,14 @@ std::string tiles_picture(const Row& row) {
   if (!tile.is_array() || tile.size() != 3 || m <= 0 || n <= 0) return "";
   const double tile_m = tile[0].get<double>(), tile_n = tile[1].get<double>();
   if (tile_m <= 0 || tile_n <= 0) return "";
-  constexpr double kMost = 200;
-  const double scale = kMost / std::max(std::max(m, n), std::max(tile_m, tile_n));
+  constexpr double kMaxPixels = 200;  // of the longer side
+  const double scale = kMaxPixels / std::max(std::max(m, n), std::max(tile_m, tile_n));
   const double rows = std::ceil(m / tile_m), columns = std::ceil(n / tile_n);
-  constexpr double kMostTiles = 1024;  // more tiles than this are not told apart
+  constexpr double kMaxTiles = 1024;  // more tiles than this are not told apart
   std::string svg =
       fmt::format("<svg class=\"plan\" width=\"{:.0f}\" height=\"{:.0f}\" role=\"img\" aria-label=\"tiles of D\">",
                   columns * tile_n * scale + 2, rows * tile_m * scale + 2);
-  if (rows * columns <= kMostTiles) {
+  if (rows * columns <= kMaxTiles) {
     for (int i = 0; i < static_cast<int>(rows); ++i) {
       for (int j = 0; j < static_cast<int>(columns); ++j) {
         svg += fmt::format("<rect class=\"tile\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>",
@@ -416,13 +416,13 @@ std::string counts_of(const Row& row) {
   const Json counts = row.kernel->value("counts", Json());
   if (!counts.is_object()) return "";
   const Json total = counts.value("total", Json::object());
-  constexpr std::size_t kMostKinds = 12, kMostLines = 40;
+  constexpr std::size_t kMaxKinds = 12, kMaxLines = 40;
   std::vector<std::pair<std::string, Json>> kinds{{"the launch", total}}, lines;
   for (const Json& kind : counts.value("instructions", Json::array())) {
     const auto has = [&](const Count& count) { return number_of(kind, count.field).value_or(0.0) > 0.0; };
     // Few instructions may move most of the data.
     const bool works = std::any_of(kCounts.begin() + 1, kCounts.end(), has);
-    if (works || kinds.size() <= kMostKinds) kinds.emplace_back(kind.value("instruction", ""), kind);
+    if (works || kinds.size() <= kMaxKinds) kinds.emplace_back(kind.value("instruction", ""), kind);
   }
   for (const Json& each : counts.value("lines", Json::array())) {
     const std::string file = each.value("file", "");
@@ -432,7 +432,7 @@ std::string counts_of(const Row& row) {
   std::ranges::stable_sort(lines, std::greater<>(),
                            [](const auto& each) { return each.second.value("instructions", 0.0); });
   const std::size_t all_lines = lines.size();
-  if (lines.size() > kMostLines) lines.resize(kMostLines);
+  if (lines.size() > kMaxLines) lines.resize(kMaxLines);
   std::string facts;
   const double bytes = total.value("global_bytes", 0.0), sectors = total.value("global_sectors", 0.0);
   if (sectors > 0.0)

@@ -118,7 +118,7 @@ struct Parameter {
   std::int64_t alignment = 1;  // of an address, in bytes; launch() checks it
   Number variable = {};
   Value value = {};
-  /// Of an integer that launch() computes from the others; otherwise the launch's arguments have it.
+  /// The value of an integer that launch() computes from the others; other values are arguments of the launch.
   std::optional<Number> computed = std::nullopt;
 };
 

@@ -45,10 +45,10 @@ class TiledCopyBuilder {
   CopyAtom atom() const { return atom_; }
   /// Bytes that the mbarrier of a stage counts for one tile; 0 for cp_async.
   std::int64_t transaction_bytes() const { return tma_ ? tma_->transaction_bytes : 0; }
-  /// Of the tensor map; -1 for cp_async.
+  /// The number of the tensor map in the kernel; -1 for cp_async.
   int tensor_map() const { return map_; }
 
-  /// Who loads, and whom the load reaches.
+  /// The threads that load, the CTAs that receive the tile, and the barrier that counts its bytes.
   struct Call {
     Number thread = 0;                          // of those that take part, for cp_async
     Number barrier = 0;                         // an mbarrier that counts the bytes, for tma

@@ -46,7 +46,7 @@ constexpr int kSumBytes = 4;
 /// Registers of a thread for fragments of two groups of wgmma, packed weights, scales and addresses, and those for more
 /// addresses of a stage with more than two chunks along k; from ptxas -v.
 constexpr int kBesideAccumulators = 72, kForMoreChunks = 8;
-constexpr int kMostSplitK = 8;
+constexpr int kMaxSplitK = 8;
 constexpr int kAllTiles = std::numeric_limits<int>::max();
 
 SharedTile plain_tile(DType element, Layout layout) { return {{{}, 0, std::move(layout)}, element}; }
@@ -76,8 +76,8 @@ int largest_part(int most, const std::function<bool(int)>& divides) {
 
 /// The panels by which a warpgroup stores its rows of a tile, two at a time.
 StagingUse staging_of(const WeightGemmDescription& about) {
-  constexpr int kMostColumns = 32;
-  const int columns = std::min(kMostColumns, about.tile_n / 2);
+  constexpr int kMaxColumns = 32;
+  const int columns = std::min(kMaxColumns, about.tile_n / 2);
   return {
       .major = arch::Major::mn, .columns = columns, .panels_n = about.tile_n / columns, .warpgroups = about.consumers};
 }
@@ -130,7 +130,7 @@ class WeightGemmAuthor {
         packing_(weight_packing(description.weights)),
         use_(scale_use(description)),
         k_(std::move(symbol), description.target, kWarpgroup * (1 + std::clamp(description.consumers, 1, 3)),
-           {std::clamp(description.cluster_m, 1, 2), 1, std::clamp(description.split_k, 1, kMostSplitK)}),
+           {std::clamp(description.cluster_m, 1, 2), 1, std::clamp(description.split_k, 1, kMaxSplitK)}),
         tile_m_(WeightPacking::kRows * description.consumers) {
     check();
     chunks_ = about_.tile_k / packing_.chunk_k;
@@ -633,8 +633,8 @@ bool group_fits(const WeightGemmDescription& about) {
 }
 
 bool can_store_by_tma(const WeightGemmDescription& about) {
-  constexpr int kLeastN = 32;
-  return about.d_is_m_contiguous && bits(about.d) == 16 && about.tile_n >= kLeastN && about.tile_n % kLeastN == 0 &&
+  constexpr int kMinN = 32;
+  return about.d_is_m_contiguous && bits(about.d) == 16 && about.tile_n >= kMinN && about.tile_n % kMinN == 0 &&
          about.split_k == 1;
 }
 

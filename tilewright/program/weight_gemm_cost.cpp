@@ -37,10 +37,10 @@ constexpr double kExchangeUs = 0.5, kSentBytesPerClock = 8.7;
 constexpr double kRestartUs = 2.2;
 /// The share of DRAM's nominal rate, and the factor on limits.l2_bytes_per_clock, that kernels reach.
 constexpr double kShareOfDram = 0.9, kShareOfL2 = 1.07;
-constexpr int kMostStages = 8, kMostStageBytes = 200 * 1024, kBarrierBytes = 1024;
-constexpr int kMostCtasPerSm = 4;
+constexpr int kMaxStages = 8, kMaxStageBytes = 200 * 1024, kBarrierBytes = 1024;
+constexpr int kMaxCtasPerSm = 4;
 /// From this tile_n on, two CTAs may share activations.
-constexpr int kLeastSharedN = 64;
+constexpr int kMinSharedN = 64;
 
 /// Instructions of a thread that convert one fragment: those that take two issue cycles, because logic, shifts and
 /// selections have half the rate of others, and those that take one.
@@ -81,9 +81,9 @@ int stage_bytes(const WeightGemmDescription& about) {
 bool choose_stages(WeightGemmDescription& about) {
   const arch::ArchLimits& limits = arch::limits(about.target);
   const int memory =
-      std::min(kMostStageBytes, limits.smem_per_sm_bytes / about.ctas_per_sm - limits.smem_reserved_per_block_bytes -
-                                    kBarrierBytes - staging_bytes(about));
-  about.stages = std::min(memory / stage_bytes(about), kMostStages);
+      std::min(kMaxStageBytes, limits.smem_per_sm_bytes / about.ctas_per_sm - limits.smem_reserved_per_block_bytes -
+                                   kBarrierBytes - staging_bytes(about));
+  about.stages = std::min(memory / stage_bytes(about), kMaxStages);
   const int sums = WeightPacking::kRows * about.consumers * about.tile_n * 4;
   return about.stages >= 2 && (about.split_k == 1 || sums <= about.stages * stage_bytes(about));
 }
@@ -160,12 +160,12 @@ void add_designs(WeightGemmDescription each, const WeightGemmExtents& extents,
     for (each.split_k = 1; each.split_k <= 8; each.split_k *= 2) {
       const int accumulators = each.tile_n / 2;
       if (each.split_k > accumulators || ceil_div(extents.k, each.tile_k) < each.split_k) continue;
-      for (each.ctas_per_sm = 1; each.ctas_per_sm <= kMostCtasPerSm; ++each.ctas_per_sm) {
+      for (each.ctas_per_sm = 1; each.ctas_per_sm <= kMaxCtasPerSm; ++each.ctas_per_sm) {
         add(each);
         if (tiles_of(each, extents) <= resident_tiles(each)) break;  // more would be empty
       }
       each.ctas_per_sm = 1;
-      if (each.split_k == 1 && each.tile_n >= kLeastSharedN) {
+      if (each.split_k == 1 && each.tile_n >= kMinSharedN) {
         each.cluster_m = 2;
         add(each);
         each.cluster_m = 1;

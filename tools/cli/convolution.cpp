@@ -20,8 +20,8 @@ namespace {
 constexpr std::uint64_t kAlignment = 256;  // bytes, the alignment of the device's memory pool
 constexpr std::uint64_t kPlaceholder = std::uint64_t{1}
                                        << 50;  // bytes between the placeholder addresses of two tensors
-constexpr std::int64_t kMostExtent = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kMostElements = std::int64_t{1} << 42;
+constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 42;
 
 constexpr const char* kProblem = "Convolution";
 constexpr const char* kTypes = "Types and math";
@@ -64,7 +64,7 @@ std::int64_t required(const std::optional<std::int64_t>& extent, const char* opt
 op::Tensor placeholder(std::size_t number, DType type, const op::Dims& shape) {
   std::int64_t elements = 1;
   for (int mode = 0; mode < shape.rank(); ++mode) {
-    if (shape[mode] != 0 && elements > kMostElements / shape[mode])
+    if (shape[mode] != 0 && elements > kMaxElements / shape[mode])
       throw InvalidArgument(fmt::format("a tensor of shape {} is larger than any memory", op::to_string(shape)));
     elements *= shape[mode];
   }
@@ -159,7 +159,7 @@ op::Tensor flat(const op::Tensor& tensor) {
 
 void add_convolution_options(CLI::App& command, ConvolutionOptions& options) {
   const auto add_extent = [&](const char* name, std::optional<std::int64_t>& extent, const char* help) {
-    add_integer<std::int64_t>(command, name, extent, {0, kMostExtent}, help)->group(kProblem);
+    add_integer<std::int64_t>(command, name, extent, {0, kMaxExtent}, help)->group(kProblem);
   };
   add_extent("--n", options.n, "number of images; the tensors are random");
   add_extent("--h", options.h, "height of the images x");
@@ -179,7 +179,7 @@ void add_convolution_options(CLI::App& command, ConvolutionOptions& options) {
   add_text("--mode", options.mode, "NAME", "cross_correlation (default), or convolution, which mirrors the filters");
   add_text("--distribution", options.distribution, "NAME",
            "of the inputs: integer (default; small integers, so that every sum is exact) or normal");
-  add_integer<std::int64_t>(command, "--groups", options.groups, {1, kMostExtent},
+  add_integer<std::int64_t>(command, "--groups", options.groups, {1, kMaxExtent},
                             "number of groups, into which the channels of x and the filters are split (default 1)");
   add_integer<std::uint64_t>(command, "--seed", options.seed, {.least = 0}, "seed of the inputs (default 0)");
   for (const char* const name :
@@ -209,13 +209,13 @@ void add_convolution_options(CLI::App& command, ConvolutionOptions& options) {
 }
 
 std::array<std::int64_t, 2> parse_pair(const std::string& text, const std::string& option, std::int64_t least) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  constexpr std::int64_t kMaxValue = std::int64_t{1} << 30;
   std::vector<std::string> parts = split(text, 'x');
   if (parts.size() == 1) parts.push_back(parts.front());
   std::array<std::int64_t, 2> pair{};
   bool is_good = parts.size() == 2;
   for (std::size_t i = 0; is_good && i < 2; ++i) {
-    const std::optional<std::int64_t> number = read_integer<std::int64_t>(parts[i], {least, kMost});
+    const std::optional<std::int64_t> number = read_integer<std::int64_t>(parts[i], {least, kMaxValue});
     is_good = number.has_value();
     pair[i] = number.value_or(0);
   }

@@ -35,7 +35,7 @@ constexpr std::array<ElementRow, 13> kElements{{{"f64", "<f8", 8},
                                                 {"u8", "|u1", 1},
                                                 {"bool", "|b1", 1}}};
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 36;
 
 /// Refuses an item of --args, naming the parameter.
 class ArgumentReader {
@@ -96,9 +96,9 @@ class ArgumentReader {
     ArrayItem item{{std::string(row->descr), {}, {}}, false, "", name + ".npy"};
     std::int64_t bytes = static_cast<std::int64_t>(row->bytes);
     for (const std::string& digits : split_arguments(rest.substr(open + 1, close - open - 1))) {
-      const std::optional<std::int64_t> extent = read_integer<std::int64_t>(digits, {0, kMostBytes});
-      if (!extent || __builtin_mul_overflow(bytes, std::max<std::int64_t>(*extent, 1), &bytes) || bytes > kMostBytes)
-        refuse(fmt::format("{}: an extent must be an integer, of at most {} bytes in all", quoted(), kMostBytes));
+      const std::optional<std::int64_t> extent = read_integer<std::int64_t>(digits, {0, kMaxBytes});
+      if (!extent || __builtin_mul_overflow(bytes, std::max<std::int64_t>(*extent, 1), &bytes) || bytes > kMaxBytes)
+        refuse(fmt::format("{}: an extent must be an integer, of at most {} bytes in all", quoted(), kMaxBytes));
       item.array.shape.push_back(*extent);
     }
     if (item.array.shape.empty()) refuse(fmt::format("{}, which has no extent", quoted()));

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::array<std::string_view, 3> kPeers{"torch", "cublaslt", "cudnn"};
 constexpr double kStartSeconds = 120.0;   // for the start of Python and PyTorch
 constexpr double kProblemSeconds = 60.0;  // for the operands and the warm-up of a problem
-constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
 
 Json tensor(const op::Tensor& tensor) {
   Json shape = Json::array(), stride = Json::array();
@@ -97,7 +97,7 @@ Json ask_python(const std::string& python, const Json& question, double timeout_
                           .folder = std::filesystem::current_path().string(),
                           .timeout_s = timeout_s});
   if (result.exit_code == 0 && result.signal == 0 && !result.timed_out)
-    return Json::parse(compile::read_file(answered, kMostBytes));
+    return Json::parse(compile::read_file(answered, kMaxBytes));
   const std::string how = result.timed_out ? fmt::format("took longer than {:.0f} s", timeout_s) : "failed";
   throw Error(fmt::format(
       "--peers: {} -m tilewright.peers {}; name a Python that has PyTorch and tilewright with --python:\n{}", python,

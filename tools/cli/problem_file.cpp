@@ -24,8 +24,8 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t kAlignment = 256;         // bytes, the alignment of the device's memory pool
 constexpr std::uint64_t kPlaceholder = 1 << 20;  // MiB between the placeholder addresses of two operands
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
-constexpr std::size_t kMostBytes = 1 << 20;  // of a file
+constexpr std::int64_t kMaxExtent = std::int64_t{1} << 31;
+constexpr std::size_t kMaxBytes = 1 << 20;  // of a file
 
 /// A JSON object that records which of its fields were read. A field that nobody read is a mistake of the author.
 class Fields {
@@ -71,7 +71,7 @@ double read_number(const Json& json, std::string_view what) {
 
 std::int64_t read_extent(const Json& json, std::string_view what) {
   const bool is_valid =
-      json.is_number_integer() && json.get<std::int64_t>() >= 0 && json.get<std::int64_t>() < kMostExtent;
+      json.is_number_integer() && json.get<std::int64_t>() >= 0 && json.get<std::int64_t>() < kMaxExtent;
   if (!is_valid)
     throw InvalidArgument(
         fmt::format("{} must be an integer from 0 to 2^31 - 1, got {}", what, printable(json.dump(), 60)));
@@ -546,7 +546,7 @@ ProblemFile::ProblemFile(const Text& text, const registry::Registry& registry)
     : problem_(read_problem(parse_json(text.json), registry, numbers_)) {}
 
 ProblemFile::ProblemFile(const std::string& path, const registry::Registry& registry) try
-    : ProblemFile(Text{compile::read_file(path, kMostBytes)}, registry) {
+    : ProblemFile(Text{compile::read_file(path, kMaxBytes)}, registry) {
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
 }

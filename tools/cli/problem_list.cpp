@@ -13,7 +13,7 @@
 namespace tilewright::cli {
 namespace {
 
-constexpr std::size_t kMostProblems = 100000;
+constexpr std::size_t kMaxProblems = 100000;
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -108,8 +108,8 @@ std::vector<op::Problem> problems_of(const ProblemRanges& ranges) {
         for (const std::int64_t of_k : k) {
           for (const std::int64_t of_n : n) {
             for (const std::int64_t of_m : m) {
-              if (problems.size() == kMostProblems)
-                throw InvalidArgument(fmt::format("the ranges have more than {} problems", kMostProblems));
+              if (problems.size() == kMaxProblems)
+                throw InvalidArgument(fmt::format("the ranges have more than {} problems", kMaxProblems));
               ProblemOptions options;
               options.m = of_m;
               options.n = of_n;
@@ -132,8 +132,8 @@ std::vector<op::Problem> problems_of(const ProblemRanges& ranges) {
 }
 
 std::vector<op::Problem> problems_of_list(const std::string& path) {
-  constexpr std::size_t kMostBytes = 1 << 24;
-  std::istringstream lines(compile::read_file(path, kMostBytes));
+  constexpr std::size_t kMaxBytes = 1 << 24;
+  std::istringstream lines(compile::read_file(path, kMaxBytes));
   std::vector<op::Problem> problems;
   int number = 0;
   for (std::string line; std::getline(lines, line);) {

@@ -39,7 +39,7 @@ struct ProblemOptions {
   std::vector<std::string> epilogue_dtypes;                    // of tensors without a file: "NAME=TYPE"
 };
 
-/// Which kernel to use: the best-ranked one, one by its name, or an explicit design.
+/// The kernel to use: the best-ranked one, one by its name, or an explicit design.
 struct KernelOptions {
   std::string device = "auto";
   std::string target;  // empty: the device's

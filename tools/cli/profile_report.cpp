@@ -12,7 +12,7 @@ namespace {
 using emulator::ProfileCounts;
 using emulator::ProfileRow;
 
-constexpr int kMostKinds = 20;
+constexpr int kMaxKinds = 20;
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -44,7 +44,7 @@ std::string profile_text(const emulator::LaunchProfile& profile) {
   std::string text = heading("line");
   for (const ProfileRow& row : profile.lines) text += table_line(label(row), row.counts);
   text += "\n" + heading("instruction");
-  const std::size_t shown = std::min<std::size_t>(profile.kinds.size(), kMostKinds);
+  const std::size_t shown = std::min<std::size_t>(profile.kinds.size(), kMaxKinds);
   for (std::size_t i = 0; i < shown; ++i) text += table_line(label(profile.kinds[i]), profile.kinds[i].counts);
   if (shown < profile.kinds.size()) text += fmt::format("and {} more kinds\n", profile.kinds.size() - shown);
   const ProfileCounts& total = profile.total;

@@ -35,7 +35,7 @@ TEST(EpilogueCases, HaveARowForEveryTensorOfTheirTexts) {
     for (const CaseTensor& tensor : one.tensors) labels.push_back(tensor.label);
     for (const op::EpilogueTensor& tensor : op::epilogue_tensors(epilogue)) in_text.push_back(tensor.label);
     EXPECT_THAT(labels, UnorderedElementsAreArray(in_text)) << one.name;
-    EXPECT_LE(labels.size(), kMostCaseTensors) << one.name;
+    EXPECT_LE(labels.size(), kMaxCaseTensors) << one.name;
     EXPECT_EQ(epilogue.reads_source(), one.beta != 0.0) << one.name;
   }
 }

@@ -71,10 +71,10 @@ TEST(RandomProblems, AreOrdinaryLinesWithinTheLimits) {
     EXPECT_EQ(*again, problem);
     const double bytes =
         static_cast<double>(stored_a(problem).bytes() + stored_b(problem).bytes() + stored_d(problem).bytes());
-    EXPECT_LE(bytes, kMostRandomBytes) << problem.line;
-    EXPECT_GE(bytes, kLeastRandomBytes) << problem.line;
-    EXPECT_GE(operations(problem), kLeastRandomOperations) << problem.line;
-    EXPECT_LE(operations(problem), kMostRandomMs * 1e9 * 1300.0) << problem.line;
+    EXPECT_LE(bytes, kMaxRandomBytes) << problem.line;
+    EXPECT_GE(bytes, kMinRandomBytes) << problem.line;
+    EXPECT_GE(operations(problem), kMinRandomOperations) << problem.line;
+    EXPECT_LE(operations(problem), kMaxRandomMs * 1e9 * 1300.0) << problem.line;
     const Result<op::Gemm> call = gemm(problem, kApart, kGpu);
     EXPECT_TRUE(call) << problem.line << ": " << call.reason();
   }

@@ -1,4 +1,4 @@
-// Which headers a source includes, and so which edits of headers change its digest.
+// The headers that a source includes, and so the headers whose edits change its digest.
 #include "tilewright/compile/include_graph.hpp"
 
 #include <gmock/gmock.h>

@@ -18,15 +18,7 @@ using plan::TypeCase;
 
 op::Gemm problem(const TypeCase& types, const Layouts& layouts = {}, std::int64_t m = 256, std::int64_t n = 192,
                  std::int64_t k = 128) {
-  op::Gemm gemm;
-  gemm.a = op::matrix(std::uint64_t{1} << 40, types.a, m, k, layouts.a);
-  gemm.b = op::matrix(std::uint64_t{2} << 40, types.b, k, n, layouts.b);
-  gemm.c = op::matrix(std::uint64_t{3} << 40, types.d, m, n, layouts.c);
-  gemm.d = op::matrix(std::uint64_t{4} << 40, types.d, m, n, layouts.d);
-  gemm.accumulator = types.accumulator;
-  gemm.math = types.math;
-  gemm.epilogue = op::linear_combination(op::default_compute(types.accumulator, types.d));
-  return gemm;
+  return plan::problem_of(plan::describe(types, layouts), m, n, k);
 }
 
 const TypeCase kF16{DType::f16, DType::f16, DType::f16, DType::f32};

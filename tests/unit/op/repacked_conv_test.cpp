@@ -13,7 +13,7 @@ using Method = ConvRepacking::Method;
 using testing::HasSubstr;
 
 constexpr std::uint64_t kApart = std::uint64_t{1} << 40, kWorkspace = std::uint64_t{1} << 50;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 
 /// Filters of 3x3 with a padding of 1.
 Conv2d convolution(ConvPass pass, std::int64_t channels, std::int64_t filters, std::int64_t stride = 1,
@@ -32,10 +32,10 @@ Conv2d convolution(ConvPass pass, std::int64_t channels, std::int64_t filters, s
 }
 
 RepackedConv repacked(const Conv2d& conv, const ConvRepacking& how) {
-  return repack(conv, how, kWorkspace, kMostBytes).value_or_throw();
+  return repack(conv, how, kWorkspace, kMaxBytes).value_or_throw();
 }
 std::string reason(const Conv2d& conv, const ConvRepacking& how) {
-  return repack(conv, how, kWorkspace, kMostBytes).reason();
+  return repack(conv, how, kWorkspace, kMaxBytes).reason();
 }
 
 /// "x w | " with the roles of the copies before and after the product.

@@ -18,14 +18,7 @@ namespace tilewright::plan {
 namespace {
 
 op::Gemm problem(const TypeCase& types, std::int64_t m, std::int64_t n, std::int64_t k, const Layouts& layouts = {}) {
-  op::Gemm gemm;
-  gemm.a = op::matrix(std::uint64_t{1} << 40, types.a, m, k, layouts.a);
-  gemm.b = op::matrix(std::uint64_t{2} << 40, types.b, k, n, layouts.b);
-  gemm.d = op::matrix(std::uint64_t{3} << 40, types.d, m, n, layouts.d);
-  gemm.accumulator = types.accumulator;
-  gemm.math = types.math;
-  gemm.epilogue = op::linear_combination(op::default_compute(types.accumulator, types.d));
-  return gemm;
+  return problem_of(describe(types, layouts), m, n, k);
 }
 
 const TypeCase kF16{DType::f16, DType::f16, DType::f16, DType::f32};

@@ -94,7 +94,7 @@ class Problem {
 // Traces.
 
 /// An executed instruction: its line and its first numbers.
-constexpr int kNumbers = 6, kWords = 1 + kNumbers, kMostEntries = 800;
+constexpr int kNumbers = 6, kWords = 1 + kNumbers, kMaxEntries = 800;
 
 bool is_traced(const Instruction& instruction) {
   for (const std::string_view part : {"cp.async", "mbarrier", "wgmma", "fence", "barrier."}) {
@@ -104,7 +104,7 @@ bool is_traced(const Instruction& instruction) {
 }
 
 /// Lets each thread append an entry to its trace after each instruction that is_traced() accepts. `trace` is an
-/// argument of the launch, with a number of entries and kMostEntries entries for each thread.
+/// argument of the launch, with a number of entries and kMaxEntries entries for each thread.
 Program traced(Program program) {
   number_lines(program);
   const Value trace{.id = static_cast<std::int32_t>(program.counts.size()), .type = RegisterType::b64};
@@ -129,7 +129,7 @@ Program traced(Program program) {
       std::string text = fmt::format(
           "{{\n.reg .b32 n;\n.reg .b64 at, entry;\nmad.wide.u32 at, $1, {}, $0;\nld.global.u32 n, [at];\n"
           "mad.wide.u32 entry, n, {}, at;\nst.global.u32 [entry+4], $2;\n",
-          4 * (1 + kMostEntries * kWords), 4 * kWords);
+          4 * (1 + kMaxEntries * kWords), 4 * kWords);
       std::vector<Operand> operands{input(trace), number(thread), number(statement.line)};
       for (const Operand& operand : instruction->operands) {
         if (operand.kind != Operand::Kind::number || operand.type == RegisterType::b64) continue;
@@ -158,14 +158,14 @@ TEST_P(TracedLowerings, ExecuteTheSameInstructionsInEachThread) {
     const Problem problem;
     const int ctas = 132;
     const auto trace = upload(
-        std::vector<std::uint32_t>(static_cast<std::size_t>(ctas * program.threads * (1 + kMostEntries * kWords)), 0));
+        std::vector<std::uint32_t>(static_cast<std::size_t>(ctas * program.threads * (1 + kMaxEntries * kWords)), 0));
     const compile::Artifact artifact = by_mlir ? compile_as_mlir(program) : compile_as_cuda(program);
     run(program, artifact.ptx, problem.arguments().address("trace", trace.address()));
     EXPECT_EQ(problem.wrong(), 0);
     traces.push_back(download<std::uint32_t>(trace));
   }
   ASSERT_EQ(traces[0].size(), traces[1].size());
-  constexpr std::size_t kOfThread = 1 + kMostEntries * kWords;
+  constexpr std::size_t kOfThread = 1 + kMaxEntries * kWords;
   std::uint32_t entries = 0;
   for (std::size_t thread = 0; thread < traces[0].size() / kOfThread; ++thread) {
     const auto of = [&](int lowering) {
@@ -175,7 +175,7 @@ TEST_P(TracedLowerings, ExecuteTheSameInstructionsInEachThread) {
     };
     const std::vector<std::uint32_t> by_cuda = of(0), by_mlir = of(1);
     entries = std::max(entries, by_cuda[0]);
-    ASSERT_LE(by_cuda[0], static_cast<std::uint32_t>(kMostEntries));
+    ASSERT_LE(by_cuda[0], static_cast<std::uint32_t>(kMaxEntries));
     ASSERT_EQ(by_cuda, by_mlir) << "thread " << thread;
   }
   EXPECT_GT(entries, 100U);  // the threads that multiply or load have executed each stage's instructions
