@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -15,10 +14,10 @@
 #include "tilewright/program/packed_weights.hpp"
 #include "tilewright/program/ring.hpp"
 #include "tilewright/program/roles.hpp"
-#include "tilewright/program/staged_output.hpp"
 #include "tilewright/program/tiled_copy.hpp"
 #include "tilewright/program/tiled_mma.hpp"
 #include "tilewright/program/tiles.hpp"
+#include "tilewright/program/weight_gemm_choices.hpp"
 #include "tilewright/program/widen.hpp"
 
 namespace tilewright::program {
@@ -27,10 +26,6 @@ namespace {
 using layout::Layout;
 using layout::make_layout;
 
-constexpr int kWarpgroup = 128;
-constexpr int kInstructionK = 16;
-/// Registers of a fragment of A.
-constexpr int kFragment = 4;
 /// TMA needs lines that begin at multiples of this.
 constexpr int kLineAlignment = 16;
 constexpr int kStageAlignment = 1024;
@@ -39,318 +34,242 @@ constexpr int kLineWords = 256;
 constexpr int kLinesOfChunk = WeightPacking::kBytes / (4 * kLineWords);
 /// Distances of a thread's pairs of accumulators.
 constexpr int kRowsOfPairs = 8, kColumnsOfPairs = 8;
-constexpr int kThreadBytes = WeightPacking::kBytes / kWarpgroup;
-/// Registers of a thread for the rows and columns of one 8 x 8 matrix and the one below it.
-constexpr int kRegistersOfColumns = 4;
+constexpr int kThreadBytes = WeightPacking::kBytes / kWarpgroupThreads;
 constexpr int kSumBytes = 4;
-/// Registers of a thread for fragments of two groups of wgmma, packed weights, scales and addresses, and those for more
-/// addresses of a stage with more than two chunks along k; from ptxas -v.
-constexpr int kBesideAccumulators = 72, kForMoreChunks = 8;
-constexpr int kMaxSplitK = 8;
 constexpr int kAllTiles = std::numeric_limits<int>::max();
 
 SharedTile plain_tile(DType element, Layout layout) { return {{{}, 0, std::move(layout)}, element}; }
 
-SharedTile activations_tile(const WeightGemmDescription& about) {
-  const int element_bits = bits(about.activations);
+SharedTile activations_tile(const WeightGemmDescription& description) {
+  const int element_bits = bits(description.activations);
   const arch::SwizzleMode mode =
-      arch::widest_swizzle(arch::Major::k, element_bits, about.tile_n, about.tile_k).value_or_throw();
-  return {arch::smem_tile({.mode = mode, .element_bits = element_bits, .mn = about.tile_n, .k = about.tile_k})
-              .value_or_throw(),
-          about.activations};
-}
-
-void check_type(DType type, std::initializer_list<DType> types, std::string_view what) {
-  if (std::find(types.begin(), types.end(), type) != types.end()) return;
-  std::string names;
-  for (const DType one : types) names += fmt::format("{}{}", names.empty() ? "" : ", ", tilewright::name(one));
-  throw InvalidArgument(fmt::format("{} are one of {}, got {}", what, names, tilewright::name(type)));
-}
-
-/// The largest number from `most` down to 1 that `divides`.
-int largest_part(int most, const std::function<bool(int)>& divides) {
-  int part = std::max(most, 1);
-  while (part > 1 && !divides(part)) --part;
-  return part;
-}
-
-/// The panels by which a warpgroup stores its rows of a tile, two at a time.
-StagingUse staging_of(const WeightGemmDescription& about) {
-  constexpr int kMaxColumns = 32;
-  const int columns = std::min(kMaxColumns, about.tile_n / 2);
+      arch::widest_swizzle(arch::Major::k, element_bits, description.tile_n, description.tile_k).value_or_throw();
   return {
-      .major = arch::Major::mn, .columns = columns, .panels_n = about.tile_n / columns, .warpgroups = about.consumers};
-}
-
-int registers_beside_accumulators(const WeightGemmDescription& about) {
-  return kBesideAccumulators + (about.tile_k > 2 * kInstructionK * steps_of_chunk(about.weights) ? kForMoreChunks : 0);
-}
-
-int registers_at_launch(const WeightGemmDescription& about) {
-  const arch::ArchLimits& limits = arch::limits(about.target);
-  return std::min(limits.registers_per_sm / (about.ctas_per_sm * kWarpgroup * (1 + about.consumers)) / 8 * 8,
-                  limits.max_registers_per_thread);
-}
-
-int producer_registers(const WeightGemmDescription& about) {
-  constexpr std::array kProducer{56, 40, 32};
-  return about.ctas_per_sm > 1 ? 24 : kProducer.at(static_cast<std::size_t>(std::clamp(about.consumers, 1, 3)) - 1);
-}
-
-int consumer_registers(const WeightGemmDescription& about) {
-  const int given = registers_at_launch(about) * (1 + about.consumers) - producer_registers(about);
-  return std::min(given / about.consumers / 8 * 8, 240);
-}
-
-/// Whether two sets of accumulators beside their sum fit in the registers, so that a scale multiplies one set while
-/// wgmma writes the other.
-bool spans_take_turns(const WeightGemmDescription& about) {
-  return 3 * about.tile_n / 2 + registers_beside_accumulators(about) <= consumer_registers(about);
-}
-
-/// Number of consecutive k in a stage with one scale.
-int segment_of(const WeightGemmDescription& about) {
-  return about.group == 0 ? about.tile_k : std::min(about.group, about.tile_k);
-}
-
-/// Number of consecutive k whose products are summed before a scale multiplies them, for ScaleUse::accumulators. If two
-/// sets of accumulators take turns, a stage has an even number of spans.
-int span_of(const WeightGemmDescription& about) {
-  const int segment = segment_of(about), steps = about.tile_k / kInstructionK;
-  if (!spans_take_turns(about)) return segment;
-  return kInstructionK * largest_part(segment / kInstructionK, [&](int part) {
-           return steps % (2 * part) == 0 && segment / kInstructionK % part == 0;
-         });
+      arch::smem_tile({.mode = mode, .element_bits = element_bits, .mn = description.tile_n, .k = description.tile_k})
+          .value_or_throw(),
+      description.activations};
 }
 
 class WeightGemmAuthor {
  public:
   WeightGemmAuthor(std::string symbol, const WeightGemmDescription& description)
-      : about_(description),
+      : description_(description),
         packing_(weight_packing(description.weights)),
         use_(scale_use(description)),
-        k_(std::move(symbol), description.target, kWarpgroup * (1 + std::clamp(description.consumers, 1, 3)),
+        k_(std::move(symbol), description.target, kWarpgroupThreads * (1 + std::clamp(description.consumers, 1, 3)),
            {std::clamp(description.cluster_m, 1, 2), 1, std::clamp(description.split_k, 1, kMaxSplitK)}),
         tile_m_(WeightPacking::kRows * description.consumers) {
-    check();
-    chunks_ = about_.tile_k / packing_.chunk_k;
-    segment_ = segment_of(about_);
-    const WeightGemmPipeline pipeline = pipeline_of(about_);
+    check(description_);
+    chunks_ = description_.tile_k / packing_.chunk_k;
+    segment_ = segment_of(description_);
+    const WeightGemmPipeline pipeline = pipeline_of(description_);
     span_steps_ = pipeline.span / kInstructionK;
     piece_steps_ = pipeline.group / kInstructionK;
-    k_.set_min_ctas(about_.ctas_per_sm);
+    k_.set_min_ctas(description_.ctas_per_sm);
   }
 
   Program write() {
-    const int aligned_d = about_.stores_by_tma ? kLineAlignment * 8 / bits(about_.d) : 1;
-    const Number m = k_.launch("m", aligned_d, 1), n = k_.launch("n", 1, 1), extent_k = k_.launch("k", 1, 1);
-    const SharedTile activations = activations_tile(about_);
-    const TiledCopyBuilder load_weights = weights_copy(m, extent_k);
-    const TiledCopyBuilder load_activations(
-        k_, CopyAtom::tma,
-        {.name = "activations",
-         .element = about_.activations,
-         .extents = {n, extent_k},
-         .strides = {k_.launch("ld_activations", kLineAlignment * 8 / bits(about_.activations)), 1}},
-        activations, kWarpgroup, about_.cluster_m);
-    std::optional<TiledCopyBuilder> load_scales;
-    if (use_) {
-      load_scales.emplace(k_, CopyAtom::tma,
-                          Tensor{.name = "scales",
-                                 .element = about_.scales,
-                                 .extents = {m, ceil_div(extent_k, about_.group)},
-                                 .strides = {1, k_.launch("ld_scales", kLineAlignment * 8 / bits(about_.scales))}},
-                          plain_tile(about_.scales, make_layout({tile_m_, about_.tile_k / segment_})));
-    } else {
-      row_scales_ = k_.address("scales", bits(about_.scales) / 8);
-    }
+    const int aligned_d = description_.stores_by_tma ? kLineAlignment * 8 / bits(description_.d) : 1;
+    m_ = k_.launch("m", aligned_d, 1);
+    n_ = k_.launch("n", 1, 1);
+    const Number extent_k = k_.launch("k", 1, 1);
+    const Loads loads = make_loads(extent_k);
     ldd_ = k_.launch("ldd", aligned_d);
     std::optional<StagedOutput> staged;
-    if (about_.stores_by_tma) {
-      const Tensor d{.name = "d", .element = about_.d, .extents = {m, n}, .strides = {1, ldd_}};
-      staged.emplace(k_, d, staging_of(about_));
+    if (description_.stores_by_tma) {
+      const Tensor d{.name = "d", .element = description_.d, .extents = {m_, n_}, .strides = {1, ldd_}};
+      staged.emplace(k_, d, staging_of(description_));
     } else {
-      d_ = k_.address("d", bits(about_.d) / 8);
+      d_ = k_.address("d", bits(description_.d) / 8);
     }
-    m_ = m;
-    n_ = n;
-    weights_bytes_ = std::int64_t{WeightPacking::kBytes} * chunks_ * about_.consumers;
-    activations_bytes_ = activations.bytes();
-    const std::int64_t scales_bytes = load_scales ? load_scales->transaction_bytes() : 0;
+    const TiledMmaBuilder mma(k_, product());
+    const Ring ring(
+        k_, {.stages = description_.stages,
+             .stage_bytes = round_up(weights_bytes_ + activations_bytes_ + loads.scales_bytes(), kStageAlignment),
+             .transaction_bytes = loads.transaction_bytes(),
+             .writer_arrivals = 1,
+             .reader_arrivals = description_.consumers * 4 * description_.cluster_m});
+    if (description_.split_k > 1) check_exchange(ring);
+    initialise(loads, staged, ring);
 
-    TiledMma product{
-        .a = {arch::Major::k, plain_tile(about_.weights, packed_layout(about_.weights, tile_m_, about_.tile_k))},
-        .b = {arch::Major::k, activations}};
-    product.atom = WgmmaChoice{
-        arch::find_wgmma_atom(about_.activations, about_.activations, DType::f32, arch::OperandSource::registers),
-        about_.tile_n};
-    product.warps_m = 4 * about_.consumers;
-    const TiledMmaBuilder mma(k_, product);
-
-    const std::int64_t transaction_bytes =
-        load_weights.transaction_bytes() + load_activations.transaction_bytes() + scales_bytes;
-    const Ring ring(k_, {.stages = about_.stages,
-                         .stage_bytes = round_up(weights_bytes_ + activations_bytes_ + scales_bytes, kStageAlignment),
-                         .transaction_bytes = transaction_bytes,
-                         .writer_arrivals = 1,
-                         .reader_arrivals = about_.consumers * 4 * about_.cluster_m});
-    if (about_.split_k > 1) check_exchange(ring);
-    k_.branch(equal(k_.thread(), 0), [&] {
-      prefetch_tensor_map(k_, load_weights.tensor_map());
-      prefetch_tensor_map(k_, load_activations.tensor_map());
-      if (load_scales) prefetch_tensor_map(k_, load_scales->tensor_map());
-      if (staged) prefetch_tensor_map(k_, staged->copy().tensor_map());
-      ring.initialise();
-      fence_mbarrier_init(k_);
-    });
-    about_.cluster_m == 1 ? synchronize(k_) : synchronize_cluster(k_);
-    k_.wait_for_last_kernel();
-
-    const WeightGemmRegisters registers = registers_of(about_);
-    const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", about_.consumers, registers.consumer}});
-    // With split-K each cluster computes one tile, because partial sums overwrite the stages.
-    const int most_clusters =
-        arch::resident_clusters(arch::limits(about_.target), about_.cluster_m) * about_.ctas_per_sm;
-    const PersistentTiles tiles(k_, ceil_div(m, tile_m_), ceil_div(n, about_.tile_n), 1, {about_.raster, false},
-                                about_.split_k == 1 ? most_clusters : kAllTiles);
-    const Number steps = k_.computed("steps", ceil_div(extent_k, about_.tile_k));
-    if (about_.split_k > 1) {
-      k_.require(negation(less(steps, about_.split_k)),
-                 fmt::format("k must have at least {} tiles of {}", about_.split_k, about_.tile_k), steps);
-    }
-    const Number part = about_.split_k == 1 ? Number(0) : k_.cluster_rank();
-    const Number first_step = part * steps / about_.split_k, end_step = (part + 1) * steps / about_.split_k;
-
-    roles.play("producer", [&](const RoleThread& me) {
-      k_.branch(less(me.thread, 32), [&] {
-        by_one_thread(k_, [&] {
-          const RingWriter writer(k_, ring);
-          tiles.for_each([&](const TileIndex& tile) {
-            k_.loop(first_step, end_step, 1, [&](const Number& step) {
-              writer.write([&](const Number& stage) {
-                const TiledCopyBuilder::Call call{.barrier = ring.full(stage)};
-                TiledCopyBuilder::Call shared = call;
-                if (about_.cluster_m > 1) {
-                  shared.slice = k_.cluster_rank();
-                  shared.ctas = (1 << about_.cluster_m) - 1;
-                }
-                const Number to = ring.stage(stage);
-                load_weights.copy({0, step * (chunks_ * kLinesOfChunk), tile.m * about_.consumers}, to, call);
-                load_activations.copy({tile.n * about_.tile_n, step * about_.tile_k}, to + weights_bytes_, shared);
-                if (load_scales) {
-                  load_scales->copy({tile.m * tile_m_, step * about_.tile_k / about_.group},
-                                    to + weights_bytes_ + activations_bytes_, call);
-                }
-              });
-            });
-          });
-          launch_dependents(k_);
-          // The other CTA's loads and arrivals need this CTA's shared memory.
-          if (about_.cluster_m > 1) writer.wait_for_readers();
-        });
-      });
-    });
-
-    roles.play("consumer", [&](const RoleThread& me) {
-      const Number warp = broadcast(k_, me.warpgroup * 4 + me.thread / 32);
-      const RingReader reader(k_, ring, [&](const Number& barrier) {
-        // All lanes have read their weights and scales before one of them releases the stage.
-        synchronize_warp(k_);
-        const Number lane = me.thread % 32;
-        if (about_.cluster_m == 1) {
-          k_.branch(equal(lane, 0), [&] { mbarrier_arrive(k_, barrier); });
-        } else {
-          k_.branch(less(lane, about_.cluster_m), [&] { mbarrier_arrive_at(k_, barrier, lane); });
-        }
-      });
-      std::optional<StagedWriter> writer;
-      if (staged) writer.emplace(k_, *staged, me, warp);
-      tiles.for_each([&](const TileIndex& tile) {
-        const Mainloop mainloop = begin_mainloop(mma, ring.stage(reader.begin_read()), warp, me);
-        k_.loop(first_step, end_step, 1, [&](const Number& step) {
-          multiply(mainloop, mma, ring, reader, equal(step + 1, end_step), warp, me);
-        });
-        end_mainloop(mainloop, reader);
-        std::vector<Value> results = results_of(mainloop.sums, warp, tile);
-        if (writer) {
-          writer->begin(tile.m * tile_m_ + warp / 4 * WeightPacking::kRows, tile.n * about_.tile_n);
-          for (std::size_t i = 0; i < results.size(); i += 2) writer->put({results[i], results[i + 1]});
-          return;
-        }
-        Number first = 0;  // of the accumulators that this CTA stores
-        if (about_.split_k > 1) {
-          results = exchange(results, ring, me);
-          first = k_.cluster_rank() * static_cast<int>(results.size());
-        }
-        store(mma, results, first, warp, tile);
-      });
-      if (writer) writer->finish();
-    });
+    const WeightGemmRegisters registers = registers_of(description_);
+    const Roles roles(k_,
+                      {{"producer", 1, registers.producer}, {"consumer", description_.consumers, registers.consumer}});
+    const Work work = make_work(extent_k);
+    roles.play("producer", [&](const RoleThread& me) { produce(me, loads, ring, work); });
+    roles.play("consumer", [&](const RoleThread& me) { consume(me, mma, ring, work, staged); });
     return k_.build();
   }
 
  private:
-  void check() const {
-    check_type(about_.activations, {DType::f16, DType::bf16}, "activations");
-    check_type(about_.scales, {DType::f16, DType::bf16, DType::f32}, "scales");
-    check_type(about_.d, {DType::f16, DType::bf16, DType::f32}, "elements of D");
-    if (about_.consumers < 1 || about_.consumers > 3)
-      throw InvalidArgument(fmt::format("1 to 3 warpgroups multiply, got {}", about_.consumers));
-    if (about_.tile_k < 1 || about_.tile_k % packing_.chunk_k != 0) {
-      throw InvalidArgument(fmt::format("tile_k must be a multiple of {}, the k of a chunk of packed {}, got {}",
-                                        packing_.chunk_k, tilewright::name(about_.weights), about_.tile_k));
+  /// The copies that fill a stage.
+  struct Loads {
+    TiledCopyBuilder weights, activations;
+    std::optional<TiledCopyBuilder> scales;  // of groups; those of rows are not in the stages
+
+    std::int64_t scales_bytes() const { return scales ? scales->transaction_bytes() : 0; }
+    std::int64_t transaction_bytes() const {
+      return weights.transaction_bytes() + activations.transaction_bytes() + scales_bytes();
     }
-    if (about_.ctas_per_sm < 1)
-      throw InvalidArgument(fmt::format("an SM has 1 CTA or more, got {}", about_.ctas_per_sm));
-    check_split_k();
-    if (about_.stores_by_tma && !can_store_by_tma(about_)) {
-      throw InvalidArgument(fmt::format(
-          "TMA stores 16-bit elements along m of tiles of 32 columns or more without split-K, got {} along {}, "
-          "{} columns and split_k {}",
-          tilewright::name(about_.d), about_.d_is_m_contiguous ? "m" : "n", about_.tile_n, about_.split_k));
+  };
+
+  Loads make_loads(const Number& extent_k) {
+    const SharedTile activations = activations_tile(description_);
+    weights_bytes_ = std::int64_t{WeightPacking::kBytes} * chunks_ * description_.consumers;
+    activations_bytes_ = activations.bytes();
+    TiledCopyBuilder load_weights = weights_copy(m_, extent_k);
+    TiledCopyBuilder load_activations(
+        k_, CopyAtom::tma,
+        {.name = "activations",
+         .element = description_.activations,
+         .extents = {n_, extent_k},
+         .strides = {k_.launch("ld_activations", kLineAlignment * 8 / bits(description_.activations)), 1}},
+        activations, kWarpgroupThreads, description_.cluster_m);
+    Loads loads{.weights = std::move(load_weights), .activations = std::move(load_activations), .scales = {}};
+    if (use_) {
+      loads.scales.emplace(
+          k_, CopyAtom::tma,
+          Tensor{.name = "scales",
+                 .element = description_.scales,
+                 .extents = {m_, ceil_div(extent_k, description_.group)},
+                 .strides = {1, k_.launch("ld_scales", kLineAlignment * 8 / bits(description_.scales))}},
+          plain_tile(description_.scales, make_layout({tile_m_, description_.tile_k / segment_})));
+    } else {
+      row_scales_ = k_.address("scales", bits(description_.scales) / 8);
     }
-    const WeightGemmRegisters registers = registers_of(about_);
-    if (registers.needed > registers.consumer) {
-      throw InvalidArgument(fmt::format("a tile_n of {} needs about {} registers a thread, of {}", about_.tile_n,
-                                        registers.needed, registers.consumer));
+    return loads;
+  }
+
+  /// Each warpgroup multiplies 64 rows of weights, which it has in registers, by all activations of the tile.
+  TiledMma product() const {
+    TiledMma product{.a = {arch::Major::k, plain_tile(description_.weights, packed_layout(description_.weights, tile_m_,
+                                                                                          description_.tile_k))},
+                     .b = {arch::Major::k, activations_tile(description_)}};
+    product.atom = WgmmaChoice{arch::find_wgmma_atom(description_.activations, description_.activations, DType::f32,
+                                                     arch::OperandSource::registers),
+                               description_.tile_n};
+    product.warps_m = 4 * description_.consumers;
+    return product;
+  }
+
+  void initialise(const Loads& loads, const std::optional<StagedOutput>& staged, const Ring& ring) {
+    k_.branch(equal(k_.thread(), 0), [&] {
+      prefetch_tensor_map(k_, loads.weights.tensor_map());
+      prefetch_tensor_map(k_, loads.activations.tensor_map());
+      if (loads.scales) prefetch_tensor_map(k_, loads.scales->tensor_map());
+      if (staged) prefetch_tensor_map(k_, staged->copy().tensor_map());
+      ring.initialise();
+      fence_mbarrier_init(k_);
+    });
+    description_.cluster_m == 1 ? synchronize(k_) : synchronize_cluster(k_);
+    k_.wait_for_last_kernel();
+  }
+
+  /// The tiles of a CTA, and the steps along k of each.
+  struct Work {
+    PersistentTiles tiles;
+    Number first_step, end_step;
+  };
+
+  Work make_work(const Number& extent_k) {
+    // With split-K each cluster computes one tile, because partial sums overwrite the stages.
+    const int most_clusters =
+        arch::resident_clusters(arch::limits(description_.target), description_.cluster_m) * description_.ctas_per_sm;
+    PersistentTiles tiles(k_, ceil_div(m_, tile_m_), ceil_div(n_, description_.tile_n), 1, {description_.raster, false},
+                          description_.split_k == 1 ? most_clusters : kAllTiles);
+    const Number steps = k_.computed("steps", ceil_div(extent_k, description_.tile_k));
+    if (description_.split_k > 1) {
+      k_.require(negation(less(steps, description_.split_k)),
+                 fmt::format("k must have at least {} tiles of {}", description_.split_k, description_.tile_k), steps);
     }
-    if (registers.of_instruction > registers.at_launch) {
-      throw InvalidArgument(
-          fmt::format("an instruction of {} columns needs {} registers a thread, of {} with {} CTAs on an SM",
-                      about_.tile_n, registers.of_instruction, registers.at_launch, about_.ctas_per_sm));
+    const Number part = description_.split_k == 1 ? Number(0) : k_.cluster_rank();
+    return {.tiles = std::move(tiles),
+            .first_step = part * steps / description_.split_k,
+            .end_step = (part + 1) * steps / description_.split_k};
+  }
+
+  void produce(const RoleThread& me, const Loads& loads, const Ring& ring, const Work& work) {
+    k_.branch(less(me.thread, 32), [&] {
+      by_one_thread(k_, [&] {
+        const RingWriter writer(k_, ring);
+        work.tiles.for_each([&](const TileIndex& tile) {
+          k_.loop(work.first_step, work.end_step, 1, [&](const Number& step) {
+            writer.write([&](const Number& stage) { fill(loads, ring, stage, tile, step); });
+          });
+        });
+        launch_dependents(k_);
+        // The other CTA's loads and arrivals need this CTA's shared memory.
+        if (description_.cluster_m > 1) writer.wait_for_readers();
+      });
+    });
+  }
+
+  /// Appends the copies of one step along k to a stage.
+  void fill(const Loads& loads, const Ring& ring, const Number& stage, const TileIndex& tile, const Number& step) {
+    const TiledCopyBuilder::Call call{.barrier = ring.full(stage)};
+    TiledCopyBuilder::Call shared = call;
+    if (description_.cluster_m > 1) {
+      shared.slice = k_.cluster_rank();
+      shared.ctas = (1 << description_.cluster_m) - 1;
     }
-    if (!use_) return;
-    if (!group_fits(about_)) {
-      throw InvalidArgument(
-          fmt::format("the group must be a multiple of tile_k, {0}, or a multiple of {1} that divides it, got {2}",
-                      about_.tile_k, kInstructionK, about_.group));
-    }
-    if (*use_ == ScaleUse::weights && about_.scales != about_.activations) {
-      throw InvalidArgument(fmt::format("scales that multiply weights have the type of the activations, {}, got {}",
-                                        tilewright::name(about_.activations), tilewright::name(about_.scales)));
+    const Number to = ring.stage(stage);
+    loads.weights.copy({0, step * (chunks_ * kLinesOfChunk), tile.m * description_.consumers}, to, call);
+    loads.activations.copy({tile.n * description_.tile_n, step * description_.tile_k}, to + weights_bytes_, shared);
+    if (loads.scales) {
+      loads.scales->copy({tile.m * tile_m_, step * description_.tile_k / description_.group},
+                         to + weights_bytes_ + activations_bytes_, call);
     }
   }
 
-  void check_split_k() const {
-    if (about_.split_k != 1 && about_.split_k != 2 && about_.split_k != 4 && about_.split_k != 8)
-      throw InvalidArgument(fmt::format("split_k must be 1, 2, 4 or 8, got {}", about_.split_k));
-    // Each CTA stores whole columns of four registers, or a part of those four.
-    const int accumulators = about_.tile_n / 2, share = accumulators / about_.split_k;
-    if (about_.cluster_m != 1 && (about_.cluster_m != 2 || about_.split_k != 1)) {
-      throw InvalidArgument(fmt::format("cluster_m must be 1, or 2 without split-K, got {} and split_k {}",
-                                        about_.cluster_m, about_.split_k));
-    }
-    if (about_.split_k == 1) return;
-    if (accumulators % about_.split_k != 0 || (share % kRegistersOfColumns != 0 && kRegistersOfColumns % share != 0)) {
-      throw InvalidArgument(
-          fmt::format("split_k {} must divide the {} accumulators of a thread into multiples of {}, 2 or 1",
-                      about_.split_k, accumulators, kRegistersOfColumns));
-    }
+  /// What the statements of a consumer refer to.
+  struct Consumer {
+    const TiledMmaBuilder& mma;
+    const Ring& ring;
+    const RingReader& reader;
+    RoleThread thread;
+    Number warp;  // of all consumers
+  };
+
+  void consume(const RoleThread& me, const TiledMmaBuilder& mma, const Ring& ring, const Work& work,
+               const std::optional<StagedOutput>& staged) {
+    const Number warp = broadcast(k_, me.warpgroup * 4 + me.thread / 32);
+    const RingReader reader(k_, ring, [&](const Number& barrier) {
+      // All lanes have read their weights and scales before one of them releases the stage.
+      synchronize_warp(k_);
+      const Number lane = me.thread % 32;
+      if (description_.cluster_m == 1) {
+        k_.branch(equal(lane, 0), [&] { mbarrier_arrive(k_, barrier); });
+      } else {
+        k_.branch(less(lane, description_.cluster_m), [&] { mbarrier_arrive_at(k_, barrier, lane); });
+      }
+    });
+    const Consumer consumer{.mma = mma, .ring = ring, .reader = reader, .thread = me, .warp = warp};
+    std::optional<StagedWriter> writer;
+    if (staged) writer.emplace(k_, *staged, me, warp);
+    work.tiles.for_each([&](const TileIndex& tile) {
+      const Mainloop mainloop = begin_mainloop(consumer);
+      k_.loop(work.first_step, work.end_step, 1,
+              [&](const Number& step) { multiply(mainloop, consumer, equal(step + 1, work.end_step)); });
+      end_mainloop(mainloop, reader);
+      std::vector<Value> results = results_of(mainloop.sums, warp, tile);
+      if (writer) {
+        writer->begin(tile.m * tile_m_ + warp / 4 * WeightPacking::kRows, tile.n * description_.tile_n);
+        for (std::size_t i = 0; i < results.size(); i += 2) writer->put({results[i], results[i + 1]});
+        return;
+      }
+      Number first = 0;  // of the accumulators that this CTA stores
+      if (description_.split_k > 1) {
+        results = exchange(results, ring, me);
+        first = k_.cluster_rank() * static_cast<int>(results.size());
+      }
+      store(results, first, consumer, tile);
+    });
+    if (writer) writer->finish();
   }
 
   void check_exchange(const Ring& ring) const {
     const std::int64_t stages = ring.use().stages * ring.use().stage_bytes;
-    const std::int64_t sums = std::int64_t{tile_m_} * about_.tile_n * kSumBytes;
+    const std::int64_t sums = std::int64_t{tile_m_} * description_.tile_n * kSumBytes;
     if (sums <= stages) return;
     throw InvalidArgument(
         fmt::format("with split-K, the sums of a tile, {} bytes, must fit in the stages, {} bytes", sums, stages));
@@ -365,7 +284,7 @@ class WeightGemmAuthor {
              .element = DType::s32,
              .extents = {kLineWords, lines, ceil_div(m, WeightPacking::kRows)},
              .strides = {1, kLineWords, lines * kLineWords}},
-            plain_tile(DType::s32, make_layout({kLineWords, lines_of_tile, about_.consumers}))};
+            plain_tile(DType::s32, make_layout({kLineWords, lines_of_tile, description_.consumers}))};
   }
 
   bool scale_spans() const { return use_ == ScaleUse::accumulators; }
@@ -375,29 +294,31 @@ class WeightGemmAuthor {
   RowScales load_scales(const Number& stage, int segment, const Number& warp) {
     const Number row = warp * 16 + k_.thread() % 32 / 4;
     const auto load = [&](int below) {
-      const Number at = (row + segment * tile_m_ + below) * (bits(about_.scales) / 8);
-      const RegisterType type = about_.scales == DType::f32 ? RegisterType::f32 : RegisterType::b16;
+      const Number at = (row + segment * tile_m_ + below) * (bits(description_.scales) / 8);
+      const RegisterType type = description_.scales == DType::f32 ? RegisterType::f32 : RegisterType::b16;
       const Value scale = load_shared(k_, stage + weights_bytes_ + activations_bytes_ + at, type);
-      return use_ == ScaleUse::weights ? duplicate(k_, scale) : to_f32(k_, scale, about_.scales);
+      return use_ == ScaleUse::weights ? duplicate(k_, scale) : to_f32(k_, scale, description_.scales);
     };
     return {load(0), load(kRowsOfPairs)};
   }
 
   /// The 16 bytes of a chunk of a stage that are the thread's.
-  Value load_words(const Number& stage, int chunk, const Number& warp, const RoleThread& me) {
-    const Number at = (warp / 4 * chunks_ + chunk) * WeightPacking::kBytes + me.thread * kThreadBytes;
-    return load_shared(k_, stage + at, RegisterType::b32, kFragment);
+  Value load_words(const Number& stage, int chunk, const Consumer& consumer) {
+    const Number at =
+        (consumer.warp / 4 * chunks_ + chunk) * WeightPacking::kBytes + consumer.thread.thread * kThreadBytes;
+    return load_shared(k_, stage + at, RegisterType::b32, kFragmentRegisters);
   }
 
   /// The fragments of one group of wgmma, from `first_step` on, of the words of its chunk.
   std::vector<Value> convert(const Value& words, int first_step, const RowScales& scales) {
-    const int words_of_step = kFragment / packing_.steps;
+    const int words_of_step = kFragmentRegisters / packing_.steps;
     std::vector<Value> fragments;
     for (int step = first_step; step < first_step + piece_steps_; ++step) {
       std::vector<Value> packed;
       for (int i = 0; i < words_of_step; ++i) packed.push_back(words[step % packing_.steps * words_of_step + i]);
-      Value fragment = widen(k_, about_.weights, about_.activations, packed);
-      if (use_ == ScaleUse::weights) fragment = scale_fragment(k_, about_.activations, fragment, scales[0], scales[1]);
+      Value fragment = widen(k_, description_.weights, description_.activations, packed);
+      if (use_ == ScaleUse::weights)
+        fragment = scale_fragment(k_, description_.activations, fragment, scales[0], scales[1]);
       fragments.push_back(fragment);
     }
     return fragments;
@@ -410,11 +331,11 @@ class WeightGemmAuthor {
     int chunk = -1, segment = -1;
   };
   /// Appends the loads that the conversion for instruction `step` of a stage needs, beyond what `loaded` has.
-  void load(Loaded& loaded, const Number& stage, int step, const Number& warp, const RoleThread& me) {
+  void load(Loaded& loaded, const Number& stage, int step, const Consumer& consumer) {
     const int chunk = step / packing_.steps, segment = step / (segment_ / kInstructionK);
-    if (std::exchange(loaded.chunk, chunk) != chunk) loaded.words = load_words(stage, chunk, warp, me);
+    if (std::exchange(loaded.chunk, chunk) != chunk) loaded.words = load_words(stage, chunk, consumer);
     if (use_ == ScaleUse::weights && std::exchange(loaded.segment, segment) != segment)
-      loaded.scales = load_scales(stage, segment, warp);
+      loaded.scales = load_scales(stage, segment, consumer.warp);
   }
 
   /// The registers of a thread that the mainloop carries.
@@ -424,13 +345,14 @@ class WeightGemmAuthor {
     ValueCells read = {};  // those that the newest group reads
   };
 
-  Mainloop begin_mainloop(const TiledMmaBuilder& mma, const Number& stage, const Number& warp, const RoleThread& me) {
-    Mainloop loop{.sums = scale_spans() ? zero_sums() : mma.zeros()};
+  Mainloop begin_mainloop(const Consumer& consumer) {
+    const Number stage = consumer.ring.stage(consumer.reader.begin_read());
+    Mainloop loop{.sums = scale_spans() ? zero_sums() : consumer.mma.zeros()};
     Loaded first;
-    load(first, stage, 0, warp, me);
+    load(first, stage, 0, consumer);
     for (const Value& fragment : convert(first.words, 0, first.scales)) {
       loop.next.push_back(k_.cell(fragment));
-      loop.read.push_back(k_.cell(k_.undefined(RegisterType::b32, kFragment)));
+      loop.read.push_back(k_.cell(k_.undefined(RegisterType::b32, kFragmentRegisters)));
     }
     return loop;
   }
@@ -443,7 +365,7 @@ class WeightGemmAuthor {
 
   /// Accumulators of f32 that are 0 before the first span is added.
   Accumulators zero_sums() {
-    const int count = about_.tile_n / 2;
+    const int count = description_.tile_n / 2;
     std::string text;
     for (int i = 0; i < count; ++i) text += fmt::format("mov.f32 $0.{}, 0f00000000;\n", i);
     const Value zeros = k_.instruction(text, {output(RegisterType::f32, count)}, Effect::pure).front();
@@ -454,19 +376,19 @@ class WeightGemmAuthor {
   /// wgmma are converted while the group before it runs, which is waited for when this group has been issued: the
   /// tensor cores have a group to do at all times. The first group of the next stage is converted too, unless
   /// `is_last`.
-  void multiply(const Mainloop& loop, const TiledMmaBuilder& mma, const Ring& ring, const RingReader& reader,
-                const Number& is_last, const Number& warp, const RoleThread& me) {
-    const int steps = about_.tile_k / kInstructionK, steps_of_segment = segment_ / kInstructionK;
+  void multiply(const Mainloop& loop, const Consumer& consumer, const Number& is_last) {
+    const auto& [mma, ring, reader, thread, warp] = consumer;
+    const int steps = description_.tile_k / kInstructionK, steps_of_segment = segment_ / kInstructionK;
     const Number number = reader.stage(), stage = ring.stage(number);
     Loaded loaded;
     std::optional<Span> span, last_span;  // that wgmma multiplies now, and that it has left
     for (int step = 0; step < steps; step += piece_steps_) {
       const int next = step + piece_steps_;
       if (next < steps) {
-        load(loaded, stage, next, warp, me);
+        load(loaded, stage, next, consumer);
       } else {
         loaded = {};
-        load(loaded, ring.stage(reader.begin_read_ahead(is_last)), 0, warp, me);
+        load(loaded, ring.stage(reader.begin_read_ahead(is_last)), 0, consumer);
       }
       last_span.reset();
       if (scale_spans() && step % span_steps_ == 0)
@@ -485,7 +407,7 @@ class WeightGemmAuthor {
         loop.read[i].set(fragments[i].front());
         loop.next[i].set(converted[i]);
       }
-      if (!span || next % span_steps_ != 0 || (spans_take_turns(about_) && next < steps)) continue;
+      if (!span || next % span_steps_ != 0 || (spans_take_turns(description_) && next < steps)) continue;
       // ptxas serialises wgmma if another iteration reads its accumulators (C7514): the last span of a stage is waited
       // for.
       ValueCells written = span->accumulators.cells;
@@ -521,9 +443,9 @@ class WeightGemmAuthor {
     if (!use_) {
       for (const int i : {0, 1}) {
         const Number row = tile.m * tile_m_ + warp * 16 + k_.thread() % 32 / 4 + 8 * i;
-        const RegisterType type = about_.scales == DType::f32 ? RegisterType::f32 : RegisterType::b16;
-        const Value scale = load_global_if(k_, less(row, m_), row_scales_, row * (bits(about_.scales) / 8), type);
-        scales[static_cast<std::size_t>(i)] = to_f32(k_, scale, about_.scales);
+        const RegisterType type = description_.scales == DType::f32 ? RegisterType::f32 : RegisterType::b16;
+        const Value scale = load_global_if(k_, less(row, m_), row_scales_, row * (bits(description_.scales) / 8), type);
+        scales[static_cast<std::size_t>(i)] = to_f32(k_, scale, description_.scales);
       }
     }
     std::vector<Value> results;
@@ -537,15 +459,15 @@ class WeightGemmAuthor {
   /// The sums over the whole k, of this CTA's share of the accumulators. Each CTA of the cluster has partial sums of
   /// all of them, sends each CTA its share, and adds what it has received in the order of k.
   std::vector<Value> exchange(const std::vector<Value>& partial, const Ring& ring, const RoleThread& me) {
-    const int share = static_cast<int>(partial.size()) / about_.split_k;
+    const int share = static_cast<int>(partial.size()) / description_.split_k;
     const int width = share % 4 == 0 ? 4 : share % 2 == 0 ? 2 : 1;  // registers that are moved together
-    const int threads = kWarpgroup * about_.consumers;
-    const Number thread = me.warpgroup * kWarpgroup + me.thread;
+    const int threads = kWarpgroupThreads * description_.consumers;
+    const Number thread = me.warpgroup * kWarpgroupThreads + me.thread;
     const auto place = [&](const Number& sender, int vector) {
       return ring.stage(0) + ((sender * (share / width) + vector) * threads + thread) * (width * kSumBytes);
     };
     synchronize_cluster(k_);  // All CTAs have read their stages for the last time.
-    for (int receiver = 0; receiver < about_.split_k; ++receiver) {
+    for (int receiver = 0; receiver < description_.split_k; ++receiver) {
       for (int vector = 0; vector < share / width; ++vector) {
         const auto first = partial.begin() + receiver * share + vector * width;
         store_shared_at(k_, place(k_.cluster_rank(), vector), receiver, {first, first + width});
@@ -555,7 +477,7 @@ class WeightGemmAuthor {
     std::vector<Value> sums;
     for (int vector = 0; vector < share / width; ++vector) {
       std::vector<Value> of_vector;
-      for (int sender = 0; sender < about_.split_k; ++sender) {
+      for (int sender = 0; sender < description_.split_k; ++sender) {
         const Value received = load_shared(k_, place(sender, vector), RegisterType::f32, width);
         for (std::size_t i = 0; i < static_cast<std::size_t>(width); ++i) {
           const Value value = received[static_cast<int>(i)];
@@ -572,18 +494,17 @@ class WeightGemmAuthor {
   }
 
   /// Stores the results, which are those of the thread's accumulators from number `first` on.
-  void store(const TiledMmaBuilder& mma, const std::vector<Value>& results, const Number& first, const Number& warp,
-             const TileIndex& tile) {
-    const std::int64_t bytes = bits(about_.d) / 8;
-    const Number stride_m = (about_.d_is_m_contiguous ? Number(1) : ldd_) * bytes;
-    const Number stride_n = (about_.d_is_m_contiguous ? ldd_ : Number(1)) * bytes;
+  void store(const std::vector<Value>& results, const Number& first, const Consumer& consumer, const TileIndex& tile) {
+    const std::int64_t bytes = bits(description_.d) / 8;
+    const Number stride_m = (description_.d_is_m_contiguous ? Number(1) : ldd_) * bytes;
+    const Number stride_n = (description_.d_is_m_contiguous ? ldd_ : Number(1)) * bytes;
     // Four registers are two columns of the thread's first row, then of its second; the next four are 8 columns
     // further. Addresses follow from each other, because the registers are not enough for all of them at once.
     const int count = static_cast<int>(results.size());
     std::array<Value, 2> addresses;  // of the two columns, in the first row
     for (int i = 0; i < count; ++i) {
-      const AccumulatorPlace place = mma.place(first + i, warp);
-      const Number row = tile.m * tile_m_ + place.row, column = tile.n * about_.tile_n + place.column;
+      const AccumulatorPlace place = consumer.mma.place(first + i, consumer.warp);
+      const Number row = tile.m * tile_m_ + place.row, column = tile.n * description_.tile_n + place.column;
       const auto parity = static_cast<std::size_t>(i % 2);
       const bool is_second_row = i % kRegistersOfColumns >= 2;
       if (i == 0 || count < kRegistersOfColumns) {
@@ -595,11 +516,11 @@ class WeightGemmAuthor {
       }
       const Number holds = both(less(row, m_), less(column, n_));
       store_global_if(k_, holds, addresses[parity], is_second_row ? stride_m * kRowsOfPairs : Number(0),
-                      {from_f32(k_, about_.d, results[static_cast<std::size_t>(i)])});
+                      {from_f32(k_, description_.d, results[static_cast<std::size_t>(i)])});
     }
   }
 
-  WeightGemmDescription about_;
+  WeightGemmDescription description_;
   WeightPacking packing_;
   std::optional<ScaleUse> use_;
   KernelBuilder k_;
@@ -614,61 +535,6 @@ class WeightGemmAuthor {
 };
 
 }  // namespace
-
-std::string_view name(ScaleUse use) { return use == ScaleUse::weights ? "weights" : "accumulators"; }
-
-std::optional<ScaleUse> scale_use(const WeightGemmDescription& about) {
-  if (about.group == 0) return std::nullopt;
-  if (about.scale_use) return about.scale_use;
-  if (about.scales != about.activations) return ScaleUse::accumulators;
-  if (!spans_take_turns(about)) return ScaleUse::weights;
-  const int for_weights = about.tile_k / kInstructionK * kFragment;
-  const int for_accumulators = about.tile_k / span_of(about) * (about.tile_n / 2);
-  return for_weights <= for_accumulators ? ScaleUse::weights : ScaleUse::accumulators;
-}
-
-bool group_fits(const WeightGemmDescription& about) {
-  if (about.group == 0) return true;
-  return about.group % kInstructionK == 0 && (about.group % about.tile_k == 0 || about.tile_k % about.group == 0);
-}
-
-bool can_store_by_tma(const WeightGemmDescription& about) {
-  constexpr int kMinN = 32;
-  return about.d_is_m_contiguous && bits(about.d) == 16 && about.tile_n >= kMinN && about.tile_n % kMinN == 0 &&
-         about.split_k == 1;
-}
-
-int staging_bytes(const WeightGemmDescription& about) {
-  if (!about.stores_by_tma) return 0;
-  const StagingUse use = staging_of(about);
-  return use.warpgroups * use.buffers * StagedOutput::kRows * use.columns * bits(about.d) / 8;
-}
-
-WeightGemmPipeline pipeline_of(const WeightGemmDescription& about) {
-  // A stage has an even number of groups, because two sets of fragments take turns: with an odd number, a loop would
-  // copy registers that wgmma reads, and ptxas would serialise wgmma (C7513).
-  WeightGemmPipeline pipeline{.span = span_of(about)};
-  const int steps = about.tile_k / kInstructionK, steps_of_span = pipeline.span / kInstructionK;
-  const int chunk = steps_of_chunk(about.weights);
-  pipeline.group = kInstructionK * largest_part(std::min(chunk, steps_of_span), [&](int part) {
-                     return steps % (2 * part) == 0 && steps_of_span % part == 0 && chunk % part == 0;
-                   });
-  return pipeline;
-}
-
-WeightGemmRegisters registers_of(const WeightGemmDescription& about) {
-  WeightGemmRegisters registers;
-  registers.producer = producer_registers(about);
-  registers.consumer = consumer_registers(about);
-  int sets = 1;  // of accumulators
-  if (scale_use(about) == ScaleUse::accumulators) sets = spans_take_turns(about) ? 3 : 2;
-  registers.needed = sets * about.tile_n / 2 + registers_beside_accumulators(about);
-  // ptxas requires that one wgmma fits in the registers that a thread has at launch (C7602).
-  constexpr int kBesideInstruction = 30;
-  registers.at_launch = registers_at_launch(about);
-  registers.of_instruction = about.tile_n / 2 + kBesideInstruction;
-  return registers;
-}
 
 Result<Program> weight_gemm(std::string symbol, const WeightGemmDescription& description) {
   try {

@@ -54,38 +54,38 @@ Conversion conversion_of(DType from, DType to) {
   return to_bf16 ? Conversion{14, 4} : Conversion{6, 0};
 }
 
-std::int64_t tiles_of(const WeightGemmDescription& about, const WeightGemmExtents& extents) {
-  const std::int64_t rows = std::int64_t{WeightPacking::kRows} * about.consumers * about.cluster_m;
-  return ceil_div(extents.m, rows) * about.cluster_m * ceil_div(extents.n, about.tile_n);
+std::int64_t tiles_of(const WeightGemmDescription& description, const WeightGemmExtents& extents) {
+  const std::int64_t rows = std::int64_t{WeightPacking::kRows} * description.consumers * description.cluster_m;
+  return ceil_div(extents.m, rows) * description.cluster_m * ceil_div(extents.n, description.tile_n);
 }
 
 /// Tiles that the GPU computes at once.
-std::int64_t resident_tiles(const WeightGemmDescription& about) {
-  return std::int64_t{about.ctas_per_sm} * about.cluster_m *
-         arch::resident_clusters(arch::limits(about.target), about.cluster_m * about.split_k);
+std::int64_t resident_tiles(const WeightGemmDescription& description) {
+  return std::int64_t{description.ctas_per_sm} * description.cluster_m *
+         arch::resident_clusters(arch::limits(description.target), description.cluster_m * description.split_k);
 }
 
-int bytes_of_activations(const WeightGemmDescription& about) {
-  return about.tile_n * about.tile_k * bits(about.activations) / 8;
+int bytes_of_activations(const WeightGemmDescription& description) {
+  return description.tile_n * description.tile_k * bits(description.activations) / 8;
 }
 
-int stage_bytes(const WeightGemmDescription& about) {
-  const int weights = WeightPacking::kRows * about.consumers * about.tile_k * bits(about.weights) / 8;
-  const int activations = bytes_of_activations(about);
-  const int groups = about.group == 0 ? 0 : std::max(1, about.tile_k / about.group);
-  const int scales = WeightPacking::kRows * about.consumers * groups * bits(about.scales) / 8;
+int stage_bytes(const WeightGemmDescription& description) {
+  const int weights = WeightPacking::kRows * description.consumers * description.tile_k * bits(description.weights) / 8;
+  const int activations = bytes_of_activations(description);
+  const int groups = description.group == 0 ? 0 : std::max(1, description.tile_k / description.group);
+  const int scales = WeightPacking::kRows * description.consumers * groups * bits(description.scales) / 8;
   return (weights + activations + scales + 1023) / 1024 * 1024;
 }
 
 /// Sets the number of stages to what fits; false if not even two fit, or not the sums that split-K exchanges.
-bool choose_stages(WeightGemmDescription& about) {
-  const arch::ArchLimits& limits = arch::limits(about.target);
+bool choose_stages(WeightGemmDescription& description) {
+  const arch::ArchLimits& limits = arch::limits(description.target);
   const int memory =
-      std::min(kMaxStageBytes, limits.smem_per_sm_bytes / about.ctas_per_sm - limits.smem_reserved_per_block_bytes -
-                                   kBarrierBytes - staging_bytes(about));
-  about.stages = std::min(memory / stage_bytes(about), kMaxStages);
-  const int sums = WeightPacking::kRows * about.consumers * about.tile_n * 4;
-  return about.stages >= 2 && (about.split_k == 1 || sums <= about.stages * stage_bytes(about));
+      std::min(kMaxStageBytes, limits.smem_per_sm_bytes / description.ctas_per_sm -
+                                   limits.smem_reserved_per_block_bytes - kBarrierBytes - staging_bytes(description));
+  description.stages = std::min(memory / stage_bytes(description), kMaxStages);
+  const int sums = WeightPacking::kRows * description.consumers * description.tile_n * 4;
+  return description.stages >= 2 && (description.split_k == 1 || sums <= description.stages * stage_bytes(description));
 }
 
 /// Cycles of one stage of a warpgroup, beside wgmma: those in which each scheduler issues instructions for its warp,
@@ -93,55 +93,57 @@ bool choose_stages(WeightGemmDescription& about) {
 struct StageCycles {
   double issue = 0, alone = 0;
 };
-StageCycles cycles_of_stage(const WeightGemmDescription& about) {
-  const WeightGemmPipeline pipeline = pipeline_of(about);
-  const Conversion conversion = conversion_of(about.weights, about.activations);
-  const int steps = about.tile_k / 16;
-  const int scaling = scale_use(about) == ScaleUse::weights ? 4 : 0;
+StageCycles cycles_of_stage(const WeightGemmDescription& description) {
+  const WeightGemmPipeline pipeline = pipeline_of(description);
+  const Conversion conversion = conversion_of(description.weights, description.activations);
+  const int steps = description.tile_k / 16;
+  const int scaling = scale_use(description) == ScaleUse::weights ? 4 : 0;
   const int converting = std::max(2 * conversion.half_rate, conversion.half_rate + conversion.full_rate + scaling);
   StageCycles cycles;
   cycles.issue = steps * (converting + kIssuedForWgmma) + kIssuedForStage;
-  const bool sums_spans = scale_use(about) == ScaleUse::accumulators;
-  const int spans = about.tile_k / pipeline.span;
-  if (sums_spans) cycles.issue += spans * (about.tile_n / 2.0);
-  cycles.alone = cycles.issue + kGroupCycles * about.tile_k / pipeline.group + (sums_spans ? kDrainCycles : 0);
+  const bool sums_spans = scale_use(description) == ScaleUse::accumulators;
+  const int spans = description.tile_k / pipeline.span;
+  if (sums_spans) cycles.issue += spans * (description.tile_n / 2.0);
+  cycles.alone = cycles.issue + kGroupCycles * description.tile_k / pipeline.group + (sums_spans ? kDrainCycles : 0);
   return cycles;
 }
 
 }  // namespace
 
-double predicted_us(const WeightGemmDescription& about, const WeightGemmExtents& extents) {
-  const arch::ArchLimits& limits = arch::limits(about.target);
-  const std::int64_t tiles = tiles_of(about, extents), ctas = tiles * about.split_k;
-  const std::int64_t rounds = ceil_div(tiles, resident_tiles(about));
-  const double warpgroups = about.consumers * static_cast<double>(std::clamp<std::int64_t>(
-                                                  ceil_div(ctas, limits.sm_count), 1, about.ctas_per_sm));
+double predicted_us(const WeightGemmDescription& description, const WeightGemmExtents& extents) {
+  const arch::ArchLimits& limits = arch::limits(description.target);
+  const std::int64_t tiles = tiles_of(description, extents), ctas = tiles * description.split_k;
+  const std::int64_t rounds = ceil_div(tiles, resident_tiles(description));
+  const double warpgroups = description.consumers * static_cast<double>(std::clamp<std::int64_t>(
+                                                        ceil_div(ctas, limits.sm_count), 1, description.ctas_per_sm));
   const double clocks_per_us = limits.clock_ghz * 1000;
-  const double fma = static_cast<double>(WeightPacking::kRows) * about.tile_n * about.tile_k;
+  const double fma = static_cast<double>(WeightPacking::kRows) * description.tile_n * description.tile_k;
   const double multiply_us =
-      fma / arch::fma_per_clock(limits, arch::MathUnit::wgmma, about.activations) / clocks_per_us;
+      fma / arch::fma_per_clock(limits, arch::MathUnit::wgmma, description.activations) / clocks_per_us;
   const double loaded_bytes =
-      stage_bytes(about) - bytes_of_activations(about) * (1 - 1.0 / about.cluster_m);  // by a CTA, for a stage
-  const auto active = static_cast<double>(std::min(ctas, resident_tiles(about) * about.split_k));
+      stage_bytes(description) -
+      bytes_of_activations(description) * (1 - 1.0 / description.cluster_m);  // by a CTA, for a stage
+  const auto active = static_cast<double>(std::min(ctas, resident_tiles(description) * description.split_k));
   const double load_us = active * loaded_bytes / (kShareOfL2 * limits.l2_bytes_per_clock) / clocks_per_us;
-  const StageCycles cycles = cycles_of_stage(about);
+  const StageCycles cycles = cycles_of_stage(description);
   // A stage is released when the first group of the next one is all that still runs.
-  const double stages_ahead = about.stages - 1 - 1.0 * pipeline_of(about).group / about.tile_k;
+  const double stages_ahead = description.stages - 1 - 1.0 * pipeline_of(description).group / description.tile_k;
   const double stage_us =
       kLoadLoss * load_us +
       std::max({warpgroups * (multiply_us + kOverlapLoss * cycles.issue / clocks_per_us) + kExposedUs, load_us,
                 warpgroups * cycles.issue / clocks_per_us, std::max(cycles.alone / clocks_per_us, multiply_us),
                 kLoadUs / stages_ahead});
-  const std::int64_t stages = ceil_div(ceil_div(extents.k, about.tile_k), about.split_k);
-  const double exchange_us = about.split_k == 1
+  const std::int64_t stages = ceil_div(ceil_div(extents.k, description.tile_k), description.split_k);
+  const double exchange_us = description.split_k == 1
                                  ? 0
-                                 : kExchangeUs + static_cast<double>(WeightPacking::kRows * about.consumers) *
-                                                     about.tile_n * 4 / kSentBytesPerClock / clocks_per_us;
-  const double dram_bytes = static_cast<double>(extents.m) * static_cast<double>(extents.k) * bits(about.weights) / 8;
+                                 : kExchangeUs + static_cast<double>(WeightPacking::kRows * description.consumers) *
+                                                     description.tile_n * 4 / kSentBytesPerClock / clocks_per_us;
+  const double dram_bytes =
+      static_cast<double>(extents.m) * static_cast<double>(extents.k) * bits(description.weights) / 8;
   const double dram_us = dram_bytes / (kShareOfDram * limits.dram_bytes_per_s) * 1e6;
   return limits.launch_us + std::max(static_cast<double>(rounds * stages) * stage_us, dram_us) +
          static_cast<double>(rounds) * exchange_us +
-         (about.split_k == 1 ? 0 : static_cast<double>(rounds - 1) * kRestartUs);
+         (description.split_k == 1 ? 0 : static_cast<double>(rounds - 1) * kRestartUs);
 }
 
 namespace {
@@ -176,12 +178,12 @@ void add_designs(WeightGemmDescription each, const WeightGemmExtents& extents,
 
 }  // namespace
 
-std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescription& about,
+std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescription& description,
                                                        const WeightGemmExtents& extents, std::size_t count) {
   int most_n = 8;
   while (most_n < 256 && most_n < extents.n) most_n *= 2;
   std::vector<WeightGemmDescription> all;
-  WeightGemmDescription each = about;
+  WeightGemmDescription each = description;
   for (const int tile_n : {most_n, most_n / 2, most_n / 4}) {
     if (tile_n < 8) continue;
     each.tile_n = tile_n;

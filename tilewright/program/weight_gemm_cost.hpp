@@ -16,10 +16,10 @@ struct WeightGemmExtents {
 /// Estimated microseconds on the target of `description`, including the launch. Only for ranking.
 double predicted_us(const WeightGemmDescription& description, const WeightGemmExtents& extents);
 
-/// At most `count` descriptions with the types and the group of `about`, the one with the least predicted time first.
-/// Tiles along n have all tokens, up to 256, or half or a quarter of them. Few tiles are computed with split-K, and by
-/// several CTAs per SM. TMA stores D where `about` wants it and it can.
-std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescription& about,
+/// At most `count` descriptions with the types and the group of `description`, the one with the least predicted time
+/// first. Tiles along n have all tokens, up to 256, or half or a quarter of them. Few tiles are computed with split-K,
+/// and by several CTAs per SM. TMA stores D where `description` wants it and it can.
+std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescription& description,
                                                        const WeightGemmExtents& extents, std::size_t count);
 
 }  // namespace tilewright::program

@@ -1,0 +1,32 @@
+// What follows from the description of a GEMM with narrow weights: the cuts of a stage along k, the panels by which D
+// is stored, and whether the description is valid. weight_gemm.cpp writes the kernel.
+#pragma once
+
+#include "tilewright/program/staged_output.hpp"
+#include "tilewright/program/weight_gemm.hpp"
+
+namespace tilewright::program {
+
+inline constexpr int kWarpgroupThreads = 128;
+/// The k of one wgmma, and of one fragment of A.
+inline constexpr int kInstructionK = 16;
+/// Registers of a fragment of A.
+inline constexpr int kFragmentRegisters = 4;
+/// Registers of a thread for the rows and columns of one 8 x 8 matrix and the one below it.
+inline constexpr int kRegistersOfColumns = 4;
+inline constexpr int kMaxSplitK = 8;
+
+/// @throws InvalidArgument, with the number, for a description that no kernel can have
+void check(const WeightGemmDescription& description);
+
+/// Number of consecutive k in a stage with one scale.
+int segment_of(const WeightGemmDescription& description);
+
+/// Whether two sets of accumulators beside their sum fit in the registers, so that a scale multiplies one set while
+/// wgmma writes the other.
+bool spans_take_turns(const WeightGemmDescription& description);
+
+/// The panels by which a warpgroup stores its rows of a tile, two at a time.
+StagingUse staging_of(const WeightGemmDescription& description);
+
+}  // namespace tilewright::program
