@@ -71,134 +71,168 @@ class GemmAuthor {
     const auto [tile_m, tile_n, tile_k] = plan_.tile;
     const SharedTile tile_a = operand_tile(plan_.element_a, plan_.major_a, tile_m, tile_k);
     const SharedTile tile_b = operand_tile(plan_.element_b, plan_.major_b, tile_n, tile_k);
-    const Operand a = operand("a", plan_.element_a, plan_.major_a, extent_m_);
-    const Operand b = operand("b", plan_.element_b, plan_.major_b, extent_n_);
-    const bool by_tma = plan_.mix != plan::AtomMix::cp_async_wgmma;
-    const CopyAtom atom = by_tma ? CopyAtom::tma : CopyAtom::cp_async;
-    const TiledCopyBuilder load_a(k_, atom, a.tensor, tile_a, kWarpgroup, plan_.cluster_n);
-    const TiledCopyBuilder load_b(k_, atom, b.tensor, tile_b, kWarpgroup, plan_.cluster_m);
+    a_bytes_ = tile_a.bytes();
+    const Loads loads = make_loads(tile_a, tile_b);
     const TiledMmaBuilder mma(k_, tiled_mma(tile_a, tile_b));
     const bool stages_d = plan_.panel_columns != 0;
-    const GemmOutput output(k_, plan_.operands, extent_m_, extent_n_, stages_d);
-    std::optional<StagedOutput> staged;
+    Output output{.stores = GemmOutput(k_, plan_.operands, extent_m_, extent_n_, stages_d), .staged = {}};
     if (stages_d) {
-      staged.emplace(k_, GemmOutput::staged_d(k_, plan_.operands, extent_m_, extent_n_, batch_),
-                     StagingUse{.columns = plan_.panel_columns,
-                                .panels_m = plan_.panels_m(),
-                                .panels_n = plan_.panels_n(),
-                                .buffers = plan_.output_buffers,
-                                .warpgroups = plan_.consumers()});
+      output.staged.emplace(k_, GemmOutput::staged_d(k_, plan_.operands, extent_m_, extent_n_, batch_),
+                            StagingUse{.columns = plan_.panel_columns,
+                                       .panels_m = plan_.panels_m(),
+                                       .panels_n = plan_.panels_n(),
+                                       .buffers = plan_.output_buffers,
+                                       .warpgroups = plan_.consumers()});
     }
     const Ring ring(k_, {.stages = plan_.stages,
                          .stage_bytes = tile_a.bytes() + tile_b.bytes(),
-                         .transaction_bytes = load_a.transaction_bytes() + load_b.transaction_bytes(),
-                         .writer_arrivals = by_tma ? 1 : kWarpgroup,
+                         .transaction_bytes = loads.a.transaction_bytes() + loads.b.transaction_bytes(),
+                         .writer_arrivals = loads_by_tma() ? 1 : kWarpgroup,
                          .reader_arrivals = plan_.consumers() * 4 * plan_.cluster_size()});
+    initialise(loads, output, ring);
+
+    const Registers registers = split_registers(plan_.mix, plan_.consumers());
+    const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", plan_.consumers(), registers.consumer}});
+    PersistentTiles tiles(k_, ceil_div(extent_m_, tile_m), ceil_div(extent_n_, tile_n), batch_, plan_.raster,
+                          arch::resident_clusters(arch::limits(plan_.target), plan_.cluster_size()));
+    const Work work{.tiles = std::move(tiles), .steps = k_.computed("steps", ceil_div(extent_k_, tile_k))};
+    roles.play("producer", [&](const RoleThread& me) { produce(me, loads, ring, work); });
+    roles.play("consumer", [&](const RoleThread& me) { consume(me, mma, ring, work, output); });
+    return k_.build();
+  }
+
+ private:
+  /// The copies that fill a stage, A before B.
+  struct Loads {
+    TiledCopyBuilder a, b;
+    Number batch_step_a, batch_step_b;  // Operand::step
+  };
+  /// The stores of a tile of D and of the other outputs.
+  struct Output {
+    GemmOutput stores;
+    std::optional<StagedOutput> staged;  // D, if it goes through shared memory
+  };
+  /// The tiles of a CTA, and the steps along k of each.
+  struct Work {
+    PersistentTiles tiles;
+    Number steps;
+  };
+
+  bool loads_by_tma() const { return plan_.mix != plan::AtomMix::cp_async_wgmma; }
+
+  Loads make_loads(const SharedTile& tile_a, const SharedTile& tile_b) {
+    const Operand a = operand("a", plan_.element_a, plan_.major_a, extent_m_);
+    const Operand b = operand("b", plan_.element_b, plan_.major_b, extent_n_);
+    const CopyAtom atom = loads_by_tma() ? CopyAtom::tma : CopyAtom::cp_async;
+    TiledCopyBuilder load_a(k_, atom, a.tensor, tile_a, kWarpgroup, plan_.cluster_n);
+    TiledCopyBuilder load_b(k_, atom, b.tensor, tile_b, kWarpgroup, plan_.cluster_m);
+    return {.a = std::move(load_a), .b = std::move(load_b), .batch_step_a = a.step, .batch_step_b = b.step};
+  }
+
+  void initialise(const Loads& loads, const Output& output, const Ring& ring) {
     k_.branch(equal(k_.thread(), 0), [&] {
-      if (by_tma) {
-        prefetch_tensor_map(k_, load_a.tensor_map());
-        prefetch_tensor_map(k_, load_b.tensor_map());
+      if (loads_by_tma()) {
+        prefetch_tensor_map(k_, loads.a.tensor_map());
+        prefetch_tensor_map(k_, loads.b.tensor_map());
       }
-      if (staged) prefetch_tensor_map(k_, staged->copy().tensor_map());
+      if (output.staged) prefetch_tensor_map(k_, output.staged->copy().tensor_map());
       ring.initialise();
       fence_mbarrier_init(k_);
     });
     plan_.cluster_size() == 1 ? synchronize(k_) : synchronize_cluster(k_);
     k_.wait_for_last_kernel();
-
-    const Registers registers = split_registers(plan_.mix, plan_.consumers());
-    const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", plan_.consumers(), registers.consumer}});
-    const PersistentTiles tiles(k_, ceil_div(extent_m_, tile_m), ceil_div(extent_n_, tile_n), batch_, plan_.raster,
-                                arch::resident_clusters(arch::limits(plan_.target), plan_.cluster_size()));
-    const Number steps = k_.computed("steps", ceil_div(extent_k_, tile_k));
-
-    roles.play("producer", [&](const RoleThread& me) {
-      const auto produce = [&] {
-        const RingWriter writer(k_, ring);
-        tiles.for_each([&](const TileIndex& tile) {
-          k_.loop(steps, [&](const Number& step) {
-            writer.write([&](const Number& stage) {
-              const TiledCopyBuilder::Call call{.thread = me.thread, .barrier = ring.full(stage)};
-              // The CTAs of a cluster along m share B: each loads its part of the tile for all of them.
-              TiledCopyBuilder::Call shared = call;
-              shared.slice = k_.cluster_rank();
-              shared.ctas = (1 << plan_.cluster_size()) - 1;
-              const Number at_k = step * tile_k;
-              load_a.copy({tile.m * tile_m, at_k, tile.batch * a.step}, ring.stage(stage),
-                          plan_.cluster_n == 1 ? call : shared);
-              load_b.copy({tile.n * tile_n, at_k, tile.batch * b.step}, ring.stage(stage) + tile_a.bytes(),
-                          plan_.cluster_m == 1 ? call : shared);
-              if (!by_tma) cp_async_arrive(k_, ring.full(stage));
-            });
-          });
-        });
-        launch_dependents(k_);
-        // The other CTA's loads and arrivals need this CTA's shared memory.
-        if (plan_.cluster_size() > 1) writer.wait_for_readers();
-      };
-      if (by_tma) {
-        k_.branch(less(me.thread, 32), [&] { by_one_thread(k_, produce); });
-      } else {
-        produce();
-      }
-    });
-
-    roles.play("consumer", [&](const RoleThread& me) {
-      const Number warp = broadcast(k_, me.warpgroup * 4 + me.thread / 32);
-      // One lane of each warp releases a stage, or one for each CTA of the cluster, whose loads reach this one.
-      const RingReader reader(k_, ring, [&](const Number& barrier) {
-        // TMA overwrites what ldmatrix has read. Without the fence, rows of A were those of the next step in a few
-        // tiles of products of 4096x4096x4096 (H100, 2026-11-26): ptxas does not wait for the results of ldmatrix
-        // before the arrival.
-        if (!mma.uses_wgmma()) {
-          fence_proxy_async(k_);
-          synchronize_warp(k_);
-        }
-        const Number lane = me.thread % 32;
-        if (plan_.cluster_size() == 1) {
-          k_.branch(equal(lane, 0), [&] { mbarrier_arrive(k_, barrier); });
-        } else {
-          k_.branch(less(lane, plan_.cluster_size()), [&] { mbarrier_arrive_at(k_, barrier, lane); });
-        }
-      });
-      std::optional<StagedWriter> writer;
-      if (staged) writer.emplace(k_, *staged, me, warp);
-      tiles.for_each([&](const TileIndex& tile) {
-        const Accumulators accumulators = mma.zeros();
-        const auto multiply = [&](const Number& stage) {
-          if (!by_tma) fence_proxy_async(k_);
-          mma.fma(accumulators, ring.stage(stage), ring.stage(stage) + tile_a.bytes(), warp);
-        };
-        if (plan_.mix == plan::AtomMix::tma_register_wgmma) {
-          multiply_from_registers(reader, mma, accumulators, warp, steps, [&](const Number& stage) {
-            return std::pair(ring.stage(stage), ring.stage(stage) + tile_a.bytes());
-          });
-        } else {
-          k_.loop(steps, [&](const Number&) {
-            if (plan_.mix == plan::AtomMix::tma_mma) {
-              reader.read(multiply);
-            } else {
-              reader.read_by_wgmma(accumulators.cells, multiply);
-            }
-          });
-          if (mma.uses_wgmma()) reader.drain(accumulators.cells);
-        }
-        if (writer) {
-          const int rows = tile_m / plan_.consumers();
-          writer->begin(tile.m * tile_m + warp / 4 * rows, tile.n * tile_n, tile.batch);
-        }
-        mma.for_each_pair(accumulators, warp, [&](const AccumulatorPair& pair) {
-          const std::array<Value, 2> elements = output.store({pair.low, pair.high}, tile.batch,
-                                                             tile.m * tile_m + pair.row, tile.n * tile_n + pair.column);
-          if (writer) writer->put(elements);
-        });
-      });
-      if (writer) writer->finish();
-    });
-    return k_.build();
   }
 
- private:
+  void produce(const RoleThread& me, const Loads& loads, const Ring& ring, const Work& work) {
+    const auto fill_all_stages = [&] {
+      const RingWriter writer(k_, ring);
+      work.tiles.for_each([&](const TileIndex& tile) {
+        k_.loop(work.steps, [&](const Number& step) {
+          writer.write([&](const Number& stage) {
+            const TiledCopyBuilder::Call call{.thread = me.thread, .barrier = ring.full(stage)};
+            // The CTAs of a cluster along m share B: each loads its part of the tile for all of them.
+            TiledCopyBuilder::Call shared = call;
+            shared.slice = k_.cluster_rank();
+            shared.ctas = (1 << plan_.cluster_size()) - 1;
+            const Number at_k = step * plan_.tile.k;
+            loads.a.copy({tile.m * plan_.tile.m, at_k, tile.batch * loads.batch_step_a}, ring.stage(stage),
+                         plan_.cluster_n == 1 ? call : shared);
+            loads.b.copy({tile.n * plan_.tile.n, at_k, tile.batch * loads.batch_step_b}, ring.stage(stage) + a_bytes_,
+                         plan_.cluster_m == 1 ? call : shared);
+            if (!loads_by_tma()) cp_async_arrive(k_, ring.full(stage));
+          });
+        });
+      });
+      launch_dependents(k_);
+      // The other CTA's loads and arrivals need this CTA's shared memory.
+      if (plan_.cluster_size() > 1) writer.wait_for_readers();
+    };
+    if (loads_by_tma()) {
+      k_.branch(less(me.thread, 32), [&] { by_one_thread(k_, fill_all_stages); });
+    } else {
+      fill_all_stages();
+    }
+  }
+
+  void consume(const RoleThread& me, const TiledMmaBuilder& mma, const Ring& ring, const Work& work,
+               const Output& output) {
+    const Number warp = broadcast(k_, me.warpgroup * 4 + me.thread / 32);
+    // One lane of each warp releases a stage, or one for each CTA of the cluster, whose loads reach this one.
+    const RingReader reader(k_, ring, [&](const Number& barrier) {
+      // TMA overwrites what ldmatrix has read. Without the fence, rows of A were those of the next step in a few
+      // tiles of products of 4096x4096x4096 (H100, 2026-11-26): ptxas does not wait for the results of ldmatrix
+      // before the arrival.
+      if (!mma.uses_wgmma()) {
+        fence_proxy_async(k_);
+        synchronize_warp(k_);
+      }
+      const Number lane = me.thread % 32;
+      if (plan_.cluster_size() == 1) {
+        k_.branch(equal(lane, 0), [&] { mbarrier_arrive(k_, barrier); });
+      } else {
+        k_.branch(less(lane, plan_.cluster_size()), [&] { mbarrier_arrive_at(k_, barrier, lane); });
+      }
+    });
+    std::optional<StagedWriter> writer;
+    if (output.staged) writer.emplace(k_, *output.staged, me, warp);
+    work.tiles.for_each([&](const TileIndex& tile) {
+      const Accumulators accumulators = multiply(mma, ring, reader, work.steps, warp);
+      const Number first_m = tile.m * plan_.tile.m, first_n = tile.n * plan_.tile.n;
+      if (writer) writer->begin(first_m + warp / 4 * (plan_.tile.m / plan_.consumers()), first_n, tile.batch);
+      mma.for_each_pair(accumulators, warp, [&](const AccumulatorPair& pair) {
+        const std::array<Value, 2> elements =
+            output.stores.store({pair.low, pair.high}, tile.batch, first_m + pair.row, first_n + pair.column);
+        if (writer) writer->put(elements);
+      });
+    });
+    if (writer) writer->finish();
+  }
+
+  /// The sums of a tile over all steps along k.
+  Accumulators multiply(const TiledMmaBuilder& mma, const Ring& ring, const RingReader& reader, const Number& steps,
+                        const Number& warp) {
+    const Accumulators accumulators = mma.zeros();
+    if (plan_.mix == plan::AtomMix::tma_register_wgmma) {
+      multiply_from_registers(reader, mma, accumulators, warp, steps, [&](const Number& stage) {
+        return std::pair(ring.stage(stage), ring.stage(stage) + a_bytes_);
+      });
+      return accumulators;
+    }
+    const auto multiply_stage = [&](const Number& stage) {
+      if (!loads_by_tma()) fence_proxy_async(k_);
+      mma.fma(accumulators, ring.stage(stage), ring.stage(stage) + a_bytes_, warp);
+    };
+    k_.loop(steps, [&](const Number&) {
+      if (plan_.mix == plan::AtomMix::tma_mma) {
+        reader.read(multiply_stage);
+      } else {
+        reader.read_by_wgmma(accumulators.cells, multiply_stage);
+      }
+    });
+    if (mma.uses_wgmma()) reader.drain(accumulators.cells);
+    return accumulators;
+  }
+
   /// The mainloop of wgmma with A in registers: the fragments of a stage are loaded while wgmma multiplies those of the
   /// last one. Two sets of registers take turns, so that the loop has two stages: with one, the registers that wgmma
   /// reads would have to be copied.
@@ -261,6 +295,7 @@ class GemmAuthor {
   const plan::ProgramGemmPlan& plan_;
   KernelBuilder k_;
   Number extent_m_, extent_n_, extent_k_, batch_;
+  std::int64_t a_bytes_ = 0;  // of a stage; those of B follow
 };
 
 /// An operand of the caller's problem as the kernel sees it: the strides along m or n, along k, and of the batch.
