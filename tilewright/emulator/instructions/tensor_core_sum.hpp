@@ -45,8 +45,9 @@ struct ProductTiles {
 void multiply_add(const ProductTiles& tiles, const TensorCoreSum& how);
 
 /// The product of mma.sync, mma.sp and wmma on a target. 8-bit floats on sm_90 are not those of sum_of_mma: compute
-/// capability 9.0 has no such instruction, and ptxas converts the operands to f16 and multiplies them with two mma whose
-/// sum starts at zero, first the elements k with k % 4 < 2, then the others; it adds C last (machine code of CUDA 13.0).
+/// capability 9.0 has no such instruction, and ptxas converts the operands to f16 and multiplies them with two mma
+/// whose sum starts at zero, first the elements k with k % 4 < 2, then the others; it adds C last (machine code of
+/// CUDA 13.0).
 void multiply_add_of_mma(const ProductTiles& tiles, const Target& target, bool f16_result);
 
 /// The same for integers of which all sums are less than 2^24: exact. Only the tiles and their sizes are read.
