@@ -228,3 +228,22 @@ KERNEL(a_scan_that_alternates_between_two_buffers) {
   }
   out[t] = s[now][t];
 }
+
+// <<<1, 64>>>
+KERNEL(half_a_cta_exits_in_whole_warps) {
+  const int t = threadIdx.x;
+  if (t >= 32) return;
+  __syncthreads();
+  out[t] = x[t];
+}
+
+// <<<1, 32>>>
+KERNEL(all_threads_store_one_value_to_a_flag_of_the_cta) {
+  const int t = threadIdx.x;
+  __shared__ int any;
+  if (t == 0) any = 0;
+  __syncthreads();
+  if (x[t] > 0) any = 1;
+  __syncthreads();
+  out[t] = any;
+}

@@ -1,24 +1,5 @@
-// Right communication through atomics, between CTAs and within one: the emulator must find nothing.
+// Right use of atomics, fences and flags, between CTAs and within one: the emulator must find nothing.
 #include "planted_kernel.cuh"
-
-// <<<1, 64>>>
-KERNEL(half_a_cta_exits_in_whole_warps) {
-  const int t = threadIdx.x;
-  if (t >= 32) return;
-  __syncthreads();
-  out[t] = x[t];
-}
-
-// <<<1, 32>>>
-KERNEL(all_threads_store_one_value_to_a_flag_of_the_cta) {
-  const int t = threadIdx.x;
-  __shared__ int any;
-  if (t == 0) any = 0;
-  __syncthreads();
-  if (x[t] > 0) any = 1;
-  __syncthreads();
-  out[t] = any;
-}
 
 // <<<4, 64>>>
 KERNEL(ctas_add_by_atomics) {
