@@ -93,9 +93,9 @@ class GemmAuthor {
 
     const Registers registers = split_registers(plan_.mix, plan_.consumers());
     const Roles roles(k_, {{"producer", 1, registers.producer}, {"consumer", plan_.consumers(), registers.consumer}});
-    PersistentTiles tiles(k_, ceil_div(extent_m_, tile_m), ceil_div(extent_n_, tile_n), batch_, plan_.raster,
-                          arch::resident_clusters(arch::limits(plan_.target), plan_.cluster_size()));
-    const Work work{.tiles = std::move(tiles), .steps = k_.computed("steps", ceil_div(extent_k_, tile_k))};
+    const PersistentTiles tiles(k_, ceil_div(extent_m_, tile_m), ceil_div(extent_n_, tile_n), batch_, plan_.raster,
+                                arch::resident_clusters(arch::limits(plan_.target), plan_.cluster_size()));
+    const Work work{.tiles = tiles, .steps = k_.computed("steps", ceil_div(extent_k_, tile_k))};
     roles.play("producer", [&](const RoleThread& me) { produce(me, loads, ring, work); });
     roles.play("consumer", [&](const RoleThread& me) { consume(me, mma, ring, work, output); });
     return k_.build();

@@ -175,15 +175,15 @@ class WeightGemmAuthor {
     // With split-K each cluster computes one tile, because partial sums overwrite the stages.
     const int most_clusters =
         arch::resident_clusters(arch::limits(description_.target), description_.cluster_m) * description_.ctas_per_sm;
-    PersistentTiles tiles(k_, ceil_div(m_, tile_m_), ceil_div(n_, description_.tile_n), 1, {description_.raster, false},
-                          description_.split_k == 1 ? most_clusters : kAllTiles);
+    const PersistentTiles tiles(k_, ceil_div(m_, tile_m_), ceil_div(n_, description_.tile_n), 1,
+                                {description_.raster, false}, description_.split_k == 1 ? most_clusters : kAllTiles);
     const Number steps = k_.computed("steps", ceil_div(extent_k, description_.tile_k));
     if (description_.split_k > 1) {
       k_.require(negation(less(steps, description_.split_k)),
                  fmt::format("k must have at least {} tiles of {}", description_.split_k, description_.tile_k), steps);
     }
     const Number part = description_.split_k == 1 ? Number(0) : k_.cluster_rank();
-    return {.tiles = std::move(tiles),
+    return {.tiles = tiles,
             .first_step = part * steps / description_.split_k,
             .end_step = (part + 1) * steps / description_.split_k};
   }
