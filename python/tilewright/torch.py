@@ -294,6 +294,12 @@ def _sum_over_broadcast_batch(gradient: torch.Tensor, operand: torch.Tensor) -> 
     return gradient.sum(0) if gradient.dim() > operand.dim() else gradient
 
 
+def _is_needed(ctx: Any, place: int) -> bool:
+    """Whether the gradient of an argument is needed. PyTorch has no entry for trailing arguments that are omitted."""
+    needs = ctx.needs_input_grad
+    return place < len(needs) and bool(needs[place])
+
+
 def _save_matmul(ctx: Any, inputs: tuple[torch.Tensor, torch.Tensor], output: torch.Tensor) -> None:
     ctx.save_for_backward(*inputs)
 
@@ -321,7 +327,7 @@ def _linear_backward(
     rows = gradient.reshape(-1, gradient.shape[-1])
     grad_x = product(rows, weight).view(x.shape) if ctx.needs_input_grad[0] else None
     grad_weight = product(rows.t(), x.reshape(-1, x.shape[-1])) if ctx.needs_input_grad[1] else None
-    grad_bias = rows.sum(0) if ctx.needs_input_grad[2] else None
+    grad_bias = rows.sum(0) if _is_needed(ctx, 2) else None
     return grad_x, grad_weight, grad_bias
 
 
@@ -591,16 +597,14 @@ def _conv2d_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | N
     input, weight, *outputs = ctx.saved_tensors
     for output in outputs:  # of relu
         gradient = torch.where(output <= 0, 0, gradient)
-    needs = ctx.needs_input_grad
     operators = torch.ops.tilewright
-    grad_input = grad_weight = grad_bias = None
-    if needs[0]:
+    grad_input = grad_weight = None
+    if _is_needed(ctx, 0):
         grad_input = operators.conv2d_input(input.shape, weight, gradient, *ctx.numbers)
-    if needs[1]:
+    if _is_needed(ctx, 1):
         grad_weight = operators.conv2d_weight(input, weight.shape, gradient, *ctx.numbers)
-    if needs[2]:
-        grad_bias = gradient.sum((0, 2, 3))
-    grad_residual = gradient if any(needs[7:8]) else None  # of omitted parameters there is no entry
+    grad_bias = gradient.sum((0, 2, 3)) if _is_needed(ctx, 2) else None
+    grad_residual = gradient if _is_needed(ctx, 7) else None
     return grad_input, grad_weight, grad_bias, None, None, None, None, grad_residual, None
 
 

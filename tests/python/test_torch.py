@@ -77,6 +77,13 @@ def test_operators_pass_torchs_own_checks(device: str) -> None:
     assert torch.autograd.gradcheck(torch.ops.tilewright.linear, (a, b.detach().t().requires_grad_(), bias))
 
 
+def test_gradients_of_a_linear_operator_without_bias(device: str) -> None:
+    x = torch.randn(4, 6, device=device, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(8, 6, device=device, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(torch.ops.tilewright.linear, (x, weight))
+    assert torch.autograd.gradcheck(lambda x, weight: torch.ops.tilewright.linear(x, weight, None), (x, weight))
+
+
 def test_gradients_of_a_shared_operand(device: str) -> None:
     a = torch.randn(3, 4, 6, device=device, dtype=torch.float64, requires_grad=True)
     b = torch.randn(6, 8, device=device, dtype=torch.float64, requires_grad=True)
