@@ -61,6 +61,17 @@ program::Effect read_effect(const Text& text) {
   throw InvalidArgument(fmt::format("effect is pure, memory or state, got '{}'", printable(given)));
 }
 
+/// @throws TypeError, with the place of the operand in the text
+program::Operand read_instruction_operand(nb::handle operand, std::size_t place) {
+  if (nb::isinstance<Value>(operand)) return program::input(nb::cast<Value>(operand));
+  if (nb::isinstance<program::Operand>(operand)) return nb::cast<program::Operand>(operand);
+  const bool is_number = nb::isinstance<layout::Number>(operand) || nb::isinstance<nb::int_>(operand);
+  throw nb::type_error(fmt::format("instruction(): ${} must be a Value, or output(), input(), update(), number(), "
+                                   "immediate() or address_of(), got {}{}",
+                                   place, shown(operand), is_number ? "; pass number(...)" : "")
+                           .c_str());
+}
+
 std::string_view kind_name(Parameter::Kind kind) {
   constexpr std::array<std::string_view, 4> kNames{"integer", "address", "scalar", "tensor_map"};
   return kNames.at(static_cast<std::size_t>(kind));
@@ -235,10 +246,7 @@ void bind_builder(nb::module_& module) {
           "instruction",
           [](KernelBuilder& self, const Text& text, const nb::args& operands, const Text& effect) {
             std::vector<program::Operand> read;
-            for (nb::handle each : operands) {
-              read.push_back(nb::isinstance<Value>(each) ? program::input(nb::cast<Value>(each))
-                                                         : nb::cast<program::Operand>(each));
-            }
+            for (nb::handle each : operands) read.push_back(read_instruction_operand(each, read.size()));
             return self.instruction(text.read("the text of an instruction"), std::move(read), read_effect(effect));
           },
           "text"_a, "operands"_a, "effect"_a = "memory",

@@ -144,6 +144,11 @@ void TiledCopyBuilder::copy_by_tma(const std::vector<Number>& coordinates, const
 
 void TiledCopyBuilder::copy_by_cp_async(const std::vector<Number>& coordinates, const Number& to,
                                         const Call& call) const {
+  if (call.thread.lower() != 0 || call.thread.upper() != threads_ - 1) {
+    throw InvalidArgument(
+        fmt::format("{} threads copy the tile, so that `thread` must be from 0 to {}, got a number from {} to {}",
+                    threads_, threads_ - 1, call.thread.lower(), call.thread.upper()));
+  }
   KernelBuilder& k = *kernel_;
   const std::int64_t element_bytes = bits(tile_.element) / 8;
   const std::int64_t elements = kVectorBytes / element_bytes;

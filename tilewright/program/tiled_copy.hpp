@@ -50,7 +50,7 @@ class TiledCopyBuilder {
 
   /// The threads that load, the CTAs that receive the tile, and the barrier that counts its bytes.
   struct Call {
-    Number thread = 0;                          // of those that take part, for cp_async
+    Number thread = 0;                          // from 0 to threads - 1, for cp_async
     Number barrier = 0;                         // an mbarrier that counts the bytes, for tma
     Number slice = 0;                           // of this CTA among those that share the tile, with multicast
     std::optional<Number> ctas = std::nullopt;  // mask of these CTAs
