@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -71,6 +72,11 @@ void check_used(const op::Epilogue& epilogue, double given_alpha, double given_b
       throw InvalidArgument(fmt::format("the epilogue does not use {}, got {}", label, value));
   }
   if (has_c && !epilogue.reads_source()) throw InvalidArgument("C is given, but the epilogue does not read it");
+  if (has_c || !epilogue.reads_source()) return;
+  const std::optional<std::string> gate = epilogue.gate(op::EpilogueOp::source);
+  if (!gate) throw InvalidArgument("the epilogue reads C, but no C is given");
+  const double factor = op::scalar_value(epilogue, *gate, given_alpha, given_beta);
+  if (factor != 0.0) throw InvalidArgument(fmt::format("{} is {}, but no C is given", *gate, factor));
 }
 
 op::MathOperation read_math(nb::handle math) {

@@ -33,7 +33,8 @@ struct OutputExtents {
 /// output[, row_modes]) -> (Epilogue, tensors, scalars). @throws InvalidArgument, TypeError, and what _bind() raises
 ReadEpilogue read_epilogue(nanobind::handle epilogue, const OutputExtents& extents, DType compute, DType output);
 
-/// Not every epilogue uses alpha, beta and C. @throws InvalidArgument for one that is given and not used
+/// Not every epilogue uses alpha, beta and C. @throws InvalidArgument for one that is given and not used, and for a C
+/// that is read and not given
 void check_used(const op::Epilogue& epilogue, double alpha, double beta, bool has_c);
 
 /// Reads the name of a math operation; None is multiply_add. @throws InvalidArgument

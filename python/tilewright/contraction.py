@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import string
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -20,6 +21,10 @@ from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.product import _bound, _no_array, _out_type
 from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped
+
+
+# An operand in a message, but no mode and no letter of an expression.
+_OPERAND = re.compile(r"(?<!['\w])[ABC](?!['\w*-]|,\S)")
 
 
 def contract(
@@ -73,18 +78,21 @@ def contract(
         like = shaped(a)
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
         out = empty_like(like, _shape_of_out(expression, like, shaped(b)), kind, stream)
-    arguments = ContractionArguments(
-        expression,
-        a,
-        b,
-        out,
-        accumulator_type,
-        bound,
-        C=c,
-        alpha=alpha,
-        beta=(0.0 if c is None else 1.0) if beta is None else beta,
-        math=math,
-    )
+    try:
+        arguments = ContractionArguments(
+            expression,
+            a,
+            b,
+            out,
+            accumulator_type,
+            bound,
+            C=c,
+            alpha=alpha,
+            beta=(0.0 if c is None else 1.0) if beta is None else beta,
+            math=math,
+        )
+    except InvalidArgument as error:
+        raise InvalidArgument(_OPERAND.sub(lambda found: found[0].lower(), str(error))) from None
     run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     return out if is_given else as_framework_of(like, out)
 

@@ -9,7 +9,7 @@ from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, Pointe
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _compute_type, _first_of, _no_array, _out_type, matmul
+from tilewright.product import _bound, _compute_type, _first_of, _in_callers_words, _no_array, _out_type, matmul
 from tilewright.results import as_framework_of, empty_like, shaped
 
 
@@ -99,20 +99,23 @@ def grouped_matmul(
             groups = _groups_of(offsets if offsets is not None else counts)
             shape = _shape_of_out(like, shaped(_first_of(b, "b")), ranks, groups, bound)
             out = empty_like(like, shape, kind, stream)
-    arguments = GroupedGemmArguments(
-        a,
-        b,
-        out,
-        accumulator_type,
-        bound,
-        offsets=offsets,
-        counts=counts,
-        expected_sizes=expected_sizes,
-        C=c,
-        alpha=alpha,
-        beta=(0.0 if c is None else 1.0) if beta is None else beta,
-        math=math,
-    )
+    try:
+        arguments = GroupedGemmArguments(
+            a,
+            b,
+            out,
+            accumulator_type,
+            bound,
+            offsets=offsets,
+            counts=counts,
+            expected_sizes=expected_sizes,
+            C=c,
+            alpha=alpha,
+            beta=(0.0 if c is None else 1.0) if beta is None else beta,
+            math=math,
+        )
+    except InvalidArgument as error:
+        raise InvalidArgument(_in_callers_words(str(error))) from None
     arguments._check_ends()
     run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     if is_given:

@@ -142,7 +142,7 @@ def test_errors_name_the_mode_and_the_numbers(expression, a, b, message):
 
 def test_errors_of_out_and_of_einsum():
     a, b = np.zeros((2, 3), np.float32), np.zeros((3, 5), np.float32)
-    with pytest.raises(tilewright.InvalidArgument, match="mode 'c' has extent 5 in B, but 4 in out"):
+    with pytest.raises(tilewright.InvalidArgument, match="mode 'c' has extent 5 in b, but 4 in out"):
         tilewright.contract("ab,bc->ac", a, b, out=np.zeros((2, 4), np.float32))
     with pytest.raises(tilewright.InvalidArgument, match="'ab,bc,cd' has 3 operands, got 2 arrays"):
         tilewright.einsum("ab,bc,cd", a, b)

@@ -45,6 +45,14 @@ def functional_update(acc: Any) -> Any:
     return acc
 
 
+def copy_by_threads(threads: int, thread: int | None = None) -> None:
+    k = program.Kernel("k", threads=128)
+    tile, memory = program.smem_tile("k", "f16", 64, 64), k.shared(64 * 64 * 2, 1024)
+    tensor = program.Tensor("a", "f16", [64, 64], [64, 1])
+    copy = program.TiledCopyBuilder(k, "cp_async", tensor, tile, threads=threads)
+    copy.copy([0, 0], memory.address, thread=k.thread if thread is None else thread)
+
+
 NO_DRIVER = (tilewright.ToolchainNotFound, tilewright.DriverError, InvalidArgument)
 A, B = z(4, 5), z(5, 7)
 Case = tuple[Callable[[], object], Any, str]
@@ -139,7 +147,28 @@ MISTAKES: dict[str, Case] = {
         "stream must be None, an int, a PyTorch or CuPy stream",
     ),
     "math is unknown": (lambda: matmul(A, B, math="tf32"), InvalidArgument, r"unknown math operation 'tf32': known are multiply_add, multiply_add_tf32"),
-    "beta without c": (lambda: matmul(A, B, beta=1.0, epilogue="D = acc"), InvalidArgument, "beta"),
+    "beta that is not used": (lambda: matmul(A, B, beta=1.0, epilogue="D = acc"), InvalidArgument, "beta"),
+    "beta without c": (lambda: matmul(A, B, beta=2.0), InvalidArgument, "beta is 2, but no c is given"),
+    "an epilogue without its c": (
+        lambda: matmul(A, B, epilogue="D = acc + C"),
+        InvalidArgument,
+        "the epilogue reads c, but no c is given",
+    ),
+    "a contraction without its c": (
+        lambda: tilewright.contract("ab,bc->ac", A, B, beta=2.0),
+        InvalidArgument,
+        "beta is 2, but no c is given",
+    ),
+    "groups without their c": (
+        lambda: tilewright.grouped_matmul(A, z(1, 5, 7), offsets=np.array([4], np.int32), beta=2.0),
+        InvalidArgument,
+        "beta is 2, but no c is given",
+    ),
+    "a convolution without its c": (
+        lambda: tilewright.conv2d(z(1, 1, 3, 3), z(1, 1, 3, 3), beta=2.0),
+        InvalidArgument,
+        "beta is 2, but no c is given",
+    ),
     # epilogues
     "epilogue is misspelt": (lambda: matmul(A, B, epilogue="rleu"), InvalidArgument, "unknown epilogue 'rleu': .*relu"),
     "epilogue is a number": (lambda: matmul(A, B, epilogue=3), TypeError, "epilogue must be a Python function, a name"),
@@ -493,6 +522,21 @@ MISTAKES: dict[str, Case] = {
         lambda: bool(program.Kernel("k").thread < 3),
         TypeError,
         r"is known only when the kernel runs, .* write `with k.If\(condition\):`",
+    ),
+    "a Number as the operand of an instruction": (
+        lambda: program.Kernel("k").instruction("mov.b32 $0, $1;", program.output("b32"), program.Kernel("k").thread),
+        TypeError,
+        r"instruction\(\): \$1 must be a Value, .* got Number.*; pass number\(\.\.\.\)",
+    ),
+    "threads that take no part in a copy": (
+        lambda: copy_by_threads(64),
+        InvalidArgument,
+        "64 threads copy the tile, so that `thread` must be from 0 to 63, got a number from 0 to 127",
+    ),
+    "a copy by one thread of many": (
+        lambda: copy_by_threads(128, thread=0),
+        InvalidArgument,
+        "128 threads copy the tile, so that `thread` must be from 0 to 127, got a number from 0 to 0",
     ),
     "a parameter twice": (
         lambda: (lambda k: (k.launch("n"), k.launch("n")))(program.Kernel("k")),
