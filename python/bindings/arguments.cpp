@@ -158,6 +158,12 @@ void interleave(op::Gemm& gemm, const std::string& interleaved, bool has_c) {
   }
 }
 
+/// Refuses lists of outputs that overlap; C counts if it is read.
+void check_apart(ArgumentsReader& reader, bool reads_c) {
+  if (!reads_c) std::erase_if(reader.matrices, [](const PlacedMatrix& each) { return *each.role == 'C'; });
+  python::check_apart(reader.matrices);
+}
+
 void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle out, nb::handle accumulator_type,
                     nb::handle epilogue, nb::handle c, const Real& alpha, const Real& beta, nb::handle math,
                     nb::handle tensors, const Text& interleaved) {
@@ -176,8 +182,11 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   check_used(gemm.epilogue, gemm.alpha, gemm.beta, !c.is_none());
   read_tensors(reader, gemm, bound);
   read_tensors(reader, gemm, tensors);
-  new (self) GemmArguments{
-      {make_call(std::move(gemm)), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
+  const bool reads_c = op::reads_source(gemm);
+  engine::Call call = make_call(std::move(gemm));
+  check_apart(reader, reads_c);
+  new (self)
+      GemmArguments{{std::move(call), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
 }
 
 /// Reads `offsets` or `counts`, whose name is `role`.
@@ -357,8 +366,11 @@ void make_grouped(GroupedGemmArguments* self, nb::handle a, nb::handle b, nb::ha
   check_used(gemm.epilogue, gemm.alpha, gemm.beta, !c.is_none());
   read_tensors(reader, gemm, bound, grouped.groups());
   read_tensors(reader, gemm, tensors, grouped.groups());
+  const bool reads_c = op::reads_source(gemm);
+  engine::Call call = make_call(std::move(grouped));
+  check_apart(reader, reads_c);
   new (self) GroupedGemmArguments{
-      {make_call(std::move(grouped)), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
+      {std::move(call), std::move(reader.streams), std::move(reader.owners), std::move(reader.lent)}};
 }
 
 /// Refuses ends in host memory that kernels would clamp. Those in device memory are not read.
@@ -568,7 +580,7 @@ nb::typed<nb::tuple, nb::typed<nb::tuple, int, int, int>, DType> split_k_workspa
 nb::typed<nb::tuple, nb::typed<nb::list, GemmArguments>, ReduceSplitKArguments> split_k(const GemmArguments& gemm,
                                                                                         std::int64_t parts,
                                                                                         nb::handle workspace) {
-  ArgumentsReader reader{gemm.streams, gemm.owners, gemm.lent};
+  ArgumentsReader reader{.streams = gemm.streams, .owners = gemm.owners, .lent = gemm.lent, .matrices = {}};
   const op::Tensor memory = reader.read(workspace, true, "workspace");
   const op::SplitK problems = split(gemm, parts, memory.address);
   std::int64_t elements = 1;

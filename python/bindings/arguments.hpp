@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "python/bindings/placed_matrices.hpp"
 #include "python/bindings/stream.hpp"
 #include "tilewright/engine/call.hpp"
 
@@ -59,6 +60,7 @@ struct ArgumentsReader {
 
   StreamSources streams;
   std::vector<nanobind::object> owners, lent;
+  std::vector<PlacedMatrix> matrices;  // of the operands that may be lists
 };
 
 /// The Python object that the methods of a Python kernel receive for a problem; it does not keep the problem's memory

@@ -106,6 +106,7 @@ op::Tensor read_list(ArgumentsReader& reader, nb::sequence list, bool is_written
   for (std::size_t i = 0; i < count; ++i) {
     const std::string name = fmt::format("{}[{}]", role, i);
     op::Tensor matrix = reader.read(list[i], is_written, name.c_str());
+    reader.matrices.push_back({role, static_cast<int>(i), matrix, is_written});
     addresses->push_back(std::exchange(matrix.address, 0));
     all |= addresses->back();
     if (i == 0) first = matrix;
@@ -202,6 +203,7 @@ GroupMatrices read_group_matrices(ArgumentsReader& reader, nb::handle list, bool
   for (std::size_t i = 0; i < count; ++i) {
     const std::string name = fmt::format("{}[{}]", role, i);
     const op::Tensor matrix = reader.read(sequence[i], is_written, name.c_str());
+    reader.matrices.push_back({role, static_cast<int>(i), matrix, is_written});
     if (matrix.shape.rank() != 2)
       throw InvalidArgument(fmt::format("{} must be a matrix, got shape {}", name, op::to_string(matrix.shape)));
     if (i > 0 && (matrix.dtype != matrices[0].dtype || matrix.device != matrices[0].device)) {
@@ -249,7 +251,9 @@ op::Tensor read_operand(ArgumentsReader& reader, nb::handle operand, bool is_wri
   if (nb::isinstance<nb::list>(operand) || nb::isinstance<nb::tuple>(operand))
     return read_list(reader, nb::borrow<nb::sequence>(operand), is_written, role);
   if (nb::isinstance<PointerArray>(operand)) return read_pointers(reader, nb::cast<const PointerArray&>(operand), role);
-  return reader.read(operand, is_written, role);
+  const op::Tensor whole = reader.read(operand, is_written, role);
+  reader.matrices.push_back({role, PlacedMatrix::kWhole, whole, is_written});
+  return whole;
 }
 
 void bind_pointer_array(nb::module_& module) {

@@ -9,7 +9,7 @@ import pytest
 from pycutlass_problems import ARRAY, COLUMN, CONFIGURATIONS, ROW, K, M, N, empty, matrix, problem, run, simt
 
 import tilewright
-from tilewright import GemmArguments, InvalidArgument, PointerArray, matmul
+from tilewright import GemmArguments, GroupedGemmArguments, InvalidArgument, PointerArray, matmul
 from tilewright.pycutlass import EpilogueVisitTree, cutlass, relu
 from tilewright.pycutlass import GemmArguments as PycutlassArguments
 
@@ -111,6 +111,46 @@ def test_what_is_no_batch_is_refused() -> None:
     ):
         with pytest.raises(InvalidArgument, match=told):
             PointerArray(*arguments)
+
+
+def in_buffer(buffer: Array, random: np.random.Generator) -> tuple[Array, set[int]]:
+    """A row-major matrix in the buffer, and the places of its elements."""
+    rows, columns = (int(extent) for extent in random.integers(1, 5, 2))
+    ld, begin = max(columns, int(random.choice([1, 6, 8, 8]))), int(random.integers(0, 40))
+    places = {begin + i * ld + j for i in range(rows) for j in range(columns)}
+    return np.lib.stride_tricks.as_strided(buffer[begin:], (rows, columns), (ld * 4, 4)), places
+
+
+def test_outputs_of_lists_must_be_apart() -> None:
+    random, buffer, refused = np.random.default_rng(0), np.zeros(200, np.float32), 0
+    for _ in range(500):
+        (x, of_x), (y, of_y) = in_buffer(buffer, random), in_buffer(buffer, random)
+        a = [np.zeros((each.shape[0], 3), np.float32) for each in (x, y)]
+        b = [np.zeros((3, each.shape[1]), np.float32) for each in (x, y)]
+        if not of_x & of_y:
+            GroupedGemmArguments(a, b, [x, y])
+            continue
+        refused += 1
+        with pytest.raises(InvalidArgument, match=r"out\[[01]\] \[.*\) overlaps out\[[01]\] "):
+            GroupedGemmArguments(a, b, [x, y])
+    assert 50 < refused < 450
+
+    a, b = matrices(2, 8, 8, 1), matrices(2, 8, 8, 3)
+    out = matrices(2, 8, 8, 5)
+    wide = np.empty((8, 16), np.float32)
+    columns = [wide[:, :8], wide[:, 8:]]
+    matmul(a, b, out=columns)
+    for x, y, got in zip(a, b, columns):
+        np.testing.assert_array_equal(got, x @ y)
+    with pytest.raises(InvalidArgument, match=r"a\[1\] .* overlaps out\[0\] "):
+        matmul(a, b, out=[a[1], out[1]])
+    with pytest.raises(InvalidArgument, match=r"b .* overlaps out\[0\] "):
+        matmul(a, b[1], out=[b[1], out[1]])
+    with pytest.raises(InvalidArgument, match=r"c\[0\] .* overlaps out\[1\] "):
+        matmul(a, b, c=out, out=out[::-1])
+    expected = [x @ y + z for x, y, z in zip(a, b, out)]
+    np.testing.assert_array_equal(matmul(a, b, c=out, out=out), expected)
+    matmul(a, b, c=out[::-1], beta=0.0, out=out)  # C is not read
 
 
 def test_kernels_are_made_for_pointer_arrays() -> None:
