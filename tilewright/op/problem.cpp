@@ -44,12 +44,23 @@ void append_numbers(const Mode& mode, std::vector<std::int64_t>& to) {
   for (int i = 0; i < mode.shape.rank(); ++i) to.insert(to.end(), {mode.shape[i], mode.stride[i]});
 }
 
+// Kernels for a matrix of one line may have the layout whose line has all elements, see with_longest_lines(). If the
+// signature has the other layout, with lines of one element, it does not have their alignment.
+void append_alignments_of_lines(const GemmView& view, std::vector<int>& to) {
+  for (const OperandView* const operand : {&view.a, &view.b, &view.c, &view.d}) {
+    const Tensor& tensor = operand->tensor;
+    if (!operand->is_matrix() || tensor.shape.rank() < 2 || (tensor.rows() > 1 && tensor.columns() > 1)) continue;
+    if (operand != &view.c || view.reads_source) to.push_back(shared_alignment(tensor, {}));
+  }
+}
+
 void set_gemm_key(const GemmView& view, ProblemKey& key) {
   key.reads_source = view.reads_source;
   key.reads_product = view.reads_product;
   key.stores_accumulator = stores_accumulator(view);
   key.a_splits_sectors = splits_sectors(view.a.tensor);
   key.b_splits_sectors = splits_sectors(view.b.tensor);
+  append_alignments_of_lines(view, key.alignments);
 }
 
 // A null entry of `operands` leaves its strides 0.
@@ -92,13 +103,14 @@ ProblemKey key_of(const Conv2d& conv) {
   };
   const std::array<const Tensor*, 3> tensors{&conv.x, &conv.w, &conv.y};
   if (conv.groups == 1 && std::ranges::all_of(tensors, has_whole_rows)) return key;
-  for (const Tensor* const tensor : tensors) key.more.push_back(shared_alignment(*tensor, {}));
-  key.more.push_back(key.reads_source ? shared_alignment(conv.c, {}) : 0);
+  for (const Tensor* const tensor : tensors) key.alignments.push_back(shared_alignment(*tensor, {}));
+  key.alignments.push_back(key.reads_source ? shared_alignment(conv.c, {}) : 0);
   return key;
 }
 
 // Two contractions may have the same view, but modes that merge in one of them, or that are a batch, are copied in
-// another way in the other: see op::permute().
+// another way in the other: see op::permute(). A folded operand without vectors is aligned to one element in the
+// signature, but copies move vectors along other modes, for which the address counts.
 ProblemKey key_of(const Contraction& contraction) {
   const GemmView view = op::view(contraction);
   ProblemKey key = key_of(view);
@@ -107,7 +119,10 @@ ProblemKey key_of(const Contraction& contraction) {
   const std::string letters = contraction.modes_a + contraction.modes_b;
   for (const auto& [tensor, modes] : {std::pair{&contraction.a, &contraction.modes_a},
                                       {&contraction.b, &contraction.modes_b},
-                                      {&contraction.d, &contraction.modes_d}}) {
+                                      {&contraction.d, &contraction.modes_d},
+                                      {&contraction.c, &contraction.modes_d}}) {
+    if (tensor == &contraction.c && !view.reads_source) continue;
+    key.alignments.push_back(shared_alignment(*tensor, {}));
     for (int mode = 0; mode < tensor->shape.rank(); ++mode) {
       const std::size_t number = letters.find((*modes)[static_cast<std::size_t>(mode)]);
       key.more.insert(key.more.end(), {static_cast<std::int64_t>(number), tensor->shape[mode], tensor->stride[mode]});
@@ -336,6 +351,7 @@ std::size_t ProblemKeyHash::operator()(const ProblemKey& key) const {
   mix((key.a_splits_sectors ? 1 : 0) + (key.b_splits_sectors ? 2 : 0));
   for (const std::int64_t number : key.extents_and_strides) mix(number);
   for (const std::int64_t number : key.more) mix(number);
+  for (const int number : key.alignments) mix(number);
   for (const std::int64_t number : {key.expected.groups, key.expected.m, key.expected.n, key.expected.k}) mix(number);
   return hash;
 }

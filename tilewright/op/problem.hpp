@@ -61,6 +61,9 @@ struct ProblemKey {
   /// Strides of auxiliary tensors, then the numbers of im2col operands and the modes of folded ones; or extents and
   /// strides of user-defined operands.
   std::vector<std::int64_t> more{};
+  /// shared_alignment() of tensors whose addresses kernels depend on further than the signature says: matrices of one
+  /// line, tensors that are copied, channels of depthwise convolutions.
+  std::vector<int> alignments{};
   GroupSummary expected{};  // GroupedGemm::expected, which changes the order of the kernels
 
   bool operator==(const ProblemKey&) const = default;

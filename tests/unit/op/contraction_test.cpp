@@ -181,6 +181,21 @@ TEST(Contraction, KeysDependOnTheModes) {
   EXPECT_THAT(problem_class(Problem(one)), HasSubstr("3x8x24 B (6,4):(32,8)x(8):(1) batch ():()"));
 }
 
+TEST(Contraction, KeysOfFoldedOperandsDependOnAddresses) {
+  Contraction one = contraction_of("bac,acd->bd", {4, 8, 6}, {8, 6, 8}, {4, 8});
+  one.a.stride = {1, 4, 32};
+  one.b.stride = {48, 8, 1};
+  Contraction other = one;
+  EXPECT_TRUE(key(Problem(one)) == key(Problem(other)));
+  for (Tensor Contraction::*const tensor : {&Contraction::a, &Contraction::b, &Contraction::d}) {
+    other = one;
+    (other.*tensor).address += 16;
+    EXPECT_TRUE(key(Problem(one)) == key(Problem(other)));
+    (other.*tensor).address += 4;
+    EXPECT_FALSE(key(Problem(one)) == key(Problem(other)));
+  }
+}
+
 TEST(Contraction, TensorsOfTheEpilogueAreBroadcastByClass) {
   Contraction contraction = contraction_of("abk,kcd->acbd", {2, 3, 4}, {4, 5, 6}, {2, 5, 3, 6});
   contraction.epilogue = *parse_epilogue("D = acc + row(bias)", DType::f32);

@@ -76,6 +76,23 @@ TEST(Problem, KeysDependOnCodeExtentsAndStrides) {
   EXPECT_EQ(check_same_extents(key(one), key(longer)).reason(), "prepared for m = 64, got 65");
 }
 
+TEST(Problem, KeysDependOnTheAlignmentOfASingleLine) {
+  Gemm gemm = f16_gemm();
+  gemm.a = matrix(std::uint64_t{0x10000}, DType::f16, 64, 17);
+  gemm.b = matrix(std::uint64_t{0x20000}, DType::f16, 17, 1);
+  gemm.d = matrix(std::uint64_t{0x30000}, DType::f32, 64, 1);
+  gemm.b.stride = gemm.d.stride = {1, 1};  // row-major: lines of one element
+  Gemm other = gemm;
+  other.b.address += 16;
+  EXPECT_EQ(key(Problem(gemm)), key(Problem(other)));
+  other.b.address += 2;
+  EXPECT_FALSE(key(Problem(gemm)) == key(Problem(other))) << "kernels may load vectors along the column";
+  EXPECT_TRUE(check_same_extents(key(Problem(gemm)), key(Problem(other)))) << "a prepared kernel may compute both";
+  other = gemm;
+  other.d.address += 4;
+  EXPECT_FALSE(key(Problem(gemm)) == key(Problem(other)));
+}
+
 TEST(Signature, DependsOnEveryField) {
   const GemmSignature base = describe(f16_gemm());
   std::vector<std::string> texts{to_string(Signature(base))};
