@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/cache/store.hpp"
 #include "tilewright/lower/cuda/epilogue.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
@@ -84,7 +85,7 @@ plan::Launch launch_of(const op::Gemm& gemm, const op::Tensor& product, int sm_c
   const std::int64_t per_cta = std::int64_t{kThreads} * kVectorsInFlight;
   const bool reads_source = op::reads_source(gemm);
   plan::Launch launch;
-  const std::int64_t ctas = std::min<std::int64_t>((vectors + per_cta - 1) / per_cta, kCtasPerSm * sm_count);
+  const std::int64_t ctas = std::min<std::int64_t>(ceil_div(vectors, per_cta), kCtasPerSm * sm_count);
   launch.grid[0] = static_cast<std::uint32_t>(is_by_rows(gemm.epilogue) ? gemm.m() : ctas);
   launch.block[0] = kThreads;
   launch.append(product.address);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 
@@ -107,7 +108,7 @@ OperandSets::OperandSets(std::shared_ptr<runtime::Device> device, const Problem&
       bytes_of_set_(bytes_of_set(problem)),
       bytes_of_d_(stored_d(problem).bytes()) {
   const auto enough = 2 * static_cast<std::size_t>(device_->properties().l2_bytes);
-  const std::size_t count = std::min(1 + (enough + bytes_of_set_ - 1) / bytes_of_set_, static_cast<std::size_t>(most));
+  const std::size_t count = std::min(1 + ceil_div(enough, bytes_of_set_), static_cast<std::size_t>(most));
   std::mt19937_64 offsets(seed + 1);
   const Fill fill = [&](const runtime::DeviceBuffer& buffer, DType dtype) { random.fill(buffer, dtype, offsets); };
   for (std::size_t i = 0; i < count; ++i) {

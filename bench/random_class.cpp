@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tilewright/base/rounding.hpp"
+
 namespace tilewright::bench {
 namespace {
 
@@ -21,9 +23,7 @@ std::int64_t row_bytes(const StoredMatrix& stored) { return stored.ld * tilewrig
 
 bool is_odd(const StoredMatrix& stored) { return row_bytes(stored) % (2 * kVectorBytes) == kVectorBytes; }
 
-std::int64_t tiles(const Problem& problem) {
-  return ((problem.m + kTile - 1) / kTile) * ((problem.n + kTile - 1) / kTile);
-}
+std::int64_t tiles(const Problem& problem) { return ceil_div(problem.m, kTile) * ceil_div(problem.n, kTile); }
 
 constexpr std::array<RuledClass, 13> kClasses{{
     {{"epilogue", "with an epilogue"}, [](const Problem& one) { return one.epilogue != nullptr; }},

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/op/operand.hpp"
 
@@ -28,8 +29,6 @@ Lines lines_of(const PlacedMatrix& placed) {
   const std::int64_t size = bytes(tensor.dtype);
   return {lines.begin, tensor.shape[1 - along], tensor.stride[1 - along] * size, tensor.shape[along] * size};
 }
-
-std::int64_t floor_div(std::int64_t x, std::int64_t y) { return x / y - (x % y < 0 ? 1 : 0); }
 
 /// @pre x and y have the same step, or x is one line
 bool meet_at_one_step(const Lines& x, const Lines& y) {

@@ -19,6 +19,7 @@
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/runtime/capture.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 #include "tilewright/runtime/stream.hpp"
@@ -149,7 +150,7 @@ std::int64_t leading_dimension(const op::Tensor& matrix, op::MatrixLayout layout
                                const std::string& name) {
   const int along = layout == op::MatrixLayout::row_major ? 1 : 0;
   const std::int64_t line = std::max<std::int64_t>(matrix.shape[along], 1);
-  if (matrix.shape[1 - along] <= 1) return (line + multiple - 1) / multiple * multiple;
+  if (matrix.shape[1 - along] <= 1) return round_up(line, multiple);
   const std::int64_t ld = matrix.stride[1 - along];
   if (ld < line || ld > std::numeric_limits<std::int32_t>::max()) {
     throw InvalidArgument(

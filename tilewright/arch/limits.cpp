@@ -192,7 +192,7 @@ int resident_blocks(const ArchLimits& limits, int threads, int registers_per_thr
   if (threads < 1 || threads > limits.max_threads_per_block || registers_per_thread > limits.max_registers_per_thread ||
       smem_bytes > limits.smem_per_block_bytes)
     return 0;
-  const int warps = (threads + kWarp - 1) / kWarp;
+  const int warps = ceil_div(threads, kWarp);
   const int registers = warps * round_up(registers_per_thread * kWarp, kRegisterUnit);
   const int by_registers = registers > 0 ? limits.registers_per_sm / registers : limits.max_blocks_per_sm;
   const int by_threads = limits.max_threads_per_sm / (warps * kWarp);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 
 namespace tilewright::arch {
 namespace {
@@ -73,7 +74,7 @@ int smem_wavefronts(std::span<const std::int64_t> byte_offsets, int access_bytes
 
 int bank_conflicts(std::span<const std::int64_t> byte_offsets, int access_bytes) {
   const std::size_t group = lanes_served(access_bytes);
-  const int groups = static_cast<int>((byte_offsets.size() + group - 1) / group);
+  const int groups = static_cast<int>(ceil_div(byte_offsets.size(), group));
   return smem_wavefronts(byte_offsets, access_bytes) - groups;
 }
 

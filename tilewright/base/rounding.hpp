@@ -1,19 +1,29 @@
-// Quotients and multiples of integers, rounded up.
+// Integer division that rounds in a given direction, and multiples.
 #pragma once
 
 #include <concepts>
-#include <cstdint>
 #include <type_traits>
 
 namespace tilewright {
 
-/// ceil(x / y). @pre x >= 0, y > 0
-constexpr std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+/// The least integer that is not less than x / y. @pre y > 0
+template <std::integral X, std::integral Y, class Result = std::common_type_t<X, Y>>
+constexpr Result ceil_div(X x, Y y) {
+  const auto dividend = static_cast<Result>(x), divisor = static_cast<Result>(y);
+  return static_cast<Result>(dividend / divisor + (dividend % divisor > 0 ? 1 : 0));
+}
 
-/// The least multiple of `unit` that is not less than `value`. @pre value >= 0, unit > 0
-template <std::integral Integer>
-constexpr Integer round_up(Integer value, std::type_identity_t<Integer> unit) {
-  return (value + unit - 1) / unit * unit;
+/// The greatest integer that is not greater than x / y. @pre y > 0
+template <std::integral X, std::integral Y, class Result = std::common_type_t<X, Y>>
+constexpr Result floor_div(X x, Y y) {
+  const auto dividend = static_cast<Result>(x), divisor = static_cast<Result>(y);
+  return static_cast<Result>(dividend / divisor - (dividend % divisor < 0 ? 1 : 0));
+}
+
+/// The least multiple of `unit` that is not less than x. @pre unit > 0
+template <std::integral X, std::integral Y>
+constexpr std::common_type_t<X, Y> round_up(X x, Y unit) {
+  return static_cast<std::common_type_t<X, Y>>(ceil_div(x, unit) * unit);
 }
 
 }  // namespace tilewright

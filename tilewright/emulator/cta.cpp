@@ -8,6 +8,7 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/emulator/cluster.hpp"
 #include "tilewright/emulator/finding_log.hpp"
 
@@ -28,7 +29,7 @@ Cta::Cta(Cluster& cluster, int rank)
       shared_(launch_.options.check_races, launch_.options.check_uninitialised, launch_.options.check_warps) {
   local_.resize(static_cast<std::size_t>(threads_) * launch_.program.local_bytes);
   if (launch_.options.check_uninitialised && launch_.options.check_warps) local_defined_.resize(local_.size());
-  const int warps = (threads_ + kWarpSize - 1) / kWarpSize;
+  const int warps = ceil_div(threads_, kWarpSize);
   for (int w = 0; w < warps; ++w) {
     const Agent agent = cluster.new_agents({AgentRecord::Kind::warp, rank, w, 0});
     warps_.push_back(std::make_unique<Warp>(*this, w, agent, launch_.program));

@@ -7,6 +7,7 @@
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/memory.hpp"
+#include "tilewright/base/rounding.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -57,7 +58,7 @@ runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes, Owner owner) {
   };
   const std::size_t free_bytes = this->free_bytes();
   if (bytes > free_bytes) fail(free_bytes);
-  const std::size_t rounded = (bytes + kRedZone - 1) / kRedZone * kRedZone + 2 * kRedZone;
+  const std::size_t rounded = round_up(bytes, kRedZone) + 2 * kRedZone;
   std::unique_ptr<void, decltype(&std::free)> storage(std::aligned_alloc(kRedZone, rounded), &std::free);
   if (!storage) fail(free_bytes);
   fill_bytes(storage.get(), kFill, rounded);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <ranges>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
 #include "tilewright/emulator/instructions/builtin.hpp"
@@ -83,10 +84,6 @@ std::string source_name(std::string_view symbol) {
   const std::unique_ptr<char, decltype(&std::free)> demangled(
       abi::__cxa_demangle(std::string(symbol).c_str(), nullptr, nullptr, &status), &std::free);
   return status == 0 ? std::string(demangled.get()) : printable(symbol, 80);
-}
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
 }
 
 }  // namespace

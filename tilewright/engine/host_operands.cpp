@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tilewright/base/rounding.hpp"
+
 namespace tilewright::engine {
 namespace {
 
@@ -87,11 +89,11 @@ HostOperands::Output HostOperands::place_pointer_array(op::Tensor& tensor, std::
   for (const op::Tensor& matrix : placed.matrices) {
     placed.offsets.push_back(end);
     const auto size = static_cast<std::size_t>(op::span_bytes(matrix));
-    end += (size + alignment - 1) / alignment * alignment;
+    end += round_up(size, alignment);
   }
   placed.bytes = end;
   const runtime::DeviceBuffer& matrices = buffers_.emplace_back(device_, end + alignment, stream_);
-  placed.on_device = (matrices.address() + alignment - 1) / alignment * alignment;
+  placed.on_device = round_up(matrices.address(), alignment);
   const std::size_t count = placed.matrices.size();
   if (copies_in && end != 0) {
     gathered_.resize(end);

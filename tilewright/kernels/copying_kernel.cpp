@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/kernels/requirements.hpp"
 
 namespace tilewright::kernels {
@@ -14,7 +15,7 @@ std::string suffix(std::size_t copy) { return copy == 0 ? "" : fmt::format("_cop
 std::size_t copies_begin(const plan::Launch& inner) {
   constexpr std::size_t kAlignment = CopyingKernel::kBufferAlignment;
   const std::size_t used = std::max(inner.workspace_bytes(), plan::kWorkspaceCounterBytes);
-  return (used + kAlignment - 1) / kAlignment * kAlignment;
+  return round_up(used, kAlignment);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tilewright/base/hash.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/kernels/copying_kernel.hpp"
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/kernels/requirements.hpp"
@@ -129,7 +130,7 @@ class RepackedConv final : public CopyingKernel {
 std::vector<std::int64_t> units_of(std::int64_t channels, int element_bytes, double most) {
   const std::int64_t unit = std::max(1, kRowBytes / element_bytes);
   std::vector<std::int64_t> units{unit};
-  const auto padded = [&](std::int64_t to) -> std::int64_t { return (channels + to - 1) / to * to; };
+  const auto padded = [&](std::int64_t to) -> std::int64_t { return round_up(channels, to); };
   const auto tap_row = [&](std::int64_t to) {
     return std::gcd(padded(to), std::int64_t{op::kMaxTapRow / element_bytes});
   };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/lower/cuda/program.hpp"
 #include "tilewright/op/fill.hpp"
@@ -47,7 +48,7 @@ class WeightGemm final : public op::Operation {
     if (inputs < 1 || outputs < 1)
       return refuse("inputs and outputs are at least 1, got {} and {}", inputs, outputs).as(RefusalCode::shape);
     const auto size = static_cast<std::int64_t>(group);
-    const std::int64_t groups = size == 0 ? 1 : (inputs + size - 1) / size;
+    const std::int64_t groups = size == 0 ? 1 : ceil_div(inputs, size);
     if (problem.extent("groups") != groups) {
       return refuse("{} inputs in groups of {} have {} scales for each output, got {}", inputs, size, groups,
                     problem.extent("groups"))

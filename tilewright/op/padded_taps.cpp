@@ -1,5 +1,7 @@
 #include "tilewright/op/padded_taps.hpp"
 
+#include "tilewright/base/rounding.hpp"
+
 namespace tilewright::op {
 namespace {
 
@@ -46,7 +48,7 @@ bool can_pad_taps(const GemmView& view) {
 GemmView with_padded_taps(GemmView view, std::int64_t tap_row) {
   TILEWRIGHT_CHECK(can_pad_taps(view), "the taps of the problem cannot be padded");
   Im2col& a = view.a.im2col;
-  a.zeros = (a.channels + tap_row - 1) / tap_row * tap_row - a.channels;
+  a.zeros = round_up(a.channels, tap_row) - a.channels;
   view.a.tensor.shape = {a.rows(), a.columns()};
   view.a.tensor.stride = {a.columns(), 1};
   view.b = is_filter(view.b) ? padded_filter(view.b, a) : padded_filter_of_gradient(view.b, a);

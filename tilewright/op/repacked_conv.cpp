@@ -15,8 +15,6 @@ constexpr std::int64_t kBufferAlignment = 256;                 // bytes
 constexpr std::int64_t kMaxBlock = 64, kMaxPadding = 1 << 20;  // pixels, so that numbers of filters and taps are small
 
 /// Quotients of a dividend of any sign.
-std::int64_t floor_div(std::int64_t x, std::int64_t y) { return x / y - (x % y != 0 && (x < 0) != (y < 0) ? 1 : 0); }
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return -floor_div(-x, y); }
 
 /// Elements that TMA and vectors need a row to be a multiple of.
 std::int64_t row_unit(const Tensor& tensor) { return std::max<std::int64_t>(1, kRowAlignment / bytes(tensor.dtype)); }

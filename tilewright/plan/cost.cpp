@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
 
 namespace tilewright::plan {
@@ -127,7 +128,6 @@ double exchange_us(const arch::ArchLimits& limits, double tile_area, int accumul
 }
 
 double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
-  const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
   const auto tiles = static_cast<std::int64_t>(std::ceil(tiles_along(input.m, input.tile.m, input.spread_m) *
                                                          tiles_along(input.n, input.tile.n, input.spread_n) *
                                                          static_cast<double>(input.batch)));

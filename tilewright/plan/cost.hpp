@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 
 namespace tilewright::plan {
@@ -50,7 +51,7 @@ struct CostInput {
 /// differ, half of the last tile of a group is unused in the mean, and most groups have a tile. If it is unknown
 /// whether they differ, both are equally likely.
 inline double tiles_along(std::int64_t extent, std::int64_t tile, op::GroupSpread spread) {
-  const std::int64_t tiles = (extent + tile - 1) / tile;
+  const std::int64_t tiles = ceil_div(extent, tile);
   const auto equal = static_cast<double>(tiles);
   if (spread == op::GroupSpread::equal || extent == 0) return equal;
   const double unequal = std::max(1.0, static_cast<double>(extent) / static_cast<double>(tile) + 0.5);

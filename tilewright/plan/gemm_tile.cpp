@@ -267,7 +267,7 @@ Support check_extents(const GemmTile& tile, const op::GemmView& arguments) {
 
 int GemmTile::split_k_rows() const {
   const int row_vectors = tile.n * bytes(operands.accumulator) / kSplitKVectorBytes;
-  const int share = (tile.m * row_vectors + split_k - 1) / split_k;  // vectors
+  const int share = ceil_div(tile.m * row_vectors, split_k);  // vectors
   return std::min(tile.m, (share - 2 + row_vectors) / row_vectors + 1);
 }
 

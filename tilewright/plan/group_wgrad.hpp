@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/layout/layout.hpp"
 #include "tilewright/op/gemm_view.hpp"
 #include "tilewright/plan/design.hpp"
@@ -23,7 +24,7 @@ struct GroupWgradPlan {
   int channels = 8, filters = 16;  // of a group
   int taps = 1, units = 1, teams = 1;
 
-  int taps_of_warp() const { return (taps + units - 1) / units; }
+  int taps_of_warp() const { return ceil_div(taps, units); }
   int threads() const { return 32 * groups * units * teams; }
   /// Bytes of a pixel in shared memory, 16 more than those of its elements, so that the 8 rows of a matrix of ldmatrix
   /// are in different banks.

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/tensor_map.hpp"
 
 namespace tilewright::plan {
@@ -48,7 +49,7 @@ struct WorkspaceNeeds {
   std::size_t zeroed_bytes = 0;  // bytes from that address on that must be zero when the kernel starts
 
   /// The address that is passed to the kernel for a workspace at `address`.
-  std::uint64_t given(std::uint64_t address) const { return (address + begin + alignment - 1) / alignment * alignment; }
+  std::uint64_t given(std::uint64_t address) const { return round_up(address + begin, alignment); }
 };
 
 struct Launch {
@@ -137,9 +138,7 @@ struct Launch {
   }
 
   /// Ends the struct or a nested one by rounding its size up to a multiple of its alignment, as C++ does.
-  void finish(std::size_t alignment = 8) {
-    parameter_size_ = (parameter_size_ + alignment - 1) / alignment * alignment;
-  }
+  void finish(std::size_t alignment = 8) { parameter_size_ = round_up(parameter_size_, alignment); }
 
  private:
   static constexpr std::size_t kMaxParameters = 40;
@@ -154,7 +153,7 @@ struct Launch {
   }
 
   std::size_t reserve(std::size_t bytes, std::size_t alignment) {
-    const std::size_t at = (parameter_size_ + alignment - 1) / alignment * alignment;
+    const std::size_t at = round_up(parameter_size_, alignment);
     if (at + bytes > parameter_bytes_.size())
       throw InvalidArgument(fmt::format("kernel parameters exceed {} bytes", parameter_bytes_.size()));
     parameter_size_ = at + bytes;

@@ -40,7 +40,7 @@ int fragment_reduction_bytes(const ReductionCounts& counts, int columns) {
 ReductionBlocks reduction_blocks(op::GroupedMode mode, std::int64_t m, std::int64_t n, std::int64_t rows,
                                  std::int64_t columns, std::int64_t batches) {
   const auto blocks = [&](std::int64_t extent, std::int64_t block, bool is_stacked) {
-    return is_stacked ? extent / block + batches : (extent + block - 1) / block;
+    return is_stacked ? extent / block + batches : ceil_div(extent, block);
   };
   const bool stacks_m = mode == op::GroupedMode::ragged_m, stacks_n = mode == op::GroupedMode::ragged_n;
   return {.along_m = blocks(m, rows, stacks_m),
@@ -62,7 +62,7 @@ Support check_reductions(const ReductionCounts& counts, const ReductionBlocks& b
   constexpr auto kCounters = static_cast<std::int64_t>(kReductionCounterBytes / sizeof(std::uint32_t));
   // Divided, because the product may overflow.
   const auto per_matrix = [&](std::int64_t along, bool is_stacked) {
-    return is_stacked ? (along + blocks.batches - 1) / blocks.batches : along;
+    return is_stacked ? ceil_div(along, blocks.batches) : along;
   };
   const std::int64_t lines = (counts.columns > 0 ? per_matrix(blocks.along_n, blocks.stacks_n) : 0) +
                              (counts.rows > 0 ? per_matrix(blocks.along_m, blocks.stacks_m) : 0) +

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/gathered.hpp"
 
 namespace tilewright::plan {
@@ -105,7 +106,7 @@ int SimtGemmPlan::registers() const {
   const int words = bytes(stored) / 4;
   const int vector_bytes = std::max(a.is_async ? 0 : a.vector * bytes(a.element),  //
                                     b.is_async ? 0 : b.vector * bytes(b.element));
-  const int passes = (register_passes() + copy_phases - 1) / copy_phases;
+  const int passes = ceil_div(register_passes(), copy_phases);
   const auto reach = [&](const op::TensorSignature& tensor, const PanelOperand& operand, int tile_mn) {
     return gathered_registers(tensor, std::max(tile_mn * tile.k / operand.vector / threads(), 1));
   };

@@ -215,7 +215,7 @@ double estimate_us(const StemConvPlan& plan, const op::GemmView& arguments) {
   const double loads = 4 * (plan.step % 2 == 0 ? 1.5 : 4);  // with their masks
   const double stores = instructions * (12.0 + function_instructions(plan.operands.epilogue) * kGroup / 4);
   const double issue = (steps * (instructions + loads + filter_loads) + stores) / kIssuesPerClock;
-  const double rows = static_cast<double>(ceil_div(im2col.h.positions, plan.warps_m) * plan.warps_m);
+  const double rows = static_cast<double>(round_up(im2col.h.positions, plan.warps_m));
   const double tiles =
       static_cast<double>(im2col.images) * rows * static_cast<double>(ceil_div(im2col.w.positions, kTile)) * tiles_n;
   const auto blocks = static_cast<double>(blocks_of(plan, im2col)) * tiles_n;

@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "tilewright/base/rounding.hpp"
+
 namespace tilewright::plan {
 namespace {
 
@@ -54,9 +56,7 @@ bool sums_exactly(const op::GemmView& arguments) {
   return arguments.accumulator == DType::s32 || !arguments.reads_product || arguments.k() == 0;
 }
 
-std::int64_t padded_k(const op::GemmView& arguments, int tile_k) {
-  return (arguments.k() + tile_k - 1) / tile_k * tile_k;
-}
+std::int64_t padded_k(const op::GemmView& arguments, int tile_k) { return round_up(arguments.k(), tile_k); }
 
 Support check_order_of_epilogue(const op::Epilogue& epilogue) {
   if (epilogue.compute == DType::s32) return {};

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 
 namespace tilewright::plan {
 
@@ -11,7 +12,7 @@ Divisor::Divisor(std::int64_t divisor) {
   TILEWRIGHT_CHECK(divisor >= 1 && divisor < std::int64_t{1} << 31, "a divisor is from 1 to 2^31 - 1, got {}", divisor);
   const auto value = static_cast<std::uint64_t>(divisor);
   shift = 31 + static_cast<std::uint32_t>(std::bit_width(value - 1));
-  multiplier = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + value - 1) / value);
+  multiplier = static_cast<std::uint32_t>(ceil_div(std::uint64_t{1} << shift, value));
 }
 
 std::int64_t Divisor::quotient(std::int64_t dividend) const {

@@ -7,6 +7,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/compile/artifact.hpp"
 #include "tilewright/emulator/launch_recorder.hpp"
@@ -97,8 +98,8 @@ void set_occupancy(KernelProfile& profile, const arch::ArchLimits& limits) {
   if (!profile.registers) return;
   constexpr int kWarp = 32, kRegisterUnit = 256;
   const auto threads = static_cast<int>(profile.block[0] * profile.block[1] * profile.block[2]);
-  const int warps = (threads + kWarp - 1) / kWarp, most_warps = limits.max_threads_per_sm / kWarp;
-  const int of_warp = (*profile.registers * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+  const int warps = ceil_div(threads, kWarp), most_warps = limits.max_threads_per_sm / kWarp;
+  const int of_warp = round_up(*profile.registers * kWarp, kRegisterUnit);
   if (warps == 0 || of_warp == 0 || most_warps == 0) return;
   const auto smem = static_cast<int>(profile.smem_bytes) + limits.smem_reserved_per_block_bytes;
   profile.ctas_per_sm =

@@ -107,7 +107,7 @@ std::string KernelBuilder::take_name(std::string_view name) {
 
 Parameter& KernelBuilder::add_parameter(std::string_view name, Parameter::Kind kind, std::size_t bytes,
                                         std::size_t alignment) {
-  const std::size_t offset = (program_.parameter_bytes + alignment - 1) / alignment * alignment;
+  const std::size_t offset = round_up(program_.parameter_bytes, alignment);
   program_.parameters.push_back({.name = take_name(name), .kind = kind, .offset = offset});
   program_.parameter_bytes = offset + bytes;
   return program_.parameters.back();

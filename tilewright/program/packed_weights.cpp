@@ -81,8 +81,8 @@ Layout packed_layout(DType type, std::int64_t m, std::int64_t k) {
   check_extents(m, k);
   const WeightPacking packing = weight_packing(type);
   const std::int64_t elements = size(packing.chunk);
-  const std::int64_t chunks_k = (k + packing.chunk_k - 1) / packing.chunk_k;
-  const std::int64_t chunks_m = (m + WeightPacking::kRows - 1) / WeightPacking::kRows;
+  const std::int64_t chunks_k = ceil_div(k, packing.chunk_k);
+  const std::int64_t chunks_m = ceil_div(m, WeightPacking::kRows);
   return concatenate({concatenate({packing.chunk.mode(0), Layout(chunks_m, chunks_k * elements)}),
                       concatenate({packing.chunk.mode(1), Layout(chunks_k, elements)})});
 }

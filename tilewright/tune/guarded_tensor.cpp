@@ -8,6 +8,7 @@
 
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/base/memory.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/engine/host_operands.hpp"
 
 namespace tilewright::tune {
@@ -124,7 +125,7 @@ std::size_t output_red_zone(const op::Tensor& output) {
   }
   const auto line = static_cast<std::size_t>(longest * bytes(output.dtype));
   const std::size_t zone = std::max(kMinRedZone, kRedZoneLines * line);
-  return (zone + kGuardedAlignment - 1) / kGuardedAlignment * kGuardedAlignment;
+  return round_up(zone, kGuardedAlignment);
 }
 
 GuardedTensor::GuardedTensor(std::string label, std::shared_ptr<runtime::Device> device, const op::Tensor& shape,

@@ -60,7 +60,7 @@ std::vector<std::int32_t> share_leading_dimensions(op::GroupedGemm& grouped, std
     if (!tensor.is_pointer_array()) continue;  // C that the call does not read
     const op::MatrixView view = *op::view_matrix(tensor, "operand");
     const std::int64_t unit = std::max<std::int64_t>(1, tensor.pointer_alignment / bytes(tensor.dtype));
-    std::int64_t ld = (view.line(tensor) + unit - 1) / unit * unit;
+    std::int64_t ld = round_up(view.line(tensor), unit);
     for (std::size_t at = i; at < of_groups.size(); at += operands.size())
       ld = std::max(ld, std::int64_t{of_groups[at]});
     for (std::size_t at = i; at < shared.size(); at += operands.size()) shared[at] = static_cast<std::int32_t>(ld);
@@ -266,7 +266,7 @@ RotatingOperands::RotatingOperands(const std::shared_ptr<runtime::Device>& devic
   }
 
   const runtime::DeviceProperties& properties = device->properties();
-  const std::size_t enough = 1 + (2 * static_cast<std::size_t>(properties.l2_bytes) + set_bytes - 1) / set_bytes;
+  const std::size_t enough = 1 + ceil_div(2 * static_cast<std::size_t>(properties.l2_bytes), set_bytes);
   const std::size_t count = properties.emulated ? 1 : std::min(kMaxSets, enough);
   memory_ = runtime::DeviceBuffer(device, count * set_bytes);
   for (std::size_t i = 0; i < count; ++i) {

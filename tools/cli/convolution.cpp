@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
@@ -255,7 +256,7 @@ void Convolution::materialize() {
     op::Tensor& tensor = *operand.tensor;
     memory_.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(op::span_bytes(tensor)) + kAlignment));
     const auto address = reinterpret_cast<std::uint64_t>(memory_.back().get());
-    tensor.address = (address + kAlignment - 1) / kAlignment * kAlignment;
+    tensor.address = round_up(address, kAlignment);
     ++seed;
     if (op::is_written(operand.access)) {
       op::fill_poison(flat(tensor));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
@@ -237,7 +238,7 @@ void Problem::materialize() {
   for (op::Tensor* operand : operands) {
     memory_.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(op::span_bytes(*operand)) + kAlignment));
     const auto address = reinterpret_cast<std::uint64_t>(memory_.back().get());
-    operand->address = (address + kAlignment - 1) / kAlignment * kAlignment;
+    operand->address = round_up(address, kAlignment);
   }
   fill(gemm_.a, a_, options_.a, 0);
   fill(gemm_.b, b_, options_.b, 1);

@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/spelling.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/compile/file.hpp"
@@ -564,7 +565,7 @@ std::uint64_t ProblemFile::allocate(std::size_t size) {
   memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(size + kAlignment));
   const auto address = reinterpret_cast<std::uint64_t>(memory_.back().get());
   constexpr auto kUnit = static_cast<std::uint64_t>(kAlignment);
-  return (address + kUnit - 1) / kUnit * kUnit;
+  return round_up(address, kUnit);
 }
 
 void ProblemFile::materialize(std::uint64_t seed) {
@@ -577,7 +578,7 @@ void ProblemFile::materialize(std::uint64_t seed) {
     op::Tensor elements = tensor;
     if (tensor.is_pointer_array()) {
       const std::int64_t span = op::span_bytes(op::matrix_at(tensor, tensor.address));
-      const std::int64_t step = (span + kAlignment - 1) / kAlignment * kAlignment;
+      const std::int64_t step = round_up(span, kAlignment);
       const std::uint64_t first = allocate(static_cast<std::size_t>(step * tensor.batch()));
       elements = op::matrix(first, tensor.dtype, 1, step * tensor.batch() / bytes(tensor.dtype));
       tensor.address = allocate(static_cast<std::size_t>(tensor.batch()) * sizeof(std::uint64_t));

@@ -4,6 +4,8 @@
 
 #include "tools/cuda_runtime/runtime_call.hpp"
 
+#include "tilewright/base/rounding.hpp"
+
 namespace tilewright::cuda_runtime {
 
 Copy::Kind kind_of(cudaMemcpyKind kind) {
@@ -78,7 +80,7 @@ cudaError_t allocate(void** pointer, std::size_t bytes, MemoryKind kind, const c
 
 constexpr std::size_t kPitch = 512;
 
-std::size_t pitch_of(std::size_t width) { return (width + kPitch - 1) / kPitch * kPitch; }
+std::size_t pitch_of(std::size_t width) { return round_up(width, kPitch); }
 
 void allocate_from(Machine& machine, Pool& pool, void** pointer, std::size_t bytes, cudaStream_t stream) {
   require(pointer != nullptr);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/layout/number_text.hpp"
 #include "tilewright/lower/ptx_text.hpp"
 
@@ -116,7 +117,7 @@ class Printer {
   /// The size of the struct in C++.
   std::size_t parameter_bytes() const {
     const std::size_t alignment = program_.tensor_maps.empty() ? 8 : alignof(EncodedTensorMap);
-    return std::max<std::size_t>((program_.parameter_bytes + alignment - 1) / alignment * alignment, 1);
+    return std::max<std::size_t>(round_up(program_.parameter_bytes, alignment), 1);
   }
 
   template <class... Args>

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <utility>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/cost.hpp"
 
 namespace tilewright::plan {
@@ -67,8 +68,6 @@ constexpr double kTensorMapClocks = 550;  // latency of making tensor maps; see 
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
-
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 /// The binary logarithm of `ctas`, rounded up.
 double doublings(int ctas) { return std::bit_width(static_cast<unsigned>(ctas - 1)); }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/sm90/repacking.hpp"
@@ -203,7 +204,7 @@ Support plan_output(Sm90GemmSketch& plan) {
 int split_k_sum_groups(int tile_n, int split_k) {
   constexpr int kThreads = 128;
   const int quads = kWgmmaM * tile_n / 4;
-  const int share = (quads + split_k - 1) / split_k;
+  const int share = ceil_div(quads, split_k);
   int lanes = 1;
   while (lanes < share && lanes < kThreads) lanes *= 2;
   return kThreads / lanes;
@@ -226,8 +227,8 @@ int EpilogueStaging::bytes(int tile_rows, int tile_columns, int split_k) const {
            fragment_reduction_bytes(reductions, tile_columns);
   }
   const int groups = tile_columns / 8;  // groups of four accumulators per thread; see epilogue/split_k_sum.cuh
-  const int share = (groups * kThreads + split_k - 1) / split_k;
-  const int columns_of_share = std::min(tile_columns, ((share + kThreads - 1) / kThreads + 1) * 8);
+  const int share = ceil_div(groups * kThreads, split_k);
+  const int columns_of_share = std::min(tile_columns, (ceil_div(share, kThreads) + 1) * 8);
   return band_reduction_bytes(reductions, static_cast<int>(kWgmmaM), columns_of_share, kThreads, kElementBytes);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "tilewright/arch/wgmma_atom.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/sm90/operand.hpp"
 #include "tilewright/plan/sm90/row_classes.hpp"
@@ -38,7 +39,7 @@ struct Sm90SharedMemory {
   int output_barrier_bytes() const { return output_barriers * kMbarrierBytes; }
   int groups_at() const { return ring_barriers_end(); }
   int groups_end() const { return groups_at() + group_bytes; }
-  int tensor_maps_at() const { return (groups_end() + kTensorMap - 1) / kTensorMap * kTensorMap; }
+  int tensor_maps_at() const { return round_up(groups_end(), kTensorMap); }
   /// Includes the most bytes that the alignment of the tensor maps may cost, so that each stage adds as many bytes.
   int tensor_map_bytes() const { return tensor_maps == 0 ? 0 : (tensor_maps + 1) * kTensorMap - kMbarrierBytes; }
   int ring_barriers_end() const { return ring_barriers_at() + 2 * stages * kMbarrierBytes; }

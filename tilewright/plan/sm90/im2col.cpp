@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/op/padded_taps.hpp"
 
 namespace tilewright::plan {
@@ -11,7 +12,7 @@ namespace {
 /// A stride that is never used must still be a value that tensor maps allow.
 std::uint64_t stride_bytes(std::int64_t extent, std::int64_t stride, int element_bytes) {
   const std::int64_t bytes = extent > 1 ? stride * element_bytes : kTmaBytes;
-  return static_cast<std::uint64_t>((bytes + kTmaBytes - 1) / kTmaBytes * kTmaBytes);
+  return static_cast<std::uint64_t>(round_up(bytes, kTmaBytes));
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ std::vector<std::int64_t> padded_tap_rows(const op::GemmView& view) {
   const std::int64_t channels = view.a.im2col.channels, longest = op::kMaxTapRow / bytes(view.a.tensor.dtype);
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 2 * std::gcd(channels, longest); row <= longest; row *= 2) {
-    const std::int64_t padded = (channels + row - 1) / row * row;
+    const std::int64_t padded = round_up(channels, row);
     if (padded > kMostPadding * channels) break;
     if (padded % (2 * row) == 0 && row < longest) continue;  // twice the length needs no more zeros
     rows.push_back(row);

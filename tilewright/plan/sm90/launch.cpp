@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/folded.hpp"
 #include "tilewright/plan/sm90/folded.hpp"
 #include "tilewright/plan/sm90/im2col.hpp"
@@ -15,8 +16,6 @@
 
 namespace tilewright::plan {
 namespace {
-
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 std::int64_t leading_dimension(const op::Tensor& tensor) { return op::view_matrix(tensor, "operand")->ld; }
 
@@ -50,7 +49,7 @@ TensorMap map_of(TensorMap map, const Matrices& matrices) {
 TensorMapRequest request(const TensorMap& map, const op::Tensor& tensor, std::int64_t contiguous,
                          std::int64_t strided) {
   const std::int64_t ld = strided == 1 ? contiguous : leading_dimension(tensor);
-  const std::int64_t row_bytes = ceil_div(ld * bytes(map.type), kTmaBytes) * kTmaBytes;
+  const std::int64_t row_bytes = round_up(ld * bytes(map.type), kTmaBytes);
   const std::int64_t batch = mapped_matrices(tensor);
   return {.map = map_of(map,
                         {.address = tensor.is_pointer_array() ? tensor.address / kTmaBytes * kTmaBytes : tensor.address,
@@ -183,14 +182,14 @@ Workspace workspace(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   }
   const View problem = view(plan, arguments);
   if (reductions.all() > 0) {
-    workspace.reduction_parts = ceil_div(workspace.bytes, kAlignment) * kAlignment;
+    workspace.reduction_parts = round_up(workspace.bytes, kAlignment);
     workspace.bytes =
         workspace.reduction_parts + reduction_part_bytes(reductions, reduction_blocks_of_warpgroups(plan, arguments),
                                                          problem.m, problem.n, bytes(plan.operands.epilogue.compute));
   }
   const auto add = [&](const OperandPath& operand, const op::Tensor& tensor, std::int64_t mn, RepackedCopy& copy) {
     if (!operand.is_repacked && !operand.makes_tensor_maps) return std::int64_t{0};
-    const std::int64_t at = ceil_div(workspace.bytes, kAlignment) * kAlignment;
+    const std::int64_t at = round_up(workspace.bytes, kAlignment);
     if (operand.is_repacked) {
       copy = repacked_copy(tensor, operand.major, mn, problem.k);
       workspace.bytes = at + copy.bytes();

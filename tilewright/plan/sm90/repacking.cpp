@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tilewright/base/rounding.hpp"
+
 namespace tilewright::plan {
 namespace {
 
@@ -26,7 +28,7 @@ RepackedCopy repacked_copy(const op::Tensor& tensor, arch::Major major, std::int
   copy.contiguous = major == arch::Major::k ? k : mn;
   copy.lines = major == arch::Major::k ? mn : k;
   copy.matrices = tensor.distinct_matrices();
-  copy.pitch = (copy.contiguous * bytes(tensor.dtype) + kLineBytes - 1) / kLineBytes * kLineBytes;
+  copy.pitch = round_up(copy.contiguous * bytes(tensor.dtype), kLineBytes);
   return copy;
 }
 

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "tilewright/base/rounding.hpp"
+
 namespace tilewright::plan {
 namespace {
 
@@ -21,11 +23,11 @@ AxisClass class_of(const op::Im2colAxis& axis, std::int64_t first) {
   const std::int64_t s = axis.divisor;
   AxisClass result{.axis = axis, .first = first};
   result.axis.divisor = 1;
-  result.axis.positions = std::max<std::int64_t>((axis.positions - first + s - 1) / s, 0);
+  result.axis.positions = std::max<std::int64_t>(ceil_div(axis.positions - first, s), 0);
   result.taps.stride = s / std::gcd(std::abs(axis.tap_step), s);
   const auto sum = [&](std::int64_t tap) { return first + tap * axis.tap_step + axis.offset; };
   while (result.taps.first < axis.taps && sum(result.taps.first) % s != 0) ++result.taps.first;
-  result.axis.taps = (axis.taps - result.taps.first + result.taps.stride - 1) / result.taps.stride;
+  result.axis.taps = ceil_div(axis.taps - result.taps.first, result.taps.stride);
   result.axis.offset = result.axis.taps == 0 ? 0 : sum(result.taps.first) / s;
   result.axis.tap_step = axis.tap_step * result.taps.stride / s;
   return result;
@@ -84,7 +86,7 @@ std::int64_t row_class_count(const op::OperandView& a) {
 MeanExtents mean_extents(const op::GemmView& view) {
   const std::int64_t classes = row_class_count(view.a);
   if (classes == 1) return {view.mean_m(), view.mean_n(), view.mean_k(), view.working_batch()};
-  const auto mean = [&](std::int64_t extent) { return (extent + classes - 1) / classes; };
+  const auto mean = [&](std::int64_t extent) { return ceil_div(extent, classes); };
   return {mean(view.m()), view.n(), mean(view.k()), classes};
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tilewright/arch/limits.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/sm90/cost.hpp"
@@ -61,7 +62,6 @@ constexpr std::array<Rows, 8> kRows{{
 /// few SMs load: e4m3 2x29312x11696 took 106 us in 77 tiles of 384x8, and 91 us in 229 of 128x8 (H200, 2026-11-26).
 constexpr int kMostRows = 256, kFewTileColumns = 64, kTallTilesOfSm = 2;
 constexpr std::array<int, 16> kColumns{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256};
-std::int64_t ceil_div(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 /// The CTAs that work together: a cluster of m x n CTAs shares operands by multicast, and `split_k` CTAs share a tile.
 struct Group {
@@ -219,7 +219,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
   if (k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
-  if (search.padded_k && ceil_div(search.k, shape.k) * shape.k != *search.padded_k) return tile;
+  if (search.padded_k && round_up(search.k, shape.k) != *search.padded_k) return tile;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return tile;
   tile.is_possible = true;
   return tile;
@@ -299,7 +299,7 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
     const std::int64_t tiles_n = std::int64_t{search.limits.sm_count} * waves / std::max<std::int64_t>(tiles_m, 1);
     if (tiles_n == 0) continue;
     const int step = search.element_bytes == 1 ? 2 * kInstructionN : kInstructionN;
-    const std::int64_t columns = ceil_div(ceil_div(search.n, tiles_n), step) * step;
+    const std::int64_t columns = round_up(ceil_div(search.n, tiles_n), step);
     if (columns < kColumns.back() && std::ranges::count(kColumns, columns) == 0) {
       filling[static_cast<std::size_t>(waves - 1)] = static_cast<int>(columns);
     }

@@ -1,6 +1,7 @@
 #include "tilewright/plan/sm90/subtile.hpp"
 
 #include "tilewright/arch/wgmma_smem.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/layout/composed_layout.hpp"
 #include "tilewright/plan/sm90/operand.hpp"
 
@@ -78,7 +79,7 @@ int EpilogueSubtile::bytes(int element_bytes) const {
   return kOutputBuffers * panels * kWgmmaM * panel_columns * element_bytes;
 }
 
-int EpilogueSubtile::count(int tile_columns) const { return (tile_columns / panel_columns + panels - 1) / panels; }
+int EpilogueSubtile::count(int tile_columns) const { return ceil_div(tile_columns / panel_columns, panels); }
 
 EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_columns, int most_bytes) {
   const int widest = kMaxRowBytes / elements.widest();  // 64 rows of this width take 8 KB
