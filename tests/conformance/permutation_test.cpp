@@ -178,6 +178,7 @@ TEST_P(Permutations, Random) {
 }
 
 TEST_P(Permutations, FaultsAreFound) {
+  if (GetParam() == "cuda") GTEST_SKIP() << "a fault may make the context of a GPU unusable";
   const std::array permutations{
       permutation_of(DType::f16, {40, 6, 5, 4, 4}, {0, 1, 3, 4, 2}, {2, 3, 0, 1, 4}, 8, 3),
       permutation_of(DType::f16, {37, 29}, {0, 1}, {1, 0}, 3, 3),

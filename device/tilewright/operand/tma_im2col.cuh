@@ -26,7 +26,7 @@ struct TmaIm2col {
   TmaMatrix map;
   TmaIm2colAxis h, w;
   int columns_of_tap, taps;  // of a matrix of the batch; matrix i begins at channel i * columns_of_tap
-  int channels_of_all;       // of the tensor map
+  int channel_behind_all;    // of the tensor map
   Divisor by_columns_of_tap;
 
   /// The arguments of a copy that begins at a row and a column of im2col matrix number `matrix`. Behind the last column
@@ -39,7 +39,7 @@ struct TmaIm2col {
     const int r = w.by_taps.quotient(tap);
     const int line = w.by_positions.quotient(row);
     const int image = h.by_positions.quotient(line);
-    return {.c = is_inside ? (matrix - tap) * columns_of_tap + column : channels_of_all,
+    return {.c = is_inside ? (matrix - tap) * columns_of_tap + column : channel_behind_all,
             .w = w.lower + (row - line * w.positions) * w.step,
             .h = h.lower + (line - image * h.positions) * h.step,
             .n = image,

@@ -178,6 +178,8 @@ TEST(Im2colCopy, RefusesStartsThatAreUndefined) {
                 .detail.find("starts at coordinate -2 of mode 2, but pixels are from -1 to 3, 2 apart"),
             std::string::npos);
   EXPECT_EQ(detail(map, {0, 0, -1, 0}).kind, FindingKind::bad_descriptor) << "between two pixels";
+  EXPECT_NE(detail(map, {6, -1, -1, 0}).detail.find("starts at coordinate 6 of mode 0, which is byte 24"),
+            std::string::npos);
   TensorMap tiled = map;
   tiled.im2col.reset();
   tiled.box = {4, 2, 2, 1};

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tilewright/op/conv2d.hpp"
+#include "tilewright/plan/search.hpp"
+#include "tilewright/plan/sm90/gemm.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -55,6 +57,38 @@ TEST(Sm90Im2col, GroupsBeginAtChannelsOfOneMap) {
   const Support filter = check_im2col(op::view(conv).b, 64);
   ASSERT_FALSE(filter);
   EXPECT_THAT(filter.reason(), HasSubstr("follow each other along the"));
+}
+
+TEST(Sm90Im2col, ABoxBehindAllChannelsBeginsAtAMultipleOf16Bytes) {
+  op::Conv2d conv = convolution(op::ConvPass::dgrad);
+  for (const std::int64_t channels : {128, 129, 135, 136}) {
+    conv.x.shape[3] = conv.w.shape[3] = channels;
+    EXPECT_EQ(channel_behind_all(op::view(conv).b), channels == 128 ? 128 : 136) << channels;
+  }
+}
+
+TEST(Sm90Im2col, EveryOfferedDesignHasAPlan) {
+  int offered = 0;
+  for (const op::ConvPass pass : {op::ConvPass::fprop, op::ConvPass::dgrad, op::ConvPass::wgrad}) {
+    for (const std::int64_t channels : {8, 16, 24, 72, 192}) {
+      for (const std::int64_t pixels : {1, 15, 200}) {
+        op::Conv2d conv = convolution(pass);
+        conv.x = op::packed_tensor(conv.x.address, DType::f16, {1, 1, pixels + 2, channels});
+        conv.w = op::packed_tensor(conv.w.address, DType::f16, {48, 1, 3, channels});
+        conv.y = op::packed_tensor(conv.y.address, DType::f16, {1, 1, pixels, 48});
+        conv.padding = {0, 0};
+        const op::GemmView view = op::view(conv);
+        const op::GemmSignature signature = op::describe(view);
+        for (const Sm90GemmDesign& design : sm90_gemm_designs(view, signature, kSm90a)) {
+          const Result<Sm90GemmPlan> plan = plan_sm90_gemm(signature, design);
+          EXPECT_TRUE(plan) << channels << " channels, " << pixels << " pixels, " << to_string(Design{design}) << ": "
+                            << plan.reason();
+          ++offered;
+        }
+      }
+    }
+  }
+  EXPECT_GT(offered, 100);
 }
 
 TEST(Sm90Im2col, OffsetsOfGradientsBeginAtTheLastTap) {

@@ -58,6 +58,7 @@ class Box {
     for (std::size_t mode = 0; mode < static_cast<std::size_t>(rank); ++mode) {
       start_[mode] = warp.reg<std::int32_t>(coordinates[mode])[lane];
     }
+    check_first_mode(warp, in, lane);
     if (!map_.im2col) return;
     map_.box[0] = map_.im2col->channels_per_pixel;
     for (std::size_t mode = 1; mode + 1 < static_cast<std::size_t>(rank); ++mode) {
@@ -98,6 +99,18 @@ class Box {
   std::int64_t lower(std::size_t mode) const { return map_.im2col->lower_corner[mode - 1]; }
   std::int64_t upper(std::size_t mode) const {
     return static_cast<std::int64_t>(map_.extents[mode]) + map_.im2col->upper_corner[mode - 1];
+  }
+
+  /// The PTX ISA does not say it, but an H200 raises an illegal instruction at any other coordinate (2026-11-26).
+  void check_first_mode(Warp& warp, const Instruction& in, int lane) const {
+    constexpr std::int64_t kBytes = 16;
+    const std::int64_t at = start_[0] * element_bytes();
+    if (at % kBytes == 0) return;
+    warp.fail(
+        FindingKind::bad_descriptor, in, lane, map_address_,
+        fmt::format("a tensor copy that starts at coordinate {} of mode 0, which is byte {}: it must be a multiple "
+                    "of {} bytes",
+                    start_[0], at, kBytes));
   }
 
   /// PTX ISA, "Tensor im2col mode": the coordinates must be in the bounding box. From a start between the pixels that

@@ -106,6 +106,18 @@ Support check_cluster(int m, int n) {
   return {};
 }
 
+/// Refuses operands that the CTAs of a cluster cannot multicast to each other.
+Support check_multicast(const Sm90GemmSketch& plan) {
+  const int element_bytes = bytes(plan.atom->a);
+  const auto check = [&](const OperandPath& path, int mn, int shares) -> Support {
+    if (path.uses_plain_loads()) return {};
+    const int row = row_bytes(path.major, element_bytes, mn, plan.tile.k, path.max_row_bytes);
+    return check_slices(path.major, row, mn, plan.tile.k, shares);
+  };
+  if (const Support fits = check(plan.path_a, plan.tile.m, plan.cluster_n); !fits) return fits;
+  return check(plan.path_b, plan.tile.n, plan.cluster_m);
+}
+
 /// Refuses a split_k whose CTAs cannot all be resident at once, because they wait for each other.
 Support check_split_k(const Sm90GemmSketch& plan) {
   const int most = arch::resident_clusters(arch::limits(plan.target), plan.cluster_size());
@@ -540,6 +552,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
     if (plan.path_b.is_repacked) plan.path_b.max_row_bytes = plan.path_a.max_row_bytes;
   }
   if (const Support fits = check_im2col_majors(plan); !fits) return fits.refusal();
+  if (const Support fits = check_multicast(plan); !fits) return fits.refusal();
   if (const Support fits = check_ends_along_k(plan); !fits) return fits.refusal();
   if (const Support fits = check_independent(plan); !fits) return fits.refusal();
   if (design.repacks_operands && !plan.repacks()) {

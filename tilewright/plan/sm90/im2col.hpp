@@ -27,6 +27,12 @@ inline std::int64_t channels_of_all(const op::OperandView& operand) {
   return operand.im2col.channels * operand.tensor.distinct_matrices();
 }
 
+/// A channel behind all, at which a box may begin: TMA raises an illegal instruction if a box of an im2col map begins
+/// at a channel that is not a multiple of 16 bytes (measured on an H200, 2026-11-26).
+inline std::int64_t channel_behind_all(const op::OperandView& operand) {
+  return round_up(channels_of_all(operand), std::int64_t{kTmaBytes} / bytes(operand.tensor.dtype));
+}
+
 /// The tensor map of the operand, with the type and swizzle of `map` and boxes of map.box[0] channels and map.box[1]
 /// pixels.
 TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand);
@@ -71,7 +77,7 @@ void describe_tma_im2col(Sink& sink, const char* name, const View& view, const R
   axis("w", [&]() -> const op::Im2colAxis& { return view().im2col.w; });
   number("columns_of_tap", [&] { return view().im2col.columns_of_tap(); });
   number("taps", [&] { return view().im2col.taps(); });
-  number("channels_of_all", [&] { return channels_of_all(view()); });
+  number("channel_behind_all", [&] { return channel_behind_all(view()); });
   divisor("by_columns_of_tap", [&] { return view().im2col.columns_of_tap(); });
   sink.end(kTensorMapAlignment);
 }

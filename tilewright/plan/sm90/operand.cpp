@@ -110,6 +110,15 @@ int row_bytes(arch::Major major, int element_bytes, int mn, int k, int longest) 
   return std::gcd((major == arch::Major::k ? k : mn) * element_bytes, longest);
 }
 
+Support check_slices(arch::Major major, int row_bytes, int mn, int k, int shares) {
+  constexpr int kSliceAlignment = 128;
+  const int lines = major == arch::Major::k ? mn : k;
+  if (shares == 1 || (lines % shares == 0 && lines / shares * row_bytes % kSliceAlignment == 0)) return {};
+  return refuse("{} CTAs cannot multicast equal slices of a multiple of {} bytes of {} rows of {} bytes", shares,
+                kSliceAlignment, lines, row_bytes)
+      .as(RefusalCode::design);
+}
+
 int plain_load_reads(int alignment_bytes) {
   if (alignment_bytes >= kTmaBytes) return 0;
   return alignment_bytes >= kPlainLoadBytes ? 1 : 2;

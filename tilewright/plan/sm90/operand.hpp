@@ -95,6 +95,10 @@ int row_bytes(arch::Major major, int element_bytes, int mn, int k, int longest);
 /// if the alignment is below 4 bytes and the stored words straddle words of global memory.
 int plain_load_reads(int alignment_bytes);
 
+/// Refuses a multicast by `shares` CTAs, each of which loads an equal slice of a tile of rows of `row_bytes`: a slice
+/// begins at a multiple of 128 bytes in shared memory.
+Support check_slices(arch::Major major, int row_bytes, int mn, int k, int shares);
+
 /// Plans everything except `wgmma` and `fragments`. `role` is 'A' or 'B' and appears in refusals. `shares` is the
 /// number of CTAs of a cluster that need the same tile.
 Result<TmaOperandPlan> plan_operand(char role, const op::TensorSignature& tensor, DType multiplied,

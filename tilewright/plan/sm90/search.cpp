@@ -237,6 +237,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
   if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
   Sm90CostInput input = tile.input;
+  if (!check_slices(search.major_a, input.row_bytes_a, shape.m, shape.k, cluster_n)) return;
+  if (!check_slices(search.major_b, input.row_bytes_b, shape.n, shape.k, cluster_m)) return;
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
   input.split_k = split_k;
