@@ -3,13 +3,44 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
+#include "tilewright/base/fork.hpp"
 #include "tilewright/emulator/cluster.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 
 namespace tilewright::emulator {
 namespace {
+
+/// Pages of former launches, which later launches use again: a page has more memory than what it is the shadow of, and
+/// the kernel of the host would clear it for each launch.
+class FreePages {
+ public:
+  FreePages() { pages_.reserve(kMostPages); }
+
+  std::unique_ptr<SharedMemory> take() {
+    const std::lock_guard lock(mutex_);
+    if (pages_.empty()) return std::make_unique<SharedMemory>();
+    std::unique_ptr<SharedMemory> page = std::move(pages_.back());
+    pages_.pop_back();
+    return page;
+  }
+  void give(std::unique_ptr<SharedMemory> page) {
+    const std::lock_guard lock(mutex_);
+    if (pages_.size() < kMostPages) pages_.push_back(std::move(page));
+  }
+
+ private:
+  static constexpr std::size_t kMostPages = 2048;
+  ForkSafeMutex mutex_;
+  std::vector<std::unique_ptr<SharedMemory>> pages_;
+};
+
+FreePages& free_pages() {
+  static FreePages pages;
+  return pages;
+}
 
 std::uint32_t warps_per_cta(Warp& warp) { return static_cast<std::uint32_t>(warp.cta().warps().size()); }
 
@@ -18,6 +49,10 @@ runtime::Dim3 ctaid(std::uint32_t cta, const runtime::Dim3& grid) {
 }
 
 }  // namespace
+
+GlobalShadow::~GlobalShadow() {
+  for (auto& [number, shadow] : pages_) free_pages().give(std::move(shadow));
+}
 
 std::uint64_t GlobalShadow::number_of(Warp& warp) {
   const runtime::Dim3& index = warp.cta().index();
@@ -62,9 +97,9 @@ SharedMemory& GlobalShadow::find_page(Warp& warp, std::uint64_t number) {
     recent = {number, found.get()};
     return *found;
   }
-  found = std::make_unique<SharedMemory>(check_races_, check_uninitialised_, check_warps_);
-  found->reset(kPageBytes);
-  found->mark_defined(kSharedBase, kPageBytes);
+  found = free_pages().take();
+  found->set_checks(check_races_, check_uninitialised_, check_warps_);
+  found->reset_shadow(kPageBytes);
   const UnwrittenBytes* const unwritten = warp.cta().launch().unwritten;
   if (unwritten == nullptr) return *found;
   const std::uint64_t begin = number * kPageBytes;
@@ -94,9 +129,10 @@ void GlobalShadow::remove_written(UnwrittenBytes& unwritten) {
   for (const auto& [number, shadow] : pages_) {
     const std::uint64_t begin = number * kPageBytes;
     for (const auto& [low, high] : unwritten.within(begin, begin + kPageBytes)) {
-      for (std::uint64_t at = low; at < high; ++at) {
-        if (!shadow->is_undefined(kSharedBase + (at - begin), 1)) unwritten.remove(at, at + 1);
-      }
+      shadow->each_written(kSharedBase + (low - begin), static_cast<std::uint32_t>(high - low),
+                           [&, page = begin](std::uint64_t from, std::uint64_t to) {
+                             unwritten.remove(page + (from - kSharedBase), page + (to - kSharedBase));
+                           });
     }
   }
 }

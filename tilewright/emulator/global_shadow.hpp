@@ -22,6 +22,9 @@ class GlobalShadow {
 
   GlobalShadow(bool check_races, bool check_uninitialised, bool check_warps)
       : check_races_(check_races), check_uninitialised_(check_uninitialised), check_warps_(check_warps) {}
+  GlobalShadow(const GlobalShadow&) = delete;
+  GlobalShadow& operator=(const GlobalShadow&) = delete;
+  ~GlobalShadow();
 
   /// Whether no one has written some of the bytes.
   bool is_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes) {
@@ -76,7 +79,7 @@ class GlobalShadow {
   };
 
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
-  RecentPage recent_[64];              // a cache of pages_
+  RecentPage recent_[256];             // a cache of pages_
   std::vector<std::uint32_t> clocks_;  // by agent: the last clock of its last warp
   /// By agent: the warps that have shared it, with the first clock of each.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint64_t>>> warps_;

@@ -13,10 +13,9 @@ namespace {
 
 constexpr std::uint32_t kInFlight = 1U << 31;
 constexpr std::uint32_t kSet = 1U << 31;
-// Values of Cell::writer.epoch that stand for no agent's write; all have clock 0.
-constexpr std::uint32_t kSplit = ~std::uint32_t{0};  // a word whose bytes have their own cells
-constexpr std::uint32_t kWrittenBefore = 2;          // written, and the write is ordered before every access
-constexpr std::uint32_t kRedZone = 4;                // bytes between variables
+// Values of Cell::writer.epoch that stand for no agent's write, as kSplit does; all have clock 0.
+constexpr std::uint32_t kWrittenBefore = 2;  // written, and the write is ordered before every access
+constexpr std::uint32_t kRedZone = 4;        // bytes between variables
 constexpr std::byte kPoison{0xff};
 constexpr int kAgentBits = 11;
 constexpr int kCodeBits = 27;
@@ -39,6 +38,12 @@ auto first_read_of(auto& readers, Agent agent) {
 SharedMemory::SharedMemory(bool check_races, bool check_uninitialised, bool check_warps)
     : check_races_(check_races), check_uninitialised_(check_uninitialised), check_warps_(check_warps) {}
 
+void SharedMemory::set_checks(bool check_races, bool check_uninitialised, bool check_warps) {
+  check_races_ = check_races;
+  check_uninitialised_ = check_uninitialised;
+  check_warps_ = check_warps;
+}
+
 void SharedMemory::reset(std::uint32_t bytes) {
   size_ = bytes;
   const std::size_t words = (bytes + 3) / 4;
@@ -46,7 +51,13 @@ void SharedMemory::reset(std::uint32_t bytes) {
   written_now_.assign(words * 4 / 64 + 1, 0);
   if (!shadowed()) return;
   words_.assign(words, Cell{});
-  bytes_.resize(words * 4);
+  free_all_sets();
+  published_.clear();
+}
+
+void SharedMemory::reset_shadow(std::uint32_t bytes) {
+  size_ = bytes;
+  words_.assign((bytes + 3) / 4, Cell{{kWrittenBefore, 0}, {}});
   free_all_sets();
   published_.clear();
 }
@@ -91,6 +102,7 @@ SharedVerdict SharedMemory::conflict(SharedVerdict verdict, Stamp other, bool re
 }
 
 void SharedMemory::split_word(std::size_t word) {
+  if (bytes_.size() < 4 * words_.size()) bytes_.resize(4 * words_.size());
   Cell& whole = words_[word];
   for (std::size_t i = 0; i < 4; ++i) {
     Cell& part = bytes_[4 * word + i];
@@ -526,11 +538,12 @@ void SharedMemory::complete_copy(const VectorClock& now, const Accessor& accesso
   });
 }
 
-bool SharedMemory::is_undefined(std::uint64_t address, std::uint32_t bytes) {
+bool SharedMemory::is_undefined(std::uint64_t address, std::uint32_t bytes) const {
   if (!check_uninitialised_) return false;
-  return each_cell(address, bytes, false, [](const Cell& cell) {
-           return cell.writer.epoch == 0 ? SharedVerdict::uninitialised : SharedVerdict::ok;
-         }) != SharedVerdict::ok;
+  std::uint32_t written = 0;
+  each_written(address, bytes,
+               [&](std::uint64_t begin, std::uint64_t end) { written += static_cast<std::uint32_t>(end - begin); });
+  return written != bytes;
 }
 
 void SharedMemory::mark_undefined(std::uint64_t address, std::uint32_t bytes) {

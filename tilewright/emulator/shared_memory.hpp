@@ -1,6 +1,7 @@
 // The shared memory of one CTA, with shadow memory that records the last accesses to each byte and orders them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -56,9 +57,15 @@ class SharedMemory {
  public:
   /// `check_warps`: the accesses of different lanes of one warp must be ordered, too, by a growth of its clock.
   SharedMemory(bool check_races, bool check_uninitialised, bool check_warps = false);
+  SharedMemory() : SharedMemory(false, false) {}
+  /// Before a reset.
+  void set_checks(bool check_races, bool check_uninitialised, bool check_warps);
 
   /// For the start of a CTA: fills the contents with ones and clears the shadow.
   void reset(std::uint32_t bytes);
+  /// The same for a shadow of other memory, all of whose bytes count as written before every access: this object has no
+  /// contents.
+  void reset_shadow(std::uint32_t bytes);
 
   /// Marks bytes that belong to no variable: accesses to them are out_of_bounds. Has an effect only if shadowed().
   void mark_red_zone(std::uint64_t address, std::uint32_t bytes);
@@ -103,7 +110,10 @@ class SharedMemory {
                            std::uint32_t bytes);
   void complete_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   /// Whether no one has written some of the bytes. False when that is not checked.
-  bool is_undefined(std::uint64_t address, std::uint32_t bytes);
+  bool is_undefined(std::uint64_t address, std::uint32_t bytes) const;
+  /// Calls visit(begin, end) for the parts of [address, address + bytes) that someone has written.
+  template <class Visit>
+  void each_written(std::uint64_t address, std::uint32_t bytes, Visit&& visit) const;
   /// Marks bytes as written by no one.
   void mark_undefined(std::uint64_t address, std::uint32_t bytes);
   /// Marks those bytes that no one has written as written before all accesses.
@@ -126,6 +136,8 @@ class SharedMemory {
  private:
   // 0: no access. Else bits 0..10: agent, 11..30: clock, bit 31: the write is in flight, or the reader is a set.
   using PackedEpoch = std::uint32_t;
+  /// A value of Cell::writer.epoch: the bytes of the word have their own cells.
+  static constexpr PackedEpoch kSplit = ~std::uint32_t{0};
 
   struct Stamp {
     PackedEpoch epoch = 0;
@@ -174,7 +186,7 @@ class SharedMemory {
 
   std::vector<std::byte> data_;
   std::vector<Cell> words_;
-  std::vector<Cell> bytes_;  // of split words, 4 per word
+  std::vector<Cell> bytes_;  // of split words, 4 per word; empty before the first split
   std::vector<ReadSet> read_sets_;
   std::vector<std::uint32_t> free_sets_;
   std::vector<std::uint64_t> written_now_;  // one bit per byte, see mark_written()
@@ -195,6 +207,25 @@ class SharedMemory {
   bool check_uninitialised_ = true;
   bool check_warps_ = false;
 };
+
+template <class Visit>
+void SharedMemory::each_written(std::uint64_t address, std::uint32_t bytes, Visit&& visit) const {
+  const std::uint64_t end = address + bytes;
+  std::uint64_t begin = address;  // of the run of written bytes that ends at `at`
+  for (std::uint64_t at = address; at < end;) {
+    const std::size_t byte = at - kSharedBase;
+    const Cell& word = words_[byte / 4];
+    const bool split = word.writer.epoch == kSplit;
+    const bool written = (split ? bytes_[byte] : word).writer.epoch != 0;
+    const std::uint64_t next = split ? at + 1 : std::min(end, at + 4 - byte % 4);
+    if (!written) {
+      if (begin < at) visit(begin, at);
+      begin = next;
+    }
+    at = next;
+  }
+  if (begin < end) visit(begin, end);
+}
 
 class SharedMemory::ChunkReads {
  public:

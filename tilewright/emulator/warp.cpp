@@ -48,6 +48,24 @@ void fill_constant(std::byte* to, const ConstantSlot& constant) {
   }
 }
 
+/// Whether the lanes of a warp have different values, which are then those of the warp for the whole launch.
+bool differs_by_lane(SpecialRegister what) {
+  switch (what) {
+    case SpecialRegister::tid_x:
+    case SpecialRegister::tid_y:
+    case SpecialRegister::tid_z:
+    case SpecialRegister::laneid:
+    case SpecialRegister::lanemask_eq:
+    case SpecialRegister::lanemask_le:
+    case SpecialRegister::lanemask_lt:
+    case SpecialRegister::lanemask_ge:
+    case SpecialRegister::lanemask_gt:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void Warp::Free::operator()(std::byte* memory) const { std::free(memory); }
@@ -62,6 +80,11 @@ Warp::Warp(Cta& cta, int index, Agent agent, const Program& program)
   for (ConstantSlot constant : program.constants) {
     if (constant.is_shared_address) constant.bits += rank;
     fill_constant(registers_.get() + constant.slot, constant);
+  }
+  for (const SpecialSlot& special : program.specials) {
+    if (!differs_by_lane(special.what)) continue;
+    auto* const values = reg<std::uint32_t>(special.slot);
+    for (int lane = 0; lane < kWarpSize; ++lane) values[lane] = cta.special(special.what, index, lane);
   }
   const int threads = cta.threads() - index * kWarpSize;
   present_ = threads >= kWarpSize ? kAllLanes : (Mask{1} << threads) - 1;
@@ -101,13 +124,10 @@ void Warp::reset() {
   if (hazards_) hazards_->reset();
   undefined_.reset();
   watched_ = is_always_watched();
-  for (const SpecialSlot& special : program_.specials) fill_special(special);
-}
-
-void Warp::fill_special(SpecialSlot special) {
-  auto* const values = reg<std::uint32_t>(special.slot);
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    values[lane] = cta_.special(special.what, index_, lane);
+  for (const SpecialSlot& special : program_.specials) {
+    if (!differs_by_lane(special.what)) {
+      std::fill_n(reg<std::uint32_t>(special.slot), kWarpSize, cta_.special(special.what, index_, 0));
+    }
   }
 }
 

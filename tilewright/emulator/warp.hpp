@@ -220,7 +220,6 @@ class Warp {
   bool is_always_watched() const;
   /// Moves the path's lanes from the running path to the list of paths, where they wait.
   void suspend(const Path& path);
-  void fill_special(SpecialSlot special);
   [[noreturn]] void fail_divergence(const Path& path);
   bool is_reported(FindingKind kind, Severity severity, const Instruction& instruction) const;
   void add_report(Severity severity, FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address,
