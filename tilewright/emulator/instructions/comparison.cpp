@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/rounding.hpp"
@@ -98,16 +99,26 @@ constexpr auto kLaneBits = [] {
 using CompareLanes = Mask (*)(Warp& warp, Slot a, Slot b);
 
 /// A register has kPacked values of T, of which number kPart is compared.
-template <class T, class Comparison, int kPacked = 1, int kPart = 0>
-Mask compare_lanes(Warp& warp, Slot first, Slot second) {
-  const T* const a = warp.reg<T>(first);
-  const T* const b = warp.reg<T>(second);
+template <class T, class Comparison, int kPacked, int kPart>
+[[gnu::always_inline]] inline Mask compare_inline(const T* a, const T* b) {
   Mask holds = 0;
   for (int l = 0; l < kWarpSize; ++l) {
     const int i = l * kPacked + kPart;
     holds |= Comparison::holds(comparable(a[i]), comparable(b[i])) ? kLaneBits[static_cast<std::size_t>(l)] : 0;
   }
   return holds;
+}
+template <class T, class Comparison, int kPacked, int kPart>
+TILEWRIGHT_TARGET_FMA Mask compare_with_hardware(const T* a, const T* b) {
+  return compare_inline<T, Comparison, kPacked, kPart>(a, b);
+}
+template <class T, class Comparison, int kPacked = 1, int kPart = 0>
+Mask compare_lanes(Warp& warp, Slot first, Slot second) {
+  const T* const a = warp.reg<T>(first);
+  const T* const b = warp.reg<T>(second);
+  // Without AVX2 there is no comparison of 64-bit integers.
+  return has_hardware_fma() ? compare_with_hardware<T, Comparison, kPacked, kPart>(a, b)
+                            : compare_inline<T, Comparison, kPacked, kPart>(a, b);
 }
 
 struct ComparisonRow {

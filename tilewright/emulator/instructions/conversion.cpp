@@ -164,6 +164,24 @@ D convert(S value, const ConversionMode& mode) {
   }
 }
 
+/// Writes the low `bytes` bytes of each lane's value to a register of this width.
+void store_low_bytes(std::byte* register_of_lanes, const std::uint64_t* values, std::size_t bytes, Mask lanes) {
+  const auto store = [&](auto type) {
+    auto* const to = reinterpret_cast<decltype(type)*>(register_of_lanes);
+    each_lane(lanes, [=](int l) { to[l] = static_cast<decltype(type)>(values[l]); });
+  };
+  switch (bytes) {
+    case 1:
+      return store(std::uint8_t());
+    case 2:
+      return store(std::uint16_t());
+    case 4:
+      return store(std::uint32_t());
+    default:
+      return store(std::uint64_t());
+  }
+}
+
 /// Registers may be wider than the types: the low bytes of a source are read, a result is sign- or zero-extended.
 /// element_bytes: width of the destination register; mode: width of the source register.
 template <class D, class S>
@@ -181,18 +199,19 @@ void execute_cvt(Warp& warp, const Instruction& in, Mask lanes) {
     }
     return;
   }
+  std::uint64_t extended[kWarpSize];
   each_lane(lanes, [&](int l) {
     S source;
     std::memcpy(&source, a + l * in.mode, sizeof(S));
     const D result = convert<D, S>(source, mode);
-    std::uint64_t extended = 0;
     if constexpr (std::is_integral_v<D>) {
-      extended = static_cast<std::uint64_t>(result);
+      extended[l] = static_cast<std::uint64_t>(result);
     } else {
-      std::memcpy(&extended, &result, sizeof(D));
+      extended[l] = 0;
+      std::memcpy(&extended[l], &result, sizeof(D));
     }
-    std::memcpy(d + l * in.element_bytes, &extended, in.element_bytes);
   });
+  store_low_bytes(d, extended, in.element_bytes, lanes);
 }
 
 template <class D>
