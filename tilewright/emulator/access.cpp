@@ -77,12 +77,20 @@ void resolve_global(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
   const std::uint32_t bytes = size.bytes;
   const AddressRange range = address_range(out, lanes);
   lanes = check_alignment(warp, in, lanes, size, kind, out, range);
-  const bool one_region = warp.region != nullptr && range.high <= range.high + bytes &&
-                          warp.region->contains(range.low, 0) && warp.region->contains(range.high, bytes);
+  const RegionMap& regions = warp.cta().launch().regions;
+  const auto is_in = [&](const Region* region) {
+    return region != nullptr && range.high <= range.high + bytes && region->contains(range.low, 0) &&
+           region->contains(range.high, bytes);
+  };
+  bool one_region = is_in(warp.region);
+  if (!one_region) {
+    const Region* const region = regions.find(range.low, bytes);
+    one_region = is_in(region);
+    if (one_region) warp.region = region;
+  }
   each_lane(lanes, [&](int l) { out.at[l] = reinterpret_cast<std::byte*>(out.address[l]); });
   Mask inside = lanes;
   if (one_region) lanes = 0;
-  const RegionMap& regions = warp.cta().launch().regions;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const std::uint64_t address = out.address[lane];
@@ -125,7 +133,9 @@ SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& a
   const StrongAccess strong{{out.scope, static_cast<std::uint32_t>(warp.cta().rank()), 0},
                             kind != AccessKind::strong_read,
                             out.releases,
-                            &warp.released};
+                            &warp.released,
+                            false,
+                            warp.agent()};
   const bool reads_strongly = kind == AccessKind::strong_read || kind == AccessKind::strong_update;
   const SharedVerdict undefined =
       reads_strongly && warp.cta().launch().options.check_warps && shared.is_undefined(address, bytes)
@@ -229,7 +239,8 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
   }
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const SharedLocation location = find_shared(warp, in, lane, out.address[lane], bytes, verb(kind));
+    const SharedLocation location = inside ? SharedLocation{&warp.cta(), static_cast<std::uint32_t>(out.address[lane])}
+                                           : find_shared(warp, in, lane, out.address[lane], bytes, verb(kind));
     if (location.cta == nullptr) {
       out.at[lane] = rejected_access();
       continue;
@@ -390,10 +401,24 @@ std::byte* resolve_consecutive(Warp& warp, const Instruction& in, Space space, s
     return shared.at(address);
   }
   if (space != Space::global && space != Space::constant) return nullptr;
-  if (warp.region == nullptr || !warp.region->contains(address, all)) return nullptr;
+  if (warp.region == nullptr || !warp.region->contains(address, all)) {
+    const Region* const region = launch.regions.find(address, all);
+    if (region == nullptr) return nullptr;
+    warp.region = region;
+  }
   if (launch.global_shadow != nullptr && !launch.global_shadow->access_consecutive(warp, in, address, bytes, writes))
     return nullptr;
   return reinterpret_cast<std::byte*>(address);
+}
+
+const std::byte* resolve_parameter(Warp& warp, const Instruction& in, std::uint32_t bytes) {
+  const AddressOperand& operand = in.address[0];
+  if (!operand.is_constant || operand.register_bytes != 8) return nullptr;
+  const std::vector<std::byte>& parameters = warp.cta().launch().parameters;
+  const std::uint64_t address =
+      *warp.reg<std::uint64_t>(in.op[operand.operand]) + static_cast<std::uint64_t>(operand.offset);
+  if (address % bytes != 0 || !Region{0, parameters.size()}.contains(address, bytes)) return nullptr;
+  return parameters.data() + address;
 }
 
 SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,

@@ -58,6 +58,10 @@ inline void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, 
 /// Else null, or if it is not known at once, and nothing is recorded.
 std::byte* resolve_consecutive(Warp& warp, const Instruction& in, Space space, std::uint32_t bytes, bool writes);
 
+/// The bytes of the kernel's parameters that all lanes read, if the address is a constant and resolve() would find
+/// nothing. Else null.
+const std::byte* resolve_parameter(Warp& warp, const Instruction& in, std::uint32_t bytes);
+
 /// An address in the shared memory of one CTA of the cluster.
 struct SharedLocation {
   Cta* cta = nullptr;

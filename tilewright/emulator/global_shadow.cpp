@@ -192,11 +192,10 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
     undefined = kind != AccessKind::strong_write && shadow.is_undefined(in_page, bytes);
     Clocks clocks;
     clocks.ordered = std::move(warp.clocks.grid);
-    ReleasedClocks released;
-    if (writes && !how.releases) released = warp.released.of_grid();
-    const auto cta = static_cast<std::uint32_t>(number_of(warp) / warps_per_cta(warp));
+    const std::uint64_t number = number_of(warp);
+    const auto cta = static_cast<std::uint32_t>(number / warps_per_cta(warp));
     const auto cluster = static_cast<std::uint32_t>(warp.cta().cluster().linear_index());
-    const StrongAccess strong{{how.scope, cta, cluster}, writes, how.releases, &released};
+    const StrongAccess strong{{how.scope, cta, cluster}, writes, how.releases, &warp.released, true, number};
     verdict = shadow.strong_access(clocks, strong, accessor, in_page, bytes);
     warp.clocks.grid = std::move(clocks.ordered);
     if (writes) advance_clock(warp);

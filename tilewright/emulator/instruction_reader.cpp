@@ -202,6 +202,7 @@ void InstructionReader::address_of_base(const Operand& operand, Space space) {
   address.offset = operand.offset;
   address.shared_cluster = parsed_.opcode.find(".shared::cluster") != std::string_view::npos;
   address.operand = next_operand();
+  address.is_constant = base.kind != Operand::Kind::reg;
   if (base.kind == Operand::Kind::variable) {
     std::uint64_t at = builder_.address_of(base);
     const Space own = builder_.space_of(base);

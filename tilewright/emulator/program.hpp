@@ -49,6 +49,7 @@ struct AddressOperand {
   std::uint8_t operand = 0;         // of the base register, in Instruction::op
   std::uint8_t register_bytes = 8;  // width of the base register: 4 or 8
   bool shared_cluster = false;      // of a shared address: the instruction says .shared::cluster
+  bool is_constant = false;         // the base is no register but a variable or a number
 };
 
 /// The kind of an instruction's register accesses, for RegisterHazards and UnusedLoads. loads: from memory, perhaps

@@ -12,17 +12,18 @@ namespace tilewright::emulator {
 namespace {
 
 constexpr std::uint32_t kInFlight = 1U << 31;
-constexpr std::uint32_t kSet = 1U << 31;
 // Values of Cell::writer.epoch that stand for no agent's write, as kSplit does; all have clock 0.
 constexpr std::uint32_t kWrittenBefore = 2;  // written, and the write is ordered before every access
 constexpr std::uint32_t kRedZone = 4;        // bytes between variables
 constexpr std::byte kPoison{0xff};
 constexpr int kAgentBits = 11;
-constexpr int kCodeBits = 27;
 
 std::uint32_t clock_of(std::uint32_t epoch) { return (epoch & ~kInFlight) >> kAgentBits; }
-std::uint32_t lane_of(std::uint32_t code) { return code >> kCodeBits; }
-std::uint32_t code_of(std::uint32_t code) { return code & ((1U << kCodeBits) - 1); }
+constexpr std::uint32_t kNextLane = 1U << 27;  // added to a code
+std::uint32_t lane_of(std::uint32_t code) { return code / kNextLane; }
+std::uint32_t code_of(std::uint32_t code) { return code % kNextLane; }
+/// The lane of a code, as a part of it. Sums of lanes are modulo 32, as they are the highest bits.
+std::uint32_t lane_bits(std::uint32_t code) { return code - code_of(code); }
 Agent agent_of(std::uint32_t epoch) { return epoch & ((1U << kAgentBits) - 1); }
 
 /// The first read of the agent in a set, which is ordered by agents, or where it would be. Most often that is the end:
@@ -52,14 +53,14 @@ void SharedMemory::reset(std::uint32_t bytes) {
   if (!shadowed()) return;
   words_.assign(words, Cell{});
   free_all_sets();
-  published_.clear();
+  clear_published();
 }
 
 void SharedMemory::reset_shadow(std::uint32_t bytes) {
   size_ = bytes;
   words_.assign((bytes + 3) / 4, Cell{{kWrittenBefore, 0}, {}});
   free_all_sets();
-  published_.clear();
+  clear_published();
 }
 
 void SharedMemory::mark_red_zone(std::uint64_t address, std::uint32_t bytes) {
@@ -80,7 +81,7 @@ void SharedMemory::restart_clocks() {
   std::ranges::for_each(words_, order_before_all);
   std::ranges::for_each(bytes_, order_before_all);
   free_all_sets();
-  published_.clear();
+  clear_published();
 }
 
 SharedMemory::Stamp SharedMemory::stamp(const VectorClock& now, const Accessor& accessor) {
@@ -107,10 +108,8 @@ void SharedMemory::split_word(std::size_t word) {
   for (std::size_t i = 0; i < 4; ++i) {
     Cell& part = bytes_[4 * word + i];
     part = whole;
-    if ((whole.reader.epoch & kSet) == 0 || i == 0) continue;
-    part.reader.code = new_read_set();
-    read_sets_[part.reader.code] = read_sets_[whole.reader.code];
   }
+  if ((whole.reader.epoch & kSet) != 0) set_of(whole).cells += 3;
   whole = {{kSplit, 0}, {}};
 }
 
@@ -143,29 +142,39 @@ void SharedMemory::free_all_sets() {
   std::iota(free_sets_.begin(), free_sets_.end(), 0U);
 }
 
-std::uint32_t SharedMemory::new_read_set() {
+std::uint32_t SharedMemory::new_read_set(std::uint32_t cells) {
+  std::uint32_t set = static_cast<std::uint32_t>(read_sets_.size());
   if (free_sets_.empty()) {
     read_sets_.emplace_back();
-    return static_cast<std::uint32_t>(read_sets_.size() - 1);
+  } else {
+    set = free_sets_.back();
+    free_sets_.pop_back();
+    read_sets_[set].readers.clear();
   }
-  const std::uint32_t set = free_sets_.back();
-  free_sets_.pop_back();
-  read_sets_[set].clear();
+  read_sets_[set].cells = cells;
   return set;
 }
 
-bool SharedMemory::has_read(const Cell& cell, Stamp access) const {
-  const auto is_same = [&](const Stamp& reader) {
-    return reader.epoch == access.epoch && (!check_warps_ || lane_of(reader.code) == lane_of(access.code));
-  };
-  if ((cell.reader.epoch & kSet) == 0) return is_same(cell.reader);
-  const ReadSet& readers = read_sets_[cell.reader.code];
+void SharedMemory::drop_set(const Cell& cell, std::uint32_t cells) {
+  ReadSet& set = set_of(cell);
+  set.cells -= cells;
+  if (set.cells == 0) free_sets_.push_back(static_cast<std::uint32_t>(set_index(cell)));
+}
+
+bool SharedMemory::has_read(const ReadSet& set, Stamp access) const {
   const Agent agent = agent_of(access.epoch);
-  for (auto reader = first_read_of(readers, agent); reader != readers.end(); ++reader) {
+  for (auto reader = first_read_of(set.readers, agent); reader != set.readers.end(); ++reader) {
     if (agent_of(reader->epoch) != agent) return false;
-    if (is_same(*reader)) return true;
+    if (reader->epoch == access.epoch && (!check_warps_ || lane_of(reader->code) == lane_of(access.code))) return true;
   }
   return false;
+}
+
+bool SharedMemory::has_read(const Cell& cell, Stamp access) const {
+  if ((cell.reader.epoch & kSet) != 0) {
+    return has_read(set_of(cell), {access.epoch, access.code - lane_bits(cell.reader.code)});
+  }
+  return cell.reader.epoch == access.epoch && (!check_warps_ || lane_of(cell.reader.code) == lane_of(access.code));
 }
 
 bool SharedMemory::unordered(Stamp earlier, const VectorClock& now, Stamp access) const {
@@ -174,6 +183,46 @@ bool SharedMemory::unordered(Stamp earlier, const VectorClock& now, Stamp access
   // Lanes of one warp at the same instruction write in an order that check_lanes_agree() judges.
   return check_warps_ && earlier.epoch == access.epoch && earlier.code != access.code &&
          lane_of(earlier.code) != lane_of(access.code) && code_of(earlier.code) != code_of(access.code);
+}
+
+void SharedMemory::add_reader(ReadSet& set, Stamp access) {
+  const Agent agent = agent_of(access.epoch);
+  auto reader = first_read_of(set.readers, agent);
+  for (int lanes = 0; reader != set.readers.end() && agent_of(reader->epoch) == agent; ++reader) {
+    const bool apart = check_warps_ && reader->epoch == access.epoch && lane_of(reader->code) != lane_of(access.code);
+    if (apart && ++lanes < 2) continue;  // a write conflicts with one of two lanes if it conflicts with any
+    if (!apart) *reader = access;
+    return;
+  }
+  set.readers.insert(reader, access);
+}
+
+bool SharedMemory::follows(const Cell& first, const Cell& cell, std::size_t i, std::size_t words) {
+  return cell.reader.epoch == first.reader.epoch &&
+         cell.reader.code == first.reader.code + static_cast<std::uint32_t>(i / words) * kNextLane;
+}
+
+void SharedMemory::add_reader(Cell* cells, std::size_t count, std::size_t words, Stamp access) {
+  const Stamp before = cells[0].reader;
+  const auto sharers = static_cast<std::uint32_t>(count);
+  if ((before.epoch & kSet) != 0) {
+    const Stamp relative{access.epoch, access.code - lane_bits(before.code)};
+    if (has_read(set_of(cells[0]), relative)) return;
+    if (set_of(cells[0]).cells == sharers) return add_reader(set_of(cells[0]), relative);
+  }
+  const std::uint32_t set = new_read_set(sharers);
+  ReadSet& readers = read_sets_[set];
+  std::uint32_t position = lane_bits(before.code);
+  if ((before.epoch & kSet) != 0) {
+    readers.readers = set_of(cells[0]).readers;
+    drop_set(cells[0], sharers);
+  } else {
+    readers.readers.push_back({before.epoch, code_of(before.code)});
+  }
+  add_reader(readers, {access.epoch, access.code - position});
+  for (std::size_t i = 0; i < count; i += words, position += kNextLane) {
+    for (std::size_t word = 0; word < words; ++word) cells[i + word].reader = {kSet, set | position};
+  }
 }
 
 void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp access) {
@@ -186,25 +235,8 @@ void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp access) 
       cell.reader = access;
       return;
     }
-    const Stamp first = cell.reader;
-    cell.reader = {kSet, new_read_set()};
-    read_sets_[cell.reader.code].push_back(first);
   }
-  ReadSet& readers = read_sets_[cell.reader.code];
-  const Agent agent = agent_of(access.epoch);
-  auto reader = first_read_of(readers, agent);
-  for (int lanes = 0; reader != readers.end() && agent_of(reader->epoch) == agent; ++reader) {
-    const bool apart = check_warps_ && reader->epoch == access.epoch && lane_of(reader->code) != lane_of(access.code);
-    if (apart && ++lanes < 2) continue;  // a write conflicts with one of two lanes if it conflicts with any
-    if (!apart) *reader = access;
-    return;
-  }
-  readers.insert(reader, access);
-}
-
-void SharedMemory::drop_readers(Cell& cell) {
-  if ((cell.reader.epoch & kSet) != 0) free_sets_.push_back(cell.reader.code);
-  cell.reader = {};
+  add_reader(&cell, 1, 1, access);
 }
 
 SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const Clocks* through_async, Stamp access) {
@@ -248,7 +280,9 @@ SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, const
     check(cell.writer, false);
   }
   if ((cell.reader.epoch & kSet) != 0) {
-    for (const Stamp& reader : read_sets_[cell.reader.code]) check(reader, true);
+    for (const Stamp& reader : set_of(cell).readers) {
+      check({reader.epoch, reader.code + lane_bits(cell.reader.code)}, true);
+    }
   } else {
     check(cell.reader, true);
   }
@@ -311,8 +345,9 @@ bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp acce
   if (unordered(cell.writer, now, access)) return false;
   if (!writes) return true;
   if ((cell.reader.epoch & kSet) == 0) return !unordered(cell.reader, now, access);
-  return std::ranges::none_of(read_sets_[cell.reader.code],
-                              [&](const Stamp& reader) { return unordered(reader, now, access); });
+  return std::ranges::none_of(set_of(cell).readers, [&](const Stamp& reader) {
+    return unordered({reader.epoch, reader.code + lane_bits(cell.reader.code)}, now, access);
+  });
 }
 
 // Two cells are compared and written as one vector: an epoch and a code of the writer, the same of the reader. Vectors
@@ -320,7 +355,6 @@ bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp acce
 namespace {
 
 using Eight = std::uint32_t __attribute__((vector_size(32)));
-constexpr std::uint32_t kNextLane = 1U << kCodeBits;
 
 /// Calls f(i, lanes) for the pairs i of the cells of all lanes, of which each has `kWords`; `lanes` is `first` with the
 /// lane of each cell added to the codes where `mask` has ones.
@@ -379,10 +413,11 @@ bool SharedMemory::access_words(const VectorClock& now, Stamp first, Cell* cells
   // All cells must have the epochs of the first; accesses at the warp's current time must be of the same lanes. Then
   // the judgement of one cell holds for all.
   static_assert(2 * sizeof(Cell) == sizeof(Eight));
-  const PackedEpoch writer = cells[0].writer.epoch, reader = cells[0].reader.epoch;
-  if ((reader & kSet) != 0) return false;
+  constexpr std::size_t kCells = kWords * kWarpSize;
+  const Stamp writer = cells[0].writer, reader = cells[0].reader;
   if (!is_plain(cells[0], now, first, writes)) return false;
-  const Eight expected = {writer, 0, reader, 0, writer, 0, reader, 0};
+  const Eight expected = {writer.epoch, writer.code, reader.epoch, reader.code,
+                          writer.epoch, writer.code, reader.epoch, reader.code};
   std::uint32_t differences[4];
   if (has_hardware_fma()) {
     differences_with_hardware<kWords>(cells, expected, differences);
@@ -390,10 +425,23 @@ bool SharedMemory::access_words(const VectorClock& now, Stamp first, Cell* cells
     differences_inline<kWords>(cells, expected, differences);
   }
   if ((differences[0] | differences[2]) != 0) return false;
-  if (check_warps_ && writer == first.epoch && lane_of(differences[1]) != 0) return false;
-  if (check_warps_ && reader == first.epoch && lane_of(differences[3]) != 0) return false;
-  if (!writes && reader == first.epoch) return true;
-  if (!writes && reader != 0 && agent_of(reader) != agent_of(first.epoch) && !ordered(reader, now)) return false;
+  const auto is_of_other_lanes = [&](const Stamp& stamp, std::uint32_t difference) {
+    return check_warps_ && stamp.epoch == first.epoch && (lane_of(stamp.code) | lane_of(difference)) != 0;
+  };
+  if (is_of_other_lanes(writer, differences[1]) || is_of_other_lanes(reader, differences[3])) return false;
+  const bool is_set = (reader.epoch & kSet) != 0;
+  if (is_set && differences[3] != 0) return false;
+  if (writes) {
+    if (is_set) drop_set(cells[0], kCells);
+  } else {
+    if (reader.epoch == first.epoch) return true;
+    if (is_set ||
+        (reader.epoch != 0 && agent_of(reader.epoch) != agent_of(first.epoch) && !ordered(reader.epoch, now))) {
+      if (differences[3] != 0) return false;
+      add_reader(cells, kCells, kWords, first);
+      return true;
+    }
+  }
   if (has_hardware_fma()) {
     stamp_with_hardware<kWords>(cells, first.epoch, first.code, writes);
   } else {
@@ -431,81 +479,169 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
   }
   const std::size_t words = bytes / 4;
   Mask others = 0;
-  // The epochs of a cell that was plain, whichever lane accesses it. kSplit stands for none.
-  PackedEpoch plain_writer = kSplit, plain_reader = kSplit;
+  // Epochs and a set of which nothing is to be reported, whichever lane accesses the cell. kSplit stands for none.
+  PackedEpoch ordered_writer = kSplit, ordered_reader = kSplit;
+  std::size_t ordered_set = kSplit;
+  const auto is_own = [&](const Stamp& earlier, const Stamp& access) {
+    return earlier.epoch == access.epoch && !unordered(earlier, now, access);
+  };
+  const auto writer_is_plain = [&](const Cell& cell, const Stamp& access) {
+    const PackedEpoch writer = cell.writer.epoch;
+    if ((writer & kInFlight) != 0 || writer == kRedZone) return false;  // also of a split word
+    if (writer == ordered_writer || is_own(cell.writer, access)) return true;
+    if (writer == access.epoch) return false;
+    if (writer == 0) return writes;
+    if (!ordered(writer, now)) return false;
+    ordered_writer = writer;
+    return true;
+  };
+  const auto readers_are_plain = [&](const Cell& cell, const Stamp& access) {
+    const PackedEpoch reader = cell.reader.epoch;
+    if (reader == 0 || reader == ordered_reader || is_own(cell.reader, access)) return true;
+    if ((reader & kSet) != 0) {
+      if (set_index(cell) == ordered_set) return true;
+      const auto& readers = set_of(cell).readers;
+      if (!std::ranges::all_of(readers, [&](const Stamp& each) { return ordered(each.epoch, now); })) return false;
+      // The warp's own reads at this time are judged by lane.
+      if (std::ranges::any_of(readers, [&](const Stamp& each) { return each.epoch == access.epoch; })) {
+        return is_plain(cell, now, access, true);
+      }
+      ordered_set = set_index(cell);
+      return true;
+    }
+    if (reader == access.epoch || !ordered(reader, now)) return false;
+    ordered_reader = reader;
+    return true;
+  };
   std::uint64_t last = 0, before_last = 0;  // addresses of lanes that read without a finding
-  for (; lanes != 0; lanes &= lanes - 1) {
+  while (lanes != 0) {
     const int lane = std::countr_zero(lanes);
+    lanes &= lanes - 1;
     // add_reader() keeps two of the lanes that read the same bytes, so that more need no check.
     if (!writes && addresses[lane] == last && last == before_last) continue;
     const std::size_t begin = addresses[lane] - base - kSharedBase;
     Cell* const cells = &words_[begin / 4];
-    const Stamp access{first.epoch, first.code | static_cast<std::uint32_t>(lane) << kCodeBits};
+    const Stamp access{first.epoch, first.code + static_cast<std::uint32_t>(lane) * kNextLane};
     bool plain = begin % 4 == 0;
     for (std::size_t i = 0; i < words && plain; ++i) {
-      // Most cells were last written by the same warp at the same time as the cell before.
-      const bool same = cells[i].writer.epoch == plain_writer && cells[i].reader.epoch == plain_reader;
-      if (same) continue;
-      plain = is_plain(cells[i], now, access, writes);
-      const bool judged_by_lane = cells[i].writer.epoch == access.epoch || cells[i].reader.epoch == access.epoch;
-      if (!plain || judged_by_lane || (cells[i].reader.epoch & kSet) != 0) continue;
-      plain_writer = cells[i].writer.epoch;
-      plain_reader = cells[i].reader.epoch;
+      plain = writer_is_plain(cells[i], access) && (!writes || readers_are_plain(cells[i], access));
     }
     if (!plain) {
       others |= Mask{1} << lane;
       continue;
     }
-    for (std::size_t i = 0; i < words; ++i) {
-      if (writes) {
-        drop_readers(cells[i]);
-        cells[i].writer = access;
-      } else if (cells[i].reader.epoch == 0) {
-        cells[i].reader = access;
-      } else if (!has_read(cells[i], access)) {
-        add_reader(cells[i], now, access);
-      }
-    }
     before_last = last;
     last = addresses[lane];
+    for (std::size_t i = 0; i < words; ++i) {
+      Cell& cell = cells[i];
+      if (writes) {
+        drop_readers(cell);
+        cell.writer = access;
+        continue;
+      }
+      const PackedEpoch reader = cell.reader.epoch;
+      if (reader == 0 || reader == ordered_reader) {
+        cell.reader = access;
+        continue;
+      }
+      if (reader == access.epoch && has_read(cell, access)) continue;
+      const bool one = (reader & kSet) == 0;
+      if (one && reader != access.epoch && (agent_of(reader) == agent_of(access.epoch) || ordered(reader, now))) {
+        ordered_reader = reader;
+        cell.reader = access;
+        continue;
+      }
+      if (i != 0 || words != 1) {
+        if (!has_read(cell, access)) add_reader(cell, now, access);
+        continue;
+      }
+      // The cells of the lanes that follow are most often of the same set.
+      std::size_t count = 1;
+      while (
+          (lanes >> (static_cast<std::size_t>(lane) + count) % kWarpSize & 1) != 0 &&
+          static_cast<std::size_t>(lane) + count < kWarpSize &&
+          addresses[lane] + 4 * count == addresses[static_cast<std::size_t>(lane) + count] &&
+          follows(cell, cells[count], count, 1) &&
+          writer_is_plain(cells[count], {access.epoch, access.code + static_cast<std::uint32_t>(count) * kNextLane})) {
+        ++count;
+      }
+      add_reader(cells, count, 1, access);
+      const auto after = static_cast<std::size_t>(lane) + count;
+      lanes = after < kWarpSize ? lanes >> after << after : 0;
+      last = addresses[after - 1];
+    }
   }
   return others;
 }
 
+SharedMemory::Published* SharedMemory::find_published(std::uint64_t address, bool added) {
+  const std::size_t byte = address - kSharedBase;
+  if (byte % 4 == 0 && published_at_word_.empty()) {
+    if (!added) return nullptr;
+    published_at_word_.resize(words_.size());
+  }
+  if (byte % 4 != 0 && !added && !published_at_.contains(address)) return nullptr;
+  std::uint32_t& index = byte % 4 == 0 ? published_at_word_[byte / 4] : published_at_[address];
+  if (index == 0) {
+    if (!added) return nullptr;
+    published_.emplace_back();
+    index = static_cast<std::uint32_t>(published_.size());
+  }
+  return &published_[index - 1];
+}
+
+void SharedMemory::clear_published() {
+  published_.clear();
+  published_at_word_.clear();
+  published_at_.clear();
+}
+
 void SharedMemory::publish(Published& to, const StrongAccess& strong, const Clocks& clocks) {
-  const auto at = [&](MemoryScope scope) -> const Clocks& {
-    return strong.releases ? clocks : strong.released->at(scope);
+  const bool known = !strong.releases && strong.warp != StrongAccess::kNobody && to.publisher == strong.warp &&
+                     to.published_version == strong.released->version() && to.reach.scope == strong.reach.scope;
+  if (known) return;
+  to.publisher = strong.releases ? StrongAccess::kNobody : strong.warp;
+  if (!strong.releases) to.published_version = strong.released->version();
+  const auto join = [&](Clocks& into, MemoryScope scope) {
+    if (strong.releases) return into.join(clocks);
+    const Clocks& fenced = strong.released->at(scope);
+    strong.of_grid ? into.ordered.join(fenced.grid) : into.join(fenced);
   };
   const MemoryScope scope = strong.reach.scope;
-  if (scope == MemoryScope::gpu) to.everyone.join(at(MemoryScope::gpu));
+  if (scope == MemoryScope::gpu) join(to.everyone, MemoryScope::gpu);
   if (scope == MemoryScope::gpu && (strong.releases || !strong.released->is_split())) return;
-  if (scope >= MemoryScope::cluster) to.clusters[strong.reach.cluster].join(at(MemoryScope::cluster));
-  to.ctas[strong.reach.cta].join(at(MemoryScope::cta));
+  if (scope >= MemoryScope::cluster) join(to.clusters[strong.reach.cluster], MemoryScope::cluster);
+  join(to.ctas[strong.reach.cta], MemoryScope::cta);
 }
 
 SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& strong, const Accessor& accessor,
                                           std::uint64_t address, std::uint32_t bytes) {
-  Published& published = published_[address];
+  Published* const published = find_published(address, strong.writes);
   SharedVerdict worst = SharedVerdict::ok;
-  const Accessor& last = published.writer;
-  const bool in_reach = strong.reach.includes(published.reach) && published.reach.includes(strong.reach);
-  if (check_races_ && last.clock != 0 && !in_reach && last.clock > clocks.ordered[last.agent]) {
-    other_ = last;
-    other_reads_ = false;
-    worst = SharedVerdict::narrow_scope;
+  if (published != nullptr) {
+    const Accessor& last = published->writer;
+    const bool in_reach = strong.reach.includes(published->reach) && published->reach.includes(strong.reach);
+    if (check_races_ && last.clock != 0 && !in_reach && last.clock > clocks.ordered[last.agent]) {
+      other_ = last;
+      other_reads_ = false;
+      worst = SharedVerdict::narrow_scope;
+    }
+    if (strong.writes) {
+      publish(*published, strong, clocks);
+      published->reach = strong.reach;
+      published->writer = accessor;
+      published->writer.clock = clocks.ordered[accessor.agent];
+    }
+    if (strong.warp == StrongAccess::kNobody || published->joined_by != strong.warp) {
+      clocks.join(published->everyone);
+      const auto join = [&](const std::map<std::uint32_t, Clocks>& narrow, std::uint32_t of) {
+        if (const auto found = narrow.find(of); found != narrow.end()) clocks.join(found->second);
+      };
+      join(published->clusters, strong.reach.cluster);
+      join(published->ctas, strong.reach.cta);
+      published->joined_by = strong.warp;
+    }
   }
-  if (strong.writes) {
-    publish(published, strong, clocks);
-    published.reach = strong.reach;
-    published.writer = accessor;
-    published.writer.clock = clocks.ordered[accessor.agent];
-  }
-  clocks.join(published.everyone);
-  const auto join = [&](const std::map<std::uint32_t, Clocks>& narrow, std::uint32_t of) {
-    if (const auto found = narrow.find(of); found != narrow.end()) clocks.join(found->second);
-  };
-  join(published.clusters, strong.reach.cluster);
-  join(published.ctas, strong.reach.cta);
   const SharedVerdict verdict = each_cell(address, bytes, false, [&](Cell& cell) {
     if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
     SharedVerdict of_cell = SharedVerdict::ok;

@@ -49,6 +49,10 @@ struct StrongAccess {
   bool writes = false;
   bool releases = false;                     // it publishes all of the warp's clocks, else those of its fences
   const ReleasedClocks* released = nullptr;  // the clocks of the warp's fences
+  bool of_grid = false;                      // only Clocks::grid of `released` is published, as Clocks::ordered
+  std::uint64_t warp = kNobody;              // identifies the warp among all that access the memory, if known
+
+  static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
 };
 
 /// The shadow has one cell per 4-byte word. A word that is accessed by narrower instructions is split into one cell per
@@ -138,16 +142,26 @@ class SharedMemory {
   using PackedEpoch = std::uint32_t;
   /// A value of Cell::writer.epoch: the bytes of the word have their own cells.
   static constexpr PackedEpoch kSplit = ~std::uint32_t{0};
+  static constexpr PackedEpoch kSet = 1U << 31;  // a bit of Cell::reader.epoch
+  static constexpr int kCodeBits = 27;
 
   struct Stamp {
     PackedEpoch epoch = 0;
-    std::uint32_t code = 0;  // bits 0..26: instruction, 27..31: lane; of a set of readers: its index in read_sets_
+    std::uint32_t code = 0;  // bits 0..26: instruction, 27..31: lane; of a set of readers: see Cell
   };
-  using ReadSet = std::vector<Stamp>;  // the last read of each agent
 
   struct Cell {
     Stamp writer;
-    Stamp reader;  // the only reader since the last write, or a set of readers
+    /// The only reader since the last write, or a set of readers: then bits 0..26 of the code are its index in
+    /// read_sets_, and bits 27..31 the position of the cell among those that share the set.
+    Stamp reader;
+  };
+
+  /// The last read of each agent, by agent. Cells that the lanes of warps have read alike share one set, so that one
+  /// update is enough for all of them: a reader's lane is that in the set plus the position of the cell, modulo 32.
+  struct ReadSet {
+    std::vector<Stamp> readers;
+    std::uint32_t cells = 0;  // that refer to the set
   };
 
   static Stamp stamp(const VectorClock& now, const Accessor& accessor);
@@ -174,11 +188,27 @@ class SharedMemory {
   SharedVerdict conflict(SharedVerdict verdict, Stamp other, bool reads = false);
   /// Whether the agent has read the cell at this clock since the last write.
   bool has_read(const Cell& cell, Stamp access) const;
+  bool has_read(const ReadSet& set, Stamp access) const;
   /// Whether an access conflicts with an earlier one, if one of them writes.
   bool unordered(Stamp earlier, const VectorClock& now, Stamp access) const;
   void add_reader(Cell& cell, const VectorClock& now, Stamp access);
-  void drop_readers(Cell& cell);
-  std::uint32_t new_read_set();
+  /// The same for a set. The lanes of its readers and that of the access are relative.
+  void add_reader(ReadSet& set, Stamp access);
+  /// The same for `count` cells whose words the lanes from that of `access` on read, `words` each. The cells are all
+  /// of one set, at positions that follow the lanes; or have one reader each whose lanes follow, which is kept.
+  void add_reader(Cell* cells, std::size_t count, std::size_t words, Stamp access);
+  /// Whether add_reader() can take the cell `i` together with the first one.
+  static bool follows(const Cell& first, const Cell& cell, std::size_t i, std::size_t words);
+  void drop_readers(Cell& cell) {
+    if ((cell.reader.epoch & kSet) != 0) drop_set(cell, 1);
+    cell.reader = {};
+  }
+  /// Some cells of a set do not refer to it any longer.
+  void drop_set(const Cell& cell, std::uint32_t cells);
+  ReadSet& set_of(const Cell& cell) { return read_sets_[set_index(cell)]; }
+  const ReadSet& set_of(const Cell& cell) const { return read_sets_[set_index(cell)]; }
+  static std::size_t set_index(const Cell& cell) { return cell.reader.code & ((1U << kCodeBits) - 1); }
+  std::uint32_t new_read_set(std::uint32_t cells);
   /// Keeps the memory of the sets.
   void free_all_sets();
 
@@ -196,10 +226,19 @@ class SharedMemory {
     std::map<std::uint32_t, Clocks> clusters, ctas;  // more than `everyone`, for the threads of one cluster or CTA
     Reach reach;
     Accessor writer;  // clock 0: none
+    std::uint64_t joined_by =
+        StrongAccess::kNobody;  // the warp of the last access: it knows all clocks that it may know
+    std::uint64_t publisher = StrongAccess::kNobody;  // the warp of the last write, which was not a release,
+    std::uint32_t published_version = 0;              // and the version of its fences' clocks
   };
   static void publish(Published& to, const StrongAccess& strong, const Clocks& clocks);
+  /// What is published at an address; null if there is nothing and it is not `added`.
+  Published* find_published(std::uint64_t address, bool added);
+  void clear_published();
 
-  std::unordered_map<std::uint64_t, Published> published_;  // by address
+  std::vector<Published> published_;
+  std::vector<std::uint32_t> published_at_word_;  // by word: index in published_ plus 1, or 0; empty before the first
+  std::unordered_map<std::uint64_t, std::uint32_t> published_at_;  // the same for addresses inside of words
   Accessor other_;
   bool other_reads_ = false;
   std::uint32_t size_ = 0;

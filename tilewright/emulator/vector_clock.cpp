@@ -35,6 +35,7 @@ void ReleasedClocks::split() {
 }
 
 void ReleasedClocks::fence(MemoryScope scope, const Clocks& clocks) {
+  ++version_;
   if (scope == MemoryScope::gpu) {
     gpu_ = clocks;
     is_split_ = false;
@@ -45,6 +46,7 @@ void ReleasedClocks::fence(MemoryScope scope, const Clocks& clocks) {
 }
 
 void ReleasedClocks::join(const ReleasedClocks& other) {
+  ++version_;
   if (other.is_split_) split();
   if (is_split_) {
     narrow_[0].join(other.at(MemoryScope::cta));
@@ -53,15 +55,8 @@ void ReleasedClocks::join(const ReleasedClocks& other) {
   gpu_.join(other.gpu_);
 }
 
-ReleasedClocks ReleasedClocks::of_grid() const {
-  ReleasedClocks result;
-  result.gpu_.ordered = gpu_.grid;
-  result.is_split_ = is_split_;
-  for (std::size_t i = 0; is_split_ && i < 2; ++i) result.narrow_[i].ordered = narrow_[i].grid;
-  return result;
-}
-
 void ReleasedClocks::clear() {
+  ++version_;
   gpu_.clear();
   is_split_ = false;
 }

@@ -69,8 +69,8 @@ class ReleasedClocks {  // NOLINT(bugprone-reserved-identifier): of the implicit
   const Clocks& at(MemoryScope scope) const {
     return is_split_ && scope != MemoryScope::gpu ? narrow_[static_cast<std::size_t>(scope)] : gpu_;
   }
-  /// With `grid` in the place of `ordered`, and nothing else.
-  ReleasedClocks of_grid() const;
+  /// A number that has changed whenever at() has.
+  std::uint32_t version() const { return version_; }
   /// Whether some threads get more than others.
   bool is_split() const { return is_split_; }
   void join(const ReleasedClocks& other);
@@ -82,6 +82,7 @@ class ReleasedClocks {  // NOLINT(bugprone-reserved-identifier): of the implicit
   Clocks gpu_;
   Clocks narrow_[2];  // for cta and cluster; unused unless is_split_
   bool is_split_ = false;
+  std::uint32_t version_ = 0;
 };
 
 }  // namespace tilewright::emulator

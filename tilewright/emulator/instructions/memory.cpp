@@ -91,6 +91,16 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
     std::byte* const from = resolve_consecutive(warp, in, mode.space, sizeof(E) * in.elements, false);
     if (from != nullptr) return move_consecutive<E, true>(warp, in.op, in.elements, from);
   }
+  if (mode.space == Space::param && in.immediate == sizeof(E)) {
+    const std::byte* const from = resolve_parameter(warp, in, sizeof(E) * in.elements);
+    for (std::size_t i = 0; from != nullptr && i < in.elements; ++i) {
+      E* const d = warp.reg<E>(in.op[i]);
+      E element;
+      std::memcpy(&element, from + i * sizeof(E), sizeof(E));
+      each_lane(lanes, [&](int l) { d[l] = element; });
+    }
+    if (from != nullptr) return;
+  }
   LanePointers from;
   from.follows_undefined = true;
   from.scope = mode.scope;
