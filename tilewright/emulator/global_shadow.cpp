@@ -149,7 +149,6 @@ bool GlobalShadow::access_consecutive(Warp& warp, const Instruction& in, std::ui
 
 Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, const std::uint64_t* addresses,
                                 std::uint32_t bytes, bool writes) {
-  if (bytes % 4 != 0) return lanes;
   Accessor accessor = warp.accessor(in, 0);
   accessor.agent = agent_of(warp);
   Mask others = 0;
@@ -163,9 +162,12 @@ Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, c
     }
   }
   while (lanes != 0) {
+    // The first lanes whose addresses are on one page.
     const std::uint64_t number = addresses[std::countr_zero(lanes)] / kPageBytes;
     Mask same = 0;
-    each_lane(lanes, [&](int l) { same |= Mask{addresses[l] / kPageBytes == number} << l; });
+    for (Mask left = lanes; left != 0 && addresses[std::countr_zero(left)] / kPageBytes == number; left &= left - 1) {
+      same |= left & (~left + 1);
+    }
     others |= page(warp, number)
                   .access_lanes(warp.clocks.grid, accessor, addresses, number * kPageBytes - kSharedBase, same, bytes,
                                 writes);

@@ -207,8 +207,12 @@ void SharedMemory::add_reader(Cell* cells, std::size_t count, std::size_t words,
   const auto sharers = static_cast<std::uint32_t>(count);
   if ((before.epoch & kSet) != 0) {
     const Stamp relative{access.epoch, access.code - lane_bits(before.code)};
-    if (has_read(set_of(cells[0]), relative)) return;
-    if (set_of(cells[0]).cells == sharers) return add_reader(set_of(cells[0]), relative);
+    ReadSet& old = set_of(cells[0]);
+    if (has_read(old, relative)) return;
+    // Two lanes of the warp are enough, see add_reader() of a set: it would not change.
+    const auto own = first_read_of(old.readers, agent_of(access.epoch));
+    if (old.readers.end() - own >= 2 && own[0].epoch == access.epoch && own[1].epoch == access.epoch) return;
+    if (old.cells == sharers) return add_reader(old, relative);
   }
   const std::uint32_t set = new_read_set(sharers);
   ReadSet& readers = read_sets_[set];
@@ -453,8 +457,15 @@ bool SharedMemory::access_words(const VectorClock& now, Stamp first, Cell* cells
 bool SharedMemory::access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                       std::uint32_t bytes, bool writes) {
   const std::size_t begin = address - kSharedBase;
-  if (begin % 4 != 0) return false;
   const Stamp first = stamp(now, accessor);
+  if (bytes == 1 || bytes == 2) {
+    for (std::size_t word = begin / 4; word <= (begin + kWarpSize * bytes - 1) / 4; ++word) {
+      if (words_[word].writer.epoch != kSplit) split_word(word);
+    }
+    Cell* const cells = &bytes_[begin];
+    return bytes == 1 ? access_words<1>(now, first, cells, writes) : access_words<2>(now, first, cells, writes);
+  }
+  if (begin % 4 != 0) return false;
   Cell* const cells = &words_[begin / 4];
   switch (bytes) {
     case 4:
@@ -468,16 +479,79 @@ bool SharedMemory::access_consecutive(const VectorClock& now, const Accessor& ac
   }
 }
 
+template <class CellsOf>
+bool SharedMemory::access_alike(const VectorClock& now, Stamp first, const std::uint64_t* addresses, Mask lanes,
+                                std::size_t words, bool writes, CellsOf&& cells_of) {
+  // The least and the greatest epoch of the writers and of the readers, if each are of one agent: then all of them are
+  // ordered if the greatest is. Special values of epochs have clock 0, and those in flight and sets bit 31.
+  struct Epochs {
+    PackedEpoch low = ~PackedEpoch{0}, high = 0, of_agents = 0;
+    std::uint32_t other_lanes = 0;  // not 0 if an access of the warp at this time is by another lane
+  } writers, readers;
+  Cell* cells[kWarpSize];
+  const PackedEpoch agent = agent_of(first.epoch);
+  const auto note = [&](Epochs& epochs, const Stamp& stamp, std::uint32_t lane) {
+    epochs.low = std::min(epochs.low, stamp.epoch);
+    epochs.high = std::max(epochs.high, stamp.epoch);
+    epochs.of_agents |= stamp.epoch ^ agent;
+    epochs.other_lanes |= stamp.epoch == first.epoch ? lane_of(stamp.code) ^ lane : 0;
+  };
+  std::uint64_t before = 0;
+  for (Mask left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    // Lanes that read the same cells are kept apart.
+    if (addresses[lane] <= before && !writes) return false;
+    before = addresses[lane];
+    cells[lane] = cells_of(lane);
+    for (std::size_t i = 0; i < words; ++i) {
+      const Cell& cell = cells[lane][i];
+      note(writers, cell.writer, static_cast<std::uint32_t>(lane));
+      if (cell.reader.epoch != 0) note(readers, cell.reader, static_cast<std::uint32_t>(lane));
+    }
+    if (((writers.high | readers.high) & kInFlight) != 0) return false;
+  }
+  const auto is_plain = [&](const Epochs& epochs) {
+    if (check_warps_ && epochs.other_lanes != 0) return false;
+    if (epochs.low == epochs.high) return clock_of(epochs.low) != 0 && ordered(epochs.low, now);
+    return agent_of(epochs.of_agents) == 0 && clock_of(epochs.low) != 0;  // the warp's own
+  };
+  const bool written_before =
+      writers.low == writers.high && (writers.low == kWrittenBefore || (writes && writers.low == 0));
+  if (!written_before && !is_plain(writers)) return false;
+  if (readers.high != 0 && !is_plain(readers)) return false;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    const Stamp access{first.epoch, first.code + static_cast<std::uint32_t>(lane) * kNextLane};
+    for (std::size_t i = 0; i < words; ++i) {
+      Cell& cell = cells[lane][i];
+      if (writes) {
+        cell = {access, {}};
+      } else if (cell.reader.epoch != access.epoch) {
+        cell.reader = access;
+      }
+    }
+  }
+  return true;
+}
+
 Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
                                 std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
-  if (!shadowed() || bytes % 4 != 0) return lanes;
+  if (!shadowed()) return lanes;
   const Stamp first = stamp(now, accessor);
-  if (lanes == kAllLanes && (addresses[0] - base) % 4 == 0) {
+  if (lanes == kAllLanes) {
     std::uint64_t gaps = 0;
     for (std::uint64_t lane = 1; lane < kWarpSize; ++lane) gaps |= addresses[lane] - addresses[0] - lane * bytes;
     if (gaps == 0 && access_consecutive(now, accessor, addresses[0] - base, bytes, writes)) return 0;
   }
-  const std::size_t words = bytes / 4;
+  // The cells of a lane: one for each word, or for each byte of a part of a word.
+  const std::size_t words = bytes < 4 ? bytes : bytes / 4;
+  const auto cells_of = [&](int lane) {
+    const std::size_t begin = addresses[lane] - base - kSharedBase;
+    if (bytes >= 4) return &words_[begin / 4];
+    if (words_[begin / 4].writer.epoch != kSplit) split_word(begin / 4);
+    return &bytes_[begin];
+  };
+  if (access_alike(now, first, addresses, lanes, words, writes, cells_of)) return 0;
   Mask others = 0;
   // Epochs and a set of which nothing is to be reported, whichever lane accesses the cell. kSplit stands for none.
   PackedEpoch ordered_writer = kSplit, ordered_reader = kSplit;
@@ -519,10 +593,9 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
     lanes &= lanes - 1;
     // add_reader() keeps two of the lanes that read the same bytes, so that more need no check.
     if (!writes && addresses[lane] == last && last == before_last) continue;
-    const std::size_t begin = addresses[lane] - base - kSharedBase;
-    Cell* const cells = &words_[begin / 4];
+    Cell* const cells = cells_of(lane);
     const Stamp access{first.epoch, first.code + static_cast<std::uint32_t>(lane) * kNextLane};
-    bool plain = begin % 4 == 0;
+    bool plain = bytes < 4 || (addresses[lane] - base) % 4 == 0;
     for (std::size_t i = 0; i < words && plain; ++i) {
       plain = writer_is_plain(cells[i], access) && (!writes || readers_are_plain(cells[i], access));
     }
@@ -551,24 +624,29 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
         cell.reader = access;
         continue;
       }
-      if (i != 0 || words != 1) {
+      const auto is_alike = [&](std::size_t next) {  // the cells of that lane follow those of this one
+        if (next >= kWarpSize || ((lanes >> next) & 1) == 0) return false;
+        const std::size_t count = next - static_cast<std::size_t>(lane);
+        if (addresses[next] != addresses[lane] + count * bytes) return false;
+        const Stamp of_next{access.epoch, access.code + static_cast<std::uint32_t>(count) * kNextLane};
+        const Cell* const at = cells_of(static_cast<int>(next));
+        for (std::size_t word = 0; word < words; ++word) {
+          if (!follows(cell, at[word], count, 1) || !writer_is_plain(at[word], of_next)) return false;
+        }
+        return true;
+      };
+      const bool whole =
+          i == 0 && std::all_of(cells, cells + words, [&](const Cell& each) { return follows(cell, each, 0, 1); });
+      if (!whole) {
         if (!has_read(cell, access)) add_reader(cell, now, access);
         continue;
       }
-      // The cells of the lanes that follow are most often of the same set.
-      std::size_t count = 1;
-      while (
-          (lanes >> (static_cast<std::size_t>(lane) + count) % kWarpSize & 1) != 0 &&
-          static_cast<std::size_t>(lane) + count < kWarpSize &&
-          addresses[lane] + 4 * count == addresses[static_cast<std::size_t>(lane) + count] &&
-          follows(cell, cells[count], count, 1) &&
-          writer_is_plain(cells[count], {access.epoch, access.code + static_cast<std::uint32_t>(count) * kNextLane})) {
-        ++count;
-      }
-      add_reader(cells, count, 1, access);
-      const auto after = static_cast<std::size_t>(lane) + count;
+      auto after = static_cast<std::size_t>(lane) + 1;
+      while (is_alike(after)) ++after;
+      add_reader(cells, (after - static_cast<std::size_t>(lane)) * words, words, access);
       lanes = after < kWarpSize ? lanes >> after << after : 0;
       last = addresses[after - 1];
+      break;
     }
   }
   return others;

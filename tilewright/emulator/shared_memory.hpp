@@ -97,7 +97,7 @@ class SharedMemory {
   /// nothing. `accessor` is that of lane 0. @pre shadowed()
   bool access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes,
                           bool writes);
-  /// Does read() or write() for the lanes of an instruction for which that finds nothing and splits no word.
+  /// Does read() or write() for the lanes of an instruction for which that finds nothing and merges no split word.
   /// Returns the others. `accessor` is that of lane 0; lane l accesses addresses[l] - base, which this memory contains.
   Mask access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
                     std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes);
@@ -182,6 +182,11 @@ class SharedMemory {
   /// access_consecutive() of `kWords` words for each lane. `first` is the stamp of lane 0.
   template <std::uint32_t kWords>
   bool access_words(const VectorClock& now, Stamp first, Cell* cells, bool writes);
+  /// Does access_lanes() for all lanes and returns true if all cells were last accessed by one warp each, or by none,
+  /// and there is nothing to report. Else it does nothing. `cells_of(lane)` are the `words` cells of a lane.
+  template <class CellsOf>
+  bool access_alike(const VectorClock& now, Stamp first, const std::uint64_t* addresses, Mask lanes, std::size_t words,
+                    bool writes, CellsOf&& cells_of);
   /// Whether there is nothing to report of an access.
   bool is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const;
   /// Records the conflicting access for other(); returns ok instead of the verdict when its check is switched off.
