@@ -618,6 +618,12 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
         continue;
       }
       if (reader == access.epoch && has_read(cell, access)) continue;
+      if ((reader & kSet) != 0) {
+        const auto& readers = set_of(cell).readers;
+        const auto own = first_read_of(readers, agent_of(access.epoch));
+        // The set would not change, see add_reader().
+        if (readers.end() - own >= 2 && own[0].epoch == access.epoch && own[1].epoch == access.epoch) continue;
+      }
       const bool one = (reader & kSet) == 0;
       if (one && reader != access.epoch && (agent_of(reader) == agent_of(access.epoch) || ordered(reader, now))) {
         ordered_reader = reader;
