@@ -210,6 +210,10 @@ struct CopySign {
   }
 };
 
+/// Whether loops with vectors of 64 bytes are faster: 1.4 times for the sine. They are not for Exp2 and Log2.
+template <class Op>
+constexpr bool kTakesAvx512 = std::is_same_v<Op, Sine> || std::is_same_v<Op, Cosine>;
+
 /// The NaN results of f64 sums and products: the last operand that is a NaN, quieted; of fma, b before c before a.
 /// Measured on an H200 and an H100.
 template <class Op>
@@ -282,9 +286,16 @@ template <class T, class Op, int kOperands>
 TILEWRIGHT_TARGET_FMA void execute_plain_with_hardware(Warp& warp, const Instruction& in, Mask lanes) {
   plain_lanes<T, Op, kOperands>(warp, in, lanes);
 }
+template <class T, class Op, int kOperands>
+TILEWRIGHT_TARGET_AVX512 void execute_plain_with_avx512(Warp& warp, const Instruction& in, Mask lanes) {
+  plain_lanes<T, Op, kOperands>(warp, in, lanes);
+}
 
 template <class T, class Op, int kOperands>
 Handler plain_handler() {
+  if constexpr (kTakesAvx512<Op>) {
+    if (has_avx512()) return &execute_plain_with_avx512<T, Op, kOperands>;
+  }
   return has_hardware_fma() ? &execute_plain_with_hardware<T, Op, kOperands> : &execute_plain<T, Op, kOperands>;
 }
 
@@ -379,13 +390,14 @@ template <class T>
 
 /// Computes all lanes in the FloatEnvironment of the instruction.
 template <class T, class Op, int kOperands>
-void execute_in_environment(Warp& warp, const Instruction& in, Mask lanes) {
+[[gnu::always_inline]] inline void environment_lanes(Warp& warp, const Instruction& in, Mask lanes) {
   const FloatMode mode = FloatMode::unpack(in.mode);
   const auto operands = operands_of<T, kOperands>(warp, in);
   alignas(64) T results[kWarpSize];
   {
     const FloatEnvironment environment(mode);
     for (int l = 0; l < kWarpSize; ++l) results[l] = operands.template result<Canonical<Op>>(l);
+    asm volatile("" : : "r"(results) : "memory");  // the results are stored before the environment ends
   }
   for (int l = 0; l < kWarpSize; ++l) {
     if (mode.flush) results[l] = flushed(results[l]);  // of instructions that are no arithmetic
@@ -395,8 +407,19 @@ void execute_in_environment(Warp& warp, const Instruction& in, Mask lanes) {
 }
 
 template <class T, class Op, int kOperands>
-constexpr Handler environment_handler() {
-  return kHostFlushes ? &execute_in_environment<T, Op, kOperands> : &execute_with_mode<T, Op, kOperands>;
+void execute_in_environment(Warp& warp, const Instruction& in, Mask lanes) {
+  environment_lanes<T, Op, kOperands>(warp, in, lanes);
+}
+template <class T, class Op, int kOperands>
+TILEWRIGHT_TARGET_FMA void execute_in_environment_with_hardware(Warp& warp, const Instruction& in, Mask lanes) {
+  environment_lanes<T, Op, kOperands>(warp, in, lanes);
+}
+
+template <class T, class Op, int kOperands>
+Handler environment_handler() {
+  if (!kHostFlushes) return &execute_with_mode<T, Op, kOperands>;
+  return has_hardware_fma() ? &execute_in_environment_with_hardware<T, Op, kOperands>
+                            : &execute_in_environment<T, Op, kOperands>;
 }
 
 /// A number that is at most kMostDoubtful if `value` is subnormal, or of the least normal magnitude, to which a
@@ -438,7 +461,15 @@ TILEWRIGHT_TARGET_FMA void execute_nearest_with_hardware(Warp& warp, const Instr
 }
 
 template <class Op, int kOperands, bool kFlushes, bool kSaturates>
+TILEWRIGHT_TARGET_AVX512 void execute_nearest_with_avx512(Warp& warp, const Instruction& in, Mask lanes) {
+  nearest_lanes<Op, kOperands, kFlushes, kSaturates>(warp, in, lanes);
+}
+
+template <class Op, int kOperands, bool kFlushes, bool kSaturates>
 Handler nearest_handler() {
+  if constexpr (kTakesAvx512<Op>) {
+    if (has_avx512()) return &execute_nearest_with_avx512<Op, kOperands, kFlushes, kSaturates>;
+  }
   return has_hardware_fma() ? &execute_nearest_with_hardware<Op, kOperands, kFlushes, kSaturates>
                             : &execute_nearest<Op, kOperands, kFlushes, kSaturates>;
 }
