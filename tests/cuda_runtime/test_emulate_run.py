@@ -110,6 +110,13 @@ def test_the_exit_code_is_the_programs(tilewright):
     assert tilewright("emulate", "run", "--", "/bin/sh", "-c", "kill -9 $$").returncode == 137
 
 
+def test_separately_compiled_files_are_linked(tilewright, tmp_path):
+    program = compile_program(tmp_path, "linked.cu", str(FOLDER / "linked_part.cu"), "-rdc=true", "-arch=compute_80")
+    finished = tilewright("emulate", "run", "--", program)
+    assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+    assert "0 errors, 0 warnings" in finished.stderr
+
+
 def test_a_missing_program_is_named(tilewright):
     finished = tilewright("emulate", "run", "--", "/nowhere/program")
     assert finished.returncode == 2

@@ -151,8 +151,8 @@ int InstructionReader::source_of_any_width(const Operand& operand, PtxType type)
   } else if (operand.kind == Operand::Kind::variable) {
     const auto address = builder_.address_of(operand) + static_cast<std::uint64_t>(operand.offset);
     builder_.add_operand(builder_.constant(width, address, builder_.space_of(operand) == Space::shared));
-  } else if (operand.kind == Operand::Kind::function && width == 8 && builder_.function_address(operand.name) != 0) {
-    builder_.add_operand(builder_.constant(width, builder_.function_address(operand.name)));
+  } else if (operand.kind == Operand::Kind::function && width == 8 && builder_.function_address(operand) != 0) {
+    builder_.add_operand(builder_.constant(width, builder_.function_address(operand)));
   } else if (operand.kind == Operand::Kind::special && is_zero(operand.name)) {
     builder_.add_operand(builder_.constant(width, 0));
   } else if (operand.kind == Operand::Kind::special) {

@@ -151,10 +151,10 @@ Slot ProgramBuilder::carry_flag() {
   return carry_flag_;
 }
 
-std::uint64_t ProgramBuilder::function_address(std::string_view name) const {
-  const Function* const function = module_.find(name);
-  if (function == nullptr || function->declared_only || function->entry) return 0;
-  return emulator::function_address(static_cast<std::uint32_t>(function - module_.functions.data()));
+std::uint64_t ProgramBuilder::function_address(const Operand& function) const {
+  if (function.index == kNone) return 0;
+  const Function& found = module_.functions[function.index];
+  return found.declared_only || found.entry ? 0 : emulator::function_address(function.index);
 }
 
 Slot ProgramBuilder::special(std::string_view name) {
@@ -416,7 +416,7 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
   if (const BuiltinFunction* const builtin = find_builtin(callee->name)) {
     return emit_builtin(parsed, *builtin, results, arguments);
   }
-  const Function* function = module_.find(callee->name);
+  const Function* const function = callee->index == kNone ? nullptr : &module_.functions[callee->index];
   if (function == nullptr || function->declared_only) {
     refuse(parsed, fmt::format("external function {}", printable(callee->name, 80)));
   }

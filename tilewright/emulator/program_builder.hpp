@@ -33,7 +33,7 @@ class ProgramBuilder {
     return program_.tables.back().get();
   }
   /// The value of a pointer to the function; 0 if the module does not define it.
-  std::uint64_t function_address(std::string_view name) const;
+  std::uint64_t function_address(const Operand& function) const;
   /// kNone when there is no such special register.
   Slot special(std::string_view name);
   /// The variable's address in its own state space. Parameters of called functions are in local memory.

@@ -21,6 +21,7 @@ struct Initialiser {
   std::uint64_t bits = 0;          // the number, in the element's type; or the offset from the variable's address
   std::uint32_t variable = kNone;  // index into Module::variables
   std::uint32_t function = kNone;  // or into Module::functions
+  bool pending = false;            // the parser has not resolved the name yet
 };
 
 struct Variable {
@@ -41,7 +42,7 @@ struct Operand {
     variable,  // index into Module::variables or, when local_scope, Function::variables; plus offset
     special,   // name: "%tid.x"
     label,     // index into Function::labels
-    function,  // name
+    function,  // name; index into Module::functions, or kNone for one that is not in the module
     integer,   // bits
     real,      // bits of an f64
     real_f32,  // bits of an f32

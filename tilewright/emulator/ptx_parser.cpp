@@ -9,6 +9,8 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
@@ -48,6 +50,12 @@ struct Scope {
   std::unordered_map<std::string_view, std::uint32_t> labels;
 };
 
+struct Linkage {
+  bool linkable = false;  // another translation unit may name it
+  bool external = false;  // declared, and defined elsewhere
+  bool merged = false;    // all definitions are the same one
+};
+
 class Parser {
  public:
   explicit Parser(Module& module) : module_(module), lexer_(module.text) {
@@ -57,11 +65,7 @@ class Parser {
 
   void parse() {
     while (token_.kind != Token::Kind::end) top_level();
-    resolve_initialisers();
-    for (const std::string_view function : functions_with_address_) {
-      const auto found = functions_.find(function);
-      if (found != functions_.end()) module_.functions[found->second].address_taken = true;
-    }
+    resolve_symbols();
   }
 
  private:
@@ -112,6 +116,8 @@ class Parser {
     return value;
   }
 
+  int file_number() { return first_file_ + small_integer(); }
+
   int small_integer() { return static_cast<int>(std::min<std::uint64_t>(integer(), 1U << 30)); }
 
   void skip_statement() {
@@ -143,6 +149,7 @@ class Parser {
   }
 
   void parse_version() {
+    if (module_.version_major != 0) begin_unit();
     // The lexer reads 9.0 as a real number, but 9.10 is not 9.1: parse its text.
     const std::string version(token_.text);
     advance();
@@ -151,8 +158,18 @@ class Parser {
     }
   }
 
+  /// Begins the text of another translation unit, whose names are its own unless they are linkable.
+  void begin_unit() {
+    resolve_symbols();
+    std::erase_if(module_names_, [&](const auto& each) { return !linkable_variables_.contains(each.second); });
+    std::erase_if(functions_, [&](const auto& each) { return !linkable_functions_.contains(each.second); });
+    first_file_ = static_cast<int>(module_.files.size());
+    latest_location_.clear();
+    location_ = kNone;
+  }
+
   void parse_file() {
-    const auto number = static_cast<std::size_t>(integer());
+    const auto number = static_cast<std::size_t>(first_file_) + static_cast<std::size_t>(integer());
     if (number > 1U << 16) fail("a .file number above 65536");
     if (token_.kind != Token::Kind::text) unexpected("a file name");
     if (module_.files.size() <= number) module_.files.resize(number + 1);
@@ -171,9 +188,11 @@ class Parser {
   }
 
   void parse_linkable() {
-    bool external = false;
+    linkage_ = Linkage();
     while (token_.is(".visible") || token_.is(".extern") || token_.is(".weak") || token_.is(".common")) {
-      external |= token_.is(".extern");
+      linkage_.linkable = true;
+      linkage_.external |= token_.is(".extern");
+      linkage_.merged |= token_.is(".weak") || token_.is(".common");
       advance();
     }
     if (accept(".entry")) {
@@ -181,7 +200,7 @@ class Parser {
     } else if (accept(".func")) {
       parse_function(false);
     } else if (const auto space = variable_space()) {
-      parse_variables(*space, external, module_.variables, module_names_);
+      parse_module_variables(*space);
     } else {
       unexpected("a module-level directive");
     }
@@ -258,10 +277,37 @@ class Parser {
     advance();
   }
 
-  void parse_variables(Space space, bool external, std::vector<Variable>& into,
+  void parse_module_variables(Space space) {
+    const auto first = static_cast<std::uint32_t>(module_.variables.size());
+    std::unordered_map<std::string_view, std::uint32_t> names;
+    parse_variables(space, module_.variables, names);
+    for (std::uint32_t index = first; index < module_.variables.size(); ++index)
+      module_.variables[index].external = linkage_.external;
+    for (const auto& [name, index] : names) add_module_name(name, index);
+  }
+
+  /// A definition takes the place of a declaration, which instructions may refer to by its index.
+  void add_module_name(std::string_view name, std::uint32_t index) {
+    const auto [entry, is_new] = module_names_.try_emplace(name, index);
+    if (linkage_.linkable) linkable_variables_.insert(entry->second);
+    if (is_new) return;
+    Variable& existing = module_.variables[entry->second];
+    Variable& added = module_.variables[index];
+    if (!linkage_.linkable || !linkable_variables_.contains(entry->second) || index + 1 != module_.variables.size()) {
+      entry->second = index;
+      return;
+    }
+    if (!existing.external && !added.external && !linkage_.merged)
+      fail(fmt::format("variable {} is defined twice", printable(name, 80)));
+    const std::uint64_t alignment = std::max(existing.alignment, added.alignment);
+    if (existing.external && (!added.external || added.size > existing.size)) existing = std::move(added);
+    existing.alignment = alignment;
+    module_.variables.pop_back();
+  }
+
+  void parse_variables(Space space, std::vector<Variable>& into,
                        std::unordered_map<std::string_view, std::uint32_t>& names) {
     Variable variable = parse_variable(space);
-    variable.external = external;
     if (accept('<')) {  // .param .b32 p<3>: a family of variables
       const std::uint64_t count = integer();
       expect('>');
@@ -319,6 +365,7 @@ class Parser {
       }
       Initialiser element;
       element.variable = static_cast<std::uint32_t>(pending_symbols_.size());
+      element.pending = true;
       pending_symbols_.push_back(token_);
       advance();
       if (accept('+')) element.bits = integer();
@@ -342,11 +389,23 @@ class Parser {
     return element;
   }
 
-  /// Called at the end of the module, as initialisers may name variables that are declared later.
+  /// Called at the end of a translation unit, as initialisers and instructions may name what is declared later.
+  void resolve_symbols() {
+    resolve_initialisers();
+    for (const auto& [operand, takes_address] : function_operands_) {
+      const auto found = functions_.find(operand->name);
+      if (found == functions_.end()) continue;
+      operand->index = static_cast<std::uint32_t>(found->second);
+      if (takes_address) module_.functions[found->second].address_taken = true;
+    }
+    function_operands_.clear();
+  }
+
   void resolve_initialisers() {
     for (Variable& variable : module_.variables) {
       for (Initialiser& element : variable.initialisers) {
-        if (element.variable == kNone) continue;
+        if (!element.pending) continue;
+        element.pending = false;
         const Token& symbol = pending_symbols_[element.variable];
         const auto found = module_names_.find(symbol.text);
         if (const auto function = functions_.find(symbol.text); function != functions_.end()) {
@@ -368,7 +427,7 @@ class Parser {
   void parse_location() {
     advance();
     Location location;
-    location.file = small_integer();
+    location.file = file_number();
     location.line = small_integer();
     location.column = small_integer();
     if (accept(',')) {
@@ -377,7 +436,7 @@ class Parser {
       if (accept('+')) integer();
       expect(',');
       if (!accept("inlined_at")) unexpected("inlined_at");
-      const int file = small_integer();
+      const int file = file_number();
       const int line = small_integer();
       const int column = small_integer();
       location.inlined_at = location_of(file, line, column);
@@ -406,6 +465,7 @@ class Parser {
     scopes_.assign(1, Scope{});
     scope_ = 0;
     location_ = kNone;
+    const std::size_t first_operand = function_operands_.size();
     if (!entry && token_.is('(')) parse_parameters(function_.results);
     function_.name = word("a function's name");
     if (token_.is('(')) parse_parameters(function_.parameters);
@@ -417,21 +477,27 @@ class Parser {
       parse_body();
       resolve_labels();
     }
-    add_function();
+    add_function(first_operand);
   }
 
-  /// A definition replaces an earlier declaration.
-  void add_function() {
+  /// A definition replaces an earlier declaration. Of several weak definitions, the first one counts.
+  void add_function(std::size_t first_operand) {
     const auto [entry, is_new] = functions_.try_emplace(function_.name, module_.functions.size());
+    if (linkage_.linkable) linkable_functions_.insert(entry->second);
     if (is_new) {
       module_.functions.push_back(std::move(function_));
       return;
     }
     Function& existing = module_.functions[entry->second];
-    if (!existing.declared_only && !function_.declared_only) {
+    if (!existing.declared_only && !function_.declared_only && !linkage_.merged) {
       fail(fmt::format("function {} is defined twice", printable(function_.name, 80)));
     }
-    if (existing.declared_only) existing = std::move(function_);
+    if (existing.declared_only) {
+      function_.address_taken |= existing.address_taken;
+      existing = std::move(function_);
+    } else {
+      function_operands_.resize(first_operand);  // those of the function that is dropped
+    }
   }
 
   void parse_parameters(std::vector<std::uint32_t>& into) {
@@ -498,7 +564,7 @@ class Parser {
     if (accept(".reg")) return parse_registers();
     if (accept(".pragma")) return skip_statement();
     if (const auto space = variable_space()) {
-      return parse_variables(*space, false, function_.variables, scopes_[scope_].variables);
+      return parse_variables(*space, function_.variables, scopes_[scope_].variables);
     }
     if (token_.kind == Token::Kind::word && token_.text[0] != '.' && following_.is(':')) return parse_label();
     parse_instruction();
@@ -721,7 +787,7 @@ class Parser {
         operand.index = find_label(operand.name, operand.scope);
         if (operand.index != kNone) continue;
         operand.kind = Operand::Kind::function;
-        if (!instruction.opcode.starts_with("call")) functions_with_address_.push_back(operand.name);
+        function_operands_.emplace_back(&operand, !instruction.opcode.starts_with("call"));
       }
     }
     for (const PendingTarget& pending : pending_targets_) {
@@ -752,7 +818,10 @@ class Parser {
   std::unordered_map<std::string_view, std::uint32_t> module_names_;
   std::unordered_map<std::string_view, std::size_t> functions_;  // index in Module::functions
   std::vector<Token> pending_symbols_;
-  std::vector<std::string_view> functions_with_address_;
+  std::vector<std::pair<Operand*, bool>> function_operands_;  // of this unit; true: it takes the function's address
+  std::unordered_set<std::size_t> linkable_variables_, linkable_functions_;  // that other units may name
+  Linkage linkage_;                                                          // of what is being parsed
+  int first_file_ = 0;                                                       // of this unit, in Module::files
   std::vector<PendingTarget> pending_targets_;
   std::map<std::array<int, 3>, std::uint32_t> latest_location_;
   std::uint32_t location_ = kNone;

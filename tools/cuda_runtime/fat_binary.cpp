@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -88,42 +89,85 @@ std::string target_of(std::string_view ptx) {
   return std::string(ptx.substr(begin, ptx.find_first_of(", \r\n", begin) - begin));
 }
 
-}  // namespace
+struct Entry {
+  EntryHeader header;
+  std::string_view payload;
+};
 
-bool is_fat_binary(const void* image) { return read_at<std::uint32_t>(static_cast<const char*>(image)) == kMagic; }
-
-std::string ptx_for(const void* image, Target target) {
+/// @throws InvalidArgument
+std::vector<Entry> entries_of(const void* image) {
   const auto* at = static_cast<const char*>(image);
   const auto container = read_at<ContainerHeader>(at);
   if (container.magic != kMagic) throw InvalidArgument("the image is no fat binary");
   at += container.header_bytes;
   const char* const end = at + container.bytes;
-  std::vector<std::pair<EntryHeader, std::string_view>> candidates;
-  std::string others;
+  std::vector<Entry> entries;
   while (at + sizeof(EntryHeader) <= end) {
     const auto header = read_at<EntryHeader>(at);
     if (header.header_bytes < sizeof(EntryHeader) || header.bytes > static_cast<std::uint64_t>(end - at)) break;
-    const std::string_view payload(at + header.header_bytes, header.bytes);
-    if (header.kind == kPtxKind && static_cast<int>(header.sm) <= target.sm) candidates.emplace_back(header, payload);
-    others += fmt::format("{}{} for sm_{}", others.empty() ? "" : ", ",
-                          header.kind == kPtxKind ? "PTX" : "machine code", header.sm);
+    entries.push_back({header, std::string_view(at + header.header_bytes, header.bytes)});
     at += header.header_bytes + header.bytes;
   }
-  std::ranges::stable_sort(candidates, std::ranges::greater(), [](const auto& each) { return each.first.sm; });
-  for (const auto& [header, payload] : candidates) {
+  return entries;
+}
+
+bool has_ptx(const std::vector<Entry>& entries) {
+  return std::ranges::any_of(entries, [](const Entry& each) { return each.header.kind == kPtxKind; });
+}
+
+std::optional<std::string> find_ptx(std::vector<Entry> entries, Target target) {
+  std::erase_if(entries, [&](const Entry& each) {
+    return each.header.kind != kPtxKind || static_cast<int>(each.header.sm) > target.sm;
+  });
+  std::ranges::stable_sort(entries, std::ranges::greater(), [](const Entry& each) { return each.header.sm; });
+  for (const auto& [header, payload] : entries) {
     std::string ptx = decompress(header, payload);
     const std::string name = target_of(ptx);
     if (name.ends_with(fmt::format("{}", header.sm))) return ptx;  // later architectures run it, too
     const Result<Target> code = parse_target(name);
     if (code && target.runs_ptx(*code)) return ptx;
   }
-  throw InvalidArgument(
-      fmt::format("the program has no PTX that runs on {}, but {}: compile it with nvcc -gencode "
-                  "arch=compute_{},code=compute_{}{}",
-                  target.name(), others.empty() ? "no code" : others, target.name().substr(3), target.name().substr(3),
-                  !others.empty() && others.find(',') == std::string::npos
-                      ? ""
-                      : "; programs that nvcc links (-rdc=true), as for launches by kernels, have none"));
+  return std::nullopt;
+}
+
+InvalidArgument no_ptx(std::string_view what, const std::vector<Entry>& entries, Target target) {
+  std::string others;
+  for (const auto& [header, payload] : entries) {
+    others += fmt::format("{}{} for sm_{}", others.empty() ? "" : ", ",
+                          header.kind == kPtxKind ? "PTX" : "machine code", header.sm);
+  }
+  return InvalidArgument(fmt::format(
+      "{} has no PTX that runs on {}, but {}: compile it with nvcc -gencode "
+      "arch=compute_{},code=compute_{}",
+      what, target.name(), others.empty() ? "no code" : others, target.name().substr(3), target.name().substr(3)));
+}
+
+}  // namespace
+
+bool is_fat_binary(const void* image) { return read_at<std::uint32_t>(static_cast<const char*>(image)) == kMagic; }
+
+std::string ptx_for(const void* image, Target target) {
+  const std::vector<Entry> entries = entries_of(image);
+  std::optional<std::string> ptx = find_ptx(entries, target);
+  if (!ptx) throw no_ptx("the program", entries, target);
+  return *std::move(ptx);
+}
+
+std::string linked_ptx_for(const void* const* parts, Target target) {
+  std::string linked;
+  std::vector<Entry> without;
+  for (; *parts != nullptr; ++parts) {
+    const std::vector<Entry> entries = entries_of(*parts);
+    if (const std::optional<std::string> ptx = find_ptx(entries, target)) {
+      linked += *ptx + '\n';
+    } else if (!has_ptx(entries)) {
+      throw no_ptx("a separately compiled part of the program", entries, target);
+    } else {
+      without = entries;  // libcudadevrt has PTX for the newest architecture only, and few programs need it
+    }
+  }
+  if (linked.empty()) throw no_ptx("the program", without, target);
+  return linked;
 }
 
 std::string decompress_lz4(std::string_view block, std::size_t size) {

@@ -36,7 +36,7 @@ struct FatBinaryWrapper {
   int magic;
   int version;
   const void* image;
-  void* prelinked;
+  const void* const* parts;  // version 2: the fat binaries of separately compiled files, up to a null pointer
 };
 
 struct CallConfiguration {
@@ -117,9 +117,10 @@ std::pair<CUdeviceptr, std::size_t> symbol_of(Machine& machine, const void* symb
 TILEWRIGHT_EXPORT void** __cudaRegisterFatBinary(void* wrapper) {
   Machine& machine = Machine::get();
   const std::scoped_lock lock(machine.mutex);
-  const void* const image = static_cast<const FatBinaryWrapper*>(wrapper)->image;
-  const Target target = machine.target;
-  return reinterpret_cast<void**>(machine.add_module([image, target] { return ptx_for(image, target); }));
+  const auto* const binary = static_cast<const FatBinaryWrapper*>(wrapper);
+  return reinterpret_cast<void**>(machine.add_module([binary, target = machine.target] {
+    return binary->version == 2 ? linked_ptx_for(binary->parts, target) : ptx_for(binary->image, target);
+  }));
 }
 
 TILEWRIGHT_EXPORT void __cudaRegisterFatBinaryEnd(void**) {}

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -126,6 +127,64 @@ TEST(Parser, RefusesBadTextWithItsLine) {
       EXPECT_NE(caught.finding().detail.find(bad.reason), std::string::npos) << caught.what();
       EXPECT_EQ(caught.finding().location.ptx_line, bad.line) << caught.what();
     }
+  }
+}
+
+// Two translation units, as nvcc -rdc=true compiles them: both have a variable and a function of their own called `own`
+// and `text`, and a weak function.
+constexpr std::string_view kFirstUnit = R"(.version 8.0
+.target sm_80
+.file 1 "first.cu"
+.extern .global .align 4 .u32 counter;
+.global .align 8 .u64 of_function = other;
+.global .align 1 .b8 text[2] = {97, 0};
+.extern .shared .align 4 .b8 dynamic[];
+.extern .func other(.param .b32 a);
+.func own() { .loc 1 7 0 ret; }
+.weak .func merged() { call own; ret; }
+.visible .entry first() { .reg .u64 %r; mov.u64 %r, counter; mov.u64 %r, text; call own; call other, (%r); ret; }
+)";
+constexpr std::string_view kSecondUnit = R"(.version 8.1
+.target sm_80
+.file 1 "second.cu"
+.visible .global .align 4 .u32 counter = 5;
+.global .align 1 .b8 text[4] = {98, 99, 100, 0};
+.extern .shared .align 16 .b8 dynamic[];
+.func own(.param .b32 a) { .loc 1 9 0 ret; }
+.weak .func merged() { call own; ret; ret; }
+.visible .func other(.param .b32 a) { ret; }
+.visible .entry second() { .reg .u64 %r; mov.u64 %r, counter; mov.u64 %r, text; call own; call merged; ret; }
+)";
+
+TEST(Parser, LinksTranslationUnits) {
+  const auto module = parse_ptx(std::string(kFirstUnit) + std::string(kSecondUnit));
+  const auto function_of = [&](const ParsedInstruction& call) { return &module->functions.at(call.operands[0].index); };
+  const auto& first = module->find("first")->instructions;
+  const auto& second = module->find("second")->instructions;
+  const std::uint32_t counter = first[0].operands[1].index;
+  EXPECT_EQ(second[0].operands[1].index, counter);
+  EXPECT_FALSE(module->variables[counter].external);
+  EXPECT_EQ(module->variables[counter].initialisers.at(0).bits, 5U);
+  EXPECT_EQ(module->variables[first[1].operands[1].index].size, 2U);
+  EXPECT_EQ(module->variables[second[1].operands[1].index].size, 4U);
+  EXPECT_EQ(function_of(first[2])->parameters.size(), 0U);
+  EXPECT_EQ(function_of(second[2])->parameters.size(), 1U);
+  EXPECT_EQ(module->locate(function_of(first[2])->instructions[0]).source.at(0).file, "first.cu");
+  EXPECT_EQ(module->locate(function_of(second[2])->instructions[0]).source.at(0).file, "second.cu");
+  EXPECT_FALSE(function_of(first[3])->declared_only);
+  EXPECT_TRUE(function_of(first[3])->address_taken);
+  EXPECT_EQ(function_of(second[3])->instructions.size(), 2U);  // of two weak functions, the first one counts
+  EXPECT_EQ(function_of(function_of(second[3])->instructions[0])->parameters.size(), 0U);
+  const auto dynamic = [](const Variable& variable) { return variable.name == "dynamic"; };
+  ASSERT_EQ(std::ranges::count_if(module->variables, dynamic), 1);
+  EXPECT_EQ(std::ranges::find_if(module->variables, dynamic)->alignment, 16U);
+}
+
+TEST(Parser, RefusesTwoDefinitionsOfALinkedName) {
+  for (const char* const definition : {".visible .global .u32 x;", ".visible .func x() { ret; }"}) {
+    const std::string unit = std::string(".version 8.0\n") + definition + "\n";
+    EXPECT_NO_THROW(parse_ptx(unit));
+    EXPECT_THROW(parse_ptx(unit + unit), EmulationFinding);
   }
 }
 
