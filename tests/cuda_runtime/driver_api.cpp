@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <initializer_list>
 
 #define CHECK(expression)                                            \
   do {                                                               \
@@ -79,6 +81,28 @@ int main() {
   CHECK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra));
   CHECK(cuMemcpyDtoH(host, out, sizeof(host)));
   if (host[5] != 215) return 1;
+  // The same kernel, and a function of another text that it calls.
+  const char* const caller =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.extern .func (.param .b32 r) nine();\n"
+      ".visible .entry store_nine(.param .u64 p) { .reg .u64 %a; .reg .u32 %r; ld.param.u64 %a, [p];\n"
+      "{ .param .b32 r; call (r), nine; ld.param.u32 %r, [r]; }\n st.global.u32 [%a], %r; ret; }\n";
+  const char* const callee =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .func (.param .b32 r) nine() {\n"
+      ".reg .u32 %r; mov.u32 %r, 9; st.param.u32 [r], %r; ret; }\n";
+  CUlinkState link;
+  CHECK(cuLinkCreate(0, nullptr, nullptr, &link));
+  for (const char* const text : {caller, callee}) {
+    CHECK(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(text), std::strlen(text) + 1, "text", 0, nullptr,
+                        nullptr));
+  }
+  void* image = nullptr;
+  CHECK(cuLinkComplete(link, &image, &bytes));
+  CHECK(cuModuleLoadData(&module, image));
+  CHECK(cuLinkDestroy(link));
+  CHECK(cuModuleGetFunction(&function, module, "store_nine"));
+  CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  CHECK(cuMemcpyDtoH(host, out, sizeof(host)));
+  if (host[0] != 9) return 1;
   CHECK(cuMemFree(out));
   if (cuMemFree(out) != CUDA_ERROR_INVALID_VALUE) return 1;
   std::printf("all right\n");

@@ -252,6 +252,32 @@ void graphs() {
   CHECK(cudaGraphDestroy(graph));
 }
 
+__global__ void set(int* x, int value) { x[threadIdx.x] = value; }
+
+// Each launch of a graph allocates its memory anew at the same address, wherever that was freed.
+void memory_of_graphs() {
+  cudaStream_t stream;
+  CHECK(cudaStreamCreate(&stream));
+  int *memory = nullptr, host[32] = {};
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaMallocAsync(&memory, sizeof(host), stream));
+  set<<<1, 32, 0, stream>>>(memory, 7);
+  cudaGraph_t graph;
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  cudaGraphExec_t executable;
+  CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  for (int round = 0; round < 3; ++round) {
+    CHECK(cudaGraphLaunch(executable, stream));
+    CHECK(cudaMemcpyAsync(host, memory, sizeof(host), cudaMemcpyDeviceToHost, stream));
+    EXPECT(cudaGraphLaunch(executable, stream) == cudaErrorInvalidValue);  // not freed yet
+    static_cast<void>(cudaGetLastError());
+    CHECK(round == 1 ? cudaFree(memory) : cudaFreeAsync(memory, stream));
+    EXPECT(host[31] == 7);
+  }
+  EXPECT(cudaMemcpy(host, memory, sizeof(host), cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);
+  static_cast<void>(cudaGetLastError());
+}
+
 void refusals() {
   float host[4];
   void* device = nullptr;
@@ -275,6 +301,7 @@ int main() {
   streams_and_events();
   launches_of_all_kinds();
   graphs();
+  memory_of_graphs();
   refusals();
   std::printf("all right\n");
 }

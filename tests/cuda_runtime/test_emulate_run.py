@@ -54,6 +54,12 @@ def test_a_program_uses_the_driver(tilewright, tmp_path):
     assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
 
 
+def test_machine_code_of_nvrtc_is_replaced_by_its_ptx(tilewright, tmp_path):
+    program = compile_program(tmp_path, "nvrtc_program.cpp", "-lnvrtc", "-lcuda")
+    finished = tilewright("emulate", "run", "--", program)
+    assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+
+
 @pytest.mark.parametrize(
     "which, kind, thread, status",
     [
@@ -108,6 +114,27 @@ def test_findings_can_be_suppressed(tilewright, findings, tmp_path):
 def test_the_exit_code_is_the_programs(tilewright):
     assert tilewright("emulate", "run", "--", "/bin/sh", "-c", "exit 7").returncode == 7
     assert tilewright("emulate", "run", "--", "/bin/sh", "-c", "kill -9 $$").returncode == 137
+
+
+def test_races_between_streams_are_found(tilewright, tmp_path):
+    program = compile_program(tmp_path, "stream_races.cu", "-lineinfo", "-arch=compute_80")
+    names = subprocess.run(
+        [tilewright.program, "emulate", "run", "--", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert len(names) == 27
+    for name in names:
+        report = tmp_path / "report.json"
+        finished = tilewright("emulate", "run", "--json", str(report), "--", program, name)
+        findings = json.loads(report.read_text())["findings"]
+        found = [each["kind"] for each in findings]
+        assert found == (["stream_race"] if name.startswith("race") else []), f"{name}: {finished.stderr}"
+        assert finished.returncode == len(found), finished.stderr
+    finished = tilewright("emulate", "run", "--", program, "race_of_kernels")
+    wanted = (
+        r"read of 1024 bytes at global address 0x[0-9a-f]+ by kernel read\(int const\*, int\*\) in stream 4, "
+        r"not ordered after the write by kernel write\(int\*\) in stream 3"
+    )
+    assert re.search(wanted, finished.stderr), finished.stderr
 
 
 def test_separately_compiled_files_are_linked(tilewright, tmp_path):

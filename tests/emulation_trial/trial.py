@@ -51,7 +51,7 @@ def read_programs(path: Path) -> list[Program]:
     for line in path.read_text().splitlines():
         if not line.strip() or line.startswith("#"):
             continue
-        repository, folder, sources, options, arguments, pattern = (part.strip() for part in line.split("|"))
+        repository, folder, sources, options, arguments, pattern = (part.strip() for part in line.split("|", 5))
         programs.append(Program(repository, folder, sources.split(), options.split(), arguments.split(), pattern))
     return programs
 

@@ -39,6 +39,8 @@ constexpr std::array kKinds = {
     KindRow{FindingKind::global_race, "global_race", "global race",
             "make both accesses atomic, or order them by a barrier, or by a release and an acquire that every thread "
             "involved synchronises with"},
+    KindRow{FindingKind::stream_race, "stream_race", "race between streams",
+            "order them: the same stream, cudaStreamWaitEvent(), or a synchronisation of the host in between"},
     KindRow{FindingKind::async_write_in_flight, "async_write_in_flight", "access during an asynchronous write",
             "wait for the copy first: cp.async.wait_group and a barrier, or a wait for the mbarrier's phase"},
     KindRow{FindingKind::async_read_in_flight, "async_read_in_flight", "write during an asynchronous read",

@@ -47,6 +47,7 @@ struct Launch {
   GlobalShadow* global_shadow = nullptr;     // null unless the launch is cooperative and races are checked
   FindingLog* log = nullptr;                 // null: the launch ends at the first finding
   UnwrittenBytes* unwritten = nullptr;       // global memory that counts as uninitialised; null: none
+  Footprint* footprint = nullptr;            // set at the end to what the launch accessed; null: not needed
   DeviceHeap* heap = nullptr;                // null unless the program allocates
   Profile* profile = nullptr;                // null: nothing is counted
   Target target = kSm90a;

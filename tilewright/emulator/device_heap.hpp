@@ -16,6 +16,8 @@ class DeviceHeap {
 
   explicit DeviceHeap(std::uint64_t begin) : begin_(begin) {}
 
+  std::uint64_t begin() const { return begin_; }
+  std::uint64_t end() const { return begin_ + kBytes; }
   /// An address that is a multiple of 16; 0 if no space is left.
   std::uint64_t allocate(std::uint64_t bytes);
   /// False if allocate() did not return the address, or it was freed.

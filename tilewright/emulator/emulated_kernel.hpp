@@ -54,6 +54,7 @@ struct LoggedLaunch {
   FindingLog* log = nullptr;
   UnwrittenBytes* unwritten =
       nullptr;                       // global memory that no one has written; the launch's writes are removed from it
+  Footprint* footprint = nullptr;    // set to what the launch accessed, if races in global memory are looked for
   LaunchProfile* profile = nullptr;  // set after the launch; null: nothing is counted
 };
 

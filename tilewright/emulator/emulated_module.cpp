@@ -211,7 +211,7 @@ std::vector<Finding> EmulatedModule::launch(const KernelInfo& kernel, const runt
   runtime::LaunchConfig complete = config;
   complete.parameter_offsets = offsets;
   complete.parameter_sizes = sizes;
-  loaded.launch(complete, values, {&log, &unwritten, profile});
+  loaded.launch(complete, values, {.log = &log, .unwritten = &unwritten, .profile = profile});
 
   auto address = allocations.addresses.begin();
   for (const KernelArgument& argument : arguments) {

@@ -125,6 +125,16 @@ void GlobalShadow::mark_defined(Warp& warp, std::uint64_t address, std::uint64_t
   }
 }
 
+void GlobalShadow::note_async(std::uint64_t address, std::uint64_t bytes, bool writes) {
+  (writes ? async_.writes : async_.reads).add(address, address + bytes);
+}
+
+void GlobalShadow::add_to(Footprint& footprint) const {
+  footprint = async_;
+  for (const auto& [number, shadow] : pages_) shadow->add_to(footprint, number * kPageBytes);
+  footprint.normalise();
+}
+
 void GlobalShadow::remove_written(UnwrittenBytes& unwritten) {
   for (const auto& [number, shadow] : pages_) {
     const std::uint64_t begin = number * kPageBytes;

@@ -34,6 +34,10 @@ class GlobalShadow {
   bool is_any_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes);
   /// An asynchronous copy writes bytes.
   void mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes);
+  /// An asynchronous copy accesses bytes, which only add_to() looks at.
+  void note_async(std::uint64_t address, std::uint64_t bytes, bool writes);
+  /// Adds the accesses of the launch.
+  void add_to(Footprint& footprint) const;
   /// Removes the bytes that the launch has written.
   void remove_written(UnwrittenBytes& unwritten);
   /// Starts the warp's clock; called before its CTA runs.
@@ -79,6 +83,7 @@ class GlobalShadow {
   };
 
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
+  Footprint async_;                    // the accesses of asynchronous copies
   RecentPage recent_[256];             // a cache of pages_
   std::vector<std::uint32_t> clocks_;  // by agent: the last clock of its last warp
   /// By agent: the warps that have shared it, with the first clock of each.

@@ -120,6 +120,7 @@ void run_cooperatively(Launch launch, const ClusterQueue& grid) {
     if (idle_rounds > kMaxIdleRounds) clusters.front()->report_deadlock();
   }
   if (launch.unwritten != nullptr) shadow.remove_written(*launch.unwritten);
+  if (launch.footprint != nullptr) shadow.add_to(*launch.footprint);
 }
 
 }  // namespace
@@ -144,6 +145,7 @@ void run_grid(Launch launch) {
     while (grid.run_until_failure()) {
     }
     if (launch.unwritten != nullptr) shadow.remove_written(*launch.unwritten);
+    if (launch.footprint != nullptr) shadow.add_to(*launch.footprint);
     return grid.rethrow();
   }
   const int requested =

@@ -781,6 +781,24 @@ void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {
   });
 }
 
+void SharedMemory::add_to(Footprint& footprint, std::uint64_t base) const {
+  const auto add = [&](const Cell& cell, std::uint64_t begin, std::uint64_t bytes) {
+    if (cell.reader.epoch != 0) footprint.reads.add(begin, begin + bytes);
+    if (clock_of(cell.writer.epoch) != 0) {
+      footprint.writes.add(begin, begin + bytes);
+    } else if (cell.writer.epoch == kWrittenBefore && cell.writer.code != 0) {  // by strong_access()
+      footprint.updates.add(begin, begin + bytes);
+    }
+  };
+  for (std::size_t word = 0; word < words_.size(); ++word) {
+    if (words_[word].writer.epoch != kSplit) {
+      add(words_[word], base + 4 * word, 4);
+      continue;
+    }
+    for (std::size_t byte = 4 * word; byte < 4 * word + 4; ++byte) add(bytes_[byte], base + byte, 1);
+  }
+}
+
 bool SharedMemory::mark_written(std::uint64_t address, std::uint32_t bytes) {
   const std::size_t begin = address - kSharedBase;
   const std::uint64_t span = ((std::uint64_t{1} << bytes) - 1) << (begin % 64);

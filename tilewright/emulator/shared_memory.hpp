@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tilewright/emulator/footprint.hpp"
 #include "tilewright/emulator/program.hpp"
 #include "tilewright/emulator/vector_clock.hpp"
 
@@ -122,6 +123,8 @@ class SharedMemory {
   void mark_undefined(std::uint64_t address, std::uint32_t bytes);
   /// Marks those bytes that no one has written as written before all accesses.
   void mark_defined(std::uint64_t address, std::uint32_t bytes);
+  /// Adds the accesses since reset(), as those of global memory that begins at `base`. Strong reads are left out.
+  void add_to(Footprint& footprint, std::uint64_t base) const;
   /// The earlier access that conflicts with the last access whose verdict was not ok.
   const Accessor& other() const { return other_; }
   /// Whether other() was a read.

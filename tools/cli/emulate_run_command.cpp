@@ -173,7 +173,8 @@ void print_report(const RunReport& report, std::size_t suppressed, int status) {
     fmt::print(stderr, "{}", report_text(each.finding, excerpts));
     if (!each.kernel.empty()) fmt::print(stderr, "  kernel: {}\n", printable(source_name(each.kernel), 200));
     fmt::print(stderr, "\n");
-    has_lines = has_lines && !each.finding.location.source.empty();
+    const bool has_line = each.finding.kind != emulator::FindingKind::stream_race;
+    has_lines = has_lines && (!has_line || !each.finding.location.source.empty());
   }
   for (const auto& [function, calls] : report.unsupported)
     fmt::print(stderr, "not emulated: {}, called {} time{}\n", printable(function), calls, calls == 1 ? "" : "s");

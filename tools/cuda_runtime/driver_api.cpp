@@ -6,6 +6,8 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <sstream>
 
 #include "tilewright/base/tensor_map.hpp"
@@ -70,6 +72,11 @@ CUresult enqueue(CUstream stream, auto&& make, const char* function = __builtin_
   return call([&](Machine& machine) { machine.enqueue(machine.stream(stream), make(machine)); }, function);
 }
 
+/// The same in the default stream, and the host waits for it.
+CUresult copy_and_wait(const Copy& copy, const char* function = __builtin_FUNCTION()) {
+  return call([&](Machine& machine) { machine.copy_and_wait(copy); }, function);
+}
+
 CUdeviceptr host(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 Module* load(Machine& machine, const void* image) {
@@ -82,7 +89,10 @@ Module* load(Machine& machine, const void* image) {
   if (is_fat_binary(image)) {
     ptx = ptx_for(image, machine.target);
   } else {
-    require(std::memcmp(image, "\177ELF", 4) != 0, CUDA_ERROR_NO_BINARY_FOR_GPU);  // machine code
+    if (std::memcmp(image, "\177ELF", 4) == 0) {
+      machine.note("the program loads machine code (a cubin), which the emulator does not run: load PTX instead");
+      fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
+    }
     ptx = static_cast<const char*>(image);
   }
   Module* const module = machine.add_module([ptx = std::move(ptx)] { return ptx; });
@@ -218,7 +228,9 @@ TILEWRIGHT_EXPORT CUresult cuCtxPopCurrent(CUcontext* current) {
 TILEWRIGHT_EXPORT CUresult cuCtxGetDevice(CUdevice* device) { return store(device, 0); }
 TILEWRIGHT_EXPORT CUresult cuCtxGetFlags(unsigned* flags) { return store(flags, 0U); }
 TILEWRIGHT_EXPORT CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) { return store(version, 3020U); }
-TILEWRIGHT_EXPORT CUresult cuCtxSynchronize() { return nothing(); }
+TILEWRIGHT_EXPORT CUresult cuCtxSynchronize() {
+  return call([](Machine& machine) { machine.wait_for_all(); });
+}
 TILEWRIGHT_EXPORT CUresult cuCtxSetLimit(CUlimit, size_t) { return nothing(); }
 TILEWRIGHT_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache) { return nothing(); }
 TILEWRIGHT_EXPORT CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
@@ -237,6 +249,86 @@ TILEWRIGHT_EXPORT CUresult cuGetErrorString(CUresult error, const char** text) {
   *text = row.driver_name == nullptr ? nullptr : row.text;
   return *text == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
+
+// Linking and NVRTC --------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// The PTX of a CUlinkState.
+struct Link {
+  std::string ptx;
+};
+std::map<const void*, std::unique_ptr<Link>> links;
+
+Link& link_of(CUlinkState state) {
+  const auto found = links.find(state);
+  require(found != links.end(), CUDA_ERROR_INVALID_HANDLE);
+  return *found->second;
+}
+
+void add_to_link(Machine& machine, CUlinkState state, CUjitInputType type, const char* image, std::size_t bytes) {
+  Link& link = link_of(state);
+  require(image != nullptr);
+  if (type == CU_JIT_INPUT_PTX) {
+    link.ptx += std::string(image, strnlen(image, bytes)) + '\n';
+  } else if (type == CU_JIT_INPUT_FATBINARY) {
+    link.ptx += ptx_for(image, machine.target) + '\n';
+  } else {
+    machine.note_unsupported("cuLinkAddData() of other than PTX and fat binaries");
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  }
+}
+
+/// NVRTC's function of that name, which this library stands in front of.
+template <class F>
+int call_nvrtc(const char* name, void* program, F* out) {
+  auto* const function = reinterpret_cast<int (*)(void*, F*)>(dlsym(RTLD_NEXT, name));
+  constexpr int kInternalError = 11;
+  return function == nullptr ? kInternalError : function(program, out);
+}
+
+}  // namespace
+
+TILEWRIGHT_EXPORT CUresult cuLinkCreate(unsigned, CUjit_option*, void**, CUlinkState* state) {
+  return call([&](Machine&) {
+    require(state != nullptr);
+    auto made = std::make_unique<Link>();
+    *state = reinterpret_cast<CUlinkState>(made.get());
+    links[made.get()] = std::move(made);
+  });
+}
+TILEWRIGHT_EXPORT CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_t bytes, const char*,
+                                         unsigned, CUjit_option*, void**) {
+  return call([&](Machine& machine) { add_to_link(machine, state, type, static_cast<const char*>(data), bytes); });
+}
+TILEWRIGHT_EXPORT CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path, unsigned,
+                                         CUjit_option*, void**) {
+  return call([&](Machine& machine) {
+    std::ifstream file(path, std::ios::binary);
+    require(file.good(), CUDA_ERROR_FILE_NOT_FOUND);
+    std::ostringstream text;
+    text << file.rdbuf();
+    add_to_link(machine, state, type, text.str().c_str(), text.str().size());
+  });
+}
+/// What is linked is PTX, too.
+TILEWRIGHT_EXPORT CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
+  return call([&](Machine&) {
+    Link& link = link_of(state);
+    require(image != nullptr);
+    *image = link.ptx.data();
+    if (bytes != nullptr) *bytes = link.ptx.size();
+  });
+}
+TILEWRIGHT_EXPORT CUresult cuLinkDestroy(CUlinkState state) {
+  return call([&](Machine&) { require(links.erase(state) != 0, CUDA_ERROR_INVALID_HANDLE); });
+}
+
+/// Programs that ask NVRTC for machine code get the PTX that it was made of, which cuModuleLoadData() takes, too.
+TILEWRIGHT_EXPORT int nvrtcGetCUBINSize(void* program, size_t* bytes) {
+  return call_nvrtc("nvrtcGetPTXSize", program, bytes);
+}
+TILEWRIGHT_EXPORT int nvrtcGetCUBIN(void* program, char* code) { return call_nvrtc("nvrtcGetPTX", program, code); }
 
 // Modules ------------------------------------------------------------------------------------------------------------
 
@@ -413,7 +505,9 @@ TILEWRIGHT_EXPORT CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, 
 }
 TILEWRIGHT_EXPORT CUresult cuMemFree(CUdeviceptr address) {
   return call([&](Machine& machine) {
-    if (address != 0) machine.free(address, {MemoryKind::device, MemoryKind::managed});
+    if (address == 0) return;
+    machine.wait_for_all();
+    machine.free(address, {MemoryKind::device, MemoryKind::managed});
   });
 }
 TILEWRIGHT_EXPORT CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
@@ -456,25 +550,25 @@ TILEWRIGHT_EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_
   return enqueue(stream, [&](Machine&) { return linear(to, from, bytes, Copy::Kind::inferred); });
 }
 TILEWRIGHT_EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return cuMemcpyAsync(to, from, bytes, nullptr);
+  return copy_and_wait(linear(to, from, bytes, Copy::Kind::inferred));
 }
 TILEWRIGHT_EXPORT CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
   return enqueue(stream, [&](Machine&) { return linear(to, host(from), bytes, Copy::Kind::host_to_device); });
 }
 TILEWRIGHT_EXPORT CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
-  return cuMemcpyHtoDAsync(to, from, bytes, nullptr);
+  return copy_and_wait(linear(to, host(from), bytes, Copy::Kind::host_to_device));
 }
 TILEWRIGHT_EXPORT CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return enqueue(stream, [&](Machine&) { return linear(host(to), from, bytes, Copy::Kind::device_to_host); });
 }
 TILEWRIGHT_EXPORT CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
-  return cuMemcpyDtoHAsync(to, from, bytes, nullptr);
+  return copy_and_wait(linear(host(to), from, bytes, Copy::Kind::device_to_host));
 }
 TILEWRIGHT_EXPORT CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return enqueue(stream, [&](Machine&) { return linear(to, from, bytes, Copy::Kind::device_to_device); });
 }
 TILEWRIGHT_EXPORT CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return cuMemcpyDtoDAsync(to, from, bytes, nullptr);
+  return copy_and_wait(linear(to, from, bytes, Copy::Kind::device_to_device));
 }
 
 TILEWRIGHT_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
@@ -537,7 +631,7 @@ TILEWRIGHT_EXPORT CUresult cuStreamDestroy(CUstream stream) {
   return call([&](Machine& machine) { machine.destroy_stream(stream); });
 }
 TILEWRIGHT_EXPORT CUresult cuStreamSynchronize(CUstream stream) {
-  return call([&](Machine& machine) { machine.stream(stream); });
+  return call([&](Machine& machine) { machine.wait_for(machine.stream(stream)); });
 }
 TILEWRIGHT_EXPORT CUresult cuStreamQuery(CUstream stream) { return cuStreamSynchronize(stream); }
 TILEWRIGHT_EXPORT CUresult cuStreamGetCtx(CUstream, CUcontext* current) { return store(current, context()); }
@@ -559,7 +653,7 @@ TILEWRIGHT_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
   return call([&](Machine& machine) { machine.record(machine.event(event), machine.stream(stream)); });
 }
 TILEWRIGHT_EXPORT CUresult cuEventSynchronize(CUevent event) {
-  return call([&](Machine& machine) { machine.event(event); });
+  return call([&](Machine& machine) { machine.wait_for(machine.event(event)); });
 }
 TILEWRIGHT_EXPORT CUresult cuEventQuery(CUevent event) { return cuEventSynchronize(event); }
 TILEWRIGHT_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {

@@ -1,5 +1,6 @@
 #include "tools/cuda_runtime/machine.hpp"
 
+#include <cxxabi.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,6 +42,13 @@ runtime::DeviceProperties properties_of(Target target, const Settings& settings)
   runtime::DeviceProperties properties = emulator::make_device_properties(target, settings.memory_bytes);
   properties.sm_count = settings.multiprocessors;
   return properties;
+}
+
+std::string demangled(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return printable(status == 0 ? name.get() : symbol, 200);
 }
 
 /// What a launch leaves behind on a GPU: it ends, and every later call returns the code.
@@ -194,12 +202,49 @@ CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
     fail(CUDA_ERROR_OUT_OF_MEMORY);
   }
   allocations_[address] = {kind, bytes};
+  order_.forget(address, address + bytes);
   if (kind == MemoryKind::device) {
     unwritten_.add(address, address + bytes);
   } else {
     std::memset(reinterpret_cast<void*>(address), 0, bytes);  // as the host's operating system does
   }
   return address;
+}
+
+Allocate Machine::graph_allocation(std::size_t bytes) const {
+  constexpr std::size_t kRedZone = 4096;
+  const std::size_t size = (std::max<std::size_t>(bytes, 1) + kRedZone - 1) / kRedZone * kRedZone + 2 * kRedZone;
+  std::shared_ptr<void> storage(std::aligned_alloc(kRedZone, size), &std::free);
+  require(storage != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+  return {reinterpret_cast<CUdeviceptr>(storage.get()) + kRedZone, bytes, std::move(storage)};
+}
+
+void Machine::allocate(const Allocate& allocation, const Line& line) {
+  const CUdeviceptr begin = allocation.address;
+  require(memory_->lend(reinterpret_cast<std::byte*>(begin), allocation.bytes));
+  allocations_[begin] = {MemoryKind::graph, allocation.bytes};
+  graph_storage_[begin] = allocation.storage;
+  std::memset(reinterpret_cast<void*>(begin), 0xff, allocation.bytes);
+  unwritten_.add(begin, begin + allocation.bytes);
+  order_.forget(begin, begin + allocation.bytes);
+  emulator::Footprint footprint;
+  footprint.writes.add(begin, begin + allocation.bytes);
+  note_accesses(line, "", "an allocation", std::move(footprint));
+}
+
+void Machine::note_allocation(CUdeviceptr address, std::size_t bytes, Stream* stream) {
+  emulator::Footprint footprint;
+  footprint.writes.add(address, address + bytes);
+  note_accesses(line_of(stream), "", "cudaMallocAsync", std::move(footprint));
+}
+
+void Machine::free_in_order(CUdeviceptr address, Stream* stream) {
+  const auto found = allocations_.find(address);
+  require(found != allocations_.end());
+  emulator::Footprint footprint;
+  footprint.writes.add(address, address + found->second.bytes);
+  note_accesses(line_of(stream), "", "cudaFreeAsync", std::move(footprint));
+  free(address, {MemoryKind::device, MemoryKind::managed, MemoryKind::graph});
 }
 
 void Machine::free(CUdeviceptr address, std::initializer_list<MemoryKind> kinds) {
@@ -212,6 +257,7 @@ void Machine::free(CUdeviceptr address, std::initializer_list<MemoryKind> kinds)
   }
   allocations_.erase(found);
   memory_->deallocate(address);
+  graph_storage_.erase(address);
 }
 
 void Machine::register_host(void* address, std::size_t bytes) {
@@ -251,7 +297,7 @@ bool Machine::is_inside(const std::byte* address, std::size_t bytes) const {
   return memory_->find(reinterpret_cast<CUdeviceptr>(address), bytes).has_value();
 }
 
-void Machine::copy(const Copy& copy) {
+void Machine::copy(const Copy& copy, const Line& line) {
   if (copy.width == 0 || copy.height == 0 || copy.depth == 0) return;
   require(copy.to != nullptr && copy.from != nullptr);
   const bool to_device = copy.kind == Copy::Kind::host_to_device || copy.kind == Copy::Kind::device_to_device;
@@ -260,6 +306,7 @@ void Machine::copy(const Copy& copy) {
       copy.depth == 1 && (copy.height == 1 || (copy.to_pitch == copy.width && copy.from_pitch == copy.width));
   const std::size_t width = whole ? copy.width * copy.height : copy.width;
   const std::size_t height = whole ? 1 : copy.height;
+  emulator::Footprint footprint;
   for (const bool runs : {false, true}) {
     for (std::size_t z = 0; z < copy.depth; ++z) {
       for (std::size_t y = 0; y < height; ++y) {
@@ -274,6 +321,8 @@ void Machine::copy(const Copy& copy) {
         std::memmove(to, from, width);
         const auto begin = reinterpret_cast<CUdeviceptr>(to);
         const auto source = reinterpret_cast<CUdeviceptr>(from);
+        if (is_inside(to, width)) footprint.writes.add(begin, begin + width);
+        if (is_inside(from, width)) footprint.reads.add(source, source + width);
         mark_written(begin, width);
         if (unwritten_.empty()) continue;
         for (const auto& [low, high] : unwritten_.within(source, source + width))
@@ -281,13 +330,16 @@ void Machine::copy(const Copy& copy) {
       }
     }
   }
+  note_accesses(line, "", "a copy", std::move(footprint));
+  if (from_device && !is_inside(copy.to, 1)) order_.host_waits(*line.clock);  // to memory that is not pinned
 }
 
-void Machine::fill(const Fill& fill) {
+void Machine::fill(const Fill& fill, const Line& line) {
   const std::size_t bytes = fill.width * fill.element_bytes;
   if (bytes == 0 || fill.height == 0) return;
   for (std::size_t y = 0; y < fill.height; ++y)
     require(is_inside(reinterpret_cast<const std::byte*>(fill.to + y * fill.pitch), bytes));
+  emulator::Footprint footprint;
   for (std::size_t y = 0; y < fill.height; ++y) {
     auto* const row = reinterpret_cast<std::byte*>(fill.to + y * fill.pitch);
     if (fill.element_bytes == 1) {
@@ -296,8 +348,11 @@ void Machine::fill(const Fill& fill) {
       for (std::size_t i = 0; i < fill.width; ++i)
         std::memcpy(row + i * fill.element_bytes, &fill.value, fill.element_bytes);
     }
-    mark_written(reinterpret_cast<CUdeviceptr>(row), bytes);
+    const auto begin = reinterpret_cast<CUdeviceptr>(row);
+    mark_written(begin, bytes);
+    footprint.writes.add(begin, begin + bytes);
   }
+  note_accesses(line, "", "a fill", std::move(footprint));
 }
 
 // Streams and events -------------------------------------------------------------------------------------------------
@@ -307,17 +362,26 @@ Stream* Machine::create_stream(unsigned flags, int priority) {
   created->id = next_id_++;
   created->flags = flags;
   created->priority = priority;
+  has_streams_ = true;
   Stream* const stream = created.get();
   streams_[stream] = std::move(created);
   return stream;
 }
 
-void Machine::destroy_stream(CUstream handle) { require(streams_.erase(handle) != 0, CUDA_ERROR_INVALID_HANDLE); }
+void Machine::destroy_stream(CUstream handle) {
+  const auto found = streams_.find(handle);
+  require(found != streams_.end(), CUDA_ERROR_INVALID_HANDLE);
+  if ((found->second->flags & CU_STREAM_NON_BLOCKING) == 0) null_stream.clock.join(found->second->clock);
+  streams_.erase(found);
+}
 
 Stream* Machine::stream(CUstream handle) {
   if (handle == nullptr) return &null_stream;
   if (handle == CU_STREAM_LEGACY) return &legacy_stream;
-  if (handle == CU_STREAM_PER_THREAD) return &per_thread_stream;
+  if (handle == CU_STREAM_PER_THREAD) {
+    has_streams_ = true;
+    return &per_thread_stream;
+  }
   const auto found = streams_.find(handle);
   require(found != streams_.end(), CUDA_ERROR_INVALID_HANDLE);
   return found->second.get();
@@ -343,13 +407,20 @@ void Machine::record(Event* event, Stream* stream) {
   event->capture = stream->capture;
   event->capture_id = stream->capture_id;
   event->tail = stream->tail;
-  if (stream->capture) return;
+  if (!stream->capture) record(event, *line_of(stream).clock);
+}
+
+void Machine::record(Event* event, const StreamClock& clock) {
   event->recorded = true;
+  event->clock = clock;
   event->when = std::chrono::steady_clock::now();
 }
 
 void Machine::wait(Stream* stream, Event* event) {
-  if (!event->capture) return;  // what was recorded has run
+  if (!event->capture) {
+    if (!stream->capture) line_of(stream).clock->join(event->clock);
+    return;
+  }
   if (!stream->capture) {
     stream->capture = event->capture;
     stream->capture_id = event->capture_id;
@@ -392,13 +463,14 @@ std::shared_ptr<Graph> Machine::end_capture(Stream* stream) {
 
 Node* Machine::enqueue(Stream* stream, Work work) {
   if (!stream->capture) {
-    run(work);
+    run(work, line_of(stream));
     return nullptr;
   }
-  static constexpr CUgraphNodeType kTypes[] = {
-      CU_GRAPH_NODE_TYPE_EMPTY,  CU_GRAPH_NODE_TYPE_KERNEL,    CU_GRAPH_NODE_TYPE_MEMCPY,
-      CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_HOST,      CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-      CU_GRAPH_NODE_TYPE_GRAPH,  CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE};
+  static constexpr CUgraphNodeType kTypes[] = {CU_GRAPH_NODE_TYPE_EMPTY,    CU_GRAPH_NODE_TYPE_KERNEL,
+                                               CU_GRAPH_NODE_TYPE_MEMCPY,   CU_GRAPH_NODE_TYPE_MEMSET,
+                                               CU_GRAPH_NODE_TYPE_HOST,     CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+                                               CU_GRAPH_NODE_TYPE_GRAPH,    CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+                                               CU_GRAPH_NODE_TYPE_MEM_FREE, CU_GRAPH_NODE_TYPE_WAIT_EVENT};
   if (const auto* const launch = std::get_if<KernelLaunch>(&work)) check_launch(*launch);
   const CUgraphNodeType type = kTypes[work.index()];
   Node* const node = stream->capture->add(std::move(work), type, stream->tail);
@@ -406,19 +478,95 @@ Node* Machine::enqueue(Stream* stream, Work work) {
   return node;
 }
 
-void Machine::run(const Work& work) {
-  if (const auto* const kernel = std::get_if<KernelLaunch>(&work)) launch(*kernel);
-  if (const auto* const copied = std::get_if<Copy>(&work)) copy(*copied);
-  if (const auto* const filled = std::get_if<Fill>(&work)) fill(*filled);
-  if (const auto* const call = std::get_if<HostCall>(&work)) call->function(call->data);
-  if (const auto* const child = std::get_if<ChildGraph>(&work)) run(*child->graph);
-  if (const auto* const recorded = std::get_if<EventRecord>(&work)) record(recorded->event, &null_stream);
+Machine::Line Machine::line_of(Stream* stream) {
+  Stream& on = stream == &legacy_stream ? null_stream : *stream;
+  StreamClock& clock = on.clock;
+  clock.join(order_.host());
+  const auto blocking = [](const Stream& each) { return (each.flags & CU_STREAM_NON_BLOCKING) == 0; };
+  if (&on == &null_stream) {  // waits for all streams that wait for it
+    clock.join(per_thread_stream.clock);
+    for (const auto& [handle, each] : streams_) {
+      if (blocking(*each)) clock.join(each->clock);
+    }
+  } else if (blocking(on)) {
+    clock.join(null_stream.clock);
+  }
+  const std::string name = on.id == null_stream.id         ? "the default stream"
+                           : on.id == per_thread_stream.id ? "the per-thread default stream"
+                                                           : fmt::format("stream {}", on.id);
+  return {on.id, &clock, name};
 }
 
-void Machine::run(const Graph& graph) {
-  for (const Node* const node : graph.in_order()) {
-    if (node->enabled) run(node->work);
+void Machine::copy_and_wait(const Copy& copy) {
+  run(copy, line_of(&null_stream));
+  const auto is_device = [&](const std::byte* address) {
+    const Allocation* const found = find(reinterpret_cast<CUdeviceptr>(address)).second;
+    return found != nullptr && found->kind == MemoryKind::device;
+  };
+  if (!is_device(copy.to) || !is_device(copy.from)) wait_for(&null_stream);
+}
+
+void Machine::wait_for(Stream* stream) { order_.host_waits(*line_of(stream).clock); }
+void Machine::wait_for(Event* event) { order_.host_waits(event->clock); }
+
+void Machine::note_accesses(const Line& line, const std::string& kernel, std::string_view what,
+                            emulator::Footprint footprint) {
+  if (!settings.check_global) return;
+  const std::string name = fmt::format("{} in {}", what, line.stream);
+  const std::optional<Finding> race = order_.add(name, line.chain, *line.clock, std::move(footprint));
+  if (!race) return;
+  own_report();
+  report.add(kernel, *race);
+  write_report();
+}
+
+void Machine::run(const Work& work, const Line& line) {
+  if (const auto* const kernel = std::get_if<KernelLaunch>(&work)) launch(*kernel, line);
+  if (const auto* const copied = std::get_if<Copy>(&work)) copy(*copied, line);
+  if (const auto* const filled = std::get_if<Fill>(&work)) fill(*filled, line);
+  if (const auto* const call = std::get_if<HostCall>(&work)) {
+    order_.host_waits(*line.clock);  // the function may tell other threads that the work before it is done
+    call->function(call->data);
   }
+  if (const auto* const child = std::get_if<ChildGraph>(&work)) run(*child->graph, line);
+  if (const auto* const recorded = std::get_if<EventRecord>(&work)) record(recorded->event, *line.clock);
+  if (const auto* const awaited = std::get_if<EventWait>(&work)) line.clock->join(awaited->event->clock);
+  if (const auto* const allocation = std::get_if<Allocate>(&work)) allocate(*allocation, line);
+  if (const auto* const freed = std::get_if<Free>(&work)) free(freed->address, {MemoryKind::graph});
+}
+
+void Machine::run(const Graph& graph, const Line& line) {
+  // A node goes on with the chain of one that it depends on, if no other node has done so.
+  std::map<const Node*, Line> lines;
+  std::map<const Node*, StreamClock> clocks;
+  std::set<Chain> ends;
+  StreamClock after = *line.clock;
+  for (const Node* const node : graph.in_order()) {
+    StreamClock& clock = clocks[node] = *line.clock;
+    Chain chain = 0;
+    for (const Node* const each : node->dependencies) {
+      clock.join(clocks[each]);
+      if (chain == 0 && ends.erase(lines[each].chain) != 0) chain = lines[each].chain;
+    }
+    if (chain == 0) chain = order_.new_chain();
+    ends.insert(chain);
+    lines[node] = {chain, &clock, fmt::format("a graph launched in {}", line.stream)};
+    if (node->enabled) run(node->work, lines[node]);
+    after.join(clock);
+  }
+  *line.clock = std::move(after);
+}
+
+void Machine::launch_graph(const ExecutableGraph& executable, Stream* stream) {
+  if (executable.frees_on_launch) {
+    for (const auto& node : executable.graph->nodes) {
+      const auto* const allocation = std::get_if<Allocate>(&node->work);
+      if (allocation != nullptr && allocations_.contains(allocation->address))
+        free(allocation->address, {MemoryKind::graph});
+    }
+  }
+  has_streams_ = true;
+  run(*executable.graph, line_of(stream));
 }
 
 // Handles ------------------------------------------------------------------------------------------------------------
@@ -552,13 +700,16 @@ void Machine::check_launch(const KernelLaunch& launch) {
   require(std::uint64_t{grid.x} * grid.y * grid.z <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-void Machine::launch(const KernelLaunch& launch) {
+void Machine::launch(const KernelLaunch& launch, const Line& line) {
   check_launch(launch);
   if (sticky != CUDA_SUCCESS) return;
   const auto begin = std::chrono::steady_clock::now();
   emulator::FindingLog log;
+  emulator::Footprint footprint;
   try {
-    kernel(launch.function).launch(launch.config, launch.parameters, {&log, &unwritten_});
+    kernel(launch.function)
+        .launch(launch.config, launch.parameters,
+                {.log = &log, .unwritten = &unwritten_, .footprint = has_streams_ ? &footprint : nullptr});
   } catch (const emulator::EmulationFinding& finding) {
     static_cast<void>(log.add_fatal(finding.finding(), 0));
   } catch (const InvalidArgument& error) {
@@ -574,6 +725,8 @@ void Machine::launch(const KernelLaunch& launch) {
     report.add(launch.function->name, finding);
   }
   if (!findings.empty() || report.launches == 1) write_report();
+  note_accesses(line, launch.function->name, fmt::format("kernel {}", demangled(launch.function->name)),
+                std::move(footprint));
 }
 
 // Reports ------------------------------------------------------------------------------------------------------------
@@ -624,6 +777,7 @@ void Machine::reset() {
   }
   std::erase_if(allocations_, [](const auto& each) { return each.second.kind != MemoryKind::registered; });
   pooled.clear();
+  wait_for_all();
   streams_.clear();
   events_.clear();
   sticky = CUDA_SUCCESS;

@@ -20,6 +20,7 @@
 #include "tilewright/emulator/global_memory.hpp"
 #include "tilewright/emulator/unwritten_bytes.hpp"
 #include "tools/cuda_runtime/run_report.hpp"
+#include "tools/cuda_runtime/stream_order.hpp"
 
 namespace tilewright::cuda_runtime {
 
@@ -66,7 +67,7 @@ class Module {
   std::map<std::string, std::unique_ptr<Function>> functions_;
 };
 
-enum class MemoryKind : std::uint8_t { device, managed, pinned, registered };
+enum class MemoryKind : std::uint8_t { device, managed, pinned, registered, graph };
 
 struct Allocation {
   MemoryKind kind = MemoryKind::device;
@@ -110,16 +111,23 @@ struct Nothing {};
 struct EventRecord {
   Event* event = nullptr;
 };
+struct EventWait {
+  Event* event = nullptr;
+};
 struct ChildGraph {
   std::shared_ptr<Graph> graph;
 };
+/// Memory of a graph: each launch allocates it at the same address.
 struct Allocate {
-  CUdeviceptr address = 0;  // allocated when the node is added
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  std::shared_ptr<void> storage;
 };
 struct Free {
   CUdeviceptr address = 0;
 };
-using Work = std::variant<Nothing, KernelLaunch, Copy, Fill, HostCall, EventRecord, ChildGraph, Allocate, Free>;
+using Work =
+    std::variant<Nothing, KernelLaunch, Copy, Fill, HostCall, EventRecord, ChildGraph, Allocate, Free, EventWait>;
 
 struct Node {
   Graph* graph = nullptr;
@@ -143,6 +151,7 @@ struct ExecutableGraph {
   std::shared_ptr<Graph> graph;
   std::map<const Node*, Node*> copies;  // by the node of the graph that was instantiated
   std::vector<const Node*> originals;   // in the order of their creation
+  bool frees_on_launch = false;         // memory of the launch before that was not freed
 };
 
 struct Stream {
@@ -154,6 +163,7 @@ struct Stream {
   bool captures_as_origin = false;
   std::uint64_t capture_id = 0;
   std::vector<Node*> tail;  // nodes that the next work depends on
+  StreamClock clock;        // what happens before its next work
 };
 
 struct Event {
@@ -163,6 +173,7 @@ struct Event {
   std::shared_ptr<Graph> capture;  // of the stream that recorded it last, if that was captured
   std::uint64_t capture_id = 0;
   std::vector<Node*> tail;
+  StreamClock clock;  // what happens before it
 };
 
 struct Pool {
@@ -189,8 +200,12 @@ class Machine {
 
   // Memory.
   CUdeviceptr allocate(std::size_t bytes, MemoryKind kind);
+  /// Memory that is allocated when a launch of a graph runs the work. @throws ApiError
+  Allocate graph_allocation(std::size_t bytes) const;
   /// @throws ApiError if the address is not the start of an allocation of one of these kinds
   void free(CUdeviceptr address, std::initializer_list<MemoryKind> kinds);
+  /// Frees memory of a pool or a graph in the stream's order.
+  void free_in_order(CUdeviceptr address, Stream* stream);
   void register_host(void* address, std::size_t bytes);
   void unregister_host(void* address);
   /// The allocation that the address is in, and its start; nothing for other memory.
@@ -213,8 +228,15 @@ class Machine {
 
   /// Runs the work or, if the stream is captured, adds it to the graph. Returns the node then.
   Node* enqueue(Stream* stream, Work work);
-  void run(const Work& work);
-  void run(const Graph& graph);
+  /// Runs a copy in the default stream, and waits for it unless both sides are device memory.
+  void copy_and_wait(const Copy& copy);
+  void launch_graph(const ExecutableGraph& executable, Stream* stream);
+  /// The stream's memory is allocated, in its order.
+  void note_allocation(CUdeviceptr address, std::size_t bytes, Stream* stream);
+  /// The host waits for the work of a stream or before an event, or for all.
+  void wait_for(Stream* stream);
+  void wait_for(Event* event);
+  void wait_for_all() { order_.host_waits_for_all(); }
 
   // Graphs and modules are kept here, by their handles.
   CUgraph keep(std::shared_ptr<Graph> graph);
@@ -251,9 +273,23 @@ class Machine {
 
  private:
   Machine();
-  void launch(const KernelLaunch& launch);
-  void copy(const Copy& copy);
-  void fill(const Fill& fill);
+  /// Where work runs: in a stream, or in a graph that was launched in the stream.
+  struct Line {
+    Chain chain = 0;
+    StreamClock* clock = nullptr;
+    std::string stream;  // its name
+  };
+  /// The line of the next work of a stream.
+  Line line_of(Stream* stream);
+  /// Notes what the work has accessed, and reports a race with other work.
+  void note_accesses(const Line& line, const std::string& kernel, std::string_view what, emulator::Footprint footprint);
+  static void record(Event* event, const StreamClock& clock);
+  void run(const Work& work, const Line& line);
+  void run(const Graph& graph, const Line& line);
+  void launch(const KernelLaunch& launch, const Line& line);
+  void copy(const Copy& copy, const Line& line);
+  void fill(const Fill& fill, const Line& line);
+  void allocate(const Allocate& allocation, const Line& line);
   void check_launch(const KernelLaunch& launch);
   bool is_inside(const std::byte* address, std::size_t bytes) const;
   /// A forked child reports only its own findings.
@@ -261,7 +297,10 @@ class Machine {
 
   std::shared_ptr<emulator::GlobalMemory> memory_;
   std::map<CUdeviceptr, Allocation> allocations_;
+  std::map<CUdeviceptr, std::shared_ptr<void>> graph_storage_;  // of allocations of graphs
   emulator::UnwrittenBytes unwritten_;
+  StreamOrder order_;
+  bool has_streams_ = false;  // other than the default stream, so that launches may race
   std::map<const void*, std::unique_ptr<Module>> modules_;
   std::set<const Function*> functions_;
   std::map<const void*, std::unique_ptr<Stream>> streams_;

@@ -149,23 +149,19 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t* node,
   return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
              [&](Machine& machine) { return EventRecord{machine.event(event)}; });
 }
-/// What the event recorded has run.
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                         const cudaGraphNode_t* dependencies, size_t count,
                                                         cudaEvent_t event) {
-  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT, [&](Machine& machine) {
-    machine.event(event);
-    return Nothing{};
-  });
+  return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+             [&](Machine& machine) { return EventWait{machine.event(event)}; });
 }
-/// The memory stays allocated, so that each launch of the graph may use it.
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                                        const cudaGraphNode_t* dependencies, size_t count,
                                                        cudaMemAllocNodeParams* parameters) {
   return add(node, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEM_ALLOC, [&](Machine& machine) {
-    const CUdeviceptr address = machine.allocate(parameters->bytesize, MemoryKind::device);
-    parameters->dptr = reinterpret_cast<void*>(address);
-    return Allocate{address};
+    Allocate allocation = machine.graph_allocation(parameters->bytesize);
+    parameters->dptr = reinterpret_cast<void*>(allocation.address);
+    return allocation;
   });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph,
@@ -274,10 +270,13 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, c
 
 // Executable graphs --------------------------------------------------------------------------------------------------
 
-TILEWRIGHT_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+TILEWRIGHT_EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                                   unsigned long long flags) {
   return call([&](Machine& machine) {
     require(executable != nullptr);
-    *executable = machine.keep(instantiate(*machine.graph(graph)));
+    std::unique_ptr<ExecutableGraph> made = instantiate(*machine.graph(graph));
+    made->frees_on_launch = (flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
+    *executable = machine.keep(std::move(made));
   });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
@@ -286,8 +285,9 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exe
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t* executable, cudaGraph_t graph,
                                                              cudaGraphInstantiateParams* parameters) {
-  if (parameters != nullptr) parameters->result_out = cudaGraphInstantiateSuccess;
-  return cudaGraphInstantiate(executable, graph, 0);
+  if (parameters == nullptr) return cudaGraphInstantiate(executable, graph, 0);
+  parameters->result_out = cudaGraphInstantiateSuccess;
+  return cudaGraphInstantiate(executable, graph, parameters->flags);
 }
 TILEWRIGHT_EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return call([&](Machine& machine) { machine.destroy(executable); });
@@ -306,7 +306,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaSt
     if (on->capture) {
       machine.enqueue(on, ChildGraph{graph.graph->clone()});
     } else {
-      machine.run(*graph.graph);
+      machine.launch_graph(graph, on);
     }
   });
 }

@@ -69,6 +69,11 @@ cudaError_t enqueue(cudaStream_t stream, auto&& make, const char* function = __b
   return call([&](Machine& machine) { machine.enqueue(machine.stream(stream), make(machine)); }, function);
 }
 
+/// The work that `make` returns in the default stream, for which the host waits.
+cudaError_t copy_and_wait(auto&& make, const char* function = __builtin_FUNCTION()) {
+  return call([&](Machine& machine) { machine.copy_and_wait(make(machine)); }, function);
+}
+
 cudaError_t allocate(void** pointer, std::size_t bytes, MemoryKind kind, const char* function = __builtin_FUNCTION()) {
   return call(
       [&](Machine& machine) {
@@ -85,12 +90,18 @@ std::size_t pitch_of(std::size_t width) { return round_up(width, kPitch); }
 void allocate_from(Machine& machine, Pool& pool, void** pointer, std::size_t bytes, cudaStream_t stream) {
   require(pointer != nullptr);
   Stream* const on = machine.stream(stream);
+  if (on->capture) {
+    Allocate allocation = machine.graph_allocation(bytes);
+    *pointer = reinterpret_cast<void*>(allocation.address);
+    machine.enqueue(on, std::move(allocation));
+    return;
+  }
   const CUdeviceptr address = machine.allocate(std::max<std::size_t>(bytes, 1), MemoryKind::device);
+  machine.note_allocation(address, bytes, on);
   machine.pooled[address] = &pool;
   pool.used += bytes;
   pool.high_water = std::max(pool.high_water, pool.used);
   *pointer = reinterpret_cast<void*>(address);
-  if (on->capture) machine.enqueue(on, Allocate{address});
 }
 
 Pool& pool_of(Machine& machine, cudaMemPool_t handle) {
@@ -141,12 +152,15 @@ TILEWRIGHT_EXPORT cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent e
 
 TILEWRIGHT_EXPORT cudaError_t cudaFree(void* pointer) {
   return call([&](Machine& machine) {
-    if (pointer != nullptr) machine.free(address_of(pointer), {MemoryKind::device, MemoryKind::managed});
+    if (pointer == nullptr) return;
+    machine.wait_for_all();
+    machine.free(address_of(pointer), {MemoryKind::device, MemoryKind::managed, MemoryKind::graph});
   });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaFreeHost(void* pointer) {
   return call([&](Machine& machine) {
+    machine.wait_for_all();
     if (pointer != nullptr) machine.free(address_of(pointer), {MemoryKind::pinned});
   });
 }
@@ -214,7 +228,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t b
 // Copies -------------------------------------------------------------------------------------------------------------
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  return enqueue(nullptr, [&](Machine&) { return linear(to, from, bytes, kind); });
+  return copy_and_wait([&](Machine&) { return linear(to, from, bytes, kind); });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
@@ -238,7 +252,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                                            size_t height, cudaMemcpyKind kind) {
-  return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, nullptr);
+  return copy_and_wait([&](Machine&) { return rows(to, to_pitch, from, from_pitch, width, height, kind); });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* parameters, cudaStream_t stream) {
@@ -249,7 +263,10 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* paramet
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parameters) {
-  return cudaMemcpy3DAsync(parameters, nullptr);
+  return copy_and_wait([&](Machine& machine) {
+    require(parameters != nullptr);
+    return copy_of(machine, *parameters);
+  });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
@@ -261,7 +278,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const 
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
                                                  cudaMemcpyKind kind) {
-  return cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, nullptr);
+  return copy_and_wait(
+      [&](Machine& machine) { return linear(symbol_address(machine, symbol, bytes, offset), from, bytes, kind); });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset,
@@ -273,7 +291,8 @@ TILEWRIGHT_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* sy
 
 TILEWRIGHT_EXPORT cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset,
                                                    cudaMemcpyKind kind) {
-  return cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, nullptr);
+  return copy_and_wait(
+      [&](Machine& machine) { return linear(to, symbol_address(machine, symbol, bytes, offset), bytes, kind); });
 }
 
 TILEWRIGHT_EXPORT cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
@@ -336,14 +355,13 @@ TILEWRIGHT_EXPORT cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t byt
   return call([&](Machine& machine) { allocate_from(machine, pool_of(machine, pool), pointer, bytes, stream); });
 }
 
-/// A captured allocation stays until the process ends, as each launch of the graph uses it.
 TILEWRIGHT_EXPORT cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return call([&](Machine& machine) {
     Stream* const on = machine.stream(stream);
     if (on->capture) {
       machine.enqueue(on, Free{address_of(pointer)});
     } else if (pointer != nullptr) {
-      machine.free(address_of(pointer), {MemoryKind::device, MemoryKind::managed});
+      machine.free_in_order(address_of(pointer), on);
     }
   });
 }

@@ -21,8 +21,11 @@ TILEWRIGHT_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call([&](Machine& machine) { machine.destroy_stream(stream); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return call(
-      [&](Machine& machine) { require(!machine.stream(stream)->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); });
+  return call([&](Machine& machine) {
+    Stream* const on = machine.stream(stream);
+    require(!on->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    machine.wait_for(on);
+  });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 TILEWRIGHT_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
@@ -70,19 +73,21 @@ TILEWRIGHT_EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t st
   return cudaEventRecordWithFlags(event, stream, 0);
 }
 TILEWRIGHT_EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return call([&](Machine& machine) { machine.event(event); });
+  return call([&](Machine& machine) { machine.wait_for(machine.event(event)); });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 
 /// The emulator's own time: it says nothing about a GPU.
 TILEWRIGHT_EXPORT cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   return call([&](Machine& machine) {
-    const Event* const from = machine.event(begin);
-    const Event* const to = machine.event(end);
+    Event* const from = machine.event(begin);
+    Event* const to = machine.event(end);
     require(milliseconds != nullptr);
     require(from->recorded && to->recorded && ((from->flags | to->flags) & cudaEventDisableTiming) == 0,
             CUDA_ERROR_INVALID_HANDLE);
     *milliseconds = std::chrono::duration<float, std::milli>(to->when - from->when).count();
+    machine.wait_for(from);  // both events have completed, else there is an error
+    machine.wait_for(to);
     machine.report.timed = true;
   });
 }

@@ -83,19 +83,27 @@ void AsyncCopy::use_tensor_map(std::uint64_t address) {
 }
 
 std::byte* AsyncCopy::write_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
-  static_cast<void>(read_global(address, bytes, verb));
-  if (GlobalShadow* const shadow = warp_.cta().launch().global_shadow) shadow->mark_defined(warp_, address, bytes);
+  check_global(address, bytes, verb);
+  const Launch& launch = warp_.cta().launch();
+  if (launch.global_shadow != nullptr) launch.global_shadow->mark_defined(warp_, address, bytes);
+  if (launch.footprint != nullptr) launch.global_shadow->note_async(address, bytes, true);
   return reinterpret_cast<std::byte*>(address);
 }
 
 const std::byte* AsyncCopy::read_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
+  check_global(address, bytes, verb);
+  const Launch& launch = warp_.cta().launch();
+  if (launch.footprint != nullptr) launch.global_shadow->note_async(address, bytes, false);
+  return reinterpret_cast<std::byte*>(address);
+}
+
+void AsyncCopy::check_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) const {
   const RegionMap& regions = warp_.cta().launch().regions;
   if (regions.find(address, bytes) == nullptr) {
     warp_.fail(
         FindingKind::out_of_bounds_global, in_, lane_, address,
         fmt::format("{} of {} bytes at global address {:#x} ({})", verb, bytes, address, regions.describe(address)));
   }
-  return reinterpret_cast<std::byte*>(address);
 }
 
 void complete_on(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at, std::uint64_t bytes) {

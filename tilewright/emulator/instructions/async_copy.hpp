@@ -30,6 +30,8 @@ class AsyncCopy {
   std::byte* write_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb);
 
  private:
+  /// @throws EmulationFinding out_of_bounds_global
+  void check_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) const;
   /// @throws EmulationFinding out_of_bounds_shared
   void check_inside(const SharedLocation& location, std::uint32_t bytes, std::string_view verb);
   void report(const SharedLocation& location, std::uint32_t bytes, std::string_view verb, SharedVerdict verdict);

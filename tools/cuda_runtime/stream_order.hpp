@@ -1,0 +1,63 @@
+// Which work of streams happens before which other work, and the accesses that nothing orders.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "tilewright/emulator/checks.hpp"
+#include "tilewright/emulator/footprint.hpp"
+
+namespace tilewright::cuda_runtime {
+
+/// A sequence of work of which each happens before the next: a stream, or a path through a graph.
+using Chain = std::uint64_t;
+
+/// How much of each chain happens before something: a vector clock over chains.
+class StreamClock {
+ public:
+  void join(const StreamClock& other);
+  void reach(Chain chain, std::uint64_t count) { counts_[chain] = count; }
+  bool covers(Chain chain, std::uint64_t count) const {
+    const auto found = counts_.find(chain);
+    return found != counts_.end() && count <= found->second;
+  }
+
+ private:
+  std::map<Chain, std::uint64_t> counts_;
+};
+
+/// The accesses of work that the host has not waited for. All host threads count as one, so that a wait of one of them
+/// counts for all.
+class StreamOrder {
+ public:
+  /// What the host has waited for.
+  const StreamClock& host() const { return host_; }
+  void host_waits(const StreamClock& clock);
+  void host_waits_for_all();
+  /// A chain of its own, for the nodes of a graph.
+  Chain new_chain() { return next_chain_++; }
+
+  /// Adds work to a chain. `clock` has what happens before it, and reaches the work then. `name` says what it is, for
+  /// findings. Returns the first race that it is part of.
+  std::optional<emulator::Finding> add(const std::string& name, Chain chain, StreamClock& clock,
+                                       emulator::Footprint footprint);
+  /// Memory is allocated: earlier accesses to the addresses were to other memory.
+  void forget(std::uint64_t begin, std::uint64_t end);
+
+ private:
+  struct Work {
+    std::string name;
+    std::uint64_t count = 0;  // in its chain
+    emulator::Footprint footprint;
+  };
+
+  std::map<Chain, std::deque<Work>> chains_;
+  std::map<Chain, std::uint64_t> counts_;
+  StreamClock host_;
+  Chain next_chain_ = Chain{1} << 32;  // streams have smaller numbers
+};
+
+}  // namespace tilewright::cuda_runtime
