@@ -267,6 +267,7 @@ void resolve_local_or_param(Warp& warp, const Instruction& in, Mask lanes, Acces
   Cta& cta = warp.cta();
   const std::vector<std::byte>& parameters = cta.launch().parameters;
   const std::uint64_t end = local ? warp.program().local_bytes : parameters.size();
+  const LocalVariable* variable = nullptr;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const std::uint64_t address = out.address[lane];
@@ -278,6 +279,21 @@ void resolve_local_or_param(Warp& warp, const Instruction& in, Mask lanes, Acces
       });
       out.at[lane] = rejected_access();
       continue;
+    }
+    if (local && (variable == nullptr || !variable->contains(address, bytes))) {
+      const std::vector<LocalVariable>& all = warp.program().local_variables;
+      const auto after = std::ranges::upper_bound(all, address, {}, &LocalVariable::begin);
+      variable = after == all.begin() ? nullptr : &*(after - 1);
+      if (variable == nullptr || !variable->contains(address, bytes)) {
+        warp.report(Severity::error, FindingKind::out_of_bounds_local, in, lane, address, [&] {
+          const std::uint64_t last = variable == nullptr ? 0 : variable->begin + variable->size;
+          return fmt::format(
+              "{} of {} bytes at offset {:#x} of the thread's local memory, {} bytes past a variable's end", verb(kind),
+              bytes, address, address - std::min(address, last));
+        });
+        out.at[lane] = rejected_access();
+        continue;
+      }
     }
     if (local) {
       out.local |= Mask{1} << lane;

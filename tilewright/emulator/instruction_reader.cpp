@@ -160,6 +160,8 @@ int InstructionReader::source_of_any_width(const Operand& operand, PtxType type)
     if (slot == kNone) refuse(fmt::format("special register {}", printable_name(operand)));
     if (width == 8) refuse(fmt::format("special register {} as .{}", printable_name(operand), name(type)));
     builder_.add_operand(slot);
+  } else if (operand.kind == Operand::Kind::function && operand.index != kNone) {
+    refuse(fmt::format("the address of kernel {}, as for launches by kernels", printable_name(operand)));
   } else {
     refuse(operand.name.empty() ? "an operand of this form" : fmt::format("operand {}", printable_name(operand)));
   }

@@ -138,6 +138,16 @@ struct SharedVariable {
   std::uint32_t size = 0;  // 0: the dynamic shared memory
 };
 
+/// A variable in the local memory of each thread. All local arrays of a function are one variable of its PTX.
+struct LocalVariable {
+  std::uint64_t begin = 0;
+  std::uint64_t size = 0;
+
+  bool contains(std::uint64_t address, std::uint64_t bytes) const {
+    return address >= begin && address - begin <= size && bytes <= size - (address - begin);
+  }
+};
+
 /// The bytes of one parameter in the kernel's parameter space.
 struct ParameterRange {
   std::size_t begin = 0;
@@ -158,6 +168,7 @@ struct Program {
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_begin = kSharedBase;  // end of the static shared memory and its red zones
   std::uint32_t local_bytes = 0;                     // per thread
+  std::vector<LocalVariable> local_variables;        // by address, with red zones in between
   std::vector<ParameterRange> parameters;
   std::uint32_t parameter_bytes = 0;
   std::uint32_t required_block[3] = {0, 0, 0};

@@ -23,7 +23,8 @@ constexpr int kMaxCallDepth = 32;
 constexpr std::size_t kMaxCode = std::size_t{1} << 22;  // instructions after inlining
 constexpr int kMaxCalls = 1 << 16;                      // inlined calls, also of functions without instructions
 constexpr std::uint64_t kMaxSharedBytes = 1U << 20;
-constexpr std::uint64_t kSharedRedZone = 64;                     // bytes between two variables
+constexpr std::uint64_t kSharedRedZone = 64;  // bytes between two variables
+constexpr std::uint64_t kLocalRedZone = 16;
 constexpr std::uint64_t kMaxLocalBytes = 1U << 20;               // per thread
 constexpr std::size_t kMaxRegisterBytes = std::size_t{1} << 25;  // per warp: 2^18 registers of 32 bits
 constexpr std::uint64_t kMaxParameterBytes = 32764;              // PTX ISA 8.1 and later
@@ -278,8 +279,10 @@ const ProgramBuilder::Storage& ProgramBuilder::storage(const Function& function)
     if (variable.space != Space::local && !call_argument) continue;
     at = round_up(at, variable.alignment);
     storage.addresses[i] = at;
+    program_.local_variables.push_back({at, variable.size});
     at += variable.size;
     if (at > kMaxLocalBytes) refuse_too_large(variable, "local memory", kMaxLocalBytes);
+    at += kLocalRedZone;
   }
   program_.local_bytes = static_cast<std::uint32_t>(round_up(at, 16));
   return storage;
@@ -418,7 +421,11 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
   }
   const Function* const function = callee->index == kNone ? nullptr : &module_.functions[callee->index];
   if (function == nullptr || function->declared_only) {
-    refuse(parsed, fmt::format("external function {}", printable(callee->name, 80)));
+    // Functions of the runtime on the device, which libcudadevrt has.
+    const bool launches = callee->name.starts_with("__cudaCDP2") || callee->name.starts_with("cudaLaunchDevice") ||
+                          callee->name.starts_with("cudaGetParameterBuffer");
+    refuse(parsed, fmt::format("{} {}", launches ? "launches by kernels: function" : "external function",
+                               printable(callee->name, 80)));
   }
   if (depth >= kMaxCallDepth || std::ranges::find(calling_, function) != calling_.end()) {
     refuse(parsed, fmt::format("recursive function {}", printable(callee->name, 80)));

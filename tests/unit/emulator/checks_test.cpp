@@ -257,6 +257,16 @@ TEST(Access, OutOfBoundsOfLocalMemoryAndParameters) {
   EXPECT_EQ(run_shared("ld.param.u32 %r0, [out+8];").kind, FindingKind::out_of_bounds_param);
 }
 
+TEST(Access, BetweenVariablesOfLocalMemory) {
+  const std::string variables = ".local .align 4 .b8 first[6];\n.local .align 4 .b8 second[8];\n";
+  for (const char* const access : {"ld.local.u32 %r0, [first+4];", "st.local.u8 [first+6], %r0;",
+                                   "ld.local.u32 %r0, [second+-4];", "st.local.u32 [second+8], %r0;"}) {
+    const Finding found = run_shared(variables + access);
+    EXPECT_EQ(found.kind, FindingKind::out_of_bounds_local) << access;
+    EXPECT_NE(found.detail.find("past a variable's end"), std::string::npos) << found.detail;
+  }
+}
+
 // SharedMemory -----------------------------------------------------------------------------------------------------
 
 TEST(SharedMemory, VectorClocksOrderAccesses) {
