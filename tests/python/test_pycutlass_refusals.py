@@ -68,8 +68,6 @@ def test_descriptions_are_refused():
         TensorDescription(cutlass.dtype.s4, ROW)
     with refused("complex", Unsupported):
         TensorDescription(F32, ROW, 1, cutlass.complex_transform.conj)
-    with refused("store float32"):
-        TensorDescription(cutlass.tfloat32, ROW)
     with refused("epilogue_vector_length must be at least 1, got 0"):
         LinearCombination(F32, 0)
     assert TensorDescription(F32, ROW, 64).alignment == 4

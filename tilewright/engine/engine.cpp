@@ -208,18 +208,27 @@ KernelListing Engine::list_kernels(std::optional<Target> target, registry::Kerne
   return listing;
 }
 
-// Families of other operations are named only if there is no family of this one.
+// Families of other operations are named only if there is no family of this one. Families that refuse for the same
+// reason are named together.
 registry::KernelPtr Engine::make_kernel(const op::Signature& signature, const plan::Design& design) const {
-  std::string reasons, of_other_operations;
+  std::vector<std::pair<std::string, std::string>> reasons, of_other_operations;  // reason, families
   for (const auto& provider : state_->registry->snapshot()->providers) {
     Result<registry::KernelPtr> kernel = provider->make(signature, design);
     if (kernel) return *std::move(kernel);
     const bool is_of_another = kernel.refusal().code == RefusalCode::operation;
-    std::string& list = is_of_another ? of_other_operations : reasons;
-    list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", provider->family(), kernel.reason());
+    auto& list = is_of_another ? of_other_operations : reasons;
+    const std::string reason = kernel.reason();
+    const auto same = std::ranges::find(list, reason, &std::pair<std::string, std::string>::first);
+    if (same == list.end()) {
+      list.emplace_back(reason, provider->family());
+    } else {
+      same->second += ", " + provider->family();
+    }
   }
-  throw InvalidArgument("no family can make a kernel with this design: " +
-                        (reasons.empty() ? of_other_operations : reasons));
+  std::string text;
+  for (const auto& [reason, families] : reasons.empty() ? of_other_operations : reasons)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", families, reason);
+  throw InvalidArgument("no family can make a kernel with this design: " + text);
 }
 
 const registry::Promises& Engine::required() const { return state_->options.required; }

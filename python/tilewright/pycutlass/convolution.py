@@ -233,6 +233,20 @@ class Conv2dOperation(DesignedOperation):
             raise InvalidArgument(f"TensorNC32HW32 is for fprop, got {self.conv_kind.name}")
 
 
+def _after_d(positional: tuple[Any, ...], named: dict[str, Any]) -> tuple[OutputOp | None, SplitKMode, int | None]:
+    """output_op, split_k_mode and split_k_slices. By position there may be all three in this order, as PyCUTLASS's
+    documentation has them, or split_k_mode alone, as its class has it."""
+    names = ["split_k_mode"] if positional and isinstance(positional[0], SplitKMode) else [*named]
+    if len(positional) > len(names):
+        raise InvalidArgument(f"after D there may be {', '.join(names)}, got {len(positional)} arguments")
+    for name, value in zip(names, positional, strict=False):
+        if named[name] is not None:
+            raise InvalidArgument(f"{name} is given twice, by position after D and by name")
+        named[name] = value
+    mode = named["split_k_mode"]
+    return named["output_op"], SplitKMode.Serial if mode is None else mode, named["split_k_slices"]
+
+
 class Conv2dArguments(OutputArguments):
     """The arguments of a Conv2dOperation: extents, arrays and scalars.
 
@@ -245,6 +259,8 @@ class Conv2dArguments(OutputArguments):
                     filters, those of wgrad images, or rows of a single image. With TensorNC32HW32 Parallel is Serial
     output_op       operation.epilogue_type(alpha, beta); the default is alpha = 1 and beta = 0
     bias            whether C is a vector
+
+    After D, output_op, split_k_mode and split_k_slices may be given by position in this order, or split_k_mode alone.
 
     Raises InvalidArgument, with the numbers, for what GemmArguments refuses and for channels that are no multiple of an
     alignment: fprop has C of A and B and K of D; dgrad and wgrad have K of A and C of B and D. Also refused are
@@ -262,12 +278,14 @@ class Conv2dArguments(OutputArguments):
         B: Any,
         C: Any,
         D: Any,
-        split_k_mode: SplitKMode = SplitKMode.Serial,
-        *,
+        *output_and_split: OutputOp | SplitKMode | int | None,
         output_op: OutputOp | None = None,
+        split_k_mode: SplitKMode | None = None,
         split_k_slices: int | None = None,
         bias: bool = False,
     ) -> None:
+        named = {"output_op": output_op, "split_k_mode": split_k_mode, "split_k_slices": split_k_slices}
+        output_op, split_k_mode, split_k_slices = _after_d(output_and_split, named)
         if not isinstance(operation, Conv2dOperation):
             raise InvalidArgument(f"operation must be a Conv2dOperation, got {type(operation).__name__}")
         if not isinstance(problem_size, Conv2dProblemSize):

@@ -140,7 +140,10 @@ class LinearCombinationGeneric(EpilogueFunctorBase):
     ) -> None:
         functor = activation_functor if isinstance(activation_functor, type) else type(activation_functor)
         if not issubclass(functor, ActivationFunctor):
-            raise InvalidArgument(f"activation_functor must be relu, gelu, ..., got {activation_functor!r}")
+            raise InvalidArgument(
+                "activation_functor must be an activation of pycutlass, as relu or relu(cutlass.float32), "
+                f"not its name: got {activation_functor!r:.80}"
+            )
         super().__init__(element_output, epilogue_vector_length, element_accumulator, element_epilogue, functor)
 
 

@@ -41,7 +41,6 @@ class GemmOperationGrouped(GemmOperationUniversal):
         C: TensorDescription,
         epilogue_functor: EpilogueFunctorBase,
         swizzling_functor: type[Swizzle] | Swizzle = cutlass.IdentitySwizzle1,
-        *,
         precompute_mode: SchedulerMode | None = None,
     ) -> None:
         if not isinstance(precompute_mode, SchedulerMode):

@@ -26,13 +26,15 @@ class MathOperation(enum.Enum):
     multiply_add_complex_gaussian = "multiply_add_complex_gaussian"
 
 
-# The type that f32 operands are rounded to; a MathInstruction may name it instead of float32.
+# The type that f32 operands are rounded to; a MathInstruction may name it, or tfloat32, instead of float32.
 _ROUNDED = {
     MathOperation.multiply_add: DataType.tfloat32,
     MathOperation.multiply_add_fast_bf16: DataType.bfloat16,
     MathOperation.multiply_add_fast_f16: DataType.float16,
     MathOperation.multiply_add_fast_f32: DataType.float32,
 }
+
+DP4A_SHAPE = (1, 1, 4)
 
 
 class MathInstruction:
@@ -72,15 +74,24 @@ class MathInstruction:
         self.opcode_class = opcode_class
         self.math_operation = math_operation
 
+    @property
+    def shape_of_design(self) -> tuple[int, int, int] | None:
+        """instruction_shape as Tilewright's designs have it: dp4a of 8-bit integers, [1, 1, 4], is 1x1x1."""
+        is_dp4a = self.opcode_class is cutlass.OpClass.Simt and self.element_a.bits == 8
+        return (1, 1, 1) if is_dp4a and self.instruction_shape == DP4A_SHAPE else self.instruction_shape
+
     def math_of(self, element: DataType) -> str:
         """Tilewright's name of the math operation for operands of that type.
 
         Tensor cores round f32 to tf32. multiply_add_saturate becomes multiply_add, because GemmArguments refuses a k
-        for which the sums could overflow.
+        for which the sums could overflow. The multiply_add_fast operations become multiply_add for f16 and bf16, whose
+        products tensor cores compute without rounding.
         """
-        if self.math_operation is MathOperation.multiply_add_saturate:
+        is_tensor_op = self.opcode_class is cutlass.OpClass.TensorOp
+        is_exact = is_tensor_op and element in (DataType.float16, DataType.bfloat16)
+        if is_exact or self.math_operation is MathOperation.multiply_add_saturate:
             return "multiply_add"
-        is_rounded = element is DataType.float32 and self.opcode_class is cutlass.OpClass.TensorOp
+        is_rounded = element is DataType.float32 and is_tensor_op
         if self.math_operation is MathOperation.multiply_add:
             return "multiply_add_tf32" if is_rounded else "multiply_add"
         return self.math_operation.name
@@ -88,6 +99,6 @@ class MathInstruction:
     def check_operand(self, role: str, element: DataType) -> None:
         """Raises InvalidArgument if the operand's type is not that of the instruction."""
         named = self.element_a if role == "A" else self.element_b
-        is_rounded = element is DataType.float32 and _ROUNDED.get(self.math_operation) is named
-        if named is not element and not is_rounded:
+        others = (_ROUNDED.get(self.math_operation), DataType.tfloat32) if element is DataType.float32 else ()
+        if named is not element and named not in others:
             raise InvalidArgument(f"{role} is {element.name}, but the math instruction multiplies {named.name}")

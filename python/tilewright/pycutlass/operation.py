@@ -22,6 +22,9 @@ from .visitor import EpilogueVisitTree
 if TYPE_CHECKING:
     from .arguments import GemmArguments
 
+Extents = tuple[int, int, int]  # along m, n and k
+
+MAX_SIMT_TILE_K = 16  # where CUDA cores multiply in place of tensor cores: more would take long to compile
 MAX_STAGES = 12  # the most stages that are tried if a tile has none
 
 
@@ -185,17 +188,19 @@ class DesignedOperation:
                 f"got arch={self.arch} and {math.opcode_class.name}"
             )
         first: InvalidArgument | None = None
-        for stages, warp_count, instruction_shape in self._hopper_designs() if is_chosen else self._given_design():
+        for stages, warp_count, instruction_shape, options in self._designs(is_chosen):
+            m, n, k = tile.threadblock_shape
+            is_other = options["op_class"] != math.opcode_class.value
             design = BLASDesignMetadata(
-                tile.threadblock_shape,
+                (m, n, min(k, MAX_SIMT_TILE_K)) if is_other else (m, n, k),
                 tile.cluster_shape,
                 stages=stages,
                 warp_count=warp_count,
                 instruction_shape=instruction_shape,
-                op_class=math.opcode_class.value,
                 raster_width=self.swizzling_functor.raster_width,
                 raster_along=self.swizzling_functor.raster_along,
                 split_k=split_k,
+                **options,
             )
             try:
                 return make(design)
@@ -204,14 +209,32 @@ class DesignedOperation:
         assert first is not None
         raise first
 
-    def _given_design(self) -> Iterator[tuple[int, tuple[int, int, int], tuple[int, int, int]]]:
-        """Stages, warps and instruction as they are given."""
+    def _designs(self, is_chosen: bool) -> Iterator[tuple[int, Extents, Extents, dict[str, Any]]]:
+        """Stages, warps, instruction, and the other parameters of BLASDesignMetadata: as they are given or, if
+        `is_chosen`, candidates on tensor cores of sm_90. mma.sync and wgmma read 8-bit operands along K only. If A or B
+        is not K-major, wgmma multiplies copies where the device has it, else CUDA cores multiply."""
         tile = self.tile_description
-        assert tile.stages is not None and tile.warp_count is not None
-        assert tile.math_instruction.instruction_shape is not None
-        yield tile.stages, tile.warp_count, tile.math_instruction.instruction_shape
+        math = tile.math_instruction
+        tensor_op = {"op_class": math.opcode_class.value}
+        repack = {**tensor_op, "repacks_operands": True}
+        is_k_major = self.A.layout is not cutlass.ColumnMajor and self.B.layout is not cutlass.RowMajor
+        is_copied = math.opcode_class is cutlass.OpClass.TensorOp and self.A.element.bits == 8 and not is_k_major
+        if is_chosen:
+            for design in self._hopper_designs(tile.warp_count):
+                yield *design, tensor_op
+            if is_copied:
+                for design in self._hopper_designs(tile.warp_count):
+                    yield *design, repack
+            return
+        assert tile.stages is not None and tile.warp_count is not None and math.shape_of_design is not None
+        yield tile.stages, tile.warp_count, math.shape_of_design, tensor_op
+        if is_copied and self.kind == "gemm":
+            if _tilewright.has_wgmma(device_cc()):
+                for design in self._hopper_designs(None):
+                    yield *design, repack
+            yield tile.stages, tile.warp_count, (1, 1, 1), {"op_class": "simt"}
 
-    def _hopper_designs(self) -> Iterator[tuple[int, tuple[int, int, int], tuple[int, int, int]]]:
+    def _hopper_designs(self, given_warp_count: Extents | None) -> Iterator[tuple[int, Extents, Extents]]:
         """Candidates for stages, warps and instruction on tensor cores of sm_90, best first. A column-major D is
         computed as its transpose, so that warpgroups are along its columns."""
         tile = self.tile_description
@@ -223,7 +246,7 @@ class DesignedOperation:
         warp_counts = [(1, 4 * count, 1) if is_transposed else (4 * count, 1, 1) for count in groups]
         most = MAX_STAGES if tile.stages is None else tile.stages
         least = 2 if tile.stages is None else tile.stages
-        for warp_count in warp_counts if tile.warp_count is None else [tile.warp_count]:
+        for warp_count in warp_counts if given_warp_count is None else [given_warp_count]:
             for stages in range(most, least - 1, -1):
                 yield stages, warp_count, instruction_shape
 
@@ -249,9 +272,9 @@ class GemmOperationUniversal(DesignedOperation):
         C: TensorDescription,
         epilogue_functor: EpilogueFunctorBase | EpilogueVisitTree,
         swizzling_functor: type[Swizzle] | Swizzle = cutlass.IdentitySwizzle1,
+        visitor: bool = False,
         *,
         direct_store: bool = False,
-        visitor: bool = False,
     ) -> None:
         super().__init__(arch, tile_description, A, B, C, epilogue_functor, swizzling_functor)
         self.direct_store = direct_store

@@ -51,12 +51,13 @@ class OutputArguments:
         self,
         operation: DesignedOperation | ReductionOperation,
         problem_size: GemmCoord,
-        output_op: OutputOp | VisitorOutputOp | None,
+        output_op: OutputOp | VisitorOutputOp | tuple[OutputOp | VisitorOutputOp] | None,
         bias: bool,
     ) -> None:
         self.operation: Any = operation
         self.problem_size = problem_size
-        self.output_op = output_op
+        # `output_op = operation.epilogue_type(alpha, beta),` of PyCUTLASS's documentation is a tuple.
+        self.output_op = output_op[0] if isinstance(output_op, tuple) and len(output_op) == 1 else output_op
         self.bias = self._is_bias_given = bias
         self.batch_count = 1
         self._staged: list[Staged] = []

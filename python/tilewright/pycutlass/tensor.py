@@ -16,6 +16,7 @@ CHANNELS_OF_BLOCK = 32  # of TensorNC32HW32 and TensorC32RSK32
 class TensorDescription:
     """The element type, layout and alignment of a matrix, or of a tensor of a convolution, of any extents.
 
+    element     tfloat32 is stored as float32, which tensor cores round
     alignment   a power of two; addresses and rows (columns, for ColumnMajor; channels, for TensorNHWC) are multiples of
                 that many elements. It is limited to the number of elements in a load of 128 bits.
 
@@ -38,17 +39,15 @@ class TensorDescription:
             raise InvalidArgument(f"element must be one of cutlass.float16, cutlass.float32, ..., got {element!r}")
         if not isinstance(layout, LayoutType):
             raise InvalidArgument(f"layout must be cutlass.RowMajor, cutlass.ColumnMajor, ..., got {layout!r}")
-        if element is DataType.tfloat32:
-            raise InvalidArgument("no matrix has elements of tfloat32: store float32, which tensor cores round")
         if complex_transform is not cutlass.complex_transform.none:
             raise Unsupported("no kernel has complex operands")
         if alignment < 1 or alignment & (alignment - 1):
             raise InvalidArgument(f"alignment must be a power of two, got {alignment}")
-        self.element = element
+        self.element = DataType.float32 if element is DataType.tfloat32 else element
         self.layout = layout
         self.complex_transform = complex_transform
-        self.alignment = min(WIDEST_BITS // element.bits, alignment)
-        element.kind  # noqa: B018  raises Unsupported
+        self.alignment = min(WIDEST_BITS // self.element.bits, alignment)
+        self.element.kind  # noqa: B018  raises Unsupported
         if layout.has_blocks and alignment > CHANNELS_OF_BLOCK:
             raise InvalidArgument(
                 f"{layout.name} has blocks of {CHANNELS_OF_BLOCK} channels, got an alignment of {alignment}"
