@@ -157,6 +157,10 @@ void bind_function(nb::class_<L>& type) {
   type.def("__call__", applied<L>)
       .def("__call__", sliced<L>)
       .def("__len__", &L::rank)
+      .def(
+          "size", [](const L& l) { return size(l); }, "The number of coordinates.")
+      .def(
+          "cosize", [](const L& l) { return cosize(l); }, "The largest offset plus 1.")
       .def("__getitem__", mode_at<L>, "mode"_a)
       .def("__iter__", modes_of<L>,
            nb::sig(is_plain ? "def __iter__(self) -> collections.abc.Iterator[Layout]"

@@ -7,6 +7,7 @@
     from pycutlass.utils import *
     import cutlass                   # is tilewright.pycutlass.cutlass, with the element types of CuTe DSL
     import cutlass_api               # is tilewright.cutlass_api
+    import pycute                    # is tilewright.pycute
 
 Nothing is installed unless install() is called, and a package of NVIDIA's that can be imported is not replaced.
 """
@@ -26,6 +27,7 @@ from tilewright.errors import InvalidArgument
 REAL_NAMES = {
     "cutlass": "tilewright.pycutlass.cutlass",
     "cutlass_api": "tilewright.cutlass_api",
+    "pycute": "tilewright.pycute",
     "pycutlass": "tilewright.pycutlass",
 }
 

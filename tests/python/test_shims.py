@@ -11,7 +11,7 @@ from tilewright import InvalidArgument
 
 README = (pathlib.Path(__file__).parents[2] / "examples" / "09_pycutlass_readme.py").read_text()
 NOTEBOOK = (pathlib.Path(__file__).parents[2] / "examples" / "15_cutlass_api_notebook.py").read_text()
-INSTALL = "import tilewright.shims\nassert tilewright.shims.install() == ['cutlass', 'cutlass_api', 'pycutlass']\n"
+INSTALL = "import tilewright.shims\nassert tilewright.shims.install() == ['cutlass', 'cutlass_api', 'pycute', 'pycutlass']\n"
 
 
 def run(program: str, folder: pathlib.Path, packages: dict[str, str] | None = None) -> str:
@@ -45,7 +45,8 @@ def test_modules_are_the_same_under_both_names(tmp_path: pathlib.Path) -> None:
     run(
         INSTALL
         + """
-import cutlass.gemm, cutlass_api.utils, pycutlass.utils, tilewright
+import cutlass.gemm, cutlass_api.utils, pycute, pycutlass.utils, tilewright
+assert pycute is tilewright.pycute
 assert cutlass is tilewright.pycutlass.cutlass and cutlass.gemm is tilewright.pycutlass.cutlass.gemm
 assert cutlass_api.utils is tilewright.cutlass_api.utils and pycutlass.utils is tilewright.pycutlass.utils
 try:
@@ -77,5 +78,5 @@ def test_real_packages_are_not_replaced(tmp_path: pathlib.Path) -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(InvalidArgument, match="no shim named 'cutlas': there are cutlass, cutlass_api, pycutlass"):
+    with pytest.raises(InvalidArgument, match="no shim named 'cutlas': there are cutlass, cutlass_api, pycute, pycutlass"):
         tilewright.shims.install("cutlas")
