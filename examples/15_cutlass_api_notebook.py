@@ -1,43 +1,45 @@
-"""The cells of cutlass_api's notebook 002_bring_your_own_kernel, with their imports changed. The implementation of the
-kernel is CUDA C++ in place of CuTe DSL. Without PyTorch and a GPU it uses NumPy arrays."""
+"""The cells of cutlass_api's notebook 002_bring_your_own_kernel, with their imports changed. Without PyTorch and a GPU
+it uses NumPy arrays."""
 
 # --- Bring your own implementation
-import ctypes
 from typing import Callable
 
-import tilewright
 from tilewright.cutlass_api import cutlass
+from tilewright.cutlass_api.cutlass import cuda, cute
 
 
 class F64GemmKernelImplementation:
-    source = """
-    struct Strides { long long l, row, column; };
-    extern "C" __global__ void f64_gemm(const double* a, const double* b, double* out, int m, int n, int k,
-                                        Strides at_a, Strides at_b, Strides at_out) {
-      const int m_idx = blockIdx.x * blockDim.x + threadIdx.x, n_idx = blockIdx.y * blockDim.y + threadIdx.y;
-      const long long l_idx = blockIdx.z;
-      if (m_idx >= m || n_idx >= n) return;
-      double sum = 0.0;
-      for (int k_idx = 0; k_idx < k; ++k_idx)
-        sum += a[l_idx * at_a.l + m_idx * at_a.row + k_idx * at_a.column] *
-               b[l_idx * at_b.l + k_idx * at_b.row + n_idx * at_b.column];
-      out[l_idx * at_out.l + m_idx * at_out.row + n_idx * at_out.column] = sum;
-    }"""
-
     def __init__(self, cta_tile_shape_mn: tuple[int, int]):
         self.cta_tile_shape_mn = cta_tile_shape_mn
 
-    def __call__(self, a, b, out, stream):
+    @cute.jit
+    def __call__(
+        self, a: cute.Tensor, b: cute.Tensor, out: cute.Tensor, stream: cuda.CUstream
+    ):
         l, m, n = out.shape
-        k = a.shape[-1]
         m_tiles = (m + self.cta_tile_shape_mn[0] - 1) // self.cta_tile_shape_mn[0]
         n_tiles = (n + self.cta_tile_shape_mn[1] - 1) // self.cta_tile_shape_mn[1]
 
         grid = (m_tiles, n_tiles, l)
         block = [self.cta_tile_shape_mn[0], self.cta_tile_shape_mn[1], 1]
-        extents = [tilewright.i32(extent) for extent in (m, n, k)]
-        strides = [bytes((ctypes.c_int64 * 3)(*tensor.stride)) for tensor in (a, b, out)]
-        return tilewright.Launch(grid, block, [a, b, out, *extents, *strides])
+        self.kernel(a, b, out).launch(grid=grid, block=block, stream=stream)
+
+    @cute.kernel
+    def kernel(self, a: cute.Tensor, b: cute.Tensor, out: cute.Tensor):
+        l, m, n = out.shape
+        k = a.shape[-1]
+        m_tile, n_tile, l_idx = cute.arch.block_idx()
+        tidx, tidy, _ = cute.arch.thread_idx()
+
+        m_idx = m_tile * self.cta_tile_shape_mn[0] + tidx
+        n_idx = n_tile * self.cta_tile_shape_mn[1] + tidy
+
+        if m_idx < m and n_idx < n:
+            out[l_idx, m_idx, n_idx] = cutlass.Float64(0)
+            for k_idx in range(k):
+                out[l_idx, m_idx, n_idx] += (
+                    a[l_idx, m_idx, k_idx] * b[l_idx, k_idx, n_idx]
+                )
 
 
 # --- Defining interface methods

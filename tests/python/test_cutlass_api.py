@@ -202,8 +202,15 @@ def test_other_providers_can_be_registered() -> None:
 
 def test_the_guide_runs(tmp_path: pathlib.Path) -> None:
     guide = (NOTEBOOK.parents[1] / "docs" / "cutlass_api.md").read_text()
-    (program,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
-    (tmp_path / "guide.py").write_text(program)
+    programs = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert len(programs) == 2
+    translated = """
+from tilewright.cutlass_api.cutlass import translation
+assert "if ((column_v < out_v_at.shape[1]))" in translation.translate(
+    Transposed.kernel.function, [Transposed(), args.A, args.out]
+).text
+"""
+    (tmp_path / "guide.py").write_text("".join([*programs, translated]))
     subprocess.run([sys.executable, tmp_path / "guide.py"], timeout=120, check=True)
 
 

@@ -13,10 +13,10 @@ from tilewright.cutlass_api.cutlass import (
     Int32,
     TFloat32,
     Uint8,
-    cute,
+    range_constexpr,
 )
 
-from . import conv, gemm
+from . import conv, cute, gemm
 from .coordinates import MatrixCoord, Tensor4DCoord, dim3
 from .element import DataType
 from .layout import LayoutType

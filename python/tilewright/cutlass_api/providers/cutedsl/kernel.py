@@ -1,7 +1,8 @@
-"""The base class of kernels whose implementation is an object, as in CuTe DSL, but with a source in CUDA C++."""
+"""The base class of kernels whose implementation is an object, as in CuTe DSL, in Python or in CUDA C++."""
 
 from __future__ import annotations
 
+import ctypes
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,8 @@ from tilewright._tilewright import Artifact, Launch, Source
 from tilewright.errors import InvalidArgument
 
 from ...arguments import ArgumentTensor, GemmArguments
+from ...cutlass import cute, translation
 from ...kernel import Kernel
-
 
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(')
 
@@ -35,16 +36,19 @@ class _Role:
 class CuteDslKernel(Kernel):
     """A kernel that is made of an implementation.
 
-    The implementation is an object with an attribute or method `source`, which is the CUDA C++ of one `extern "C"`
-    kernel or a tilewright.Source, and with a method
+    The implementation is an object whose method __call__(self, a, b, out, stream) is decorated with @cute.jit and
+    launches one kernel that is decorated with @cute.kernel. Or it has an attribute or method `source`, which is the
+    CUDA C++ of one `extern "C"` kernel or a tilewright.Source, and a method
 
         def __call__(self, a, b, out, stream) -> tilewright.Launch
 
-    that receives what cute_compile() was called with. Tensors have shape, stride, dtype and data_ptr, and may be passed
-    as parameters of the launch. `stream` is None, because Tilewright launches the kernel.
+    The method receives what cute_compile() was called with. Tensors have shape, stride, dtype and data_ptr, and may be
+    passed as parameters of the launch. `stream` is None, because Tilewright launches the kernel.
     """
 
     _implementation: Any = None
+    _compiled_call: tuple[Any, ...] = ()  # _signature() of the launch that a @cute.jit method made for the compilation
+    _translation: Source | None = None
     _places: tuple[Any, ...] = ()
 
     def cute_compile(self, implementation: Any, *arguments: Any) -> CompiledImplementation:
@@ -58,6 +62,10 @@ class CuteDslKernel(Kernel):
             raise InvalidArgument(f"{self.name} was compiled from another implementation: make another kernel")
         self._implementation = implementation
         self._places = tuple(_Role(each.role) if isinstance(each, ArgumentTensor) else each for each in arguments)
+        if cute.is_jit(implementation):
+            call = cute.recorded_launch(implementation, arguments)
+            self._compiled_call = _signature(call)
+            self._translation = translation.translate(call.kernel.function, call.arguments)
         return CompiledImplementation(tilewright.Kernel.compile(self, tensors[0].arguments), implementation)
 
     def cute_run(self, compiled: CompiledImplementation, *arguments: Any, workspace: Any = None) -> None:
@@ -76,10 +84,13 @@ class CuteDslKernel(Kernel):
     def _source(self) -> str | Source:
         if self._implementation is None:
             return super()._source()  # type: ignore[no-any-return]
+        if self._translation is not None:
+            return self._translation
         source: Any = getattr(self._implementation, "source", None)
         if source is None:
             raise InvalidArgument(
-                f"{type(self._implementation).__name__} has no attribute source: it must have the CUDA C++ of the kernel"
+                f"{type(self._implementation).__name__} has no attribute source: it must have the CUDA C++ of the "
+                "kernel, or its __call__() must be decorated with @cute.jit"
             )
         text: Any = source() if callable(source) else source
         if isinstance(text, Source):
@@ -95,14 +106,37 @@ class CuteDslKernel(Kernel):
     def _launch(self, args: Any) -> Launch:
         if self._implementation is None:
             return super()._launch(args)  # type: ignore[no-any-return]
-        launch = self._implementation(
-            *(getattr(args, each.name) if isinstance(each, _Role) else None for each in self._places)
-        )
+        given = [getattr(args, each.name) if isinstance(each, _Role) else None for each in self._places]
+        if self._translation is not None:
+            call = cute.recorded_launch(self._implementation, given)
+            if _signature(call) != self._compiled_call:
+                compiled, launched = (
+                    ", ".join(map(str, each[1:])) for each in (self._compiled_call, _signature(call))
+                )
+                raise InvalidArgument(f"{self.name} was compiled for {compiled}, and is launched with {launched}")
+            return Launch(call.grid, call.block, [part for each in call.arguments for part in _parameters(each)])
+        launch = self._implementation(*given)
         if not isinstance(launch, Launch):
             raise InvalidArgument(
                 f"{type(self._implementation).__name__}.__call__() must return a tilewright.Launch, got {launch!r}"
             )
         return launch
+
+
+def _signature(call: cute.KernelCall) -> tuple[Any, ...]:
+    """What the text of a kernel depends on."""
+    return (call.kernel.function, *map(translation.passed, call.arguments))
+
+
+def _parameters(argument: Any) -> list[Any]:
+    """The parameters of the launch for an argument of a kernel: those that translation.translate() declares."""
+    kind = translation.passed(argument)
+    if not isinstance(kind, translation.Passed):
+        return []
+    if kind.rank is not None:
+        extents = (*argument.shape, *argument.stride)
+        return [argument, bytes((ctypes.c_int64 * len(extents))(*extents))]
+    return [ctypes.c_float(argument) if isinstance(argument, float) else ctypes.c_int64(argument)]
 
 
 __all__ = ["CompiledImplementation", "CuteDslKernel"]
