@@ -39,17 +39,15 @@ ReadEpilogue read_epilogue(nb::handle epilogue, const OutputExtents& extents, DT
   if (nb::isinstance<op::Epilogue>(epilogue)) return {nb::cast<const op::Epilogue&>(epilogue), nb::none(), {}, {}};
   if (nb::isinstance<nb::str>(epilogue))
     return {make_epilogue(read_text(epilogue, "the epilogue"), output, compute, {}), nb::none(), {}, {}};
-  if (!nb::hasattr(epilogue, "_bind")) {
+  const nb::object bind = nb::getattr(epilogue, "_bind", nb::none());
+  if (bind.is_none()) {
     throw nb::type_error(
         fmt::format("epilogue must be a str, an Epilogue or EpilogueArguments, got {}", shown(epilogue)).c_str());
   }
   const Locked gil;  // _bind() traces Python functions, which may take long
-  nb::list arguments;
-  for (const nb::object& each : {extents.batch, nb::object(nb::int_(extents.m)), nb::object(nb::int_(extents.n)),
-                                 nb::cast(compute), nb::cast(output)})
-    arguments.append(each);
-  if (nb::len(extents.row_modes) != 0) arguments.append(extents.row_modes);
-  const nb::object bound = epilogue.attr("_bind")(*arguments);
+  const nb::object bound = nb::len(extents.row_modes) == 0
+                               ? bind(extents.batch, extents.m, extents.n, compute, output)
+                               : bind(extents.batch, extents.m, extents.n, compute, output, extents.row_modes);
   if (!nb::isinstance<nb::tuple>(bound) || nb::len(bound) != 3 || !nb::isinstance<op::Epilogue>(bound[0]) ||
       !nb::isinstance<nb::dict>(bound[2])) {
     throw nb::type_error(

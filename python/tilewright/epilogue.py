@@ -42,6 +42,7 @@ class EpilogueArguments:
                 f"Epilogue, got {type(epilogue).__name__}"
             )
         self.operands = MappingProxyType(operands)
+        self._binding: _Binding | None = None  # the last one of a function
         self._bound: dict[tuple[int | None, int, int, int, int, tuple[int, ...]], _Bound] = {}
 
     def _bind(
@@ -82,16 +83,17 @@ class EpilogueArguments:
     ) -> _Bound:
         identity = _identity(function)
         if identity is None:
-            return self._binding(function, problem, compute, row_modes).of(self.operands)
+            return self._make_binding(function, problem, compute, row_modes).of(self.operands)
         kinds = [_kind(name, value, row_modes) for name, value in self.operands.items()]
         key = identity, problem, id(compute), *kinds
         found = _BINDINGS.get(key)
         if found is None:
-            found = self._binding(function, problem, compute, row_modes)
+            found = self._make_binding(function, problem, compute, row_modes)
             _remember(_BINDINGS, key, found)
+        self._binding = found
         return found.of(self.operands)
 
-    def _binding(
+    def _make_binding(
         self,
         function: Callable[..., object] | str,
         problem: tuple[int, ...],
@@ -170,6 +172,46 @@ class _Binding(NamedTuple):
             return self.graph, tensors, {}
         values = {label: float(operands[name]) for label, name in self.scalars}
         return _graph(self.text, self.compute, values), tensors, values
+
+
+class CallBindings:
+    """The bindings of traced functions by what a product of two matrices or batches depends on, so that a call with a
+    function needs no EpilogueArguments, and the extension does not call back."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, tuple[_Binding, tuple[Any, ...]]] = {}  # with the types whose ids are in the key
+
+    def key(self, function: object, operands: dict[str, Any], a: Any, b: Any, out: Any, accumulator: Any) -> Hashable:
+        """None if it is unknown what the function depends on, or if an operand is no array."""
+        identity = _identity(function)
+        if identity is None:
+            return None
+        try:
+            common = identity, a.shape, b.shape, id(a.dtype), id(out.dtype), accumulator
+        except AttributeError:
+            return None
+        try:
+            return *common, *[(name, value.shape) for name, value in operands.items()]
+        except AttributeError:  # some are no arrays
+            return *common, *[_kind(name, value, ()) for name, value in operands.items()]
+
+    def find(self, key: Hashable) -> _Binding | None:
+        try:
+            found = self._known.get(key)
+        except TypeError:  # a part of the key has no hash
+            return None
+        return None if found is None else found[0]
+
+    def remember(self, key: Hashable, arguments: EpilogueArguments, *types: Any) -> None:
+        """Remembers the binding with which a call was made. One with scalars named as those of the product is not,
+        because their values would have to be passed as alpha and beta."""
+        binding = arguments._binding
+        if binding is None or any(label in ("alpha", "beta") for label, _ in binding.scalars):
+            return
+        try:
+            _remember(self._known, key, (binding, types))
+        except TypeError:
+            pass
 
 
 _BINDINGS: dict[Hashable, _Binding] = {}

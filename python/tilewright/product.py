@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from tilewright._tilewright import (
     run,
 )
 from tilewright import gradients
-from tilewright.epilogue import EpilogueArguments, nearest
+from tilewright.epilogue import CallBindings, EpilogueArguments, nearest
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, has_tracers, shaped
 
@@ -80,29 +81,36 @@ def matmul(
                 "batch_invariant": batch_invariant,
             }
             return gradients.compiled(a, b, epilogue, c, alpha, beta, given, operands)
-    bound = _bound(epilogue, operands, matmul)
+    # With `out`, an EpilogueArguments for a function is made only where one is needed.
+    is_function = type(epilogue) is types.FunctionType and out is not None
+    bound = epilogue if is_function else _bound(epilogue, operands, matmul)
+    arrays = tuple(operands.values()) if is_function else _tensors_of(bound)
     if type(a) is list or type(a) is tuple:
         a = _numbers(a, "a")
     if type(b) is list or type(b) is tuple:
         b = _numbers(b, "b")
-    options = {
-        "out": out,
-        "out_dtype": out_dtype,
-        "accumulator_type": accumulator_type,
-        "math": math,
-        "stream": stream,
-        "deterministic": deterministic,
-        "batch_invariant": batch_invariant,
-    }
-    if _needs_reshaping(a, b):
-        return _reshaped(a, b, bound, c, alpha, beta, options)
-    if "torch" in sys.modules and (
-        gradients.are_needed(a, b, c, *_tensors_of(bound)) or gradients.are_wrapped(a, b, c, *_tensors_of(bound))
-    ):
-        if out is not None:
-            gradients.refuse("matmul(out=)", {"a": a, "b": b, "c": c, "an array of the epilogue": _tensors_of(bound)})
-        return gradients.matmul(a, b, bound, c, _number(alpha, "alpha"), beta, options)
-    if "jax" in sys.modules and has_tracers(a, b, c, *_tensors_of(bound)):
+    is_reshaped = _needs_reshaping(a, b)
+    is_torch = "torch" in sys.modules and (
+        gradients.are_needed(a, b, c, *arrays) or gradients.are_wrapped(a, b, c, *arrays)
+    )
+    is_traced = "jax" in sys.modules and has_tracers(a, b, c, *arrays)
+    if is_reshaped or is_torch or is_traced:
+        bound = _bound(bound, operands, matmul) if is_function else bound
+        options = {
+            "out": out,
+            "out_dtype": out_dtype,
+            "accumulator_type": accumulator_type,
+            "math": math,
+            "stream": stream,
+            "deterministic": deterministic,
+            "batch_invariant": batch_invariant,
+        }
+        if is_reshaped:
+            return _reshaped(a, b, bound, c, alpha, beta, options)
+        if is_torch:
+            if out is not None:
+                gradients.refuse("matmul(out=)", {"a": a, "b": b, "c": c, "an array of the epilogue": arrays})
+            return gradients.matmul(a, b, bound, c, _number(alpha, "alpha"), beta, options)
         from tilewright.jax import trace
 
         return trace(a, b, bound, c, _number(alpha, "alpha"), beta, options)
@@ -117,23 +125,31 @@ def matmul(
         kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
         shape = _shape_of_out(like, shaped(_first_of(b, "b")), bound, _length_of(a, b))
         out = empty_like(like, shape, kind, stream)
+    alpha = _number(alpha, "alpha")
+    beta = (0.0 if c is None else 1.0) if beta is None else _number(beta, "beta")
+    tensors = key = None
+    if is_function:
+        key = _BINDINGS.key(epilogue, operands, a, b, out, accumulator_type)
+        binding = None if key is None else _BINDINGS.find(key)
+        if binding is None:
+            bound = _bound(epilogue, operands, matmul)
+        else:
+            bound, tensors, _ = binding.of(operands)
+            key = None
     try:
         arguments = GemmArguments(
-            a,
-            b,
-            out,
-            accumulator_type,
-            bound,
-            C=c,
-            alpha=_number(alpha, "alpha"),
-            beta=(0.0 if c is None else 1.0) if beta is None else _number(beta, "beta"),
-            math=math,
+            a, b, out, accumulator_type, bound, C=c, alpha=alpha, beta=beta, math=math, tensors=tensors
         )
     except InvalidArgument as error:
         hint = "" if "read-only" in str(error) else _hint(a, b, out)
         raise InvalidArgument(_in_callers_words(str(error)) + hint) from None
+    if key is not None and isinstance(bound, EpilogueArguments):
+        _BINDINGS.remember(key, bound, a.dtype, out.dtype)
     run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     return out if is_given else as_framework_of(like, out)
+
+
+_BINDINGS = CallBindings()
 
 
 def _number(value: Any, name: str) -> float:
@@ -176,9 +192,11 @@ def _numbers(values: Any, name: str) -> Any:
 def _needs_reshaping(a: Any, b: Any) -> bool:
     """Whether a or b is a vector, has several batch modes, or must be broadcast along a batch mode of extent 1."""
     of_a, of_b = getattr(a, "shape", None), getattr(b, "shape", None)
-    if of_a is None or of_b is None or not (hasattr(a, "reshape") and hasattr(b, "reshape")):
+    if of_a is None or of_b is None:
         return False
     ranks = len(of_a), len(of_b)
+    if ranks == (2, 2) or not (hasattr(a, "reshape") and hasattr(b, "reshape")):
+        return False
     if ranks == (3, 3):
         return bool(of_a[0] != of_b[0]) and 1 in (of_a[0], of_b[0])
     return not all(2 <= rank <= 3 for rank in ranks) and min(ranks) > 0
