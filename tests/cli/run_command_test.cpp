@@ -195,6 +195,20 @@ TEST_F(RunCommandTest, ReadsAnInterleavedGemm) {
   EXPECT_EQ(file.description(), "gemm A(40,96):s8 B(96,64):s8 D(40,64):s8");
 }
 
+std::string gemm_file(const std::string& more) {
+  return R"({"operation": "gemm", "extents": {"m": 24, "n": 16, "k": 8}, "types": {"A": "f32", "B": "f32", "D": "f32"}, )" +
+         more + "}";
+}
+
+TEST_F(RunCommandTest, ReadsTheStridesOfAGemm) {
+  const std::string text = gemm_file(R"("strides": {"A": [1, 25], "D": [20, 1]})");
+  const ProblemFile file = read(text);
+  const auto& gemm = std::get<op::Gemm>(file.problem());
+  EXPECT_EQ(gemm.a.stride, (op::Dims{1, 25}));
+  EXPECT_EQ(gemm.d.stride, (op::Dims{20, 1}));
+  EXPECT_EQ(run(text, "--verify"), ExitCode::ok);
+}
+
 TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   const auto message = [&](const std::string& text) {
     try {
@@ -204,7 +218,10 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
     }
     return std::string("accepted");
   };
-  EXPECT_THAT(message("{"), HasSubstr("is not JSON"));
+  EXPECT_THAT(message("{"), HasSubstr("is not JSON: line 1, column 2: "));
+  EXPECT_THAT(message(R"({"operation": "gemm",})"), HasSubstr("is not JSON: line 1, column 22: "));
+  EXPECT_THAT(message(R"({"operation": "gemm", "extents": {"m": 1, "n": 2, "m": 3}})"),
+              HasSubstr("an object has the field 'm' twice"));
   EXPECT_THAT(message("[]"), HasSubstr("the problem must be an object"));
   EXPECT_THAT(message("{}"), HasSubstr("the problem lacks the field 'operation'"));
   EXPECT_THAT(message(R"({"operation": "blur"})"),
@@ -215,7 +232,16 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message(grouped_file("masked_n", "[7, 25]")), HasSubstr("a size is 25, but masked_n has only 24"));
   EXPECT_THAT(message(grouped_file("ragged_m", "[7, -1]")), HasSubstr("a size must be an integer from 0 to 2^31 - 1"));
   EXPECT_THAT(message(grouped_file("ragged_m", "7")), HasSubstr("sizes must be a list of integers"));
-  EXPECT_THAT(message(grouped_file("rows", "[7]")), HasSubstr("unknown mode 'rows'"));
+  EXPECT_THAT(message(grouped_file("rows", "[7]")), HasSubstr("unknown mode 'rows': it must be ragged_m, "));
+  EXPECT_THAT(message(gemm_file(R"("layouts": {"A": "col"})")),
+              HasSubstr("unknown layout 'col': it must be row, column"));
+  EXPECT_THAT(message(gemm_file(R"("math": "tf32")")), HasSubstr("unknown math 'tf32': it must be multiply_add, "));
+  EXPECT_THAT(message(gemm_file(R"("strides": {"E": [8, 1]})")), HasSubstr("strides has no field 'E'"));
+  EXPECT_THAT(message(gemm_file(R"("strides": {"A": [8]})")),
+              HasSubstr("the strides of 'A' must be a list of 2 integers"));
+  EXPECT_THAT(message(R"({"operation": "conv2d", "pass": "bprop", "types": {"x": "f16", "w": "f16", "y": "f16"},
+                          "extents": {"n": 1, "h": 8, "w": 8, "c": 8, "k": 8, "r": 1, "s": 1}})"),
+              HasSubstr("unknown pass 'bprop': it must be fprop, dgrad or wgrad"));
   EXPECT_THAT(message(R"({"operation": "grouped_gemm", "mode": "independent", "sizes": [[1, 2]],
                           "types": {"A": "f16", "B": "f16", "D": "f16"}})"),
               HasSubstr("a size of independent groups must be [m, n, k], got [1,2]"));
@@ -224,7 +250,7 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": -1}, "types": {"x": "f32", "out": "f32"}})"),
               HasSubstr("w must be an integer from 0 to 2^31 - 1, got -1"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": 4}, "types": {"x": "f33", "out": "f32"}})"),
-              HasSubstr("the type of x is not an element type: 'f33'"));
+              HasSubstr("the type of x is not an element type: 'f33'; the types are f64, f32, "));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": 4}, "types": {"x": "f32", "out": "f32"},
                           "colour": 1})"),
               HasSubstr("the problem has no field 'colour'"));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -82,14 +83,24 @@ std::int64_t read_extent(const Json& json, std::string_view what) {
 DType read_type(const Json& json, std::string_view what) {
   const std::string text = read_text(json, what);
   if (const std::optional<DType> type = parse_dtype(text)) return *type;
-  throw InvalidArgument(fmt::format("{} is not an element type: '{}'", what, printable(text)));
+  throw InvalidArgument(fmt::format(
+      "{} is not an element type: '{}'; the types are f64, f32, tf32, f16, bf16, e4m3, e5m2, s8, u8 and s32", what,
+      printable(text)));
 }
 
+/// The value that a word stands for; `words` are those that `parse` accepts.
 template <class T>
-T read_name(const Json& json, std::string_view what, std::optional<T> (*parse)(std::string_view)) {
+T read_name(const Json& json, std::string_view what, std::optional<T> (*parse)(std::string_view),
+            std::string_view words) {
   const std::string text = read_text(json, what);
   if (const std::optional<T> value = parse(text)) return *value;
-  throw InvalidArgument(fmt::format("unknown {} '{}'", what, printable(text)));
+  throw InvalidArgument(fmt::format("unknown {} '{}': it must be {}", what, printable(text), words));
+}
+
+op::MathOperation read_math(const Json& json) {
+  return read_name(json, "math", op::parse_math_operation,
+                   "multiply_add, multiply_add_tf32, multiply_add_fast_f16, multiply_add_fast_bf16, "
+                   "multiply_add_fast_f32 or multiply_add_fast_accumulate");
 }
 
 std::optional<op::Access> parse_access(std::string_view text) {
@@ -111,7 +122,8 @@ op::OperandDeclaration read_operand(const Json& json) {
   op::OperandDeclaration operand;
   operand.name = read_text(fields.at("name"), "an operand's name");
   operand.shape = read_texts(fields.at("shape"), "an operand's shape");
-  if (const Json* const access = fields.find("access")) operand.access = read_name(*access, "access", parse_access);
+  if (const Json* const access = fields.find("access"))
+    operand.access = read_name(*access, "access", parse_access, "read, write or update");
   if (const Json* const types = fields.find("types")) {
     for (const Json& type : *types) operand.types.push_back(read_type(type, "an operand's type"));
   }
@@ -208,9 +220,10 @@ class MatrixReader {
   DType type(const char* name) { return read_type(types_.at(name), name); }
   op::Tensor read(const char* name, std::int64_t rows, std::int64_t columns) {
     const Json* const layout = layouts_.find(name);
-    return op::matrix(
-        kPlaceholder * ++number_ << 20, type(name), rows, columns,
-        layout == nullptr ? op::MatrixLayout::row_major : read_name(*layout, "layout", op::parse_matrix_layout));
+    return op::matrix(kPlaceholder * ++number_ << 20, type(name), rows, columns,
+                      layout == nullptr ? op::MatrixLayout::row_major
+                                        : read_name(*layout, "layout", op::parse_matrix_layout,
+                                                    "row, column, row_interleaved_32 or column_interleaved_32"));
   }
   void check_all_taken() const {
     types_.check_all_taken();
@@ -259,19 +272,25 @@ op::Problem read_gemm(Fields& fields) {
   const Json* const batch = extents.find("batch");
   extents.check_all_taken();
   MatrixReader matrices(fields);
+  const Json none = Json::object();
+  const Json* const strides_json = fields.find("strides");
+  Fields strides(strides_json == nullptr ? none : *strides_json, "strides");
   const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-    const op::Tensor tensor = matrices.read(name, rows, columns);
-    return batch == nullptr ? tensor : op::batched(tensor, read_extent(*batch, "batch"));
+    op::Tensor tensor = matrices.read(name, rows, columns);
+    if (batch != nullptr) tensor = op::batched(tensor, read_extent(*batch, "batch"));
+    if (const Json* const given = strides.find(name)) read_strides(*given, tensor, name);
+    return tensor;
   };
   op::Gemm gemm;
   gemm.a = operand("A", m, k);
   gemm.b = operand("B", k, n);
   gemm.accumulator = read_accumulator(fields, op::default_accumulator(gemm.a.dtype));
-  if (const Json* const math = fields.find("math")) gemm.math = read_name(*math, "math", op::parse_math_operation);
+  if (const Json* const math = fields.find("math")) gemm.math = read_math(*math);
   read_epilogue(fields, matrices.type("D"), gemm);
   gemm.d = operand("D", m, gemm.d_columns());
   if (matrices.has("C")) gemm.c = operand("C", m, gemm.d_columns());
   matrices.check_all_taken();
+  strides.check_all_taken();
   return gemm;
 }
 
@@ -331,7 +350,7 @@ void read_group_operands(Fields& fields, op::Gemm& gemm, std::int64_t m, std::in
   gemm.a = operand('A', m, k);
   gemm.b = operand('B', k, n);
   gemm.accumulator = read_accumulator(fields, op::default_accumulator(gemm.a.dtype));
-  if (const Json* const math = fields.find("math")) gemm.math = read_name(*math, "math", op::parse_math_operation);
+  if (const Json* const math = fields.find("math")) gemm.math = read_math(*math);
   read_epilogue(fields, matrices.type("D"), gemm);
   gemm.d = operand('D', m, gemm.d_columns());
   if (matrices.has("C")) gemm.c = operand('C', m, gemm.d_columns());
@@ -396,7 +415,8 @@ op::Problem read_independent_groups(Fields& fields, GroupNumbers& numbers) {
 
 op::Problem read_grouped_gemm(Fields& fields, GroupNumbers& numbers) {
   op::GroupedGemm grouped;
-  const op::GroupedMode mode = read_name(fields.at("mode"), "mode", op::parse_grouped_mode);
+  const op::GroupedMode mode = read_name(fields.at("mode"), "mode", op::parse_grouped_mode,
+                                         "ragged_m, ragged_n, ragged_k, masked_m, masked_n, masked_k or independent");
   if (mode == op::GroupedMode::independent) return read_independent_groups(fields, numbers);
   grouped.mode = mode;
   Fields extents(fields.at("extents"), "extents");
@@ -428,10 +448,12 @@ template <class Enum, std::size_t count>
 Enum read_choice(const Json* json, const char* what, const std::array<Enum, count>& all) {
   if (json == nullptr) return all.front();
   const std::string text = read_text(*json, what);
+  std::string words;
   for (const Enum each : all) {
     if (op::name(each) == text) return each;
+    words += fmt::format("{}{}", words.empty() ? "" : each == all.back() ? " or " : ", ", op::name(each));
   }
-  throw InvalidArgument(fmt::format("unknown {} '{}'", what, printable(text)));
+  throw InvalidArgument(fmt::format("unknown {} '{}': it must be {}", what, printable(text), words));
 }
 
 op::Problem read_conv2d(Fields& fields) {
@@ -464,7 +486,7 @@ op::Problem read_conv2d(Fields& fields) {
   conv.w = packed(1, type("w"), {k, taps[0], taps[1], c / conv.groups});
   const DType type_of_y = type("y");
   conv.accumulator = read_accumulator(fields, op::default_accumulator(conv.pass == fprop ? conv.x.dtype : type_of_y));
-  if (const Json* const math = fields.find("math")) conv.math = read_name(*math, "math", op::parse_math_operation);
+  if (const Json* const math = fields.find("math")) conv.math = read_math(*math);
   read_epilogue(fields, conv.pass == fprop ? type_of_y : conv.written().dtype, conv);
   const bool is_paired = conv.pass == fprop && conv.epilogue.columns_per_element() == 2;
   conv.y = packed(2, type_of_y, {n, positions[0], positions[1], is_paired ? k / 2 : k});
@@ -503,8 +525,7 @@ op::Problem read_contraction(Fields& fields) {
   types.check_all_taken();
   strides.check_all_taken();
   contraction.accumulator = read_accumulator(fields, op::default_accumulator(contraction.a.dtype));
-  if (const Json* const math = fields.find("math"))
-    contraction.math = read_name(*math, "math", op::parse_math_operation);
+  if (const Json* const math = fields.find("math")) contraction.math = read_math(*math);
   read_epilogue(fields, contraction.d.dtype, contraction);
   return contraction;
 }
@@ -523,16 +544,30 @@ op::Problem read_problem(const Json& json, const registry::Registry& registry, G
   return problem;
 }
 
+/// "line 1, column 22: unexpected '}'; expected string literal", without the library's name and numbers.
+std::string parse_error_text(const Json::exception& error) {
+  std::string text = error.what();
+  for (const std::string_view begin : {"] ", "parse error at "}) {
+    if (const std::size_t found = text.find(begin); found != std::string::npos) text.erase(0, found + begin.size());
+  }
+  return printable(text, 200);
+}
+
 Json parse_json(const std::string& text) {
   constexpr int kDeepest = 16;
-  const auto is_kept = [kDeepest](int depth, Json::parse_event_t, const Json&) {
+  std::vector<std::set<std::string>> names;  // of the objects that are being read
+  const auto is_kept = [&](int depth, Json::parse_event_t event, const Json& value) {
     if (depth > kDeepest) throw InvalidArgument(fmt::format("nested deeper than {} levels", kDeepest));
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    if (event == Json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second)
+      throw InvalidArgument(fmt::format("an object has the field '{}' twice", printable(value.get<std::string>())));
     return true;
   };
   try {
     return Json::parse(text, is_kept);
   } catch (const Json::exception& error) {
-    throw InvalidArgument(fmt::format("is not JSON: {}", printable(error.what(), 200)));
+    throw InvalidArgument(fmt::format("is not JSON: {}", parse_error_text(error)));
   }
 }
 

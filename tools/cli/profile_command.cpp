@@ -167,8 +167,12 @@ ExitCode run_report(const ReportCommandOptions& options) {
   check_files(options.outputs, {options.profile}, "--output");
   constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
   const std::string json = compile::read_file(options.profile, kMaxBytes);
-  if (options.outputs.empty()) fmt::print("{}", profile::to_table(json));
-  for (const std::string& path : options.outputs) write(path, json);
+  try {
+    if (options.outputs.empty()) fmt::print("{}", profile::to_table(json));
+    for (const std::string& path : options.outputs) write(path, json);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", printable(options.profile), error.what()));
+  }
   return ExitCode::ok;
 }
 
