@@ -13,6 +13,7 @@ from tilewright._tilewright import DType, Kernel, PreparedCall
 from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
+from .argument_types import check_type
 from .array import Memory, View, current_stream, item_bytes, memory_of
 from .cutlass.element import DataType
 from .cutlass.gemm import GemmCoord, Mode
@@ -131,6 +132,7 @@ class GemmArguments(OutputArguments):
         batch: int | None = None,
         bias: bool = False,
     ) -> None:
+        check_type("operation", operation, GemmOperationUniversal)
         if not isinstance(problem_size, GemmCoord):
             raise InvalidArgument(f"problem_size must be a cutlass.gemm.GemmCoord, got {problem_size!r:.80}")
         if not isinstance(gemm_mode, Mode) or gemm_mode is Mode.Invalid:

@@ -10,6 +10,7 @@ from tilewright._tilewright import BLASDesignMetadata, Epilogue, Kernel, Prepare
 from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
+from .argument_types import check_type, operation_of
 from .array import View, current_stream, memory_of, packed
 from .arguments import PartialSums, allocate, product_of
 from .cutlass.conv import Conv2dProblemSize, IteratorAlgorithm, Mode, Operator, SplitKMode, operands_of
@@ -64,8 +65,7 @@ class Conv2dOperation(DesignedOperation):
             ("iterator_algorithm", iterator_algorithm, IteratorAlgorithm),
             ("stride_support", stride_support, StrideSupport),
         ):
-            if not isinstance(value, kind):
-                raise InvalidArgument(f"{name} must be a {kind.__name__}, got {value!r:.80}")
+            check_type(name, value, kind)
         super().__init__(arch, tile_description, A, B, C, epilogue_functor, swizzling_functor)
         self.conv_kind = conv_kind
         self.iterator_algorithm = iterator_algorithm
@@ -104,7 +104,7 @@ class Conv2dOperation(DesignedOperation):
 
         Compiles the kernel if necessary. Returns 0, which is CUDA_SUCCESS; failures are raised.
         """
-        if arguments.operation is not self:
+        if operation_of(arguments, "Conv2dArguments") is not self:
             raise InvalidArgument("these are the arguments of another operation")
         arguments.launch(stream)
         return 0

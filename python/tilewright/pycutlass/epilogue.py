@@ -162,6 +162,8 @@ EpilogueType = Callable[..., Any]
 
 def _number(name: str, value: object) -> float:
     try:
-        return float(value)  # type: ignore[arg-type]
+        if not isinstance(value, (str, bytes)):
+            return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise InvalidArgument(f"{name} must be a number, got {value!r:.80}") from None
+        pass
+    raise InvalidArgument(f"{name} must be a number, got {value!r:.80}")

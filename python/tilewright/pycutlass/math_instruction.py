@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
+from .argument_types import check_type
 from .cutlass.element import DataType
 from .extents import three
 
@@ -60,6 +61,8 @@ class MathInstruction:
         ):
             if not isinstance(element, DataType):
                 raise InvalidArgument(f"{name} must be one of cutlass.float16, cutlass.float32, ..., got {element!r}")
+        check_type("opcode_class", opcode_class, cutlass.OpClass, "cutlass.OpClass.Simt or cutlass.OpClass.TensorOp")
+        check_type("math_operation", math_operation, MathOperation, "a MathOperation, as MathOperation.multiply_add")
         if opcode_class not in (cutlass.OpClass.Simt, cutlass.OpClass.TensorOp):
             raise Unsupported(f"no kernel multiplies by {opcode_class.name}: Simt and TensorOp are supported")
         is_saturating = math_operation is MathOperation.multiply_add_saturate

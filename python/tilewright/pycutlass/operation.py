@@ -11,10 +11,12 @@ from tilewright._tilewright import BLASDesignMetadata, Epilogue, Kernel, TensorA
 from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
+from .argument_types import check_type, operation_of
 from .cutlass.element import DataType
 from .cutlass.swizzle import Swizzle
 from .device import device_cc
 from .epilogue import EpilogueFunctorBase
+from .extents import count
 from .tensor import TensorDescription
 from .tile import TileDescription
 from .visitor import EpilogueVisitTree
@@ -77,7 +79,15 @@ class DesignedOperation:
         epilogue_functor: EpilogueFunctorBase | EpilogueVisitTree,
         swizzling_functor: type[Swizzle] | Swizzle,
     ) -> None:
-        self.arch = arch
+        self.arch = count(arch, "arch")
+        check_type("tile_description", tile_description, TileDescription)
+        for name, tensor in (("A", A), ("B", B), ("C", C)):
+            check_type(name, tensor, TensorDescription)
+        functors = (EpilogueFunctorBase, EpilogueVisitTree)
+        check_type("epilogue_functor", epilogue_functor, functors, "an epilogue such as LinearCombination(...)")
+        is_class = isinstance(swizzling_functor, type) and issubclass(swizzling_functor, Swizzle)
+        if not is_class:
+            check_type("swizzling_functor", swizzling_functor, Swizzle, "a swizzle such as cutlass.IdentitySwizzle1")
         self.tile_description = tile_description
         self.A, self.B, self.C = A, B, C
         self.epilogue_functor = epilogue_functor
@@ -320,7 +330,7 @@ class GemmOperationUniversal(DesignedOperation):
 
         Compiles the kernel if necessary. Returns 0, which is CUDA_SUCCESS; failures are raised.
         """
-        if arguments.operation is not self:
+        if operation_of(arguments, "GemmArguments") is not self:
             raise InvalidArgument("these are the arguments of another operation")
         arguments.launch(stream)
         return 0

@@ -8,6 +8,7 @@ from tilewright.errors import InvalidArgument, Unsupported
 from . import cutlass
 from .cutlass.element import DataType
 from .cutlass.layout import LayoutType
+from .extents import count
 
 WIDEST_BITS = 128  # of one load
 CHANNELS_OF_BLOCK = 32  # of TensorNC32HW32 and TensorC32RSK32
@@ -41,7 +42,8 @@ class TensorDescription:
             raise InvalidArgument(f"layout must be cutlass.RowMajor, cutlass.ColumnMajor, ..., got {layout!r}")
         if complex_transform is not cutlass.complex_transform.none:
             raise Unsupported("no kernel has complex operands")
-        if alignment < 1 or alignment & (alignment - 1):
+        alignment = count(alignment, "alignment")
+        if alignment & (alignment - 1):
             raise InvalidArgument(f"alignment must be a power of two, got {alignment}")
         self.element = DataType.float32 if element is DataType.tfloat32 else element
         self.layout = layout

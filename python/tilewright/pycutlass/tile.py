@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .argument_types import check_type
 from .extents import count, three
 from .math_instruction import MathInstruction
 
@@ -26,6 +27,7 @@ class TileDescription:
         cluster_shape: Sequence[int] = (1, 1, 1),
         persistent: bool = False,
     ) -> None:
+        check_type("math_instruction", math_instruction, MathInstruction)
         self.threadblock_shape = three(threadblock_shape, "threadblock_shape")
         self.stages = None if stages is None else count(stages, "stages")
         self.warp_count = None if warp_count is None else three(warp_count, "warp_count")
