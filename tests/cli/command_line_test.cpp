@@ -53,7 +53,20 @@ TEST(CommandLine, ExamplesAreAccepted) {
     std::vector<std::string> words = words_of(example.line);
     std::ranges::reverse(words);  // as the parser takes them
     EXPECT_NO_THROW(app.parse(words)) << example.line;
-    EXPECT_TRUE(app.got_subcommand(example.command)) << example.line;
+    EXPECT_TRUE(app.got_subcommand(example.command.substr(0, example.command.find(' ')))) << example.line;
+    EXPECT_TRUE(example.line.starts_with(example.command)) << example.line;
+  }
+}
+
+TEST(CommandLine, EveryHelpHasAnExample) {
+  CLI::App app("test", "tilewright");
+  const std::vector<Command> commands = add_commands(app);
+  for (CLI::App* const command : app.get_subcommands({})) {
+    EXPECT_THAT(command->help(), HasSubstr("\n  tilewright " + command->get_name())) << command->get_name();
+    for (CLI::App* const inner : command->get_subcommands({})) {
+      const std::string name = command->get_name() + " " + inner->get_name();
+      EXPECT_THAT(inner->help(), HasSubstr("\n  tilewright " + name)) << name;
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "tilewright/base/spelling.hpp"
 #include "tilewright/base/text.hpp"
@@ -49,6 +50,16 @@ const std::vector<Example>& examples() {
       {"layout", "layout eval 'composition((8,8):(8,1), (4,2):(2,1))'"},
       {"cache", "cache ls --json"},
       {"cache", "cache export kernels.db"},
+      {"cache ls", "cache ls --json"},
+      {"cache verify", "cache verify"},
+      {"cache clear", "cache clear"},
+      {"cache export", "cache export kernels.db"},
+      {"cache import", "cache import kernels.db"},
+      {"layout eval", "layout eval 'composition((8,8):(8,1), (4,2):(2,1))'"},
+      {"layout draw", "layout draw '(8,8):(8,1)'"},
+      {"layout functions", "layout functions"},
+      {"emulate", "emulate reduce.cu --grid 2 --block 64 --args 'x:f32[128]=1,out:f32[2]'"},
+      {"emulate run", "emulate run -- ./program arguments"},
       {"doctor", "doctor --json"},
       {"env", "env --json"},
       {"completion", "completion bash > /etc/bash_completion.d/tilewright"},
@@ -68,7 +79,9 @@ std::vector<Command> add_commands(CLI::App& app) {
     footer += (footer.empty() ? "Examples:" : "") + std::string("\n  tilewright ") + example.line;
   }
   for (const auto& [name, footer] : footers) {
-    CLI::App* const command = app.get_subcommand(name);
+    CLI::App* command = &app;
+    std::istringstream words(name);
+    for (std::string word; words >> word;) command = command->get_subcommand(word);
     const std::string own = command->get_footer();
     command->footer(own.empty() ? footer : own + "\n" + footer);
   }

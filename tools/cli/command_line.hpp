@@ -13,7 +13,7 @@ std::vector<Command> add_commands(CLI::App& app);
 
 /// An example of a command line in a help text, without the name of the program.
 struct Example {
-  std::string command;  // the command that it belongs to
+  std::string command;  // the command that it belongs to: "gemm", "cache ls"
   std::string line;     // "gemm --m 64 --n 64 --k 64 --verify"
 };
 const std::vector<Example>& examples();
