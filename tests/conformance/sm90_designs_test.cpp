@@ -41,6 +41,8 @@ constexpr DesignCase kDesigns[]{
     {"Swapped", {64, 16}, 1, 6, {1, 1}, Schedule::cooperative, true},
     {"SwappedSlices", {128, 32}, 2, 4, {1, 1}, Schedule::cooperative, true, 2},
     {"SwappedPingPong", {64, 8}, 2, 4, {1, 1}, Schedule::ping_pong, true},
+    // Five stages of 8704 bytes, if they were not rounded up to the pattern of the swizzle.
+    {"SwappedShortSteps", {128, 8}, 2, 5, {1, 1}, Schedule::cooperative, true, 1, 64},
 };
 
 struct OperandCase {

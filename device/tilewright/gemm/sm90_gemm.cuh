@@ -81,7 +81,8 @@ class Sm90Gemm {
   static constexpr int kWarps = 4 * (1 + Plan::kConsumers);
 
   using Shared = typename Plan::SharedMemory;
-  static_assert(Shared::kStageBytes == OperandA::kTileBytes + OperandB::kTileBytes);
+  static constexpr int kLoadedBytes = OperandA::kTileBytes + OperandB::kTileBytes;  // of a stage
+  static_assert(Shared::kStageBytes >= kLoadedBytes);
   static_assert(Shared::kOutputBytes == Output::kBytes && Shared::kStagingBytes == Output::kStagingBytes);
   static_assert(Shared::kOutputBarrierBytes == Output::kBarrierBytes);
   static_assert(Shared::kRepackingBytes >= RepackedOperand<OperandA>::kWarpBytes &&
@@ -269,7 +270,7 @@ class Sm90Gemm {
       if (issues) {
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-          ring.begin_write(at, Shared::kStageBytes);
+          ring.begin_write(at, kLoadedBytes);
           const uint32_t stage = ring.stage(at.stage);
           const int k = begin_k + k_tile * Plan::kTileK;
           a.load(stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch));

@@ -81,8 +81,10 @@ TEST(Sm90Im2col, EveryOfferedDesignHasAPlan) {
         const op::GemmSignature signature = op::describe(view);
         for (const Sm90GemmDesign& design : sm90_gemm_designs(view, signature, kSm90a)) {
           const Result<Sm90GemmPlan> plan = plan_sm90_gemm(signature, design);
-          EXPECT_TRUE(plan) << channels << " channels, " << pixels << " pixels, " << to_string(Design{design}) << ": "
+          ASSERT_TRUE(plan) << channels << " channels, " << pixels << " pixels, " << to_string(Design{design}) << ": "
                             << plan.reason();
+          constexpr int kSwizzlePattern = 1024;
+          EXPECT_EQ(plan->shared_memory().outputs_at() % kSwizzlePattern, 0) << to_string(Design{design});
           ++offered;
         }
       }

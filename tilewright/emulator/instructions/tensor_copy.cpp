@@ -101,7 +101,8 @@ class Box {
     return static_cast<std::int64_t>(map_.extents[mode]) + map_.im2col->upper_corner[mode - 1];
   }
 
-  /// The PTX ISA does not say it, but an H200 raises an illegal instruction at any other coordinate (2026-11-26).
+  /// The PTX ISA does not say it, but an H100 and an H200 raise an illegal instruction at any other coordinate, in all
+  /// modes and with all swizzles (2026-11-26).
   void check_first_mode(Warp& warp, const Instruction& in, int lane) const {
     constexpr std::int64_t kBytes = 16;
     const std::int64_t at = start_[0] * element_bytes();

@@ -16,6 +16,13 @@
 
 namespace tilewright::plan {
 
+/// The distance of two stages in shared memory: the bytes of a tile of A and one of B, rounded up, so that the stages and
+/// what follows them begin where the pattern of the widest swizzle does.
+inline int sm90_stage_bytes(const TileShape& tile, int element_bytes) {
+  constexpr int kSwizzlePattern = 1024;  // bytes after which the 128-byte swizzle repeats
+  return round_up((tile.m + tile.n) * tile.k * element_bytes, kSwizzlePattern);
+}
+
 /// The shared memory of a CTA holds, in this order: the stages; the epilogue buffers of each consumer warpgroup; the
 /// staged vectors and reductions of each; the mbarriers of each one's epilogue buffers; the mbarriers of the stages;
 /// the table of groups; the tensor maps that the CTA changes. Repacking of operands ends before the first stage is
@@ -197,7 +204,7 @@ struct Sm90GemmSketch : GemmTile {
   /// Number of tensor maps that a CTA has of such an operand; see device/tilewright/operand/tensor_map_ring.cuh.
   int tensor_map_slots() const { return stages + 1; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
-  int stage_bytes() const { return (tile.m + tile.n) * tile.k * bytes(operands.a.element); }
+  int stage_bytes() const { return sm90_stage_bytes(tile, bytes(operands.a.element)); }
   int output_bytes() const;        // epilogue buffers per consumer warpgroup
   int staging_bytes() const;       // staged vectors and reductions per consumer warpgroup
   int subtiles() const;            // epilogue subtiles that one warpgroup stores per tile

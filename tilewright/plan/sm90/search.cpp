@@ -251,7 +251,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   ConsumerExtras extras = tile.extras;
   if (split_k > 1) extras.plain_bytes = extras.reduction_registers = 0;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return;
-  Sm90SharedMemory memory{.stage_bytes = (shape.m + shape.n) * shape.k * search.element_bytes,
+  Sm90SharedMemory memory{.stage_bytes = sm90_stage_bytes(shape, search.element_bytes),
                           .consumers = rows.consumers,
                           .output_bytes = kSplitKSumBytes,
                           .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k),
