@@ -103,6 +103,9 @@ TEST_P(Sm90Convolutions, LoadIm2colByTma) {
       {.n = 2, .h = 9, .w = 8, .c = 72, .k = 64, .r = 1, .s = 1, .stride = 2},    // pixels without products
       {.n = 1, .h = 13, .w = 9, .c = 64, .k = 32, .r = 3, .s = 4, .padding = 2, .stride = 2, .dilation = 2},
       {.n = 2, .h = 9, .w = 11, .c = 64, .k = 96, .r = 3, .s = 3, .padding = 1, .groups = 4},
+      // Stages walk along the taps; some classes of pixels of the gradient meet none.
+      {.n = 1, .h = 6, .w = 6, .c = 256, .k = 16, .r = 3, .s = 3, .padding = 1},
+      {.n = 1, .h = 8, .w = 7, .c = 16, .k = 256, .r = 3, .s = 2, .padding = 2, .stride = 2, .dilation = 2},
   };
   for (const Shape& shape : shapes) {
     for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {

@@ -42,6 +42,9 @@ struct SumOrder {
   /// For convolutions whose rows of a window are filled up with zeros: the elements of such a row, and the zeros before
   /// its first tap. 0 if the rows follow each other.
   int row_k = 0, row_lead = 0;
+  /// For convolutions that sum a number of channels of all taps before the next channels: this number. 0 if the taps
+  /// follow each other.
+  int channels_of_taps = 0;
 
   bool operator==(const SumOrder&) const = default;
 };

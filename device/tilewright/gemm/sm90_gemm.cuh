@@ -19,6 +19,7 @@
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/pipeline/consumer_turns.cuh"
 #include "tilewright/pipeline/grid_barrier.cuh"
+#include "tilewright/pipeline/k_order.cuh"
 #include "tilewright/pipeline/tma_ring.cuh"
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -228,6 +229,25 @@ class Sm90Gemm {
     }
   }
 
+  static constexpr int kRowBytes = OperandA::kTileBytes / Plan::kTileM;  // of a stage, along K
+  /// Whether the stages of a tile walk along the taps of an im2col matrix. Parts of a line of L2, which has 128 bytes,
+  /// are read one after the other.
+  template <class Operand>
+  static constexpr bool kWalksTaps = kRowBytes >= 128 && Operand::kIsKMajor && (kIsTmaIm2col<typename Operand::Source>);
+
+  /// The order in which the producer loads the stages of a tile.
+  __device__ __forceinline__ KOrder<Plan::kTileK> k_order([[maybe_unused]] const BatchA& batch_a,
+                                                          [[maybe_unused]] const BatchB& batch_b,
+                                                          const Tile& tile) const {
+    if constexpr (kWalksTaps<OperandA>) {
+      return {batch_a.map(tile.batch), begin_k(tile)};
+    } else if constexpr (kWalksTaps<OperandB>) {
+      return {batch_b.map(tile.batch), begin_k(tile)};
+    } else {
+      return KOrder<Plan::kTileK>(begin_k(tile));
+    }
+  }
+
   /// Must be called by a whole warp if tensor maps are made: makes those of the matrix of `tile`, unless they are
   /// `selected`. TileOfLoads is Tile or StageOrigin.
   template <class TileOfLoads>
@@ -263,16 +283,17 @@ class Sm90Gemm {
     Scheduler tiles = this->tiles(shared);
     typename Ring::Position at;
     for (Tile tile; tiles.next(tile);) {
-      const int k_tiles = this->k_tiles(tile), begin_k = this->begin_k(tile);
+      const int k_tiles = this->k_tiles(tile);
       select(batch_a, batch_b, selected, tile);
       const TmaOperand<OperandA> a(batch_a.map(tile.batch), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
       const TmaOperand<OperandB> b(batch_b.map(tile.batch), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
       if (issues) {
+        KOrder<Plan::kTileK> order = k_order(batch_a, batch_b, tile);
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
-        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, order.advance()) {
           ring.begin_write(at, kLoadedBytes);
           const uint32_t stage = ring.stage(at.stage);
-          const int k = begin_k + k_tile * Plan::kTileK;
+          const int k = order.k();
           a.load(stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch));
           b.load(stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k, batch_b.coordinate(tile.batch));
           at.advance();

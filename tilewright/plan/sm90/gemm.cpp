@@ -498,6 +498,19 @@ Support check_layouts(const op::GemmSignature& signature) {
   return {};
 }
 
+/// See SumOrder. The kernel decides in the same way: k_order() of device/tilewright/gemm/sm90_gemm.cuh.
+int channels_of_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  constexpr int kLine = 128;  // bytes of L2
+  if (plan.tile.k * bytes(plan.atom->a) < kLine) return 0;
+  const op::OperandView& a = plan.is_transposed ? arguments.b : arguments.a;
+  const op::OperandView& b = plan.is_transposed ? arguments.a : arguments.b;
+  const auto walks_taps = [&](const OperandPath& path, const op::OperandView& operand) {
+    return path.is_im2col && path.major == arch::Major::k && operand.im2col.columns_of_tap() % plan.tile.k == 0 &&
+           operand.im2col.columns_of_tap() > plan.tile.k;
+  };
+  return walks_taps(plan.path_a, a) || walks_taps(plan.path_b, b) ? plan.tile.k : 0;
+}
+
 SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   if (sums_exactly(arguments)) return exact_order();
   SumOrder order{.unit = arch::MathUnit::wgmma,
@@ -507,6 +520,7 @@ SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
                  .promotion_k = plan.promotes_accumulators ? plan.tile.k : 0,
                  .split_k = plan.split_k};
   if (const op::Im2col& a = arguments.a.im2col; a.zeros > 0) order.row_k = static_cast<int>(a.columns_of_tap());
+  order.channels_of_taps = channels_of_taps(plan, arguments);
   if (plan.atom->a == DType::tf32) {
     const auto rounding = [](const OperandPath& path) {
       return path.uses_plain_loads() ? Tf32Rounding::scaled : Tf32Rounding::nearest;

@@ -16,8 +16,8 @@
 
 namespace tilewright::plan {
 
-/// The distance of two stages in shared memory: the bytes of a tile of A and one of B, rounded up, so that the stages and
-/// what follows them begin where the pattern of the widest swizzle does.
+/// The distance of two stages in shared memory: the bytes of a tile of A and one of B, rounded up, so that the stages
+/// and what follows them begin where the pattern of the widest swizzle does.
 inline int sm90_stage_bytes(const TileShape& tile, int element_bytes) {
   constexpr int kSwizzlePattern = 1024;  // bytes after which the 128-byte swizzle repeats
   return round_up((tile.m + tile.n) * tile.k * element_bytes, kSwizzlePattern);

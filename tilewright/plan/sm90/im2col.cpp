@@ -23,7 +23,9 @@ TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand) {
   TensorMap result = map;
   result.rank = 4;
   result.address = operand.tensor.address;
-  result.promotion = TensorMapPromotion::bytes_256;
+  // Kernels that walk along the taps read the other channels of a pixel much later, when they have left L2.
+  const bool has_channels_beside = im2col.channels > map.box[0];
+  result.promotion = has_channels_beside ? TensorMapPromotion::bytes_128 : TensorMapPromotion::bytes_256;
   result.box = {};
   result.im2col = Im2colBox{.channels_per_pixel = map.box[0], .pixels_per_column = map.box[1]};
   const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
