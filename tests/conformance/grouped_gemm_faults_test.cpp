@@ -70,7 +70,7 @@ const Fault kFaults[] = {
     {"PaddedGroupsBeginWhereTheOneBeforeEnds",
      Mode::masked_k,
      {{kGroups, "const int begin = kIsStacked && group > 0", "const int begin = group > 0"}},
-     kWrong},
+     "bad descriptor"},  // a tensor copy begins at a coordinate that is not a multiple of 16 bytes
     {"PaddedGroupsMultiplyTheirPadding",
      Mode::masked_k,
      {{kMaps, "ptx::tensor_map_replace_extent<kMode>(shared_, extent);", "static_cast<void>(extent);"}},
