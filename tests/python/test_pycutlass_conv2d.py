@@ -470,7 +470,7 @@ def test_operations_are_refused():
         replaced(test, kind="dgrad", algorithm="fixed_channels").operation()
     with refused("StridedDgradIdentitySwizzle1 is for dgrad with StrideSupport.Strided, got fprop"):
         replaced(test, swizzle=cutlass.StridedDgradIdentitySwizzle1).operation()
-    with refused("conv_kind must be a Operator, got 'fprop'"):
+    with refused("conv_kind must be an Operator, got 'fprop'"):
         Conv2dOperation("fprop", IteratorAlgorithm.analytic, 80, None, None, None, None, None, None)
     functor = LinearCombination(F32, 4, F32, F32)
     with refused("A is RowMajor: a convolution takes TensorNHWC"):

@@ -4,6 +4,7 @@
 // compute one tile of D after another.
 #pragma once
 
+#include "tilewright/copy/k_order.cuh"
 #include "tilewright/copy/plain_load_stage.cuh"
 #include "tilewright/copy/repacked_operand.cuh"
 #include "tilewright/copy/tma_operand.cuh"
@@ -19,7 +20,6 @@
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/pipeline/consumer_turns.cuh"
 #include "tilewright/pipeline/grid_barrier.cuh"
-#include "tilewright/pipeline/k_order.cuh"
 #include "tilewright/pipeline/tma_ring.cuh"
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/shared.cuh"
