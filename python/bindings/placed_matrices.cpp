@@ -35,7 +35,7 @@ bool meet_at_one_step(const Lines& x, const Lines& y) {
   // Line i of x meets line j of y if -x.bytes < x.begin - y.begin - (j - i) * step < y.bytes.
   const std::int64_t apart = x.begin - y.begin;
   const std::int64_t least = std::max(floor_div(apart - y.bytes, y.step) + 1, 1 - x.count);
-  const std::int64_t most = std::min(-floor_div(-(apart + x.bytes), y.step) - 1, y.count - 1);
+  const std::int64_t most = std::min(ceil_div(apart + x.bytes, y.step) - 1, y.count - 1);
   return least <= most;
 }
 

@@ -1,4 +1,4 @@
-// What linked_part.cu defines for the host code of linked.cu.
+// linked_part.cu defines this function, which the host code of linked.cu calls.
 #pragma once
 
 void launch_second(int* x);

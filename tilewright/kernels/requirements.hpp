@@ -1,4 +1,4 @@
-// What families require of a target, of a signature and of a design, and their refusals.
+// These functions check what families require of a target, of a signature and of a design, and word the refusals.
 #pragma once
 
 #include "tilewright/base/support.hpp"

@@ -221,7 +221,7 @@ class WeightGemmAuthor {
     }
   }
 
-  /// What the statements of a consumer refer to.
+  /// This struct holds the objects that the statements of a consumer use.
   struct Consumer {
     const TiledMmaBuilder& mma;
     const Ring& ring;

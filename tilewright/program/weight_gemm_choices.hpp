@@ -1,5 +1,5 @@
-// What follows from the description of a GEMM with narrow weights: the cuts of a stage along k, the panels by which D
-// is stored, and whether the description is valid. weight_gemm.cpp writes the kernel.
+// These functions derive the cuts of a stage along k and the panels by which D is stored from the description of a GEMM
+// with narrow weights, and check the description. weight_gemm.cpp writes the kernel.
 #pragma once
 
 #include "tilewright/program/staged_output.hpp"

@@ -1,4 +1,4 @@
-// Which work of streams happens before which other work, and the accesses that nothing orders.
+// StreamOrder records which work of streams happens before which other work, and finds accesses that nothing orders.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class StreamClock {
 /// counts for all.
 class StreamOrder {
  public:
-  /// What the host has waited for.
+  /// Returns the clock of the work that the host has waited for.
   const StreamClock& host() const { return host_; }
   void host_waits(const StreamClock& clock);
   void host_waits_for_all();
@@ -44,7 +44,7 @@ class StreamOrder {
   /// findings. Returns the first race that it is part of.
   std::optional<emulator::Finding> add(const std::string& name, Chain chain, StreamClock& clock,
                                        emulator::Footprint footprint);
-  /// Memory is allocated: earlier accesses to the addresses were to other memory.
+  /// Must be called when memory is allocated, because earlier accesses to its addresses were to other memory.
   void forget(std::uint64_t begin, std::uint64_t end);
 
  private:

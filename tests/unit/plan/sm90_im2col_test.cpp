@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/op/conv2d.hpp"
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/sm90/gemm.hpp"
@@ -91,6 +92,23 @@ TEST(Sm90Im2col, EveryOfferedDesignHasAPlan) {
     }
   }
   EXPECT_GT(offered, 100);
+}
+
+TEST(Sm90Im2col, TheOrderOfTheSumSaysHowStagesWalkAlongTheTaps) {
+  const auto channels_of_taps = [](const op::Conv2d& conv, int k) {
+    const op::GemmView view = op::view(conv);
+    const Sm90GemmDesign design = sm90_design({{64, 64, k}, 3, {4, 1}});
+    return sum_order(sketch_sm90_gemm(op::describe(view), design).value_or_throw(), view).channels_of_taps;
+  };
+  const op::Conv2d conv = convolution(op::ConvPass::fprop);
+  EXPECT_EQ(channels_of_taps(conv, 64), 64);
+  EXPECT_EQ(channels_of_taps(conv, 32), 0) << "half of a line of L2";
+  EXPECT_EQ(channels_of_taps(conv, 128), 0) << "a stage has all channels of a tap";
+  op::Conv2d odd = conv;
+  odd.x = op::packed_tensor(conv.x.address, DType::f16, {2, 28, 30, 192});
+  odd.w = op::packed_tensor(conv.w.address, DType::f16, {64, 3, 3, 192});
+  EXPECT_EQ(channels_of_taps(odd, 128), 0) << "a stage does not divide the channels of a tap";
+  EXPECT_EQ(channels_of_taps(convolution(op::ConvPass::wgrad), 64), 0) << "the sum is over pixels";
 }
 
 TEST(Sm90Im2col, OffsetsOfGradientsBeginAtTheLastTap) {

@@ -1,4 +1,5 @@
-// What the epilogue of a problem gets: sums of products of A and B, or of the parts of split-K.
+// The reference computes here what the epilogue of a problem reads: sums of products of A and B, or of the parts of
+// split-K.
 #pragma once
 
 #include <array>

@@ -23,7 +23,8 @@ TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand) {
   TensorMap result = map;
   result.rank = 4;
   result.address = operand.tensor.address;
-  // Kernels that walk along the taps read the other channels of a pixel much later, when they have left L2.
+  // Stages walk along the taps, so that the other channels of a pixel are read much later, when they have left L2. To
+  // fetch them ahead made layers up to 1.4 times as slow (H100, 2026-11-26).
   const bool has_channels_beside = im2col.channels > map.box[0];
   result.promotion = has_channels_beside ? TensorMapPromotion::bytes_128 : TensorMapPromotion::bytes_256;
   result.box = {};

@@ -247,3 +247,19 @@ KERNEL(all_threads_store_one_value_to_a_flag_of_the_cta) {
   __syncthreads();
   out[t] = any;
 }
+
+// <<<1, 128>>>
+KERNEL(a_row_that_all_warps_have_read_is_overwritten) {
+  const int t = threadIdx.x;
+  __shared__ float s[64];
+  __shared__ short bytes[64];
+  if (t < 64) s[t] = x[t];
+  if (t < 64) bytes[t] = t;
+  __syncthreads();
+  const float v = s[t % 32] + s[t % 32 + 1] + bytes[t % 64];
+  __syncthreads();
+  if (t >= 96) s[t % 32] = v + 1;
+  if (t == 40) reinterpret_cast<char*>(bytes)[2 * 31 + 1] = 1;
+  __syncthreads();
+  out[t] = v + s[t % 32] + bytes[t % 64];
+}

@@ -179,3 +179,40 @@ KERNEL(a_phase_that_had_completed_before) {
     out[t] = s[t - 32];
   }
 }
+
+// <<<1, 128>>>: shared_race in thread 0
+KERNEL(one_of_four_readers_is_left_out_of_a_barrier) {
+  const int t = threadIdx.x;
+  __shared__ float s[32];
+  if (t < 32) s[t] = x[t];
+  __syncthreads();
+  const float v = s[t % 32];
+  if (t / 32 != 1) asm volatile("bar.sync 1, 96;");  // all warps but warp 1
+  if (t < 32) s[t] = v + 1;                          // BUG
+  __syncthreads();
+  out[t] = v + s[t % 32];
+}
+
+// <<<1, 64>>>: shared_race in thread 8
+KERNEL(the_last_element_of_a_shifted_row_is_overwritten) {
+  const int t = threadIdx.x;
+  __shared__ float s[64];
+  s[t] = x[t];
+  __syncthreads();
+  const float v = t < 32 ? 0 : s[t - 31];
+  if (t == 8) s[32] = 5;  // BUG
+  __syncthreads();
+  out[t] = v + s[t];
+}
+
+// <<<1, 64>>>: shared_race in thread 0
+KERNEL(one_byte_of_an_element_is_overwritten) {
+  const int t = threadIdx.x;
+  __shared__ short s[64];
+  s[t] = t;
+  __syncthreads();
+  const short v = t < 32 ? 0 : s[t];
+  if (t == 0) reinterpret_cast<char*>(s)[2 * 63 + 1] = 1;  // BUG
+  __syncthreads();
+  out[t] = v + s[t];
+}
