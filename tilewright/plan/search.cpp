@@ -27,7 +27,7 @@ constexpr int kRasterWidth = 8;
 
 // The k of tensor-core tiles is in bytes, so that one table serves all element widths: 128 bytes are k = 64 of f16, and
 // one line of the shared-memory banks.
-constexpr std::array<TileRow, 12> kTensorTiles{{
+constexpr std::array<TileRow, 18> kTensorTiles{{
     {{128, 256, 128}, 3, 2, 4},
     {{256, 128, 128}, 3, 4, 2},
     {{128, 128, 128}, 3, 2, 2},
@@ -41,6 +41,13 @@ constexpr std::array<TileRow, 12> kTensorTiles{{
     {{64, 64, 64}, 3, 2, 2},
     {{32, 32, 64}, 3, 2, 2},
     {{16, 16, 64}, 3, 1, 1},
+    // For at most 16 rows or columns; see is_too_narrow().
+    {{16, 128, 128}, 3, 1, 4},
+    {{16, 128, 64}, 4, 1, 4},
+    {{16, 64, 128}, 4, 1, 4},
+    {{128, 16, 128}, 3, 4, 1},
+    {{128, 16, 64}, 4, 4, 1},
+    {{64, 16, 128}, 4, 4, 1},
 }};
 
 // 3xTF32 holds each operand in two parts and two sets of accumulators, so its warp tiles are smaller.
@@ -159,6 +166,16 @@ Result<Sm80GemmPlan> plan_of(const op::GemmSignature& signature, const Sm80GemmD
   return plan_sm80_gemm(signature, design);
 }
 
+/// Whether the tile is for few rows or columns, of which the problem has more.
+bool is_too_narrow(const op::GemmView& view, const op::GemmSignature& signature, const TileShape& tile) {
+  constexpr int kNarrow = 16;
+  if (tile.m == tile.n) return false;
+  const bool is_transposed = computes_transposed(signature);
+  const std::int64_t m = is_transposed ? view.n() : view.m();
+  const std::int64_t n = is_transposed ? view.m() : view.n();
+  return (tile.m == kNarrow && m > kNarrow) || (tile.n == kNarrow && n > kNarrow);
+}
+
 /// The values of split_k to try for a plan without split-K: those that give each SM one, two, ... CTAs, up to as many
 /// as it can hold. There are none if the tiles alone do that.
 template <class Plan>
@@ -249,7 +266,11 @@ std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmView& view, const op
 
 std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target) {
-  return with_split_k(view, signature, sm80_gemm_designs(signature, target));
+  std::vector<Sm80GemmDesign> designs = sm80_gemm_designs(signature, target);
+  if (signature.a.element != DType::f64) {
+    std::erase_if(designs, [&](const Sm80GemmDesign& design) { return is_too_narrow(view, signature, design.tile); });
+  }
+  return with_split_k(view, signature, std::move(designs));
 }
 
 std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& signature, const Target& target) {

@@ -6,11 +6,11 @@
 namespace tilewright::ptx {
 
 /// Copies the first `valid_bytes` of kBytes bytes from `from` and fills the rest with zeros. With valid_bytes 0 it
-/// reads nothing. 16-byte copies bypass L1 (.cg); narrower copies only exist with L1 (.ca).
-template <int kBytes>
+/// reads nothing. Copies of 16 bytes bypass L1 (.cg) unless kKeepsInL1 (.ca); narrower ones only exist with L1.
+template <int kBytes, bool kKeepsInL1 = false>
 __device__ __forceinline__ void cp_async_zfill(uint32_t to_shared, const void* from, int valid_bytes) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16, "cp.async moves 4, 8 or 16 bytes");
-  if constexpr (kBytes == 16) {
+  if constexpr (kBytes == 16 && !kKeepsInL1) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to_shared), "l"(from), "r"(valid_bytes)
                  : "memory");
   } else {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -38,6 +39,22 @@ void expect_sound(const Plan& plan, const GemmTiling& design) {
   EXPECT_EQ(plan.warp_tile_n() * plan.warps_n, plan.tile.n);
   EXPECT_EQ(plan.operands.d.layout, kRow);
   EXPECT_GE(arch::resident_blocks(limits, plan.threads(), plan.registers(), plan.smem_bytes()), 1);
+}
+
+std::size_t narrow_designs(std::int64_t m, std::int64_t n) {
+  constexpr TypeCase kF16{DType::f16, DType::f16, DType::f16, DType::f32};
+  const op::Gemm gemm = problem_of(describe(kF16, {kRow, kColumn, kRow, kRow}), m, n, 4096);
+  const auto designs = sm80_gemm_designs(op::view(gemm), op::describe(gemm), kSm90);
+  return static_cast<std::size_t>(std::ranges::count_if(designs, [](const Sm80GemmDesign& design) {
+    return std::min(design.tile.m, design.tile.n) == 16 && std::max(design.tile.m, design.tile.n) > 16;
+  }));
+}
+
+TEST(Search, NarrowTilesAreForFewRowsOrColumns) {
+  EXPECT_GT(narrow_designs(16, 4096), 0U);
+  EXPECT_EQ(narrow_designs(17, 4096), 0U);
+  EXPECT_GT(narrow_designs(4096, 1), 0U);
+  EXPECT_GT(narrow_designs(16, 16), narrow_designs(16, 4096));
 }
 
 TEST(Search, EveryDesignGivesAPlanOrARefusal) {

@@ -13,6 +13,7 @@ using testing::HasSubstr;
 
 constexpr TypeCase kF32{DType::f32, DType::f32, DType::f32, DType::f32};
 constexpr TypeCase kBf16{DType::bf16, DType::bf16, DType::bf16, DType::f32};
+constexpr TypeCase kF64{DType::f64, DType::f64, DType::f64, DType::f64};
 constexpr TypeCase kE4m3{DType::e4m3, DType::e4m3, DType::bf16, DType::f32};
 constexpr Layouts kTn{kRow, kColumn, kRow, kRow}, kNn{kRow, kRow, kRow, kRow};
 
@@ -27,8 +28,12 @@ TEST(SkinnyGemm, IsOfferedWhereItIsFasterThanTensorCores) {
   EXPECT_EQ(offered(kF32, kTn, 9, 9, 4096), 0U);
   EXPECT_GT(offered(kF32, kNn, 2, 4096, 4096), 0U);
   EXPECT_EQ(offered(kF32, kNn, 3, 4096, 4096), 0U);  // the lines of B are not contiguous along K
-  EXPECT_GT(offered(kBf16, kTn, 4, 4096, 4096), 0U);
-  EXPECT_EQ(offered(kBf16, kTn, 5, 4096, 4096), 0U);
+  EXPECT_GT(offered(kBf16, kTn, 2, 4096, 4096), 0U);
+  EXPECT_EQ(offered(kBf16, kTn, 3, 4096, 4096), 0U);
+  EXPECT_GT(offered(kBf16, kTn, 4, 4096, 4094), 0U);  // rows that TMA does not load
+  EXPECT_EQ(offered(kBf16, kTn, 5, 4096, 4094), 0U);
+  EXPECT_GT(offered(kF64, kTn, 2, 4096, 4096), 0U);
+  EXPECT_EQ(offered(kF64, kTn, 3, 4096, 4096), 0U);
   EXPECT_EQ(offered(kE4m3, kTn, 1, 4096, 4096), 0U);
 }
 
