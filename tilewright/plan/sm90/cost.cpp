@@ -34,7 +34,10 @@ constexpr double kSubtileClocks = 338;      // overhead of an epilogue subtile: 
 constexpr double kStoreBytesPerClock = 74.7;
 constexpr double kBoxClocks = 52.1;            // issue of one box of D by TMA, while the warpgroup waits
 constexpr double kPartialSectorClocks = 6.47;  // per row of a tile and sector of L2 that a box covers only in part
-constexpr double kPingPongClocks = 164;        // taking turns, if each tile has one mainloop step
+// Warpgroups whose functions take the issue slots that function_instructions() counts. A warpgroup waits for latencies
+// instead: gelu_tanh of 3990x11072x64 took 41 us in tiles of three warpgroups, and 69 where each computes its own tile.
+constexpr double kFunctionTeam = 2;
+constexpr double kPingPongClocks = 164;  // taking turns, if each tile has one mainloop step
 // Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
 constexpr double kPlainVectorClocks = 0.517;
 constexpr double kPlainLineClocks = 14.3;
@@ -44,7 +47,10 @@ constexpr double kOverlapLoss = 0.241;  // share of the faster of two overlappin
 constexpr double kGatherLatencyClocks = 2400;
 constexpr double kGatherStepClocks = 419;
 constexpr double kGatherTileClocks = 1400;
-constexpr double kGatherStartClocks = 1520;    // once, before the first tile
+constexpr double kGatherStartClocks = 1520;  // once, before the first tile
+// The single elements at the ends of lines, where no other mainloop step of the tile hides their latency: 65 kernels
+// took 3100 clocks longer per tile than those whose lines end with a vector (H200, 2026-11-26).
+constexpr double kGatherEndClocks = 3100;
 constexpr double kOperandBytesPerClock = 111;  // rate at which wgmma reads shared memory, whose peak is 128
 constexpr double kBarrierUs = 4.84;            // time of the grid-wide barrier after repacking
 constexpr double kRepackedShare = 0.757;  // rate of repacking, reads plus writes, as a share of DRAM's nominal rate
@@ -162,7 +168,8 @@ double plain_store_clocks(const Sm90CostInput& input, double tile_area) {
 double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
   constexpr double kLanes = 128;
-  const double functions = tile_area / input.split_k * input.function_instructions / kLanes;
+  const double functions =
+      tile_area / input.split_k * input.function_instructions / kLanes * kFunctionTeam / input.team;
   const double stores = input.subtiles * kSubtileClocks + input.tile_stores.boxes * kBoxClocks +
                         input.tile_stores.partial_sectors * input.tile.m * kPartialSectorClocks + functions +
                         tile_area * (input.d_bytes + input.beside_bytes) / input.split_k / kStoreBytesPerClock;
@@ -305,7 +312,9 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double tile_clocks =
       making > 0 ? std::max(consuming, steps * (load + kStepClocks) + changes * making) : consuming;
   const bool gathers = input.reads_a + input.reads_b > 0;
-  const double gathering = gathers ? kGatherTileClocks : 0;
+  constexpr int kVectorBytes = 16;
+  const bool has_ends = input.k * input.element_bytes % kVectorBytes != 0;
+  const double gathering = gathers ? kGatherTileClocks + (steps == 1 && has_ends ? kGatherEndClocks : 0) : 0;
   const double start = making + (gathers ? kGatherStartClocks : 0);
   const double body_us =
       ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + start) / clocks_per_us;

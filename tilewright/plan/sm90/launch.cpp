@@ -609,6 +609,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .cluster_n = plan.cluster_n,
       .split_k = plan.split_k,
       .schedule = plan.schedule,
+      .team = plan.team(),
       .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k, plan.path_a.max_row_bytes),
       .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k, plan.path_b.max_row_bytes),
       .is_mn_major_a = plan.path_a.major == arch::Major::mn,

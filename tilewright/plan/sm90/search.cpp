@@ -192,6 +192,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                 .spread_n = search.spread_n,
                 .tile = shape,
                 .schedule = rows.schedule,
+                .team = rows.team(),
                 .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k, search.max_row_a),
                 .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k, search.max_row_b),
                 .is_mn_major_a = search.major_a == arch::Major::mn,
