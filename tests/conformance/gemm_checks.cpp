@@ -109,6 +109,16 @@ std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engin
   return best;
 }
 
+std::vector<registry::KernelPtr> without_kernels_of_sm80(const engine::Engine& engine,
+                                                         std::vector<registry::KernelPtr> kernels) {
+  if (engine.device()->properties().name != "emulator:sm_90a") return kernels;
+  std::erase_if(kernels, [](const registry::KernelPtr& kernel) {
+    const std::string family = kernel->metadata().family;
+    return family == "simt_gemm" || family == "sm80_gemm";
+  });
+  return kernels;
+}
+
 std::string identifier(std::string text) {
   for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return text;
