@@ -24,7 +24,7 @@ help:
 	@echo "make wheel     dist/: a source distribution, and a wheel for any Linux of glibc 2.34 or newer, which is tested"
 	@echo "make site      the documentation as a web site, in site/"
 	@echo "make test-frameworks  the tests with PyTorch and JAX on CPU tensors; installs PyTorch into .venv-frameworks"
-	@echo "make test      as in CI: build everything; run every test that this machine can run, and clang-tidy on a 32nd of"
+	@echo "make test      as in CI: build everything; run every test that this machine can run, and clang-tidy on a 56th of"
 	@echo "               the files, which changes with each commit; at most 25 minutes on two cores with nothing cached"
 	@echo "make sanitize  the host tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make threads   the tests that start threads, under ThreadSanitizer"

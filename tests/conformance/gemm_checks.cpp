@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -107,6 +109,30 @@ std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engin
     if (seen.insert(candidate.kernel->metadata().family).second) best.push_back(candidate.kernel);
   }
   return best;
+}
+
+namespace {
+
+/// Whether a kernel of simt_gemm or sm80_gemm may have instructions that sm_80 lacks.
+bool may_need_newer_instructions(const op::GemmSignature& signature) {
+  const auto is_eight_bit_float = [](const auto& typed) { return is_fp8(typed.element); };
+  const std::array operands{signature.a, signature.b, signature.c, signature.d};
+  return signature.accumulator == DType::f64 || std::ranges::any_of(operands, is_eight_bit_float) ||
+         std::ranges::any_of(signature.tensors, is_eight_bit_float) ||
+         std::ranges::any_of(signature.epilogue.nodes, [](const op::EpilogueNode& node) { return is_fp8(node.type); });
+}
+
+}  // namespace
+
+std::vector<registry::KernelPtr> without_kernels_of_sm80(const engine::Engine& engine,
+                                                         std::vector<registry::KernelPtr> kernels) {
+  if (engine.device()->properties().name != "emulator:sm_90a") return kernels;
+  std::erase_if(kernels, [](const registry::KernelPtr& kernel) {
+    const registry::KernelMetadata& metadata = kernel->metadata();
+    return (metadata.family == "simt_gemm" || metadata.family == "sm80_gemm") &&
+           !may_need_newer_instructions(metadata.operands());
+  });
+  return kernels;
 }
 
 std::string identifier(std::string text) {

@@ -44,6 +44,12 @@ void expect_within_bound(engine::Engine& engine, const registry::KernelPtr& kern
 /// fewer kinds of problems, and program_gemm_test.cpp tests them.
 std::vector<registry::KernelPtr> best_of_each_family(const engine::Engine& engine, const op::Problem& problem);
 
+/// The kernels without those whose test on emulator:sm_80 is enough. For emulator:sm_90a, these are the kernels of
+/// simt_gemm and sm80_gemm that use no instruction newer than sm_80: neither the products of f64 nor 8-bit floats.
+/// Tests of many kernels leave them out there; GemmConformance and RandomProblems do not.
+std::vector<registry::KernelPtr> without_kernels_of_sm80(const engine::Engine& engine,
+                                                         std::vector<registry::KernelPtr> kernels);
+
 /// The text with all characters replaced that a test's name may not have.
 std::string identifier(std::string text);
 

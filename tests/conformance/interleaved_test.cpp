@@ -83,6 +83,7 @@ class Interleaved : public testing::TestWithParam<std::tuple<std::string, std::s
 TEST_P(Interleaved, EqualsTheReference) {
   const auto& [device, number] = GetParam();
   if (is_missing(device)) GTEST_SKIP() << "no GPU";
+  if (device == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
   engine::Engine& engine = engine_of(device);
   const Case& tested = kCases[number];
   GuardedProblem guarded(engine.device(), problem_of(tested), tested.placement);
@@ -109,6 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, Interleaved,
 TEST(InterleavedDesigns, ComputeResidueTiles) {
   const std::string device = devices().front();
   if (is_missing(device)) GTEST_SKIP() << "no GPU";
+  if (device == "emulator:sm_90a") GTEST_SKIP() << "the kernels are those for sm_80";
   engine::Engine& engine = engine_of(device);
   const Case tested{kBytes, kCutlass, {100, 160, 480}, "", 1, kPadded};
   GuardedProblem guarded(engine.device(), problem_of(tested), tested.placement);

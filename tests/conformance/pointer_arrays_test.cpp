@@ -37,7 +37,7 @@ class PointerArrays : public testing::TestWithParam<std::string> {
     if (engine().device()->properties().emulated) placement.red_zone = 0;
     GuardedProblem guarded(engine().device(), gemm, placement);
     const std::vector<registry::KernelPtr> kernels = best_of_each_family(engine(), guarded.on_device());
-    for (const registry::KernelPtr& kernel : kernels) {
+    for (const registry::KernelPtr& kernel : without_kernels_of_sm80(engine(), kernels)) {
       SCOPED_TRACE(kernel->name());
       expect_exact(engine(), kernel, guarded);
     }

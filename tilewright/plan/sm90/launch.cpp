@@ -363,71 +363,62 @@ void describe_operand(Sink& sink, const char* name, const TmaOperandPlan& operan
   sink.end(kTensorMapAlignment);
 }
 
-/// Describes Sm90GemmParameters of device/tilewright/gemm/sm90_parameters.cuh. `values` may be null for a sink that
-/// does not evaluate values.
+/// Describes the tensor maps of the further outputs that TMA stores.
 template <class Sink>
-void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
-  const auto a = [&]() -> const op::Tensor& { return values->problem.a; };
-  const auto b = [&]() -> const op::Tensor& { return values->problem.b; };
-  const auto c = [&]() -> const op::Tensor& { return values->arguments.c.tensor; };
-  const auto d = [&]() -> const op::Tensor& { return values->arguments.d.tensor; };
-  const auto map_of = [&](const op::TensorSignature& described, const op::Tensor& tensor) {
-    return output_map(plan, values->problem, described, tensor);
-  };
-  if (plan.others.count > 0) {
-    sink.begin("outputs");
-    for (int i = 0; i < plan.others.count; ++i) {
-      sink.field(i == 0 ? "map[0]" : "map[1]", [&] {
-        const op::Tensor& tensor = other_output(plan, values->arguments, i);
-        return map_of({tensor.dtype, plan.operands.d.layout}, tensor);  // it has the storage order of D
+void describe_other_outputs(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
+  if (plan.others.count == 0) return;
+  sink.begin("outputs");
+  for (int i = 0; i < plan.others.count; ++i) {
+    sink.field(i == 0 ? "map[0]" : "map[1]", [&] {
+      const op::Tensor& tensor = other_output(plan, values->arguments, i);
+      const op::TensorSignature described{tensor.dtype, plan.operands.d.layout};  // it has the storage order of D
+      return output_map(plan, values->problem, described, tensor);
+    });
+  }
+  sink.end(kTensorMapAlignment);
+}
+
+/// Describes an operand whose matrix TMA gathers from a tensor: one with row classes, a folded one, or an im2col
+/// matrix. Returns whether it is one.
+template <class Sink>
+bool describe_gathered_operand(Sink& sink, const char* name, const Sm90GemmPlan& plan, const LaunchValues* values,
+                               bool is_a) {
+  const TmaOperandPlan& operand = is_a ? plan.a : plan.b;
+  if (operand.has_row_classes) {
+    sink.begin(name);
+    describe_classes(
+        sink, plan.row_classes(),
+        [&](std::size_t number) -> const op::OperandView& {
+          return is_a ? values->loaded_class(number).a : values->loaded_class(number).b;
+        },
+        [&](const op::OperandView& of_class) {
+          return TensorMapRequest{.map = im2col_map(operand.map, of_class), .is_in_workspace = operand.is_repacked};
+        });
+    if (operand.is_repacked) {
+      describe_repacking(sink, values == nullptr ? nullptr : &values->arguments.b, [&] {
+        return std::pair{values->workspace.b, values->workspace.at_b};
       });
     }
     sink.end(kTensorMapAlignment);
-  }
-  const auto describe_if_gathered = [&](const char* name, const TmaOperandPlan& operand, bool is_a) {
-    if (operand.has_row_classes) {
-      sink.begin(name);
-      describe_classes(
-          sink, plan.row_classes(),
-          [&, is_a](std::size_t number) -> const op::OperandView& {
-            return is_a ? values->loaded_class(number).a : values->loaded_class(number).b;
-          },
-          [&](const op::OperandView& of_class) {
-            return TensorMapRequest{.map = im2col_map(operand.map, of_class), .is_in_workspace = operand.is_repacked};
-          });
-      if (operand.is_repacked) {
-        describe_repacking(sink, values == nullptr ? nullptr : &values->arguments.b, [&] {
-          return std::pair{values->workspace.b, values->workspace.at_b};
-        });
-      }
-      sink.end(kTensorMapAlignment);
-      return true;
-    }
-    const auto view = [&, is_a]() -> const op::OperandView& { return operand_of(plan, values->arguments, is_a); };
-    if (operand.is_folded) {
-      const bool by_rows = lines_are_rows(plan, is_a);
-      describe_tma_folded(
-          sink, name, [&, by_rows] { return tma_folded_modes(view(), by_rows); },
-          [&, by_rows] { return TensorMapRequest{.map = folded_map(operand.map, view(), by_rows)}; });
-      return true;
-    }
-    if (!operand.is_im2col) return false;
-    describe_tma_im2col(sink, name, view, [&] { return TensorMapRequest{.map = im2col_map(operand.map, view())}; });
     return true;
-  };
-  const auto view_of = [&](bool is_a) {
-    return values == nullptr ? nullptr : &operand_of(plan, values->arguments, is_a);
-  };
-  if (!describe_if_gathered("a", plan.a, true)) {
-    describe_operand(sink, "a", plan.a, a, values, view_of(true), &View::m, [&] {
-      return std::pair{values->workspace.a, values->workspace.at_a};
-    });
   }
-  if (!describe_if_gathered("b", plan.b, false)) {
-    describe_operand(sink, "b", plan.b, b, values, view_of(false), &View::n, [&] {
-      return std::pair{values->workspace.b, values->workspace.at_b};
-    });
+  const auto view = [&]() -> const op::OperandView& { return operand_of(plan, values->arguments, is_a); };
+  if (operand.is_folded) {
+    const bool by_rows = lines_are_rows(plan, is_a);
+    describe_tma_folded(
+        sink, name, [&] { return tma_folded_modes(view(), by_rows); },
+        [&] { return TensorMapRequest{.map = folded_map(operand.map, view(), by_rows)}; });
+    return true;
   }
+  if (!operand.is_im2col) return false;
+  describe_tma_im2col(sink, name, view, [&] { return TensorMapRequest{.map = im2col_map(operand.map, view())}; });
+  return true;
+}
+
+/// Describes D: the tensor maps of its row classes, the modes of a folded D, its tensor map, or a matrix.
+template <class Sink>
+void describe_d(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
+  const auto d = [&]() -> const op::Tensor& { return values->arguments.d.tensor; };
   if (plan.has_row_classes()) {
     sink.begin("d");
     describe_classes(
@@ -443,10 +434,50 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
                     [&]() -> const op::OperandView& { return values->arguments.d; });
     sink.end(sizeof(std::int64_t));
   } else if (plan.stores_by_tma) {
-    sink.field("d", [&] { return map_of(plan.operands.d, d()); });
+    sink.field("d", [&] { return output_map(plan, values->problem, plan.operands.d, d()); });
   } else {
     describe_matrix(sink, "d", d);
   }
+}
+
+/// Describes where the kernel reads the extents of the groups, or the row classes.
+template <class Sink>
+void describe_groups(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
+  if (plan.has_row_classes()) return describe_row_classes(sink, plan.row_classes(), values);
+  if (plan.groups() == op::GroupedMode::none) return;
+  sink.begin("groups");
+  const bool is_independent = plan.groups() == op::GroupedMode::independent;
+  sink.field(is_independent ? "extents" : "ends", [&] { return values->arguments.ends.address; });
+  if (is_independent) sink.field("leading_dimensions", [&] { return values->arguments.leading_dimensions.address; });
+  if (!op::differs_in_k(plan.groups())) {
+    describe_matrix(sink, "d", [&]() -> const op::Tensor& { return values->arguments.d.tensor; });
+  }
+  sink.end(sizeof(std::int64_t));
+}
+
+/// Describes Sm90GemmParameters of device/tilewright/gemm/sm90_parameters.cuh. `values` may be null for a sink that
+/// does not evaluate values.
+template <class Sink>
+void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
+  const auto a = [&]() -> const op::Tensor& { return values->problem.a; };
+  const auto b = [&]() -> const op::Tensor& { return values->problem.b; };
+  const auto c = [&]() -> const op::Tensor& { return values->arguments.c.tensor; };
+  const auto d = [&]() -> const op::Tensor& { return values->arguments.d.tensor; };
+  describe_other_outputs(sink, plan, values);
+  const auto view_of = [&](bool is_a) {
+    return values == nullptr ? nullptr : &operand_of(plan, values->arguments, is_a);
+  };
+  if (!describe_gathered_operand(sink, "a", plan, values, true)) {
+    describe_operand(sink, "a", plan.a, a, values, view_of(true), &View::m, [&] {
+      return std::pair{values->workspace.a, values->workspace.at_a};
+    });
+  }
+  if (!describe_gathered_operand(sink, "b", plan, values, false)) {
+    describe_operand(sink, "b", plan.b, b, values, view_of(false), &View::n, [&] {
+      return std::pair{values->workspace.b, values->workspace.at_b};
+    });
+  }
+  describe_d(sink, plan, values);
   const auto index = [&](const char* name, const auto& value) {
     sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
   };
@@ -465,21 +496,12 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   // If C is not read, its field still needs a valid value: a null address or, for TMA, the tensor map of D.
   const auto reads_c = [&] { return values->arguments.reads_source; };
   if (plan.loads_source_by_tma) {
-    sink.field("c", [&] { return map_of(plan.operands.c, reads_c() ? c() : d()); });
+    sink.field("c", [&] { return output_map(plan, values->problem, plan.operands.c, reads_c() ? c() : d()); });
   } else {
     static const op::Tensor kNoTensor;
     describe_matrix(sink, "c", [&]() -> const op::Tensor& { return reads_c() ? c() : kNoTensor; });
   }
-  if (plan.has_row_classes()) {
-    describe_row_classes(sink, plan.row_classes(), values);
-  } else if (plan.groups() != op::GroupedMode::none) {
-    sink.begin("groups");
-    const bool is_independent = plan.groups() == op::GroupedMode::independent;
-    sink.field(is_independent ? "extents" : "ends", [&] { return values->arguments.ends.address; });
-    if (is_independent) sink.field("leading_dimensions", [&] { return values->arguments.leading_dimensions.address; });
-    if (!op::differs_in_k(plan.groups())) describe_matrix(sink, "d", d);
-    sink.end(sizeof(std::int64_t));
-  }
+  describe_groups(sink, plan, values);
   sink.field("policy_a", [&] { return load_policy(values->arguments, values->cluster_tiles.second); });
   sink.field("policy_b", [&] { return load_policy(values->arguments, values->cluster_tiles.first); });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(values->workspace.bytes); });
