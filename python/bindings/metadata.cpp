@@ -258,8 +258,8 @@ void bind_reduce_split_k(nb::module_& module) {
 }
 
 constexpr std::array kDesignFields{
-    "tile_shape",     "cluster_shape", "stages",       "warp_count", "instruction_shape", "op_class", "schedule",
-    "swaps_operands", "raster_width",  "raster_along", "split_k",    "repacks_operands",  "target"};
+    "tile_shape",     "cluster_shape", "stages",       "warp_count", "instruction_shape", "op_class",       "schedule",
+    "swaps_operands", "raster_width",  "raster_along", "split_k",    "repacks_operands",  "repacks_only_b", "target"};
 
 void bind_design(nb::module_& module) {
   nb::class_<plan::FlatDesign>(module, "BLASDesignMetadata",
@@ -270,7 +270,7 @@ void bind_design(nb::module_& module) {
           [](plan::FlatDesign* self, const Extents& tile_shape, const Extents& cluster_shape, int stages,
              const Extents& warp_count, const Extents& instruction_shape, const Text& op_class,
              const Text& schedule_text, bool swaps_operands, int raster_width, const Text& raster_along, int split_k,
-             bool repacks_operands, const std::optional<Text>& mix_text) {
+             bool repacks_operands, bool repacks_only_b, const std::optional<Text>& mix_text) {
             plan::FlatDesign design;
             design.tile = shape_of(tile_shape);
             design.cluster = shape_of(cluster_shape);
@@ -288,6 +288,7 @@ void bind_design(nb::module_& module) {
             design.raster = {.width = raster_width, .along_n = read_along(raster_along.read("raster_along"))};
             design.split_k = split_k;
             design.repacks_operands = repacks_operands;
+            design.repacks_only_b = repacks_only_b;
             if (mix_text) {
               const std::string mix = mix_text->read("mix");
               design.mix = plan::parse_mix(mix);
@@ -299,7 +300,7 @@ void bind_design(nb::module_& module) {
           nb::arg("warp_count") = Extents{2, 4, 1}, nb::arg("instruction_shape") = Extents{1, 1, 1},
           nb::arg("op_class") = "simt", nb::arg("schedule") = "cooperative", nb::arg("swaps_operands") = false,
           nb::arg("raster_width") = 1, nb::arg("raster_along") = "m", nb::arg("split_k") = 1,
-          nb::arg("repacks_operands") = false, nb::arg("mix") = nb::none(),
+          nb::arg("repacks_operands") = false, nb::arg("repacks_only_b") = false, nb::arg("mix") = nb::none(),
           "tile_shape         (m, n, k) of a CTA's tile in one mainloop iteration\n"
           "cluster_shape      CTAs of a cluster along m, n and k, which share operands by multicast (sm_90)\n"
           "stages             shared-memory stages of the mainloop's pipeline\n"
@@ -314,6 +315,7 @@ void bind_design(nb::module_& module) {
           "                   \"n\": they walk along n through groups of tile rows\n"
           "split_k            CTAs that compute one tile together, each a part of K\n"
           "repacks_operands   whether operands that TMA or wgmma cannot read are copied first (sm_90)\n"
+          "repacks_only_b     with repacks_operands: whether, of the problem as computed, only B is copied (sm_90)\n"
           "mix                the instructions of a program: \"tma_wgmma\", \"cp_async_wgmma\", \"tma_mma\" or\n"
           "                   \"tma_register_wgmma\"; None for the other families")
       .def_prop_ro("tile_shape", [](const plan::FlatDesign& self) { return extents_of(self.tile); })
@@ -331,6 +333,7 @@ void bind_design(nb::module_& module) {
       .def_prop_ro("raster_along", [](const plan::FlatDesign& self) { return self.raster.along_n ? "n" : "m"; })
       .def_prop_ro("split_k", [](const plan::FlatDesign& self) { return self.split_k; })
       .def_prop_ro("repacks_operands", [](const plan::FlatDesign& self) { return self.repacks_operands; })
+      .def_prop_ro("repacks_only_b", [](const plan::FlatDesign& self) { return self.repacks_only_b; })
       .def_prop_ro("mix",
                    [](const plan::FlatDesign& self) -> std::optional<std::string_view> {
                      if (!self.mix) return std::nullopt;
@@ -365,6 +368,7 @@ void bind_design(nb::module_& module) {
                              .along_n = read_along(text("raster_along"))};
             design.split_k = nb::cast<int>(state["split_k"]);
             design.repacks_operands = nb::cast<bool>(state["repacks_operands"]);
+            design.repacks_only_b = nb::cast<bool>(state["repacks_only_b"]);
             if (const auto target = parse_target(text("target"))) design.target = *target;
             new (&self) plan::FlatDesign(design);
           },

@@ -45,7 +45,8 @@ Support check_sm90_choices_are_unset(const FlatDesign& design) {
   if (design.schedule != Schedule::cooperative)
     return refuse("only sm90_gemm has schedules, got {}", name(design.schedule)).as(RefusalCode::design);
   if (design.swaps_operands) return refuse("only sm90_gemm swaps operands").as(RefusalCode::design);
-  if (design.repacks_operands) return refuse("only sm90_gemm repacks operands").as(RefusalCode::design);
+  if (design.repacks_operands || design.repacks_only_b)
+    return refuse("only sm90_gemm repacks operands").as(RefusalCode::design);
   return {};
 }
 
@@ -75,8 +76,13 @@ Result<Sm90GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& 
   if (const Support fits = check_no_mix(flat); !fits) return fits.refusal();
   if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
   if (const Support fits = check_cluster_k(flat); !fits) return fits.refusal();
-  Sm90GemmDesign design{flat,          flat.cluster.m,      flat.cluster.n,
-                        flat.schedule, flat.swaps_operands, flat.repacks_operands};
+  Sm90GemmDesign design{flat,
+                        flat.cluster.m,
+                        flat.cluster.n,
+                        flat.schedule,
+                        flat.swaps_operands,
+                        flat.repacks_operands,
+                        flat.repacks_only_b};
   if (const TileShape shape = wgmma_shape(design, signature); flat.instruction != shape) {
     return refuse("the instruction of this tile is {}, got {}", text(shape), text(flat.instruction))
         .as(RefusalCode::design);
@@ -134,6 +140,7 @@ FlatDesign flattened(const Sm90GemmDesign& design, const op::GemmSignature* sign
   flat.schedule = design.schedule;
   flat.swaps_operands = design.swaps_operands;
   flat.repacks_operands = design.repacks_operands;
+  flat.repacks_only_b = design.repacks_only_b;
   return flat;
 }
 
@@ -152,7 +159,10 @@ std::string split_k_text(const GemmTiling& design) {
 std::string sm90_choices(const auto& design, const TileShape& cluster) {
   return fmt::format("{}{}{}{}{}", cluster == TileShape{1, 1, 1} ? "" : " c" + text(cluster),
                      design.schedule == Schedule::ping_pong ? " ping_pong" : "", design.swaps_operands ? " swap" : "",
-                     split_k_text(design), design.repacks_operands ? " repack" : "");
+                     split_k_text(design),
+                     design.repacks_only_b     ? " repack_b"
+                     : design.repacks_operands ? " repack"
+                                               : "");
 }
 
 std::string instruction_text(const FlatDesign& design) {

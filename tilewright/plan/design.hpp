@@ -85,6 +85,9 @@ struct Sm90GemmDesign : GemmTiling {
   /// Operands that TMA cannot load, or whose major mode wgmma cannot read, are first copied to the workspace. If false,
   /// the producer uses plain loads instead of TMA, and wgmma takes A from registers.
   bool repacks_operands = false;
+  /// With repacks_operands: of the problem as computed, only B is repacked. A, which is contiguous along M, goes
+  /// through registers.
+  bool repacks_only_b = false;
   bool operator==(const Sm90GemmDesign&) const = default;
 };
 
@@ -118,6 +121,7 @@ struct FlatDesign : GemmTiling {
   Schedule schedule = Schedule::cooperative;
   bool swaps_operands = false;
   bool repacks_operands = false;
+  bool repacks_only_b = false;
   std::optional<AtomMix> mix = std::nullopt;
   bool operator==(const FlatDesign&) const = default;
 };

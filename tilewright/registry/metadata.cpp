@@ -132,6 +132,7 @@ std::string to_json(const KernelMetadata& metadata) {
       {"promises",
        {{"deterministic", metadata.promises.deterministic}, {"batch_invariant", metadata.promises.batch_invariant}}},
   };
+  if (design.repacks_only_b) json["design"]["repacks_only_b"] = true;
   if (design.mix) json["design"]["mix"] = plan::name(*design.mix);
   if (metadata.permuted.any()) json["permuted"] = op::to_string(metadata.permuted);
   return json.dump();

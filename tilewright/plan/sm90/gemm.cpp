@@ -60,8 +60,8 @@ Result<const arch::WgmmaAtom*> find_atom(const op::GemmSignature& operands, cons
                   name(operands.accumulator), arch::known_wgmma(a, b))
         .as(RefusalCode::types);
   }
-  if (design.repacks_operands) return atom;
-  if (major_b(operands) == arch::Major::mn && !atom->b_may_be_mn_major) {
+  if (design.repacks_operands && !design.repacks_only_b) return atom;
+  if (!design.repacks_operands && major_b(operands) == arch::Major::mn && !atom->b_may_be_mn_major) {
     const bool are_both = major_a(operands) == arch::Major::mn;
     return refuse("wgmma reads {} K-major only, except for A from registers: {}", name(b),
                   are_both ? "A and B are MN-major, repack them" : "B is MN-major, swap the operands or repack them")
@@ -449,6 +449,14 @@ Support check_gathered_layout(char role, const op::TensorSignature& tensor, cons
   return may_be_filter ? Support() : refuse_major(role, kind, tensor);
 }
 
+/// Refuses designs that repack only B, unless TMA loads an A that wgmma takes from registers.
+Support check_repacks_only_b(const Sm90GemmSketch& plan, bool repacks_only_b) {
+  if (!repacks_only_b) return {};
+  if (plan.path_b.is_repacked && plan.loads_fragments() && !plan.path_a.uses_plain_loads()) return {};
+  return refuse("repacks_only_b is for a B that is repacked and an A that TMA loads and that goes through registers")
+      .as(RefusalCode::design);
+}
+
 /// Refuses im2col matrices that wgmma cannot read unless they are repacked.
 Support check_im2col_majors(const Sm90GemmSketch& plan) {
   for (const bool is_a : {true, false}) {
@@ -553,7 +561,8 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
     if (const Support fits = check(plan); !fits) return fits.refusal();
   }
 
-  plan.path_a = path_of(plan.operands.a, major_a(plan.operands), design.repacks_operands, plan.groups());
+  plan.path_a = path_of(plan.operands.a, major_a(plan.operands), design.repacks_operands && !design.repacks_only_b,
+                        plan.groups());
   plan.path_b = path_of(plan.operands.b, major_b(plan.operands), design.repacks_operands, plan.groups());
   if (plan.operands.a.im2col == op::Im2colAccess::divided || plan.operands.b.im2col == op::Im2colAccess::divided) {
     if (plan.is_transposed || plan.split_k > 1) {
@@ -573,6 +582,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
     return refuse("no operand needs to be repacked: TMA can load both, and wgmma reads both major modes")
         .as(RefusalCode::design);
   }
+  if (const Support fits = check_repacks_only_b(plan, design.repacks_only_b); !fits) return fits.refusal();
   if (const Support fits = plan_output(plan); !fits) return fits.refusal();
   plan.plain_load_words = plan.uses_plain_loads() ? plain_load_words(plan.consumers()) : 0;
   plan.promotes_accumulators = promotes_accumulators(plan.operands);

@@ -108,7 +108,7 @@ struct Candidate {
   Raster raster;
   Group group;
   int stages;
-  bool is_transposed, repacks;
+  bool is_transposed, repacks, repacks_only_b;
 };
 
 /// Collects the candidates. It keeps those that were among the kKept best when they were offered.
@@ -280,7 +280,8 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
     if (search.plain_bytes > 0) input.plain_line_bytes = line_bytes(search.output, subtile, d_columns);
   }
   candidates.offer({estimate_us(search.limits, input), &rows, shape, raster_of(search, shape), group, input.stages,
-                    search.is_transposed, search.repacked_bytes > 0});
+                    search.is_transposed, search.repacked_bytes > 0,
+                    search.repacked_bytes > 0 && search.loads_fragments});
 }
 
 /// The values of split_k to try: as many as leave no SM idle, and half as many. There are none if the tiles fill more
@@ -388,6 +389,7 @@ Sm90GemmDesign design_of(const Candidate& candidate, const op::GemmSignature& si
   }
   design.split_k = candidate.group.split_k;
   design.repacks_operands = candidate.repacks;
+  design.repacks_only_b = candidate.repacks_only_b;
   return design;
 }
 
@@ -401,6 +403,14 @@ arch::Major major(bool is_along_k) { return is_along_k ? arch::Major::k : arch::
 /// only A may go through registers.
 bool reads_b(const op::GemmSignature& signature, bool is_transposed) {
   return bytes(signature.a.element) == 2 || is_a_along_k(signature, !is_transposed);
+}
+
+/// Whether TMA can load an A, of the problem as computed, that wgmma takes from registers as it is contiguous along M.
+bool loads_a_as_it_is(const op::GemmSignature& signature, bool is_transposed) {
+  const op::TensorSignature& a = is_transposed ? signature.b : signature.a;
+  constexpr bool kAlongK = true;  // asks for the alignment alone
+  return bytes(a.element) != 2 && !is_a_along_k(signature, is_transposed) && !must_be_repacked(a, kAlongK) &&
+         a.im2col == op::Im2colAccess::none;
 }
 
 /// Whether the target has wgmma and it multiplies elements of this width: of 32-bit ones only tf32.
@@ -417,9 +427,11 @@ bool must_repack_im2col(const op::GemmSignature& signature) {
          (signature.b.im2col != op::Im2colAccess::none && must_be_repacked(signature.b, is_a_along_k(signature, true)));
 }
 
-/// Bytes of the operands that would be repacked. The result is 0 if none needs repacking, if one cannot be, or if the
+enum class Operands { both, only_a, only_b };  // of the caller's problem
+
+/// Bytes of these operands that would be repacked. The result is 0 if none needs repacking, if one cannot be, or if the
 /// copies would not fit in the workspace together with the partial sums of split-K.
-double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signature) {
+double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signature, Operands operands) {
   double read = 0;
   std::int64_t written = 0;
   bool is_possible = true;
@@ -430,8 +442,8 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
     read += bytes_to_copy(of.tensor);
     written += repacked_copy(of.tensor, major(is_along_k || bytes(operand.element) != 2), mn, view.k()).bytes();
   };
-  add(signature.a, view.a, is_a_along_k(signature, false), view.m());
-  add(signature.b, view.b, is_a_along_k(signature, true), view.n());
+  if (operands != Operands::only_b) add(signature.a, view.a, is_a_along_k(signature, false), view.m());
+  if (operands != Operands::only_a) add(signature.b, view.b, is_a_along_k(signature, true), view.n());
   if (!is_possible) return 0;
   constexpr std::int64_t kPartialSums = std::int64_t{64} << 20;
   return written > kMaxWorkspaceBytes - kPartialSums ? 0 : read + static_cast<double>(written);
@@ -491,7 +503,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .loads_fragments = false,
         .accumulates_in_half = signature.accumulator == DType::f16,
         .fma_per_clock = arch::fma_per_clock(limits, arch::MathUnit::wgmma, is_tf32 ? DType::tf32 : element),
-        .repacked_bytes = ends_along_k ? 0 : bytes_to_repack(view, signature),
+        .repacked_bytes = ends_along_k ? 0 : bytes_to_repack(view, signature, Operands::both),
         .padded_k = is_restricted ? std::optional(order->padded_k) : std::nullopt,
         .tensor_maps =
             ends_along_k ? 2 : (signature.a.is_pointer_array ? 1 : 0) + (signature.b.is_pointer_array ? 1 : 0),
@@ -504,6 +516,14 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .copies_source = copies_source(signature),
     };
     if (search.repacked_bytes > 0) consider_all(search, candidates);
+    if (const bool is_a_loaded = loads_a_as_it_is(signature, is_transposed); is_a_loaded && !ends_along_k) {
+      Search only_b = search;
+      only_b.repacked_bytes = bytes_to_repack(view, signature, is_transposed ? Operands::only_a : Operands::only_b);
+      only_b.sectors_a = sector_read_amplification(is_transposed ? view.b.tensor : view.a.tensor);
+      only_b.major_a = arch::Major::mn;
+      only_b.loads_fragments = true;
+      if (only_b.repacked_bytes > 0) consider_all(only_b, candidates);
+    }
     const bool is_worth_it = is_transposed != natural || !must_swap;
     if (!(is_restricted || is_worth_it) || !reads_b(signature, is_transposed)) continue;
     if (must_repack_im2col(signature)) continue;
