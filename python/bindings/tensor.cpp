@@ -436,6 +436,13 @@ std::optional<ReadTensor> try_dlpack(nb::handle object, nb::handle dtype) {
 
 }  // namespace
 
+bool is_exactly(nb::handle object, ArrayClass kind) {
+  const PyTypeObject* const type = kind == ArrayClass::torch   ? torch_tensor_type()
+                                   : kind == ArrayClass::numpy ? numpy_array_type()
+                                                               : cupy_array_type();
+  return type != nullptr && Py_TYPE(object.ptr()) == type;
+}
+
 nb::dlpack::dtype dlpack_type(DType type) {
   for (const DlpackType& each : kDlpackTypes) {
     if (each.type == type) return {static_cast<std::uint8_t>(each.code), static_cast<std::uint8_t>(each.bits), 1};
