@@ -83,6 +83,7 @@ struct ReadCall {
   nb::object epilogue;  // the key of a function; None, a str, an Epilogue or a function of a library such as torch.relu
   nb::object out_dtype, accumulator, math;
   double alpha = 1.0, beta = 0.0;
+  PyTypeObject* framework = nullptr;  // the class of a, which is that of a new array
   op::Tensor a = {}, b = {};
   std::optional<op::Tensor> out = {};  // if the caller gave one
   std::optional<op::Tensor> c = {};
@@ -92,7 +93,7 @@ struct ReadCall {
     const auto both = [](const std::optional<op::Tensor>& x, const std::optional<op::Tensor>& y) {
       return x.has_value() == y.has_value() && (!x || same_but_for_address(*x, *y));
     };
-    return same_text(epilogue, other.epilogue) && same_but_for_address(a, other.a) &&
+    return framework == other.framework && same_text(epilogue, other.epilogue) && same_but_for_address(a, other.a) &&
            same_but_for_address(b, other.b) && both(out, other.out) && both(c, other.c) &&
            same_bits(alpha, other.alpha) && same_bits(beta, other.beta) && same_text(out_dtype, other.out_dtype) &&
            same_text(accumulator, other.accumulator) && same_text(math, other.math) &&
@@ -222,6 +223,7 @@ std::optional<ReadCall> read_call(const GivenCall& given, ArgumentsReader& reade
   if (!call.epilogue.is_valid() || !alpha || !beta) return std::nullopt;
   call.alpha = *alpha;
   call.beta = *beta;
+  call.framework = Py_TYPE(given.a.ptr());
   std::optional<TorchModes> modes;
   const auto read = [&](nb::handle array, bool is_written, op::Tensor& tensor) {
     if (is_exactly(array, ArrayClass::torch)) {

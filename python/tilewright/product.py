@@ -72,8 +72,15 @@ def matmul(
     On a GPU the work is enqueued. Host arrays are complete on return.
     Raises InvalidArgument with the number that is wrong.
     """
-    if "torch" in sys.modules and out is None and stream is None:
-        if gradients.is_compiled(a, b, epilogue, c, operands) and not _needs_reshaping(a, b):
+    product = a, b, out, epilogue, operands, c, alpha, beta, out_dtype, accumulator_type, math
+    is_new = False
+    if (
+        "torch" in sys.modules
+        and out is None
+        and stream is None
+        and gradients.is_recorded(a, b, epilogue, c, operands)
+    ):
+        if not _needs_reshaping(a, b):
             given = {
                 "out_dtype": out_dtype,
                 "accumulator_type": accumulator_type,
@@ -81,12 +88,12 @@ def matmul(
                 "deterministic": deterministic,
                 "batch_invariant": batch_invariant,
             }
-            return gradients.compiled(a, b, epilogue, c, alpha, beta, given, operands)
-    product = a, b, out, epilogue, operands, c, alpha, beta, out_dtype, accumulator_type, math
-    repeated = _repeat_product(*product, stream, deterministic, batch_invariant)
-    is_new = repeated is False
-    if not is_new and repeated is not None:
-        return repeated
+            return gradients.recorded(a, b, epilogue, c, alpha, beta, given, operands)
+    else:
+        repeated = _repeat_product(*product, stream, deterministic, batch_invariant)
+        is_new = repeated is False
+        if not is_new and repeated is not None:
+            return repeated
     bound = _bound(epilogue, operands, matmul)
     arrays = _tensors_of(bound)
     if type(a) is list or type(a) is tuple:
@@ -133,7 +140,8 @@ def matmul(
     try:
         arguments = GemmArguments(a, b, out, accumulator_type, bound, C=c, alpha=alpha, beta=beta, math=math)
     except InvalidArgument as error:
-        hint = "" if "read-only" in str(error) else _hint(a, b, out)
+        says_what_to_do = any(word in str(error) for word in ("read-only", ": pass ."))
+        hint = "" if says_what_to_do else _hint(a, b, out)
         raise InvalidArgument(_in_callers_words(str(error)) + hint) from None
     if is_new:
         labels = bound._labels() if isinstance(bound, EpilogueArguments) else {}
@@ -149,6 +157,8 @@ def _number(value: Any, name: str) -> float:
     try:
         if not isinstance(value, (str, bytes)):
             return float(value)
+    except OverflowError:
+        raise InvalidArgument(f"{name} is too large for a float, got {value!r:.40}...") from None
     except (TypeError, ValueError):
         pass
     raise TypeError(f"{name} must be a number, got {value!r:.80}")

@@ -151,6 +151,7 @@ def _product(
     `names` are those of `operands` in the epilogue, as in "bias scale"; `numbers` are as in "slope=0.5 limit=6.0".
     """
     promises = {**_promises(), **({} if deterministic is None else {"deterministic": deterministic})}
+    out = _fake_product(a, b, c, operands, names, epilogue, numbers, alpha, beta, out_dtype)
     made: torch.Tensor = tilewright.matmul(
         _row_or_column_major(a),
         _row_or_column_major(b),
@@ -158,7 +159,7 @@ def _product(
         c=c,
         alpha=alpha,
         beta=beta,
-        out_dtype=out_dtype,
+        out=out,  # so that matmul() does not ask whether the call is to be recorded, which it is already
         accumulator_type=accumulator_type,
         math=math,
         batch_invariant=batch_invariant,

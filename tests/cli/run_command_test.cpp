@@ -240,7 +240,7 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message("{}"), HasSubstr("the problem lacks the field 'operation'"));
   EXPECT_THAT(message(R"({"operation": "blur"})"),
               HasSubstr("unknown operation 'blur'; the operations are gemm, conv2d, contraction, grouped_gemm, "
-                        "reduce_split_k, weight_gemm, stencil"));
+                        "reduce_split_k, stencil, weight_gemm"));
   EXPECT_THAT(message(grouped_file("ragged_m", "[7, 24]")),
               HasSubstr("sizes are in total 31, but ragged_m has only 30"));
   EXPECT_THAT(message(grouped_file("masked_n", "[7, 25]")), HasSubstr("a size is 25, but masked_n has only 24"));

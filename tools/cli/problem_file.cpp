@@ -29,7 +29,6 @@ constexpr std::int64_t kAlignment = 256;         // bytes, the alignment of the 
 constexpr std::uint64_t kPlaceholder = 1 << 20;  // MiB between the placeholder addresses of two operands
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 31;
 constexpr std::size_t kMaxBytes = 1 << 20;  // of a file
-constexpr const char* kWeightGemm = "weight_gemm";
 constexpr const char* kWeightTypes = "s4, s8 or e4m3";
 
 /// A JSON object that records which of its fields were read. A field that nobody read is a mistake of the author.
@@ -570,19 +569,15 @@ op::Problem read_weight_gemm(Fields& fields) {
   return op::Custom::make(kernels::weight_gemm_operation(), std::move(tensors), std::move(scalars));
 }
 
-op::Problem read_problem(const Json& json, registry::Registry& registry, GroupNumbers& numbers) {
+op::Problem read_problem(const Json& json, const registry::Registry& registry, GroupNumbers& numbers) {
   Fields fields(json, "the problem");
   const Json& operation = fields.at("operation");
-  if (operation == kWeightGemm && registry.find_operation(kWeightGemm) == nullptr) {
-    registry.add(kernels::weight_gemm_operation()).or_throw();
-    registry.add(kernels::make_weight_gemm_provider()).or_throw();
-  }
   op::Problem problem = operation == "gemm"             ? read_gemm(fields)
                         : operation == "conv2d"         ? read_conv2d(fields)
                         : operation == "contraction"    ? read_contraction(fields)
                         : operation == "grouped_gemm"   ? read_grouped_gemm(fields, numbers)
                         : operation == "reduce_split_k" ? read_reduce_split_k(fields)
-                        : operation == kWeightGemm      ? read_weight_gemm(fields)
+                        : operation == "weight_gemm"    ? read_weight_gemm(fields)
                                                         : read_custom(fields, find_operation(operation, registry));
   fields.check_all_taken();
   op::validate(problem).or_throw();
@@ -638,10 +633,10 @@ void fill_weights(const op::Custom& problem, std::uint64_t seed) {
 
 }  // namespace
 
-ProblemFile::ProblemFile(const Text& text, registry::Registry& registry)
+ProblemFile::ProblemFile(const Text& text, const registry::Registry& registry)
     : problem_(read_problem(parse_json(text.json), registry, numbers_)) {}
 
-ProblemFile::ProblemFile(const std::string& path, registry::Registry& registry) try
+ProblemFile::ProblemFile(const std::string& path, const registry::Registry& registry) try
     : ProblemFile(Text{compile::read_file(path, kMaxBytes)}, registry) {
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));

@@ -22,13 +22,13 @@ class ProblemFile {
   /// Reads the file and checks the problem. The file may name the operations of `registry`. The kernels of a
   /// weight_gemm are added to it.
   /// @throws InvalidArgument, naming the file, the field and the reason
-  ProblemFile(const std::string& path, registry::Registry& registry);
+  ProblemFile(const std::string& path, const registry::Registry& registry);
 
   /// The text of a file.
   struct Text {
     std::string json;
   };
-  ProblemFile(const Text& text, registry::Registry& registry);
+  ProblemFile(const Text& text, const registry::Registry& registry);
 
   /// Its operands have no memory, except the numbers of groups.
   const op::Problem& problem() const { return problem_; }

@@ -70,7 +70,7 @@ struct ProfileCommandOptions {
 };
 
 /// `files` keeps the sizes of groups.
-std::vector<op::Problem> read_problems(const ProfileCommandOptions& options, registry::Registry& registry,
+std::vector<op::Problem> read_problems(const ProfileCommandOptions& options, const registry::Registry& registry,
                                        std::vector<ProblemFile>& files) {
   std::vector<op::Problem> problems;
   if (options.ranges.are_given()) problems = problems_of(options.ranges);

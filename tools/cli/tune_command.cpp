@@ -38,7 +38,7 @@ struct TuneCommandOptions {
 /// The problem of the file, or the GEMM of the options.
 class TunedProblem {
  public:
-  TunedProblem(const TuneCommandOptions& options, registry::Registry& registry) {
+  TunedProblem(const TuneCommandOptions& options, const registry::Registry& registry) {
     if (options.file.empty()) {
       const op::Gemm gemm = Problem(options.problem).gemm();
       description_ = to_string(gemm);
