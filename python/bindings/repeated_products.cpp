@@ -341,9 +341,9 @@ void remember(nb::handle a, nb::handle b, nb::handle given_out, nb::handle epilo
 void bind_repeated_products(nb::module_& module) {
   module.def(
       "_repeat_product", &repeat, nb::arg("a").none(), nb::arg("b").none(), nb::arg("out").none(),
-      nb::arg("epilogue").none(), nb::arg("operands"), nb::arg("c").none(), nb::arg("alpha"), nb::arg("beta").none(),
-      nb::arg("out_dtype").none(), nb::arg("accumulator_type").none(), nb::arg("math").none(), nb::arg("stream").none(),
-      nb::arg("deterministic").none(), nb::arg("batch_invariant").none(),
+      nb::arg("epilogue").none(), nb::arg("operands"), nb::arg("c").none(), nb::arg("alpha").none(),
+      nb::arg("beta").none(), nb::arg("out_dtype").none(), nb::arg("accumulator_type").none(), nb::arg("math").none(),
+      nb::arg("stream").none(), nb::arg("deterministic").none(), nb::arg("batch_invariant").none(),
       "Computes a call of matmul() that is like one that was remembered, and returns the result. Returns False if "
       "there is none yet, and None for a call that cannot be remembered; it may be wrong.");
   module.def("_remember_product", &remember, nb::arg("a"), nb::arg("b"), nb::arg("given_out").none(),

@@ -128,11 +128,13 @@ def matmul(
     _check_flag(batch_invariant, "batch_invariant")
     is_given = out is not None
     like: Any = None
-    if is_given and out_dtype is not None and hasattr(out, "dtype") and dtype(out_dtype) != dtype(out.dtype):
-        raise InvalidArgument(f"out_dtype is {dtype(out_dtype).name}, but out is {dtype(out.dtype).name}: leave one out")
+    if is_given and out_dtype is not None and hasattr(out, "dtype"):
+        kind = _type_of_result(out_dtype, out)
+        if kind != dtype(out.dtype):
+            raise InvalidArgument(f"out_dtype is {kind.name}, but out is {dtype(out.dtype).name}: leave one out")
     if not is_given:
         like = shaped(_first_of(a, "a"))
-        kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
+        kind = _type_of_result(out_dtype, like)
         shape = _shape_of_out(like, shaped(_first_of(b, "b")), bound, _length_of(a, b))
         out = empty_like(like, shape, kind, stream)
     alpha = _number(alpha, "alpha")
@@ -417,3 +419,13 @@ def _type_of(a: Any) -> DType:
 
 def _out_type(a: Any) -> DType:
     return _default_output(_type_of(a))
+
+
+def _type_of_result(out_dtype: Any, a: Any) -> DType:
+    """The type that a caller gave as `out_dtype`; None: that of products of arrays like `a`."""
+    if out_dtype is None:
+        return _out_type(a)
+    try:
+        return dtype(out_dtype)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"out_dtype: {error}") from None

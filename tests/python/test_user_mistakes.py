@@ -538,6 +538,17 @@ MISTAKES: dict[str, Case] = {
         InvalidArgument,
         "128 threads copy the tile, so that `thread` must be from 0 to 127, got a number from 0 to 0",
     ),
+    "an accumulator type that does not exist": (
+        lambda: matmul(A, B, accumulator_type="f17"),
+        InvalidArgument,
+        "accumulator_type: unknown element type 'f17'",
+    ),
+    "an out_dtype that does not exist": (
+        lambda: tilewright.einsum("ij,jk", A, B, out_dtype="f17"),
+        InvalidArgument,
+        "out_dtype: unknown element type 'f17'",
+    ),
+    "alpha is None": (lambda: matmul(A, B, alpha=None), TypeError, "alpha must be a number, got None"),  # type: ignore[arg-type]
     "an alpha that no float can have": (
         lambda: matmul(A, B, alpha=10**400),
         InvalidArgument,

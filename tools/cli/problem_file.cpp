@@ -165,10 +165,9 @@ op::OperationPtr find_operation(const Json& json, const registry::Registry& regi
   if (json.is_object()) return read_product(json);
   const std::string name = read_text(json, "the operation");
   if (op::OperationPtr operation = registry.find_operation(name)) return operation;
-  throw InvalidArgument(
-      fmt::format("unknown operation '{}'; the operations are gemm, conv2d, contraction, grouped_gemm, reduce_split_k, "
-                  "weight_gemm{}{}",
-                  printable(name), registry.operations().empty() ? "" : ", ", fmt::join(registry.operations(), ", ")));
+  throw InvalidArgument(fmt::format(
+      "unknown operation '{}'; the operations are gemm, conv2d, contraction, grouped_gemm, reduce_split_k{}{}",
+      printable(name), registry.operations().empty() ? "" : ", ", fmt::join(registry.operations(), ", ")));
 }
 
 op::Tensor packed(std::size_t number, DType type, const op::Dims& shape) {
