@@ -135,6 +135,8 @@ def main() -> None:
             "matmul(out=)": lambda: tilewright.matmul(a, b, out=out),
             "matmul(out=, traced epilogue)": lambda: tilewright.matmul(a, b, epilogue=activate, bias=bias, out=out),
             "torch.mm(out=)": lambda: torch.mm(a, b, out=out),
+            "matmul()": lambda: tilewright.matmul(a, b),
+            "torch.mm()": lambda: torch.mm(a, b),
         }
         calls |= cupy_calls(a, b, out) | operators_calls(torch, a, b, out, figures)
     figures["us"] = contend(calls, wait)

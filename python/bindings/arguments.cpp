@@ -176,7 +176,8 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
   interleave(gemm, interleaved.read("interleaved"), !c.is_none());
   gemm.alpha = alpha.read("alpha");
   gemm.beta = beta.read("beta");
-  gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
+  gemm.accumulator =
+      read_optional_dtype(accumulator_type, "accumulator_type").value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
   const nb::object bound = set_epilogue(gemm, epilogue);
   check_used(gemm.epilogue, gemm.alpha, gemm.beta, !c.is_none());
@@ -359,7 +360,8 @@ void make_grouped(GroupedGemmArguments* self, nb::handle a, nb::handle b, nb::ha
   if (!expected_sizes.is_none()) grouped.expected = read_expected(expected_sizes, grouped.mode, grouped.groups());
   gemm.alpha = alpha;
   gemm.beta = beta;
-  gemm.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(gemm.a.dtype));
+  gemm.accumulator =
+      read_optional_dtype(accumulator_type, "accumulator_type").value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
   const nb::object bound = set_epilogue(gemm, epilogue, grouped.groups());
   op::check_grouped_epilogue(grouped.mode, gemm.epilogue).or_throw();  // before shapes that follow from the epilogue
@@ -402,7 +404,8 @@ void make_reduction(ReduceSplitKArguments* self, nb::handle parts, nb::handle ou
   if (!c.is_none()) reduction.c = reader.read(c, false, "C");
   reduction.alpha = alpha;
   reduction.beta = beta;
-  reduction.accumulator = read_optional_dtype(accumulator_type).value_or(op::sum_accumulator(reduction.parts.dtype));
+  reduction.accumulator =
+      read_optional_dtype(accumulator_type, "accumulator_type").value_or(op::sum_accumulator(reduction.parts.dtype));
   op::check_strides(reduction.parts, "parts").or_throw();  // its extents are needed before the problem is validated
   const nb::object bound = set_epilogue(reduction, epilogue);
   check_used(reduction.epilogue, reduction.alpha, reduction.beta, !c.is_none());
@@ -455,9 +458,9 @@ void bind_epilogue(nb::module_& module) {
               const std::string label = read_text(each[0], "the name of a scalar of the epilogue");
               scalars.insert_or_assign(label, read_number(each[1], label.c_str()));
             }
-            const DType type = read_optional_dtype(compute).value_or(DType::f32);
-            new (self) op::Epilogue(
-                make_epilogue(text.read("the epilogue"), read_optional_dtype(output).value_or(type), type, scalars));
+            const DType type = read_optional_dtype(compute, "compute").value_or(DType::f32);
+            new (self) op::Epilogue(make_epilogue(text.read("the epilogue"),
+                                                  read_optional_dtype(output, "output").value_or(type), type, scalars));
           },
           nb::arg("text"), nb::arg("compute") = nb::none(), nb::arg("scalars") = nb::dict(),
           nb::arg("output") = nb::none(),

@@ -100,7 +100,7 @@ void make_contraction(ContractionArguments* self, const Text& expression, nb::ha
   contraction.d = reader.read(out, true, "out");
   if (!c.is_none()) contraction.c = reader.read(c, false, "C");
   contraction.accumulator =
-      read_optional_dtype(accumulator_type).value_or(op::default_accumulator(contraction.a.dtype));
+      read_optional_dtype(accumulator_type, "accumulator_type").value_or(op::default_accumulator(contraction.a.dtype));
   contraction.math = read_math(math);
   const DType compute = op::default_compute(contraction.accumulator, contraction.d.dtype);
   contraction.epilogue = op::linear_combination(compute);

@@ -149,7 +149,7 @@ void make_conv2d(Conv2dArguments* self, nb::handle x, nb::handle w, nb::handle y
   conv.dilation = read_pair(dilation, "dilation");
   conv.groups = groups;
   const DType type = (conv.pass == fprop ? conv.x : conv.y).dtype;
-  conv.accumulator = read_optional_dtype(accumulator_type).value_or(op::default_accumulator(type));
+  conv.accumulator = read_optional_dtype(accumulator_type, "accumulator_type").value_or(op::default_accumulator(type));
   conv.math = read_math(math);
   const DType output = conv.written().dtype;
   ReadEpilogue read =

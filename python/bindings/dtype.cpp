@@ -47,9 +47,13 @@ DType read_dtype(nb::handle object) {
   return type;
 }
 
-std::optional<DType> read_optional_dtype(nb::handle object) {
+std::optional<DType> read_optional_dtype(nb::handle object, const char* what) {
   if (object.is_none()) return std::nullopt;
-  return read_dtype(object);
+  try {
+    return read_dtype(object);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", what, error.what()));
+  }
 }
 
 const char* numpy_name(DType type) {

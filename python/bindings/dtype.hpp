@@ -13,8 +13,8 @@ namespace tilewright::python {
 /// these, or a name ("float16", "f16", "half"). @throws InvalidArgument that names the unknown type
 DType read_dtype(nanobind::handle object);
 
-/// The same; None is nullopt.
-std::optional<DType> read_optional_dtype(nanobind::handle object);
+/// The same; None is nullopt. Errors begin with `what`, the name of the parameter.
+std::optional<DType> read_optional_dtype(nanobind::handle object, const char* what);
 
 /// The type's name in NumPy and ml_dtypes, for example "float16".
 const char* numpy_name(DType type);

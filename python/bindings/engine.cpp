@@ -96,16 +96,6 @@ std::shared_ptr<registry::Kernel> shared(const registry::KernelPtr& kernel) {
   return std::const_pointer_cast<registry::Kernel>(kernel);
 }
 
-/// The arguments `deterministic` and `batch_invariant`. None leaves the promise to the engine's options.
-struct Required {
-  std::optional<bool> deterministic, batch_invariant;
-
-  registry::Promises of(const Engine& engine) const {
-    return {.deterministic = deterministic.value_or(engine.required().deterministic),
-            .batch_invariant = batch_invariant.value_or(engine.required().batch_invariant)};
-  }
-};
-
 void check_filter(nb::handle metadata_filter) {
   if (PyCallable_Check(metadata_filter.ptr()) == 0)
     throw nb::type_error(
@@ -379,14 +369,7 @@ void bind_prepared(nb::module_& module) {
       "run",
       [](const OperationArguments& arguments, nb::handle stream, std::optional<bool> deterministic,
          std::optional<bool> batch_invariant) {
-        const runtime::StreamHandle handle = stream_for(stream, arguments.streams.all(), arguments.memory());
-        {
-          const Unlocked unlocked;
-          const std::shared_ptr<Engine> engine = engine_for(arguments.memory());
-          engine->run(arguments.call, nullptr, nullptr, engine::RunOptions{.stream = handle},
-                      Required{deterministic, batch_invariant}.of(*engine));
-        }
-        if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.memory(), handle);
+        run(arguments, stream, {deterministic, batch_invariant});
       },
       nb::arg("args"), nb::arg("stream") = nb::none(), nb::kw_only(), nb::arg("deterministic") = nb::none(),
       nb::arg("batch_invariant") = nb::none(),
@@ -669,6 +652,21 @@ const std::shared_ptr<registry::Registry>& shared_registry() {
 
 std::shared_ptr<Engine> engine_for(const op::MemoryDevice& memory) {
   return engine_named(memory.kind == op::MemoryDevice::Kind::cuda ? op::to_string(memory) : "");
+}
+
+registry::Promises Required::of(const Engine& engine) const {
+  return {.deterministic = deterministic.value_or(engine.required().deterministic),
+          .batch_invariant = batch_invariant.value_or(engine.required().batch_invariant)};
+}
+
+void run(const OperationArguments& arguments, nb::handle stream, const Required& required) {
+  const runtime::StreamHandle handle = stream_for(stream, arguments.streams.all(), arguments.memory());
+  {
+    const Unlocked unlocked;
+    const std::shared_ptr<Engine> engine = engine_for(arguments.memory());
+    engine->run(arguments.call, nullptr, nullptr, engine::RunOptions{.stream = handle}, required.of(*engine));
+  }
+  if (!arguments.lent.empty()) keep_until_passed(arguments.lent, arguments.memory(), handle);
 }
 
 void read_workspace(nb::handle workspace, engine::RunOptions& options) {

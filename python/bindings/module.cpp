@@ -5,10 +5,12 @@
 #include "python/bindings/device_array.hpp"
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/engine.hpp"
+#include "python/bindings/function_keys.hpp"
 #include "python/bindings/kernel.hpp"
 #include "python/bindings/number.hpp"
 #include "python/bindings/pointer_array.hpp"
 #include "python/bindings/program.hpp"
+#include "python/bindings/repeated_products.hpp"
 #include "python/bindings/stream.hpp"
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
@@ -33,6 +35,8 @@ NB_MODULE(_tilewright, module) {
   python::bind_kernel(module);
   python::bind_provider(module);
   python::bind_engine(module);
+  python::bind_function_keys(module);
+  python::bind_repeated_products(module);
   python::bind_checked(module);
   python::bind_profile(module);
   python::bind_weights(module);

@@ -97,6 +97,10 @@ std::uint64_t read_unsigned(nb::handle object, const char* what) {
 double read_number(nb::handle object, const char* what) {
   const double value = PyFloat_AsDouble(object.ptr());
   if (value != -1.0 || PyErr_Occurred() == nullptr) return value;
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) != 0) {
+    PyErr_Clear();
+    throw InvalidArgument(fmt::format("{} is too large for a float, got {}", what, shown(object)));
+  }
   if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
   PyErr_Clear();
   throw_wrong_type(object, what, "a number");

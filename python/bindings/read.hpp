@@ -32,7 +32,7 @@ requires(sizeof(Integer) < sizeof(std::int64_t) || std::signed_integral<Integer>
   return static_cast<Integer>(read_signed(object, what, Limits::min(), Limits::max()));
 }
 
-/// Reads a float, or an object with __float__(). @throws TypeError
+/// Reads a float, or an object with __float__(). @throws TypeError, or InvalidArgument for an int that is too large
 double read_number(nanobind::handle object, const char* what);
 
 /// The (key, value) pairs of a mapping. @throws TypeError

@@ -20,17 +20,6 @@ namespace {
 
 constexpr std::uint64_t kLegacyStream = 1;  // CU_STREAM_LEGACY of cuda.h, which is also the null stream
 
-/// The function `first`.`second` of a module, or an invalid handle if the module is not imported or lacks it. `known`
-/// caches it.
-nb::handle function_of(const char* module, const char* first, const char* second, PyObject*& known) {
-  if (known == nullptr) {
-    const nb::object loaded = imported(module);
-    if (loaded.is_none() || !nb::hasattr(loaded, first) || !nb::hasattr(loaded.attr(first), second)) return {};
-    known = nb::object(loaded.attr(first).attr(second)).release().ptr();
-  }
-  return known;
-}
-
 std::uint64_t current_of_torch(int ordinal) {
   static PyObject* current = nullptr;  // guarded by the GIL; modules are never unloaded
   const nb::handle function = function_of("torch", "_C", "_cuda_getCurrentRawStream", current);
@@ -133,6 +122,15 @@ std::vector<Lent>& all_lent() {
 nb::object imported(const char* name) {
   PyObject* const found = PyDict_GetItemString(PyImport_GetModuleDict(), name);
   return found == nullptr ? nb::none() : nb::borrow(found);
+}
+
+nb::handle function_of(const char* module, const char* first, const char* second, PyObject*& known) {
+  if (known == nullptr) {
+    const nb::object loaded = imported(module);
+    if (loaded.is_none() || !nb::hasattr(loaded, first) || !nb::hasattr(loaded.attr(first), second)) return {};
+    known = nb::object(loaded.attr(first).attr(second)).release().ptr();
+  }
+  return known;
 }
 
 std::uint64_t read_stream(nb::handle stream) {

@@ -58,6 +58,10 @@ class StreamSources {
 /// The module if it has been imported, else None.
 nanobind::object imported(const char* name);
 
+/// The function `first`.`second` of a module, or an invalid handle if the module is not imported or lacks it. `known`
+/// caches it.
+nanobind::handle function_of(const char* module, const char* first, const char* second, PyObject*& known);
+
 /// The stream to launch on. `stream` is an int, an object with cuda_stream, ptr, handle or __cuda_stream__(), or None.
 /// None stands for the current stream of the arrays' frameworks; if they have none, for a stream that an array names;
 /// else for the null stream. The launch stream is made to wait for all streams that arrays name.

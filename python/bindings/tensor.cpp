@@ -155,6 +155,8 @@ struct Interned {
   nb::object dtype = nb::steal(PyUnicode_InternFromString("dtype"));
   nb::object device = nb::steal(PyUnicode_InternFromString("device"));
   nb::object get_device = nb::steal(PyUnicode_InternFromString("get_device"));
+  nb::object is_neg = nb::steal(PyUnicode_InternFromString("is_neg"));
+  nb::object layout = nb::steal(PyUnicode_InternFromString("layout"));
   nb::object strides = nb::steal(PyUnicode_InternFromString("strides"));
   nb::object data = nb::steal(PyUnicode_InternFromString("data"));
   nb::object typestr = nb::steal(PyUnicode_InternFromString("typestr"));
@@ -252,8 +254,17 @@ bool is_fake(nb::handle object) {
   return as_text(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))).attr("__name__")) == "FakeTensor";
 }
 
+/// Refuses a view whose memory has the negated elements, which only PyTorch's own operators take into account.
+void check_not_negated(nb::handle tensor) {
+  if (call(tensor, interned().is_neg).is(Py_True))
+    throw InvalidArgument("the tensor is a view of negated elements (is_neg()): pass .resolve_neg()");
+}
+
 ReadTensor read_torch(nb::handle object) {
   const Interned& names = interned();
+  if (const std::string layout = as_text(attribute(object, names.layout)); layout != "torch.strided")
+    throw InvalidArgument(fmt::format("the tensor has the layout {}: pass .to_dense()", printable(layout)));
+  check_not_negated(object);
   ReadTensor read{.tensor = {}, .is_read_only = false, .stream = {}, .owner = nb::borrow(object)};
   op::Tensor& tensor = read.tensor;
   tensor.dtype = read_dtype(attribute(object, names.dtype));
@@ -319,7 +330,9 @@ ReadTensor read_interface(nb::handle object, nb::handle interface, MemoryDevice 
   const nb::object shape = entry(interface, names.shape), data = entry(interface, names.data);
   const nb::object type = entry(interface, names.typestr);
   const std::string typestr = type.is_valid() ? read_text(type, "the typestr of an array's interface") : "";
-  if (typestr.starts_with('>')) throw InvalidArgument("big-endian arrays are not supported");
+  if (typestr.starts_with('>')) {
+    throw InvalidArgument(fmt::format("big-endian arrays are not supported: pass .astype('<{}')", typestr.substr(1)));
+  }
   read.tensor.dtype = dtype.is_none() ? element_of(object, typestr) : read_dtype(dtype);
   if (!shape.is_valid() || !data.is_valid() || data.is_none())
     throw InvalidArgument("the array's interface has no shape or no data pointer");
@@ -436,6 +449,13 @@ std::optional<ReadTensor> try_dlpack(nb::handle object, nb::handle dtype) {
 
 }  // namespace
 
+bool is_exactly(nb::handle object, ArrayClass kind) {
+  const PyTypeObject* const type = kind == ArrayClass::torch   ? torch_tensor_type()
+                                   : kind == ArrayClass::numpy ? numpy_array_type()
+                                                               : cupy_array_type();
+  return type != nullptr && Py_TYPE(object.ptr()) == type;
+}
+
 nb::dlpack::dtype dlpack_type(DType type) {
   for (const DlpackType& each : kDlpackTypes) {
     if (each.type == type) return {static_cast<std::uint8_t>(each.code), static_cast<std::uint8_t>(each.bits), 1};
@@ -453,6 +473,7 @@ ReadTensor read_unnamed(nb::handle object, nb::handle dtype) {
   if (table != nullptr) {
     std::optional<ReadTensor> read = read_exchanged(*table, object, dtype);
     if (read && (!is_torch || read->tensor.address != 0 || read->tensor.is_empty())) {
+      if (is_torch) check_not_negated(object);
       read->is_read_only = !is_torch && is_immutable(object);
       return *std::move(read);
     }

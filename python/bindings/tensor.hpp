@@ -25,6 +25,11 @@ struct ReadTensor {
 /// @throws InvalidArgument or TypeError, with `role` and the reason, and whatever the array's own methods raise
 ReadTensor read_tensor(nanobind::handle object, const char* role, nanobind::handle dtype = nanobind::none());
 
+/// Classes of arrays whose memory is read without calling methods that a program may have written.
+enum class ArrayClass : std::uint8_t { torch, numpy, cupy };  // torch.Tensor, numpy.ndarray, cupy.ndarray
+/// Whether the object is of the class itself and not of a subclass. False while the framework is not imported.
+bool is_exactly(nanobind::handle object, ArrayClass kind);
+
 /// Reads a sequence of integers. @throws InvalidArgument with `what` if it is longer than the largest rank of a tensor
 op::Dims dims_of(nanobind::handle sequence, const char* what);
 /// Row-major strides without gaps, in elements.

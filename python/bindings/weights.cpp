@@ -22,16 +22,6 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-/// The operation, whose kernels all engines of this process find from the first call on.
-std::shared_ptr<op::Operation> weight_gemm_operation() {
-  static const bool is_added = [] {
-    shared_registry()->add(kernels::make_weight_gemm_provider()).or_throw();
-    return true;
-  }();
-  static_cast<void>(is_added);
-  return std::const_pointer_cast<op::Operation>(kernels::weight_gemm_operation());
-}
-
 /// The (extent, stride) of each leaf of a layout's mode, the fastest first.
 using Leaves = std::vector<std::tuple<std::int64_t, std::int64_t>>;
 Leaves leaves_of(const layout::Layout& mode) {
@@ -45,7 +35,8 @@ Leaves leaves_of(const layout::Layout& mode) {
 }  // namespace
 
 void bind_weights(nb::module_& module) {
-  module.def("_weight_gemm_operation", &weight_gemm_operation);
+  module.def("_weight_gemm_operation",
+             [] { return std::const_pointer_cast<op::Operation>(kernels::weight_gemm_operation()); });
   module.def(
       "_packed_chunk",
       [](nb::handle type) {

@@ -13,13 +13,12 @@ from tilewright._tilewright import (
     ContractionArguments,
     Epilogue,
     _contraction_modes,
-    dtype,
     run,
 )
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _no_array, _out_type
+from tilewright.product import _bound, _no_array, _type_of_result
 from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped
 
 
@@ -76,7 +75,7 @@ def contract(
     like: Any = None
     if not is_given:
         like = shaped(a)
-        kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
+        kind = _type_of_result(out_dtype, like)
         out = empty_like(like, _shape_of_out(expression, like, shaped(b)), kind, stream)
     try:
         arguments = ContractionArguments(

@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright._tilewright import Conv2dArguments, DType, Epilogue, dtype, run
+from tilewright._tilewright import Conv2dArguments, Epilogue, run
 from tilewright.channels_last import Layout, as_nhwc, channels_last, check_layout, empty_images, in_layout
 from tilewright.channels_last import is_channels_last
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _compute_type, _no_array, _out_type, _tensors_of
+from tilewright.product import _bound, _compute_type, _no_array, _out_type, _tensors_of, _type_of_result
 from tilewright.results import as_framework_of, shaped
 
 _Pair = tuple[int, int]
@@ -332,7 +332,7 @@ class _Problem:
         if is_given:
             self._check_out(out, expected)
         else:
-            kind: DType = dtype(out_dtype) if out_dtype is not None else _out_type(first)
+            kind = _type_of_result(out_dtype, first)
             out = empty_images(first, expected, kind, self.layout, stream)
         gathered = {"fprop": "x", "dgrad": "yw", "wgrad": "x"}[self.kind]
         ready = {

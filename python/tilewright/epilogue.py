@@ -133,6 +133,13 @@ class EpilogueArguments:
             tuple((scalar.label, scalar.name) for scalar in traced.scalars),
         )
 
+    def _labels(self) -> dict[str, str] | None:
+        """The operand that each array of the graph stands for, by its name there, after the graph of a function was made;
+        None if that is not remembered."""
+        if not callable(self.epilogue) and not (isinstance(self.epilogue, str) and "def " in self.epilogue):
+            return {name: name for name in self.operands}
+        return None if self._binding is None else dict(self._binding.inputs + self._binding.outputs)
+
     def _text(self, batch: int | None, m: int, n: int, compute: DType) -> tuple[str, dict[str, str], dict[str, float]]:
         """The epilogue in the epilogue language, the operand that each label of it stands for, and its numbers."""
         numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
@@ -172,46 +179,6 @@ class _Binding(NamedTuple):
             return self.graph, tensors, {}
         values = {label: float(operands[name]) for label, name in self.scalars}
         return _graph(self.text, self.compute, values), tensors, values
-
-
-class CallBindings:
-    """The bindings of traced functions by what a product of two matrices or batches depends on, so that a call with a
-    function needs no EpilogueArguments, and the extension does not call back."""
-
-    def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[_Binding, tuple[Any, ...]]] = {}  # with the types whose ids are in the key
-
-    def key(self, function: object, operands: dict[str, Any], a: Any, b: Any, out: Any, accumulator: Any) -> Hashable:
-        """None if it is unknown what the function depends on, or if an operand is no array."""
-        identity = _identity(function)
-        if identity is None:
-            return None
-        try:
-            common = identity, a.shape, b.shape, id(a.dtype), id(out.dtype), accumulator
-        except AttributeError:
-            return None
-        try:
-            return *common, *[(name, value.shape) for name, value in operands.items()]
-        except AttributeError:  # some are no arrays
-            return *common, *[_kind(name, value, ()) for name, value in operands.items()]
-
-    def find(self, key: Hashable) -> _Binding | None:
-        try:
-            found = self._known.get(key)
-        except TypeError:  # a part of the key has no hash
-            return None
-        return None if found is None else found[0]
-
-    def remember(self, key: Hashable, arguments: EpilogueArguments, *types: Any) -> None:
-        """Remembers the binding with which a call was made. One with scalars named as those of the product is not,
-        because their values would have to be passed as alpha and beta."""
-        binding = arguments._binding
-        if binding is None or any(label in ("alpha", "beta") for label, _ in binding.scalars):
-            return
-        try:
-            _remember(self._known, key, (binding, types))
-        except TypeError:
-            pass
 
 
 _BINDINGS: dict[Hashable, _Binding] = {}

@@ -277,10 +277,14 @@ def are_wrapped(*values: Any) -> bool:
     return any(isinstance(value, torch.Tensor) and is_wrapped(value) for value in values)
 
 
-def is_compiled(a: Any, b: Any, epilogue: Any, c: Any, operands: Mapping[str, Any]) -> bool:
-    """Whether torch.compile traces a call that is one operator in its graph."""
+def is_recorded(a: Any, b: Any, epilogue: Any, c: Any, operands: Mapping[str, Any]) -> bool:
+    """Whether PyTorch must see the call as one operator: torch.compile or torch.jit.trace traces it, or a
+    TorchDispatchMode is active, such as those of make_fx and FakeTensorMode. Otherwise the product would be no part of the
+    graph."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.compiler.is_compiling():
+    if torch is None or not (
+        torch.compiler.is_compiling() or torch._C._is_tracing() or torch._C._len_torch_dispatch_stack() > 0
+    ):
         return False
     if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and (c is None or isinstance(c, torch.Tensor))):
         return False
@@ -289,10 +293,10 @@ def is_compiled(a: Any, b: Any, epilogue: Any, c: Any, operands: Mapping[str, An
     return all(isinstance(value, (torch.Tensor, int, float)) for value in operands.values())
 
 
-def compiled(
+def recorded(
     a: Any, b: Any, epilogue: Any, c: Any, alpha: float, beta: Any, options: Mapping[str, Any], operands: Mapping[str, Any]
 ) -> Any:
-    """tilewright.matmul as an operator. @pre is_compiled()"""
+    """tilewright.matmul as an operator. @pre is_recorded()"""
     import torch
 
     from tilewright.torch import text_of

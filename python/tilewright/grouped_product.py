@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, PointerArray, dtype, run
+from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, PointerArray, run
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _compute_type, _first_of, _in_callers_words, _no_array, _out_type, matmul
+from tilewright.product import _bound, _compute_type, _first_of, _in_callers_words, _no_array, _out_type, _type_of_result, matmul
 from tilewright.results import as_framework_of, empty_like, shaped
 
 
@@ -92,7 +92,7 @@ def grouped_matmul(
     like: Any = None
     if not is_given:
         like = shaped(_first_of(a, "a"))
-        kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
+        kind = _type_of_result(out_dtype, like)
         if is_list:
             out = _outs_of_lists(a, b, kind, stream)
         else:

@@ -91,7 +91,7 @@ def trace(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, 
         array = jnp.asarray(value)
         arrays[name] = array.astype("uint8") if array.dtype == bool else array
     a, b = arrays["a"], arrays["b"]
-    kind = product._out_type(a) if options["out_dtype"] is None else dtype(options["out_dtype"])
+    kind = product._type_of_result(options["out_dtype"], a)
     call = _Call(
         has_c=c is not None,
         alpha=alpha,
@@ -275,7 +275,7 @@ def grouped_matmul(
     if ranks not in modes:
         expected = "2 and 3, 3 and 2, or 2 and 2" if counts is None else "3 and 3"
         raise InvalidArgument(f"a and b must have ranks {expected}, got shapes {a.shape} and {b.shape}")
-    kind = product._out_type(a) if out_dtype is None else dtype(out_dtype)
+    kind = product._type_of_result(out_dtype, a)
     sizes = expected_sizes if expected_sizes is None or isinstance(expected_sizes, int) else tuple(map(int, expected_sizes))
     call = _Groups(modes[ranks], out_dtype=_NAMES[kind], expected_sizes=sizes)
     _check_groups(call, ShapeOnly(a.shape, a.dtype), ShapeOnly(b.shape, b.dtype), ShapeOnly(ends.shape, ends.dtype))

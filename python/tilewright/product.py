@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +13,13 @@ from tilewright._tilewright import (
     GemmArguments,
     PointerArray,
     _default_output,
+    _remember_product,
+    _repeat_product,
     dtype,
     run,
 )
 from tilewright import gradients
-from tilewright.epilogue import CallBindings, EpilogueArguments, nearest
+from tilewright.epilogue import EpilogueArguments, nearest
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, has_tracers, shaped
 
@@ -71,8 +72,15 @@ def matmul(
     On a GPU the work is enqueued. Host arrays are complete on return.
     Raises InvalidArgument with the number that is wrong.
     """
-    if "torch" in sys.modules and out is None and stream is None:
-        if gradients.is_compiled(a, b, epilogue, c, operands) and not _needs_reshaping(a, b):
+    product = a, b, out, epilogue, operands, c, alpha, beta, out_dtype, accumulator_type, math
+    is_new = False
+    if (
+        "torch" in sys.modules
+        and out is None
+        and stream is None
+        and gradients.is_recorded(a, b, epilogue, c, operands)
+    ):
+        if not _needs_reshaping(a, b):
             given = {
                 "out_dtype": out_dtype,
                 "accumulator_type": accumulator_type,
@@ -80,11 +88,14 @@ def matmul(
                 "deterministic": deterministic,
                 "batch_invariant": batch_invariant,
             }
-            return gradients.compiled(a, b, epilogue, c, alpha, beta, given, operands)
-    # With `out`, an EpilogueArguments for a function is made only where one is needed.
-    is_function = type(epilogue) is types.FunctionType and out is not None
-    bound = epilogue if is_function else _bound(epilogue, operands, matmul)
-    arrays = tuple(operands.values()) if is_function else _tensors_of(bound)
+            return gradients.recorded(a, b, epilogue, c, alpha, beta, given, operands)
+    else:
+        repeated = _repeat_product(*product, stream, deterministic, batch_invariant)
+        is_new = repeated is False
+        if not is_new and repeated is not None:
+            return repeated
+    bound = _bound(epilogue, operands, matmul)
+    arrays = _tensors_of(bound)
     if type(a) is list or type(a) is tuple:
         a = _numbers(a, "a")
     if type(b) is list or type(b) is tuple:
@@ -95,7 +106,6 @@ def matmul(
     )
     is_traced = "jax" in sys.modules and has_tracers(a, b, c, *arrays)
     if is_reshaped or is_torch or is_traced:
-        bound = _bound(bound, operands, matmul) if is_function else bound
         options = {
             "out": out,
             "out_dtype": out_dtype,
@@ -118,38 +128,29 @@ def matmul(
     _check_flag(batch_invariant, "batch_invariant")
     is_given = out is not None
     like: Any = None
-    if is_given and out_dtype is not None and hasattr(out, "dtype") and dtype(out_dtype) != dtype(out.dtype):
-        raise InvalidArgument(f"out_dtype is {dtype(out_dtype).name}, but out is {dtype(out.dtype).name}: leave one out")
+    if is_given and out_dtype is not None and hasattr(out, "dtype"):
+        kind = _type_of_result(out_dtype, out)
+        if kind != dtype(out.dtype):
+            raise InvalidArgument(f"out_dtype is {kind.name}, but out is {dtype(out.dtype).name}: leave one out")
     if not is_given:
         like = shaped(_first_of(a, "a"))
-        kind = dtype(out_dtype) if out_dtype is not None else _out_type(like)
+        kind = _type_of_result(out_dtype, like)
         shape = _shape_of_out(like, shaped(_first_of(b, "b")), bound, _length_of(a, b))
         out = empty_like(like, shape, kind, stream)
     alpha = _number(alpha, "alpha")
     beta = (0.0 if c is None else 1.0) if beta is None else _number(beta, "beta")
-    tensors = key = None
-    if is_function:
-        key = _BINDINGS.key(epilogue, operands, a, b, out, accumulator_type)
-        binding = None if key is None else _BINDINGS.find(key)
-        if binding is None:
-            bound = _bound(epilogue, operands, matmul)
-        else:
-            bound, tensors, _ = binding.of(operands)
-            key = None
     try:
-        arguments = GemmArguments(
-            a, b, out, accumulator_type, bound, C=c, alpha=alpha, beta=beta, math=math, tensors=tensors
-        )
+        arguments = GemmArguments(a, b, out, accumulator_type, bound, C=c, alpha=alpha, beta=beta, math=math)
     except InvalidArgument as error:
-        hint = "" if "read-only" in str(error) else _hint(a, b, out)
+        says_what_to_do = any(word in str(error) for word in ("read-only", ": pass ."))
+        hint = "" if says_what_to_do else _hint(a, b, out)
         raise InvalidArgument(_in_callers_words(str(error)) + hint) from None
-    if key is not None and isinstance(bound, EpilogueArguments):
-        _BINDINGS.remember(key, bound, a.dtype, out.dtype)
+    if is_new:
+        labels = bound._labels() if isinstance(bound, EpilogueArguments) else {}
+        if labels is not None:
+            _remember_product(*product, out, labels, arguments)
     run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     return out if is_given else as_framework_of(like, out)
-
-
-_BINDINGS = CallBindings()
 
 
 def _number(value: Any, name: str) -> float:
@@ -158,6 +159,8 @@ def _number(value: Any, name: str) -> float:
     try:
         if not isinstance(value, (str, bytes)):
             return float(value)
+    except OverflowError:
+        raise InvalidArgument(f"{name} is too large for a float, got {value!r:.40}...") from None
     except (TypeError, ValueError):
         pass
     raise TypeError(f"{name} must be a number, got {value!r:.80}")
@@ -416,3 +419,13 @@ def _type_of(a: Any) -> DType:
 
 def _out_type(a: Any) -> DType:
     return _default_output(_type_of(a))
+
+
+def _type_of_result(out_dtype: Any, a: Any) -> DType:
+    """The type that a caller gave as `out_dtype`; None: that of products of arrays like `a`."""
+    if out_dtype is None:
+        return _out_type(a)
+    try:
+        return dtype(out_dtype)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"out_dtype: {error}") from None

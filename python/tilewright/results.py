@@ -104,7 +104,7 @@ def _numpy_empty(shape: tuple[int, ...], name: str) -> Any:
         kind = getattr(ml_dtypes, name)
     try:
         return numpy.empty(shape, dtype=kind)
-    except MemoryError as error:
+    except (MemoryError, ValueError) as error:  # ValueError: more bytes than an address can count
         raise OutOfMemory(f"the result, {shape} of {name}, does not fit into memory: {error}") from None
 
 

@@ -27,7 +27,7 @@ from tilewright._tilewright import _contraction_modes
 from tilewright.contraction import _order_of_result, _path
 from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
-from tilewright.product import _compute_type, _out_type
+from tilewright.product import _compute_type, _type_of_result
 from tilewright.results import _NUMPY_NAMES
 from tilewright.weights import PackedWeights, weight_matmul
 
@@ -151,6 +151,7 @@ def _product(
     `names` are those of `operands` in the epilogue, as in "bias scale"; `numbers` are as in "slope=0.5 limit=6.0".
     """
     promises = {**_promises(), **({} if deterministic is None else {"deterministic": deterministic})}
+    out = _fake_product(a, b, c, operands, names, epilogue, numbers, alpha, beta, out_dtype)
     made: torch.Tensor = tilewright.matmul(
         _row_or_column_major(a),
         _row_or_column_major(b),
@@ -158,7 +159,7 @@ def _product(
         c=c,
         alpha=alpha,
         beta=beta,
-        out_dtype=out_dtype,
+        out=out,  # so that matmul() does not ask whether the call is to be recorded, which it is already
         accumulator_type=accumulator_type,
         math=math,
         batch_invariant=batch_invariant,
@@ -276,7 +277,7 @@ def _fake_masked_mm(
 def _fake_product(a: torch.Tensor, b: torch.Tensor, *rest: Any) -> torch.Tensor:
     _, _, _, epilogue, numbers, _, _, out_dtype, *_ = rest
     shape = _shape(a, b)
-    kind = _out_type(a) if out_dtype is None else tilewright.dtype(out_dtype)
+    kind = _type_of_result(out_dtype, a)
     if epilogue and _graph(epilogue, _compute_type(a), _numbers(numbers), kind).is_gated:
         shape[-1] = shape[-1] // 2
     return a.new_empty(shape, dtype=getattr(torch, _NUMPY_NAMES[kind]))

@@ -14,11 +14,12 @@ from tilewright._tilewright import (
 )
 from tilewright import gradients
 from tilewright.errors import InvalidArgument
+from tilewright.product import _type_of_result
 from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped
 
 _STORED = {"s4": "u8", "s8": "s8", "e4m3": "e4m3"}  # the element type of the packed array
 _RANGES = {"s4": (-8, 7), "s8": (-128, 127)}
-_ALIGNMENT = 16  # in bytes, of the rows of scales
+_ALIGNMENT = 16  # in bytes, of the rows of x and of the scales
 
 
 class PackedWeights:
@@ -60,7 +61,9 @@ def pack_weights(weights: Any, scales: Any, dtype: str | None = None, *, group: 
     The packed weights are on the device of `weights`. Raises InvalidArgument with the number that is wrong.
     """
     given = shaped(weights)
-    if len(getattr(given, "shape", ())) != 2:
+    _check_array(given, "weights")
+    _check_array(shaped(scales), "scales")
+    if len(given.shape) != 2:
         raise InvalidArgument(f"weights must have the shape (outputs, inputs), got {_shape_text(given)}")
     outputs, inputs = (int(extent) for extent in given.shape)
     if outputs < 1 or inputs < 1:
@@ -94,18 +97,45 @@ def weight_matmul(x: Any, weights: PackedWeights, *, out: Any = None, out_dtype:
         raise TypeError(f"weights must be PackedWeights, which pack_weights() makes, got a {type(weights).__name__}")
     gradients.refuse("weight_matmul()", {"x": x, "scales": weights.scales, "out": out})
     given = shaped(x)
-    shape = tuple(int(extent) for extent in getattr(given, "shape", ()))
+    _check_array(given, "x")
+    shape = tuple(int(extent) for extent in given.shape)
     outputs, inputs = weights.shape
     if not shape or shape[-1] != inputs:
         raise InvalidArgument(f"x must have the shape (..., {inputs}), the inputs of the weights, got {shape}")
     is_given = out is not None
     of_out = (*shape[:-1], outputs)
     if not is_given:
-        out = empty_like(given, of_out, _dtype(out_dtype) if out_dtype is not None else _dtype(given), stream)
+        out = empty_like(given, of_out, _dtype(given) if out_dtype is None else _type_of_result(out_dtype, given), stream)
     elif tuple(int(extent) for extent in shaped(out).shape) != of_out:
         raise InvalidArgument(f"out must have the shape {of_out}, got {_shape_text(shaped(out))}")
-    run(weights.arguments(_matrix(x, shape, "x"), _matrix(out, of_out, "out")), stream)
+    if 0 not in of_out:
+        rows = _matrix(x, shape, "x")
+        _check_rows(rows)
+        run(weights.arguments(rows, _matrix(out, of_out, "out")), stream)
     return out if is_given else as_framework_of(given, out)
+
+
+def _check_array(value: Any, name: str) -> None:
+    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        raise InvalidArgument(f"{name} must be an array of PyTorch, NumPy, CuPy or JAX, got a {type(value).__name__}")
+
+
+def _check_rows(x: Any) -> None:
+    """Refuses a matrix whose rows the kernels cannot load: TMA reads them from multiples of 16 bytes."""
+    if not hasattr(x, "strides") and not callable(getattr(x, "stride", None)):
+        return  # of JAX: rows are packed
+    is_torch = callable(getattr(x, "stride", None))
+    steps, width = (tuple(x.stride()), x.element_size()) if is_torch else (tuple(x.strides), 1)
+    row, column = (int(step) * int(width) for step in steps)
+    size = int(x.element_size() if is_torch else x.itemsize)
+    if x.shape[1] > 1 and column != size:
+        packed = "x.contiguous()" if is_torch else "numpy.ascontiguousarray(x)"
+        raise InvalidArgument(f"the rows of x must be contiguous, got strides of {row} and {column} bytes; pass {packed}")
+    if x.shape[0] > 1 and row % _ALIGNMENT != 0:
+        raise InvalidArgument(
+            f"the rows of x must begin at multiples of {_ALIGNMENT} bytes, but they are {row} bytes apart: pass rows of "
+            f"an array whose width is a multiple of {_ALIGNMENT // size}"
+        )
 
 
 def _shape_text(array: Any) -> str:

@@ -49,10 +49,10 @@ class RunCommandTest : public testing::Test {
     return path;
   }
 
-  ExitCode run(const std::string& problem, const std::string& options) {
+  ExitCode run(const std::string& problem, const std::string& options, const std::string& target = "sm_80") {
     CLI::App app;
     const Command command = add_run_command(app, registry_);
-    app.parse("run --device emulator:sm_80 --problem " + file(problem) + " " + options, false);
+    app.parse("run --device emulator:" + target + " --problem " + file(problem) + " " + options, false);
     return command.run();
   }
 
@@ -99,6 +99,20 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAReductionOfSplitK) {
   EXPECT_EQ(run(file, "--verify"), ExitCode::ok);
   EXPECT_EQ(run(file, "--verify-candidates"), ExitCode::ok);
   EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
+}
+
+TEST_F(RunCommandTest, ComputesAndVerifiesALinearLayerWithNarrowWeights) {
+  const auto file = [](const char* weights, const char* more) {
+    return fmt::format(R"({{"operation": "weight_gemm", "extents": {{"tokens": 3, "outputs": 72, "inputs": 200}},
+                            "types": {{"weights": "{}", "scales": "f16", "x": "f16", "out": "f16"}}{}}})",
+                       weights, more);
+  };
+  EXPECT_EQ(read(file("s4", R"(, "scalars": {"group": 64})")).description(),
+            "weight_gemm weights(16384):u8 scales(4,72):f16 x(3,200):f16 out(3,72):f16");
+  EXPECT_EQ(read(file("e4m3", "")).description(),
+            "weight_gemm weights(28672):e4m3 scales(2,72):f16 x(3,200):f16 out(3,72):f16");
+  EXPECT_EQ(run(file("s4", R"(, "scalars": {"group": 64})"), "--verify", "sm_90a"), ExitCode::ok);
+  EXPECT_EQ(run(file("s4", ""), "--find --json", "sm_90a"), ExitCode::ok);
 }
 
 TEST_F(RunCommandTest, ComputesAndVerifiesAContraction) {
@@ -226,11 +240,12 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message("{}"), HasSubstr("the problem lacks the field 'operation'"));
   EXPECT_THAT(message(R"({"operation": "blur"})"),
               HasSubstr("unknown operation 'blur'; the operations are gemm, conv2d, contraction, grouped_gemm, "
-                        "reduce_split_k, stencil"));
+                        "reduce_split_k, stencil, weight_gemm"));
   EXPECT_THAT(message(grouped_file("ragged_m", "[7, 24]")),
               HasSubstr("sizes are in total 31, but ragged_m has only 30"));
   EXPECT_THAT(message(grouped_file("masked_n", "[7, 25]")), HasSubstr("a size is 25, but masked_n has only 24"));
-  EXPECT_THAT(message(grouped_file("ragged_m", "[7, -1]")), HasSubstr("a size must be an integer from 0 to 2^31 - 1"));
+  EXPECT_THAT(message(grouped_file("ragged_m", "[7, -1]")),
+              HasSubstr("sizes[1] must be an integer from 0 to 2^31 - 1, got -1"));
   EXPECT_THAT(message(grouped_file("ragged_m", "7")), HasSubstr("sizes must be a list of integers"));
   EXPECT_THAT(message(grouped_file("rows", "[7]")), HasSubstr("unknown mode 'rows': it must be ragged_m, "));
   EXPECT_THAT(message(gemm_file(R"("layouts": {"A": "col"})")),
@@ -245,6 +260,26 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message(R"({"operation": "grouped_gemm", "mode": "independent", "sizes": [[1, 2]],
                           "types": {"A": "f16", "B": "f16", "D": "f16"}})"),
               HasSubstr("a size of independent groups must be [m, n, k], got [1,2]"));
+  EXPECT_THAT(message(R"({"operation": "contraction", "expression": "ak,kb->ab", "extents": {"a": 3, "b": 4, "k": -1},
+                          "types": {"A": "f16", "B": "f16", "D": "f16"}})"),
+              HasSubstr("k must be an integer from 0 to 2^31 - 1, got -1"));
+  EXPECT_THAT(message(R"({"operation": {"name": "mine", "operands": null, "product": ["a", "b", "c"]}})"),
+              HasSubstr("operands must be a list of objects, got null"));
+  EXPECT_THAT(message(R"({"operation": {"name": "mine", "operands": [7], "product": ["a", "b", "c"]}})"),
+              HasSubstr("operands[0] must be an object"));
+  const auto weights = [&](const char* type, const char* scalars) {
+    return message(
+        fmt::format(R"({{"operation": "weight_gemm", "extents": {{"tokens": 3, "outputs": 72, "inputs": 200}},
+                                    "types": {{"weights": "{}", "scales": "f16", "x": "f16", "out": "f16"}},
+                                    "scalars": {}}})",
+                    type, scalars));
+  };
+  EXPECT_THAT(weights("f16", "{}"), HasSubstr("weights of a weight_gemm cannot be f16: they must be s4, s8 or e4m3"));
+  EXPECT_THAT(weights("s4", R"({"alpha": 2})"), HasSubstr("the scalar of a weight_gemm is group, got 'alpha'"));
+  EXPECT_THAT(weights("s4", R"({"group": -1})"), HasSubstr("group must be an integer from 0 to 2^31 - 1, got -1"));
+  EXPECT_THAT(
+      message(R"({"operation": "stencil", "extents": {"h": 4, "w": 4, "v": 1}, "types": {"x": "f32", "out": "f32"}})"),
+      HasSubstr("extents has no field 'v'"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4}, "types": {"x": "f32", "out": "f32"}})"),
               HasSubstr("extents lacks 'w', an extent of 'x'"));
   EXPECT_THAT(message(R"({"operation": "stencil", "extents": {"h": 4, "w": -1}, "types": {"x": "f32", "out": "f32"}})"),

@@ -503,6 +503,15 @@ def test_parameters_are_compared_with_the_kernels(make: Callable[..., Any], left
             careless.run(args)
 
 
+@pytest.mark.parametrize("grid", [0, (1, 65536), 1 << 31])
+def test_grids_that_no_gpu_launches_are_refused(make: Callable[..., Any], grid: Any) -> None:
+    args = GemmArguments(*problem(make))
+    source = 'extern "C" __global__ void gridless(double* d) { *d = 0; }'
+    with brought(args, "gridless", source, lambda args: tilewright.Launch(grid, 1, [args.out])) as gridless:
+        with pytest.raises(InvalidArgument, match=r"a grid must have 1 to \(2147483647,65535,65535\) CTAs|must be from 1x1x1"):
+            gridless.run(args)
+
+
 def test_parameters_have_the_offsets_of_the_kernel(make: Callable[..., Any]) -> None:
     """A float4 is aligned to 16 bytes and a struct of floats to 4, which cannot be told from their bytes."""
     a, b, out = problem(make)

@@ -1,4 +1,4 @@
-"""torch.compile with inductor, and torch.func, of products of CPU tensors on the emulator."""
+"""torch.compile with inductor, other tracers, and torch.func, of products of CPU tensors on the emulator."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -159,3 +160,52 @@ def test_operators_have_vmap() -> None:
     a, b, weight = values(5, 6, 8), values(5, 8, 4), values(4, 8)
     assert torch.equal(torch.vmap(torch.ops.tilewright.matmul)(a, b), a @ b)
     assert torch.equal(torch.vmap(torch.ops.tilewright.linear, (0, None))(a, weight), a @ weight.T)
+
+
+def test_the_product_is_part_of_graphs_of_other_tracers() -> None:
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counted(TorchDispatchMode):
+        seen: list[str] = []
+
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    a, b = torch.arange(12.0).view(3, 4), torch.arange(20.0).view(4, 5) - 9
+    other = a + 2
+    tilewright.matmul(a, b)  # the next call is like an earlier one
+    graph = make_fx(lambda x: tilewright.matmul(x, b) * 2)(a)
+    assert torch.equal(graph(other), other @ b * 2)
+    traced = torch.jit.trace(lambda x: tilewright.matmul(x, b, epilogue="relu"), (a,))
+    assert torch.equal(traced(other), torch.relu(other @ b))
+    with Counted():
+        assert torch.equal(tilewright.matmul(a, b), a @ b)
+    assert "tilewright.product.default" in Counted.seen
+    with FakeTensorMode() as mode:
+        fake = tilewright.matmul(mode.from_tensor(a), mode.from_tensor(b), out_dtype=torch.float16)
+        assert fake.shape == (3, 5) and fake.dtype == torch.float16
+
+
+def test_results_are_tensors_whatever_was_multiplied_before() -> None:
+    a, b = np.ones((3, 7), np.float32), np.ones((7, 5), np.float32)
+    for _ in range(3):
+        for x, y in ((torch.from_numpy(a), b), (a, torch.from_numpy(b))):
+            assert type(tilewright.matmul(x, y)) is type(x)
+
+
+def test_tensors_whose_memory_has_other_elements_are_refused() -> None:
+    a, b = torch.ones(3, 4), torch.ones(4, 5)
+    negated = torch.complex(a, a).conj().imag
+    assert negated.is_neg()
+    for _ in range(2):
+        tilewright.matmul(negated.resolve_neg().contiguous(), b)
+        with pytest.raises(InvalidArgument, match=r"a: the tensor is a view of negated elements .* pass .resolve_neg\(\)"):
+            tilewright.matmul(negated, b)
+    with pytest.raises(InvalidArgument, match=r"out: the tensor is a view of negated"):
+        tilewright.matmul(a, b, out=torch._neg_view(torch.zeros(3, 5)))
+    for sparse in (a.to_sparse(), a.to_sparse_csr()):
+        with pytest.raises(InvalidArgument, match=r"a: the tensor has the layout torch.sparse_\w+: pass .to_dense\(\)"):
+            tilewright.matmul(sparse, b, out=torch.zeros(3, 5))

@@ -538,6 +538,37 @@ MISTAKES: dict[str, Case] = {
         InvalidArgument,
         "128 threads copy the tile, so that `thread` must be from 0 to 127, got a number from 0 to 0",
     ),
+    "an accumulator type that does not exist": (
+        lambda: matmul(A, B, accumulator_type="f17"),
+        InvalidArgument,
+        "accumulator_type: unknown element type 'f17'",
+    ),
+    "an out_dtype that does not exist": (
+        lambda: tilewright.einsum("ij,jk", A, B, out_dtype="f17"),
+        InvalidArgument,
+        "out_dtype: unknown element type 'f17'",
+    ),
+    "alpha is None": (lambda: matmul(A, B, alpha=None), TypeError, "alpha must be a number, got None"),  # type: ignore[arg-type]
+    "an alpha that no float can have": (
+        lambda: matmul(A, B, alpha=10**400),
+        InvalidArgument,
+        "alpha is too large for a float, got 1000",
+    ),
+    "a beta that no float can have": (
+        lambda: GemmArguments(A, B, z(4, 7), C=z(4, 7), beta=10**400),
+        InvalidArgument,
+        "beta is too large for a float, got 1000",
+    ),
+    "a big-endian array": (
+        lambda: matmul(A, B.astype(">f4")),
+        InvalidArgument,
+        r"b: big-endian arrays are not supported: pass .astype\('<f4'\)",
+    ),
+    "a result that no memory can hold": (
+        lambda: tilewright.conv2d(z(1, 8, 5, 5), z(8, 8, 3, 3), padding=2**31),
+        tilewright.OutOfMemory,
+        "the result, .* of float32, does not fit into memory",
+    ),
     "a parameter twice": (
         lambda: (lambda k: (k.launch("n"), k.launch("n")))(program.Kernel("k")),
         InvalidArgument,

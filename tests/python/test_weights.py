@@ -15,6 +15,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANDOM = np.random.default_rng(5)
 TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
+MATRICES = [np.ones(shape, np.float32) for shape in ((4, 8), (8, 4), (4, 4))]
 RANGES = {"s4": (-8, 8), "s8": (-128, 128), "e4m3": (-8, 8)}
 
 
@@ -123,6 +124,37 @@ def test_products_refuse_with_the_number() -> None:
         weight_matmul(x, packed)
     with pytest.raises(InvalidArgument, match="dtype must be"):
         PackedWeights(packed.data, packed.scales, "s2", (64, 256), 128)
+
+
+def test_no_tokens_have_an_empty_result() -> None:
+    weights, scales, _ = layer("s4", 64, 128, 128, "f16")
+    packed = pack_weights(weights, scales, "s4")
+    for shape in ((0, 128), (2, 0, 128)):
+        assert weight_matmul(np.ones(shape, np.float16), packed).shape == (*shape[:-1], 64)
+
+
+def test_rows_that_cannot_be_loaded_are_named() -> None:
+    weights, scales, _ = layer("s4", 64, 100, 128, "f16")
+    packed = pack_weights(weights, scales, "s4", group=128)
+    with pytest.raises(InvalidArgument, match=r"strides of 2 and 6 bytes; pass numpy.ascontiguousarray\(x\)"):
+        weight_matmul(np.asfortranarray(np.ones((3, 100), np.float16)), packed)
+    with pytest.raises(InvalidArgument, match="multiples of 16 bytes, but they are 200 bytes apart.* multiple of 8"):
+        weight_matmul(np.ones((3, 100), np.float16), packed)
+    wide = np.ones((3, 104), np.float16)
+    assert weight_matmul(wide[:, :100], packed).shape == (3, 64)
+    with pytest.raises(InvalidArgument, match="x must be an array of PyTorch, NumPy, CuPy or JAX, got a list"):
+        weight_matmul([[1.0] * 100], packed)
+    with pytest.raises(InvalidArgument, match="weights must be an array of PyTorch, NumPy, CuPy or JAX, got a list"):
+        pack_weights(weights.tolist(), scales, "s4")
+
+
+def test_other_products_stay_fast_afterwards() -> None:
+    """The family is no provider of the user's, whose kernels would be asked for at each call."""
+    before = [refused.name for refused in tilewright.explain(tilewright.GemmArguments(*MATRICES)).refused]
+    weights, scales, _ = layer("s4", 64, 128, 128, "f16")
+    pack_weights(weights, scales, "s4").arguments(np.ones((1, 128), np.float16), np.ones((1, 64), np.float16))
+    assert "weight_gemm" in before
+    assert before == [refused.name for refused in tilewright.explain(tilewright.GemmArguments(*MATRICES)).refused]
 
 
 def test_the_example_of_the_guide_runs() -> None:

@@ -140,7 +140,6 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
                             LoggedLaunch logged) {
   check(config);
   std::vector<std::byte> parameter_space = lay_out(config, parameters);
-  if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
   const runtime::Dim3 cluster = cluster_of(config);
   Launch launch{ptx_->module(),
                 program_,
@@ -270,7 +269,11 @@ std::vector<std::byte> EmulatedKernel::lay_out(const runtime::LaunchConfig& conf
 }
 
 void EmulatedKernel::check(const runtime::LaunchConfig& config) const {
-  const runtime::Dim3& block = config.block;
+  const runtime::Dim3 &grid = config.grid, &block = config.block;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 0xffff || grid.z > 0xffff) {
+    throw InvalidArgument(
+        fmt::format("{}: a grid must have 1 to (2147483647,65535,65535) CTAs, got {}", symbol_, to_string(grid)));
+  }
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64) {
     throw InvalidArgument(

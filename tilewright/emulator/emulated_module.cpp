@@ -167,10 +167,6 @@ std::vector<Finding> EmulatedModule::launch(const KernelInfo& kernel, const runt
     throw InvalidArgument(
         fmt::format("{} takes {} arguments, got {}", printable(kernel.name, 200), parameters.size(), arguments.size()));
   }
-  const runtime::Dim3& grid = config.grid;
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 0xffff || grid.z > 0xffff) {
-    throw InvalidArgument(fmt::format("a grid must have 1 to (2147483647,65535,65535) CTAs, got {}", to_string(grid)));
-  }
   EmulatedKernel& loaded = device_->kernel(kernel.symbol);
   GlobalMemory& memory = *device_->memory;
 

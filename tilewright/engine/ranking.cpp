@@ -69,6 +69,8 @@ Result<double> estimate(const registry::Kernel& kernel, const op::Problem& probl
       return fits.refusal();
     const double estimate_us = kernel.estimate_us(problem);
     if (std::isnan(estimate_us)) return refuse("its estimate is NaN").as(RefusalCode::provider);
+    if (estimate_us < 0)
+      return refuse("its estimate is {} us, which is below 0", estimate_us).as(RefusalCode::provider);
     return estimate_us;
   } catch (const std::exception& error) {
     if (is_interrupted()) throw;

@@ -1,5 +1,7 @@
 #include "tilewright/kernels/list.hpp"
 
+#include "tilewright/kernels/weight_gemm.hpp"
+
 namespace tilewright::kernels {
 
 std::vector<registry::ProviderPtr> make_providers() {
@@ -18,9 +20,14 @@ std::vector<registry::ProviderPtr> make_providers() {
   providers.push_back(make_simt_gemm_provider());
   providers.push_back(make_depthwise_conv_provider());
   providers.push_back(make_reduce_split_k_provider());
+  providers.push_back(make_weight_gemm_provider());
   return providers;
 }
 
-std::shared_ptr<registry::Registry> make_registry() { return std::make_shared<registry::Registry>(make_providers()); }
+std::shared_ptr<registry::Registry> make_registry() {
+  auto registry = std::make_shared<registry::Registry>(make_providers());
+  registry->add(weight_gemm_operation()).or_throw();
+  return registry;
+}
 
 }  // namespace tilewright::kernels

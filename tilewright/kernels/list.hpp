@@ -26,10 +26,11 @@ std::unique_ptr<registry::Provider> make_permuted_gemm_provider();
 /// Offers kernels for convolutions that copy tensors and compute a convolution of sm90_gemm or sm80_gemm.
 std::unique_ptr<registry::Provider> make_repacked_conv_provider();
 
-/// All providers. simt_gemm, the last one of GEMMs, supports every valid GEMM; reduce_split_k every valid reduction.
+/// All providers, that of weight_gemm.hpp among them. simt_gemm, the last one of GEMMs, supports every valid GEMM;
+/// reduce_split_k every valid reduction.
 std::vector<registry::ProviderPtr> make_providers();
 
-/// A registry with all providers, to which user-defined ones can be added.
+/// A registry with all providers and the operation weight_gemm, to which user-defined ones can be added.
 std::shared_ptr<registry::Registry> make_registry();
 
 }  // namespace tilewright::kernels

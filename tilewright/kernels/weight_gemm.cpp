@@ -192,6 +192,13 @@ class WeightGemmProvider final : public registry::Provider {
     }
   }
 
+  Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& /*design*/) const override {
+    if (signature.operation != kName) {
+      return refuse("computes only weight_gemm, got {}", signature.operation).as(RefusalCode::operation);
+    }
+    return refuse("makes no kernel of a given design: find_kernels() offers those that suit a problem");
+  }
+
  private:
   /// The kernels to offer.
   static std::vector<program::WeightGemmDescription> descriptions(const op::Custom& problem, const Target& target) {

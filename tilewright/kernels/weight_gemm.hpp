@@ -16,7 +16,7 @@ namespace tilewright::kernels {
 /// group.
 op::OperationPtr weight_gemm_operation();
 
-/// Offers kernels for weight_gemm_operation() on sm_90a. make_providers() does not have it: add it to a registry.
+/// Offers kernels for weight_gemm_operation() on sm_90a.
 std::unique_ptr<registry::Provider> make_weight_gemm_provider();
 
 }  // namespace tilewright::kernels

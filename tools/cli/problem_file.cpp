@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -15,9 +14,11 @@
 #include "tilewright/base/spelling.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/compile/file.hpp"
+#include "tilewright/kernels/weight_gemm.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/product_operation.hpp"
+#include "tilewright/program/packed_weights.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -28,6 +29,7 @@ constexpr std::int64_t kAlignment = 256;         // bytes, the alignment of the 
 constexpr std::uint64_t kPlaceholder = 1 << 20;  // MiB between the placeholder addresses of two operands
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 31;
 constexpr std::size_t kMaxBytes = 1 << 20;  // of a file
+constexpr const char* kWeightTypes = "s4, s8 or e4m3";
 
 /// A JSON object that records which of its fields were read. A field that nobody read is a mistake of the author.
 class Fields {
@@ -110,22 +112,27 @@ std::optional<op::Access> parse_access(std::string_view text) {
   return std::nullopt;
 }
 
+const Json& read_list(const Json& json, std::string_view what, std::string_view of) {
+  if (json.is_array()) return json;
+  throw InvalidArgument(fmt::format("{} must be a list of {}, got {}", what, of, printable(json.dump(), 60)));
+}
+
 std::vector<std::string> read_texts(const Json& json, std::string_view what) {
-  if (!json.is_array()) throw InvalidArgument(fmt::format("{} must be a list of strings", what));
   std::vector<std::string> texts;
-  for (const Json& each : json) texts.push_back(read_text(each, what));
+  for (const Json& each : read_list(json, what, "strings")) texts.push_back(read_text(each, what));
   return texts;
 }
 
-op::OperandDeclaration read_operand(const Json& json) {
-  Fields fields(json, "an operand");
+op::OperandDeclaration read_operand(const Json& json, std::size_t index) {
+  Fields fields(json, fmt::format("operands[{}]", index));
   op::OperandDeclaration operand;
   operand.name = read_text(fields.at("name"), "an operand's name");
   operand.shape = read_texts(fields.at("shape"), "an operand's shape");
   if (const Json* const access = fields.find("access"))
     operand.access = read_name(*access, "access", parse_access, "read, write or update");
   if (const Json* const types = fields.find("types")) {
-    for (const Json& type : *types) operand.types.push_back(read_type(type, "an operand's type"));
+    for (const Json& type : read_list(*types, "an operand's types", "element types"))
+      operand.types.push_back(read_type(type, "an operand's type"));
   }
   fields.check_all_taken();
   return operand;
@@ -143,7 +150,8 @@ std::vector<op::NamedScalar> read_scalars(const Json* json) {
 op::OperationPtr read_product(const Json& json) {
   Fields fields(json, "the operation");
   std::vector<op::OperandDeclaration> operands;
-  for (const Json& operand : fields.at("operands")) operands.push_back(read_operand(operand));
+  for (const Json& operand : read_list(fields.at("operands"), "operands", "objects"))
+    operands.push_back(read_operand(operand, operands.size()));
   const std::vector<std::string> names = read_texts(fields.at("product"), "a product");
   if (names.size() != 3) throw InvalidArgument(fmt::format("a product names 3 operands, got {}", names.size()));
   const std::string name = read_text(fields.at("name"), "the operation's name");
@@ -177,14 +185,12 @@ void read_strides(const Json& json, op::Tensor& tensor, const std::string& name)
     throw InvalidArgument(fmt::format("the strides of '{}' must be a list of {} integers", name, tensor.shape.rank()));
   }
   for (int mode = 0; mode < tensor.shape.rank(); ++mode)
-    tensor.stride[mode] = read_extent(json[static_cast<std::size_t>(mode)], "a stride");
+    tensor.stride[mode] =
+        read_extent(json[static_cast<std::size_t>(mode)], fmt::format("stride {} of '{}'", mode, name));
 }
 
 op::Problem read_custom(Fields& fields, const op::OperationPtr& operation) {
-  std::map<std::string, std::int64_t> extents;
-  const Json& extents_json = fields.at("extents");
-  if (!extents_json.is_object()) throw InvalidArgument("extents must be an object of integers");
-  for (const auto& [name, value] : extents_json.items()) extents[name] = read_extent(value, name);
+  Fields extents(fields.at("extents"), "extents");
   Fields types(fields.at("types"), "types");
   const Json* const strides_json = fields.find("strides");
   const Json none = Json::object();
@@ -195,8 +201,8 @@ op::Problem read_custom(Fields& fields, const op::OperationPtr& operation) {
     for (const std::string& entry : operand.shape) {
       if (entry[0] >= '0' && entry[0] <= '9') {
         shape.append(std::stoll(entry));
-      } else if (const auto found = extents.find(entry); found != extents.end()) {
-        shape.append(found->second);
+      } else if (const Json* const extent = extents.find(entry); extent != nullptr) {
+        shape.append(read_extent(*extent, entry));
       } else {
         throw InvalidArgument(fmt::format("extents lacks '{}', an extent of '{}'", entry, operand.name));
       }
@@ -205,6 +211,7 @@ op::Problem read_custom(Fields& fields, const op::OperationPtr& operation) {
     if (const Json* const given = strides.find(operand.name)) read_strides(*given, tensor, operand.name);
     tensors.push_back({operand.name, tensor});
   }
+  extents.check_all_taken();
   types.check_all_taken();
   strides.check_all_taken();
   return op::Custom::make(operation, std::move(tensors), read_scalars(fields.find("scalars")));
@@ -312,11 +319,10 @@ op::Problem read_reduce_split_k(Fields& fields) {
 
 /// The ends of groups of the sizes in the file, of which none exceeds `capacity`.
 std::vector<std::int32_t> read_ends(const Json& sizes, op::GroupedMode mode, std::int64_t capacity) {
-  if (!sizes.is_array()) throw InvalidArgument("sizes must be a list of integers");
   std::vector<std::int32_t> ends;
   std::int64_t end = 0;
-  for (const Json& each : sizes) {
-    const std::int64_t size = read_extent(each, "a size");
+  for (const Json& each : read_list(sizes, "sizes", "integers")) {
+    const std::int64_t size = read_extent(each, fmt::format("sizes[{}]", ends.size()));
     end = op::is_ragged(mode) ? end + size : size;
     if (end > capacity) {
       throw InvalidArgument(fmt::format("{} {}, but {} has only {}",
@@ -333,7 +339,7 @@ op::GroupSummary read_expected(const Json* json, op::GroupedMode mode, std::int6
   if (json == nullptr) return {};
   if (!json->is_array()) return op::expect_mean(mode, groups, read_extent(*json, "expected_sizes"));
   std::vector<std::int64_t> sizes;
-  for (const Json& each : *json) sizes.push_back(read_extent(each, "an expected size"));
+  for (const Json& each : *json) sizes.push_back(read_extent(each, fmt::format("expected_sizes[{}]", sizes.size())));
   return op::summarize(mode, sizes);
 }
 
@@ -512,7 +518,8 @@ op::Problem read_contraction(Fields& fields) {
     op::Dims shape;
     if (letters.size() > op::Dims::kMaxRank)
       throw InvalidArgument(fmt::format("{} has {} modes, the limit is {}", name, letters.size(), op::Dims::kMaxRank));
-    for (const char letter : letters) shape.append(read_extent(extents.at(std::string(1, letter)), "an extent"));
+    for (const char letter : letters)
+      shape.append(read_extent(extents.at(std::string(1, letter)), std::string(1, letter)));
     op::Tensor made = packed(number, read_type(types.at(name), "the type of " + name), shape);
     if (const Json* const given = strides.find(name)) read_strides(*given, made, name);
     return made;
@@ -530,6 +537,37 @@ op::Problem read_contraction(Fields& fields) {
   return contraction;
 }
 
+/// A linear layer with narrow weights, whose packed bytes follow from its extents.
+op::Problem read_weight_gemm(Fields& fields) {
+  Fields extents(fields.at("extents"), "extents");
+  const auto extent = [&](const char* name) { return read_extent(extents.at(name), name); };
+  const std::int64_t tokens = extent("tokens"), outputs = extent("outputs"), inputs = extent("inputs");
+  extents.check_all_taken();
+  if (outputs < 1 || inputs < 1)
+    throw InvalidArgument(fmt::format("outputs and inputs must be at least 1, got {} and {}", outputs, inputs));
+  std::vector<op::NamedScalar> scalars = read_scalars(fields.find("scalars"));
+  std::int64_t group = 128;
+  for (const op::NamedScalar& scalar : scalars) {
+    if (scalar.name != "group")
+      throw InvalidArgument(fmt::format("the scalar of a weight_gemm is group, got '{}'", printable(scalar.name)));
+    group = read_extent(fields.at("scalars").at("group"), "group");
+  }
+  Fields types(fields.at("types"), "types");
+  const auto type = [&](const std::string& name) { return read_type(types.at(name), "the type of " + name); };
+  const DType weights = read_name(types.at("weights"), "type of weights", parse_dtype, kWeightTypes);
+  if (weights != DType::s4 && weights != DType::s8 && weights != DType::e4m3)
+    throw InvalidArgument(
+        fmt::format("weights of a weight_gemm cannot be {}: they must be {}", name(weights), kWeightTypes));
+  const std::int64_t groups = group == 0 ? 1 : ceil_div(inputs, group);
+  std::vector<op::NamedTensor> tensors{{"weights", packed(0, weights == DType::s4 ? DType::u8 : weights,
+                                                          {program::packed_bytes(weights, outputs, inputs)})},
+                                       {"scales", packed(1, type("scales"), {groups, outputs})},
+                                       {"x", packed(2, type("x"), {tokens, inputs})},
+                                       {"out", packed(3, type("out"), {tokens, outputs})}};
+  types.check_all_taken();
+  return op::Custom::make(kernels::weight_gemm_operation(), std::move(tensors), std::move(scalars));
+}
+
 op::Problem read_problem(const Json& json, const registry::Registry& registry, GroupNumbers& numbers) {
   Fields fields(json, "the problem");
   const Json& operation = fields.at("operation");
@@ -538,6 +576,7 @@ op::Problem read_problem(const Json& json, const registry::Registry& registry, G
                         : operation == "contraction"    ? read_contraction(fields)
                         : operation == "grouped_gemm"   ? read_grouped_gemm(fields, numbers)
                         : operation == "reduce_split_k" ? read_reduce_split_k(fields)
+                        : operation == "weight_gemm"    ? read_weight_gemm(fields)
                                                         : read_custom(fields, find_operation(operation, registry));
   fields.check_all_taken();
   op::validate(problem).or_throw();
@@ -574,6 +613,21 @@ Json parse_json(const std::string& text) {
 /// All elements of a tensor's span, with those between its rows, as a matrix of one row.
 op::Tensor flat(const op::Tensor& tensor) {
   return op::matrix(tensor.address, tensor.dtype, 1, op::span_bytes(tensor) / bytes(tensor.dtype));
+}
+
+/// Packs random weights of a weight_gemm, so that the elements past its extents are zeros.
+void fill_weights(const op::Custom& problem, std::uint64_t seed) {
+  const op::Tensor& packed = problem.tensor("weights");
+  const std::int64_t outputs = problem.extent("outputs"), inputs = problem.extent("inputs");
+  const bool is_float = packed.dtype == DType::e4m3;
+  const DType type = packed.dtype == DType::u8 ? DType::s4 : packed.dtype;
+  std::vector<std::int8_t> weights(static_cast<std::size_t>(outputs * inputs));
+  op::fill_integers(
+      op::matrix(reinterpret_cast<std::uint64_t>(weights.data()), is_float ? DType::e4m3 : DType::s8, outputs, inputs),
+      -8, 7, seed);
+  const std::vector<std::byte> bytes = program::pack_weights(type, outputs, inputs, weights).value_or_throw();
+  std::memcpy(reinterpret_cast<void*>(packed.address), bytes.data(),
+              bytes.size());  // NOLINT(performance-no-int-to-ptr)
 }
 
 }  // namespace
@@ -629,6 +683,8 @@ void ProblemFile::materialize(std::uint64_t seed) {
       op::fill_poison(elements);
     }
   }
+  const auto* const custom = std::get_if<op::Custom>(&problem_);
+  if (custom != nullptr && custom->operation == kernels::weight_gemm_operation()) fill_weights(*custom, seed);
 }
 
 }  // namespace tilewright::cli

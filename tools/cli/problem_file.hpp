@@ -19,7 +19,8 @@ struct GroupNumbers {
 
 class ProblemFile {
  public:
-  /// Reads the file and checks the problem. The file may name the operations of `registry`.
+  /// Reads the file and checks the problem. The file may name the operations of `registry`. The kernels of a
+  /// weight_gemm are added to it.
   /// @throws InvalidArgument, naming the file, the field and the reason
   ProblemFile(const std::string& path, const registry::Registry& registry);
 

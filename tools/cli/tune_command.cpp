@@ -38,7 +38,7 @@ struct TuneCommandOptions {
 /// The problem of the file, or the GEMM of the options.
 class TunedProblem {
  public:
-  explicit TunedProblem(const TuneCommandOptions& options) {
+  TunedProblem(const TuneCommandOptions& options, const registry::Registry& registry) {
     if (options.file.empty()) {
       const op::Gemm gemm = Problem(options.problem).gemm();
       description_ = to_string(gemm);
@@ -46,7 +46,7 @@ class TunedProblem {
       return;
     }
     if (options.has_gemm()) throw InvalidArgument("give either --problem or the extents of a GEMM, not both");
-    file_.emplace(options.file, *kernels::make_registry());
+    file_.emplace(options.file, registry);
     description_ = file_->description();
     problem_ = file_->problem();
   }
@@ -103,8 +103,9 @@ ExitCode verdict(const tune::TuningReport& report, bool checks_only) {
 }
 
 ExitCode tune(const TuneCommandOptions& options) {
-  const TunedProblem tuned(options);
-  engine::Engine engine(engine_options(options.kernel));
+  const std::shared_ptr<registry::Registry> registry = kernels::make_registry();
+  const TunedProblem tuned(options, *registry);
+  engine::Engine engine(engine_options(options.kernel), registry);
   const tune::TuningReport report = tune::tune(engine, tuned.problem(), options.tune);
   options.json ? fmt::print("{}\n", nlohmann::ordered_json::parse(tune::to_json(report)).dump(2))
                : print_text(report, tuned.description());
@@ -183,7 +184,7 @@ ExitCode list(const TuneCommandOptions& options) {
 ExitCode forget(const TuneCommandOptions& options) {
   std::int64_t count = 0;
   if (options.has_problem()) {
-    const TunedProblem tuned(options);
+    const TunedProblem tuned(options, *kernels::make_registry());
     const engine::Engine engine(engine_options(options.kernel));
     count =
         value_of(open_records().forget(engine::device_identity(*engine.device()), op::problem_class(tuned.problem())));

@@ -8,8 +8,9 @@ import functools
 import math
 import types
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any
 
+from tilewright._tilewright import _find_function_key, _remember_function_key
 from tilewright.libraries import ROOTS
 
 from . import library
@@ -40,51 +41,52 @@ class _Key:
     """A key that is compared by identity, because the hash of a function's code takes long."""
 
 
-_ABSENT = object()  # in place of the value of a global that the module does not have
-
-
-class _Known(NamedTuple):
-    """What a function read when its key was made."""
-
-    key: _Key
-    globals: tuple[tuple[str, object], ...]
-    kept: tuple[object, ...]  # the objects whose addresses are in _KNOWN, so that no others get these
-
-
 _KEYS: dict[Hashable, _Key] = {}  # by what _of_callable() returns
-_KNOWN: dict[Hashable, _Known] = {}  # by the address of the code, and those of the contents of the closure
 
 
 def _of_function(function: types.FunctionType) -> Hashable:
-    """_of_callable(function), which is not called again for functions without defaults whose code reads the same objects
-    as before, if these cannot change: modules, builtins, numbers and functions of libraries."""
-    if function.__defaults__ or function.__kwdefaults__ or function.__dict__:
-        return _of_callable(function, ())
-    code, scope, closure = function.__code__, function.__globals__, function.__closure__
-    place: Hashable = id(code)
-    cells: list[object] = []
-    if closure is not None:
-        try:
-            cells = [cell.cell_contents for cell in closure]
-        except ValueError:  # a cell is empty
-            return _of_callable(function, ())
-        place = (place, *map(id, cells))
-    known = _KNOWN.get(place)
-    if known is not None:
-        for name, value in known.globals:
-            if scope.get(name, _ABSENT) is not value:
-                break
-        else:
-            return known.key
+    """_of_callable(function), which is not called again for functions whose code reads the same objects as before, if
+    these cannot change: modules, builtins, numbers, functions of libraries, and functions of which the same is true."""
+    known = _find_function_key(function)
+    if isinstance(known, _Key):
+        return known
     structure = _of_callable(function, ())
-    values = [(name, scope.get(name, _ABSENT)) for name in _names(code)]
-    if not all(value is _ABSENT or _is_constant(value) for value in (*cells, *[value for _, value in values])):
+    if function.__kwdefaults__ or vars(function):
+        return structure
+    scope, closure = function.__globals__, function.__closure__ or ()
+    cells: list[tuple[Any, ...]] = []
+    for cell in closure:
+        try:
+            cells.append((cell.cell_contents, _lasting_key(cell.cell_contents)))
+        except (ValueError, _Changing):  # the cell is empty
+            return structure
+    read: list[tuple[Any, ...]] = []
+    try:
+        if any(_lasting_key(value) is not None for value in function.__defaults__ or ()):
+            return structure
+        for name in _names(function.__code__):
+            read.append((name, _lasting_key(scope[name]), scope[name]) if name in scope else (name, None))
+    except _Changing:
         return structure
     key = _KEYS.get(structure)
     if key is None:
         key = _Key()
         _insert(_KEYS, structure, key)
-    _insert(_KNOWN, place, _Known(key, tuple(values), (code, *cells)))
+    _remember_function_key(function, key, cells, read)
+    return key
+
+
+class _Changing(Exception):
+    """The key of an object may change."""
+
+
+def _lasting_key(value: object) -> _Key | None:
+    """None for an object of which _of_value() always returns the same; the key of a function of the program."""
+    if not isinstance(value, (types.FunctionType, functools.partial)) or _is_of_library(value):
+        return None
+    key = _of_function(value) if isinstance(value, types.FunctionType) else None
+    if not isinstance(key, _Key):
+        raise _Changing
     return key
 
 
@@ -92,11 +94,6 @@ def _insert(known: dict[Any, Any], key: Hashable, value: object) -> None:
     if len(known) >= 256:
         known.clear()
     known[key] = value
-
-
-def _is_constant(value: object) -> bool:
-    """Whether _of_value(), which accepts the value, always returns the same for it."""
-    return not isinstance(value, (types.FunctionType, functools.partial)) or _is_of_library(value)
 
 
 def _of_callable(function: object, callers: tuple[types.CodeType, ...]) -> Hashable:

@@ -111,7 +111,7 @@ TEST(Device, RefusesImpossibleLaunches) {
   EXPECT_THROW(kernel->launch(config, parameters), InvalidArgument);
   config.dynamic_smem_bytes = 0;
   config.grid = {0, 1, 1};
-  kernel->launch(config, parameters);
+  EXPECT_THROW(kernel->launch(config, parameters), InvalidArgument);
 }
 
 TEST(Device, ChecksReqntid) {

@@ -103,7 +103,7 @@ TEST_F(Discovering, CanBeRestrictedToProviders) {
         error.what(),
         "unknown provider 'none': the registered ones are sm90_gemm, sm80_gemm, skinny_gemm, stem_conv, stem_wgrad, "
         "group_conv, group_wgrad, cuda_program, mlir, permuted_gemm, repacked_conv, simt_gemm, depthwise_conv, "
-        "reduce_split_k");
+        "reduce_split_k, weight_gemm");
   }
 }
 

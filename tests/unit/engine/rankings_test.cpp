@@ -62,29 +62,36 @@ TEST(KernelSet, IsRefusedIfAKernelHasNoSource) {
 
 class Unknowing final : public registry::Provider {
  public:
+  explicit Unknowing(double estimate_us) : estimate_us_(estimate_us) {}
   std::string family() const override { return "unknowing"; }
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
     plan::FlatDesign design;
     design.target = target;
     found.kernels.push_back(std::make_shared<FakeKernel>(
-        registry::KernelMetadata{"unknowing", op::describe(problem), design}, kRightBody, std::nan(""), 0));
+        registry::KernelMetadata{"unknowing", op::describe(problem), design}, kRightBody, estimate_us_, 0));
   }
   Result<registry::KernelPtr> make(const op::Signature&, const plan::Design&) const override {
     return refuse("no explicit designs");
   }
+
+ private:
+  double estimate_us_;
 };
 
-TEST(Ranking, RefusesANanEstimate) {
+TEST(Ranking, RefusesEstimatesThatAreNoTimes) {
   const HostProblem problem(8, 12, 16);
-  Engine engine(emulator_options());
-  engine.registry().add(std::make_shared<Unknowing>()).or_throw();
-  const Explanation found = engine.explain(problem.gemm);
-  EXPECT_FALSE(found.kernels.empty()) << "the other kernels are ranked";
-  const auto refused = std::ranges::find_if(
-      found.refused, [](const registry::RefusedKernel& each) { return each.name.starts_with("unknowing"); });
-  ASSERT_NE(refused, found.refused.end());
-  EXPECT_EQ(refused->reason(), "its estimate is NaN");
-  EXPECT_EQ(refused->refusal.code, RefusalCode::provider);
+  for (const auto& [estimate_us, reason] :
+       {std::pair{std::nan(""), "its estimate is NaN"}, {-1.5, "its estimate is -1.5 us, which is below 0"}}) {
+    Engine engine(emulator_options());
+    engine.registry().add(std::make_shared<Unknowing>(estimate_us)).or_throw();
+    const Explanation found = engine.explain(problem.gemm);
+    EXPECT_FALSE(found.kernels.empty()) << "the other kernels are ranked";
+    const auto refused = std::ranges::find_if(
+        found.refused, [](const registry::RefusedKernel& each) { return each.name.starts_with("unknowing"); });
+    ASSERT_NE(refused, found.refused.end());
+    EXPECT_EQ(refused->reason(), reason);
+    EXPECT_EQ(refused->refusal.code, RefusalCode::provider);
+  }
 }
 
 }  // namespace

@@ -35,9 +35,10 @@ registry::Discovery discover_all(const op::Gemm& gemm, const Target& target) {
 TEST(Providers, AreKnownByTheirFamilies) {
   std::vector<std::string> families;
   for (const auto& provider : make_providers()) families.push_back(provider->family());
-  EXPECT_EQ(families, (std::vector<std::string>{"sm90_gemm", "sm80_gemm", "skinny_gemm", "stem_conv", "stem_wgrad",
-                                                "group_conv", "group_wgrad", "cuda_program", "mlir", "permuted_gemm",
-                                                "repacked_conv", "simt_gemm", "depthwise_conv", "reduce_split_k"}));
+  EXPECT_EQ(families,
+            (std::vector<std::string>{"sm90_gemm", "sm80_gemm", "skinny_gemm", "stem_conv", "stem_wgrad", "group_conv",
+                                      "group_wgrad", "cuda_program", "mlir", "permuted_gemm", "repacked_conv",
+                                      "simt_gemm", "depthwise_conv", "reduce_split_k", "weight_gemm"}));
 }
 
 TEST(Providers, DiscoveredKernelsSupportTheProblemAndRunOnTheTarget) {
@@ -119,8 +120,9 @@ TEST(Providers, AnInvalidSignatureIsRefused) {
   description.b.alignment = 6;
   const plan::Sm80GemmDesign design = plan::sm80_design({16, 8, 16});
   for (const auto& provider : make_providers()) {
-    EXPECT_EQ(provider->make(description, design).reason(), provider->family() == "reduce_split_k"
-                                                                ? "computes only reduce_split_k, got gemm"
+    const bool is_of_another = provider->family() == "reduce_split_k" || provider->family() == "weight_gemm";
+    EXPECT_EQ(provider->make(description, design).reason(), is_of_another
+                                                                ? "computes only " + provider->family() + ", got gemm"
                                                                 : "alignment of B must be a power of two, got 6");
   }
 }
@@ -152,7 +154,7 @@ TEST(Providers, AReductionOfSplitKHasAFamilyOfItsOwn) {
   EXPECT_NE(kernel->supports(other).reason().find("but the kernel's is linear_combination"), std::string::npos);
   EXPECT_EQ(kernel->supports(problem(kF16)).reason(), "the kernel computes reduce_split_k, but the problem is a gemm");
   for (const auto& each : make_providers()) {
-    if (each->family() == "reduce_split_k") continue;
+    if (each->family() == "reduce_split_k" || each->family() == "weight_gemm") continue;
     EXPECT_EQ(each->make(op::describe(reduction), kernel->metadata().design).reason(),
               "computes only GEMMs, but reduce_split_k is not one");
   }
