@@ -289,6 +289,24 @@ void read_tile(Warp& warp, const Slot* registers, const Fragment& fragment, Numb
   }
 }
 
+/// Calls multiply(tiles) for each kTileRows columns of D, with the transposed product: the row-major tiles of B and D
+/// are column-major tiles of their transposes.
+template <class F>
+void multiply_transposed(const Shape& shape, const float* a, const float* b, float* c, F&& multiply) {
+  const auto [name, m, n, k] = shape;
+  alignas(64) float of_b[kTileRows * 16], of_a[kMaxTile], sums[kTileRows * 32];
+  std::copy_n(a, m * k, of_a);
+  for (int first = 0; first < n; first += kTileRows) {
+    const int columns = std::min(n - first, kTileRows);
+    std::ranges::fill(of_b, 0.0F);
+    std::ranges::fill(sums, 0.0F);
+    for (int row = 0; row < k; ++row) std::copy_n(b + row * n + first, columns, of_b + row * kTileRows);
+    for (int row = 0; row < m; ++row) std::copy_n(c + row * n + first, columns, sums + row * kTileRows);
+    multiply(ProductTiles{m, k, of_b, of_a, sums});
+    for (int row = 0; row < m; ++row) std::copy_n(sums + row * kTileRows, columns, c + row * n + first);
+  }
+}
+
 /// Operands: the registers of D, A, B and C. mode: .satfinite.
 template <class A, class B, class C, class D>
 void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
@@ -305,11 +323,16 @@ void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
   const auto [name, m, n, k] = product.shape;
   if constexpr (std::is_same_v<D, F16Accumulator> || std::is_same_v<D, F32Accumulator>) {
     constexpr int kElementBytes = sizeof(typename A::Stored);
-    multiply_add_of_mma({m, n, k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent, C::kLeastExponent},
-                        warp.cta().launch().target, std::is_same_v<D, F16Accumulator>);
+    multiply_transposed(product.shape, a, b, c, [&](ProductTiles tiles) {
+      tiles.element_bytes = kElementBytes;
+      tiles.least_exponent_a = B::kLeastExponent;
+      tiles.least_exponent_b = A::kLeastExponent;
+      tiles.least_exponent_c = C::kLeastExponent;
+      multiply_add_of_mma(tiles, warp.cta().launch().target, std::is_same_v<D, F16Accumulator>);
+    });
   } else if constexpr (std::is_same_v<D, S32Accumulator>) {
     float sums[kMaxTile] = {};
-    multiply_add_integers({m, n, k, a, b, sums});
+    multiply_transposed(product.shape, a, b, sums, multiply_add_integers);
     for (int i = 0; i < m * n; ++i) c[i] += static_cast<std::int64_t>(sums[i]);
   } else {
     for (int i = 0; i < m; ++i) {
