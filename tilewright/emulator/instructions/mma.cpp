@@ -208,11 +208,8 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   const auto& table = *static_cast<const MmaTable*>(in.table);
   alignas(64) NumberOf<A> a[kTileRows * kMaxK];
   alignas(64) NumberOf<B> b[kMaxK * kMaxN];
-  alignas(64) NumberOf<Accumulator> c[kTileRows * kMaxN];
-  if (table.m < kTileRows) {
-    std::ranges::fill(a, NumberOf<A>());
-    std::ranges::fill(c, NumberOf<Accumulator>());
-  }
+  alignas(64) NumberOf<Accumulator> c[kTileRows * kMaxN] = {};
+  if (table.m < kTileRows) std::ranges::fill(a, NumberOf<A>());
   const Slot* const d_registers = in.op;
   const Slot* const a_registers = d_registers + table.c.registers;
   const Slot* const b_registers = a_registers + table.a.registers;
