@@ -1,6 +1,7 @@
 // wmma.load, wmma.store and wmma.mma. Which lane holds which element of a fragment is not specified (PTX ISA, "Matrix
-// Fragments for WMMA"): here element e of lane l is element 32 * e + l of the row-major tile. Fragments of f16 have
-// every element of A and B twice, as on GPUs: element e + 8 is element e. Numerics are those of mma.sync.
+// Fragments for WMMA"): here element e of lane l is element 32 * e + l of the row-major tile. Fragments of A and B in
+// f16 have 16 elements, as on GPUs; in most shapes that is every element more than once, so that element e + 8 of
+// m16n16k16 is element e. Numerics are those of mma.sync.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -35,6 +36,7 @@ struct Fragment {
 
   int elements() const { return rows * columns / kWarpSize; }  // different ones, per lane
   int per_register() const { return register_bytes / element_bytes; }
+  int slots() const { return registers * per_register(); }
 };
 
 const Shape* take_shape(InstructionReader& reader) {
@@ -85,7 +87,6 @@ std::byte* element_at(Warp& warp, const Slot* registers, const Fragment& fragmen
 struct Transfer {
   Fragment fragment;
   bool column_major = false;
-  bool duplicated = false;
   Space space = Space::generic;
 };
 
@@ -118,8 +119,8 @@ void execute_transfer(Warp& warp, const Instruction& in, Mask lanes) {
       std::byte* const element = element_at(warp, in.op, fragment, lane, index);
       if (kLoads) {
         std::memcpy(element, memory.at[lane], size);
-        if (transfer.duplicated)
-          std::memcpy(element_at(warp, in.op, fragment, lane, index + fragment.elements()), element, size);
+        for (int copy = index + fragment.elements(); copy < fragment.slots(); copy += fragment.elements())
+          std::memcpy(element_at(warp, in.op, fragment, lane, copy), element, size);
       } else {
         std::memcpy(memory.at[lane], element, size);
       }
@@ -261,7 +262,6 @@ void decode_transfer(InstructionReader& reader) {
   reader.finish();
   reader.expect_operands(2, 3);
   transfer.fragment = fragment_of(reader, shape, operand, type);
-  transfer.duplicated = operand != 'c' && type == PtxType::f16;
   add_registers(reader, reader.operand(kLoads ? 0 : 1), transfer.fragment, kLoads);
   reader.address(reader.operand(kLoads ? 1 : 0), transfer.space);
   const int least = transfer.column_major ? transfer.fragment.rows : transfer.fragment.columns;
