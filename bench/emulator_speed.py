@@ -42,10 +42,10 @@ ROWS = {
     "ld.global.f32": ("ld.global.f32 %f3, [%from];", 16, 20000, 1),
     "st.global.f32": ("st.global.f32 [%from], %f3;", 16, 20000, 1),
     "shfl.sync": ("shfl.sync.bfly.b32 %r4, %r5, 1, 31, -1;", 16, 20000, 1),
-    "mma f16, integers": (MMA, 8, 1000, 2 * 16 * 8 * 16),
-    "mma f16, fractions": ("FRACTIONS" + MMA, 8, 500, 2 * 16 * 8 * 16),
-    "wgmma m64n64k16 f16, integers": (WGMMA, 4, 100, 2 * 16 * 64 * 16),
-    "wgmma m64n64k16 f16, fractions": ("FRACTIONS" + WGMMA, 4, 50, 2 * 16 * 64 * 16),
+    "mma f16, integers": (MMA, 8, 20000, 2 * 16 * 8 * 16),
+    "mma f16, fractions": ("FRACTIONS" + MMA, 8, 10000, 2 * 16 * 8 * 16),
+    "wgmma m64n64k16 f16, integers": (WGMMA, 4, 4000, 2 * 16 * 64 * 16),
+    "wgmma m64n64k16 f16, fractions": ("FRACTIONS" + WGMMA, 4, 2000, 2 * 16 * 64 * 16),
 }
 
 KERNEL = """.version 8.7

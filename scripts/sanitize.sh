@@ -26,5 +26,5 @@ for ((i = part - 1; i < ${#programs[@]}; i += parts)); do
   cmake --build "$build" --parallel "$jobs" --target $target
   echo "sanitize: $program"
   "$build/bin/$program" --gtest_filter="$filter" --gtest_brief=1
-  for replay in ${target#"$program"}; do "$build/bin/$replay" "tests/fuzz/corpus/${replay%_replay}"; done
+  for replay in ${target#"$program"}; do "$build/bin/$replay" --mutations 2000 "tests/fuzz/corpus/${replay%_replay}"; done
 done

@@ -235,6 +235,9 @@ void graphs() {
   kernel.kernelParams = arguments;
   cudaGraphNode_t kernel_node, fill_node;
   CHECK(cudaGraphAddKernelNode(&kernel_node, built, nullptr, 0, &kernel));
+  cudaKernelNodeParams added;
+  CHECK(cudaGraphKernelNodeGetParams(kernel_node, &added));
+  EXPECT(added.func == kernel.func);
   cudaMemsetParams fill = {};
   fill.dst = a;
   fill.elementSize = 4;

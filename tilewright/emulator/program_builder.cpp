@@ -284,7 +284,7 @@ const ProgramBuilder::Storage& ProgramBuilder::storage(const Function& function)
     if (at > kMaxLocalBytes) refuse_too_large(variable, "local memory", kMaxLocalBytes);
     at += kLocalRedZone;
   }
-  program_.local_bytes = static_cast<std::uint32_t>(round_up(at, 16));
+  program_.local_bytes = static_cast<std::uint32_t>(round_up(at, std::uint64_t{16}));
   return storage;
 }
 

@@ -307,18 +307,7 @@ SharedVerdict SharedMemory::async_read(const Clocks& clocks, const Accessor& acc
   return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks, access); });
 }
 
-SharedVerdict SharedMemory::ChunkReads::read(std::uint64_t address) {
-  constexpr std::size_t kCells = kBytes / 4;
-  Cell* const cells = &memory_.words_[(address - kSharedBase) / 4];
-  bool same = has_last_;
-  for (std::size_t i = 0; i < kCells; ++i) {
-    const PackedEpoch reader = cells[i].reader.epoch;
-    same = same && cells[i].writer.epoch == writer_ && (reader == reader_ || reader == stamp_.epoch);
-  }
-  if (same) {
-    for (std::size_t i = 0; i < kCells; ++i) cells[i].reader = stamp_;
-    return SharedVerdict::ok;
-  }
+SharedVerdict SharedMemory::ChunkReads::read_other(std::uint64_t address, const Cell* cells) {
   const Cell before = cells[0];
   const SharedVerdict verdict = memory_.async_read(clocks_, accessor_, address, kBytes);
   // Cells of split words and sets of readers are judged one by one: they have other epochs, or stay sets.

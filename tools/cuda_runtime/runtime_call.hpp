@@ -48,6 +48,8 @@ inline CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUd
 /// The kernel that a program passes to the runtime: the address of its host function, or a cudaKernel_t.
 /// @throws ApiError CUDA_ERROR_NOT_FOUND, which the runtime reports as cudaErrorInvalidDeviceFunction
 Function* function_of(Machine& machine, const void* kernel);
+/// The inverse: the address that a program knows a kernel by.
+const void* handle_of(const Function* function);
 /// The address and size of a __device__ or __constant__ variable, by the address of its host variable.
 std::pair<CUdeviceptr, std::size_t> symbol_of(Machine& machine, const void* symbol);
 

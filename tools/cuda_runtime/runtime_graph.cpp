@@ -243,7 +243,7 @@ TILEWRIGHT_EXPORT cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t handl
       launch.parameter_pointers.push_back(launch.parameters.data() + each.begin);
     const runtime::LaunchConfig& config = launch.config;
     *parameters = {};
-    parameters->func = launch.function;
+    parameters->func = const_cast<void*>(handle_of(launch.function));
     parameters->gridDim = {config.grid.x, config.grid.y, config.grid.z};
     parameters->blockDim = {config.block.x, config.block.y, config.block.z};
     parameters->sharedMemBytes = config.dynamic_smem_bytes;

@@ -98,6 +98,13 @@ Function* function_of(Machine& machine, const void* kernel) {
   return function;
 }
 
+const void* handle_of(const Function* function) {
+  for (const auto& [host, registered] : registry().functions) {
+    if (registered.module == function->module && registered.name == function->name) return host;
+  }
+  return function;
+}
+
 std::pair<CUdeviceptr, std::size_t> symbol_of(Machine& machine, const void* symbol) {
   const auto found = registry().variables.find(symbol);
   if (found == registry().variables.end()) {

@@ -8,6 +8,7 @@
 #include "cuda_kernel.hpp"
 #include "lane_kernel.hpp"
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/emulator/emulated_module.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -275,6 +276,50 @@ TEST(CudaKernel, PrintsAndAsserts) {
   EXPECT_EQ(finding.kind, FindingKind::trap);
   EXPECT_EQ(finding.thread->thread.x, 5U);
   EXPECT_NE(finding.detail.find("in is out (kernel.cu:42)"), std::string::npos) << finding.detail;
+}
+
+/// A row-major, B column-major, one product of a warp.
+constexpr std::string_view kWmma = R"(
+extern "C" __global__ void product(const unsigned short* A, const unsigned short* B, float* C) {
+  asm volatile(
+      "{ .reg .b32 a<8>, b<8>; .reg .f32 c<8>;"
+      "wmma.load.a.sync.aligned.row.SHAPE.global.f16 {a0, a1, a2, a3, a4, a5, a6, a7}, [%0], 16;"
+      "wmma.load.b.sync.aligned.col.SHAPE.global.f16 {b0, b1, b2, b3, b4, b5, b6, b7}, [%1], 16;"
+      "wmma.load.c.sync.aligned.row.SHAPE.global.f32 {c0, c1, c2, c3, c4, c5, c6, c7}, [%2], COLUMNS;"
+      "wmma.mma.sync.aligned.row.col.SHAPE.f32.f32 {c0, c1, c2, c3, c4, c5, c6, c7},"
+      "{a0, a1, a2, a3, a4, a5, a6, a7}, {b0, b1, b2, b3, b4, b5, b6, b7}, {c0, c1, c2, c3, c4, c5, c6, c7};"
+      "wmma.store.d.sync.aligned.row.SHAPE.global.f32 [%2], {c0, c1, c2, c3, c4, c5, c6, c7}, COLUMNS; }" ::"l"(A),
+      "l"(B), "l"(C)
+      : "memory");
+}
+)";
+
+TEST(Cuda, WmmaOfAllShapes) {
+  if (compiler() == nullptr) GTEST_SKIP() << "no NVRTC on this machine";
+  constexpr std::size_t kK = 16;
+  for (const auto& [m, n] : {std::pair<std::size_t, std::size_t>{16, 16}, {32, 8}, {8, 32}}) {
+    std::string text(kWmma);
+    const std::string shape = fmt::format("m{}n{}k16", m, n);
+    for (std::size_t at = 0; (at = text.find("SHAPE")) != text.npos;) text.replace(at, 5, shape);
+    for (std::size_t at = 0; (at = text.find("COLUMNS")) != text.npos;) text.replace(at, 7, std::to_string(n));
+    std::vector<std::uint16_t> a, b;
+    for (std::size_t i = 0; i < m * kK; ++i) a.push_back(f32_to_f16(static_cast<float>(i * 7 % 5) - 2));
+    for (std::size_t i = 0; i < n * kK; ++i) b.push_back(f32_to_f16(static_cast<float>(i * 3 % 7) - 3));
+    std::vector<float> c(m * n, 1);
+    const std::vector<KernelArgument> arguments{ArrayArgument{std::as_writable_bytes(std::span(a))},
+                                                ArrayArgument{std::as_writable_bytes(std::span(b))},
+                                                ArrayArgument{std::as_writable_bytes(std::span(c))}};
+    EmulatedModule module(ptx_of("product", text), kSm80, EmulatorOptions{});
+    runtime::LaunchConfig launch;
+    launch.block = {32, 1, 1};
+    for (const Finding& finding : module.launch(module.kernel("product"), launch, arguments))
+      ADD_FAILURE() << shape << ": " << to_string(finding);
+    for (std::size_t i = 0; i < m * n; ++i) {
+      float expected = 1;
+      for (std::size_t k = 0; k < kK; ++k) expected += f16_to_f32(a[i / n * kK + k]) * f16_to_f32(b[i % n * kK + k]);
+      ASSERT_EQ(c[i], expected) << shape << " " << i;
+    }
+  }
 }
 
 }  // namespace

@@ -255,6 +255,34 @@ TEST(TensorCopy, ClippedStoresReadWhatTheyStore) {
   EXPECT_EQ(download<std::uint32_t>(*device, tensor)[20 * 9 + 19], 71U);
 }
 
+/// As measured on an H200; loads from there are legal.
+TEST(TensorCopy, StoresMustNotStartBeforeTheFirstMode) {
+  const auto device = test_device();
+  TensorMap d = describe(TensorMapType::bf16, {64, 16}, {16, 8});
+  const auto tensor = upload(device, std::vector<std::uint32_t>(64 * 16 / 2, 7));
+  d.address = tensor.address();
+  const auto store = [&](std::string_view copy) {
+    return finding_of([&] {
+      launch_hopper(*device,
+                    hopper_kernel(fmt::format(R"(
+    mad.lo.u32 %r3, %t, 4, %base;
+    st.shared.u32 [%r3], %t;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    @%first {}.bulk_group [%map_a, {{-8, 0}}], [%base];
+    @%first cp.async.bulk.commit_group;
+    @%first cp.async.bulk.wait_group 0;
+  )",
+                                              copy)),
+                    pack_maps({device->encode(d), {}}, {0}), {.dynamic_smem_bytes = 4096});
+    });
+  };
+  const Finding refused = store("cp.async.bulk.tensor.2d.global.shared::cta.tile");
+  EXPECT_EQ(refused.kind, FindingKind::bad_descriptor);
+  EXPECT_NE(refused.detail.find("starts at coordinate -8 of mode 0"), std::string::npos) << refused.detail;
+  EXPECT_TRUE(store("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile").detail.empty());
+}
+
 /// CUTLASS clears this bit of the tensor maps that the driver encodes.
 TEST(TensorCopy, MapsMayLoseBit21OfTheirSecondWord) {
   TensorMap d = describe(TensorMapType::u32, {20, 10}, {16, 8});

@@ -53,8 +53,19 @@ double element(const std::vector<double>& a, const std::vector<double>& b, doubl
 }
 
 struct Tiles {
-  int m = 16, n = 24, k = 16;
+  int n = 24, k = 16;
   std::vector<float> a, b, c;
+};
+
+/// Tiles as ProductTiles has them, aligned.
+struct ColumnMajor {
+  alignas(64) float a[kTileRows * 32] = {};
+  alignas(64) float b[24 * 32] = {};
+  alignas(64) float c[kTileRows * 24] = {};
+
+  ProductTiles tiles(int n, int k, int element_bytes, int least, int least_c) {
+    return {n, k, a, b, c, element_bytes, least, least, least_c};
+  }
 };
 
 template <class Draw>
@@ -64,26 +75,29 @@ Tiles tiles(int k, Draw&& draw) {
   const auto fill = [&](std::vector<float>& values, int count) {
     for (int i = 0; i < count; ++i) values.push_back(draw());
   };
-  fill(all.a, all.m * k);
+  fill(all.a, kTileRows * k);
   fill(all.b, k * all.n);
-  fill(all.c, all.m * all.n);
+  fill(all.c, kTileRows * all.n);
   return all;
 }
 
 void expect_elements(Tiles all, const TensorCoreSum& how, int element_bytes, int least) {
-  const std::vector<float> before = all.c;
-  multiply_add({all.m, all.n, all.k, all.a.data(), all.b.data(), all.c.data(), element_bytes, least, least, -126}, how);
-  for (int m = 0; m < all.m; ++m) {
+  ColumnMajor column_major;
+  std::ranges::copy(all.a, column_major.a);
+  std::ranges::copy(all.b, column_major.b);
+  std::ranges::copy(all.c, column_major.c);
+  multiply_add(column_major.tiles(all.n, all.k, element_bytes, least, -126), how);
+  for (int m = 0; m < kTileRows; ++m) {
     for (int n = 0; n < all.n; ++n) {
       std::vector<double> a, b;
       for (int k = 0; k < all.k; ++k) {
-        a.push_back(all.a[static_cast<std::size_t>(m * all.k + k)]);
-        b.push_back(all.b[static_cast<std::size_t>(k * all.n + n)]);
+        a.push_back(all.a[static_cast<std::size_t>(k * kTileRows + m)]);
+        b.push_back(all.b[static_cast<std::size_t>(n * all.k + k)]);
       }
-      const auto at = static_cast<std::size_t>(m * all.n + n);
+      const auto at = static_cast<std::size_t>(n * kTileRows + m);
       const double expected =
-          element(a, b, before[at], least, -126, how, static_cast<std::size_t>(how.block_bytes / element_bytes));
-      double actual = all.c[at];
+          element(a, b, all.c[at], least, -126, how, static_cast<std::size_t>(how.block_bytes / element_bytes));
+      double actual = column_major.c[at];
       if (how.rounding == SumRounding::f16_nearest) actual = f16_to_f32(f64_to_f16(actual));
       ASSERT_EQ(actual, expected) << m << " " << n << " of K = " << all.k;
     }
@@ -112,12 +126,12 @@ TEST(TensorCoreSum, EqualsTheDefinition) {
 
 /// One product and an accumulator, in the corner of a tile of zeros.
 double sum_of(const TensorCoreSum& how, double product, double c) {
-  std::vector<float> a(4), b(16), d(4);
-  a[0] = static_cast<float>(product);
-  b[0] = 1;
-  d[0] = static_cast<float>(c);
-  multiply_add({1, 4, 4, a.data(), b.data(), d.data(), 2, -14, -14, -126}, how);
-  return d[0];
+  ColumnMajor all;
+  all.a[0] = static_cast<float>(product);
+  all.b[0] = 1;
+  all.c[0] = static_cast<float>(c);
+  multiply_add(all.tiles(4, 4, 2, -14, -126), how);
+  return all.c[0];
 }
 
 TEST(TensorCoreSum, CutsOffAndRoundsTowardZero) {
@@ -130,13 +144,13 @@ TEST(TensorCoreSum, CutsOffAndRoundsTowardZero) {
 
 TEST(TensorCoreSum, EightBitFloatsAreSummedBeforeTheAccumulatorIsAdded) {
   // Each product is more than 25 bits below the accumulator, but their sum is its last bit.
-  const std::vector<float> a(32, 0x1p-14F), b(32 * 8, 0x1p-14F);
   for (const bool f16_result : {false, true}) {
     const float c = f16_result ? 0x1p-13F : 1, sum = 0x1p-23F;
-    std::vector<float> d(8, c);
-    multiply_add_of_mma({1, 8, 32, a.data(), b.data(), d.data(), 1, -6, -6, f16_result ? -14 : -126}, kSm90a,
-                        f16_result);
-    EXPECT_EQ(d[0], f16_result ? 0x1p-13F + 0x1p-23F : c + sum);
+    ColumnMajor all;
+    for (int k = 0; k < 32; ++k) all.a[k * kTileRows] = all.b[k] = 0x1p-14F;
+    all.c[0] = c;
+    multiply_add_of_mma(all.tiles(8, 32, 1, -6, f16_result ? -14 : -126), kSm90a, f16_result);
+    EXPECT_EQ(all.c[0], f16_result ? 0x1p-13F + 0x1p-23F : c + sum);
   }
 }
 

@@ -377,6 +377,18 @@ TEST(WgmmaChecks, MissingProxyFence) {
   EXPECT_EQ(find(prepared("") + lines({"fence.proxy.async;", kFence, kMultiply, kCommit, kWait})).detail, "");
 }
 
+/// A chunk is judged like the one before it only if all its words have the same accesses.
+TEST(WgmmaChecks, MissingProxyFenceOfOneWord) {
+  for (const int word : {0, 1, 2, 3}) {
+    const std::string store = fmt::format("@%first st.shared.u32 [%base+{}], 0;", 3 * 256 + 2 * 16 + 4 * word);
+    const std::string multiply = lines({store, "bar.sync 0;", kFence, kMultiply, kCommit, kWait});
+    const Finding finding = find(prepared() + multiply);
+    EXPECT_EQ(finding.kind, FindingKind::missing_proxy_fence) << word << ": " << to_string(finding);
+    EXPECT_NE(finding.detail.find("st.shared.u32"), std::string::npos) << finding.detail;
+    EXPECT_EQ(find(prepared() + store + "fence.proxy.async;" + multiply.substr(store.size())).detail, "");
+  }
+}
+
 TEST(WgmmaChecks, OverwritingOperandsInFlight) {
   const auto overwrite = [](std::string_view before) {
     return lines(

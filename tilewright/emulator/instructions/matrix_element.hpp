@@ -119,4 +119,50 @@ void read_numbers(const typename Element::Stored* from, NumberOf<Element>* to) {
   }
 }
 
+/// The numbers of stored elements, in `room` unless they are stored as numbers.
+template <class Element, int kCount>
+[[gnu::always_inline]] inline const NumberOf<Element>* numbers_in(const typename Element::Stored* from,
+                                                                  NumberOf<Element>* room) {
+  if constexpr (std::is_same_v<Element, F32Accumulator> || std::is_same_v<Element, F64Accumulator>) {
+    return from;
+  } else {
+    read_numbers<Element, kCount>(from, room);
+    return room;
+  }
+}
+
+template <class Accumulator, int kCount, class Number>
+[[gnu::always_inline]] inline void store_numbers_inline(const Number* from, typename Accumulator::Stored* to,
+                                                        bool saturates) {
+  for (int i = 0; i < kCount; ++i) to[i] = Accumulator::stored(from[i], saturates);
+}
+
+template <class Accumulator, int kCount, class Number>
+TILEWRIGHT_TARGET_FMA void store_numbers_with_hardware(const Number* from, typename Accumulator::Stored* to,
+                                                       bool saturates) {
+#if defined(__x86_64__)
+  if constexpr (std::is_same_v<Accumulator, F16Accumulator> && kCount % 8 == 0) {
+    for (int i = 0; i < kCount; i += 8) {
+      const __m256 numbers = _mm256_loadu_ps(from + i);
+      const __m128i rounded = _mm256_cvtps_ph(numbers, _MM_FROUND_TO_NEAREST_INT);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), rounded);
+      if (_mm256_movemask_ps(_mm256_cmp_ps(numbers, numbers, _CMP_UNORD_Q)) != 0)
+        store_numbers_inline<Accumulator, 8>(from + i, to + i, saturates);  // NaNs are 0x7fff
+    }
+    return;
+  }
+#endif
+  store_numbers_inline<Accumulator, kCount>(from, to, saturates);
+}
+
+/// The inverse of read_numbers() for an accumulator.
+template <class Accumulator, int kCount, class Number>
+void store_numbers(const Number* from, typename Accumulator::Stored* to, bool saturates) {
+  if (has_hardware_fma()) {
+    store_numbers_with_hardware<Accumulator, kCount>(from, to, saturates);
+  } else {
+    store_numbers_inline<Accumulator, kCount>(from, to, saturates);
+  }
+}
+
 }  // namespace tilewright::emulator

@@ -10,6 +10,7 @@
 
 #include "tilewright/arch/mma_atom.hpp"
 #include "tilewright/emulator/cta.hpp"
+#include "tilewright/emulator/instructions/block_transpose.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
@@ -19,12 +20,11 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr int kMaxM = 16;
 constexpr int kMaxN = 8;
 constexpr int kMaxK = 32;
 
 /// The fragment layout of an operand. Value i of the values of a register of all lanes, in the order of memory, is at
-/// begin[register] + i / inner * outer + i % inner * step of a row-major tile. A: m*K+k, B: k*N+n, C and D: m*N+n.
+/// begin[register] + i / inner * outer + i % inner * step of a tile of ProductTiles.
 struct FragmentTable {
   int registers = 0;  // per lane
   int inner = 0, outer = 0, step = 0;
@@ -36,8 +36,8 @@ struct MmaTable {
   FragmentTable a, b, c;
 };
 
-/// `tv` maps (lane, value) to an offset in a column-major tile of `rows` rows; tile_index(row, column) maps that to the
-/// row-major tile.
+/// `tv` maps (lane, value) to an offset in a column-major tile of `rows` rows; tile_index(row, column) is the index in
+/// a tile of ProductTiles.
 template <class TileIndex>
 FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, TileIndex&& tile_index) {
   FragmentTable table;
@@ -74,9 +74,9 @@ MmaTable make_table(const arch::MmaAtom& atom) {
   return {atom.m,
           atom.n,
           atom.k,
-          make_fragment(atom.a_tv, atom.a_registers, atom.m, [&](int m, int k) { return m * atom.k + k; }),
-          make_fragment(atom.b_tv, atom.b_registers, atom.n, [&](int n, int k) { return k * atom.n + n; }),
-          make_fragment(atom.c_tv, atom.c_registers, atom.m, [&](int m, int n) { return m * atom.n + n; })};
+          make_fragment(atom.a_tv, atom.a_registers, atom.m, [](int m, int k) { return k * kTileRows + m; }),
+          make_fragment(atom.b_tv, atom.b_registers, atom.n, [&](int n, int k) { return n * atom.k + k; }),
+          make_fragment(atom.c_tv, atom.c_registers, atom.m, [](int m, int n) { return n * kTileRows + m; })};
 }
 
 const MmaTable& table_of(const arch::MmaAtom& atom) {
@@ -88,52 +88,85 @@ const MmaTable& table_of(const arch::MmaAtom& atom) {
   return tables.at(&atom);
 }
 
-/// Calls f(i, index in the tile) for the values of a register. The most frequent fragments have loops of known length.
-template <int kValues, class F>
-[[gnu::always_inline]] inline void each_value(const FragmentTable& table, int begin, F&& f) {
-  const auto visit = [&](auto inner, auto step) __attribute__((always_inline)) {
-    for (int first = 0; first < kValues; first += inner, begin += table.outer) {
-      for (int i = 0; i < inner; ++i) f(first + i, begin + i * step);
-    }
-  };
-  using std::integral_constant;
-  const auto is = [&](int inner, int step) { return table.inner == inner && table.step == step; };
-  if (is(8, 1)) return visit(integral_constant<int, 8>(), integral_constant<int, 1>());
-  if (is(8, kMaxN)) return visit(integral_constant<int, 8>(), integral_constant<int, kMaxN>());
-  if (is(kValues, 2)) return visit(integral_constant<int, kValues>(), integral_constant<int, 2>());
-  if (is(kValues, 1)) return visit(integral_constant<int, kValues>(), integral_constant<int, 1>());
-  visit(table.inner, table.step);
-}
-
 /// The number of values in a register of all lanes: it packs as many as fit into 32 bits, the first in the low bits.
 template <class Element>
 constexpr int kValuesOf = kWarpSize*(sizeof(typename Element::Stored) < 4 ? 4 / sizeof(typename Element::Stored) : 1);
 
+/// Puts the values of a register of all lanes into the tile: eight rows of it, as rows or as columns of the tile.
+template <Shuffles kShuffles, int kValues, class Number>
+[[gnu::always_inline]] inline void place_values(const FragmentTable& table, int begin, const Number* values,
+                                                Number* tile) {
+  constexpr int kWidth = kValues / 8;
+  if (table.inner == kWidth && table.outer == 1) {
+    store_columns<kShuffles, kWidth>(values, tile + begin, table.step);
+  } else if (table.inner == kWidth && table.step == 1) {
+    for (int row = 0; row < 8; ++row) std::copy_n(values + row * kWidth, kWidth, tile + begin + row * table.outer);
+  } else {
+    for (int i = 0; i < kValues; ++i)
+      tile[begin + i / table.inner * table.outer + i % table.inner * table.step] = values[i];
+  }
+}
+
+template <Shuffles kShuffles, class Element, class Number>
+[[gnu::always_inline]] inline void read_fragment_inline(Warp& warp, const Slot* registers, const FragmentTable& table,
+                                                        Number* tile) {
+  for (int r = 0; r < table.registers; ++r) {
+    constexpr int kValues = kValuesOf<Element>;
+    alignas(64) NumberOf<Element> room[kValues];
+    const Number* const numbers = numbers_in<Element, kValues>(warp.reg<typename Element::Stored>(registers[r]), room);
+    place_values<kShuffles, kValues>(table, table.begin[static_cast<std::size_t>(r)], numbers, tile);
+  }
+}
+
+template <class Element, class Number>
+TILEWRIGHT_TARGET_AVX512 void read_fragment_with_avx512(Warp& warp, const Slot* registers, const FragmentTable& table,
+                                                        Number* tile) {
+  read_fragment_inline<Shuffles::avx512, Element>(warp, registers, table, tile);
+}
+
 template <class Element, class Number>
 void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, Number* tile) {
+  if (has_avx512()) {
+    read_fragment_with_avx512<Element>(warp, registers, table, tile);
+  } else {
+    read_fragment_inline<Shuffles::none, Element>(warp, registers, table, tile);
+  }
+}
+
+/// D is column-major, and a register has eight rows of it.
+template <Shuffles kShuffles, class Accumulator, class Number>
+[[gnu::always_inline]] inline void write_fragment_inline(Warp& warp, const Slot* registers, const FragmentTable& table,
+                                                         const Number* tile, bool saturates) {
+  constexpr int kValues = kValuesOf<Accumulator>;
   for (int r = 0; r < table.registers; ++r) {
-    NumberOf<Element> numbers[kValuesOf<Element>];
-    read_numbers<Element, kValuesOf<Element>>(warp.reg<typename Element::Stored>(registers[r]), numbers);
-    each_value<kValuesOf<Element>>(table, table.begin[static_cast<std::size_t>(r)],
-                                   [&](int i, int at) { tile[at] = numbers[i]; });
+    alignas(64) Number numbers[kValues];
+    load_columns<kShuffles, kValues / 8>(tile + table.begin[static_cast<std::size_t>(r)], table.step, numbers);
+    store_numbers<Accumulator, kValues>(numbers, warp.reg<typename Accumulator::Stored>(registers[r]), saturates);
   }
 }
 
 template <class Accumulator, class Number>
+TILEWRIGHT_TARGET_AVX512 void write_fragment_with_avx512(Warp& warp, const Slot* registers, const FragmentTable& table,
+                                                         const Number* tile, bool saturates) {
+  write_fragment_inline<Shuffles::avx512, Accumulator>(warp, registers, table, tile, saturates);
+}
+
+template <class Accumulator, class Number>
 void write_fragment(Warp& warp, const Slot* registers, const FragmentTable& table, const Number* tile, bool saturates) {
-  for (int r = 0; r < table.registers; ++r) {
-    auto* const packed = warp.reg<typename Accumulator::Stored>(registers[r]);
-    each_value<kValuesOf<Accumulator>>(table, table.begin[static_cast<std::size_t>(r)],
-                                       [&](int i, int at) { packed[i] = Accumulator::stored(tile[at], saturates); });
+  if (has_avx512()) {
+    write_fragment_with_avx512<Accumulator>(warp, registers, table, tile, saturates);
+  } else {
+    write_fragment_inline<Shuffles::none, Accumulator>(warp, registers, table, tile, saturates);
   }
 }
 
 [[gnu::always_inline]] inline void fused_multiply_add(const MmaTable& table, const double* a, const double* b,
                                                       double* c) {
-  for (int m = 0; m < table.m; ++m) {
+  for (int n = 0; n < kMaxN; ++n) {
     for (int k = 0; k < table.k; ++k) {
-      const double x = a[m * table.k + k];
-      for (int n = 0; n < kMaxN; ++n) c[m * kMaxN + n] = std::fma(x, b[k * kMaxN + n], c[m * kMaxN + n]);
+      const double x = b[n * table.k + k];
+      for (int m = 0; m < kTileRows; ++m)
+        c[n * kTileRows + m] = std::fma(a[k * kTileRows + m], x, c[n * kTileRows + m]);
     }
   }
 }
@@ -158,7 +191,7 @@ void multiply_add_doubles(const MmaTable& table, const double* a, const double* 
 double nan_of(const MmaTable& table, const double* a, const double* b, double c, int m, int n) {
   double result = c;
   for (int k = 0; k < table.k; ++k) {
-    const double x = a[m * table.k + k], y = b[k * kMaxN + n];
+    const double x = a[k * kTileRows + m], y = b[n * table.k + k];
     if (std::isnan(y)) {
       result = quieted(y);
     } else if (!std::isnan(result)) {
@@ -173,9 +206,10 @@ template <class A, class B, class Accumulator>
 void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   if (!warp.converge(in, lanes, kAllLanes)) return;
   const auto& table = *static_cast<const MmaTable*>(in.table);
-  alignas(32) NumberOf<A> a[kMaxM * kMaxK] = {};
-  alignas(32) NumberOf<B> b[kMaxK * kMaxN] = {};
-  alignas(32) NumberOf<Accumulator> c[kMaxM * kMaxN] = {};
+  alignas(64) NumberOf<A> a[kTileRows * kMaxK];
+  alignas(64) NumberOf<B> b[kMaxK * kMaxN];
+  alignas(64) NumberOf<Accumulator> c[kTileRows * kMaxN] = {};
+  if (table.m < kTileRows) std::ranges::fill(a, NumberOf<A>());
   const Slot* const d_registers = in.op;
   const Slot* const a_registers = d_registers + table.c.registers;
   const Slot* const b_registers = a_registers + table.a.registers;
@@ -184,21 +218,21 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   read_fragment<B>(warp, b_registers, table.b, b);
   read_fragment<Accumulator>(warp, c_registers, table.c, c);
   if constexpr (std::is_same_v<Accumulator, S32Accumulator>) {
-    float sums[kMaxM * kMaxN] = {};
-    multiply_add_integers({table.m, table.n, table.k, a, b, sums});
-    for (int i = 0; i < table.m * kMaxN; ++i) c[i] += static_cast<std::int64_t>(sums[i]);
+    alignas(64) float sums[kTileRows * kMaxN] = {};
+    multiply_add_integers({kMaxN, table.k, a, b, sums});
+    for (int i = 0; i < kTileRows * kMaxN; ++i) c[i] += static_cast<std::int64_t>(sums[i]);
   } else if constexpr (std::is_same_v<Accumulator, F64Accumulator>) {
-    double before[kMaxM * kMaxN] = {};
-    std::copy(c, c + table.m * kMaxN, before);
+    double before[kTileRows * kMaxN];
+    std::ranges::copy(c, before);
     multiply_add_doubles(table, a, b, c);
-    for (int i = 0; i < table.m * kMaxN; ++i) {
-      if (std::isnan(c[i])) c[i] = nan_of(table, a, b, before[i], i / kMaxN, i % kMaxN);
+    for (int i = 0; i < kTileRows * kMaxN; ++i) {
+      if (std::isnan(c[i])) c[i] = nan_of(table, a, b, before[i], i % kTileRows, i / kTileRows);
     }
   } else {
     constexpr int kElementBytes = sizeof(typename A::Stored);
-    multiply_add_of_mma({table.m, table.n, table.k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent,
-                         Accumulator::kLeastExponent},
-                        warp.cta().launch().target, std::is_same_v<Accumulator, F16Accumulator>);
+    multiply_add_of_mma(
+        {kMaxN, table.k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent, Accumulator::kLeastExponent},
+        warp.cta().launch().target, std::is_same_v<Accumulator, F16Accumulator>);
   }
   if (Profile* const profile = warp.cta().launch().profile)
     profile->count_product(warp.code_index(in), table.m, table.n, table.k);
@@ -326,7 +360,7 @@ void execute_narrow_mma(Warp& warp, const Instruction& in, Mask lanes) {
   const Slot* const a = in.op + accumulators;
   const Slot* const b = a + product.row_blocks() * product.k_blocks();
   const Slot* const c = b + product.k_blocks();
-  std::int32_t results[kMaxM][kMaxN] = {};
+  std::int32_t results[kTileRows][kMaxN] = {};
   for (int m = 0; m < product.m; ++m) {
     for (int n = 0; n < kMaxN; ++n) {
       std::int64_t sum = warp.reg<std::int32_t>(c[m / 8 * 2 + n % 2])[m % 8 * 4 + n / 2];
@@ -410,31 +444,31 @@ void execute_quad_pairs(Warp& warp, const Instruction& in, Mask lanes) {
   const auto half = [&](const Slot* registers, int lane, int i) {
     return F16Element::number(warp.reg<std::uint16_t>(registers[i / 2])[2 * lane + i % 2]);
   };
-  float sums[4][kSize * kSize] = {};
+  alignas(64) float sums[4][kSize * kTileRows] = {};
   for (int quad = 0; quad < 4; ++quad) {
-    alignas(32) float a[kSize * kK] = {}, b[kK * kSize] = {};
+    alignas(64) float a[kTileRows * kK] = {}, b[kK * kSize] = {};
     for (const int lane : {4 * quad, 4 * quad + 1, 4 * quad + 2, 4 * quad + 3, 4 * quad + 16, 4 * quad + 17,
                            4 * quad + 18, 4 * quad + 19}) {
       const int upper = lane >= kWarpSize / 2 ? 4 : 0, part = lane % 4;
       for (int i = 0; i < kK; ++i) {
         const int row = product.a_is_column_major ? i + upper : part + upper;
-        a[row * kK + (product.a_is_column_major ? part : i)] = half(of_a, lane, i);
+        a[(product.a_is_column_major ? part : i) * kTileRows + row] = half(of_a, lane, i);
         const int column = product.b_is_column_major ? part + upper : i + upper;
-        b[(product.b_is_column_major ? i : part) * kSize + column] = half(of_b, lane, i);
+        b[column * kK + (product.b_is_column_major ? i : part)] = half(of_b, lane, i);
       }
       for (int i = 0; i < kSize; ++i) {
         const auto [row, column] = place_of_quad_pair(lane, i, product.c_is_f16);
-        sums[quad][row * kSize + column] = product.c_is_f16 ? half(of_c, lane, i) : warp.reg<float>(of_c[i])[lane];
+        sums[quad][column * kTileRows + row] = product.c_is_f16 ? half(of_c, lane, i) : warp.reg<float>(of_c[i])[lane];
       }
     }
-    multiply_add_of_mma({kSize, kSize, kK, a, b, sums[quad], 2, F16Element::kLeastExponent, F16Element::kLeastExponent,
+    multiply_add_of_mma({kSize, kK, a, b, sums[quad], 2, F16Element::kLeastExponent, F16Element::kLeastExponent,
                          product.c_is_f16 ? F16Accumulator::kLeastExponent : F32Accumulator::kLeastExponent},
                         warp.cta().launch().target, product.d_is_f16);
   }
   for (int lane = 0; lane < kWarpSize; ++lane) {
     for (int i = 0; i < kSize; ++i) {
       const auto [row, column] = place_of_quad_pair(lane, i, product.d_is_f16);
-      const float sum = sums[lane / 4 % 4][row * kSize + column];
+      const float sum = sums[lane / 4 % 4][column * kTileRows + row];
       if (product.d_is_f16) {
         warp.reg<std::uint16_t>(in.op[i / 2])[2 * lane + i % 2] = F16Accumulator::stored(sum, false);
       } else {

@@ -15,7 +15,7 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr int kRows = 16, kColumns = 8;
+constexpr int kColumns = 8;
 constexpr int kMaxK = 64;
 
 struct SparseProduct {
@@ -39,12 +39,12 @@ void each_number(Warp& warp, Slot slot, F&& f) {
   }
 }
 
-/// The index in a row-major tile of D of a value of register r: rows lane / 4 and the same plus 8, columns
+/// The index in a tile of D of a value of register r: rows lane / 4 and the same plus 8, columns
 /// 2 * (lane % 4) and the next.
 template <class Accumulator>
 int place_of_accumulator(int r, int lane, int value) {
   const int number = r * kPerRegister<Accumulator> + value;
-  return (lane / 4 + 8 * (number / 2)) * kColumns + 2 * (lane % 4) + number % 2;
+  return lane / 4 + 8 * (number / 2) + (2 * (lane % 4) + number % 2) * kTileRows;
 }
 
 /// Operands: the registers of D, A, B, C, and the metadata. mode: .satfinite.
@@ -55,15 +55,16 @@ void execute_sparse(Warp& warp, const Instruction& in, Mask lanes) {
   const SparseMetadata& metadata = product.metadata;
   const int stored = metadata.stored();
   constexpr int kPer = kPerRegister<A>;
-  float a[kRows * kMaxStored] = {}, b[kMaxK][kColumns] = {};
-  NumberOf<Accumulator> c[kRows * kColumns] = {};
+  alignas(64) float a[kTileRows * kMaxStored] = {};
+  alignas(64) NumberOf<Accumulator> c[kTileRows * kColumns] = {};
+  float b[kMaxK][kColumns] = {};
   const Slot* const of_a = in.op + product.c_registers;
   const Slot* const of_b = of_a + product.a_registers;
   const Slot* const of_c = of_b + product.b_registers;
   for (int r = 0; r < product.a_registers; ++r) {
     each_number<A>(warp, of_a[r], [&](int lane, int value, float number) {
       const int row = lane / 4 + 8 * (r % 2);
-      a[row * stored + r / 2 * 4 * kPer + lane % 4 * kPer + value] = number;
+      a[(r / 2 * 4 * kPer + lane % 4 * kPer + value) * kTileRows + row] = number;
     });
   }
   for (int r = 0; r < product.b_registers; ++r) {
@@ -77,23 +78,28 @@ void execute_sparse(Warp& warp, const Instruction& in, Mask lanes) {
     });
   }
   const auto* const words = warp.reg<std::uint32_t>(of_c[product.c_registers]);
-  for (int row = 0; row < kRows; ++row) {
+  alignas(64) float rows_of_b[kColumns * kMaxStored * kTileRows];
+  for (int row = 0; row < kTileRows; ++row) {
     std::array<int, kMaxStored> places{};
     find_stored(warp, in, metadata, words, product.selector, row, places);
-    alignas(32) float rows_of_b[kMaxStored * kColumns];
-    for (int i = 0; i < stored; ++i)
-      std::copy_n(b[places[static_cast<std::size_t>(i)]], kColumns, rows_of_b + i * kColumns);
-    NumberOf<Accumulator>* const sums = c + row * kColumns;
-    const float* const of_row = a + row * stored;
-    if constexpr (std::is_same_v<Accumulator, S32Accumulator>) {
-      float products[kColumns] = {};
-      multiply_add_integers({1, kColumns, stored, of_row, rows_of_b, products});
-      for (int n = 0; n < kColumns; ++n) sums[n] += static_cast<std::int64_t>(products[n]);
-    } else {
-      multiply_add_of_mma({1, kColumns, stored, of_row, rows_of_b, sums, metadata.element_bytes, A::kLeastExponent,
-                           B::kLeastExponent, Accumulator::kLeastExponent},
-                          warp.cta().launch().target, std::is_same_v<Accumulator, F16Accumulator>);
+    for (int n = 0; n < kColumns; ++n) {
+      for (int i = 0; i < stored; ++i)
+        rows_of_b[(n * stored + i) * kTileRows + row] = b[places[static_cast<std::size_t>(i)]][n];
     }
+  }
+  ProductTiles tiles{kColumns, stored, a, rows_of_b, nullptr, metadata.element_bytes};
+  tiles.b_has_rows = true;
+  if constexpr (std::is_same_v<Accumulator, S32Accumulator>) {
+    alignas(64) float sums[kTileRows * kColumns] = {};
+    tiles.c = sums;
+    multiply_add_integers(tiles);
+    for (int i = 0; i < kTileRows * kColumns; ++i) c[i] += static_cast<std::int64_t>(sums[i]);
+  } else {
+    tiles.c = c;
+    tiles.least_exponent_a = A::kLeastExponent;
+    tiles.least_exponent_b = B::kLeastExponent;
+    tiles.least_exponent_c = Accumulator::kLeastExponent;
+    multiply_add_of_mma(tiles, warp.cta().launch().target, std::is_same_v<Accumulator, F16Accumulator>);
   }
   for (int r = 0; r < product.c_registers; ++r) {
     auto* const d = warp.reg<typename Accumulator::Stored>(in.op[r]);
@@ -105,7 +111,7 @@ void execute_sparse(Warp& warp, const Instruction& in, Mask lanes) {
     }
   }
   if (Profile* const profile = warp.cta().launch().profile)
-    profile->count_product(warp.code_index(in), kRows, kColumns, metadata.k);
+    profile->count_product(warp.code_index(in), kTileRows, kColumns, metadata.k);
 }
 
 /// Null for types that mma.sp does not multiply here.

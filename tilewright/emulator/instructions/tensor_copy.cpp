@@ -67,6 +67,15 @@ class Box {
     }
   }
 
+  /// A tiled store that starts before the tensor in mode 0 is an illegal instruction on an H200 (measured 2026-11-26: a
+  /// copy of bf16 from coordinate -8, which is byte -16), although a load from there is legal. The PTX ISA does not say
+  /// it. Reductions, im2col stores and the other modes were not tried and are not refused.
+  void check_store_start(Warp& warp, const Instruction& in, int lane) const {
+    if (start_[0] >= 0) return;
+    warp.fail(FindingKind::bad_descriptor, in, lane, map_address_,
+              fmt::format("a tensor store that starts at coordinate {} of mode 0: it must not be negative", start_[0]));
+  }
+
   const TensorMap& map() const { return map_; }
   std::uint64_t map_address() const { return map_address_; }
   /// Bytes of the box, which are also the bytes of complete_tx.
@@ -281,6 +290,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
     const Box box(warp, in, lane, 0, in.op + in.address[0].operand + 1, in.element_bytes,
                   (in.mode & kStoresIm2col) != 0);
     const int reduction = in.mode & ~kStoresIm2col;
+    if (in.mode == 0) box.check_store_start(warp, in, lane);
     const SharedLocation from =
         resolve_shared_location(warp, in, lane, 1, {box.shared_bytes(), kBoxAlignment}, "bulk tensor read");
     ReduceElement reduce = nullptr;

@@ -13,95 +13,112 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr int kMaxM = 32;
 constexpr int kMaxN = 256;
 constexpr int kMaxK = 32;
 constexpr int kLeastExponent = -126;  // the alignment never goes below it
 constexpr int kDoubleFractionBits = 52;
+constexpr int kFloatFractionBits = 23;
 
 [[gnu::always_inline]] inline double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(exponent + 1023))
                                << kDoubleFractionBits);
 }
 
-/// Cuts off fraction bits, so that `bits` are left; numbers below 2^-126 keep the same absolute precision.
-[[gnu::always_inline]] inline double cut(double value, int bits) {
-  const double subnormal =
-      std::trunc(value * power_of_two(bits - kLeastExponent)) * power_of_two(kLeastExponent - bits);
-  const std::uint64_t mask = ~((std::uint64_t{1} << (kDoubleFractionBits - bits)) - 1);
-  const double normal = std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & mask);
-  const double magnitude = std::fabs(value);
-  const double finite = magnitude < 0x1p-126 ? subnormal : normal;
-  return magnitude <= 0x1p1000 ? finite : value;  // infinity and NaN stay
-}
+// Several rows of a column at a time: 16 where the CPU has vectors of 64 bytes, else 8. Vectors are passed by
+// reference, as their ABI depends on the target.
 
-// Eight numbers at a time, in f32 and 32-bit integers. Vectors are passed by reference, as their ABI depends on the
-// target.
-
-using Eight = float __attribute__((vector_size(32)));
-using EightBits = std::int32_t __attribute__((vector_size(32)));
-
-constexpr std::int32_t kInfinity = 0x7f800000;
-
-[[gnu::always_inline]] inline void load(Eight& to, const float* from) { std::memcpy(&to, from, sizeof(to)); }
-[[gnu::always_inline]] inline EightBits& as_bits(Eight& value) { return reinterpret_cast<EightBits&>(value); }
-[[gnu::always_inline]] inline void take_magnitude(Eight& value) { as_bits(value) &= 0x7fffffff; }
-[[gnu::always_inline]] inline void raise(EightBits& value, const EightBits& to) { value = to > value ? to : value; }
-
-/// Calls f(vector) for all numbers, of which there is a multiple of four.
-template <class F>
-[[gnu::always_inline]] inline void each_eight(const float* values, int count, F&& f) {
-  Eight eight;
-  for (int i = 0; i + 8 <= count; i += 8) {
-    load(eight, values + i);
-    f(eight);
-  }
-  if (count % 8 == 0) return;
-  eight = Eight{};
-  std::memcpy(&eight, values + count - 4, sizeof(eight) / 2);
-  f(eight);
-}
-
-/// This struct holds what is true of all numbers of a tile.
-struct Numbers {
-  bool are_integers = true;  // of a magnitude below 2^22
-  std::int32_t largest = 0;  // magnitude, as bits
-
-  [[gnu::always_inline]] Numbers(const float* values, int count) {
-    constexpr float kInteger = 0x1.8p23F;  // adding and subtracting it rounds to an integer
-    EightBits rests = {}, most = {};
-    each_eight(
-        values, count, [&](Eight & eight) __attribute__((always_inline)) {
-          Eight rest = eight - ((eight + kInteger) - kInteger);
-          take_magnitude(rest);
-          rests |= as_bits(rest);  // also of infinity and NaN
-          take_magnitude(eight);
-          raise(most, as_bits(eight));
-        });
-    for (int i = 0; i < 8; ++i) {
-      are_integers = are_integers && rests[i] == 0;
-      largest = std::max(largest, most[i]);
-    }
-    are_integers = are_integers && this->most() < 0x1p22F;
-  }
-  float most() const { return std::bit_cast<float>(largest); }
-  bool are_finite() const { return largest < kInfinity; }
-  int largest_exponent() const { return (largest >> 23) - 127; }
+template <int kRows>
+struct Vectors;
+template <>
+struct Vectors<8> {
+  using Floats = float __attribute__((vector_size(32)));
+  using Ints = std::int32_t __attribute__((vector_size(32)));
+  using Words = std::uint32_t __attribute__((vector_size(32)));
+  using HalfFloats = float __attribute__((vector_size(16)));
+  using HalfInts = std::int32_t __attribute__((vector_size(16)));
+  using HalfDoubles = double __attribute__((vector_size(32)));
+  using HalfLongs = std::int64_t __attribute__((vector_size(32)));
+};
+template <>
+struct Vectors<16> {
+  using Floats = float __attribute__((vector_size(64)));
+  using Ints = std::int32_t __attribute__((vector_size(64)));
+  using Words = std::uint32_t __attribute__((vector_size(64)));
+  using HalfFloats = float __attribute__((vector_size(32)));
+  using HalfInts = std::int32_t __attribute__((vector_size(32)));
+  using HalfDoubles = double __attribute__((vector_size(64)));
+  using HalfLongs = std::int64_t __attribute__((vector_size(64)));
 };
 
-/// The least exponent of the numbers that are not zero; that of a subnormal number is `least`.
-[[gnu::always_inline]] inline int smallest_exponent(const float* values, int count, int least) {
-  EightBits smallest = EightBits{} + kInfinity;
-  each_eight(
-      values, count, [&](Eight & eight) __attribute__((always_inline)) {
-        take_magnitude(eight);
-        EightBits magnitude = as_bits(eight);
-        magnitude = magnitude == 0 ? EightBits{} + kInfinity : magnitude;
-        smallest = magnitude < smallest ? magnitude : smallest;
-      });
-  std::int32_t bits = kInfinity;
-  for (int i = 0; i < 8; ++i) bits = std::min(bits, smallest[i]);
-  return std::max((bits >> 23) - 127, least);
+template <class Vector, class Element>
+[[gnu::always_inline]] inline void load(Vector& to, const Element* from) {
+  std::memcpy(&to, from, sizeof(to));
+}
+template <class Vector, class Element>
+[[gnu::always_inline]] inline void store(Element* to, const Vector& from) {
+  std::memcpy(to, &from, sizeof(from));
+}
+template <class Vector>
+[[gnu::always_inline]] inline void raise(Vector& value, const Vector& to) {
+  value = to > value ? to : value;
+}
+
+/// The bits of floats.
+template <class Floats>
+[[gnu::always_inline]] inline auto& bits_of(Floats& value) {
+  return reinterpret_cast<typename Vectors<sizeof(Floats) / 4>::Ints&>(value);
+}
+
+constexpr std::int32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
+
+/// What is true of all numbers of a tile.
+struct Numbers {
+  bool are_integers = true;    // of a magnitude below 2^22
+  std::int32_t largest = 0;    // magnitude, as bits
+  std::uint32_t smallest = 0;  // that is not zero, or kMagnitude if there is none
+
+  float most() const { return std::bit_cast<float>(largest); }
+  bool are_finite() const { return largest < kInfinity; }
+  int largest_exponent() const { return (largest >> kFloatFractionBits) - 127; }
+  /// That of a subnormal number is `least`.
+  int smallest_exponent(int least) const {
+    return std::max(static_cast<int>(smallest >> kFloatFractionBits) - 127, least);
+  }
+};
+
+template <int kRows>
+[[gnu::always_inline]] inline Numbers numbers_of(const float* values, int count) {
+  constexpr float kInteger = 0x1.8p23F;  // adding and subtracting it rounds to an integer
+  using Floats = typename Vectors<kRows>::Floats;
+  using Ints = typename Vectors<kRows>::Ints;
+  using Words = typename Vectors<kRows>::Words;
+  Ints rests = {}, most = {};
+  Words least = Words{} + kMagnitude;  // minus 1, so that zero is not the least
+  for (int i = 0; i < count; i += kRows) {
+    Floats some;
+    load(some, values + i);
+    Floats rest = some - ((some + kInteger) - kInteger);
+    rests |= bits_of(rest);  // also of infinity and NaN
+    const Ints magnitude = bits_of(some) & kMagnitude;
+    raise(most, magnitude);
+    const Words before = reinterpret_cast<const Words&>(magnitude) - 1;
+    least = before < least ? before : least;
+  }
+  rests &= kMagnitude;
+  Numbers numbers;
+  numbers.smallest = kMagnitude;
+  std::int32_t rest = 0;
+  for (int i = 0; i < kRows; ++i) {
+    rest |= rests[i];
+    numbers.largest = std::max(numbers.largest, most[i]);
+    numbers.smallest = std::min(numbers.smallest, least[i] + 1);
+  }
+  numbers.are_integers = rest == 0 && numbers.most() < 0x1p22F;
+  return numbers;
+}
+
+[[gnu::always_inline]] inline int size_of_b(const ProductTiles& tiles) {
+  return tiles.n * tiles.k * (tiles.b_has_rows ? kTileRows : 1);
 }
 
 enum class Method : std::uint8_t {
@@ -110,8 +127,11 @@ enum class Method : std::uint8_t {
   doubles,
 };
 
+template <int kRows>
 [[gnu::always_inline]] inline Method method_of(const ProductTiles& tiles, const TensorCoreSum& how) {
-  const Numbers a(tiles.a, tiles.m * tiles.k), b(tiles.b, tiles.k * tiles.n), c(tiles.c, tiles.m * tiles.n);
+  const int size_a = tiles.k * kTileRows, size_b = size_of_b(tiles), size_c = tiles.n * kTileRows;
+  const Numbers a = numbers_of<kRows>(tiles.a, size_a), b = numbers_of<kRows>(tiles.b, size_b);
+  const Numbers c = numbers_of<kRows>(tiles.c, size_c);
   if (!a.are_finite() || !b.are_finite() || !c.are_finite()) return Method::doubles;
   if (a.are_integers && b.are_integers && c.are_integers) {
     // Addends below 2^fraction_bits are not cut off. Sums that fit into the result need no rounding between two blocks.
@@ -123,134 +143,264 @@ enum class Method : std::uint8_t {
   }
   // Products must be exact in f32, and so must the powers of two that scale them.
   constexpr int kLeast = -100, kMost = 125;
-  const int of_products = smallest_exponent(tiles.a, tiles.m * tiles.k, tiles.least_exponent_a) +
-                          smallest_exponent(tiles.b, tiles.k * tiles.n, tiles.least_exponent_b);
-  const int of_c = smallest_exponent(tiles.c, tiles.m * tiles.n, tiles.least_exponent_c);
+  const int of_products = a.smallest_exponent(tiles.least_exponent_a) + b.smallest_exponent(tiles.least_exponent_b);
+  const int of_c = c.smallest_exponent(tiles.least_exponent_c);
   const bool fits = of_products >= kLeast && of_c >= kLeast && a.largest_exponent() + b.largest_exponent() <= kMost;
-  return fits && tiles.n % 8 == 0 && tiles.m * tiles.k % 8 == 0 ? Method::integers : Method::doubles;
+  return fits ? Method::integers : Method::doubles;
 }
 
-/// The sums of `kRows` rows and eight columns stay in registers while k runs.
-template <int kRows>
-[[gnu::always_inline]] inline void add_exact_rows(const ProductTiles& tiles, int m, int first) {
-  float* const c = tiles.c + m * tiles.n + first;
-  const float* const a = tiles.a + m * tiles.k;
-  Eight sums[kRows];
-  for (int row = 0; row < kRows; ++row) load(sums[row], c + row * tiles.n);
+/// The distance of elements k and k + 1 of a column of B.
+template <bool kHasRows>
+constexpr int kStrideOfB = kHasRows ? kTileRows : 1;
+
+/// Element k of a column of B: a number, or a number for each row.
+template <bool kHasRows, class Element>
+[[gnu::always_inline]] inline auto element_of(const Element* column, int k) {
+  if constexpr (kHasRows) {
+    return column + k * kTileRows;
+  } else {
+    return column[k];
+  }
+}
+
+/// The elements from k of column n of B, for rows [row, ...) of A.
+template <bool kHasRows, class Element>
+[[gnu::always_inline]] inline const Element* column_of(const ProductTiles& tiles, const Element* b, int row, int n,
+                                                       int k = 0) {
+  return b + (n * tiles.k + k) * kStrideOfB<kHasRows> + (kHasRows ? row : 0);
+}
+
+template <class Vector, class Element>
+[[gnu::always_inline]] inline void multiply(Vector& value, Element by) {
+  if constexpr (std::is_pointer_v<Element>) {
+    Vector factor;
+    load(factor, by);
+    value *= factor;
+  } else {
+    value *= by;
+  }
+}
+template <class Vector, class Element>
+[[gnu::always_inline]] inline void add(Vector& value, Element addend) {
+  if constexpr (std::is_pointer_v<Element>) {
+    Vector other;
+    load(other, addend);
+    value += other;
+  } else {
+    value += addend;
+  }
+}
+
+/// The sums of `kColumns` columns stay in registers while k runs.
+template <int kRows, int kColumns, bool kHasRows>
+[[gnu::always_inline]] inline void add_exact_columns(const ProductTiles& tiles, int row, int first) {
+  using Floats = typename Vectors<kRows>::Floats;
+  float* const c = tiles.c + first * kTileRows + row;
+  const float* columns[kColumns];
+  Floats sums[kColumns];
+  for (int n = 0; n < kColumns; ++n) {
+    load(sums[n], c + n * kTileRows);
+    columns[n] = column_of<kHasRows>(tiles, tiles.b, row, first + n);
+  }
   for (int k = 0; k < tiles.k; ++k) {
-    Eight of_b;
-    load(of_b, tiles.b + k * tiles.n + first);
-    for (int row = 0; row < kRows; ++row) sums[row] += a[row * tiles.k + k] * of_b;
-  }
-  for (int row = 0; row < kRows; ++row) std::memcpy(c + row * tiles.n, &sums[row], sizeof(Eight));
-}
-
-[[gnu::always_inline]] inline void add_exact(const ProductTiles& tiles) {
-  for (int first = 0; first + 8 <= tiles.n; first += 8) {
-    int m = 0;
-    for (; m + 8 <= tiles.m; m += 8) add_exact_rows<8>(tiles, m, first);
-    for (; m < tiles.m; ++m) add_exact_rows<1>(tiles, m, first);
-  }
-  for (int m = 0; m < tiles.m; ++m) {
-    for (int n = tiles.n / 8 * 8; n < tiles.n; ++n) {
-      for (int k = 0; k < tiles.k; ++k) tiles.c[m * tiles.n + n] += tiles.a[m * tiles.k + k] * tiles.b[k * tiles.n + n];
+    Floats a;
+    load(a, tiles.a + k * kTileRows + row);
+    for (int n = 0; n < kColumns; ++n) {
+      Floats product = a;
+      multiply(product, element_of<kHasRows>(columns[n], k));
+      sums[n] += product;
     }
   }
+  for (int n = 0; n < kColumns; ++n) store(c + n * kTileRows, sums[n]);
 }
+
+template <int kRows, bool kHasRows>
+[[gnu::always_inline]] inline void add_exact(const ProductTiles& tiles) {
+  constexpr int kColumns = 8;
+  for (int row = 0; row < kTileRows; row += kRows) {
+    int n = 0;
+    for (; n + kColumns <= tiles.n; n += kColumns) add_exact_columns<kRows, kColumns, kHasRows>(tiles, row, n);
+    for (; n < tiles.n; ++n) add_exact_columns<kRows, 1, kHasRows>(tiles, row, n);
+  }
+}
+
+// Addends as 32-bit integers ----------------------------------------------------------------------------------------
 
 /// The exponents of the numbers, which are at least `least`. That of zero is so small that no sum with it counts.
-[[gnu::always_inline]] inline void exponents_of(const Eight& values, int least, EightBits& to) {
+template <class Ints>
+[[gnu::always_inline]] inline void exponents_of(const Ints& values, int least, Ints& to) {
   constexpr std::int32_t kOfZero = -1000;
-  Eight magnitudes = values;
-  take_magnitude(magnitudes);
-  const EightBits bits = as_bits(magnitudes);
-  to = (bits >> 23) - 127;
-  raise(to, EightBits{} + least);
-  to = bits == 0 ? EightBits{} + kOfZero : to;
+  const Ints bits = values & kMagnitude;
+  to = (bits >> kFloatFractionBits) - 127;
+  raise(to, Ints{} + least);
+  to = bits == 0 ? Ints{} + kOfZero : to;
 }
 
-/// Eight columns of B, and the exponents of its numbers.
-struct Panel {
-  alignas(32) float b[kMaxK][8];
-  alignas(32) std::int32_t exponents[kMaxK][8];
-
-  [[gnu::always_inline]] void take(const ProductTiles& tiles, int first) {
-    for (int k = 0; k < tiles.k; ++k) {
-      Eight values;
-      load(values, tiles.b + k * tiles.n + first);
-      EightBits of_values;
-      exponents_of(values, tiles.least_exponent_b, of_values);
-      std::memcpy(b[k], &values, sizeof(values));
-      std::memcpy(exponents[k], &of_values, sizeof(of_values));
-    }
+template <int kRows>
+[[gnu::always_inline]] inline void all_exponents(const float* values, int count, int least, std::int32_t* to) {
+  for (int i = 0; i < count; i += kRows) {
+    typename Vectors<kRows>::Ints bits, exponents;
+    load(bits, values + i);
+    exponents_of(bits, least, exponents);
+    store(to + i, exponents);
   }
+}
+
+/// Halves of eight or sixteen integers, and two halves together.
+template <bool kUpper, class Ints, class HalfInts>
+[[gnu::always_inline]] inline void take_half(const Ints& from, HalfInts& to) {
+  constexpr int kFirst = kUpper ? static_cast<int>(sizeof(HalfInts) / 4) : 0;
+  if constexpr (sizeof(Ints) == 64) {
+    to = __builtin_shufflevector(from, from, kFirst, kFirst + 1, kFirst + 2, kFirst + 3, kFirst + 4, kFirst + 5,
+                                 kFirst + 6, kFirst + 7);
+  } else {
+    to = __builtin_shufflevector(from, from, kFirst, kFirst + 1, kFirst + 2, kFirst + 3);
+  }
+}
+template <class HalfFloats, class Floats>
+[[gnu::always_inline]] inline void join(const HalfFloats& low, const HalfFloats& high, Floats& to) {
+  if constexpr (sizeof(Floats) == 64) {
+    to = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  } else {
+    to = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+  }
+}
+
+/// Half of the sums of integers, of which the bits that the result does not have are cut off. Where the result will be
+/// rounded to the nearest f16, the last bit is set if anything was cut off.
+template <bool kUpper, int kRows>
+[[gnu::always_inline]] inline void rounded_half(const typename Vectors<kRows>::Ints& even,
+                                                const typename Vectors<kRows>::Ints& odd, SumRounding rounding,
+                                                typename Vectors<kRows>::HalfFloats& to) {
+  using HalfDoubles = typename Vectors<kRows>::HalfDoubles;
+  using HalfLongs = typename Vectors<kRows>::HalfLongs;
+  typename Vectors<kRows>::HalfInts of_even, of_odd;
+  take_half<kUpper>(even, of_even);
+  take_half<kUpper>(odd, of_odd);
+  HalfDoubles sum = __builtin_convertvector(of_even, HalfDoubles) + __builtin_convertvector(of_odd, HalfDoubles);
+  const int fraction_bits = rounding == SumRounding::f32_of_13_bits ? 13 : kFloatFractionBits;
+  const std::int64_t last = std::int64_t{1} << (kDoubleFractionBits - fraction_bits);
+  auto& bits = reinterpret_cast<HalfLongs&>(sum);
+  if (rounding == SumRounding::f16_nearest) {
+    const HalfLongs rest = bits & (last - 1);
+    bits |= rest != 0 ? HalfLongs{} + last : HalfLongs{};
+  }
+  bits &= -last;
+  to = __builtin_convertvector(sum, typename Vectors<kRows>::HalfFloats);
+}
+
+/// Rounds to the nearest f16; what is 65520 or more becomes infinity.
+template <class Floats>
+[[gnu::always_inline]] inline void round_to_f16(Floats& value) {
+  constexpr int kCut = kFloatFractionBits - 10;
+  constexpr float kSubnormal = 0x1.8p-1F;  // its last bit is that of a subnormal f16
+  auto bits = bits_of(value);
+  const auto sign = bits & ~kMagnitude;
+  bits &= kMagnitude;
+  const auto magnitudes = bits;
+  bits += ((1 << (kCut - 1)) - 1) + ((bits >> kCut) & 1);
+  bits &= ~((1 << kCut) - 1);
+  bits = bits > std::bit_cast<std::int32_t>(65504.0F) ? bits * 0 + kInfinity : bits;
+  const Floats subnormal = (reinterpret_cast<const Floats&>(magnitudes) + kSubnormal) - kSubnormal;
+  bits = magnitudes < std::bit_cast<std::int32_t>(0x1p-14F) ? bits_of(const_cast<Floats&>(subnormal)) : bits;
+  bits |= sign;
+  value = reinterpret_cast<const Floats&>(bits);
+}
+
+struct Exponents {
+  alignas(64) std::int32_t a[kMaxK * kTileRows];
+  alignas(64) std::int32_t b[kMaxN * kMaxK];
 };
 
-/// The sum of addends that were all cut off to zero is -0 if they are all negative.
-inline bool is_negative_zero(const ProductTiles& tiles, int m, int n, int from, int to) {
-  bool negative = std::signbit(tiles.c[m * tiles.n + n]);
-  for (int k = from; k < to && negative; ++k)
-    negative = std::signbit(tiles.a[m * tiles.k + k]) != std::signbit(tiles.b[k * tiles.n + n]);
-  return negative;
-}
+/// Rows of A, or of the exponents of A, and a column of B, or of its exponents.
+template <class Element>
+struct Factors {
+  const Element* a = nullptr;
+  const Element* b = nullptr;
+};
 
-/// Rounds toward zero; what is 2^128 or more becomes infinity.
-[[gnu::always_inline]] inline float f32_toward_zero(double value) {
-  const auto nearest = static_cast<float>(value);
-  const bool too_large = std::fabs(double{nearest}) > std::fabs(value) && std::fabs(value) < 0x1p128;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - (too_large ? 1U : 0U));
-}
-
-/// Adds the products [from, from + count) of K to eight columns of a row of C. Gives the sums before they are rounded.
-[[gnu::always_inline]] inline void add_integers(const ProductTiles& tiles, int fraction_bits, const Panel& panel,
-                                                const std::int32_t* exponents_of_a, int m, int first, int from,
-                                                int count, double* result) {
-  const float* const a = tiles.a + m * tiles.k + from;
-  Eight addend;
-  load(addend, tiles.c + m * tiles.n + first);
-  EightBits largest;
-  exponents_of(addend, std::max(tiles.least_exponent_c, kLeastExponent), largest);
-  raise(largest, EightBits{} + kLeastExponent);
+/// Adds `count` products to rows of a column of C.
+template <int kRows, bool kHasRows, class Count>
+[[gnu::always_inline]] inline void add_integers(const Factors<float>& numbers, const Factors<std::int32_t>& exponents,
+                                                Count count, int least_exponent_c, const TensorCoreSum& how,
+                                                typename Vectors<kRows>::Floats& c) {
+  using Floats = typename Vectors<kRows>::Floats;
+  using Ints = typename Vectors<kRows>::Ints;
+  Ints largest;
+  exponents_of(bits_of(c), std::max(least_exponent_c, kLeastExponent), largest);
+  raise(largest, Ints{} + kLeastExponent);
   for (int k = 0; k < count; ++k) {
-    EightBits exponent;
-    std::memcpy(&exponent, panel.exponents[from + k], sizeof(exponent));
-    exponent += exponents_of_a[from + k];
+    Ints exponent;
+    load(exponent, exponents.a + k * kTileRows);
+    add(exponent, element_of<kHasRows>(exponents.b, k));
     raise(largest, exponent);
   }
   constexpr int kLargestScale = 127;  // more is needed for zeros only
-  EightBits scale_bits = fraction_bits - largest;
-  const EightBits most = EightBits{} + kLargestScale;
-  scale_bits = ((scale_bits < most ? scale_bits : most) + 127) << 23;
-  const Eight& scale = reinterpret_cast<const Eight&>(scale_bits);
-  // The scaled addends are less than 2^27, so that two sums of up to 16 each do not overflow.
-  EightBits even = __builtin_convertvector(addend * scale, EightBits), odd = {};
+  Ints scale_bits = how.fraction_bits - largest;
+  const Ints most = Ints{} + kLargestScale;
+  scale_bits = ((scale_bits < most ? scale_bits : most) + 127) << kFloatFractionBits;
+  const Floats& scale = reinterpret_cast<const Floats&>(scale_bits);
+  // The scaled addends are less than 2^27, so that two sums of up to 16 each do not overflow. A sum of addends that
+  // were all cut off to zero is -0 if they are all negative.
+  Ints sums[2] = {__builtin_convertvector(c * scale, Ints), Ints{}};
+  Ints all_negative = bits_of(c);
   for (int k = 0; k < count; k += 2) {
-    load(addend, panel.b[from + k]);
-    even += __builtin_convertvector(a[k] * addend * scale, EightBits);
-    load(addend, panel.b[from + k + 1]);
-    odd += __builtin_convertvector(a[k + 1] * addend * scale, EightBits);
+    for (int odd = 0; odd < 2; ++odd) {
+      Floats product;
+      load(product, numbers.a + (k + odd) * kTileRows);
+      multiply(product, element_of<kHasRows>(numbers.b, k + odd));
+      all_negative &= bits_of(product);
+      sums[odd] += __builtin_convertvector(product * scale, Ints);
+    }
   }
-  // The sum of the blocks before may be infinite.
-  constexpr int kOfInfinity = 128;
-  bool special = false;
-  for (int i = 0; i < 8; ++i) {
-    result[i] = (double(even[i]) + double(odd[i])) * power_of_two(largest[i] - fraction_bits);
-    special |= result[i] == 0 || largest[i] >= kOfInfinity;
-  }
-  for (int i = 0; special && i < 8; ++i) {
-    if (largest[i] >= kOfInfinity) result[i] = tiles.c[m * tiles.n + first + i];
-    if (result[i] == 0 && is_negative_zero(tiles, m, first + i, from, from + count)) result[i] = -0.0;
+  typename Vectors<kRows>::HalfFloats low, high;
+  rounded_half<false, kRows>(sums[0], sums[1], how.rounding, low);
+  rounded_half<true, kRows>(sums[0], sums[1], how.rounding, high);
+  Floats sum;
+  join(low, high, sum);
+  const Ints power_bits = (largest + 127) << kFloatFractionBits;
+  sum *= static_cast<float>(power_of_two(-how.fraction_bits));
+  sum *= reinterpret_cast<const Floats&>(power_bits);
+  if (how.rounding == SumRounding::f16_nearest) round_to_f16(sum);
+  bits_of(sum) |= all_negative & ~kMagnitude;
+  constexpr int kOfInfinity = 128;  // the sum of the blocks before may be infinite
+  c = largest >= kOfInfinity ? c : sum;
+}
+
+template <int kRows, bool kHasRows>
+[[gnu::always_inline]] inline void add_all_integers(const ProductTiles& tiles, const TensorCoreSum& how) {
+  thread_local Exponents exponents;
+  Exponents& all = exponents;
+  all_exponents<kRows>(tiles.a, tiles.k * kTileRows, tiles.least_exponent_a, all.a);
+  all_exponents<kRows>(tiles.b, size_of_b(tiles), tiles.least_exponent_b, all.b);
+  constexpr int kUsual = 16;  // elements of a block, of which the loops are unrolled
+  const int block = how.block_bytes / tiles.element_bytes;
+  for (int n = 0; n < tiles.n; ++n) {
+    for (int row = 0; row < kTileRows; row += kRows) {
+      typename Vectors<kRows>::Floats c;
+      load(c, tiles.c + n * kTileRows + row);
+      for (int from = 0; from < tiles.k; from += block) {
+        const int count = std::min(block, tiles.k - from);
+        const int of_a = from * kTileRows + row;
+        const Factors<float> numbers{tiles.a + of_a, column_of<kHasRows>(tiles, tiles.b, row, n, from)};
+        const Factors<std::int32_t> of_factors{all.a + of_a, column_of<kHasRows>(tiles, all.b, row, n, from)};
+        if (count == kUsual) {
+          constexpr std::integral_constant<int, kUsual> kConstant;
+          add_integers<kRows, kHasRows>(numbers, of_factors, kConstant, tiles.least_exponent_c, how, c);
+        } else {
+          add_integers<kRows, kHasRows>(numbers, of_factors, count, tiles.least_exponent_c, how, c);
+        }
+      }
+      store(tiles.c + n * kTileRows + row, c);
+    }
   }
 }
 
-// Four columns at a time. Vectors are passed by reference, as their ABI depends on the target.
+// Addends in f64 ----------------------------------------------------------------------------------------------------
 
 using Four = double __attribute__((vector_size(32)));
 using FourBits = std::int64_t __attribute__((vector_size(32)));
-
-[[gnu::always_inline]] inline void load(Four& to, const double* from) { std::memcpy(&to, from, sizeof(to)); }
-[[gnu::always_inline]] inline void store(double* to, const Four& from) { std::memcpy(to, &from, sizeof(from)); }
-[[gnu::always_inline]] inline void raise(Four& value, const Four& to) { value = to > value ? to : value; }
+constexpr int kFours = kTileRows / 4;
 
 template <bool kHardware>
 [[gnu::always_inline]] inline void truncate(Four& value) {
@@ -273,20 +423,16 @@ template <bool kHardware>
   value = ((bits == 0) | (bits == kExponent)) ? zero : power;
 }
 
-/// The tiles in f64, with the same strides but for that of A, and powers() of all elements.
+/// The tiles of A and B, and powers() of all elements.
 struct Doubles {
-  double a[kMaxM * kMaxK], power_of_a[kMaxM * kMaxK];
-  double b[kMaxK * kMaxN], power_of_b[kMaxK * kMaxN];
-  double c[kMaxM * kMaxN];
+  alignas(32) double a[kMaxK * kTileRows], power_of_a[kMaxK * kTileRows];
+  alignas(32) double b[kMaxN * kMaxK], power_of_b[kMaxN * kMaxK];
 };
 
-/// Adds the products [from, to) of K to `kFours` times four columns of a row of C.
-template <bool kHardware, int kFours>
-[[gnu::always_inline]] inline void add_block(const ProductTiles& tiles, int fraction_bits, Doubles& doubles, int m,
-                                             int first, int from, int to) {
-  double* const c = doubles.c + m * tiles.n + first;
-  const double* const a = doubles.a + m * kMaxK;
-  const double* const power_of_a = doubles.power_of_a + m * kMaxK;
+/// Adds the products [from, to) of K to a column of C.
+template <bool kHardware, bool kHasRows>
+[[gnu::always_inline]] inline void add_block(const ProductTiles& tiles, int fraction_bits, const Doubles& doubles,
+                                             int n, int from, int to, double* c) {
   const double least_c = power_of_two(tiles.least_exponent_c), least = power_of_two(kLeastExponent);
   const Four floor = {least, least, least, least};
   Four sums[kFours], largest[kFours], scale[kFours];
@@ -299,8 +445,8 @@ template <bool kHardware, int kFours>
   for (int k = from; k < to; ++k) {
     for (int i = 0; i < kFours; ++i) {
       Four product;
-      load(product, doubles.power_of_b + k * tiles.n + first + 4 * i);
-      product *= power_of_a[k];
+      load(product, doubles.power_of_a + k * kTileRows + 4 * i);
+      multiply(product, element_of<kHasRows>(column_of<kHasRows>(tiles, doubles.power_of_b, 4 * i, n), k));
       raise(largest[i], product);
     }
   }
@@ -315,8 +461,9 @@ template <bool kHardware, int kFours>
   for (int k = from; k < to; ++k) {
     for (int i = 0; i < kFours; ++i) {
       Four product;
-      load(product, doubles.b + k * tiles.n + first + 4 * i);
-      product = a[k] * product * scale[i];
+      load(product, doubles.a + k * kTileRows + 4 * i);
+      multiply(product, element_of<kHasRows>(column_of<kHasRows>(tiles, doubles.b, 4 * i, n), k));
+      product *= scale[i];
       truncate<kHardware>(product);
       sums[i] += product;
     }
@@ -327,16 +474,27 @@ template <bool kHardware, int kFours>
   }
 }
 
-[[gnu::always_inline]] inline void round_all(double* __restrict__ values, int count, SumRounding rounding) {
+/// Cuts off fraction bits, so that `bits` are left; numbers below 2^-126 keep the same absolute precision.
+[[gnu::always_inline]] inline double cut(double value, int bits) {
+  const double subnormal =
+      std::trunc(value * power_of_two(bits - kLeastExponent)) * power_of_two(kLeastExponent - bits);
+  const std::uint64_t mask = ~((std::uint64_t{1} << (kDoubleFractionBits - bits)) - 1);
+  const double normal = std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & mask);
+  const double magnitude = std::fabs(value);
+  const double finite = magnitude < 0x1p-126 ? subnormal : normal;
+  return magnitude <= 0x1p1000 ? finite : value;  // infinity and NaN stay
+}
+
+[[gnu::always_inline]] inline void round_column(double* values, SumRounding rounding) {
   switch (rounding) {
     case SumRounding::f16_nearest:
-      for (int i = 0; i < count; ++i) values[i] = f16_to_f32(f64_to_f16(values[i]));
+      for (int i = 0; i < kTileRows; ++i) values[i] = f16_to_f32(f64_to_f16(values[i]));
       break;
     case SumRounding::f32_toward_zero:
-      for (int i = 0; i < count; ++i) values[i] = static_cast<float>(cut(values[i], 23));
+      for (int i = 0; i < kTileRows; ++i) values[i] = static_cast<float>(cut(values[i], kFloatFractionBits));
       break;
     case SumRounding::f32_of_13_bits:
-      for (int i = 0; i < count; ++i) values[i] = static_cast<float>(cut(values[i], 13));
+      for (int i = 0; i < kTileRows; ++i) values[i] = static_cast<float>(cut(values[i], 13));
       break;
   }
 }
@@ -352,113 +510,98 @@ template <bool kHardware, int kFours>
   }
 }
 
-template <bool kHardware>
+template <bool kHardware, bool kHasRows>
 [[gnu::always_inline]] inline void add_doubles(const ProductTiles& tiles, const TensorCoreSum& how) {
-  thread_local Doubles doubles;
-  const double least_a = power_of_two(tiles.least_exponent_a), least_b = power_of_two(tiles.least_exponent_b);
-  for (int m = 0; m < tiles.m; ++m) {
-    take_doubles(tiles.a + m * tiles.k, tiles.k, least_a, doubles.a + m * kMaxK, doubles.power_of_a + m * kMaxK);
-  }
-  take_doubles(tiles.b, tiles.k * tiles.n, least_b, doubles.b, doubles.power_of_b);
-  const int count = tiles.m * tiles.n;
-  for (int i = 0; i < count; ++i) doubles.c[i] = tiles.c[i];
+  thread_local Doubles of_thread;
+  Doubles& doubles = of_thread;
+  take_doubles(tiles.a, tiles.k * kTileRows, power_of_two(tiles.least_exponent_a), doubles.a, doubles.power_of_a);
+  take_doubles(tiles.b, size_of_b(tiles), power_of_two(tiles.least_exponent_b), doubles.b, doubles.power_of_b);
   const int block = how.block_bytes / tiles.element_bytes;
-  for (int from = 0; from < tiles.k; from += block) {
-    const int to = std::min(from + block, tiles.k);
-    for (int m = 0; m < tiles.m; ++m) {
-      for (int first = 0; first + 8 <= tiles.n; first += 8)
-        add_block<kHardware, 2>(tiles, how.fraction_bits, doubles, m, first, from, to);
-      if (tiles.n % 8 != 0) add_block<kHardware, 1>(tiles, how.fraction_bits, doubles, m, tiles.n - 4, from, to);
-    }
-    round_all(doubles.c, count, how.rounding);
-  }
-  for (int i = 0; i < count; ++i) tiles.c[i] = static_cast<float>(doubles.c[i]);
-}
-
-[[gnu::always_inline]] inline void add_all_integers(const ProductTiles& tiles, const TensorCoreSum& how) {
-  alignas(32) std::int32_t exponents_of_a[kMaxM * kMaxK];
-  for (int i = 0; i < tiles.m * tiles.k; i += 8) {
-    Eight values;
-    load(values, tiles.a + i);
-    EightBits exponents;
-    exponents_of(values, tiles.least_exponent_a, exponents);
-    std::memcpy(exponents_of_a + i, &exponents, sizeof(exponents));
-  }
-  Panel panel;
-  const int block = how.block_bytes / tiles.element_bytes;
-  const auto add = [&](int first, int from, auto count) __attribute__((always_inline)) {
-    for (int m = 0; m < tiles.m; ++m) {
-      alignas(32) double sums[8];
-      add_integers(tiles, how.fraction_bits, panel, exponents_of_a + m * tiles.k, m, first, from, count, sums);
-      float* const c = tiles.c + m * tiles.n + first;
-      if (how.rounding == SumRounding::f32_toward_zero) {
-        for (int i = 0; i < 8; ++i) c[i] = f32_toward_zero(sums[i]);
-      } else {
-        round_all(sums, 8, how.rounding);
-        for (int i = 0; i < 8; ++i) c[i] = static_cast<float>(sums[i]);
-      }
-    }
-  };
-  constexpr int kUsual = 16;  // elements of a block, of which the loops are unrolled
-  for (int first = 0; first < tiles.n; first += 8) {
-    panel.take(tiles, first);
+  for (int n = 0; n < tiles.n; ++n) {
+    alignas(32) double c[kTileRows];
+    for (int m = 0; m < kTileRows; ++m) c[m] = tiles.c[n * kTileRows + m];
     for (int from = 0; from < tiles.k; from += block) {
-      const int count = std::min(block, tiles.k - from);
-      if (count == kUsual) {
-        add(first, from, std::integral_constant<int, kUsual>());
-      } else {
-        add(first, from, count);
-      }
+      add_block<kHardware, kHasRows>(tiles, how.fraction_bits, doubles, n, from, std::min(from + block, tiles.k), c);
+      round_column(c, how.rounding);
     }
+    for (int m = 0; m < kTileRows; ++m) tiles.c[n * kTileRows + m] = static_cast<float>(c[m]);
   }
 }
 
-template <bool kHardware>
-[[gnu::always_inline]] inline void multiply_add_inline(const ProductTiles& tiles, const TensorCoreSum& how) {
-  switch (method_of(tiles, how)) {
+// Dispatch ----------------------------------------------------------------------------------------------------------
+
+template <int kRows, bool kHardware, bool kHasRows>
+[[gnu::always_inline]] inline void multiply_add_inline(const ProductTiles& of_caller,
+                                                       const TensorCoreSum& how_of_caller) {
+  const ProductTiles tiles = of_caller;  // copies, which no store to C can change
+  const TensorCoreSum how = how_of_caller;
+  switch (method_of<kRows>(tiles, how)) {
     case Method::exact: {
-      add_exact(tiles);
-      if (how.rounding == SumRounding::f32_toward_zero) return;
+      add_exact<kRows, kHasRows>(tiles);
       // The caller rounds to f16 when it stores, and what has 13 bits is cut here.
-      if (how.rounding == SumRounding::f16_nearest) return;
-      double row[kMaxN];
-      for (int m = 0; m < tiles.m; ++m) {
-        float* const c = tiles.c + m * tiles.n;
-        for (int n = 0; n < tiles.n; ++n) row[n] = c[n];
-        round_all(row, tiles.n, how.rounding);
-        for (int n = 0; n < tiles.n; ++n) c[n] = static_cast<float>(row[n]);
-      }
+      if (how.rounding != SumRounding::f32_of_13_bits) return;
+      for (int i = 0; i < tiles.n * kTileRows; ++i) tiles.c[i] = static_cast<float>(cut(double{tiles.c[i]}, 13));
       return;
     }
     case Method::integers:
-      return add_all_integers(tiles, how);
+      return add_all_integers<kRows, kHasRows>(tiles, how);
     case Method::doubles:
-      return add_doubles<kHardware>(tiles, how);
+      return add_doubles<kHardware, kHasRows>(tiles, how);
   }
 }
 
-TILEWRIGHT_TARGET_FMA void multiply_add_with_hardware(const ProductTiles& tiles, const TensorCoreSum& how) {
-  multiply_add_inline<true>(tiles, how);
+constexpr int kShort = 8, kLong = 16;
+
+TILEWRIGHT_TARGET_AVX512 void multiply_add_with_avx512(const ProductTiles& tiles, const TensorCoreSum& how) {
+  if (tiles.b_has_rows) return multiply_add_inline<kLong, true, true>(tiles, how);
+  multiply_add_inline<kLong, true, false>(tiles, how);
+}
+TILEWRIGHT_TARGET_FMA void multiply_add_with_fma(const ProductTiles& tiles, const TensorCoreSum& how) {
+  if (tiles.b_has_rows) return multiply_add_inline<kShort, true, true>(tiles, how);
+  multiply_add_inline<kShort, true, false>(tiles, how);
+}
+void multiply_add_anywhere(const ProductTiles& tiles, const TensorCoreSum& how) {
+  if (tiles.b_has_rows) return multiply_add_inline<kShort, false, true>(tiles, how);
+  multiply_add_inline<kShort, false, false>(tiles, how);
 }
 
-TILEWRIGHT_TARGET_FMA void multiply_add_integers_with_hardware(const ProductTiles& tiles) { add_exact(tiles); }
+TILEWRIGHT_TARGET_AVX512 void add_exact_with_avx512(const ProductTiles& tiles) {
+  if (tiles.b_has_rows) return add_exact<kLong, true>(tiles);
+  add_exact<kLong, false>(tiles);
+}
+TILEWRIGHT_TARGET_FMA void add_exact_with_fma(const ProductTiles& tiles) {
+  if (tiles.b_has_rows) return add_exact<kShort, true>(tiles);
+  add_exact<kShort, false>(tiles);
+}
+void add_exact_anywhere(const ProductTiles& tiles) {
+  if (tiles.b_has_rows) return add_exact<kShort, true>(tiles);
+  add_exact<kShort, false>(tiles);
+}
 
 /// Adds half of the products at a time: those with k % 4 < 2, then the others. n is at most 8.
 void multiply_add_as_f16(const ProductTiles& tiles, const TensorCoreSum& how) {
   constexpr int kLeastExponentOfF16 = -14;
-  constexpr int kMaxOfA = kMaxM * kMaxK / 2, kMaxOfB = kMaxK / 2 * 8, kMaxOfC = kMaxM * 8;
-  alignas(32) float a[kMaxOfA], b[kMaxOfB], sums[kMaxOfC] = {};
+  constexpr int kColumns = 8;
+  alignas(64) float a[kTileRows * kMaxK / 2], sums[kTileRows * kColumns] = {};
+  alignas(64) float b[kColumns * kMaxK / 2 * kTileRows];
+  const int of_b = tiles.b_has_rows ? kTileRows : 1;  // numbers of an element of B
   for (const int half : {0, 1}) {
     for (int i = 0; i < tiles.k / 2; ++i) {
       const int k = i / 2 * 4 + i % 2 + 2 * half;
-      for (int m = 0; m < tiles.m; ++m) a[m * (tiles.k / 2) + i] = tiles.a[m * tiles.k + k];
-      std::copy_n(tiles.b + k * tiles.n, tiles.n, b + i * tiles.n);
+      std::copy_n(tiles.a + k * kTileRows, kTileRows, a + i * kTileRows);
+      for (int n = 0; n < tiles.n; ++n)
+        std::copy_n(tiles.b + (n * tiles.k + k) * of_b, of_b, b + (n * tiles.k / 2 + i) * of_b);
     }
-    multiply_add({tiles.m, tiles.n, tiles.k / 2, a, b, sums, 2, kLeastExponentOfF16, kLeastExponentOfF16,
-                  tiles.least_exponent_c},
-                 how);
+    ProductTiles of_half = tiles;
+    of_half.k = tiles.k / 2;
+    of_half.a = a;
+    of_half.b = b;
+    of_half.c = sums;
+    of_half.element_bytes = 2;
+    of_half.least_exponent_a = of_half.least_exponent_b = kLeastExponentOfF16;
+    multiply_add(of_half, how);
   }
-  for (int i = 0; i < tiles.m * tiles.n; ++i) {
+  for (int i = 0; i < kTileRows * tiles.n; ++i) {
     tiles.c[i] = how.rounding == SumRounding::f16_nearest ? f16_to_f32(f64_to_f16(double{tiles.c[i]} + sums[i]))
                                                           : tiles.c[i] + sums[i];
   }
@@ -488,20 +631,17 @@ TensorCoreSum sum_of_wgmma(int element_bytes, bool f16_result) {
 }
 
 void multiply_add_integers(const ProductTiles& tiles) {
-  if (has_hardware_fma()) {
-    multiply_add_integers_with_hardware(tiles);
-  } else {
-    add_exact(tiles);
-  }
+  static const auto chosen = has_avx512()         ? &add_exact_with_avx512
+                             : has_hardware_fma() ? &add_exact_with_fma
+                                                  : &add_exact_anywhere;
+  chosen(tiles);
 }
 
 void multiply_add(const ProductTiles& tiles, const TensorCoreSum& how) {
-  static const bool hardware = has_hardware_fma();
-  if (hardware) {
-    multiply_add_with_hardware(tiles, how);
-  } else {
-    multiply_add_inline<false>(tiles, how);
-  }
+  static const auto chosen = has_avx512()         ? &multiply_add_with_avx512
+                             : has_hardware_fma() ? &multiply_add_with_fma
+                                                  : &multiply_add_anywhere;
+  chosen(tiles, how);
 }
 
 }  // namespace tilewright::emulator

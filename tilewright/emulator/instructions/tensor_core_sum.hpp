@@ -29,19 +29,24 @@ struct TensorCoreSum {
 TensorCoreSum sum_of_mma(const Target& target, int element_bytes, bool f16_result);
 TensorCoreSum sum_of_wgmma(int element_bytes, bool f16_result);
 
-/// D = A * B + C, with C in the place of D. The numbers are those of the operands' types, which f32 has all.
+inline constexpr int kTileRows = 16;
+
+/// D = A * B + C, with C in the place of D. The numbers are those of the operands' types, which f32 has all. All tiles
+/// are column-major; A and C have kTileRows rows, of which those that are not used must be zero.
 struct ProductTiles {
-  int m = 0, n = 0, k = 0;
-  const float* a = nullptr;     // row-major
-  const float* b = nullptr;     // row-major
-  float* c = nullptr;           // row-major
+  int n = 0, k = 0;
+  const float* a = nullptr;     // element (m, k) at k * kTileRows + m
+  const float* b = nullptr;     // (k, n) at n * k + k
+  float* c = nullptr;           // (m, n) at n * kTileRows + m
   int element_bytes = 0;        // of A and B
   int least_exponent_a = -126;  // of a normal number of the type; subnormal numbers count as having it
   int least_exponent_b = -126;
   int least_exponent_c = -126;
+  bool b_has_rows =
+      false;  // B differs from row to row of A, as in sparse products: (m, k, n) at (n * k + k) * kTileRows + m
 };
 
-/// m is at most 32, n at most 256, k at most 32; n and k are multiples of 4.
+/// n is at most 256, k is even and at most 32, n * k is a multiple of 16; all tiles are aligned to 64 bytes.
 void multiply_add(const ProductTiles& tiles, const TensorCoreSum& how);
 
 /// The product of mma.sync, mma.sp and wmma on a target. 8-bit floats on sm_90 are not those of sum_of_mma: compute

@@ -11,6 +11,7 @@
 
 #include "tilewright/emulator/access.hpp"
 #include "tilewright/emulator/cluster.hpp"
+#include "tilewright/emulator/instructions/block_transpose.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 #include "tilewright/emulator/instructions/matrix_element.hpp"
@@ -21,21 +22,61 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr int kRows = 16;  // rows of D and A per warp
 constexpr int kMaxN = 256;
 constexpr int kMaxK = 64;      // of B
 constexpr int kRowBytes = 32;  // extent of K in bytes of A, for all types; B of sparse products has twice as many
 constexpr int kChunkBytes = 16;
 
-using ReadElements = void (*)(const std::byte* from, float* to);
+/// Converts the elements of `count` chunks of 16 bytes to f32. Those of chunk i go to `to` + i * step.
+using ReadElements = void (*)(const std::byte* const* chunks, int count, float* to, int step);
 
-/// Converts the elements of a 16-byte chunk to f32.
 template <class Element>
-void read_chunk(const std::byte* from, float* to) {
+TILEWRIGHT_TARGET_FMA void read_chunks_with_hardware(const std::byte* const* chunks, int count, float* to, int step) {
   using Stored = typename Element::Stored;
-  Stored stored[kChunkBytes / sizeof(Stored)];
-  std::memcpy(stored, from, kChunkBytes);
-  read_numbers<Element, kChunkBytes / sizeof(Stored)>(stored, to);
+  constexpr int kElements = kChunkBytes / sizeof(Stored);
+  for (int i = 0; i < count; ++i) {
+    Stored stored[kElements];
+    std::memcpy(stored, chunks[i], kChunkBytes);
+    read_numbers_with_hardware<Element, kElements>(stored, to + i * step);
+  }
+}
+
+template <class Element>
+void read_chunks(const std::byte* const* chunks, int count, float* to, int step) {
+  if (has_hardware_fma()) return read_chunks_with_hardware<Element>(chunks, count, to, step);
+  using Stored = typename Element::Stored;
+  constexpr int kElements = kChunkBytes / sizeof(Stored);
+  for (int i = 0; i < count; ++i) {
+    Stored stored[kElements];
+    std::memcpy(stored, chunks[i], kChunkBytes);
+    read_numbers_inline<Element, kElements>(stored, to + i * step);
+  }
+}
+
+template <Shuffles kShuffles>
+[[gnu::always_inline]] inline void store_chunk_columns_inline(const float* rows, int width, float* to) {
+  if (width == 4) return store_columns<kShuffles, 4>(rows, to, kTileRows);
+  if (width == 8) return store_columns<kShuffles, 8>(rows, to, kTileRows);
+  store_columns<kShuffles, 16>(rows, to, kTileRows);
+}
+
+TILEWRIGHT_TARGET_AVX512 void store_chunk_columns_with_avx512(const float* rows, int width, float* to) {
+  store_chunk_columns_inline<Shuffles::avx512>(rows, width, to);
+}
+TILEWRIGHT_TARGET_AVX512 void transpose_rows_with_avx512(const float* rows, float* to, int stride) {
+  transpose_eight<Shuffles::avx512>(rows, 8, to, stride);
+}
+
+/// Stores eight rows of 4, 8 or 16 numbers as columns of a tile.
+void store_chunk_columns(const float* rows, int width, float* to) {
+  if (has_avx512()) return store_chunk_columns_with_avx512(rows, width, to);
+  store_chunk_columns_inline<Shuffles::none>(rows, width, to);
+}
+
+/// Stores eight rows of eight numbers as columns with a stride.
+void transpose_rows(const float* rows, float* to, int stride) {
+  if (has_avx512()) return transpose_rows_with_avx512(rows, to, stride);
+  transpose_eight<Shuffles::none>(rows, 8, to, stride);
 }
 
 struct ElementRow {
@@ -46,13 +87,13 @@ struct ElementRow {
 };
 
 constexpr std::array kElements = {
-    ElementRow{"f16", 2, read_chunk<F16Element>, F16Element::kLeastExponent},
-    ElementRow{"bf16", 2, read_chunk<Bf16Element>, Bf16Element::kLeastExponent},
-    ElementRow{"tf32", 4, read_chunk<Tf32Element>, Tf32Element::kLeastExponent},
-    ElementRow{"e4m3", 1, read_chunk<E4m3Element>, E4m3Element::kLeastExponent},
-    ElementRow{"e5m2", 1, read_chunk<E5m2Element>, E5m2Element::kLeastExponent},
-    ElementRow{"s8", 1, read_chunk<S8Element>},
-    ElementRow{"u8", 1, read_chunk<U8Element>},
+    ElementRow{"f16", 2, read_chunks<F16Element>, F16Element::kLeastExponent},
+    ElementRow{"bf16", 2, read_chunks<Bf16Element>, Bf16Element::kLeastExponent},
+    ElementRow{"tf32", 4, read_chunks<Tf32Element>, Tf32Element::kLeastExponent},
+    ElementRow{"e4m3", 1, read_chunks<E4m3Element>, E4m3Element::kLeastExponent},
+    ElementRow{"e5m2", 1, read_chunks<E5m2Element>, E5m2Element::kLeastExponent},
+    ElementRow{"s8", 1, read_chunks<S8Element>},
+    ElementRow{"u8", 1, read_chunks<U8Element>},
     ElementRow{"b1", 1, nullptr},  // a byte has eight of them
 };
 
@@ -129,10 +170,9 @@ class TileReader {
     }
   }
 
-  /// Reads rows [first, first + count) along M or N, of `row_bytes` bytes along K, to
-  /// tile[mn * mn_stride + k * k_stride].
-  void read(Major major, const ElementRow& element, int first, int count, int row_bytes, float* tile, int mn_stride,
-            int k_stride) {
+  /// Reads rows [first, first + count) along M or N, of `row_bytes` bytes along K, to tile[mn * k_elements + k], or
+  /// with `columns` to tile[k * kTileRows + mn].
+  void read(Major major, const ElementRow& element, int first, int count, int row_bytes, float* tile, bool columns) {
     const int per_chunk = kChunkBytes / element.bytes;
     const int k_elements = row_bytes / element.bytes;
     if (major == Major::k && matrix_.swizzle_bytes > kChunkBytes &&
@@ -141,22 +181,38 @@ class TileReader {
                  fmt::format("a swizzle of {} bytes, and {} bytes along K in one instruction", matrix_.swizzle_bytes,
                              row_bytes));
     }
-    float numbers[kChunkBytes];
-    const auto visit = [&](int mn_chunk, int k_chunk, float* to, int step) {
-      element.read(chunk(major, static_cast<std::uint32_t>(mn_chunk), static_cast<std::uint32_t>(k_chunk)), numbers);
-      for (int i = 0; i < per_chunk; ++i) to[i * step] = numbers[i];
+    constexpr int kRows = 8;
+    alignas(64) float rows[kRows * kChunkBytes];
+    const std::byte* chunks[kRows];
+    const auto find = [&](int mn, int mn_step, int k, int k_step) {
+      for (int i = 0; i < kRows; ++i) {
+        chunks[i] =
+            chunk(major, static_cast<std::uint32_t>(mn + i * mn_step), static_cast<std::uint32_t>(k + i * k_step));
+      }
     };
     if (major == Major::k) {
-      for (int mn = 0; mn < count; ++mn) {
+      for (int mn = 0; mn < count; mn += kRows) {
         for (int c = 0; c < row_bytes / kChunkBytes; ++c) {
-          visit(first + mn, c, tile + mn * mn_stride + c * per_chunk * k_stride, k_stride);
+          find(first + mn, 1, c, 0);
+          if (columns) {
+            element.read(chunks, kRows, rows, per_chunk);
+            store_chunk_columns(rows, per_chunk, tile + c * per_chunk * kTileRows + mn);
+          } else {
+            element.read(chunks, kRows, tile + mn * k_elements + c * per_chunk, k_elements);
+          }
         }
       }
       return;
     }
-    for (int k = 0; k < k_elements; ++k) {
+    for (int k = 0; k < k_elements; k += kRows) {
       for (int c = 0; c < count / per_chunk; ++c) {
-        visit(first / per_chunk + c, k, tile + c * per_chunk * mn_stride + k * k_stride, mn_stride);
+        find(first / per_chunk + c, 0, k, 1);
+        if (columns) {
+          element.read(chunks, kRows, tile + k * kTileRows + c * per_chunk, kTileRows);
+        } else {
+          element.read(chunks, kRows, rows, per_chunk);
+          transpose_rows(rows, tile + c * per_chunk * k_elements + k, k_elements);
+        }
       }
     }
   }
@@ -199,62 +255,90 @@ class TileReader {
 /// Reads the fragment of A. Register r of lane l has the 4 bytes at byte 16 * (r / 2) + 4 * (l % 4) of K, of row
 /// l / 4 + 8 * (r % 2).
 void read_registers(Warp& warp, const Slot* registers, const ElementRow& element, float* tile, int k_elements) {
-  const int per_register = 4 / element.bytes;
   const int per_half = k_elements / 2;
-  std::byte chunk[kChunkBytes] = {};
-  float numbers[kChunkBytes];
+  alignas(64) float rows[8 * kChunkBytes];
   for (int r = 0; r < 4; ++r) {
     const std::byte* const words = warp.reg<std::byte>(registers[r]);
-    for (int lane = 0; lane < kWarpSize; ++lane) {
-      std::memcpy(chunk, words + 4 * lane, 4);
-      element.read(chunk, numbers);
-      const int row = lane / 4 + 8 * (r % 2);
-      const int k = r / 2 * per_half + lane % 4 * per_register;
-      for (int i = 0; i < per_register; ++i) tile[row * k_elements + k + i] = numbers[i];
-    }
+    const std::byte* chunks[8];
+    for (int row = 0; row < 8; ++row) chunks[row] = words + row * kChunkBytes;
+    element.read(chunks, 8, rows, per_half);
+    store_chunk_columns(rows, per_half, tile + r / 2 * per_half * kTileRows + 8 * (r % 2));
   }
 }
 
-/// Calls f(register, index of the value in it, index in a row-major tile of kRows x n) for each accumulator. A lane's
-/// values are in columns 2 * (l % 4) and the next of row l / 4, then of row l / 4 + 8, then the same 8 columns further.
-/// A register has kPerRegister of them.
-template <int kPerRegister, class F>
+/// Calls f(register, index of the value in it, index in a tile of n columns) for each accumulator. A lane's values are
+/// in columns 2 * (l % 4) and the next of row l / 4, then of row l / 4 + 8, then the same 8 columns further. A register
+/// has one value.
+template <class F>
 [[gnu::always_inline]] inline void each_accumulator(int n, F&& f) {
-  for (int pair = 0; pair < n / 4; ++pair) {
-    const int first = pair % 2 * 8 * n + pair / 2 * 8;
-    const int registers = pair * 2 / kPerRegister;
-    for (int row = 0; row < 8; ++row) {
-      for (int column = 0; column < 4; ++column) {
-        for (int i = 0; i < 2; ++i) {
-          const int lane = 4 * row + column;
-          const int of_register = kPerRegister == 1 ? lane : 2 * lane + i;
-          f(registers + (kPerRegister == 1 ? i : 0), of_register, first + row * n + 2 * column + i);
-        }
-      }
-    }
+  for (int r = 0; r < n / 2; ++r) {
+    const int first = (r / 4 * 8 + r % 2) * kTileRows + r / 2 % 2 * 8;
+    for (int lane = 0; lane < kWarpSize; ++lane) f(r, lane, first + lane % 4 * 2 * kTileRows + lane / 4);
+  }
+}
+
+/// The accumulators of a register of all lanes are eight rows of kWidth columns of the tile, which are `stride` apart.
+template <class Kind>
+struct AccumulatorBlock {
+  static constexpr int kPerRegister = 4 / sizeof(typename Kind::Stored);
+  static constexpr int kWidth = 4 * kPerRegister, kValues = 8 * kWidth;
+  static constexpr int kStride = 8 / kWidth * kTileRows;
+  static constexpr int kRegistersOfRows = 2 / kPerRegister;  // that hold the same eight rows
+
+  static int first(int r) {
+    const int of_rows = r / kRegistersOfRows;
+    return (of_rows / 2 * 8 + r % kRegistersOfRows) * kTileRows + of_rows % 2 * 8;
+  }
+  static int registers(int n) { return n / 2 / kPerRegister; }
+};
+
+template <Shuffles kShuffles, class Kind>
+[[gnu::always_inline]] inline void read_accumulators_inline(Warp& warp, const Slot* registers, int n, float* tile) {
+  using Block = AccumulatorBlock<Kind>;
+  for (int r = 0; r < Block::registers(n); ++r) {
+    alignas(64) float room[Block::kValues];
+    const float* const rows = numbers_in<Kind, Block::kValues>(warp.reg<typename Kind::Stored>(registers[r]), room);
+    store_columns<kShuffles, Block::kWidth>(rows, tile + Block::first(r), Block::kStride);
+  }
+}
+
+template <Shuffles kShuffles, class Kind>
+[[gnu::always_inline]] inline void write_accumulators_inline(Warp& warp, const Slot* registers, int n,
+                                                             const float* tile) {
+  using Block = AccumulatorBlock<Kind>;
+  for (int r = 0; r < Block::registers(n); ++r) {
+    alignas(64) float rows[Block::kValues];
+    load_columns<kShuffles, Block::kWidth>(tile + Block::first(r), Block::kStride, rows);
+    store_numbers<Kind, Block::kValues>(rows, warp.reg<typename Kind::Stored>(registers[r]), false);
   }
 }
 
 template <class Kind>
-constexpr int kPerRegister = 4 / sizeof(typename Kind::Stored);
+TILEWRIGHT_TARGET_AVX512 void read_accumulators_with_avx512(Warp& warp, const Slot* registers, int n, float* tile) {
+  read_accumulators_inline<Shuffles::avx512, Kind>(warp, registers, n, tile);
+}
+
+template <class Kind>
+TILEWRIGHT_TARGET_AVX512 void write_accumulators_with_avx512(Warp& warp, const Slot* registers, int n,
+                                                             const float* tile) {
+  write_accumulators_inline<Shuffles::avx512, Kind>(warp, registers, n, tile);
+}
 
 template <class Kind>
 void read_accumulators(Warp& warp, const Slot* registers, int n, float* tile) {
-  each_accumulator<kPerRegister<Kind>>(n, [&](int r, int i, int index) {
-    tile[index] = Kind::number(warp.reg<typename Kind::Stored>(registers[r])[i]);
-  });
+  if (has_avx512()) return read_accumulators_with_avx512<Kind>(warp, registers, n, tile);
+  read_accumulators_inline<Shuffles::none, Kind>(warp, registers, n, tile);
 }
 
 template <class Kind>
 void write_accumulators(Warp& warp, const Slot* registers, int n, const float* tile) {
-  each_accumulator<kPerRegister<Kind>>(n, [&](int r, int i, int index) {
-    warp.reg<typename Kind::Stored>(registers[r])[i] = Kind::stored(tile[index], false);
-  });
+  if (has_avx512()) return write_accumulators_with_avx512<Kind>(warp, registers, n, tile);
+  write_accumulators_inline<Shuffles::none, Kind>(warp, registers, n, tile);
 }
 
 /// Adds sums of products of integers to the accumulators, or replaces these.
 void add_to_accumulators(Warp& warp, const Slot* registers, int n, const float* sums, bool adds, bool saturates) {
-  each_accumulator<1>(n, [&](int r, int i, int index) {
+  each_accumulator(n, [&](int r, int i, int index) {
     std::int32_t& value = warp.reg<std::int32_t>(registers[r])[i];
     value = S32Accumulator::stored((adds ? value : 0) + static_cast<std::int64_t>(sums[index]), saturates);
   });
@@ -291,9 +375,9 @@ using BitRow = std::array<std::uint64_t, kRowBytes / 8>;
 
 /// wgmma of .b1: the accumulators count the places where both rows have ones.
 void count_common_bits(Warp& warp, const Slot* registers, int n, const BitRow* a, const BitRow* b, bool adds) {
-  each_accumulator<1>(n, [&](int r, int i, int index) {
-    const BitRow& of_a = a[index / n];
-    const BitRow& of_b = b[index % n];
+  each_accumulator(n, [&](int r, int i, int index) {
+    const BitRow& of_a = a[index % kTileRows];
+    const BitRow& of_b = b[index / kTileRows];
     int count = 0;
     for (std::size_t word = 0; word < of_a.size(); ++word) count += std::popcount(of_a[word] & of_b[word]);
     auto& value = warp.reg<std::uint32_t>(registers[r])[i];
@@ -311,25 +395,31 @@ void read_bits_of_registers(Warp& warp, const Slot* registers, BitRow* rows) {
   }
 }
 
-/// Multiplies each row of A with the rows of B that the metadata names.
+/// Multiplies each row of A with the rows of B that the metadata names, for eight columns at a time. B has 2 * k rows.
 void multiply_add_sparse(Warp& warp, const Instruction& in, const WgmmaMode& mode, const ProductTiles& tiles,
                          const std::uint32_t* words, const TensorCoreSum* how) {
+  constexpr int kColumns = 8;
   const SparseMetadata metadata{tiles.element_bytes, 2 * tiles.k, false};
-  alignas(32) thread_local std::array<float, kMaxStored * kMaxN> rows_of_b;
-  for (int row = 0; row < kRows; ++row) {
-    std::array<int, kMaxStored> places{};
-    find_stored(warp, in, metadata, words, mode.selector, row, places);
-    for (int k = 0; k < tiles.k; ++k)
-      std::copy_n(tiles.b + places[static_cast<std::size_t>(k)] * tiles.n, tiles.n, rows_of_b.data() + k * tiles.n);
-    ProductTiles of_row = tiles;
-    of_row.m = 1;
-    of_row.a += row * tiles.k;
-    of_row.b = rows_of_b.data();
-    of_row.c += row * tiles.n;
+  std::array<int, kMaxStored> places[kTileRows] = {};
+  for (int row = 0; row < kTileRows; ++row) find_stored(warp, in, metadata, words, mode.selector, row, places[row]);
+  alignas(64) float rows_of_b[kColumns * kMaxStored * kTileRows];
+  ProductTiles part = tiles;
+  part.n = kColumns;
+  part.b = rows_of_b;
+  part.b_has_rows = true;
+  for (int first = 0; first < tiles.n; first += kColumns) {
+    for (int n = 0; n < kColumns; ++n) {
+      const float* const column = tiles.b + (first + n) * 2 * tiles.k;
+      for (int k = 0; k < tiles.k; ++k) {
+        float* const to = rows_of_b + (n * tiles.k + k) * kTileRows;
+        for (int row = 0; row < kTileRows; ++row) to[row] = column[places[row][static_cast<std::size_t>(k)]];
+      }
+    }
+    part.c = tiles.c + first * kTileRows;
     if (how == nullptr) {
-      multiply_add_integers(of_row);
+      multiply_add_integers(part);
     } else {
-      multiply_add(of_row, *how);
+      multiply_add(part, *how);
     }
   }
 }
@@ -350,20 +440,22 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   const Slot* const b = a + a_count;
   check_registers(warp, in, d, d_count, a, mode.a_in_registers ? a_count : 0);
   // thread_local, to avoid zeroing them: all elements are written before they are read.
-  alignas(32) thread_local std::array<float, kRows * kRowBytes> a_tile;
-  alignas(32) thread_local std::array<float, kMaxK * kMaxN> b_tile;
-  alignas(32) thread_local std::array<float, kRows * kMaxN> c_tile;
+  alignas(64) thread_local std::array<float, kTileRows * kRowBytes> a_tile;
+  alignas(64) thread_local std::array<float, kMaxK * kMaxN> b_tile;
+  alignas(64) thread_local std::array<float, kTileRows * kMaxN> c_tile;
   const auto finish = [&](int k) {
-    if (Profile* const profile = warp.cta().launch().profile) profile->count_product(warp.code_index(in), kRows, n, k);
+    if (Profile* const profile = warp.cta().launch().profile)
+      profile->count_product(warp.code_index(in), kTileRows, n, k);
     ++warp.wgmma.mma_count;
   };
   if (is_bits(a_element)) {
-    thread_local std::array<BitRow, kRows> rows;
+    thread_local std::array<BitRow, kTileRows> rows;
     thread_local std::array<BitRow, kMaxN> columns;
     if (mode.a_in_registers) {
       read_bits_of_registers(warp, a, rows.data());
     } else {
-      TileReader(warp, in, *warp.reg<std::uint64_t>(a[0])).read_bits(warp.index() % 4 * kRows, kRows, rows.data());
+      TileReader(warp, in, *warp.reg<std::uint64_t>(a[0]))
+          .read_bits(warp.index() % 4 * kTileRows, kTileRows, rows.data());
     }
     TileReader(warp, in, *warp.reg<std::uint64_t>(b[0])).read_bits(0, n, columns.data());
     const bool adds = ((warp.predicate(b[1]) ^ warp.predicate(b[2])) & 1) != 0;
@@ -375,18 +467,17 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   } else {
     const Major major = mode.a_mn_major ? Major::mn : Major::k;
     TileReader reader(warp, in, *warp.reg<std::uint64_t>(a[0]));
-    reader.check_leading_offset(a, major, 4 * kRows, a_element.bytes);
-    reader.read(major, a_element, warp.index() % 4 * kRows, kRows, kRowBytes, a_tile.data(), k_elements, 1);
+    reader.check_leading_offset(a, major, 4 * kTileRows, a_element.bytes);
+    reader.read(major, a_element, warp.index() % 4 * kTileRows, kTileRows, kRowBytes, a_tile.data(), true);
   }
   const Major b_major = mode.b_mn_major ? Major::mn : Major::k;
   TileReader b_reader(warp, in, *warp.reg<std::uint64_t>(b[0]));
   b_reader.check_leading_offset(b, b_major, n, b_element.bytes);
-  b_reader.read(b_major, b_element, 0, n, mode.sparse ? 2 * kRowBytes : kRowBytes, b_tile.data(), 1, n);
+  b_reader.read(b_major, b_element, 0, n, mode.sparse ? 2 * kRowBytes : kRowBytes, b_tile.data(), false);
   const Slot* const metadata = b + 1;
   const Slot* const scale_d = metadata + (mode.sparse ? 1 : 0);
   const bool adds = ((warp.predicate(scale_d[0]) ^ warp.predicate(scale_d[1])) & 1) != 0;
   const ProductTiles tiles{
-      kRows,
       n,
       k_elements,
       a_tile.data(),
@@ -400,7 +491,7 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
     if (adds) {
       read_accumulators<Kind>(warp, d, n, c_tile.data());
     } else {
-      std::fill_n(c_tile.data(), kRows * n, 0.0F);
+      std::fill_n(c_tile.data(), kTileRows * n, 0.0F);
     }
     if (mode.negates) {
       for (float& value : a_tile) value = -value;
@@ -416,7 +507,7 @@ void execute_mma_async(Warp& warp, const Instruction& in, Mask lanes) {
   if (mode.accumulator == Accumulator::f16) update(F16Accumulator());
   if (mode.accumulator == Accumulator::f32) update(F32Accumulator());
   if (mode.accumulator == Accumulator::s32) {
-    std::fill_n(c_tile.data(), kRows * n, 0.0F);
+    std::fill_n(c_tile.data(), kTileRows * n, 0.0F);
     if (mode.sparse) {
       multiply_add_sparse(warp, in, mode, tiles, warp.reg<std::uint32_t>(*metadata), nullptr);
     } else {

@@ -1,6 +1,7 @@
 // wmma.load, wmma.store and wmma.mma. Which lane holds which element of a fragment is not specified (PTX ISA, "Matrix
-// Fragments for WMMA"): here element e of lane l is element 32 * e + l of the row-major tile. Fragments of f16 have
-// every element of A and B twice, as on GPUs: element e + 8 is element e. Numerics are those of mma.sync.
+// Fragments for WMMA"): here element e of lane l is element 32 * e + l of the row-major tile. Fragments of A and B in
+// f16 have 16 elements, as on GPUs; in most shapes that is every element more than once, so that element e + 8 of
+// m16n16k16 is element e. Numerics are those of mma.sync.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -35,6 +36,7 @@ struct Fragment {
 
   int elements() const { return rows * columns / kWarpSize; }  // different ones, per lane
   int per_register() const { return register_bytes / element_bytes; }
+  int slots() const { return registers * per_register(); }
 };
 
 const Shape* take_shape(InstructionReader& reader) {
@@ -85,7 +87,6 @@ std::byte* element_at(Warp& warp, const Slot* registers, const Fragment& fragmen
 struct Transfer {
   Fragment fragment;
   bool column_major = false;
-  bool duplicated = false;
   Space space = Space::generic;
 };
 
@@ -118,8 +119,8 @@ void execute_transfer(Warp& warp, const Instruction& in, Mask lanes) {
       std::byte* const element = element_at(warp, in.op, fragment, lane, index);
       if (kLoads) {
         std::memcpy(element, memory.at[lane], size);
-        if (transfer.duplicated)
-          std::memcpy(element_at(warp, in.op, fragment, lane, index + fragment.elements()), element, size);
+        for (int copy = index + fragment.elements(); copy < fragment.slots(); copy += fragment.elements())
+          std::memcpy(element_at(warp, in.op, fragment, lane, copy), element, size);
       } else {
         std::memcpy(memory.at[lane], element, size);
       }
@@ -261,7 +262,6 @@ void decode_transfer(InstructionReader& reader) {
   reader.finish();
   reader.expect_operands(2, 3);
   transfer.fragment = fragment_of(reader, shape, operand, type);
-  transfer.duplicated = operand != 'c' && type == PtxType::f16;
   add_registers(reader, reader.operand(kLoads ? 0 : 1), transfer.fragment, kLoads);
   reader.address(reader.operand(kLoads ? 1 : 0), transfer.space);
   const int least = transfer.column_major ? transfer.fragment.rows : transfer.fragment.columns;
@@ -289,6 +289,24 @@ void read_tile(Warp& warp, const Slot* registers, const Fragment& fragment, Numb
   }
 }
 
+/// Calls multiply(tiles) for each kTileRows columns of D, with the transposed product: the row-major tiles of B and D
+/// are column-major tiles of their transposes.
+template <class F>
+void multiply_transposed(const Shape& shape, const float* a, const float* b, float* c, F&& multiply) {
+  const auto [name, m, n, k] = shape;
+  alignas(64) float of_b[kTileRows * 16], of_a[kMaxTile], sums[kTileRows * 32];
+  std::copy_n(a, m * k, of_a);
+  for (int first = 0; first < n; first += kTileRows) {
+    const int columns = std::min(n - first, kTileRows);
+    std::ranges::fill(of_b, 0.0F);
+    std::ranges::fill(sums, 0.0F);
+    for (int row = 0; row < k; ++row) std::copy_n(b + row * n + first, columns, of_b + row * kTileRows);
+    for (int row = 0; row < m; ++row) std::copy_n(c + row * n + first, columns, sums + row * kTileRows);
+    multiply(ProductTiles{m, k, of_b, of_a, sums});
+    for (int row = 0; row < m; ++row) std::copy_n(sums + row * kTileRows, columns, c + row * n + first);
+  }
+}
+
 /// Operands: the registers of D, A, B and C. mode: .satfinite.
 template <class A, class B, class C, class D>
 void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
@@ -305,11 +323,16 @@ void execute_product(Warp& warp, const Instruction& in, Mask lanes) {
   const auto [name, m, n, k] = product.shape;
   if constexpr (std::is_same_v<D, F16Accumulator> || std::is_same_v<D, F32Accumulator>) {
     constexpr int kElementBytes = sizeof(typename A::Stored);
-    multiply_add_of_mma({m, n, k, a, b, c, kElementBytes, A::kLeastExponent, B::kLeastExponent, C::kLeastExponent},
-                        warp.cta().launch().target, std::is_same_v<D, F16Accumulator>);
+    multiply_transposed(product.shape, a, b, c, [&](ProductTiles tiles) {
+      tiles.element_bytes = kElementBytes;
+      tiles.least_exponent_a = B::kLeastExponent;
+      tiles.least_exponent_b = A::kLeastExponent;
+      tiles.least_exponent_c = C::kLeastExponent;
+      multiply_add_of_mma(tiles, warp.cta().launch().target, std::is_same_v<D, F16Accumulator>);
+    });
   } else if constexpr (std::is_same_v<D, S32Accumulator>) {
     float sums[kMaxTile] = {};
-    multiply_add_integers({m, n, k, a, b, sums});
+    multiply_transposed(product.shape, a, b, sums, multiply_add_integers);
     for (int i = 0; i < m * n; ++i) c[i] += static_cast<std::int64_t>(sums[i]);
   } else {
     for (int i = 0; i < m; ++i) {

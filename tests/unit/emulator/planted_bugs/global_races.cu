@@ -133,3 +133,68 @@ KERNEL(the_last_cta_sums_results_that_no_fence_publishes) {
   for (int k = 0; k < gridDim.x; ++k) sum += out[k];  // BUG
   out[100] = sum;
 }
+
+// The shadow of global memory is kept by pages of 4096 bytes, of which a cache finds one of each 256.
+__device__ int pages[(1 << 18) + 4096];
+__device__ int* second_page() { return (int*)(((unsigned long long)(pages + 1024) + 4095) & ~4095ull); }
+
+// <<<1, 64>>>: global_race in thread 32
+KERNEL(the_last_element_of_a_page_is_written_by_two_warps) {
+  const int t = threadIdx.x;
+  int* const p = second_page();
+  if (t < 32) {
+    for (int i = -64; i < 64; i += 32) p[i + t] = t;
+  }
+  if (t == 32) p[-1] = 5;  // BUG
+}
+
+// <<<1, 64>>>: global_race in thread 32
+KERNEL(the_first_element_of_a_page_is_written_by_two_warps) {
+  const int t = threadIdx.x;
+  int* const p = second_page();
+  if (t < 32) {
+    for (int i = -64; i < 64; i += 32) p[i + t] = t;
+  }
+  if (t == 32) p[0] = 5;  // BUG
+}
+
+// <<<1, 64>>>: global_race in thread 32
+KERNEL(a_row_across_two_pages_is_overwritten) {
+  const int t = threadIdx.x;
+  int* const p = second_page() - 16;
+  if (t < 32) p[t] = t;
+  if (t == 32) p[20] = 5;  // BUG
+}
+
+// <<<1, 64>>>: global_race in thread 32
+KERNEL(a_page_that_another_one_has_replaced_in_the_cache) {
+  const int t = threadIdx.x;
+  if (t < 32) {
+    pages[t] = t;
+    pages[(1 << 18) + t] = t;
+  }
+  if (t == 32) pages[3] = 5;  // BUG
+}
+
+// <<<1, 128>>>: global_race in thread 0
+KERNEL(one_of_four_readers_of_global_memory_is_left_out_of_a_barrier) {
+  const int t = threadIdx.x;
+  if (t < 32) n[t] = t;
+  __syncthreads();
+  const int v = n[t % 32];
+  if (t / 32 != 2) asm volatile("bar.sync 1, 96;");
+  if (t < 32) n[t] = v + 1;  // BUG
+  __syncthreads();
+  out[t] = v;
+}
+
+// <<<1, 96>>>: global_race in thread 32
+KERNEL(one_element_of_a_strided_row_is_overwritten) {
+  const int t = threadIdx.x;
+  if (t < 64) pages[t] = t;
+  __syncthreads();
+  int v = 0;
+  if (t >= 64) v = pages[2 * (t - 64)];
+  if (t == 32) pages[46] = 5;  // BUG
+  out[t] = v;
+}

@@ -174,3 +174,13 @@ KERNEL(a_struct_with_padding_goes_through_shared_memory) {
   __syncthreads();
   out[t] = s[63 - t].second;
 }
+
+// Global memory whose first and last page have one place in the cache of its shadow's pages.
+__device__ int pages[(1 << 18) + 1024];
+
+// <<<1, 64>>>
+KERNEL(two_warps_write_pages_that_share_a_place_in_the_cache) {
+  const int t = threadIdx.x;
+  int* const p = pages + (t < 32 ? t : (1 << 18) + t - 32);
+  for (int i = 0; i < 3; ++i) *p += t;
+}

@@ -216,3 +216,25 @@ KERNEL(one_byte_of_an_element_is_overwritten) {
   __syncthreads();
   out[t] = v + s[t];
 }
+
+// <<<1, 64>>>: shared_race in thread 32
+KERNEL(the_last_word_of_the_last_vector_is_overwritten) {
+  const int t = threadIdx.x;
+  __shared__ float4 s[32];
+  if (t < 32) s[t] = make_float4(t, 1, 2, 3);
+  if (t == 32) s[31].w = 7;  // BUG
+  __syncthreads();
+  out[t] = s[t % 32].w;
+}
+
+// <<<1, 32>>>: shared_race in thread 5
+KERNEL(a_lane_overwrites_what_all_lanes_read) {
+  const int t = threadIdx.x;
+  __shared__ float s;
+  if (t == 0) s = x[t];
+  __syncthreads();
+  const float v = s;
+  if (t == 5) s = v + 1;  // BUG
+  __syncthreads();
+  out[t] = s + v;
+}
