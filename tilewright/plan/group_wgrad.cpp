@@ -10,8 +10,8 @@
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
-#include "tilewright/plan/im2col.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/wgrad_parameters.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -82,32 +82,18 @@ std::int64_t parts_of(const GroupWgradPlan& plan, const op::GemmView& arguments)
 std::int64_t partial_bytes(const GroupWgradPlan& plan, const op::GemmView& arguments) {
   return parts_of(plan, arguments) * plan.teams * slabs_of(plan, arguments) * plan.quads() * 4 * kSumBytes;
 }
+std::int64_t workspace_bytes(const GroupWgradPlan& plan, const op::GemmView& arguments) {
+  return static_cast<std::int64_t>(kWorkspaceCounterBytes) + partial_bytes(plan, arguments);
+}
 
-/// Describes GroupWgradParameters. `arguments` may be null for a sink that asks for no values.
+/// `arguments` may be null for a sink that asks for no values.
 template <class Sink>
 void describe_parameters(Sink& sink, const GroupWgradPlan& plan, const op::GemmView* arguments) {
-  const auto number = [&](const char* name, const auto& get) {
-    sink.field(name, [&] { return static_cast<std::int32_t>(get()); });
-  };
-  const auto of_c = [&](const char* name, const auto& get) {
-    sink.field(name, [&] { return arguments->reads_source ? std::int64_t{get()} : std::int64_t{0}; });
-  };
-  describe_im2col_matrix(sink, "matrix", [&]() -> const op::Im2col& { return arguments->b.im2col; });
-  sink.field("gradient", [&] { return arguments->a.tensor.address; });
-  sink.field("images", [&] { return arguments->b.tensor.address; });
-  sink.field("c", [&] { return arguments->reads_source ? arguments->c.tensor.address : std::uint64_t{0}; });
-  sink.field("d", [&] { return arguments->d.tensor.address; });
-  sink.workspace("workspace",
-                 [&] { return kWorkspaceCounterBytes + static_cast<std::size_t>(partial_bytes(plan, *arguments)); });
-  sink.field("pitch", [&] { return arguments->a.tensor.column_stride(); });
-  of_c("ldc", [&] { return arguments->c.tensor.row_stride(); });
-  sink.field("ldd", [&] { return arguments->d.tensor.row_stride(); });
-  of_c("batch_stride_c", [&] { return arguments->c.tensor.batch_stride(); });
-  sink.field("batch_stride_d", [&] { return arguments->d.tensor.batch_stride(); });
-  number("slabs", [&] { return slabs_of(plan, *arguments); });
-  number("blocks", [&] { return blocks_of(plan, *arguments); });
-  describe_epilogue(sink, plan.operands.epilogue, arguments, false);
-  sink.finish();
+  describe_wgrad_parameters(sink, plan.operands.epilogue, arguments, [&] {
+    return WgradWork{.tiles = slabs_of(plan, *arguments),
+                     .blocks = blocks_of(plan, *arguments),
+                     .workspace_bytes = workspace_bytes(plan, *arguments)};
+  });
 }
 
 }  // namespace
@@ -254,7 +240,7 @@ Support check_arguments(const GroupWgradPlan& plan, const op::GemmView& argument
     return refuse("{} slabs of {} groups need a resident CTA each, of {}", slabs, plan.groups, resident)
         .as(RefusalCode::resources);
   }
-  return check_workspace(static_cast<std::int64_t>(kWorkspaceCounterBytes) + partial_bytes(plan, arguments));
+  return check_workspace(workspace_bytes(plan, arguments));
 }
 
 ParameterLayout parameter_layout(const GroupWgradPlan& plan) {

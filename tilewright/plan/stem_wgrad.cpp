@@ -9,8 +9,8 @@
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
-#include "tilewright/plan/im2col.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/wgrad_parameters.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -74,26 +74,14 @@ std::int64_t workspace_bytes(const StemWgradPlan& plan, const op::GemmView& argu
          parts_of(plan, arguments) * plan.groups * tiles_of(plan, arguments) * plan.quads() * 4 * kSumBytes;
 }
 
-/// Describes StemWgradParameters. `arguments` may be null for a sink that asks for no values.
+/// `arguments` may be null for a sink that asks for no values.
 template <class Sink>
 void describe_parameters(Sink& sink, const StemWgradPlan& plan, const op::GemmView* arguments) {
-  const auto number = [&](const char* name, const auto& get) {
-    sink.field(name, [&] { return static_cast<std::int32_t>(get()); });
-  };
-  describe_im2col_matrix(sink, "matrix", [&]() -> const op::Im2col& { return arguments->b.im2col; });
-  sink.field("gradient", [&] { return arguments->a.tensor.address; });
-  sink.field("images", [&] { return arguments->b.tensor.address; });
-  sink.field("c", [&] { return arguments->reads_source ? arguments->c.tensor.address : std::uint64_t{0}; });
-  sink.field("d", [&] { return arguments->d.tensor.address; });
-  sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(plan, *arguments)); });
-  sink.field("pitch", [&] { return arguments->a.tensor.column_stride(); });
-  sink.field("ldc", [&] { return arguments->reads_source ? arguments->c.tensor.row_stride() : std::int64_t{0}; });
-  sink.field("ldd", [&] { return arguments->d.tensor.row_stride(); });
-  number("filters", [&] { return arguments->m(); });
-  number("tiles", [&] { return tiles_of(plan, *arguments); });
-  number("blocks", [&] { return blocks_of(plan, *arguments); });
-  describe_epilogue(sink, plan.operands.epilogue, arguments, false);
-  sink.finish();
+  describe_wgrad_parameters(sink, plan.operands.epilogue, arguments, [&] {
+    return WgradWork{.tiles = tiles_of(plan, *arguments),
+                     .blocks = blocks_of(plan, *arguments),
+                     .workspace_bytes = workspace_bytes(plan, *arguments)};
+  });
 }
 
 }  // namespace

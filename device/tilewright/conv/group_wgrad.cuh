@@ -6,30 +6,14 @@
 
 #include "tilewright/conv/image_blocks.cuh"
 #include "tilewright/conv/part_sums.cuh"
-#include "tilewright/epilogue/epilogue_tensor.cuh"
-#include "tilewright/numeric/convert.cuh"
+#include "tilewright/conv/wgrad_parameters.cuh"
 #include "tilewright/ptx/mma_f16.cuh"
 #include "tilewright/ptx/thread.cuh"
 
 namespace tilewright {
 
-/// plan/group_wgrad writes these fields; the emitted text asserts their offsets. A slab has the groups of a CTA.
-template <class EpilogueParameters>
-struct GroupWgradParameters {
-  Im2colMatrix<false> matrix;  // of the images
-  const void* gradient;        // of the output
-  const void* images;
-  const void* c;
-  void* d;
-  char* workspace;
-  int64_t pitch;                           // from a pixel of the gradient to the next, elements
-  int64_t ldc, ldd;                        // from a filter to the next, elements
-  int64_t batch_stride_c, batch_stride_d;  // from the filters of a group to those of the next, elements
-  int slabs;
-  int blocks;  // of output pixels; 0 if the product is not needed
-  EpilogueParameters epilogue;
-};
-
+/// A slab has the groups of a CTA; the tiles of D are slabs.
+///
 /// Plan: Element (of the images and the gradient), ElementC, ElementD; kRows and kPositions, the output rows of a block
 /// and the adjacent positions of each of them; kGroups, the groups of a CTA; kChannels, a multiple of 8, and kFilters,
 /// a multiple of 16, of a group; kTaps, and kTapsOfWarp of them for each of kUnits warps; kTeams, sets of warps that
@@ -39,11 +23,8 @@ struct GroupWgradParameters {
 template <class Plan, class Epilogue>
 class GroupWgrad {
   using Element = typename Plan::Element;
-  using C = typename Plan::ElementC;
-  using D = typename Plan::ElementD;
-  using Compute = typename Epilogue::Compute;
   using Mma = ptx::Mma<16, 8, 16, Element, Element, float>;
-  using Parameters = GroupWgradParameters<typename Epilogue::Parameters>;
+  using Parameters = WgradParameters<typename Epilogue::Parameters>;
   static constexpr int kUnitsOfTeam = Plan::kGroups * Plan::kUnits;
   static constexpr int kWarps = kUnitsOfTeam * Plan::kTeams;
   static constexpr int kThreads = 32 * kWarps;
@@ -74,9 +55,9 @@ class GroupWgrad {
         lane_(static_cast<int>(threadIdx.x) % 32),
         warp_(static_cast<int>(threadIdx.x) / 32) {
     const int cta = static_cast<int>(blockIdx.x);
-    parts_ = static_cast<int>(gridDim.x) / parameters.slabs;
-    part_ = cta / parameters.slabs;
-    slab_ = cta - part_ * parameters.slabs;
+    parts_ = static_cast<int>(gridDim.x) / parameters.tiles;
+    part_ = cta / parameters.tiles;
+    slab_ = cta - part_ * parameters.tiles;
     const int unit = warp_ / Plan::kGroups % Plan::kUnits;
 #pragma unroll
     for (int j = 0; j < kPairs; ++j) {
@@ -91,7 +72,7 @@ class GroupWgrad {
     const uint32_t buffers = ptx::shared_address(shared_memory);
     const uint32_t buffer_bytes = kGradientBytes + pixels_.bytes();
     const Parts parts(parameters_.workspace + Plan::kPartsFrom, parameters_.workspace + Plan::kBarrier,
-                      parameters_.slabs, Plan::kTeams);
+                      parameters_.tiles, Plan::kTeams);
     Sums sums = {};
     uint32_t buffer = 0;
     int block = part_;
@@ -201,21 +182,11 @@ class GroupWgrad {
     const int group = slab_ * Plan::kGroups + unit_of_team % Plan::kGroups;
     const int tap = unit_of_team / Plan::kGroups * Plan::kTapsOfWarp + octet / kChannelOctets;
     if (tap >= Plan::kTaps) return;
-    const bool reads_source = Epilogue::kReadsSource && Epilogue::reads_source(parameters_.epilogue);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int filter = tile * 16 + lane / 4 + i / 2 * 8;
       const int column = tap * Plan::kChannels + octet % kChannelOctets * 8 + lane % 4 * 2 + i % 2;
-      C source{};
-      if (reads_source) {
-        source = static_cast<const C*>(
-            parameters_.c)[group * parameters_.batch_stride_c + filter * parameters_.ldc + column];
-      }
-      Compute value[1] = {convert<Compute>(sum.element[i])}, of_c[1] = {convert<Compute>(source)};
-      Epilogue::apply(value, of_c, parameters_.epilogue,
-                      EpiloguePlace{filter, column, group, Plan::kFilters, Plan::kTaps * Plan::kChannels});
-      static_cast<D*>(parameters_.d)[group * parameters_.batch_stride_d + filter * parameters_.ldd + column] =
-          convert<D>(value[0]);
+      store_gradient<Plan, Epilogue>(parameters_, sum.element[i], group, filter, column, Plan::kTaps * Plan::kChannels);
     }
   }
 

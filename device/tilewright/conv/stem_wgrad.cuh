@@ -7,28 +7,11 @@
 
 #include "tilewright/conv/image_lines.cuh"
 #include "tilewright/conv/part_sums.cuh"
-#include "tilewright/epilogue/epilogue_tensor.cuh"
-#include "tilewright/numeric/convert.cuh"
+#include "tilewright/conv/wgrad_parameters.cuh"
 #include "tilewright/ptx/mma_f16.cuh"
 #include "tilewright/ptx/permute.cuh"
 
 namespace tilewright {
-
-/// plan/stem_wgrad writes these fields; the emitted text asserts their offsets.
-template <class EpilogueParameters>
-struct StemWgradParameters {
-  Im2colMatrix<false> matrix;  // of the images
-  const void* gradient;        // of the output
-  const void* images;
-  const void* c;
-  void* d;
-  char* workspace;
-  int64_t pitch;     // from a pixel of the gradient to the next, elements
-  int64_t ldc, ldd;  // from a filter to the next, elements
-  int filters, tiles;
-  int blocks;  // of output pixels; 0 if the product is not needed
-  EpilogueParameters epilogue;
-};
 
 /// Plan: Element (of the images and the gradient), ElementC, ElementD; kRows and kPositions, the output rows of a block
 /// and the adjacent positions of each of them; kTaps, the rows of the window; kRowK, the elements of a row of the
@@ -40,11 +23,8 @@ struct StemWgradParameters {
 template <class Plan, class Epilogue>
 class StemWgrad {
   using Element = typename Plan::Element;
-  using C = typename Plan::ElementC;
-  using D = typename Plan::ElementD;
-  using Compute = typename Epilogue::Compute;
   using Mma = ptx::Mma<16, 8, 16, Element, Element, float>;
-  using Parameters = StemWgradParameters<typename Epilogue::Parameters>;
+  using Parameters = WgradParameters<typename Epilogue::Parameters>;
   static constexpr int kWarps = Plan::kTaps * Plan::kGroups;
   static constexpr int kThreads = 32 * kWarps;
   using Lines = ImageLines<Element, Plan::kRows, Plan::kPositions, Plan::kTaps, Plan::kStep, Plan::kLine, kThreads>;
@@ -227,7 +207,6 @@ class StemWgrad {
     const Im2colAxis &h = matrix().h, &w = matrix().w;
     const int channels = matrix().channels, row_elements = w.taps * channels;
     const int row = h.tap_step < 0 ? Plan::kTaps - 1 - tap : tap;
-    const bool reads_source = Epilogue::kReadsSource && Epilogue::reads_source(parameters_.epilogue);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int filter = tile_ * Plan::kTileM + tile_m * 16 + lane / 4 + i / 2 * 8;
@@ -236,12 +215,7 @@ class StemWgrad {
         continue;
       if (w.tap_step < 0) element += (w.taps - 1 - 2 * matrix().by_channels.quotient(element)) * channels;
       const int column = row * row_elements + element;
-      C source{};
-      if (reads_source) source = static_cast<const C*>(parameters_.c)[filter * parameters_.ldc + column];
-      Compute value[1] = {convert<Compute>(sum.element[i])}, of_c[1] = {convert<Compute>(source)};
-      Epilogue::apply(value, of_c, parameters_.epilogue,
-                      EpiloguePlace{filter, column, 0, parameters_.filters, Plan::kTaps * row_elements});
-      static_cast<D*>(parameters_.d)[filter * parameters_.ldd + column] = convert<D>(value[0]);
+      store_gradient<Plan, Epilogue>(parameters_, sum.element[i], 0, filter, column, Plan::kTaps * row_elements);
     }
   }
 

@@ -34,7 +34,7 @@ std::string lower(const plan::GroupWgradPlan& plan, std::string_view symbol) {
   write_kernel(out,
                {.family = "GroupWgrad",
                 .symbol = symbol,
-                .parameters = "tilewright::GroupWgradParameters<Epilogue::Parameters>",
+                .parameters = "tilewright::WgradParameters<Epilogue::Parameters>",
                 .attributes = fmt::format("__launch_bounds__({}, {})", plan.threads(), plan.ctas_per_sm())},
                plan::parameter_layout(plan));
   return std::move(out).take();

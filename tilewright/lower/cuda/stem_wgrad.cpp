@@ -33,7 +33,7 @@ std::string lower(const plan::StemWgradPlan& plan, std::string_view symbol) {
   write_kernel(out,
                {.family = "StemWgrad",
                 .symbol = symbol,
-                .parameters = "tilewright::StemWgradParameters<Epilogue::Parameters>",
+                .parameters = "tilewright::WgradParameters<Epilogue::Parameters>",
                 .attributes = fmt::format("__launch_bounds__({}, {})", plan.threads(), plan.ctas_per_sm())},
                plan::parameter_layout(plan));
   return std::move(out).take();
