@@ -13,13 +13,13 @@ class KOrder {
   /// One stage after the other.
   __device__ __forceinline__ explicit KOrder(int begin_k) : channel_(begin_k) {}
 
-  /// Along the rows of an im2col matrix, kTileK channels of all taps come before the next channels: taps share most of
-  /// their pixels, which are still in L2 then. Where a stage does not divide the channels of a tap, or begins behind
-  /// the matrix, stages follow each other. `begin_k` is the length of the stages before.
+  /// Along the rows of an im2col matrix, kTileK channels of all taps come before the next channels if its plan says so:
+  /// see walks_taps() of plan/sm90/im2col. Where a stage does not divide the channels of a tap, or begins behind the
+  /// matrix, stages follow each other. `begin_k` is the length of the stages before.
   __device__ __forceinline__ KOrder(const TmaIm2col& matrix, int begin_k)
       : channel_(begin_k),
         columns_of_tap_(matrix.columns_of_tap),
-        taps_(columns_of_tap_ % kTileK == 0 && begin_k < columns_of_tap_ * matrix.taps ? matrix.taps : 1) {
+        taps_(columns_of_tap_ % kTileK == 0 && begin_k < columns_of_tap_ * matrix.taps ? matrix.walked_taps : 1) {
     if (taps_ > 1 && begin_k > 0) {
       const int stages = begin_k / kTileK;
       channel_ = stages / taps_ * kTileK;

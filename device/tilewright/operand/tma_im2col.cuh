@@ -26,6 +26,7 @@ struct TmaIm2col {
   TmaMatrix map;
   TmaIm2colAxis h, w;
   int columns_of_tap, taps;  // of a matrix of the batch; matrix i begins at channel i * columns_of_tap
+  int walked_taps;           // `taps` if the same channels of all taps are loaded before the next ones; else 1
   int channel_behind_all;    // of the tensor map
   Divisor by_columns_of_tap;
 

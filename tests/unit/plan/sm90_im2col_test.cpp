@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/op/conv2d.hpp"
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/sm90/gemm.hpp"
@@ -29,7 +30,7 @@ TensorMap map_of(const op::OperandView& operand) {
   boxes.type = TensorMapType::f16;
   boxes.box = {64, 128};
   boxes.swizzle = TensorMapSwizzle::bytes_128;
-  return im2col_map(boxes, operand);
+  return im2col_map(boxes, operand, true);
 }
 
 TEST(Sm90Im2col, TheBoundingBoxHasThePixelsOfTheFirstTap) {
@@ -109,6 +110,37 @@ TEST(Sm90Im2col, TheOrderOfTheSumSaysHowStagesWalkAlongTheTaps) {
   odd.w = op::packed_tensor(conv.w.address, DType::f16, {64, 3, 3, 192});
   EXPECT_EQ(channels_of_taps(odd, 128), 0) << "a stage does not divide the channels of a tap";
   EXPECT_EQ(channels_of_taps(convolution(op::ConvPass::wgrad), 64), 0) << "the sum is over pixels";
+}
+
+// The layers in docs/decisions/conv2d.md whose times are known in both orders (H100, 2026-11-26), with an L2 of 50 MB.
+TEST(Sm90Im2col, StagesWalkAlongTheTapsWhereDramIsReadLess) {
+  struct Layer {
+    std::int64_t channels;
+    int element_bytes;
+    std::int64_t taps_h, taps_w, step_h, step_w, tap_step, positions;
+    bool walks;
+  };
+  for (const Layer& layer :
+       {Layer{704, 2, 5, 1, 1, 1, 1, 88, true},
+        {512, 4, 7, 7, 1, 1, 1, 36, true},
+        {256, 2, 3, 3, 1, 1, 1, 44, true},
+        {712, 2, 1, 4, 1, 1, -1, 25, true},
+        {128, 2, 3, 3, 1, 1, -1, 40, true},
+        {64, 2, 3, 3, 1, 1, 1, 56, true},       // one stage has all channels of a tap
+        {209, 4, 11, 11, 1, 1, 3, 3, false},    // no two taps meet a pixel
+        {208, 2, 6, 8, 2, 4, 1, 11, false}}) {  // those that do are 4 taps apart, in odd parts of lines
+    op::Im2col im2col;
+    im2col.channels = layer.channels;
+    im2col.h.taps = layer.taps_h;
+    im2col.h.step = layer.step_h;
+    im2col.w.taps = layer.taps_w;
+    im2col.w.step = layer.step_w;
+    im2col.h.tap_step = im2col.w.tap_step = layer.tap_step;
+    im2col.h.positions = im2col.w.positions = layer.positions;
+    im2col.w.stride = round_up(layer.channels, std::int64_t{8});
+    EXPECT_EQ(walks_taps(im2col, layer.element_bytes, 128 / layer.element_bytes, 50'000'000), layer.walks)
+        << layer.channels;
+  }
 }
 
 TEST(Sm90Im2col, OffsetsOfGradientsBeginAtTheLastTap) {

@@ -8,6 +8,7 @@
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/layout/algebra.hpp"
+#include "tilewright/plan/sm90/im2col.hpp"
 #include "tilewright/plan/sm90/repacking.hpp"
 
 namespace tilewright::plan {
@@ -506,17 +507,25 @@ Support check_layouts(const op::GemmSignature& signature) {
   return {};
 }
 
+bool walks_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
+  const op::OperandView& images = arguments.a;  // the other operand may be a filter with padded taps
+  // The classes of pixels of a gradient with a stride meet adjacent pixels with adjacent taps.
+  if (images.access != op::OperandAccess::im2col || images.im2col.divides()) return true;
+  return walks_taps(images.im2col, bytes(images.tensor.dtype), plan.tile.k, arch::limits(plan.target).l2_bytes);
+}
+
 /// See SumOrder. The kernel decides in the same way: k_order() of device/tilewright/gemm/sm90_gemm.cuh.
 int channels_of_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   constexpr int kLine = 128;  // bytes of L2
   if (plan.tile.k * bytes(plan.atom->a) < kLine) return 0;
   const op::OperandView& a = plan.is_transposed ? arguments.b : arguments.a;
   const op::OperandView& b = plan.is_transposed ? arguments.a : arguments.b;
-  const auto walks_taps = [&](const OperandPath& path, const op::OperandView& operand) {
+  if (!walks_taps(plan, arguments)) return 0;
+  const auto has_taps = [&](const OperandPath& path, const op::OperandView& operand) {
     return path.is_im2col && path.major == arch::Major::k && operand.im2col.columns_of_tap() % plan.tile.k == 0 &&
            operand.im2col.columns_of_tap() > plan.tile.k;
   };
-  return walks_taps(plan.path_a, a) || walks_taps(plan.path_b, b) ? plan.tile.k : 0;
+  return has_taps(plan.path_a, a) || has_taps(plan.path_b, b) ? plan.tile.k : 0;
 }
 
 SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {

@@ -234,6 +234,9 @@ Support check_layouts(const op::GemmSignature& signature);
 /// Refuses a divided im2col A whose classes of rows the kernel cannot compute; see plan/sm90/row_classes.hpp.
 Support check_row_classes(const op::GemmSignature& signature);
 
+/// Whether the stages of a tile walk along the taps of the images of a call: see plan/sm90/im2col.hpp.
+bool walks_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments);
+
 /// The order of the sums of one call.
 SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments);
 

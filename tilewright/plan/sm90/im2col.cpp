@@ -17,16 +17,16 @@ std::uint64_t stride_bytes(std::int64_t extent, std::int64_t stride, int element
 
 }  // namespace
 
-TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand) {
+TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand, bool walks_taps) {
   const op::Im2col& im2col = operand.im2col;
   const int element_bytes = bytes(operand.tensor.dtype);
   TensorMap result = map;
   result.rank = 4;
   result.address = operand.tensor.address;
-  // Stages walk along the taps, so that the other channels of a pixel are read much later, when they have left L2. To
-  // fetch them ahead made layers up to 1.4 times as slow (H100, 2026-11-26).
+  // Where stages walk along the taps, the other channels of a pixel are read when they have left L2. To fetch them
+  // ahead made layers up to 1.4 times as slow (H100, 2026-11-26).
   const bool has_channels_beside = im2col.channels > map.box[0];
-  result.promotion = has_channels_beside ? TensorMapPromotion::bytes_128 : TensorMapPromotion::bytes_256;
+  result.promotion = has_channels_beside && walks_taps ? TensorMapPromotion::bytes_128 : TensorMapPromotion::bytes_256;
   result.box = {};
   result.im2col = Im2colBox{.channels_per_pixel = map.box[0], .pixels_per_column = map.box[1]};
   const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
@@ -45,6 +45,36 @@ TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand) {
     result.element_strides[mode + 1] = static_cast<std::uint32_t>(axis.step);
   }
   return result;
+}
+
+bool walks_taps(const op::Im2col& im2col, int element_bytes, int tile_k, std::int64_t l2_bytes) {
+  constexpr double kRowsInFlight = 132 * 192;  // those of a tile on each SM
+  // Copies of a line in both halves of L2, and its replacement, leave a third: between a third and a half, the layers
+  // in docs/decisions/conv2d.md do not tell.
+  const double held = static_cast<double>(l2_bytes) / 3;
+  constexpr std::int64_t kLine = 128, kSector = 32;
+  const std::int64_t pitch = im2col.w.stride * element_bytes;
+  // Bytes of the lines that DRAM is read for, if `channels` adjacent ones of a pixel are read at a time.
+  const auto lines = [&](std::int64_t channels) {
+    const std::int64_t run = channels * element_bytes;
+    return static_cast<double>(run % kLine == 0 && pitch % kLine == 0 ? run : run + kLine - kSector);
+  };
+  // Share of the reads that L2 misses, if the taps of an axis follow each other `between` taps apart: a tap meets the
+  // pixels of one that came `apart` taps of the axis before.
+  const auto misses = [&](const op::Im2colAxis& axis, std::int64_t between, double bytes_of_tap) {
+    const std::int64_t apart = axis.step / std::gcd(axis.step, axis.tap_step);
+    const std::int64_t positions_apart = apart * std::abs(axis.tap_step) / axis.step;
+    if (apart >= axis.taps || positions_apart >= axis.positions ||
+        static_cast<double>(apart * between) * bytes_of_tap * kRowsInFlight > held)
+      return 1.0;
+    return static_cast<double>(apart) / static_cast<double>(axis.taps);
+  };
+  const auto bytes_of_pixel = [&](std::int64_t channels) {
+    const double of_tap = lines(channels);
+    return static_cast<double>(ceil_div(im2col.channels, channels)) * of_tap * misses(im2col.w, 1, of_tap) *
+           misses(im2col.h, im2col.w.taps, of_tap);
+  };
+  return bytes_of_pixel(tile_k) <= bytes_of_pixel(im2col.channels);
 }
 
 Support check_im2col(const op::OperandView& operand, int row_elements) {
@@ -75,7 +105,7 @@ Support check_im2col(const op::OperandView& operand, int row_elements) {
   map.type = tensor_map_type(operand.tensor.dtype).value_or_throw();
   map.box = {static_cast<std::uint32_t>(row_elements), kAnyPixels};
   map.swizzle = swizzle_of_width(row_elements * bytes(operand.tensor.dtype));
-  const Support encodes = check(im2col_map(map, operand));
+  const Support encodes = check(im2col_map(map, operand, true));
   return encodes ? encodes : refuse("TMA cannot load the im2col matrix: {}", encodes.reason()).as(RefusalCode::shape);
 }
 

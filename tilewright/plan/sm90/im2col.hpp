@@ -34,8 +34,14 @@ inline std::int64_t channel_behind_all(const op::OperandView& operand) {
 }
 
 /// The tensor map of the operand, with the type and swizzle of `map` and boxes of map.box[0] channels and map.box[1]
-/// pixels.
-TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand);
+/// pixels. `walks_taps` says whether the other channels of a pixel are read much later.
+TensorMap im2col_map(const TensorMap& map, const op::OperandView& operand, bool walks_taps);
+
+/// Whether stages with `tile_k` channels of one tap are read from DRAM less often if those of all taps come before the
+/// next channels than if all channels of a tap come before the next tap. Between two taps that meet a pixel, the CTAs
+/// of a GPU read the pixels of other taps, which L2 holds up to a share of `l2_bytes`. Does not depend on the number of
+/// images, so that the order of the sum of a row does not.
+bool walks_taps(const op::Im2col& im2col, int element_bytes, int tile_k, std::int64_t l2_bytes);
 
 /// Refuses what TMA cannot load: a batch whose matrices do not follow each other along the channels, boxes whose
 /// columns cross the end of a tap, steps above 8, offsets above 255, and corners of the bounding box that do not fit.
@@ -47,9 +53,10 @@ Support check_im2col(const op::OperandView& operand, int row_elements);
 std::vector<std::int64_t> padded_tap_rows(const op::GemmView& view);
 
 /// Describes a field of type TmaIm2col. `view` is a function that returns an op::OperandView, `request` one that
-/// returns the TensorMapRequest.
-template <class Sink, class View, class Request>
-void describe_tma_im2col(Sink& sink, const char* name, const View& view, const Request& request) {
+/// returns the TensorMapRequest, `walks_taps` one that says whether stages walk along the taps.
+template <class Sink, class View, class Request, class WalksTaps>
+void describe_tma_im2col(Sink& sink, const char* name, const View& view, const Request& request,
+                         const WalksTaps& walks_taps) {
   const auto number = [&](const char* of, const auto& get) {
     sink.field(of, [&] { return static_cast<std::int32_t>(get()); });
   };
@@ -77,6 +84,7 @@ void describe_tma_im2col(Sink& sink, const char* name, const View& view, const R
   axis("w", [&]() -> const op::Im2colAxis& { return view().im2col.w; });
   number("columns_of_tap", [&] { return view().im2col.columns_of_tap(); });
   number("taps", [&] { return view().im2col.taps(); });
+  number("walked_taps", [&] { return walks_taps() ? view().im2col.taps() : 1; });
   number("channel_behind_all", [&] { return channel_behind_all(view()); });
   divisor("by_columns_of_tap", [&] { return view().im2col.columns_of_tap(); });
   sink.end(kTensorMapAlignment);

@@ -248,7 +248,7 @@ TensorMap class_output_map(const Sm90GemmSketch& plan, const op::OperandView& d)
   map.type = tensor_map_type(d.tensor.dtype).value_or_throw();
   map.box = {static_cast<std::uint32_t>(boxes.line), static_cast<std::uint32_t>(boxes.lines)};
   map.swizzle = swizzle_of_width(boxes.line * element_bytes);
-  return im2col_map(map, d);
+  return im2col_map(map, d, true);
 }
 
 /// The values from which the kernel's parameters are computed.
@@ -277,7 +277,8 @@ template <class Sink, class View, class Request>
 void describe_classes(Sink& sink, int classes, const View& view, const Request& request) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(classes); ++i) {
     const auto of_class = [&, i]() -> const op::OperandView& { return view(i); };
-    describe_tma_im2col(sink, kClassNames[i], of_class, [&] { return request(of_class()); });
+    describe_tma_im2col(
+        sink, kClassNames[i], of_class, [&] { return request(of_class()); }, [] { return true; });
   }
 }
 
@@ -392,7 +393,8 @@ bool describe_gathered_operand(Sink& sink, const char* name, const Sm90GemmPlan&
           return is_a ? values->loaded_class(number).a : values->loaded_class(number).b;
         },
         [&](const op::OperandView& of_class) {
-          return TensorMapRequest{.map = im2col_map(operand.map, of_class), .is_in_workspace = operand.is_repacked};
+          return TensorMapRequest{.map = im2col_map(operand.map, of_class, true),
+                                  .is_in_workspace = operand.is_repacked};
         });
     if (operand.is_repacked) {
       describe_repacking(sink, values == nullptr ? nullptr : &values->arguments.b, [&] {
@@ -411,7 +413,9 @@ bool describe_gathered_operand(Sink& sink, const char* name, const Sm90GemmPlan&
     return true;
   }
   if (!operand.is_im2col) return false;
-  describe_tma_im2col(sink, name, view, [&] { return TensorMapRequest{.map = im2col_map(operand.map, view())}; });
+  const auto walks = [&] { return walks_taps(plan, values->arguments); };
+  describe_tma_im2col(
+      sink, name, view, [&] { return TensorMapRequest{.map = im2col_map(operand.map, view(), walks())}; }, walks);
   return true;
 }
 
