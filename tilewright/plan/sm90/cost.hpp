@@ -70,6 +70,10 @@ struct Sm90CostInput {
 /// sector; if only the address is one, every row does.
 double sector_read_amplification(const op::Tensor& operand);
 
+/// What loads of a filter with padded taps take, relative to those of a filter whose rows are whole: such a filter is
+/// an im2col matrix, each of whose rows is an image. 1 for other operands.
+double padded_filter_amplification(const op::OperandView& filter);
+
 /// Estimated microseconds, including the launch and the repacking of operands. A persistent CTA computes its tiles one
 /// after another. Each mainloop step takes as long as the slowest of the multiplication, the transfer from L2, the load
 /// latency divided by the stages, and the plain loads. The kernel takes at least as long as its DRAM traffic, and the
