@@ -277,7 +277,6 @@ Sm90CostInput sm90_cost_input(const ProgramGemmPlan& plan, const op::GemmView& a
           .stages = plan.stages,
           .cluster_m = plan.cluster_m,
           .cluster_n = plan.cluster_n,
-          .team = plan.consumers(),
           .row_bytes_a = row_bytes(is_mn_major_a, plan.tile.m),
           .row_bytes_b = row_bytes(is_mn_major_b, plan.tile.n),
           .is_mn_major_a = is_mn_major_a,

@@ -34,9 +34,10 @@ constexpr double kSubtileClocks = 338;      // overhead of an epilogue subtile: 
 constexpr double kStoreBytesPerClock = 74.7;
 constexpr double kBoxClocks = 52.1;            // issue of one box of D by TMA, while the warpgroup waits
 constexpr double kPartialSectorClocks = 6.47;  // per row of a tile and sector of L2 that a box covers only in part
-// Warpgroups whose functions take the issue slots that function_instructions() counts. A warpgroup waits for latencies
-// instead: gelu_tanh of 3990x11072x64 took 41 us in tiles of three warpgroups, and 69 where each computes its own tile.
-constexpr double kFunctionTeam = 2;
+// Issue slots of the functions and of the arithmetic around them, relative to function_instructions(): the epilogue of
+// bias and gelu_tanh of bf16 3990x11072x64 took about 40 for each element in tiles of 64x128 and of 192x192, of which
+// 24 are counted (H100, 2026-11-26).
+constexpr double kFunctionSlots = 1.6;
 constexpr double kPingPongClocks = 164;  // taking turns, if each tile has one mainloop step
 // Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
 constexpr double kPlainVectorClocks = 0.517;
@@ -173,8 +174,7 @@ double plain_store_clocks(const Sm90CostInput& input, double tile_area) {
 double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double tile_area = static_cast<double>(input.tile.m) * input.tile.n;
   constexpr double kLanes = 128;
-  const double functions =
-      tile_area / input.split_k * input.function_instructions / kLanes * kFunctionTeam / input.team;
+  const double functions = tile_area / input.split_k * input.function_instructions * kFunctionSlots / kLanes;
   const double stores = input.subtiles * kSubtileClocks + input.tile_stores.boxes * kBoxClocks +
                         input.tile_stores.partial_sectors * input.tile.m * kPartialSectorClocks + functions +
                         tile_area * (input.d_bytes + input.beside_bytes) / input.split_k / kStoreBytesPerClock;

@@ -33,7 +33,6 @@ struct Sm90CostInput {
   int cluster_m = 1, cluster_n = 1;  // CTAs per cluster, which share operands by multicast
   int split_k = 1;                   // CTAs that compute one output tile together
   Schedule schedule = Schedule::cooperative;
-  int team = 1;  // warpgroups that compute one tile together
   /// Swizzle width in bytes, which is the number of contiguous bytes in one row of a TMA box.
   int row_bytes_a = 128, row_bytes_b = 128;
   /// Whether A is contiguous along M, and B along N.

@@ -147,12 +147,12 @@ double repacked_bytes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
          (plan.path_b.is_repacked ? bytes_to_copy(problem.b) : 0);
 }
 
-/// Bytes that repacking reads and writes. The copies' lines are padded.
+/// What repacking reads and writes of both operands.
 double moved_bytes(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const auto moved = [&](const OperandPath& path, const op::Tensor& tensor, std::int64_t mn) {
     if (!path.is_repacked) return 0.0;
-    return bytes_to_copy(tensor) + static_cast<double>(repacked_copy(tensor, path.major, mn, problem.k).bytes());
+    return moved_bytes(tensor, repacked_copy(tensor, path.major, mn, problem.k), path.is_transposed);
   };
   return moved(plan.path_a, problem.a, problem.m) + moved(plan.path_b, problem.b, problem.n);
 }
@@ -636,7 +636,6 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .cluster_n = plan.cluster_n,
       .split_k = plan.split_k,
       .schedule = plan.schedule,
-      .team = plan.team(),
       .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k, plan.path_a.max_row_bytes),
       .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k, plan.path_b.max_row_bytes),
       .is_mn_major_a = plan.path_a.major == arch::Major::mn,

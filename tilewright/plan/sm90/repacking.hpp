@@ -29,6 +29,10 @@ RepackedCopy repacked_copy(const op::Tensor& tensor, arch::Major major, std::int
 /// Size in bytes of the operand's elements. A matrix that is broadcast over the batch counts once.
 double bytes_to_copy(const op::Tensor& tensor);
 
+/// Bytes that repacking reads and writes. Short lines count as longer ones that would take the same time, unless the
+/// operand is transposed.
+double moved_bytes(const op::Tensor& tensor, const RepackedCopy& copy, bool is_transposed);
+
 /// The pieces of K of an operand that is repacked: one, or those of a matrix whose K has two strides, such as the
 /// filter of dgrad, whose K is (tap, filter).
 struct RepackedPieces {

@@ -192,7 +192,6 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                 .spread_n = search.spread_n,
                 .tile = shape,
                 .schedule = rows.schedule,
-                .team = rows.team(),
                 .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k, search.max_row_a),
                 .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k, search.max_row_b),
                 .is_mn_major_a = search.major_a == arch::Major::mn,
@@ -432,21 +431,23 @@ enum class Operands { both, only_a, only_b };  // of the caller's problem
 /// Bytes of these operands that would be repacked. The result is 0 if none needs repacking, if one cannot be, or if the
 /// copies would not fit in the workspace together with the partial sums of split-K.
 double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signature, Operands operands) {
-  double read = 0;
+  double moved = 0;
   std::int64_t written = 0;
   bool is_possible = true;
   const auto add = [&](const op::TensorSignature& operand, const op::OperandView& of, bool is_along_k,
                        std::int64_t mn) {
     if (!must_be_repacked(operand, is_along_k)) return;
     is_possible &= of.access != op::OperandAccess::im2col || repacked_pieces(of).has_value();
-    read += bytes_to_copy(of.tensor);
-    written += repacked_copy(of.tensor, major(is_along_k || bytes(operand.element) != 2), mn, view.k()).bytes();
+    const bool is_transposed = !is_along_k && bytes(operand.element) != 2;
+    const RepackedCopy copy = repacked_copy(of.tensor, major(is_along_k || is_transposed), mn, view.k());
+    written += copy.bytes();
+    moved += moved_bytes(of.tensor, copy, is_transposed);
   };
   if (operands != Operands::only_b) add(signature.a, view.a, is_a_along_k(signature, false), view.m());
   if (operands != Operands::only_a) add(signature.b, view.b, is_a_along_k(signature, true), view.n());
   if (!is_possible) return 0;
   constexpr std::int64_t kPartialSums = std::int64_t{64} << 20;
-  return written > kMaxWorkspaceBytes - kPartialSums ? 0 : read + static_cast<double>(written);
+  return written > kMaxWorkspaceBytes - kPartialSums ? 0 : moved;
 }
 
 }  // namespace
