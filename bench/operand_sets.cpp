@@ -74,12 +74,14 @@ std::size_t bytes_of_set(const Problem& problem) {
 RandomBlocks::RandomBlocks(std::shared_ptr<runtime::Device> device, std::uint64_t seed)
     : device_(std::move(device)), seed_(seed) {}
 
-const RandomBlocks::Block& RandomBlocks::block(DType dtype) {
-  if (const auto made = blocks_.find(dtype); made != blocks_.end()) return made->second;
-  Block block{.host = random_block(dtype, seed_), .device = {}};
+const RandomBlocks::Block& RandomBlocks::block(DType dtype, Source source) {
+  const std::pair key(dtype, source);
+  if (const auto made = blocks_.find(key); made != blocks_.end()) return made->second;
+  constexpr std::uint64_t kOtherSeed = 0x9e3779b97f4a7c15;
+  Block block{.host = random_block(dtype, source == Source::first ? seed_ : seed_ ^ kOtherSeed), .device = {}};
   block.device = runtime::DeviceBuffer(device_, block.host.size());
   device_->copy_in(block.device.address(), block.host.data(), block.host.size(), nullptr);
-  return blocks_.emplace(dtype, std::move(block)).first->second;
+  return blocks_.emplace(key, std::move(block)).first->second;
 }
 
 void RandomBlocks::copy(std::uint64_t to, const Block& from, std::size_t offset, std::size_t bytes) const {
@@ -91,8 +93,8 @@ void RandomBlocks::copy(std::uint64_t to, const Block& from, std::size_t offset,
   }
 }
 
-void RandomBlocks::fill(const runtime::DeviceBuffer& buffer, DType dtype, std::mt19937_64& offsets) {
-  const Block& random = block(dtype);
+void RandomBlocks::fill(const runtime::DeviceBuffer& buffer, DType dtype, Source source, std::mt19937_64& offsets) {
+  const Block& random = block(dtype, source);
   std::size_t offset = offsets() % kRandomElements * static_cast<std::size_t>(bytes(dtype));
   for (std::size_t done = 0; done < buffer.bytes(); offset = 0) {
     const std::size_t piece = std::min(buffer.bytes() - done, random.host.size() - offset);
@@ -110,7 +112,9 @@ OperandSets::OperandSets(std::shared_ptr<runtime::Device> device, const Problem&
   const auto enough = 2 * static_cast<std::size_t>(device_->properties().l2_bytes);
   const std::size_t count = std::min(1 + ceil_div(enough, bytes_of_set_), static_cast<std::size_t>(most));
   std::mt19937_64 offsets(seed + 1);
-  const Fill fill = [&](const runtime::DeviceBuffer& buffer, DType dtype) { random.fill(buffer, dtype, offsets); };
+  const Fill fill = [&](const runtime::DeviceBuffer& buffer, DType dtype, RandomBlocks::Source source) {
+    random.fill(buffer, dtype, source, offsets);
+  };
   for (std::size_t i = 0; i < count; ++i) {
     sets_.push_back(make_set(problem, fill));
     poison_output(static_cast<int>(i));
@@ -119,14 +123,15 @@ OperandSets::OperandSets(std::shared_ptr<runtime::Device> device, const Problem&
 }
 
 OperandSets::Set OperandSets::make_set(const Problem& problem, const Fill& fill) const {
-  const auto make_random = [&](const StoredMatrix& stored) {
+  using enum RandomBlocks::Source;
+  const auto make_random = [&](const StoredMatrix& stored, RandomBlocks::Source source) {
     runtime::DeviceBuffer buffer(device_, stored.bytes());
-    fill(buffer, stored.dtype);
+    fill(buffer, stored.dtype, source);
     return buffer;
   };
   Set set;
-  set.a = make_random(stored_a(problem));
-  set.b = make_random(stored_b(problem));
+  set.a = make_random(stored_a(problem), first);
+  set.b = make_random(stored_b(problem), second);
   set.d = runtime::DeviceBuffer(device_, bytes_of_d_ + kRedZoneBytes);
   set.addresses = {.a = set.a.address(),
                    .b = set.b.address(),
@@ -134,7 +139,7 @@ OperandSets::Set OperandSets::make_set(const Problem& problem, const Fill& fill)
                    .plain = set.d.address(),
                    .product = set.d.address()};
   if (reads_c(problem)) {
-    set.c = make_random(stored_c(problem));
+    set.c = make_random(stored_c(problem), first);
     set.addresses.c = set.c.address();
   }
   if (has_product(problem)) {
@@ -155,7 +160,7 @@ runtime::DeviceBuffer OperandSets::make_tensor(const StoredTensor& tensor, const
   runtime::DeviceBuffer buffer(device_, tensor.stored.bytes());
   if (tensor.is_written) return buffer;
   if (!tensor.row.value) {
-    fill(buffer, tensor.stored.dtype);
+    fill(buffer, tensor.stored.dtype, RandomBlocks::Source::first);
     return buffer;
   }
   std::vector<std::byte> elements(buffer.bytes());

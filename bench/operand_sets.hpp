@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "arguments.hpp"
@@ -16,12 +17,16 @@
 
 namespace tilewright::bench {
 
-/// Blocks of random elements on the device, one for each element type that was used.
+/// Blocks of random elements on the device, two for each element type that was used.
 class RandomBlocks {
  public:
+  /// Factors that are multiplied with each other come from different blocks. A column of B that repeats a row of A
+  /// would have a product of k, far beyond the sums of independent elements that the error bounds are for.
+  enum class Source : std::uint8_t { first, second };
+
   RandomBlocks(std::shared_ptr<runtime::Device> device, std::uint64_t seed);
-  /// Fills the buffer with repeated copies of the type's block, starting at an element of it that `offsets` draws.
-  void fill(const runtime::DeviceBuffer& buffer, DType dtype, std::mt19937_64& offsets);
+  /// Fills the buffer with repeated copies of a block of the type, starting at an element of it that `offsets` draws.
+  void fill(const runtime::DeviceBuffer& buffer, DType dtype, Source source, std::mt19937_64& offsets);
 
  private:
   /// The elements on the host and on the device. A GPU copies its own, the emulator those of the host.
@@ -30,12 +35,12 @@ class RandomBlocks {
     runtime::DeviceBuffer device;
   };
 
-  const Block& block(DType dtype);
+  const Block& block(DType dtype, Source source);
   void copy(std::uint64_t to, const Block& from, std::size_t offset, std::size_t bytes) const;
 
   std::shared_ptr<runtime::Device> device_;
   std::uint64_t seed_;
-  std::map<DType, Block> blocks_;
+  std::map<std::pair<DType, Source>, Block> blocks_;
 };
 
 class OperandSets {
@@ -74,7 +79,7 @@ class OperandSets {
   };
 
   /// Fills a buffer with random elements of a type.
-  using Fill = std::function<void(const runtime::DeviceBuffer& buffer, DType dtype)>;
+  using Fill = std::function<void(const runtime::DeviceBuffer& buffer, DType dtype, RandomBlocks::Source source)>;
 
   Set make_set(const Problem& problem, const Fill& fill) const;
   runtime::DeviceBuffer make_tensor(const StoredTensor& tensor, const Fill& fill) const;
