@@ -51,7 +51,7 @@ struct Epilogue {
   }
 };
 
-using Parameters = tilewright::GroupWgradParameters<Epilogue::Parameters>;
+using Parameters = tilewright::WgradParameters<Epilogue::Parameters>;
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.image_stride) == 0);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.block_stride) == 8);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.stride) == 16);
@@ -95,11 +95,12 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldc) == 208);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldd) == 216);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_c) == 224);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_d) == 232);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, slabs) == 240);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, blocks) == 244);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 248);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 252);
-static_assert(sizeof(Parameters) == 256);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, filters) == 240);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles) == 244);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, blocks) == 248);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 252);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 256);
+static_assert(sizeof(Parameters) == 264);
 
 extern "C" __global__ void __launch_bounds__(128, 2)
 group_wgrad_bf16(const __grid_constant__ Parameters parameters) {

@@ -50,7 +50,7 @@ struct Epilogue {
   }
 };
 
-using Parameters = tilewright::StemWgradParameters<Epilogue::Parameters>;
+using Parameters = tilewright::WgradParameters<Epilogue::Parameters>;
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.image_stride) == 0);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.block_stride) == 8);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.stride) == 16);
@@ -92,12 +92,14 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, workspace) == 192);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, pitch) == 200);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldc) == 208);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldd) == 216);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, filters) == 224);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles) == 228);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, blocks) == 232);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 236);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 240);
-static_assert(sizeof(Parameters) == 248);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_c) == 224);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, batch_stride_d) == 232);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, filters) == 240);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tiles) == 244);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, blocks) == 248);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 252);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 256);
+static_assert(sizeof(Parameters) == 264);
 
 extern "C" __global__ void __launch_bounds__(224, 2)
 stem_wgrad_bf16(const __grid_constant__ Parameters parameters) {
