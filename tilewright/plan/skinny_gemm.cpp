@@ -76,10 +76,10 @@ Support check_signature(const op::GemmSignature& signature) {
   return check_no_reductions(signature.epilogue);
 }
 
-/// The most few rows or columns for which designs are offered. With more, tensor cores or tiles in shared memory are
-/// faster: in 180 random problems (H100 and H200, 2026-11-25 and 26), the fastest kernel of another family took 0.61 to
-/// 0.79 of the time in the classes that are left out, in the geometric mean. f64 8x352x21188 took 75 us, and 26 us in
-/// sm80_gemm.
+/// The largest number of few rows or columns for which designs are offered. With more, tensor cores or tiles in shared
+/// memory are faster: in 198 random problems (H100 and H200, 2026-11-25 and 26), the fastest kernel of another family
+/// took 0.61 to 0.87 of the time in the classes that are left out, in the geometric mean. f64 8x352x21188 took 75 us
+/// here, and 26 us in sm80_gemm.
 int most_few(const Operands& operands) {
   const int element_bytes = bytes(operands.lines.element);
   const bool has_vectors = operands.lines.alignment * element_bytes >= kVectorBytes;
