@@ -109,6 +109,21 @@ std::vector<OperandsCase> transposed_cases() {
   };
 }
 
+// The A of the problem as computed is contiguous along M, and TMA loads it. B is so along N, or not aligned.
+std::vector<OperandsCase> only_b_cases() {
+  using enum plan::Schedule;
+  return {
+      {"dtype=tf32 m=132 n=260 k=100 a=col b=row", {}, {128, 128}},
+      {"dtype=tf32 m=132 n=69 k=101 a=col b=row", {}, {64, 64}, 2, ping_pong},
+      {"dtype=tf32 m=132 n=69 k=101 a=col b=col", {}, {64, 64}, 1},
+      {"dtype=tf32 m=67 n=72 k=132 a=col b=row d=col", {}, {64, 64}, 1},
+      {"dtype=tf32 m=264 n=131 k=136 a=col b=row", {}, {64, 64}, 1, cooperative, 1, {2, 1}},
+      {"dtype=s8 m=144 n=272 k=208 a=col b=row", {}, {128, 128}},
+      {"dtype=s8 m=144 n=70 k=263 a=col b=row", {}, {64, 64}, 1, cooperative, 2},
+      {"dtype=e4m3 m=160 n=70 k=387 a=col b=row out=bf16", {}, {128, 64}},
+  };
+}
+
 std::vector<OperandsCase> repacked_batches() {
   return {
       {"dtype=bf16 m=67 n=71 k=137 a=row b=col", {.batch_padding = 3}, {64, 64}, 1},
@@ -120,9 +135,11 @@ std::vector<OperandsCase> repacked_batches() {
   };
 }
 
+enum class Repacking { none, all, only_b };
+
 /// On an emulator the operands have no red zones, so that a read outside an operand is outside its allocation and is
 /// reported.
-void expect_exact_of(engine::Engine& engine, const op::Gemm& gemm, const OperandsCase& tested, bool repacks) {
+void expect_exact_of(engine::Engine& engine, const op::Gemm& gemm, const OperandsCase& tested, Repacking repacking) {
   Placement placement = tested.placement;
   if (engine.device()->properties().emulated) placement.red_zone = 0;
   GuardedProblem guarded(engine.device(), gemm, placement);
@@ -132,7 +149,8 @@ void expect_exact_of(engine::Engine& engine, const op::Gemm& gemm, const Operand
       plan::sm90_design({{tested.tile[0], tested.tile[1], 128 / element_bytes}, 3, {4 * tested.warpgroups, 1}},
                         tested.cluster, engine.device()->properties().target);
   design.split_k = tested.split_k;
-  design.repacks_operands = repacks;
+  design.repacks_operands = repacking != Repacking::none;
+  design.repacks_only_b = repacking == Repacking::only_b;
   design.schedule = tested.schedule;
   if (description.d.layout == op::MatrixLayout::column_major) design = plan::transposed(design);
   expect_exact(engine, engine.make_kernel(description, design), guarded);
@@ -143,13 +161,13 @@ class OperandsConformance : public testing::TestWithParam<OperandsCase> {
   static op::Gemm gemm() { return shape_of(*bench::parse_problem(GetParam().problem)); }
 
   /// Checks the case on every device that has wgmma.
-  static void expect_exact_everywhere(const op::Gemm& gemm, bool repacks) {
+  static void expect_exact_everywhere(const op::Gemm& gemm, Repacking repacking) {
     int count = 0;
     for (const std::string& device : devices()) {
       if (is_missing(device) || !has_feature(engine_of(device).device()->properties().target, TargetFeature::wgmma))
         continue;
       SCOPED_TRACE(device);
-      expect_exact_of(engine_of(device), gemm, GetParam(), repacks);
+      expect_exact_of(engine_of(device), gemm, GetParam(), repacking);
       ++count;
     }
     if (count == 0) GTEST_SKIP() << "wgmma needs sm_90a";
@@ -157,14 +175,17 @@ class OperandsConformance : public testing::TestWithParam<OperandsCase> {
 };
 
 class Gathered : public OperandsConformance {};
-TEST_P(Gathered, IsExactAndReadsNothingElse) { expect_exact_everywhere(gemm(), false); }
+TEST_P(Gathered, IsExactAndReadsNothingElse) { expect_exact_everywhere(gemm(), Repacking::none); }
 
 class Repacked : public OperandsConformance {};
-TEST_P(Repacked, IsExactAndReadsNothingElse) { expect_exact_everywhere(gemm(), true); }
+TEST_P(Repacked, IsExactAndReadsNothingElse) { expect_exact_everywhere(gemm(), Repacking::all); }
+
+class RepackedB : public OperandsConformance {};
+TEST_P(RepackedB, IsExactAndReadsNothingElse) { expect_exact_everywhere(gemm(), Repacking::only_b); }
 
 class RepackedBatches : public OperandsConformance {};
 TEST_P(RepackedBatches, AreExactAndReadNothingElse) {
-  expect_exact_everywhere(batch_of(gemm(), 3, GetParam().one), true);
+  expect_exact_everywhere(batch_of(gemm(), 3, GetParam().one), Repacking::all);
 }
 
 const auto kName = [](const auto& tested) { return identifier(tested.param.problem + tested.param.one); };
@@ -172,6 +193,7 @@ const auto kName = [](const auto& tested) { return identifier(tested.param.probl
 INSTANTIATE_TEST_SUITE_P(Operands, Gathered, testing::ValuesIn(gathered_cases()), kName);
 INSTANTIATE_TEST_SUITE_P(Lines, Repacked, testing::ValuesIn(repacked_cases()), kName);
 INSTANTIATE_TEST_SUITE_P(Transposed, Repacked, testing::ValuesIn(transposed_cases()), kName);
+INSTANTIATE_TEST_SUITE_P(Operands, RepackedB, testing::ValuesIn(only_b_cases()), kName);
 INSTANTIATE_TEST_SUITE_P(Operands, RepackedBatches, testing::ValuesIn(repacked_batches()), kName);
 
 }  // namespace

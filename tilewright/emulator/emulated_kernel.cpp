@@ -133,7 +133,7 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
   if (recorder == nullptr || recorder->find(symbol_) != nullptr) return launch(config, parameters, {});
   LaunchProfile profile;
   launch(config, parameters, {.profile = &profile});
-  recorder->record(symbol_, std::move(profile));
+  recorder->record(symbol_, profile);
 }
 
 void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const std::byte> parameters,

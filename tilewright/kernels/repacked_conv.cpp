@@ -59,9 +59,10 @@ std::string remark(const op::ConvCopy& copy, const plan::ConvCopyPlan& plan) {
   return made(fmt::format("from rows of {} bytes at the end", pixels.from_bytes));
 }
 
-/// What convolutions of blocks of pixels take longer than estimated. Steps from block to block leave out pixels, which
-/// costs time where the images do not fit L2: 256x56x56x64 with 64 filters of 3x3 took 141 us on an H200 and 187 on an
-/// H100 where 134 were estimated, and 1x1024x1024x128 with 3 filters 130 and 196 where 108 were (2026-11-26).
+/// Microseconds that convolutions of blocks of pixels take beyond the other estimates. Steps from block to block leave
+/// out pixels, which costs time where the images do not fit L2: 256x56x56x64 with 64 filters of 3x3 took 141 us on an
+/// H200 and 187 on an H100 where 134 were estimated, and 1x1024x1024x128 with 3 filters 130 and 196 where 108 were
+/// (2026-11-26).
 double blocks_us(const op::Conv2d& conv, const op::ConvRepacking& how, const Target& target) {
   constexpr double kShare = 0.4;  // of the time in which DRAM moves the images and the output
   if (how.method != Method::pixel_blocks) return 0;

@@ -12,7 +12,7 @@ namespace {
 // The constants were fitted to the times of kernels of simt_gemm and sm80_gemm on an H200, 2026-11-23 (470 random
 // problems of seeds 8 to 11, bench/README.md), with those of all families together to 16650 kernels on 1094 problems of
 // seeds 14 to 20 on an H100, 2026-11-25, and those of copies and of DRAM again to 43385 kernels on 1713 problems of
-// seeds 22 to 38 on an H200, 2026-11-26. 90 of these problems have at most 16 rows or columns, and their candidates
+// seeds 22 to 39 on an H200, 2026-11-26. 90 of these problems have at most 16 rows or columns, and their candidates
 // include the narrow tiles of sm80_gemm. On them, the candidate with the shortest predicted time took 3.9 % longer than
 // the fastest of 30 measured ones, in the mean; before the last fit it was 7.4 %. On all of them it is 3.7 %.
 

@@ -37,10 +37,6 @@ constexpr std::array<TileRow, 18> kTensorTiles{{
     {{64, 64, 128}, 4, 2, 2},
     {{64, 64, 64}, 6, 2, 2},
     {{32, 32, 128}, 4, 2, 2},
-    // With fewer stages an SM has room for more CTAs, which matters where K is short.
-    {{64, 64, 64}, 3, 2, 2},
-    {{32, 32, 64}, 3, 2, 2},
-    {{16, 16, 64}, 3, 1, 1},
     // For at most 16 rows or columns; see is_too_narrow().
     {{16, 128, 128}, 3, 1, 4},
     {{16, 128, 64}, 4, 1, 4},
@@ -48,6 +44,10 @@ constexpr std::array<TileRow, 18> kTensorTiles{{
     {{128, 16, 128}, 3, 4, 1},
     {{128, 16, 64}, 4, 4, 1},
     {{64, 16, 128}, 4, 4, 1},
+    // With fewer stages an SM has room for more CTAs, which matters where K is short.
+    {{64, 64, 64}, 3, 2, 2},
+    {{32, 32, 64}, 3, 2, 2},
+    {{16, 16, 64}, 3, 1, 1},
 }};
 
 // 3xTF32 holds each operand in two parts and two sets of accumulators, so its warp tiles are smaller.
@@ -267,7 +267,7 @@ std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmView& view, const op
 std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target) {
   std::vector<Sm80GemmDesign> designs = sm80_gemm_designs(signature, target);
-  if (signature.a.element != DType::f64) {
+  if (signature.a.element != DType::f64) {  // whose estimate was fitted with all tiles
     std::erase_if(designs, [&](const Sm80GemmDesign& design) { return is_too_narrow(view, signature, design.tile); });
   }
   return with_split_k(view, signature, std::move(designs));

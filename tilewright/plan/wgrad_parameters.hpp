@@ -9,7 +9,7 @@
 
 namespace tilewright::plan {
 
-/// What a call of such a kernel computes beside its operands.
+/// The numbers of a call that follow from the plan and not from the operands alone.
 struct WgradWork {
   std::int64_t tiles = 1;   // of D, which CTAs compute together
   std::int64_t blocks = 0;  // of output pixels

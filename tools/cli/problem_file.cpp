@@ -626,8 +626,8 @@ void fill_weights(const op::Custom& problem, std::uint64_t seed) {
       op::matrix(reinterpret_cast<std::uint64_t>(weights.data()), is_float ? DType::e4m3 : DType::s8, outputs, inputs),
       -8, 7, seed);
   const std::vector<std::byte> bytes = program::pack_weights(type, outputs, inputs, weights).value_or_throw();
-  std::memcpy(reinterpret_cast<void*>(packed.address), bytes.data(),
-              bytes.size());  // NOLINT(performance-no-int-to-ptr)
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  std::memcpy(reinterpret_cast<void*>(packed.address), bytes.data(), bytes.size());
 }
 
 }  // namespace

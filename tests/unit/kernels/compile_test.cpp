@@ -1,4 +1,5 @@
 // The emitted code compiles for every design, layout, alignment and epilogue.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -120,6 +121,24 @@ TEST_F(Compiling, EveryAlignment) {
     }
   }
   expect_that_all_compile();
+}
+
+// The lines of a narrow tile that covers the matrix stay in L1; a tile that may be one of many bypasses it.
+TEST_F(Compiling, OnlyCopiesOfNarrowTilesAlongMUseL1) {
+  constexpr TypeCase kF16{DType::f16, DType::f16, DType::f16, DType::f32};
+  const auto ptx_of = [&](const op::GemmSignature& description, const plan::TileShape& tile) {
+    sources_.clear();
+    for (const plan::Sm80GemmDesign& design : plan::sm80_gemm_designs(description, plan::kSm80)) {
+      if (design.tile == tile && sources_.empty()) add(*sm80_, description, design);
+    }
+    return compile::compile_all(*compiler_, sources_, 1).at(0).ptx;
+  };
+  const op::GemmSignature along_m = plan::describe(kF16, {plan::kColumn, plan::kColumn, plan::kRow, plan::kRow});
+  const op::GemmSignature along_k = plan::describe(kF16, {plan::kRow, plan::kColumn, plan::kRow, plan::kRow});
+  using testing::HasSubstr;
+  EXPECT_THAT(ptx_of(along_m, {32, 32, 32}), HasSubstr("cp.async.ca"));
+  EXPECT_THAT(ptx_of(along_m, {64, 64, 32}), Not(HasSubstr("cp.async.ca")));
+  EXPECT_THAT(ptx_of(along_k, {32, 32, 32}), Not(HasSubstr("cp.async.ca")));
 }
 
 TEST_F(Compiling, EveryEpilogue) {

@@ -139,6 +139,18 @@ TEST(Sm90Search, NothingBetterIsLeftOut) {
   }
 }
 
+// Repacking A moves 3.8 GB, and B 58 MB.
+TEST(Sm90Search, RepacksOnlyBOfAnAThatGoesThroughRegisters) {
+  constexpr TypeCase kTf32{DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32};
+  const auto first = [&](const Layouts& layouts, std::int64_t m) {
+    return designs_of(problem_of(describe(kTf32, layouts, 4), m, 400, 17984)).front();
+  };
+  EXPECT_TRUE(first({kColumn, kRow, kRow, kRow}, 26560).repacks_only_b);
+  EXPECT_TRUE(first({kColumn, kRow, kRow, kRow}, 26560).repacks_operands);
+  EXPECT_FALSE(first({kColumn, kRow, kRow, kRow}, 26559).repacks_only_b);  // TMA cannot load A
+  EXPECT_FALSE(first({kRow, kRow, kRow, kRow}, 26560).repacks_only_b);     // A is contiguous along K
+}
+
 TEST(Sm90Search, OffersTwelveDesignsAndNoneForOtherTargetsAndTypes) {
   const op::Gemm gemm = problem_of(describe_f16(), 4096, 4096, 4096);
   EXPECT_EQ(designs_of(gemm).size(), 12U);

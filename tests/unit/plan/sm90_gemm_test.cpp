@@ -680,6 +680,25 @@ TEST(Sm90Gemm, MnMajor32BitBNeedsSwappedOperands) {
             "wgmma reads tf32 K-major only, except for A from registers: A and B are MN-major, repack them");
 }
 
+TEST(Sm90Gemm, OnlyBIsRepackedIfAGoesThroughRegisters) {
+  Sm90GemmDesign design = repacking(kWords);
+  design.repacks_only_b = true;
+  const op::GemmSignature both_along_mn = describe(kTf32, {kColumn, kRow, kRow, kRow});
+  const Sm90GemmPlan plan = planned(both_along_mn, design);
+  EXPECT_FALSE(plan.a.is_repacked);
+  EXPECT_TRUE(plan.b.is_repacked);
+  EXPECT_TRUE(plan.loads_fragments());
+
+  constexpr const char* kRefusal =
+      "repacks_only_b is for a B that is repacked and an A that TMA loads and that goes through registers";
+  EXPECT_EQ(refusal(describe(kTf32, {kRow, kRow, kRow, kRow}), design), kRefusal);
+  EXPECT_EQ(refusal(describe(kTf32, {kColumn, kRow, kRow, kRow}, 4), design), kRefusal);
+  EXPECT_EQ(refusal(describe(kTf32, {kColumn, kColumn, kRow, kRow}), design),
+            "no operand needs to be repacked: TMA can load both, and wgmma reads both major modes");
+  design.repacks_operands = false;
+  EXPECT_FALSE(plan_sm90_gemm(both_along_mn, design));
+}
+
 // The search swaps or repacks operands if wgmma cannot read them otherwise.
 TEST(Sm90Gemm, TheSearchServesEveryLayout) {
   for (const TypeCase& types : {kTf32, kBytes, kFloats}) {

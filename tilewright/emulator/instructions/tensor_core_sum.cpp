@@ -80,7 +80,7 @@ struct Numbers {
   float most() const { return std::bit_cast<float>(largest); }
   bool are_finite() const { return largest < kInfinity; }
   int largest_exponent() const { return (largest >> kFloatFractionBits) - 127; }
-  /// That of a subnormal number is `least`.
+  /// A subnormal number has the exponent `least`.
   int smallest_exponent(int least) const {
     return std::max(static_cast<int>(smallest >> kFloatFractionBits) - 127, least);
   }

@@ -69,8 +69,8 @@ struct Sm90CostInput {
 /// sector; if only the address is one, every row does.
 double sector_read_amplification(const op::Tensor& operand);
 
-/// What loads of a filter with padded taps take, relative to those of a filter whose rows are whole: such a filter is
-/// an im2col matrix, each of whose rows is an image. 1 for other operands.
+/// The time of the loads of a filter with padded taps, relative to that of a filter whose rows are whole. Such a filter
+/// is an im2col matrix, each of whose rows is an image. The result is 1 for other operands.
 double padded_filter_amplification(const op::OperandView& filter);
 
 /// Estimated microseconds, including the launch and the repacking of operands. A persistent CTA computes its tiles one

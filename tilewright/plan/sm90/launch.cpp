@@ -147,7 +147,7 @@ double repacked_bytes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
          (plan.path_b.is_repacked ? bytes_to_copy(problem.b) : 0);
 }
 
-/// What repacking reads and writes of both operands.
+/// The bytes that repacking moves for both operands, as moved_bytes() of repacking.hpp counts them.
 double moved_bytes(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const View problem = view(plan, arguments);
   const auto moved = [&](const OperandPath& path, const op::Tensor& tensor, std::int64_t mn) {

@@ -517,7 +517,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .copies_source = copies_source(signature),
     };
     if (search.repacked_bytes > 0) consider_all(search, candidates);
-    if (const bool is_a_loaded = loads_a_as_it_is(signature, is_transposed); is_a_loaded && !ends_along_k) {
+    if (!ends_along_k && loads_a_as_it_is(signature, is_transposed)) {
       Search only_b = search;
       only_b.repacked_bytes = bytes_to_repack(view, signature, is_transposed ? Operands::only_a : Operands::only_b);
       only_b.sectors_a = sector_read_amplification(is_transposed ? view.b.tensor : view.a.tensor);
