@@ -20,7 +20,7 @@ struct EnvironmentVariable {
 };
 
 /// Every variable that is read. `tilewright env` prints this table.
-inline constexpr std::array<EnvironmentVariable, 17> kEnvironmentVariables = {{
+inline constexpr std::array<EnvironmentVariable, 18> kEnvironmentVariables = {{
     {"TILEWRIGHT_DEVICE", "auto",
      "the device that runs kernels: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, "
      "emulator:sm_80, "
@@ -51,6 +51,9 @@ inline constexpr std::array<EnvironmentVariable, 17> kEnvironmentVariables = {{
      "the last 32"},
     {"TILEWRIGHT_EMULATOR_STEPS", "8589934592",
      "warp instructions that a CTA may execute on the emulator before the launch fails as endless; 0: no limit"},
+    {"TILEWRIGHT_EMULATOR_CHECK_GLOBAL", "0",
+     "any value but 0: the emulator also looks for races and uninitialised reads in global memory; a launch then uses "
+     "one CPU core and takes up to 4 times as long"},
     {"TILEWRIGHT_TUNING", "use",
      "whether measured times choose kernels: off, use (tuning records), on_first_use (also tune calls without a "
      "record)"},

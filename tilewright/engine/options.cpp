@@ -63,6 +63,9 @@ Options Options::from_environment() {
     options.shared_cache_dirs = split(*shared, ':');
   read_number(environment_variable("TILEWRIGHT_JOBS"), options.compile_threads);
   read_number(environment_variable("TILEWRIGHT_EMULATOR_STEPS"), options.emulator_steps_per_cta);
+  int check_global = 0;
+  read_number(environment_variable("TILEWRIGHT_EMULATOR_CHECK_GLOBAL"), check_global);
+  options.emulator_checks_global = check_global != 0;
   int overlap = 0;
   read_number(environment_variable("TILEWRIGHT_OVERLAP_LAUNCHES"), overlap);
   options.overlap_launches = overlap != 0;

@@ -56,6 +56,7 @@ struct Options {
   std::int64_t max_remembered_calls = 4096;  // call keys with a chosen kernel: about 2 KB each
   std::int64_t max_rankings = 256;           // call keys with a ranking of all kernels: about 100 KB each
   std::uint64_t emulator_steps_per_cta = emulator::kDefaultStepsPerCta;  // limit per CTA and launch; 0: none
+  bool emulator_checks_global = false;                                   // emulator::EmulatorOptions::check_global
   std::int64_t pool_initial_bytes = 0;
   std::int64_t pool_maximum_bytes = 0;  // 0: all memory of the device
 

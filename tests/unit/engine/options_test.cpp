@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tilewright/base/environment_variables.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/emulator/checks.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/runtime/cuda_device.hpp"
 
@@ -34,6 +38,7 @@ void expect_defaults(const Options& options) {
   EXPECT_EQ(options.cache_max_bytes, std::int64_t{2} << 30);
   EXPECT_EQ(options.compile_threads, 0);
   EXPECT_EQ(options.emulator_steps_per_cta, emulator::kDefaultStepsPerCta);
+  EXPECT_FALSE(options.emulator_checks_global);
   EXPECT_EQ(options.tuning, Tuning::use);
   EXPECT_EQ(options.first_use, FirstUse::fastest_kernel);
   EXPECT_FALSE(options.overlap_launches);
@@ -60,6 +65,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   ::setenv("TILEWRIGHT_JOBS", "3", 1);
   ::setenv("TILEWRIGHT_DUMP_DIR", "/dumps", 1);
   ::setenv("TILEWRIGHT_EMULATOR_STEPS", "18446744073709551615", 1);
+  ::setenv("TILEWRIGHT_EMULATOR_CHECK_GLOBAL", "1", 1);
   ::setenv("TILEWRIGHT_TUNING", "on_first_use", 1);
   ::setenv("TILEWRIGHT_FIRST_USE", "fastest_start", 1);
   ::setenv("TILEWRIGHT_OVERLAP_LAUNCHES", "1", 1);
@@ -75,6 +81,7 @@ TEST_F(EnvironmentOptions, AreReadFromTheEnvironment) {
   EXPECT_EQ(options.cache_max_bytes, 1000000);
   EXPECT_EQ(options.compile_threads, 3);
   EXPECT_EQ(options.emulator_steps_per_cta, ~std::uint64_t{0});
+  EXPECT_TRUE(options.emulator_checks_global);
   EXPECT_EQ(options.tuning, Tuning::on_first_use);
   EXPECT_EQ(options.first_use, FirstUse::fastest_start);
   EXPECT_TRUE(options.overlap_launches);
@@ -132,6 +139,29 @@ TEST(OpenDevice, PassesTheStepLimitToTheEmulator) {
     FAIL() << "the kernel ended";
   } catch (const EmulationError& error) {
     EXPECT_NE(std::string(error.what()).find("over its budget of 5000"), std::string::npos) << error.what();
+  }
+}
+
+// Each of the two CTAs stores its number to the same word.
+TEST(OpenDevice, PassesTheCheckOfGlobalMemoryToTheEmulator) {
+  constexpr std::string_view kRace =
+      ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 to)\n{\n.reg .u64 %to;\n"
+      ".reg .u32 %block;\nld.param.u64 %to, [to];\nmov.u32 %block, %ctaid.x;\nst.global.u32 [%to], %block;\nret;\n}\n";
+  for (const bool checks : {false, true}) {
+    Options options = on("emulator");
+    options.emulator_checks_global = checks;
+    const auto device = open_device(options);
+    const runtime::DeviceBuffer word(device, 4);
+    const auto launch = [&] {
+      const std::uint64_t address = word.address();
+      device->load(runtime::Image{{}, kRace}, "k", 0)
+          ->launch({.grid = {2, 1, 1}}, std::as_bytes(std::span(&address, 1)));
+    };
+    if (checks) {
+      EXPECT_THROW(launch(), emulator::EmulationFinding);
+    } else {
+      EXPECT_NO_THROW(launch());
+    }
   }
 }
 
