@@ -84,6 +84,14 @@ class ProgramGemm : public testing::TestWithParam<std::tuple<std::string, std::s
     expect_exact(engine(), *kernel, problem);
     EXPECT_EQ(engine().compile(*kernel)->spill_bytes.value_or(0), 0);
   }
+  void expect_within_bound_of(const op::Gemm& gemm) const {
+    GuardedProblem problem(engine().device(), gemm, {.padding = 16});
+    fill_exactly(problem.host());
+    const Result<registry::KernelPtr> kernel = kernel_for(problem.on_device());
+    ASSERT_TRUE(kernel) << kernel.reason();
+    const op::Comparison comparison = run_once(engine(), *kernel, problem);
+    EXPECT_TRUE(comparison.is_within_bound()) << op::to_string(comparison);
+  }
 
   registry::ProviderPtr provider_;
 };
@@ -134,6 +142,8 @@ TEST_P(ProgramGemm, ComputesEpilogues) {
   op::Gemm gemm = problem_of({DType::f16, DType::f16, DType::f16, DType::f32}, {}, 72, 136, 136);
   gemm.epilogue = op::linear_combination_generic(op::Activation::leaky_relu, DType::f32, 0.25);
   expect_exact_of(gemm);
+  gemm.epilogue = op::linear_combination_generic(op::Activation::silu, DType::f32);
+  expect_within_bound_of(gemm);
 }
 
 TEST_P(ProgramGemm, KeepsSpecialValues) {

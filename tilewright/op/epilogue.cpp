@@ -18,7 +18,7 @@ struct OpRow {
   bool is_integral;
 };
 
-constexpr std::array<OpRow, 34> kOps{{
+constexpr std::array<OpRow, 35> kOps{{
     {EpilogueOp::accumulator, 0, "acc", true},
     {EpilogueOp::source, 0, "c", true},
     {EpilogueOp::scalar, 0, "scalar", true},
@@ -46,6 +46,7 @@ constexpr std::array<OpRow, 34> kOps{{
     {EpilogueOp::log1p, 1, "log1p", false},
     {EpilogueOp::erf, 1, "erf", false},
     {EpilogueOp::tanh, 1, "tanh", false},
+    {EpilogueOp::logistic, 1, "logistic", false},
     {EpilogueOp::floor, 1, "floor", false},
     {EpilogueOp::round, 1, "round", false},
     {EpilogueOp::convert, 1, "convert", false},
@@ -241,6 +242,8 @@ double apply(EpilogueOp op, double x, double y, double z) {
       return std::erf(x);
     case EpilogueOp::tanh:
       return std::tanh(x);
+    case EpilogueOp::logistic:
+      return 1.0 / (1.0 + std::exp(-x));
     case EpilogueOp::floor:
       return std::floor(x);
     case EpilogueOp::round:

@@ -42,6 +42,8 @@ enum class EpilogueOp : std::uint8_t {
   log1p,
   erf,
   tanh,
+  logistic,  // 1 / (1 + e^-x); in f32, the relative error is at most (7 + 1.3 |x|) * 2^-24, and results below 2^-126
+             // are 0
   floor,
   round,    // to nearest, ties to even
   convert,  // to the node's type and back; integers and 8-bit floats saturate

@@ -147,22 +147,26 @@ Expression choose(const Expression& condition, const Expression& x, const Expres
   return {EpilogueOp::where, {condition, x, y}};
 }
 
-Expression logistic(const Expression& x) { return {EpilogueOp::reciprocal, {1.0 + exponential(-x)}}; }
+Expression logistic(const Expression& x) { return {EpilogueOp::logistic, {x}}; }
 /// log(1 + e^x) without overflow.
 Expression softened(const Expression& x) {
   const Expression magnitude(EpilogueOp::absolute, {x});
   return maximum(x, 0.0) + Expression(EpilogueOp::log1p, {exponential(-magnitude)});
 }
-/// The tanh in gelu_tanh: tanh(sqrt(2/pi) * (x + 0.044715 x^3)), from Hendrycks and Gimpel, arXiv:1606.08415.
+/// gelu_tanh is x/2 * (1 + tanh(u)) with u = sqrt(2/pi) * (x + 0.044715 x^3), from Hendrycks and Gimpel,
+/// arXiv:1606.08415. (1 + tanh(u))/2 is the logistic function of 2u, which takes fewer instructions and, for negative
+/// u, has no cancellation.
 constexpr double kGeluScale = 0.79788456080286535588;  // sqrt(2/pi)
 constexpr double kGeluCubic = 0.044715;
-Expression gelu_tangent(const Expression& x) { return hyperbolic_tangent(kGeluScale * (x + kGeluCubic * (x * x * x))); }
+Expression gelu_tanh_factor(const Expression& x) {
+  return logistic(x * (2.0 * kGeluScale + 2.0 * kGeluScale * kGeluCubic * (x * x)));
+}
 Expression error_function(const Expression& x) { return {EpilogueOp::erf, {x * (1.0 / std::numbers::sqrt2)}}; }
 
 Expression rectified(const Expression& x) { return maximum(x, 0.0); }
 Expression sigmoid_weighted(const Expression& x) { return x * logistic(x); }
 Expression gelu_of_erf(const Expression& x) { return 0.5 * x * (1.0 + error_function(x)); }
-Expression gelu_of_tanh(const Expression& x) { return 0.5 * x * (1.0 + gelu_tangent(x)); }
+Expression gelu_of_tanh(const Expression& x) { return x * gelu_tanh_factor(x); }
 
 /// Gated linear units, Shazeer, arXiv:2002.05202: even columns hold the gate, odd columns the gated value.
 template <Expression (*kGate)(const Expression& x)>
@@ -193,12 +197,13 @@ const NamedFunction kFunctions[] = {
     {"relu", 1, [](Inputs x) { return rectified(x[0]); }, "max(x, 0)"},
     {"leaky_relu", 2, [](Inputs x) { return maximum(x[0], 0.0) + x[1] * minimum(x[0], 0.0); },
      "max(x, 0) + y*min(x, 0)"},
-    {"sigmoid", 1, [](Inputs x) { return logistic(x[0]); }, "1/(1 + exp(-x))"},
+    {"sigmoid", 1, unary<EpilogueOp::logistic>, "1/(1 + exp(-x))"},
     {"silu", 1, [](Inputs x) { return sigmoid_weighted(x[0]); }, "x*sigmoid(x)"},
     {"hardswish", 1, [](Inputs x) { return x[0] * minimum(maximum(x[0] + 3.0, 0.0), 6.0) / 6.0; },
      "x*min(max(x + 3, 0), 6)/6"},
     {"gelu", 1, [](Inputs x) { return gelu_of_erf(x[0]); }, "x/2*(1 + erf(x/sqrt(2)))"},
-    {"gelu_tanh", 1, [](Inputs x) { return gelu_of_tanh(x[0]); }, "x/2*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x^3)))"},
+    {"gelu_tanh", 1, [](Inputs x) { return gelu_of_tanh(x[0]); },
+     "x*sigmoid(2*u), which is x/2*(1 + tanh(u)), u = sqrt(2/pi)*(x + 0.044715*x^3)"},
     {"softplus", 1, [](Inputs x) { return softened(x[0]); }, "log(1 + exp(x)), as max(x, 0) + log1p(exp(-|x|))"},
     {"mish", 1, [](Inputs x) { return x[0] * hyperbolic_tangent(softened(x[0])); }, "x*tanh(softplus(x))"},
     {"relu_gradient", 1, [](Inputs x) { return 0.0 < x[0]; }, "1 where x > 0, else 0"},
@@ -232,13 +237,13 @@ const NamedFunction kFunctions[] = {
      "(1 + erf(x/sqrt(2)))/2 + x*exp(-x^2/2)/sqrt(2 pi)"},
     {"gelu_tanh_gradient", 1,
      [](Inputs x) {
-       const Expression t = gelu_tangent(x[0]);
-       const Expression near = minimum(maximum(x[0], -16.0), 16.0);  // 1 - t*t is 0 beyond, and x*x may overflow
-       const Expression slope = kGeluScale * (1.0 + 3.0 * kGeluCubic * (near * near));
-       return 0.5 * (1.0 + t) + 0.5 * near * (1.0 - t * t) * slope;
+       const Expression s = gelu_tanh_factor(x[0]);
+       const Expression near = minimum(maximum(x[0], -16.0), 16.0);  // s*(1 - s) is 0 beyond, and x*x may overflow
+       const Expression slope = 2.0 * kGeluScale + 6.0 * kGeluScale * kGeluCubic * (near * near);
+       return s + near * (s * (1.0 - s)) * slope;
      },
      "of gelu_tanh"},
-    {"softplus_gradient", 1, [](Inputs x) { return logistic(x[0]); }, "sigmoid(x)"},
+    {"softplus_gradient", 1, unary<EpilogueOp::logistic>, "sigmoid(x)"},
     {"even", 1, unary<EpilogueOp::even>, "x at column 2j of A*B, for column j of D"},
     {"odd", 1, unary<EpilogueOp::odd>, "x at column 2j+1"},
     {"glu", 1, gated<logistic>, "sigmoid(even(x)) * odd(x)"},

@@ -35,6 +35,12 @@ Value unary(KernelBuilder& k, std::string_view mnemonic, const Value& a) {
       .front();
 }
 
+Value logistic(KernelBuilder& k, const Value& x) {
+  constexpr float kLog2E = 1.44269504F;
+  const Value power = unary(k, "ex2.approx.ftz.f32", multiply(k, constant(k, -kLog2E), x));
+  return unary(k, "rcp.approx.ftz.f32", add(k, constant(k, 1.0F), power));
+}
+
 /// An operation of the graph in f32, with the rounding of device/tilewright/numeric/functions.cuh.
 Value apply(KernelBuilder& k, EpilogueOp operation, const std::vector<Value>& x) {
   switch (operation) {
@@ -68,6 +74,8 @@ Value apply(KernelBuilder& k, EpilogueOp operation, const std::vector<Value>& x)
       return unary(k, "abs.f32", x[0]);
     case EpilogueOp::reciprocal:
       return reciprocal(k, x[0]);
+    case EpilogueOp::logistic:
+      return logistic(k, x[0]);
     case EpilogueOp::square_root:
       return unary(k, "sqrt.rn.f32", x[0]);
     case EpilogueOp::reciprocal_square_root:

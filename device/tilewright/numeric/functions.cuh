@@ -111,5 +111,14 @@ __device__ __forceinline__ float erf(float x) { return ::erff(x); }
 __device__ __forceinline__ double erf(double x) { return ::erf(x); }
 __device__ __forceinline__ float tanh(float x) { return ::tanhf(x); }
 __device__ __forceinline__ double tanh(double x) { return ::tanh(x); }
+/// 1 / (1 + e^-x), for float by the special function unit, with the error that op::EpilogueOp::logistic states.
+__device__ __forceinline__ float logistic(float x) {
+  constexpr float kLog2E = 1.44269504F;
+  float power, y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(mul(-kLog2E, x)));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(add(1.0F, power)));
+  return y;
+}
+__device__ __forceinline__ double logistic(double x) { return 1.0 / (1.0 + ::exp(-x)); }
 
 }  // namespace tilewright::numeric

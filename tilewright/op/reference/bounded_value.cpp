@@ -88,10 +88,19 @@ double carried_error(EpilogueOp op, const std::array<BoundedValue, 3>& in, doubl
   }
 }
 
+/// Twice the relative error of numeric::logistic(x) in roundoffs of f32. In f32, the exponent x * log2(e) has an
+/// absolute error of 1.22 |x| roundoffs * log2(e), ex2.approx has an error of 4 roundoffs, the sum of 1, and rcp.approx
+/// of 2 (PTX ISA); errors of e^-x count by its share of 1 + e^-x. Beyond |x| = 128 the result is 0 or 1.
+double logistic_roundoffs(double x, double value) {
+  return 2.0 * (3.0 + (4.0 + 1.22 * std::min(std::fabs(x), 128.0)) * (1.0 - value));
+}
+
 /// The operation's own error in roundoffs of the compute type: twice the maximum ulp error that the "CUDA C++
-/// Programming Guide", Mathematical Functions, documents.
-double own_roundoffs(EpilogueOp op) {
+/// Programming Guide", Mathematical Functions, documents. `x` is the first input, `value` the result.
+double own_roundoffs(EpilogueOp op, double x, double value) {
   switch (op) {
+    case EpilogueOp::logistic:
+      return logistic_roundoffs(x, value);
     case EpilogueOp::exp:
     case EpilogueOp::erf:
     case EpilogueOp::tanh:
@@ -141,7 +150,7 @@ BoundedValue converted(DType type, const BoundedValue& x) {
 
 BoundedValue apply(EpilogueOp op, const std::array<BoundedValue, 3>& in, const Roundoff& unit) {
   const double value = apply(op, in[0].value, in[1].value, in[2].value);
-  return rounded({value, carried_error(op, in, value)}, unit, own_roundoffs(op));
+  return rounded({value, carried_error(op, in, value)}, unit, own_roundoffs(op, in[0].value, value));
 }
 
 }  // namespace tilewright::op
