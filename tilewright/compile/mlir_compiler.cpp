@@ -9,6 +9,7 @@
 #include "tilewright/compile/compiler_process.hpp"
 #include "tilewright/compile/failed_source.hpp"
 #include "tilewright/compile/mlir_job.hpp"
+#include "tilewright/compile/ptx_lines.hpp"
 #include "tilewright/compile/toolchain.hpp"
 
 namespace tilewright::compile {
@@ -72,7 +73,7 @@ Artifact MlirCompiler::compile(const Source& source) const {
   CompilerOutput output{.cubin = {}, .ptx = std::move(outcome.ptx), .log = {}};
   if (source.outputs.cubin) {
     Assembler::Assembled assembled = assembler_.assemble(source, output.ptx);
-    if (!assembled.error.empty()) fail(assembled.error, assembled.log);
+    if (!assembled.error.empty()) fail(assembled.error, with_source_lines(assembled.log, output.ptx));
     output.cubin = std::move(assembled.cubin);
     output.log = std::move(assembled.log);
   }

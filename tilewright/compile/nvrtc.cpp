@@ -1,6 +1,8 @@
 #include "tilewright/compile/nvrtc.hpp"
 
 #include <chrono>
+#include <optional>
+#include <utility>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/interruption.hpp"
@@ -10,6 +12,7 @@
 #include "tilewright/compile/include_graph.hpp"
 #include "tilewright/compile/language.hpp"
 #include "tilewright/compile/nvrtc_job.hpp"
+#include "tilewright/compile/ptx_lines.hpp"
 #include "tilewright/compile/toolchain.hpp"
 
 namespace tilewright::compile {
@@ -52,22 +55,31 @@ NvrtcCompiler::NvrtcCompiler(const ToolchainOptions& options, const Environment&
 Artifact NvrtcCompiler::compile(const Source& source) const {
   validate(source).or_throw();
   const auto started = std::chrono::steady_clock::now();
-  const NvrtcJob job = job_of(source, path_, options_.nvrtc_cache);
   const auto fail = [&](std::string_view why, std::string_view log) {
     throw_compile_error(source, why, dump_source(source, options_.dump_dir, temporary_dir_), log);
   };
-  std::optional<NvrtcOutcome> received;
-  if (!stays_in_process_) {
+  const auto run_job = [&](const NvrtcJob& job) -> NvrtcOutcome {
+    if (stays_in_process_) return run_here(job);
     const CompilerLimits limits{options_.timeout_s, options_.memory_bytes, temporary_dir_};
     const CompilerReply reply = run_in_compiler_process(encode(job), limits);
-    if (reply.outcome) received = decode_outcome(*reply.outcome);
-    if (!received && !reply.never_started) fail(failure_of(reply, limits, "NVRTC"), {});
-    stays_in_process_ = reply.never_started;
-  }
-  NvrtcOutcome outcome = received ? *std::move(received) : run_here(job);
+    if (reply.outcome) {
+      if (std::optional<NvrtcOutcome> received = decode_outcome(*reply.outcome)) return *std::move(received);
+    }
+    if (!reply.never_started) fail(failure_of(reply, limits, "NVRTC"), {});
+    stays_in_process_ = true;
+    return run_here(job);
+  };
+  NvrtcOutcome outcome = run_job(job_of(source, path_, options_.nvrtc_cache));
   if (outcome.status == NvrtcOutcome::Status::not_loaded)
     throw ToolchainNotFound(fmt::format("{}\nInstall NVRTC with: {}", outcome.error, kInstallNvrtc));
-  if (outcome.status == NvrtcOutcome::Status::failed) fail(outcome.error, outcome.log);
+  if (outcome.status == NvrtcOutcome::Status::failed) {
+    if (source.outputs.cubin && outcome.log.find("ptxas") != std::string::npos) {
+      Source without_assembly = source;
+      without_assembly.outputs.cubin = false;
+      outcome.log = with_source_lines(outcome.log, run_job(job_of(without_assembly, path_, false)).ptx);
+    }
+    fail(outcome.error, outcome.log);
+  }
   CompilerOutput output{
       .cubin = std::move(outcome.cubin), .ptx = std::move(outcome.ptx), .log = std::move(outcome.log)};
   std::string compiler = fmt::format("nvrtc {}", compiler_named_in(output.ptx));
