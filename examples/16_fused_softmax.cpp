@@ -69,10 +69,7 @@ Program fused_softmax() {
                       .stage_bytes = tile_a.bytes() + tile_b.bytes(),
                       .transaction_bytes = load_a.transaction_bytes() + load_b.transaction_bytes(),
                       .reader_arrivals = mma.threads()});
-  k.branch(equal(k.thread(), 0), [&] {
-    ring.initialise();
-    fence_mbarrier_init(k);
-  });
+  k.branch(equal(k.thread(), 0), [&] { ring.initialise(); });
   synchronize(k);
 
   const Roles roles(k, {{"producer"}, {"consumer"}});

@@ -31,7 +31,6 @@ def fused_softmax() -> tp.Program:
     )
     with k.If(k.thread == 0):
         ring.initialise()
-        tp.fence_mbarrier_init(k)
     tp.synchronize(k)
 
     roles = tp.Roles(k, tp.Role("producer"), tp.Role("consumer"))

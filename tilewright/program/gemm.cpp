@@ -137,7 +137,6 @@ class GemmAuthor {
       }
       if (output.staged) prefetch_tensor_map(k_, output.staged->copy().tensor_map());
       ring.initialise();
-      fence_mbarrier_init(k_);
     });
     plan_.cluster_size() == 1 ? synchronize(k_) : synchronize_cluster(k_);
     k_.wait_for_last_kernel();
@@ -179,13 +178,7 @@ class GemmAuthor {
     const Number warp = broadcast(k_, me.warpgroup * 4 + me.thread / 32);
     // One lane of each warp releases a stage, or one for each CTA of the cluster, whose loads reach this one.
     const RingReader reader(k_, ring, [&](const Number& barrier) {
-      // TMA overwrites what ldmatrix has read. Without the fence, rows of A were those of the next step in a few
-      // tiles of products of 4096x4096x4096 (H100, 2026-11-26): ptxas does not wait for the results of ldmatrix
-      // before the arrival.
-      if (!mma.uses_wgmma()) {
-        fence_proxy_async(k_);
-        synchronize_warp(k_);
-      }
+      if (!mma.uses_wgmma()) synchronize_warp(k_);  // the other lanes have read the stage, too
       const Number lane = me.thread % 32;
       if (plan_.cluster_size() == 1) {
         k_.branch(equal(lane, 0), [&] { mbarrier_arrive(k_, barrier); });
@@ -219,7 +212,6 @@ class GemmAuthor {
       return accumulators;
     }
     const auto multiply_stage = [&](const Number& stage) {
-      if (!loads_by_tma()) fence_proxy_async(k_);
       mma.fma(accumulators, ring.stage(stage), ring.stage(stage) + a_bytes_, warp);
     };
     k_.loop(steps, [&](const Number&) {

@@ -31,6 +31,7 @@ void Ring::initialise() const {
     mbarrier_init(k, full(stage), use_.writer_arrivals);
     mbarrier_init(k, empty(stage), use_.reader_arrivals);
   }
+  fence_mbarrier_init(k);
 }
 
 RingPosition::RingPosition(KernelBuilder& k, const Ring& ring)
@@ -93,6 +94,12 @@ Number RingReader::begin_read() const {
   return stage;
 }
 
+Number RingReader::begin_read_by_wgmma() const {
+  const Number stage = begin_read();
+  if (ring_->use().transaction_bytes == 0) fence_proxy_async(*kernel_);
+  return stage;
+}
+
 Number RingReader::begin_read_ahead(const Number& is_last) const {
   KernelBuilder& k = *kernel_;
   const auto [next, parity] = at_.next();
@@ -105,12 +112,15 @@ Number RingReader::begin_read_ahead(const Number& is_last) const {
 }
 
 void RingReader::end_read(const Number& stage) const {
+  // TMA overwrites what threads have read. Without the fence, rows of A were those of the next step in a few tiles of
+  // products of 4096x4096x4096 (H100, 2026-11-26): ptxas does not wait for the results of ldmatrix before the arrival.
+  if (ring_->use().transaction_bytes > 0) fence_proxy_async(*kernel_);
   release_(ring_->empty(stage));
   at_.advance();
 }
 
 void RingReader::read_by_wgmma(const ValueCells& accumulators, const std::function<void(const Number&)>& use) const {
-  const Number stage = begin_read();
+  const Number stage = begin_read_by_wgmma();
   use(stage);
   end_read_by_wgmma(stage, accumulators);
 }

@@ -26,8 +26,8 @@ class Ring {
 
   const RingUse& use() const { return use_; }
 
-  /// Appends the initialisation of the mbarriers. One thread executes it; the other threads of the cluster wait for it
-  /// before they use the ring.
+  /// Appends the initialisation of the mbarriers, and the fence that shows it to TMA. One thread executes it; the other
+  /// threads of the cluster wait for it before they use the ring.
   void initialise() const;
 
   /// The shared address of a stage, and of its mbarriers.
@@ -89,8 +89,11 @@ class RingReader {
   /// released when the next call has waited for that group, and the last one by drain(). `accumulators` are those that
   /// the groups write.
   void read_by_wgmma(const ValueCells& accumulators, const std::function<void(const Number& stage)>& use) const;
-  /// The beginning of both, which returns the stage, and their ends.
+  /// The beginning of both, which returns the stage, and their ends. They append the fences between accesses of threads
+  /// and of TMA or wgmma: fence.proxy.async before wgmma reads what cp.async wrote, and before a stage is released that
+  /// TMA will overwrite.
   Number begin_read() const;
+  Number begin_read_by_wgmma() const;
   /// While a stage is read: waits until the one after it is full, and returns its number. If `is_last` is not 0, there
   /// is none to wait for, and the result is the stage that is read. The next stage needs no begin_read() then: stage()
   /// is its number once end_read() has released this one.

@@ -159,7 +159,6 @@ class WeightGemmAuthor {
       if (loads.scales) prefetch_tensor_map(k_, loads.scales->tensor_map());
       if (staged) prefetch_tensor_map(k_, staged->copy().tensor_map());
       ring.initialise();
-      fence_mbarrier_init(k_);
     });
     description_.cluster_m == 1 ? synchronize(k_) : synchronize_cluster(k_);
     k_.wait_for_last_kernel();

@@ -48,7 +48,7 @@ class RingReader(RingReaderRecorder):
     def read_by_wgmma(self, accumulators: Accumulators) -> Iterator[Number]:
         """The same for wgmma, which reads a stage after the body: the body commits one group. The stage is released
         when the next call has waited for that group, and the last one by drain()."""
-        stage = self.begin_read()
+        stage = self.begin_read_by_wgmma()
         yield stage
         self.end_read_by_wgmma(stage, accumulators.cells)
 
