@@ -11,11 +11,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "python/bindings/arguments.hpp"
+#include "python/bindings/dtype.hpp"
 #include "python/bindings/engine.hpp"
 #include "python/bindings/kernel.hpp"
 #include "python/bindings/number.hpp"
@@ -34,6 +36,7 @@ using namespace nb::literals;
 
 namespace tilewright::python {
 
+using layout::Number;
 using program::KernelBuilder;
 using program::NumberCell;
 using program::Parameter;
@@ -48,7 +51,11 @@ program::RegisterType read_register_type(const Text& text) {
        {RegisterType::b16, RegisterType::b32, RegisterType::b64, RegisterType::f32, RegisterType::f64}) {
     if (program::name(type) == given) return type;
   }
-  throw InvalidArgument(fmt::format("the type of a register is b16, b32, b64, f32 or f64, got '{}'", printable(given)));
+  const char* hint = given == "f16" || given == "bf16" ? "; elements of 16 bits are in b16, pairs of them in b32"
+                     : given == "s32" || given == "u32" || given == "i32" ? "; integers are in b32"
+                                                                          : "";
+  throw InvalidArgument(
+      fmt::format("the type of a register is b16, b32, b64, f32 or f64, got '{}'{}", printable(given), hint));
 }
 
 namespace {
@@ -135,39 +142,68 @@ compile::Source source_of(const Program& self, const std::string& language) {
   return source;
 }
 
+[[noreturn]] void refuse_operator(std::string_view text, std::string_view function) {
+  throw nb::type_error(
+      fmt::format("a Value has no operator {}, because instructions are recorded by a kernel: write tp.{}", text,
+                  function)
+          .c_str());
+}
+
 void bind_values(nb::module_& module) {
-  nb::class_<Value>(module, "Value", "Registers of a thread, which an instruction defines. value[i] is one of them.")
-      .def_prop_ro(
-          "type", [](const Value& self) { return program::name(self.type); }, "\"b32\", \"f32\", ...")
-      .def_ro("count", &Value::count, "The number of registers.")
-      .def(
-          "__getitem__",
-          [](const Value& self, int i) {
-            // Python's iteration ends with an IndexError.
-            if (i >= self.count)
-              throw nb::index_error(fmt::format("register {} of a value that has {}", i, self.count).c_str());
-            return self[i];
-          },
-          "i"_a, nb::sig("def __getitem__(self, i: int) -> Value"))
-      .def("__len__", [](const Value& self) { return self.count; })
-      .def("slice", &Value::slice, "begin"_a, "length"_a, "`length` registers from number `begin` on.")
-      .def(
-          "__eq__",
-          [](const Value& self, nb::handle other) {
-            const Value* value = nullptr;
-            return nb::try_cast(other, value) && value != nullptr && self == *value;
-          },
-          nb::sig("def __eq__(self, other: object) -> bool"))
-      .def("__hash__", [](const Value& self) { return (self.id * 257 + self.first) * 257 + self.count; })
-      .def("__bool__",
-           [](const Value&) -> bool {
-             throw nb::type_error(
-                 "a Value is known only when the kernel runs, so Python cannot decide it: write `with "
-                 "k.If(condition):`");
-           })
-      .def("__repr__", [](const Value& self) {
-        return fmt::format("Value(v{}: {} x {})", self.id, program::name(self.type), self.count);
-      });
+  auto values =
+      nb::class_<Value>(module, "Value",
+                        "Registers of a thread, which an instruction defines. value[i] is one of them.")
+          .def_prop_ro(
+              "type", [](const Value& self) { return program::name(self.type); }, "\"b32\", \"f32\", ...")
+          .def_ro("count", &Value::count, "The number of registers.")
+          .def(
+              "__getitem__",
+              [](const Value& self, int i) {
+                // Python's iteration ends with an IndexError.
+                if (i >= self.count)
+                  throw nb::index_error(fmt::format("register {} of a value that has {}", i, self.count).c_str());
+                return self[i];
+              },
+              "i"_a, nb::sig("def __getitem__(self, i: int) -> Value"))
+          .def("__len__", [](const Value& self) { return self.count; })
+          .def("slice", &Value::slice, "begin"_a, "length"_a, "`length` registers from number `begin` on.")
+          .def(
+              "__eq__",
+              [](const Value& self, nb::handle other) {
+                if (nb::isinstance<nb::float_>(other) || nb::isinstance<nb::int_>(other) ||
+                    nb::isinstance<Number>(other))
+                  refuse_operator("==", "equal(k, a, b)");
+                const Value* value = nullptr;
+                return nb::try_cast(other, value) && value != nullptr && self == *value;
+              },
+              nb::sig("def __eq__(self, other: object) -> bool"))
+          .def("__hash__", [](const Value& self) { return (self.id * 257 + self.first) * 257 + self.count; })
+          .def("__bool__",
+               [](const Value&) -> bool {
+                 throw nb::type_error(
+                     "a Value is known only when the kernel runs, so Python cannot decide it: write `with "
+                     "k.If(condition):`");
+               })
+          .def("__repr__", [](const Value& self) {
+            return fmt::format("Value(v{}: {} x {})", self.id, program::name(self.type), self.count);
+          });
+  for (const auto& [method, text, function] :
+       std::to_array<std::array<const char*, 3>>({{"__add__", "+", "add(k, a, b)"},
+                                                  {"__radd__", "+", "add(k, a, b)"},
+                                                  {"__sub__", "-", "subtract(k, a, b)"},
+                                                  {"__rsub__", "-", "subtract(k, a, b)"},
+                                                  {"__mul__", "*", "multiply(k, a, b)"},
+                                                  {"__rmul__", "*", "multiply(k, a, b)"},
+                                                  {"__truediv__", "/", "divide(k, a, b)"},
+                                                  {"__rtruediv__", "/", "divide(k, a, b)"},
+                                                  {"__lt__", "<", "less(k, a, b)"},
+                                                  {"__le__", "<=", "less_equal(k, a, b)"},
+                                                  {"__gt__", ">", "less(k, b, a)"},
+                                                  {"__ge__", ">=", "less_equal(k, b, a)"}})) {
+    values.attr(method) = nb::cpp_function(
+        [text = text, function = function](nb::handle, nb::handle) { refuse_operator(text, function); },
+        nb::is_method(), nb::scope(values), nb::name(method));
+  }
   nb::class_<NumberCell>(module, "NumberCell",
                          "A number that the kernel changes while it runs. Kernel.cell() makes it.")
       .def("get", &NumberCell::get, "The present number.")
@@ -193,7 +229,6 @@ void make_builder(KernelBuilder* self, const Text& symbol, nb::handle target, in
 }
 
 void bind_builder(nb::module_& module) {
-  using layout::Number;
   nb::class_<KernelBuilder>(module, "KernelBuilder",
                             "Records a kernel as a program. tilewright.program.Kernel is the class to use.")
       .def("__init__", &make_builder, "symbol"_a, "target"_a = "sm_90a", "threads"_a = 128,
@@ -207,8 +242,13 @@ void bind_builder(nb::module_& module) {
            "An integer that each launch gives, which must be a multiple of `divisor` and within the bounds.")
       .def("computed", &KernelBuilder::computed, "name"_a, "expression"_a,
            "An integer that the launch computes from launch arguments, so that the kernel need not.")
-      .def("address", &KernelBuilder::address, "name"_a, "alignment"_a = 1,
-           "The address of an array in global memory, a b64. The launch checks the alignment in bytes.")
+      .def(
+          "address",
+          [](KernelBuilder& self, std::string_view name, std::int64_t alignment) {
+            return self.address(name, alignment);
+          },
+          "name"_a, "alignment"_a = 1,
+          "The address of an array in global memory, a b64. The launch checks the alignment in bytes.")
       .def("scalar", &KernelBuilder::scalar, "name"_a, "A number that each launch gives, an f32.")
       .def("require", &KernelBuilder::require, "holds"_a, "reason"_a, "number"_a,
            "A condition on launch arguments, which the launch checks; `number` is in the message.")
@@ -216,9 +256,9 @@ void bind_builder(nb::module_& module) {
       .def_prop_ro(
           "thread", [](const KernelBuilder& self) { return self.thread(); }, "threadIdx.x")
       .def(
-          "block", [](const KernelBuilder& self, int mode) { return self.block(mode); }, "mode"_a = 0, "blockIdx")
+          "block", [](KernelBuilder& self, int mode) { return self.block(mode); }, "mode"_a = 0, "blockIdx")
       .def(
-          "blocks", [](const KernelBuilder& self, int mode) { return self.blocks(mode); }, "mode"_a = 0, "gridDim")
+          "blocks", [](KernelBuilder& self, int mode) { return self.blocks(mode); }, "mode"_a = 0, "gridDim")
       .def_prop_ro(
           "cluster_rank", [](const KernelBuilder& self) { return self.cluster_rank(); },
           "The rank of this CTA in its cluster.")
@@ -304,6 +344,26 @@ void bind_program(nb::module_& module) {
             return engine_for({})->compiler().compile(source).ptx;
           },
           "language"_a = "cuda", "The PTX, compiled from the lowering to `language`: \"cuda\" or \"mlir\".")
+      .def(
+          "check_arrays",
+          [](const Program& self, const nb::kwargs& given) {
+            for (const auto& [key, value] : given) {
+              const std::string name = nb::cast<std::string>(key);
+              const Parameter& parameter = find_parameter(self, name);
+              if (!nb::hasattr(value, "shape") || !nb::hasattr(value, "dtype"))
+                throw nb::type_error(fmt::format("{} must be an array, got {}", name, shown(value)).c_str());
+              if (!parameter.element) continue;
+              const DType type = read_dtype(value.attr("dtype"));
+              // NumPy has no type for some elements: integers of the same size may hold them.
+              const bool fits = bits(type) == bits(*parameter.element) &&
+                                (type == *parameter.element || is_integer(type) || bits(type) == 32);
+              if (!fits)
+                throw InvalidArgument(fmt::format("{} copies elements of '{}' as {}, the array has {}", self.symbol,
+                                                  name, tilewright::name(*parameter.element), tilewright::name(type)));
+            }
+          },
+          "arrays"_a, nb::sig("def check_arrays(self, **arrays: object) -> None"),
+          "Raises InvalidArgument for an array with other elements than the program's copies of tiles have.")
       .def(
           "target_for",
           [](const Program& self, const OperationArguments& arguments) {

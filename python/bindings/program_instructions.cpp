@@ -1,10 +1,17 @@
 // The functions of program/instructions.hpp, with the same names and arguments.
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "python/bindings/arguments.hpp"
 #include "python/bindings/dtype.hpp"
 #include "python/bindings/number.hpp"
 #include "python/bindings/program.hpp"
@@ -68,6 +75,9 @@ void bind_memory(nb::module_& module) {
       },
       "k"_a, "address"_a, "type"_a, "count"_a = 1);
   module.def("store_shared", &program::store_shared, "k"_a, "address"_a, "values"_a);
+  module.def("add_global", &program::add_global, "k"_a, "base"_a, "offset"_a, "value"_a,
+             "Adds one f32, f64 or b32 (an integer) to memory, atomically: red.global.add.");
+  module.def("add_shared", &program::add_shared, "k"_a, "address"_a, "value"_a, "The same in shared memory.");
   module.def("load_matrices", &program::load_matrices, "k"_a, "row_address"_a, "count"_a, "transposes"_a = false,
              "ldmatrix of 1, 2 or 4 matrices of 8 x 8 elements of 16 bits. Lane l gives the address of row l % 8 of "
              "matrix l / 8.");
@@ -127,19 +137,74 @@ void bind_asynchronous(nb::module_& module) {
              "does not say.");
 }
 
+/// The operands of an instruction, of which Python numbers are constants of the type of the first Value.
+std::vector<Value> read_values(KernelBuilder& k, std::string_view function,
+                               const std::vector<std::pair<std::string_view, nb::handle>>& given) {
+  const auto is_number = [](nb::handle each) {
+    return (nb::isinstance<nb::float_>(each) || nb::isinstance<nb::int_>(each)) && !nb::isinstance<nb::bool_>(each);
+  };
+  const auto typed =
+      std::ranges::find_if(given, [](const auto& argument) { return nb::isinstance<Value>(argument.second); });
+  const bool is_f64 = typed != given.end() && nb::cast<Value>(typed->second).type == program::RegisterType::f64;
+  std::vector<Value> values;
+  for (const auto& [name, each] : given) {
+    if (nb::isinstance<Value>(each)) {
+      values.push_back(nb::cast<Value>(each));
+    } else if (is_number(each)) {
+      const auto value = nb::cast<double>(each);
+      values.push_back(is_f64 ? program::constant_f64(k, value) : program::constant(k, static_cast<float>(value)));
+    } else {
+      const char* hint = nb::isinstance<Number>(each) ? "; to_f32(k, number) makes a Value of it" : "";
+      throw nb::type_error(
+          fmt::format("{}(): {} must be a Value or a Python number, got {}{}", function, name, shown(each), hint)
+              .c_str());
+    }
+  }
+  return values;
+}
+
+/// An instruction with two operands, a Result of Value or Number.
+template <class Result>
+void bind_binary(nb::module_& module, const char* name, Result (*function)(KernelBuilder&, const Value&, const Value&),
+                 const char* documentation) {
+  const std::string signature = fmt::format("def {}(k: KernelBuilder, a: Value | float, b: Value | float) -> {}", name,
+                                            std::is_same_v<Result, Number> ? "Number" : "Value");
+  module.def(
+      name,
+      [name, function](KernelBuilder& k, nb::handle a, nb::handle b) {
+        const std::vector<Value> values = read_values(k, name, {{"a", a}, {"b", b}});
+        return function(k, values[0], values[1]);
+      },
+      "k"_a, "a"_a, "b"_a, nb::sig(signature.c_str()), documentation);
+}
+
 void bind_arithmetic(nb::module_& module) {
   module.def("constant", &program::constant, "k"_a, "value"_a, "An f32.");
-  module.def("add", &program::add, "k"_a, "a"_a, "b"_a);
-  module.def("subtract", &program::subtract, "k"_a, "a"_a, "b"_a);
-  module.def("multiply", &program::multiply, "k"_a, "a"_a, "b"_a);
-  module.def("fma", &program::fma, "k"_a, "a"_a, "b"_a, "c"_a, "a * b + c");
+  module.def("constant_f64", &program::constant_f64, "k"_a, "value"_a, "An f64.");
+  bind_binary(module, "add", &program::add,
+              "a + b of f32 or f64, rounded to nearest; never contracted to fma. A Python number is a constant of the "
+              "other operand's type. So are those below.");
+  bind_binary(module, "subtract", &program::subtract, "a - b");
+  bind_binary(module, "multiply", &program::multiply, "a * b");
+  bind_binary(module, "divide", &program::divide, "a / b");
+  bind_binary<Value>(module, "minimum", &program::minimum, "The lesser of a and b.");
+  bind_binary<Value>(module, "maximum", &program::maximum, "The greater of a and b.");
   module.def(
-      "minimum", [](KernelBuilder& k, const Value& a, const Value& b) { return program::minimum(k, a, b); }, "k"_a,
-      "a"_a, "b"_a);
-  module.def(
-      "maximum", [](KernelBuilder& k, const Value& a, const Value& b) { return program::maximum(k, a, b); }, "k"_a,
-      "a"_a, "b"_a);
-  module.def("reciprocal", &program::reciprocal, "k"_a, "a"_a, "1 / a, by the .approx instruction, as those below.");
+      "fma",
+      [](KernelBuilder& k, nb::handle a, nb::handle b, nb::handle c) {
+        const std::vector<Value> values = read_values(k, "fma", {{"a", a}, {"b", b}, {"c", c}});
+        return program::fma(k, values[0], values[1], values[2]);
+      },
+      "k"_a, "a"_a, "b"_a, "c"_a,
+      nb::sig("def fma(k: KernelBuilder, a: Value | float, b: Value | float, c: Value | float) -> Value"), "a * b + c");
+  bind_binary<Number>(module, "less", &program::less,
+                      "Whether a < b, a condition as a Number. No comparison holds for NaNs.");
+  bind_binary<Number>(module, "less_equal", &program::less_equal, "Whether a <= b.");
+  bind_binary<Number>(module, "equal", &program::equal, "Whether a == b.");
+  module.def("square_root", &program::square_root, "k"_a, "a"_a, "Of f32 or f64, rounded to nearest.");
+  module.def("absolute", &program::absolute, "k"_a, "a"_a, "|a| of f32 or f64.");
+  module.def("reciprocal", &program::reciprocal, "k"_a, "a"_a,
+             "1 / a of f32, by the .approx instruction, as those below.");
   module.def("exp2", &program::exp2, "k"_a, "a"_a);
   module.def("log2", &program::log2, "k"_a, "a"_a);
   module.def("tanh", &program::tanh, "k"_a, "a"_a);
@@ -147,6 +212,11 @@ void bind_arithmetic(nb::module_& module) {
   module.def("choose", &program::choose, "k"_a, "condition"_a, "a"_a, "b"_a, "`a` if `condition` is not 0, else `b`.");
   module.def("shuffle_xor", &program::shuffle_xor, "k"_a, "a"_a, "mask"_a,
              "The value of lane `lane ^ mask`, of all lanes of the warp.");
+  module.def("shuffle", &program::shuffle, "k"_a, "a"_a, "lane"_a,
+             "The value of lane `lane`, which each lane of the warp chooses.");
+  module.def("to_b32", &program::to_b32, "k"_a, "number"_a, "The Number in a register, to store it or select it.");
+  module.def("join_registers", &program::join_registers, "k"_a, "values"_a,
+             "One value of all registers of `values`, which have one type.");
   module.def(
       "to_f32", [](KernelBuilder& k, const Number& number) { return program::to_f32(k, number); }, "k"_a, "number"_a);
   module.def(

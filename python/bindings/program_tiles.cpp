@@ -8,6 +8,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -71,10 +72,10 @@ void bind_ring(nb::module_& module) {
           "`transaction_bytes` are those that TMA loads to a stage; 0: TMA loads nothing. Arrivals are counted for "
           "each "
           "stage; those of writers besides the bytes of TMA.")
-      .def(
-          "initialise", &Ring::initialise,
-          "Appends the initialisation of the mbarriers. One thread executes it; the others wait for it before they use "
-          "the ring.")
+      .def("initialise", &Ring::initialise,
+           "Appends the initialisation of the mbarriers, and the fence that shows it to TMA. One thread executes it; "
+           "the "
+           "others wait for it before they use the ring.")
       .def("stage", &Ring::stage, "index"_a, "The shared address of a stage.")
       .def("full", &Ring::full, "index"_a, "The shared address of the mbarrier that is full.")
       .def("empty", &Ring::empty, "index"_a);
@@ -93,6 +94,7 @@ void bind_ring(nb::module_& module) {
           },
           "k"_a, "ring"_a, "release"_a = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
       .def("begin_read", &RingReader::begin_read)
+      .def("begin_read_by_wgmma", &RingReader::begin_read_by_wgmma)
       .def("end_read", &RingReader::end_read, "stage"_a)
       .def("end_read_by_wgmma", &RingReader::end_read_by_wgmma, "stage"_a, "accumulators"_a)
       .def("drain_cells", &RingReader::drain, "accumulators"_a);
@@ -289,7 +291,20 @@ void bind_products(nb::module_& module) {
             return pairs;
           },
           "accumulators"_a, "warp"_a,
-          "All pairs of accumulators of a thread. wgmma must have been waited for (Ring readers: drain()).");
+          "All pairs of accumulators of a thread. wgmma must have been waited for (Ring readers: drain()).")
+      .def(
+          "transform",
+          [](const TiledMmaBuilder& self, const Accumulators& accumulators, const Number& warp,
+             const std::function<std::pair<Value, Value>(const program::AccumulatorPair&)>& change) {
+            self.transform(accumulators, warp, [&](const program::AccumulatorPair& pair) {
+              const auto [low, high] = change(pair);
+              return std::array<Value, 2>{low, high};
+            });
+          },
+          "accumulators"_a, "warp"_a, "change"_a,
+          "Replaces each pair of accumulators of a thread by what change(pair) returns, (low, high). wgmma must have "
+          "been "
+          "waited for.");
 }
 
 /// The library's own GEMM.

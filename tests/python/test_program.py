@@ -275,7 +275,6 @@ def authored_gemm(mix: str) -> tp.Program:
     )
     with k.If(k.thread == 0):
         ring.initialise()
-        tp.fence_mbarrier_init(k)
     tp.synchronize(k)
     roles = tp.Roles(k, tp.Role("producer", registers=40), tp.Role("consumer", registers=232))
     tiles = tp.PersistentTiles(k, tp.ceil_div(m, 64), tp.ceil_div(n, 64), max_groups=2)
@@ -316,8 +315,6 @@ def authored_gemm(mix: str) -> tp.Program:
                             tp.wait_for_wgmma(k, 0, products.cells)
                 else:
                     with reader.read_by_wgmma(products) as stage:
-                        if copy_atom == "cp_async":
-                            tp.fence_proxy_async(k)
                         mma.fma(products, ring.stage(stage), ring.stage(stage) + tile_a.bytes, warp)
             if mma.uses_wgmma:
                 reader.drain(products)

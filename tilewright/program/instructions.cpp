@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/target_features.hpp"
 
 namespace tilewright::program {
 namespace {
@@ -36,6 +37,13 @@ RegisterType type_of(const std::vector<Value>& values) {
   return values.front().type;
 }
 
+/// Of all values together.
+std::size_t register_count(const std::vector<Value>& values) {
+  std::size_t count = 0;
+  for (const Value& value : values) count += static_cast<std::size_t>(value.count);
+  return count;
+}
+
 Value one(std::vector<Value> outputs) { return outputs.front(); }
 
 void check_register(const Value& value, RegisterType type, std::string_view instruction) {
@@ -44,16 +52,48 @@ void check_register(const Value& value, RegisterType type, std::string_view inst
       fmt::format("{} takes one {} register, got {} {}", instruction, name(type), value.count, name(value.type)));
 }
 
-Value unary(KernelBuilder& k, std::string_view mnemonic, const Value& a) {
+/// "f32" or "f64", the type of all operands. @throws InvalidArgument for other types, and for several registers
+std::string_view float_type(std::string_view mnemonic, const std::vector<Value>& operands) {
+  const RegisterType type = operands.front().type == RegisterType::f64 ? RegisterType::f64 : RegisterType::f32;
+  for (const Value& operand : operands) check_register(operand, type, fmt::format("{}.{}", mnemonic, name(type)));
+  return name(type);
+}
+
+/// An instruction of f32 or f64: mnemonic.type $0, $1, ...;
+Value arithmetic(KernelBuilder& k, std::string_view mnemonic, const std::vector<Value>& operands) {
+  std::string text = fmt::format("{}.{} $0", mnemonic, float_type(mnemonic, operands));
+  std::vector<Operand> all{output(operands.front().type)};
+  for (const Value& operand : operands) {
+    text += fmt::format(", ${}", all.size());
+    all.push_back(input(operand));
+  }
+  return one(k.instruction(text + ";", std::move(all), Effect::pure));
+}
+
+/// An .approx instruction of f32.
+Value approximate(KernelBuilder& k, std::string_view mnemonic, const Value& a) {
   check_register(a, RegisterType::f32, mnemonic);
   return one(k.instruction(fmt::format("{} $0, $1;", mnemonic), {output(RegisterType::f32), input(a)}, Effect::pure));
 }
 
-Value binary(KernelBuilder& k, std::string_view mnemonic, const Value& a, const Value& b) {
-  check_register(a, RegisterType::f32, mnemonic);
-  check_register(b, RegisterType::f32, mnemonic);
-  return one(k.instruction(fmt::format("{} $0, $1, $2;", mnemonic), {output(RegisterType::f32), input(a), input(b)},
-                           Effect::pure));
+Number compare(KernelBuilder& k, std::string_view mnemonic, const Value& a, const Value& b) {
+  const std::string text = fmt::format("{{\n.reg .pred p;\n{}.{} p, $1, $2;\nselp.u32 $0, 1, 0, p;\n}}", mnemonic,
+                                       float_type(mnemonic, {a, b}));
+  return k.number(one(k.instruction(text, {output(RegisterType::b32), input(a), input(b)}, Effect::pure)), 2);
+}
+
+/// The type of an integer or floating-point addition to memory.
+std::string_view sum_type(const Value& value) {
+  if (value.count == 1 && value.type == RegisterType::b32) return "u32";
+  if (value.count == 1 && (value.type == RegisterType::f32 || value.type == RegisterType::f64)) return name(value.type);
+  throw InvalidArgument(fmt::format("an addition to memory takes one f32, f64 or b32 register, got {} {}", value.count,
+                                    name(value.type)));
+}
+
+/// @throws InvalidArgument if the target has none of the instructions that came with TMA
+void check_sm_90(const KernelBuilder& k, std::string_view instruction) {
+  if (has_feature(k.target(), TargetFeature::tma)) return;
+  throw InvalidArgument(fmt::format("{} needs sm_90, the target is {}", instruction, k.target().name()));
 }
 
 /// "f16" or "bf16". @throws InvalidArgument for other types
@@ -91,6 +131,11 @@ Operand input(const Value& value) { return input(std::vector<Value>{value}); }
 
 Operand input(std::vector<Value> values) {
   const RegisterType type = type_of(values);
+  for (const Value& value : values) {
+    if (value.type != type)
+      throw InvalidArgument(
+          fmt::format("the registers of an operand have one type, got {} and {}", name(type), name(value.type)));
+  }
   return {.kind = Operand::Kind::input, .type = type, .inputs = std::move(values)};
 }
 
@@ -139,14 +184,15 @@ Value load_global_if(KernelBuilder& k, const Number& holds, const Value& base, c
 }
 
 void store_global(KernelBuilder& k, const Value& base, const Number& offset, std::vector<Value> values) {
-  const std::string text = fmt::format("st.global{}.{} [$0], $1;", vector_suffix(values.size()), name(type_of(values)));
+  const std::string text =
+      fmt::format("st.global{}.{} [$0], $1;", vector_suffix(register_count(values)), name(type_of(values)));
   k.instruction(text, {input(global_address(k, base, offset)), input(std::move(values))});
 }
 
 void store_global_if(KernelBuilder& k, const Number& holds, const Value& base, const Number& offset,
                      std::vector<Value> values) {
   const std::string text =
-      fmt::format("@p st.global{}.{} [$0], $1;", vector_suffix(values.size()), name(type_of(values)));
+      fmt::format("@p st.global{}.{} [$0], $1;", vector_suffix(register_count(values)), name(type_of(values)));
   k.instruction(predicated(text, 2), {input(global_address(k, base, offset)), input(std::move(values)), number(holds)});
 }
 
@@ -158,6 +204,15 @@ Value global_address(KernelBuilder& k, const Value& base, const Number& offset) 
                            {output(RegisterType::b64), input(base), number(offset, RegisterType::b64)}, Effect::pure));
 }
 
+void add_global(KernelBuilder& k, const Value& base, const Number& offset, const Value& value) {
+  k.instruction(fmt::format("red.global.add.{} [$0], $1;", sum_type(value)),
+                {input(global_address(k, base, offset)), input(value)});
+}
+
+void add_shared(KernelBuilder& k, const Number& address, const Value& value) {
+  k.instruction(fmt::format("red.shared.add.{} [$0], $1;", sum_type(value)), {number(address), input(value)});
+}
+
 Value load_shared(KernelBuilder& k, const Number& address, RegisterType type, int count) {
   return one(
       k.instruction(fmt::format("ld.shared{}.{} $0, [$1];", vector_suffix(static_cast<std::size_t>(count)), name(type)),
@@ -165,16 +220,18 @@ Value load_shared(KernelBuilder& k, const Number& address, RegisterType type, in
 }
 
 void store_shared(KernelBuilder& k, const Number& address, std::vector<Value> values) {
-  const std::string text = fmt::format("st.shared{}.{} [$0], $1;", vector_suffix(values.size()), name(type_of(values)));
+  const std::string text =
+      fmt::format("st.shared{}.{} [$0], $1;", vector_suffix(register_count(values)), name(type_of(values)));
   k.instruction(text, {number(address), input(std::move(values))});
 }
 
 void store_shared_at(KernelBuilder& k, const Number& address, const Number& rank, std::vector<Value> values) {
+  check_sm_90(k, "mapa");
   const std::string text = fmt::format(
       "{{\n.reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, $0, $1;\n"
       "st.shared::cluster{}.{} [remote], $2;\n}}",
-      vector_suffix(values.size()), name(type_of(values)));
+      vector_suffix(register_count(values)), name(type_of(values)));
   k.instruction(text, {number(address), number(rank), input(std::move(values))});
 }
 
@@ -185,14 +242,19 @@ Value load_matrices(KernelBuilder& k, const Number& row_address, int count, bool
 }
 
 void store_matrices(KernelBuilder& k, const Number& row_address, std::vector<Value> values, bool transposes) {
-  const std::string text = fmt::format("stmatrix.sync.aligned.m8n8.x{}{}.shared::cta.b16 [$0], {};", values.size(),
-                                       transposes ? ".trans" : "", listed(1, values.size()));
+  check_feature(k.target(), TargetFeature::stmatrix).or_throw();
+  const std::string text =
+      fmt::format("stmatrix.sync.aligned.m8n8.x{}{}.shared::cta.b16 [$0], {};", register_count(values),
+                  transposes ? ".trans" : "", listed(1, register_count(values)));
   k.instruction(text, {number(row_address), input(std::move(values))});
 }
 
 void synchronize(KernelBuilder& k) { k.instruction("barrier.sync.aligned 0;", {}); }
 
-void launch_dependents(KernelBuilder& k) { k.instruction("griddepcontrol.launch_dependents;", {}); }
+void launch_dependents(KernelBuilder& k) {
+  check_feature(k.target(), TargetFeature::griddepcontrol).or_throw();
+  k.instruction("griddepcontrol.launch_dependents;", {});
+}
 
 void named_barrier(KernelBuilder& k, const Number& id, int threads) {
   k.instruction("barrier.sync.aligned $0, $1;", {id.is_static() ? immediate(id) : number(id), immediate(threads)});
@@ -203,6 +265,7 @@ void named_barrier_arrive(KernelBuilder& k, int id, int threads) {
 }
 
 void synchronize_cluster(KernelBuilder& k) {
+  check_feature(k.target(), TargetFeature::clusters).or_throw();
   k.instruction("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;", {});
 }
 
@@ -212,17 +275,22 @@ void mbarrier_init(KernelBuilder& k, const Number& barrier, const Number& arriva
   k.instruction("mbarrier.init.shared::cta.b64 [$0], $1;", {number(barrier), number(arrivals)});
 }
 
-void fence_mbarrier_init(KernelBuilder& k) { k.instruction("fence.mbarrier_init.release.cluster;", {}); }
+void fence_mbarrier_init(KernelBuilder& k) {
+  check_sm_90(k, "fence.mbarrier_init");
+  k.instruction("fence.mbarrier_init.release.cluster;", {});
+}
 
 void mbarrier_arrive(KernelBuilder& k, const Number& barrier) {
   k.instruction("mbarrier.arrive.shared::cta.b64 _, [$0];", {number(barrier)});
 }
 
 void mbarrier_arrive_expect(KernelBuilder& k, const Number& barrier, const Number& bytes) {
+  check_sm_90(k, "mbarrier.arrive.expect_tx");
   k.instruction("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", {number(barrier), number(bytes)});
 }
 
 void mbarrier_arrive_at(KernelBuilder& k, const Number& barrier, const Number& rank) {
+  check_sm_90(k, "mapa");
   k.instruction(
       "{\n.reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, $0, $1;\n"
@@ -231,6 +299,7 @@ void mbarrier_arrive_at(KernelBuilder& k, const Number& barrier, const Number& r
 }
 
 void mbarrier_wait(KernelBuilder& k, const Number& barrier, const Number& parity) {
+  check_sm_90(k, "mbarrier.try_wait");
   k.instruction(
       "{\n.reg .pred done;\n"
       "again:\n"
@@ -262,6 +331,7 @@ void cp_async_wait(KernelBuilder& k, int pending) { k.instruction("cp.async.wait
 
 void tma_load(KernelBuilder& k, const Number& to, int map, const std::vector<Number>& coordinates,
               const Number& barrier, const std::optional<Number>& ctas, CachePolicy policy) {
+  check_feature(k.target(), TargetFeature::tma).or_throw();
   std::vector<Operand> operands{number(to), address_of(map), number(barrier)};
   const std::string at = coordinate_operands(coordinates, operands);
   std::string multicast, mask;
@@ -279,6 +349,7 @@ void tma_load(KernelBuilder& k, const Number& to, int map, const std::vector<Num
 }
 
 void tma_store(KernelBuilder& k, int map, const std::vector<Number>& coordinates, const Number& from) {
+  check_feature(k.target(), TargetFeature::tma).or_throw();
   std::vector<Operand> operands{address_of(map), number(from)};
   const std::string at = coordinate_operands(coordinates, operands);
   k.instruction(
@@ -294,9 +365,15 @@ void tma_store_wait_read(KernelBuilder& k, int pending) {
 
 void prefetch_tensor_map(KernelBuilder& k, int map) { k.instruction("prefetch.tensormap [$0];", {address_of(map)}); }
 
-void fence_proxy_async(KernelBuilder& k) { k.instruction("fence.proxy.async.shared::cta;", {}); }
+void fence_proxy_async(KernelBuilder& k) {
+  check_sm_90(k, "fence.proxy.async");
+  k.instruction("fence.proxy.async.shared::cta;", {});
+}
 
-void wgmma_fence(KernelBuilder& k) { k.instruction("wgmma.fence.sync.aligned;", {}); }
+void wgmma_fence(KernelBuilder& k) {
+  check_feature(k.target(), TargetFeature::wgmma).or_throw();
+  k.instruction("wgmma.fence.sync.aligned;", {});
+}
 void wgmma_commit(KernelBuilder& k) { k.instruction("wgmma.commit_group.sync.aligned;", {}); }
 
 void wait_for_wgmma(KernelBuilder& k, int pending, const ValueCells& accumulators) {
@@ -307,6 +384,7 @@ void wait_for_wgmma(KernelBuilder& k, int pending, const ValueCells& accumulator
 }
 
 void set_registers(KernelBuilder& k, int registers, bool increases) {
+  check_feature(k.target(), TargetFeature::setmaxnreg).or_throw();
   if (registers < 24 || registers > 256 || registers % 8 != 0)
     throw InvalidArgument(fmt::format("setmaxnreg takes multiples of 8 from 24 to 256, got {}", registers));
   k.instruction(fmt::format("setmaxnreg.{}.sync.aligned.u32 $0;", increases ? "inc" : "dec"), {immediate(registers)},
@@ -314,6 +392,7 @@ void set_registers(KernelBuilder& k, int registers, bool increases) {
 }
 
 Number elect(KernelBuilder& k) {
+  check_sm_90(k, "elect.sync");
   const Value elected =
       one(k.instruction("{\n.reg .pred p;\n"
                         "elect.sync _|p, 0xffffffff;\n"
@@ -333,22 +412,31 @@ Value constant(KernelBuilder& k, float value) {
                            {output(RegisterType::f32)}, Effect::pure));
 }
 
-Value add(KernelBuilder& k, const Value& a, const Value& b) { return binary(k, "add.rn.f32", a, b); }
-Value subtract(KernelBuilder& k, const Value& a, const Value& b) { return binary(k, "sub.rn.f32", a, b); }
-Value multiply(KernelBuilder& k, const Value& a, const Value& b) { return binary(k, "mul.rn.f32", a, b); }
-Value minimum(KernelBuilder& k, const Value& a, const Value& b) { return binary(k, "min.f32", a, b); }
-Value maximum(KernelBuilder& k, const Value& a, const Value& b) { return binary(k, "max.f32", a, b); }
-Value reciprocal(KernelBuilder& k, const Value& a) { return unary(k, "rcp.approx.f32", a); }
-Value exp2(KernelBuilder& k, const Value& a) { return unary(k, "ex2.approx.f32", a); }
-Value log2(KernelBuilder& k, const Value& a) { return unary(k, "lg2.approx.f32", a); }
-Value tanh(KernelBuilder& k, const Value& a) { return unary(k, "tanh.approx.f32", a); }
-Value reciprocal_sqrt(KernelBuilder& k, const Value& a) { return unary(k, "rsqrt.approx.f32", a); }
-
-Value fma(KernelBuilder& k, const Value& a, const Value& b, const Value& c) {
-  for (const Value* value : {&a, &b, &c}) check_register(*value, RegisterType::f32, "fma.rn.f32");
-  return one(k.instruction("fma.rn.f32 $0, $1, $2, $3;", {output(RegisterType::f32), input(a), input(b), input(c)},
-                           Effect::pure));
+Value constant_f64(KernelBuilder& k, double value) {
+  return one(k.instruction(fmt::format("mov.f64 $0, 0d{:016x};", std::bit_cast<std::uint64_t>(value)),
+                           {output(RegisterType::f64)}, Effect::pure));
 }
+
+Value add(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "add.rn", {a, b}); }
+Value subtract(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "sub.rn", {a, b}); }
+Value multiply(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "mul.rn", {a, b}); }
+Value fma(KernelBuilder& k, const Value& a, const Value& b, const Value& c) {
+  return arithmetic(k, "fma.rn", {a, b, c});
+}
+Value minimum(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "min", {a, b}); }
+Value maximum(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "max", {a, b}); }
+Value divide(KernelBuilder& k, const Value& a, const Value& b) { return arithmetic(k, "div.rn", {a, b}); }
+Value square_root(KernelBuilder& k, const Value& a) { return arithmetic(k, "sqrt.rn", {a}); }
+Value absolute(KernelBuilder& k, const Value& a) { return arithmetic(k, "abs", {a}); }
+Number less(KernelBuilder& k, const Value& a, const Value& b) { return compare(k, "setp.lt", a, b); }
+Number less_equal(KernelBuilder& k, const Value& a, const Value& b) { return compare(k, "setp.le", a, b); }
+Number equal(KernelBuilder& k, const Value& a, const Value& b) { return compare(k, "setp.eq", a, b); }
+
+Value reciprocal(KernelBuilder& k, const Value& a) { return approximate(k, "rcp.approx.f32", a); }
+Value exp2(KernelBuilder& k, const Value& a) { return approximate(k, "ex2.approx.f32", a); }
+Value log2(KernelBuilder& k, const Value& a) { return approximate(k, "lg2.approx.f32", a); }
+Value tanh(KernelBuilder& k, const Value& a) { return approximate(k, "tanh.approx.f32", a); }
+Value reciprocal_sqrt(KernelBuilder& k, const Value& a) { return approximate(k, "rsqrt.approx.f32", a); }
 
 Value choose(KernelBuilder& k, const Number& condition, const Value& a, const Value& b) {
   if (a.type != b.type || a.count != 1 || b.count != 1)
@@ -365,8 +453,34 @@ Value shuffle_xor(KernelBuilder& k, const Value& a, int mask) {
                            {output(a.type), input(a), immediate(mask)}, Effect::state));
 }
 
+Value shuffle(KernelBuilder& k, const Value& a, const Number& lane) {
+  if (bits(a.type) != 32 || a.count != 1)
+    throw InvalidArgument(fmt::format("a shuffle moves one register of 32 bits, got {} {}", a.count, name(a.type)));
+  return one(k.instruction("shfl.sync.idx.b32 $0, $1, $2, 31, 0xffffffff;", {output(a.type), input(a), number(lane)},
+                           Effect::state));
+}
+
+Value to_b32(KernelBuilder& k, const Number& from) {
+  return one(k.instruction("mov.b32 $0, $1;", {output(RegisterType::b32), number(from)}, Effect::pure));
+}
+
+Value join_registers(KernelBuilder& k, std::vector<Value> values) {
+  const RegisterType type = type_of(values);
+  const auto count = static_cast<int>(register_count(values));
+  std::string text;
+  for (int i = 0; i < count; ++i)
+    text += count == 1 ? fmt::format("mov.{} $0, $1;", name(type))
+                       : fmt::format("{}mov.{} $0.{}, $1.{};", i == 0 ? "" : "\n", name(type), i, i);
+  return one(k.instruction(text, {output(type, count), input(std::move(values))}, Effect::pure));
+}
+
 Value to_f32(KernelBuilder& k, const Number& from) {
-  return one(k.instruction("cvt.rn.f32.u32 $0, $1;", {output(RegisterType::f32), number(from)}, Effect::pure));
+  constexpr std::int64_t kU32 = 0xffffffff, kS32 = 0x7fffffff;
+  const bool is_signed = from.lower() < 0;
+  const bool is_wide = is_signed ? from.lower() < -kS32 || from.upper() > kS32 : from.upper() > kU32;
+  const std::string text = fmt::format("cvt.rn.f32.{}{} $0, $1;", is_signed ? 's' : 'u', is_wide ? 64 : 32);
+  return one(k.instruction(
+      text, {output(RegisterType::f32), number(from, is_wide ? RegisterType::b64 : RegisterType::b32)}, Effect::pure));
 }
 
 Value to_f32(KernelBuilder& k, const Value& element, DType type) {

@@ -1,5 +1,6 @@
 // PTX instructions for programs, one function each. Addresses are in bytes: shared addresses are Numbers, global
-// addresses are a register with a base and a Number to add.
+// addresses are a register with a base and a Number to add. Functions throw InvalidArgument for registers of another
+// type, and for instructions that the kernel's target does not have.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,13 @@ Value load_global_if(KernelBuilder& k, const Number& holds, const Value& base, c
 void store_global_if(KernelBuilder& k, const Number& holds, const Value& base, const Number& offset,
                      std::vector<Value> values);
 
+/// red.global.add of one f32, f64 or b32 (as an integer): adds it to memory, atomically.
+void add_global(KernelBuilder& k, const Value& base, const Number& offset, const Value& value);
+
 // Shared memory.
 
+/// red.shared.add, as add_global().
+void add_shared(KernelBuilder& k, const Number& address, const Value& value);
 Value load_shared(KernelBuilder& k, const Number& address, RegisterType type, int count = 1);
 void store_shared(KernelBuilder& k, const Number& address, std::vector<Value> values);
 /// The same to this address in the CTA of rank `rank` of the cluster: distributed shared memory.
@@ -121,9 +127,10 @@ Number elect(KernelBuilder& k);
 /// The number of the first lane of the warp, in all lanes. The result is the same in all lanes, which ptxas can see.
 Number broadcast(KernelBuilder& k, const Number& number);
 
-// Arithmetic of f32, rounded to nearest. mul() and add() are never contracted to fma.
+// Arithmetic of f32 or f64, rounded to nearest. multiply() and add() are never contracted to fma.
 
 Value constant(KernelBuilder& k, float value);
+Value constant_f64(KernelBuilder& k, double value);
 Value add(KernelBuilder& k, const Value& a, const Value& b);
 Value subtract(KernelBuilder& k, const Value& a, const Value& b);
 Value multiply(KernelBuilder& k, const Value& a, const Value& b);
@@ -131,6 +138,16 @@ Value multiply(KernelBuilder& k, const Value& a, const Value& b);
 Value fma(KernelBuilder& k, const Value& a, const Value& b, const Value& c);
 Value minimum(KernelBuilder& k, const Value& a, const Value& b);
 Value maximum(KernelBuilder& k, const Value& a, const Value& b);
+Value divide(KernelBuilder& k, const Value& a, const Value& b);
+Value square_root(KernelBuilder& k, const Value& a);
+Value absolute(KernelBuilder& k, const Value& a);
+/// Comparisons: Numbers that are 1 if they hold and 0 if not. They do not hold for NaNs.
+Number less(KernelBuilder& k, const Value& a, const Value& b);
+Number less_equal(KernelBuilder& k, const Value& a, const Value& b);
+Number equal(KernelBuilder& k, const Value& a, const Value& b);
+
+// Arithmetic of f32.
+
 /// 1 / a, 2^a, log2(a), tanh(a), 1 / sqrt(a): the .approx instructions.
 Value reciprocal(KernelBuilder& k, const Value& a);
 Value exp2(KernelBuilder& k, const Value& a);
@@ -141,6 +158,15 @@ Value reciprocal_sqrt(KernelBuilder& k, const Value& a);
 Value choose(KernelBuilder& k, const Number& condition, const Value& a, const Value& b);
 /// The value of lane `lane ^ mask`, of all lanes of the warp.
 Value shuffle_xor(KernelBuilder& k, const Value& a, int mask);
+/// The value of lane `lane`, which each lane chooses.
+Value shuffle(KernelBuilder& k, const Value& a, const Number& lane);
+
+// Registers.
+
+/// The Number in a register.
+Value to_b32(KernelBuilder& k, const Number& number);
+/// One value of all registers of `values`, which have one type.
+Value join_registers(KernelBuilder& k, std::vector<Value> values);
 
 // Conversions. Two elements of 16 bits are packed in a b32, the first in the low half.
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
@@ -30,6 +32,20 @@ bool names_operand(std::string_view text, std::size_t index) {
   return false;
 }
 
+/// Words that cannot name a function of CUDA C++.
+bool is_keyword(std::string_view word) {
+  constexpr std::array kWords = std::to_array<std::string_view>(
+      {"alignas",  "alignof", "and",      "asm",      "auto",     "bool",    "break",     "case",      "catch",
+       "char",     "class",   "const",    "continue", "decltype", "default", "delete",    "do",        "double",
+       "else",     "enum",    "explicit", "export",   "extern",   "false",   "float",     "for",       "friend",
+       "goto",     "if",      "inline",   "int",      "long",     "main",    "mutable",   "namespace", "new",
+       "noexcept", "not",     "nullptr",  "operator", "or",       "private", "protected", "public",    "register",
+       "requires", "return",  "short",    "signed",   "sizeof",   "static",  "struct",    "switch",    "template",
+       "this",     "throw",   "true",     "try",      "typedef",  "typeid",  "typename",  "union",     "unsigned",
+       "using",    "virtual", "void",     "volatile", "while",    "xor"});
+  return std::ranges::find(kWords, word) != kWords.end();
+}
+
 /// The largest index of an operand that the text names; -1: it names none.
 int last_operand(std::string_view text) {
   int last = -1;
@@ -49,8 +65,9 @@ Number NumberCell::get() const { return kernel_->number_cells_[kernel_->live(*th
 void NumberCell::set(const Number& number) const {
   const std::int64_t count = kernel_->number_cells_[kernel_->live(*this)].count;
   if (number.lower() < 0 || number.upper() >= count) {
-    throw InvalidArgument(fmt::format("a cell for numbers below {} cannot have {}, which is from {} to {}", count,
-                                      to_string(number), number.lower(), number.upper()));
+    throw InvalidArgument(fmt::format("a cell for numbers below {} cannot have {}, which is from {} to {}{}", count,
+                                      to_string(number), number.lower(), number.upper(),
+                                      number.is_static() ? "" : "; set_within() takes what you know to be in range"));
   }
   set_within(number);
 }
@@ -74,6 +91,7 @@ void ValueCell::set(const Value& value) const {
 
 KernelBuilder::KernelBuilder(std::string symbol, const Target& target, int threads, std::array<int, 3> cluster) {
   if (!is_identifier(symbol)) throw InvalidArgument(fmt::format("'{}' is no identifier", printable(symbol)));
+  if (is_keyword(symbol)) throw InvalidArgument(fmt::format("a kernel cannot be named '{}', a word of C++", symbol));
   if (threads < 1 || threads > 1024) throw InvalidArgument(fmt::format("a CTA has 1 to 1024 threads, got {}", threads));
   const int ctas = cluster[0] * cluster[1] * cluster[2];
   if (std::min({cluster[0], cluster[1], cluster[2]}) < 1 || ctas > 16) {
@@ -88,13 +106,28 @@ KernelBuilder::KernelBuilder(std::string symbol, const Target& target, int threa
   layout::NumberScope& scope = *program_.scope;
   SpecialVariables& variables = program_.variables;
   variables.thread = scope.kernel("thread", threads);
-  for (std::size_t mode = 0; mode < 3; ++mode) {
-    variables.block[mode] = scope.kernel(fmt::format("block_{}", "xyz"[mode]), kMaxExtent);
-    variables.blocks[mode] = scope.kernel(fmt::format("blocks_{}", "xyz"[mode]), kMaxExtent);
-  }
   variables.cluster_rank = ctas == 1 ? Number(0) : scope.kernel("cluster_rank", ctas);
   variables.shared = scope.kernel("shared", kSharedWindow, kSharedAlignment);
   open_.emplace_back();
+  static std::atomic<std::uint32_t> kernels = 0;
+  kernel_ = ++kernels;
+}
+
+/// Declared when it is used first, because its bounds are those of the grid if that has been set.
+Number KernelBuilder::special(std::array<Number, 3>& variables, std::string_view name, int mode, const Number& count) {
+  if (mode < 0 || mode > 2) throw InvalidArgument(fmt::format("a grid has the modes 0 to 2, got {}", mode));
+  Number& variable = variables.at(static_cast<std::size_t>(mode));
+  if (variable.is_static())
+    variable = program_.scope->kernel(fmt::format("{}_{}", name, "xyz"[mode]), has_grid_ ? count : Number(kMaxExtent));
+  return variable;
+}
+
+Number KernelBuilder::block(int mode) {
+  return special(program_.variables.block, "block", mode, program_.grid.at(static_cast<std::size_t>(mode)));
+}
+
+Number KernelBuilder::blocks(int mode) {
+  return special(program_.variables.blocks, "blocks", mode, program_.grid.at(static_cast<std::size_t>(mode)) + 1);
 }
 
 std::string KernelBuilder::take_name(std::string_view name) {
@@ -114,6 +147,7 @@ Parameter& KernelBuilder::add_parameter(std::string_view name, Parameter::Kind k
 }
 
 void KernelBuilder::wait_for_last_kernel() {
+  check_feature(program_.target, TargetFeature::griddepcontrol).or_throw();
   instruction("griddepcontrol.wait;", {});
   program_.waits_for_last_kernel = true;
 }
@@ -133,17 +167,19 @@ Number KernelBuilder::computed(std::string_view name, const Number& expression) 
     throw InvalidArgument(fmt::format("'{}' cannot be computed before the launch: {} has values of the kernel", name,
                                       to_string(expression)));
   }
-  const Number variable = launch(name, std::max<std::int64_t>(expression.divisor(), 1), expression.lower(),
-                                 std::min(expression.upper(), kMaxExtent));
+  const Number variable =
+      launch(name, std::max<std::int64_t>(expression.divisor(), 1), std::max<std::int64_t>(expression.lower(), 0),
+             std::min(expression.upper(), kMaxExtent));
   program_.parameters.back().computed = expression;
   return variable;
 }
 
-Value KernelBuilder::address(std::string_view name, std::int64_t alignment) {
+Value KernelBuilder::address(std::string_view name, std::int64_t alignment, std::optional<DType> element) {
   const Value value = define(RegisterType::b64, 1);
   Parameter& parameter = add_parameter(name, Parameter::Kind::address, 8, 8);
   parameter.value = value;
   parameter.alignment = alignment;
+  parameter.element = element;
   return value;
 }
 
@@ -154,14 +190,17 @@ Value KernelBuilder::scalar(std::string_view name) {
 }
 
 int KernelBuilder::tensor_map(std::string_view name, const TensorMap& map, std::vector<Number> extents,
-                              std::vector<Number> strides) {
+                              std::vector<Number> strides, std::optional<DType> element) {
   check_feature(program_.target, TargetFeature::tma).or_throw();
   const auto rank = static_cast<std::size_t>(map.rank);
   if (extents.size() != rank || strides.size() != rank) {
     throw InvalidArgument(fmt::format("a tensor map of {} modes needs as many extents and strides, got {} and {}", rank,
                                       extents.size(), strides.size()));
   }
-  add_parameter(name, Parameter::Kind::tensor_map, sizeof(EncodedTensorMap), alignof(EncodedTensorMap));
+  for (const Number& number : extents) check_visible(number);
+  for (const Number& number : strides) check_visible(number);
+  add_parameter(name, Parameter::Kind::tensor_map, sizeof(EncodedTensorMap), alignof(EncodedTensorMap)).element =
+      element;
   const int index = static_cast<int>(program_.parameters.size()) - 1;
   program_.tensor_maps.push_back(
       {.parameter = index, .map = map, .extents = std::move(extents), .strides = std::move(strides)});
@@ -176,7 +215,18 @@ void KernelBuilder::require(const Number& holds, std::string reason, const Numbe
   program_.conditions.push_back({holds, std::move(reason), number});
 }
 
-void KernelBuilder::set_grid(const Number& x, const Number& y, const Number& z) { program_.grid = {x, y, z}; }
+void KernelBuilder::set_grid(const Number& x, const Number& y, const Number& z) {
+  if (has_grid_) throw InvalidArgument("the grid has been set");
+  for (const Number* extent : {&x, &y, &z}) {
+    check_visible(*extent);
+    if (extent->kind() > layout::NumberKind::launch) {
+      throw InvalidArgument(
+          fmt::format("the grid must be known at launch: {} has values of the kernel", to_string(*extent)));
+    }
+  }
+  program_.grid = {x, y, z};
+  has_grid_ = true;
+}
 
 SharedMemory KernelBuilder::shared(std::int64_t bytes, std::int64_t alignment) {
   if (bytes < 0 || alignment < 1 || alignment > kSharedAlignment || (alignment & (alignment - 1)) != 0) {
@@ -201,7 +251,7 @@ Value KernelBuilder::define(RegisterType type, int count) {
   program_.counts.push_back(count);
   program_.types.push_back(type);
   visible_.push_back(true);
-  return {id, type, 0, count};
+  return {id, type, 0, count, kernel_};
 }
 
 Number KernelBuilder::variable(std::string_view name, const Number& count, std::int64_t divisor) {
@@ -233,7 +283,7 @@ std::size_t KernelBuilder::live(const ValueCell& cell) const {
 }
 
 void KernelBuilder::check_visible(const Value& value) const {
-  if (value.id < 0 || static_cast<std::size_t>(value.id) >= visible_.size())
+  if (value.kernel != kernel_ || value.id < 0 || static_cast<std::size_t>(value.id) >= visible_.size())
     throw InvalidArgument("a value that this kernel has not defined");
   if (!visible_[static_cast<std::size_t>(value.id)])
     throw InvalidArgument(fmt::format(
@@ -241,6 +291,9 @@ void KernelBuilder::check_visible(const Value& value) const {
 }
 
 void KernelBuilder::check_visible(const Number& number) const {
+  if (number.is_static()) return;
+  if (number.node()->scope != program_.scope.get())
+    throw InvalidArgument(fmt::format("{} is a Number of another kernel", to_string(number)));
   if (number.kind() != layout::NumberKind::loop) return;
   const layout::NumberNode& node = *number.node();
   if (node.op == layout::NumberOp::variable) {
@@ -252,6 +305,8 @@ void KernelBuilder::check_visible(const Number& number) const {
 }
 
 NumberCell KernelBuilder::cell(const Number& initial, std::int64_t count) {
+  if (count < 1 || count > kMaxExtent + 1)
+    throw InvalidArgument(fmt::format("a cell is for 1 to 2^31 numbers, from 0 on; got {}", count));
   number_cells_.push_back({0, count});
   number_serials_.push_back(next_serial_);
   NumberCell cell(*this, number_cells_.size() - 1, next_serial_++);
@@ -281,6 +336,12 @@ std::vector<Value> KernelBuilder::instruction(std::string text, std::vector<Oper
     throw InvalidArgument(
         fmt::format("the instruction '{}' names ${}, but has {} operands", text, last_operand(text), operands.size()));
   }
+  if (const std::size_t end = text.find_last_not_of(" \n"); end != std::string::npos) {
+    if (text[end] != ';' && text[end] != '}')
+      throw InvalidArgument(fmt::format("the instruction '{}' does not end with ; or }}", text));
+  }
+  const auto loop =
+      std::find_if(open_.rbegin(), open_.rend(), [](const Open& o) { return o.kind == Open::Kind::loop; });
   std::vector<Value> defined;
   for (Operand& operand : operands) {
     for (const Value& value : operand.inputs) check_visible(value);
@@ -290,6 +351,9 @@ std::vector<Value> KernelBuilder::instruction(std::string text, std::vector<Oper
       if (operand.inputs.size() != 1 || old.count != program_.counts[static_cast<std::size_t>(old.id)])
         throw InvalidArgument(fmt::format("an instruction updates whole values, got {} of the {} registers of v{}",
                                           old.count, program_.counts[static_cast<std::size_t>(old.id)], old.id));
+      if (loop != open_.rend() && old.id < loop->first_value)
+        throw InvalidArgument(fmt::format(
+            "v{} was defined before the loop in which an instruction updates it: make a cell of it", old.id));
     }
     if (operand.kind == Operand::Kind::output || operand.kind == Operand::Kind::update) {
       operand.value = define(operand.type, operand.value.count);
@@ -325,6 +389,17 @@ void KernelBuilder::begin(Open::Kind kind) {
   open_.push_back(std::move(open));
 }
 
+/// @throws InvalidArgument if an instruction has updated the value of a cell that is older than `open`
+void KernelBuilder::check_cells_are_set(const Open& open) const {
+  for (std::size_t i = 0; i < open.values_before.size(); ++i) {
+    if (!visible_[static_cast<std::size_t>(value_cells_[i].id)]) {
+      throw InvalidArgument(fmt::format(
+          "an instruction updated v{}, the value of a cell, which must be set to the result before the {} ends",
+          value_cells_[i].id, open.kind == Open::Kind::loop ? "loop" : "branch"));
+    }
+  }
+}
+
 void KernelBuilder::hide_definitions_of(const Open& open) {
   std::fill(visible_.begin() + open.first_value, visible_.end(), false);
   for (std::size_t i = open.first_variable; i < variables_.size(); ++i) visible_variables_.erase(variables_[i]);
@@ -334,19 +409,29 @@ void KernelBuilder::hide_definitions_of(const Open& open) {
   value_serials_.resize(open.values_before.size());
 }
 
+Number KernelBuilder::loop_end(const Number& end) {
+  if (end.upper() <= kMaxExtent) return end;
+  if (end.kind() == layout::NumberKind::launch) return computed(fmt::format("end_{}", program_.parameters.size()), end);
+  throw InvalidArgument(
+      fmt::format("a loop ends at most at 2^31 - 1, got {}, which is from {} to {}; state what you know by assume()",
+                  to_string(end), end.lower(), end.upper()));
+}
+
 Number KernelBuilder::begin_loop(const Number& first, const Number& end, const Number& step) {
   for (const Number* bound : {&first, &end, &step}) check_visible(*bound);
   if (first.lower() < 0 || step.lower() < 0 || step.is_static(0)) {
     throw InvalidArgument(
         fmt::format("a loop counts up from at least 0, got first {} and step {}", to_string(first), to_string(step)));
   }
+  const Number last = loop_end(end);
   begin(Open::Kind::loop);
   Open& open = open_.back();
-  open.loop.first = first;
-  open.loop.end = end;
-  open.loop.step = step;
+  // A counter that is past the end needs no more than 31 bits.
+  open.loop.first = first.upper() <= kMaxExtent ? first : minimum(first, kMaxExtent);
+  open.loop.end = last;
+  open.loop.step = step.upper() <= kMaxExtent ? step : minimum(step, kMaxExtent);
   // The counter of a loop that never runs has no number; any range serves.
-  const Number count = end.is_static() && end.value() < 1 ? Number(1) : end;
+  const Number count = last.upper() < 1 ? Number(1) : last;
   open.loop.counter = variable("i", count, first.is_static(0) && step.is_static() ? step.value() : 1);
   for (NumberState& state : number_cells_) {
     state.number = variable("n", state.count);
@@ -366,6 +451,7 @@ void KernelBuilder::end_loop() {
   std::vector<Number> numbers;
   for (const NumberState& state : number_cells_) numbers.push_back(state.number);
   const std::vector<Value> values = value_cells_;
+  check_cells_are_set(open);
   hide_definitions_of(open);
   Loop& loop = open.loop;
   loop.body = std::move(open.block);
@@ -381,7 +467,6 @@ void KernelBuilder::end_loop() {
     const bool changes = values[i] != open.values_inside[i];
     const Value outside = changes ? define(before.type, before.count) : before;
     loop.values.push_back({.before = before, .inside = open.values_inside[i], .after = values[i], .outside = outside});
-    if (changes) visible_[static_cast<std::size_t>(before.id)] = false;
     value_cells_[i] = outside;
   }
   append({.node = std::move(loop)});
@@ -397,6 +482,7 @@ void KernelBuilder::end_arm(Open& open) {
   Arm& arm = open.kind == Open::Kind::body ? open.body : open.otherwise;
   arm.block = std::move(open.block);
   open.block.clear();
+  check_cells_are_set(open);
   for (std::size_t i = 0; i < open.numbers_before.size(); ++i) {
     arm.numbers.push_back(number_cells_[i].number);
     number_cells_[i].number = open.numbers_before[i];
@@ -404,7 +490,10 @@ void KernelBuilder::end_arm(Open& open) {
   for (std::size_t i = 0; i < open.values_before.size(); ++i) {
     arm.values.push_back(value_cells_[i]);
     value_cells_[i] = open.values_before[i];
-    visible_[static_cast<std::size_t>(value_cells_[i].id)] = true;
+    arm.updates.push_back(!visible_[static_cast<std::size_t>(value_cells_[i].id)]);
+  }
+  for (const Value& before : open.values_before) {
+    visible_[static_cast<std::size_t>(before.id)] = true;
   }
   hide_definitions_of(open);
 }
@@ -433,6 +522,7 @@ void KernelBuilder::end_branch() {
     ended_.values_before = open.values_before;
     ended_.numbers_body = open.body.numbers;
     ended_.values_body = open.body.values;
+    ended_.updates_body = open.body.updates;
   }
   for (std::size_t i = 0; i < open.numbers_before.size(); ++i) {
     const Number &body = open.body.numbers[i], &otherwise = open.otherwise.numbers[i];
@@ -446,10 +536,10 @@ void KernelBuilder::end_branch() {
   }
   for (std::size_t i = 0; i < open.values_before.size(); ++i) {
     const Value &before = open.values_before[i], &body = open.body.values[i], &otherwise = open.otherwise.values[i];
+    if (open.body.updates[i] || open.otherwise.updates[i]) visible_[static_cast<std::size_t>(before.id)] = false;
     if (body == otherwise) continue;
     const Value outside = define(before.type, before.count);
     branch.values.push_back({.body = body, .otherwise = otherwise, .outside = outside});
-    visible_[static_cast<std::size_t>(before.id)] = false;
     value_cells_[i] = outside;
   }
   append({.node = std::move(branch)});
@@ -483,7 +573,8 @@ void KernelBuilder::reopen_otherwise() {
   begin(Open::Kind::otherwise);
   Open& open = open_.back();
   open.branch.condition = branch.condition;
-  open.body = {std::move(branch.body), std::move(ended.numbers_body), std::move(ended.values_body)};
+  open.body = {std::move(branch.body), std::move(ended.numbers_body), std::move(ended.values_body),
+               std::move(ended.updates_body)};
 }
 
 void KernelBuilder::loop(const Number& first, const Number& end, const Number& step,
@@ -515,6 +606,7 @@ Program KernelBuilder::build() {
   if (open_.size() != 1) throw InvalidArgument(fmt::format("{} loops or branches are still open", open_.size() - 1));
   if (is_built_) throw InvalidArgument("the kernel has been built");
   is_built_ = true;
+  for (int mode = 0; mode < 3; ++mode) block(mode), blocks(mode);  // printers declare all of them
   Program program = program_;
   program.body = std::move(open_.back().block);
   open_.back().block.clear();

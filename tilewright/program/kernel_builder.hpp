@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -94,24 +95,29 @@ class KernelBuilder {
   /// An integer that launch() computes from launch variables, so that the kernel need not: it is a parameter, too.
   /// launch() refuses values above 2^31 - 1. The result is `expression` itself if that is static.
   Number computed(std::string_view name, const Number& expression);
-  /// The address of an array in global memory, a b64. Each launch gives it; `alignment` in bytes is checked.
-  Value address(std::string_view name, std::int64_t alignment = 1);
+  /// The address of an array in global memory, a b64. Each launch gives it; `alignment` in bytes is checked. `element`
+  /// is the type of its elements, for callers of the program.
+  Value address(std::string_view name, std::int64_t alignment = 1, std::optional<DType> element = std::nullopt);
   /// A number that each launch gives, an f32.
   Value scalar(std::string_view name);
   /// A tensor map, for the array whose address is the launch's argument `name`. The result is the parameter's index.
-  int tensor_map(std::string_view name, const TensorMap& map, std::vector<Number> extents, std::vector<Number> strides);
+  int tensor_map(std::string_view name, const TensorMap& map, std::vector<Number> extents, std::vector<Number> strides,
+                 std::optional<DType> element = std::nullopt);
 
   /// A condition on launch variables that launch() checks, with `number` in the message.
   void require(const Number& holds, std::string reason, const Number& number);
-  /// The grid in CTAs, of launch variables. Default: 1.
+  /// The grid in CTAs, of launch variables. Default: 1. block() and blocks() that are used afterwards are known to be
+  /// within its bounds, so that it should come first. @throws InvalidArgument if it depends on values of the kernel,
+  /// and if it has been set
   void set_grid(const Number& x, const Number& y = 1, const Number& z = 1);
 
   // Special registers.
 
   /// threadIdx.x: 0 to threads() - 1.
   const Number& thread() const { return program_.variables.thread; }
-  const Number& block(int mode = 0) const { return program_.variables.block.at(static_cast<std::size_t>(mode)); }
-  const Number& blocks(int mode = 0) const { return program_.variables.blocks.at(static_cast<std::size_t>(mode)); }
+  /// blockIdx and gridDim of a mode, 0 to 2.
+  Number block(int mode = 0);
+  Number blocks(int mode = 0);
   /// The rank of this CTA in its cluster.
   const Number& cluster_rank() const { return program_.variables.cluster_rank; }
 
@@ -121,7 +127,9 @@ class KernelBuilder {
 
   // Structure.
 
-  /// Appends a loop with a counter from `first` to before `end`; `body` appends its statements.
+  /// Appends a loop with a counter from `first` to before `end`; `body` appends its statements. The counter has 32
+  /// bits: an `end` of launch variables that may be above 2^31 - 1 becomes a condition of the launch. @throws
+  /// InvalidArgument for another `end` that may be, and for a `first` or `step` that may be negative
   void loop(const Number& first, const Number& end, const Number& step, const std::function<void(const Number&)>& body);
   void loop(const Number& end, const std::function<void(const Number&)>& body) { loop(0, end, 1, body); }
   /// Appends statements that run if `condition` is not 0. A static condition leaves out the arm that does not run.
@@ -137,7 +145,7 @@ class KernelBuilder {
   /// @throws InvalidArgument if the branch has two arms, or if anything was recorded since its end
   void reopen_otherwise();
 
-  /// A cell for numbers from 0 to count - 1.
+  /// A cell for numbers from 0 to count - 1. @throws InvalidArgument for a count above 2^31
   NumberCell cell(const Number& initial, std::int64_t count);
   ValueCell cell(const Value& initial);
   /// Registers whose contents do not matter, for accumulators that the first instruction overwrites.
@@ -147,7 +155,9 @@ class KernelBuilder {
 
   /// Appends an instruction, with the values of its operands of the kinds `output` and `update` filled in. In the
   /// operands that are given, `value` has the type and the number of the registers to define.
-  /// @throws InvalidArgument for an operand that the text does not name, and for a name without operand
+  /// @throws InvalidArgument for an operand that the text does not name, for a name without operand, for a text that
+  /// does not end with ; or }, and for the update of a value that was defined before the innermost loop: only cells
+  /// have another value in the next iteration
   std::vector<Value> instruction(std::string text, std::vector<Operand> operands, Effect effect = Effect::memory);
   /// A Number that instructions computed: `value` is one b32. The caller promises that it is from 0 to count - 1 and a
   /// multiple of `divisor`.
@@ -172,6 +182,7 @@ class KernelBuilder {
     Block block;
     std::vector<Number> numbers;
     std::vector<Value> values;
+    std::vector<bool> updates;  // whether an instruction has replaced the value that a cell had before
   };
   /// A loop or an arm that is being recorded, and the cells at its beginning.
   struct Open {
@@ -194,6 +205,7 @@ class KernelBuilder {
     std::vector<bool> visible_before;  // at the beginning of the other arm
     std::vector<Number> numbers_before, numbers_after, numbers_body;
     std::vector<Value> values_before, values_after, values_body;
+    std::vector<bool> updates_body;
   };
 
   std::string take_name(std::string_view name);
@@ -201,12 +213,15 @@ class KernelBuilder {
   Value define(RegisterType type, int count);
   Number variable(std::string_view name, const Number& count, std::int64_t divisor = 1);
   void append(Statement statement);
+  Number special(std::array<Number, 3>& variables, std::string_view name, int mode, const Number& count);
+  Number loop_end(const Number& end);
   std::size_t live(const NumberCell& cell) const;
   std::size_t live(const ValueCell& cell) const;
   void check_visible(const Value& value) const;
   void check_visible(const Number& number) const;
   void begin(Open::Kind kind);
   void end_arm(Open& open);
+  void check_cells_are_set(const Open& open) const;
   void hide_definitions_of(const Open& open);
 
   Program program_;
@@ -215,6 +230,8 @@ class KernelBuilder {
   std::vector<Value> value_cells_;
   std::vector<std::int64_t> number_serials_, value_serials_;  // of the cells; no two cells of a kernel have the same
   std::int64_t next_serial_ = 0;
+  std::uint32_t kernel_ = 0;  // Value::kernel of its definitions
+  bool has_grid_ = false;
   bool is_built_ = false;
   std::vector<bool> visible_;  // of each definition
   std::vector<const layout::NumberNode*> variables_;

@@ -83,9 +83,12 @@ Support check_arguments(const Program& program, const LaunchArguments& arguments
     if (evaluate(condition.holds, *bindings) == 0)
       return refuse("{}, got {}", condition.reason, evaluate(condition.number, *bindings)).as(RefusalCode::shape);
   }
-  for (const Number& ctas : program.grid) {
-    if (evaluate(ctas, *bindings) < 1)
-      return refuse("the grid has {} CTAs", evaluate(ctas, *bindings)).as(RefusalCode::shape);
+  for (std::size_t mode = 0; mode < 3; ++mode) {
+    const std::int64_t ctas = evaluate(program.grid[mode], *bindings), most = mode == 0 ? 0x7fffffff : 0xffff;
+    if (ctas < 1) return refuse("the grid has {} CTAs", ctas).as(RefusalCode::shape);
+    if (ctas > most)
+      return refuse("the grid has {} CTAs along {}, at most {} are possible", ctas, "xyz"[mode], most)
+          .as(RefusalCode::shape);
   }
   std::size_t next_map = 0;
   for (const Parameter& parameter : program.parameters) {

@@ -116,6 +116,8 @@ struct Parameter {
   Kind kind = Kind::integer;
   std::size_t offset = 0;      // in bytes from the beginning of the struct
   std::int64_t alignment = 1;  // of an address, in bytes; launch() checks it
+  /// The type of a tile's elements, of an address or a tensor map that a copy reads.
+  std::optional<DType> element = std::nullopt;
   Number variable = {};
   Value value = {};
   /// The value of an integer that launch() computes from the others; other values are arguments of the launch.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "tilewright/base/error.hpp"
 
@@ -13,6 +14,8 @@ using layout::IntTuple;
 using layout::Layout;
 
 constexpr int kVectorBytes = 16;
+/// What addresses of shared memory in TMA copies are multiples of.
+constexpr std::int64_t kTmaAlignment = 128;
 
 int contiguous_mode(const Tensor& tensor) {
   for (std::size_t mode = 0; mode < tensor.strides.size(); ++mode) {
@@ -55,12 +58,29 @@ Number along(const Layout& layout, const Number& index, int mode) {
 
 }  // namespace
 
+std::int64_t SharedTile::alignment() const {
+  const layout::Swizzle& swizzle = layout.swizzle;
+  const int bit = swizzle.bits() == 0 ? 0 : swizzle.base() + swizzle.bits() + std::abs(swizzle.shift());
+  return std::max<std::int64_t>((std::int64_t{1} << bit) * bits(element) / 8, kVectorBytes);
+}
+
+void SharedTile::check_alignment(const Number& address, std::int64_t bytes) {
+  if (address.divisor() % bytes == 0) return;
+  throw InvalidArgument(
+      fmt::format("the tile must begin at a multiple of {} bytes of shared memory; {} is a multiple of {}", bytes,
+                  to_string(address), address.divisor()));
+}
+
 TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor& tensor, const SharedTile& tile,
                                    int threads, int multicast)
     : kernel_(&k), atom_(atom), tensor_(tensor), tile_(tile), threads_(threads), contiguous_(contiguous_mode(tensor)) {
   if (tensor.extents.size() != tensor.strides.size()) {
     throw InvalidArgument(fmt::format("the tensor '{}' has {} extents and {} strides", tensor.name,
                                       tensor.extents.size(), tensor.strides.size()));
+  }
+  if (bits(tensor.element) != bits(tile.element)) {
+    throw InvalidArgument(fmt::format("the tensor '{}' has elements of {}, its tile in shared memory of {}",
+                                      tensor.name, name(tensor.element), name(tile.element)));
   }
   if (atom == CopyAtom::tma) {
     std::vector<IntTuple> extents;
@@ -78,7 +98,7 @@ TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor
       map_extents.push_back(tensor.extents[mode]);
       map_strides.push_back(tensor.strides[mode] * (bits(tensor.element) / 8));
     }
-    map_ = k.tensor_map(tensor.name, copy.map, std::move(map_extents), std::move(map_strides));
+    map_ = k.tensor_map(tensor.name, copy.map, std::move(map_extents), std::move(map_strides), tensor.element);
     tma_ = std::move(copy);
     return;
   }
@@ -86,7 +106,7 @@ TiledCopyBuilder::TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor
   const std::int64_t vectors = tile.bytes() / kVectorBytes;
   if (vectors % threads != 0)
     throw InvalidArgument(fmt::format("{} threads do not divide the {} vectors of a tile", threads, vectors));
-  base_ = k.address(tensor.name, kVectorBytes);
+  base_ = k.address(tensor.name, kVectorBytes, tensor.element);
   for (std::size_t mode = 0; mode < tensor.strides.size(); ++mode) {
     const std::int64_t elements = kVectorBytes * 8 / bits(tensor.element);
     if (static_cast<int>(mode) != contiguous_ && tensor.strides[mode].divisor() % elements != 0) {
@@ -108,6 +128,7 @@ void TiledCopyBuilder::check_rank(const std::vector<Number>& coordinates) const 
 void TiledCopyBuilder::store(const std::vector<Number>& coordinates, const Number& from) const {
   if (atom_ != CopyAtom::tma) throw InvalidArgument(fmt::format("cp.async does not store, got '{}'", tensor_.name));
   check_rank(coordinates);
+  SharedTile::check_alignment(from, std::max(tile_.alignment(), kTmaAlignment));
   for (std::int64_t box = 0; box < box_count(*tma_); ++box)
     tma_store(*kernel_, map_, box_at(coordinates, box, 0),
               from + tma_->box_offset.at(IntTuple(box)) * bits(tile_.element) / 8);
@@ -126,7 +147,11 @@ std::vector<Number> TiledCopyBuilder::box_at(const std::vector<Number>& coordina
 
 void TiledCopyBuilder::copy(const std::vector<Number>& coordinates, const Number& to, const Call& call) const {
   check_rank(coordinates);
+  SharedTile::check_alignment(to,
+                              atom_ == CopyAtom::tma ? std::max(tile_.alignment(), kTmaAlignment) : tile_.alignment());
   if (atom_ == CopyAtom::tma) {
+    if (call.barrier.is_static(0))
+      throw InvalidArgument(fmt::format("the copy of '{}' by TMA needs a barrier that counts its bytes", tensor_.name));
     copy_by_tma(coordinates, to, call);
   } else {
     copy_by_cp_async(coordinates, to, call);
@@ -148,6 +173,13 @@ void TiledCopyBuilder::copy_by_cp_async(const std::vector<Number>& coordinates, 
     throw InvalidArgument(
         fmt::format("{} threads copy the tile, so that `thread` must be from 0 to {}, got a number from {} to {}",
                     threads_, threads_ - 1, call.thread.lower(), call.thread.upper()));
+  }
+  const Number& line_begin = coordinates[static_cast<std::size_t>(contiguous_)];
+  if (line_begin.lower() < 0) {
+    throw InvalidArgument(fmt::format(
+        "cp.async copies vectors of 16 bytes, so that the coordinate of '{}' in its contiguous mode {} must "
+        "not be negative, got {}, which is from {} to {}",
+        tensor_.name, contiguous_, to_string(line_begin), line_begin.lower(), line_begin.upper()));
   }
   KernelBuilder& k = *kernel_;
   const std::int64_t element_bytes = bits(tile_.element) / 8;
@@ -172,6 +204,7 @@ void TiledCopyBuilder::copy_by_cp_async(const std::vector<Number>& coordinates, 
     for (std::size_t mode = 0; mode < coordinates.size(); ++mode) {
       const Number at = mode < in_tile.size() ? coordinates[mode] + in_tile[mode] : coordinates[mode];
       holds = both(holds, less(at, tensor_.extents[mode]));
+      if (at.lower() < 0) holds = both(holds, less(-1, at));
       offset += at * tensor_.strides[mode];
     }
     // The last vector of a line may have elements outside the tensor, which are zeros.

@@ -31,14 +31,19 @@ struct SharedTile {
   layout::ComposedLayout layout;  // coordinates of the tile -> offset in elements
   DType element = DType::f16;
   std::int64_t bytes() const { return size(layout) * bits(element) / 8; }
+  /// The period of the swizzle in bytes, of which the address of the tile must be a multiple; at least 16.
+  std::int64_t alignment() const;
+  /// @throws InvalidArgument unless `address` is a multiple of `bytes`
+  static void check_alignment(const Number& address, std::int64_t bytes);
 };
 
 class TiledCopyBuilder {
  public:
   /// Declares the parameter that the copy needs: a tensor map or an address. `threads`: those that take part, for
   /// cp_async. Elements outside the tensor are zeros in the tile.
-  /// @throws InvalidArgument, with the number, for what make_tma_copy() refuses, for a multicast by cp_async, for tiles
-  /// that the threads do not divide, and for swizzles that split 16 bytes
+  /// @throws InvalidArgument, with the number, for what make_tma_copy() refuses, for elements of the tensor and the
+  /// tile that differ in size, for a multicast by cp_async, for tiles that the threads do not divide, and for swizzles
+  /// that split 16 bytes
   TiledCopyBuilder(KernelBuilder& k, CopyAtom atom, const Tensor& tensor, const SharedTile& tile, int threads = 1,
                    int multicast = 1);
 
@@ -56,7 +61,9 @@ class TiledCopyBuilder {
     std::optional<Number> ctas = std::nullopt;  // mask of these CTAs
     CachePolicy policy = arch::kEvictNormal;
   };
-  /// Appends the copy of the tile at `coordinates` of the tensor, to the shared address `to`.
+  /// Appends the copy of the tile at `coordinates` of the tensor, to the shared address `to`. Coordinates may be
+  /// negative, for the mode that is contiguous with tma only. @throws InvalidArgument for an address that may be no
+  /// multiple of the swizzle's period, and for tma without a barrier
   void copy(const std::vector<Number>& coordinates, const Number& to, const Call& call) const;
   /// Appends the stores of the tile at the shared address `from` to `coordinates` of the tensor, in the current bulk
   /// group of this thread. Elements outside the tensor are not stored. @throws InvalidArgument for cp_async

@@ -22,6 +22,29 @@ void check_divides(std::int64_t part, std::int64_t whole, std::string_view what)
     throw InvalidArgument(fmt::format("{} of {} do not divide the tile's {}", what, part, whole));
 }
 
+/// @throws InvalidArgument unless ldmatrix, which loads rows of 16 bytes, loads the fragments of the operand
+void check_loads_by_ldmatrix(const MmaOperand& operand, std::string_view what) {
+  const std::int64_t element_bits = bits(operand.tile.element);
+  if (operand.major == arch::Major::mn && element_bits != 16) {
+    throw InvalidArgument(fmt::format("ldmatrix transposes elements of 16 bits, the MN-major {} has {}", what,
+                                      name(operand.tile.element)));
+  }
+  for (std::int64_t i = 1; i < kMatrixRowBytes * 8 / element_bits; ++i) {
+    const bool is_k_major = operand.major == arch::Major::k;
+    const Number offset = operand.tile.layout.at(is_k_major ? 0 : i, is_k_major ? i : 0);
+    if (!offset.is_static(i)) {
+      throw InvalidArgument(fmt::format("the tile of {} is {} in shared memory, which is not contiguous along {}", what,
+                                        to_string(operand.tile.layout), is_k_major ? "k" : "m or n"));
+    }
+  }
+}
+
+void check_element(DType multiplied, const SharedTile& tile, std::string_view atom, std::string_view what) {
+  if (tile.element == multiplied) return;
+  throw InvalidArgument(
+      fmt::format("{} multiplies {}, the tile of {} has {}", atom, name(multiplied), what, name(tile.element)));
+}
+
 RegisterType accumulator_type(DType type) {
   if (type == DType::f32) return RegisterType::f32;
   if (type == DType::s32) return RegisterType::b32;
@@ -70,11 +93,11 @@ TiledMmaBuilder::TiledMmaBuilder(KernelBuilder& k, TiledMma mma) : kernel_(&k), 
     check_divides(wgmma->n, n_, "instructions");
     count_m_ = rows / atom_.m;
     count_n_ = n_ / wgmma->n;
+    check_element(row.b, mma_.b.tile, row.name, "B");
     wgmma_b_ = arch::wgmma_operand(mma_.b.major, mma_.b.tile.layout, bits(row.b), wgmma->n).value_or_throw();
     if (row.a_source == arch::OperandSource::shared_memory) {
-      if (mma_.a.tile.element != row.a)
-        throw InvalidArgument(
-            fmt::format("{} multiplies {}, the tile of A has {}", row.name, name(row.a), name(mma_.a.tile.element)));
+      check_element(row.a, mma_.a.tile, row.name, "A");
+      if (mma_.convert_a) throw InvalidArgument(fmt::format("{} reads A from shared memory unconverted", row.name));
       wgmma_a_ = arch::wgmma_operand(mma_.a.major, mma_.a.tile.layout, bits(row.a), atom_.m).value_or_throw();
     }
   } else {
@@ -85,12 +108,22 @@ TiledMmaBuilder::TiledMmaBuilder(KernelBuilder& k, TiledMma mma) : kernel_(&k), 
                       "is {}x{} with {} bytes",
                       atom_.name, atom_.m, atom_.n, atom_.k * bits(atom_.a) / 8));
     }
+    check_element(atom_.a, mma_.a.tile, atom_.name, "A");
+    check_element(atom_.b, mma_.b.tile, atom_.name, "B");
+    check_loads_by_ldmatrix(mma_.a, "A");
+    check_loads_by_ldmatrix(mma_.b, "B");
+    if (mma_.convert_a)
+      throw InvalidArgument(fmt::format("A is converted for wgmma with A in registers, {} is not", atom_.name));
     check_divides(static_cast<std::int64_t>(atom_.m) * mma_.warps_m, m_, "the rows of all warps' instructions");
     check_divides(std::int64_t{16} * mma_.warps_n, n_, "the columns of all warps' pairs of instructions");
     count_m_ = m_ / atom_.m / mma_.warps_m;
     count_n_ = n_ / atom_.n / mma_.warps_n;
   }
   check_divides(atom_.k, k_, "instructions along k");
+  if (threads() > k.threads()) {
+    throw InvalidArgument(
+        fmt::format("{} x {} warps multiply, the kernel has {} threads", mma_.warps_m, mma_.warps_n, k.threads()));
+  }
 }
 
 Accumulators TiledMmaBuilder::zeros() const {
@@ -109,6 +142,8 @@ Accumulators TiledMmaBuilder::zeros() const {
 
 void TiledMmaBuilder::fma(const Accumulators& accumulators, const Number& a, const Number& b,
                           const Number& warp) const {
+  SharedTile::check_alignment(a, mma_.a.tile.alignment());
+  SharedTile::check_alignment(b, mma_.b.tile.alignment());
   if (uses_wgmma()) {
     fma_by_wgmma(accumulators, a, b, warp);
   } else {
@@ -127,6 +162,7 @@ void TiledMmaBuilder::fma_by_wgmma(const Accumulators& accumulators, const Numbe
     });
     return;
   }
+  if (!mma_.convert_a) check_element(atom_.a, mma_.a.tile, atom_.name, "A");
   std::vector<std::vector<Value>> fragments;
   std::size_t number = 0;
   for (const Value& loaded : load_fragments(a, warp)) {
@@ -142,6 +178,7 @@ void TiledMmaBuilder::fma_by_wgmma(const Accumulators& accumulators, const Numbe
 
 std::vector<Value> TiledMmaBuilder::load_fragments(const Number& a, const Number& warp) const {
   if (!uses_wgmma() || wgmma_a_) throw InvalidArgument(fmt::format("{} does not take fragments of A", atom_.name));
+  check_loads_by_ldmatrix(mma_.a, "A");
   std::vector<Value> fragments;
   for (std::int64_t step = 0; step < k_ / atom_.k; ++step) {
     for (std::int64_t m = 0; m < count_m_; ++m) {
@@ -266,6 +303,19 @@ void TiledMmaBuilder::for_each_pair(const Accumulators& accumulators, const Numb
       const AccumulatorPlace at = place(static_cast<std::int64_t>(cell) * atom_.c_registers + i, warp);
       visit({.low = value[i], .high = value[i + 1], .row = at.row, .column = at.column});
     }
+  }
+}
+
+void TiledMmaBuilder::transform(const Accumulators& accumulators, const Number& warp,
+                                const std::function<std::array<Value, 2>(const AccumulatorPair&)>& change) const {
+  std::vector<Value> changed;
+  for_each_pair(accumulators, warp, [&](const AccumulatorPair& pair) {
+    for (const Value& value : change(pair)) changed.push_back(value);
+  });
+  auto next = changed.begin();
+  for (const ValueCell& cell : accumulators.cells) {
+    cell.set(join_registers(*kernel_, {next, next + atom_.c_registers}));
+    next += atom_.c_registers;
   }
 }
 

@@ -2,6 +2,7 @@
 // the same.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -62,8 +63,8 @@ struct AccumulatorPair {
 
 class TiledMmaBuilder {
  public:
-  /// @throws InvalidArgument, with the number, for tiles that instructions and warps do not divide, and for what
-  /// wgmma_tile() refuses
+  /// @throws InvalidArgument, with the number, for tiles that instructions and warps do not divide, for tiles of other
+  /// elements than the atom multiplies, for more warps than the kernel has, and for what wgmma_tile() refuses
   TiledMmaBuilder(KernelBuilder& k, TiledMma mma);
 
   bool uses_wgmma() const { return std::holds_alternative<WgmmaChoice>(mma_.atom); }
@@ -98,6 +99,9 @@ class TiledMmaBuilder {
   /// Calls `visit` for each pair of accumulators of a thread. @pre wgmma has been waited for
   void for_each_pair(const Accumulators& accumulators, const Number& warp,
                      const std::function<void(const AccumulatorPair&)>& visit) const;
+  /// Replaces each pair by what `change` returns. @pre wgmma has been waited for
+  void transform(const Accumulators& accumulators, const Number& warp,
+                 const std::function<std::array<Value, 2>(const AccumulatorPair&)>& change) const;
 
  private:
   void fma_by_wgmma(const Accumulators& accumulators, const Number& a, const Number& b, const Number& warp) const;

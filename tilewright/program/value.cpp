@@ -26,7 +26,7 @@ Value Value::slice(std::int32_t begin, std::int32_t length) const {
   if (begin < 0 || length < 1 || begin + length > count) {
     throw InvalidArgument(fmt::format("registers {} to {} of a value that has {}", begin, begin + length - 1, count));
   }
-  return {id, type, first + begin, length};
+  return {id, type, first + begin, length, kernel};
 }
 
 std::string to_string(const Value& value, std::int32_t whole) {

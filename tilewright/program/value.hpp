@@ -24,6 +24,7 @@ struct Value {
   RegisterType type = RegisterType::b32;
   std::int32_t first = 0;
   std::int32_t count = 1;
+  std::uint32_t kernel = 0;  // the number of the builder that defined it
 
   /// One register. @throws InvalidArgument unless 0 <= i < count
   Value operator[](std::int32_t i) const { return slice(i, 1); }

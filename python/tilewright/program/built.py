@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import tilewright._tilewright as _native
 from tilewright._tilewright.program import BuiltProgram, set_kernel_target
 from tilewright._tilewright.program import gemm as _gemm
 from tilewright.checked import checked
+from tilewright.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,11 +29,18 @@ class Program(BuiltProgram):
         Raises InvalidArgument, with the number, for arguments that the program cannot be launched with.
         """
         kinds = dict(self.parameters)
-        arrays = {name: value for name, value in arguments.items() if kinds.get(name) in ("address", "tensor_map")}
-        numbers = {name: value for name, value in arguments.items() if name not in arrays}
-        for name in numbers:
+        for name in arguments:
             if name not in kinds:
-                self.check(**{name: numbers[name]})  # raises, with the names of the parameters
+                self.check(**{name: 0})  # raises, with the names of the parameters
+        missing = [name for name in kinds if name not in arguments]
+        if missing:
+            raise InvalidArgument(f"{self.symbol} needs the arguments {', '.join(missing)}, which were not given")
+        arrays = {name: value for name, value in arguments.items() if kinds[name] in ("address", "tensor_map")}
+        numbers = {name: value for name, value in arguments.items() if name not in arrays}
+        self.check_arrays(**arrays)
+        for name, kind in kinds.items():
+            if kind == "integer":
+                numbers[name] = _integer(name, numbers[name])
         made_for = tuple((name, len(array.shape), array.dtype) for name, array in arrays.items())
         known: dict[object, tuple[_native.Operation, dict[str, _RunKernel]]] = self.__dict__.setdefault("_known", {})
         if made_for not in known:
@@ -74,6 +83,14 @@ class ProgramKernel(_native.Kernel):
 
     def _launch(self, args: Any) -> _native.Launch:
         return self.program.launch(**self._arguments(args))
+
+
+def _integer(name: str, value: Any) -> int:
+    """The value as a Python int, which integers of NumPy and of PyTorch become, too."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r:.60}") from None
 
 
 def _operation(

@@ -32,8 +32,11 @@ class Kernel(KernelBuilder):
 
     @contextmanager
     def If(self, condition: int | Number) -> Iterator[None]:
-        """`with k.If(condition):` records statements that the kernel executes if the condition is not 0."""
-        self.begin_branch(condition)
+        """`with k.If(condition):` records statements that the kernel executes if the condition is not 0.
+
+        Values are compared by less(k, a, b), less_equal() and equal().
+        """
+        self.begin_branch(int(condition) if isinstance(condition, bool) else condition)
         yield
         self.end_branch()
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "program_run.hpp"
@@ -170,12 +172,115 @@ TEST(KernelBuilder, RefusesWhatIsNotDefinedWhereItIsUsed) {
             }),
             "i_0 exists only in a loop or branch that has ended");
   EXPECT_EQ(refusal_of([](KernelBuilder& k) {
-              const ValueCell cell = k.cell(constant(k, 1.0F));
-              const Value before = cell.get();
-              k.loop(4, [&](const Number&) { cell.set(add(k, cell.get(), cell.get())); });
-              add(k, before, before);
+              KernelBuilder other("other", kSm90a, 128);
+              constant(k, 1.0F);
+              absolute(k, constant(other, 1.0F));
             }),
-            "v0 was replaced by a later value of its cell, or defined in a loop or branch that has ended");
+            "a value that this kernel has not defined");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              const KernelBuilder other("other", kSm90a, 128);
+              to_f32(k, other.thread() * 4);
+            }),
+            "thread * 4 is a Number of another kernel");
+}
+
+/// Appends an instruction that replaces the value by one that is greater by 1.
+Value increment(KernelBuilder& k, const Value& value) {
+  return k.instruction("add.f32 $0, $0, 0f3f800000;", {update(value)}, Effect::pure).front();
+}
+
+TEST(KernelBuilder, RefusesUpdatesThatTheNextIterationWouldNotHave) {
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              const Value before = constant(k, 1.0F);
+              k.loop(4, [&](const Number&) { increment(k, before); });
+            }),
+            "v0 was defined before the loop in which an instruction updates it: make a cell of it");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              const ValueCell cell = k.cell(constant(k, 1.0F));
+              k.loop(4, [&](const Number&) { increment(k, cell.get()); });
+            }),
+            "an instruction updated v1, the value of a cell, which must be set to the result before the loop ends");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              const ValueCell cell = k.cell(constant(k, 1.0F));
+              k.branch(less(k.thread(), 1), [&] { increment(k, cell.get()); });
+            }),
+            "an instruction updated v0, the value of a cell, which must be set to the result before the branch ends");
+}
+
+/// The results of a kernel with one warp and the parameters n and out, which must be the same in both languages.
+std::vector<float> results_of(const std::function<void(KernelBuilder&, const Number& n, const Value& out)>& author,
+                              int n, std::size_t count) {
+  KernelBuilder k("both", kSm90a, 32);
+  const Number extent = k.launch("n");
+  author(k, extent, k.address("out", 4));
+  const Program program = k.build();
+  const auto compute = [&](const compile::Artifact& artifact) {
+    const auto out = upload(std::vector<float>(count, 0));
+    run(program, artifact.ptx, LaunchArguments().integer("n", n).address("out", out.address()));
+    return download<float>(out);
+  };
+  std::vector<float> results = compute(compile_as_cuda(program));
+#ifdef TILEWRIGHT_HAS_MLIR
+  EXPECT_EQ(compute(compile_as_mlir(program)), results);
+#endif
+  return results;
+}
+
+TEST(KernelBuilder, LoopsCountWhateverTheirBoundsMayBe) {
+  const auto author = [](KernelBuilder& k, const Number& n, const Value& out) {
+    k.set_grid(3);
+    const auto count = [&](int at, const Number& first, const Number& end, const Number& step) {
+      k.loop(first, end, step, [&](const Number&) { add_global(k, out, at * 4, constant(k, 1.0F)); });
+    };
+    count(0, k.block() * 32 + k.thread(), n, k.blocks() * 32);                 // each number below n once
+    count(1, 0, n - 5, 1);                                                     // which may be negative
+    count(2, (k.block() * 32 + k.thread()) * 1000000, n * 1000000, 70000000);  // bounds above 2^31
+    count(3, n, n + 1, 1);
+  };
+  const auto expected = [](int n) {
+    float of_step = 0;
+    for (int i = 0; i < 96; ++i) {
+      for (std::int64_t at = std::int64_t{i} * 1000000; at < std::int64_t{n} * 1000000; at += 70000000) ++of_step;
+    }
+    return std::vector<float>{static_cast<float>(n), static_cast<float>(96 * std::max(n - 5, 0)), of_step, 96};
+  };
+  for (const int n : {3, 200}) EXPECT_EQ(results_of(author, n, 4), expected(n)) << n;
+  EXPECT_THROW(results_of(author, 3000, 4), InvalidArgument) << "n * 1000000 is above 2^31";
+  EXPECT_EQ(
+      refusal_of([](KernelBuilder& k) { k.begin_loop(0, k.block() * 128, 1); }),
+      "a loop ends at most at 2^31 - 1, got block_x * 128, which is from 0 to 274877906688; state what you know by "
+      "assume()");
+}
+
+TEST(KernelBuilder, CellsMayShareTheirFirstValue) {
+  const auto author = [](KernelBuilder& k, const Number& n, const Value& out) {
+    const Value zero = constant(k, 0.0F);
+    const ValueCell sum = k.cell(zero), largest = k.cell(zero);
+    k.loop(n, [&](const Number& i) { sum.set(add(k, sum.get(), to_f32(k, i))); });
+    k.branch(less(k.thread(), 32), [&] { largest.set(increment(k, add(k, sum.get(), zero))); });
+    store_global(k, out, 0, {sum.get(), largest.get(), zero, sum.get()});
+  };
+  EXPECT_EQ(results_of(author, 4, 4), (std::vector<float>{6, 7, 0, 6}));
+}
+
+TEST(KernelBuilder, ComparesAndConverts) {
+  const auto author = [](KernelBuilder& k, const Number& n, const Value& out) {
+    const Value two = constant(k, 2.0F), third = divide(k, two, constant(k, 6.0F));
+    const Value wide = square_root(k, add(k, constant_f64(k, 2.25), constant_f64(k, 4.0)));
+    const std::vector<Value> results{
+        to_f32(k, n - 5),
+        to_f32(k, n * 1000000000),
+        to_f32(k, less(k, third, two) + less_equal(k, two, two) * 2 + equal(k, third, two) * 4 + less(k, two, two) * 8),
+        absolute(k, subtract(k, third, two)),
+        to_f32(k, equal(k, wide, constant_f64(k, 2.5))),
+        shuffle(k, to_f32(k, k.thread()), n),
+        to_f32(k, k.number(to_b32(k, n + 7))),
+        join_registers(k, {third, two})[1],
+    };
+    for (std::size_t i = 0; i < results.size(); ++i)
+      store_global(k, out, static_cast<std::int64_t>(i) * 4, {results[i]});
+  };
+  EXPECT_EQ(results_of(author, 3, 8), (std::vector<float>{-2, 3e9F, 3, 2 - 2.0F / 6, 1, 3, 10, 2}));
 }
 
 TEST(KernelBuilder, RefusesCallsInAnotherOrder) {
@@ -212,6 +317,28 @@ TEST(KernelBuilder, RefusesBadNumbers) {
             "the CTA needs 300000 bytes of shared memory, sm_90a has 232448");
   EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.cell(5, 4); }),
             "a cell for numbers below 4 cannot have 5, which is from 5 to 5");
+  EXPECT_EQ(
+      refusal_of([](KernelBuilder& k) { k.cell(k.thread(), 4); }),
+      "a cell for numbers below 4 cannot have thread, which is from 0 to 127; set_within() takes what you know to "
+      "be in range");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.cell(0, std::int64_t{1} << 40); }),
+            "a cell is for 1 to 2^31 numbers, from 0 on; got 1099511627776");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.set_grid(k.thread()); }),
+            "the grid must be known at launch: thread has values of the kernel");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.set_grid(2), k.set_grid(3); }), "the grid has been set");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { KernelBuilder("float", k.target(), 32); }),
+            "a kernel cannot be named 'float', a word of C++");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.instruction("bar.warp.sync 0xffffffff", {}); }),
+            "the instruction 'bar.warp.sync 0xffffffff' does not end with ; or }");
+  EXPECT_EQ(refusal_of([](KernelBuilder& k) {
+              store_global(k, k.address("x"), 0, {constant(k, 1.0F), to_b32(k, 1)});
+            }),
+            "the registers of an operand have one type, got f32 and b32");
+  EXPECT_EQ(refusal_of([](KernelBuilder&) {
+              KernelBuilder ampere("ampere", Target{80}, 128);
+              mbarrier_wait(ampere, ampere.shared(8).address, 0);
+            }),
+            "mbarrier.try_wait needs sm_90, the target is sm_80");
   EXPECT_EQ(refusal_of([](KernelBuilder& k) { set_registers(k, 44, true); }),
             "setmaxnreg takes multiples of 8 from 24 to 256, got 44");
   EXPECT_EQ(refusal_of([](KernelBuilder& k) { k.instruction("mov.b32 $0, 1;", {}); }),

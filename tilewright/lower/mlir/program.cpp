@@ -294,10 +294,14 @@ class Printer {
     }
   }
 
-  std::string number(const Operand& operand) {
-    const int width = program::bits(operand.type), own = layout::width_of(operand.number);
-    if (own <= width) return numbers_.value(operand.number, width);
-    const std::string wide = numbers_.value(operand.number, own), name = temporary();
+  std::string number(const Operand& operand) { return low_bits(operand.number, program::bits(operand.type)); }
+
+  /// The low bits of a number: those of a register, or all that matter of a number that an author knows to be smaller
+  /// than its bounds say.
+  std::string low_bits(const Number& number, int width) {
+    const int own = layout::width_of(number);
+    if (own <= width) return numbers_.value(number, width);
+    const std::string wide = numbers_.value(number, own), name = temporary();
     line("{} = llvm.trunc {} : i{} to i{}", name, wide, own, width);
     return name;
   }
@@ -311,9 +315,11 @@ class Printer {
     Arguments first, head;
     first.add(numbers_.value(loop.first, 32), "i32");
     head.add(counter, "i32");
-    const std::string end = numbers_.value(loop.end, 32), step = numbers_.value(loop.step, 32);
+    // An end that may be negative has 64 bits and is compared with its sign.
+    const int end_bits = layout::width_of(loop.end);
+    const std::string end = numbers_.value(loop.end, end_bits), step = numbers_.value(loop.step, 32);
     for (const program::Carried<Number>& carried : loop.numbers) {
-      const std::string before = numbers_.value(carried.before, 32);
+      const std::string before = low_bits(carried.before, 32);
       if (!carried.changes()) {
         define(carried.inside, before);
         continue;
@@ -336,7 +342,12 @@ class Printer {
     define(loop.counter, counter);
     line("llvm.br ^head{}{}", label, first.passed());
     block(fmt::format("head{}", label), head);
-    line("%continues{} = llvm.icmp \"ult\" {}, {} : i32", label, counter, end);
+    if (end_bits == 32) {
+      line("%continues{} = llvm.icmp \"ult\" {}, {} : i32", label, counter, end);
+    } else {
+      line("%wide{} = llvm.zext {} : i32 to i64", label, counter);
+      line("%continues{0} = llvm.icmp \"slt\" %wide{0}, {1} : i64", label, end);
+    }
     line("llvm.cond_br %continues{0}, ^body{0}, ^exit{0}", label);
     block(fmt::format("body{}", label));
     numbers_.enter_region();
@@ -348,7 +359,7 @@ class Printer {
     line("{} = llvm.add {}, {} : i32", increased, counter, step);
     next.add(increased, "i32");
     for (const program::Carried<Number>& carried : loop.numbers) {
-      if (carried.changes()) next.add(numbers_.value(carried.after, 32), "i32");
+      if (carried.changes()) next.add(low_bits(carried.after, 32), "i32");
     }
     for (const program::Carried<Value>& carried : loop.values) {
       if (carried.changes()) pass(carried.after, next);
@@ -369,7 +380,7 @@ class Printer {
       line_ = at;
       Arguments results;
       for (const program::Chosen<Number>& chosen : branch.numbers)
-        results.add(numbers_.value(is_body ? chosen.body : chosen.otherwise, 32), "i32");
+        results.add(low_bits(is_body ? chosen.body : chosen.otherwise, 32), "i32");
       for (const program::Chosen<Value>& chosen : branch.values)
         pass(is_body ? chosen.body : chosen.otherwise, results);
       numbers_.leave_region();

@@ -1,0 +1,301 @@
+"""Programs as newcomers write them from docs/programs.md, run through both lowerings, whose results are equal bits."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright
+from tilewright import InvalidArgument, arch
+from tilewright import program as tp
+from tilewright.layout import ComposedLayout, Layout
+
+
+@pytest.fixture(autouse=True)
+def _emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_DEVICE", "emulator:sm_90a")
+
+
+def nans(*shape: int) -> np.ndarray:
+    return np.full(shape, np.nan, np.float32)
+
+
+def computed(author: Callable[[], tp.Program], result: str, **arguments: Any) -> np.ndarray:
+    """The array `result` after a run of each lowering."""
+    results = []
+    for language in ("cuda", "mlir"):
+        program = author()
+        program.language = language
+        own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
+        program.run(**own)
+        results.append(own[result])
+    assert results[0].tobytes() == results[1].tobytes()
+    return results[0]
+
+
+def histogram() -> tp.Program:
+    k = tp.Kernel("histogram", target="sm_80", threads=128)
+    n, values, counts = k.launch("n"), k.address("values"), k.address("counts", 4)
+    k.set_grid(3)
+    bins = k.shared(256 * 4)
+    with k.loop(k.thread, 256, k.threads) as at:
+        tp.store_shared(k, bins.address + at * 4, [tp.to_b32(k, 0)])
+    tp.synchronize(k)
+    with k.loop(k.block() * k.threads + k.thread, n, k.blocks() * k.threads) as i:
+        (byte,) = k.instruction("ld.global.u8 $0, [$1];", tp.output("b32"), tp.global_address(k, values, i))
+        tp.add_shared(k, bins.address + k.number(byte, 256) * 4, tp.to_b32(k, 1))
+    tp.synchronize(k)
+    with k.loop(k.thread, 256, k.threads) as at:
+        tp.add_global(k, counts, at * 4, tp.load_shared(k, bins.address + at * 4, "b32"))
+    return k.build()
+
+
+def test_histogram_with_a_loop_over_the_grid() -> None:
+    values = np.random.default_rng(0).integers(0, 256, 1000).astype(np.uint8)
+    counts = computed(histogram, "counts", n=1000, values=values, counts=np.zeros(256, np.int32))
+    assert (counts == np.bincount(values, minlength=256)).all()
+
+
+def argmax() -> tp.Program:
+    k = tp.Kernel("argmax", target="sm_80", threads=32)
+    rows, n = k.launch("rows", lower=1), k.launch("n", lower=1)
+    x, out = k.address("x", 4), k.address("out", 4)
+    k.set_grid(rows)
+    best, place = k.cell(tp.constant(k, -math.inf)), k.cell(0, 1 << 31)
+
+    def consider(value: tp.Value, at: tp.Number) -> None:
+        is_first = tp.both(tp.equal(k, value, best.get()), at < place.get())
+        is_better = tp.select(is_first, 1, tp.less(k, best.get(), value))
+        best.set(tp.choose(k, is_better, value, best.get()))
+        place.set_within(tp.select(is_better, at, place.get()))
+
+    with k.loop(k.thread, n, 32) as column:
+        consider(tp.load_global(k, x, (k.block() * n + column) * 4, "f32"), column)
+    for mask in (16, 8, 4, 2, 1):
+        at = tp.shuffle_xor(k, tp.to_b32(k, place.get()), mask)
+        consider(tp.shuffle_xor(k, best.get(), mask), k.number(at))
+    with k.If(k.thread == 0):
+        tp.store_global(k, out, k.block() * 4, [tp.to_b32(k, place.get())])
+    return k.build()
+
+
+def test_argmax_compares_values() -> None:
+    x = np.random.default_rng(1).integers(-20, 20, (6, 77)).astype(np.float32)
+    out = computed(argmax, "out", rows=6, n=77, x=x, out=np.full(6, -1, np.int32))
+    assert (out == x.argmax(axis=1)).all()
+
+
+def attention() -> tp.Program:
+    """softmax(q x keys' x scale) x values of 64 queries per CTA and 32 keys at a time; P is a tile in shared memory."""
+    queries, keys, depth = 64, 32, 64
+    k = tp.Kernel("attention", target="sm_80", threads=128)
+    m, n = k.launch("m", lower=1), k.launch("n", lower=1)
+    tile_q, tile_k = tp.smem_tile("k", "f16", queries, depth), tp.smem_tile("k", "f16", keys, depth)
+    tile_v, tile_p = tp.smem_tile("mn", "f16", depth, keys), tp.smem_tile("k", "f16", queries, keys, 64)
+    copies = [
+        tp.TiledCopyBuilder(k, "cp_async", tensor, tile, threads=128)
+        for tensor, tile in (
+            (tp.Tensor("q", "f16", [m, depth], [depth, 1]), tile_q),
+            (tp.Tensor("keys", "f16", [n, depth], [depth, 1]), tile_k),
+            (tp.Tensor("values", "f16", [depth, n], [1, depth]), tile_v),
+        )
+    ]
+    atom = arch.mma_atom(16, 8, 16, "f16", "f16", "f32")
+    scores = tp.TiledMmaBuilder(k, atom, tile_q, tile_k)
+    sums = tp.TiledMmaBuilder(k, atom, tile_p, tile_v, b_major="mn")
+    out, scale = k.address("out", 8), k.scalar("scale")
+    k.set_grid(tp.ceil_div(m, queries))
+    of_q, of_k, of_v, of_p = (k.shared(tile.bytes, 1024).address for tile in (tile_q, tile_k, tile_v, tile_p))
+    warp, first = tp.broadcast(k, k.thread // 32), k.block() * queries
+    nothing = tp.constant(k, -math.inf)
+    largest, total = [k.cell(nothing) for _ in range(2)], [k.cell(tp.constant(k, 0)) for _ in range(2)]
+    result = sums.zeros()
+
+    copies[0].copy([first, 0], of_q, thread=k.thread)
+    with k.loop(tp.ceil_div(n, keys)) as step:
+        copies[1].copy([step * keys, 0], of_k, thread=k.thread)
+        copies[2].copy([0, step * keys], of_v, thread=k.thread)
+        tp.cp_async_commit(k)
+        tp.cp_async_wait(k, 0)
+        tp.synchronize(k)
+        products = scores.zeros()
+        scores.fma(products, of_q, of_k, warp)
+        pairs, changes = scores.pairs(products, warp), []
+        for half in range(2):  # a thread has accumulators of two rows
+            new, powers = largest[half].get(), []
+            for pair in pairs[half::2]:
+                for column, value in ((pair.column, pair.low), (pair.column + 1, pair.high)):
+                    powers.append(tp.choose(k, step * keys + column < n, tp.multiply(k, value, scale), nothing))
+                    new = tp.maximum(k, new, powers[-1])
+            for mask in (1, 2):
+                new = tp.maximum(k, new, tp.shuffle_xor(k, new, mask))
+            changes.append(tp.exp2(k, tp.subtract(k, largest[half].get(), new)))
+            largest[half].set(new)
+            powers = [tp.exp2(k, tp.subtract(k, power, new)) for power in powers]
+            total[half].set(tp.multiply(k, total[half].get(), changes[half]))
+            for power in powers:
+                total[half].set(tp.add(k, total[half].get(), power))
+            for pair, low, high in zip(pairs[half::2], powers[0::2], powers[1::2], strict=True):
+                at = tp.offset_of(tile_p.layout, [pair.row, pair.column]) * 2
+                tp.store_shared(k, of_p + at, [tp.pack(k, "f16", low, high)])
+        rows = iter(range(1 << 30))
+
+        def shrink(pair: tp.AccumulatorPair) -> tuple[tp.Value, tp.Value]:
+            change = changes[next(rows) % 2]
+            return tp.multiply(k, pair.low, change), tp.multiply(k, pair.high, change)
+
+        sums.transform(result, warp, shrink)
+        tp.synchronize_warp(k)
+        sums.fma(result, of_p, of_v, warp)
+        tp.synchronize(k)
+    pairs = sums.pairs(result, warp)
+    for half in range(2):
+        whole = total[half].get()
+        for mask in (1, 2):
+            whole = tp.add(k, whole, tp.shuffle_xor(k, whole, mask))
+        for pair in pairs[half::2]:
+            at = ((first + pair.row) * depth + pair.column) * 4
+            values = [tp.divide(k, pair.low, whole), tp.divide(k, pair.high, whole)]
+            tp.store_global_if(k, first + pair.row < m, out, at, values)
+    return k.build()
+
+
+def test_attention_changes_accumulators() -> None:
+    m, n, depth = 70, 75, 64
+    random = np.random.default_rng(2)
+    q, keys, values = (random.normal(size=(rows, depth)).astype(np.float16) for rows in (m, n, n))
+    scale = math.log2(math.e) / math.sqrt(depth)
+    out = computed(attention, "out", m=m, n=n, q=q, keys=keys, values=values, scale=scale, out=nans(m, depth))
+    powers = np.exp(q.astype(np.float64) @ keys.T.astype(np.float64) / math.sqrt(depth))
+    expected = powers / powers.sum(axis=1, keepdims=True) @ values.astype(np.float64)
+    assert abs(out - expected).max() < 2e-3
+
+
+def convolution(copy: str) -> tp.Program:
+    """3x3, NHWC, by windows: the tile of A has 8x8 pixels of one image, and begins a pixel before them for some taps."""
+    size, channels, filters = 8, 64, 64
+    k = tp.Kernel("convolution", threads=256)
+    images, height, width = (k.launch(name, lower=1) for name in ("images", "height", "width"))
+    tile_a, tile_b = tp.smem_tile("k", "f16", size * size, channels), tp.smem_tile("k", "f16", filters, channels)
+    # The same tile with a mode for each of the tensor: (x, y, image, channel).
+    window = Layout((size, size, 1, channels), (channels, channels * size, 0, 1))
+    pixels = tp.SharedTile(ComposedLayout(tile_a.layout.swizzle, 0, window), "f16")
+    row = width * channels
+    tensor = tp.Tensor("x", "f16", [width, height, images, channels], [channels, row, row * height, 1])
+    threads = 1 if copy == "tma" else 128
+    load_a = tp.TiledCopyBuilder(k, copy, tensor, pixels, threads=threads)
+    of_w = tp.Tensor("w", "f16", [filters, 9 * channels], [9 * channels, 1])
+    load_b = tp.TiledCopyBuilder(k, copy, of_w, tile_b, threads=threads)
+    mma = tp.TiledMmaBuilder(k, arch.wgmma_atom("f16", "f16", "f32"), tile_a, tile_b, n=filters)
+    y = k.address("y", 8)
+    k.set_grid(tp.ceil_div(width, size), tp.ceil_div(height, size), images)
+    first_x, first_y, image = k.block(0) * size, k.block(1) * size, k.block(2)
+    ring = tp.Ring(
+        k,
+        2,
+        tile_a.bytes + tile_b.bytes,
+        transaction_bytes=load_a.transaction_bytes + load_b.transaction_bytes,
+        writer_arrivals=threads,
+        reader_arrivals=128,
+    )
+    with k.If(k.thread == 0):
+        ring.initialise()
+    tp.synchronize(k)
+    roles = tp.Roles(k, tp.Role("producer"), tp.Role("consumer"))
+
+    def produce(thread: tp.Number | int) -> None:
+        writer = tp.RingWriter(k, ring)
+        with k.loop(9) as tap, writer.write() as stage:
+            to, barrier = ring.stage(stage), ring.full(stage)
+            at = [first_x + tap % 3 - 1, first_y + tap // 3 - 1, image, 0]
+            load_a.copy(at, to, thread=thread, barrier=barrier)
+            load_b.copy([0, tap * channels], to + tile_a.bytes, thread=thread, barrier=barrier)
+            if copy == "cp_async":
+                tp.cp_async_arrive(k, barrier)
+
+    with roles.play("producer") as me:
+        if copy == "cp_async":
+            produce(me.thread)
+        else:
+            with k.If(me.thread < 32), tp.by_one_thread(k):
+                produce(0)
+    with roles.play("consumer") as me:
+        warp, reader, sums = tp.broadcast(k, me.thread // 32), tp.RingReader(k, ring), mma.zeros()
+        with k.loop(9), reader.read_by_wgmma(sums) as stage:
+            mma.fma(sums, ring.stage(stage), ring.stage(stage) + tile_a.bytes, warp)
+        reader.drain(sums)
+        for pair in mma.pairs(sums, warp):
+            at_x, at_y = first_x + pair.row % size, first_y + pair.row // size
+            place = ((image * height + at_y) * width + at_x) * filters + pair.column
+            tp.store_global_if(k, tp.both(at_x < width, at_y < height), y, place * 4, [pair.low, pair.high])
+    return k.build()
+
+
+@pytest.mark.parametrize("copy", ["tma", "cp_async"])
+def test_convolution_by_windows(copy: str) -> None:
+    images, height, width, channels = 2, 9, 11, 64
+    random = np.random.default_rng(3)
+    x = random.integers(-2, 3, (images, height, width, channels)).astype(np.float16)
+    w = random.integers(-2, 3, (64, 3, 3, channels)).astype(np.float16)
+    extents = {"images": images, "height": height, "width": width}
+    y = computed(lambda: convolution(copy), "y", **extents, x=x, w=w, y=nans(images, height, width, 64))
+    padded = np.pad(x.astype(np.float32), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    taps = ((i, j) for i in range(3) for j in range(3))
+    expected = sum(padded[:, i : i + height, j : j + width] @ w[:, i, j].astype(np.float32).T for i, j in taps)
+    assert (y == expected).all()
+
+
+def refused(text: str, error: type[Exception] = InvalidArgument) -> Any:
+    return pytest.raises(error, match=text)
+
+
+def test_operators_of_values_name_the_function() -> None:
+    k = tp.Kernel("operators")
+    value = tp.constant(k, 1.0)
+    with refused(r"write tp\.add\(k, a, b\)", TypeError):
+        value + value  # type: ignore[operator]
+    with refused(r"write tp\.less\(k, a, b\)", TypeError), k.If(value < 2.0):  # type: ignore[operator]
+        pass
+    with refused(r"write tp\.equal\(k, a, b\)", TypeError), k.If(value == 2.0):
+        pass
+    with refused(r"a must be a Value or a Python number, got Number\(thread\); to_f32\(k, number\)", TypeError):
+        tp.add(k, k.thread, 2.0)  # type: ignore[arg-type]
+    assert value in [tp.add(k, value, 1), value]
+    wide = tp.multiply(k, 2, tp.constant_f64(k, 0.5))
+    assert (wide.type, tp.fma(k, 2, value, 1.5).type) == ("f64", "f32")
+
+
+def test_arguments_of_a_run_are_named() -> None:
+    k = tp.Kernel("copies", threads=128)
+    n, x = k.launch("n"), k.address("x", 4)
+    tp.TiledCopyBuilder(k, "cp_async", tp.Tensor("a", "f16", [n, 64], [64, 1]), tp.smem_tile("k", "f16", 64, 64), 128)
+    tp.store_global(k, x, 0, [tp.to_b32(k, n)])
+    program = k.build()
+    array, a = np.zeros(1, np.int32), np.zeros((1, 64), np.float16)
+    with refused("copies needs the arguments n, a, which were not given"):
+        program.run(x=array)
+    with refused("copies has no parameter 'm'"):
+        program.run(m=1, x=array, a=a)
+    with refused("n must be an integer, got 4.5", TypeError):
+        program.run(n=4.5, x=array, a=a)
+    with refused(r"x must be an array, got \[1\]", TypeError):
+        program.run(n=1, x=[1], a=a)
+    with refused("copies copies elements of 'a' as f16, the array has f32"):
+        program.run(n=1, x=array, a=a.astype(np.float32))
+    program.run(n=np.int64(7), x=array, a=a)
+    assert array[0] == 7
+
+
+@pytest.mark.parametrize("language", ["cuda", "mlir"])
+def test_a_wrong_instruction_is_named_with_its_line(language: str) -> None:
+    k = tp.Kernel("wrong", target="sm_80", threads=32)
+    x = k.address("x", 4)
+    (value,) = k.instruction("foo.f32 $0, $1;", tp.output("f32"), tp.constant(k, 1.0))
+    tp.store_global(k, x, 0, [value])
+    program = k.build()
+    program.language = language
+    (line,) = (at for at, text in enumerate(str(program).splitlines(), 1) if "foo.f32" in text)
+    with refused(rf"error   : .*'foo'\n  at /?wrong\.tw:{line}: foo\.f32", tilewright.CompileError):
+        program.run(x=nans(1))
