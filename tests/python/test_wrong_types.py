@@ -95,7 +95,7 @@ def test_type_errors_name_an_argument(module: ModuleType) -> None:
         (lambda: layout.Layout(8).draw(colour=True), "Layout.draw() has no argument 'colour': it takes title, banks"),
         (lambda: tp.Kernel("x", thread=3), "Kernel() has no argument 'thread': did you mean 'threads'?"),
         (lambda: tp.Kernel("x").launch(3), "Kernel.launch(): name must be a str, got 3"),
-        (lambda: tp.add(tp.Kernel("x"), 3, 4), "add(): a must be a Value, got 3"),
+        (lambda: tp.add(tp.Kernel("x"), "a", 4), "add(): a must be a Value or a Python number, got 'a'"),
         (lambda: tilewright.Operation(), "Operation(): missing a required argument: 'name'; it takes name, operands"),
         (lambda: tilewright.Operation("f", ["a"]), "Operation(): operands must be a list of OperandDeclaration"),
         (lambda: tilewright.BLASDesignMetadata((3, 4)), "BLASDesignMetadata(): tile_shape must be a tuple of 3 ints"),
