@@ -132,8 +132,10 @@ TEST(WeightGemmOperation, OffersTheDesignWithTheLeastPredictedTimeFirst) {
     return fmt::format("n{} k{} c{} split{} p{} x{}", about.tile_n, about.tile_k, about.consumers, about.split_k,
                        about.ctas_per_sm, about.cluster_m);
   };
-  EXPECT_EQ(first(4096, 4096, 1), "n8 k256 c1 split4 p3 x1");
-  EXPECT_EQ(first(4096, 4096, 64), "n32 k256 c1 split1 p1 x1");
+  // The fastest of those that were measured on an H200 and on an H100, 2026-11-26.
+  EXPECT_EQ(first(4096, 4096, 1), "n8 k256 c1 split2 p1 x1");
+  EXPECT_EQ(first(4096, 4096, 16), "n16 k256 c1 split2 p1 x1");
+  EXPECT_EQ(first(4096, 4096, 64), "n64 k256 c1 split2 p1 x1");
   EXPECT_EQ(first(4096, 4096, 256), "n128 k128 c1 split1 p1 x2");
   EXPECT_EQ(first(28672, 8192, 16), "n16 k256 c2 split1 p2 x1");
   EXPECT_EQ(first(14336, 4096, 4096), "n256 k64 c2 split1 p1 x2");
