@@ -100,6 +100,13 @@ void bind_number(nb::module_& module) {
       .def(
           "__floordiv__", [](const Number& a, const Number& b) { return a / b; }, nb::is_operator())
       .def(
+          "__truediv__",
+          [](const Number& a, const Number& b) -> Number {
+            throw nb::type_error(
+                fmt::format("Numbers are divided by //: write ({}) // ({})", to_string(a), to_string(b)).c_str());
+          },
+          nb::is_operator())
+      .def(
           "__rfloordiv__", [](const Number& a, const Number& b) { return b / a; }, nb::is_operator())
       .def(
           "__mod__", [](const Number& a, const Number& b) { return a % b; }, nb::is_operator())

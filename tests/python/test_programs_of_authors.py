@@ -260,6 +260,15 @@ def test_operators_of_values_name_the_function() -> None:
         pass
     with refused(r"write tp\.equal\(k, a, b\)", TypeError), k.If(value == 2.0):
         pass
+    with refused(r"compare Values by tp\.less\(k, a, b\)", TypeError), k.If(value):  # type: ignore[arg-type]
+        pass
+    with refused("write `with k.loop", TypeError):
+        for _ in k.loop(4):  # type: ignore[attr-defined]
+            pass
+    with refused("Numbers are divided by //", TypeError):
+        k.thread / 2  # type: ignore[operator]
+    with refused(r"\(thread - 1\) / 2: thread - 1 may be negative \(from -1 to 126\)"):
+        (k.thread - 1) // 2
     with refused(r"a must be a Value or a Python number, got Number\(thread\); to_f32\(k, number\)", TypeError):
         tp.add(k, k.thread, 2.0)  # type: ignore[arg-type]
     assert value in [tp.add(k, value, 1), value]

@@ -22,18 +22,28 @@ NumberScope& scope_of(const Number& a, const Number& b) {
   return *first;
 }
 
+/// "(n - 1) / m", for messages.
+std::string text_of(const char* symbol, const Number& a, const Number& b) {
+  const auto operand = [](const Number& number) {
+    const std::string text = to_string(number);
+    return text.find(' ') == std::string::npos ? text : '(' + text + ')';
+  };
+  return fmt::format("{} {} {}", operand(a), symbol, operand(b));
+}
+
 void require_not_negative(const char* symbol, const Number& a, const Number& b) {
   for (const Number& x : {a, b}) {
     if (x.lower() < 0)
-      throw InvalidArgument(fmt::format("{} {} {}: {} may be negative (from {} to {})", to_string(a), symbol,
-                                        to_string(b), to_string(x), x.lower(), x.upper()));
+      throw InvalidArgument(fmt::format("{}: {} may be negative (from {} to {})", text_of(symbol, a, b), to_string(x),
+                                        x.lower(), x.upper()));
   }
 }
 
 void require_divisor(const char* symbol, const Number& a, const Number& b) {
   require_not_negative(symbol, a, b);
   if (b.lower() < 1)
-    throw InvalidArgument(fmt::format("{} {} {}: the divisor may be 0", to_string(a), symbol, to_string(b)));
+    throw InvalidArgument(
+        fmt::format("{}: the divisor may be 0 (from {} to {})", text_of(symbol, a, b), b.lower(), b.upper()));
 }
 
 bool is_op(const Number& x, NumberOp op) { return !x.is_static() && x.node()->op == op; }

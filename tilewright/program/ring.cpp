@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/rounding.hpp"
 
 namespace tilewright::program {
 namespace {
@@ -17,11 +18,10 @@ constexpr std::int64_t kStageAlignment = 1024;
 
 Ring::Ring(KernelBuilder& k, const RingUse& use) : kernel_(&k), use_(use) {
   if (use.stages < 2) throw InvalidArgument(fmt::format("a ring has at least 2 stages, got {}", use.stages));
-  if (use.stage_bytes < 1 || use.stage_bytes % kStageAlignment != 0) {
-    throw InvalidArgument(
-        fmt::format("the stage of a ring has a multiple of {} bytes, got {}", kStageAlignment, use.stage_bytes));
-  }
-  stages_ = k.shared(use.stages * use.stage_bytes, kStageAlignment);
+  if (use.stage_bytes < 1)
+    throw InvalidArgument(fmt::format("the stage of a ring has at least 1 byte, got {}", use.stage_bytes));
+  use_.stage_bytes = round_up(use.stage_bytes, kStageAlignment);
+  stages_ = k.shared(use.stages * use_.stage_bytes, kStageAlignment);
   barriers_ = k.shared(2 * use.stages * kBarrierBytes, kBarrierBytes);
 }
 

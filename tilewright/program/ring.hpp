@@ -13,7 +13,7 @@ namespace tilewright::program {
 /// How a ring is used. Arrivals are counted for each stage.
 struct RingUse {
   int stages = 2;
-  std::int64_t stage_bytes = 0;        // of shared memory
+  std::int64_t stage_bytes = 0;        // of shared memory; rounded up to a multiple of 1024
   std::int64_t transaction_bytes = 0;  // that TMA loads to a stage; 0: TMA loads nothing
   int writer_arrivals = 1;             // arrivals of the threads that write, besides the bytes of TMA
   int reader_arrivals = 1;             // arrivals of the threads that read, in all CTAs that the loads reach

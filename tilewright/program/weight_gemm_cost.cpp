@@ -20,9 +20,9 @@ constexpr double kIssuedForWgmma = 4, kIssuedForStage = 50;
 /// groups, which sums of spans need once for each stage.
 constexpr double kGroupCycles = 60, kDrainCycles = 60;
 // The constants below were fitted to the times of 154 kernels of 15 layers with s4 weights on an H200 and of 120 on an
-// H100 (2026-11-26, bench/results/weights_h200_2026-11-26.json and its version before, and weights_h100_2026-11-26.json).
-// With them, the first of the measured kernels of a layer takes 0.15 % longer than the fastest on the H200, in the mean,
-// and 2.3 % on the H100, whose DRAM is slower than that of the model.
+// H100 (2026-11-26, bench/results/weights_h200_2026-11-26.json and its version before, and
+// weights_h100_2026-11-26.json). With them, the first of the measured kernels of a layer takes 0.15 % longer than the
+// fastest on the H200, in the mean, and 2.3 % on the H100, whose DRAM is slower than that of the model.
 /// From the release of a stage until TMA has filled it again, while all SMs load.
 constexpr double kLoadUs = 1.5;
 /// What wgmma of other warpgroups does not hide of each stage, beside the time in which schedulers issue instructions.

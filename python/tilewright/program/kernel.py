@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from tilewright._tilewright.program import KernelBuilder, Number, elect
+from tilewright._tilewright.program import KernelBuilder, Number, Value, elect
 from tilewright.program.built import Program
 
 
@@ -17,8 +17,7 @@ class Kernel(KernelBuilder):
     cannot be built.
     """
 
-    @contextmanager
-    def loop(self, *bounds: int | Number) -> Iterator[Number]:
+    def loop(self, *bounds: int | Number) -> AbstractContextManager[Number]:
         """`with k.loop(end) as i:`, `k.loop(first, end)`, `k.loop(first, end, step)`: a loop of the kernel, as range().
 
         Numbers and Values that change from one iteration to the next are in cells (Kernel.cell()).
@@ -26,9 +25,7 @@ class Kernel(KernelBuilder):
         if not 1 <= len(bounds) <= 3:
             raise TypeError(f"loop() takes end, or first and end, or first, end and step: got {len(bounds)} numbers")
         first, end = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
-        counter = self.begin_loop(first, end, bounds[2] if len(bounds) == 3 else 1)
-        yield counter
-        self.end_loop()
+        return _Loop(self, first, end, bounds[2] if len(bounds) == 3 else 1)
 
     @contextmanager
     def If(self, condition: int | Number) -> Iterator[None]:
@@ -36,6 +33,8 @@ class Kernel(KernelBuilder):
 
         Values are compared by less(k, a, b), less_equal() and equal().
         """
+        if isinstance(condition, Value):
+            raise TypeError("If(): the condition must be a Number: compare Values by tp.less(k, a, b), less_equal, equal")
         self.begin_branch(int(condition) if isinstance(condition, bool) else condition)
         yield
         self.end_branch()
@@ -50,6 +49,24 @@ class Kernel(KernelBuilder):
     def build(self) -> Program:
         """Ends recording and returns the program. Raises InvalidArgument if a loop or branch is open."""
         return Program(super().build())
+
+
+class _Loop(AbstractContextManager[Number]):
+    """A loop that Kernel.loop() begins where its `with` statement does."""
+
+    def __init__(self, kernel: Kernel, *bounds: int | Number) -> None:
+        self._kernel = kernel
+        self._bounds = bounds
+
+    def __enter__(self) -> Number:
+        return self._kernel.begin_loop(*self._bounds)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._kernel.end_loop()
+
+    def __iter__(self) -> Iterator[Number]:
+        raise TypeError("a loop of the kernel is recorded once: write `with k.loop(n) as i:` instead of `for i in k.loop(n):`")
 
 
 def by_one_thread(k: Kernel) -> AbstractContextManager[None]:
