@@ -236,6 +236,9 @@ void bind_builder(nb::module_& module) {
       .def_prop_ro("threads", &KernelBuilder::threads, "Of a CTA.")
       .def_prop_ro("cluster", &KernelBuilder::cluster, "In CTAs.")
       .def_prop_ro("target", [](const KernelBuilder& self) { return self.target().name(); })
+      .def("wait_for_last_kernel", &KernelBuilder::wait_for_last_kernel,
+           "All threads wait until the kernels that this launch depends on have ended, before all accesses of global "
+           "memory: the kernel may start while the last one of its stream ends.")
       .def("set_min_ctas", &KernelBuilder::set_min_ctas, "ctas"_a,
            "The least number of CTAs that one SM shall hold; bounds the registers of a thread.")
       .def("launch", &KernelBuilder::launch, "name"_a, "divisor"_a = 1, "lower"_a = 0, "upper"_a = 0x7fffffff,

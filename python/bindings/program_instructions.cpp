@@ -78,6 +78,8 @@ void bind_memory(nb::module_& module) {
   module.def("add_global", &program::add_global, "k"_a, "base"_a, "offset"_a, "value"_a,
              "Adds one f32, f64 or b32 (an integer) to memory, atomically: red.global.add.");
   module.def("add_shared", &program::add_shared, "k"_a, "address"_a, "value"_a, "The same in shared memory.");
+  module.def("store_shared_at", &program::store_shared_at, "k"_a, "address"_a, "rank"_a, "values"_a,
+             "store_shared() to this address in the CTA of rank `rank` of the cluster.");
   module.def("load_matrices", &program::load_matrices, "k"_a, "row_address"_a, "count"_a, "transposes"_a = false,
              "ldmatrix of 1, 2 or 4 matrices of 8 x 8 elements of 16 bits. Lane l gives the address of row l % 8 of "
              "matrix l / 8.");
@@ -87,6 +89,8 @@ void bind_memory(nb::module_& module) {
 
 void bind_synchronisation(nb::module_& module) {
   module.def("synchronize", &program::synchronize, "k"_a, "barrier.sync of all threads of the CTA.");
+  module.def("launch_dependents", &program::launch_dependents, "k"_a,
+             "Lets the kernels that depend on this launch start, as soon as all CTAs have come here or have ended.");
   module.def("named_barrier", &program::named_barrier, "k"_a, "id"_a, "threads"_a,
              "barrier.sync of named barrier `id`, 1 to 15, with `threads` threads, a multiple of 32.");
   module.def("named_barrier_arrive", &program::named_barrier_arrive, "k"_a, "id"_a, "threads"_a);

@@ -292,6 +292,13 @@ void bind_products(nb::module_& module) {
           },
           "accumulators"_a, "warp"_a,
           "All pairs of accumulators of a thread. wgmma must have been waited for (Ring readers: drain()).")
+      .def("load_fragments", &TiledMmaBuilder::load_fragments, "a"_a, "warp"_a,
+           "Loads the fragments of A of a stage, for wgmma with A in registers: one Value of 4 registers for each "
+           "instruction along k and m, those of one step together.")
+      .def("fma_fragments", &TiledMmaBuilder::fma_fragments, "accumulators"_a, "fragments"_a, "b"_a, "first_step"_a = 0,
+           "fma() with fragments of A that the caller has, each as Values of 4 b32 registers, for the instructions "
+           "along "
+           "k from `first_step` on. The registers are read until wgmma has been waited for.")
       .def(
           "transform",
           [](const TiledMmaBuilder& self, const Accumulators& accumulators, const Number& warp,

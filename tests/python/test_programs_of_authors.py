@@ -173,6 +173,67 @@ def test_attention_changes_accumulators() -> None:
     assert abs(out - expected).max() < 2e-3
 
 
+def chained_products() -> tp.Program:
+    """(a x b') x c' of 64x64 tiles: the accumulators of the first product are A of the second, in registers."""
+    k = tp.Kernel("chained_products", threads=128)
+    tile = tp.smem_tile("k", "f16", 64, 64)
+    memory = []
+    for name in ("a", "b", "c"):
+        memory.append(k.shared(tile.bytes, 1024).address)
+        load = tp.TiledCopyBuilder(k, "cp_async", tp.Tensor(name, "f16", [64, 64], [64, 1]), tile, threads=128)
+        load.copy([0, 0], memory[-1], thread=k.thread)
+    tp.cp_async_commit(k)
+    tp.cp_async_wait(k, 0)
+    tp.fence_proxy_async(k)
+    tp.synchronize(k)
+    of_memory = tp.TiledMmaBuilder(k, arch.wgmma_atom("f16", "f16", "f32"), tile, tile, n=64)
+    of_registers = tp.TiledMmaBuilder(k, arch.wgmma_atom("f16", "f16", "f32", "registers"), tile, tile, n=64)
+    warp = tp.broadcast(k, k.thread // 32)
+    first, second = of_memory.zeros(), of_registers.zeros()
+    of_memory.fma(first, memory[0], memory[1], warp)
+    tp.wait_for_wgmma(k, 0, first.cells)
+    pairs = [tp.pack(k, "f16", pair.low, pair.high) for pair in of_memory.pairs(first, warp)]
+    # 16 columns of k are four pairs: two rows of the first eight columns, and of the others.
+    of_registers.fma_fragments(second, [pairs[i : i + 4] for i in range(0, len(pairs), 4)], memory[2])
+    tp.wait_for_wgmma(k, 0, second.cells)
+    d = k.address("d", 8)
+    for pair in of_registers.pairs(second, warp):
+        tp.store_global(k, d, (pair.row * 64 + pair.column) * 4, [pair.low, pair.high])
+    return k.build()
+
+
+def test_accumulators_are_fragments_of_the_next_product() -> None:
+    random = np.random.default_rng(4)
+    a, b, c = (random.integers(-2, 3, (64, 64)).astype(np.float16) for _ in range(3))
+    d = computed(chained_products, "d", a=a, b=b, c=c, d=nans(64, 64))
+    assert (d == a.astype(np.float32) @ b.astype(np.float32).T @ c.astype(np.float32).T).all()
+
+
+def cluster_sum() -> tp.Program:
+    k = tp.Kernel("cluster_sum", threads=32, cluster=(4, 1, 1))
+    n, x, out = k.launch("n", lower=1), k.address("x", 4), k.address("out", 4)
+    k.set_grid(4)
+    parts = k.shared(4 * 4)
+    total = k.cell(tp.constant(k, 0))
+    with k.loop(k.cluster_rank * 32 + k.thread, n, 128) as i:
+        total.set(tp.add(k, total.get(), tp.load_global(k, x, i * 4, "f32")))
+    for mask in (16, 8, 4, 2, 1):
+        total.set(tp.add(k, total.get(), tp.shuffle_xor(k, total.get(), mask)))
+    tp.synchronize_cluster(k)  # CTA 0 runs
+    with k.If(k.thread == 0):
+        tp.store_shared_at(k, parts.address + k.cluster_rank * 4, 0, [total.get()])
+    tp.synchronize_cluster(k)
+    with k.If(tp.both(k.thread == 0, k.cluster_rank == 0)):
+        a, b, c, d = tp.load_shared(k, parts.address, "f32", 4)
+        tp.store_global(k, out, 0, [tp.add(k, tp.add(k, a, b), tp.add(k, c, d))])
+    return k.build()
+
+
+def test_sums_of_a_cluster() -> None:
+    x = np.random.default_rng(5).integers(-3, 4, 1000).astype(np.float32)
+    assert computed(cluster_sum, "out", n=1000, x=x, out=nans(1))[0] == x.sum()
+
+
 def convolution(copy: str) -> tp.Program:
     """3x3, NHWC, by windows: the tile of A has 8x8 pixels of one image, and begins a pixel before them for some taps."""
     size, channels, filters = 8, 64, 64
