@@ -410,6 +410,7 @@ void KernelBuilder::hide_definitions_of(const Open& open) {
 }
 
 Number KernelBuilder::loop_end(const Number& end) {
+  if (end.upper() <= 0) return 0;  // the loop never runs
   if (end.upper() <= kMaxExtent) return end;
   if (end.kind() == layout::NumberKind::launch) return computed(fmt::format("end_{}", program_.parameters.size()), end);
   throw InvalidArgument(

@@ -236,16 +236,18 @@ TEST(KernelBuilder, LoopsCountWhateverTheirBoundsMayBe) {
     count(1, 0, n - 5, 1);                                                     // which may be negative
     count(2, (k.block() * 32 + k.thread()) * 1000000, n * 1000000, 70000000);  // bounds above 2^31
     count(3, n, n + 1, 1);
+    count(4, 0, -3, 3);
+    count(4, 0, less(k.thread(), n) - 1, 1);
   };
   const auto expected = [](int n) {
     float of_step = 0;
     for (int i = 0; i < 96; ++i) {
       for (std::int64_t at = std::int64_t{i} * 1000000; at < std::int64_t{n} * 1000000; at += 70000000) ++of_step;
     }
-    return std::vector<float>{static_cast<float>(n), static_cast<float>(96 * std::max(n - 5, 0)), of_step, 96};
+    return std::vector<float>{static_cast<float>(n), static_cast<float>(96 * std::max(n - 5, 0)), of_step, 96, 0};
   };
-  for (const int n : {3, 200}) EXPECT_EQ(results_of(author, n, 4), expected(n)) << n;
-  EXPECT_THROW(results_of(author, 3000, 4), InvalidArgument) << "n * 1000000 is above 2^31";
+  for (const int n : {3, 200}) EXPECT_EQ(results_of(author, n, 5), expected(n)) << n;
+  EXPECT_THROW(results_of(author, 3000, 5), InvalidArgument) << "n * 1000000 is above 2^31";
   EXPECT_EQ(
       refusal_of([](KernelBuilder& k) { k.begin_loop(0, k.block() * 128, 1); }),
       "a loop ends at most at 2^31 - 1, got block_x * 128, which is from 0 to 274877906688; state what you know by "
