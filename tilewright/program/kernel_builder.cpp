@@ -538,7 +538,10 @@ void KernelBuilder::end_branch() {
   for (std::size_t i = 0; i < open.values_before.size(); ++i) {
     const Value &before = open.values_before[i], &body = open.body.values[i], &otherwise = open.otherwise.values[i];
     if (open.body.updates[i] || open.otherwise.updates[i]) visible_[static_cast<std::size_t>(before.id)] = false;
-    if (body == otherwise) continue;
+    if (body == otherwise) {
+      value_cells_[i] = body;
+      continue;
+    }
     const Value outside = define(before.type, before.count);
     branch.values.push_back({.body = body, .otherwise = otherwise, .outside = outside});
     value_cells_[i] = outside;

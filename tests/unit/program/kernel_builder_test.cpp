@@ -265,6 +265,28 @@ TEST(KernelBuilder, CellsMayShareTheirFirstValue) {
   EXPECT_EQ(results_of(author, 4, 4), (std::vector<float>{6, 7, 0, 6}));
 }
 
+TEST(KernelBuilder, BoundsAndConditionsMayBeRemainders) {
+  const auto author = [](KernelBuilder& k, const Number& n, const Value& out) {
+    k.loop(n % 4, [&](const Number&) { add_global(k, out, 0, constant(k, 1.0F)); });  // & in C, which binds less than <
+    k.branch(n % 4, [&] { add_global(k, out, 4, constant(k, 1.0F)); });
+  };
+  for (const int n : {0, 2, 3, 5, 8})
+    EXPECT_EQ(results_of(author, n, 2),
+              (std::vector<float>{static_cast<float>(32 * (n % 4)), n % 4 == 0 ? 0.0F : 32.0F}))
+        << n;
+}
+
+TEST(KernelBuilder, BothArmsMaySetACellToTheSameValue) {
+  const auto author = [](KernelBuilder& k, const Number& n, const Value& out) {
+    const ValueCell a = k.cell(constant(k, 1.0F)), b = k.cell(constant(k, 2.0F));
+    const Value other = b.get();
+    k.branch(
+        less(k.thread(), n), [&] { a.set(other); }, [&] { a.set(other), b.set(constant(k, 3.0F)); });
+    store_global(k, out, 0, {a.get()});
+  };
+  EXPECT_EQ(results_of(author, 40, 1), (std::vector<float>{2}));
+}
+
 TEST(KernelBuilder, ComparesAndConverts) {
   const auto author = [](KernelBuilder& k, const Number& n, const Value& out) {
     const Value two = constant(k, 2.0F), third = divide(k, two, constant(k, 6.0F));

@@ -263,7 +263,7 @@ class Printer {
     }
     const std::string first = text(loop.first), end = text(loop.end), step = text(loop.step);
     out_.line("_Pragma(\"unroll 1\")");
-    out_.line("for (unsigned {0} = {1}; {0} < {2}; {0} += {3}) {{", counter, first, end, step);
+    out_.line("for (unsigned {0} = {1}; {0} < ({2}); {0} += {3}) {{", counter, first, end, step);
     out_.indent();
     define(loop.counter, counter);
     for (const program::Carried<Number>& number : loop.numbers) {
@@ -326,7 +326,7 @@ class Printer {
     for (const program::Chosen<Number>& number : branch.numbers)
       out_.line("unsigned {};", layout::to_string(number.outside));
     for (const program::Chosen<Value>& value : branch.values) declare(value.outside);
-    out_.line("if ({} != 0) {{", condition);
+    out_.line("if (({}) != 0) {{", condition);
     write_arm(branch, true);
     if (!branch.otherwise.empty() || !branch.numbers.empty() || !branch.values.empty()) {
       out_.line("}} else {{");
