@@ -23,7 +23,7 @@ class Kernel(KernelBuilder):
         Numbers and Values that change from one iteration to the next are in cells (Kernel.cell()).
         """
         if not 1 <= len(bounds) <= 3:
-            raise TypeError(f"loop() takes end, or first and end, or first, end and step: got {len(bounds)} numbers")
+            raise TypeError(f"loop(): bounds must be end; first, end; or first, end, step; got {len(bounds)} numbers")
         first, end = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
         return _Loop(self, first, end, bounds[2] if len(bounds) == 3 else 1)
 
