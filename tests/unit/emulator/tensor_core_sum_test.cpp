@@ -142,6 +142,68 @@ TEST(TensorCoreSum, CutsOffAndRoundsTowardZero) {
   EXPECT_EQ(sum_of(sum_of_wgmma(1, false), 1.0, 0x1.0001p0), 2.0);  // 13 bits
 }
 
+TEST(TensorCoreSum, WhatIsLeftOfTheFirstBlockIsTheSmallestAddendOfTheNext) {
+  const TensorCoreSum how = sum_of_mma(kSm80, 2, false);  // blocks of eight elements
+  for (const int exponent : {-30, -35, -36, -50, -60}) {
+    const auto scale = static_cast<float>(std::ldexp(1.0, exponent));
+    Tiles all = tiles(16, [] { return 0.0F; });
+    for (std::size_t m = 0; m < 2; ++m) {
+      all.a[m] = 1.5F * scale;
+      all.a[kTileRows + m] = -(1 + 127 / 128.0F) * scale;
+    }
+    for (std::size_t n = 0; n < 24; ++n) {
+      all.b[16 * n] = (1 + 127 / 128.0F) * scale;
+      all.b[16 * n + 1] = n % 2 == 0 ? 1.5F * scale : (1.5F + 1 / 128.0F) * scale;
+    }
+    expect_elements(all, how, 2, -126);
+  }
+}
+
+TEST(TensorCoreSum, SumsOfTheLargestAddends) {
+  // All products are almost 4, so that the sum of 16 with 25 bits of fraction is more than 2^31.
+  std::mt19937 random(2);
+  const auto large = [&] { return 1.9375F + static_cast<float>(random() % 64) / 1024; };
+  for (const bool f16_result : {false, true}) {
+    for (const float sign : {1.0F, -1.0F}) {
+      Tiles all = tiles(16, large);
+      for (float& c : all.c) c *= sign;
+      for (float& a : all.a) a *= sign;
+      expect_elements(all, sum_of_mma(kSm90a, 2, f16_result), 2, -14);
+    }
+  }
+}
+
+TEST(TensorCoreSum, ProductsThatF32CannotHold) {
+  std::mt19937 random(3);
+  for (const int exponent : {-75, -60, -35, 60, 63, 70}) {
+    const auto factor = [&] {
+      const float magnitude = std::ldexp(1 + static_cast<float>(random() % 128) / 128, exponent);
+      return random() % 2 == 0 ? magnitude : -magnitude;
+    };
+    Tiles all = tiles(16, factor);
+    if (exponent < 0) {
+      for (float& c : all.c) c *= all.a[0];
+    }
+    expect_elements(all, sum_of_mma(kSm90a, 2, false), 2, -126);
+    expect_elements(all, sum_of_mma(kSm80, 2, false), 2, -126);
+  }
+}
+
+TEST(TensorCoreSum, SumsOfNothingHaveTheSignOfTheirAddends) {
+  const TensorCoreSum how = sum_of_mma(kSm90a, 2, false);
+  for (const float a : {0.0F, -0.0F, 0.3F, -0.3F}) {
+    for (const float c : {0.0F, -0.0F}) {
+      ColumnMajor all;
+      for (int k = 0; k < 16; ++k) all.a[k * kTileRows + 1] = a;
+      for (int k = 0; k < 16; ++k) all.a[k * kTileRows + 3] = 0.7F;  // fractions elsewhere in the tile
+      for (int m = 0; m < kTileRows; ++m) all.c[m] = c;
+      multiply_add(all.tiles(8, 16, 2, -14, -126), how);
+      EXPECT_EQ(all.c[1], 0);
+      EXPECT_EQ(std::signbit(all.c[1]), std::signbit(a) && std::signbit(c)) << a << " " << c;
+    }
+  }
+}
+
 TEST(TensorCoreSum, EightBitFloatsAreSummedBeforeTheAccumulatorIsAdded) {
   // Each product is more than 25 bits below the accumulator, but their sum is its last bit.
   for (const bool f16_result : {false, true}) {
