@@ -204,6 +204,48 @@ TEST(TensorCoreSum, SumsOfNothingHaveTheSignOfTheirAddends) {
   }
 }
 
+/// Each element of D where A has the same rows and B the same columns.
+float sum_of_all(const TensorCoreSum& how, const std::vector<std::pair<float, float>>& factors, float c, int least_c) {
+  ColumnMajor all;
+  for (std::size_t k = 0; k < factors.size(); ++k) {
+    for (std::size_t m = 0; m < kTileRows; ++m) all.a[k * kTileRows + m] = factors[k].first;
+    for (std::size_t n = 0; n < 8; ++n) all.b[n * 16 + k] = factors[k].second;
+  }
+  std::fill_n(all.c, kTileRows * 8, c);
+  multiply_add(all.tiles(8, 16, 2, -14, least_c), how);
+  for (int i = 1; i < kTileRows * 8; ++i) EXPECT_EQ(all.c[i], all.c[0]) << i;
+  return all.c[0];
+}
+
+TEST(TensorCoreSum, BitsThatDecideTheRoundingToF16) {
+  const TensorCoreSum how = sum_of_mma(kSm90a, 2, true);
+  constexpr int kLeast = -14;
+  // A tie, and a bit that f32 has no room for.
+  EXPECT_EQ(sum_of_all(how, {{1, 1}, {0x1p-5F, 0x1p-6F}, {0x1p-12F, 0x1p-13F}}, 0, kLeast), 1 + 0x1p-10F);
+  EXPECT_EQ(sum_of_all(how, {{1, 1}, {0x1p-5F, 0x1p-6F}}, 0, kLeast), 1);
+  // The same bit is cut off if C is subnormal, as it counts as 2^-14; but not if C is zero.
+  EXPECT_EQ(sum_of_all(how, {{2.5F * 0x1p-12F, 0x1p-12F}, {0x1p-24F, 0x1p-20F}}, 0, kLeast), 3 * 0x1p-24F);
+  EXPECT_EQ(sum_of_all(how, {{1.5F * 0x1p-12F, 0x1p-12F}, {0x1p-24F, 0x1p-20F}}, 0x1p-24F, kLeast), 2 * 0x1p-24F);
+}
+
+TEST(TensorCoreSum, IntegersThat13BitsCannotHold) {
+  std::mt19937 random(4);
+  for (const int most : {8, 64, 448}) {
+    for (const int most_c : {16, 8000, 1 << 20}) {
+      for (const TensorCoreSum& how : {sum_of_wgmma(1, false), sum_of_mma(Target{89}, 1, false)}) {
+        Tiles all = tiles(32, [&] {
+          float value = 0.5F;
+          while (value != std::trunc(value) || std::fabs(value) > static_cast<float>(most))
+            value = e4m3_to_f32(static_cast<std::uint8_t>(random() % 0x7f | (random() & 1) << 7));
+          return value;
+        });
+        for (float& c : all.c) c = static_cast<float>(static_cast<int>(random() % static_cast<unsigned>(most_c)));
+        expect_elements(all, how, 1, -6);
+      }
+    }
+  }
+}
+
 TEST(TensorCoreSum, EightBitFloatsAreSummedBeforeTheAccumulatorIsAdded) {
   // Each product is more than 25 bits below the accumulator, but their sum is its last bit.
   for (const bool f16_result : {false, true}) {
