@@ -43,7 +43,7 @@ SECTIONS = [
       "multimem.red": ("", "there is one GPU")}),
     ("Textures and surfaces", "tex tld4 txq istypep suld sust sured suq",
      {name: ("", TEXTURES) for name in "tex tld4 txq istypep suld sust sured suq".split()}),
-    ("Control flow", "bra brx.idx call ret exit", {"call": ("recursion", "calls are inlined")}),
+    ("Control flow", "bra brx.idx call ret exit", {"call": ("recursion into many levels", "calls are inlined")}),
     ("Synchronisation", "bar.sync bar.arrive bar.red barrier.sync barrier.arrive barrier.red bar.warp.sync "
      "barrier.cluster.arrive barrier.cluster.wait membar fence fence.proxy fence.mbarrier_init atom red red.async "
      "vote.sync match.sync activemask redux.sync griddepcontrol elect.sync",

@@ -12,6 +12,7 @@
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/emulator/finding_log.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
+#include "tilewright/emulator/instructions/float_environment.hpp"
 #include "tilewright/emulator/written_tensor_maps.hpp"
 
 namespace tilewright::emulator {
@@ -43,6 +44,7 @@ class ClusterQueue {
 
   /// False when no cluster is left. True when one ended with a finding that was logged.
   bool run_until_failure() {
+    const DefaultFloatEnvironment arithmetic;
     std::uint64_t index = 0;
     try {
       Cluster cluster(launch_);
@@ -98,6 +100,7 @@ class ClusterQueue {
 /// a deadlock; more than one round, as the last step of one cluster may let another one continue.
 void run_cooperatively(Launch launch, const ClusterQueue& grid) {
   constexpr int kMaxIdleRounds = 4;
+  const DefaultFloatEnvironment arithmetic;
   GlobalShadow shadow(launch.options.check_races, launch.unwritten != nullptr, launch.options.check_warps);
   if (launch.options.check_races) launch.global_shadow = &shadow;
   std::vector<std::unique_ptr<Cluster>> clusters;

@@ -19,7 +19,10 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr int kMaxCallDepth = 32;
+constexpr int kMaxCallDepth = 96;
+constexpr int kMaxRecursionLevels = 64;
+constexpr int kMaxBodiesOfLevel = 1 << 11;              // of a recursive function
+constexpr int kMaxRecursiveCalls = 1 << 14;             // inlined calls of functions that are being called
 constexpr std::size_t kMaxCode = std::size_t{1} << 22;  // instructions after inlining
 constexpr int kMaxCalls = 1 << 16;                      // inlined calls, also of functions without instructions
 constexpr std::uint64_t kMaxSharedBytes = 1U << 20;
@@ -253,8 +256,12 @@ void ProgramBuilder::refuse_too_large(const Variable& variable, std::string_view
               {}});
 }
 
+int ProgramBuilder::recursion_level(const Function& function) const {
+  return static_cast<int>(std::ranges::count(calling_, &function));
+}
+
 const ProgramBuilder::Storage& ProgramBuilder::storage(const Function& function) {
-  const auto [entry, inserted] = storages_.try_emplace(&function);
+  const auto [entry, inserted] = storages_.try_emplace({&function, recursion_level(function)});
   Storage& storage = entry->second;
   if (!inserted) return storage;
   storage.registers.reserve(function.registers.size());
@@ -427,9 +434,8 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
     refuse(parsed, fmt::format("{} {}", launches ? "launches by kernels: function" : "external function",
                                printable(callee->name, 80)));
   }
-  if (depth >= kMaxCallDepth || std::ranges::find(calling_, function) != calling_.end()) {
-    refuse(parsed, fmt::format("recursive function {}", printable(callee->name, 80)));
-  }
+  if (depth >= kMaxCallDepth) refuse(parsed, fmt::format("more than {} calls inside of each other", kMaxCallDepth));
+  check_recursion(parsed, *function);
   if (++calls_ > kMaxCalls) refuse_kernel(parsed, fmt::format("kernels of more than {} inlined calls", kMaxCalls));
   if (results.size() != function->results.size() || arguments.size() != function->parameters.size()) {
     refuse(parsed, "a call whose number of parameters differs from its function's");
@@ -443,6 +449,32 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
   }
   emit_inlined(parsed, *function, results, arguments, depth);
   if (skip != kNone) program_.code[skip].target = static_cast<std::uint32_t>(program_.code.size());
+}
+
+void ProgramBuilder::check_recursion(const ParsedInstruction& parsed, const Function& function) {
+  const int level = recursion_level(function);
+  if (level == 0) return;
+  const auto [entry, inserted] = most_levels_.try_emplace(&function, 0);
+  int& most_levels = entry->second;
+  if (inserted) {
+    // Each body has as many bodies of the next level as it has calls.
+    const auto calls = std::ranges::count_if(function.instructions, [](const ParsedInstruction& each) {
+      return each.opcode.starts_with("call") && std::ranges::any_of(each.operands, [](const Operand& operand) {
+               return operand.kind == Operand::Kind::function && find_builtin(operand.name) == nullptr;
+             });
+    });
+    const std::int64_t growth = std::max<std::int64_t>(calls, 1);
+    for (std::int64_t bodies = growth; bodies <= kMaxBodiesOfLevel && most_levels < kMaxRecursionLevels;
+         bodies *= growth)
+      ++most_levels;
+  }
+  const bool fits = recursive_calls_ < kMaxRecursiveCalls && program_.code.size() < kMaxCode / 4 &&
+                    program_.register_bytes < kMaxRegisterBytes / 4 && program_.local_bytes < kMaxLocalBytes / 4;
+  if (level > most_levels || !fits) {
+    refuse(parsed, fmt::format("recursion of {} into more than {} levels: calls are inlined",
+                               printable(function.name, 80), level - 1));
+  }
+  ++recursive_calls_;
 }
 
 void ProgramBuilder::emit_inlined(const ParsedInstruction& parsed, const Function& function,

@@ -62,7 +62,8 @@ class ProgramBuilder {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> branches;  // (index in Program::code, label)
   };
 
-  /// Registers and local memory of a function. All its inlined bodies share them, as calls do not recurse.
+  /// Registers and local memory of a function at one level of its recursion. All its inlined bodies of the level share
+  /// them: a thread executes one of these at a time.
   struct Storage {
     std::vector<Slot> registers;
     std::vector<std::uint64_t> addresses;
@@ -70,6 +71,8 @@ class ProgramBuilder {
 
   [[noreturn]] static void refuse_too_large(const Variable& variable, std::string_view what, std::uint64_t limit);
   Slot new_slot(int width);
+  /// How many calls of the function are being inlined at this place.
+  int recursion_level(const Function& function) const;
   const Storage& storage(const Function& function);
   void place_shared_variables(const Function& kernel);
   void place_parameters(const Function& kernel, Storage& storage);
@@ -86,6 +89,8 @@ class ProgramBuilder {
   /// @throws EmulationFinding unsupported_instruction, at load
   [[noreturn]] void refuse_kernel(const ParsedInstruction& parsed, std::string reason) const;
   void emit_call(const ParsedInstruction& parsed, int depth);
+  /// Refuses a call of a function that is being called where inlining it would take too much.
+  void check_recursion(const ParsedInstruction& parsed, const Function& function);
   /// Inlines `function`, if the guard of the call holds. `results` and `arguments` are those of the call.
   void emit_inlined(const ParsedInstruction& parsed, const Function& function, const std::vector<Operand>& results,
                     const std::vector<Operand>& arguments, int depth);
@@ -108,7 +113,9 @@ class ProgramBuilder {
   PeriodicCheck check_;
   Frame* frame_ = nullptr;
   std::vector<const Function*> calling_;
-  std::unordered_map<const Function*, Storage> storages_;
+  int recursive_calls_ = 0;                                      // of calls_
+  std::map<std::pair<const Function*, int>, Storage> storages_;  // by function and recursion level
+  std::unordered_map<const Function*, int> most_levels_;         // of recursive functions
   std::unordered_map<const Variable*, std::uint32_t> shared_addresses_;
   std::map<std::tuple<int, std::uint64_t, bool>, Slot> constants_;
   std::map<SpecialRegister, Slot> specials_;

@@ -48,13 +48,6 @@ void RegisterHazards::check(Warp& warp, const Instruction& instruction) {
   }
 }
 
-void RegisterHazards::issue(Slot slot, std::uint32_t group, std::uint32_t code, bool accumulator) {
-  const std::size_t at = index_of(slot);
-  if (in_flight_[at] == 0) in_flight_registers_.push_back(at);
-  in_flight_[at] = group | (accumulator ? kAccumulator : 0);
-  issued_by_[at] = code;
-}
-
 void RegisterHazards::retire(std::uint32_t group) {
   std::erase_if(in_flight_registers_, [&](std::size_t at) {
     const bool retires = (in_flight_[at] & ~kAccumulator) <= group;

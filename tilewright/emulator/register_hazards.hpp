@@ -26,7 +26,12 @@ class RegisterHazards {
   bool unfenced(Slot slot) const { return fenced_at_ == 0 || written_at_[index_of(slot)] > fenced_at_; }
   bool in_flight_as_accumulator(Slot slot) const { return (in_flight_[index_of(slot)] & kAccumulator) != 0; }
   /// A wgmma of `group`, at `code` in Program::code, uses the register.
-  void issue(Slot slot, std::uint32_t group, std::uint32_t code, bool accumulator);
+  void issue(Slot slot, std::uint32_t group, std::uint32_t code, bool accumulator) {
+    const std::size_t at = index_of(slot);
+    if (in_flight_[at] == 0) in_flight_registers_.push_back(at);
+    in_flight_[at] = group | (accumulator ? kAccumulator : 0);
+    issued_by_[at] = code;
+  }
   /// Groups up to and including this one are complete.
   void retire(std::uint32_t group);
 

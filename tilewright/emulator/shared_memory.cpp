@@ -399,7 +399,77 @@ TILEWRIGHT_TARGET_FMA void stamp_with_hardware(void* cells, std::uint32_t epoch,
   stamp_inline<kWords>(cells, epoch, code, writes);
 }
 
+/// Calls f(cells) for each pair of the cells of chunks of 16 bytes. `cells` are those of kSharedBase.
+template <class F>
+[[gnu::always_inline]] inline void each_pair_of_chunks(std::byte* cells, const std::uint32_t* addresses, int count,
+                                                       F&& f) {
+  for (int i = 0; i < count; ++i) {
+    std::byte* const at = cells + (addresses[i] - kSharedBase) / 4 * (sizeof(Eight) / 2);
+    f(at);
+    f(at + sizeof(Eight));
+  }
+}
+
+/// The bits in which the cells of the chunks differ from the first of them.
+[[gnu::always_inline]] inline void chunk_differences_inline(std::byte* cells, const std::uint32_t* addresses, int count,
+                                                            std::uint32_t* to) {
+  using Four = std::uint32_t __attribute__((vector_size(16)));
+  Four cell;
+  std::memcpy(&cell, cells + (addresses[0] - kSharedBase) / 4 * sizeof(cell), sizeof(cell));
+  const Eight first = __builtin_shufflevector(cell, cell, 0, 1, 2, 3, 0, 1, 2, 3);
+  Eight all = {};
+  each_pair_of_chunks(cells, addresses, count, [&](const std::byte* at) {
+    Eight stamps;
+    std::memcpy(&stamps, at, sizeof(stamps));
+    all |= stamps ^ first;
+  });
+  for (int i = 0; i < 4; ++i) to[i] = all[i] | all[i + 4];
+}
+
+/// Makes an access the reader of the cells of the chunks.
+[[gnu::always_inline]] inline void stamp_chunks_inline(std::byte* cells, const std::uint32_t* addresses, int count,
+                                                       std::uint32_t epoch, std::uint32_t code) {
+  const Eight kept = {~0U, ~0U, 0, 0, ~0U, ~0U, 0, 0}, stamps = {0, 0, epoch, code, 0, 0, epoch, code};
+  each_pair_of_chunks(cells, addresses, count, [&](std::byte* at) {
+    Eight pair;
+    std::memcpy(&pair, at, sizeof(pair));
+    pair = (pair & kept) | stamps;
+    std::memcpy(at, &pair, sizeof(pair));
+  });
+}
+
+TILEWRIGHT_TARGET_FMA void chunk_differences_with_hardware(std::byte* cells, const std::uint32_t* addresses, int count,
+                                                           std::uint32_t* to) {
+  chunk_differences_inline(cells, addresses, count, to);
+}
+TILEWRIGHT_TARGET_FMA void stamp_chunks_with_hardware(std::byte* cells, const std::uint32_t* addresses, int count,
+                                                      std::uint32_t epoch, std::uint32_t code) {
+  stamp_chunks_inline(cells, addresses, count, epoch, code);
+}
+
 }  // namespace
+
+bool SharedMemory::ChunkReads::read_alike(const std::uint32_t (&addresses)[kAlike]) {
+  const Cell first = memory_.words_[(addresses[0] - kSharedBase) / 4];
+  if (!has_last_ || first.writer.epoch != writer_) return false;
+  if (first.reader.epoch != reader_ && first.reader.epoch != stamp_.epoch) return false;
+  auto* const cells = reinterpret_cast<std::byte*>(memory_.words_.data());
+  std::uint32_t differences[4];
+  if (has_hardware_fma()) {
+    chunk_differences_with_hardware(cells, addresses, kAlike, differences);
+  } else {
+    chunk_differences_inline(cells, addresses, kAlike, differences);
+  }
+  if ((differences[0] | differences[2]) != 0) return false;
+  // The other warps of a warpgroup read the same B.
+  if (differences[3] == 0 && first.reader.epoch == stamp_.epoch && first.reader.code == stamp_.code) return true;
+  if (has_hardware_fma()) {
+    stamp_chunks_with_hardware(cells, addresses, kAlike, stamp_.epoch, stamp_.code);
+  } else {
+    stamp_chunks_inline(cells, addresses, kAlike, stamp_.epoch, stamp_.code);
+  }
+  return true;
+}
 
 template <std::uint32_t kWords>
 bool SharedMemory::access_words(const VectorClock& now, Stamp first, Cell* cells, bool writes) {

@@ -295,6 +295,11 @@ class SharedMemory::ChunkReads {
     return SharedVerdict::ok;
   }
 
+  static constexpr int kAlike = 8;
+  /// Does read() for several chunks and returns true if there is nothing to find because all of them were accessed as
+  /// the last one about which nothing was found. Else it does nothing.
+  bool read_alike(const std::uint32_t (&addresses)[kAlike]);
+
  private:
   static constexpr std::size_t kCells = kBytes / 4;
 

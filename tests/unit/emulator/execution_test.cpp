@@ -100,11 +100,83 @@ setp.lt.u32 %p, %t, 2;
             expected(32, [](U t) { return t < 2 ? 9 * t : 5U; }));
 }
 
-TEST(Control, RecursionIsRefused) {
-  const std::string_view functions = ".func f() { call f, (); ret; }\n";
-  const Finding finding = finding_of([&] { run_threads("call f, ();", 32, functions); });
+/// The Fibonacci numbers, with two recursive calls after which the argument and the first result are still needed.
+constexpr std::string_view kFibonacci = R"(
+.func (.param .b32 result) fibonacci(.param .b32 value)
+{
+  .local .align 4 .b8 kept[4];
+  .reg .u32 %v, %w, %x;
+  .reg .pred %p;
+  ld.param.u32 %v, [value];
+  setp.lt.u32 %p, %v, 2;
+  @%p bra SMALL;
+  st.local.u32 [kept], %v;
+  sub.u32 %w, %v, 1;
+  { .param .b32 a; st.param.u32 [a], %w; .param .b32 r; call.uni (r), fibonacci, (a); ld.param.u32 %x, [r]; }
+  ld.local.u32 %v, [kept];
+  sub.u32 %w, %v, 2;
+  { .param .b32 a; st.param.u32 [a], %w; .param .b32 r; call.uni (r), fibonacci, (a); ld.param.u32 %w, [r]; }
+  add.u32 %v, %x, %w;
+SMALL:
+  st.param.u32 [result], %v;
+  ret;
+}
+)";
+
+TEST(Control, RecursiveFunctionsAreInlinedToSomeLevel) {
+  const std::string_view call =
+      "and.b32 %r1, %t, 7;\n"
+      "{ .param .b32 a; st.param.u32 [a], %r1; .param .b32 r; call.uni (r), fibonacci, (a); ld.param.u32 %r0, [r]; }";
+  const U fibonacci[] = {0, 1, 1, 2, 3, 5, 8, 13};
+  EXPECT_EQ(run_threads(call, 32, kFibonacci), expected(32, [&](U t) { return fibonacci[t % 8]; }));
+  const Finding finding = finding_of([&] {
+    run_threads(
+        "mov.u32 %r1, 40;\n"
+        "{ .param .b32 a; st.param.u32 [a], %r1; .param .b32 r; call.uni (r), fibonacci, (a); }",
+        32, kFibonacci);
+  });
   EXPECT_EQ(finding.kind, FindingKind::unsupported_instruction);
-  EXPECT_NE(finding.detail.find("recursive"), std::string::npos);
+  EXPECT_NE(finding.detail.find("recursion of fibonacci into more than 11 levels"), std::string::npos)
+      << finding.detail;
+}
+
+TEST(Control, RecursionWithOneCallGoesDeep) {
+  const std::string_view functions = R"(
+.func (.param .b32 result) odd(.param .b32 value);
+.func (.param .b32 result) even(.param .b32 value)
+{
+  .reg .u32 %v;
+  .reg .pred %p;
+  ld.param.u32 %v, [value];
+  setp.eq.u32 %p, %v, 0;
+  st.param.u32 [result], 1;
+  @%p ret;
+  sub.u32 %v, %v, 1;
+  { .param .b32 a; st.param.u32 [a], %v; .param .b32 r; call.uni (r), odd, (a); ld.param.u32 %v, [r]; }
+  st.param.u32 [result], %v;
+  ret;
+}
+.func (.param .b32 result) odd(.param .b32 value)
+{
+  .reg .u32 %v;
+  .reg .pred %p;
+  ld.param.u32 %v, [value];
+  setp.eq.u32 %p, %v, 0;
+  st.param.u32 [result], 0;
+  @%p ret;
+  sub.u32 %v, %v, 1;
+  { .param .b32 a; st.param.u32 [a], %v; .param .b32 r; call.uni (r), even, (a); ld.param.u32 %v, [r]; }
+  st.param.u32 [result], %v;
+  ret;
+}
+)";
+  EXPECT_EQ(run_threads("{ .param .b32 a; st.param.u32 [a], %t; .param .b32 r; call.uni (r), even, (a);"
+                        " ld.param.u32 %r0, [r]; }",
+                        64, functions),
+            expected(64, [](U t) { return 1 - t % 2; }));
+  const Finding finding = finding_of([&] { run_threads("call f, ();", 32, ".func f() { call f, (); ret; }\n"); });
+  EXPECT_EQ(finding.kind, FindingKind::unsupported_instruction);
+  EXPECT_NE(finding.detail.find("recursion of f into more than 64 levels"), std::string::npos) << finding.detail;
 }
 
 TEST(Control, ALaneMaySpinOnAnotherLaneOfItsWarp) {

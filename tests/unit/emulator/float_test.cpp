@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -96,6 +97,18 @@ TEST(Float, FlushesWhatIsSubnormalAfterRoundingTo24Bits) {
   const std::vector<float> a{0x1p-126F, 0x1p-126F, 0x1p-125F}, b{0x1.fffffep-1F, 1.0F, 0x1p-1F};
   EXPECT_EQ(run_instruction<float>("mul.ftz.f32 %d, %s0, %s1;", a, b), (std::vector<float>{0, 0x1p-126F, 0x1p-126F}));
   EXPECT_EQ(run_instruction<float>("mul.f32 %d, %s0, %s1;", a, b)[0], 0x1p-126F);
+}
+
+TEST(Float, TheHostsRoundingModeDoesNotMatter) {
+  const int before = std::fegetround();
+  std::fesetround(FE_UPWARD);
+  const auto nearest = run_instruction<float>("add.f32 %d, %s0, 0f2F800000;", std::vector{1.0F});
+  const auto down = run_instruction<float>("sub.rm.f32 %d, %s0, 0f2F800000;", std::vector{1.0F});
+  const int after = std::fegetround();
+  std::fesetround(before);
+  EXPECT_EQ(nearest[0], 1.0F);
+  EXPECT_EQ(down[0], 0x1.fffffep-1F);
+  EXPECT_EQ(after, FE_UPWARD);
 }
 
 TEST(Float, PolynomialsAreNearTheFunctions) {

@@ -142,6 +142,110 @@ TEST(TensorCoreSum, CutsOffAndRoundsTowardZero) {
   EXPECT_EQ(sum_of(sum_of_wgmma(1, false), 1.0, 0x1.0001p0), 2.0);  // 13 bits
 }
 
+TEST(TensorCoreSum, WhatIsLeftOfTheFirstBlockIsTheSmallestAddendOfTheNext) {
+  const TensorCoreSum how = sum_of_mma(kSm80, 2, false);  // blocks of eight elements
+  for (const int exponent : {-30, -35, -36, -50, -60}) {
+    const auto scale = static_cast<float>(std::ldexp(1.0, exponent));
+    Tiles all = tiles(16, [] { return 0.0F; });
+    for (std::size_t m = 0; m < 2; ++m) {
+      all.a[m] = 1.5F * scale;
+      all.a[kTileRows + m] = -(1 + 127 / 128.0F) * scale;
+    }
+    for (std::size_t n = 0; n < 24; ++n) {
+      all.b[16 * n] = (1 + 127 / 128.0F) * scale;
+      all.b[16 * n + 1] = n % 2 == 0 ? 1.5F * scale : (1.5F + 1 / 128.0F) * scale;
+    }
+    expect_elements(all, how, 2, -126);
+  }
+}
+
+TEST(TensorCoreSum, SumsOfTheLargestAddends) {
+  // All products are almost 4, so that the sum of 16 with 25 bits of fraction is more than 2^31.
+  std::mt19937 random(2);
+  const auto large = [&] { return 1.9375F + static_cast<float>(random() % 64) / 1024; };
+  for (const bool f16_result : {false, true}) {
+    for (const float sign : {1.0F, -1.0F}) {
+      Tiles all = tiles(16, large);
+      for (float& c : all.c) c *= sign;
+      for (float& a : all.a) a *= sign;
+      expect_elements(all, sum_of_mma(kSm90a, 2, f16_result), 2, -14);
+    }
+  }
+}
+
+TEST(TensorCoreSum, ProductsThatF32CannotHold) {
+  std::mt19937 random(3);
+  for (const int exponent : {-75, -60, -35, 60, 63, 70}) {
+    const auto factor = [&] {
+      const float magnitude = std::ldexp(1 + static_cast<float>(random() % 128) / 128, exponent);
+      return random() % 2 == 0 ? magnitude : -magnitude;
+    };
+    Tiles all = tiles(16, factor);
+    if (exponent < 0) {
+      for (float& c : all.c) c *= all.a[0];
+    }
+    expect_elements(all, sum_of_mma(kSm90a, 2, false), 2, -126);
+    expect_elements(all, sum_of_mma(kSm80, 2, false), 2, -126);
+  }
+}
+
+TEST(TensorCoreSum, SumsOfNothingHaveTheSignOfTheirAddends) {
+  const TensorCoreSum how = sum_of_mma(kSm90a, 2, false);
+  for (const float a : {0.0F, -0.0F, 0.3F, -0.3F}) {
+    for (const float c : {0.0F, -0.0F}) {
+      ColumnMajor all;
+      for (int k = 0; k < 16; ++k) all.a[k * kTileRows + 1] = a;
+      for (int k = 0; k < 16; ++k) all.a[k * kTileRows + 3] = 0.7F;  // fractions elsewhere in the tile
+      for (int m = 0; m < kTileRows; ++m) all.c[m] = c;
+      multiply_add(all.tiles(8, 16, 2, -14, -126), how);
+      EXPECT_EQ(all.c[1], 0);
+      EXPECT_EQ(std::signbit(all.c[1]), std::signbit(a) && std::signbit(c)) << a << " " << c;
+    }
+  }
+}
+
+/// Each element of D where A has the same rows and B the same columns.
+float sum_of_all(const TensorCoreSum& how, const std::vector<std::pair<float, float>>& factors, float c, int least_c) {
+  ColumnMajor all;
+  for (std::size_t k = 0; k < factors.size(); ++k) {
+    for (std::size_t m = 0; m < kTileRows; ++m) all.a[k * kTileRows + m] = factors[k].first;
+    for (std::size_t n = 0; n < 8; ++n) all.b[n * 16 + k] = factors[k].second;
+  }
+  std::fill_n(all.c, kTileRows * 8, c);
+  multiply_add(all.tiles(8, 16, 2, -14, least_c), how);
+  for (int i = 1; i < kTileRows * 8; ++i) EXPECT_EQ(all.c[i], all.c[0]) << i;
+  return all.c[0];
+}
+
+TEST(TensorCoreSum, BitsThatDecideTheRoundingToF16) {
+  const TensorCoreSum how = sum_of_mma(kSm90a, 2, true);
+  constexpr int kLeast = -14;
+  // A tie, and a bit that f32 has no room for.
+  EXPECT_EQ(sum_of_all(how, {{1, 1}, {0x1p-5F, 0x1p-6F}, {0x1p-12F, 0x1p-13F}}, 0, kLeast), 1 + 0x1p-10F);
+  EXPECT_EQ(sum_of_all(how, {{1, 1}, {0x1p-5F, 0x1p-6F}}, 0, kLeast), 1);
+  // The same bit is cut off if C is subnormal, as it counts as 2^-14; but not if C is zero.
+  EXPECT_EQ(sum_of_all(how, {{2.5F * 0x1p-12F, 0x1p-12F}, {0x1p-24F, 0x1p-20F}}, 0, kLeast), 3 * 0x1p-24F);
+  EXPECT_EQ(sum_of_all(how, {{1.5F * 0x1p-12F, 0x1p-12F}, {0x1p-24F, 0x1p-20F}}, 0x1p-24F, kLeast), 2 * 0x1p-24F);
+}
+
+TEST(TensorCoreSum, IntegersThat13BitsCannotHold) {
+  std::mt19937 random(4);
+  for (const int most : {8, 64, 448}) {
+    for (const int most_c : {16, 8000, 1 << 20}) {
+      for (const TensorCoreSum& how : {sum_of_wgmma(1, false), sum_of_mma(Target{89}, 1, false)}) {
+        Tiles all = tiles(32, [&] {
+          float value = 0.5F;
+          while (value != std::trunc(value) || std::fabs(value) > static_cast<float>(most))
+            value = e4m3_to_f32(static_cast<std::uint8_t>(random() % 0x7f | (random() & 1) << 7));
+          return value;
+        });
+        for (float& c : all.c) c = static_cast<float>(static_cast<int>(random() % static_cast<unsigned>(most_c)));
+        expect_elements(all, how, 1, -6);
+      }
+    }
+  }
+}
+
 TEST(TensorCoreSum, EightBitFloatsAreSummedBeforeTheAccumulatorIsAdded) {
   // Each product is more than 25 bits below the accumulator, but their sum is its last bit.
   for (const bool f16_result : {false, true}) {

@@ -400,6 +400,40 @@ TEST(WgmmaChecks, OverwritingOperandsInFlight) {
   EXPECT_NE(finding.detail.find("the wgmma of warp"), std::string::npos) << finding.detail;
 }
 
+/// The eight rows of a core matrix are judged together if they were accessed alike. These threads write one of A's, of
+/// rows 24 to 31, which warp 1 reads after another.
+constexpr std::string_view kIsOfCore = "sub.u32 %r2, %t, 48;\nsetp.lt.u32 %p, %r2, 8;";
+constexpr std::string_view kStoreCore = "@%p st.shared.v4.u32 [%r0], {%r2, %r2, %r2, %r2};";
+
+TEST(WgmmaChecks, MissingProxyFenceOfACoreMatrix) {
+  const auto body = [](std::string_view fence) {
+    return prepared() + lines({kIsOfCore, kStoreCore, fence, "bar.sync 0;", kFence, kMultiply, kCommit, kWait});
+  };
+  const Finding finding = find(body(""));
+  EXPECT_EQ(finding.kind, FindingKind::missing_proxy_fence) << to_string(finding);
+  EXPECT_EQ(find(body("fence.proxy.async;")).detail, "");
+}
+
+TEST(WgmmaChecks, OverwritingACoreMatrixInFlight) {
+  const auto body = [](std::string_view before) {
+    return prepared() + lines({kIsOfCore, kFence, kMultiply, kCommit, before, "bar.sync 0;", kStoreCore, kWait});
+  };
+  EXPECT_EQ(find(body(kWait)).detail, "");
+  const Finding finding = find(body(""));
+  EXPECT_EQ(finding.kind, FindingKind::async_read_in_flight) << to_string(finding);
+}
+
+TEST(WgmmaChecks, AThreadReadsACoreMatrixThatIsOverwritten) {
+  // Warp 0 reads it, then warp 1 by its wgmma, and overwrites it.
+  const auto body = [](std::string_view barrier) {
+    return prepared() + lines({"setp.lt.u32 %p, %t, 8;", "@%p ld.shared.v4.u32 {%d8, %d9, %d10, %d11}, [%r0+768];",
+                               kFence, kMultiply, kCommit, kWait, barrier, kIsOfCore, kStoreCore});
+  };
+  EXPECT_EQ(find(body("bar.sync 0;")).detail, "");
+  const Finding finding = find(body(""));
+  EXPECT_EQ(finding.kind, FindingKind::shared_race) << to_string(finding);
+}
+
 TEST(WgmmaChecks, DescriptorsOutOfSharedMemory) {
   EXPECT_EQ(find(prepared() + lines({"or.b64 %x1, %x1, 0x3000;", kFence, kMultiply, kCommit, kWait})).kind,
             FindingKind::out_of_bounds_shared);

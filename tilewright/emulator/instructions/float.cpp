@@ -2,6 +2,7 @@
 // .approx instructions use the host's libm, which is more accurate than the GPU.
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "tilewright/emulator/instructions/float_environment.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
@@ -121,12 +122,15 @@ struct ReciprocalSquareRoot {
 // Functions that PTX has only as approximations, as polynomials in f64 that loops vectorise. Their errors, before the
 // result is rounded to f32, are below 2^-32 of the result; those of sine and cosine below 2^-36.
 
-/// c[0] + x * (c[1] + x * (...))
-template <std::size_t kTerms>
+/// c[kFirst] + x * (c[kFirst + 1] + x * (...)). Recursive, as a loop around std::fma is not unrolled. With std::fma all
+/// hosts have the same results.
+template <std::size_t kFirst = 0, std::size_t kTerms>
 [[gnu::always_inline]] inline double polynomial(const double (&c)[kTerms], double x) {
-  double sum = c[kTerms - 1];
-  for (std::size_t i = kTerms - 1; i-- > 0;) sum = sum * x + c[i];
-  return sum;
+  if constexpr (kFirst + 1 == kTerms) {
+    return c[kFirst];
+  } else {
+    return std::fma(polynomial<kFirst + 1>(c, x), x, c[kFirst]);
+  }
 }
 
 struct Exp2 {
@@ -210,10 +214,6 @@ struct CopySign {
   }
 };
 
-/// Whether loops with vectors of 64 bytes are faster: 1.4 times for the sine. They are not for Exp2 and Log2.
-template <class Op>
-constexpr bool kTakesAvx512 = std::is_same_v<Op, Sine> || std::is_same_v<Op, Cosine>;
-
 /// The NaN results of f64 sums and products: the last operand that is a NaN, quieted; of fma, b before c before a.
 /// Measured on an H200 and an H100.
 template <class Op>
@@ -293,9 +293,7 @@ TILEWRIGHT_TARGET_AVX512 void execute_plain_with_avx512(Warp& warp, const Instru
 
 template <class T, class Op, int kOperands>
 Handler plain_handler() {
-  if constexpr (kTakesAvx512<Op>) {
-    if (has_avx512()) return &execute_plain_with_avx512<T, Op, kOperands>;
-  }
+  if (has_avx512()) return &execute_plain_with_avx512<T, Op, kOperands>;
   return has_hardware_fma() ? &execute_plain_with_hardware<T, Op, kOperands> : &execute_plain<T, Op, kOperands>;
 }
 
@@ -378,11 +376,33 @@ void execute_with_mode(Warp& warp, const Instruction& in, Mask lanes) {
   }
 }
 
-/// Stores the results of `lanes`.
-template <class T>
+/// A vector of so many bytes.
+template <int kBytes>
+struct VectorOf;
+template <>
+struct VectorOf<16> {
+  using Type = std::uint32_t __attribute__((vector_size(16)));
+};
+template <>
+struct VectorOf<32> {
+  using Type = std::uint32_t __attribute__((vector_size(32)));
+};
+template <>
+struct VectorOf<64> {
+  using Type = std::uint32_t __attribute__((vector_size(64)));
+};
+
+/// Stores the results of `lanes`, in blocks as large as the vectors that later instructions load: a CPU does not
+/// forward smaller stores to larger loads.
+template <int kVectorBytes, class T>
 [[gnu::always_inline]] inline void store_lanes(const T* results, T* d, Mask lanes) {
   if (lanes == kAllLanes) {
-    for (int l = 0; l < kWarpSize; ++l) d[l] = results[l];
+    constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+    for (int l = 0; l < kWarpSize; l += kLanes) {
+      typename VectorOf<kVectorBytes>::Type block;
+      std::memcpy(&block, results + l, sizeof(block));
+      std::memcpy(d + l, &block, sizeof(block));
+    }
   } else {
     each_lane(lanes, [&](int l) { d[l] = results[l]; });
   }
@@ -394,6 +414,7 @@ template <class T, class Op, int kOperands>
   const FloatMode mode = FloatMode::unpack(in.mode);
   const auto operands = operands_of<T, kOperands>(warp, in);
   alignas(64) T results[kWarpSize];
+  T* const d = warp.reg<T>(in.op[0]);
   {
     const FloatEnvironment environment(mode);
     for (int l = 0; l < kWarpSize; ++l) results[l] = operands.template result<Canonical<Op>>(l);
@@ -403,7 +424,7 @@ template <class T, class Op, int kOperands>
     if (mode.flush) results[l] = flushed(results[l]);  // of instructions that are no arithmetic
     if (mode.saturate) results[l] = saturated(results[l]);
   }
-  store_lanes(results, warp.reg<T>(in.op[0]), lanes);
+  each_lane(lanes, [&](int l) { d[l] = results[l]; });
 }
 
 template <class T, class Op, int kOperands>
@@ -429,7 +450,7 @@ constexpr std::uint32_t kMostDoubtful = 0x00ffffff;
 
 /// Arithmetic of f32 that is rounded to nearest. Changing the host's environment takes longer than the arithmetic, so
 /// that all lanes are computed without flushing; this is done only if there was something to flush.
-template <class Op, int kOperands, bool kFlushes, bool kSaturates>
+template <int kVectorBytes, class Op, int kOperands, bool kFlushes, bool kSaturates>
 [[gnu::always_inline]] inline void nearest_lanes(Warp& warp, const Instruction& in, Mask lanes) {
   const auto operands = operands_of<float, kOperands>(warp, in);
   alignas(64) float results[kWarpSize];
@@ -448,28 +469,26 @@ template <class Op, int kOperands, bool kFlushes, bool kSaturates>
     for (int l = 0; l < kWarpSize; ++l) results[l] = saturated(results[l]);
   }
   if (least <= kMostDoubtful) return environment_handler<float, Op, kOperands>()(warp, in, lanes);
-  store_lanes(results, warp.reg<float>(in.op[0]), lanes);
+  store_lanes<kVectorBytes>(results, warp.reg<float>(in.op[0]), lanes);
 }
 
 template <class Op, int kOperands, bool kFlushes, bool kSaturates>
 void execute_nearest(Warp& warp, const Instruction& in, Mask lanes) {
-  nearest_lanes<Op, kOperands, kFlushes, kSaturates>(warp, in, lanes);
+  nearest_lanes<16, Op, kOperands, kFlushes, kSaturates>(warp, in, lanes);
 }
 template <class Op, int kOperands, bool kFlushes, bool kSaturates>
 TILEWRIGHT_TARGET_FMA void execute_nearest_with_hardware(Warp& warp, const Instruction& in, Mask lanes) {
-  nearest_lanes<Op, kOperands, kFlushes, kSaturates>(warp, in, lanes);
+  nearest_lanes<32, Op, kOperands, kFlushes, kSaturates>(warp, in, lanes);
 }
 
 template <class Op, int kOperands, bool kFlushes, bool kSaturates>
 TILEWRIGHT_TARGET_AVX512 void execute_nearest_with_avx512(Warp& warp, const Instruction& in, Mask lanes) {
-  nearest_lanes<Op, kOperands, kFlushes, kSaturates>(warp, in, lanes);
+  nearest_lanes<64, Op, kOperands, kFlushes, kSaturates>(warp, in, lanes);
 }
 
 template <class Op, int kOperands, bool kFlushes, bool kSaturates>
 Handler nearest_handler() {
-  if constexpr (kTakesAvx512<Op>) {
-    if (has_avx512()) return &execute_nearest_with_avx512<Op, kOperands, kFlushes, kSaturates>;
-  }
+  if (has_avx512()) return &execute_nearest_with_avx512<Op, kOperands, kFlushes, kSaturates>;
   return has_hardware_fma() ? &execute_nearest_with_hardware<Op, kOperands, kFlushes, kSaturates>
                             : &execute_nearest<Op, kOperands, kFlushes, kSaturates>;
 }

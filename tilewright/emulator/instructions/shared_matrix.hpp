@@ -1,6 +1,7 @@
 // Matrix descriptors of wgmma: decoding, and the shared-memory address of each 16-byte chunk of the matrix.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tilewright::emulator {
@@ -17,12 +18,25 @@ struct SharedMatrix {
   std::uint32_t base_offset = 0;
   std::uint32_t swizzle_bytes = 16;  // 16: none
 
+  static constexpr std::uint32_t kCoreRows = 8;  // rows of a core matrix, or of a swizzle atom
+
   /// Address of a 16-byte chunk. K-major: chunk `k` of row `mn`; MN-major: chunk `mn` of row `k`.
   std::uint32_t address(Major major, std::uint32_t mn, std::uint32_t k) const;
+  /// Addresses of a chunk of the kCoreRows rows from a row that is a multiple of kCoreRows.
+  void core_addresses(Major major, std::uint32_t mn, std::uint32_t k, std::uint32_t (&to)[kCoreRows]) const;
+  /// The end of the 128-byte lines up to that of a chunk: a swizzle does not leave a line. Chunks before it do not wrap
+  /// around if the end is at most kAddresses.
+  std::uint64_t end_of_lines(Major major, std::uint32_t mn, std::uint32_t k) const;
+  static constexpr std::uint32_t kAddresses = 1U << 18;  // descriptor addresses have 18 bits
   /// Whether addresses depend on leading_bytes, for a matrix of `mn_chunks` chunks if it is MN-major.
   bool uses_leading(Major major, std::uint32_t mn_chunks) const {
     return swizzle_bytes == 16 || (major == Major::mn && mn_chunks > swizzle_bytes / 16);
   }
+
+ private:
+  /// Offset of a chunk from the start address, before the swizzle.
+  std::uint32_t offset(Major major, std::uint32_t mn, std::uint32_t k) const;
+  std::uint32_t address_at(std::uint32_t offset) const;
 };
 
 SharedMatrix decode_descriptor(std::uint64_t descriptor);
@@ -40,22 +54,38 @@ constexpr std::uint32_t swizzled(std::uint32_t address, std::uint32_t swizzle_by
 // - K-major, no swizzle: core matrices are `stride` apart along M or N, and `leading` apart along K.
 // - MN-major, swizzled: a row holds W chunks along M or N. Atoms are `stride` apart along K, `leading` along M or N.
 // - MN-major, no swizzle: core matrices are `leading` apart along K, and `stride` apart along M or N.
-inline std::uint32_t SharedMatrix::address(Major major, std::uint32_t mn, std::uint32_t k) const {
-  constexpr std::uint32_t kCoreRows = 8;           // rows of a core matrix
-  constexpr std::uint32_t kChunk = 16;             // bytes of a row of a core matrix
-  constexpr std::uint32_t kAddressMask = 0x3ffff;  // descriptor addresses have 18 bits
-  std::uint32_t offset = 0;
+// Rows of one core matrix or atom are `swizzle_bytes` apart, also without a swizzle.
+inline std::uint32_t SharedMatrix::offset(Major major, std::uint32_t mn, std::uint32_t k) const {
+  constexpr std::uint32_t kChunk = 16;  // bytes of a row of a core matrix
   if (major == Major::k) {
-    offset = mn / kCoreRows * stride_bytes + mn % kCoreRows * swizzle_bytes;
-    offset += swizzle_bytes == kChunk ? k * leading_bytes : k * kChunk;
-  } else if (swizzle_bytes == kChunk) {
-    offset = mn * stride_bytes + k % kCoreRows * kChunk + k / kCoreRows * leading_bytes;
-  } else {
-    const std::uint32_t chunks = swizzle_bytes / kChunk;
-    offset = mn / chunks * leading_bytes + mn % chunks * kChunk + k % kCoreRows * swizzle_bytes +
-             k / kCoreRows * stride_bytes;
+    return mn / kCoreRows * stride_bytes + mn % kCoreRows * swizzle_bytes +
+           (swizzle_bytes == kChunk ? k * leading_bytes : k * kChunk);
   }
-  return swizzled((start + offset) & kAddressMask, swizzle_bytes, base_offset);
+  if (swizzle_bytes == kChunk) return mn * stride_bytes + k % kCoreRows * kChunk + k / kCoreRows * leading_bytes;
+  const std::uint32_t chunks = swizzle_bytes / kChunk;
+  return mn / chunks * leading_bytes + mn % chunks * kChunk + k % kCoreRows * swizzle_bytes +
+         k / kCoreRows * stride_bytes;
+}
+
+inline std::uint32_t SharedMatrix::address_at(std::uint32_t offset) const {
+  return swizzled((start + offset) & (kAddresses - 1), swizzle_bytes, base_offset);
+}
+
+inline std::uint32_t SharedMatrix::address(Major major, std::uint32_t mn, std::uint32_t k) const {
+  return address_at(offset(major, mn, k));
+}
+
+inline std::uint64_t SharedMatrix::end_of_lines(Major major, std::uint32_t mn, std::uint32_t k) const {
+  constexpr std::uint64_t kLine = 128;
+  const std::uint32_t row_chunks = major == Major::mn ? swizzle_bytes / 16 : 1;
+  const std::uint32_t before = (std::min(mn, row_chunks - 1) - mn % row_chunks) * 16;  // a chunk of an earlier mn
+  return (std::uint64_t{start} + offset(major, mn, k) + before) / kLine * kLine + kLine;
+}
+
+inline void SharedMatrix::core_addresses(Major major, std::uint32_t mn, std::uint32_t k,
+                                         std::uint32_t (&to)[kCoreRows]) const {
+  const std::uint32_t first = offset(major, mn, k);
+  for (std::uint32_t i = 0; i < kCoreRows; ++i) to[i] = address_at(first + i * swizzle_bytes);
 }
 
 }  // namespace tilewright::emulator

@@ -34,6 +34,10 @@ struct Vectors<8> {
   using Floats = float __attribute__((vector_size(32)));
   using Ints = std::int32_t __attribute__((vector_size(32)));
   using Words = std::uint32_t __attribute__((vector_size(32)));
+  using Shorts = std::int16_t __attribute__((vector_size(32)));
+  using HalfShorts = std::int16_t __attribute__((vector_size(16)));
+  using UnsignedShorts = std::uint16_t __attribute__((vector_size(32)));
+  using UnsignedHalfShorts = std::uint16_t __attribute__((vector_size(16)));
   using HalfFloats = float __attribute__((vector_size(16)));
   using HalfInts = std::int32_t __attribute__((vector_size(16)));
   using HalfDoubles = double __attribute__((vector_size(32)));
@@ -44,6 +48,10 @@ struct Vectors<16> {
   using Floats = float __attribute__((vector_size(64)));
   using Ints = std::int32_t __attribute__((vector_size(64)));
   using Words = std::uint32_t __attribute__((vector_size(64)));
+  using Shorts = std::int16_t __attribute__((vector_size(64)));
+  using HalfShorts = std::int16_t __attribute__((vector_size(32)));
+  using UnsignedShorts = std::uint16_t __attribute__((vector_size(64)));
+  using UnsignedHalfShorts = std::uint16_t __attribute__((vector_size(32)));
   using HalfFloats = float __attribute__((vector_size(32)));
   using HalfInts = std::int32_t __attribute__((vector_size(32)));
   using HalfDoubles = double __attribute__((vector_size(64)));
@@ -71,82 +79,63 @@ template <class Floats>
 
 constexpr std::int32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
 
-/// What is true of all numbers of a tile.
-struct Numbers {
-  bool are_integers = true;    // of a magnitude below 2^22
-  std::int32_t largest = 0;    // magnitude, as bits
-  std::uint32_t smallest = 0;  // that is not zero, or kMagnitude if there is none
-
-  float most() const { return std::bit_cast<float>(largest); }
-  bool are_finite() const { return largest < kInfinity; }
-  int largest_exponent() const { return (largest >> kFloatFractionBits) - 127; }
-  /// A subnormal number has the exponent `least`.
-  int smallest_exponent(int least) const {
-    return std::max(static_cast<int>(smallest >> kFloatFractionBits) - 127, least);
+/// Whether any bit of a vector is set.
+template <class Vector>
+[[gnu::always_inline]] inline bool any(const Vector& value) {
+#if defined(__x86_64__) && !defined(__clang__)
+  if constexpr (sizeof(Vector) == 64) {
+    std::uint16_t lanes;
+    asm("vptestmd %1, %1, %0" : "=Yk"(lanes) : "v"(value));
+    return lanes != 0;
   }
-};
+#endif
+  std::uint64_t words[sizeof(Vector) / 8], all = 0;
+  std::memcpy(words, &value, sizeof(value));
+  for (const std::uint64_t word : words) all |= word;
+  return all != 0;
+}
 
+/// The largest magnitude of numbers that are integers below 2^22, or infinity if they are not.
 template <int kRows>
-[[gnu::always_inline]] inline Numbers numbers_of(const float* values, int count) {
+[[gnu::always_inline]] inline float largest_integer(const float* values, int count) {
   constexpr float kInteger = 0x1.8p23F;  // adding and subtracting it rounds to an integer
   using Floats = typename Vectors<kRows>::Floats;
   using Ints = typename Vectors<kRows>::Ints;
-  using Words = typename Vectors<kRows>::Words;
   Ints rests = {}, most = {};
-  Words least = Words{} + kMagnitude;  // minus 1, so that zero is not the least
   for (int i = 0; i < count; i += kRows) {
     Floats some;
     load(some, values + i);
     Floats rest = some - ((some + kInteger) - kInteger);
-    rests |= bits_of(rest);  // also of infinity and NaN
-    const Ints magnitude = bits_of(some) & kMagnitude;
-    raise(most, magnitude);
-    const Words before = reinterpret_cast<const Words&>(magnitude) - 1;
-    least = before < least ? before : least;
+    rests |= bits_of(rest) & kMagnitude;  // also of infinity and NaN
+    raise(most, bits_of(some) & kMagnitude);
+    if (i == 0 && any(rests)) break;  // the first numbers of a tile with fractions usually have some
   }
-  rests &= kMagnitude;
-  Numbers numbers;
-  numbers.smallest = kMagnitude;
-  std::int32_t rest = 0;
-  for (int i = 0; i < kRows; ++i) {
-    rest |= rests[i];
-    numbers.largest = std::max(numbers.largest, most[i]);
-    numbers.smallest = std::min(numbers.smallest, least[i] + 1);
-  }
-  numbers.are_integers = rest == 0 && numbers.most() < 0x1p22F;
-  return numbers;
+  std::int32_t largest = 0;
+  for (int i = 0; i < kRows; ++i) largest = std::max(largest, most[i]);
+  const float magnitude = std::bit_cast<float>(largest);
+  return any(rests) || magnitude >= 0x1p22F ? std::bit_cast<float>(kInfinity) : magnitude;
 }
 
 [[gnu::always_inline]] inline int size_of_b(const ProductTiles& tiles) {
   return tiles.n * tiles.k * (tiles.b_has_rows ? kTileRows : 1);
 }
 
-enum class Method : std::uint8_t {
-  exact,     // in f32: nothing is cut off
-  integers,  // addends are cut off as 32-bit integers
-  doubles,
-};
-
+/// Whether f32 holds all sums, so that nothing is cut off.
 template <int kRows>
-[[gnu::always_inline]] inline Method method_of(const ProductTiles& tiles, const TensorCoreSum& how) {
-  const int size_a = tiles.k * kTileRows, size_b = size_of_b(tiles), size_c = tiles.n * kTileRows;
-  const Numbers a = numbers_of<kRows>(tiles.a, size_a), b = numbers_of<kRows>(tiles.b, size_b);
-  const Numbers c = numbers_of<kRows>(tiles.c, size_c);
-  if (!a.are_finite() || !b.are_finite() || !c.are_finite()) return Method::doubles;
-  if (a.are_integers && b.are_integers && c.are_integers) {
-    // Addends below 2^fraction_bits are not cut off. Sums that fit into the result need no rounding between two blocks.
-    static constexpr int kResultBits[] = {11, 24, 14};
-    const bool one_block = tiles.k * tiles.element_bytes <= how.block_bytes;
-    const int bits = one_block ? 24 : kResultBits[static_cast<int>(how.rounding)];
-    const double most = double{a.most()} * b.most(), limit = power_of_two(how.fraction_bits);
-    if (most < limit && c.most() < limit && most * tiles.k + c.most() < power_of_two(bits)) return Method::exact;
-  }
-  // Products must be exact in f32, and so must the powers of two that scale them.
-  constexpr int kLeast = -100, kMost = 125;
-  const int of_products = a.smallest_exponent(tiles.least_exponent_a) + b.smallest_exponent(tiles.least_exponent_b);
-  const int of_c = c.smallest_exponent(tiles.least_exponent_c);
-  const bool fits = of_products >= kLeast && of_c >= kLeast && a.largest_exponent() + b.largest_exponent() <= kMost;
-  return fits ? Method::integers : Method::doubles;
+[[gnu::always_inline]] inline bool is_exact(const ProductTiles& tiles, const TensorCoreSum& how) {
+  constexpr float kNone = std::bit_cast<float>(kInfinity);
+  const float a = largest_integer<kRows>(tiles.a, tiles.k * kTileRows);
+  if (a == kNone) return false;
+  const float b = largest_integer<kRows>(tiles.b, size_of_b(tiles));
+  if (b == kNone) return false;
+  const float c = largest_integer<kRows>(tiles.c, tiles.n * kTileRows);
+  if (c == kNone) return false;
+  // Addends below 2^fraction_bits are not cut off. Sums that fit into the result need no rounding between two blocks.
+  static constexpr int kResultBits[] = {11, 24, 14};
+  const bool one_block = tiles.k * tiles.element_bytes <= how.block_bytes;
+  const int bits = one_block ? 24 : kResultBits[static_cast<int>(how.rounding)];
+  const double most = double{a} * b, limit = power_of_two(how.fraction_bits);
+  return most < limit && c < limit && most * tiles.k + c < power_of_two(bits);
 }
 
 /// The distance of elements k and k + 1 of a column of B.
@@ -191,23 +180,29 @@ template <class Vector, class Element>
   }
 }
 
+constexpr int kUsualK = 16;  // loops over so many elements are unrolled
+
+/// Calls f(count), with a constant if it is the usual one.
+template <class F>
+[[gnu::always_inline]] inline void with_count(int count, F&& f) {
+  if (count == kUsualK) return f(std::integral_constant<int, kUsualK>());
+  f(count);
+}
+
 /// The sums of `kColumns` columns stay in registers while k runs.
-template <int kRows, int kColumns, bool kHasRows>
-[[gnu::always_inline]] inline void add_exact_columns(const ProductTiles& tiles, int row, int first) {
+template <int kRows, int kColumns, bool kHasRows, class Count>
+[[gnu::always_inline]] inline void add_exact_columns(const ProductTiles& tiles, int row, int first, Count count) {
   using Floats = typename Vectors<kRows>::Floats;
   float* const c = tiles.c + first * kTileRows + row;
-  const float* columns[kColumns];
+  const float* const columns = column_of<kHasRows>(tiles, tiles.b, row, first);
   Floats sums[kColumns];
-  for (int n = 0; n < kColumns; ++n) {
-    load(sums[n], c + n * kTileRows);
-    columns[n] = column_of<kHasRows>(tiles, tiles.b, row, first + n);
-  }
-  for (int k = 0; k < tiles.k; ++k) {
+  for (int n = 0; n < kColumns; ++n) load(sums[n], c + n * kTileRows);
+  for (int k = 0; k < count; ++k) {
     Floats a;
     load(a, tiles.a + k * kTileRows + row);
     for (int n = 0; n < kColumns; ++n) {
       Floats product = a;
-      multiply(product, element_of<kHasRows>(columns[n], k));
+      multiply(product, element_of<kHasRows>(columns, n * count + k));
       sums[n] += product;
     }
   }
@@ -217,33 +212,109 @@ template <int kRows, int kColumns, bool kHasRows>
 template <int kRows, bool kHasRows>
 [[gnu::always_inline]] inline void add_exact(const ProductTiles& tiles) {
   constexpr int kColumns = 8;
-  for (int row = 0; row < kTileRows; row += kRows) {
-    int n = 0;
-    for (; n + kColumns <= tiles.n; n += kColumns) add_exact_columns<kRows, kColumns, kHasRows>(tiles, row, n);
-    for (; n < tiles.n; ++n) add_exact_columns<kRows, 1, kHasRows>(tiles, row, n);
-  }
+  with_count(
+      tiles.k, [&](auto count) __attribute__((always_inline)) {
+        for (int row = 0; row < kTileRows; row += kRows) {
+          int n = 0;
+          for (; n + kColumns <= tiles.n; n += kColumns)
+            add_exact_columns<kRows, kColumns, kHasRows>(tiles, row, n, count);
+          for (; n < tiles.n; ++n) add_exact_columns<kRows, 1, kHasRows>(tiles, row, n, count);
+        }
+      });
 }
 
 // Addends as 32-bit integers ----------------------------------------------------------------------------------------
 
-/// The exponents of the numbers, which are at least `least`. That of zero is so small that no sum with it counts.
-template <class Ints>
-[[gnu::always_inline]] inline void exponents_of(const Ints& values, int least, Ints& to) {
-  constexpr std::int32_t kOfZero = -1000;
-  const Ints bits = values & kMagnitude;
-  to = (bits >> kFloatFractionBits) - 127;
-  raise(to, Ints{} + least);
-  to = bits == 0 ? Ints{} + kOfZero : to;
+// Products must be exact in f32, and so must the powers of two that scale them. Numbers of A and B have magnitudes of
+// 2^kLeastFactor to 2^kMostFactor, so that a sum of products that is not zero is at least 2^kLeastAddend, as C is.
+constexpr int kLeastFactor = -35, kMostFactor = 62;
+constexpr int kLeastAddend = 2 * kLeastFactor - 25;
+
+/// The extremes of the magnitudes of floats, each of which `Lanes` has as its upper half.
+template <class Lanes, class UnsignedLanes>
+struct Magnitudes {
+  Lanes largest = {};
+  UnsignedLanes smallest = UnsignedLanes{} - 1;  // minus 1, so that zero is not the smallest
+
+  [[gnu::always_inline]] void count(const Lanes& magnitude) {
+    raise(largest, magnitude);
+    const UnsignedLanes before = reinterpret_cast<const UnsignedLanes&>(magnitude) - 1;
+    smallest = before < smallest ? before : smallest;
+  }
+  /// `exponent_bit`: the lowest bit of the exponent in a lane.
+  [[gnu::always_inline]] bool are_within(int least_exponent, int most_exponent, int exponent_bit) const {
+    using Lane = std::remove_cvref_t<decltype(largest[0])>;
+    using UnsignedLane = std::remove_cvref_t<decltype(smallest[0])>;
+    const auto least_bits = static_cast<UnsignedLane>(((least_exponent + 127) << exponent_bit) - 1);
+    const auto most_bits = static_cast<Lane>(((most_exponent + 128) << exponent_bit) - 1);
+    const UnsignedLanes least = UnsignedLanes{} + least_bits;
+    const Lanes most = Lanes{} + most_bits;
+    // Comparisons of vectors of 16-bit integers would be made one by one.
+    const UnsignedLanes less = smallest < least ? smallest : least;
+    const Lanes more = largest > most ? largest : most;
+    const UnsignedLanes outside =
+        (less ^ least) | reinterpret_cast<const UnsignedLanes&>(static_cast<const Lanes&>(more ^ most));
+    return !any(outside);
+  }
+};
+
+/// The exponents of the numbers of which `upper` has the upper halves. They are at least `least`; that of zero is so
+/// small that no sum with it counts. bf16 and narrower types are not zero if their upper half is not.
+template <class Shorts, class Range>
+[[gnu::always_inline]] inline void exponents_of(const Shorts& upper, int least, Range& range, std::int16_t* to) {
+  constexpr std::int16_t kOfZero = -1000;
+  constexpr int kUpperFractionBits = kFloatFractionBits - 16;
+  const Shorts magnitude = upper & std::int16_t{0x7fff};
+  range.count(magnitude);
+  Shorts exponent = (magnitude >> kUpperFractionBits) - std::int16_t{127};
+  raise(exponent, Shorts{} + static_cast<std::int16_t>(least));
+  exponent = magnitude == 0 ? Shorts{} + kOfZero : exponent;
+  store(to, exponent);
+}
+
+/// The exponents of elements k and k + 1 of each row, next to each other. False if a number is not within the limits.
+template <int kRows>
+[[gnu::always_inline]] inline bool exponents_of_rows(const float* values, int columns, int least, std::int16_t* to) {
+  using Words = typename Vectors<kRows>::Words;
+  using Shorts = typename Vectors<kRows>::Shorts;
+  using UnsignedShorts = typename Vectors<kRows>::UnsignedShorts;
+  Magnitudes<Shorts, UnsignedShorts> range;
+  for (int k = 0; k < columns; k += 2) {
+    for (int row = 0; row < kTileRows; row += kRows) {
+      Words even, odd;
+      load(even, values + k * kTileRows + row);
+      load(odd, values + (k + 1) * kTileRows + row);
+      const Words both = even >> 16 | (odd & 0xffff0000U);
+      exponents_of(reinterpret_cast<const Shorts&>(both), least, range, to + k * kTileRows + 2 * row);
+    }
+  }
+  return range.are_within(kLeastFactor, kMostFactor, kFloatFractionBits - 16);
+}
+
+/// The same for columns, which have k and k + 1 next to each other.
+template <int kRows>
+[[gnu::always_inline]] inline bool exponents_of_columns(const float* values, int count, int least, std::int16_t* to) {
+  using Ints = typename Vectors<kRows>::Ints;
+  using HalfShorts = typename Vectors<kRows>::HalfShorts;
+  Magnitudes<HalfShorts, typename Vectors<kRows>::UnsignedHalfShorts> range;
+  for (int i = 0; i < count; i += kRows) {
+    Ints bits;
+    load(bits, values + i);
+    exponents_of(__builtin_convertvector(bits >> 16, HalfShorts), least, range, to + i);
+  }
+  return range.are_within(kLeastFactor, kMostFactor, kFloatFractionBits - 16);
 }
 
 template <int kRows>
-[[gnu::always_inline]] inline void all_exponents(const float* values, int count, int least, std::int32_t* to) {
+[[gnu::always_inline]] inline bool addends_are_within(const float* values, int count) {
+  using Ints = typename Vectors<kRows>::Ints;
+  Magnitudes<Ints, typename Vectors<kRows>::Words> range;
   for (int i = 0; i < count; i += kRows) {
-    typename Vectors<kRows>::Ints bits, exponents;
+    Ints bits;
     load(bits, values + i);
-    exponents_of(bits, least, exponents);
-    store(to + i, exponents);
+    range.count(bits & kMagnitude);
   }
+  return range.are_within(kLeastAddend, 127, kFloatFractionBits);
 }
 
 /// Halves of eight or sixteen integers, and two halves together.
@@ -289,6 +360,34 @@ template <bool kUpper, int kRows>
   to = __builtin_convertvector(sum, typename Vectors<kRows>::HalfFloats);
 }
 
+/// Sums of integers, which need not fit into 32 bits, rounded as rounded_half() says.
+template <int kRows>
+[[gnu::always_inline]] inline void rounded_sums(const typename Vectors<kRows>::Ints& even,
+                                                const typename Vectors<kRows>::Ints& odd, SumRounding rounding,
+                                                typename Vectors<kRows>::Floats& to) {
+  typename Vectors<kRows>::HalfFloats low, high;
+  rounded_half<false, kRows>(even, odd, rounding, low);
+  rounded_half<true, kRows>(even, odd, rounding, high);
+  join(low, high, to);
+}
+
+/// The same where the sums fit into 32 bits, by an instruction that rounds toward zero.
+template <int kRows>
+[[gnu::always_inline]] inline void rounded_totals(const typename Vectors<kRows>::Ints& totals, SumRounding rounding,
+                                                  typename Vectors<kRows>::Floats& to) {
+  using Ints = typename Vectors<kRows>::Ints;
+#if defined(__x86_64__) && !defined(__clang__)
+  if constexpr (sizeof(Ints) == 64) {
+    asm("vcvtdq2ps %{rz-sae%}, %1, %0" : "=v"(to) : "v"(totals));
+    if (rounding == SumRounding::f32_of_13_bits) bits_of(to) &= -(1 << (kFloatFractionBits - 13));
+    if (rounding == SumRounding::f16_nearest)
+      bits_of(to) |= __builtin_convertvector(to, Ints) != totals ? Ints{} + 1 : Ints{};
+    return;
+  }
+#endif
+  rounded_sums<kRows>(totals, Ints{}, rounding, to);
+}
+
 /// Rounds to the nearest f16; what is 65520 or more becomes infinity.
 template <class Floats>
 [[gnu::always_inline]] inline void round_to_f16(Floats& value) {
@@ -308,72 +407,116 @@ template <class Floats>
 }
 
 struct Exponents {
-  alignas(64) std::int32_t a[kMaxK * kTileRows];
-  alignas(64) std::int32_t b[kMaxN * kMaxK];
+  alignas(64) std::int16_t a[kMaxK * kTileRows];
+  alignas(64) std::int16_t b[kMaxN * kMaxK];
 };
 
-/// Rows of A, or of the exponents of A, and a column of B, or of its exponents.
-template <class Element>
+/// Rows of A and a column of B. Each word of the exponents has those of two elements, k and k + 1.
 struct Factors {
-  const Element* a = nullptr;
-  const Element* b = nullptr;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  const std::int16_t* exponents_a = nullptr;
+  const std::int16_t* exponents_b = nullptr;
 };
+
+/// The largest exponents of `count` products.
+template <int kRows, bool kHasRows, class Count>
+[[gnu::always_inline]] inline void largest_exponents(const Factors& factors, Count count,
+                                                     typename Vectors<kRows>::Ints& to) {
+  using Ints = typename Vectors<kRows>::Ints;
+  using Shorts = typename Vectors<kRows>::Shorts;
+  Shorts largest = Shorts{} + std::int16_t{-2000};
+  for (int k = 0; k < count; k += 2) {
+    Shorts of_a, of_b;
+    load(of_a, factors.exponents_a + k * kTileRows);
+    if constexpr (kHasRows) {
+      load(of_b, factors.exponents_b + k * kTileRows);
+    } else {
+      std::int32_t pair;
+      load(pair, factors.exponents_b + k);
+      const Ints pairs = Ints{} + pair;
+      of_b = reinterpret_cast<const Shorts&>(pairs);
+    }
+    raise(largest, of_a + of_b);
+  }
+  const auto& pairs = reinterpret_cast<const Ints&>(largest);
+  to = pairs >> 16;
+  const Ints of_even = reinterpret_cast<const Ints&>(static_cast<const typename Vectors<kRows>::Words&>(
+                           reinterpret_cast<const typename Vectors<kRows>::Words&>(largest) << 16)) >>
+                       16;
+  raise(to, of_even);
+}
 
 /// Adds `count` products to rows of a column of C.
 template <int kRows, bool kHasRows, class Count>
-[[gnu::always_inline]] inline void add_integers(const Factors<float>& numbers, const Factors<std::int32_t>& exponents,
-                                                Count count, int least_exponent_c, const TensorCoreSum& how,
-                                                typename Vectors<kRows>::Floats& c) {
+[[gnu::always_inline]] inline void add_integers(const Factors& factors, Count count, int least_exponent_c,
+                                                const TensorCoreSum& how, typename Vectors<kRows>::Floats& c) {
   using Floats = typename Vectors<kRows>::Floats;
   using Ints = typename Vectors<kRows>::Ints;
+  using Words = typename Vectors<kRows>::Words;
   Ints largest;
-  exponents_of(bits_of(c), std::max(least_exponent_c, kLeastExponent), largest);
-  raise(largest, Ints{} + kLeastExponent);
-  for (int k = 0; k < count; ++k) {
-    Ints exponent;
-    load(exponent, exponents.a + k * kTileRows);
-    add(exponent, element_of<kHasRows>(exponents.b, k));
-    raise(largest, exponent);
+  largest_exponents<kRows, kHasRows>(factors, count, largest);
+  const Ints magnitude = bits_of(c) & kMagnitude;
+  Ints of_c = (magnitude >> kFloatFractionBits) - 127;
+  constexpr int kFloor = kLeastAddend - 1;  // of zeros
+  if (least_exponent_c > kFloor) {
+    raise(of_c, Ints{} + least_exponent_c);
+    of_c = magnitude == 0 ? Ints{} + kFloor : of_c;
   }
-  constexpr int kLargestScale = 127;  // more is needed for zeros only
-  Ints scale_bits = how.fraction_bits - largest;
-  const Ints most = Ints{} + kLargestScale;
-  scale_bits = ((scale_bits < most ? scale_bits : most) + 127) << kFloatFractionBits;
+  raise(largest, of_c);
+  raise(largest, Ints{} + kFloor);
+  Ints scale_bits = (how.fraction_bits + 127 - largest) << kFloatFractionBits;
   const Floats& scale = reinterpret_cast<const Floats&>(scale_bits);
-  // The scaled addends are less than 2^27, so that two sums of up to 16 each do not overflow. A sum of addends that
-  // were all cut off to zero is -0 if they are all negative.
+  const auto product_of = [&](int k, Floats& product) {
+    load(product, factors.a + k * kTileRows);
+    multiply(product, element_of<kHasRows>(factors.b, k));
+  };
+  // The scaled addends are less than 2^27, so that two sums of up to 16 each do not overflow.
   Ints sums[2] = {__builtin_convertvector(c * scale, Ints), Ints{}};
-  Ints all_negative = bits_of(c);
   for (int k = 0; k < count; k += 2) {
     for (int odd = 0; odd < 2; ++odd) {
       Floats product;
-      load(product, numbers.a + (k + odd) * kTileRows);
-      multiply(product, element_of<kHasRows>(numbers.b, k + odd));
-      all_negative &= bits_of(product);
+      product_of(k + odd, product);
       sums[odd] += __builtin_convertvector(product * scale, Ints);
     }
   }
-  typename Vectors<kRows>::HalfFloats low, high;
-  rounded_half<false, kRows>(sums[0], sums[1], how.rounding, low);
-  rounded_half<true, kRows>(sums[0], sums[1], how.rounding, high);
+  const Words wrapped = reinterpret_cast<const Words&>(sums[0]) + reinterpret_cast<const Words&>(sums[1]);
+  const auto& totals = reinterpret_cast<const Ints&>(wrapped);
+  const Ints overflows = (sums[0] ^ totals) & (sums[1] ^ totals) & ~kMagnitude;
+  const Ints zeros = totals == 0;
+  Ints all_negative = {};
   Floats sum;
-  join(low, high, sum);
-  const Ints power_bits = (largest + 127) << kFloatFractionBits;
-  sum *= static_cast<float>(power_of_two(-how.fraction_bits));
+  if (any(overflows | zeros)) [[unlikely]] {
+    rounded_sums<kRows>(sums[0], sums[1], how.rounding, sum);
+    // A sum of addends that were all cut off to zero is -0 if they are all negative.
+    all_negative = bits_of(c);
+    for (int k = 0; k < count; ++k) {
+      Floats product;
+      product_of(k, product);
+      all_negative &= bits_of(product);
+    }
+  } else {
+    rounded_totals<kRows>(totals, how.rounding, sum);
+  }
+  const Ints power_bits = (largest + (127 - how.fraction_bits)) << kFloatFractionBits;
   sum *= reinterpret_cast<const Floats&>(power_bits);
   if (how.rounding == SumRounding::f16_nearest) round_to_f16(sum);
   bits_of(sum) |= all_negative & ~kMagnitude;
-  constexpr int kOfInfinity = 128;  // the sum of the blocks before may be infinite
-  c = largest >= kOfInfinity ? c : sum;
+  c = magnitude >= kInfinity ? c : sum;  // the sum of the blocks before may be infinite
 }
 
+/// False, and nothing is done, if a number is not within the limits.
 template <int kRows, bool kHasRows>
-[[gnu::always_inline]] inline void add_all_integers(const ProductTiles& tiles, const TensorCoreSum& how) {
-  thread_local Exponents exponents;
-  Exponents& all = exponents;
-  all_exponents<kRows>(tiles.a, tiles.k * kTileRows, tiles.least_exponent_a, all.a);
-  all_exponents<kRows>(tiles.b, size_of_b(tiles), tiles.least_exponent_b, all.b);
-  constexpr int kUsual = 16;  // elements of a block, of which the loops are unrolled
+[[gnu::always_inline]] inline bool add_all_integers(const ProductTiles& tiles, const TensorCoreSum& how) {
+  thread_local Exponents of_thread;
+  Exponents& exponents = of_thread;
+  if (!addends_are_within<kRows>(tiles.c, tiles.n * kTileRows)) return false;
+  if (!exponents_of_rows<kRows>(tiles.a, tiles.k, tiles.least_exponent_a, exponents.a)) return false;
+  if constexpr (kHasRows) {
+    if (!exponents_of_rows<kRows>(tiles.b, tiles.n * tiles.k, tiles.least_exponent_b, exponents.b)) return false;
+  } else {
+    if (!exponents_of_columns<kRows>(tiles.b, tiles.n * tiles.k, tiles.least_exponent_b, exponents.b)) return false;
+  }
   const int block = how.block_bytes / tiles.element_bytes;
   for (int n = 0; n < tiles.n; ++n) {
     for (int row = 0; row < kTileRows; row += kRows) {
@@ -381,19 +524,18 @@ template <int kRows, bool kHasRows>
       load(c, tiles.c + n * kTileRows + row);
       for (int from = 0; from < tiles.k; from += block) {
         const int count = std::min(block, tiles.k - from);
-        const int of_a = from * kTileRows + row;
-        const Factors<float> numbers{tiles.a + of_a, column_of<kHasRows>(tiles, tiles.b, row, n, from)};
-        const Factors<std::int32_t> of_factors{all.a + of_a, column_of<kHasRows>(tiles, all.b, row, n, from)};
-        if (count == kUsual) {
-          constexpr std::integral_constant<int, kUsual> kConstant;
-          add_integers<kRows, kHasRows>(numbers, of_factors, kConstant, tiles.least_exponent_c, how, c);
-        } else {
-          add_integers<kRows, kHasRows>(numbers, of_factors, count, tiles.least_exponent_c, how, c);
-        }
+        const int of_a = from * kTileRows, of_b = (n * tiles.k + from) * kStrideOfB<kHasRows>;
+        const Factors factors{tiles.a + of_a + row, tiles.b + of_b + (kHasRows ? row : 0), exponents.a + of_a + 2 * row,
+                              exponents.b + of_b + (kHasRows ? 2 * row : 0)};
+        with_count(
+            count, [&](auto usual_count) __attribute__((always_inline)) {
+              add_integers<kRows, kHasRows>(factors, usual_count, tiles.least_exponent_c, how, c);
+            });
       }
       store(tiles.c + n * kTileRows + row, c);
     }
   }
+  return true;
 }
 
 // Addends in f64 ----------------------------------------------------------------------------------------------------
@@ -535,19 +677,14 @@ template <int kRows, bool kHardware, bool kHasRows>
                                                        const TensorCoreSum& how_of_caller) {
   const ProductTiles tiles = of_caller;  // copies, which no store to C can change
   const TensorCoreSum how = how_of_caller;
-  switch (method_of<kRows>(tiles, how)) {
-    case Method::exact: {
-      add_exact<kRows, kHasRows>(tiles);
-      // The caller rounds to f16 when it stores, and what has 13 bits is cut here.
-      if (how.rounding != SumRounding::f32_of_13_bits) return;
-      for (int i = 0; i < tiles.n * kTileRows; ++i) tiles.c[i] = static_cast<float>(cut(double{tiles.c[i]}, 13));
-      return;
-    }
-    case Method::integers:
-      return add_all_integers<kRows, kHasRows>(tiles, how);
-    case Method::doubles:
-      return add_doubles<kHardware, kHasRows>(tiles, how);
+  if (is_exact<kRows>(tiles, how)) {
+    add_exact<kRows, kHasRows>(tiles);
+    // The caller rounds to f16 when it stores, and what has 13 bits is cut here.
+    if (how.rounding != SumRounding::f32_of_13_bits) return;
+    for (int i = 0; i < tiles.n * kTileRows; ++i) tiles.c[i] = static_cast<float>(cut(double{tiles.c[i]}, 13));
+    return;
   }
+  if (!add_all_integers<kRows, kHasRows>(tiles, how)) add_doubles<kHardware, kHasRows>(tiles, how);
 }
 
 constexpr int kShort = 8, kLong = 16;

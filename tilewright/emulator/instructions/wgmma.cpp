@@ -165,7 +165,7 @@ class TileReader {
     for (int row = 0; row < count; ++row) {
       for (std::uint32_t c = 0; c < kRowBytes / kChunkBytes; ++c) {
         std::memcpy(reinterpret_cast<std::byte*>(rows[row].data()) + c * kChunkBytes,
-                    chunk(Major::k, static_cast<std::uint32_t>(first + row), c), kChunkBytes);
+                    chunk(matrix_.address(Major::k, static_cast<std::uint32_t>(first + row), c)), kChunkBytes);
       }
     }
   }
@@ -181,19 +181,16 @@ class TileReader {
                  fmt::format("a swizzle of {} bytes, and {} bytes along K in one instruction", matrix_.swizzle_bytes,
                              row_bytes));
     }
-    constexpr int kRows = 8;
+    constexpr int kRows = SharedMatrix::kCoreRows;
     alignas(64) float rows[kRows * kChunkBytes];
     const std::byte* chunks[kRows];
-    const auto find = [&](int mn, int mn_step, int k, int k_step) {
-      for (int i = 0; i < kRows; ++i) {
-        chunks[i] =
-            chunk(major, static_cast<std::uint32_t>(mn + i * mn_step), static_cast<std::uint32_t>(k + i * k_step));
-      }
-    };
+    const int last_mn = first + count - 1, last_k = k_elements - 1;
+    inside_ = major == Major::k ? is_inside(major, last_mn, last_k / per_chunk)
+                                : is_inside(major, last_mn / per_chunk, last_k);
     if (major == Major::k) {
       for (int mn = 0; mn < count; mn += kRows) {
         for (int c = 0; c < row_bytes / kChunkBytes; ++c) {
-          find(first + mn, 1, c, 0);
+          find_chunks(major, static_cast<std::uint32_t>(first + mn), static_cast<std::uint32_t>(c), chunks);
           if (columns) {
             element.read(chunks, kRows, rows, per_chunk);
             store_chunk_columns(rows, per_chunk, tile + c * per_chunk * kTileRows + mn);
@@ -206,7 +203,7 @@ class TileReader {
     }
     for (int k = 0; k < k_elements; k += kRows) {
       for (int c = 0; c < count / per_chunk; ++c) {
-        find(first / per_chunk + c, 0, k, 1);
+        find_chunks(major, static_cast<std::uint32_t>(first / per_chunk + c), static_cast<std::uint32_t>(k), chunks);
         if (columns) {
           element.read(chunks, kRows, tile + k * kTileRows + c * per_chunk, kTileRows);
         } else {
@@ -224,8 +221,27 @@ class TileReader {
     return {async_of(first), 0, warp.code_index(in), warp.wgmma.open()};
   }
 
-  const std::byte* chunk(Major major, std::uint32_t mn, std::uint32_t k) {
-    const std::uint32_t address = matrix_.address(major, mn, k);
+  /// Whether the shared memory contains all chunks up to one.
+  bool is_inside(Major major, int mn, int k) const {
+    const std::uint64_t end =
+        matrix_.end_of_lines(major, static_cast<std::uint32_t>(mn), static_cast<std::uint32_t>(k));
+    return shared_.contains(matrix_.start, 1) && end <= shared_.end() && end <= SharedMatrix::kAddresses;
+  }
+
+  /// The chunks of the rows of a core matrix, which begins at a row that is a multiple of kCoreRows.
+  void find_chunks(Major major, std::uint32_t mn, std::uint32_t k,
+                   const std::byte* (&chunks)[SharedMatrix::kCoreRows]) {
+    std::uint32_t addresses[SharedMatrix::kCoreRows];
+    matrix_.core_addresses(major, mn, k, addresses);
+    if (inside_ && (!shared_.shadowed() || reads_.read_alike(addresses))) {
+      const std::byte* const memory = shared_.at(kSharedBase);
+      for (std::size_t i = 0; i < SharedMatrix::kCoreRows; ++i) chunks[i] = memory + (addresses[i] - kSharedBase);
+    } else {
+      for (std::size_t i = 0; i < SharedMatrix::kCoreRows; ++i) chunks[i] = chunk(addresses[i]);
+    }
+  }
+
+  const std::byte* chunk(std::uint32_t address) {
     if (!shared_.contains(address, kChunkBytes)) {
       warp_.fail(
           FindingKind::out_of_bounds_shared, in_, 0, address,
@@ -248,6 +264,7 @@ class TileReader {
   SharedMatrix matrix_;
   SharedMemory& shared_;
   SharedMemory::ChunkReads reads_;
+  bool inside_ = false;  // the shared memory contains all chunks that are read
 };
 
 // Fragments. Lane l has rows l / 4 and l / 4 + 8 of its warp's 16.
@@ -356,9 +373,10 @@ void check_registers(Warp& warp, const Instruction& in, const Slot* d, int d_cou
     warp.fail(FindingKind::missing_wgmma_fence, in, 0, 0,
               fmt::format("no wgmma.fence between the last write to register {} of {} and this wgmma", i, fragment));
   };
+  const std::uint32_t group = warp.wgmma.open(), code = warp.code_index(in);
   for (int i = 0; i < d_count; ++i) {
     if (!hazards->in_flight_as_accumulator(d[i])) check_fence(d[i], "the accumulator", i);
-    hazards->issue(d[i], warp.wgmma.open(), warp.code_index(in), true);
+    hazards->issue(d[i], group, code, true);
   }
   for (int i = 0; i < a_count; ++i) {
     if (hazards->in_flight_as_accumulator(a[i])) {
@@ -366,7 +384,7 @@ void check_registers(Warp& warp, const Instruction& in, const Slot* d, int d_cou
                 fmt::format("read of register {} of A, in which an earlier wgmma still accumulates", i));
     }
     check_fence(a[i], "A", i);
-    hazards->issue(a[i], warp.wgmma.open(), warp.code_index(in), false);
+    hazards->issue(a[i], group, code, false);
   }
 }
 

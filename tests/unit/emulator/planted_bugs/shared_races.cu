@@ -238,3 +238,23 @@ KERNEL(a_lane_overwrites_what_all_lanes_read) {
   __syncthreads();
   out[t] = s + v;
 }
+
+// <<<1, 32>>>: shared_race in thread 1
+KERNEL(a_row_that_other_lanes_have_written_is_read_without_syncwarp) {
+  const int t = threadIdx.x;
+  __shared__ float s[32];
+  s[t * 3 % 32] = x[t];  // lane 0 writes its own element
+  out[t] = s[t];  // BUG
+}
+
+// <<<1, 32>>>: shared_race in thread 1
+KERNEL(a_row_that_other_lanes_have_read_is_written_without_syncwarp) {
+  const int t = threadIdx.x;
+  __shared__ float s[32];
+  s[t] = x[t];
+  __syncwarp();
+  const float value = s[t * 3 % 32];
+  s[t] = value + 1;  // BUG
+  __syncwarp();
+  out[t] = s[31 - t];
+}
