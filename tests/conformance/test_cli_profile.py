@@ -228,6 +228,13 @@ def test_progress_is_one_line_on_a_terminal(tilewright):
         (("cache", "lst"), "there is no command 'cache lst': did you mean 'ls'?"),
         (("gemm", "--dtpye", "f16"), "there is no option --dtpye: did you mean '--dtype'?"),
         (("find", "--explian"), "did you mean '--explain'?"),
+        (("help",), "there is no command 'help': see tilewright --help"),
+        (("cache", "help"), "there is no command 'cache help': see tilewright cache --help"),
+        (("profile", "more"), "tilewright profile takes no value 'more'; see tilewright profile --help"),
+        (("profile", "--unlike"), "there is no option --unlike; see tilewright profile --help"),
+        (("cache", "ls", "more"), "tilewright cache ls takes no value 'more'; see tilewright cache ls --help"),
+        (("report",), "profile is missing; see tilewright report --help"),
+        (("completion",), "shell is missing; see tilewright completion --help"),
         (("completion", "tcsh"), "shell must be bash, zsh or fish, got 'tcsh'"),
     ],
 )
@@ -262,6 +269,9 @@ def test_listings_as_json(tilewright):
     assert json.loads(tilewright("cache", "verify", "--json").stdout)["damaged"] == []
     for arguments in (("env",), ("doctor",), ("tune", "--list")):
         assert json.loads(tilewright(*arguments, "--json").stdout)
+    functions = json.loads(tilewright("layout", "functions", "--json").stdout)["functions"]
+    shown = [line for line in tilewright("layout", "functions").stdout.splitlines() if not line.startswith(" ")]
+    assert [each["signature"] for each in functions] == shown and len(shown) > 30
 
 
 def test_every_help_has_an_example(tilewright):
