@@ -22,7 +22,7 @@ help:
 	@echo "make check     after each edit: build the changed files; run the unit tests, the checks of format and room arrows,"
 	@echo "               and a sample of the conformance and Python tests; under 3 minutes on two cores with a warm ccache"
 	@echo "make wheel     dist/: a source distribution, and a wheel for any Linux of glibc 2.34 or newer, which is tested"
-	@echo "make site      the documentation as a web site, in site/"
+	@echo "make site      the documentation as a web site, in site/, with references of the Python package and the headers"
 	@echo "make test-frameworks  the tests with PyTorch and JAX on CPU tensors; installs PyTorch into .venv-frameworks"
 	@echo "make test      as in CI: build everything; run every test that this machine can run, and clang-tidy on a 56th of"
 	@echo "               the files, which changes with each commit; at most 25 minutes on two cores with nothing cached"
@@ -74,10 +74,18 @@ wheel:
 	@scripts/wheel.sh
 	@python3 tests/wheel/test_wheel.py dist
 
-site:
+site: configure docs
+	@cmake --build $(BUILD) --parallel $(JOBS) --target tilewright_python
+	@scripts/bootstrap.sh test
+	@rm -rf $(BUILD)/site && mkdir -p $(BUILD)/site/reference
+	@cp -r docs/. $(BUILD)/site && rm $(BUILD)/site/Doxyfile
+	@PYTHONPATH=$(BUILD)/python .venv/bin/python scripts/python_reference.py $(BUILD)/site/reference
+	@cp -r $(BUILD)/docs/html $(BUILD)/site/reference/cpp
 	@[ -x .venv-site/bin/python ] || /usr/bin/python3 -m venv .venv-site
 	@.venv-site/bin/pip install --quiet --disable-pip-version-check mkdocs mkdocs-material
-	@.venv-site/bin/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --quiet
+	@cp -r examples CONTRIBUTING.md SECURITY.md site && mkdir -p site/bench && cp -r bench/README.md bench/results site/bench
+	@python3 tests/site/test_site.py site
 	@echo "site/index.html and the other pages are written"
 
 sanitize:
