@@ -52,7 +52,7 @@ check: build
 	@$(CTEST) --label-regex '^(unit|lint|smoke)$$'
 
 test: build
-	@scripts/bootstrap.sh test lint
+	@scripts/bootstrap.sh test browser lint
 	@$(CTEST)
 
 # PyTorch is several gigabytes, so that it is installed into a folder of its own and only here.

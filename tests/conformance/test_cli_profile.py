@@ -65,7 +65,8 @@ def test_the_report_is_one_file_that_says_that_nothing_is_measured(written):
     assert not re.search(r"https?://|src=|@import|<link", html)
 
 
-BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
+BROWSERS = ("chromium", "chromium-browser", "chromium-headless-shell")
+BROWSER = next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no chromium")
