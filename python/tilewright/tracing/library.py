@@ -176,7 +176,7 @@ def _softplus(graph: Graph, x: Operand, beta: Operand = 1, threshold: Operand = 
     scaled = graph.operand(x) if is_plain else graph.apply("*", x, beta)
     smooth = graph.apply("softplus", scaled)
     smooth = smooth if is_plain else graph.apply("/", smooth, beta)
-    if not isinstance(threshold, Traced) and threshold >= 20:  # there it is x, to the last bit of f32
+    if isinstance(threshold, (int, float)) and threshold >= 20:  # there it is x, to the last bit of f32
         return smooth
     return graph.where(graph.compare(">", scaled, threshold), x, smooth)
 
