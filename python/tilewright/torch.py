@@ -760,7 +760,7 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     has no product. Lists of subscripts are not supported.
     """
     is_list = len(operands) == 1 and not isinstance(operands[0], torch.Tensor)
-    given: Sequence[Any] = operands[0] if is_list else operands
+    given: Any = operands[0] if is_list else operands
     if not isinstance(equation, str) or not all(isinstance(each, torch.Tensor) for each in given):
         raise InvalidArgument("einsum takes an equation, as 'ab,bc->ac', and tensors")
     tensors: list[torch.Tensor] = [*given]
