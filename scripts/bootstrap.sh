@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs missing dependencies on Debian 12: bootstrap.sh build|test|lint|docs ...
+# Installs missing dependencies on Debian 12: bootstrap.sh build|test|browser|lint|docs ...
 # System packages are installed by apt, as root or through sudo. From PyPI, these are installed into .venv: nanobind, the
 # Python packages of the tests and, unless a CUDA toolkit provides them, NVRTC and (for the tests) nvcc and ptxas. If
 # nothing is missing, the script takes a fraction of a second and needs no network.
@@ -11,6 +11,7 @@ build_packages=(g++ cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-d
                 python3-venv ca-certificates)
 mlir_packages=(libmlir-22-dev llvm-22-dev zlib1g-dev libzstd-dev)  # 166 MB; TILEWRIGHT_MLIR=OFF leaves them out
 test_packages=(clang-format pkgconf)
+browser_packages=(chromium-headless-shell)  # 96 MB with chromium-common; draws the reports of profiles
 lint_packages=(clang-format clang-tidy-16)
 docs_packages=(doxygen)
 test_wheels=(numpy==2.2.6 pytest==8.4.1 pytest-xdist==3.8.0 hypothesis==6.170.15 mypy==2.4.1 jax==0.10.2
@@ -25,6 +26,7 @@ has_package() { dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev
 has() {
   case $1 in
     g++ | cmake | ccache | clang-format | clang-tidy-16 | doxygen) command -v "$1" >/dev/null || has_package "$1" ;;
+    chromium-headless-shell) command -v chromium >/dev/null || has_package "$1" ;;
     ninja-build) command -v ninja >/dev/null ;;
     pkgconf) command -v pkg-config >/dev/null ;;
     *) has_package "$1" ;;
@@ -85,6 +87,7 @@ for group in "$@"; do
       install_wheels "${test_wheels[@]}"
       toolkit_has bin/nvcc || install_wheels "${nvcc_wheels[@]}"
       ;;
+    browser) install_packages "${browser_packages[@]}" ;;
     lint) install_packages "${lint_packages[@]}" ;;
     docs) install_packages "${docs_packages[@]}" ;;
     *) echo "bootstrap: unknown group '$group'" >&2; exit 2 ;;

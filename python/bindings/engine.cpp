@@ -325,7 +325,7 @@ void bind_explanation(nb::module_& module) {
       .def(
           "__reduce__",
           [](const Explanation& self) {
-            const nb::object type = nb::module_::import_("tilewright.explanation").attr("SavedExplanation");
+            const nb::object type = nb::module_::import_("tilewright.saved").attr("SavedExplanation");
             return nb::make_tuple(type, nb::make_tuple(engine::to_json(self), engine::to_text(self)));
           },
           nb::sig("def __reduce__(self) -> tuple[object, ...]"))

@@ -416,6 +416,10 @@ registry::KernelMetadata make_metadata(const std::string& kernel_name, nb::handl
   return metadata;
 }
 
+nb::str in_html(nb::handle metadata) {
+  return nb::str(nb::module_::import_("tilewright.html").attr("of_metadata")(metadata));
+}
+
 }  // namespace
 
 void bind_metadata(nb::module_& module) {
@@ -480,21 +484,22 @@ void bind_metadata(nb::module_& module) {
           "the batch.")
       .def("to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); })
       .def(
-          "__getstate__",
+          "__reduce__",
           [](nb::handle self) {
             const auto& metadata = nb::cast<const registry::KernelMetadata&>(self);
             const op::GemmSignature* const gemm = metadata.signature.gemm();
             if (gemm == nullptr || !op::is_accumulator(gemm->epilogue) ||
-                !std::holds_alternative<plan::FlatDesign>(metadata.design)) {
-              throw nb::type_error(fmt::format("the metadata of {}, a built-in kernel or one with an epilogue, cannot "
-                                               "be pickled: pickle metadata.to_json()",
-                                               registry::kernel_name(metadata))
-                                       .c_str());
+                !std::holds_alternative<plan::FlatDesign>(metadata.design)) {  // built-in, or with an epilogue
+              const nb::object type = nb::module_::import_("tilewright.saved").attr("SavedMetadata");
+              return nb::make_tuple(type, nb::make_tuple(registry::to_json(metadata), in_html(self)));
             }
-            return nb::make_tuple(self.attr("kernel_name"), metadata.family, self.attr("operands"), self.attr("design"),
-                                  metadata.min_sm, metadata.promises.deterministic, metadata.promises.batch_invariant);
+            const nb::tuple state =
+                nb::make_tuple(self.attr("kernel_name"), metadata.family, self.attr("operands"), self.attr("design"),
+                               metadata.min_sm, metadata.promises.deterministic, metadata.promises.batch_invariant);
+            return nb::make_tuple(nb::module_::import_("copyreg").attr("__newobj__"), nb::make_tuple(self.type()),
+                                  state);
           },
-          nb::sig("def __getstate__(self) -> object"))
+          nb::sig("def __reduce__(self) -> tuple[object, ...]"))
       .def(
           "__setstate__",
           [](registry::KernelMetadata& self, const nb::tuple& state) {
@@ -506,8 +511,7 @@ void bind_metadata(nb::module_& module) {
             new (&self) registry::KernelMetadata(std::move(metadata));
           },
           nb::sig("def __setstate__(self, state: object, /) -> None"))
-      .def("_repr_html_",
-           [](nb::handle self) { return nb::str(nb::module_::import_("tilewright.html").attr("of_metadata")(self)); })
+      .def("_repr_html_", [](nb::handle self) { return in_html(self); })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const registry::KernelMetadata& self) { return registry::hash_value(self); })
       .def("__repr__",

@@ -1,6 +1,7 @@
 #include "python/bindings/tensor.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -32,7 +33,16 @@ struct ShapeOnly {
   std::vector<std::int64_t> shape;
   DType dtype;
   std::vector<std::int64_t> stride;  // in elements
+
+  bool operator==(const ShapeOnly&) const = default;
 };
+
+/// As an expression of Python.
+std::string to_string(const ShapeOnly& self) {
+  const char* const end = self.shape.size() == 1 ? "," : "";
+  return fmt::format("ShapeOnly(({}{}), '{}', ({}{}))", fmt::join(self.shape, ", "), end, name(self.dtype),
+                     fmt::join(self.stride, ", "), end);
+}
 
 using Integers = nb::typed<nb::sequence, int>;
 
@@ -534,7 +544,18 @@ void bind_tensor(nb::module_& module) {
           nb::arg("shape"), nb::arg("dtype"), nb::arg("stride") = nb::none())
       .def_ro("shape", &ShapeOnly::shape)
       .def_ro("dtype", &ShapeOnly::dtype)
-      .def_ro("stride", &ShapeOnly::stride);
+      .def_ro("stride", &ShapeOnly::stride)
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const ShapeOnly& self) { return std::hash<std::string>()(to_string(self)); })
+      .def(
+          "__reduce__",
+          [](nb::handle self) {
+            const auto& shape = nb::cast<const ShapeOnly&>(self);
+            return nb::make_tuple(self.type(),
+                                  nb::make_tuple(shape.shape, std::string(name(shape.dtype)), shape.stride));
+          },
+          nb::sig("def __reduce__(self) -> tuple[object, ...]"))
+      .def("__repr__", &to_string);
   module.def(
       "_shape_of",
       [](nb::handle array) {

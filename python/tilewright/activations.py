@@ -25,6 +25,8 @@ def as_epilogue(given: Any) -> Any:
     if torch is not None and isinstance(given, torch.nn.Module):
         module: Any = given
         return _module_text(module) or module.forward
+    if torch is not None and isinstance(given, type) and issubclass(given, torch.nn.Module):
+        raise InvalidArgument(f"epilogue is the class {given.__name__}: pass an object of it, {given.__name__}()")
     from tilewright.tracing import library
 
     name = library.resolve_object(given)
@@ -37,6 +39,7 @@ def as_epilogue(given: Any) -> Any:
 
 
 _MODULES = {
+    "CELU": ("celu", "alpha"),
     "ELU": ("elu", "alpha"),
     "Hardsigmoid": ("hardsigmoid",),
     "Hardswish": ("hardswish",),
@@ -46,7 +49,10 @@ _MODULES = {
     "Mish": ("mish",),
     "ReLU": ("relu",),
     "ReLU6": ("relu6",),
+    "SELU": ("selu",),
     "SiLU": ("silu",),
+    "Softplus": ("softplus", "beta", "threshold"),
+    "Threshold": ("threshold", "threshold", "value"),
 }  # modules of torch.nn: their function, and the attributes that are its parameters
 
 

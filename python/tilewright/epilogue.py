@@ -42,8 +42,17 @@ class EpilogueArguments:
                 f"Epilogue, got {type(epilogue).__name__}"
             )
         self.operands = MappingProxyType(operands)
+        self._given = epilogue
         self._binding: _Binding | None = None  # the last one of a function
         self._bound: dict[tuple[int | None, int, int, int, int, tuple[int, ...]], _Bound] = {}
+
+    def __repr__(self) -> str:
+        operands = "".join(f", {name}={_described(value)}" for name, value in self.operands.items())
+        given = getattr(self._given, "__qualname__", None) or repr(self._given)
+        return f"EpilogueArguments({given}{operands})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self._given, dict(self.operands))
 
     def _bind(
         self, batch: int | None, m: int, n: int, compute: DType, output: DType, row_modes: tuple[int, ...] = ()
@@ -276,6 +285,15 @@ def _kind(name: str, value: Any, row_modes: tuple[int, ...]) -> Hashable:
     if _is_number(value):
         return name, float
     return name, type(value), value if value is None or isinstance(value, (bool, str)) else None
+
+
+def _unpickled(epilogue: Any, operands: dict[str, Any]) -> EpilogueArguments:
+    return EpilogueArguments(epilogue, **operands)
+
+
+def _described(value: Any) -> str:
+    """An array by its type and shape, other values as they are."""
+    return f"{value.dtype}{(*value.shape,)}" if hasattr(value, "shape") and hasattr(value, "dtype") else f"{value!r:.40}"
 
 
 def _is_number(value: object) -> bool:

@@ -13,9 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright._tilewright import _contraction_modes
-from tilewright.errors import InvalidArgument
+from tilewright.errors import InvalidArgument, Unsupported
 
 NAMED = ("relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu", "identity", "")
+
+
+def is_supported(torch: Any) -> bool:
+    """Whether this PyTorch has what gradients and graphs need. Products of tensors of older ones have neither."""
+    return hasattr(getattr(torch, "library", None), "register_autograd")
+
+
+def require_supported(torch: Any, what: str) -> None:
+    if not is_supported(torch):
+        raise Unsupported(
+            f"{what} need torch.library.register_autograd, which PyTorch has from 2.4 on; this is {torch.__version__}"
+        )
 
 
 def are_needed(*values: Any) -> bool:
@@ -25,10 +37,9 @@ def are_needed(*values: Any) -> bool:
     if torch is None or not torch.is_grad_enabled():
         return False
     for value in values:
-        if isinstance(value, (list, tuple)):
-            if any(isinstance(each, torch.Tensor) and each.requires_grad for each in value):
-                return True
-        elif isinstance(value, torch.Tensor) and value.requires_grad:
+        each_of = value if isinstance(value, (list, tuple)) else (value,)
+        if any(isinstance(each, torch.Tensor) and each.requires_grad for each in each_of):
+            require_supported(torch, "gradients")
             return True
     return False
 
@@ -252,7 +263,8 @@ def pull_back(
 
     floats = [each for each, differs in zip(given, is_float, strict=True) if differs]
     if are_wrapped(gradient, *floats):  # torch.func does not see through torch.autograd.grad
-        result, pull = torch.func.vjp(formula, *floats)
+        differentiated: Any = torch.func.vjp(formula, *floats)  # PyTorch's annotation has a third value too
+        result, pull = differentiated
         found = iter(pull(gradient.to(result.dtype)))
     else:
         again = torch.is_grad_enabled()
@@ -271,7 +283,7 @@ def pull_back(
 def are_wrapped(*values: Any) -> bool:
     """Whether one of the values is a tensor that torch.func transforms. Its memory is only seen by operators."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch._C._are_functorch_transforms_active():
+    if torch is None or not is_supported(torch) or not torch._C._are_functorch_transforms_active():
         return False
     is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
     return any(isinstance(value, torch.Tensor) and is_wrapped(value) for value in values)
@@ -282,7 +294,7 @@ def is_recorded(a: Any, b: Any, epilogue: Any, c: Any, operands: Mapping[str, An
     TorchDispatchMode is active, such as those of make_fx and FakeTensorMode. Otherwise the product would be no part of the
     graph."""
     torch = sys.modules.get("torch")
-    if torch is None or not (
+    if torch is None or not is_supported(torch) or not (
         torch.compiler.is_compiling() or torch._C._is_tracing() or torch._C._len_torch_dispatch_stack() > 0
     ):
         return False

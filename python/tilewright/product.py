@@ -180,16 +180,20 @@ def _numbers(values: Any, name: str) -> Any:
     first: Any = values
     while isinstance(first, (list, tuple)) and first:
         first = first[0]
-    if not isinstance(first, (int, float)) or isinstance(first, bool):
+    if isinstance(first, (str, bytes, bool, complex, type(None))):
+        raise InvalidArgument(f"{name} is a list of {type(first).__name__}: it must have numbers or matrices")
+    if not isinstance(first, (int, float)):
         return values
     import numpy
 
     try:
         return numpy.array(values, dtype=numpy.float64)
-    except ValueError:
+    except (TypeError, ValueError):
         raise InvalidArgument(
             f"{name} is a list of numbers whose rows differ in length, or have other values"
         ) from None
+    except OverflowError:
+        raise InvalidArgument(f"{name} has an integer that is too large for float64") from None
 
 
 def _needs_reshaping(a: Any, b: Any) -> bool:

@@ -25,6 +25,7 @@ from tilewright.checked import checked
 from tilewright.errors import FileNotFound, InvalidArgument
 from tilewright.peers import check_names, compare
 
+_MAX_TOP = 2**31 - 1  # more than there are kernels
 _FORMATS = {".csv": "csv", ".html": "html", ".xml": "junit", ".txt": "table", ".json": "json"}
 
 
@@ -180,6 +181,7 @@ def profile(
         raise TypeError(f"seconds must be a number, got {seconds!r:.80}")
     if not isinstance(top, int) or isinstance(top, bool):
         raise TypeError(f"top must be an int, got {top!r:.80}")
+    top = min(top, _MAX_TOP)
     if not isinstance(kernel, str):
         raise TypeError(f"kernel must be a str, got {kernel!r:.80}")
     if not isinstance(verify, bool):

@@ -31,6 +31,7 @@ from tilewright.product import _compute_type, _type_of_result
 from tilewright.results import _NUMPY_NAMES
 from tilewright.weights import PackedWeights, weight_matmul
 
+gradients.require_supported(torch, "the operators of tilewright.torch")
 _LIBRARY = torch.library.Library("tilewright", "DEF")
 _LIBRARY.define("matmul(Tensor a, Tensor b) -> Tensor")
 _LIBRARY.define("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
@@ -152,6 +153,7 @@ def _product(
     """
     promises = {**_promises(), **({} if deterministic is None else {"deterministic": deterministic})}
     out = _fake_product(a, b, c, operands, names, epilogue, numbers, alpha, beta, out_dtype)
+    named: dict[str, Any] = {**dict(zip(names.split(), operands, strict=True)), **_numbers(numbers)}
     made: torch.Tensor = tilewright.matmul(
         _row_or_column_major(a),
         _row_or_column_major(b),
@@ -164,8 +166,7 @@ def _product(
         math=math,
         batch_invariant=batch_invariant,
         **promises,
-        **dict(zip(names.split(), operands, strict=True)),
-        **_numbers(numbers),
+        **named,
     )
     return made
 
@@ -758,7 +759,8 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     result may have another order of modes in memory than the letters say. One operand alone is left to PyTorch, because it
     has no product. Lists of subscripts are not supported.
     """
-    given = operands[0] if len(operands) == 1 and not isinstance(operands[0], torch.Tensor) else operands
+    is_list = len(operands) == 1 and not isinstance(operands[0], torch.Tensor)
+    given: Any = operands[0] if is_list else operands
     if not isinstance(equation, str) or not all(isinstance(each, torch.Tensor) for each in given):
         raise InvalidArgument("einsum takes an equation, as 'ab,bc->ac', and tensors")
     tensors: list[torch.Tensor] = [*given]

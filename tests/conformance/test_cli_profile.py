@@ -65,7 +65,8 @@ def test_the_report_is_one_file_that_says_that_nothing_is_measured(written):
     assert not re.search(r"https?://|src=|@import|<link", html)
 
 
-BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
+BROWSERS = ("chromium", "chromium-browser", "chromium-headless-shell")
+BROWSER = next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no chromium")
@@ -129,6 +130,39 @@ def test_problems_of_files(tilewright, tmp_path):
     assert finished.returncode == 0, finished.stderr
     dispositions = [each["kernels"][0]["disposition"] for each in json.loads(finished.stdout)["problems"]]
     assert dispositions == ["passed"] * 5
+
+
+def test_ranges_of_every_operation(tilewright, tmp_path):
+    gemm = {"operation": "gemm", "extents": {"m": "8:32", "n": 16, "k": "16,24"}, "types": {each: "f32" for each in "ABD"}}
+    conv = {"operation": "conv2d", "extents": {"n": "1,2", "h": 6, "w": 6, "c": 8, "k": 8, "r": 3, "s": 3}}
+    conv["types"] = {each: "f16" for each in "xwy"}
+    contraction = {"operation": "contraction", "expression": "ak,kb->ab", "extents": {"a": "8:24:8", "b": 4, "k": 16}}
+    contraction["types"] = {each: "f32" for each in "ABD"}
+    grouped = {"operation": "grouped_gemm", "mode": "ragged_m", "sizes": [5, 0, 11], "types": {e: "f16" for e in "ABD"}}
+    grouped["extents"] = {"m": 16, "n": "8:16", "k": 16}
+    reduction = {"operation": "reduce_split_k", "extents": {"m": 8, "n": 8, "parts": "2:4:1"}}
+    reduction["types"] = {"parts": "f32", "D": "f32"}
+    linear = {"operation": "weight_gemm", "extents": {"tokens": "1,8", "outputs": 64, "inputs": 128}}
+    linear["types"] = {"weights": "s4", "scales": "f16", "x": "f16", "out": "f16"}
+    (tmp_path / "all.json").write_text(json.dumps([gemm, conv, contraction, grouped, reduction, linear]))
+    arguments = ("profile", "--problem", "all.json", "--device", "emulator:sm_90a")
+    listed = tilewright(*arguments, "--dry-run", cwd=tmp_path)
+    assert listed.returncode == 0, listed.stderr
+    lines = listed.stdout.splitlines()
+    assert lines[:3] == [f"gemm A({m},16):f32 B(16,16):f32 D({m},16):f32" for m in (8, 16, 32)]
+    operations = [line.partition(" ")[0] for line in lines]
+    counted = {each: operations.count(each) for each in dict.fromkeys(operations)}
+    assert counted == {
+        **{"gemm": 6, "conv2d": 2, "contraction": 3, "grouped_gemm": 2, "reduce_split_k": 3, "weight_gemm": 2}
+    }
+    finished = tilewright(*arguments, "--json", cwd=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    dispositions = {each["kernels"][0]["disposition"] for each in json.loads(finished.stdout)["problems"]}
+    assert dispositions == {"passed"}
+    gemm["extents"]["m"] = "8:4"
+    (tmp_path / "all.json").write_text(json.dumps(gemm))
+    says = "all.json: the extent 'm' has the range 8:4: its last value is below the first"
+    assert says in refusal(tilewright(*arguments, cwd=tmp_path))
 
 
 def refusal(finished):
@@ -228,6 +262,13 @@ def test_progress_is_one_line_on_a_terminal(tilewright):
         (("cache", "lst"), "there is no command 'cache lst': did you mean 'ls'?"),
         (("gemm", "--dtpye", "f16"), "there is no option --dtpye: did you mean '--dtype'?"),
         (("find", "--explian"), "did you mean '--explain'?"),
+        (("help",), "there is no command 'help': see tilewright --help"),
+        (("cache", "help"), "there is no command 'cache help': see tilewright cache --help"),
+        (("profile", "more"), "tilewright profile takes no value 'more'; see tilewright profile --help"),
+        (("profile", "--unlike"), "there is no option --unlike; see tilewright profile --help"),
+        (("cache", "ls", "more"), "tilewright cache ls takes no value 'more'; see tilewright cache ls --help"),
+        (("report",), "profile is missing; see tilewright report --help"),
+        (("completion",), "shell is missing; see tilewright completion --help"),
         (("completion", "tcsh"), "shell must be bash, zsh or fish, got 'tcsh'"),
     ],
 )
@@ -262,6 +303,9 @@ def test_listings_as_json(tilewright):
     assert json.loads(tilewright("cache", "verify", "--json").stdout)["damaged"] == []
     for arguments in (("env",), ("doctor",), ("tune", "--list")):
         assert json.loads(tilewright(*arguments, "--json").stdout)
+    functions = json.loads(tilewright("layout", "functions", "--json").stdout)["functions"]
+    shown = [line for line in tilewright("layout", "functions").stdout.splitlines() if not line.startswith(" ")]
+    assert [each["signature"] for each in functions] == shown and len(shown) > 30
 
 
 def test_every_help_has_an_example(tilewright):

@@ -39,10 +39,34 @@ def test_activations_of_torch() -> None:
     a, eye = torch.from_numpy(A), torch.from_numpy(EYE)
     given: list[Callable[..., Any]] = [torch.relu, torch.tanh, torch.sigmoid, F.relu, F.gelu, F.silu, F.leaky_relu]
     given += [nn.ReLU(), nn.ReLU(inplace=True), nn.GELU(), nn.GELU("tanh"), nn.SiLU(), nn.Sigmoid(), nn.Tanh()]
+    given += [nn.Softplus(), nn.Softplus(2, 1), nn.CELU(0.5), nn.SELU(), nn.Threshold(0.5, -7)]
     given += [nn.LeakyReLU(0.3), nn.Hardswish(), nn.ELU(0.5), nn.Identity(), nn.Mish(), nn.ReLU6(), nn.Hardtanh(-1, 2)]
     for each in given:
         expected = each(a.clone())
         torch.testing.assert_close(tilewright.matmul(a, eye, epilogue=each), expected, msg=str(each))
+
+
+    with pytest.raises(InvalidArgument, match=r"epilogue is the class ReLU: pass an object of it, ReLU\(\)"):
+        tilewright.matmul(a, eye, epilogue=nn.ReLU)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        ("F.softplus(x, 2, 1)", np.where(2 * A > 1, A, np.log1p(np.exp(2 * A)) / 2)),
+        ("F.softplus(x, beta=2)", np.log1p(np.exp(2 * A)) / 2),
+        ("F.celu(x, 0.5)", np.where(A > 0, A, 0.5 * np.expm1(A / 0.5))),
+        ("F.selu(x)", 1.0507009873554805 * np.where(A > 0, A, 1.6732632423543772 * np.expm1(A))),
+        ("F.threshold(x, 0.5, -7)", np.where(A > 0.5, A, -7)),
+        ("x.masked_fill(x > 1, -9)", np.where(A > 1, -9, A)),
+        ("x.masked_fill(mask, 0)", np.where(A < 0, 0, A)),
+    ],
+)
+def test_functions_that_are_composed(function: str, expected: Any) -> None:
+    operands = {"mask": A < 0} if "(mask," in function else {}
+    parameters = ", ".join(["x", *operands])
+    found = tilewright.matmul(A, EYE, epilogue=f"def epilogue({parameters}): return {function}", **operands)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_activations_of_jax() -> None:

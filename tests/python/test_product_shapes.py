@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -77,3 +79,16 @@ def test_out_of_a_wrong_shape_or_with_gaps_is_refused() -> None:
         tilewright.matmul(integers(2, 3, 4, 5), integers(5, 6), out=np.empty((3, 2, 4, 6), np.float32).swapaxes(0, 1))
     with pytest.raises(InvalidArgument, match=r"batches of a and b do not broadcast: \(2,\) and \(3, 3\)"):
         tilewright.matmul(integers(2, 4, 5), integers(3, 3, 5, 6))
+
+
+def test_a_pytorch_that_is_too_old_computes_no_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tensor(np.ndarray):
+        requires_grad = True
+
+    old: Any = types.ModuleType("torch")  # has neither torch.compiler nor torch.library.register_autograd
+    old.Tensor, old.__version__, old.is_grad_enabled = Tensor, "1.13.1", lambda: True
+    monkeypatch.setitem(sys.modules, "torch", old)
+    a = np.ones((3, 3), np.float32)
+    assert (tilewright.matmul(a, a) == 3).all()
+    with pytest.raises(tilewright.Unsupported, match="gradients need .* from 2.4 on; this is 1.13.1"):
+        tilewright.matmul(a.view(Tensor), a)

@@ -172,6 +172,11 @@ def test_benchmark_and_tune() -> None:
         tilewright.tune(shapes())
 
 
+def test_all_kernels_can_be_asked_for() -> None:
+    found = tilewright.profile(shapes(), top=10**30, verify=False)  # more than an int of C++ can have
+    assert len(found[0]["kernels"]) == len(tilewright.find_kernels(shapes()))
+
+
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(TypeError, match=r"problems\[1\] must be the arguments of an operation, .* got ndarray"):
         tilewright.profile([shapes(), np.ones(3)])  # type: ignore[list-item]

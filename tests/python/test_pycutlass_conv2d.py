@@ -308,7 +308,7 @@ def test_a_reduction_operation_after_parallel_split_k():
     reduction = ReductionOperation(
         cutlass.MatrixCoord(4, 32 * 4), TensorDescription(F32, cutlass.RowMajor, 4), F32, element_compute=F32
     )
-    m, n = arguments.problem_size.m(), arguments.problem_size.n()
+    m, n = arguments.gemm_size.m(), arguments.gemm_size.n()
     reduced = ReductionArguments(
         reduction, [m, n], 3, arguments.ptr_D, made.d, made.c, output_op=reduction.epilogue_type(2.0, -1.0)
     )

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from convolution_numpy import Convolution
 
 from tilewright import InvalidArgument
 from tilewright.pycutlass import *
 from tilewright.pycutlass import cutlass, utils
+from tilewright.pycutlass.conv2d_operation import Conv2dOperation as Conv2dOperationOfItsModule
 from tilewright.pycutlass.utils import ReferenceModule, numpy_to_cutlass, to_cutlass, torch_to_cutlass
+from tilewright.pycutlass.utils.device import device_cc as device_cc_of_its_module
+from tilewright.pycutlass.utils.reference_model import Conv2dReferenceModule
 
 MATH = MathInstruction([1, 1, 1], *[cutlass.float32] * 3, cutlass.OpClass.Simt, MathOperation.multiply_add)
 TILE = TileDescription([32, 32, 8], 2, [2, 2, 1], MATH)
@@ -24,8 +28,6 @@ def stored(matrix: Any, layout: Any) -> Any:
 @pytest.mark.parametrize("layouts", list(itertools.product([cutlass.RowMajor, cutlass.ColumnMajor], repeat=3)))
 @pytest.mark.parametrize("bias", [False, True])
 def test_operations_agree_with_the_reference(layouts: tuple[Any, ...], bias: bool) -> None:
-    if bias and layouts[2] is not cutlass.RowMajor:
-        pytest.skip("a bias is for row-major outputs")
     random = np.random.default_rng(5)
     m, n, k = 24, 20, 12
     a, b, c = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (k, n), (m, n)))
@@ -33,7 +35,8 @@ def test_operations_agree_with_the_reference(layouts: tuple[Any, ...], bias: boo
     functor = LinearCombinationGeneric(relu(cutlass.float32), cutlass.float32, 1, cutlass.float32, cutlass.float32)
     operation = GemmOperationUniversal(80, TILE, A, B, C, functor)
     flat_a, flat_b = stored(a, layouts[0]), stored(b, layouts[1])
-    source = c[0].copy() if bias else stored(c, layouts[2])
+    of_bias = c[:1] if layouts[2] is cutlass.RowMajor else c[:, :1]  # along the lines of D
+    source = of_bias.reshape(-1).copy() if bias else stored(c, layouts[2])
     d = np.full(m * n, np.nan, np.float32)
     arguments = GemmArguments(
         operation,
@@ -48,7 +51,7 @@ def test_operations_agree_with_the_reference(layouts: tuple[Any, ...], bias: boo
     arguments.sync()
     size = cutlass.gemm.GemmCoord(m, n, k)
     reference = ReferenceModule(A, B, C).run(flat_a, flat_b, source, size, 2.0, -1.0, bias=bias)
-    expected = np.maximum(2 * a @ b - (c[0] if bias else c), 0)
+    expected = np.maximum(2 * a @ b - (of_bias if bias else c), 0)
     np.testing.assert_array_equal(np.maximum(reference, 0), stored(expected, layouts[2]))
     np.testing.assert_array_equal(d, np.maximum(reference, 0))
 
@@ -87,3 +90,80 @@ def test_leaky_relu_as_an_instance_has_its_parameter() -> None:
         leaky_relu(cutlass.float32), cutlass.float32, 1, cutlass.float32, cutlass.float32
     )
     assert functor.epilogue_type(1.0, 0.0, 0.5).scalars == {"leaky_alpha": 0.5}
+
+
+def test_modules_of_utils() -> None:
+    assert device_cc_of_its_module is device_cc and Conv2dOperationOfItsModule is Conv2dOperation
+    assert utils.Conv2dReferenceModule is Conv2dReferenceModule and utils.reference_model.ReferenceModule is ReferenceModule
+
+
+def test_extents_by_index() -> None:
+    assert [cutlass.gemm.GemmCoord(3, 4, 5).at(index) for index in range(3)] == [3, 4, 5]
+    assert [cutlass.Tensor4DCoord(1, 2, 3, 4).at(index) for index in range(4)] == [1, 2, 3, 4]
+    assert [cutlass.MatrixCoord(7, 8).at(index) for index in range(2)] == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("kind", "bias"), [("fprop", False), ("fprop", True), ("dgrad", False), ("dgrad", True), ("wgrad", False)]
+)
+def test_convolutions_agree_with_the_reference(kind: str, bias: bool) -> None:
+    random = np.random.default_rng(8)
+    size = cutlass.conv.Conv2dProblemSize(
+        cutlass.Tensor4DCoord(2, 7, 6, 4),
+        cutlass.Tensor4DCoord(8, 3, 2, 4),
+        cutlass.Tensor4DCoord(1, 1, 0, 0),
+        cutlass.MatrixCoord(2, 1),
+        cutlass.MatrixCoord(1, 1),
+        cutlass.conv.Mode.cross_correlation,
+        1,
+        1,
+    )
+    operator = getattr(cutlass.conv.Operator, kind)
+    operand = TensorDescription(cutlass.float32, cutlass.TensorNHWC, 4)
+    operation = Conv2dOperation(
+        operator,
+        cutlass.conv.IteratorAlgorithm.optimized,
+        80,
+        TILE,
+        operand,
+        operand,
+        operand,
+        StrideSupport.Strided,
+        LinearCombination(cutlass.float32, 4, cutlass.float32, cutlass.float32),
+    )
+    a, b, c = (
+        random.integers(-4, 5, getattr(cutlass.conv, f"implicit_gemm_tensor_{name}_size")(operator, size)).astype("f4")
+        for name in "abc"
+    )
+    channels = cutlass.conv.implicit_gemm_tensor_c_extent(operator, size).at(3)
+    source, d = (c[:channels].copy() if bias else c), np.full_like(c, np.nan)
+    arguments = Conv2dArguments(operation, size, a, b, source, d, operation.epilogue_type(2.0, -1.0))
+    assert arguments.problem_size is size
+    operation.run(arguments)
+    arguments.sync()
+    reference = Conv2dReferenceModule(operand, operand, operand, operator).run(a, b, source, size, 2.0, -1.0, bias)
+    np.testing.assert_array_equal(d, reference)
+    padded = Convolution((2, 4, 7, 6), (8, 4, 3, 2), (2, 1), (1, 0))
+    nchw = {"x": (2, 7, 6, 4), "w": (8, 3, 2, 4), "y": (2, *padded.y[2:], 8)}
+    names = {"fprop": "xw", "dgrad": "yw", "wgrad": "yx"}[kind]
+    given = {name: each.reshape(nchw[name]).transpose(0, 3, 1, 2) for name, each in zip(names, (a, b), strict=True)}
+    product = getattr(padded, kind)(*(given[name] for name in "xwy" if name in given)).transpose(0, 2, 3, 1)
+    np.testing.assert_array_equal(d, (2 * product - (source if bias else c.reshape(product.shape))).reshape(-1))
+
+
+def test_a_warp_tile_that_needs_too_many_registers_has_more_warps() -> None:
+    half = MathInstruction(
+        [16, 8, 16], *[cutlass.float16] * 2, cutlass.float32, cutlass.OpClass.TensorOp, MathOperation.multiply_add
+    )
+    tile = TileDescription([128, 128, 32], 2, [2, 2, 1], half)
+    unaligned = TensorDescription(cutlass.float16, cutlass.RowMajor, 1)  # goes through registers
+    functor = LinearCombination(cutlass.float16, 1, cutlass.float32, cutlass.float32)
+    operation = GemmOperationUniversal(80, tile, unaligned, unaligned, unaligned, functor)
+    assert operation.kernel.metadata.design.warp_count in ((4, 2, 1), (2, 4, 1))
+    a, b = (np.random.default_rng(9).integers(-3, 4, shape).astype(np.float16) for shape in ((33, 17), (17, 29)))
+    d = np.full((33, 29), np.nan, np.float16)
+    size = cutlass.gemm.GemmCoord(33, 29, 17)
+    arguments = GemmArguments(operation, size, a, b, d, d, output_op=operation.epilogue_type(1.0, 0.0))
+    operation.run(arguments)
+    arguments.sync()
+    np.testing.assert_array_equal(d, (a.astype(np.float32) @ b).astype(np.float16))

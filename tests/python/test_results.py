@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tilewright
-from tilewright import GemmArguments
+from tilewright import EpilogueArguments, GemmArguments, ShapeOnly
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,29 @@ def test_metadata_can_be_pickled(kernel: tilewright.Kernel) -> None:
     assert again(with_c) == with_c and with_c != metadata.operands and repr(again(with_c)) == repr(with_c)
     mine = tilewright.KernelMetadata("mine", "Mine", metadata.operands, metadata.design, min_cc=80, deterministic=True)
     assert again(mine) == mine and again(mine).deterministic and again(mine).min_cc == 80
-    with pytest.raises(TypeError, match=r"pickle metadata.to_json\(\)"):
-        pickle.dumps(metadata)
+    saved = again(metadata)  # of a built-in kernel
+    assert again(saved) == saved and saved.to_json() == metadata.to_json() and repr(saved).startswith("SavedMetadata(simt")
+    for name in ("kernel_name", "family", "operation", "deterministic", "batch_invariant"):
+        assert getattr(saved, name) == getattr(metadata, name)
+    assert saved.design["stages"] == metadata.design.stages and saved.operands["a"]["layout"] == "row"
+    assert saved._repr_html_() == metadata._repr_html_() and copy.deepcopy(metadata) == saved
+
+
+def double(acc: Any) -> Any:
+    return 2 * acc
+
+
+def test_descriptions_of_problems_can_be_pickled() -> None:
+    for shape in (ShapeOnly((4, 5), "f16"), ShapeOnly((7,), "f32", (3,))):
+        assert again(shape) == shape and hash(again(shape)) == hash(shape)
+        assert eval(repr(shape), {"ShapeOnly": ShapeOnly}) == shape and shape != ShapeOnly((4, 5), "f32")
+    bias = np.arange(5, dtype=np.float32)
+    epilogue = again(EpilogueArguments("D = relu(acc + row(bias))", bias=bias))
+    assert (epilogue.operands["bias"] == bias).all()
+    assert repr(epilogue) == "EpilogueArguments('D = relu(acc + row(bias))', bias=float32(5,))"
+    a = np.ones((3, 3), np.float32)
+    assert (tilewright.matmul(a, a, epilogue=again(EpilogueArguments(double))) == 6).all()
+    assert repr(EpilogueArguments(double)) == "EpilogueArguments(double)"
 
 
 def test_artifacts_can_be_pickled(args: GemmArguments, kernel: tilewright.Kernel) -> None:

@@ -78,7 +78,7 @@ def test_the_operator_is_one_node_of_a_graph(device: str) -> None:
 def test_mistakes_are_refused(device: str) -> None:
     a, b = integers((2, 3), device), integers((4, 5), device)
     for equation, message in (
-        ("ab,bc->ac", "mode 'b' has extent 3 in A, but 4 in B"),
+        ("ab,bc->ac", "mode 'b' has extent 3 in a, but 4 in b"),
         ("ab,cd->ae", "the result has the mode 'e', but no operand has it"),
         ("ab,cd->aa", "the result has the mode 'a' twice"),
         ("ab->ab", "'ab->ab' has 1 operands, got 2 tensors"),

@@ -548,6 +548,16 @@ MISTAKES: dict[str, Case] = {
         InvalidArgument,
         "out_dtype: unknown element type 'f17'",
     ),
+    "an integer that no float can have": (
+        lambda: matmul([[10**400]], [[1]]),
+        InvalidArgument,
+        "a has an integer that is too large for float64",
+    ),
+    "a list of texts": (
+        lambda: matmul([[1.0]], [["1"]]),
+        InvalidArgument,
+        "b is a list of str: it must have numbers or matrices",
+    ),
     "alpha is None": (lambda: matmul(A, B, alpha=None), TypeError, "alpha must be a number, got None"),  # type: ignore[arg-type]
     "an alpha that no float can have": (
         lambda: matmul(A, B, alpha=10**400),

@@ -26,6 +26,13 @@ const CLI::App& parsed_command(const CLI::App& app) {
   return app;
 }
 
+/// As the caller writes it: "cache ls".
+std::string name_of(const CLI::App& command) {
+  const CLI::App* const parent = command.get_parent();
+  return parent == nullptr || parent->get_parent() == nullptr ? command.get_name()
+                                                              : name_of(*parent) + " " + command.get_name();
+}
+
 std::vector<std::string> options_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* const option : app.get_options()) {
@@ -57,7 +64,7 @@ const std::vector<Example>& examples() {
       {"cache import", "cache import kernels.db"},
       {"layout eval", "layout eval 'composition((8,8):(8,1), (4,2):(2,1))'"},
       {"layout draw", "layout draw '(8,8):(8,1)'"},
-      {"layout functions", "layout functions"},
+      {"layout functions", "layout functions --json"},
       {"emulate", "emulate reduce.cu --grid 2 --block 64 --args 'x:f32[128]=1,out:f32[2]'"},
       {"emulate run", "emulate run -- ./program arguments"},
       {"doctor", "doctor --json"},
@@ -93,7 +100,8 @@ std::string check_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2) return fmt::format("a command is missing: {}; see tilewright --help", fmt::join(known, ", "));
   const auto check = [](const std::string& before, const std::string& word, const std::vector<std::string>& names) {
     if (word.starts_with('-') || std::ranges::find(names, word) != names.end()) return std::string();
-    const std::string meant = suggestion(word, names);
+    const std::string meant =
+        word == "help" ? fmt::format(": see tilewright {}--help", before) : suggestion(word, names);
     return fmt::format("there is no command '{}{}'{}", before, printable(word, 60),
                        meant.empty() ? fmt::format(": the commands are {}", fmt::join(names, ", ")) : meant);
   };
@@ -120,14 +128,18 @@ std::string explain_parse_error(const CLI::App& app, const std::string& message)
     return fmt::format("tilewright {} needs one of the commands {}", command.get_name(),
                        fmt::join(names_of_commands(command), ", "));
   }
+  const std::string help = fmt::format("; see tilewright {} --help", name_of(command));
+  constexpr std::string_view kMissing = " is required";
+  if (line.ends_with(kMissing)) return line.substr(0, line.size() - kMissing.size()) + " is missing" + help;
   if (place == std::string::npos) return line;
   // The parser lists values before options. The first option is what was misspelt; its value is left over, too.
   const std::string words = line.substr(place + kUnexpected.size());
   const std::size_t option = words.find("--");
-  if (option == std::string::npos) return line;
+  if (option == std::string::npos)
+    return fmt::format("tilewright {} takes no value '{}'{}", name_of(command), printable(words, 60), help);
   const std::string word = words.substr(option, words.find_first_of(" =", option) - option);
   const std::string meant = suggestion(word, options_of(command));
-  return meant.empty() ? line : fmt::format("there is no option {}{}", printable(word, 60), meant);
+  return fmt::format("there is no option {}{}", printable(word, 60), meant.empty() ? help : meant);
 }
 
 }  // namespace tilewright::cli

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,6 +39,7 @@ struct LayoutOptions {
   std::string latex;
   bool banks = false;
   bool cell_per_tile = false;
+  bool json = false;
   int bits = 0;
 };
 
@@ -49,7 +51,15 @@ ExitCode eval(const LayoutOptions& options) {
   return ExitCode::ok;
 }
 
-ExitCode list_functions(const LayoutOptions&) {
+ExitCode list_functions(const LayoutOptions& options) {
+  if (options.json) {
+    nlohmann::ordered_json functions = nlohmann::ordered_json::array();
+    for (const layout::Function& function : layout::functions())
+      functions.push_back(
+          {{"name", function.name}, {"signature", function.signature()}, {"meaning", function.meaning}});
+    fmt::print("{}\n", nlohmann::ordered_json{{"functions", functions}}.dump(2));
+    return ExitCode::ok;
+  }
   for (const layout::Function& function : layout::functions())
     fmt::print("{}\n    {}\n", function.signature(), function.meaning);
   return ExitCode::ok;
@@ -180,7 +190,8 @@ Command add_layout_command(CLI::App& parent) {
       ->add_option("expression", options->expressions, "see 'tilewright layout functions' and docs/layouts.md")
       ->required();
   add_draw_options(*add("draw", "draw layouts on the terminal, or as SVG or LaTeX", draw), *options);
-  add("functions", "list the functions that expressions may call", list_functions);
+  add("functions", "list the functions that expressions may call", list_functions)
+      ->add_flag("--json", options->json, "print the result as JSON");
   return {app, [options] { return options->act(*options); }};
 }
 

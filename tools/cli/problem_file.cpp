@@ -18,6 +18,7 @@
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/product_operation.hpp"
+#include "tilewright/profile/extents.hpp"
 #include "tilewright/program/packed_weights.hpp"
 
 namespace tilewright::cli {
@@ -610,6 +611,30 @@ Json parse_json(const std::string& text) {
   }
 }
 
+/// Replaces a problem by the combinations of its extents' values. @throws InvalidArgument
+std::vector<Json> combinations(const Json& problem) {
+  constexpr std::size_t kMostProblems = 100000;
+  std::vector<Json> found{problem};
+  if (!problem.is_object() || !problem.contains("extents") || !problem["extents"].is_object()) return found;
+  for (const auto& [name, text] : problem["extents"].items()) {
+    if (!text.is_string()) continue;
+    const std::vector<std::int64_t> values =
+        profile::parse_extents(text.get<std::string>(), fmt::format("the extent '{}'", printable(name)))
+            .value_or_throw();
+    if (found.size() * values.size() > kMostProblems)
+      throw InvalidArgument(fmt::format("the extents have more than {} combinations", kMostProblems));
+    std::vector<Json> longer;
+    for (const Json& each : found) {
+      for (const std::int64_t value : values) {
+        longer.push_back(each);
+        longer.back()["extents"][name] = value;
+      }
+    }
+    found = std::move(longer);
+  }
+  return found;
+}
+
 /// All elements of a tensor's span, with those between its rows, as a matrix of one row.
 op::Tensor flat(const op::Tensor& tensor) {
   return op::matrix(tensor.address, tensor.dtype, 1, op::span_bytes(tensor) / bytes(tensor.dtype));
@@ -637,6 +662,18 @@ ProblemFile::ProblemFile(const Text& text, const registry::Registry& registry)
 
 ProblemFile::ProblemFile(const std::string& path, const registry::Registry& registry) try
     : ProblemFile(Text{compile::read_file(path, kMaxBytes)}, registry) {
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
+}
+
+std::vector<ProblemFile> ProblemFile::read_all(const std::string& path, const registry::Registry& registry) try {
+  const Json json = parse_json(compile::read_file(path, kMaxBytes));
+  std::vector<ProblemFile> files;
+  for (const Json& problem : json.is_array() ? json.get<std::vector<Json>>() : std::vector<Json>{json}) {
+    for (const Json& each : combinations(problem)) files.emplace_back(Text{each.dump()}, registry);
+  }
+  if (files.empty()) throw InvalidArgument("has no problems");
+  return files;
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
 }

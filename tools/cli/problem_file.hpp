@@ -30,6 +30,12 @@ class ProblemFile {
   };
   ProblemFile(const Text& text, const registry::Registry& registry);
 
+  /// The problems of a file that has one problem or a list of them. An extent may be a text with several values, such
+  /// as "64,128" or "128:4096:128" (profile::parse_extents); each combination is a problem, and the extent whose name
+  /// comes first in the alphabet varies slowest.
+  /// @throws InvalidArgument, naming the file, the field and the reason
+  static std::vector<ProblemFile> read_all(const std::string& path, const registry::Registry& registry);
+
   /// Its operands have no memory, except the numbers of groups.
   const op::Problem& problem() const { return problem_; }
   /// "transposed_gemm a(64,32):f16 b(32,48):f16 out(48,64):f32"

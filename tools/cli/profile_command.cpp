@@ -77,7 +77,10 @@ std::vector<op::Problem> read_problems(const ProfileCommandOptions& options, con
   for (const std::string& path : options.lists) {
     for (op::Problem& problem : problems_of_list(path)) problems.push_back(std::move(problem));
   }
-  for (const std::string& path : options.files) problems.push_back(files.emplace_back(path, registry).problem());
+  for (const std::string& path : options.files) {
+    for (ProblemFile& each : ProblemFile::read_all(path, registry))
+      problems.push_back(files.emplace_back(std::move(each)).problem());
+  }
   if (problems.empty()) throw InvalidArgument("give problems: --m, --n and --k, or --problems, or --problem");
   return problems;
 }
@@ -200,7 +203,8 @@ Command add_profile_command(CLI::App& parent) {
   app->add_option("--problems", options->lists,
                   "text file with a problem on each line, such as dtype=f16 m=64 n=64 k=64")
       ->type_name("FILE");
-  app->add_option("--problem", options->files, "JSON file with a problem of any operation, as for run")
+  app->add_option("--problem", options->files,
+                  "JSON file with a problem of any operation, as for run, or a list of them; an extent may be a RANGE")
       ->type_name("FILE");
   add_device_option(*app, options->kernel);
   add_promise_options(*app, options->kernel);

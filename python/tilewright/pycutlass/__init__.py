@@ -5,11 +5,10 @@
 
 import sys
 
-from . import conversions, cutlass
+from . import conversions, convolution, cutlass, device, reference_model
 from .activation import ActivationFunctor, gelu, hardswish, identity, leaky_relu, relu, sigmoid, silu, tanh
 from .arguments import GemmArguments
 from .compiler import ArtifactManager, CompilationOptions
-from .conversions import ReferenceModule
 from .convolution import Conv2dArguments, Conv2dOperation
 from .cutlass.conv import Conv2dProblemSize, IteratorAlgorithm
 from .cutlass.conv import Operator as ConvKind
@@ -27,6 +26,7 @@ from .math_instruction import MathInstruction, MathOperation
 from .memory_pool import PoolMemoryManager, align_size, get_allocated_size, get_memory_pool
 from .operation import ApiVersion, GemmOperationUniversal, api_version
 from .reduction import ReductionArguments, ReductionOperation
+from .reference_model import Conv2dReferenceModule, ReferenceModule
 from .tensor import TensorDescription
 from .tile import TileDescription
 from .unsupported import SymmetricTensorDescription, TriangularTensorDescription
@@ -34,9 +34,12 @@ from .visitor import EpilogueVisitTree, reduction_op
 
 compiler = ArtifactManager()
 
-# The module has the name that programs for PyCUTLASS import.
+# The modules have the names that programs for PyCUTLASS import.
 utils = conversions
 sys.modules[f"{__name__}.utils"] = conversions
+sys.modules[f"{__name__}.conv2d_operation"] = convolution
+sys.modules[f"{__name__}.utils.device"] = device
+sys.modules[f"{__name__}.utils.reference_model"] = reference_model
 
 __all__ = [
     "ActivationFunctor",
@@ -46,6 +49,7 @@ __all__ = [
     "Conv2dArguments",
     "Conv2dOperation",
     "Conv2dProblemSize",
+    "Conv2dReferenceModule",
     "ConvKind",
     "ConvMode",
     "EpilogueVisitTree",

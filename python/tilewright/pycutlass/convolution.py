@@ -295,7 +295,7 @@ class Conv2dArguments(OutputArguments):
         super().__init__(operation, implicit_gemm_problem_size(operation.conv_kind, problem_size), output_op, bias)
         if split_k_slices is not None:
             problem_size = problem_size.reset_split_k_slices(split_k_slices)
-        self.conv_size = problem_size
+        self.problem_size = problem_size
         self.split_k_mode = split_k_mode
         self.split_k_slices = problem_size.split_k_slices
         self._check_problem()
@@ -389,7 +389,7 @@ class Conv2dArguments(OutputArguments):
         return first, blocks, second, third, CHANNELS_OF_BLOCK
 
     def _check_problem(self) -> None:
-        operation, size = self.operation, self.conv_size
+        operation, size = self.operation, self.problem_size
         kind, algorithm = operation.conv_kind, operation.iterator_algorithm
         is_fprop = kind is Operator.fprop
         if algorithm is IteratorAlgorithm.fixed_channels and size.C // size.groups != operation.A.alignment:
@@ -420,7 +420,7 @@ class Conv2dArguments(OutputArguments):
         self, a: View, b: View, d: Any, epilogue: Epilogue, padding_h: int | None = None, **options: Any
     ) -> _tilewright.Conv2dArguments:
         """tilewright.Conv2dArguments, whose errors name the operands as callers of PyCUTLASS do."""
-        operation, size = self.operation, self.conv_size
+        operation, size = self.operation, self.problem_size
         roles = dict(zip((_PARAMETER[name] for name in operands_of(operation.conv_kind)), "ABD", strict=True))
         operands = dict(zip(roles, (a, b, d), strict=True))
         try:
@@ -472,7 +472,7 @@ class Conv2dArguments(OutputArguments):
         self, a: View, b: View, outputs: Outputs
     ) -> list[tuple[_tilewright.OperationArguments, Kernel | None]]:
         """Convolutions that write partial sums, and their reduction."""
-        operation, size = self.operation, self.conv_size
+        operation, size = self.operation, self.problem_size
         if size.groups != 1:
             raise Unsupported(f"SplitKMode.Parallel is for convolutions without groups, got groups={size.groups}")
         assert isinstance(outputs.d, View)
@@ -489,7 +489,7 @@ class Conv2dArguments(OutputArguments):
             sums = View(memory, kind, shape, packed(shape), index * elements)
             arguments = self._arguments(part_a, part_b, sums, operation.plain_epilogue, padding_h)
             calls.append((arguments, operation.kernel_for(arguments)))
-        m, n = self.problem_size.m(), self.problem_size.n()
+        m, n = self.gemm_size.m(), self.gemm_size.n()
         self._sums = PartialSums(self, View(memory, kind, (len(parts), m, n), (elements, max(1, n), 1)))
         as_matrix: dict[str, Any] = {"parts": self._sums.parts, "out": _matrix_of(outputs.d, m, n)}
         options = dict(outputs.options)

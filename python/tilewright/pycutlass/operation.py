@@ -221,8 +221,10 @@ class DesignedOperation:
 
     def _designs(self, is_chosen: bool) -> Iterator[tuple[int, Extents, Extents, dict[str, Any]]]:
         """Stages, warps, instruction, and the other parameters of BLASDesignMetadata: as they are given or, if
-        `is_chosen`, candidates on tensor cores of sm_90. mma.sync and wgmma read 8-bit operands along K only. If A or B
-        is not K-major, wgmma multiplies copies where the device has it, else CUDA cores multiply."""
+        `is_chosen`, candidates on tensor cores of sm_90. Where a warp tile needs more registers than a thread has, as
+        64 x 64 elements do if operands go through registers, there are twice as many warps. mma.sync and wgmma read
+        8-bit operands along K only. If A or B is not K-major, wgmma multiplies copies where the device has it, else CUDA
+        cores multiply."""
         tile = self.tile_description
         math = tile.math_instruction
         tensor_op = {"op_class": math.opcode_class.value}
@@ -238,6 +240,8 @@ class DesignedOperation:
             return
         assert tile.stages is not None and tile.warp_count is not None and math.shape_of_design is not None
         yield tile.stages, tile.warp_count, math.shape_of_design, tensor_op
+        if self.api is ApiVersion.v2x and math.opcode_class is cutlass.OpClass.TensorOp:
+            yield tile.stages, _twice_as_many(tile.warp_count, tile.threadblock_shape), math.shape_of_design, tensor_op
         if is_copied and self.kind == "gemm":
             if _tilewright.has_wgmma(device_cc()):
                 for design in self._hopper_designs(None):
@@ -368,6 +372,12 @@ class GemmOperationUniversal(DesignedOperation):
             ),
             split_k,
         )
+
+
+def _twice_as_many(warps: Extents, tile: Extents) -> Extents:
+    """Twice as many warps, along the longer extent of a warp's tile."""
+    of_m, of_n, of_k = warps
+    return (2 * of_m, of_n, of_k) if tile[0] // of_m >= tile[1] // of_n else (of_m, 2 * of_n, of_k)
 
 
 def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata, split_k: int) -> tuple[bool, ...]:

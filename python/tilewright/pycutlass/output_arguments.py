@@ -55,7 +55,8 @@ class OutputArguments:
         bias: bool,
     ) -> None:
         self.operation: Any = operation
-        self.problem_size = problem_size
+        self.gemm_size = problem_size
+        self.problem_size: Any = problem_size  # of a convolution, its Conv2dProblemSize
         # `output_op = operation.epilogue_type(alpha, beta),` of PyCUTLASS's documentation is a tuple.
         self.output_op = output_op[0] if isinstance(output_op, tuple) and len(output_op) == 1 else output_op
         self.bias = self._is_bias_given = bias
@@ -73,7 +74,7 @@ class OutputArguments:
 
     def _bind_outputs(self, C: Any, D: Any, batch: int | None) -> Outputs:
         functor = self.operation.epilogue_functor
-        m, n = self.problem_size.m(), self.problem_size.n()
+        m, n = self.gemm_size.m(), self.gemm_size.n()
         if isinstance(functor, EpilogueVisitTree):
             arguments = self._visitor_output_op(functor)
             visit = functor.bind(arguments, batch, m, n)
@@ -123,7 +124,7 @@ class OutputArguments:
             return None, functor.graph(output_op), {}
         if C is None:
             raise InvalidArgument(f"C is None, but beta is {output_op.beta}")
-        m, n = self.problem_size.m(), self.problem_size.n()
+        m, n = self.gemm_size.m(), self.gemm_size.n()
         description = self.operation.C
         if isinstance(C, (list, tuple)):
             return self._operand(C, "C", description, m, n, batch), functor.graph(output_op), {}
@@ -147,7 +148,7 @@ class OutputArguments:
         return (1, along) if is_row else (along, 1)
 
     def _is_vector(self, memory: Memory) -> bool:
-        m, n = self.problem_size.m(), self.problem_size.n()
+        m, n = self.gemm_size.m(), self.gemm_size.n()
         along, across = (m, n) if self.operation.C.layout is cutlass.ColumnMajor else (n, m)
         return memory.elements == along and across != 1
 

@@ -129,8 +129,8 @@ class ReductionArguments(OutputArguments):
 
     def _parts_of_gemm(self, workspace: PartialSums) -> View:
         gemm = workspace.arguments
-        extents = [gemm.problem_size.m(), gemm.problem_size.n()]
-        given = [self.problem_size.m(), self.problem_size.n()]
+        extents = [gemm.gemm_size.m(), gemm.gemm_size.n()]
+        given = [self.gemm_size.m(), self.gemm_size.n()]
         if given != extents:
             raise InvalidArgument(f"problem_size is {given}, but that of the GEMM is {extents}")
         if self.partitions != gemm.split_k_slices:
@@ -151,7 +151,7 @@ class ReductionArguments(OutputArguments):
                 f"got {type(self.workspace).__name__}"
             )
         element = self.operation.element_workspace or self.operation.element_accumulator
-        shape = (self.partitions, self.problem_size.m(), self.problem_size.n())
+        shape = (self.partitions, self.gemm_size.m(), self.gemm_size.n())
         memory = memory_of(self.workspace, "workspace")
         self._check(memory, "workspace", TensorDescription(element, self.operation.C.layout, 1), product_of(shape))
         self._check_order(memory, "workspace")

@@ -171,10 +171,14 @@ def _leaky_relu_gradient(graph: Graph, x: Operand, negative_slope: Operand = 0.0
     return graph.apply("leaky_relu_gradient", x, negative_slope)
 
 
-def _softplus(graph: Graph, x: Operand, beta: Operand = 1) -> Traced:
-    if not isinstance(beta, Traced) and beta == 1:
-        return graph.apply("softplus", x)
-    return graph.apply("/", graph.apply("softplus", graph.apply("*", x, beta)), beta)
+def _softplus(graph: Graph, x: Operand, beta: Operand = 1, threshold: Operand = 20) -> Traced:
+    is_plain = not isinstance(beta, Traced) and beta == 1
+    scaled = graph.operand(x) if is_plain else graph.apply("*", x, beta)
+    smooth = graph.apply("softplus", scaled)
+    smooth = smooth if is_plain else graph.apply("/", smooth, beta)
+    if isinstance(threshold, (int, float)) and threshold >= 20:  # there it is x, to the last bit of f32
+        return smooth
+    return graph.where(graph.compare(">", scaled, threshold), x, smooth)
 
 
 def _log_sigmoid(graph: Graph, x: Operand) -> Traced:
@@ -184,6 +188,24 @@ def _log_sigmoid(graph: Graph, x: Operand) -> Traced:
 def _elu(graph: Graph, x: Operand, alpha: Operand = 1.0) -> Traced:
     below = graph.apply("-", graph.apply("exp", graph.apply("min", x, 0)), 1)
     return graph.where(graph.compare(">", x, 0), x, graph.apply("*", alpha, below))
+
+
+def _celu(graph: Graph, x: Operand, alpha: Operand = 1.0) -> Traced:
+    below = graph.apply("-", graph.apply("exp", graph.apply("/", graph.apply("min", x, 0), alpha)), 1)
+    return graph.where(graph.compare(">", x, 0), x, graph.apply("*", alpha, below))
+
+
+def _selu(graph: Graph, x: Operand) -> Traced:
+    """With the constants of its paper, for which activations keep mean 0 and variance 1."""
+    return graph.apply("*", 1.0507009873554804934, _elu(graph, x, 1.6732632423543772848))
+
+
+def _threshold(graph: Graph, x: Operand, threshold: Operand, value: Operand) -> Traced:
+    return graph.where(graph.compare(">", x, threshold), x, value)
+
+
+def _masked_fill(graph: Graph, x: Operand, mask: Operand, value: Operand) -> Traced:
+    return graph.where(mask, value, x)
 
 
 def _hardtanh(graph: Graph, x: Operand, min_val: Operand = -1.0, max_val: Operand = 1.0) -> Traced:
@@ -295,6 +317,10 @@ TABLE: dict[str, Function] = {
     "softplus": _softplus,
     "log_sigmoid": _log_sigmoid,
     "elu": _elu,
+    "celu": _celu,
+    "selu": _selu,
+    "threshold": _threshold,
+    "masked_fill": _masked_fill,
     "hardtanh": _hardtanh,
     "relu6": _relu6,
     "hardsigmoid": _hardsigmoid,

@@ -18,6 +18,9 @@ class MatrixCoord:
     def column(self) -> int:
         return self.columns
 
+    def at(self, index: int) -> int:
+        return (self.rows, self.columns)[index]
+
 
 @dataclass(frozen=True)
 class Tensor4DCoord:
@@ -39,6 +42,9 @@ class Tensor4DCoord:
 
     def c(self) -> int:
         return self.c_extent
+
+    def at(self, index: int) -> int:
+        return (self.n_extent, self.h_extent, self.w_extent, self.c_extent)[index]
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,9 @@ class GemmCoord:
     def k(self) -> int:
         return self._k
 
+    def at(self, index: int) -> int:
+        return (self._m, self._n, self._k)[index]
+
     def mn(self) -> MatrixCoord:
         return MatrixCoord(self._m, self._n)
 
