@@ -5,6 +5,7 @@
 
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
+#include "tilewright/plan/overlap.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -14,7 +15,9 @@ namespace {
 // seeds 14 to 20 on an H100, 2026-11-25, and those of copies and of DRAM again to 43385 kernels on 1713 problems of
 // seeds 22 to 39 on an H200, 2026-11-26. 90 of these problems have at most 16 rows or columns, and their candidates
 // include the narrow tiles of sm80_gemm. On them, the candidate with the shortest predicted time took 3.9 % longer than
-// the fastest of 30 measured ones, in the mean; before the last fit it was 7.4 %. On all of them it is 3.7 %.
+// the fastest of 30 measured ones, in the mean; before the last fit it was 7.4 %. On all of them it is 3.7 %. Those of
+// mma.sync and the overlap of its phases were then fitted to half of 2787 problems of seeds 14 to 39: see
+// docs/decisions/performance_history.md.
 
 // Time of a kernel without work, between two events, beyond limits.launch_us.
 constexpr double kCallUs = 2.63;
@@ -26,17 +29,26 @@ constexpr double kLatencyClocks = 1420;
 constexpr double kLoadLatencyClocks = 1210;
 // Rate of the math units relative to limits.clock_ghz if enough independent work hides all latencies: an H200 that is
 // below its power limit runs at 1.98 GHz. With b bytes of accumulators in the registers of an SM, it is 1 - exp(-b / n)
-// of that.
+// of that, where n is UnitConstants::latency_accumulator_bytes.
 constexpr double kPeakShare = 1.09;
-constexpr double kLatencyAccumulatorBytes = 23700;
-// Share of the faster of two overlapping phases that is exposed. The phases are multiplying and reading shared memory,
-// or the work of an SM and that of L2.
+// On CUDA cores, the share of the faster of two overlapping phases that is exposed. The phases are multiplying and
+// reading shared memory, or the work of an SM and that of L2.
 constexpr double kOverlapLoss = 0.122;
+// The power of overlapped() for kernels of mma.sync, whose phases are multiplying, reading shared memory, issuing and
+// copying, the latency of the stages, L2, and DRAM.
+constexpr double kOverlapPower = 3;
 // Clocks for which one warp-wide copy occupies the load/store unit, whatever its width.
 constexpr double kClocksPerCopy = 5.64;
-// Share of the peak rate of shared memory, and the factor on limits.l2_bytes_per_clock, that kernels reach.
-constexpr double kSmemShare = 0.538;
-constexpr double kL2Share = 0.798;
+// What kernels of CUDA cores and those of mma.sync reach. These were fitted apart, as all types of mma.sync (f64, tf32,
+// 16 bits, s8) agreed on them: a common fit had estimated f64 tiles that read much from shared memory or from L2 10 to
+// 30 % too slow.
+struct UnitConstants {
+  double latency_accumulator_bytes;
+  double smem_share;  // of the peak rate of shared memory
+  double l2_share;    // factor on limits.l2_bytes_per_clock
+};
+constexpr UnitConstants kCudaCores{.latency_accumulator_bytes = 23700, .smem_share = 0.538, .l2_share = 0.798};
+constexpr UnitConstants kMmaSync{.latency_accumulator_bytes = 12000, .smem_share = 1, .l2_share = 1.3};
 // Rate at which one SM stores D in vectors of 16 bytes, the clocks of each store beyond these and of each end of a row,
 // and the share of DRAM's nominal rate that kernels reach.
 constexpr double kStoreBytesPerClock = 13.9;
@@ -141,12 +153,18 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const int fit = arch::resident_blocks(limits, input.threads, input.registers, input.smem_bytes);
   if (fit == 0 || input.fma_per_clock <= 0) return INFINITY;
 
+  // Multiplying at the peak rate leaves tensor cores most of the SM's issue slots.
+  const bool is_mma = input.multiply_issue_share < 0.5;
+  const UnitConstants& unit = is_mma ? kMmaSync : kCudaCores;
+  const auto overlapping = [&](double a, double b) {
+    return is_mma ? overlapped(a, b, kOverlapPower) : std::max(a, b) + kOverlapLoss * std::min(a, b);
+  };
   const double per_sm = std::ceil(ctas / limits.sm_count);  // CTAs of the busiest SM
   const double together = std::min<double>(fit, per_sm);
   const double accumulator_bytes = together * tile_area * input.accumulator_bytes;
-  const double peak_share = kPeakShare * (1 - std::exp(-accumulator_bytes / kLatencyAccumulatorBytes));
+  const double peak_share = kPeakShare * (1 - std::exp(-accumulator_bytes / unit.latency_accumulator_bytes));
   const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * peak_share);
-  const double smem = input.smem_bytes_per_k * k / (limits.smem_bytes_per_clock_per_sm * kSmemShare);
+  const double smem = input.smem_bytes_per_k * k / (limits.smem_bytes_per_clock_per_sm * unit.smem_share);
   const double warp_copies = input.copies_per_k / kWarpThreads;
   // The mainloop copies as many tiles of zeros behind the end of K as the prologue has copied tiles.
   const auto cta_tiles = static_cast<double>(ceil_div(k_tiles, input.split_k));
@@ -158,8 +176,10 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
       input.copy_phases > 0 ? input.copy_phases * kLoadLatencyClocks : kLatencyClocks / std::max(1, input.stages - 1);
   const double latency = k / input.tile.k * step_latency;
   const double waiting = input.threads == static_cast<int>(kWarpThreads) ? kOneWarp : 1;
-  const double cta = waiting * std::max({multiply, smem, issue, warp_copies * kClocksPerCopy * copied_k}) +
-                     kOverlapLoss * std::min(multiply, smem);
+  const double copy = warp_copies * kClocksPerCopy * copied_k;
+  const double cta = is_mma
+                         ? waiting * overlapping(overlapping(multiply, smem), overlapping(issue, copy))
+                         : waiting * std::max({multiply, smem, issue, copy}) + kOverlapLoss * std::min(multiply, smem);
   const double rounds = std::ceil(per_sm / together);
   constexpr double kFunctionLanes = 128;
   const double stored_bytes = tile_area * (input.element_bytes_d + input.beside_bytes);
@@ -168,14 +188,16 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
                         input.row_ends * kRowEndClocks + functions) /
                        input.split_k;
   // While one CTA of an SM stores D, the others multiply.
-  const double mainloops = std::max(per_sm * cta, rounds * latency), stores = per_sm * store;
+  const double mainloops =
+      is_mma ? overlapping(per_sm * cta, rounds * latency) : std::max(per_sm * cta, rounds * latency);
+  const double stores = per_sm * store;
   const double sm_clocks =
       std::max(mainloops, stores) + std::min(mainloops, stores) / together + rounds * kFillAndDrainClocks;
 
   const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +
                              input.tile.n * input.element_bytes_b / input.multicast_b) *
                             k;
-  const double l2_clocks = ctas * tile_bytes / (limits.l2_bytes_per_clock * kL2Share);
+  const double l2_clocks = ctas * tile_bytes / (limits.l2_bytes_per_clock * unit.l2_share);
   const double m = static_cast<double>(input.m);
   const double n = static_cast<double>(input.n);
   const auto scatter = [&](bool is_mn_major, int tile, std::int64_t extent, int element_bytes) {
@@ -191,8 +213,7 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
       static_cast<double>(input.batch) * m * n * (input.element_bytes_d + input.beside_bytes);
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double dram_us = dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  const double chip_us =
-      (std::max(sm_clocks, l2_clocks) + kOverlapLoss * std::min(sm_clocks, l2_clocks)) / clocks_per_us;
+  const double chip_us = overlapping(sm_clocks, l2_clocks) / clocks_per_us;
   // The groups of a split-K kernel take their tiles one after another, so each exchange is exposed.
   const double rounds_of_groups =
       std::ceil(static_cast<double>(tiles) / std::max(1, fit * limits.sm_count / input.split_k));
@@ -201,10 +222,9 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double first_exchange = exchange_us(limits, tile_area, input.accumulator_bytes) + kArrivalUs * input.split_k;
   const double exchange = input.split_k == 1 ? 0 : first_exchange * (1 + (rounds_of_groups - 1) * together);
   const double start_us = ctas * kCtaStartUs;
-  const bool is_f64_on_cuda_cores = input.accumulator_bytes == 8 && input.multiply_issue_share >= 0.5;
+  const bool is_f64_on_cuda_cores = input.accumulator_bytes == 8 && !is_mma;
   return (is_f64_on_cuda_cores ? kF64OnCudaCores : 1) *
-         (limits.launch_us + kCallUs + std::max({chip_us, dram_us, start_us}) +
-          kOverlapLoss * std::min(chip_us, dram_us) + exchange);
+         (limits.launch_us + kCallUs + std::max(overlapping(chip_us, dram_us), start_us) + exchange);
 }
 
 }  // namespace tilewright::plan

@@ -21,7 +21,7 @@ constexpr int kMaxCluster = 8;  // that every GPU with clusters launches
 // Constants of the estimate, fitted to 300 kernels on an H100 together with those of the other families (2026-11-25),
 // starting from a fit to 103 kernels on an H200.
 constexpr double kCallUs = 4.05;        // of a kernel that does nothing, beyond the launch
-constexpr double kDramShare = 0.833;    // of the bandwidth of DRAM
+constexpr double kDramShare = 0.88;     // of the bandwidth of DRAM
 constexpr double kCtaUs = 0.823;        // start of a CTA, the sums over its lanes and warps, and its epilogue
 constexpr double kLoadUs = 0.285;       // latency of a step of the loop, in which a thread loads its chunks,
 constexpr double kLoadUsPer64 = 0.696;  // and more for each 64 bytes that it loads at once

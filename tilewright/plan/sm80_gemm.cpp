@@ -269,7 +269,9 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
   };
   input.smem_loads_per_k = warps * (bytes_a / bytes_per_load(plan.a) + bytes_b / bytes_per_load(plan.b));
   // An element that goes through registers is loaded and stored, and must arrive while one tile along K is multiplied.
-  constexpr double kCopiesPerElement = 1.25;  // as in simt_gemm
+  // With 1.25, as in simt_gemm and for im2col matrices, kernels of matrices with unaligned rows took 0.4 to 0.8 times
+  // the estimate (H100 and H200, seeds 17 to 37).
+  constexpr double kCopiesPerElement = 0.625, kCopiesPerIm2colElement = 1.25;
   // The address of a vector of an im2col matrix is computed from a pixel and a tap, which takes as long as these
   // numbers of copies: by cp.async, with divided coordinates, and element by element. Fitted to 62 times of
   // convolutions on an H100, 2026-11-26, which were 1.32 times as long as predicted in the geometric mean without them,
@@ -283,7 +285,8 @@ CostInput cost_input(const Sm80GemmPlan& plan, const op::GemmView& arguments) {
                              : tensor.im2col == op::Im2colAccess::divided ? kDividedCopies
                              : is_async                                   ? kIm2colCopies
                                                                           : kIm2colElements;
-    return (is_async ? 1 : kCopiesPerElement) * addresses * vectors;
+    const double per_element = tensor.im2col == op::Im2colAccess::none ? kCopiesPerElement : kCopiesPerIm2colElement;
+    return (is_async ? 1 : per_element) * addresses * vectors;
   };
   input.copies_per_k = copies(plan.a, plan.operands.a, plan.tile.m) + copies(plan.b, plan.operands.b, plan.tile.n);
   return input;

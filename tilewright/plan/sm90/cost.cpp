@@ -1,36 +1,40 @@
-// The constants were fitted to the times of 5729 kernels on an H200, 2026-11-23 (410 random problems of seeds 4 to 6,
-// bench/README.md, and bench/problems/hopper.txt), and from there, with those of the other families, to 16650 kernels
-// on 1094 problems of seeds 14 to 20 on an H100, 2026-11-25, except the rate of DRAM, kOverlapLoss and kLaunchUs. On
+// The constants were fitted to the times of 5729 kernels on an H200, 2026-11-23 (410 random problems of seeds 4 to
+// 6, bench/README.md, and bench/problems/hopper.txt), and from there, with those of the other families, to 16650
+// kernels on 1094 problems of seeds 14 to 20 on an H100, 2026-11-25, except the rate of DRAM and kLaunchUs. On
 // problems that the second fit left out, the candidate with the shortest predicted time took 5.0 % longer than the
-// fastest of up to 20 measured ones, in the mean; before it was 6.0 %. kNarrowRows and kL2Share were corrected by 300
-// problems of seeds 36 and 37 (H200, 2026-11-26), among whose candidates were those with narrow rows that the former
-// constants had left out. See docs/decisions/performance_history.md.
+// fastest of up to 20 measured ones, in the mean; before it was 6.0 %. kNarrowRows and kL2Share were corrected by
+// 300 problems of seeds 36 and 37 (H200, 2026-11-26), among whose candidates were those with narrow rows that the
+// former constants had left out. Clusters, the overlap with DRAM, the last steps and the latency of plain loads were
+// corrected by half of 2787 problems of seeds 14 to 39. See docs/decisions/performance_history.md.
 #include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/cost.hpp"
+#include "tilewright/plan/overlap.hpp"
 
 namespace tilewright::plan {
 namespace {
 
-constexpr double kLaunchUs = 5.03;          // a kernel without work, timed between two events, and its first loads
-constexpr double kSharingUs = 0.625;        // extra time per launch of pairs that multicast, and per doubling
-constexpr double kSplitKSharingUs = 0.808;  // the same with split-K, where CTAs wait for each other anyway
-constexpr double kPeakShare = 0.931;        // share of the tensor cores' nominal rate
-constexpr double kDramShare = 1.01;         // share of DRAM's nominal rate
-constexpr double kDramUs = 0.29;            // time until DRAM reaches this rate
-constexpr double kL2Share = 1.12;           // factor on limits.l2_bytes_per_clock
-constexpr double kSmBytesPerClock = 117;    // rate at which TMA of one SM loads from L2
-constexpr double kLatencyClocks = 3110;     // latency of a TMA load under load
-constexpr double kStepClocks = 51.1;        // barriers and the start of one mainloop step
-constexpr double kTileClocks = 275;         // start of another tile of the same CTA
-constexpr double kNarrowRows = 0.55;        // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
-constexpr double kSubtileClocks = 338;      // overhead of an epilogue subtile: barriers and the issue of the store
+constexpr double kLaunchUs = 4.6;  // a kernel without work, timed between two events, and its first loads
+// Extra time per launch of clusters, whatever their size. Kernels that differ from another one of the same problem in
+// the cluster only took this much longer in the median, where they were shorter than 15 us: 0.5 us on an H100, 0.15 to
+// 0.35 us on an H200 (seeds 14 to 39). The estimates rank best with more, as clusters that they prefer by less than
+// their error are often slower.
+constexpr double kClusterUs = 0.7;
+constexpr double kPeakShare = 0.931;      // share of the tensor cores' nominal rate
+constexpr double kDramShare = 1.01;       // share of DRAM's nominal rate
+constexpr double kDramUs = 0.29;          // time until DRAM reaches this rate
+constexpr double kL2Share = 1.12;         // factor on limits.l2_bytes_per_clock
+constexpr double kSmBytesPerClock = 117;  // rate at which TMA of one SM loads from L2
+constexpr double kLatencyClocks = 3110;   // latency of a TMA load under load
+constexpr double kStepClocks = 51.1;      // barriers and the start of one mainloop step
+constexpr double kTileClocks = 275;       // start of another tile of the same CTA
+constexpr double kNarrowRows = 0.55;      // a row of b bytes takes (128 / b)^kNarrowRows as long per byte as 128
+constexpr double kSubtileClocks = 338;    // overhead of an epilogue subtile: barriers and the issue of the store
 constexpr double kStoreBytesPerClock = 74.7;
 constexpr double kBoxClocks = 52.1;            // issue of one box of D by TMA, while the warpgroup waits
 constexpr double kPartialSectorClocks = 6.47;  // per row of a tile and sector of L2 that a box covers only in part
@@ -43,10 +47,14 @@ constexpr double kPingPongClocks = 164;  // taking turns, if each tile has one m
 // Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
 constexpr double kPlainVectorClocks = 0.517;
 constexpr double kPlainLineClocks = 14.3;
-constexpr double kOverlapLoss = 0.241;  // share of the faster of two overlapping phases that is exposed
+// The powers of overlapped(): the limits of the loads of a mainloop step, and the work of the SMs beside that of DRAM.
+constexpr double kLoadPower = 10;
+constexpr double kBodyPower = 4;
+// Mainloop steps that a CTA still multiplies when its last loads have arrived, which nothing hides.
+constexpr double kLastSteps = 2;
 // Plain loads: the latency of those that straddle cache lines, under load; the addresses and predicates of one mainloop
 // step, and of one tile.
-constexpr double kGatherLatencyClocks = 2400;
+constexpr double kGatherLatencyClocks = 3000;
 constexpr double kGatherStepClocks = 419;
 constexpr double kGatherTileClocks = 1400;
 constexpr double kGatherStartClocks = 1520;  // once, before the first tile
@@ -81,9 +89,6 @@ constexpr double kTensorMapClocks = 550;  // latency of making tensor maps; see 
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
 constexpr int kInstructionKBytes = 32;
-
-/// The binary logarithm of `ctas`, rounded up.
-double doublings(int ctas) { return std::bit_width(static_cast<unsigned>(ctas - 1)); }
 
 /// Clocks of the wgmma instructions of one mainloop step. `math` is the time at the tensor cores' rate. `reads` is the
 /// time to read A and B from shared memory, which limits narrow tiles.
@@ -307,8 +312,9 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double ctas = std::min(cluster_tiles, static_cast<double>(resident)) * sharers * input.split_k;
 
   const StepBytes bytes = step_bytes(input, steps * tiles);
-  const double load = std::max({(bytes.a + bytes.b) / kSmBytesPerClock, kLatencyClocks / input.stages,
-                                bytes.merged * ctas / (limits.l2_bytes_per_clock * kL2Share)});
+  const double bandwidth = overlapped((bytes.a + bytes.b) / kSmBytesPerClock,
+                                      bytes.merged * ctas / (limits.l2_bytes_per_clock * kL2Share), kLoadPower);
+  const double load = overlapped(bandwidth, kLatencyClocks / input.stages, kLoadPower);
   const Multiplying instructions = multiply_clocks(input);
   const double multiply = std::max(instructions.math, instructions.reads) / kPeakShare + input.exposed_clocks;
   const double gather = gather_clocks(limits, input, instructions.reads);
@@ -331,9 +337,10 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double gathering = gathers ? kGatherTileClocks + (steps == 1 && has_ends ? kGatherEndClocks : 0) : 0;
   const double start = making + (gathers ? kGatherStartClocks : 0);
   const bool is_tall_im2col = input.tile.m > kTallRows && input.distinct_a < 1 && input.element_bytes == 2;
-  const double body_us = (is_tall_im2col ? kTallIm2col : 1) *
-                         ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + start) /
-                         clocks_per_us;
+  const double body_us =
+      (is_tall_im2col ? kTallIm2col : 1) *
+      ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + start + kLastSteps * multiply) /
+      clocks_per_us;
 
   const auto m = static_cast<double>(input.m);
   const auto n = static_cast<double>(input.n);
@@ -351,12 +358,11 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
                              m * n * (input.d_bytes + input.beside_bytes) * written) *
                             static_cast<double>(input.batches);
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  // In such short kernels, clusters were 2 to 5 % faster on an H200, without the time that they need in others.
-  const double sharing_us = steps <= 2 ? 0 : (input.split_k > 1 ? kSplitKSharingUs : kSharingUs) * doublings(sharers);
+  const double cluster_us = sharers > 1 ? kClusterUs : 0;
   const double busiest_us = busiest_slice_us(limits, input, tiles_m, tiles_n);
   const double exchanged = input.is_d_column_major && input.n > kFewColumns ? kExchanged : 1;
-  return exchanged * (kLaunchUs + sharing_us + repack_us(limits, input) + busiest_us + std::max(body_us, dram_us) +
-                      kOverlapLoss * std::min(body_us, dram_us) + epilogue / clocks_per_us);
+  return exchanged * (kLaunchUs + cluster_us + repack_us(limits, input) + busiest_us +
+                      overlapped(body_us, dram_us, kBodyPower) + epilogue / clocks_per_us);
 }
 
 std::array<ClassExtents, kMaxRowClasses> class_extents(const op::GemmView& view) {
