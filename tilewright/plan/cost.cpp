@@ -16,7 +16,7 @@ namespace {
 // seeds 22 to 39 on an H200, 2026-11-26. 90 of these problems have at most 16 rows or columns, and their candidates
 // include the narrow tiles of sm80_gemm. On them, the candidate with the shortest predicted time took 3.9 % longer than
 // the fastest of 30 measured ones, in the mean; before the last fit it was 7.4 %. On all of them it is 3.7 %. Those of
-// mma.sync and the overlap of its phases were then fitted to half of 2787 problems of seeds 14 to 39: see
+// mma.sync and the overlap of its phases were then chosen by their regret on 2787 problems of seeds 14 to 39: see
 // docs/decisions/performance_history.md.
 
 // Time of a kernel without work, between two events, beyond limits.launch_us.

@@ -5,7 +5,7 @@
 // fastest of up to 20 measured ones, in the mean; before it was 6.0 %. kNarrowRows and kL2Share were corrected by
 // 300 problems of seeds 36 and 37 (H200, 2026-11-26), among whose candidates were those with narrow rows that the
 // former constants had left out. Clusters, the overlap with DRAM, the last steps and the latency of plain loads were
-// corrected by half of 2787 problems of seeds 14 to 39. See docs/decisions/performance_history.md.
+// chosen by their regret on 2787 problems of seeds 14 to 39. See docs/decisions/performance_history.md.
 #include "tilewright/plan/sm90/cost.hpp"
 
 #include <algorithm>
