@@ -39,9 +39,9 @@ constexpr double kStoreBytesPerClock = 74.7;
 constexpr double kBoxClocks = 52.1;            // issue of one box of D by TMA, while the warpgroup waits
 constexpr double kPartialSectorClocks = 6.47;  // per row of a tile and sector of L2 that a box covers only in part
 // Issue slots of the functions and of the arithmetic around them, relative to function_instructions(). The epilogue of
-// bias and gelu_tanh of bf16 3990x11072x64 took 48 for each element at the measured clock of 1.98 GHz, which are 43 at
-// limits.clock_ghz; 24 are counted (H100, 2026-11-26). The first choices for 52 problems with epilogues took 3.98 %
-// longer than the best with a factor of 1, and 3.75 % with 1.6 and with 2.
+// bias and a gelu_tanh by tanh of bf16 3990x11072x64 took 48 for each element at the measured clock of 1.98 GHz, which
+// are 43 at limits.clock_ghz; 24 were counted (H100, 2026-11-26). The first choices for 52 problems with epilogues
+// took 3.98 % longer than the best with a factor of 1, and 3.75 % with 1.6 and with 2.
 constexpr double kFunctionSlots = 1.6;
 constexpr double kPingPongClocks = 164;  // taking turns, if each tile has one mainloop step
 // Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
