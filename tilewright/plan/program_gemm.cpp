@@ -205,6 +205,15 @@ Support check_functions(const op::Epilogue& epilogue) {
   return {};
 }
 
+layout::ComposedLayout smem_layout(const ProgramGemmPlan& plan, bool is_a) {
+  const arch::Major major = is_a ? plan.major_a : plan.major_b;
+  const int element_bits = bits(is_a ? plan.element_a : plan.element_b);
+  const int mn = is_a ? plan.tile.m : plan.tile.n, k = plan.tile.k;
+  const arch::SwizzleMode mode = arch::widest_swizzle(major, element_bits, mn, k).value_or_throw();
+  return arch::smem_tile({.major = major, .mode = mode, .element_bits = element_bits, .mn = mn, .k = k})
+      .value_or_throw();
+}
+
 Result<ProgramGemmPlan> plan_program_gemm(const op::GemmSignature& signature, const ProgramGemmDesign& design) {
   if (const Support has = check_feature(design.target, TargetFeature::wgmma); !has) return has.refusal();
   if (signature.groups != op::GroupedMode::none)

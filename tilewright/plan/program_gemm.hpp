@@ -47,6 +47,9 @@ struct ProgramGemmPlan : GemmTile {
 /// functions other than those of check_functions().
 Result<ProgramGemmPlan> plan_program_gemm(const op::GemmSignature& signature, const ProgramGemmDesign& design);
 
+/// The tile of A, or of B, in shared memory: (mn, k) -> offset in elements.
+layout::ComposedLayout smem_layout(const ProgramGemmPlan& plan, bool is_a);
+
 /// Refuses epilogues that programs cannot express, naming the function: those that are no short sequence of PTX
 /// instructions, reductions, pairs of columns, and compute types other than f32.
 Support check_functions(const op::Epilogue& epilogue);

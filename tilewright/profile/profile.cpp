@@ -112,7 +112,9 @@ void set_occupancy(KernelProfile& profile, const arch::ArchLimits& limits) {
 std::vector<std::string> count(KernelProfile& profile, engine::Engine& engine, const registry::KernelPtr& kernel,
                                const op::Problem& problem) {
   const plan::Design& design = kernel->metadata().design;
-  profile.design = plan::to_string(plan::flatten(design, kernel->metadata().signature.gemm()));
+  const op::GemmSignature* const signature = kernel->metadata().signature.gemm();
+  profile.design = plan::to_string(plan::flatten(design, signature));
+  if (signature != nullptr) profile.shared_layouts = plan::shared_layouts(*signature, design);
   const plan::Launch launch = kernel->launch(problem);
   profile.grid = launch.grid;
   profile.block = launch.block;

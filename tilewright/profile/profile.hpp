@@ -14,6 +14,7 @@
 
 #include "tilewright/emulator/profile.hpp"
 #include "tilewright/engine/engine.hpp"
+#include "tilewright/plan/shared_layouts.hpp"
 #include "tilewright/tune/timer.hpp"
 
 namespace tilewright::profile {
@@ -56,6 +57,7 @@ struct KernelProfile {
   double compile_ms = 0.0;
   std::array<std::uint32_t, 3> grid{}, block{}, tile{};
   std::int64_t smem_bytes = 0, workspace_bytes = 0;
+  std::vector<plan::SharedLayout> shared_layouts{};  // of A and B; may be empty
   /// Bytes of A and B that CTAs read through L2, if each reads its tiles once: more than `ProblemProfile::bytes`.
   std::optional<double> l2_bytes{};
   std::vector<std::pair<std::string, int>> instructions{};  // see count_instructions()

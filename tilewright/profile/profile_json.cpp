@@ -43,6 +43,12 @@ Json to_json(const KernelProfile& kernel, const ProblemProfile& problem) {
                      {"gbytes_per_s", problem.bytes / kernel.times->median_us * 1e-3}};
   }
   for (const auto& [kind, count] : kernel.instructions) json["instructions"][kind] = count;
+  for (const plan::SharedLayout& shared : kernel.shared_layouts) {
+    json["shared_layouts"].push_back({{"operand", shared.operand},
+                                      {"layout", layout::to_string(shared.layout)},
+                                      {"is_k_major", shared.is_k_major},
+                                      {"unit_bits", shared.unit_bits}});
+  }
   return json;
 }
 

@@ -1,15 +1,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/layout/composed_layout.hpp"
+#include "tilewright/layout/draw.hpp"
+#include "tilewright/layout/parse.hpp"
 #include "tilewright/profile/check_profile.hpp"
 #include "tilewright/profile/formats.hpp"
 
@@ -362,6 +367,56 @@ std::string tiles_picture(const Row& row) {
                      columns, tile_m, tile_n, 100 * waste, svg);
 }
 
+/// An SVG document as the address of an image, so that its style does not apply to the report, which needs no other
+/// file.
+std::string image(const std::string& svg, const std::string& meaning) {
+  std::string address;
+  for (const char c : svg) {
+    if (std::string_view("\"#%:<>").find(c) != std::string_view::npos) {
+      address += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    } else {
+      address += c;
+    }
+  }
+  return fmt::format("<img class=\"layout\" alt=\"{}\" src=\"data:image/svg+xml,{}\">", escaped(meaning), address);
+}
+
+/// The first lines of an operand's tile in shared memory: a cell for each 16 bytes, coloured by bank.
+std::string shared_picture(const Json& shared) {
+  constexpr std::int64_t kLines = 8;   // of a swizzle atom
+  constexpr std::int64_t kCells = 16;  // of a line
+  constexpr std::int64_t kCellBits = 128;
+  const Result<layout::ComposedLayout> parsed = layout::parse_composed_layout(shared.value("layout", ""));
+  const int unit_bits = shared.value("unit_bits", 0);
+  if (!parsed || parsed->rank() != 2 || unit_bits <= 0) return "";
+  const std::int64_t lines = layout::size(parsed->mode(0)), elements = layout::size(parsed->mode(1));
+  const std::int64_t stride = elements > 1 ? std::abs((*parsed)(0, 1) - (*parsed)(0, 0)) : 1;
+  const std::int64_t step =
+      std::clamp<std::int64_t>(kCellBits / std::max<std::int64_t>(1, unit_bits * stride), 1, elements);
+  const layout::ComposedLayout shown =
+      layout::composition(*parsed, layout::Tiler{layout::Layout(std::min(lines, kLines), 1),
+                                                 layout::Layout(std::min(elements / step, kCells), step)});
+  const std::string operand = shared.value("operand", "");
+  const std::string mode = shared.value("is_k_major", true) ? "K" : operand == "A" ? "M" : "N";
+  const auto drawn = layout::bank_pictures(
+      shown, unit_bits, fmt::format("the first {} lines of {}", layout::size(shown.mode(0)), operand));
+  if (!drawn) return "";
+  std::vector<layout::Picture> pictures = *drawn;
+  if (step > 1) pictures.front().notes = {fmt::format("a cell is {} elements: offset and bank of the first", step)};
+  return fmt::format("<div><b>{} in shared memory</b>: {} lines along {} of {} elements, {}<br>{}</div>",
+                     escaped(operand), lines, mode, elements, escaped(layout::to_string(*parsed)),
+                     image(layout::to_svg(pictures), operand + " in shared memory"));
+}
+
+/// The layouts of A and B, if the profile has them.
+std::string shared_pictures(const Row& row) try {
+  std::string html;
+  for (const Json& shared : row.kernel->value("shared_layouts", Json::array())) html += shared_picture(shared);
+  return html.empty() ? "" : "<div class=\"cells\">" + html + "</div>";
+} catch (const InvalidArgument&) {
+  return "";  // the file has a layout that does not fit the tile
+}
+
 std::string instructions_picture(const Row& row) {
   const Json& counts = row.kernel->value("instructions", Json::object());
   if (counts.empty()) return "";
@@ -465,10 +520,10 @@ std::string plans(const std::vector<Row>& rows) {
                     text_cell(fmt::format("{:.0f}", row.number("bytes"))));
     if (l2) facts += "<tr>" + text_cell("bytes read through L2") + text_cell(fmt::format("{:.0f}", *l2)) + "</tr>";
     facts += "</tbody></table></div>";
-    html += fmt::format("<details{}><summary>{} — {}</summary><div class=\"cells\">{}{}{}</div>{}</details>",
+    html += fmt::format("<details{}><summary>{} — {}</summary><div class=\"cells\">{}{}{}</div>{}{}</details>",
                         html == "<h2>Plans</h2>" ? " open" : "", escaped(row.problem->value("problem", "")),
                         escaped(row.kernel->value("kernel", "")), facts, tiles_picture(row), instructions_picture(row),
-                        counts_of(row));
+                        shared_pictures(row), counts_of(row));
   }
   return html;
 }

@@ -28,13 +28,6 @@ constexpr int kWarpgroup = 128;
 /// TMA and cp.async of 16 bytes need lines that begin at multiples of this.
 constexpr int kLineAlignment = 16;
 
-SharedTile operand_tile(DType element, arch::Major major, int mn, int k) {
-  const arch::SwizzleMode mode = arch::widest_swizzle(major, bits(element), mn, k).value_or_throw();
-  return {
-      arch::smem_tile({.major = major, .mode = mode, .element_bits = bits(element), .mn = mn, .k = k}).value_or_throw(),
-      element};
-}
-
 /// An operand (mn, k, batch). `step` is 0 if all matrices of D share one of it, else 1.
 struct Operand {
   Tensor tensor;
@@ -69,8 +62,8 @@ class GemmAuthor {
 
   Program write() {
     const auto [tile_m, tile_n, tile_k] = plan_.tile;
-    const SharedTile tile_a = operand_tile(plan_.element_a, plan_.major_a, tile_m, tile_k);
-    const SharedTile tile_b = operand_tile(plan_.element_b, plan_.major_b, tile_n, tile_k);
+    const SharedTile tile_a{smem_layout(plan_, true), plan_.element_a};
+    const SharedTile tile_b{smem_layout(plan_, false), plan_.element_b};
     a_bytes_ = tile_a.bytes();
     const Loads loads = make_loads(tile_a, tile_b);
     const TiledMmaBuilder mma(k_, tiled_mma(tile_a, tile_b));

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <thread>
 
 #include "tilewright/base/error.hpp"
@@ -87,6 +88,7 @@ TEST_F(ProfileTest, TheEmulatorVerifiesAndCountsAndHasNoTimes) {
   EXPECT_GE(kernel.l2_bytes.value_or(0.0), 4.0 * (33 + 20) * 16);
   const std::string json = to_json(found);
   EXPECT_EQ(Json::parse(json)["problems"][0]["kernels"][0]["times"], nullptr);
+  EXPECT_THAT(to_html(json), AllOf(HasSubstr("A in shared memory"), HasSubstr("B in shared memory")));
   EXPECT_THAT(to_table(json), AllOf(HasSubstr("times     none"), HasSubstr("passed"), HasSubstr(kernel.kernel)));
 }
 
@@ -159,6 +161,10 @@ std::string made_up() {
     kernel.predicted_us = 2.0;
     kernel.tile = {128, 128, 64};
     kernel.instructions = {{"mma", 3}};
+    kernel.shared_layouts = {{.operand = "A",
+                              .layout = {layout::Swizzle(3, 3, 3), 0, layout::Layout({128, 64}, {64, 1})},
+                              .is_k_major = true,
+                              .unit_bits = 16}};
   }
   problem.kernels[0].times = Times{.samples = 10, .median_us = 1.0, .p05_us = 0.9, .p95_us = 1.2};
   profile.problems.push_back(problem);
@@ -186,8 +192,18 @@ TEST(ProfileFormats, HtmlIsSelfContained) {
   const std::string html = to_html(made_up());
   EXPECT_THAT(html, AllOf(HasSubstr("<svg id=\"roofline\""), HasSubstr("<circle class=\"point\""),
                           HasSubstr("GPU &lt;&amp;&quot;&gt;"), HasSubstr("aria-label=\"tiles of D\"")));
-  EXPECT_THAT(html, AllOf(Not(HasSubstr("http:")), Not(HasSubstr("https:")), Not(HasSubstr("src=")),
+  EXPECT_THAT(html, AllOf(Not(HasSubstr("http:")), Not(HasSubstr("https:")), Not(HasSubstr("src=\"/")),
                           Not(HasSubstr("No time in this report is measured"))));
+  EXPECT_THAT(html, AllOf(HasSubstr("alt=\"A in shared memory\" src=\"data:image/svg+xml,%3Csvg"),
+                          HasSubstr("128 lines along K of 64 elements, Sw&lt;3,3,3&gt; o 0 o (128,64):(64,1)")));
+}
+
+TEST(ProfileFormats, LayoutsThatDoNotFitAreNotDrawn) {
+  for (const char* const layout : {"", "(8,64", "64:1", "(8,64):(-64,-1)"}) {
+    const std::string profile =
+        std::regex_replace(made_up(), std::regex(R"(Sw<3,3,3> o 0 o \(128,64\):\(64,1\))"), layout);
+    EXPECT_THAT(to_html(profile), Not(HasSubstr("in shared memory"))) << layout;
+  }
 }
 
 TEST(ProfileFormats, OtherTextsAreRefused) {
