@@ -84,7 +84,8 @@ site: configure docs
 	@[ -x .venv-site/bin/python ] || /usr/bin/python3 -m venv .venv-site
 	@.venv-site/bin/pip install --quiet --disable-pip-version-check mkdocs mkdocs-material
 	@NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --quiet
-	@cp -r examples CONTRIBUTING.md SECURITY.md site && mkdir -p site/bench && cp -r bench/README.md bench/results site/bench
+	@cp -r --parents examples CONTRIBUTING.md SECURITY.md bench/README.md bench/results \
+	  tests/python/test_programs_of_authors.py site
 	@python3 tests/site/test_site.py site
 	@echo "site/index.html and the other pages are written"
 
