@@ -43,7 +43,7 @@ struct Case {
 
 TEST_P(RepackedConvolutions, AreExact) {
   const Shape odd{.n = 2, .h = 7, .w = 6, .c = 13, .k = 21, .r = 3, .s = 2, .padding = 1};
-  const Shape odd_strided{.n = 1, .h = 9, .w = 8, .c = 13, .k = 16, .r = 3, .s = 3, .padding = 1, .stride = 2};
+  const Shape odd_strided{.n = 6, .h = 9, .w = 8, .c = 13, .k = 16, .r = 3, .s = 3, .padding = 1, .stride = 2};
   const Shape stem{.n = 2, .h = 9, .w = 8, .c = 3, .k = 16, .r = 5, .s = 4, .padding = 2, .stride = 2};
   const Shape few{.n = 2, .h = 5, .w = 12, .c = 3, .k = 16, .r = 3, .s = 4, .padding = 1};
   const Shape to_few{.n = 1, .h = 9, .w = 8, .c = 24, .k = 3, .r = 3, .s = 4, .padding = 2, .stride = 2, .dilation = 2};
