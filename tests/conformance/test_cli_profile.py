@@ -62,7 +62,8 @@ def test_the_report_is_one_file_that_says_that_nothing_is_measured(written):
     assert html.count("Counted on the emulator") == 6 and html.count('class="sortable counts"') == 12
     assert html.count("<details") == 6 and html.count('aria-label="tiles of D"') == 6
     assert re.search(r"<table id=\"worst\".*?<tbody>(<tr>.*?</tr>){6}</tbody>", html, re.DOTALL)
-    assert not re.search(r"https?://|src=|@import|<link", html)
+    assert html.count('alt="A in shared memory"') == 6 and html.count('alt="B in shared memory"') == 6
+    assert not re.search(r"https?://|src=\"(?!data:)|@import|<link", html)
 
 
 BROWSERS = ("chromium", "chromium-browser", "chromium-headless-shell")
