@@ -8,11 +8,25 @@ from typing import Any
 from tilewright import html
 
 
-class SavedExplanation:
+class _Saved:
+    def __init__(self, report: str) -> None:
+        self._json = report
+
+    def to_json(self) -> str:
+        return self._json
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._json == other._json
+
+    def __hash__(self) -> int:
+        return hash(self._json)
+
+
+class SavedExplanation(_Saved):
     """An Explanation that was pickled. Kernels belong to a process, so that only their descriptions are kept."""
 
     def __init__(self, report: str, text: str) -> None:
-        self._json = report
+        super().__init__(report)
         self._text = text
 
     @property
@@ -31,31 +45,22 @@ class SavedExplanation:
     def target(self) -> str:
         return str(json.loads(self._json)["target"])
 
-    def to_json(self) -> str:
-        return self._json
-
     def __str__(self) -> str:
         return self._text
 
     def __repr__(self) -> str:
         return f"<SavedExplanation: {len(self.kernels)} kernels for {self.target}, {len(self.refused)} refused>"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SavedExplanation) and self._json == other._json
-
-    def __hash__(self) -> int:
-        return hash(self._json)
-
     def _repr_html_(self) -> str:
         return html.of_explanation(self)
 
 
-class SavedMetadata:
+class SavedMetadata(_Saved):
     """A KernelMetadata of a built-in kernel, or of one with an epilogue, that was pickled. Such a kernel is found again
     by its name: find_kernels(args, lambda metadata: metadata.kernel_name == saved.kernel_name)."""
 
     def __init__(self, report: str, html: str) -> None:
-        self._json = report
+        super().__init__(report)
         self._html = html
 
     @property
@@ -90,17 +95,8 @@ class SavedMetadata:
     def batch_invariant(self) -> bool:
         return bool(json.loads(self._json)["promises"]["batch_invariant"])
 
-    def to_json(self) -> str:
-        return self._json
-
     def __repr__(self) -> str:
         return f"SavedMetadata({self.kernel_name})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SavedMetadata) and self._json == other._json
-
-    def __hash__(self) -> int:
-        return hash(self._json)
 
     def _repr_html_(self) -> str:
         return self._html

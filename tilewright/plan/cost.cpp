@@ -39,9 +39,9 @@ constexpr double kOverlapLoss = 0.122;
 constexpr double kOverlapPower = 3;
 // Clocks for which one warp-wide copy occupies the load/store unit, whatever its width.
 constexpr double kClocksPerCopy = 5.64;
-// What kernels of CUDA cores and those of mma.sync reach. These were fitted apart, as all types of mma.sync (f64, tf32,
-// 16 bits, s8) agreed on them: a common fit had estimated f64 tiles that read much from shared memory or from L2 10 to
-// 30 % too slow.
+// The rates that kernels of CUDA cores, and those of mma.sync, reach. They were fitted apart, as all types of mma.sync
+// (f64, tf32, 16 bits, s8) agreed on them: a common fit had estimated f64 tiles that read much from shared memory or
+// from L2 10 to 30 % too slow.
 struct UnitConstants {
   double latency_accumulator_bytes;
   double smem_share;  // of the peak rate of shared memory

@@ -102,13 +102,18 @@ bool reads_full_tensor(const op::GemmSignature& operands) {
                              [](const op::EpilogueNode* tensor) { return tensor->broadcast == op::kFull; });
 }
 
+/// The accumulators of a thread. The warps have equal parts of the tile.
+template <class Tiled>
+int accumulators_of(const Tiled& tiled) {
+  return tiled.tile.m * tiled.tile.n / (32 * tiled.warps_m * tiled.warps_n);
+}
+
 Support check_tile(const ProgramGemmPlan& plan) {
   const auto [m, n, k] = plan.tile;
   if (plan.warps_m * plan.warps_n % kWarpsOfGroup != 0 || plan.consumers() > 3) {
     return refuse("multiplying warps form 1 to 3 warpgroups of 4, got {} x {} warps", plan.warps_m, plan.warps_n)
         .as(RefusalCode::design);
   }
-  int accumulators = 0;
   if (plan.wgmma != nullptr) {
     if (plan.warps_n != 1 || m % (16 * plan.warps_m) != 0) {
       return refuse("warpgroups lie along m and take 64 rows each, got {} x {} warps for {} rows", plan.warps_m,
@@ -116,15 +121,14 @@ Support check_tile(const ProgramGemmPlan& plan) {
           .as(RefusalCode::design);
     }
     if (const Support has = arch::supports_n(*plan.wgmma, n); !has) return has;
-    accumulators = m * n / (32 * plan.warps_m);
   } else {
     if (m % (16 * plan.warps_m) != 0 || n % (16 * plan.warps_n) != 0) {
       return refuse("warps take multiples of 16x16, got a tile of {}x{} for {}x{} warps", m, n, plan.warps_m,
                     plan.warps_n)
           .as(RefusalCode::design);
     }
-    accumulators = m * n / (32 * plan.warps_m * plan.warps_n);
   }
+  const int accumulators = accumulators_of(plan);
   if (accumulators > kConsumerRegisters - 72)
     return refuse("a thread would have {} accumulators, at most {} fit", accumulators, kConsumerRegisters - 72)
         .as(RefusalCode::resources);
@@ -388,8 +392,7 @@ std::vector<ProgramGemmDesign> program_gemm_designs(const op::GemmSignature& sig
   const bool is_transposed = computes_transposed(signature);
   std::vector<ProgramGemmDesign> designs;
   for (const Choice& choice : kChoices) {
-    const int accumulators = choice.tile.m * choice.tile.n / (32 * choice.warps_m * choice.warps_n);
-    if (reads_full_tensor(signature) && accumulators > kAccumulatorsBesideTensor) continue;
+    if (reads_full_tensor(signature) && accumulators_of(choice) > kAccumulatorsBesideTensor) continue;
     ProgramGemmDesign design;
     design.target = target;
     design.mix = choice.mix;

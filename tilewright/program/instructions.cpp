@@ -37,7 +37,7 @@ RegisterType type_of(const std::vector<Value>& values) {
   return values.front().type;
 }
 
-/// Of all values together.
+/// The number of registers of all values together.
 std::size_t register_count(const std::vector<Value>& values) {
   std::size_t count = 0;
   for (const Value& value : values) count += static_cast<std::size_t>(value.count);

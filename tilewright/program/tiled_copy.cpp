@@ -14,7 +14,7 @@ using layout::IntTuple;
 using layout::Layout;
 
 constexpr int kVectorBytes = 16;
-/// What addresses of shared memory in TMA copies are multiples of.
+/// TMA copies need addresses in shared memory that are multiples of this.
 constexpr std::int64_t kTmaAlignment = 128;
 
 int contiguous_mode(const Tensor& tensor) {

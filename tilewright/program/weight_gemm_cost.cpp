@@ -25,7 +25,8 @@ constexpr double kGroupCycles = 60, kDrainCycles = 60;
 // fastest on the H200, in the mean, and 2.3 % on the H100, whose DRAM is slower than that of the model.
 /// From the release of a stage until TMA has filled it again, while all SMs load.
 constexpr double kLoadUs = 1.5;
-/// What wgmma of other warpgroups does not hide of each stage, beside the time in which schedulers issue instructions.
+/// The time of each stage that wgmma of other warpgroups does not hide, in addition to that in which the schedulers
+/// issue instructions.
 constexpr double kExposedUs = 0.1;
 /// The share of the time of loads that other work does not hide. It makes designs that share activations come first
 /// among equals: they were up to 5 % faster.

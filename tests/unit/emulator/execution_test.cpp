@@ -141,35 +141,27 @@ TEST(Control, RecursiveFunctionsAreInlinedToSomeLevel) {
 }
 
 TEST(Control, RecursionWithOneCallGoesDeep) {
-  const std::string_view functions = R"(
-.func (.param .b32 result) odd(.param .b32 value);
-.func (.param .b32 result) even(.param .b32 value)
-{
+  // name(0) is `of_zero`, and name(v) is other(v - 1).
+  const auto function = [](std::string_view name, int of_zero, std::string_view other) {
+    return fmt::format(R"(
+.func (.param .b32 result) {0}(.param .b32 value)
+{{
   .reg .u32 %v;
   .reg .pred %p;
   ld.param.u32 %v, [value];
   setp.eq.u32 %p, %v, 0;
-  st.param.u32 [result], 1;
+  st.param.u32 [result], {1};
   @%p ret;
   sub.u32 %v, %v, 1;
-  { .param .b32 a; st.param.u32 [a], %v; .param .b32 r; call.uni (r), odd, (a); ld.param.u32 %v, [r]; }
+  {{ .param .b32 a; st.param.u32 [a], %v; .param .b32 r; call.uni (r), {2}, (a); ld.param.u32 %v, [r]; }}
   st.param.u32 [result], %v;
   ret;
-}
-.func (.param .b32 result) odd(.param .b32 value)
-{
-  .reg .u32 %v;
-  .reg .pred %p;
-  ld.param.u32 %v, [value];
-  setp.eq.u32 %p, %v, 0;
-  st.param.u32 [result], 0;
-  @%p ret;
-  sub.u32 %v, %v, 1;
-  { .param .b32 a; st.param.u32 [a], %v; .param .b32 r; call.uni (r), even, (a); ld.param.u32 %v, [r]; }
-  st.param.u32 [result], %v;
-  ret;
-}
-)";
+}}
+)",
+                       name, of_zero, other);
+  };
+  const std::string functions =
+      ".func (.param .b32 result) odd(.param .b32 value);" + function("even", 1, "odd") + function("odd", 0, "even");
   EXPECT_EQ(run_threads("{ .param .b32 a; st.param.u32 [a], %t; .param .b32 r; call.uni (r), even, (a);"
                         " ld.param.u32 %r0, [r]; }",
                         64, functions),

@@ -53,6 +53,21 @@ void run(const Program& program, const std::string& ptx, const LaunchArguments& 
   kernel->launch(config, launch.parameters());
 }
 
+std::vector<float> results_of(const Program& program, const LaunchArguments& arguments, std::size_t count,
+                              float initial) {
+  const auto compute = [&](const compile::Artifact& artifact) {
+    const auto out = upload(std::vector<float>(count, initial));
+    LaunchArguments all = arguments;
+    run(program, artifact.ptx, all.address("out", out.address()));
+    return download<float>(out);
+  };
+  std::vector<float> results = compute(compile_as_cuda(program));
+#ifdef TILEWRIGHT_HAS_MLIR
+  EXPECT_EQ(compute(compile_as_mlir(program)), results);
+#endif
+  return results;
+}
+
 void for_each_block(Block& block, const std::function<void(Block&)>& visit) {
   visit(block);
   for (Statement& statement : block) {

@@ -31,6 +31,11 @@ compile::Artifact compile_as_mlir(const Program& program);
 /// Runs PTX of the program on the emulator. @throws EmulationError
 void run(const Program& program, const std::string& ptx, const LaunchArguments& arguments);
 
+/// The first `count` floats at the parameter "out", which begin as `initial`, after a run of the program. Fails the
+/// test if CUDA C++ and MLIR give different ones.
+std::vector<float> results_of(const Program& program, const LaunchArguments& arguments, std::size_t count,
+                              float initial);
+
 /// Calls `visit` for each block of a program, with those inside after it.
 void for_each_block(Block& block, const std::function<void(Block&)>& visit);
 
