@@ -4,6 +4,7 @@
 #include "tilewright/kernels/planned_gemm.hpp"
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
 #include "tilewright/op/padded_taps.hpp"
+#include "tilewright/op/shared_pixels.hpp"
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/sm90/im2col.hpp"
 
@@ -24,10 +25,17 @@ struct Sm90GemmFamily {
                                      const std::optional<plan::SumOrder>& order) {
     return plan::sm90_gemm_designs(view, signature, target, order);
   }
-  /// Views whose taps are padded, with which TMA loads longer rows.
+  /// Views whose taps are padded, with which TMA loads longer rows, and views whose taps share pixels.
   static std::vector<op::GemmView> other_views(const op::GemmView& view) {
     std::vector<op::GemmView> views;
     for (const std::int64_t row : plan::padded_tap_rows(view)) views.push_back(op::with_padded_taps(view, row));
+    std::vector<op::GemmView> sharing;
+    const auto share = [&](const op::GemmView& of) {
+      if (plan::shares_pixels(of)) sharing.push_back(op::with_shared_pixels(of));
+    };
+    share(view);
+    for (const op::GemmView& padded : views) share(padded);
+    views.insert(views.end(), sharing.begin(), sharing.end());
     return views;
   }
   static std::optional<Design> invariant_design(const op::GemmSignature& signature, const Target& target) {

@@ -280,10 +280,13 @@ Support validate(const Gemm& gemm) {
 }
 
 std::string to_string(const TensorSignature& signature) {
+  const std::string shared = signature.shared_taps == 0
+                                 ? std::string()
+                                 : fmt::format(":shared_{}x{}", signature.shared_taps, signature.shared_step);
   const std::string im2col = signature.im2col == Im2colAccess::none
                                  ? std::string()
-                                 : fmt::format(":{}:{}{}", name(signature.im2col), signature.tap_row,
-                                               signature.has_padded_taps ? ":padded" : "") +
+                                 : fmt::format(":{}:{}{}{}", name(signature.im2col), signature.tap_row,
+                                               signature.has_padded_taps ? ":padded" : "", shared) +
                                        (signature.has_many_classes ? ":many_classes" : "");
   const std::string folded =
       signature.folded_modes == 0 ? std::string() : fmt::format(":folded_{}", signature.folded_modes);

@@ -44,6 +44,9 @@ struct TensorSignature {
   int tap_row = 0;
   /// Whether zeros follow the channels of each tap, up to a multiple of tap_row; see op/padded_taps.hpp.
   bool has_padded_taps = false;
+  /// The number of taps of a row of the window that share pixels, and the positions from the pixels of one tap to those
+  /// of the next; see op/shared_pixels.hpp. 0 if pixels are not shared.
+  int shared_taps = 0, shared_step = 0;
   /// Whether the coordinates of an im2col matrix are divided such that it has more than kFewRowClasses classes of rows.
   bool has_many_classes = false;
   /// 0, or for a folded operand the number of coordinates of rows, columns and batch that the kernel can tell apart, of
@@ -55,7 +58,7 @@ struct TensorSignature {
 };
 
 /// "f16:row:8", "f16:row:8:pointers" for a pointer array, "f16:row:8:im2col:64", where 64 is tap_row,
-/// "f16:row:8:im2col:64:padded", "f16:row:8:im2col_divided:64:many_classes", or
+/// "f16:row:8:im2col:64:padded", "f16:row:8:im2col:64:shared_3x1", "f16:row:8:im2col_divided:64:many_classes", or
 /// "f16:row:8:folded_2".
 std::string to_string(const TensorSignature& signature);
 

@@ -8,6 +8,7 @@
 
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/padded_taps.hpp"
+#include "tilewright/op/shared_pixels.hpp"
 
 namespace tilewright::op {
 namespace {
@@ -220,6 +221,7 @@ GemmView with_longest_lines(GemmView view) {
 GemmView with_layouts(GemmView view, const GemmSignature& signature) {
   if (view.groups != GroupedMode::none) return view;
   if (signature.a.has_padded_taps && can_pad_taps(view)) view = with_padded_taps(std::move(view), signature.a.tap_row);
+  if (signature.a.shared_taps > 0 && can_share_pixels(view)) view = with_shared_pixels(std::move(view));
   for (const auto& [operand, made_for] :
        {std::pair{&view.a, &signature.a}, {&view.b, &signature.b}, {&view.c, &signature.c}, {&view.d, &signature.d}}) {
     if (!operand->is_matrix()) continue;
@@ -259,6 +261,8 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
                                                  : Im2colAccess::direct,
             .tap_row = operand.im2col.tap_row(kMaxTapRow / bytes(tensor.dtype), tensor.distinct_matrices()),
             .has_padded_taps = operand.im2col.zeros > 0,
+            .shared_taps = operand.im2col.shares_pixels ? static_cast<int>(operand.im2col.w.taps) : 0,
+            .shared_step = operand.im2col.shares_pixels ? static_cast<int>(operand.im2col.w.tap_step) : 0,
             .has_many_classes = operand.im2col.row_classes() > kFewRowClasses};
   }
   const Result<MatrixView> view = view_matrix(tensor, role);

@@ -159,7 +159,8 @@ GemmView view(const Gemm& gemm);
 GemmView with_longest_lines(GemmView view);
 
 /// The view whose matrices of one row or one column have the layouts of `signature`, if they may have them, whose
-/// strided operands are folded where those of `signature` are, and whose taps are padded if those of `signature` are.
+/// strided operands are folded where those of `signature` are, and whose taps are padded and pixels shared if those of
+/// `signature` are.
 GemmView with_layouts(GemmView view, const GemmSignature& signature);
 
 /// Converts the view to a Gemm, for kernels that take one. @pre view.check_strided() accepted it

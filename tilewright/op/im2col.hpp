@@ -35,6 +35,7 @@ struct Im2colAxis {
 ///   wgrad: B is the im2col of x; its rows, the output's pixels, are k.
 /// A matrix with a mode of three strides and no taps is an im2col matrix, too: the filter of dgrad.
 /// In a matrix with padded taps (op/padded_taps.hpp), `zeros` columns without elements follow the channels of each tap.
+/// In one that shares pixels (op/shared_pixels.hpp), w.positions counts more positions than the output has.
 struct Im2col {
   std::int64_t images = 1;
   std::int64_t image_stride = 0;  // elements
@@ -43,6 +44,7 @@ struct Im2col {
   std::int64_t blocks = 1;
   std::int64_t block_stride = 0;  // elements
   std::int64_t zeros = 0;
+  bool shares_pixels = false;
 
   std::int64_t rows() const { return images * h.positions * w.positions; }
   std::int64_t taps() const { return h.taps * w.taps; }

@@ -51,7 +51,16 @@ GemmView with_padded_taps(GemmView view, std::int64_t tap_row) {
   a.zeros = round_up(a.channels, tap_row) - a.channels;
   view.a.tensor.shape = {a.rows(), a.columns()};
   view.a.tensor.stride = {a.columns(), 1};
-  view.b = is_filter(view.b) ? padded_filter(view.b, a) : padded_filter_of_gradient(view.b, a);
+  return with_filter_as_im2col(std::move(view));
+}
+
+GemmView with_filter_as_im2col(GemmView view) {
+  const Im2col& a = view.a.im2col;
+  if (is_filter(view.b)) {
+    view.b = padded_filter(view.b, a);
+  } else if (is_filter_of_gradient(view)) {
+    view.b = padded_filter_of_gradient(view.b, a);
+  }
   return view;
 }
 

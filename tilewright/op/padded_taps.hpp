@@ -11,6 +11,10 @@ namespace tilewright::op {
 /// without groups and blocks of channels, and it has several taps.
 bool can_pad_taps(const GemmView& view);
 
+/// The same view, whose filter B is an im2col matrix with the columns of A as its rows.
+/// @pre can_pad_taps(view), or the taps are padded already
+GemmView with_filter_as_im2col(GemmView view);
+
 /// The view in which each tap has a multiple of `tap_row` columns of A and rows of B. B becomes an im2col matrix if it
 /// is none yet: a filter's columns are those of A, so that it is one without positions. @pre can_pad_taps(view)
 GemmView with_padded_taps(GemmView view, std::int64_t tap_row);

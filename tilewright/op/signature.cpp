@@ -52,7 +52,8 @@ requires std::is_enum_v<Enum> || std::is_integral_v<Enum> std::uint64_t word(Enu
 }
 std::uint64_t word(const TensorSignature& tensor) {
   return word(tensor.element) | word(tensor.layout) << 8 | word(tensor.alignment) << 16 |
-         word(tensor.is_pointer_array) << 48 | word(tensor.im2col) << 49 | word(tensor.folded_modes) << 52;
+         word(tensor.is_pointer_array) << 48 | word(tensor.im2col) << 49 | word(tensor.folded_modes) << 52 |
+         word(tensor.shared_taps) << 56;
 }
 // Names of labels and values of constants are left to equality.
 std::uint64_t word(const Epilogue& epilogue) {

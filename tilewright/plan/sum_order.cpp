@@ -33,6 +33,7 @@ std::string to_string(const SumOrder& order) {
   const auto [m, n, k] = order.instruction;
   std::string text = fmt::format("{} {}x{}x{} over {}", name(order.unit), m, n, k, order.padded_k);
   if (order.row_k != 0) text += fmt::format(" in rows of {} from {}", order.row_k, order.row_lead);
+  if (order.reverses_rows) text += " with reversed rows of taps";
   if (order.channels_of_taps != 0) text += fmt::format(" by {} channels of all taps", order.channels_of_taps);
   if (order.exchanges_operands) text += ", operands exchanged";
   if (order.rounding_a != Tf32Rounding::none || order.rounding_b != Tf32Rounding::none)

@@ -45,6 +45,8 @@ struct SumOrder {
   /// For convolutions that sum a number of channels of all taps before the next channels: this number. 0 if the taps
   /// follow each other.
   int channels_of_taps = 0;
+  /// For convolutions: the taps of each row of the window are summed in reverse order.
+  bool reverses_rows = false;
 
   bool operator==(const SumOrder&) const = default;
 };

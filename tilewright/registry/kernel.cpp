@@ -44,6 +44,14 @@ Support accepts(const op::TensorSignature& made_for, const op::TensorSignature& 
         .as(RefusalCode::shape)
         .of(role);
   }
+  if (given.shared_taps != made_for.shared_taps || given.shared_step != made_for.shared_step) {
+    return refuse(
+               "the taps of a row of the window share pixels {} positions apart in {} of {}, but the kernel needs {} "
+               "taps {} positions apart",
+               given.shared_step, given.shared_taps, op::quoted(role), made_for.shared_taps, made_for.shared_step)
+        .as(RefusalCode::shape)
+        .of(role);
+  }
   if (given.tap_row % std::max(made_for.tap_row, 1) != 0) {
     return refuse("the channels of a tap of {} are a multiple of {}, but the kernel needs one of {}", op::quoted(role),
                   given.tap_row, made_for.tap_row)

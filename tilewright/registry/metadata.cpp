@@ -11,16 +11,17 @@ namespace {
 // "f16r8": element, r or c for row- or column-major (ri or ci if interleaved), alignment in elements. "f16r8p" is a
 // pointer array, "f16r8i" an im2col matrix, "f16r8id" one whose coordinates are divided, "f16r8idm" one with many
 // classes of rows, and "s8r16ib" one with blocks of channels; "f16r8i32" has tap rows of 32 elements, shorter than the
-// longest; "f16r8iz" has zeros behind the channels of each tap. "f16r8f2" is a folded operand of up to two coordinates
-// a mode.
+// longest; "f16r8iz" has zeros behind the channels of each tap; in "f16r8is3" three taps share pixels. "f16r8f2" is a
+// folded operand of up to two coordinates a mode.
 std::string short_name(const op::TensorSignature& tensor) {
   constexpr std::array<std::string_view, 4> kLetters{"r", "c", "ri", "ci"};
   constexpr std::array<std::string_view, 4> kAccess{"", "i", "id", "ib"};
   const bool has_long_tap_rows = tensor.tap_row * bytes(tensor.element) >= op::kMaxTapRow;
-  return fmt::format("{}{}{}{}{}{}{}{}{}", name(tensor.element), kLetters[static_cast<std::size_t>(tensor.layout)],
+  return fmt::format("{}{}{}{}{}{}{}{}{}{}", name(tensor.element), kLetters[static_cast<std::size_t>(tensor.layout)],
                      tensor.alignment, tensor.is_pointer_array ? "p" : "",
                      kAccess[static_cast<std::size_t>(tensor.im2col)], tensor.has_many_classes ? "m" : "",
                      tensor.has_padded_taps ? "z" : "",
+                     tensor.shared_taps == 0 ? "" : fmt::format("s{}", tensor.shared_taps),
                      tensor.tap_row == 0 || has_long_tap_rows ? "" : fmt::to_string(tensor.tap_row),
                      tensor.folded_modes == 0 ? "" : fmt::format("f{}", tensor.folded_modes));
 }
@@ -33,6 +34,7 @@ Json to_value(const op::TensorSignature& tensor) {
   if (tensor.im2col != op::Im2colAccess::none)
     json["im2col"] = op::name(tensor.im2col), json["tap_row"] = tensor.tap_row;
   if (tensor.has_padded_taps) json["has_padded_taps"] = true;
+  if (tensor.shared_taps != 0) json["shared_taps"] = tensor.shared_taps, json["shared_step"] = tensor.shared_step;
   if (tensor.has_many_classes) json["has_many_classes"] = true;
   if (tensor.folded_modes != 0) json["folded_modes"] = tensor.folded_modes;
   return json;

@@ -91,6 +91,9 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
   out.line("static constexpr bool kIsKMajor = {}, kIsPointerArray = {};", operand.major == arch::Major::k,
            operand.is_pointer_array);
   out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
+  if (operand.shared.are_shared()) {
+    out.line("static constexpr int kLoadedTaps = {}, kTapBytes = {};", operand.loaded_taps(), operand.tap_bytes());
+  }
   if (operand.is_repacked) write_repacking(out, operand);
   if (operand.uses_plain_loads()) {
     write_plain_loads(out, operand);
@@ -125,8 +128,14 @@ std::string scheduler(const plan::Sm90GemmPlan& plan) {
   return fmt::format("tilewright::GroupTiles<Plan, {}, {}>", op::differs_in_n(groups), op::is_ragged(groups));
 }
 
+std::string source_type(const plan::Sm90GemmPlan& plan) {
+  if (plan.operands.c.im2col != op::Im2colAccess::none) return "TmaIm2col";
+  return plan.loads_source_by_tma ? "TmaMatrix" : "GlobalMatrix";
+}
+
 std::string output_type(const plan::Sm90GemmPlan& plan) {
   if (plan.has_row_classes()) return fmt::format("TmaIm2colClasses<{}>", plan.row_classes());
+  if (plan.operands.d.im2col != op::Im2colAccess::none) return "TmaIm2col";
   if (plan.operands.d.folded_modes != 0) return fmt::format("FoldedOutput<{}>", plan.operands.d.folded_modes);
   return plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix";
 }
@@ -135,7 +144,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   const op::GemmSignature& operands = plan.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
   out.line("using ElementD = {};", cuda_name(operands.d.element));
-  out.line("using Source = tilewright::{};", plan.loads_source_by_tma ? "TmaMatrix" : "GlobalMatrix");
+  out.line("using Source = tilewright::{};", source_type(plan));
   out.line("using Output = tilewright::{};", output_type(plan));
   out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};", plan.c_is_row_major(), plan.d_is_row_major());
   write_output_pointers(out, operands);
@@ -143,6 +152,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
   out.line("static constexpr int kConsumers = {}, kStages = {}, kConsumerArrivals = {};", plan.consumers(), plan.stages,
            plan.consumer_arrivals());
+  out.line("static constexpr int kSharedTaps = {}, kSharedStep = {};", plan.shared().taps, plan.shared().step);
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
   out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
   out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.along_n);

@@ -135,13 +135,17 @@ double merging_share(const Sm90CostInput& input) {
 /// `steps` is the number of mainloop steps of a CTA in all its tiles. The SMs of a TPC merge reads that they make at
 /// the same time; in long kernels they drift apart.
 StepBytes step_bytes(const Sm90CostInput& input, double steps) {
-  const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors) {
+  const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors, bool has_pixels) {
     constexpr int kWidestRow = 128;
-    const double bytes = static_cast<double>(lines) / sharers * input.tile.k * input.element_bytes * sectors;
+    const double rows = has_pixels ? input.shared.pixels(lines) / static_cast<double>(input.shared.taps) : lines;
+    const double bytes = rows / sharers * input.tile.k * input.element_bytes * sectors;
     return row_bytes == kWidestRow ? bytes : bytes * std::pow(kWidestRow / row_bytes, kNarrowRows);
   };
-  const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a);
-  const double b = weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b);
+  const bool are_shared = input.shared.are_shared();
+  const double a =
+      weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a, are_shared && !input.b_has_pixels);
+  const double b =
+      weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b, are_shared && input.b_has_pixels);
   // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing. Reads that
   // straddle sectors did not seem to be merged.
   const double sectors = input.walks_along_m ? input.sectors_b : input.sectors_a;

@@ -10,6 +10,7 @@
 #include "tilewright/plan/design.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
+#include "tilewright/plan/sm90/operand.hpp"
 #include "tilewright/plan/sm90/row_classes.hpp"
 #include "tilewright/plan/sm90/subtile.hpp"
 
@@ -61,6 +62,8 @@ struct Sm90CostInput {
   double repacked_bytes = 0;         // read and written where operands are repacked before the mainloop
   /// Clocks per mainloop step in which the tensor cores are idle because of promotion or loads of A's fragments.
   double exposed_clocks = 0;
+  SharedPixels shared = {};  // taps whose pixels a step loads once, and whether those are B's
+  bool b_has_pixels = false;
   bool loads_fragments = false;  // wgmma takes A from registers, which the consumers load from shared memory
 };
 

@@ -112,8 +112,9 @@ Support check_multicast(const Sm90GemmSketch& plan) {
   const int element_bytes = bytes(plan.atom->a);
   const auto check = [&](const OperandPath& path, int mn, int shares) -> Support {
     if (path.uses_plain_loads()) return {};
-    const int row = row_bytes(path.major, element_bytes, mn, plan.tile.k, path.max_row_bytes);
-    return check_slices(path.major, row, mn, plan.tile.k, shares);
+    const int tap_k = plan.tile.k / path.shared.taps;
+    const int row = row_bytes(path.major, element_bytes, mn, tap_k, path.max_row_bytes);
+    return check_slices(path.major, row, mn, tap_k, shares);
   };
   if (const Support fits = check(plan.path_a, plan.tile.m, plan.cluster_n); !fits) return fits;
   return check(plan.path_b, plan.tile.n, plan.cluster_m);
@@ -493,9 +494,11 @@ Support check_row_classes(const op::GemmSignature& signature) {
 
 Support check_layouts(const op::GemmSignature& signature) {
   if (const Support fits = check_row_classes(signature); !fits) return fits;
+  if (const Support fits = check_shared_pixels(signature); !fits) return fits;
   for (const auto& [role, tensor] :
        {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
     if (role == 'C' && !signature.has_c) continue;
+    if ((role == 'C' || role == 'D') && signature.a.shared_taps > 0) continue;
     const op::TensorSignature& other = role == 'A' ? signature.b : signature.a;
     if (const Support loads = check_gathered_layout(role, *tensor, other); !loads) return loads;
     if (op::is_interleaved(tensor->layout)) {
@@ -503,6 +506,50 @@ Support check_layouts(const op::GemmSignature& signature) {
           .as(RefusalCode::strides)
           .of(role);
     }
+  }
+  return {};
+}
+
+namespace {
+
+/// Sets the paths of operands whose taps share pixels, or refuses the design.
+Support plan_shared_pixels(Sm90GemmSketch& plan, const SharedPixels& shared) {
+  if (!shared.are_shared()) return {};
+  const int element_bytes = bytes(plan.operands.a.element);
+  if (const int row = plan.tile.k / shared.taps * element_bytes;
+      plan.tile.k % shared.taps != 0 || row != kMaxRowBytes || plan.path_a.max_row_bytes != kMaxRowBytes ||
+      plan.path_b.max_row_bytes != kMaxRowBytes) {
+    return refuse("{} taps that share pixels need a tile k of {}, got {}, and rows of {} bytes for each tap",
+                  shared.taps, shared.taps * kMaxRowBytes / element_bytes, plan.tile.k, kMaxRowBytes)
+        .as(RefusalCode::design);
+  }
+  if (plan.split_k > 1 || plan.loads_fragments() || plan.repacks())
+    return refuse("taps that share pixels have neither split-K, nor A in registers, nor repacked operands")
+        .as(RefusalCode::design);
+  plan.path_a.shared = plan.path_b.shared = shared;
+  (plan.is_transposed ? plan.path_b : plan.path_a).has_shared_pixels = true;
+  if (const int ctas = plan.is_transposed ? plan.cluster_m : plan.cluster_n; ctas > 1) {
+    return refuse("pixels that taps share are not multicast, got a cluster in which {} CTAs need the same", ctas)
+        .as(RefusalCode::design);
+  }
+  return {};
+}
+
+}  // namespace
+
+Support check_shared_pixels(const op::GemmSignature& signature) {
+  if (signature.a.shared_taps == 0) return {};
+  if (!stores_by_tma(signature.d) || alignment_bytes(signature.b) < kTmaBytes ||
+      (signature.has_c && alignment_bytes(signature.c) < kTmaBytes)) {
+    return refuse("taps share pixels only if TMA moves all tensors, with channels that are multiples of 16 bytes")
+        .as(RefusalCode::alignment);
+  }
+  const bool differs_between_pixels = std::ranges::any_of(signature.epilogue.nodes, [](const op::EpilogueNode& node) {
+    return node.op == op::EpilogueOp::row_index || (node.op == op::EpilogueOp::tensor && node.broadcast.along_m);
+  });
+  if (differs_between_pixels || !signature.epilogue.outputs.empty() || signature.epilogue.is_gated()) {
+    return refuse("taps share pixels only if the epilogue stores nothing but D, and reads no tensor of several pixels")
+        .as(RefusalCode::epilogue);
   }
   return {};
 }
@@ -517,6 +564,10 @@ bool walks_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
 /// See SumOrder. The kernel decides in the same way: k_order() of device/tilewright/gemm/sm90_gemm.cuh.
 int channels_of_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   constexpr int kLine = 128;  // bytes of L2
+  if (plan.shared().are_shared()) {
+    const int row = plan.tile.k / plan.shared().taps;
+    return arguments.a.im2col.columns_of_tap() > row ? row : 0;
+  }
   if (plan.tile.k * bytes(plan.atom->a) < kLine) return 0;
   const op::OperandView& a = plan.is_transposed ? arguments.b : arguments.a;
   const op::OperandView& b = plan.is_transposed ? arguments.a : arguments.b;
@@ -538,6 +589,7 @@ SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
                  .split_k = plan.split_k};
   if (const op::Im2col& a = arguments.a.im2col; a.zeros > 0) order.row_k = static_cast<int>(a.columns_of_tap());
   order.channels_of_taps = channels_of_taps(plan, arguments);
+  order.reverses_rows = plan.shared().are_shared() && plan.shared().step < 0;
   if (plan.atom->a == DType::tf32) {
     const auto rounding = [](const OperandPath& path) {
       return path.uses_plain_loads() ? Tf32Rounding::scaled : Tf32Rounding::nearest;
@@ -584,6 +636,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
     if (plan.path_b.is_repacked) plan.path_b.max_row_bytes = plan.path_a.max_row_bytes;
   }
   if (const Support fits = check_im2col_majors(plan); !fits) return fits.refusal();
+  if (const Support fits = plan_shared_pixels(plan, shared_pixels(signature)); !fits) return fits.refusal();
   if (const Support fits = check_multicast(plan); !fits) return fits.refusal();
   if (const Support fits = check_ends_along_k(plan); !fits) return fits.refusal();
   if (const Support fits = check_independent(plan); !fits) return fits.refusal();

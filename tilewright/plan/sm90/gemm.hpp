@@ -17,10 +17,14 @@
 namespace tilewright::plan {
 
 /// The distance of two stages in shared memory: the bytes of a tile of A and one of B, rounded up, so that the stages
-/// and what follows them begin where the pattern of the widest swizzle does.
-inline int sm90_stage_bytes(const TileShape& tile, int element_bytes) {
+/// and what follows them begin where the pattern of the widest swizzle does. Shared pixels are stored once for all
+/// taps.
+inline int sm90_stage_bytes(const TileShape& tile, int element_bytes, const SharedPixels& shared = {},
+                            bool b_has_pixels = false) {
   constexpr int kSwizzlePattern = 1024;  // bytes after which the 128-byte swizzle repeats
-  return round_up((tile.m + tile.n) * tile.k * element_bytes, kSwizzlePattern);
+  const int pixels = shared.are_shared() ? shared.pixels(b_has_pixels ? tile.n : tile.m) : 0;
+  const int rows = shared.are_shared() ? (b_has_pixels ? tile.m : tile.n) : tile.m + tile.n;
+  return round_up((rows * tile.k + pixels * (tile.k / shared.taps)) * element_bytes, kSwizzlePattern);
 }
 
 /// The shared memory of a CTA holds, in this order: the stages; the epilogue buffers of each consumer warpgroup; the
@@ -196,6 +200,9 @@ struct Sm90GemmSketch : GemmTile {
   std::vector<DType> panel_elements() const;
   bool uses_plain_loads() const { return path_a.uses_plain_loads() || path_b.uses_plain_loads(); }
   bool has_row_classes() const { return path_a.has_row_classes; }
+  /// The taps that share pixels, and whether B of the problem as computed has these.
+  const SharedPixels& shared() const { return path_a.shared; }
+  bool b_has_pixels() const { return path_b.has_shared_pixels; }
   /// Number of classes of rows that the kernel has parameters for.
   int row_classes() const { return operands.a.has_many_classes ? kMaxRowClasses : op::kFewRowClasses; }
   bool repacks() const { return path_a.is_repacked || path_b.is_repacked; }
@@ -204,7 +211,7 @@ struct Sm90GemmSketch : GemmTile {
   /// Number of tensor maps that a CTA has of such an operand; see device/tilewright/operand/tensor_map_ring.cuh.
   int tensor_map_slots() const { return stages + 1; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
-  int stage_bytes() const { return sm90_stage_bytes(tile, bytes(operands.a.element)); }
+  int stage_bytes() const { return sm90_stage_bytes(tile, bytes(operands.a.element), shared(), b_has_pixels()); }
   int output_bytes() const;        // epilogue buffers per consumer warpgroup
   int staging_bytes() const;       // staged vectors and reductions per consumer warpgroup
   int subtiles() const;            // epilogue subtiles that one warpgroup stores per tile
@@ -233,6 +240,10 @@ Support check_layouts(const op::GemmSignature& signature);
 
 /// Refuses a divided im2col A whose classes of rows the kernel cannot compute; see plan/sm90/row_classes.hpp.
 Support check_row_classes(const op::GemmSignature& signature);
+
+/// Refuses signatures with shared pixels that no design computes: D and C must be aligned for TMA, and the epilogue may
+/// read nothing that differs between pixels but C, and store nothing but D. Others are accepted.
+Support check_shared_pixels(const op::GemmSignature& signature);
 
 /// Whether the stages of a tile walk along the taps of the images of a call: see plan/sm90/im2col.hpp.
 bool walks_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments);

@@ -5,6 +5,7 @@
 
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/op/padded_taps.hpp"
+#include "tilewright/op/shared_pixels.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -121,6 +122,14 @@ std::vector<std::int64_t> padded_tap_rows(const op::GemmView& view) {
     rows.push_back(row);
   }
   return rows;
+}
+
+bool shares_pixels(const op::GemmView& view) {
+  if (!op::can_share_pixels(view)) return false;
+  constexpr std::int64_t kMostTaps = 7, kMostPixels = 32;
+  const op::Im2col& a = view.a.im2col;
+  return a.columns_of_tap() * bytes(view.a.tensor.dtype) % kMaxRowBytes == 0 && a.w.taps <= kMostTaps &&
+         (a.w.taps - 1) * std::abs(a.w.tap_step) <= kMostPixels;
 }
 
 }  // namespace tilewright::plan

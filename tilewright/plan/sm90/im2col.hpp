@@ -52,6 +52,10 @@ Support check_im2col(const op::OperandView& operand, int row_elements);
 /// longer than a shorter length or no padding does, for at most as many zeros as channels.
 std::vector<std::int64_t> padded_tap_rows(const op::GemmView& view);
 
+/// Whether it is worth it that the taps of a row of the window share pixels: boxes have rows of 128 bytes, and the taps
+/// are so near that a stage has few pixels more than one tap needs.
+bool shares_pixels(const op::GemmView& view);
+
 /// Describes a field of type TmaIm2col. `view` is a function that returns an op::OperandView, `request` one that
 /// returns the TensorMapRequest, `walks_taps` one that says whether stages walk along the taps.
 template <class Sink, class View, class Request, class WalksTaps>

@@ -34,13 +34,13 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
   // A tensor of two tiles along each mode represents all tensors, because launch() sets the extents and strides of the
   // tensor map.
   const std::int64_t mn = 2 * operand.mn;
-  const std::int64_t k = 2 * operand.k;
+  const std::int64_t k = 2 * operand.tap_k();
   const layout::IntTuple stride =
       operand.major == arch::Major::k ? layout::IntTuple{k, 1, mn * k} : layout::IntTuple{1, mn, mn * k};
   Result<arch::TmaCopy> copy = arch::make_tma_copy({.global = layout::Layout({mn, k, 2}, stride),
                                                     .element = operand.element,
                                                     .smem = operand.smem,
-                                                    .tile = {operand.mn, operand.k},
+                                                    .tile = {operand.mn, operand.tap_k()},
                                                     .multicast = operand.shares});
   if (!copy) return refuse("{}: {}", role, copy.reason()).as(RefusalCode::design);
   operand.map = copy->map;
@@ -52,6 +52,32 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
   if (!share) return share.refusal();
   operand.share = *share;
   return {};
+}
+
+/// Plans the one TMA box of an operand whose pixels taps share. The rows for tap t begin t * distance() rows behind
+/// those of the first, so that elements of several taps are the same ones in shared memory.
+Support plan_shared_pixels(TmaOperandPlan& operand, char role) {
+  if (operand.shares > 1)
+    return refuse("{}: the pixels that taps share are not multicast", role).as(RefusalCode::design);
+  const int row = operand.tap_k();
+  const Result<TensorMapType> type = tensor_map_type(operand.element);
+  if (!type) return type.refusal();
+  operand.map = {};
+  operand.map.type = *type;
+  operand.map.box = {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(operand.shared.pixels(operand.mn)), 1};
+  operand.map.swizzle = swizzle_of_width(kMaxRowBytes);
+  return {};
+}
+
+/// The tile of all taps of a stage, from that of one tap.
+layout::ComposedLayout with_taps(const layout::ComposedLayout& tap, const TmaOperandPlan& operand) {
+  using layout::IntTuple;
+  using layout::Layout;
+  // Those of the filter follow each other. For a negative step, the stage's first tap is that of the last pixels.
+  const std::int64_t distance = operand.has_shared_pixels ? std::int64_t{operand.shared.distance()} * operand.tap_k()
+                                                          : std::int64_t{operand.mn} * operand.tap_k();
+  const Layout k = layout::concatenate({tap.layout.mode(1), Layout(operand.shared.taps, distance)});
+  return {tap.swizzle, tap.offset, layout::concatenate({tap.layout.mode(0), k})};
 }
 
 /// Bytes per plain load of a thread: 8 or 4; 0 if TMA loads the operand.
@@ -101,6 +127,11 @@ OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool 
   return path;
 }
 
+SharedPixels shared_pixels(const op::GemmSignature& signature) {
+  if (signature.a.shared_taps == 0) return {};
+  return {.taps = signature.a.shared_taps, .step = signature.a.shared_step};
+}
+
 int max_row_bytes(const op::TensorSignature& operand) {
   return operand.im2col == op::Im2colAccess::none ? kMaxRowBytes
                                                   : std::min(operand.tap_row * bytes(operand.element), kMaxRowBytes);
@@ -135,15 +166,16 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorSignature& tensor
   operand.shares = shares;
   operand.alignment_bytes = alignment_bytes(tensor);
   const Result<arch::SwizzleMode> mode =
-      arch::widest_swizzle(path.major, element_bits, tile_mn, tile_k, path.max_row_bytes);
+      arch::widest_swizzle(path.major, element_bits, tile_mn, operand.tap_k(), path.max_row_bytes);
   if (!mode) return refuse("{}: {}", role, mode.reason()).as(RefusalCode::design);
-  Result<layout::ComposedLayout> smem = arch::smem_tile({path.major, *mode, element_bits, tile_mn, tile_k});
+  Result<layout::ComposedLayout> smem = arch::smem_tile({path.major, *mode, element_bits, tile_mn, operand.tap_k()});
   if (!smem) return refuse("{}: {}", role, smem.reason()).as(RefusalCode::design);
   operand.smem = *std::move(smem);
-  if (const Support planned = path.uses_plain_loads() ? plan_plain_loads(operand, role) : plan_boxes(operand, role);
-      !planned) {
-    return planned.refusal();
-  }
+  const Support planned = path.uses_plain_loads()  ? plan_plain_loads(operand, role)
+                          : path.has_shared_pixels ? plan_shared_pixels(operand, role)
+                                                   : plan_boxes(operand, role);
+  if (!planned) return planned.refusal();
+  if (path.shared.are_shared()) operand.smem = with_taps(operand.smem, operand);
   return operand;
 }
 

@@ -7,6 +7,7 @@
 #include "tilewright/arch/tma_copy.hpp"
 #include "tilewright/arch/wgmma_fragment.hpp"
 #include "tilewright/arch/wgmma_tile.hpp"
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/base/support.hpp"
 #include "tilewright/base/tensor_map.hpp"
 #include "tilewright/op/gemm.hpp"
@@ -25,6 +26,23 @@ struct TmaStep {
   bool operator==(const TmaStep&) const = default;
 };
 
+/// The taps of a row of the window that are multiplied from one stage; see op/shared_pixels.hpp. The stage has the
+/// pixels of all of them once, and the filter's elements for each.
+struct SharedPixels {
+  int taps = 1;
+  int step = 0;  // pixels from those of one tap to those of the next; negative in gradients
+
+  bool are_shared() const { return taps > 1; }
+  int distance() const { return step < 0 ? -step : step; }
+  /// The pixels of a stage for `mn` positions, as many as fill the rows of the swizzle's pattern.
+  int pixels(int mn) const {
+    constexpr int kPatternRows = 8;
+    return round_up(mn + (taps - 1) * distance(), kPatternRows);
+  }
+  bool operator==(const SharedPixels&) const = default;
+};
+SharedPixels shared_pixels(const op::GemmSignature& signature);
+
 /// The path of an operand to shared memory: TMA, TMA from a repacked copy, or plain loads.
 struct OperandPath {
   arch::Major major = arch::Major::k;  // major mode of the tile in shared memory, and of the repacked copy if any
@@ -35,6 +53,8 @@ struct OperandPath {
   bool is_im2col = false;            // loaded by TMA in im2col mode; see plan/sm90/im2col.hpp
   bool has_row_classes = false;      // with an im2col matrix for each class of rows; see plan/sm90/row_classes.hpp
   int max_row_bytes = kMaxRowBytes;  // of a row of a TMA box; fewer if a tap of an im2col matrix has few channels
+  SharedPixels shared = {};          // for both operands, of which one has the pixels
+  bool has_shared_pixels = false;    // this one
   bool is_folded = false;            // loaded by TMA through a map of five modes; see plan/sm90/folded.hpp
   bool ends_along_k = false;         // groups end along K, and do not differ otherwise
   bool is_independent = false;       // groups have matrices with extents and leading dimensions of their own
@@ -71,7 +91,12 @@ struct TmaOperandPlan : OperandPath {
   }
   /// Number of such passes per tile; 0 if TMA loads the operand.
   int passes() const { return uses_plain_loads() ? tile_bytes() / (kProducerThreads * plain_load_bytes) : 0; }
-  int tile_bytes() const { return mn * k * bits(element) / 8; }
+  /// The taps of which a stage has elements of the operand: 1 if it has pixels that they share.
+  int loaded_taps() const { return has_shared_pixels ? 1 : shared.taps; }
+  /// The elements along K, for each of these taps.
+  int tap_k() const { return k / shared.taps; }
+  int tap_bytes() const { return (has_shared_pixels ? shared.pixels(mn) : mn) * tap_k() * bits(element) / 8; }
+  int tile_bytes() const { return loaded_taps() * tap_bytes(); }
   bool operator==(const TmaOperandPlan&) const = default;
 
   static constexpr int kProducerThreads = 128;

@@ -94,6 +94,7 @@ struct Search {
   bool has_row_classes;                  // see plan/sm90/row_classes.hpp
   bool stores_to_pointers;               // D is a pointer array
   bool loads_folded;                     // A or B is folded
+  SharedPixels shared;                   // see Sm90CostInput
   op::GroupedMode groups;                // of the problem as computed
   op::GroupSpread spread_m, spread_n;    // see Sm90CostInput
   bool copies_source;                    // see ConsumerExtras
@@ -146,7 +147,9 @@ bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
   memory.stages = 1;
   const int stages = (search.limits.smem_per_block_bytes - rest) / (memory.bytes() - rest);
   memory.stages = std::min(stages, kMaxStages);
-  return stages >= kMinStages;
+  // A stage of several taps is multiplied for so long that a second one is loaded meanwhile.
+  constexpr int kMinStagesOfTaps = 2;
+  return stages >= (search.shared.are_shared() ? kMinStagesOfTaps : kMinStages);
 }
 
 /// Chooses the raster order so that consecutive tiles share the operand with the larger tile. With groups, bands of the
@@ -170,8 +173,21 @@ struct Tile {
   bool is_possible;
 };
 
+/// Bytes along K in one mainloop step: a swizzle width, or less if all of K is shorter, so that stages have no room for
+/// zeros behind it.
+int step_bytes(const Search& search) {
+  if (search.shared.are_shared()) return kSwizzleBytes * search.shared.taps;
+  const bool has_one_k = search.groups == op::GroupedMode::none && !search.has_row_classes;
+  if (!has_one_k || search.padded_k || search.uses_plain_loads()) return kSwizzleBytes;
+  const int shortest = (search.loads_fragments ? 2 : 1) * kInstructionKBytes;  // fragments are double buffered
+  int bytes = kSwizzleBytes;
+  while (bytes > shortest && search.k * search.element_bytes <= bytes / 2) bytes /= 2;
+  return bytes;
+}
+
 Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
   const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
+  const int tap_k = shape.k / search.shared.taps;
   const ConsumerExtras extras{search.promotes,
                               search.output.d_bytes == 1,
                               search.loads_fragments,
@@ -181,43 +197,45 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                               op::differs_in_k(search.groups) || search.has_row_classes,
                               search.stores_to_pointers,
                               reduction_registers(search.staging.reductions, search.groups)};
-  Tile tile{
-      .rows = rows,
-      .input = {.m = search.m,
-                .n = search.n,
-                .k = search.k,
-                .batches = search.batches,
-                .classes = search.classes,
-                .spread_m = search.spread_m,
-                .spread_n = search.spread_n,
-                .tile = shape,
-                .schedule = rows.schedule,
-                .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, shape.k, search.max_row_a),
-                .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, shape.k, search.max_row_b),
-                .is_mn_major_a = search.major_a == arch::Major::mn,
-                .is_mn_major_b = search.major_b == arch::Major::mn,
-                .is_d_column_major = !search.output.d_is_row_major,
-                .sectors_a = search.sectors_a,
-                .sectors_b = search.sectors_b,
-                .walks_along_m = raster_of(search, shape).walks_along_m(),
-                .reads_a = search.reads_a,
-                .reads_b = search.reads_b,
-                .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
-                .plain_line_bytes = search.plain_bytes * columns,  // at most
-                .element_bytes = search.element_bytes,
-                .d_bytes = search.output.d_bytes,
-                .beside_bytes = search.beside_bytes,
-                .function_instructions = search.function_instructions,
-                .fma_per_clock = search.fma_per_clock,
-                .tensor_maps = search.tensor_maps,
-                .repacked_bytes = search.repacked_bytes,
-                .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes)},
-      .extras = extras,
-      .is_possible = false};
+  Tile tile{.rows = rows,
+            .input = {.m = search.m,
+                      .n = search.n,
+                      .k = search.k,
+                      .batches = search.batches,
+                      .classes = search.classes,
+                      .spread_m = search.spread_m,
+                      .spread_n = search.spread_n,
+                      .tile = shape,
+                      .schedule = rows.schedule,
+                      .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, tap_k, search.max_row_a),
+                      .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, tap_k, search.max_row_b),
+                      .is_mn_major_a = search.major_a == arch::Major::mn,
+                      .is_mn_major_b = search.major_b == arch::Major::mn,
+                      .is_d_column_major = !search.output.d_is_row_major,
+                      .sectors_a = search.sectors_a,
+                      .sectors_b = search.sectors_b,
+                      .walks_along_m = raster_of(search, shape).walks_along_m(),
+                      .reads_a = search.reads_a,
+                      .reads_b = search.reads_b,
+                      .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
+                      .plain_line_bytes = search.plain_bytes * columns,  // at most
+                      .element_bytes = search.element_bytes,
+                      .d_bytes = search.output.d_bytes,
+                      .beside_bytes = search.beside_bytes,
+                      .function_instructions = search.function_instructions,
+                      .fma_per_clock = search.fma_per_clock,
+                      .tensor_maps = search.tensor_maps,
+                      .repacked_bytes = search.repacked_bytes,
+                      .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes),
+                      .shared = search.shared,
+                      .b_has_pixels = search.shared.are_shared() && search.is_transposed},
+            .extras = extras,
+            .is_possible = false};
   // A box must divide the first mode of a folded operand, which the longer step does less often.
   if (k_bytes > kSwizzleBytes && search.loads_folded) return tile;
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
-  if (k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
+  if (search.shared.are_shared() ? k_bytes != step_bytes(search) : k_bytes > kSwizzleBytes && rows.m + columns > 128)
+    return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
   if (search.padded_k && round_up(search.k, shape.k) != *search.padded_k) return tile;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return tile;
@@ -237,8 +255,11 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
   if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
   Sm90CostInput input = tile.input;
-  if (!check_slices(search.major_a, input.row_bytes_a, shape.m, shape.k, cluster_n)) return;
-  if (!check_slices(search.major_b, input.row_bytes_b, shape.n, shape.k, cluster_m)) return;
+  const int tap_k = shape.k / search.shared.taps;
+  if (!check_slices(search.major_a, input.row_bytes_a, shape.m, tap_k, cluster_n)) return;
+  if (!check_slices(search.major_b, input.row_bytes_b, shape.n, tap_k, cluster_m)) return;
+  // Pixels that taps share are not multicast.
+  if (search.shared.are_shared() && (split_k > 1 || (search.is_transposed ? cluster_m : cluster_n) > 1)) return;
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
   input.split_k = split_k;
@@ -251,12 +272,13 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   ConsumerExtras extras = tile.extras;
   if (split_k > 1) extras.plain_bytes = extras.reduction_registers = 0;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return;
-  Sm90SharedMemory memory{.stage_bytes = sm90_stage_bytes(shape, search.element_bytes),
-                          .consumers = rows.consumers,
-                          .output_bytes = kSplitKSumBytes,
-                          .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k),
-                          .group_bytes = group_table_bytes(search.groups),
-                          .tensor_maps = search.tensor_maps};
+  Sm90SharedMemory memory{
+      .stage_bytes = sm90_stage_bytes(shape, search.element_bytes, input.shared, input.b_has_pixels),
+      .consumers = rows.consumers,
+      .output_bytes = kSplitKSumBytes,
+      .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k),
+      .group_bytes = group_table_bytes(search.groups),
+      .tensor_maps = search.tensor_maps};
   const int d_columns = shape.n / search.columns_per_element;
   if (split_k == 1) {
     memory.output_barriers = kOutputBuffers;
@@ -308,17 +330,6 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
     }
   }
   return filling;
-}
-
-/// Bytes along K in one mainloop step: a swizzle width, or less if all of K is shorter, so that stages have no room for
-/// zeros behind it.
-int step_bytes(const Search& search) {
-  const bool has_one_k = search.groups == op::GroupedMode::none && !search.has_row_classes;
-  if (!has_one_k || search.padded_k || search.uses_plain_loads()) return kSwizzleBytes;
-  const int shortest = (search.loads_fragments ? 2 : 1) * kInstructionKBytes;  // fragments are double buffered
-  int bytes = kSwizzleBytes;
-  while (bytes > shortest && search.k * search.element_bytes <= bytes / 2) bytes /= 2;
-  return bytes;
 }
 
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
@@ -454,7 +465,8 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
 
 std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target, const std::optional<SumOrder>& order) {
-  if (!is_multiplied_by_wgmma(signature, target) || !check_row_classes(signature)) return {};
+  if (!is_multiplied_by_wgmma(signature, target) || !check_row_classes(signature) || !check_shared_pixels(signature))
+    return {};
   const DType element = signature.a.element;
   const bool is_tf32 = element == DType::f32;
   const bool ends_along_k = op::ends_along_k(signature.groups);
@@ -511,6 +523,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .has_row_classes = has_row_classes,
         .stores_to_pointers = signature.d.is_pointer_array,
         .loads_folded = signature.a.folded_modes != 0 || signature.b.folded_modes != 0,
+        .shared = shared_pixels(signature),
         .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
         .spread_m = is_transposed ? view.spread_n() : view.spread_m(),
         .spread_n = is_transposed ? view.spread_m() : view.spread_n(),

@@ -1,0 +1,21 @@
+// An im2col product whose stages share pixels: the taps of one row of the window read the same pixels from shared
+// memory. Position i of a line of pixels meets tap t at pixel i + t * tap_step, so that the rows of A for one tap are
+// those for the tap before, tap_step positions later. This holds at the ends of lines, too, if each line has as many
+// more positions as the last tap lies behind the first. What is computed at these positions is not stored.
+#pragma once
+
+#include "tilewright/op/gemm_view.hpp"
+
+namespace tilewright::op {
+
+/// Whether the pixels of the view can be shared: A is the im2col matrix of a convolution with a stride of 1 along the
+/// width, or of a gradient of its images, without groups and blocks of channels; its window has several taps along the
+/// width; and D is a strided matrix.
+bool can_share_pixels(const GemmView& view);
+
+/// The view in which the lines of A and D have more positions, and the filter B is an im2col matrix. The positions of D
+/// behind the width of its images are not stored: D, and C if it is read, are im2col matrices without taps.
+/// @pre can_share_pixels(view)
+GemmView with_shared_pixels(GemmView view);
+
+}  // namespace tilewright::op
