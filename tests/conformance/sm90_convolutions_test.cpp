@@ -79,26 +79,26 @@ TEST_P(Sm90Convolutions, SharePixelsAmongTaps) {
     ConvPass pass;
     DType type;
     Shape shape;
-    bool has_c = true;
   };
   const Shape square{.n = 2, .h = 9, .w = 7, .c = 64, .k = 64, .r = 3, .s = 3, .padding = 1};
   const Shape wide{.n = 1, .h = 5, .w = 40, .c = 128, .k = 128, .r = 2, .s = 5, .padding = 3};
   const Shape dilated{.n = 2, .h = 12, .w = 13, .c = 64, .k = 192, .r = 1, .s = 2, .padding = 2, .dilation = 3};
   const Shape padded{.n = 2, .h = 9, .w = 7, .c = 48, .k = 40, .r = 3, .s = 3, .padding = 1};
-  for (const auto& [pass, type, shape, has_c] : {Case{ConvPass::fprop, DType::f16, square},
-                                                 {ConvPass::dgrad, DType::f16, square},
-                                                 {ConvPass::fprop, DType::bf16, wide, false},
-                                                 {ConvPass::dgrad, DType::bf16, wide},
-                                                 {ConvPass::fprop, DType::f16, dilated},
-                                                 {ConvPass::dgrad, DType::f16, dilated, false},
-                                                 {ConvPass::fprop, DType::f16, padded},
-                                                 {ConvPass::dgrad, DType::f16, padded},
-                                                 {ConvPass::fprop, DType::f32, square},
-                                                 {ConvPass::fprop, DType::s8, wide}}) {
+  for (const auto& [pass, type, shape] : {Case{ConvPass::fprop, DType::f16, square},
+                                          {ConvPass::dgrad, DType::f16, square},
+                                          {ConvPass::fprop, DType::bf16, wide},
+                                          {ConvPass::dgrad, DType::bf16, wide},
+                                          {ConvPass::fprop, DType::f16, dilated},
+                                          {ConvPass::dgrad, DType::f16, dilated},
+                                          {ConvPass::fprop, DType::f16, padded},
+                                          {ConvPass::dgrad, DType::f16, padded},
+                                          {ConvPass::fprop, DType::f32, square},
+                                          {ConvPass::fprop, DType::s8, wide}}) {
     for (const op::ConvMode mode : {op::ConvMode::cross_correlation, op::ConvMode::convolution}) {
       op::Conv2d conv = tensor_core_convolution(pass, shape, type);
       conv.mode = mode;
-      if (!has_c) conv.c = {}, conv.beta = 0;
+      conv.c = {};
+      conv.beta = 0;
       SCOPED_TRACE(op::to_string(conv));
       GuardedConvolution guarded(engine().device(), conv);
       const std::vector<registry::KernelPtr> all = sharing_kernels(guarded.on_device());

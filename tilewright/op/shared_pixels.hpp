@@ -10,12 +10,16 @@ namespace tilewright::op {
 
 /// Whether the pixels of the view can be shared: A is the im2col matrix of a convolution with a stride of 1 along the
 /// width, or of a gradient of its images, without groups and blocks of channels; its window has several taps along the
-/// width; and D is a strided matrix.
+/// width; D is a strided matrix, and C is not read.
 bool can_share_pixels(const GemmView& view);
 
-/// The view in which the lines of A and D have more positions, and the filter B is an im2col matrix. The positions of D
-/// behind the width of its images are not stored: D, and C if it is read, are im2col matrices without taps.
+/// The view in which the lines of A and D have more positions, and the filter B is an im2col matrix. The rows of D are
+/// folded: the first positions of a line are its pixels, and the further ones, which overlap the next line, must not be
+/// stored. The kernel needs no code that reads C.
 /// @pre can_share_pixels(view)
 GemmView with_shared_pixels(GemmView view);
+
+/// The pixels of D in each line of positions of A. @pre a.shares_pixels
+std::int64_t stored_width(const Im2col& a);
 
 }  // namespace tilewright::op

@@ -25,8 +25,7 @@ class SourceBuffers {
   static constexpr int kThreads = 128;
 
  public:
-  static constexpr bool kHasPixels = kIsTmaIm2col<typename Plan::Source>;  // rows are those of an im2col matrix
-  static constexpr bool kByTma = is_same<typename Plan::Source, TmaMatrix> || kHasPixels;
+  static constexpr bool kByTma = is_same<typename Plan::Source, TmaMatrix>;
   static constexpr int kBuffers = Plan::kOutputBuffers;
   static constexpr int kPanelBytes = Panel::kBytes;
   static constexpr int kBufferBytes = Plan::kSubtilePanels * kPanelBytes;
@@ -39,22 +38,16 @@ class SourceBuffers {
   __device__ __forceinline__ explicit SourceBuffers(uint32_t barriers) : barriers_(barriers) {}
 
   /// Must be called by one thread: issues the loads of the panels at (row, column) to `buffer`, which must be free.
-  template <class Source>
-  __device__ __forceinline__ void request(const Source& c, uint32_t use, uint32_t buffer, int row, int column,
+  __device__ __forceinline__ void request(const TmaMatrix& c, uint32_t use, uint32_t buffer, int row, int column,
                                           int batch) const {
     ptx::mbarrier_arrive_expect(full(use), kBufferBytes);
 #pragma unroll
     for (int panel = 0; panel < Plan::kSubtilePanels; ++panel, column += Plan::kPanelColumns) {
 #pragma unroll
       for (int box = 0; box < Panel::kBoxes; ++box) {
-        const uint32_t to = buffer + panel * kPanelBytes + box * Panel::kBoxBytes;
-        const int x = (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine;
-        const int y = Plan::kDIsRowMajor ? row : column;
-        if constexpr (kHasPixels) {
-          ptx::tma_load(to, c.map, full(use), c.box(y, x, 0), ptx::kEvictNormal);
-        } else {
-          ptx::tma_load(to, c, full(use), x, y, batch, ptx::kEvictNormal);
-        }
+        ptx::tma_load(buffer + panel * kPanelBytes + box * Panel::kBoxBytes, c, full(use),
+                      (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine, Plan::kDIsRowMajor ? row : column,
+                      batch, ptx::kEvictNormal);
       }
     }
   }

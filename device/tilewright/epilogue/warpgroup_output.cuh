@@ -24,8 +24,8 @@
 
 namespace tilewright {
 
-/// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix, TmaIm2col, TmaIm2colClasses, GlobalMatrix
-/// or FoldedOutput), kDIsRowMajor, kDIsPointerArray, kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD,
+/// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix, TmaIm2colClasses, GlobalMatrix, FoldedOutput
+/// or PixelOutput), kDIsRowMajor, kDIsPointerArray, kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD,
 /// kPanelColumns, kSubtilePanels (panels per subtile), kStoreBytes (which divides the length of D's lines in bytes),
 /// kTmaOutputs and kTmaOutputBytes (the number of other outputs that TMA stores, and the sum of their element sizes),
 /// kReductionCounters (an offset in the workspace), and the members that SourceBuffers uses. Parameters of the kernel:
@@ -55,14 +55,14 @@ class WarpgroupOutput {
   static constexpr int kSubtiles = ceil_div(kTileColumns, kSubtileColumns);  // of buffers, for 64 rows
   static_assert(kTileColumns % Plan::kPanelColumns == 0, "panels cover the columns");
   static_assert(kPerElement == 1 || !Epilogue::kReadsSource, "an epilogue that pairs columns reads no C");
-  static constexpr bool kHasPixels = kIsTmaIm2col<typename Plan::Output>;  // rows are those of an im2col matrix
-  static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix> || kHasPixels;
+  static constexpr bool kHasClasses = kIsTmaIm2col<typename Plan::Output>;  // of rows; see ClassTiles
+  static constexpr bool kByTma = is_same<typename Plan::Output, TmaMatrix> || kHasClasses;
   static constexpr int kLaneRows = Rows::kLaneRows;
   static constexpr int kOtherRow = Rows::kOtherRow;
   static constexpr bool kPairsAreLines = kOtherRow == 1 && !Plan::kDIsRowMajor;
   static constexpr bool kHasGroups = Tile::kHasGroup;
   static_assert(!kHasGroups || (!Source::kByTma && Plan::kTmaOutputs == 0), "TMA knows no ends of groups");
-  static_assert(!kHasPixels || Plan::kTmaOutputs == 0, "only D and C have pixels");
+  static_assert(!kHasClasses || (Plan::kDIsRowMajor && Plan::kTmaOutputs == 0), "the rows of D are pixels");
 
  public:
   static constexpr int kBytes = kBuffers * kBufferBytes;  // of the buffers of a warpgroup
@@ -418,9 +418,9 @@ class WarpgroupOutput {
         const uint32_t from = buffer + box * Panel::kBoxBytes;
         const int x = (Plan::kDIsRowMajor ? column : row) + box * Panel::kLine;
         const int y = Plan::kDIsRowMajor ? row : column;
-        if constexpr (kHasPixels) {
-          const TmaIm2col& pixels = tma_im2col(parameters_.d, batch);
-          ptx::tma_store(pixels.map, from, pixels.box(y, x, 0));
+        if constexpr (kHasClasses) {
+          const TmaIm2col& rows = parameters_.d.of[batch];
+          ptx::tma_store(rows.map, from, rows.box(y, x, 0));
         } else {
           ptx::tma_store(parameters_.d, from, x, y, batch);
         }
@@ -485,6 +485,9 @@ class WarpgroupOutput {
     for (int i = thread_; i < kLines * kVectors; i += kThreads) {
       const int line = i / kVectors, along = i % kVectors * kPerVector;
       if (first_y + line >= end_y || first_x + along >= end_x) continue;
+      if constexpr (is_same<Folded, PixelOutput>) {
+        if (!to.is_pixel(first_y + line)) continue;
+      }
       const int in_panel = (Plan::kDIsRowMajor ? along : line) % Plan::kPanelColumns;
       const int panel = (Plan::kDIsRowMajor ? along : line) / Plan::kPanelColumns;
       const uint32_t from = buffer + panel * Panel::kBytes +

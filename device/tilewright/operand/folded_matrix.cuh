@@ -58,10 +58,23 @@ struct FoldedOutput {
   const void* address;
   MatrixParameters<FoldedMatrix<kCount>, 'D'> modes;
 };
+/// A folded D whose lines are the positions of lines of pixels, of which only the first `width` are stored; see
+/// op/shared_pixels.hpp.
+struct PixelOutput : FoldedOutput<2> {
+  int width;
+
+  /// Whether line `index` of D is a pixel.
+  __device__ __forceinline__ bool is_pixel(int index) const {
+    const FoldedCoordinate& positions = modes.matrix.lines.coordinate[0];
+    return index - positions.by_extent.quotient(index) * positions.extent < width;
+  }
+};
 template <class Output>
 inline constexpr bool kIsFoldedOutput = false;
 template <int kCount>
 inline constexpr bool kIsFoldedOutput<FoldedOutput<kCount>> = true;
+template <>
+inline constexpr bool kIsFoldedOutput<PixelOutput> = true;
 
 /// The offset in elements of matrix `index` of a batch, in addition to `index` times the batch stride.
 template <class Matrix>

@@ -74,13 +74,6 @@ inline constexpr bool kIsTmaIm2col<TmaIm2col> = true;
 template <int kClasses>
 inline constexpr bool kIsTmaIm2col<TmaIm2colClasses<kClasses>> = true;
 
-/// The im2col matrix of class `number`, or the only one.
-__device__ __forceinline__ const TmaIm2col& tma_im2col(const TmaIm2col& matrix, int /*number*/) { return matrix; }
-template <int kClasses>
-__device__ __forceinline__ const TmaIm2col& tma_im2col(const TmaIm2colClasses<kClasses>& matrices, int number) {
-  return matrices.of[number];
-}
-
 __device__ __forceinline__ const TmaMatrix& tma_matrix(const TmaIm2col& matrix) { return matrix.map; }
 /// The tensor map of the class whose tiles come first.
 template <int kClasses>

@@ -186,5 +186,32 @@ TEST(Im2colCopy, RefusesStartsThatAreUndefined) {
   EXPECT_NE(detail(tiled, {0, -1, -1, 0}).detail.find("a copy in .im2col mode with a tiled map"), std::string::npos);
 }
 
+TEST(Im2colCopy, StoresRefuseBoundingBoxesThatEndBehindTheTensor) {
+  const auto store = [](std::int32_t beyond) {
+    const auto device = test_device();
+    TensorMap map =
+        images({4, 5, 5, 1}, {.upper_corner = {beyond, 0}, .channels_per_pixel = 4, .pixels_per_column = 4});
+    const runtime::DeviceBuffer out(device, 400);
+    map.address = out.address();
+    launch_hopper(*device, hopper_kernel(R"(
+    @!%first bra END;
+    mov.u32 %r0, 1;
+    st.shared.v4.u32 [%base], {%r0, %r0, %r0, %r0};
+    st.shared.v4.u32 [%base+16], {%r0, %r0, %r0, %r0};
+    st.shared.v4.u32 [%base+32], {%r0, %r0, %r0, %r0};
+    st.shared.v4.u32 [%base+48], {%r0, %r0, %r0, %r0};
+    fence.proxy.async;
+    cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%map_a, {0, 1, 0, 0}], [%base];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    END:)"),
+                  pack_maps({device->encode(map), {}}, {out.address()}),
+                  {.block = {32, 1, 1}, .dynamic_smem_bytes = 1024});
+  };
+  EXPECT_NO_THROW(store(0));
+  EXPECT_NO_THROW(store(-1));
+  EXPECT_NE(finding_of([&] { store(2); }).detail.find("ends 2 pixels behind the tensor in mode 1"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tilewright::emulator

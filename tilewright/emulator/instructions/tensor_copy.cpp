@@ -76,6 +76,20 @@ class Box {
               fmt::format("a tensor store that starts at coordinate {} of mode 0: it must not be negative", start_[0]));
   }
 
+  /// An im2col store whose bounding box ends behind the tensor is an illegal instruction on an H200 (measured
+  /// 2026-11-26), although a load with that box is legal. The PTX ISA does not say it.
+  void check_store_corners(Warp& warp, const Instruction& in, int lane) const {
+    if (!map_.im2col) return;
+    for (std::size_t mode = 1; mode + 1 < static_cast<std::size_t>(map_.rank); ++mode) {
+      const std::int64_t beyond = map_.im2col->upper_corner[mode - 1];
+      if (beyond <= 0) continue;
+      warp.fail(FindingKind::bad_descriptor, in, lane, map_address_,
+                fmt::format("an im2col store whose bounding box ends {} pixels behind the tensor in mode {}: it must "
+                            "not end behind it",
+                            beyond, mode));
+    }
+  }
+
   const TensorMap& map() const { return map_; }
   std::uint64_t map_address() const { return map_address_; }
   /// Bytes of the box, which are also the bytes of complete_tx.
@@ -291,6 +305,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
                   (in.mode & kStoresIm2col) != 0);
     const int reduction = in.mode & ~kStoresIm2col;
     if (in.mode == 0) box.check_store_start(warp, in, lane);
+    box.check_store_corners(warp, in, lane);
     const SharedLocation from =
         resolve_shared_location(warp, in, lane, 1, {box.shared_bytes(), kBoxAlignment}, "bulk tensor read");
     ReduceElement reduce = nullptr;

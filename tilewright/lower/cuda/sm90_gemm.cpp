@@ -128,14 +128,9 @@ std::string scheduler(const plan::Sm90GemmPlan& plan) {
   return fmt::format("tilewright::GroupTiles<Plan, {}, {}>", op::differs_in_n(groups), op::is_ragged(groups));
 }
 
-std::string source_type(const plan::Sm90GemmPlan& plan) {
-  if (plan.operands.c.im2col != op::Im2colAccess::none) return "TmaIm2col";
-  return plan.loads_source_by_tma ? "TmaMatrix" : "GlobalMatrix";
-}
-
 std::string output_type(const plan::Sm90GemmPlan& plan) {
   if (plan.has_row_classes()) return fmt::format("TmaIm2colClasses<{}>", plan.row_classes());
-  if (plan.operands.d.im2col != op::Im2colAccess::none) return "TmaIm2col";
+  if (plan.shared().are_shared()) return "PixelOutput";
   if (plan.operands.d.folded_modes != 0) return fmt::format("FoldedOutput<{}>", plan.operands.d.folded_modes);
   return plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix";
 }
@@ -144,7 +139,7 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   const op::GemmSignature& operands = plan.operands;
   out.line("using ElementC = {};", cuda_name(operands.c.element));
   out.line("using ElementD = {};", cuda_name(operands.d.element));
-  out.line("using Source = tilewright::{};", source_type(plan));
+  out.line("using Source = tilewright::{};", plan.loads_source_by_tma ? "TmaMatrix" : "GlobalMatrix");
   out.line("using Output = tilewright::{};", output_type(plan));
   out.line("static constexpr bool kCIsRowMajor = {}, kDIsRowMajor = {};", plan.c_is_row_major(), plan.d_is_row_major());
   write_output_pointers(out, operands);

@@ -498,7 +498,6 @@ Support check_layouts(const op::GemmSignature& signature) {
   for (const auto& [role, tensor] :
        {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
     if (role == 'C' && !signature.has_c) continue;
-    if ((role == 'C' || role == 'D') && signature.a.shared_taps > 0) continue;
     const op::TensorSignature& other = role == 'A' ? signature.b : signature.a;
     if (const Support loads = check_gathered_layout(role, *tensor, other); !loads) return loads;
     if (op::is_interleaved(tensor->layout)) {
@@ -539,11 +538,12 @@ Support plan_shared_pixels(Sm90GemmSketch& plan, const SharedPixels& shared) {
 
 Support check_shared_pixels(const op::GemmSignature& signature) {
   if (signature.a.shared_taps == 0) return {};
-  if (!stores_by_tma(signature.d) || alignment_bytes(signature.b) < kTmaBytes ||
-      (signature.has_c && alignment_bytes(signature.c) < kTmaBytes)) {
-    return refuse("taps share pixels only if TMA moves all tensors, with channels that are multiples of 16 bytes")
+  if (alignment_bytes(signature.d) < kTmaBytes || alignment_bytes(signature.b) < kTmaBytes) {
+    return refuse("taps share pixels only if filters and output have channels that are multiples of {} bytes",
+                  kTmaBytes)
         .as(RefusalCode::alignment);
   }
+  if (signature.has_c) return refuse("taps share pixels only without C").as(RefusalCode::epilogue).of("C");
   const bool differs_between_pixels = std::ranges::any_of(signature.epilogue.nodes, [](const op::EpilogueNode& node) {
     return node.op == op::EpilogueOp::row_index || (node.op == op::EpilogueOp::tensor && node.broadcast.along_m);
   });

@@ -241,8 +241,8 @@ Support check_layouts(const op::GemmSignature& signature);
 /// Refuses a divided im2col A whose classes of rows the kernel cannot compute; see plan/sm90/row_classes.hpp.
 Support check_row_classes(const op::GemmSignature& signature);
 
-/// Refuses signatures with shared pixels that no design computes: D and C must be aligned for TMA, and the epilogue may
-/// read nothing that differs between pixels but C, and store nothing but D. Others are accepted.
+/// Refuses signatures with shared pixels that no design computes: B and D must be aligned to 16 bytes, and the
+/// epilogue may read nothing that differs between pixels, and store nothing but D. Others are accepted.
 Support check_shared_pixels(const op::GemmSignature& signature);
 
 /// Whether the stages of a tile walk along the taps of the images of a call: see plan/sm90/im2col.hpp.

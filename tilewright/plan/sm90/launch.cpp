@@ -7,6 +7,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/rounding.hpp"
+#include "tilewright/op/shared_pixels.hpp"
 #include "tilewright/plan/folded.hpp"
 #include "tilewright/plan/sm90/folded.hpp"
 #include "tilewright/plan/sm90/im2col.hpp"
@@ -240,10 +241,10 @@ std::uint64_t load_policy(const op::GemmView& arguments, std::int64_t times) {
   return times == 1 && arguments.batch() == 1 ? arch::kEvictFirst : arch::kEvictNormal;
 }
 
-/// The tensor map of C or D whose rows, or those of a class, are pixels.
-TensorMap im2col_output_map(const Sm90GemmSketch& plan, const op::OperandView& d) {
+/// The tensor map of the rows of D of a class.
+TensorMap class_output_map(const Sm90GemmSketch& plan, const op::OperandView& d) {
   const int element_bytes = bytes(d.tensor.dtype);
-  const PanelBoxes boxes = panel_boxes(element_bytes, plan.d_is_row_major(), plan.subtile.panel_columns);
+  const PanelBoxes boxes = panel_boxes(element_bytes, true, plan.subtile.panel_columns);
   TensorMap map;
   map.type = tensor_map_type(d.tensor.dtype).value_or_throw();
   map.box = {static_cast<std::uint32_t>(boxes.line), static_cast<std::uint32_t>(boxes.lines)};
@@ -419,15 +420,8 @@ bool describe_gathered_operand(Sink& sink, const char* name, const Sm90GemmPlan&
   return true;
 }
 
-/// Describes C or D as TmaIm2col; `view` returns its OperandView.
-template <class Sink, class View>
-void describe_im2col_output(Sink& sink, const char* name, const Sm90GemmPlan& plan, const View& view) {
-  describe_tma_im2col(
-      sink, name, view, [&] { return TensorMapRequest{.map = im2col_output_map(plan, view())}; }, [] { return true; });
-}
-
-/// Describes D: the tensor maps of its row classes, or of its pixels, the modes of a folded D, its tensor map, or a
-/// matrix.
+/// Describes D: the tensor maps of its row classes, the modes of a folded D, and the width of its lines of pixels, its
+/// tensor map, or a matrix.
 template <class Sink>
 void describe_d(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
   const auto d = [&]() -> const op::Tensor& { return values->arguments.d.tensor; };
@@ -436,16 +430,17 @@ void describe_d(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values
     describe_classes(
         sink, plan.row_classes(),
         [&](std::size_t number) -> const op::OperandView& { return values->row_class(number).d; },
-        [&](const op::OperandView& of_class) { return TensorMapRequest{.map = im2col_output_map(plan, of_class)}; });
+        [&](const op::OperandView& of_class) { return TensorMapRequest{.map = class_output_map(plan, of_class)}; });
     sink.end(kTensorMapAlignment);
-  } else if (plan.operands.d.im2col != op::Im2colAccess::none) {
-    describe_im2col_output(sink, "d", plan, [&]() -> const op::OperandView& { return values->arguments.d; });
   } else if (const int folded_modes = plan.operands.d.folded_modes; folded_modes != 0) {
     const bool by_rows = plan.d_is_row_major() != plan.is_transposed;
     sink.begin("d");
     sink.field("address", [&] { return d().address; });
     describe_folded(sink, "modes", folded_modes, by_rows,
                     [&]() -> const op::OperandView& { return values->arguments.d; });
+    if (plan.shared().are_shared()) {
+      sink.field("width", [&] { return static_cast<std::int32_t>(op::stored_width(values->arguments.a.im2col)); });
+    }
     sink.end(sizeof(std::int64_t));
   } else if (plan.stores_by_tma) {
     sink.field("d", [&] { return output_map(plan, values->problem, plan.operands.d, d()); });
@@ -509,11 +504,7 @@ void describe_parameters(Sink& sink, const Sm90GemmPlan& plan, const LaunchValue
   });
   // If C is not read, its field still needs a valid value: a null address or, for TMA, the tensor map of D.
   const auto reads_c = [&] { return values->arguments.reads_source; };
-  if (plan.operands.c.im2col != op::Im2colAccess::none) {
-    describe_im2col_output(sink, "c", plan, [&]() -> const op::OperandView& {
-      return reads_c() ? values->arguments.c : values->arguments.d;
-    });
-  } else if (plan.loads_source_by_tma) {
+  if (plan.loads_source_by_tma) {
     sink.field("c", [&] { return output_map(plan, values->problem, plan.operands.c, reads_c() ? c() : d()); });
   } else {
     static const op::Tensor kNoTensor;
@@ -610,7 +601,7 @@ Support check_classes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
   const std::vector<RowClass> classes = classes_of(plan, arguments, workspace(plan, arguments));
   if (!classes.empty() && classes[0].k() == 0) return refuse("no tap meets a pixel").as(RefusalCode::shape);
   for (const RowClass& row_class : classes) {
-    if (const Support fits = check(im2col_output_map(plan, row_class.d)); !fits) {
+    if (const Support fits = check(class_output_map(plan, row_class.d)); !fits) {
       return refuse("TMA cannot store every {}th pixel: {}", a.w.divisor, fits.reason()).as(RefusalCode::shape);
     }
     if (row_class.k() == 0) continue;
@@ -728,13 +719,6 @@ Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& argument
     for (const bool is_a : {true, false}) {
       if (const Support loads = check_gathered_loads(plan, operand_of(plan, arguments, is_a), is_a); !loads)
         return loads;
-    }
-  }
-  if (plan.shared().are_shared()) {
-    for (const op::OperandView* output : {&arguments.c, &arguments.d}) {
-      if (const Support fits = check(im2col_output_map(plan, *output)); !fits)
-        return refuse("TMA cannot store lines of pixels with further positions: {}", fits.reason())
-            .as(RefusalCode::shape);
     }
   }
   for (const op::OperandView* operand : {&arguments.a, &arguments.b, &arguments.d}) {
