@@ -121,7 +121,7 @@ std::size_t output_red_zone(const op::Tensor& output) {
   }
   for (int mode = 0; mode < output.shape.rank(); ++mode) {
     const bool is_outermost_of_many = output.shape.rank() > 2 && output.stride[mode] == outermost;
-    if (!is_outermost_of_many) longest = std::max(longest, output.stride[mode]);
+    if (output.shape[mode] > 1 && !is_outermost_of_many) longest = std::max(longest, output.stride[mode]);
   }
   const auto line = static_cast<std::size_t>(longest * bytes(output.dtype));
   const std::size_t zone = std::max(kMinRedZone, kRedZoneLines * line);

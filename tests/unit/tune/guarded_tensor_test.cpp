@@ -93,6 +93,12 @@ TEST_F(GuardedTensors, AWriteOutsideTheElementsIsFound) {
   }
 }
 
+TEST_F(GuardedTensors, TheRedZoneOfOneImageIsAsThatOfMany) {
+  const op::Tensor one = op::packed_tensor(0, DType::f16, {1, 64, 48, 32}),
+                   many = op::packed_tensor(0, DType::f16, {9, 64, 48, 32});
+  EXPECT_EQ(output_red_zone(one), output_red_zone(many));
+}
+
 TEST_F(GuardedTensors, ADifferingElementIsFound) {
   for (const op::Tensor& shape : outputs()) {
     GuardedTensor placed = place(shape);
