@@ -27,15 +27,6 @@ class KOrder {
     }
   }
 
-  /// Along the rows of the window of an im2col matrix, whose `taps` taps each are in one stage: kTileK channels of all
-  /// rows come before the next channels.
-  static __device__ __forceinline__ KOrder along_rows(const TmaIm2col& matrix, int taps) {
-    KOrder order(0);
-    order.columns_of_tap_ = taps * matrix.columns_of_tap;
-    order.taps_ = matrix.h.taps;
-    return order;
-  }
-
   __device__ __forceinline__ int k() const { return tap_ * columns_of_tap_ + channel_; }
 
   __device__ __forceinline__ void advance() {

@@ -395,7 +395,9 @@ class WarpgroupOutput {
                                        const Tile& tile) const {
     if constexpr (Plan::kTmaOutputs > 0)
       Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kPanelsBytes, row, column, tile.batch});
-    if constexpr (kIsFoldedOutput<typename Plan::Output>) {
+    if constexpr (is_same<typename Plan::Output, PixelOutput>) {
+      copy_pixels<kCount>(parameters_.d, buffer, row, column, tile);
+    } else if constexpr (kIsFoldedOutput<typename Plan::Output>) {
       copy_vectors<kCount>(parameters_.d, buffer, row, column, tile);
     } else if constexpr (!kByTma) {
       copy<kCount>(parameters_.d, buffer, row, column, tile);
@@ -485,15 +487,45 @@ class WarpgroupOutput {
     for (int i = thread_; i < kLines * kVectors; i += kThreads) {
       const int line = i / kVectors, along = i % kVectors * kPerVector;
       if (first_y + line >= end_y || first_x + along >= end_x) continue;
-      if constexpr (is_same<Folded, PixelOutput>) {
-        if (!to.is_pixel(first_y + line)) continue;
-      }
       const int in_panel = (Plan::kDIsRowMajor ? along : line) % Plan::kPanelColumns;
       const int panel = (Plan::kDIsRowMajor ? along : line) / Plan::kPanelColumns;
       const uint32_t from = buffer + panel * Panel::kBytes +
                             (Plan::kDIsRowMajor ? Panel::offset(line, in_panel) : Panel::offset(along, in_panel));
       *reinterpret_cast<Vector<uint32_t, 4>*>(d + modes.line(first_y + line) + modes.along(first_x + along)) =
           ptx::load_shared<Vector<uint32_t, 4>>(from);
+    }
+  }
+
+  /// Does the same for lines of pixels. A thread has the same channels of every kStep-th position, so that it divides
+  /// once: with a division for each vector, the epilogue took as long as the mainloop of 64 channels.
+  template <int kCount>
+  __device__ __forceinline__ void copy_pixels(const PixelOutput& to, uint32_t buffer, int row, int column,
+                                              const Tile& tile) const {
+    static_assert(Plan::kStoreBytes == 16 && kPerElement == 1, "whole vectors of single columns");
+    constexpr int kColumns = kCount * Plan::kPanelColumns;
+    constexpr int kPositions = Plan::kDIsRowMajor ? 64 : kColumns;
+    constexpr int kPerVector = 16 / static_cast<int>(sizeof(D));
+    constexpr int kVectors = (Plan::kDIsRowMajor ? kColumns : 64) / kPerVector;  // of a position
+    constexpr int kStep = kThreads / kVectors;
+    const int channel = thread_ % kVectors * kPerVector;
+    const int first = thread_ / kVectors;
+    const int end_x = Plan::kDIsRowMajor ? end_n(tile) : end_m(tile);
+    const int end_y = Plan::kDIsRowMajor ? end_m(tile) : end_n(tile);
+    const int x = (Plan::kDIsRowMajor ? column : row) + channel;
+    if (kThreads % kVectors != 0 && first >= kStep) return;
+    if (x >= end_x) return;
+    PixelPosition at(to, (Plan::kDIsRowMajor ? row : column) + first);
+    D* const d = static_cast<D*>(const_cast<void*>(to.address)) + x;
+#pragma unroll
+    for (int i = 0; i < ceil_div(kPositions, kStep); ++i, at.advance(to, kStep)) {
+      const int position = first + i * kStep;
+      if (kPositions % kStep != 0 && position >= kPositions) break;
+      if (!at.is_stored(to, end_y)) continue;
+      const int in_panel = (Plan::kDIsRowMajor ? channel : position) % Plan::kPanelColumns;
+      const int panel = (Plan::kDIsRowMajor ? channel : position) / Plan::kPanelColumns;
+      const uint32_t from = buffer + panel * Panel::kBytes +
+                            (Plan::kDIsRowMajor ? Panel::offset(position, in_panel) : Panel::offset(channel, in_panel));
+      *reinterpret_cast<Vector<uint32_t, 4>*>(d + at.offset()) = ptx::load_shared<Vector<uint32_t, 4>>(from);
     }
   }
 

@@ -8,6 +8,7 @@
 #include "tilewright/copy/plain_load_stage.cuh"
 #include "tilewright/copy/repacked_operand.cuh"
 #include "tilewright/copy/tma_operand.cuh"
+#include "tilewright/copy/window_row.cuh"
 #include "tilewright/epilogue/split_k_output.cuh"
 #include "tilewright/epilogue/warpgroup_output.cuh"
 #include "tilewright/gemm/sm90_parameters.cuh"
@@ -237,43 +238,15 @@ class Sm90Gemm {
   static constexpr bool kWalksTaps = kRowBytes >= 128 && Operand::kIsKMajor && (kIsTmaIm2col<typename Operand::Source>);
 
   /// The order in which the producer loads the stages of a tile.
-  __device__ __forceinline__ KOrder<Plan::kTileK / Plan::kSharedTaps> k_order([[maybe_unused]] const BatchA& batch_a,
-                                                                              [[maybe_unused]] const BatchB& batch_b,
-                                                                              const Tile& tile) const {
-    if constexpr (kSharesPixels) {
-      return KOrder<Plan::kTileK / Plan::kSharedTaps>::along_rows(pixels(batch_a, batch_b), Plan::kSharedTaps);
-    } else if constexpr (kWalksTaps<OperandA>) {
+  __device__ __forceinline__ KOrder<Plan::kTileK> k_order([[maybe_unused]] const BatchA& batch_a,
+                                                          [[maybe_unused]] const BatchB& batch_b,
+                                                          const Tile& tile) const {
+    if constexpr (kWalksTaps<OperandA>) {
       return {batch_a.map(tile.batch), begin_k(tile)};
     } else if constexpr (kWalksTaps<OperandB>) {
       return {batch_b.map(tile.batch), begin_k(tile)};
     } else {
       return KOrder<Plan::kTileK>(begin_k(tile));
-    }
-  }
-
-  /// Whether a stage has all taps of a row of the window, and their pixels once. The loads of the filter's taps follow
-  /// each other. If kSharedStep is negative, the last tap has the first pixels, so that it comes first.
-  static constexpr bool kSharesPixels = Plan::kSharedTaps > 1;
-  static __device__ __forceinline__ const TmaIm2col& pixels(const BatchA& a, const BatchB& b) {
-    if constexpr (OperandA::kLoadedTaps == 1) {
-      return a.map(0);
-    } else {
-      return b.map(0);
-    }
-  }
-
-  /// Issues the loads of an operand for the stage at (mn, k) of matrix `batch`, by `loads`.
-  template <class Operand>
-  __device__ __forceinline__ void load(const TmaOperand<Operand>& loads, uint32_t to, uint32_t barrier, int mn, int k,
-                                       int batch, [[maybe_unused]] int columns_of_tap) const {
-    if constexpr (!kSharesPixels) {
-      loads.load(to, barrier, mn, k, batch);
-    } else {
-#pragma unroll 1
-      for (int i = 0; i < Operand::kLoadedTaps; ++i) {
-        const int tap = Plan::kSharedStep < 0 ? Plan::kSharedTaps - 1 - i : i;
-        loads.load(to + i * Operand::kTapBytes, barrier, mn, k + tap * columns_of_tap, batch);
-      }
     }
   }
 
@@ -313,21 +286,33 @@ class Sm90Gemm {
     typename Ring::Position at;
     for (Tile tile; tiles.next(tile);) {
       const int k_tiles = this->k_tiles(tile);
+      if constexpr (Plan::kSharedTaps > 1) {
+        const WindowRowOperand<Plan, OperandA> a(parameters_.a, tile.m, cta_n, static_cast<uint16_t>(same_m),
+                                                 parameters_.policy_a);
+        const WindowRowOperand<Plan, OperandB> b(parameters_.b, tile.n, cta_m, static_cast<uint16_t>(same_n),
+                                                 parameters_.policy_b);
+        WindowRow<Plan::kTileK / Plan::kSharedTaps> from(
+            (OperandA::kLoadedTaps == 1 ? parameters_.a : parameters_.b).h.taps);
+#pragma unroll 1
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, from.advance(), at.advance()) {
+          ring.begin_write(at, kLoadedBytes);
+          a.load(ring.stage(at.stage), ring.full(at.stage), from);
+          b.load(ring.stage(at.stage) + OperandA::kTileBytes, ring.full(at.stage), from);
+        }
+        continue;
+      }
       select(batch_a, batch_b, selected, tile);
       const TmaOperand<OperandA> a(batch_a.map(tile.batch), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
       const TmaOperand<OperandB> b(batch_b.map(tile.batch), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
       if (issues) {
-        auto order = k_order(batch_a, batch_b, tile);
-        int columns_of_tap = 0;
-        if constexpr (kSharesPixels) columns_of_tap = pixels(batch_a, batch_b).columns_of_tap;
+        KOrder<Plan::kTileK> order = k_order(batch_a, batch_b, tile);
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile, order.advance()) {
           ring.begin_write(at, kLoadedBytes);
           const uint32_t stage = ring.stage(at.stage);
           const int k = order.k();
-          load<OperandA>(a, stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch), columns_of_tap);
-          load<OperandB>(b, stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k,
-                         batch_b.coordinate(tile.batch), columns_of_tap);
+          a.load(stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch));
+          b.load(stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k, batch_b.coordinate(tile.batch));
           at.advance();
         }
       }

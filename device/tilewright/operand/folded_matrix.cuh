@@ -58,23 +58,49 @@ struct FoldedOutput {
   const void* address;
   MatrixParameters<FoldedMatrix<kCount>, 'D'> modes;
 };
-/// A folded D whose lines are the positions of lines of pixels, of which only the first `width` are stored; see
-/// op/shared_pixels.hpp.
-struct PixelOutput : FoldedOutput<2> {
-  int width;
-
-  /// Whether line `index` of D is a pixel.
-  __device__ __forceinline__ bool is_pixel(int index) const {
-    const FoldedCoordinate& positions = modes.matrix.lines.coordinate[0];
-    return index - positions.by_extent.quotient(index) * positions.extent < width;
-  }
+/// A D whose rows are the positions of lines of pixels, of which only the first `width` are stored; see
+/// op/shared_pixels.hpp. Strides in elements.
+struct PixelOutput {
+  const void* address;
+  int64_t pixel, line;
+  int positions, width;  // of a line
+  Divisor by_positions;
 };
+
+/// A position of such a D.
+class PixelPosition {
+ public:
+  __device__ __forceinline__ PixelPosition(const PixelOutput& d, int index) : index_(index) {
+    const int line = d.by_positions.quotient(index);
+    in_line_ = index - line * d.positions;
+    offset_ = line * d.line + in_line_ * d.pixel;
+  }
+  __device__ __forceinline__ int64_t offset() const { return offset_; }
+  /// Whether it is a pixel, of `end` positions.
+  __device__ __forceinline__ bool is_stored(const PixelOutput& d, int end) const {
+    return in_line_ < d.width && index_ < end;
+  }
+  __device__ __forceinline__ void advance(const PixelOutput& d, int count) {
+    index_ += count;
+    in_line_ += count;
+    offset_ += count * d.pixel;
+    while (in_line_ >= d.positions) {
+      in_line_ -= d.positions;
+      offset_ += d.line - d.positions * d.pixel;
+    }
+  }
+
+ private:
+  int index_, in_line_;
+  int64_t offset_;
+};
+
 template <class Output>
 inline constexpr bool kIsFoldedOutput = false;
 template <int kCount>
 inline constexpr bool kIsFoldedOutput<FoldedOutput<kCount>> = true;
 template <>
-inline constexpr bool kIsFoldedOutput<PixelOutput> = true;
+inline constexpr bool kIsFoldedOutput<PixelOutput> = true;  // its rows are
 
 /// The offset in elements of matrix `index` of a batch, in addition to `index` times the batch stride.
 template <class Matrix>

@@ -420,7 +420,25 @@ bool describe_gathered_operand(Sink& sink, const char* name, const Sm90GemmPlan&
   return true;
 }
 
-/// Describes D: the tensor maps of its row classes, the modes of a folded D, and the width of its lines of pixels, its
+/// Describes PixelOutput of device/tilewright/operand/folded_matrix.cuh.
+template <class Sink>
+void describe_pixel_output(Sink& sink, const LaunchValues* values) {
+  const auto a = [&]() -> const op::Im2col& { return values->arguments.a.im2col; };
+  const auto pixel = [&] { return values->arguments.d.tensor.row_stride(); };
+  sink.begin("d");
+  sink.field("address", [&] { return values->arguments.d.tensor.address; });
+  sink.field("pixel", pixel);
+  sink.field("line", [&] { return op::stored_width(a()) * pixel(); });
+  sink.field("positions", [&] { return static_cast<std::int32_t>(a().w.positions); });
+  sink.field("width", [&] { return static_cast<std::int32_t>(op::stored_width(a())); });
+  sink.begin("by_positions");
+  sink.field("multiplier", [&] { return divisor_by(a().w.positions).multiplier; });
+  sink.field("shift", [&] { return divisor_by(a().w.positions).shift; });
+  sink.end(sizeof(std::uint32_t));
+  sink.end(sizeof(std::int64_t));
+}
+
+/// Describes D: the tensor maps of its row classes, its lines of pixels, the modes of a folded D, its
 /// tensor map, or a matrix.
 template <class Sink>
 void describe_d(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
@@ -432,15 +450,14 @@ void describe_d(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values
         [&](std::size_t number) -> const op::OperandView& { return values->row_class(number).d; },
         [&](const op::OperandView& of_class) { return TensorMapRequest{.map = class_output_map(plan, of_class)}; });
     sink.end(kTensorMapAlignment);
+  } else if (plan.shared().are_shared()) {
+    describe_pixel_output(sink, values);
   } else if (const int folded_modes = plan.operands.d.folded_modes; folded_modes != 0) {
     const bool by_rows = plan.d_is_row_major() != plan.is_transposed;
     sink.begin("d");
     sink.field("address", [&] { return d().address; });
     describe_folded(sink, "modes", folded_modes, by_rows,
                     [&]() -> const op::OperandView& { return values->arguments.d; });
-    if (plan.shared().are_shared()) {
-      sink.field("width", [&] { return static_cast<std::int32_t>(op::stored_width(values->arguments.a.im2col)); });
-    }
     sink.end(sizeof(std::int64_t));
   } else if (plan.stores_by_tma) {
     sink.field("d", [&] { return output_map(plan, values->problem, plan.operands.d, d()); });

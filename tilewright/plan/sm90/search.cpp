@@ -147,9 +147,7 @@ bool fit_stages(const Search& search, Sm90SharedMemory& memory) {
   memory.stages = 1;
   const int stages = (search.limits.smem_per_block_bytes - rest) / (memory.bytes() - rest);
   memory.stages = std::min(stages, kMaxStages);
-  // A stage of several taps is multiplied for so long that a second one is loaded meanwhile.
-  constexpr int kMinStagesOfTaps = 2;
-  return stages >= (search.shared.are_shared() ? kMinStagesOfTaps : kMinStages);
+  return stages >= kMinStages;
 }
 
 /// Chooses the raster order so that consecutive tiles share the operand with the larger tile. With groups, bands of the
