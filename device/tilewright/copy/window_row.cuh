@@ -25,18 +25,24 @@ class WindowRow {
   int rows_, row_ = 0, channel_ = 0;
 };
 
+/// The part of an operand's tile that a CTA loads, and the mask of the CTAs of the cluster that need the tile.
+struct OperandShare {
+  int share;
+  uint32_t ctas;
+};
+
 /// The loads of one operand. Plan: kSharedTaps, kSharedStep. Operand: kIsKMajor, kLoadedTaps (1 for the pixels, else
 /// kSharedTaps), kTapBytes, and those that TmaOperand uses. A box() of TmaIm2col divides; here all coordinates but
 /// those of a tile's first pixel follow from the stage.
 template <class Plan, class Operand>
 class WindowRowOperand {
+ public:
   static constexpr bool kHasPixels = Operand::kLoadedTaps == 1;
 
- public:
-  /// `mn` is the first row of the tile; `share` and `ctas` are those of TmaOperand.
-  __device__ __forceinline__ WindowRowOperand(const TmaIm2col& matrix, int mn, int share, uint16_t ctas,
+  /// `mn` is the first row of the tile.
+  __device__ __forceinline__ WindowRowOperand(const TmaIm2col& matrix, int mn, const OperandShare& share,
                                               ptx::CachePolicy policy)
-      : matrix_(matrix), policy_(policy), mn_(mn), share_(share), ctas_(ctas) {
+      : matrix_(matrix), policy_(policy), mn_(mn), share_(share.share), ctas_(static_cast<uint16_t>(share.ctas)) {
     if constexpr (kHasPixels) first_ = matrix.box(mn, 0, 0);
   }
 

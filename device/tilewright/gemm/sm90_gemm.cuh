@@ -40,10 +40,9 @@ namespace tilewright {
 /// kTileN, kTileK, kConsumers, kIsPingPong, kStages, kClusterM, kClusterN, kSplitK, kProducerRegisters,
 /// kConsumerRegisters, Scheduler (one of scheduler/), kPlainLoadWords (32-bit words that a producer thread
 /// keeps in flight when it loads an operand with plain loads), SharedMemory (offsets and sizes of its parts),
-/// kSharedTaps and
-/// kSharedStep (see SharedPixels of plan/sm90/operand), kCounterBytes (size of the counters at the workspace's
-/// beginning), kTensorMapSlots (see operand/tensor_map_ring.cuh), Mainloop, kConsumerArrivals (arrivals of one consumer
-/// warpgroup per stage). The values come from plan/sm90/gemm.
+/// kSharedTaps and kSharedStep (see SharedPixels of plan/sm90/operand), kCounterBytes (size of the counters at the
+/// workspace's beginning), kTensorMapSlots (see operand/tensor_map_ring.cuh), Mainloop, kConsumerArrivals (arrivals of
+/// one consumer warpgroup per stage). The values come from plan/sm90/gemm.
 template <class Plan, class Epilogue>
 class Sm90Gemm {
   using Wgmma = typename Plan::Wgmma;
@@ -279,6 +278,10 @@ class Sm90Gemm {
 #pragma unroll
     for (int n = 0; n < Plan::kClusterN; ++n) same_m |= 1U << (cta_m + n * Plan::kClusterM);
     const uint32_t same_n = ((1U << Plan::kClusterM) - 1U) << (cta_n * Plan::kClusterM);
+    if constexpr (Plan::kSharedTaps > 1) {
+      produce_window_rows(ring, tiles(shared), {cta_n, same_m}, {cta_m, same_n});
+      return;
+    }
     BatchA batch_a = this->batch_a(shared);
     BatchB batch_b = this->batch_b(shared);
     int selected = -1;
@@ -286,21 +289,6 @@ class Sm90Gemm {
     typename Ring::Position at;
     for (Tile tile; tiles.next(tile);) {
       const int k_tiles = this->k_tiles(tile);
-      if constexpr (Plan::kSharedTaps > 1) {
-        const WindowRowOperand<Plan, OperandA> a(parameters_.a, tile.m, cta_n, static_cast<uint16_t>(same_m),
-                                                 parameters_.policy_a);
-        const WindowRowOperand<Plan, OperandB> b(parameters_.b, tile.n, cta_m, static_cast<uint16_t>(same_n),
-                                                 parameters_.policy_b);
-        WindowRow<Plan::kTileK / Plan::kSharedTaps> from(
-            (OperandA::kLoadedTaps == 1 ? parameters_.a : parameters_.b).h.taps);
-#pragma unroll 1
-        for (int k_tile = 0; k_tile < k_tiles; ++k_tile, from.advance(), at.advance()) {
-          ring.begin_write(at, kLoadedBytes);
-          a.load(ring.stage(at.stage), ring.full(at.stage), from);
-          b.load(ring.stage(at.stage) + OperandA::kTileBytes, ring.full(at.stage), from);
-        }
-        continue;
-      }
       select(batch_a, batch_b, selected, tile);
       const TmaOperand<OperandA> a(batch_a.map(tile.batch), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
       const TmaOperand<OperandB> b(batch_b.map(tile.batch), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
@@ -322,6 +310,25 @@ class Sm90Gemm {
     if constexpr (kClusterCtas > 1) {
       if (issues) ring.wait_for_all_readers(at);
     }
+  }
+
+  /// The same loop where the taps of a row of the window share pixels: a stage is a row of the window.
+  __device__ __forceinline__ void produce_window_rows(const Ring& ring, Scheduler tiles, const OperandShare& share_a,
+                                                      const OperandShare& share_b) const {
+    typename Ring::Position at;
+    for (Tile tile; tiles.next(tile);) {
+      const WindowRowOperand<Plan, OperandA> a(parameters_.a, tile.m, share_a, parameters_.policy_a);
+      const WindowRowOperand<Plan, OperandB> b(parameters_.b, tile.n, share_b, parameters_.policy_b);
+      WindowRow<Plan::kTileK / Plan::kSharedTaps> row((a.kHasPixels ? parameters_.a : parameters_.b).h.taps);
+#pragma unroll 1
+      for (int k_tile = 0; k_tile < k_tiles_; ++k_tile, row.advance(), at.advance()) {
+        ring.begin_write(at, kLoadedBytes);
+        a.load(ring.stage(at.stage), ring.full(at.stage), row);
+        b.load(ring.stage(at.stage) + OperandA::kTileBytes, ring.full(at.stage), row);
+      }
+    }
+    ptx::launch_dependents();
+    if constexpr (kClusterCtas > 1) ring.wait_for_all_readers(at);
   }
 
   /// The loop of the producer warpgroup with plain loads. All its threads must call it.

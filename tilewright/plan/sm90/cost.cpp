@@ -47,10 +47,14 @@ constexpr double kPingPongClocks = 164;  // taking turns, if each tile has one m
 // Plain stores of D instead of TMA: per vector of 16 bytes, and per line of a subtile, whose ends are stored in pieces.
 constexpr double kPlainVectorClocks = 0.517;
 constexpr double kPlainLineClocks = 14.3;
+// The same per vector of lines of pixels, whose ends are whole vectors. 167 kernels whose taps share pixels were
+// measured for 17 passes of layers (H200, 2026-11-26): with this value, the first choice took 4.5 % longer than the
+// best.
+constexpr double kPixelVectorClocks = 2;
 // The powers of overlapped(): the limits of the loads of a mainloop step, and the work of the SMs beside that of DRAM.
 constexpr double kLoadPower = 10;
 constexpr double kBodyPower = 4;
-// Mainloop steps that a CTA still multiplies when its last loads have arrived, which nothing hides.
+// Mainloop steps, of one tap each, that a CTA still multiplies when its last loads have arrived, which nothing hides.
 constexpr double kLastSteps = 2;
 // Plain loads: the latency of those that straddle cache lines, under load; the addresses and predicates of one mainloop
 // step, and of one tile.
@@ -135,21 +139,19 @@ double merging_share(const Sm90CostInput& input) {
 /// `steps` is the number of mainloop steps of a CTA in all its tiles. The SMs of a TPC merge reads that they make at
 /// the same time; in long kernels they drift apart.
 StepBytes step_bytes(const Sm90CostInput& input, double steps) {
-  const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors, bool has_pixels) {
+  const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors, int taps) {
     constexpr int kWidestRow = 128;
-    const double rows = has_pixels ? input.shared.pixels(lines) / static_cast<double>(input.shared.taps) : lines;
-    const double bytes = rows / sharers * input.tile.k * input.element_bytes * sectors;
+    const int rows = taps > 1 ? input.shared.pixels(lines) : lines;
+    const double bytes = static_cast<double>(rows) / taps / sharers * input.tile.k * input.element_bytes * sectors;
     return row_bytes == kWidestRow ? bytes : bytes * std::pow(kWidestRow / row_bytes, kNarrowRows);
   };
-  const bool are_shared = input.shared.are_shared();
-  const double a =
-      weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a, are_shared && !input.b_has_pixels);
-  const double b =
-      weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b, are_shared && input.b_has_pixels);
+  const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a, input.copies_a());
+  const double b = weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b, input.copies_b());
   // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing. Reads that
-  // straddle sectors did not seem to be merged.
+  // straddle sectors did not seem to be merged, nor those of a filter whose taps share pixels.
   const double sectors = input.walks_along_m ? input.sectors_b : input.sectors_a;
-  const bool tpc_merges_reads = input.cluster_m * input.cluster_n * input.split_k == 1 && sectors == 1;
+  const bool tpc_merges_reads =
+      input.cluster_m * input.cluster_n * input.split_k == 1 && sectors == 1 && !input.shared.are_shared();
   const double shared = input.walks_along_m ? b : a;
   const double merged = tpc_merges_reads ? merging_share(input) * shared / 2 / (1 + steps / kMergedSteps) : 0;
   return {a, b, a + b - merged};
@@ -165,8 +167,8 @@ double busiest_slice_us(const arch::ArchLimits& limits, const Sm90CostInput& inp
     return static_cast<double>(std::min<std::int64_t>(tiles, limits.sm_count));
   };
   const double line = kLineBytes / (static_cast<double>(input.tile.k) * input.element_bytes);
-  const double lines_a = input.tile.m * input.cluster_m * readers(tiles_m) / line;
-  const double lines_b = input.tile.n * input.cluster_n * readers(tiles_n) / line;
+  const double lines_a = input.tile.m * input.cluster_m * readers(tiles_m) / line / input.copies_a();
+  const double lines_b = input.tile.n * input.cluster_n * readers(tiles_n) / line / input.copies_b();
   const double variance =
       (lines_a * readers(tiles_n) * readers(tiles_n) + lines_b * readers(tiles_m) * readers(tiles_m)) / kL2Slices;
   return kBusiestSlice * std::sqrt(variance) * kLineBytes / kSliceBytesPerClock / (limits.clock_ghz * 1e3);
@@ -177,6 +179,7 @@ double plain_store_clocks(const Sm90CostInput& input, double tile_area) {
   if (input.plain_line_bytes == 0) return 0;
   constexpr int kVectorBytes = 16;
   const double bytes = tile_area * input.d_bytes;
+  if (input.shared.are_shared()) return bytes / kVectorBytes * kPixelVectorClocks;
   return bytes / kVectorBytes * kPlainVectorClocks + bytes / input.plain_line_bytes * kPlainLineClocks;
 }
 
@@ -341,10 +344,10 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double gathering = gathers ? kGatherTileClocks + (steps == 1 && has_ends ? kGatherEndClocks : 0) : 0;
   const double start = making + (gathers ? kGatherStartClocks : 0);
   const bool is_tall_im2col = input.tile.m > kTallRows && input.distinct_a < 1 && input.element_bytes == 2;
-  const double body_us =
-      (is_tall_im2col ? kTallIm2col : 1) *
-      ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + start + kLastSteps * multiply) /
-      clocks_per_us;
+  const double body_us = (is_tall_im2col ? kTallIm2col : 1) *
+                         ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + start +
+                          kLastSteps / input.shared.taps * multiply) /
+                         clocks_per_us;
 
   const auto m = static_cast<double>(input.m);
   const auto n = static_cast<double>(input.n);

@@ -64,6 +64,9 @@ struct Sm90CostInput {
   double exposed_clocks = 0;
   SharedPixels shared = {};  // taps whose pixels a step loads once, and whether those are B's
   bool b_has_pixels = false;
+  /// The taps that share what a step loads of an operand.
+  int copies_a() const { return b_has_pixels ? 1 : shared.taps; }
+  int copies_b() const { return b_has_pixels ? shared.taps : 1; }
   bool loads_fragments = false;  // wgmma takes A from registers, which the consumers load from shared memory
 };
 
