@@ -535,7 +535,8 @@ void bind_explicit(nb::module_& module) {
       },
       nb::arg("args"), nb::arg("design"), nb::kw_only(), nb::arg("target") = nb::none(),
       "Makes a kernel of the given design, for arguments with the same types, layouts, alignments and epilogue as "
-      "`args`. Raises InvalidArgument, with the number that makes the design impossible, before anything is compiled.");
+      "`args`. Raises RefusedDesign, an InvalidArgument with the number that makes the design impossible, before "
+      "anything is compiled.");
   module.def(
       "make_kernel",
       [](const op::TensorSignature& a, const op::TensorSignature& b, const op::TensorSignature& out,

@@ -7,6 +7,7 @@
 #include "python/bindings/module.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/engine/refused_design.hpp"
 
 namespace nb = nanobind;
 
@@ -29,12 +30,22 @@ void raise(const DriverError& error) {
   PyErr_SetObject(type.ptr(), type(message_of(error), error.code()).ptr());
 }
 
+void raise(const engine::RefusedDesign& error) {
+  nb::dict codes;
+  for (const registry::RefusedKernel& family : error.refused())
+    codes[family.name.c_str()] = nb::str(name(family.refusal.code).data(), name(family.refusal.code).size());
+  const nb::object type = exception_class("RefusedDesign");
+  PyErr_SetObject(type.ptr(), type(message_of(error), codes).ptr());
+}
+
 // Derived classes are caught before their bases.
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (PythonInterruption& interruption) {
     interruption.error.restore();
+  } catch (const engine::RefusedDesign& error) {
+    raise(error);
   } catch (const InvalidArgument& error) {
     raise("InvalidArgument", error);
   } catch (const CompileError& error) {

@@ -28,9 +28,11 @@ namespace nb = nanobind;
 namespace tilewright::python {
 namespace {
 
-std::string profile_of(const OperationArguments& arguments, int top, const Text& kernel, double seconds, bool verify,
+std::string profile_of(const OperationArguments& arguments, int top, const Text& kernel,
+                       const std::vector<Text>& providers, double seconds, bool verify,
                        std::optional<bool> deterministic, std::optional<bool> batch_invariant) {
   profile::ProfileOptions options{.top = top, .kernel = kernel.read("kernel"), .seconds = seconds, .verifies = verify};
+  for (const Text& provider : providers) options.providers.push_back(provider.read("a provider"));
   if (deterministic || batch_invariant) {
     options.required = registry::Promises{.deterministic = deterministic.value_or(false),
                                           .batch_invariant = batch_invariant.value_or(false)};
@@ -85,8 +87,8 @@ void bind_profile(nb::module_& module) {
            nb::sig("def time(self, calls: collections.abc.Sequence[collections.abc.Callable[[int], object]]) -> "
                    "list[float]"),
            "The device time of each call in microseconds.");
-  module.def("_profile", &profile_of, nb::arg("args"), nb::arg("top"), nb::arg("kernel"), nb::arg("seconds"),
-             nb::arg("verify"), nb::arg("deterministic").none(), nb::arg("batch_invariant").none());
+  module.def("_profile", &profile_of, nb::arg("args"), nb::arg("top"), nb::arg("kernel"), nb::arg("providers"),
+             nb::arg("seconds"), nb::arg("verify"), nb::arg("deterministic").none(), nb::arg("batch_invariant").none());
   module.def("_tune", &tune, nb::arg("args"), nb::arg("top"), nb::arg("seconds"), nb::arg("verify_only"));
   module.def("_convert_profile", &converted, nb::arg("profile"), nb::arg("format"));
 }

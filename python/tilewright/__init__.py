@@ -37,6 +37,7 @@ from tilewright.errors import (
     InternalError,
     InvalidArgument,
     OutOfMemory,
+    RefusedDesign,
     ToolchainNotFound,
     Unsupported,
 )
@@ -148,6 +149,7 @@ __all__ = [
     "Profile",
     "ReduceSplitKArguments",
     "ReduceSplitKOperandsMetadata",
+    "RefusedDesign",
     "RefusedKernel",
     "ShapeOnly",
     "Source",

@@ -3,6 +3,8 @@
 Each is derived from `Error` and from the built-in exception that fits, so that `except ValueError` works as usual.
 """
 
+from __future__ import annotations
+
 
 class Error(Exception):
     """Base class of Tilewright's exceptions."""
@@ -10,6 +12,17 @@ class Error(Exception):
 
 class InvalidArgument(Error, ValueError):
     """An argument is invalid: a shape, a stride, a name, a file. The message has the number that is wrong."""
+
+
+class RefusedDesign(InvalidArgument):
+    """No family can make a kernel with the design that make_kernel() was given. The message has the reasons."""
+
+    codes: dict[str, str]
+    """For each family, the category of its reason, as in RefusedKernel.code: "resources", "design", "types", ..."""
+
+    def __init__(self, message: str = "", codes: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.codes = codes or {}
 
 
 class FileNotFound(Error, FileNotFoundError):

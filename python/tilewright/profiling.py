@@ -144,6 +144,7 @@ def profile(
     *,
     top: int = 1,
     kernel: str = "",
+    providers: Sequence[str] = (),
     seconds: float = 0.5,
     verify: bool = True,
     deterministic: bool | None = None,
@@ -157,6 +158,8 @@ def profile(
                   accessed, so that they may be ShapeOnly; gemms() makes the products of ranges
     top           how many kernels for each problem
     kernel        only kernels whose names contain this text
+    providers     families of kernels to profile side by side, such as ["sm80_gemm", "MyKernel"]: `top` kernels of each.
+                  Without it, `top` kernels of all families
     seconds       device time for each problem
     verify        whether results are compared with the reference
     peers         libraries that are timed beside Tilewright, in turns with the kernel that a call uses: "torch",
@@ -184,16 +187,18 @@ def profile(
     top = min(top, _MAX_TOP)
     if not isinstance(kernel, str):
         raise TypeError(f"kernel must be a str, got {kernel!r:.80}")
+    families = _names_of_families(providers)
     if not isinstance(verify, bool):
         raise TypeError(f"verify must be True or False, got {verify!r:.80}")
     if not (on_progress is None or callable(on_progress)):
         raise TypeError(f"on_progress must be a function or None, got {on_progress!r:.80}")
     names = check_names(peers)
+    promises = (deterministic, batch_invariant)
     report: dict[str, Any] = {}
     show = on_progress if on_progress is not None else _progress_line(len(given))
     try:
         for index, each in enumerate(given):
-            found = json.loads(_profile(each, top, kernel, float(seconds), verify, deterministic, batch_invariant))
+            found = json.loads(_profile(each, top, kernel, families, float(seconds), verify, *promises))
             if names:
                 found["problems"][0]["peers"] = compare(each, names, found["problems"][0], float(seconds))
             if report:
@@ -207,6 +212,13 @@ def profile(
             setattr(interruption, "profile", Profile(report))  # noqa: B010
         raise
     return Profile(report)
+
+
+def _names_of_families(providers: Sequence[str]) -> list[str]:
+    names = None if isinstance(providers, str) or not isinstance(providers, Iterable) else [*providers]
+    if names is None or not all(isinstance(each, str) for each in names):
+        raise TypeError(f"providers must be a list of str, got {providers!r:.80}")
+    return [*dict.fromkeys(names)]
 
 
 def _progress_line(count: int) -> Callable[[int, int, str], object]:
@@ -286,9 +298,12 @@ def tune(args: OperationArguments, *, top: int = 8, seconds: float = 1.0, verify
 _checked_tune = checked(_tune, "tune")
 
 
-def benchmark(args: OperationArguments, *, seconds: float = 0.5, verify: bool = True) -> dict[str, Any]:
-    """The profile of the kernel that a call with these arguments uses: `times` with `median_us`, `p05_us` and `p95_us`,
-    which is None on the emulator; `predicted_us`, `registers`, `instructions`, ...
+def benchmark(
+    args: OperationArguments, *, providers: Sequence[str] = (), seconds: float = 0.5, verify: bool = True
+) -> dict[str, Any]:
+    """The profile of the kernel that a call with these arguments uses, or of the best one of the families `providers`:
+    `times` with `median_us`, `p05_us` and `p95_us`, which is None on the emulator; `predicted_us`, `registers`,
+    `instructions`, ...
 
     Raises InvalidArgument if no kernel can compute the problem, or its result is wrong.
     """
@@ -296,9 +311,10 @@ def benchmark(args: OperationArguments, *, seconds: float = 0.5, verify: bool = 
         raise TypeError(
             f"args must be the arguments of one operation, such as GemmArguments(A, B, out), got {type(args).__name__}"
         )
-    found = profile(args, seconds=seconds, verify=verify)[0]
+    found = profile(args, providers=providers, seconds=seconds, verify=verify)[0]
     if not found["kernels"]:
-        raise InvalidArgument(f"no kernel can compute {found['problem']}: see tilewright.explain(args)")
+        families = f" of {', '.join(providers)}" if providers else ""
+        raise InvalidArgument(f"no kernel{families} can compute {found['problem']}: see tilewright.explain(args)")
     kernel: dict[str, Any] = found["kernels"][0]
     if kernel["disposition"] in ("wrong", "failed"):
         raise InvalidArgument(f"{kernel['kernel']}: {kernel['disposition']}: {kernel['reason']}")

@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import pytest
 
 import tilewright
@@ -13,6 +14,7 @@ from tilewright.errors import (
     InternalError,
     InvalidArgument,
     OutOfMemory,
+    RefusedDesign,
     ToolchainNotFound,
     Unsupported,
 )
@@ -46,3 +48,11 @@ def test_driver_errors_carry_their_code() -> None:
     assert (error.code, str(error)) == (1, "cuLaunchKernel: CUDA_ERROR_INVALID_VALUE")
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), again.code, str(again)) == (DriverError, 1, str(error))
+
+
+def test_a_refused_design_has_the_code_of_each_family() -> None:
+    a = np.ones((8, 8), np.float32)
+    with pytest.raises(RefusedDesign, match="tile m 33 is not divisible by warp count m 2") as raised:
+        tilewright.make_kernel(tilewright.GemmArguments(a, a, a.copy()), tilewright.BLASDesignMetadata((33, 32, 8)))
+    assert (raised.value.codes["simt_gemm"], raised.value.codes["reduce_split_k"]) == ("design", "operation")
+    assert pickle.loads(pickle.dumps(raised.value)).codes == raised.value.codes

@@ -172,6 +172,69 @@ def test_benchmark_and_tune() -> None:
         tilewright.tune(shapes())
 
 
+SOURCE = """
+extern "C" __global__ void add_up(const float* a, const float* b, float* out, int n, int k) {
+  float sum = 0;
+  for (int i = 0; i < k; ++i) sum += a[blockIdx.x * k + i] * b[i * n + threadIdx.x];
+  out[blockIdx.x * n + threadIdx.x] = sum;
+}"""
+
+
+class AddUp(tilewright.Kernel):
+    @staticmethod
+    def generate_kernels(metadata_filter: Any, epilogue_args: Any = None, target: Any = None) -> list[AddUp]:
+        row = tilewright.TensorAttributes("float32", "row")
+        operands = tilewright.GemmOperandsMetadata(row, row, row, "float32")
+        return [AddUp(tilewright.KernelMetadata("add_up", AddUp, operands))]
+
+    def _source(self) -> str:
+        return SOURCE
+
+    def _launch(self, args: Any) -> tilewright.Launch:
+        return tilewright.Launch(
+            args.m, args.n, [args.A, args.B, args.out, tilewright.i32(args.n), tilewright.i32(args.k)]
+        )
+
+
+def test_a_kernel_of_ones_own_beside_a_family() -> None:
+    tilewright.register(AddUp)
+    try:
+        (problem,) = tilewright.profile(shapes(), providers=["simt_gemm", "AddUp", "simt_gemm"])
+        builtin, mine = problem["kernels"]
+        assert (builtin["provider"], mine["provider"]) == ("simt_gemm", "AddUp")
+        assert mine["kernel"] == "add_up" and mine["disposition"] == "passed" and mine["counts"]
+        # Its author states no design, so that none is shown.
+        assert mine["design"] == "" and mine["tile"] == [0, 0, 0] and mine["l2_bytes"] is None
+        assert builtin["design"] and builtin["l2_bytes"] > 0
+        assert tilewright.benchmark(shapes(), providers=["AddUp"])["kernel"] == "add_up"
+        report = str(tilewright.explain(shapes()))
+        assert report.partition("add_up")[2].splitlines()[1].endswith(" refused")
+    finally:
+        tilewright.unregister(AddUp)
+    with pytest.raises(InvalidArgument, match="unknown provider 'AddUp': the registered ones are "):
+        tilewright.profile(shapes(), providers=["AddUp"])
+    with pytest.raises(InvalidArgument, match="no kernel of stem_conv can compute gemm A"):
+        tilewright.benchmark(shapes(), providers=["stem_conv"])
+
+
+def test_operations_of_every_kind() -> None:
+    gemm = tilewright.GemmArguments(*(np.ones(s, np.float16) for s in ((16, 96), (96, 24), (16, 24))))
+    gemms, reduction = tilewright.split_k(gemm, 4, np.empty(tilewright.split_k_workspace(gemm, 4)[0], np.float32))
+    lists = [[np.ones(s, np.float32) for s in ((9, 8), (5, 8))], [np.ones((8, 7), np.float32)] * 2]
+    outputs = [np.empty(s, np.float32) for s in ((9, 7), (5, 7))]
+    problems = [
+        *gemms,
+        reduction,
+        tilewright.ContractionArguments("abk,kc->abc", *(np.ones(s, np.float32) for s in ((2, 3, 4), (4, 5), (2, 3, 5)))),
+        tilewright.GroupedGemmArguments(*lists, outputs),
+    ]
+    packed = tilewright.pack_weights(np.ones((64, 256), np.int8), np.ones((2, 64), np.float16), "s4", group=128)
+    if tilewright.device_target() == "sm_90a":
+        problems.append(packed.arguments(np.ones((3, 256), np.float16), np.empty((3, 64), np.float16)))
+    for problem in tilewright.profile(problems):
+        assert [kernel["disposition"] for kernel in problem["kernels"]] == ["passed"], problem["problem"]
+
+
 def test_all_kernels_can_be_asked_for() -> None:
     found = tilewright.profile(shapes(), top=10**30, verify=False)  # more than an int of C++ can have
     assert len(found[0]["kernels"]) == len(tilewright.find_kernels(shapes()))

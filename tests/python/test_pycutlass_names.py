@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from convolution_numpy import Convolution
 
+import tilewright
 from tilewright import InvalidArgument
 from tilewright.pycutlass import *
 from tilewright.pycutlass import cutlass, utils
@@ -167,3 +168,24 @@ def test_a_warp_tile_that_needs_too_many_registers_has_more_warps() -> None:
     operation.run(arguments)
     arguments.sync()
     np.testing.assert_array_equal(d, (a.astype(np.float32) @ b).astype(np.float16))
+
+
+@pytest.mark.parametrize(("code", "tried"), [("resources", [(2, 2, 1), (4, 2, 1)]), ("design", [(2, 2, 1)])])
+def test_only_a_lack_of_resources_leads_to_more_warps(code: str, tried: list[tuple[int, ...]]) -> None:
+    half = MathInstruction(
+        [16, 8, 16], *[cutlass.float16] * 2, cutlass.float32, cutlass.OpClass.TensorOp, MathOperation.multiply_add
+    )
+    tensor = TensorDescription(cutlass.float16, cutlass.RowMajor, 8)
+    functor = LinearCombination(cutlass.float16, 8, cutlass.float32, cutlass.float32)
+    operation = GemmOperationUniversal(
+        80, TileDescription([128, 128, 32], 2, [2, 2, 1], half), tensor, tensor, tensor, functor
+    )
+    warps = []
+
+    def refuse(design: tilewright.BLASDesignMetadata) -> tilewright.Kernel:
+        warps.append(design.warp_count)
+        raise tilewright.RefusedDesign(f"number {len(warps)}", {"sm80_gemm": code, "sm90_gemm": "design"})
+
+    with pytest.raises(tilewright.RefusedDesign, match="number 1"):
+        operation._of_first_design(refuse, 1)
+    assert warps == tried

@@ -17,6 +17,7 @@
 #include "tilewright/engine/packed_launches.hpp"
 #include "tilewright/engine/ranking.hpp"
 #include "tilewright/engine/rankings.hpp"
+#include "tilewright/engine/refused_design.hpp"
 #include "tilewright/engine/workspaces.hpp"
 #include "tilewright/kernels/list.hpp"
 
@@ -212,9 +213,11 @@ KernelListing Engine::list_kernels(std::optional<Target> target, registry::Kerne
 // reason are named together.
 registry::KernelPtr Engine::make_kernel(const op::Signature& signature, const plan::Design& design) const {
   std::vector<std::pair<std::string, std::string>> reasons, of_other_operations;  // reason, families
+  std::vector<registry::RefusedKernel> refused;
   for (const auto& provider : state_->registry->snapshot()->providers) {
     Result<registry::KernelPtr> kernel = provider->make(signature, design);
     if (kernel) return *std::move(kernel);
+    refused.push_back({provider->family(), kernel.refusal()});
     const bool is_of_another = kernel.refusal().code == RefusalCode::operation;
     auto& list = is_of_another ? of_other_operations : reasons;
     const std::string reason = kernel.reason();
@@ -228,7 +231,7 @@ registry::KernelPtr Engine::make_kernel(const op::Signature& signature, const pl
   std::string text;
   for (const auto& [reason, families] : reasons.empty() ? of_other_operations : reasons)
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", families, reason);
-  throw InvalidArgument("no family can make a kernel with this design: " + text);
+  throw RefusedDesign("no family can make a kernel with this design: " + text, std::move(refused));
 }
 
 const registry::Promises& Engine::required() const { return state_->options.required; }

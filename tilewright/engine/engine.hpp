@@ -103,7 +103,7 @@ class Engine {
   std::unique_lock<std::mutex> lock_tuning();
 
   /// Makes the kernel with this signature and design, without discovery.
-  /// @throws InvalidArgument with the number that makes it impossible, before anything is compiled
+  /// @throws RefusedDesign, an InvalidArgument, with the number that makes it impossible, before anything is compiled
   registry::KernelPtr make_kernel(const op::Signature& signature, const plan::Design& design) const;
 
   /// Options::required.

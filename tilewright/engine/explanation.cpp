@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tilewright/registry/stated_design.hpp"
+
 namespace tilewright::engine {
 
 namespace {
@@ -37,7 +39,8 @@ std::string to_text(const Explanation& explanation, bool with_refusals) {
     if (rank == 0 && quick_start) reason = fmt::format("  (compiles in less time than {})", quick_start->instead_of);
     const std::string estimate = std::isfinite(estimate_us) ? fmt::format("{:.1f}", estimate_us) : "?";
     text += fmt::format("{:>3} {:>10} us  {}{}\n", rank + 1, estimate, kernel->name(), reason);
-    text += fmt::format("                   {}\n", plan::to_string(kernel->metadata().design));
+    if (const plan::Design* const design = registry::stated_design(kernel->metadata()))
+      text += fmt::format("                   {}\n", plan::to_string(*design));
     for (const std::string& remark : remarks) text += fmt::format("                   {}\n", remark);
   }
   if (!with_refusals) return text;

@@ -103,9 +103,9 @@ std::string to_table(std::string_view text) try {
 std::string to_csv(std::string_view text) try {
   const Json profile = parse_profile(text);
   static constexpr std::array kOfProblem{"operation", "m", "n", "k", "batch", "flops", "bytes", "bound_us", "problem"};
-  static constexpr std::array kOfKernel{"kernel",    "design",      "disposition", "predicted_us",
-                                        "registers", "spill_bytes", "smem_bytes",  "workspace_bytes",
-                                        "l2_bytes",  "compile_ms",  "occupancy",   "reason"};
+  static constexpr std::array kOfKernel{"kernel",     "provider",    "design",     "disposition",     "predicted_us",
+                                        "registers",  "spill_bytes", "smem_bytes", "workspace_bytes", "l2_bytes",
+                                        "compile_ms", "occupancy",   "reason"};
   static constexpr std::array kOfTimes{"samples", "median_us", "p05_us", "p95_us", "tflops", "gbytes_per_s"};
   static constexpr std::array kOfCounts{"instructions",    "global_bytes",      "global_sectors",
                                         "shared_requests", "shared_wavefronts", "bank_conflicts",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
@@ -14,6 +15,7 @@
 #include "tilewright/op/operand.hpp"
 #include "tilewright/op/problem.hpp"
 #include "tilewright/profile/instruction_counts.hpp"
+#include "tilewright/registry/stated_design.hpp"
 #include "tilewright/tune/fault_journal.hpp"
 #include "tilewright/tune/tuner.hpp"
 #include "tilewright/tune/tuning_operands.hpp"
@@ -111,10 +113,12 @@ void set_occupancy(KernelProfile& profile, const arch::ArchLimits& limits) {
 /// What is known without running the kernel. Returns the symbols of its functions.
 std::vector<std::string> count(KernelProfile& profile, engine::Engine& engine, const registry::KernelPtr& kernel,
                                const op::Problem& problem) {
-  const plan::Design& design = kernel->metadata().design;
+  const plan::Design* const design = registry::stated_design(kernel->metadata());
   const op::GemmSignature* const signature = kernel->metadata().signature.gemm();
-  profile.design = plan::to_string(plan::flatten(design, signature));
-  if (signature != nullptr) profile.shared_layouts = plan::shared_layouts(*signature, design);
+  if (design != nullptr) {
+    profile.design = plan::to_string(plan::flatten(*design, signature));
+    if (signature != nullptr) profile.shared_layouts = plan::shared_layouts(*signature, *design);
+  }
   const plan::Launch launch = kernel->launch(problem);
   profile.grid = launch.grid;
   profile.block = launch.block;
@@ -130,8 +134,8 @@ std::vector<std::string> count(KernelProfile& profile, engine::Engine& engine, c
   std::vector<std::string> symbols = kernel->symbol_suffixes();
   for (std::string& symbol : symbols) symbol = artifact->symbol + symbol;
   const Result<op::GemmView> view = op::view(problem);
-  if (!view || view->groups != op::GroupedMode::none) return symbols;
-  const plan::TileShape tile = plan::tiling(design).tile;
+  if (!view || view->groups != op::GroupedMode::none || design == nullptr) return symbols;
+  const plan::TileShape tile = plan::tiling(*design).tile;
   profile.tile = {static_cast<std::uint32_t>(tile.m), static_cast<std::uint32_t>(tile.n),
                   static_cast<std::uint32_t>(tile.k)};
   const auto tiles = [](std::int64_t extent, int of) { return std::ceil(static_cast<double>(extent) / of); };
@@ -231,16 +235,19 @@ void time(engine::Engine& engine, const op::Problem& problem, std::span<const en
 
 void profile_kernels(engine::Engine& engine, const op::Problem& problem, tune::Timer* timer,
                      const ProfileOptions& options, ProblemProfile& profile) {
-  const engine::Explanation found = engine.explain(problem, {}, {}, {}, options.required);
+  const engine::Explanation found = engine.explain(problem, {}, {}, options.providers, options.required);
   profile.refused = static_cast<int>(found.refused.size());
+  std::map<std::string, int> taken;  // of each provider, or under "" of all
   std::vector<engine::RankedKernel> ranked;
   for (const engine::RankedKernel& each : found.kernels) {
-    if (ranked.size() == static_cast<std::size_t>(options.top)) break;
-    if (each.kernel->name().find(options.kernel) != std::string::npos) ranked.push_back(each);
+    if (each.kernel->name().find(options.kernel) == std::string::npos) continue;
+    int& count = taken[options.providers.empty() ? "" : each.kernel->metadata().family];
+    if (count++ < options.top) ranked.push_back(each);
   }
   for (const engine::RankedKernel& each : ranked) {
     KernelProfile& kernel = profile.kernels.emplace_back();
     kernel.kernel = each.kernel->name();
+    kernel.provider = each.kernel->metadata().family;
     if (std::isfinite(each.estimate_us)) kernel.predicted_us = each.estimate_us;
   }
   const op::Problem measured = op::measurable(problem).value_or_throw();

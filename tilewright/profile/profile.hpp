@@ -22,6 +22,8 @@ namespace tilewright::profile {
 struct ProfileOptions {
   int top = 1;           // number of kernels for each problem, from the top of the ranking
   std::string kernel{};  // only kernels whose names contain this text
+  /// The families whose kernels are profiled side by side, `top` kernels of each. Empty: `top` kernels of all families.
+  std::vector<std::string> providers{};
   double seconds = 0.5;  // budget of device time for each problem
   int least_samples = 10;
   bool verifies = true;
@@ -48,7 +50,8 @@ struct Times {
 
 struct KernelProfile {
   std::string kernel{};
-  std::string design{};  // tile, stages, warps, cluster, ...
+  std::string provider{};  // the kernel's family
+  std::string design{};    // tile, stages, warps, cluster, ...; empty if an author's kernel states none
   Disposition disposition = Disposition::not_run;
   std::string reason{};                  // one line; may be empty
   std::optional<double> predicted_us{};  // by the cost model, for the device's architecture

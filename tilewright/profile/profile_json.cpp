@@ -16,6 +16,7 @@ Json optional(const std::optional<T>& value) {
 
 Json to_json(const KernelProfile& kernel, const ProblemProfile& problem) {
   Json json{{"kernel", kernel.kernel},
+            {"provider", kernel.provider},
             {"design", kernel.design},
             {"disposition", name(kernel.disposition)},
             {"reason", kernel.reason},

@@ -209,6 +209,10 @@ Command add_profile_command(CLI::App& parent) {
   add_device_option(*app, options->kernel);
   add_promise_options(*app, options->kernel);
   text("--kernel", options->profile.kernel, "TEXT", "only kernels whose names contain this text");
+  app->add_option("--providers", options->profile.providers,
+                  "families of kernels to profile side by side, such as sm80_gemm,sm90_gemm: --top kernels of each")
+      ->delimiter(',')
+      ->type_name("NAMES");
   add_integer<int>(*app, "--top", options->profile.top, {}, "how many kernels for each problem (default 1)");
   add_real(*app, "--seconds", options->profile.seconds, "device time for each problem in seconds (default 0.5)");
   app->add_option("--peers", options->peers.peers,
@@ -228,7 +232,7 @@ Command add_profile_command(CLI::App& parent) {
       "Examples:\n"
       "  tilewright profile --m 128:4096 --n 4096 --k 4096 --dtype f16,bf16 --layouts tn --output report.html\n"
       "  tilewright profile --problems bench/problems/shapes.txt --top 4 --output shapes.json --output shapes.csv\n"
-      "  tilewright profile --m 4096 --n 4096 --k 4096 --peers torch,cublaslt\n"
+      "  tilewright profile --m 4096 --n 4096 --k 4096 --providers sm80_gemm,sm90_gemm --peers torch,cublaslt\n"
       "On the emulator there are no times: it verifies, counts and predicts. Ctrl-C keeps what was measured.");
   return {app, [options] {
             if (options->kernel.deterministic || options->kernel.batch_invariant) {

@@ -18,7 +18,7 @@ from .cutlass.conv import implicit_gemm_problem_size
 from .cutlass.swizzle import Swizzle
 from .epilogue import EpilogueFunctorBase, OutputOp
 from .kinds import OperationKind, StrideSupport
-from .operation import DesignedOperation
+from .operation import DesignedOperation, lacks_resources
 from .output_arguments import OutputArguments, Outputs
 from .tensor import CHANNELS_OF_BLOCK, TensorDescription
 from .tile import TileDescription
@@ -144,8 +144,9 @@ class Conv2dOperation(DesignedOperation):
         for warp_count in ((m, n, k), (m, 2 * n, k), (2 * m, n, k)):
             try:
                 return _tilewright.make_kernel(arguments, _changed(design, warp_count, split_k))
-            except InvalidArgument:
-                continue
+            except InvalidArgument as error:
+                if not lacks_resources(error):
+                    break
         found: list[Kernel] = [*_tilewright.find_kernels(arguments)]
         if not found:
             raise Unsupported(str(_tilewright.explain(arguments)))

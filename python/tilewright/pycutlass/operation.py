@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import _tilewright, find_kernels
 from tilewright._tilewright import BLASDesignMetadata, Epilogue, Kernel, TensorAttributes
-from tilewright.errors import InvalidArgument, Unsupported
+from tilewright.errors import InvalidArgument, RefusedDesign, Unsupported
 
 from . import cutlass
 from .argument_types import check_type, operation_of
@@ -197,8 +197,8 @@ class DesignedOperation:
                 f"{', '.join(missing)} may be None on tensor cores of arch=90 only, where instruction_shape is None, "
                 f"got arch={self.arch} and {math.opcode_class.name}"
             )
-        first: InvalidArgument | None = None
-        for stages, warp_count, instruction_shape, options in self._designs(is_chosen):
+        refused: list[InvalidArgument] = []
+        for stages, warp_count, instruction_shape, options in self._designs(is_chosen, refused):
             m, n, k = tile.threadblock_shape
             is_other = options["op_class"] != math.opcode_class.value
             design = BLASDesignMetadata(
@@ -215,16 +215,17 @@ class DesignedOperation:
             try:
                 return make(design)
             except InvalidArgument as error:
-                first = first or error
-        assert first is not None
-        raise first
+                refused.append(error)
+        raise refused[0]
 
-    def _designs(self, is_chosen: bool) -> Iterator[tuple[int, Extents, Extents, dict[str, Any]]]:
+    def _designs(
+        self, is_chosen: bool, refused: list[InvalidArgument]
+    ) -> Iterator[tuple[int, Extents, Extents, dict[str, Any]]]:
         """Stages, warps, instruction, and the other parameters of BLASDesignMetadata: as they are given or, if
-        `is_chosen`, candidates on tensor cores of sm_90. Where a warp tile needs more registers than a thread has, as
-        64 x 64 elements do if operands go through registers, there are twice as many warps. mma.sync and wgmma read
-        8-bit operands along K only. If A or B is not K-major, wgmma multiplies copies where the device has it, else CUDA
-        cores multiply."""
+        `is_chosen`, candidates on tensor cores of sm_90. `refused` has the errors of the designs before. Where a warp
+        tile needs more registers than a thread has, as 64 x 64 elements do if operands go through registers, there are
+        twice as many warps. mma.sync and wgmma read 8-bit operands along K only. If A or B is not K-major, wgmma
+        multiplies copies where the device has it, else CUDA cores multiply."""
         tile = self.tile_description
         math = tile.math_instruction
         tensor_op = {"op_class": math.opcode_class.value}
@@ -240,7 +241,8 @@ class DesignedOperation:
             return
         assert tile.stages is not None and tile.warp_count is not None and math.shape_of_design is not None
         yield tile.stages, tile.warp_count, math.shape_of_design, tensor_op
-        if self.api is ApiVersion.v2x and math.opcode_class is cutlass.OpClass.TensorOp:
+        is_mma = self.api is ApiVersion.v2x and math.opcode_class is cutlass.OpClass.TensorOp
+        if is_mma and lacks_resources(refused[0]):
             yield tile.stages, _twice_as_many(tile.warp_count, tile.threadblock_shape), math.shape_of_design, tensor_op
         if is_copied and self.kind == "gemm":
             if _tilewright.has_wgmma(device_cc()):
@@ -372,6 +374,11 @@ class GemmOperationUniversal(DesignedOperation):
             ),
             split_k,
         )
+
+
+def lacks_resources(error: InvalidArgument) -> bool:
+    """Whether a design is refused because it needs more registers or shared memory than there is."""
+    return isinstance(error, RefusedDesign) and "resources" in error.codes.values()
 
 
 def _twice_as_many(warps: Extents, tile: Extents) -> Extents:

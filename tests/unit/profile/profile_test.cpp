@@ -92,6 +92,19 @@ TEST_F(ProfileTest, TheEmulatorVerifiesAndCountsAndHasNoTimes) {
   EXPECT_THAT(to_table(json), AllOf(HasSubstr("times     none"), HasSubstr("passed"), HasSubstr(kernel.kernel)));
 }
 
+TEST_F(ProfileTest, FamiliesAreProfiledSideBySide) {
+  const std::vector<op::Problem> problems{product(16, 16, 16, DType::f16)};
+  ProfileOptions options{.top = 2, .providers = {"sm80_gemm", "simt_gemm"}, .verifies = false};
+  const Profile found = profile(*engine_, problems, options);
+  std::vector<std::string> families;
+  for (const KernelProfile& kernel : found.problems[0].kernels) families.push_back(kernel.provider);
+  EXPECT_THAT(families, testing::UnorderedElementsAre("simt_gemm", "simt_gemm", "sm80_gemm", "sm80_gemm"));
+  EXPECT_THAT(to_csv(to_json(found)), HasSubstr(",sm80_gemm,"));
+  options.providers = {"simt"};
+  EXPECT_THAT([&] { profile(*engine_, problems, options); },
+              testing::ThrowsMessage<InvalidArgument>(HasSubstr("unknown provider 'simt'")));
+}
+
 TEST_F(ProfileTest, TimesAreSummarised) {
   auto timer = std::make_shared<CountingTimer>();
   const std::vector<op::Problem> problems{product(16, 16, 16)};
@@ -178,7 +191,7 @@ TEST(ProfileFormats, Csv) {
   EXPECT_THAT(csv, HasSubstr("\"GPU <&\"\">\",gemm,8,8,8,1,1024.000,384.000,0.500,\"gemm A(8,8):f16\",kernel_passed,"));
   EXPECT_THAT(csv, HasSubstr("\"a, \"\"b\"\" & <c>\""));
   const std::size_t columns = static_cast<std::size_t>(std::ranges::count(csv.substr(0, csv.find('\n')), ','));
-  EXPECT_EQ(columns, 36u);
+  EXPECT_EQ(columns, 37u);
 }
 
 TEST(ProfileFormats, Junit) {
