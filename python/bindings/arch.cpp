@@ -72,7 +72,8 @@ std::string_view name_of(arch::OperandSource source) {
 void bind_mma_atom(nb::module_& module) {
   nb::class_<MmaAtom>(
       module, "MmaAtom",
-      "One instruction, C[m,n] += A[m,k] * B[n,k]: its shape, types, registers, and thread-value layouts.")
+      "One instruction, C[m,n] += A[m,k] * B[n,k]: its shape, types, registers, and thread-value layouts. mma_atom(), "
+      "mma_atoms() and WgmmaAtom.instruction() return it.")
       .def_ro("name", &MmaAtom::name)
       .def_ro("m", &MmaAtom::m)
       .def_ro("n", &MmaAtom::n)
@@ -108,8 +109,10 @@ void bind_mma_atom(nb::module_& module) {
       "m"_a, "n"_a, "k"_a, "a"_a, "b"_a, "c"_a, nb::rv_policy::reference,
       "The atom of mma.sync with that shape and those types.");
   module.def("mma_atoms", &arch::mma_atoms, "All atoms of mma.sync.");
-  nb::class_<WgmmaAtom>(module, "WgmmaAtom",
-                        "wgmma.mma_async of a warpgroup, C[64,n] += A[64,k] * B[n,k], for every n that it has.")
+  nb::class_<WgmmaAtom>(
+      module, "WgmmaAtom",
+      "wgmma.mma_async of a warpgroup, C[64,n] += A[64,k] * B[n,k], for every n that it has. wgmma_atom() "
+      "and wgmma_atoms() return it.")
       .def_ro("name", &WgmmaAtom::name)
       .def_ro("m", &WgmmaAtom::m)
       .def_ro("k", &WgmmaAtom::k)
@@ -172,7 +175,8 @@ void bind_shared_memory(nb::module_& module) {
   module.def("smem_stages", &arch::smem_stages, "tile"_a, "stages"_a, "(mn, k, stage) -> offset in elements.");
   nb::class_<SmemDescriptor>(
       module, "SmemDescriptor",
-      "The 64-bit matrix descriptor of wgmma. Address and offsets are in bytes. int() is its bits.")
+      "The 64-bit matrix descriptor of wgmma. Address and offsets are in bytes. int() is its bits. make_descriptor() "
+      "and SmemDescriptor.decode() return it.")
       .def_ro("start_address", &SmemDescriptor::start_address)
       .def_ro("leading_byte_offset", &SmemDescriptor::leading_byte_offset, "LBO")
       .def_ro("stride_byte_offset", &SmemDescriptor::stride_byte_offset, "SBO")
@@ -185,7 +189,8 @@ void bind_shared_memory(nb::module_& module) {
       .def_prop_ro("bits", [](const SmemDescriptor& self) { return arch::encode(self); })
       .def("__int__", [](const SmemDescriptor& self) { return arch::encode(self); })
       .def_static(
-          "decode", [](std::uint64_t bits) { return arch::decode(bits).value_or_throw(); }, "bits"_a)
+          "decode", [](std::uint64_t bits) { return arch::decode(bits).value_or_throw(); }, "bits"_a,
+          "The descriptor that has these 64 bits. Raises InvalidArgument if none has them.")
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const SmemDescriptor& self) { return std::hash<std::uint64_t>()(arch::encode(self)); })
       .def("__repr__", [](const SmemDescriptor& self) { return "SmemDescriptor(" + to_string(self) + ")"; });
@@ -277,7 +282,8 @@ void bind_tiled_mma(nb::module_& module) {
           nb::sig("def advance_n_byte_b(self) -> int | tuple[int, ...]"))
       .def("descriptor_a", at(&WgmmaTile::a), "m"_a, "k"_a, "address"_a = 0,
            "The bits of the descriptor of A of instruction (m, k), for a tile at a shared address.")
-      .def("descriptor_b", at(&WgmmaTile::b), "n"_a, "k"_a, "address"_a = 0)
+      .def("descriptor_b", at(&WgmmaTile::b), "n"_a, "k"_a, "address"_a = 0,
+           "The bits of the descriptor of B of instruction (n, k), for a tile at a shared address.")
       .def("__repr__", [](const TiledMma& self) {
         return fmt::format("TiledMma({}, n={}, {}x{}x{} instructions)", self.atom->name, self.n, self.tile.m_count,
                            self.tile.n_count, self.tile.k_count);

@@ -418,7 +418,8 @@ void make_reduction(ReduceSplitKArguments* self, nb::handle parts, nb::handle ou
 void bind_operand(nb::module_& module) {
   nb::class_<Operand>(
       module, "Operand",
-      "One tensor of a call, as the methods of a kernel receive it. It can be passed as a kernel parameter.")
+      "One tensor of a call. It can be passed as a kernel parameter. The attributes of arguments, such as args.A, are "
+      "Operands.")
       .def_prop_ro("shape", [](const Operand& self) { return tuple_of(self.tensor.shape); })
       .def_prop_ro(
           "stride", [](const Operand& self) { return tuple_of(self.tensor.stride); }, "In elements.")

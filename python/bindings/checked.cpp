@@ -49,12 +49,12 @@ void explain_constructor(const nb::object& kind, const nb::object& explain, bool
       nb::scope(kind), nb::name(name), nb::is_method());
 }
 
-/// Makes the class, which has no constructor, say so by its own name.
-void refuse_construction(const nb::object& kind) {
+/// Makes the class, which has no constructor, say so by its own name; `origin` says where such objects come from.
+void refuse_construction(const nb::object& kind, const std::string& origin) {
   nb::cpp_function_def(
-      [](nb::handle self, const nb::args&, const nb::kwargs&) {
+      [origin](nb::handle self, const nb::args&, const nb::kwargs&) {
         const std::string name = nb::cast<std::string>(self.type().attr("__name__"));
-        throw nb::type_error((name + " has no constructor: Tilewright's functions return such objects").c_str());
+        throw nb::type_error((name + " has no constructor: " + origin).c_str());
       },
       nb::scope(kind), nb::name("__init__"), nb::is_method());
 }
@@ -62,7 +62,7 @@ void refuse_construction(const nb::object& kind) {
 }  // namespace
 
 void bind_checked(nb::module_& module) {
-  module.def("_refuse_construction", &refuse_construction, nb::arg("kind"));
+  module.def("_refuse_construction", &refuse_construction, nb::arg("kind"), nb::arg("origin"));
   module.def("_explain_constructor", &explain_constructor, nb::arg("kind"), nb::arg("explain"), nb::arg("is_new"));
 }
 

@@ -42,7 +42,7 @@ void bind_drawing(nb::module_& m) {
   nb::class_<Drawing>(
       m, "Drawing",
       "Pictures of layouts. A notebook displays them; print() draws them on the terminal; a + b puts two drawings side "
-      "by side.")
+      "by side. Layout.draw() and ComposedLayout.draw() return it.")
       .def(
           "__add__",
           [](Drawing a, const Drawing& b) {

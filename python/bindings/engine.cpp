@@ -205,7 +205,8 @@ nb::str in_html(const char* function, nb::handle object) {
 
 void bind_artifact(nb::module_& module) {
   nb::class_<compile::Artifact>(module, "Artifact",
-                                "A compiled kernel, which can be run here, or saved and run on another machine.")
+                                "A compiled kernel, which can be run here, or saved and run on another machine. "
+                                "kernel.compile(args) and load_artifact() return it.")
       .def_ro("name", &compile::Artifact::name)
       .def_ro("symbol", &compile::Artifact::symbol, "The name of the kernel function in the cubin.")
       .def_prop_ro("target", [](const compile::Artifact& self) { return self.target.name(); })
@@ -263,7 +264,8 @@ void bind_artifact(nb::module_& module) {
 void bind_explanation(nb::module_& module) {
   nb::class_<KernelList>(
       module, "KernelList",
-      "A sequence of kernels, the one with the shortest predicted time first. A tuned winner comes before all others.")
+      "A sequence of kernels, the one with the shortest predicted time first. A tuned winner comes before all others. "
+      "find_kernels() returns it.")
       .def("__len__", &KernelList::size)
       .def("__getitem__", [](const KernelList& self, std::ptrdiff_t index) { return shared(self.at(index).kernel); })
       .def("__getitem__",
@@ -286,7 +288,9 @@ void bind_explanation(nb::module_& module) {
           nb::arg("index"), "The predicted time of a kernel in microseconds.")
       .def("__repr__", [](const KernelList& self) { return fmt::format("<KernelList of {}>", self.size()); });
   nb::class_<registry::RefusedKernel>(
-      module, "RefusedKernel", "A kernel, or a family of kernels, that cannot compute a problem, with the reason.")
+      module, "RefusedKernel",
+      "A kernel, or a family of kernels, that cannot compute a problem, with the reason. Explanation.refused has "
+      "them.")
       .def_ro("name", &registry::RefusedKernel::name)
       .def_prop_ro(
           "reason", [](const registry::RefusedKernel& self) { return self.reason(); },
@@ -305,7 +309,7 @@ void bind_explanation(nb::module_& module) {
       });
   nb::class_<Explanation>(
       module, "Explanation",
-      "The result of explain(): the kernels that can compute a problem, and those that cannot. str() is a report.")
+      "The kernels that can compute a problem, and those that cannot. str() is a report. explain() returns it.")
       .def_prop_ro("kernels",
                    [](const std::shared_ptr<Explanation>& self) {
                      return KernelList{self, {}, false};
@@ -321,7 +325,9 @@ void bind_explanation(nb::module_& module) {
       .def_prop_ro(
           "unrestricted_us", [](const Explanation& self) { return self.unrestricted_us; },
           "If promises are required, the predicted time of the best kernel without them in microseconds; else None.")
-      .def("to_json", [](const Explanation& self) { return engine::to_json(self); })
+      .def(
+          "to_json", [](const Explanation& self) { return engine::to_json(self); },
+          "The explanation as a JSON object: target, kernels and refused.")
       .def(
           "__reduce__",
           [](const Explanation& self) {
@@ -339,8 +345,10 @@ void bind_explanation(nb::module_& module) {
 }
 
 void bind_prepared(nb::module_& module) {
-  nb::class_<PreparedCall>(module, "PreparedCall",
-                           "A call whose kernel is chosen, compiled and loaded, so that run() only launches it.")
+  nb::class_<PreparedCall>(
+      module, "PreparedCall",
+      "A call whose kernel is chosen, compiled and loaded, so that run() only launches it. prepare() "
+      "returns it.")
       .def_prop_ro("kernel_name", [](const PreparedCall& self) { return self.kernel().name(); })
       .def_prop_ro("workspace_bytes", &PreparedCall::workspace_bytes)
       .def(
@@ -433,7 +441,7 @@ void bind_discovery(nb::module_& module) {
       nb::arg("batch_invariant") = nb::none(),
       "Like find_kernels, but also reports every kernel that cannot compute `args`, with the reason, and what the "
       "promises cost.");
-  nb::class_<Listing>(module, "KernelListing", "An iterator over kernels.")
+  nb::class_<Listing>(module, "KernelListing", "An iterator over kernels. list_kernels() returns it.")
       .def(
           "__iter__", [](nb::handle self) { return self; }, nb::sig("def __iter__(self) -> KernelListing"))
       .def("__next__", &Listing::next);

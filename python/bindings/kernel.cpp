@@ -188,8 +188,11 @@ void run_kernel(const std::shared_ptr<registry::Kernel>& self, const OperationAr
 }
 
 void bind_status(nb::module_& module) {
-  nb::class_<Support>(module, "Status", "Success, or a failure with a reason. It is true if it is a success.")
-      .def_static("success", [] { return Support(); })
+  nb::class_<Support>(module, "Status",
+                      "Success, or a failure with a reason. It is true if it is a success. kernel.supports(args) and "
+                      "args.verify() return it; Status.success() and Status.fail() make it.")
+      .def_static(
+          "success", [] { return Support(); }, "A success.")
       .def_static(
           "fail", [](nb::handle error) { return Support(refuse("{}", as_text(error))); }, nb::arg("error"),
           "A failure whose reason is a str or an exception.")
@@ -207,7 +210,7 @@ void bind_status(nb::module_& module) {
       .def_prop_ro(
           "numbers", [](const Support& self) { return self ? std::vector<std::int64_t>() : self.refusal().numbers; },
           "The integers of the reason, in the same order, as in RefusedKernel.")
-      .def("raise_on_error", &Support::or_throw)
+      .def("raise_on_error", &Support::or_throw, "Raises the failure as an InvalidArgument.")
       .def("__repr__", [](const Support& self) {
         return self ? std::string("Status.success()") : fmt::format("Status.fail('{}')", self.reason());
       });
@@ -253,7 +256,9 @@ void bind_source(nb::module_& module) {
 }
 
 void bind_typed_numbers(nb::module_& module) {
-  nb::class_<TypedNumber>(module, "TypedNumber", "A number with the type of a kernel parameter.")
+  nb::class_<TypedNumber>(
+      module, "TypedNumber",
+      "A number with the type of a kernel parameter. i32(), u32(), i64(), u64(), f32() and f64() make it.")
       .def("__repr__", [](const TypedNumber& self) {
         return std::visit([](const auto& value) { return fmt::format("TypedNumber({})", value); }, self.value);
       });

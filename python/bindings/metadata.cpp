@@ -247,7 +247,7 @@ void bind_operands(nb::module_& module) {
 void bind_reduce_split_k(nb::module_& module) {
   nb::class_<op::ReduceSplitKSignature>(module, "ReduceSplitKOperandsMetadata",
                                         "Describes the operands of a split-K reduction that a kernel is made for, and "
-                                        "the type of its sums.")
+                                        "the type of its sums. kernel.metadata.operands is one.")
       .def_ro("parts", &op::ReduceSplitKSignature::parts)
       .def_prop_ro("C",
                    [](const op::ReduceSplitKSignature& self) {
@@ -482,7 +482,9 @@ void bind_metadata(nb::module_& module) {
           "batch_invariant", [](const registry::KernelMetadata& self) { return self.promises.batch_invariant; },
           "Whether the kernel promises that the bits of a row of D depend neither on M, nor on the row's place, nor on "
           "the batch.")
-      .def("to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); })
+      .def(
+          "to_json", [](const registry::KernelMetadata& self) { return registry::to_json(self); },
+          "The metadata as a JSON object, with keys in a fixed order.")
       .def(
           "__reduce__",
           [](nb::handle self) {

@@ -85,7 +85,8 @@ void bind_number(nb::module_& module) {
       "Expressions are simplified, and know a divisor and a range. + - * // % << >> & ^ | compute others; all operands "
       "but those of + - * must be at least 0. < <= > >= == are conditions, Numbers that are 1 or 0. A condition that "
       "is "
-      "known only when the kernel runs has no bool(): use Kernel.If().")
+      "known only when the kernel runs has no bool(): use Kernel.If(). Kernel.launch(), Kernel.thread and loops make "
+      "Numbers.")
       .def(
           "__add__", [](const Number& a, const Number& b) { return a + b; }, nb::is_operator())
       .def(
@@ -184,7 +185,7 @@ void bind_number(nb::module_& module) {
       "both", [](const Number& a, const Number& b) { return both(a, b); }, "a"_a, "b"_a,
       "Whether both conditions hold.");
   module.def(
-      "negation", [](const Number& a) { return negation(a); }, "condition"_a);
+      "negation", [](const Number& a) { return negation(a); }, "condition"_a, "1 if the condition is 0, else 0.");
   module.def(
       "select", [](const Number& condition, const Number& a, const Number& b) { return select(condition, a, b); },
       "condition"_a, "a"_a, "b"_a, "a if the condition holds, else b.");

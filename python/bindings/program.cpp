@@ -151,8 +151,10 @@ compile::Source source_of(const Program& self, const std::string& language) {
 
 void bind_values(nb::module_& module) {
   auto values =
-      nb::class_<Value>(module, "Value",
-                        "Registers of a thread, which an instruction defines. value[i] is one of them.")
+      nb::class_<Value>(
+          module, "Value",
+          "Registers of a thread, which an instruction defines. value[i] is one of them. Functions such as "
+          "load_global() return it.")
           .def_prop_ro(
               "type", [](const Value& self) { return program::name(self.type); }, "\"b32\", \"f32\", ...")
           .def_ro("count", &Value::count, "The number of registers.")
@@ -213,12 +215,15 @@ void bind_values(nb::module_& module) {
   nb::class_<ValueCell>(module, "ValueCell", "A value that the kernel changes while it runs. Kernel.cell() makes it.")
       .def("get", &ValueCell::get, "The present value.")
       .def("set", &ValueCell::set, "value"_a, "Replaces it by a value with the same type and number of registers.");
-  nb::class_<program::SharedMemory>(module, "SharedMemory", "Memory of a CTA.")
+  nb::class_<program::SharedMemory>(module, "SharedMemory", "Memory of a CTA. Kernel.shared() reserves it.")
       .def_prop_ro(
           "address", [](const program::SharedMemory& self) { return self.address; },
           "The shared address of its first byte.")
       .def_ro("bytes", &program::SharedMemory::bytes);
-  nb::class_<program::Operand>(module, "InstructionOperand", "An operand of Kernel.instruction().");
+  nb::class_<program::Operand>(
+      module, "InstructionOperand",
+      "An operand of Kernel.instruction(). output(), input(), update(), number(), immediate() and "
+      "address_of() make it.");
 }
 
 void make_builder(KernelBuilder* self, const Text& symbol, nb::handle target, int threads, std::array<int, 3> cluster) {
@@ -267,11 +272,11 @@ void bind_builder(nb::module_& module) {
           "The rank of this CTA in its cluster.")
       .def("shared", &KernelBuilder::shared, "bytes"_a, "alignment"_a = 16,
            "Reserves shared memory. `alignment` is a power of two of at most 1024 bytes.")
-      .def("begin_loop", &KernelBuilder::begin_loop, "first"_a, "end"_a, "step"_a)
-      .def("end_loop", &KernelBuilder::end_loop)
-      .def("begin_branch", &KernelBuilder::begin_branch, "condition"_a)
-      .def("end_branch", &KernelBuilder::end_branch)
-      .def("reopen_otherwise", &KernelBuilder::reopen_otherwise)
+      .def("begin_loop", &KernelBuilder::begin_loop, "first"_a, "end"_a, "step"_a, "Called by loop().")
+      .def("end_loop", &KernelBuilder::end_loop, "Called by loop().")
+      .def("begin_branch", &KernelBuilder::begin_branch, "condition"_a, "Called by If().")
+      .def("end_branch", &KernelBuilder::end_branch, "Called by If().")
+      .def("reopen_otherwise", &KernelBuilder::reopen_otherwise, "Called by Else().")
       .def(
           "cell", [](KernelBuilder& self, const Value& initial) { return self.cell(initial); }, "initial"_a,
           nb::keep_alive<0, 1>(), "A cell for values with the type and the number of registers of `initial`.")

@@ -59,7 +59,8 @@ void bind_memory(nb::module_& module) {
       },
       "k"_a, "base"_a, "offset"_a, "type"_a, "count"_a = 1,
       "Loads `count` registers (1, 2 or 4) from base + offset, in bytes.");
-  module.def("store_global", &program::store_global, "k"_a, "base"_a, "offset"_a, "values"_a);
+  module.def("store_global", &program::store_global, "k"_a, "base"_a, "offset"_a, "values"_a,
+             "Stores the registers of `values` (1, 2 or 4) to base + offset, in bytes, a multiple of their size.");
   module.def(
       "load_global_if",
       [](KernelBuilder& k, const Number& holds, const Value& base, const Number& offset, const Text& type, int count) {
@@ -67,14 +68,17 @@ void bind_memory(nb::module_& module) {
       },
       "k"_a, "holds"_a, "base"_a, "offset"_a, "type"_a, "count"_a = 1,
       "A load that is skipped if `holds` is 0; the registers are then 0.");
-  module.def("store_global_if", &program::store_global_if, "k"_a, "holds"_a, "base"_a, "offset"_a, "values"_a);
+  module.def("store_global_if", &program::store_global_if, "k"_a, "holds"_a, "base"_a, "offset"_a, "values"_a,
+             "store_global() that is skipped if `holds` is 0.");
   module.def(
       "load_shared",
       [](KernelBuilder& k, const Number& address, const Text& type, int count) {
         return program::load_shared(k, address, read_register_type(type), count);
       },
-      "k"_a, "address"_a, "type"_a, "count"_a = 1);
-  module.def("store_shared", &program::store_shared, "k"_a, "address"_a, "values"_a);
+      "k"_a, "address"_a, "type"_a, "count"_a = 1,
+      "Loads `count` registers (1, 2 or 4) from a shared address, a multiple of their size.");
+  module.def("store_shared", &program::store_shared, "k"_a, "address"_a, "values"_a,
+             "Stores the registers of `values` (1, 2 or 4) to a shared address, a multiple of their size.");
   module.def("add_global", &program::add_global, "k"_a, "base"_a, "offset"_a, "value"_a,
              "Adds one f32, f64 or b32 (an integer) to memory, atomically: red.global.add.");
   module.def("add_shared", &program::add_shared, "k"_a, "address"_a, "value"_a, "The same in shared memory.");
@@ -93,13 +97,18 @@ void bind_synchronisation(nb::module_& module) {
              "Lets the kernels that depend on this launch start, as soon as all CTAs have come here or have ended.");
   module.def("named_barrier", &program::named_barrier, "k"_a, "id"_a, "threads"_a,
              "barrier.sync of named barrier `id`, 1 to 15, with `threads` threads, a multiple of 32.");
-  module.def("named_barrier_arrive", &program::named_barrier_arrive, "k"_a, "id"_a, "threads"_a);
+  module.def(
+      "named_barrier_arrive", &program::named_barrier_arrive, "k"_a, "id"_a, "threads"_a,
+      "barrier.arrive: counts this thread among the `threads` of named_barrier() without waiting for the others.");
   module.def("synchronize_cluster", &program::synchronize_cluster, "k"_a, "Waits for all threads of the cluster.");
   module.def("synchronize_warp", &program::synchronize_warp, "k"_a, "bar.warp.sync of all lanes.");
-  module.def("mbarrier_init", &program::mbarrier_init, "k"_a, "barrier"_a, "arrivals"_a);
+  module.def(
+      "mbarrier_init", &program::mbarrier_init, "k"_a, "barrier"_a, "arrivals"_a,
+      "mbarrier.init of the 8 bytes at the shared address `barrier`: a phase completes after `arrivals` arrivals. One "
+      "thread executes it; fence_mbarrier_init() and synchronize() follow.");
   module.def("fence_mbarrier_init", &program::fence_mbarrier_init, "k"_a,
              "Makes the init visible to the cluster and to the async proxy.");
-  module.def("mbarrier_arrive", &program::mbarrier_arrive, "k"_a, "barrier"_a);
+  module.def("mbarrier_arrive", &program::mbarrier_arrive, "k"_a, "barrier"_a, "Arrives at the barrier once.");
   module.def("mbarrier_arrive_expect", &program::mbarrier_arrive_expect, "k"_a, "barrier"_a, "bytes"_a,
              "Arrives, and adds `bytes` to the expect-tx bytes.");
   module.def("mbarrier_arrive_at", &program::mbarrier_arrive_at, "k"_a, "barrier"_a, "rank"_a,
@@ -115,21 +124,27 @@ void bind_asynchronous(nb::module_& module) {
              "of them are read, and the rest are zeros.");
   module.def("cp_async_arrive", &program::cp_async_arrive, "k"_a, "barrier"_a,
              "Lets an arrival at `barrier` follow this thread's earlier cp.async copies.");
-  module.def("cp_async_commit", &program::cp_async_commit, "k"_a);
-  module.def("cp_async_wait", &program::cp_async_wait, "k"_a, "pending"_a);
+  module.def("cp_async_commit", &program::cp_async_commit, "k"_a,
+             "Makes a group of this thread's cp.async copies since the last group.");
+  module.def("cp_async_wait", &program::cp_async_wait, "k"_a, "pending"_a,
+             "Waits until at most `pending` of this thread's groups of cp.async are pending.");
   module.def("tma_load", &program::tma_load, "k"_a, "to"_a, "map"_a, "coordinates"_a, "barrier"_a,
              "ctas"_a = nb::none(), "policy"_a = arch::kEvictNormal,
              "Starts the load of a box of the tensor map with index `map`, at `coordinates`, innermost first.");
   module.def("tma_store", &program::tma_store, "k"_a, "map"_a, "coordinates"_a, "source"_a,
              "Starts the store of a box, in this thread's current bulk group.");
-  module.def("tma_store_commit", &program::tma_store_commit, "k"_a);
+  module.def("tma_store_commit", &program::tma_store_commit, "k"_a,
+             "Makes a bulk group of this thread's TMA stores since the last group.");
   module.def("tma_store_wait_read", &program::tma_store_wait_read, "k"_a, "pending"_a,
              "Waits until all but `pending` bulk groups of this thread have been read from shared memory.");
-  module.def("prefetch_tensor_map", &program::prefetch_tensor_map, "k"_a, "map"_a);
+  module.def("prefetch_tensor_map", &program::prefetch_tensor_map, "k"_a, "map"_a,
+             "Prefetches the tensor map with index `map`.");
   module.def("fence_proxy_async", &program::fence_proxy_async, "k"_a,
              "Orders this thread's accesses to shared memory before later accesses of TMA and wgmma.");
-  module.def("wgmma_fence", &program::wgmma_fence, "k"_a);
-  module.def("wgmma_commit", &program::wgmma_commit, "k"_a);
+  module.def("wgmma_fence", &program::wgmma_fence, "k"_a,
+             "wgmma.fence: orders this warpgroup's accesses to registers before later wgmma that read or write them.");
+  module.def("wgmma_commit", &program::wgmma_commit, "k"_a,
+             "Makes a group of this warpgroup's wgmma since the last group.");
   module.def(
       "wait_for_wgmma", &program::wait_for_wgmma, "k"_a, "pending"_a, "accumulators"_a,
       "Waits until at most `pending` groups of wgmma are pending. `accumulators` are the cells that they write.");
@@ -209,10 +224,10 @@ void bind_arithmetic(nb::module_& module) {
   module.def("absolute", &program::absolute, "k"_a, "a"_a, "|a| of f32 or f64.");
   module.def("reciprocal", &program::reciprocal, "k"_a, "a"_a,
              "1 / a of f32, by the .approx instruction, as those below.");
-  module.def("exp2", &program::exp2, "k"_a, "a"_a);
-  module.def("log2", &program::log2, "k"_a, "a"_a);
-  module.def("tanh", &program::tanh, "k"_a, "a"_a);
-  module.def("reciprocal_sqrt", &program::reciprocal_sqrt, "k"_a, "a"_a);
+  module.def("exp2", &program::exp2, "k"_a, "a"_a, "2 to the power of a, an f32.");
+  module.def("log2", &program::log2, "k"_a, "a"_a, "The binary logarithm of a, an f32.");
+  module.def("tanh", &program::tanh, "k"_a, "a"_a, "The hyperbolic tangent of a, an f32.");
+  module.def("reciprocal_sqrt", &program::reciprocal_sqrt, "k"_a, "a"_a, "1 / sqrt(a) of f32.");
   module.def("choose", &program::choose, "k"_a, "condition"_a, "a"_a, "b"_a, "`a` if `condition` is not 0, else `b`.");
   module.def("shuffle_xor", &program::shuffle_xor, "k"_a, "a"_a, "mask"_a,
              "The value of lane `lane ^ mask`, of all lanes of the warp.");
@@ -222,7 +237,8 @@ void bind_arithmetic(nb::module_& module) {
   module.def("join_registers", &program::join_registers, "k"_a, "values"_a,
              "One value of all registers of `values`, which have one type.");
   module.def(
-      "to_f32", [](KernelBuilder& k, const Number& number) { return program::to_f32(k, number); }, "k"_a, "number"_a);
+      "to_f32", [](KernelBuilder& k, const Number& number) { return program::to_f32(k, number); }, "k"_a, "number"_a,
+      "A Number as an f32, rounded to nearest.");
   module.def(
       "to_f32",
       [](KernelBuilder& k, const Value& element, nb::handle dtype) {

@@ -78,11 +78,11 @@ void bind_ring(nb::module_& module) {
            "others wait for it before they use the ring.")
       .def("stage", &Ring::stage, "index"_a, "The shared address of a stage.")
       .def("full", &Ring::full, "index"_a, "The shared address of the mbarrier that is full.")
-      .def("empty", &Ring::empty, "index"_a);
+      .def("empty", &Ring::empty, "index"_a, "The shared address of the mbarrier of a stage that has been read.");
   nb::class_<RingWriter>(module, "RingWriterRecorder", "The part of a thread that writes.")
       .def(nb::init<KernelBuilder&, const Ring&>(), "k"_a, "ring"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
-      .def("begin_write", &RingWriter::begin_write)
-      .def("end_write", &RingWriter::end_write)
+      .def("begin_write", &RingWriter::begin_write, "Called by write().")
+      .def("end_write", &RingWriter::end_write, "Called by write().")
       .def(
           "wait_for_readers", &RingWriter::wait_for_readers,
           "Waits until all stages have been read. Needed at the end if other CTAs of a cluster read this CTA's loads.");
@@ -93,15 +93,17 @@ void bind_ring(nb::module_& module) {
             new (self) RingReader(k, ring, release ? std::move(*release) : Release());
           },
           "k"_a, "ring"_a, "release"_a = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
-      .def("begin_read", &RingReader::begin_read)
-      .def("begin_read_by_wgmma", &RingReader::begin_read_by_wgmma)
-      .def("end_read", &RingReader::end_read, "stage"_a)
-      .def("end_read_by_wgmma", &RingReader::end_read_by_wgmma, "stage"_a, "accumulators"_a)
-      .def("drain_cells", &RingReader::drain, "accumulators"_a);
+      .def("begin_read", &RingReader::begin_read, "Called by read().")
+      .def("begin_read_by_wgmma", &RingReader::begin_read_by_wgmma, "Called by read_by_wgmma().")
+      .def("end_read", &RingReader::end_read, "stage"_a, "Called by read().")
+      .def("end_read_by_wgmma", &RingReader::end_read_by_wgmma, "stage"_a, "accumulators"_a,
+           "Called by read_by_wgmma().")
+      .def("drain_cells", &RingReader::drain, "accumulators"_a, "Called by drain().");
 }
 
 void bind_roles(nb::module_& module) {
-  nb::class_<program::RoleThread>(module, "RoleThread", "A thread in its role.")
+  nb::class_<program::RoleThread>(module, "RoleThread",
+                                  "A thread in its role. `with roles.play(name) as me:` gives it.")
       .def_prop_ro(
           "warpgroup", [](const program::RoleThread& self) { return self.warpgroup; },
           "Its warpgroup, among those of the role.")
@@ -117,9 +119,10 @@ void bind_roles(nb::module_& module) {
             new (self) Roles(k, std::move(roles));
           },
           "k"_a, "roles"_a, nb::keep_alive<1, 2>())
-      .def("begin", &Roles::begin, "name"_a)
-      .def("end", &Roles::end);
-  nb::class_<program::TileIndex>(module, "TileIndex", "A tile by its number along each mode.")
+      .def("begin", &Roles::begin, "name"_a, "Called by play().")
+      .def("end", &Roles::end, "Called by play().");
+  nb::class_<program::TileIndex>(module, "TileIndex",
+                                 "A tile by its number along each mode. `with tiles.for_each() as tile:` gives it.")
       .def_prop_ro("m", [](const program::TileIndex& self) { return self.m; })
       .def_prop_ro("n", [](const program::TileIndex& self) { return self.n; })
       .def_prop_ro("batch", [](const program::TileIndex& self) { return self.batch; });
@@ -135,8 +138,8 @@ void bind_roles(nb::module_& module) {
           },
           "k"_a, "m"_a, "n"_a, "batch"_a = 1, nb::kw_only(), "raster_width"_a = 8, "raster_along"_a = "m",
           "max_groups"_a = 132, nb::keep_alive<1, 2>())
-      .def("begin", &PersistentTiles::begin)
-      .def("end", &PersistentTiles::end);
+      .def("begin", &PersistentTiles::begin, "Called by for_each().")
+      .def("end", &PersistentTiles::end, "Called by for_each().");
 }
 
 void bind_copies(nb::module_& module) {
@@ -247,14 +250,15 @@ nb::list cells_of(nb::handle accumulators) {
 }
 
 void bind_products(nb::module_& module) {
-  nb::class_<Accumulators>(module, "Accumulators", "The accumulators of a thread.")
+  nb::class_<Accumulators>(module, "Accumulators", "The accumulators of a thread. TiledMmaBuilder.zeros() makes them.")
       .def(
           "cell", [](const Accumulators& self, std::size_t i) { return self.cells.at(i); }, "i"_a,
-          nb::keep_alive<0, 1>())
+          nb::keep_alive<0, 1>(), "The cell with index `i` of `cells`.")
       .def_prop_ro("cells", &cells_of, nb::sig("def cells(self) -> list[ValueCell]"),
                    "One cell for each instruction along m and n of the warp or warpgroup, n fastest.");
   nb::class_<program::AccumulatorPair>(module, "AccumulatorPair",
-                                       "Two accumulators of a thread in adjacent columns, and their place in the tile.")
+                                       "Two accumulators of a thread in adjacent columns, and their place in the tile. "
+                                       "TiledMmaBuilder.pairs() returns them.")
       .def_ro("low", &program::AccumulatorPair::low)
       .def_ro("high", &program::AccumulatorPair::high)
       .def_prop_ro("row", [](const program::AccumulatorPair& self) { return self.row; })

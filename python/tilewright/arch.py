@@ -78,10 +78,12 @@ class TiledCopy:
 
     @property
     def num_boxes(self) -> int:
+        """The number of boxes, each of which one instruction copies."""
         return self._copy.num_boxes
 
     @property
     def box_bytes(self) -> int:
+        """The bytes of a box in shared memory."""
         return self._copy.box_bytes
 
 

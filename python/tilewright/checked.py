@@ -73,18 +73,30 @@ def _check_class(kind: type) -> None:
     construct = vars(kind).get(name)
     if _overloads(construct):
         _explain_constructor(kind, functools.partial(_explain_construction, construct), name == "__new__")
-        if len(_declarations(construct)) == 1:
-            setattr(kind, "__signature__", _SignatureOfClass(construct))  # noqa: B010
+        setattr(kind, "__signature__", _SignatureOfClass(construct))  # noqa: B010
     elif not any(_overloads(vars(each).get("__init__")) for each in kind.__mro__):
-        _refuse_construction(kind)
+        _refuse_construction(kind, _origin(kind))
     setattr(kind, "_is_checked", True)  # noqa: B010
 
 
+def _origin(kind: type) -> str:
+    """Where objects of a class without a constructor come from: the last sentence of its docstring."""
+    return (kind.__doc__ or "").rstrip(". ").rpartition(". ")[2]
+
+
 class _SignatureOfClass(_Declared):
-    """The attribute __signature__ of a class."""
+    """The attribute __signature__ of a class: that of its constructor, or that of a function of any arguments if it has
+    several. Its objects, of which some can be called, have none."""
 
     def __get__(self, instance: object, kind: type) -> inspect.Signature:
-        return self.__signature__.replace(return_annotation=inspect.Signature.empty)
+        if instance is not None:
+            raise AttributeError(f"'{kind.__name__}' object has no attribute '__signature__'")
+        if len(_declarations(self.function)) == 1:
+            return self.__signature__.replace(return_annotation=inspect.Signature.empty)
+        return inspect.signature(_of_any_arguments)
+
+
+def _of_any_arguments(*args: Any, **keywords: Any) -> None: ...
 
 
 def check_all(namespace: dict[str, Any], names: Iterable[str]) -> None:

@@ -28,6 +28,8 @@ from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
 from tilewright.results import _NUMPY_NAMES as _NAMES
 
+__all__ = ["grouped_matmul", "linear", "matmul"]
+
 xla_ffi.register()
 
 

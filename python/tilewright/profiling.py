@@ -54,6 +54,7 @@ class Profile:
 
     @property
     def device(self) -> str:
+        """The name of the GPU, or of the emulator, such as "emulator:sm_90a"."""
         return str(self.report["device"])
 
     @property

@@ -31,6 +31,8 @@ from tilewright.product import _compute_type, _type_of_result
 from tilewright.results import _NUMPY_NAMES
 from tilewright.weights import PackedWeights, weight_matmul
 
+__all__ = ["conv2d", "einsum", "grouped_mm", "masked_mm", "weight_linear"]
+
 gradients.require_supported(torch, "the operators of tilewright.torch")
 _LIBRARY = torch.library.Library("tilewright", "DEF")
 _LIBRARY.define("matmul(Tensor a, Tensor b) -> Tensor")

@@ -40,65 +40,89 @@ class ActivationFunctor:
 
 
 class identity(ActivationFunctor):
+    """x"""
+
     function = "identity"
 
     @staticmethod
     def numpy(x: Any) -> Any:
+        """The same of NumPy arrays, and in an EpilogueVisitTree."""
         return x
 
 
 class relu(ActivationFunctor):
+    """max(x, 0)"""
+
     function = "relu"
 
     @staticmethod
     def numpy(x: Any) -> Any:
+        """The same of NumPy arrays, and in an EpilogueVisitTree."""
         return numpy.maximum(x, 0)
 
 
 class leaky_relu(ActivationFunctor):
+    """x where x > 0, else leaky_alpha * x. The default of leaky_alpha is 0.2."""
+
     function = "leaky_relu"
     parameters: ClassVar[dict[str, float]] = {"leaky_alpha": 0.2}
 
     @staticmethod
     def numpy(x: Any, leaky_alpha: float) -> Any:
+        """The same of NumPy arrays, and in an EpilogueVisitTree."""
         return numpy.maximum(x, 0) + numpy.minimum(x, 0) * leaky_alpha
 
 
 class tanh(ActivationFunctor):
+    """The hyperbolic tangent of x."""
+
     function = "tanh"
 
     @staticmethod
     def numpy(x: Any) -> Any:
+        """The same of NumPy arrays, and in an EpilogueVisitTree."""
         return numpy.tanh(x)
 
 
 class sigmoid(ActivationFunctor):
+    """1 / (1 + exp(-x))"""
+
     function = "sigmoid"
 
     @staticmethod
     def numpy(x: Any) -> Any:
+        """The same of NumPy arrays, and in an EpilogueVisitTree."""
         return 1 / (1 + numpy.exp(-x))
 
 
 class silu(ActivationFunctor):
+    """x * sigmoid(x)"""
+
     function = "silu"
 
     @staticmethod
     def numpy(x: Any) -> Any:
+        """The same of NumPy arrays, and in an EpilogueVisitTree."""
         return x * sigmoid.numpy(x)
 
 
 class hardswish(ActivationFunctor):
+    """x * min(max(x + 3, 0), 6) / 6"""
+
     function = "hardswish"
 
     @staticmethod
     def numpy(x: Any) -> Any:
+        """The same of NumPy arrays, and in an EpilogueVisitTree."""
         return x * numpy.minimum(numpy.maximum(x + 3, 0), 6) / 6
 
 
 class gelu(ActivationFunctor):
+    """x * (1 + erf(x / sqrt(2))) / 2"""
+
     function = "gelu"
 
     @staticmethod
     def numpy(x: Any) -> Any:
+        """The same of NumPy arrays, and in an EpilogueVisitTree."""
         return 0.5 * x * (1 + _erf(x / math.sqrt(2)))

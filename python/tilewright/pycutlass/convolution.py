@@ -110,6 +110,7 @@ class Conv2dOperation(DesignedOperation):
         return 0
 
     def layout_name(self) -> str:
+        """The layout of A, as names of kernels have it: "nhwc"."""
         return str(self.A.layout.value)
 
     def procedural_name(self) -> str:

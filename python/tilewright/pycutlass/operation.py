@@ -38,6 +38,7 @@ class ApiVersion(enum.Enum):
 
 
 def api_version(arch: int, opclass: cutlass.OpClass, datatype: DataType) -> ApiVersion:
+    """The version of CUTLASS's API that designs of this architecture and these instructions are written in."""
     is_wgmma = opclass is cutlass.OpClass.TensorOp and datatype is not DataType.float64 and _tilewright.has_wgmma(arch)
     return ApiVersion.v3x if is_wgmma else ApiVersion.v2x
 
@@ -61,6 +62,7 @@ class RuntimeModule:
         return self.operation.kernel.source.text
 
     def name(self) -> str:
+        """PyCUTLASS's name of the operation."""
         return self.operation.procedural_name()
 
 
@@ -101,6 +103,7 @@ class DesignedOperation:
         raise NotImplementedError
 
     def layout_name(self) -> str:
+        """The layouts of the operands, as names of kernels have them."""
         raise NotImplementedError
 
     @property

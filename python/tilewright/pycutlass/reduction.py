@@ -67,6 +67,7 @@ class ReductionOperation:
         return self.epilogue_functor.epilogue_type
 
     def procedural_name(self) -> str:
+        """A name made of the shape of a block and the type of D. It is not unique."""
         return f"reduce_split_k_{self.shape.row()}x{self.shape.column()}_{self.C.element.value}"
 
     def run(self, arguments: ReductionArguments, stream: Any = None) -> int:

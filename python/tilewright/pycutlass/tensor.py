@@ -57,6 +57,7 @@ class TensorDescription:
 
     @property
     def attributes(self) -> TensorAttributes:
+        """The type, layout and alignment, as Tilewright's metadata has them."""
         return self.attributes_of(is_pointer_array=False)
 
     def attributes_of(self, is_pointer_array: bool) -> TensorAttributes:

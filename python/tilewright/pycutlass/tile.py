@@ -44,6 +44,7 @@ class TileDescription:
         return 32 * m * n * k
 
     def procedural_name(self) -> str:
+        """PyCUTLASS's name of a tile: "128x128_32x4", with the number of stages last."""
         m, n, k = self.threadblock_shape
         stages = 0 if self.stages is None else self.stages
         name = f"{m}x{n}_{k}x{stages}"

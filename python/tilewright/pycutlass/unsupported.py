@@ -19,8 +19,12 @@ class _Unsupported:
 
 
 class SymmetricTensorDescription(_Unsupported):
+    """A symmetric operand of PyCUTLASS. The constructor raises Unsupported."""
+
     what = "symmetric matrix product"
 
 
 class TriangularTensorDescription(_Unsupported):
+    """A triangular operand of PyCUTLASS. The constructor raises Unsupported."""
+
     what = "triangular matrix product"

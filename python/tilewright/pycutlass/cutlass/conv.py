@@ -158,21 +158,27 @@ class Conv2dProblemSize:
         )
 
     def activation_extent(self) -> Tensor4DCoord:
+        """The extents of the activation, (N, H, W, C)."""
         return Tensor4DCoord(self.N, self.H, self.W, self.C)
 
     def filter_extent(self) -> Tensor4DCoord:
+        """The extents of the filter, (K, R, S, C / groups)."""
         return Tensor4DCoord(self.K, self.R, self.S, self.C // self.groups)
 
     def output_extent(self) -> Tensor4DCoord:
+        """The extents of the output, (N, P, Q, K)."""
         return Tensor4DCoord(self.N, self.P, self.Q, self.K)
 
     def activation_size(self) -> int:
+        """The number of elements of the activation."""
         return _size(self.activation_extent())
 
     def filter_size(self) -> int:
+        """The number of elements of the filter."""
         return _size(self.filter_extent())
 
     def output_size(self) -> int:
+        """The number of elements of the output."""
         return _size(self.output_extent())
 
     def __repr__(self) -> str:
