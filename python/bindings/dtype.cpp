@@ -82,7 +82,9 @@ const char* numpy_name(DType type) {
 }
 
 void bind_dtype(nb::module_& module) {
-  nb::enum_<DType>(module, "DType", "Element types.")
+  nb::enum_<DType>(
+      module, "DType",
+      "Element types. s4, u4 and b1 are those of instructions and packed weights; arrays have none of them.")
       .value("f64", DType::f64)
       .value("f32", DType::f32)
       .value("tf32", DType::tf32)
@@ -92,7 +94,10 @@ void bind_dtype(nb::module_& module) {
       .value("s8", DType::s8)
       .value("u8", DType::u8)
       .value("e4m3", DType::e4m3)
-      .value("e5m2", DType::e5m2);
+      .value("e5m2", DType::e5m2)
+      .value("s4", DType::s4)
+      .value("u4", DType::u4)
+      .value("b1", DType::b1);
   module.def("dtype", &read_dtype, nb::arg("type"),
              "The DType of a torch, NumPy, CuPy, JAX or ml_dtypes type, or of a name: \"float16\", \"f16\", \"half\".");
 }

@@ -85,9 +85,9 @@ struct KernelList {
   std::size_t size() const { return is_filtered ? chosen.size() : found->kernels.size(); }
   const engine::RankedKernel& at(std::ptrdiff_t index) const {
     const auto count = static_cast<std::ptrdiff_t>(size());
-    if (index < 0) index += count;
-    if (index < 0 || index >= count) throw nb::index_error("KernelList index out of range");
-    const auto place = static_cast<std::size_t>(index);
+    if (index < -count || index >= count)
+      throw nb::index_error(fmt::format("kernel {} of a list of {}", index, count).c_str());
+    const auto place = static_cast<std::size_t>(index < 0 ? index + count : index);
     return found->kernels[is_filtered ? chosen[place] : place];
   }
 };

@@ -151,6 +151,18 @@ std::shared_ptr<op::Operation> make_operation(const Text& name_text,
       std::move(values));
 }
 
+/// @throws InvalidArgument, with the names that there are, if the operation has no scalar of this name
+void check_scalar(const op::Operation& operation, const std::string& label) {
+  std::vector<std::string> known;
+  for (const op::NamedScalar& each : operation.scalars()) {
+    if (each.name == label) return;
+    known.push_back(each.name);
+  }
+  for (const op::OperandDeclaration& each : operation.operands()) known.push_back(each.name);
+  throw InvalidArgument(fmt::format("{} has no operand or scalar '{}': it has {}", operation.name(), printable(label),
+                                    fmt::join(known, ", ")));
+}
+
 void make_arguments(OperationArguments* self, const std::shared_ptr<op::Operation>& operation,
                     const nb::kwargs& given) {
   ArgumentsReader reader;
@@ -160,6 +172,7 @@ void make_arguments(OperationArguments* self, const std::shared_ptr<op::Operatio
     std::string label = nb::cast<std::string>(key);
     const auto declared = std::ranges::find(operation->operands(), label, &op::OperandDeclaration::name);
     if (declared == operation->operands().end()) {
+      check_scalar(*operation, label);
       const double number = read_number(value, label.c_str());
       scalars.push_back({std::move(label), number});
     } else {

@@ -179,7 +179,8 @@ op::Tensor read_pointers(ArgumentsReader& reader, const PointerArray& pointers, 
 
 void make_pointer_array(PointerArray* self, nb::object addresses, const Integers& shape, nb::handle dtype,
                         const std::optional<Integers>& stride, int alignment) {
-  const std::string type = as_text(nb::str(nb::getattr(addresses, "dtype", nb::none())));
+  const std::string type =
+      nb::hasattr(addresses, "dtype") ? as_text(nb::str(addresses.attr("dtype"))) : shown(addresses);
   if (!type.ends_with("int64"))
     throw InvalidArgument(fmt::format("addresses must be an array of int64 or uint64, got {}", type));
   op::Tensor matrix;

@@ -66,6 +66,9 @@ class PythonProvider final : public registry::Provider {
     const nb::object answer = nb::hasattr(class_->type, "_generate_for")
                                   ? class_->type.attr("_generate_for")(all, target.name())
                                   : class_->type.attr("generate_kernels")(all, nb::none(), target.name());
+    if (!nb::hasattr(answer, "__iter__"))
+      throw InvalidArgument(
+          fmt::format("{}.generate_kernels() must return a list of kernels, got {}", family_, shown(answer)));
     for (nb::handle each : answer) {
       if (!nb::isinstance<registry::Kernel>(each)) {
         throw InvalidArgument(fmt::format("{}.generate_kernels() must return kernels, got {}", family_, shown(each)));

@@ -320,12 +320,20 @@ op::Dims strides_of(nb::handle interface, const op::Dims& shape, DType dtype) {
   return strides;
 }
 
+DType of_whole_bytes(DType type) {
+  if (bits(type) % 8 == 0) return type;
+  throw InvalidArgument(
+      fmt::format("elements of {} have {} bits, but those of arrays must have whole bytes; "
+                  "tilewright.pack_weights() packs weights of 4 bits",
+                  name(type), bits(type)));
+}
+
 /// The element type from the array's dtype if it has one, else from the typestr.
 /// @throws InvalidArgument if both exist and contradict each other
 DType element_of(nb::handle object, const std::string& typestr) {
   nb::object type = nb::getattr(object, interned().dtype, nb::none());
   if (type.is_none()) return of_typestr(typestr);
-  const DType element = read_dtype(type);
+  const DType element = of_whole_bytes(read_dtype(type));
   int width = bytes(element);
   if (typestr.size() > 2) std::from_chars(typestr.data() + 2, typestr.data() + typestr.size(), width);
   if (width == bytes(element)) return element;
@@ -534,12 +542,16 @@ void bind_tensor(nb::module_& module) {
           "__init__",
           [](ShapeOnly* self, const Integers& shape, nb::handle dtype, const std::optional<Integers>& stride) {
             const op::Dims extents = dims_of(shape, "shape");
+            for (int mode = 0; mode < extents.rank(); ++mode) {
+              if (extents[mode] < 0)
+                throw InvalidArgument(fmt::format("shape[{}] must be at least 0, got {}", mode, extents[mode]));
+            }
             const op::Dims steps = stride ? dims_of(*stride, "stride") : packed_strides(extents);
             if (steps.rank() != extents.rank()) {
               throw InvalidArgument(
                   fmt::format("stride has {} entries, but shape has {}", steps.rank(), extents.rank()));
             }
-            new (self) ShapeOnly{list_of(extents), read_dtype(dtype), list_of(steps)};
+            new (self) ShapeOnly{list_of(extents), of_whole_bytes(read_dtype(dtype)), list_of(steps)};
           },
           nb::arg("shape"), nb::arg("dtype"), nb::arg("stride") = nb::none())
       .def_ro("shape", &ShapeOnly::shape)

@@ -247,12 +247,11 @@ def __getattr__(name: str) -> object:
 
 
 def _nearest(name: str) -> str:
-    import difflib
+    from tilewright.missing_name import suggestion
 
     if name in _ELSEWHERE:
         return f"; see {_ELSEWHERE[name]}"
-    close = difflib.get_close_matches(name, [*__all__, *_SUBMODULES], 1, 0.6)
-    return f"; did you mean '{close[0]}'?" if close else ""
+    return suggestion(name, [*__all__, *_SUBMODULES])
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,8 @@ Names are those of PyCuTe and nvcute where these have them. Layouts are those of
 cannot do is refused with InvalidArgument and the number. tilewright.program emits code from the same numbers.
 """
 
+from typing import TYPE_CHECKING
+
 from tilewright._tilewright import DType, dtype
 from tilewright._tilewright.arch import (
     MmaAtom,
@@ -33,6 +35,7 @@ from tilewright._tilewright.arch import (
 )
 from tilewright.checked import check_all
 from tilewright.layout import ComposedLayout, Layout, coalesce, composition, make_layout, size
+from tilewright.missing_name import refuse_unknown
 
 
 class TiledCopy:
@@ -117,3 +120,6 @@ __all__ = [
 ]
 
 check_all(globals(), __all__)
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

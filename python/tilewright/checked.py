@@ -218,10 +218,16 @@ def _reason(message: str, name: str, function: Any, args: tuple[Any, ...], keywo
     if len(unbound) == len(signatures):
         return f"{name}(): {unbound[-1]}; {takes}"
     if not wrong:  # a condition that no annotation has
+        for signature in signatures if len(signatures) == 1 else ():
+            for argument, value in signature.bind(*args, **keywords).arguments.items():
+                if isinstance(value, int) and not -(2**31) <= value < 2**31 or isinstance(value, int) and value < 0:
+                    return f"{name}(): {argument} is out of range, got {value}"
         texts = " or ".join(str(each.replace(return_annotation=_EMPTY)) for each in signatures)
         return f"{name}(): the arguments must be {texts}, got {', '.join(map(_shown, args))}"
     last = max(wrong, key=lambda mismatch: mismatch.place)
     accepted = " | ".join(each.annotation for each in wrong if each.place == last.place)
+    if accepted == "object":
+        return f"{name}(): {last.argument} must not be None"
     return f"{name}(): {last.argument} must be {_described(accepted)}, got {_shown(last.value)}"
 
 

@@ -213,7 +213,8 @@ def _modes_of(expression: str, operands: Sequence[Any]) -> tuple[list[str], str]
     modes = inputs.split(",")
     for letter in "".join(modes) + result:
         if letter not in string.ascii_letters:
-            raise InvalidArgument(f"a mode must be a letter, got '{letter}' in '{expression}'")
+            hint = ": tilewright.torch.einsum has ellipses" if letter == "." else ""
+            raise InvalidArgument(f"a mode must be a letter, got '{letter}' in '{expression}'{hint}")
     if len(modes) != len(operands):
         raise InvalidArgument(f"'{expression}' has {len(modes)} operands, got {len(operands)} arrays")
     if len(operands) < 2:

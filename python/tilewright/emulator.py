@@ -21,10 +21,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tilewright._tilewright.emulator import KernelModule as _KernelModule
 from tilewright.errors import InvalidArgument
+from tilewright.missing_name import refuse_unknown
 
 Extents: TypeAlias = int | tuple[int, ...]
 
@@ -124,7 +125,8 @@ class Profile:
 class Module:
     """The kernels of a source.
 
-    `source` is CUDA C++ or PTX, or the path of a file with one of them: an `os.PathLike`, or a string without line feed.
+    `source` is CUDA C++ or PTX, or the path of a file with one of them: an `os.PathLike`, or a string without line feed
+    and brace.
     Headers are searched in the folder of the file, in `include`, and in the CUDA toolkit. A CTA that executes more than
     `steps` warp instructions is reported as `no_progress`.
 
@@ -144,8 +146,10 @@ class Module:
             raise TypeError(f"source must be a str or an os.PathLike, got {type(source).__name__}")
         if isinstance(include, (str, os.PathLike)) or not isinstance(include, Sequence):
             raise TypeError(f"include must be a list of folders, got {include!r:.80}")
-        is_path = not isinstance(source, str) or "\n" not in source
+        is_path = not isinstance(source, str) or not ("\n" in source or "{" in source)
         text = os.fspath(source)
+        if not text:
+            raise InvalidArgument("source is empty: it must be CUDA C++, PTX or the path of a file")
         self._own_file = text if is_path else "kernel.cu"
         self._module = _KernelModule(text, is_path, target, [os.fspath(folder) for folder in include], steps)
 
@@ -208,15 +212,22 @@ class Module:
     ) -> list[Finding]:
         arguments = [_argument(index, value) for index, value in enumerate(args)]
         found = self._module.launch(
-            kernel, _extents(grid), _extents(block), _extents(cluster), shared_bytes, cooperative, arguments, profile
+            kernel,
+            _extents(grid, "grid"),
+            _extents(block, "block"),
+            _extents(cluster, "cluster"),
+            shared_bytes,
+            cooperative,
+            arguments,
+            profile,
         )
         return [Finding(own_file=self._own_file, **finding) for finding in found]
 
 
-def _extents(given: Extents) -> tuple[int, int, int]:
-    extents = (given,) if isinstance(given, int) else tuple(given)
+def _extents(given: Extents, name: str) -> tuple[int, int, int]:
+    extents = tuple(given) if isinstance(given, Sequence) else (given,)
     if not 1 <= len(extents) <= 3 or not all(isinstance(each, int) and 0 < each < 1 << 31 for each in extents):
-        raise InvalidArgument(f"extents must be 1 to 3 positive integers, got {given!r}")
+        raise InvalidArgument(f"{name} must be 1 to 3 positive integers, got {given!r:.80}")
     return (*extents, 1, 1)[:3]  # type: ignore[return-value]
 
 
@@ -238,3 +249,6 @@ def _argument(index: int, value: Any) -> Any:
     if is_read_only:
         raise InvalidArgument(f"args[{index}] is read-only: pass a copy")
     return (address, array.nbytes, initialised)
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
@@ -75,7 +76,10 @@ class EpilogueArguments:
     ) -> _Bound:
         if callable(self.epilogue) or (isinstance(self.epilogue, str) and "def " in self.epilogue):
             return self._trace(self.epilogue, (m, n) if batch is None else (batch, m, n), compute, row_modes)
+        launch_numbers = re.findall(r"\$(\w+)", self.epilogue) if isinstance(self.epilogue, str) else ()
         numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
+        for name in self.operands.keys() & set(launch_numbers) - numbers.keys():
+            numbers[name] = _launch_number(name, self.operands[name])
         arrays = {name: _readable(value) for name, value in self.operands.items() if name not in numbers}
         if isinstance(self.epilogue, Epilogue):
             if numbers:
@@ -294,6 +298,14 @@ def _unpickled(epilogue: Any, operands: dict[str, Any]) -> EpilogueArguments:
 def _described(value: Any) -> str:
     """An array by its type and shape, other values as they are."""
     return f"{value.dtype}{(*value.shape,)}" if hasattr(value, "shape") and hasattr(value, "dtype") else f"{value!r:.40}"
+
+
+def _launch_number(name: str, value: Any) -> float:
+    """The value of $name, which may be a number of NumPy."""
+    if getattr(value, "shape", None) == () and hasattr(value, "__array_interface__"):
+        return float(value)
+    shape = f"an array of shape {(*value.shape,)}" if hasattr(value, "shape") else type(value).__name__
+    raise InvalidArgument(f"{name} must be a number, because the epilogue has ${name}, got {shape}")
 
 
 def _is_number(value: object) -> bool:

@@ -26,7 +26,7 @@ from tilewright import gradients, product, xla_ffi
 from tilewright._tilewright import DType, Epilogue, GemmArguments, GroupedGemmArguments, ShapeOnly, dtype, prepare
 from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
-from tilewright.results import _NUMPY_NAMES as _NAMES
+from tilewright.results import numpy_name
 
 __all__ = ["grouped_matmul", "linear", "matmul"]
 
@@ -64,7 +64,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     x, weight = jnp.asarray(x), jnp.asarray(weight)
     if x.ndim < 1 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
         raise InvalidArgument(f"x must be (..., k) and weight (n, k), got {x.shape} and {weight.shape}")
-    call = _Call(transposes=(False, True), out_dtype=_NAMES[product._out_type(x)])
+    call = _Call(transposes=(False, True), out_dtype=numpy_name(product._out_type(x)))
     rows = x.reshape((-1, x.shape[-1]))
     rest: tuple[Any, ...] = ()
     if bias is not None:
@@ -98,7 +98,7 @@ def trace(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, 
         has_c=c is not None,
         alpha=alpha,
         beta=(0.0 if c is None else 1.0) if beta is None else product._number(beta, "beta"),
-        out_dtype=_NAMES[kind],
+        out_dtype=numpy_name(kind),
         options=tuple(
             (name, dtype(value).name if name == "accumulator_type" else value)
             for name, value in options.items()
@@ -279,7 +279,7 @@ def grouped_matmul(
         raise InvalidArgument(f"a and b must have ranks {expected}, got shapes {a.shape} and {b.shape}")
     kind = product._type_of_result(out_dtype, a)
     sizes = expected_sizes if expected_sizes is None or isinstance(expected_sizes, int) else tuple(map(int, expected_sizes))
-    call = _Groups(modes[ranks], out_dtype=_NAMES[kind], expected_sizes=sizes)
+    call = _Groups(modes[ranks], out_dtype=numpy_name(kind), expected_sizes=sizes)
     _check_groups(call, ShapeOnly(a.shape, a.dtype), ShapeOnly(b.shape, b.dtype), ShapeOnly(ends.shape, ends.dtype))
     return _groups(call, a, b, ends)
 
@@ -405,7 +405,7 @@ class _Evaluator(gradients.Evaluator):
         return value.astype(self.acc.dtype)
 
     def rounded(self, value: Any, kind: str) -> Any:
-        return value.astype(_NAMES[dtype(kind)]).astype(self.acc.dtype)
+        return value.astype(numpy_name(dtype(kind))).astype(self.acc.dtype)
 
 
 def _gated(gate: Callable[[Any], Any]) -> Callable[[Any], Any]:

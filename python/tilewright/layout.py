@@ -11,7 +11,7 @@ Names and definitions are CuTe's. An operation that has no exact result raises I
 rule and the modes. None stands for a whole mode, CuTe's `_`. docs/layouts.md is a guide.
 """
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tilewright._tilewright.layout import (
     ComposedLayout,
@@ -112,6 +112,7 @@ from tilewright._tilewright.layout import (
     zipped_product,
 )
 from tilewright.checked import check_all
+from tilewright.missing_name import refuse_unknown
 
 IntTuple: TypeAlias = "int | ScaledBasis | tuple[IntTuple, ...]"
 """An integer or a nested tuple of integers: 8, (2, 3), ((2, 2), 8)."""
@@ -225,3 +226,6 @@ __all__ = [
 ]
 
 check_all(globals(), __all__)
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

@@ -379,7 +379,9 @@ def _first_of(operand: Any, name: str) -> Any:
 def _length_of(a: Any, b: Any) -> int | None:
     """The number of matrices in the lists; None if neither is a list."""
     lengths = [len(each) for each in (a, b) if isinstance(each, (list, tuple))]
-    return max(lengths) if lengths else None
+    if len(set(lengths)) == 2:
+        raise InvalidArgument(f"a is a list of {lengths[0]} matrices, but b is one of {lengths[1]}")
+    return lengths[0] if lengths else None
 
 
 def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, ...]:

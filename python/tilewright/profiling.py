@@ -22,7 +22,7 @@ from tilewright._tilewright import (
     dtype,
 )
 from tilewright.checked import checked
-from tilewright.errors import FileNotFound, InvalidArgument
+from tilewright.errors import Error, FileNotFound, InvalidArgument
 from tilewright.peers import check_names, compare
 
 _MAX_TOP = 2**31 - 1  # more than there are kernels
@@ -80,6 +80,8 @@ class Profile:
         return iter(self.problems)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
+        if isinstance(index, int) and not -len(self) <= index < len(self):
+            raise IndexError(f"problem {index} of a profile of {len(self)}")
         return self.problems[index]
 
     def to_json(self) -> str:
@@ -129,11 +131,13 @@ def _name_of(path: str | os.PathLike[str]) -> str:
 
 @contextlib.contextmanager
 def _named_errors() -> Iterator[None]:
-    """Raises FileNotFound for FileNotFoundError."""
+    """Raises FileNotFound for FileNotFoundError, and Error for other failures of a file."""
     try:
         yield
     except FileNotFoundError as error:
         raise FileNotFound(error.errno, error.strerror, error.filename) from None
+    except OSError as error:
+        raise Error(f"cannot open {error.filename}: {error.strerror}") from None
 
 
 def _attribute(text: str) -> str:

@@ -23,12 +23,20 @@ _NUMPY_NAMES = {
 }
 
 
+def numpy_name(kind: DType) -> str:
+    """The name that NumPy and PyTorch have for an element type. Raises InvalidArgument if arrays cannot have it."""
+    if kind not in _NUMPY_NAMES:
+        known = ", ".join(each.name for each in _NUMPY_NAMES)
+        raise InvalidArgument(f"out_dtype is {kind.name}, which no array has: it must be one of {known}")
+    return _NUMPY_NAMES[kind]
+
+
 def empty_like(a: Any, shape: tuple[int, ...], kind: DType, stream: Any) -> Any:
     """A writable array on the device of `a`, allocated in stream order on `stream`.
 
     It is an array of the same framework as `a` after as_framework_of().
     """
-    name = _NUMPY_NAMES[kind]
+    name = numpy_name(kind)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(a, torch.Tensor):
         if stream is None or not a.is_cuda:
@@ -77,7 +85,7 @@ def shaped(a: Any) -> Any:
     import numpy
 
     read = _shape_of(a)
-    return numpy.broadcast_to(numpy.zeros((), _NUMPY_NAMES[read.dtype]), tuple(read.shape))
+    return numpy.broadcast_to(numpy.zeros((), numpy_name(read.dtype)), tuple(read.shape))
 
 
 def as_framework_of(a: Any, made: Any) -> Any:

@@ -28,7 +28,7 @@ from tilewright.contraction import _order_of_result, _path
 from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
 from tilewright.product import _compute_type, _type_of_result
-from tilewright.results import _NUMPY_NAMES
+from tilewright.results import numpy_name
 from tilewright.weights import PackedWeights, weight_matmul
 
 __all__ = ["conv2d", "einsum", "grouped_mm", "masked_mm", "weight_linear"]
@@ -283,7 +283,7 @@ def _fake_product(a: torch.Tensor, b: torch.Tensor, *rest: Any) -> torch.Tensor:
     kind = _type_of_result(out_dtype, a)
     if epilogue and _graph(epilogue, _compute_type(a), _numbers(numbers), kind).is_gated:
         shape[-1] = shape[-1] // 2
-    return a.new_empty(shape, dtype=getattr(torch, _NUMPY_NAMES[kind]))
+    return a.new_empty(shape, dtype=getattr(torch, numpy_name(kind)))
 
 
 torch.library.register_fake("tilewright::matmul", _fake_matmul)

@@ -110,7 +110,7 @@ def test_wrong_arguments_name_the_parameter(module: emulator.Module, arguments: 
 def test_other_errors(module: emulator.Module, tmp_path: object) -> None:
     with pytest.raises(tilewright.InvalidArgument, match="its kernels are scale, count"):
         module.launch("nosuch")
-    with pytest.raises(tilewright.InvalidArgument, match="extents must be"):
+    with pytest.raises(tilewright.InvalidArgument, match="grid must be"):
         module.launch("count", 0, args=[None])
     with pytest.raises(tilewright.InvalidArgument, match="cannot be read|can be read"):
         emulator.Module("no_such_file.ptx")

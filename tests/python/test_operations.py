@@ -128,7 +128,7 @@ def test_the_declaration_is_checked() -> None:
         tilewright.OperationArguments(STENCIL, x=x[:1], out=out[:1])
     with pytest.raises(InvalidArgument, match="out is read-only"):
         tilewright.OperationArguments(STENCIL, x=x, out=np.broadcast_to(np.float32(0), x.shape))
-    with pytest.raises(InvalidArgument, match="no scalar 'height'"):
+    with pytest.raises(InvalidArgument, match="no operand or scalar 'height': it has weight, x, out"):
         tilewright.OperationArguments(STENCIL, x=x, out=out, height=3.0)
 
 

@@ -85,7 +85,7 @@ def test_what_is_no_batch_is_refused() -> None:
     a, b, out = matrices(3, 8, 16, 1), integers(16, 12, seed=5), np.empty((3, 8, 12), np.float32)
     for bad, told in (
         ([], "A is an empty list"),
-        (a[:2], "A is an array of 2 pointers, but out is a batch of 3: they must be equal"),
+        (a[:2], "A has 2 matrices, but out has 3: they must be equal"),
         ([*a[:2], integers(8, 15, seed=1)], r"A\[2\] is f32\(8,15\) with strides \(15,1\) on host, but A\[0\] is f32\(8,16\)"),
         ([*a[:2], a[2].astype(np.float16)], r"A\[2\] is f16\(8,16\)"),
         ([each.reshape(-1) for each in a], r"A\[0\] must be a matrix, got shape \(128\)"),

@@ -1,4 +1,4 @@
-"""A hundred mistakes of users. Each gives one exception, which is a tilewright.Error, a TypeError or an AttributeError, and
+"""Mistakes of users, more than a hundred. Each gives one exception, which is a tilewright.Error, a TypeError or an AttributeError, and
 whose message says what is wrong, where, and what to do; in the words that the caller wrote."""
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import tilewright
 from tilewright import BLASDesignMetadata, EpilogueArguments, GemmArguments, InvalidArgument, Unsupported, pycutlass
-from tilewright import TraceError, program
+from tilewright import TraceError, emulator, program
 from tilewright.layout import Layout, composition
 from tilewright.pycutlass import cutlass
 
@@ -51,6 +52,35 @@ def copy_by_threads(threads: int, thread: int | None = None) -> None:
     tensor = program.Tensor("a", "f16", [64, 64], [64, 1])
     copy = program.TiledCopyBuilder(k, "cp_async", tensor, tile, threads=threads)
     copy.copy([0, 0], memory.address, thread=k.thread if thread is None else thread)
+
+
+DOUBLE = tilewright.Operation(
+    "double",
+    [tilewright.OperandDeclaration("x", ("n",)), tilewright.OperandDeclaration("out", ("n",), access="write")],
+    {"factor": 2.0},
+)
+NOTHING = "__global__ void nothing() {}"
+
+
+def run_own(source: str, generates: Callable[..., Any] | None = None) -> None:
+    """Runs a kernel `mine` of a class of its own, on the emulator."""
+    row = tilewright.TensorAttributes("f32", "row")
+
+    def generate(*_: Any) -> list[tilewright.Kernel]:
+        metadata = tilewright.KernelMetadata("mine", own, tilewright.GemmOperandsMetadata(row, row, row, "f32"))
+        return [own(metadata)]
+
+    methods = {
+        "generate_kernels": staticmethod(generates or generate),
+        "_source": lambda self: source,
+        "_launch": lambda self, call: tilewright.Launch(1, 32, [call.A, call.B, call.out]),
+    }
+    own = type("Own", (tilewright.Kernel,), methods)
+    tilewright.register(own)
+    try:
+        tilewright.find_kernels(args(), providers=["Own"])[0].run(args())
+    finally:
+        tilewright.unregister(own)
 
 
 NO_DRIVER = (tilewright.ToolchainNotFound, tilewright.DriverError, InvalidArgument)
@@ -583,6 +613,134 @@ MISTAKES: dict[str, Case] = {
         lambda: (lambda k: (k.launch("n"), k.launch("n")))(program.Kernel("k")),
         InvalidArgument,
         "the kernel has two parameters named 'n'",
+    ),
+    # found by a trial of every interface
+    "weights of 4 bits in matmul": (
+        lambda: matmul(z(4, 4, dtype=ml_dtypes.int4), z(4, 4, dtype=ml_dtypes.int4)),
+        InvalidArgument,
+        r"a: elements of s4 have 4 bits, .*pack_weights\(\) packs weights of 4 bits",
+    ),
+    "a shape of 4-bit elements": (
+        lambda: tilewright.ShapeOnly((4, 4), "s4"),
+        InvalidArgument,
+        "elements of s4 have 4 bits",
+    ),
+    "a result of tf32": (
+        lambda: matmul(A, B, out_dtype="tf32"),
+        InvalidArgument,
+        "out_dtype is tf32, which no array has: it must be one of f64, f32",
+    ),
+    "a negative extent": (
+        lambda: tilewright.ShapeOnly((4, -5), "f32"),
+        InvalidArgument,
+        r"shape\[1\] must be at least 0, got -5",
+    ),
+    "no out": (lambda: GemmArguments(A, B, None), TypeError, r"GemmArguments\(\): out must not be None"),  # type: ignore[arg-type]
+    "lists of different lengths": (
+        lambda: matmul([A, A], [B, B, B]),
+        InvalidArgument,
+        "a is a list of 2 matrices, but b is one of 3",
+    ),
+    "too few results": (
+        lambda: matmul([A, A], [B, B], out=[z(4, 7)]),
+        InvalidArgument,
+        "a has 2 matrices, but out has 1: they must be equal",
+    ),
+    "addresses in a list": (
+        lambda: tilewright.PointerArray([1, 2], (4, 5), "f32"),
+        InvalidArgument,
+        r"addresses must be an array of int64 or uint64, got \[1, 2\]",
+    ),
+    "an array for a number of the epilogue": (
+        lambda: matmul(A, B, epilogue="D = acc * $scale", scale=z(3)),
+        InvalidArgument,
+        r"scale must be a number, because the epilogue has \$scale, got an array of shape \(3,\)",
+    ),
+    "text for a number of the epilogue": (
+        lambda: matmul(A, B, epilogue="D = acc * $scale", scale="2"),
+        InvalidArgument,
+        r"scale must be a number, because the epilogue has \$scale, got str",
+    ),
+    "a function of epilogues is misspelt": (
+        lambda: matmul(A, B, epilogue="D = rleu(acc)"),
+        InvalidArgument,
+        r"epilogue, character 5: unknown function 'rleu': did you mean 'relu'\?",
+    ),
+    "an ellipsis": (
+        lambda: tilewright.einsum("...b,bc->...c", A, B),
+        InvalidArgument,
+        r"a mode must be a letter, got '\.' .*tilewright.torch.einsum has ellipses",
+    ),
+    "a workspace below 0": (
+        lambda: tilewright.Workspace(-1),
+        TypeError,
+        r"Workspace\(\): bytes is out of range, got -1",
+    ),
+    "an operand that an operation has not": (
+        lambda: tilewright.OperationArguments(DOUBLE, x=z(3), out=z(3), y=z(3)),
+        InvalidArgument,
+        "double has no operand or scalar 'y': it has factor, x, out",
+    ),
+    "a provider that is unknown to a profile": (
+        lambda: tilewright.profile(args(), providers=["sm9_gemm"]),
+        InvalidArgument,
+        "unknown provider 'sm9_gemm': the registered ones are .*sm90_gemm",
+    ),
+    "a provider in place of a list": (
+        lambda: tilewright.profile(args(), providers="simt_gemm"),
+        TypeError,
+        "providers must be a list of str, got 'simt_gemm'",
+    ),
+    "a profile from a folder": (lambda: tilewright.Profile.load("/"), tilewright.Error, "cannot open /: Is a directory"),
+    "a class of results": (
+        lambda: tilewright.Artifact(),
+        TypeError,
+        r"Artifact has no constructor: kernel\.compile\(args\) and load_artifact\(\) return it",
+    ),
+    "a kernel of nothing": (
+        lambda: emulator.Module(""),
+        InvalidArgument,
+        "source is empty: it must be CUDA C",
+    ),
+    "a grid of 0": (
+        lambda: emulator.Module(NOTHING).launch(grid=0),
+        InvalidArgument,
+        "grid must be 1 to 3 positive integers, got 0",
+    ),
+    "a block of fractions": (
+        lambda: emulator.Module(NOTHING).launch(block=1.5),  # type: ignore[arg-type]
+        InvalidArgument,
+        "block must be 1 to 3 positive integers, got 1.5",
+    ),
+    "a symbol that C++ has changed": (
+        lambda: run_own("__global__ void mine(const float* a, const float* b, float* out) {}"),
+        (tilewright.EmulationError, tilewright.DriverError),
+        'the PTX has no kernel mine; it has _Z4minePKfS0_Pf. .* extern "C"|NOT_FOUND',
+    ),
+    "generate_kernels returns nothing": (
+        lambda: run_own("", generates=lambda *_: None),
+        InvalidArgument,
+        r"Own.generate_kernels\(\) must return a list of kernels, got None",
+    ),
+    "a name of PyCUTLASS is misspelt": (
+        lambda: pycutlass.GemmOperationUniversl,  # type: ignore[attr-defined]
+        AttributeError,
+        "did you mean 'GemmOperationUniversal'",
+    ),
+    "a type of PyCUTLASS is misspelt": (
+        lambda: cutlass.flaot32,  # type: ignore[attr-defined]
+        AttributeError,
+        "did you mean 'float32'",
+    ),
+    "an instruction is misspelt": (
+        lambda: program.store_globl,  # type: ignore[attr-defined]
+        AttributeError,
+        "module 'tilewright.program' has no attribute 'store_globl'; did you mean 'store_global'",
+    ),
+    "a layout is misspelt": (
+        lambda: tilewright.layout.Layot,  # type: ignore[attr-defined]
+        AttributeError,
+        "did you mean 'Layout'",
     ),
 }
 

@@ -178,7 +178,15 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
 const Function& EmulatedKernel::entry() const {
   const Function* const function = ptx_->module().find(symbol_);
   if (function == nullptr || !function->entry || function->declared_only) {
-    throw EmulationError(fmt::format("emulator: the PTX has no kernel {}", printable(symbol_)));
+    std::string known;
+    for (const Function& each : ptx_->module().functions) {
+      if (each.entry && !each.declared_only)
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", printable(each.name, 80));
+    }
+    throw EmulationError(fmt::format(
+        "emulator: the PTX has no kernel {}{}", printable(symbol_),
+        known.empty() ? ""
+                      : fmt::format("; it has {}. CUDA C++ keeps the name of a kernel that is extern \"C\"", known)));
   }
   return *function;
 }

@@ -88,7 +88,7 @@ std::vector<std::byte> integer_argument(const KernelParameter& parameter, std::s
 std::vector<std::byte> real_argument(const KernelParameter& parameter, std::size_t index, double value) {
   if (!parameter.is_struct && parameter.type == PtxType::f64) return bytes_of(value);
   if (parameter.is_struct || parameter.type != PtxType::f32)
-    refuse_argument(parameter, index, fmt::format("the number {}", value));
+    refuse_argument(parameter, index, fmt::format("the number {:#}", value));
   const auto rounded = static_cast<float>(value);
   if (std::isinf(rounded) && !std::isinf(value))
     refuse_argument(parameter, index, fmt::format("{}, which is beyond its range", value));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewright/base/spelling.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/op/expression.hpp"
 
@@ -292,7 +293,11 @@ class Parser {
     const NamedFunction* function = find_function(name);
     if (function == nullptr && find_reduction(name) != nullptr)
       throw SyntaxError{at, fmt::format("{} is a reduction, which must be assigned to an output of its own", name)};
-    if (function == nullptr) throw SyntaxError{at, fmt::format("unknown function '{}'", name)};
+    if (function == nullptr) {
+      std::vector<std::string> known;
+      for (const NamedFunction& each : functions()) known.emplace_back(each.name);
+      throw SyntaxError{at, fmt::format("unknown function '{}'{}", name, suggestion(name, known))};
+    }
     std::vector<Expression> inputs;
     do {
       inputs.push_back(expression(depth + 1));

@@ -154,8 +154,7 @@ Support check_batches(const Gemm& gemm) {
        {std::tuple{'A', &gemm.a, true}, {'B', &gemm.b, true}, {'C', &gemm.c, reads_source(gemm)}}) {
     if (!used || tensor->batch() == gemm.batch()) continue;
     if (tensor->is_pointer_array()) {
-      return refuse("{} is an array of {} pointers, but D is a batch of {}: they must be equal", role, tensor->batch(),
-                    gemm.batch())
+      return refuse("{} has {} matrices, but D has {}: they must be equal", role, tensor->batch(), gemm.batch())
           .as(RefusalCode::shape)
           .of(role);
     }

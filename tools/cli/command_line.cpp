@@ -131,6 +131,14 @@ std::string explain_parse_error(const CLI::App& app, const std::string& message)
   const std::string help = fmt::format("; see tilewright {} --help", name_of(command));
   constexpr std::string_view kMissing = " is required";
   if (line.ends_with(kMissing)) return line.substr(0, line.size() - kMissing.size()) + " is missing" + help;
+  if (const std::size_t limit = line.find(": At Most 1 required"); limit != std::string::npos)
+    return line.substr(0, limit) + " is given more than once";
+  constexpr std::string_view kNoValue = ": 1 required ", kLacking = " missing";
+  if (const std::size_t value = line.find(kNoValue); value != std::string::npos && line.ends_with(kLacking)) {
+    const std::size_t begin = value + kNoValue.size();
+    return fmt::format("{} takes a value, {}{}", line.substr(0, value),
+                       line.substr(begin, line.size() - kLacking.size() - begin), help);
+  }
   if (place == std::string::npos) return line;
   // The parser lists values before options. The first option is what was misspelt; its value is left over, too.
   const std::string words = line.substr(place + kUnexpected.size());

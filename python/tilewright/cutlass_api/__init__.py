@@ -13,6 +13,9 @@ the differences.
 """
 
 import sys
+from typing import TYPE_CHECKING
+
+from tilewright.missing_name import refuse_unknown
 
 from . import arguments, artifact, config, conversions, cutlass, kernel, library, manifest, metadata, providers, status
 from .kernel import Kernel
@@ -42,3 +45,6 @@ __all__ = [
     "status",
     "utils",
 ]
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

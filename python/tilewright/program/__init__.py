@@ -17,6 +17,8 @@ the kernel are Numbers, with Python's operators; contents of registers are Value
 The names are those of the C++ headers in tilewright/program/. docs/programs.md is a tutorial.
 """
 
+from typing import TYPE_CHECKING
+
 from tilewright._tilewright.program import (
     AccumulatorPair,
     Accumulators,
@@ -117,6 +119,7 @@ from tilewright._tilewright.program import (
     wgmma_fence,
 )
 from tilewright.checked import check_all
+from tilewright.missing_name import refuse_unknown
 from tilewright.program.built import Program, ProgramKernel, gemm
 from tilewright.program.kernel import Kernel, by_one_thread
 from tilewright.program.regions import PersistentTiles, RingReader, RingWriter, Role, Roles
@@ -232,3 +235,6 @@ __all__ = [
 ]
 
 check_all(globals(), __all__)
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

@@ -5,6 +5,8 @@
 
 import sys
 
+from tilewright.missing_name import refuse_unknown
+
 from . import conversions, convolution, cutlass, device, reference_model
 from .activation import ActivationFunctor, gelu, hardswish, identity, leaky_relu, relu, sigmoid, silu, tanh
 from .arguments import GemmArguments
@@ -101,4 +103,4 @@ __all__ = [
 def __getattr__(name: str) -> int:
     if name == "DEVICE_CC":
         return device_cc()
-    raise AttributeError(f"module 'tilewright.pycutlass' has no attribute '{name}'")
+    refuse_unknown(__name__, __all__)(name)

@@ -409,8 +409,7 @@ TEST(PointerArrays, AreRefusedWithTheNumber) {
   EXPECT_EQ(reason([](Gemm& g) { g.a.address = 0; }), "A is a null pointer");
   EXPECT_EQ(reason([](Gemm& g) { g.b.address += 4; }),
             "B must be an array of pointers that is aligned to 8 bytes, got address 0x20004");
-  EXPECT_EQ(reason([](Gemm& g) { g.b.shape[0] = 1; }),
-            "B is an array of 1 pointers, but D is a batch of 5: they must be equal");
+  EXPECT_EQ(reason([](Gemm& g) { g.b.shape[0] = 1; }), "B has 1 matrices, but D has 5: they must be equal");
   EXPECT_EQ(reason([](Gemm& g) { g.a.address = kD + 8; }), "D [0x40000, 0x40028) overlaps A [0x40008, 0x40030)");
   EXPECT_EQ(reason([](Gemm& g) { g.c.pointer_alignment = 2; }).find("the declared alignment of the matrices of C"), 0U);
   EXPECT_EQ(reason([](Gemm& g) { g.a.device = {MemoryDevice::Kind::cuda, 1}; }), "A is on cuda:1, but D is on host");

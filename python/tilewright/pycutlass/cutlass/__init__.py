@@ -1,6 +1,7 @@
 """The names of PyCUTLASS's module `cutlass`."""
 
 import enum
+from typing import TYPE_CHECKING
 
 from tilewright.cutlass_api.cutlass import (
     BFloat16,
@@ -15,6 +16,7 @@ from tilewright.cutlass_api.cutlass import (
     Uint8,
     range_constexpr,
 )
+from tilewright.missing_name import refuse_unknown
 
 from . import conv, cute, gemm
 from .coordinates import MatrixCoord, Tensor4DCoord, dim3
@@ -117,3 +119,6 @@ __all__ = [
     "layout",
     "tfloat32",
 ]
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

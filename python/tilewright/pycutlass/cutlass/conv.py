@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import InvalidArgument
+from tilewright.missing_name import refuse_unknown
 
 from .coordinates import MatrixCoord, Tensor4DCoord
 from .gemm import GemmCoord
@@ -247,3 +248,6 @@ def _integer(value: Any, name: str, least: int) -> int:
     if number < least:
         raise InvalidArgument(f"{name} of a Conv2dProblemSize must be at least {least}, got {number}")
     return number
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, globals())

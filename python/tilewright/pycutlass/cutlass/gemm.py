@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 import operator
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from tilewright.errors import InvalidArgument
+from tilewright.missing_name import refuse_unknown
 
 from .coordinates import MatrixCoord
 
@@ -74,3 +75,6 @@ class GemmCoord:
 
     def __repr__(self) -> str:
         return f"GemmCoord({self._m}, {self._n}, {self._k})"
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, globals())
