@@ -53,7 +53,7 @@ TEST(CommandLine, ExamplesAreAccepted) {
     std::vector<std::string> words = words_of(example.line);
     std::ranges::reverse(words);  // as the parser takes them
     EXPECT_NO_THROW(app.parse(words)) << example.line;
-    EXPECT_TRUE(app.got_subcommand(example.command.substr(0, example.command.find(' ')))) << example.line;
+    EXPECT_TRUE(app.got_subcommand(example.line.substr(0, example.line.find(' ')))) << example.line;
     EXPECT_TRUE(example.line.starts_with(example.command)) << example.line;
   }
 }
@@ -61,6 +61,7 @@ TEST(CommandLine, ExamplesAreAccepted) {
 TEST(CommandLine, EveryHelpHasAnExample) {
   CLI::App app("test", "tilewright");
   const std::vector<Command> commands = add_commands(app);
+  EXPECT_THAT(app.help(), HasSubstr("Examples:\n  tilewright doctor\n"));
   for (CLI::App* const command : app.get_subcommands({})) {
     EXPECT_THAT(command->help(), HasSubstr("\n  tilewright " + command->get_name())) << command->get_name();
     for (CLI::App* const inner : command->get_subcommands({})) {

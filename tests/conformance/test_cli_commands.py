@@ -202,6 +202,10 @@ def test_emit(tilewright, tmp_path):
     ptx = tilewright("emit", *SMALL, "--ptx").stdout
     assert ".visible .entry" in ptx and ".target sm_80" in ptx
     cubin = tmp_path / "kernel.cubin"
+    numbers = json.loads(tilewright("emit", *SMALL, "--stats", "--json").stdout)
+    assert numbers["registers"] > 0 and numbers["spill_bytes"] == 0 and len(numbers["grid"]) == 3
+    refused = tilewright("emit", *SMALL, "--json")
+    assert refused.returncode == 2 and "--json needs --stats" in refused.stderr
     stats = tilewright("emit", *SMALL, "--stats", "--cubin", cubin)
     assert stats.returncode == 0, stats.stderr
     for figure in ("registers", "spills", "shared memory"):

@@ -45,6 +45,8 @@ std::vector<std::string> options_of(const CLI::App& app) {
 
 const std::vector<Example>& examples() {
   static const std::vector<Example> all{
+      {"", "doctor"},
+      {"", "gemm --m 512 --n 256 --k 128 --dtype f16 --epilogue relu --verify"},
       {"gemm", "gemm --m 512 --n 256 --k 128 --dtype f16 --epilogue relu --verify"},
       {"gemm", "gemm --a a.npy --b b.npy --out d.npy"},
       {"conv", "conv --n 1 --h 16 --w 16 --c 16 --k 32 --r 3 --s 3 --padding 1 --verify"},
@@ -54,6 +56,7 @@ const std::vector<Example>& examples() {
       {"tune", "tune --m 4096 --n 4096 --k 4096 --dtype bf16 --top 16"},
       {"tune", "tune --list --json"},
       {"emit", "emit --m 512 --n 512 --k 512 --dtype f16 --target sm_90a --stats"},
+      {"emit", "emit --m 512 --n 512 --k 512 --dtype f16 --target sm_90a --stats --json"},
       {"layout", "layout eval 'composition((8,8):(8,1), (4,2):(2,1))'"},
       {"cache", "cache ls --json"},
       {"cache", "cache export kernels.db"},

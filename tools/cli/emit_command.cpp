@@ -1,6 +1,7 @@
 // tilewright emit: a kernel's CUDA C++, PTX and cubin, and the resources that it uses.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tilewright/compile/artifact.hpp"
@@ -18,6 +19,7 @@ struct EmitOptions {
   KernelOptions kernel;
   bool ptx = false;
   bool stats = false;
+  bool json = false;
   std::string cubin;
 };
 
@@ -31,12 +33,30 @@ void print_stats(const compile::Artifact& artifact, const plan::Launch& launch) 
   fmt::print("registers     {} per thread\n", count(artifact.registers));
   fmt::print("spills        {} bytes per thread\n", count(artifact.spill_bytes));
   fmt::print("shared memory {} bytes static, {} dynamic\n", artifact.static_smem_bytes, launch.dynamic_smem_bytes);
-  fmt::print("block         {} threads\n", launch.block[0]);
-  fmt::print("grid          {} CTAs\n", launch.grid[0]);
+  fmt::print("block         {} threads\n", launch.block[0] * launch.block[1] * launch.block[2]);
+  fmt::print("grid          {} CTAs\n", std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]);
   fmt::print("cubin         {} bytes\n", artifact.cubin.size());
 }
 
+void print_json(const compile::Artifact& artifact, const plan::Launch& launch) {
+  using Json = nlohmann::ordered_json;
+  const auto number = [](const std::optional<int>& value) { return value ? Json(*value) : Json(); };
+  const Json json{{"kernel", artifact.name},
+                  {"target", artifact.target.name()},
+                  {"compiler", artifact.compiler},
+                  {"compile_ms", artifact.compile_ms},
+                  {"registers", number(artifact.registers)},
+                  {"spill_bytes", number(artifact.spill_bytes)},
+                  {"static_smem_bytes", artifact.static_smem_bytes},
+                  {"dynamic_smem_bytes", launch.dynamic_smem_bytes},
+                  {"block", launch.block},
+                  {"grid", launch.grid},
+                  {"cubin_bytes", artifact.cubin.size()}};
+  fmt::print("{}\n", json.dump(2));
+}
+
 ExitCode run(const EmitOptions& options) {
+  if (options.json && (!options.stats || options.ptx)) throw InvalidArgument("--json needs --stats, without --ptx");
   const Problem problem(options.problem);
   if (!options.cubin.empty()) check_outputs({{"--cubin", options.cubin}}, problem.input_files());
   engine::Engine engine(engine_options(options.kernel));
@@ -47,7 +67,7 @@ ExitCode run(const EmitOptions& options) {
   }
   const std::shared_ptr<const compile::Artifact> artifact = engine.compile(kernel);
   if (options.ptx) fmt::print("{}", artifact->ptx);
-  if (options.stats) print_stats(*artifact, kernel->launch(problem.gemm()));
+  if (options.stats) (options.json ? print_json : print_stats)(*artifact, kernel->launch(problem.gemm()));
   if (!options.cubin.empty()) write_output(options.cubin, artifact->cubin);
   return ExitCode::ok;
 }
@@ -64,6 +84,7 @@ Command add_emit_command(CLI::App& parent) {
   app->add_option("--cubin", options->cubin, "compile the kernel and write its cubin to this file")->type_name("FILE");
   app->add_flag("--stats", options->stats,
                 "compile the kernel and print its registers, spills, shared memory, grid and block");
+  app->add_flag("--json", options->json, "print the statistics as JSON");
   return {app, [options] { return run(*options); }};
 }
 
