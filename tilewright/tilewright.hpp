@@ -39,6 +39,7 @@
 #include "tilewright/engine/host_operands.hpp"
 #include "tilewright/engine/options.hpp"
 #include "tilewright/plan/design.hpp"
+#include "tilewright/profile/extents.hpp"
 #include "tilewright/profile/formats.hpp"
 #include "tilewright/profile/profile.hpp"
 #include "tilewright/registry/kernel.hpp"
