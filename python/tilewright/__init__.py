@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import atexit as _atexit
 import sys as _sys
-from typing import TYPE_CHECKING
 
 from tilewright.errors import (
     CompileError,
@@ -42,6 +41,8 @@ from tilewright.errors import (
     Unsupported,
 )
 
+# Type checkers know this name. An import of `typing` takes longer than all else that happens here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tilewright._tilewright import (
         Artifact,

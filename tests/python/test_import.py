@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-HEAVY = ("numpy", "torch", "tilewright._tilewright")
+HEAVY = ("numpy", "torch", "typing", "tilewright._tilewright")
 
 
 def run(program: str) -> str:
@@ -17,8 +17,8 @@ def seconds_to_import(name: str) -> float:
     return float(run(f"import time; t = time.perf_counter(); import {name}; print(time.perf_counter() - t)"))
 
 
-def test_import_takes_at_most_150_ms() -> None:
-    assert min(seconds_to_import("tilewright") for _ in range(3)) < 0.150
+def test_import_takes_at_most_10_ms() -> None:
+    assert min(seconds_to_import("tilewright") for _ in range(6)) < 0.010
 
 
 def test_import_loads_neither_the_extension_nor_arrays() -> None:

@@ -98,6 +98,10 @@ def test_a_timed_peer_has_a_ratio(found: Profile) -> None:
     profile = Profile(report)
     assert "20.00" in str(profile) and "peer torch: 1.250 times the time of Tilewright" in str(profile)
     assert profile.to_csv().count(",peer torch,,,passed,") == 1
+    report["problems"][1]["peers"] = [{**peer, "ratio": 0.8}]
+    by_class = Profile(report).to_html().partition('id="peer_classes"')[2].partition("</table>")[0]
+    assert ">gemm f32</td>" in by_class and ">2</td>" in by_class  # two problems
+    assert ">1.000</td>" in by_class and ">0.800</td>" in by_class  # the geometric mean, and the worst
     assert 'name="peer torch" time="0.000020000"' in profile.to_junit() and ">1.250<" in profile.to_html()
 
 

@@ -289,6 +289,29 @@ std::string line(const Row& row, bool is_emulated) {
          "</tr>";
 }
 
+/// The ratios of the peers that were timed, by class of problems. Empty if none was.
+std::string ratios_by_class(const Json& profile) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> ratios;  // by class and peer
+  for (const Json& problem : profile["problems"]) {
+    for (const Json& peer : problem.value("peers", Json::array())) {
+      const std::optional<double> ratio = number_of(peer, "ratio");
+      if (ratio && *ratio > 0.0) ratios[{problem.value("group", ""), peer.value("peer", "")}].push_back(*ratio);
+    }
+  }
+  if (ratios.empty()) return "";
+  std::string html =
+      "<div class=\"scroll\"><table id=\"peer_classes\" class=\"sortable\"><thead><tr><th class=\"text\">class</th>"
+      "<th class=\"text\">peer</th><th>problems</th><th>ratio, geometric mean</th><th>worst</th></tr></thead><tbody>";
+  for (const auto& [key, of_class] : ratios) {
+    double logs = 0.0;
+    for (const double ratio : of_class) logs += std::log(ratio);
+    html += "<tr>" + text_cell(key.first) + text_cell(key.second) + cell(static_cast<double>(of_class.size()), 0) +
+            cell(std::exp(logs / static_cast<double>(of_class.size())), 3) +
+            cell(*std::ranges::min_element(of_class), 3) + "</tr>";
+  }
+  return html + "</tbody></table></div>";
+}
+
 /// The libraries that were timed beside Tilewright, and those that were not, with the reason.
 std::string peers_of(const Json& profile) {
   std::string lines;
@@ -304,7 +327,9 @@ std::string peers_of(const Json& profile) {
   if (lines.empty()) return "";
   return "<h2>Peers</h2><p class=\"note\">Libraries that took turns with Tilewright's kernel in the same rounds. A "
          "ratio "
-         "above 1 means that Tilewright is faster.</p><div class=\"scroll\"><table id=\"peers\" "
+         "above 1 means that Tilewright is faster.</p>" +
+         ratios_by_class(profile) +
+         "<div class=\"scroll\"><table id=\"peers\" "
          "class=\"sortable\"><thead>"
          "<tr><th class=\"text\">problem</th><th class=\"text\">peer</th><th class=\"text\">outcome</th><th>its us</th>"
          "<th>Tilewright us</th><th>ratio</th></tr></thead><tbody>" +
