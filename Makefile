@@ -59,6 +59,7 @@ test: build
 FRAMEWORKS := .venv-frameworks
 # All that need PyTorch or JAX, and the type checks, which find other mistakes where PyTorch's annotations are known.
 FRAMEWORK_TESTS = $(sort $(shell grep -lE 'importorskip..(torch|jax)' tests/python/test_*.py)) tests/python/test_typing.py \
+  tests/python/test_documented.py tests/python/test_user_mistakes.py \
   tests/python/test_cutlass_api.py tests/python/test_pycutlass.py tests/python/test_shims.py
 test-frameworks: build
 	@scripts/bootstrap.sh test

@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ from tilewright import gradients, product, xla_ffi
 from tilewright._tilewright import DType, Epilogue, GemmArguments, GroupedGemmArguments, ShapeOnly, dtype, prepare
 from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
+from tilewright.missing_name import refuse_unknown
 from tilewright.results import numpy_name
 
 __all__ = ["grouped_matmul", "linear", "matmul"]
@@ -443,3 +444,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def _turned(shape: tuple[int, ...], turns: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if turns else tuple(shape)
+
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

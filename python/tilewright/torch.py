@@ -15,9 +15,10 @@ promise to be deterministic. Eager code that needs no gradients can call tilewri
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -27,6 +28,7 @@ from tilewright._tilewright import _contraction_modes
 from tilewright.contraction import _order_of_result, _path
 from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
+from tilewright.missing_name import refuse_unknown
 from tilewright.product import _compute_type, _type_of_result
 from tilewright.results import numpy_name
 from tilewright.weights import PackedWeights, weight_matmul
@@ -98,7 +100,13 @@ def _matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def _check_bias(bias: torch.Tensor | None, outputs: int) -> None:
+    if bias is not None and tuple(bias.shape) != (outputs,):
+        raise InvalidArgument(f"bias must have the shape ({outputs},), one number for each output, got {(*bias.shape,)}")
+
+
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    _check_bias(bias, weight.shape[0])
     out = x.new_empty([*x.shape[:-1], weight.shape[0]])
     a, b = _row_or_column_major(x.reshape(-1, x.shape[-1])), _row_or_column_major(weight.t())
     out_2d = out.view(-1, weight.shape[0])
@@ -423,6 +431,17 @@ def _masked_mm_backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor 
 torch.library.register_autograd("tilewright::masked_mm", _masked_mm_backward, setup_context=_save_masked_mm)
 
 
+class _words_of_torch:
+    """Messages about the operands name them as PyTorch does. torch.compile cannot trace a generator's context."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if isinstance(error, InvalidArgument) and error.args:
+            words = re.sub(r"^[Aa](?=[ \[])", "input", str(error.args[0]))
+            error.args = (re.sub(r"^(input and )?[Bb](?=[ \[])", r"\1mat2", words), *error.args[1:])
+
+
 def masked_mm(
     input: torch.Tensor,
     mat2: torch.Tensor,
@@ -437,9 +456,10 @@ def masked_mm(
     are. Rows of the result behind counts[g] are not written, and are no part of any gradient; the gradients of such
     rows of `input` are 0. `expected_sizes` is that of grouped_mm().
     """
-    product: torch.Tensor = torch.ops.tilewright.masked_mm(
-        input, mat2, counts, "masked_m", out_dtype, expected_sizes=_size_list(expected_sizes)
-    )
+    with _words_of_torch():
+        product: torch.Tensor = torch.ops.tilewright.masked_mm(
+            input, mat2, counts, "masked_m", out_dtype, expected_sizes=_size_list(expected_sizes)
+        )
     return product
 
 
@@ -467,9 +487,10 @@ def grouped_mm(
     if bias is not None:
         raise InvalidArgument("bias must be None: use tilewright.grouped_matmul with an epilogue")
     if offs is not None:
-        product: torch.Tensor = torch.ops.tilewright.grouped_mm(
-            input, mat2, offs, out_dtype, expected_sizes=_size_list(expected_sizes)
-        )
+        with _words_of_torch():
+            product: torch.Tensor = torch.ops.tilewright.grouped_mm(
+                input, mat2, offs, out_dtype, expected_sizes=_size_list(expected_sizes)
+            )
         return product
     if (input.dim(), mat2.dim()) != (3, 3):
         raise InvalidArgument(
@@ -513,6 +534,7 @@ def _conv2d(
 ) -> torch.Tensor:
     if activation not in ("none", "relu"):
         raise InvalidArgument(f'activation must be "none" or "relu", got {activation!r}')
+    _check_bias(bias, weight.shape[0])
     options: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     value = "acc"
     for name, broadcast, tensor in (("bias", "row(bias)", bias), ("residual", "residual", residual)):
@@ -867,7 +889,14 @@ torch.library.register_autograd("tilewright::weight_linear", _refuse_weight_grad
 
 def weight_linear(input: torch.Tensor, weights: PackedWeights) -> torch.Tensor:
     """input @ W.T with the packed weights of tilewright.pack_weights(): one node in graphs of torch.compile."""
+    if not isinstance(weights, PackedWeights):
+        kind = type(weights).__name__
+        raise TypeError(f"weights must be PackedWeights, which tilewright.pack_weights() makes, got a {kind}")
     result: torch.Tensor = torch.ops.tilewright.weight_linear(
         input, weights.data, weights.scales, weights.dtype, weights.shape[0], weights.group
     )
     return result
+
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

@@ -547,3 +547,23 @@ def test_two_gpus() -> None:
     with pytest.raises(tilewright.InvalidArgument, match="cuda:[01]"):
         tilewright.matmul(*on_first, out=out)
     assert out.isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda o, t: t.conv2d(o(1, 3, 8, 8), o(4, 3, 3, 3), o(3)), r"bias must have the shape \(4,\), .* got \(3,\)"),
+        (lambda o, t: torch.ops.tilewright.linear(o(2, 5), o(7, 5), o(8)), r"bias must have the shape \(7,\), .* \(8,\)"),
+        (lambda o, t: t.grouped_mm(o(8, 5), o(3, 5, 7), ends(4, 8)), "^mat2 has a batch of 3, but there are 2 groups"),
+        (lambda o, t: t.masked_mm(o(2, 4, 5), o(2, 5, 7), ends(4)), "^input has a batch of 2, but there are 1 groups"),
+        (lambda o, t: t.weight_linear(o(2, 5), o(5, 7)), "weights must be PackedWeights, .* got a Tensor"),
+        (lambda o, t: t.grouped_m, "has no attribute 'grouped_m'; did you mean 'grouped_mm'"),
+    ],
+)
+def test_mistakes_are_named_in_the_words_of_torch(call: Any, message: str) -> None:
+    with pytest.raises((tilewright.InvalidArgument, TypeError, AttributeError), match=message):
+        call(torch.ones, tilewright.torch)
+
+
+def ends(*numbers: int) -> Any:
+    return torch.tensor(numbers, dtype=torch.int32)
