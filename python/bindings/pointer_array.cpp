@@ -97,7 +97,7 @@ std::uint64_t keep_words(ArgumentsReader& reader, std::unique_ptr<std::vector<st
   return address;
 }
 
-op::Tensor read_list(ArgumentsReader& reader, nb::sequence list, bool is_written, const char* role) {
+op::Tensor read_list(ArgumentsReader& reader, const nb::sequence& list, bool is_written, const char* role) {
   const std::size_t count = nb::len(list);
   if (count == 0) throw InvalidArgument(fmt::format("{} is an empty list: it must have at least one array", role));
   auto addresses = std::make_unique<std::vector<std::uint64_t>>();

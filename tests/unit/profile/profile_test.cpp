@@ -224,9 +224,9 @@ TEST(ProfileFormats, OtherTextsAreRefused) {
        {"", "[]", "{}", "{\"schema\": 2}", "{\"schema\": 1}", "{\"schema\": 1, \"problems\": [3]}",
         "{\"schema\": 1, \"problems\": [], \"device\": 3}",
         "{\"schema\":1,\"device\":\"d\",\"target\":\"t\",\"problems\":[{\"problem\":\"p\",\"kernels\":[{}]}]}",
-        "{\"schema\":1,\"device\":\"d\",\"target\":\"t\",\"problems\":[{\"problem\":\"p\",\"group\":3,\"kernels\":[{"
-        "\"kernel\":\"k\","
-        "\"times\":\"x\",\"reason\":7,\"instructions\":{\"a\":\"b\"},\"disposition\":[]}]}]}"}) {
+        "{\"schema\":1,\"device\":\"d\",\"target\":\"t\",\"problems\":[{\"problem\":\"p\",\"group\":3,"
+        "\"kernels\":[{\"kernel\":\"k\",\"times\":\"x\",\"reason\":7,\"instructions\":{\"a\":\"b\"},\"disposition\":[]}"
+        "]}]}"}) {
     for (const auto format : {to_table, to_csv, to_junit, to_html}) EXPECT_THROW(format(text), InvalidArgument) << text;
   }
 }

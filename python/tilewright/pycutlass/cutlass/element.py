@@ -55,4 +55,5 @@ class DataType(enum.Enum):
         return 2 * width if self.value.startswith("c") else width
 
 
-_KINDS = {kind.name: kind for kind in DType}
+_NARROW = (DType.s4, DType.u4, DType.b1)  # of instructions; no array has them
+_KINDS = {kind.name: kind for kind in DType if kind not in _NARROW}
