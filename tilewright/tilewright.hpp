@@ -38,6 +38,7 @@
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/engine/host_operands.hpp"
 #include "tilewright/engine/options.hpp"
+#include "tilewright/engine/refused_design.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/profile/extents.hpp"
 #include "tilewright/profile/formats.hpp"
