@@ -508,12 +508,16 @@ void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLoca
                            what(), describe_other());
       });
     case SharedVerdict::unfenced_reuse:
-      return warp.report(Severity::warning, FindingKind::missing_proxy_fence, in, lane, location.address, [&] {
-        return fmt::format(
-            "{} through the async proxy, which may be done before the {} by {}: no fence.proxy.async is between them{}",
-            what(), shared.other_reads() ? "read" : "write", describe_other(),
-            shared.other_reads() ? ", and no instruction had used the value that was read" : "");
-      });
+      return warp.report(
+          cta.launch().options.require_reuse_fences ? Severity::error : Severity::warning,
+          FindingKind::missing_proxy_fence, in, lane, location.address, [&] {
+            return fmt::format(
+                "{} through the async proxy, which may be done before the {} by {}: no fence.proxy.async is between "
+                "them{}",
+                what(), shared.other_reads() ? "read" : "write", describe_other(),
+                shared.other_reads() && warp.follows_loads() ? ", and no instruction had used the value that was read"
+                                                             : "");
+          });
     case SharedVerdict::unfenced:
       return report(FindingKind::missing_proxy_fence, [&] {
         return fmt::format("{} through the async proxy, with no fence.proxy.async after the write by {}", what(),

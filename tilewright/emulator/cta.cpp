@@ -185,6 +185,7 @@ void Cta::restart_clocks() {
     barrier.arrival_clocks.clear();
     barrier.completed_clocks.clear();
     barrier.initialiser.clock = 0;
+    if (barrier.init_fence) barrier.init_fence = 0;
   }
   remote_accesses_.clear();
 }
@@ -266,7 +267,7 @@ void Cta::check_bulk_groups() const {
     for (std::size_t lane = 0; lane < warp->bulk_groups.size(); ++lane) {
       const BulkGroups& groups = warp->bulk_groups[lane];
       if (groups.read == groups.committed && !groups.open) continue;
-      fail(FindingKind::exited_cta_access, kNone, warp->index() * kWarpSize + static_cast<int>(lane), 0,
+      fail(FindingKind::exited_cta_access, groups.code, warp->index() * kWarpSize + static_cast<int>(lane), 0,
            fmt::format("the CTA exits while {} bulk groups may still read its shared memory: cp.async.bulk.wait_group "
                        "is missing",
                        groups.committed - groups.read + (groups.open ? 1 : 0)));

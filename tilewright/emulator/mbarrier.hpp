@@ -22,9 +22,10 @@ struct Mbarrier {
   std::uint32_t phase = 0;        // number of completed phases; its lowest bit is the parity of the current phase
   Agent agent = 0;                // of the cp.async that complete here; async_of(agent): of the bulk copies
   Accessor initialiser;           // the mbarrier.init
-  Clocks arrival_clocks;          // joined at each arrival of the current phase
-  Clocks completed_clocks;        // joined over the completed phases; acquired by a wait
-  std::uint64_t bits = 0;         // what the object's 8 bytes hold; opaque, programs must not access them
+  std::optional<std::uint32_t> init_fence;  // clock of the initialiser's agent at its fence.mbarrier_init
+  Clocks arrival_clocks;                    // joined at each arrival of the current phase
+  Clocks completed_clocks;                  // joined over the completed phases; acquired by a wait
+  std::uint64_t bits = 0;                   // what the object's 8 bytes hold; opaque, programs must not access them
 
   /// The clock of this phase's asynchronous copies: a warp may access their bytes once it has waited for the phase.
   std::uint32_t copies_clock() const { return phase + 1; }

@@ -19,6 +19,9 @@ struct EmulatorOptions {
   /// Races between threads of one warp, warp masks that do not name the threads that execute the instruction, and
   /// atomic and volatile reads of uninitialised shared memory.
   bool check_warps = false;
+  /// An overwrite through the async proxy of bytes that threads have accessed, with no fence.proxy.async in between, is
+  /// an error. Else it is a warning, and none if the threads have used the values that they read.
+  bool require_reuse_fences = false;
   bool print_to_stderr = false;                        // where printf() of a kernel writes to: stdout otherwise
   int threads = 0;                                     // host threads that run CTAs; 0: one per hardware thread
   std::uint64_t steps_per_cta = kDefaultStepsPerCta;   // budget of warp instructions per CTA; 0: no limit

@@ -91,8 +91,8 @@ Warp::Warp(Cta& cta, int index, Agent agent, const Program& program)
   if (!cta.launch().options.check_races) return;
   if (program.uses_wgmma) hazards_ = std::make_unique<RegisterHazards>(program);
   // They matter for warnings only, which a launch without a log does not keep.
-  const bool keeps_warnings = cta.launch().log != nullptr;
-  if (program.uses_bulk_copies && keeps_warnings) unused_loads_ = std::make_unique<UnusedLoads>(program);
+  const bool warns = cta.launch().log != nullptr && !cta.launch().options.require_reuse_fences;
+  if (program.uses_bulk_copies && warns) unused_loads_ = std::make_unique<UnusedLoads>(program);
 }
 
 void Warp::reset() {

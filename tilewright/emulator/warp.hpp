@@ -78,6 +78,7 @@ struct BulkGroups {
   std::uint32_t committed = 0;
   std::uint32_t read = 0;  // last group whose reads of shared memory a cp.async.bulk.wait_group has waited for
   bool open = false;       // a copy was issued since the last commit
+  std::uint32_t code = 0;  // of the last copy, an index in Program::code
 };
 
 class Warp {
@@ -104,7 +105,7 @@ class Warp {
     predicate = (predicate & ~lanes) | (value & lanes);
   }
 
-  Cta& cta() { return cta_; }
+  Cta& cta() const { return cta_; }
   int index() const { return index_; }
   const Program& program() const { return program_; }
   Mask present() const { return present_; }
@@ -180,6 +181,8 @@ class Warp {
   /// fence.proxy.async: all accesses ordered before it become visible to the async proxy.
   void fence_proxy();
   RegisterHazards* hazards() { return hazards_.get(); }
+  /// Whether loads of which an instruction has used a value are known to be complete.
+  bool follows_loads() const { return unused_loads_ != nullptr; }
   /// The registers that hold undefined values, if any; null otherwise.
   UndefinedValues* undefined_values() { return undefined_ && undefined_->any() ? undefined_.get() : nullptr; }
   /// As undefined_values(), but never null.

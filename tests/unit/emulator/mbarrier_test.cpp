@@ -188,8 +188,8 @@ TEST(BulkCopy, MissingProxyFenceIsFound) {
 }
 
 /// Findings of a launch that continues after them, of which the others throw the errors only.
-std::vector<Finding> findings_in(const std::string& body) {
-  EmulatedModule module(hopper_kernel(body), kSm90a);
+std::vector<Finding> findings_in(const std::string& body, const EmulatorOptions& options = checking_options()) {
+  EmulatedModule module(hopper_kernel(body), kSm90a, options);
   std::vector<U> out(1024);
   const std::vector<KernelArgument> arguments{std::vector<std::byte>(128), std::vector<std::byte>(128),
                                               ArrayArgument{std::as_writable_bytes(std::span(out))}};
@@ -218,6 +218,7 @@ TEST(BulkCopy, OverwritingWhatThreadsHaveAccessedNeedsAProxyFence) {
     ASSERT_EQ(findings.size(), 1U) << verb;
     EXPECT_EQ(findings[0].kind, FindingKind::missing_proxy_fence) << to_string(findings[0]);
     EXPECT_EQ(findings[0].severity, Severity::warning);
+    EXPECT_EQ(findings_in(reuse(access, "", ""), {.require_reuse_fences = true}).at(0).severity, Severity::error);
     EXPECT_NE(findings[0].detail.find(verb), std::string::npos) << findings[0].detail;
     // The fence of the threads that arrive, or that of the thread that waits for them.
     EXPECT_TRUE(findings_in(reuse(access, fence, "")).empty());
@@ -225,6 +226,8 @@ TEST(BulkCopy, OverwritingWhatThreadsHaveAccessedNeedsAProxyFence) {
   }
   // A value that was used before the arrival has been read; a mov is no use.
   EXPECT_TRUE(findings_in(reuse(read, use, "")).empty());
+  EXPECT_EQ(findings_in(reuse(read, use, ""), {.require_reuse_fences = true}).size(), 1U);
+  EXPECT_TRUE(findings_in(reuse(read, use, fence), {.require_reuse_fences = true}).empty());
   EXPECT_TRUE(findings_in(reuse(read, rename + "add.u32 %r4, %r3, 1;\n", "")).empty());
   EXPECT_EQ(findings_in(reuse(read, rename, "")).size(), 1U);
   EXPECT_EQ(findings_in(reuse(read, "", use)).size(), 1U);
@@ -255,15 +258,15 @@ TEST(BulkCopy, OverwritingASourceInFlightIsFound) {
 }
 
 TEST(BulkCopy, ExitWithAnOpenGroupIsFound) {
-  EXPECT_EQ(finding_in(R"(
+  const Finding finding = finding_in(R"(
     mad.lo.u32 %r1, %t, 4, %base;
     st.shared.u32 [%r1], %t;
     fence.proxy.async;
     bar.sync 0;
     @%first cp.async.bulk.global.shared::cta.bulk_group [%out], [%base], 256;
-    @%first cp.async.bulk.commit_group;)")
-                .kind,
-            FindingKind::exited_cta_access);
+    @%first cp.async.bulk.commit_group;)");
+  EXPECT_EQ(finding.kind, FindingKind::exited_cta_access);
+  EXPECT_NE(finding.location.ptx_text.find("cp.async.bulk.global"), std::string::npos) << to_string(finding);
 }
 
 // Misuse -----------------------------------------------------------------------------------------------------------
@@ -288,6 +291,49 @@ TEST(MbarrierMisuse, UseNotOrderedAfterTheInit) {
       finding_in("@%first mbarrier.init.shared.b64 [%bars], 64;\nmbarrier.arrive.shared.b64 %x0, [%bars];");
   EXPECT_EQ(finding.kind, FindingKind::mbarrier_misuse) << to_string(finding);
   EXPECT_NE(finding.detail.find("no barrier after its init by thread (0,0,0)"), std::string::npos) << finding.detail;
+}
+
+TEST(MbarrierMisuse, APhaseThatEndsWithinAnInstruction) {
+  // 64 threads arrive twice; the phase of 63 arrivals ends before the last of them.
+  const auto arrivals = [](std::string_view instruction, int count) {
+    return init_bars({count}) + fmt::format("{0}\nbar.sync 0;\n{0}\n", instruction);
+  };
+  for (const std::string_view instruction :
+       {"mbarrier.arrive.shared.b64 %x0, [%bars];", "cp.async.mbarrier.arrive.noinc.shared.b64 [%bars];"}) {
+    EXPECT_EQ(finding_in(arrivals(instruction, 64)).detail, "") << instruction;
+    EXPECT_EQ(finding_in(arrivals(instruction, 32)).detail, "") << instruction;
+    const Finding finding = finding_in(arrivals(instruction, 63));
+    EXPECT_EQ(finding.kind, FindingKind::mbarrier_misuse) << to_string(finding);
+    EXPECT_EQ(finding.thread->thread.x % 32, 31U);
+    EXPECT_NE(finding.detail.find("phase 1, 63 of 63 arrivals"), std::string::npos) << finding.detail;
+  }
+  // The threads of one warp may arrive at different mbarriers.
+  EXPECT_EQ(finding_in(init_bars({1, 63}) + "mov.u32 %r0, 8;\n@%first mov.u32 %r0, 0;\nadd.u32 %r0, %r0, %bars;\n"
+                                            "mbarrier.arrive.shared.b64 %x0, [%r0];\n")
+                .detail,
+            "");
+}
+
+TEST(MbarrierMisuse, ABulkCopyNeedsAFenceAfterTheInit) {
+  const auto copies = [](std::string_view after_init, std::string_view before_copy) {
+    return "@%first mbarrier.init.shared.b64 [%bars], 1;\n" + std::string(after_init) + "\nbar.sync 0;\n" +
+           "setp.ne.u32 %q, %t, 32;\n@%q bra END;\n" + std::string(before_copy) + R"(
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars], 256;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%base], [%out], 256, [%bars];
+    )" + wait_for("A", 0, "0") +
+           "END:\n";
+  };
+  const std::string_view init_fence = "@%first fence.mbarrier_init.release.cluster;", fence = "fence.proxy.async;";
+  const Finding finding = finding_in(copies("", ""));
+  EXPECT_EQ(finding.kind, FindingKind::missing_proxy_fence) << to_string(finding);
+  EXPECT_NE(finding.detail.find("its init by thread (0,0,0)"), std::string::npos) << finding.detail;
+  EXPECT_EQ(finding_in(copies(init_fence, "")).detail, "");
+  EXPECT_EQ(finding_in(copies(fence, "")).detail, "");
+  EXPECT_EQ(finding_in(copies("", fence)).detail, "");
+  // The fence of a thread covers its own inits.
+  EXPECT_EQ(finding_in(copies("@!%first fence.mbarrier_init.release.cluster;", "")).kind,
+            FindingKind::missing_proxy_fence);
+  EXPECT_EQ(finding_in(copies("", "fence.mbarrier_init.release.cluster;")).kind, FindingKind::missing_proxy_fence);
 }
 
 // Deadlocks --------------------------------------------------------------------------------------------------------

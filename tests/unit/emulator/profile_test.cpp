@@ -113,6 +113,7 @@ TEST(Profile, BulkCopiesWaitsAndMatrixProducts) {
   const LaunchProfile profile = profile_of(
       ".reg .b32 %bar;\n.reg .b64 %state;\n.shared .align 8 .b64 barrier;\nmov.u32 %bar, barrier;\n"
       "setp.ne.u32 %p, %lane, 0;\n@%p bra end;\nmbarrier.init.shared.b64 [%bar], 1;\n"
+      "fence.mbarrier_init.release.cluster;\n"
       "mbarrier.arrive.expect_tx.shared.b64 %state, [%bar], 512;\n"
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%to], [%at], 256, [%bar];\n"
       "add.u32 %r0, %to, 256;\n"

@@ -29,6 +29,7 @@ AsyncCopy::AsyncCopy(Warp& warp, const Instruction& in, int lane, const Mbarrier
   if (warp.bulk_groups.empty()) warp.bulk_groups.resize(kWarpSize);
   BulkGroups& groups = warp.bulk_groups[static_cast<std::size_t>(lane)];
   groups.open = true;
+  groups.code = accessor_.code;
   accessor_.agent = async_of(warp.cta().bulk_agent(warp.index() * kWarpSize + lane));
   accessor_.clock = groups.committed + 1;
 }
@@ -106,7 +107,9 @@ void AsyncCopy::check_global(std::uint64_t address, std::uint64_t bytes, std::st
   }
 }
 
-void complete_on(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at, std::uint64_t bytes) {
+void complete_on(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at, std::uint64_t bytes,
+                 Proxy proxy) {
+  if (proxy == Proxy::async) check_init_is_fenced(warp, in, lane, at);
   finish_mbarrier(warp, in, lane, at, complete_tx(*at.barrier, bytes));
 }
 

@@ -42,8 +42,10 @@ class AsyncCopy {
   Accessor accessor_;
 };
 
-/// Performs complete_tx of the bytes on the mbarrier. @throws EmulationFinding mbarrier_misuse
-void complete_on(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at, std::uint64_t bytes);
+/// Performs complete_tx of the bytes on the mbarrier, through the proxy of the copy.
+/// @throws EmulationFinding mbarrier_misuse, missing_proxy_fence
+void complete_on(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at, std::uint64_t bytes,
+                 Proxy proxy = Proxy::async);
 
 /// @throws EmulationFinding bad_descriptor: the CTA mask is 0 or names a CTA that the cluster does not have
 void check_multicast(Warp& warp, const Instruction& in, int lane, std::uint32_t mask);

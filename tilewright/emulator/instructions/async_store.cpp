@@ -34,7 +34,7 @@ void execute_async_store(Warp& warp, const Instruction& in, Mask lanes) {
       std::memcpy(values, reduced, size);
     }
     AsyncCopy(warp, in, lane, at.barrier).write_shared(to, values, size, Proxy::generic);
-    complete_on(warp, in, lane, at, size);
+    complete_on(warp, in, lane, at, size, Proxy::generic);
   }
 }
 

@@ -5,12 +5,18 @@
 #include "tilewright/emulator/instructions/control.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
+#include "tilewright/emulator/instructions/mbarrier_object.hpp"
 
 namespace tilewright::emulator {
 namespace {
 
 /// mode: the MemoryScope.
 void execute_fence(Warp& warp, const Instruction& in, Mask) { warp.release(static_cast<MemoryScope>(in.mode)); }
+
+void execute_init_fence(Warp& warp, const Instruction&, Mask lanes) {
+  fence_mbarrier_inits(warp, lanes);
+  warp.release(MemoryScope::cluster);
+}
 
 void execute_proxy_fence(Warp& warp, const Instruction&, Mask) { warp.fence_proxy(); }
 
@@ -27,10 +33,9 @@ void decode_fence(InstructionReader& reader) {
 /// fence.mbarrier_init.release.cluster
 void decode_init_fence(InstructionReader& reader) {
   if (!reader.take("release") || !reader.take("cluster")) reader.refuse("this form of fence.mbarrier_init");
-  reader.out().mode = static_cast<std::uint8_t>(MemoryScope::cluster);
   reader.finish();
   reader.expect_operands(0);
-  reader.out().execute = &execute_fence;
+  reader.out().execute = &execute_init_fence;
 }
 
 /// fence.proxy, membar.proxy. async::generic is the fence of one direction, with .acquire or .release; the emulator

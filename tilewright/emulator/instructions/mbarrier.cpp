@@ -1,8 +1,10 @@
 // mbarrier: init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait; cp.async.mbarrier.arrive.
 // A try_wait blocks for as long as other threads make progress; when none does, it returns false, as on a GPU after its
 // time limit.
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <vector>
 
 #include "tilewright/emulator/access.hpp"
 #include "tilewright/emulator/cluster.hpp"
@@ -26,6 +28,30 @@ struct ArrivalMode {
   static ArrivalMode unpack(std::uint8_t mode) {
     return {(mode & 1) != 0, (mode & 2) != 0, (mode & 4) != 0, (mode & 8) != 0};
   }
+};
+
+/// The phases that one instruction of a warp completes. Its lanes arrive in no order that a program could know, so that
+/// a phase for which some of them are too late orders nothing.
+class CompletedPhases {
+ public:
+  CompletedPhases(Warp& warp, const Instruction& in) : warp_(warp), in_(in) {}
+
+  /// Before a lane arrives. @throws EmulationFinding mbarrier_misuse when an earlier lane has completed a phase
+  void check(int lane, const MbarrierObject& at) const {
+    if (std::ranges::find(completed_, at.barrier) == completed_.end()) return;
+    fail_mbarrier(
+        warp_, in_, lane, at,
+        "a phase has completed before this thread arrived, by arrivals of other threads in the same instruction "
+        "of its warp; the arrival count must be that of all threads that arrive");
+  }
+  void note(const MbarrierObject& at, const MbarrierResult& result) {
+    if (result.completed) completed_.push_back(at.barrier);
+  }
+
+ private:
+  Warp& warp_;
+  const Instruction& in_;
+  std::vector<const Mbarrier*> completed_;
 };
 
 /// The opaque state that an arrival returns: the phase it belongs to, and the pending count before it.
@@ -54,9 +80,11 @@ void execute_arrive(Warp& warp, const Instruction& in, Mask lanes) {
   const ArrivalMode mode = ArrivalMode::unpack(in.mode);
   auto* const state = warp.reg<std::uint64_t>(in.op[0]);
   const auto* const amount = warp.reg<std::uint32_t>(in.op[2]);
+  CompletedPhases completed(warp, in);
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const MbarrierObject at = find_mbarrier(warp, in, lane, 0);
+    completed.check(lane, at);
     Mbarrier& barrier = *at.barrier;
     state[lane] = state_of(barrier);
     barrier.arrival_clocks.join(mode.relaxed ? warp.released.at(MemoryScope::cta) : warp.clocks);
@@ -70,6 +98,7 @@ void execute_arrive(Warp& warp, const Instruction& in, Mask lanes) {
       result = mode.drops ? arrive_and_drop(barrier, amount[lane]) : arrive(barrier, amount[lane]);
     }
     finish_mbarrier(warp, in, lane, at, result);
+    completed.note(at, result);
   }
   warp.advance_clock();
 }
@@ -137,9 +166,11 @@ void execute_pending_count(Warp& warp, const Instruction& in, Mask lanes) {
 /// arrival is part of the mbarrier's arrival count.
 void execute_cp_async_arrive(Warp& warp, const Instruction& in, Mask lanes) {
   Cta& cta = warp.cta();
+  CompletedPhases completed(warp, in);
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const MbarrierObject at = find_mbarrier(warp, in, lane, 0);
+    completed.check(lane, at);
     const auto mine = [&](const PendingCopy& copy) { return copy.accessor.lane == static_cast<std::uint32_t>(lane); };
     for (const PendingCopy& copy : warp.pending_copies) {
       if (!mine(copy)) continue;
@@ -148,7 +179,10 @@ void execute_cp_async_arrive(Warp& warp, const Instruction& in, Mask lanes) {
     }
     std::erase_if(warp.pending_copies, mine);
     // Without .noinc the instruction first increments the pending count, which cancels its arrival.
-    if (in.mode != 0) finish_mbarrier(warp, in, lane, at, arrive(*at.barrier, 1));
+    if (in.mode == 0) continue;
+    const MbarrierResult result = arrive(*at.barrier, 1);
+    finish_mbarrier(warp, in, lane, at, result);
+    completed.note(at, result);
   }
 }
 

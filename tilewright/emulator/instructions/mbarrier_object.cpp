@@ -79,6 +79,25 @@ MbarrierObject find_mbarrier(Warp& warp, const Instruction& in, int lane, const 
   return at;
 }
 
+void check_init_is_fenced(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at) {
+  if (!warp.cta().launch().options.check_races) return;
+  const Accessor& init = at.barrier->initialiser;
+  if (init.clock <= warp.clocks.proxy_fenced[init.agent]) return;
+  if (at.barrier->init_fence && *at.barrier->init_fence <= warp.clocks.ordered[init.agent]) return;
+  warp.fail(FindingKind::missing_proxy_fence, in, lane, at.location.address,
+            fmt::format("{}: a bulk copy completes on it, but no fence.mbarrier_init or fence.proxy.async follows its "
+                        "init by {}",
+                        name_of(at.location), warp.cta().cluster().describe(init)));
+}
+
+void fence_mbarrier_inits(const Warp& warp, Mask lanes) {
+  for (auto& [address, barrier] : warp.cta().mbarriers()) {
+    const Accessor& init = barrier.initialiser;
+    if (init.agent != warp.agent() || ((lanes >> init.lane) & 1) == 0 || barrier.init_fence) continue;
+    barrier.init_fence = warp.clocks.ordered[init.agent];
+  }
+}
+
 void finish_mbarrier(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at,
                      const MbarrierResult& result) {
   if (!result.error.empty()) fail_mbarrier(warp, in, lane, at, result.error);

@@ -24,6 +24,13 @@ MbarrierObject find_mbarrier(Warp& warp, const Instruction& in, int lane, std::s
 /// As above, for the mbarrier at a location.
 MbarrierObject find_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedLocation& location);
 
+/// The mbarrier whose phase a bulk copy of the lane completes, through the async proxy.
+/// @throws EmulationFinding: missing_proxy_fence when no fence has made its init visible to the async proxy
+void check_init_is_fenced(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at);
+
+/// Notes a fence.mbarrier_init of the lanes, which covers the mbarriers that each of them has initialised.
+void fence_mbarrier_inits(const Warp& warp, Mask lanes);
+
 /// Ends an operation: stores the object's new state, and wakes waiters when the phase is complete.
 /// @throws EmulationFinding mbarrier_misuse when the operation broke a rule
 void finish_mbarrier(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at,

@@ -132,6 +132,32 @@ KERNEL(an_arrival_without_a_barrier_after_the_initialisation) {
   out[t] = 1;
 }
 
+// <<<1, 32>>>: mbarrier_misuse in thread 31
+KERNEL(an_mbarrier_of_one_arrival_less_than_threads) {
+  const int t = threadIdx.x;
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 31);
+  __syncthreads();
+  arrive(&b);  // BUG
+  wait_for(&b, 0);
+  out[t] = x[t];
+}
+
+// <<<1, 64>>>: missing_proxy_fence in thread 0
+KERNEL(a_bulk_copy_that_completes_on_an_mbarrier_whose_init_has_no_fence) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier_without_fence(&b, 1);
+  __syncthreads();
+  if (t == 0) {
+    expect(&b, 256);
+    bulk_load(s, x, 256, &b);  // BUG
+  }
+  wait_for(&b, 0);
+  out[t] = s[t];
+}
+
 // <<<1, 64>>>: transaction_mismatch in thread 0
 KERNEL(a_bulk_copy_of_fewer_bytes_than_are_expected) {
   const int t = threadIdx.x;

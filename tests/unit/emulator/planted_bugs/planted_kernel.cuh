@@ -10,8 +10,13 @@ __constant__ float kTable[60] = {1};
 
 __device__ unsigned shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-__device__ void init_barrier(unsigned long long* b, int count) {
+__device__ void init_barrier_without_fence(unsigned long long* b, int count) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared(b)), "r"(count) : "memory");
+}
+
+__device__ void init_barrier(unsigned long long* b, int count) {
+  init_barrier_without_fence(b, count);
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
 __device__ void arrive(unsigned long long* b) {
