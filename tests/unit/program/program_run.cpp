@@ -10,19 +10,40 @@
 
 namespace tilewright::program {
 
+namespace {
+
+bool reuse_fences_are_required = false;
+
+}  // namespace
+
+ReuseFencesRequired::ReuseFencesRequired() { reuse_fences_are_required = true; }
+ReuseFencesRequired::~ReuseFencesRequired() { reuse_fences_are_required = false; }
+
 std::shared_ptr<runtime::Device> test_device() {
   static const std::shared_ptr<runtime::Device> device = emulator::make_emulated_device(kSm90a);
-  return device;
+  static const std::shared_ptr<runtime::Device> strict =
+      emulator::make_emulated_device(kSm90a, {.require_reuse_fences = true});
+  return reuse_fences_are_required ? strict : device;
 }
 
-compile::Artifact compile_as_cuda(const Program& program, const std::string& text) {
+namespace {
+
+compile::Artifact compiled(const Program& program, compile::Language language, const std::string& text,
+                           const compile::Outputs& outputs = {}) {
   static const std::unique_ptr<compile::Compiler> compiler = compile::make_compiler({});
   compile::Source source;
-  source.name = program.symbol;
-  source.symbol = program.symbol;
+  source.name = source.symbol = program.symbol;
+  source.language = language;
   source.text = text;
   source.target = program.target;
+  source.outputs = outputs;
   return compiler->compile(source);
+}
+
+}  // namespace
+
+compile::Artifact compile_as_cuda(const Program& program, const std::string& text) {
+  return compiled(program, compile::Language::cuda, text);
 }
 
 compile::Artifact compile_as_cuda(const Program& program) {
@@ -30,13 +51,16 @@ compile::Artifact compile_as_cuda(const Program& program) {
 }
 
 compile::Artifact compile_as_mlir(const Program& program) {
-  static const std::unique_ptr<compile::Compiler> compiler = compile::make_compiler({});
-  compile::Source source;
-  source.name = source.symbol = program.symbol;
-  source.language = compile::Language::mlir;
-  source.text = lower::mlir::lower(program);
-  source.target = program.target;
-  return compiler->compile(source);
+  return compiled(program, compile::Language::mlir, lower::mlir::lower(program));
+}
+
+std::string compile_to_ptx(const Program& program) {
+  const compile::Outputs ptx_only{.cubin = false, .ptx = true};
+#ifdef TILEWRIGHT_HAS_MLIR
+  return compiled(program, compile::Language::mlir, lower::mlir::lower(program), ptx_only).ptx;
+#else
+  return compiled(program, compile::Language::cuda, lower::cuda::lower(program), ptx_only).ptx;
+#endif
 }
 
 void run(const Program& program, const std::string& ptx, const LaunchArguments& arguments) {

@@ -17,8 +17,17 @@
 
 namespace tilewright::program {
 
-/// One emulated device for all tests, of sm_90a.
+/// An emulated device of sm_90a, the same for all tests.
 std::shared_ptr<runtime::Device> test_device();
+
+/// As long as it exists, test_device() is another device, with EmulatorOptions::require_reuse_fences.
+class ReuseFencesRequired {
+ public:
+  ReuseFencesRequired();
+  ~ReuseFencesRequired();
+  ReuseFencesRequired(const ReuseFencesRequired&) = delete;
+  ReuseFencesRequired& operator=(const ReuseFencesRequired&) = delete;
+};
 
 /// Compiles the program, lowered to CUDA C++. @throws CompileError
 compile::Artifact compile_as_cuda(const Program& program);
@@ -27,6 +36,8 @@ compile::Artifact compile_as_cuda(const Program& program, const std::string& tex
 
 /// Compiles the program, lowered to MLIR. @throws CompileError, ToolchainNotFound
 compile::Artifact compile_as_mlir(const Program& program);
+/// The PTX of the program, which is not assembled, by MLIR if there is one.
+std::string compile_to_ptx(const Program& program);
 
 /// Runs PTX of the program on the emulator. @throws EmulationError
 void run(const Program& program, const std::string& ptx, const LaunchArguments& arguments);
