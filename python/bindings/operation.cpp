@@ -225,8 +225,9 @@ void bind_operation(nb::module_& module) {
           "`product` names three operands (a, b, d): d is the sum of a * b over the extents that d lacks, as in an "
           "einsum. The built-in GEMM kernels compute it.\n\n"
           "Without `product`, two functions may be given. `check(**extents)` returns None, or the reason for which the "
-          "operation refuses these extents. `reference(**operands, **scalars)` computes the expected outputs in NumPy "
-          "arrays, with which OperationArguments.verify() compares: a result x is correct if |x - y| <= tolerance * "
+          "operation refuses these extents. `reference(**operands, **scalars)` writes the expected outputs to the "
+          "NumPy arrays of the outputs, with which OperationArguments.verify() compares; what it returns is not used: "
+          "a result x is correct if |x - y| <= tolerance * "
           "max(1, |y|), where y is the reference.")
       .def_prop_ro("name", [](const op::Operation& self) { return self.name(); })
       .def_prop_ro(

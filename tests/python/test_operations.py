@@ -100,6 +100,17 @@ def test_a_stencil_is_found_by_its_name_and_runs() -> None:
     assert "out[3,4] is" in args.verify().reason
 
 
+def test_a_reference_that_writes_nothing_confirms_nothing() -> None:
+    operation = Operation(
+        "doubled",
+        [OperandDeclaration("x", ("n",)), OperandDeclaration("out", ("n",), access="write")],
+        reference=lambda x, out: 2 * x,
+    )
+    x = np.ones(4, np.float32)
+    verified = tilewright.OperationArguments(operation, x=x, out=2 * x).verify()
+    assert not verified and "out[0,0] is 2, expected" in verified.reason and "nan" in verified.reason
+
+
 def test_scalars_have_default_values() -> None:
     x, out = arrays()
     tilewright.run(tilewright.OperationArguments(STENCIL, x=x, out=out))
@@ -112,7 +123,7 @@ def test_prepared_calls_take_other_arrays() -> None:
     other = np.ones_like(x)
     prepared.run(tilewright.OperationArguments(STENCIL, x=other, out=out))
     np.testing.assert_array_equal(out, other)
-    with pytest.raises(InvalidArgument, match="prepared for extents and strides"):
+    with pytest.raises(InvalidArgument, match="prepared for extent 20 of mode 0 of x, got 10"):
         prepared.run(tilewright.OperationArguments(STENCIL, x=x[:10], out=out[:10]))
 
 

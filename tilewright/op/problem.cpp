@@ -6,6 +6,9 @@
 #include <cstring>
 #include <memory>
 #include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
@@ -201,7 +204,8 @@ std::string extents_text(const Custom& custom) {
   return fmt::format("{}", fmt::join(shapes, " "));
 }
 
-// Copies of the outputs, filled by reference().
+// Copies of the outputs, filled by reference(). What an operation only writes is poisoned first, so that a reference
+// that writes no outputs confirms no result.
 class ExpectedOutputs {
  public:
   explicit ExpectedOutputs(const Custom& custom) : expected_(custom) {
@@ -211,6 +215,7 @@ class ExpectedOutputs {
       auto& copy = copies_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(size));
       std::memcpy(copy.get(), reinterpret_cast<const void*>(operand.tensor->address), size);
       operand.tensor->address = reinterpret_cast<std::uint64_t>(copy.get());
+      if (operand.access == Access::write) fill_poison(*operand.tensor);
     }
     custom.operation->reference(expected_);
   }
@@ -356,7 +361,30 @@ std::size_t ProblemKeyHash::operator()(const ProblemKey& key) const {
   return hash;
 }
 
+namespace {
+
+/// check_same_extents() of problems that are computed as no GEMM.
+Support check_same_operands(const ProblemKey& prepared, const ProblemKey& given) {
+  std::size_t at = 0;
+  for (const OperandSignature& operand : std::get<std::vector<OperandSignature>>(prepared.signature.operands)) {
+    for (int mode = 0; mode < operand.rank; ++mode, at += 2) {
+      for (const auto& [what, number] : {std::pair{"extent", at}, std::pair{"stride", at + 1}}) {
+        const std::int64_t had = prepared.more[number], has = given.more[number];
+        if (had != has) {
+          return refuse("prepared for {} {} of mode {} of {}, got {}", what, had, mode, operand.name, has)
+              .as(number == at ? RefusalCode::shape : RefusalCode::strides);
+        }
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) {
+  if (std::holds_alternative<std::vector<OperandSignature>>(prepared.signature.operands))
+    return check_same_operands(prepared, given);
   const bool is_gemm = prepared.signature.reduce_split_k() == nullptr;
   const std::array<std::string_view, 4> extents{"m", "n", is_gemm ? "k" : "the number of parts", "batch"};
   for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -372,11 +400,10 @@ Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) 
         .as(RefusalCode::strides);
   }
   if (prepared.more != given.more) {
-    const bool has_epilogue = prepared.signature.gemm() != nullptr || prepared.signature.reduce_split_k() != nullptr;
-    const std::string_view what =
-        has_epilogue ? "strides of the auxiliary tensors, or numbers of the convolution or contraction,"
-                     : "extents and strides";
-    return refuse("prepared for {} {}, got {}", what, fmt::join(prepared.more, ","), fmt::join(given.more, ","))
+    return refuse(
+               "prepared for strides of the auxiliary tensors, or numbers of the convolution or contraction, {}, got "
+               "{}",
+               fmt::join(prepared.more, ","), fmt::join(given.more, ","))
         .as(RefusalCode::strides);
   }
   return {};
