@@ -14,6 +14,7 @@
 #include "tilewright/cache/store.hpp"
 #include "tilewright/cache/tuning_records.hpp"
 #include "tilewright/compile/file.hpp"
+#include "tilewright/kernels/list.hpp"
 #include "tilewright/op/expression.hpp"
 #include "tilewright/tune/fault_journal.hpp"
 #include "tilewright/tune/timer.hpp"
@@ -521,6 +522,35 @@ TEST_F(TuningTest, ShippedKernelsAreSound) {
       EXPECT_EQ(candidate.status, CandidateStatus::sound) << candidate.kernel << ": " << candidate.reason;
     }
   }
+}
+
+// Programs are candidates as all kernels are: checked, timed, and remembered on disk in either language.
+TEST_F(TuningTest, AProgramThatWinsIsRemembered) {
+  const auto programs = std::make_shared<registry::Registry>();
+  programs->add(kernels::make_cuda_program_provider()).or_throw();
+  programs->add(kernels::make_mlir_provider()).or_throw();
+  const HostProblem problem(128, 128, 64,
+                            {.type = DType::bf16, .d_type = DType::bf16, .b = op::MatrixLayout::column_major});
+  Options hopper = options();
+  hopper.device = "emulator:sm_90a";
+  Engine tuned(hopper, programs);
+  timer_->of_family = {{"cuda_program", 30.0}, {"mlir", 10.0}};
+  const TuningReport report = tune_by(tuned, problem.gemm, {.top = 4});
+  ASSERT_TRUE(report.winner) << report.stopped << to_text(tuned.explain(problem.gemm));
+  const std::string winner = report.candidates[*report.winner].kernel;
+  for (const CandidateReport& candidate : report.candidates) {
+    const CandidateStatus expected = candidate.kernel == winner ? CandidateStatus::winner : CandidateStatus::slower;
+    EXPECT_EQ(candidate.status, expected) << candidate.kernel << ": " << candidate.reason;
+  }
+  timer_->of_family.clear();
+  Engine other(hopper, programs);
+  const Explanation explanation = other.explain(problem.gemm);
+  ASSERT_TRUE(explanation.tuned);
+  EXPECT_EQ(explanation.tuned->kernel, winner);
+  EXPECT_EQ(explanation.kernels.front().kernel->name(), winner);
+  other.run(problem.gemm);
+  EXPECT_EQ(other.cache().counters().compiles, 0) << "the tuning has compiled it";
+  EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
 }
 
 // Batches are packed or interleaved by rows, and there are auxiliary tensors of every broadcast.
