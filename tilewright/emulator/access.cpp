@@ -245,7 +245,17 @@ void resolve_shared(Warp& warp, const Instruction& in, Mask lanes, AccessSize si
       out.at[lane] = rejected_access();
       continue;
     }
-    if (location.cta == &warp.cta()) out.shared |= Mask{1} << lane;
+    if (location.cta == &warp.cta()) {
+      out.shared |= Mask{1} << lane;
+    } else if (warp.cta().launch().options.check_races && !warp.cta().has_started(*location.cta, warp.clocks.ordered)) {
+      warp.report(Severity::error, FindingKind::unstarted_cta_access, in, lane, out.address[lane], [&] {
+        return fmt::format(
+            "{} of {} bytes at shared address {:#x}{} of CTA {}: nothing orders it after the start of "
+            "that CTA",
+            verb(kind), bytes, location.address, location.cta->describe_shared(location.address),
+            to_string(location.cta->index()));
+      });
+    }
     out.at[lane] = location.cta->shared().at(location.address);
     if (!shadowed) continue;
     const SharedVerdict verdict =

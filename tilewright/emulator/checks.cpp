@@ -62,6 +62,8 @@ constexpr std::array kKinds = {
     KindRow{FindingKind::bad_descriptor, "bad_descriptor", "bad descriptor", ""},
     KindRow{FindingKind::exited_cta_access, "exited_cta_access", "access to an exited CTA",
             "let the CTA wait for its copies and for its peers, e.g. at a cluster barrier, before it exits"},
+    KindRow{FindingKind::unstarted_cta_access, "unstarted_cta_access", "access to a CTA that may not have started",
+            "let all threads of the cluster wait for each other first: barrier.cluster, or cluster.sync()"},
     KindRow{FindingKind::bad_warp_mask, "bad_warp_mask", "warp mask misuse",
             "name exactly the threads that execute the instruction together, e.g. by a ballot before the branch"},
     KindRow{FindingKind::barrier_divergence, "barrier_divergence", "barrier divergence", ""},

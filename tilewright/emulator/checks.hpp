@@ -37,6 +37,7 @@ enum class FindingKind : std::uint8_t {
   transaction_mismatch,      // the expect-tx bytes of an mbarrier's phase differ from the bytes that arrived
   bad_descriptor,            // a tensor map or a multicast mask that does not fit the copy
   exited_cta_access,         // to the shared memory of a CTA that has exited, or that exits with copies in flight
+  unstarted_cta_access,      // to the shared memory of a CTA of the cluster that may not have started
   bad_warp_mask,       // a warp mask without the thread itself, or a shuffle from a thread that does not take part
   barrier_divergence,  // threads that must execute an instruction together do not
   deadlock,

@@ -39,6 +39,7 @@ Cta::Cta(Cluster& cluster, int rank)
 void Cta::start(runtime::Dim3 index) {
   index_ = index;
   finished_ = false;
+  peers_have_started_ = false;
   reset_shared_memory();
   std::ranges::fill(local_defined_, std::uint8_t{0});
   barriers_.fill({});
@@ -169,6 +170,7 @@ void Cta::complete_barrier(int barrier) {
 }
 
 void Cta::restart_clocks() {
+  peers_have_started_ = true;  // it is not known any longer
   shared_.restart_clocks();
   for (const auto& warp : warps_) {
     VectorClock grid = std::move(warp->clocks.grid);
@@ -219,6 +221,12 @@ Agent Cta::bulk_agent(int thread) {
 }
 
 // Exit ------------------------------------------------------------------------------------------------------------
+
+bool Cta::has_started(const Cta& peer, const VectorClock& now) const {
+  // The clock of a warp is 1 when it starts.
+  return peers_have_started_ ||
+         std::ranges::any_of(peer.warps_, [&](const auto& warp) { return now[warp->agent()] != 0; });
+}
 
 void Cta::note_remote_access(const VectorClock& now, const Accessor& accessor) {
   Accessor& last = remote_accesses_[accessor.agent];

@@ -133,6 +133,11 @@ class Cta {
   /// The agent pair of a thread's bulk groups.
   Agent bulk_agent(int thread);
   /// Records an access by another CTA: this CTA must not exit before it.
+  /// A thread of this CTA has waited for all threads of the cluster.
+  void note_cluster_barrier() { peers_have_started_ = true; }
+  /// Whether a warp of this CTA with these clocks knows that the other CTA has started. What one thread knows by a
+  /// barrier of the cluster, which need not order memory, counts for all.
+  bool has_started(const Cta& peer, const VectorClock& now) const;
   void note_remote_access(const VectorClock& now, const Accessor& accessor);
 
   [[noreturn]] void fail(FindingKind kind, std::uint32_t code_index, int thread, std::uint64_t address,
@@ -172,6 +177,7 @@ class Cta {
   int rank_ = 0;
   int threads_ = 0;
   bool finished_ = false;
+  bool peers_have_started_ = false;
   runtime::Dim3 index_;
   std::vector<std::unique_ptr<Warp>> warps_;
   std::vector<Warp::State> states_;

@@ -143,8 +143,20 @@ TEST(Cluster, AtomicsReachPeersByGenericAndSharedAddresses) {
   EXPECT_EQ(out[1], 5U + 32 + 32);
 }
 
+TEST(ClusterChecks, APeerMustHaveStarted) {
+  const std::string store =
+      "xor.b32 %r3, %rank, 1;\nmapa.shared::cluster.u32 %r4, %base, %r3;\n"
+      "@%first st.shared::cluster.u32 [%r4], 1;\n" +
+      std::string(kClusterSync);
+  const Finding finding = find(store);
+  EXPECT_EQ(finding.kind, FindingKind::unstarted_cta_access) << to_string(finding);
+  EXPECT_NE(finding.detail.find("nothing orders it after the start of that CTA"), std::string::npos) << finding.detail;
+  EXPECT_EQ(find(std::string(kClusterSync) + store).detail, "");
+  EXPECT_EQ(find("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;\n" + store).detail, "");
+}
+
 TEST(ClusterChecks, MissingBarrierIsARace) {
-  const Finding finding = find(exchange_through_shared_memory("", kClusterSync));
+  const Finding finding = find(std::string(kClusterSync) + exchange_through_shared_memory("", kClusterSync));
   EXPECT_TRUE(finding.kind == FindingKind::shared_race || finding.kind == FindingKind::uninitialised_shared_read)
       << to_string(finding);
   // A .relaxed arrival releases nothing unless a fence precedes it.

@@ -48,6 +48,7 @@ void execute_wait(Warp& warp, const Instruction& in, Mask lanes) {
   if (missing != 0) return warp.wait_at_cluster_barrier(in, lanes, barrier.phase);
   each_lane(lanes, [&](int l) { ++warp.cluster_waits[l]; });
   warp.clocks.join(barrier.completed_clocks);
+  warp.cta().note_cluster_barrier();
 }
 
 void decode_arrive(InstructionReader& reader) {
