@@ -60,7 +60,7 @@ void bind_memory(nb::module_& module) {
       "k"_a, "base"_a, "offset"_a, "type"_a, "count"_a = 1,
       "Loads `count` registers (1, 2 or 4) from base + offset, in bytes.");
   module.def("store_global", &program::store_global, "k"_a, "base"_a, "offset"_a, "values"_a,
-             "Stores the registers of `values` (1, 2 or 4) to base + offset, in bytes, a multiple of their size.");
+             "Stores the registers of `values` (1, 2 or 4) at base + offset, in bytes: st.global.");
   module.def(
       "load_global_if",
       [](KernelBuilder& k, const Number& holds, const Value& base, const Number& offset, const Text& type, int count) {
@@ -69,19 +69,19 @@ void bind_memory(nb::module_& module) {
       "k"_a, "holds"_a, "base"_a, "offset"_a, "type"_a, "count"_a = 1,
       "A load that is skipped if `holds` is 0; the registers are then 0.");
   module.def("store_global_if", &program::store_global_if, "k"_a, "holds"_a, "base"_a, "offset"_a, "values"_a,
-             "store_global() that is skipped if `holds` is 0.");
+             "A store that is skipped if `holds` is 0.");
   module.def(
       "load_shared",
       [](KernelBuilder& k, const Number& address, const Text& type, int count) {
         return program::load_shared(k, address, read_register_type(type), count);
       },
-      "k"_a, "address"_a, "type"_a, "count"_a = 1,
-      "Loads `count` registers (1, 2 or 4) from a shared address, a multiple of their size.");
+      "k"_a, "address"_a, "type"_a, "count"_a = 1, "Loads `count` registers (1, 2 or 4) from a shared address.");
   module.def("store_shared", &program::store_shared, "k"_a, "address"_a, "values"_a,
-             "Stores the registers of `values` (1, 2 or 4) to a shared address, a multiple of their size.");
+             "Stores the registers of `values` (1, 2 or 4) at a shared address: st.shared.");
   module.def("add_global", &program::add_global, "k"_a, "base"_a, "offset"_a, "value"_a,
              "Adds one f32, f64 or b32 (an integer) to memory, atomically: red.global.add.");
-  module.def("add_shared", &program::add_shared, "k"_a, "address"_a, "value"_a, "The same in shared memory.");
+  module.def("add_shared", &program::add_shared, "k"_a, "address"_a, "value"_a,
+             "add_global() to a shared address: red.shared.add.");
   module.def("store_shared_at", &program::store_shared_at, "k"_a, "address"_a, "rank"_a, "values"_a,
              "store_shared() to this address in the CTA of rank `rank` of the cluster.");
   module.def("load_matrices", &program::load_matrices, "k"_a, "row_address"_a, "count"_a, "transposes"_a = false,
@@ -97,18 +97,18 @@ void bind_synchronisation(nb::module_& module) {
              "Lets the kernels that depend on this launch start, as soon as all CTAs have come here or have ended.");
   module.def("named_barrier", &program::named_barrier, "k"_a, "id"_a, "threads"_a,
              "barrier.sync of named barrier `id`, 1 to 15, with `threads` threads, a multiple of 32.");
-  module.def(
-      "named_barrier_arrive", &program::named_barrier_arrive, "k"_a, "id"_a, "threads"_a,
-      "barrier.arrive: counts this thread among the `threads` of named_barrier() without waiting for the others.");
+  module.def("named_barrier_arrive", &program::named_barrier_arrive, "k"_a, "id"_a, "threads"_a,
+             "barrier.arrive of named barrier `id`: arrives without waiting. `threads` are all that arrive or wait.");
   module.def("synchronize_cluster", &program::synchronize_cluster, "k"_a, "Waits for all threads of the cluster.");
   module.def("synchronize_warp", &program::synchronize_warp, "k"_a, "bar.warp.sync of all lanes.");
   module.def(
       "mbarrier_init", &program::mbarrier_init, "k"_a, "barrier"_a, "arrivals"_a,
-      "mbarrier.init of the 8 bytes at the shared address `barrier`: a phase completes after `arrivals` arrivals. One "
-      "thread executes it; fence_mbarrier_init() and synchronize() follow.");
+      "Initialises the mbarrier at the shared address `barrier`, whose phases complete after `arrivals` arrivals. One "
+      "thread does it, then fence_mbarrier_init(); a barrier must come before other threads use it.");
   module.def("fence_mbarrier_init", &program::fence_mbarrier_init, "k"_a,
              "Makes the init visible to the cluster and to the async proxy.");
-  module.def("mbarrier_arrive", &program::mbarrier_arrive, "k"_a, "barrier"_a, "Arrives at the barrier once.");
+  module.def("mbarrier_arrive", &program::mbarrier_arrive, "k"_a, "barrier"_a,
+             "One arrival of each thread that executes it.");
   module.def("mbarrier_arrive_expect", &program::mbarrier_arrive_expect, "k"_a, "barrier"_a, "bytes"_a,
              "Arrives, and adds `bytes` to the expect-tx bytes.");
   module.def("mbarrier_arrive_at", &program::mbarrier_arrive_at, "k"_a, "barrier"_a, "rank"_a,
@@ -125,30 +125,30 @@ void bind_asynchronous(nb::module_& module) {
   module.def("cp_async_arrive", &program::cp_async_arrive, "k"_a, "barrier"_a,
              "Lets an arrival at `barrier` follow this thread's earlier cp.async copies.");
   module.def("cp_async_commit", &program::cp_async_commit, "k"_a,
-             "Makes a group of this thread's cp.async copies since the last group.");
+             "Ends the current group of cp.async copies of this thread.");
   module.def("cp_async_wait", &program::cp_async_wait, "k"_a, "pending"_a,
-             "Waits until at most `pending` of this thread's groups of cp.async are pending.");
+             "Waits until at most the newest `pending` groups of cp.async copies of this thread are not complete.");
   module.def("tma_load", &program::tma_load, "k"_a, "to"_a, "map"_a, "coordinates"_a, "barrier"_a,
              "ctas"_a = nb::none(), "policy"_a = arch::kEvictNormal,
              "Starts the load of a box of the tensor map with index `map`, at `coordinates`, innermost first.");
   module.def("tma_store", &program::tma_store, "k"_a, "map"_a, "coordinates"_a, "source"_a,
              "Starts the store of a box, in this thread's current bulk group.");
   module.def("tma_store_commit", &program::tma_store_commit, "k"_a,
-             "Makes a bulk group of this thread's TMA stores since the last group.");
+             "Ends the current bulk group of this thread, which has its TMA stores.");
   module.def("tma_store_wait_read", &program::tma_store_wait_read, "k"_a, "pending"_a,
              "Waits until all but `pending` bulk groups of this thread have been read from shared memory.");
   module.def("prefetch_tensor_map", &program::prefetch_tensor_map, "k"_a, "map"_a,
-             "Prefetches the tensor map with index `map`.");
+             "Prefetches the tensor map with index `map`, before its first use by TMA.");
   module.def("fence_proxy_async", &program::fence_proxy_async, "k"_a,
              "Orders this thread's accesses to shared memory before later accesses of TMA and wgmma.");
   module.def("wgmma_fence", &program::wgmma_fence, "k"_a,
-             "wgmma.fence: orders this warpgroup's accesses to registers before later wgmma that read or write them.");
-  module.def("wgmma_commit", &program::wgmma_commit, "k"_a,
-             "Makes a group of this warpgroup's wgmma since the last group.");
+             "Orders accesses of registers before the wgmma that follow: wgmma.fence.");
+  module.def("wgmma_commit", &program::wgmma_commit, "k"_a, "Ends the current group of wgmma.");
   module.def(
       "wait_for_wgmma", &program::wait_for_wgmma, "k"_a, "pending"_a, "accumulators"_a,
       "Waits until at most `pending` groups of wgmma are pending. `accumulators` are the cells that they write.");
-  module.def("set_registers", &program::set_registers, "k"_a, "registers"_a, "increases"_a, "setmaxnreg");
+  module.def("set_registers", &program::set_registers, "k"_a, "registers"_a, "increases"_a,
+             "setmaxnreg: changes the number of registers that each thread of the warpgroup may use.");
   module.def("elect", &program::elect, "k"_a, "1 in one lane of the warp, else 0. All lanes must execute it.");
   module.def("broadcast", &program::broadcast, "k"_a, "number"_a, "The number of the first lane of the warp.");
   module.def("assume", &program::assume, "k"_a, "number"_a, "count"_a, "divisor"_a = 1,
@@ -224,10 +224,10 @@ void bind_arithmetic(nb::module_& module) {
   module.def("absolute", &program::absolute, "k"_a, "a"_a, "|a| of f32 or f64.");
   module.def("reciprocal", &program::reciprocal, "k"_a, "a"_a,
              "1 / a of f32, by the .approx instruction, as those below.");
-  module.def("exp2", &program::exp2, "k"_a, "a"_a, "2 to the power of a, an f32.");
-  module.def("log2", &program::log2, "k"_a, "a"_a, "The binary logarithm of a, an f32.");
-  module.def("tanh", &program::tanh, "k"_a, "a"_a, "The hyperbolic tangent of a, an f32.");
-  module.def("reciprocal_sqrt", &program::reciprocal_sqrt, "k"_a, "a"_a, "1 / sqrt(a) of f32.");
+  module.def("exp2", &program::exp2, "k"_a, "a"_a, "2^a of f32: ex2.approx.");
+  module.def("log2", &program::log2, "k"_a, "a"_a, "The logarithm of base 2 of f32: lg2.approx.");
+  module.def("tanh", &program::tanh, "k"_a, "a"_a, "The hyperbolic tangent of f32: tanh.approx.");
+  module.def("reciprocal_sqrt", &program::reciprocal_sqrt, "k"_a, "a"_a, "1 / sqrt(a) of f32: rsqrt.approx.");
   module.def("choose", &program::choose, "k"_a, "condition"_a, "a"_a, "b"_a, "`a` if `condition` is not 0, else `b`.");
   module.def("shuffle_xor", &program::shuffle_xor, "k"_a, "a"_a, "mask"_a,
              "The value of lane `lane ^ mask`, of all lanes of the warp.");

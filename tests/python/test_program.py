@@ -57,6 +57,14 @@ def test_arguments_are_checked() -> None:
     assert program.launch(n=300, x=256, y=256, out=256).grid == [3, 1, 1]
 
 
+def test_every_name_has_a_sentence() -> None:
+    """The first line of a function's text is its signature."""
+    for name in tp.__all__:
+        text = (getattr(tp, name).__doc__ or "").strip()
+        described = [line for line in text.splitlines() if line and not line.startswith(f"{name}(")]
+        assert described, name
+
+
 def test_numbers_are_expressions() -> None:
     k = tp.Kernel("numbers", threads=32)
     n, thread = k.launch("n", divisor=8, upper=1000), k.thread

@@ -308,6 +308,188 @@ def test_convolution_by_windows(copy: str) -> None:
     assert (y == expected).all()
 
 
+def transpose() -> tp.Program:
+    """y = x^T by tiles, which TMA loads and stores; threads exchange rows and columns in swizzled shared memory."""
+    edge = 64
+    k = tp.Kernel("transpose", threads=128)
+    m, n = k.launch("m"), k.launch("n")
+    tile = tp.smem_tile("k", "f16", edge, edge)
+    lines_of_x, lines_of_y = k.launch("ldx", divisor=8), k.launch("ldy", divisor=8)
+    load = tp.TiledCopyBuilder(k, "tma", tp.Tensor("x", "f16", [m, n], [lines_of_x, 1]), tile)
+    store = tp.TiledCopyBuilder(k, "tma", tp.Tensor("y", "f16", [n, m], [lines_of_y, 1]), tile)
+    k.set_grid(tp.ceil_div(m, edge), tp.ceil_div(n, edge))
+    of_x, of_y, barrier = (k.shared(*memory).address for memory in ((tile.bytes, 1024), (tile.bytes, 1024), (8, 8)))
+    with k.If(k.thread == 0):
+        tp.mbarrier_init(k, barrier, 1)
+        tp.fence_mbarrier_init(k)
+        tp.mbarrier_arrive_expect(k, barrier, load.transaction_bytes)
+        load.copy([k.block(0) * edge, k.block(1) * edge], of_x, barrier=barrier)
+    tp.synchronize(k)
+    tp.mbarrier_wait(k, barrier, 0)
+    with k.loop(k.thread, edge * edge, k.threads) as i:
+        row, column = i // edge, i % edge
+        element = tp.load_shared(k, of_x + tp.offset_of(tile.layout, [row, column]) * 2, "b16")
+        tp.store_shared(k, of_y + tp.offset_of(tile.layout, [column, row]) * 2, [element])
+    tp.fence_proxy_async(k)
+    tp.synchronize(k)
+    with k.If(k.thread == 0):
+        store.store([k.block(1) * edge, k.block(0) * edge], of_y)
+        tp.tma_store_commit(k)
+        tp.tma_store_wait_read(k, 0)
+    return k.build()
+
+
+def test_a_transposing_copy_by_tma() -> None:
+    x = np.random.default_rng(4).standard_normal((100, 136)).astype(np.float16)
+    y = computed(transpose, "y", m=100, n=136, ldx=136, ldy=104, x=x, y=np.full((136, 104), np.nan, np.float16))
+    assert (y[:, :100] == x.T).all() and np.isnan(y[:, 100:]).all()
+
+
+def normalised_rows() -> tp.Program:
+    """(x - mean) / sqrt(variance) of rows, each by a cluster: its CTAs send each other their partial sums."""
+    ctas = 4
+    k = tp.Kernel("normalised_rows", threads=128, cluster=(ctas, 1, 1))
+    rows, n = k.launch("rows"), k.launch("n", divisor=ctas)
+    x, out = k.address("x", 4), k.address("out", 4)
+    k.set_grid(ctas, rows)
+    parts = k.shared(ctas * 4 * 8, 8)  # of each CTA and warp: the sum and the sum of squares
+    first, part = k.block(1) * n + k.cluster_rank * (n // ctas), n // ctas
+    sums = [k.cell(tp.constant(k, 0.0)) for _ in range(2)]
+    with k.loop(k.thread, part, k.threads) as i:
+        value = tp.load_global(k, x, (first + i) * 4, "f32")
+        sums[0].set(tp.add(k, sums[0].get(), value))
+        sums[1].set(tp.fma(k, value, value, sums[1].get()))
+    for cell in sums:
+        for mask in (16, 8, 4, 2, 1):
+            cell.set(tp.add(k, cell.get(), tp.shuffle_xor(k, cell.get(), mask)))
+    lane, warp = k.thread % 32, k.thread // 32
+    tp.synchronize_cluster(k)  # the other CTAs have started
+    with k.If(lane < ctas):
+        to = parts.address + (k.cluster_rank * 4 + warp) * 8
+        tp.store_shared_at(k, to, lane, [cell.get() for cell in sums])
+    tp.synchronize_cluster(k)
+    totals = [tp.constant(k, 0.0), tp.constant(k, 0.0)]
+    for i in range(ctas * 4):
+        pair = tp.load_shared(k, parts.address + i * 8, "f32", 2)
+        totals = [tp.add(k, totals[j], pair[j]) for j in range(2)]
+    mean, squares = (tp.divide(k, total, tp.to_f32(k, n)) for total in totals)
+    scale = tp.divide(k, 1.0, tp.square_root(k, tp.subtract(k, squares, tp.multiply(k, mean, mean))))
+    with k.loop(k.thread, part, k.threads) as i:
+        centred = tp.subtract(k, tp.load_global(k, x, (first + i) * 4, "f32"), mean)
+        tp.store_global(k, out, (first + i) * 4, [tp.multiply(k, centred, scale)])
+    return k.build()
+
+
+def test_rows_that_clusters_normalise() -> None:
+    x = np.random.default_rng(5).standard_normal((3, 1000)).astype(np.float32)
+    out = computed(normalised_rows, "out", rows=3, n=1000, x=x, out=nans(3, 1000))
+    expected = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True)
+    assert np.abs(out - expected).max() < 1e-4
+
+
+def gemm_of_two_consumers() -> tp.Program:
+    """relu(A x B + bias) in f16, B row-major: a persistent GEMM in which two warpgroups share a tile of 128 rows."""
+    rows, columns, depth = 128, 128, 64
+    k = tp.Kernel("gemm_of_two_consumers", threads=384)
+    m, n, extent_k = (k.launch(name, lower=1) for name in ("m", "n", "k"))
+    lda, ldb, ldd = k.launch("lda", divisor=8), k.launch("ldb", divisor=8), k.launch("ldd", divisor=2)
+    tile_a, tile_b = tp.smem_tile("k", "f16", rows, depth), tp.smem_tile("mn", "f16", columns, depth)
+    load_a = tp.TiledCopyBuilder(k, "tma", tp.Tensor("a", "f16", [m, extent_k], [lda, 1]), tile_a)
+    load_b = tp.TiledCopyBuilder(k, "tma", tp.Tensor("b", "f16", [n, extent_k], [1, ldb]), tile_b)
+    atom = arch.wgmma_atom("f16", "f16", "f32")
+    mma = tp.TiledMmaBuilder(k, atom, tile_a, tile_b, n=columns, b_major="mn", warps=(8, 1))
+    d, bias = k.address("d", 4), k.address("bias", 4)
+    loaded = load_a.transaction_bytes + load_b.transaction_bytes
+    ring = tp.Ring(k, 3, tile_a.bytes + tile_b.bytes, transaction_bytes=loaded, reader_arrivals=mma.threads)
+    with k.If(k.thread == 0):
+        ring.initialise()
+    tp.synchronize(k)
+    roles = tp.Roles(k, tp.Role("producer", registers=40), tp.Role("consumer", 2, registers=232))
+    tiles = tp.PersistentTiles(k, tp.ceil_div(m, rows), tp.ceil_div(n, columns), max_groups=2)
+    steps = tp.ceil_div(extent_k, depth)
+    with roles.play("producer") as me, k.If(me.thread < 32), tp.by_one_thread(k):
+        writer = tp.RingWriter(k, ring)
+        with tiles.for_each() as tile, k.loop(steps) as step, writer.write() as stage:
+            load_a.copy([tile.m * rows, step * depth], ring.stage(stage), barrier=ring.full(stage))
+            to = ring.stage(stage) + tile_a.bytes
+            load_b.copy([tile.n * columns, step * depth], to, barrier=ring.full(stage))
+    with roles.play("consumer") as me:
+        warp = tp.broadcast(k, me.warpgroup * 4 + me.thread // 32)
+        reader = tp.RingReader(k, ring)
+        with tiles.for_each() as tile:
+            products = mma.zeros()
+            with k.loop(steps), reader.read_by_wgmma(products) as stage:
+                mma.fma(products, ring.stage(stage), ring.stage(stage) + tile_a.bytes, warp)
+            reader.drain(products)
+            for pair in mma.pairs(products, warp):
+                row, column = tile.m * rows + pair.row, tile.n * columns + pair.column
+                results = []
+                for offset, value in ((0, pair.low), (1, pair.high)):
+                    added = tp.load_global_if(k, column + offset < n, bias, (column + offset) * 4, "f32")
+                    results.append(tp.maximum(k, tp.add(k, value, added), 0.0))
+                is_inside = tp.both(row < m, column < n)
+                tp.store_global_if(k, is_inside, d, (row * ldd + column) * 2, [tp.pack(k, "f16", *results)])
+    return k.build()
+
+
+def test_a_gemm_of_two_consumers() -> None:
+    random = np.random.default_rng(6)
+    m, n, depth = 200, 264, 200
+    a, b = (random.integers(-2, 3, shape).astype(np.float16) for shape in ((m, depth), (depth, n)))
+    bias = random.integers(-9, 9, n).astype(np.float32)
+    sizes = {"m": m, "n": n, "k": depth, "lda": depth, "ldb": n, "ldd": n}
+    d = computed(gemm_of_two_consumers, "d", a=a, b=b, bias=bias, d=np.full((m, n), np.nan, np.float16), **sizes)
+    assert (d == np.maximum(a.astype(np.float32) @ b.astype(np.float32) + bias, 0).astype(np.float16)).all()
+
+
+def multistage_gemm() -> tp.Program:
+    """A x B^T as kernels of sm_80 compute it: all threads copy by cp.async, two groups ahead, and multiply."""
+    rows, columns, depth, stages = 64, 64, 32, 3
+    k = tp.Kernel("multistage_gemm", target="sm_80", threads=128)
+    m, n, extent_k = (k.launch(name, lower=1) for name in ("m", "n", "k"))
+    line = k.launch("ld", divisor=8)
+    tile_a, tile_b = tp.smem_tile("k", "f16", rows, depth), tp.smem_tile("k", "f16", columns, depth)
+    load_a = tp.TiledCopyBuilder(k, "cp_async", tp.Tensor("a", "f16", [m, extent_k], [line, 1]), tile_a, threads=128)
+    load_b = tp.TiledCopyBuilder(k, "cp_async", tp.Tensor("b", "f16", [n, extent_k], [line, 1]), tile_b, threads=128)
+    atom = arch.mma_atom(16, 8, 16, "f16", "f16", "f32")
+    mma = tp.TiledMmaBuilder(k, atom, tile_a, tile_b, warps=(2, 2))
+    d = k.address("d", 4)
+    k.set_grid(tp.ceil_div(m, rows), tp.ceil_div(n, columns))
+    memory = k.shared(stages * (tile_a.bytes + tile_b.bytes), 1024)
+    steps, warp = tp.ceil_div(extent_k, depth), tp.broadcast(k, k.thread // 32)
+
+    def stage(step: tp.Number | int) -> tp.Number:
+        return memory.address + step % stages * (tile_a.bytes + tile_b.bytes)
+
+    def load(step: tp.Number | int) -> None:
+        with k.If(step < steps):
+            load_a.copy([k.block(0) * rows, step * depth], stage(step), thread=k.thread)
+            load_b.copy([k.block(1) * columns, step * depth], stage(step) + tile_a.bytes, thread=k.thread)
+        tp.cp_async_commit(k)
+
+    for step in range(stages - 1):
+        load(step)
+    products = mma.zeros()
+    with k.loop(steps) as step:
+        tp.cp_async_wait(k, stages - 2)
+        tp.synchronize(k)
+        load(step + stages - 1)
+        mma.fma(products, stage(step), stage(step) + tile_a.bytes, warp)
+    for pair in mma.pairs(products, warp):
+        row, column = k.block(0) * rows + pair.row, k.block(1) * columns + pair.column
+        for at, value in ((column, pair.low), (column + 1, pair.high)):
+            tp.store_global_if(k, tp.both(row < m, at < n), d, (row * n + at) * 4, [value])
+    return k.build()
+
+
+def test_a_multistage_gemm() -> None:
+    random = np.random.default_rng(7)
+    m, n, depth = 100, 70, 200
+    a, b = (random.integers(-2, 3, (lines, depth)).astype(np.float16) for lines in (m, n))
+    d = computed(multistage_gemm, "d", m=m, n=n, k=depth, ld=depth, a=a, b=b, d=nans(m, n))
+    assert (d == a.astype(np.float32) @ b.astype(np.float32).T).all()
+
+
 def refused(text: str, error: type[Exception] = InvalidArgument) -> Any:
     return pytest.raises(error, match=text)
 

@@ -287,7 +287,9 @@ void KernelBuilder::check_visible(const Value& value) const {
     throw InvalidArgument("a value that this kernel has not defined");
   if (!visible_[static_cast<std::size_t>(value.id)])
     throw InvalidArgument(fmt::format(
-        "v{} was replaced by a later value of its cell, or defined in a loop or branch that has ended", value.id));
+        "v{} was replaced by a later value of its cell, or defined in a loop or branch that has ended; what "
+        "such a body changes is kept in a cell",
+        value.id));
 }
 
 void KernelBuilder::check_visible(const Number& number) const {

@@ -164,7 +164,8 @@ TEST(KernelBuilder, RefusesWhatIsNotDefinedWhereItIsUsed) {
               k.loop(4, [&](const Number&) { inside = constant(k, 1.0F); });
               add(k, inside, inside);
             }),
-            "v0 was replaced by a later value of its cell, or defined in a loop or branch that has ended");
+            "v0 was replaced by a later value of its cell, or defined in a loop or branch that has ended; what such a "
+            "body changes is kept in a cell");
   EXPECT_EQ(refusal_of([](KernelBuilder& k) {
               Number counter;
               k.loop(4, [&](const Number& i) { counter = i; });
