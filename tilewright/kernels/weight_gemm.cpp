@@ -1,6 +1,7 @@
 #include "tilewright/kernels/weight_gemm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -17,6 +18,7 @@
 #include "tilewright/program/packed_weights.hpp"
 #include "tilewright/program/weight_gemm.hpp"
 #include "tilewright/program/weight_gemm_cost.hpp"
+#include "tilewright/program/weight_gemv.hpp"
 
 namespace tilewright::kernels {
 namespace {
@@ -156,6 +158,46 @@ class WeightGemmKernel final : public registry::Kernel {
   program::Program program_;
 };
 
+std::string kernel_name(const program::WeightGemvDescription& about) {
+  return fmt::format("weight_gemv_{}_{}_{}_{}_g{}_n{}_m{}_w{}_u{}_p{}{}", name(about.weights), name(about.activations),
+                     name(about.scales), name(about.d), about.group, about.tile_n, about.rows, about.warps_k,
+                     about.unrolled, about.ctas_per_sm, about.whole_chunks ? "" : "_any");
+}
+
+/// A kernel of weight_gemv(), for few tokens. No model predicts its time: it is ranked behind `others`, the design of
+/// weight_gemm() that is predicted to be the fastest, until a tuning measures it.
+class WeightGemvKernel final : public registry::Kernel {
+ public:
+  WeightGemvKernel(registry::KernelMetadata metadata, int group, const program::WeightGemmDescription& others,
+                   program::Program program)
+      : Kernel(std::move(metadata)), group_(group), others_(others), program_(std::move(program)) {}
+
+ protected:
+  Support do_supports(const op::Problem& problem) const override {
+    const auto& custom = std::get<op::Custom>(problem);
+    if (custom.scalar("group") != group_)
+      return refuse("computes groups of {}, got {}", group_, custom.scalar("group")).as(RefusalCode::shape);
+    return check_arguments(program_, arguments_of(custom));
+  }
+  compile::Source do_source() const override {
+    compile::Source source;
+    source.text = lower::cuda::lower(program_);
+    return source;
+  }
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    return program::launch(program_, arguments_of(std::get<op::Custom>(problem)));
+  }
+  double do_estimate_us(const op::Problem& problem) const override {
+    constexpr double kBehind = 1.01;
+    return kBehind * predicted_us(others_, extents_of(std::get<op::Custom>(problem)));
+  }
+
+ private:
+  int group_;
+  program::WeightGemmDescription others_;
+  program::Program program_;
+};
+
 class WeightGemmProvider final : public registry::Provider {
  public:
   std::string family() const override { return kName; }
@@ -170,26 +212,23 @@ class WeightGemmProvider final : public registry::Provider {
                       .as(RefusalCode::operation)});
       return;
     }
-    for (const program::WeightGemmDescription& about : descriptions(*custom, target)) {
+    const std::vector<program::WeightGemmDescription> designs = descriptions(*custom, target);
+    for (const program::WeightGemmDescription& about : designs) {
       const std::string name = kernel_name(about);
       Result<program::Program> program = program::weight_gemm(name, about);
       if (!program) {
         found.refused.push_back({name, program.refusal()});
         continue;
       }
-      registry::KernelMetadata metadata;
-      metadata.family = kName;
-      metadata.name = name;
-      metadata.signature = {kName, operands_of(*custom, about.stores_by_tma)};
-      metadata.promises = {.deterministic = true, .batch_invariant = false};
-      plan::tiling(metadata.design).target = target;
-      auto kernel = std::make_shared<WeightGemmKernel>(std::move(metadata), about, *std::move(program));
+      auto kernel = std::make_shared<WeightGemmKernel>(
+          metadata_of(name, operands_of(*custom, about.stores_by_tma), target), about, *std::move(program));
       if (const Support support = kernel->supports(problem); support) {
         found.kernels.push_back(std::move(kernel));
       } else {
         found.refused.push_back({name, support.refusal()});
       }
     }
+    discover_gemv(*custom, target, designs, found);
   }
 
   Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& /*design*/) const override {
@@ -200,6 +239,61 @@ class WeightGemmProvider final : public registry::Provider {
   }
 
  private:
+  static registry::KernelMetadata metadata_of(const std::string& name, std::vector<op::OperandSignature> operands,
+                                              const Target& target) {
+    registry::KernelMetadata metadata;
+    metadata.family = kName;
+    metadata.name = name;
+    metadata.signature = {kName, std::move(operands)};
+    metadata.promises = {.deterministic = true, .batch_invariant = false};
+    plan::tiling(metadata.design).target = target;
+    return metadata;
+  }
+
+  /// Rows, warps along k, chunks at once and CTAs per SM of the kernels for up to 8 and up to 16 tokens. With
+  /// groups of 128, none spills.
+  using GemvDesign = std::array<int, 4>;
+  static constexpr std::array<GemvDesign, 3> kFor8{{{16, 16, 2, 2}, {32, 8, 2, 2}, {16, 8, 4, 2}}};
+  static constexpr std::array<GemvDesign, 3> kFor16{{{16, 8, 4, 2}, {16, 16, 4, 1}, {16, 8, 2, 2}}};
+
+  /// Adds the kernels for a few tokens. `others` are the designs of weight_gemm(), the one with the least predicted
+  /// time first.
+  static void discover_gemv(const op::Custom& problem, const Target& target,
+                            const std::vector<program::WeightGemmDescription>& others, registry::Discovery& found) {
+    constexpr std::int64_t kMaxTokens = 16;
+    if (others.empty() || problem.extent("tokens") > kMaxTokens) return;
+    const program::WeightGemmDescription& first = others.front();
+    const int tile_n = problem.extent("tokens") > kMaxTokens / 2 ? 16 : 8;
+    for (const auto& [rows, warps_k, unrolled, ctas_per_sm] : tile_n == 8 ? kFor8 : kFor16) {
+      const program::WeightGemvDescription about{
+          .target = target,
+          .weights = first.weights,
+          .activations = first.activations,
+          .scales = first.scales,
+          .d = first.d,
+          .group = first.group,
+          .tile_n = tile_n,
+          .rows = rows,
+          .warps_k = warps_k,
+          .unrolled = unrolled,
+          .ctas_per_sm = ctas_per_sm,
+          .whole_chunks = problem.extent("inputs") % program::weight_packing(first.weights).chunk_k == 0};
+      const std::string name = kernel_name(about);
+      Result<program::Program> program = program::weight_gemv(name, about);
+      if (!program) {
+        found.refused.push_back({name, program.refusal()});
+        continue;
+      }
+      auto kernel = std::make_shared<WeightGemvKernel>(metadata_of(name, operands_of(problem, false), target),
+                                                       about.group, first, *std::move(program));
+      if (const Support support = kernel->supports(problem); support) {
+        found.kernels.push_back(std::move(kernel));
+      } else {
+        found.refused.push_back({name, support.refusal()});
+      }
+    }
+  }
+
   /// The kernels to offer.
   static std::vector<program::WeightGemmDescription> descriptions(const op::Custom& problem, const Target& target) {
     program::WeightGemmDescription about;

@@ -23,6 +23,7 @@
 #include "tilewright/emulator/checks.hpp"
 #include "tilewright/program/instructions.hpp"
 #include "tilewright/program/packed_weights.hpp"
+#include "tilewright/program/weight_gemv.hpp"
 #include "tilewright/program/widen.hpp"
 
 namespace tilewright::program {
@@ -318,6 +319,61 @@ INSTANTIATE_TEST_SUITE_P(
               .stages = 5,
               .split_k = 2}}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
+
+class WeightGemv : public testing::TestWithParam<std::pair<const char*, WeightGemvDescription>> {};
+
+TEST_P(WeightGemv, ComputesProducts) {
+  const WeightGemvDescription& gemv = GetParam().second;
+  const WeightGemmDescription about{.weights = gemv.weights,
+                                    .activations = gemv.activations,
+                                    .scales = gemv.scales,
+                                    .d = gemv.d,
+                                    .group = gemv.group};
+  const Program program = weight_gemv("weight_gemv", gemv).value_or_throw();
+  const compile::Artifact artifact = compile_as_cuda(program);
+  expect_full_speed(program, artifact);
+  expect_product(program, artifact.ptx, about, {200, gemv.tile_n + 3, gemv.whole_chunks ? 1344 : 1352});
+  expect_product(program, artifact.ptx, about, {61, 1, gemv.whole_chunks ? 64 : 8});
+#ifdef TILEWRIGHT_HAS_MLIR
+  const compile::Artifact by_mlir = compile_as_mlir(program);
+  EXPECT_EQ(by_mlir.spill_bytes.value_or(0), 0);
+  expect_product(program, by_mlir.ptx, about, {136, gemv.tile_n, gemv.whole_chunks ? 576 : 584});
+#endif
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, WeightGemv,
+    testing::Values(
+        std::pair{"s4_bf16", WeightGemvDescription{}},
+        std::pair{"s4_f16_groups_of_32", WeightGemvDescription{.activations = DType::f16,
+                                                               .scales = DType::f32,
+                                                               .d = DType::f32,
+                                                               .group = 32,
+                                                               .tile_n = 16,
+                                                               .rows = 32,
+                                                               .warps_k = 8,
+                                                               .unrolled = 2,
+                                                               .ctas_per_sm = 1}},
+        std::pair{"s8_bf16_rows",
+                  WeightGemvDescription{
+                      .weights = DType::s8, .d = DType::f32, .group = 0, .rows = 64, .warps_k = 2, .ctas_per_sm = 1}},
+        std::pair{"e4m3_f16", WeightGemvDescription{.weights = DType::e4m3,
+                                                    .activations = DType::f16,
+                                                    .scales = DType::f16,
+                                                    .d = DType::f16,
+                                                    .group = 64,
+                                                    .tile_n = 16,
+                                                    .warps_k = 8,
+                                                    .unrolled = 4,
+                                                    .whole_chunks = false}}),
+    [](const auto& parameter) { return std::string(parameter.param.first); });
+
+TEST(WeightGemvProgram, RefusesWithTheNumber) {
+  const auto reason = [](const WeightGemvDescription& about) { return weight_gemv("gemv", about).reason(); };
+  EXPECT_EQ(reason({.tile_n = 32}), "tile_n must be one of 8, 16, got 32");
+  EXPECT_EQ(reason({.rows = 64, .warps_k = 16}), "16 warps along k with 64 rows are 2048 threads, of 32 to 1024");
+  EXPECT_EQ(reason({.group = 48}), "the group must be a multiple of 64, or a multiple of 16 that divides it, got 48");
+}
 
 /// The barriers of the exchange: before CTAs overwrite the stages of others, and before they read what they received.
 TEST(WeightGemmProgram, ExchangesPartialSumsBetweenTwoBarriers) {
