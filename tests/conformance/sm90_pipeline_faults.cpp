@@ -151,9 +151,9 @@ const Fault kFaults[] = {
     {"EveryThreadOfAReaderArrives",
      kOneTile,
      {{kRing, "if (thread == 0) ptx::mbarrier_arrive(empty(stage));", "ptx::mbarrier_arrive(empty(stage));"}},
-     deadlock,
-     "wait_for_readers(at);",
-     {"waits for phase 128 of the mbarrier", "{empty}"}},
+     mbarrier_misuse,
+     "ptx::mbarrier_arrive(empty(stage));",
+     {"{empty}: a phase has completed before this thread arrived"}},
     // Transaction bytes and arrival counts of mbarriers.
     {"MoreBytesAreExpectedThanCome",
      kOneTile,

@@ -87,14 +87,16 @@ std::byte* AsyncCopy::write_global(std::uint64_t address, std::uint64_t bytes, s
   check_global(address, bytes, verb);
   const Launch& launch = warp_.cta().launch();
   if (launch.global_shadow != nullptr) launch.global_shadow->mark_defined(warp_, address, bytes);
-  if (launch.footprint != nullptr) launch.global_shadow->note_async(address, bytes, true);
+  if (launch.footprint != nullptr && launch.global_shadow != nullptr)
+    launch.global_shadow->note_async(address, bytes, true);
   return reinterpret_cast<std::byte*>(address);
 }
 
 const std::byte* AsyncCopy::read_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
   check_global(address, bytes, verb);
   const Launch& launch = warp_.cta().launch();
-  if (launch.footprint != nullptr) launch.global_shadow->note_async(address, bytes, false);
+  if (launch.footprint != nullptr && launch.global_shadow != nullptr)
+    launch.global_shadow->note_async(address, bytes, false);
   return reinterpret_cast<std::byte*>(address);
 }
 
