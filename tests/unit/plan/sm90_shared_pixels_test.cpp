@@ -1,0 +1,135 @@
+// Taps of a row of the window that share pixels: the view, the plan of a stage, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/plan/gemm_cases.hpp"
+#include "tilewright/op/conv2d.hpp"
+#include "tilewright/op/shared_pixels.hpp"
+#include "tilewright/plan/search.hpp"
+#include "tilewright/plan/sm90/gemm.hpp"
+#include "tilewright/plan/sm90/im2col.hpp"
+
+namespace tilewright::plan {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
+
+/// A 3x3 window of two images of 28x30 pixels, from 128 channels to 64.
+op::Conv2d convolution(op::ConvPass pass) {
+  return {.pass = pass,
+          .x = op::packed_tensor(kApart, DType::f16, {2, 28, 30, 128}),
+          .w = op::packed_tensor(2 * kApart, DType::f16, {64, 3, 3, 128}),
+          .y = op::packed_tensor(3 * kApart, DType::f16, {2, 28, 30, 64}),
+          .c = {},
+          .padding = {1, 1}};
+}
+
+Sm90GemmDesign design_of(int m, int n, int k) { return sm90_design({{m, n, k}, 3, {4, 1}}); }
+
+TEST(Sm90SharedPixels, LinesHaveAsManyMorePositionsAsTheWindowIsWide) {
+  op::Conv2d conv = convolution(op::ConvPass::fprop);
+  const op::GemmView view = op::with_shared_pixels(op::view(conv));
+  EXPECT_EQ(view.a.im2col.w.positions, 32);
+  EXPECT_EQ(view.m(), 2 * 28 * 32);
+  EXPECT_EQ(op::stored_width(view.a.im2col), 30);
+  EXPECT_EQ(view.d.rows.offset(29), 29 * 64);
+  EXPECT_EQ(view.d.rows.offset(32), 30 * 64) << "the next line";
+  EXPECT_EQ(op::describe(view).a.shared_taps, 3);
+  EXPECT_EQ(op::describe(view).a.shared_step, 1);
+  const op::GemmView again = op::with_layouts(op::view(conv), op::describe(view));
+  EXPECT_EQ(op::describe(again), op::describe(view));
+  conv = convolution(op::ConvPass::dgrad);
+  conv.dilation = {1, 2};
+  conv.y = op::packed_tensor(3 * kApart, DType::f16, {2, 28, 28, 64});
+  EXPECT_EQ(op::describe(op::with_shared_pixels(op::view(conv))).a.shared_step, -2);
+}
+
+TEST(Sm90SharedPixels, AStageHasThePixelsOnceAndTheFilterForEachTap) {
+  const op::GemmView view = op::with_shared_pixels(op::view(convolution(op::ConvPass::fprop)));
+  const Sm90GemmPlan plan = plan_sm90_gemm(op::describe(view), design_of(64, 32, 192)).value_or_throw();
+  EXPECT_EQ(plan.a.map.box[1], 72U) << "64 positions and two more, in whole patterns of the swizzle";
+  EXPECT_EQ(plan.a.tile_bytes(), 72 * 128);
+  EXPECT_EQ(plan.b.tile_bytes(), 3 * 32 * 128);
+  EXPECT_EQ(plan.stage_bytes(), (72 + 3 * 32) * 128);
+  // Instruction k is number k % 4 of tap k / 4. Offsets are in units of 16 bytes.
+  constexpr int kRow = 8;
+  for (int k = 0; k < 12; ++k) {
+    EXPECT_EQ(plan.a.wgmma.offset(0, k), k % 4 * 2 + k / 4 * kRow) << k;
+    EXPECT_EQ(plan.b.wgmma.offset(0, k), k % 4 * 2 + k / 4 * 32 * kRow) << k;
+  }
+}
+
+TEST(Sm90SharedPixels, TheOrderOfTheSumIsThatOfTheTaps) {
+  const auto order = [](op::ConvPass pass) {
+    const op::GemmView view = op::with_shared_pixels(op::view(convolution(pass)));
+    return sum_order(sketch_sm90_gemm(op::describe(view), design_of(64, 64, 192)).value_or_throw(), view);
+  };
+  EXPECT_EQ(order(op::ConvPass::fprop).channels_of_taps, 64);
+  EXPECT_FALSE(order(op::ConvPass::fprop).reverses_rows);
+  EXPECT_EQ(order(op::ConvPass::dgrad).channels_of_taps, 0) << "64 filters are all channels of a tap";
+  EXPECT_TRUE(order(op::ConvPass::dgrad).reverses_rows);
+  EXPECT_THAT(to_string(order(op::ConvPass::dgrad)), HasSubstr("reversed rows of taps"));
+}
+
+TEST(Sm90SharedPixels, EveryOfferedDesignHasAPlan) {
+  int offered = 0;
+  for (const op::ConvPass pass : {op::ConvPass::fprop, op::ConvPass::dgrad}) {
+    const op::GemmView view = op::with_shared_pixels(op::view(convolution(pass)));
+    for (const Sm90GemmDesign& design : sm90_gemm_designs(view, op::describe(view), kSm90a)) {
+      const Result<Sm90GemmPlan> plan = plan_sm90_gemm(op::describe(view), design);
+      ASSERT_TRUE(plan) << to_string(Design{design}) << ": " << plan.reason();
+      EXPECT_EQ(design.split_k, 1);
+      ++offered;
+    }
+  }
+  EXPECT_GT(offered, 10);
+}
+
+TEST(Sm90SharedPixels, OtherConvolutionsDoNotShare) {
+  op::Conv2d strided = convolution(op::ConvPass::fprop);
+  strided.stride = {1, 2};
+  strided.y = op::packed_tensor(3 * kApart, DType::f16, {2, 28, 15, 64});
+  EXPECT_FALSE(op::can_share_pixels(op::view(strided)));
+  strided.stride = {2, 1};
+  strided.y = op::packed_tensor(3 * kApart, DType::f16, {2, 14, 30, 64});
+  EXPECT_TRUE(op::can_share_pixels(op::view(strided))) << "a stride along the height";
+  op::Conv2d with_c = convolution(op::ConvPass::fprop);
+  with_c.c = with_c.y;
+  with_c.beta = 1;
+  EXPECT_FALSE(op::can_share_pixels(op::view(with_c)));
+  EXPECT_FALSE(op::can_share_pixels(op::view(convolution(op::ConvPass::wgrad))));
+  op::Conv2d column = convolution(op::ConvPass::fprop);
+  column.w = op::packed_tensor(2 * kApart, DType::f16, {64, 3, 1, 128});
+  column.padding = {1, 0};
+  EXPECT_FALSE(op::can_share_pixels(op::view(column))) << "one tap in a row";
+  op::Conv2d narrow = convolution(op::ConvPass::fprop);
+  narrow.x = op::packed_tensor(kApart, DType::f16, {2, 28, 30, 48});
+  narrow.w = op::packed_tensor(2 * kApart, DType::f16, {64, 3, 3, 48});
+  EXPECT_FALSE(shares_pixels(op::view(narrow))) << "rows of 32 bytes, unless the taps are padded";
+}
+
+TEST(Sm90SharedPixels, DesignsAndEpiloguesThatDoNotFitAreRefused) {
+  const op::GemmView view = op::with_shared_pixels(op::view(convolution(op::ConvPass::fprop)));
+  op::GemmSignature signature = op::describe(view);
+  EXPECT_THAT(sketch_sm90_gemm(signature, design_of(64, 64, 64)).reason(), HasSubstr("need a tile k of 192, got 64"));
+  Sm90GemmDesign split = design_of(64, 64, 192);
+  split.split_k = 2;
+  EXPECT_FALSE(sketch_sm90_gemm(signature, split));
+  Sm90GemmDesign shared = design_of(64, 64, 192);
+  shared.cluster_n = 2;
+  EXPECT_THAT(sketch_sm90_gemm(signature, shared).reason(), HasSubstr("are not multicast"));
+  shared.cluster_n = 1;
+  shared.cluster_m = 2;
+  EXPECT_TRUE(sketch_sm90_gemm(signature, shared)) << "the filter is multicast";
+  signature.epilogue = *op::parse_epilogue("D = acc + row(bias)", DType::f32);
+  EXPECT_TRUE(check_shared_pixels(signature));
+  for (const char* text : {"D = acc + residual", "D = acc + column(bias)", "D = relu(acc); aux = acc"}) {
+    signature.epilogue = *op::parse_epilogue(text, DType::f32);
+    EXPECT_FALSE(check_shared_pixels(signature)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::plan
