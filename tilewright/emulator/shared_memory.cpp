@@ -21,9 +21,10 @@ constexpr int kAgentBits = 11;
 std::uint32_t clock_of(std::uint32_t epoch) { return (epoch & ~kInFlight) >> kAgentBits; }
 constexpr std::uint32_t kNextLane = 1U << 27;  // added to a code
 std::uint32_t lane_of(std::uint32_t code) { return code / kNextLane; }
-std::uint32_t code_of(std::uint32_t code) { return code % kNextLane; }
+constexpr std::uint32_t kWidthMask = 3U << 25;  // of the code of a sector
+std::uint32_t code_of(std::uint32_t code) { return code % kNextLane & ~kWidthMask; }
 /// The lane of a code, as a part of it. Sums of lanes are modulo 32, as they are the highest bits.
-std::uint32_t lane_bits(std::uint32_t code) { return code - code_of(code); }
+std::uint32_t lane_bits(std::uint32_t code) { return code / kNextLane * kNextLane; }
 Agent agent_of(std::uint32_t epoch) { return epoch & ((1U << kAgentBits) - 1); }
 
 /// The first read of the agent in a set, which is ordered by agents, or where it would be. Most often that is the end:
@@ -50,25 +51,26 @@ void SharedMemory::reset(std::uint32_t bytes) {
   const std::size_t words = (bytes + 3) / 4;
   data_.assign(words * 4, kPoison);
   written_now_.assign(words * 4 / 64 + 1, 0);
-  if (!shadowed()) return;
-  words_.assign(words, Cell{});
-  free_all_sets();
-  clear_published();
+  if (shadowed()) clear_shadow(bytes, {});
 }
 
 void SharedMemory::reset_shadow(std::uint32_t bytes) {
   size_ = bytes;
-  words_.assign((bytes + 3) / 4, Cell{{kWrittenBefore, 0}, {}});
+  clear_shadow(bytes, {{kWrittenBefore, 0}, {}});
+}
+
+void SharedMemory::clear_shadow(std::uint32_t bytes, const Cell& cell) {
+  sectors_.assign((bytes + kSectorBytes - 1) / kSectorBytes, cell);
+  if (!words_.empty() && words_.size() < kWordsPerSector * sectors_.size()) {
+    words_.resize(kWordsPerSector * sectors_.size());
+  }
   free_all_sets();
   clear_published();
 }
 
 void SharedMemory::mark_red_zone(std::uint64_t address, std::uint32_t bytes) {
   if (!shadowed() || bytes == 0) return;
-  each_cell(address, bytes, false, [](Cell& cell) {
-    cell.writer = {kRedZone, 0};
-    return SharedVerdict::ok;
-  });
+  each_cell_or_sector(address, bytes, [](Cell& cell) { cell.writer = {kRedZone, 0}; });
 }
 
 void SharedMemory::restart_clocks() {
@@ -78,6 +80,7 @@ void SharedMemory::restart_clocks() {
     const bool written = writer != 0 && writer != kSplit && writer != kRedZone && (writer & kInFlight) == 0;
     if (written) cell.writer.epoch = kWrittenBefore;
   };
+  std::ranges::for_each(sectors_, order_before_all);
   std::ranges::for_each(words_, order_before_all);
   std::ranges::for_each(bytes_, order_before_all);
   free_all_sets();
@@ -103,14 +106,53 @@ SharedVerdict SharedMemory::conflict(SharedVerdict verdict, Stamp other, bool re
 }
 
 void SharedMemory::split_word(std::size_t word) {
+  Cell& whole = *word_cell(word);
   if (bytes_.size() < 4 * words_.size()) bytes_.resize(4 * words_.size());
-  Cell& whole = words_[word];
   for (std::size_t i = 0; i < 4; ++i) {
     Cell& part = bytes_[4 * word + i];
     part = whole;
   }
   if ((whole.reader.epoch & kSet) != 0) set_of(whole).cells += 3;
   whole = {{kSplit, 0}, {}};
+}
+
+void SharedMemory::split_sector(std::size_t sector) {
+  if (words_.empty()) words_.resize(kWordsPerSector * sectors_.size());
+  Cell& whole = sectors_[sector];
+  const std::uint32_t of_writer = words_per_lane(whole.writer.code), of_reader = words_per_lane(whole.reader.code);
+  whole.writer.code &= ~kWidthMask;
+  whole.reader.code &= ~kWidthMask;
+  // A set of readers has counted the sector as its words.
+  for (std::uint32_t i = 0; i < kWordsPerSector; ++i) {
+    words_[kWordsPerSector * sector + i] = {{whole.writer.epoch, whole.writer.code + i / of_writer * kNextLane},
+                                            {whole.reader.epoch, whole.reader.code + i / of_reader * kNextLane}};
+  }
+  whole = {{kSplit, 0}, {}};
+}
+
+template <class Visit>
+void SharedMemory::each_cell_or_sector(std::uint64_t address, std::uint32_t bytes, Visit&& visit) {
+  const auto each = [&](std::uint64_t begin, std::uint64_t end) {
+    each_cell(begin, static_cast<std::uint32_t>(end - begin), false, [&](Cell& cell) {
+      visit(cell);
+      return SharedVerdict::ok;
+    });
+  };
+  const std::uint64_t end = address + bytes;
+  while (address < end) {
+    const std::size_t begin = address - kSharedBase;
+    std::uint64_t next = std::min(end, address + kSectorBytes - begin % kSectorBytes);
+    Cell& sector = sectors_[begin / kSectorBytes];
+    if (next - address == kSectorBytes && sector.writer.epoch != kSplit) {
+      visit(sector);
+    } else {
+      // Whole words, or a part of one.
+      if (begin % 4 != 0) next = std::min(next, address + 4 - begin % 4);
+      if (begin % 4 == 0 && next - address > 4) next -= (next - address) % 4;
+      each(address, next);
+    }
+    address = next;
+  }
 }
 
 template <class Visit>
@@ -120,7 +162,7 @@ SharedVerdict SharedMemory::each_cell(std::uint64_t address, std::uint32_t bytes
   const auto note = [&](SharedVerdict verdict) { worst = std::max(worst, verdict); };
   if (bytes >= 4 && begin % 4 == 0) {
     for (std::size_t word = begin / 4; word < (begin + bytes) / 4; ++word) {
-      Cell& cell = words_[word];
+      Cell& cell = *word_cell(word);
       if (cell.writer.epoch != kSplit) [[likely]] {
         note(visit(cell));
         continue;
@@ -131,7 +173,7 @@ SharedVerdict SharedMemory::each_cell(std::uint64_t address, std::uint32_t bytes
     return worst;
   }
   for (std::size_t byte = begin; byte < begin + bytes; ++byte) {
-    if (words_[byte / 4].writer.epoch != kSplit) split_word(byte / 4);
+    if (word_cell(byte / 4)->writer.epoch != kSplit) split_word(byte / 4);
     note(visit(bytes_[byte]));
   }
   return worst;
@@ -202,9 +244,12 @@ bool SharedMemory::follows(const Cell& first, const Cell& cell, std::size_t i, s
          cell.reader.code == first.reader.code + static_cast<std::uint32_t>(i / words) * kNextLane;
 }
 
-void SharedMemory::add_reader(Cell* cells, std::size_t count, std::size_t words, Stamp access) {
+void SharedMemory::add_reader(Cell* cells, std::size_t count, std::size_t words, Stamp access, std::uint32_t lanes) {
   const Stamp before = cells[0].reader;
-  const auto sharers = static_cast<std::uint32_t>(count);
+  const auto sharers = static_cast<std::uint32_t>(lanes == 0 ? count : count * kWordsPerSector);
+  const std::uint32_t step = std::max(lanes, 1U) * kNextLane;
+  const std::uint32_t width = access.code & kWidthMask;
+  access.code -= width;
   if ((before.epoch & kSet) != 0) {
     const Stamp relative{access.epoch, access.code - lane_bits(before.code)};
     ReadSet& old = set_of(cells[0]);
@@ -224,8 +269,8 @@ void SharedMemory::add_reader(Cell* cells, std::size_t count, std::size_t words,
     readers.readers.push_back({before.epoch, code_of(before.code)});
   }
   add_reader(readers, {access.epoch, access.code - position});
-  for (std::size_t i = 0; i < count; i += words, position += kNextLane) {
-    for (std::size_t word = 0; word < words; ++word) cells[i + word].reader = {kSet, set | position};
+  for (std::size_t i = 0; i < count; i += words, position += step) {
+    for (std::size_t word = 0; word < words; ++word) cells[i + word].reader = {kSet, set | position | width};
   }
 }
 
@@ -450,6 +495,7 @@ TILEWRIGHT_TARGET_FMA void stamp_chunks_with_hardware(std::byte* cells, const st
 }  // namespace
 
 bool SharedMemory::ChunkReads::read_alike(const std::uint32_t (&addresses)[kAlike]) {
+  for (const std::uint32_t address : addresses) memory_.word_cell((address - kSharedBase) / 4);
   const Cell first = memory_.words_[(addresses[0] - kSharedBase) / 4];
   if (!has_last_ || first.writer.epoch != writer_) return false;
   if (first.reader.epoch != reader_ && first.reader.epoch != stamp_.epoch) return false;
@@ -513,84 +559,211 @@ bool SharedMemory::access_words(const VectorClock& now, Stamp first, Cell* cells
   return true;
 }
 
+bool SharedMemory::is_plain_sector(const Cell& sector, const VectorClock& now, Stamp access, bool writes) const {
+  const PackedEpoch writer = sector.writer.epoch;
+  if ((writer & kInFlight) != 0 || writer == kRedZone || (writer == 0 && !writes)) return false;
+  if (!ordered(writer, now)) return false;
+  // What the warp wrote at its current time must be of the same lanes, and what it read if it writes now.
+  const auto is_of_other_lanes = [&](PackedEpoch epoch, std::uint32_t code) {
+    return check_warps_ && epoch == access.epoch && (code ^ access.code) >> kWidthShift != 0;
+  };
+  if (is_of_other_lanes(writer, sector.writer.code)) return false;
+  if (!writes) return true;
+  const Stamp& reader = sector.reader;
+  if ((reader.epoch & kSet) == 0) {
+    return ordered(reader.epoch, now) && !is_of_other_lanes(reader.epoch, reader.code);
+  }
+  return std::ranges::none_of(set_of(sector).readers, [&](const Stamp& each) {
+    return !ordered(each.epoch, now) ||
+           is_of_other_lanes(each.epoch, each.code + (reader.code & ~((1U << kWidthShift) - 1)));
+  });
+}
+
+bool SharedMemory::access_sectors(const VectorClock& now, Stamp first, Cell* sectors, std::size_t count,
+                                  std::uint32_t lanes, bool writes) {
+  const Cell before = sectors[0];
+  if (!is_plain_sector(before, now, first, writes)) return false;
+  // Then the same holds for all sectors if they have the epochs of the first, and lanes that follow its lanes.
+  const std::uint32_t step = lanes * kNextLane;
+  std::uint32_t of_epochs = 0, of_writers = 0, of_readers = 0;
+  for (std::size_t i = 1; i < count; ++i) {
+    const std::uint32_t lane = static_cast<std::uint32_t>(i) * step;
+    of_epochs |= (sectors[i].writer.epoch ^ before.writer.epoch) | (sectors[i].reader.epoch ^ before.reader.epoch);
+    of_writers |= sectors[i].writer.code ^ (before.writer.code + lane);
+    of_readers |= sectors[i].reader.code ^ (before.reader.code + lane);
+  }
+  const PackedEpoch reader = before.reader.epoch;
+  const bool is_set = (reader & kSet) != 0;
+  if (of_epochs != 0 || (of_writers != 0 && before.writer.epoch == first.epoch)) return false;
+  if (of_readers != 0 && (is_set || reader == first.epoch)) return false;
+  if (writes) {
+    if (is_set) drop_set(before, static_cast<std::uint32_t>(count) * kWordsPerSector);
+  } else {
+    const bool same_width = ((before.reader.code ^ first.code) & kWidthMask) == 0;
+    if (reader == first.epoch) {
+      if (!check_warps_ || (before.reader.code ^ first.code) >> kWidthShift == 0) return true;
+    } else if (!is_set && (reader == 0 || agent_of(reader) == agent_of(first.epoch) || ordered(reader, now))) {
+      for (std::size_t i = 0; i < count; ++i, first.code += step) sectors[i].reader = first;
+      return true;
+    }
+    if (of_readers != 0 || !same_width) return false;
+    add_reader(sectors, count, 1, first, lanes);
+    return true;
+  }
+  for (std::size_t i = 0; i < count; ++i, first.code += step) sectors[i] = {first, {}};
+  return true;
+}
+
+bool SharedMemory::access_sector(const VectorClock& now, Stamp first, std::size_t sector, std::uint32_t lanes,
+                                 bool writes) {
+  Cell& whole = sectors_[sector];
+  if (whole.writer.epoch != kSplit) return access_sectors(now, first, &whole, 1, lanes, writes);
+  if (!writes) return false;
+  // The sector becomes one cell again if there is nothing to report of any of its words.
+  Cell* const cells = &words_[kWordsPerSector * sector];
+  const Stamp access{first.epoch, first.code & ~kWidthMask};
+  const std::uint32_t words = kWordsPerSector / lanes;
+  for (std::uint32_t i = 0; i < kWordsPerSector; ++i) {
+    if (!is_plain(cells[i], now, {access.epoch, access.code + i / words * kNextLane}, true)) return false;
+  }
+  for (std::uint32_t i = 0; i < kWordsPerSector; ++i) drop_readers(cells[i]);
+  whole = {first, {}};
+  return true;
+}
+
 bool SharedMemory::access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                       std::uint32_t bytes, bool writes) {
   const std::size_t begin = address - kSharedBase;
   const Stamp first = stamp(now, accessor);
   if (bytes == 1 || bytes == 2) {
     for (std::size_t word = begin / 4; word <= (begin + kWarpSize * bytes - 1) / 4; ++word) {
-      if (words_[word].writer.epoch != kSplit) split_word(word);
+      if (word_cell(word)->writer.epoch != kSplit) split_word(word);
     }
     Cell* const cells = &bytes_[begin];
     return bytes == 1 ? access_words<1>(now, first, cells, writes) : access_words<2>(now, first, cells, writes);
   }
-  if (begin % 4 != 0) return false;
-  Cell* const cells = &words_[begin / 4];
-  switch (bytes) {
-    case 4:
-      return access_words<1>(now, first, cells, writes);
-    case 8:
-      return access_words<2>(now, first, cells, writes);
-    case 16:
-      return access_words<4>(now, first, cells, writes);
-    default:
-      return false;
+  if (begin % 4 != 0 || (bytes != 4 && bytes != 8 && bytes != 16)) return false;
+  const std::uint32_t words = bytes / 4, lanes = kWordsPerSector / words;
+  const std::size_t count = kWarpSize / lanes;
+  Cell* const sectors = &sectors_[begin / kSectorBytes];
+  const bool whole = begin % kSectorBytes == 0;
+  if (whole && sectors[0].writer.epoch != kSplit) {
+    return access_sectors(now, with_width(first, words), sectors, count, lanes, writes);
   }
+  Cell* const cells = word_cells(begin / 4, std::size_t{words} * kWarpSize);
+  const bool done = words == 1   ? access_words<1>(now, first, cells, writes)
+                    : words == 2 ? access_words<2>(now, first, cells, writes)
+                                 : access_words<4>(now, first, cells, writes);
+  if (!done || !writes || !whole) return done;
+  Stamp access = with_width(first, words);
+  for (std::size_t i = 0; i < count; ++i, access.code += lanes * kNextLane) sectors[i] = {access, {}};
+  return true;
 }
 
-template <class CellsOf>
-bool SharedMemory::access_alike(const VectorClock& now, Stamp first, const std::uint64_t* addresses, Mask lanes,
-                                std::size_t words, bool writes, CellsOf&& cells_of) {
-  // The least and the greatest epoch of the writers and of the readers, if each are of one agent: then all of them are
-  // ordered if the greatest is. Special values of epochs have clock 0, and those in flight and sets bit 31.
-  struct Epochs {
-    PackedEpoch low = ~PackedEpoch{0}, high = 0, of_agents = 0;
-    std::uint32_t other_lanes = 0;  // not 0 if an access of the warp at this time is by another lane
-  } writers, readers;
-  Cell* cells[kWarpSize];
-  const PackedEpoch agent = agent_of(first.epoch);
-  const auto note = [&](Epochs& epochs, const Stamp& stamp, std::uint32_t lane) {
-    epochs.low = std::min(epochs.low, stamp.epoch);
-    epochs.high = std::max(epochs.high, stamp.epoch);
-    epochs.of_agents |= stamp.epoch ^ agent;
-    epochs.other_lanes |= stamp.epoch == first.epoch ? lane_of(stamp.code) ^ lane : 0;
+namespace {
+
+/// The cells of the lanes of an instruction, as the words of four numbers that cells are, and who accesses them.
+struct LaneCells {
+  const std::uint32_t* cells = nullptr;
+  std::int32_t index[kWarpSize];  // in `cells`
+  std::uint32_t lane[kWarpSize];  // who accesses the cell
+  const std::uint32_t* clocks = nullptr;
+  std::uint32_t first_agent = 0;  // whose clock is the first
+  std::uint32_t agents = 0;
+  std::uint32_t epoch = 0;         // of the access
+  std::uint32_t checks_lanes = 0;  // all ones if accesses of the warp at this time must be of the same lane
+  std::uint32_t reads = 0;         // all ones, or 0 for writes
+};
+
+/// 0 if each cell was written, and read if it was, before the access by what happens before it, and has at most one
+/// reader.
+[[gnu::always_inline]] inline std::uint32_t judge_inline(const LaneCells& of) {
+  std::uint32_t bad = 0;
+  const auto is_late = [&](std::uint32_t epoch, std::uint32_t code, std::uint32_t lane) {
+    const std::uint32_t agent = agent_of(epoch) - of.first_agent;
+    const std::uint32_t known = agent < of.agents ? of.clocks[static_cast<std::int32_t>(agent)] : 0;
+    const std::uint32_t other_lane = epoch == of.epoch && lane_of(code) != lane ? of.checks_lanes : 0;
+    return (clock_of(epoch) > known ? 1 : 0) | other_lane | (epoch & kInFlight);
   };
-  std::uint64_t before = 0;
-  for (Mask left = lanes; left != 0; left &= left - 1) {
-    const int lane = std::countr_zero(left);
-    // Lanes that read the same cells are kept apart.
-    if (addresses[lane] <= before && !writes) return false;
-    before = addresses[lane];
-    cells[lane] = cells_of(lane);
-    for (std::size_t i = 0; i < words; ++i) {
-      const Cell& cell = cells[lane][i];
-      note(writers, cell.writer, static_cast<std::uint32_t>(lane));
-      if (cell.reader.epoch != 0) note(readers, cell.reader, static_cast<std::uint32_t>(lane));
-    }
-    if (((writers.high | readers.high) & kInFlight) != 0) return false;
+  for (int l = 0; l < kWarpSize; ++l) {
+    const std::uint32_t* const cell = of.cells + of.index[l];
+    const std::uint32_t writer = cell[0];
+    bad |= is_late(writer, cell[1], of.lane[l]) | is_late(cell[2], cell[3], of.lane[l]);
+    bad |= (writer == kRedZone ? 1 : 0) | (writer == 0 ? of.reads : 0);
   }
-  const auto is_plain = [&](const Epochs& epochs) {
-    if (check_warps_ && epochs.other_lanes != 0) return false;
-    if (epochs.low == epochs.high) return clock_of(epochs.low) != 0 && ordered(epochs.low, now);
-    return agent_of(epochs.of_agents) == 0 && clock_of(epochs.low) != 0;  // the warp's own
+  return bad;
+}
+TILEWRIGHT_TARGET_AVX512 std::uint32_t judge_with_avx512(const LaneCells& of) { return judge_inline(of); }
+
+}  // namespace
+
+bool SharedMemory::access_scattered(const VectorClock& now, Stamp first, const std::uint64_t* addresses,
+                                    std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
+  LaneCells of;
+  const bool in_words = bytes >= 4;
+  const int any = std::countr_zero(lanes);
+  for (int l = 0; l < kWarpSize; ++l) {
+    const int lane = (lanes >> l & 1) != 0 ? l : any;
+    const std::size_t begin = addresses[lane] - base - kSharedBase;
+    if (begin % bytes != 0) return false;
+    const Cell* const word = word_cell(begin / 4);
+    if (!in_words && word->writer.epoch != kSplit) split_word(begin / 4);
+    of.index[l] = static_cast<std::int32_t>(in_words ? begin / 4 * 4 : begin * 4);
+    of.lane[l] = static_cast<std::uint32_t>(lane);
+  }
+  Cell* const cells = in_words ? words_.data() : bytes_.data();
+  of.clocks = now.clocks().data();
+  of.first_agent = now.first();
+  of.agents = static_cast<std::uint32_t>(now.clocks().size());
+  of.epoch = first.epoch;
+  of.checks_lanes = check_warps_ ? ~0U : 0;
+  of.reads = writes ? 0 : ~0U;
+  const std::size_t words = in_words ? bytes / 4 : bytes;
+  static_assert(sizeof(Cell) == 4 * sizeof(std::uint32_t));
+  for (std::size_t i = 0; i < words; ++i) {
+    of.cells = reinterpret_cast<const std::uint32_t*>(cells + i);
+    if ((has_avx512() ? judge_with_avx512(of) : judge_inline(of)) != 0) return false;
+  }
+  const auto each = [&](auto&& visit) {
+    for (Mask left = lanes; left != 0; left &= left - 1) {
+      const int lane = std::countr_zero(left);
+      const Stamp access{first.epoch, first.code + static_cast<std::uint32_t>(lane) * kNextLane};
+      Cell* const cell = cells + of.index[lane] / 4;
+      for (std::size_t i = 0; i < words; ++i) visit(cell[i], access);
+    }
   };
-  const bool written_before =
-      writers.low == writers.high && (writers.low == kWrittenBefore || (writes && writers.low == 0));
-  if (!written_before && !is_plain(writers)) return false;
-  if (readers.high != 0 && !is_plain(readers)) return false;
-  for (; lanes != 0; lanes &= lanes - 1) {
-    const int lane = std::countr_zero(lanes);
-    const Stamp access{first.epoch, first.code + static_cast<std::uint32_t>(lane) * kNextLane};
-    for (std::size_t i = 0; i < words; ++i) {
-      Cell& cell = cells[lane][i];
-      if (writes) {
-        cell = {access, {}};
-      } else if (cell.reader.epoch != access.epoch) {
-        cell.reader = access;
-      }
-    }
+  if (writes) {
+    each([](Cell& cell, const Stamp& access) { cell = {access, {}}; });
+    return true;
   }
+  each([](Cell& cell, const Stamp& access) {
+    if (cell.reader.epoch != access.epoch) cell.reader = access;
+  });
+  if (!check_warps_) return true;
+  // Of lanes that read the same cell, all but one are not its reader yet.
+  each([&](Cell& cell, const Stamp& access) {
+    if (!has_read(cell, access)) add_reader(cell, now, access);
+  });
   return true;
+}
+
+Mask SharedMemory::access_whole_sectors(const VectorClock& now, Stamp first, const std::uint64_t* addresses,
+                                        std::uint64_t base, Mask lanes, std::size_t words, bool writes) {
+  if (words != 1 && words != 2 && words != 4) return lanes;
+  const std::uint32_t group = kWordsPerSector / static_cast<std::uint32_t>(words);  // lanes of one sector
+  const Mask all = (Mask{1} << group) - 1;
+  Mask others = lanes;
+  for (std::uint32_t lane = 0; lane < kWarpSize; lane += group) {
+    if ((lanes >> lane & all) != all) continue;
+    const std::uint64_t begin = addresses[lane] - base - kSharedBase;
+    if (begin % kSectorBytes != 0) continue;
+    std::uint64_t gaps = 0;
+    for (std::uint32_t i = 1; i < group; ++i) gaps |= addresses[lane + i] - addresses[lane] - i * words * 4;
+    if (gaps != 0) continue;
+    const Stamp access = with_width({first.epoch, first.code + lane * kNextLane}, static_cast<std::uint32_t>(words));
+    if (access_sector(now, access, begin / kSectorBytes, group, writes)) others &= ~(all << lane);
+  }
+  return others;
 }
 
 Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
@@ -606,11 +779,24 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
   const std::size_t words = bytes < 4 ? bytes : bytes / 4;
   const auto cells_of = [&](int lane) {
     const std::size_t begin = addresses[lane] - base - kSharedBase;
-    if (bytes >= 4) return &words_[begin / 4];
-    if (words_[begin / 4].writer.epoch != kSplit) split_word(begin / 4);
+    if (bytes >= 4) return word_cells(begin / 4, words);
+    if (word_cell(begin / 4)->writer.epoch != kSplit) split_word(begin / 4);
     return &bytes_[begin];
   };
-  if (access_alike(now, first, addresses, lanes, words, writes, cells_of)) return 0;
+  if (bytes >= 4) lanes = access_whole_sectors(now, first, addresses, base, lanes, words, writes);
+  // add_reader() keeps two of the lanes that read the same bytes, so that more need no check.
+  Mask like_before = 0;
+  if (!writes) {
+    Mask same = 0;
+    for (int lane = 1; lane < kWarpSize; ++lane)
+      same |= addresses[lane] == addresses[lane - 1] ? Mask{1} << lane : Mask{0};
+    const Mask again = same & lanes & lanes << 1;
+    like_before = again & again << 1;
+    lanes &= ~like_before;
+  }
+  if (lanes == 0) return 0;
+  constexpr int kFewLanes = 4;
+  if (std::popcount(lanes) > kFewLanes && access_scattered(now, first, addresses, base, lanes, bytes, writes)) return 0;
   Mask others = 0;
   // Epochs and a set of which nothing is to be reported, whichever lane accesses the cell. kSplit stands for none.
   PackedEpoch ordered_writer = kSplit, ordered_reader = kSplit;
@@ -714,6 +900,10 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
       break;
     }
   }
+  for (Mask left = others == 0 ? 0 : like_before; left != 0; left &= left - 1) {
+    const Mask lane = left & (~left + 1);
+    if ((others & (lane >> 1 | lane >> 2)) != 0) others |= lane;
+  }
   return others;
 }
 
@@ -721,7 +911,7 @@ SharedMemory::Published* SharedMemory::find_published(std::uint64_t address, boo
   const std::size_t byte = address - kSharedBase;
   if (byte % 4 == 0 && published_at_word_.empty()) {
     if (!added) return nullptr;
-    published_at_word_.resize(words_.size());
+    published_at_word_.resize(sectors_.size() * kWordsPerSector);
   }
   if (byte % 4 != 0 && !added && !published_at_.contains(address)) return nullptr;
   std::uint32_t& index = byte % 4 == 0 ? published_at_word_[byte / 4] : published_at_[address];
@@ -827,16 +1017,12 @@ bool SharedMemory::is_undefined(std::uint64_t address, std::uint32_t bytes) cons
 
 void SharedMemory::mark_undefined(std::uint64_t address, std::uint32_t bytes) {
   if (!check_uninitialised_) return;
-  each_cell(address, bytes, false, [](Cell& cell) {
-    cell.writer = {};
-    return SharedVerdict::ok;
-  });
+  each_cell_or_sector(address, bytes, [](Cell& cell) { cell.writer = {}; });
 }
 
 void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {
-  each_cell(address, bytes, false, [](Cell& cell) {
+  each_cell_or_sector(address, bytes, [](Cell& cell) {
     if (cell.writer.epoch == 0) cell.writer = {kWrittenBefore, 0};
-    return SharedVerdict::ok;
   });
 }
 
@@ -849,12 +1035,18 @@ void SharedMemory::add_to(Footprint& footprint, std::uint64_t base) const {
       footprint.updates.add(begin, begin + bytes);
     }
   };
-  for (std::size_t word = 0; word < words_.size(); ++word) {
-    if (words_[word].writer.epoch != kSplit) {
-      add(words_[word], base + 4 * word, 4);
+  for (std::size_t sector = 0; sector < sectors_.size(); ++sector) {
+    if (sectors_[sector].writer.epoch != kSplit) {
+      add(sectors_[sector], base + sector * kSectorBytes, kSectorBytes);
       continue;
     }
-    for (std::size_t byte = 4 * word; byte < 4 * word + 4; ++byte) add(bytes_[byte], base + byte, 1);
+    for (std::size_t word = kWordsPerSector * sector; word < kWordsPerSector * (sector + 1); ++word) {
+      if (words_[word].writer.epoch != kSplit) {
+        add(words_[word], base + 4 * word, 4);
+        continue;
+      }
+      for (std::size_t byte = 4 * word; byte < 4 * word + 4; ++byte) add(bytes_[byte], base + byte, 1);
+    }
   }
 }
 

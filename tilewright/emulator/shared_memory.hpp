@@ -56,8 +56,10 @@ struct StrongAccess {
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
 };
 
-/// The shadow has one cell per 4-byte word. A word that is accessed by narrower instructions is split into one cell per
-/// byte until a store writes the whole word again. Accesses of one warp are ordered by its instructions.
+/// The shadow has one cell per sector of 32 bytes. A sector whose words are not accessed by consecutive lanes of one
+/// instruction is split into one cell per 4-byte word, until such lanes write all of it, and a word that is accessed by
+/// narrower instructions into one cell per byte, until a store writes the whole word. Accesses of one warp are ordered
+/// by its instructions.
 class SharedMemory {
  public:
   /// `check_warps`: the accesses of different lanes of one warp must be ordered, too, by a growth of its clock.
@@ -83,6 +85,10 @@ class SharedMemory {
   std::byte* at(std::uint64_t address) { return data_.data() + (address - kSharedBase); }
 
   bool shadowed() const { return check_races_ || check_uninitialised_; }
+  /// The memory that the shadow uses.
+  std::size_t shadow_bytes() const {
+    return (sectors_.capacity() + words_.capacity() + bytes_.capacity()) * sizeof(Cell);
+  }
 
   // Each checks an access against the accesses before it and records it. `now` has the accesses that happen before it.
   // @pre shadowed() and contains(address, bytes)
@@ -94,7 +100,7 @@ class SharedMemory {
   /// of the warp that issues the write.
   SharedVerdict async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   /// Does read() or write() for all lanes, of which lane l accesses the `bytes` bytes at address + l * bytes, and
-  /// returns true, if that finds nothing and if the lanes accessed the bytes in the same way before. Else it does
+  /// returns true, if that finds nothing and if the lanes accessed the bytes in the same way before. Else it records
   /// nothing. `accessor` is that of lane 0. @pre shadowed()
   bool access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes,
                           bool writes);
@@ -143,19 +149,24 @@ class SharedMemory {
  private:
   // 0: no access. Else bits 0..10: agent, 11..30: clock, bit 31: the write is in flight, or the reader is a set.
   using PackedEpoch = std::uint32_t;
-  /// A value of Cell::writer.epoch: the bytes of the word have their own cells.
+  /// A value of Cell::writer.epoch: the words of the sector, or the bytes of the word, have their own cells.
   static constexpr PackedEpoch kSplit = ~std::uint32_t{0};
   static constexpr PackedEpoch kSet = 1U << 31;  // a bit of Cell::reader.epoch
   static constexpr int kCodeBits = 27;
+  static constexpr int kWidthShift = 25;
+  static constexpr std::uint32_t kWordsPerSector = 8;
+  static constexpr std::uint32_t kSectorBytes = 4 * kWordsPerSector;
 
   struct Stamp {
     PackedEpoch epoch = 0;
-    std::uint32_t code = 0;  // bits 0..26: instruction, 27..31: lane; of a set of readers: see Cell
+    /// Bits 0..24: the instruction; 25..26, of a sector: how many words each lane accessed, 1: one, 2: two, 3: four, 0:
+    /// all of them; 27..31: the lane, of a sector that of its first word. Of a set of readers: see Cell.
+    std::uint32_t code = 0;
   };
 
   struct Cell {
     Stamp writer;
-    /// The only reader since the last write, or a set of readers: then bits 0..26 of the code are its index in
+    /// The only reader since the last write, or a set of readers: then bits 0..24 of the code are its index in
     /// read_sets_, and bits 27..31 the position of the cell among those that share the set.
     Stamp reader;
   };
@@ -164,32 +175,68 @@ class SharedMemory {
   /// update is enough for all of them: a reader's lane is that in the set plus the position of the cell, modulo 32.
   struct ReadSet {
     std::vector<Stamp> readers;
-    std::uint32_t cells = 0;  // that refer to the set
+    std::uint32_t cells = 0;  // that refer to the set; a sector counts as its words
   };
 
   static Stamp stamp(const VectorClock& now, const Accessor& accessor);
   /// Whether the access of this epoch happens before an access with the clocks `now`.
   static bool ordered(PackedEpoch epoch, const VectorClock& now);
 
-  /// Calls visit(cell) for each cell of the bytes, and returns the greatest of its verdicts.
+  /// Calls visit(cell) for each cell of a word or byte, and returns the greatest of its verdicts.
   /// With `whole_write`, a split word of which all bytes are visited becomes one cell again.
   template <class Visit>
   SharedVerdict each_cell(std::uint64_t address, std::uint32_t bytes, bool whole_write, Visit&& visit);
+  /// Calls visit(cell) for each cell of the bytes. Sectors that lie within the bytes are not split.
+  template <class Visit>
+  void each_cell_or_sector(std::uint64_t address, std::uint32_t bytes, Visit&& visit);
   void split_word(std::size_t word);
+  void split_sector(std::size_t sector);
+  /// The cell of a word, whose sector is split if it is not. Those of the rest of the sector follow.
+  Cell* word_cell(std::size_t word) {
+    if (sectors_[word / kWordsPerSector].writer.epoch != kSplit) split_sector(word / kWordsPerSector);
+    return &words_[word];
+  }
+  /// The cells of words, whose sectors are split if they are not.
+  Cell* word_cells(std::size_t first, std::size_t count) {
+    for (std::size_t word = first; word < first + count; word = (word / kWordsPerSector + 1) * kWordsPerSector)
+      word_cell(word);
+    return &words_[first];
+  }
+  void clear_shadow(std::uint32_t bytes, const Cell& cell);
 
   /// `through_async` has the clocks of an access through the async proxy; null for the generic proxy.
   SharedVerdict read_cell(Cell& cell, const VectorClock& now, const Clocks* through_async, Stamp access);
   SharedVerdict write_cell(Cell& cell, const VectorClock& now, const Clocks* through_async, Stamp access);
   /// Whether the access went through the generic proxy and no proxy fence has followed it.
   static bool unfenced(PackedEpoch epoch, const VectorClock& proxy_fenced);
-  /// access_consecutive() of `kWords` words for each lane. `first` is the stamp of lane 0.
+  /// access_consecutive() of `kWords` cells for each lane. `first` is the stamp of lane 0.
   template <std::uint32_t kWords>
   bool access_words(const VectorClock& now, Stamp first, Cell* cells, bool writes);
-  /// Does access_lanes() for all lanes and returns true if all cells were last accessed by one warp each, or by none,
-  /// and there is nothing to report. Else it does nothing. `cells_of(lane)` are the `words` cells of a lane.
-  template <class CellsOf>
-  bool access_alike(const VectorClock& now, Stamp first, const std::uint64_t* addresses, Mask lanes, std::size_t words,
-                    bool writes, CellsOf&& cells_of);
+  /// The same for the sectors that lanes access whole, none of which is split. `first` is the stamp of the first lane,
+  /// with its number of words; `lanes` is how many access a sector.
+  bool access_sectors(const VectorClock& now, Stamp first, Cell* sectors, std::size_t count, std::uint32_t lanes,
+                      bool writes);
+  /// The same for one sector, which may be split.
+  bool access_sector(const VectorClock& now, Stamp first, std::size_t sector, std::uint32_t lanes, bool writes);
+  /// access_lanes() for the lanes that together access a whole sector, one after the other. Returns the others.
+  Mask access_whole_sectors(const VectorClock& now, Stamp first, const std::uint64_t* addresses, std::uint64_t base,
+                            Mask lanes, std::size_t words, bool writes);
+  /// Whether there is nothing to report of an access to a sector.
+  bool is_plain_sector(const Cell& sector, const VectorClock& now, Stamp access, bool writes) const;
+  /// The stamp of a sector of which each lane accesses 1, 2 or 4 words.
+  static Stamp with_width(Stamp stamp, std::uint32_t words) {
+    const std::uint32_t width = words == 4 ? 3 : words;
+    return {stamp.epoch, stamp.code | width << kWidthShift};
+  }
+  /// How many words of a sector a lane has accessed.
+  static std::uint32_t words_per_lane(std::uint32_t code) {
+    const std::uint32_t width = code >> kWidthShift & 3;
+    return width == 0 ? kWordsPerSector : 1U << (width - 1);
+  }
+  /// Does access_lanes() and returns true if all cells of the lanes have been read by one warp each, or by none, and
+  /// there is nothing to report. Else it does nothing. The cells of a lane are those of its words or bytes.
+  bool access_scattered(const VectorClock& now, Stamp first, const std::uint64_t* addresses, std::uint64_t base,
+                        Mask lanes, std::uint32_t bytes, bool writes);
   /// Whether there is nothing to report of an access.
   bool is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const;
   /// Records the conflicting access for other(); returns ok instead of the verdict when its check is switched off.
@@ -203,8 +250,9 @@ class SharedMemory {
   /// The same for a set. The lanes of its readers and that of the access are relative.
   void add_reader(ReadSet& set, Stamp access);
   /// The same for `count` cells whose words the lanes from that of `access` on read, `words` each. The cells are all
-  /// of one set, at positions that follow the lanes; or have one reader each whose lanes follow, which is kept.
-  void add_reader(Cell* cells, std::size_t count, std::size_t words, Stamp access);
+  /// of one set, at positions that follow the lanes; or have one reader each whose lanes follow, which is kept. With
+  /// `lanes`, the cells are sectors, which that many lanes each have read.
+  void add_reader(Cell* cells, std::size_t count, std::size_t words, Stamp access, std::uint32_t lanes = 0);
   /// Whether add_reader() can take the cell `i` together with the first one.
   static bool follows(const Cell& first, const Cell& cell, std::size_t i, std::size_t words);
   void drop_readers(Cell& cell) {
@@ -215,7 +263,7 @@ class SharedMemory {
   void drop_set(const Cell& cell, std::uint32_t cells);
   ReadSet& set_of(const Cell& cell) { return read_sets_[set_index(cell)]; }
   const ReadSet& set_of(const Cell& cell) const { return read_sets_[set_index(cell)]; }
-  static std::size_t set_index(const Cell& cell) { return cell.reader.code & ((1U << kCodeBits) - 1); }
+  static std::size_t set_index(const Cell& cell) { return cell.reader.code & ((1U << kWidthShift) - 1); }
   std::uint32_t new_read_set(std::uint32_t cells);
   /// Keeps the memory of the sets.
   void free_all_sets();
@@ -223,7 +271,8 @@ class SharedMemory {
   friend class ChunkReads;
 
   std::vector<std::byte> data_;
-  std::vector<Cell> words_;
+  std::vector<Cell> sectors_;
+  std::vector<Cell> words_;  // of split sectors, 8 per sector; empty before the first split
   std::vector<Cell> bytes_;  // of split words, 4 per word; empty before the first split
   std::vector<ReadSet> read_sets_;
   std::vector<std::uint32_t> free_sets_;
@@ -261,10 +310,18 @@ void SharedMemory::each_written(std::uint64_t address, std::uint32_t bytes, Visi
   std::uint64_t begin = address;  // of the run of written bytes that ends at `at`
   for (std::uint64_t at = address; at < end;) {
     const std::size_t byte = at - kSharedBase;
-    const Cell& word = words_[byte / 4];
-    const bool split = word.writer.epoch == kSplit;
-    const bool written = (split ? bytes_[byte] : word).writer.epoch != 0;
-    const std::uint64_t next = split ? at + 1 : std::min(end, at + 4 - byte % 4);
+    const Cell* cell = &sectors_[byte / kSectorBytes];
+    std::uint64_t step = kSectorBytes - byte % kSectorBytes;
+    if (cell->writer.epoch == kSplit) {
+      cell = &words_[byte / 4];
+      step = 4 - byte % 4;
+    }
+    if (cell->writer.epoch == kSplit) {
+      cell = &bytes_[byte];
+      step = 1;
+    }
+    const bool written = cell->writer.epoch != 0;
+    const std::uint64_t next = std::min(end, at + step);
     if (!written) {
       if (begin < at) visit(begin, at);
       begin = next;
@@ -284,7 +341,7 @@ class SharedMemory::ChunkReads {
 
   /// @pre the memory contains the bytes
   SharedVerdict read(std::uint64_t address) {
-    Cell* const cells = &memory_.words_[(address - kSharedBase) / 4];
+    Cell* const cells = memory_.word_cell((address - kSharedBase) / 4);
     const PackedEpoch reader = cells[0].reader.epoch;
     PackedEpoch difference = 0;
     for (std::size_t i = 0; i < kCells; ++i)
