@@ -17,22 +17,24 @@ namespace {
 /// the kernel of the host would clear it for each launch.
 class FreePages {
  public:
-  FreePages() { pages_.reserve(kMostPages); }
-
   std::unique_ptr<SharedMemory> take() {
     const std::lock_guard lock(mutex_);
     if (pages_.empty()) return std::make_unique<SharedMemory>();
     std::unique_ptr<SharedMemory> page = std::move(pages_.back());
     pages_.pop_back();
+    bytes_ -= page->shadow_bytes();
     return page;
   }
   void give(std::unique_ptr<SharedMemory> page) {
     const std::lock_guard lock(mutex_);
-    if (pages_.size() < kMostPages) pages_.push_back(std::move(page));
+    if (bytes_ + page->shadow_bytes() > kMostBytes) return;
+    bytes_ += page->shadow_bytes();
+    pages_.push_back(std::move(page));
   }
 
  private:
-  static constexpr std::size_t kMostPages = 2048;
+  static constexpr std::size_t kMostBytes = std::size_t{512} << 20;
+  std::size_t bytes_ = 0;
   ForkSafeMutex mutex_;
   std::vector<std::unique_ptr<SharedMemory>> pages_;
 };

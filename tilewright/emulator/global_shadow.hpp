@@ -84,7 +84,7 @@ class GlobalShadow {
 
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
   Footprint async_;                    // the accesses of asynchronous copies
-  RecentPage recent_[256];             // a cache of pages_
+  RecentPage recent_[2048];            // a cache of pages_
   std::vector<std::uint32_t> clocks_;  // by agent: the last clock of its last warp
   /// By agent: the warps that have shared it, with the first clock of each.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint64_t>>> warps_;

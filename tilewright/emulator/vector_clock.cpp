@@ -19,12 +19,23 @@ TILEWRIGHT_TARGET_FMA void raise_with_hardware(std::uint32_t* at, const std::uin
 
 }  // namespace
 
+void VectorClock::include(Agent agent, std::size_t count) {
+  if (at_.empty()) first_ = agent;
+  if (agent < first_) {
+    at_.insert(at_.begin(), first_ - agent, 0);
+    first_ = agent;
+  }
+  at_.resize(std::max(at_.size(), agent - first_ + count));
+}
+
 void VectorClock::join(const VectorClock& other) {
-  if (at_.size() < other.at_.size()) at_.resize(other.at_.size());
+  if (other.at_.empty()) return;
+  include(other.first_, other.at_.size());
+  std::uint32_t* const at = at_.data() + (other.first_ - first_);
   if (has_hardware_fma()) {
-    raise_with_hardware(at_.data(), other.at_.data(), other.at_.size());
+    raise_with_hardware(at, other.at_.data(), other.at_.size());
   } else {
-    raise_all(at_.data(), other.at_.data(), other.at_.size());
+    raise_all(at, other.at_.data(), other.at_.size());
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace tilewright::emulator {
@@ -20,10 +21,13 @@ constexpr Agent async_of(Agent generic) { return generic | 1; }
 /// mbarrier, or the retired groups of its warp or thread.
 class VectorClock {
  public:
-  std::uint32_t operator[](Agent agent) const { return agent < at_.size() ? at_[agent] : 0; }
+  std::uint32_t operator[](Agent agent) const {
+    const Agent index = agent - first_;
+    return index < at_.size() ? at_[index] : 0;
+  }
   std::uint32_t& operator[](Agent agent) {
-    if (agent >= at_.size()) at_.resize(agent + 1);
-    return at_[agent];
+    if (agent - first_ >= at_.size()) include(agent, 1);
+    return at_[agent - first_];
   }
   void join(const VectorClock& other);
   void raise(Agent agent, std::uint32_t to) {
@@ -31,8 +35,15 @@ class VectorClock {
     if (own < to) own = to;
   }
   void clear() { at_.clear(); }
+  /// The clocks of the agents from first() on; those of the others are 0.
+  std::span<const std::uint32_t> clocks() const { return at_; }
+  Agent first() const { return first_; }
 
  private:
+  /// Makes at_ include the agents from `agent` on.
+  void include(Agent agent, std::size_t count);
+
+  Agent first_ = 0;  // the warps of a CTA are agents that follow each other, of up to 2048
   std::vector<std::uint32_t> at_;
 };
 
