@@ -1,6 +1,7 @@
 // Comparisons and selections: setp set selp slct.
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -21,72 +22,88 @@ auto comparable(T value) {
   }
 }
 
+// Each comparison takes two numbers, or two vectors by reference, as the ABI of vectors depends on the target; `holds`
+// is then a vector of all ones and zeros.
+
 struct Equal {
-  template <class T>
-  static bool holds(T a, T b) {
-    return a == b;
+  template <class T, class Holds>
+  [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
+    holds = a == b;
   }
 };
 struct NotEqual {  // ordered: false when an operand is NaN
-  template <class T>
-  static bool holds(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return a < b || a > b;
-    return a != b;
+  template <class T, class Holds>
+  [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
+    if constexpr (std::is_integral_v<T>) {
+      holds = a != b;
+    } else {
+      holds = (a < b) | (a > b);
+    }
   }
 };
 struct Less {
-  template <class T>
-  static bool holds(T a, T b) {
-    return a < b;
+  template <class T, class Holds>
+  [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
+    holds = a < b;
   }
 };
 struct LessOrEqual {
-  template <class T>
-  static bool holds(T a, T b) {
-    return a <= b;
+  template <class T, class Holds>
+  [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
+    holds = a <= b;
   }
 };
 struct Greater {
-  template <class T>
-  static bool holds(T a, T b) {
-    return a > b;
+  template <class T, class Holds>
+  [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
+    holds = a > b;
   }
 };
 struct GreaterOrEqual {
-  template <class T>
-  static bool holds(T a, T b) {
-    return a >= b;
+  template <class T, class Holds>
+  [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
+    holds = a >= b;
+  }
+};
+struct EitherNan {
+  template <class T, class Holds>
+  [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
+    holds = (a != a) | (b != b);
+  }
+};
+struct NeitherNan {
+  template <class T, class Holds>
+  [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
+    holds = (a == a) & (b == b);
   }
 };
 /// True when an operand is NaN, else the ordered comparison.
 template <class Ordered>
 struct OrUnordered {
-  template <class T>
-  static bool holds(T a, T b) {
-    return std::isunordered(a, b) || Ordered::holds(a, b);
-  }
-};
-struct NeitherNan {
-  template <class T>
-  static bool holds(T a, T b) {
-    return !std::isunordered(a, b);
-  }
-};
-struct EitherNan {
-  template <class T>
-  static bool holds(T a, T b) {
-    return std::isunordered(a, b);
+  template <class T, class Holds>
+  [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
+    Holds unordered;
+    EitherNan::compare(a, b, unordered);
+    Ordered::compare(a, b, holds);
+    holds = holds | unordered;
   }
 };
 
 /// .ftz: subnormal inputs count as zero. Values of f16 are compared as f32.
 template <class T, class Comparison>
 struct AfterFlush {
-  static float flush(float value) {
-    const float smallest = std::is_same_v<T, F16> ? 0x1p-14F : std::numeric_limits<float>::min();
-    return std::fabs(value) < smallest ? 0.0F : value;
+  template <class V>
+  [[gnu::always_inline]] static void flush(const V& value, V& to) {
+    constexpr float kSmallest = std::is_same_v<T, F16> ? 0x1p-14F : std::numeric_limits<float>::min();
+    to = (value > -kSmallest) & (value < kSmallest) ? V{} : value;
   }
-  static bool holds(float a, float b) { return Comparison::holds(flush(a), flush(b)); }
+  template <class V, class Holds>
+  [[gnu::always_inline]] static void compare(const V& a, const V& b, Holds& holds) {
+    V flushed_a, flushed_b;
+    flush(a, flushed_a);
+    flush(b, flushed_b);
+    Comparison::compare(flushed_a, flushed_b, holds);
+  }
 };
 
 /// The bit of each lane: the loop below vectorises with these in memory.
@@ -98,27 +115,80 @@ constexpr auto kLaneBits = [] {
 
 using CompareLanes = Mask (*)(Warp& warp, Slot a, Slot b);
 
-/// A register has kPacked values of T, of which number kPart is compared.
-template <class T, class Comparison, int kPacked, int kPart>
-[[gnu::always_inline]] inline Mask compare_inline(const T* a, const T* b) {
-  Mask holds = 0;
+/// What values of T are compared as.
+template <class T>
+using Compared = std::conditional_t<
+    kIsSmallFloat<T>, float,
+    std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>, T>>;
+
+/// The values of the lanes. A register has kPacked values of T, of which number kPart is compared.
+template <class T, int kPacked, int kPart>
+[[gnu::always_inline]] inline void take_compared(const T* a, Compared<T>* to) {
+  for (int l = 0; l < kWarpSize; ++l) to[l] = comparable(a[l * kPacked + kPart]);
+}
+
+template <class T, class Comparison>
+Mask compare_each(const T* a, const T* b) {
+  Mask all = 0;
   for (int l = 0; l < kWarpSize; ++l) {
-    const int i = l * kPacked + kPart;
-    holds |= Comparison::holds(comparable(a[i]), comparable(b[i])) ? kLaneBits[static_cast<std::size_t>(l)] : 0;
+    bool holds = false;
+    Comparison::compare(a[l], b[l], holds);
+    all |= holds ? kLaneBits[static_cast<std::size_t>(l)] : 0;
   }
-  return holds;
+  return all;
 }
-template <class T, class Comparison, int kPacked, int kPart>
-TILEWRIGHT_TARGET_FMA Mask compare_with_hardware(const T* a, const T* b) {
-  return compare_inline<T, Comparison, kPacked, kPart>(a, b);
+
+#if defined(__x86_64__)
+/// As compare_each(), with vectors.
+template <class T, class Comparison>
+TILEWRIGHT_TARGET_FMA Mask compare_vectors(const T* a, const T* b) {
+  using Vector [[gnu::vector_size(32)]] = T;
+  using Floats [[gnu::vector_size(32)]] = float;
+  using Doubles [[gnu::vector_size(32)]] = double;
+  constexpr int kLanes = 32 / sizeof(T);
+  Mask all = 0;
+  for (int l = 0; l < kWarpSize; l += kLanes) {
+    Vector x, y;
+    std::memcpy(&x, a + l, sizeof(x));
+    std::memcpy(&y, b + l, sizeof(y));
+    decltype(x == y) holds;
+    Comparison::compare(x, y, holds);
+    int bits = 0;
+    if constexpr (sizeof(T) == 4) {
+      bits = __builtin_ia32_movmskps256(reinterpret_cast<Floats>(holds));
+    } else {
+      bits = __builtin_ia32_movmskpd256(reinterpret_cast<Doubles>(holds));
+    }
+    all |= static_cast<Mask>(bits) << l;
+  }
+  return all;
 }
+template <class T, int kPacked, int kPart>
+TILEWRIGHT_TARGET_FMA void take_compared_with_hardware(const T* a, Compared<T>* to) {
+  take_compared<T, kPacked, kPart>(a, to);
+}
+#endif
+
 template <class T, class Comparison, int kPacked = 1, int kPart = 0>
 Mask compare_lanes(Warp& warp, Slot first, Slot second) {
   const T* const a = warp.reg<T>(first);
   const T* const b = warp.reg<T>(second);
-  // Without AVX2 there is no comparison of 64-bit integers.
-  return has_hardware_fma() ? compare_with_hardware<T, Comparison, kPacked, kPart>(a, b)
-                            : compare_inline<T, Comparison, kPacked, kPart>(a, b);
+#if defined(__x86_64__)
+  if (has_hardware_fma()) {
+    if constexpr (std::is_same_v<T, Compared<T>>) {
+      return compare_vectors<T, Comparison>(a, b);
+    } else {
+      alignas(32) Compared<T> of_a[kWarpSize], of_b[kWarpSize];
+      take_compared_with_hardware<T, kPacked, kPart>(a, of_a);
+      take_compared_with_hardware<T, kPacked, kPart>(b, of_b);
+      return compare_vectors<Compared<T>, Comparison>(of_a, of_b);
+    }
+  }
+#endif
+  Compared<T> of_a[kWarpSize], of_b[kWarpSize];
+  take_compared<T, kPacked, kPart>(a, of_a);
+  take_compared<T, kPacked, kPart>(b, of_b);
+  return compare_each<Compared<T>, Comparison>(of_a, of_b);
 }
 
 struct ComparisonRow {
@@ -138,9 +208,9 @@ constexpr std::array kIntegerComparisons = {
 
 template <class T, class Comparison, int kPacked, bool kFlushes>
 constexpr ComparisonRow float_row(std::string_view name) {
-  using Compared = std::conditional_t<kFlushes, AfterFlush<T, Comparison>, Comparison>;
-  return {name, &compare_lanes<T, Compared, kPacked, 0>,
-          kPacked == 1 ? nullptr : &compare_lanes<T, Compared, kPacked, kPacked - 1>};
+  using Applied = std::conditional_t<kFlushes, AfterFlush<T, Comparison>, Comparison>;
+  return {name, &compare_lanes<T, Applied, kPacked, 0>,
+          kPacked == 1 ? nullptr : &compare_lanes<T, Applied, kPacked, kPacked - 1>};
 }
 
 template <class T, int kPacked = 1, bool kFlushes = false>
@@ -326,11 +396,23 @@ void decode_set(InstructionReader& reader) {
 }
 
 template <class T>
+[[gnu::always_inline]] inline void select_inline(T* d, const T* a, const T* b, Mask chosen) {
+  TILEWRIGHT_INDEPENDENT_ITERATIONS
+  for (int l = 0; l < kWarpSize; ++l) d[l] = (chosen & kLaneBits[static_cast<std::size_t>(l)]) != 0 ? a[l] : b[l];
+}
+template <class T>
+TILEWRIGHT_TARGET_FMA void select_with_hardware(T* d, const T* a, const T* b, Mask chosen) {
+  select_inline(d, a, b, chosen);
+}
+
+template <class T>
 void execute_selp(Warp& warp, const Instruction& in, Mask lanes) {
   T* const d = warp.reg<T>(in.op[0]);
   const T* const a = warp.reg<T>(in.op[1]);
   const T* const b = warp.reg<T>(in.op[2]);
   const Mask chosen = warp.predicate(in.op[3]) ^ warp.predicate(in.op[4]);
+  if (lanes == kAllLanes)
+    return has_hardware_fma() ? select_with_hardware(d, a, b, chosen) : select_inline(d, a, b, chosen);
   each_lane(lanes, [=](int l) { d[l] = ((chosen >> l) & 1) != 0 ? a[l] : b[l]; });
 }
 
