@@ -120,6 +120,7 @@ void Warp::reset() {
   if (GlobalShadow* const shadow = cta_.launch().global_shadow) shadow->start(*this);
   released.clear();
   poll_ = {};
+  clock_poll_ = {};
   timed_out_ = 0;
   if (hazards_) hazards_->reset();
   undefined_.reset();
@@ -375,6 +376,18 @@ void Warp::note_global_poll(const Instruction& instruction, Mask lanes, std::uin
   if (!cta_.launch().cooperative && cta_.launch().global_shadow == nullptr) return;
   poll_ = Poll{code_index(instruction), lanes, address, 0, 0, steps_};
   yield();
+}
+
+std::uint64_t Warp::read_clock(const Instruction& instruction) {
+  const std::uint32_t code = code_index(instruction);
+  const bool again = clock_poll_.code == code && steps_ - clock_poll_.step <= kMaxPollLoopSteps;
+  clock_poll_.code = code;
+  clock_poll_.step = steps_;
+  clock_poll_.reads = again ? clock_poll_.reads + 1 : 0;
+  if (clock_poll_.reads > kClockPolls) {
+    clock_poll_.skipped += std::uint64_t{64} << std::min(clock_poll_.reads - kClockPolls, 20U);
+  }
+  return steps_ + clock_poll_.skipped;
 }
 
 // Happens-before --------------------------------------------------------------------------------------------------

@@ -93,6 +93,9 @@ class Warp {
   State run(std::uint32_t budget);
   /// Number of instructions executed.
   std::uint64_t steps() const { return steps_; }
+  /// %clock: the number of instructions executed, and of cycles that the warp has skipped because it waits in a loop
+  /// that reads the clock.
+  std::uint64_t read_clock(const Instruction& instruction);
 
   template <class T>
   T* reg(Slot slot) {
@@ -212,6 +215,8 @@ class Warp {
 
   /// Longest loop, in instructions, that is recognised as polling.
   static constexpr std::uint64_t kMaxPollLoopSteps = 64;
+  /// Reads of the clock in such a loop before the warp skips cycles: 64 at first, and twice as many at each read.
+  static constexpr std::uint32_t kClockPolls = 256;
 
   /// Merges paths that have met, and makes the path with the lowest program counter, or that of the favoured lane, the
   /// running one. False when no path is ready.
@@ -237,6 +242,12 @@ class Warp {
   std::unique_ptr<UndefinedValues> undefined_;  // null before the warp's first undefined value
   bool watched_ = false;                        // whether watch() has something to do
   Poll poll_;
+  struct ClockPoll {
+    std::uint32_t code = kNone;
+    std::uint32_t reads = 0;  // one after the other by this instruction
+    std::uint64_t step = 0;   // steps_ at the last
+    std::uint64_t skipped = 0;
+  } clock_poll_;
   Mask timed_out_ = 0;
   std::unique_ptr<std::byte, Free> registers_;
   Mask present_ = 0;  // lanes that have a thread: fewer than 32 in the last warp of some blocks

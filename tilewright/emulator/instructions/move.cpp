@@ -44,8 +44,8 @@ void execute_unpack(Warp& warp, const Instruction& in, Mask lanes) {
 template <class T>
 void execute_clock(Warp& warp, const Instruction& in, Mask lanes) {
   T* const d = warp.reg<T>(in.op[0]);
-  // %clock counts the warp's instructions; %globaltimer is the host's clock in nanoseconds.
-  const auto now = in.mode == 0 ? warp.steps()
+  // %globaltimer is the host's clock in nanoseconds.
+  const auto now = in.mode == 0 ? warp.read_clock(in)
                                 : static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
                                                              std::chrono::nanoseconds(1));
   each_lane(lanes, [=](int l) { d[l] = static_cast<T>(in.mode == 2 ? now >> 32 : now); });
