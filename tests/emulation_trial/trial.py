@@ -6,6 +6,8 @@
     python3 tests/emulation_trial/trial.py --command build/bin/tilewright \\
         --repository cuda-samples=cuda-samples --repository HeCBench=HeCBench --repository llm.c=llm.c
 
+`--binaries FOLDER` keeps the compiled programs, and uses those that are there.
+
 programs.txt lists the programs, one a line: repository | folder | sources | nvcc options | arguments | pattern. A program
 passes if it exits with 0 and its output matches the pattern, which is what it prints after it has checked its results.
 Sources of these repositories are not part of Tilewright.
@@ -14,6 +16,7 @@ Sources of these repositories are not part of Tilewright.
 import argparse
 import json
 import re
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -43,6 +46,7 @@ class Outcome:
     program: Program
     outcome: str
     seconds: float
+    cpu_seconds: float  # of the program and its children, user and system
     findings: list[str]
 
 
@@ -56,30 +60,38 @@ def read_programs(path: Path) -> list[Program]:
     return programs
 
 
-def run(program: Program, root: Path, command: str, nvcc: str, timeout: float, extra: list[str]) -> Outcome:
-    folder = root / program.folder
-    with tempfile.TemporaryDirectory() as build:
-        binary = f"{build}/program"
-        includes = ["-I", str(root / "Common")] if program.repository == "cuda-samples" else []
-        compiled = subprocess.run(
-            [nvcc, "-cudart", "shared", "-lineinfo", "-O2", "-std=c++17", "-arch=compute_80", *includes,
-             *program.options, *program.sources, "-o", binary],
-            cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if compiled.returncode != 0:
-            lines = (compiled.stderr or compiled.stdout).strip().splitlines() or [""]
-            error = next((line for line in lines if "error" in line), lines[-1])
-            return Outcome(program, f"does not compile: {error[-120:]}", 0, [])
-        report = f"{build}/report.json"
+def compile_program(program: Program, root: Path, nvcc: str, binary: Path) -> str:
+    """Returns an error, or nothing."""
+    if binary.exists():
+        return ""
+    includes = ["-I", str(root / "Common")] if program.repository == "cuda-samples" else []
+    compiled = subprocess.run(
+        [nvcc, "-cudart", "shared", "-lineinfo", "-O2", "-std=c++17", "-arch=compute_80", *includes,
+         *program.options, *program.sources, "-o", str(binary)],
+        cwd=root / program.folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if compiled.returncode == 0:
+        return ""
+    lines = (compiled.stderr or compiled.stdout).strip().splitlines() or [""]
+    error = next((line for line in lines if "error" in line), lines[-1])
+    return f"does not compile: {error[-120:]}"
+
+
+def run(program: Program, root: Path, binary: Path, command: str, timeout: float, extra: list[str]) -> Outcome:
+    with tempfile.TemporaryDirectory() as reports:
+        report = f"{reports}/report.json"
         begin = time.monotonic()
+        cpu_begin = resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
             ran = subprocess.run(
-                [command, "emulate", "run", *extra, "--json", report, "--", binary, *program.arguments],
-                cwd=folder, capture_output=True, text=True, timeout=timeout, check=False, errors="replace",
+                [command, "emulate", "run", *extra, "--json", report, "--", str(binary), *program.arguments],
+                cwd=root / program.folder, capture_output=True, text=True, timeout=timeout, check=False, errors="replace",
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Outcome(program, f"did not end in {timeout:.0f} s", timeout, [])
+            return Outcome(program, f"did not end in {timeout:.0f} s", timeout, timeout, [])
         seconds = time.monotonic() - begin
+        cpu_end = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu_seconds = cpu_end.ru_utime - cpu_begin.ru_utime + cpu_end.ru_stime - cpu_begin.ru_stime
         findings: list[str] = []
         status = ""
         if Path(report).exists():
@@ -95,7 +107,7 @@ def run(program: Program, root: Path, command: str, nvcc: str, timeout: float, e
         outcome = "right" if right and status.endswith("code 0") else f"{'right' if right else 'wrong'}, {status}"
         if not right and not findings:
             findings.append("last line: " + ((ran.stdout.strip().splitlines() or [""])[-1])[:120])
-        return Outcome(program, outcome, seconds, findings)
+        return Outcome(program, outcome, seconds, cpu_seconds, findings)
 
 
 def main() -> None:
@@ -106,22 +118,33 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a pattern of the names to run")
     parser.add_argument("--timeout", type=float, default=120)
     parser.add_argument("--option", action="append", default=[], help="an option of emulate run, such as --fast")
+    parser.add_argument("--binaries", type=Path, help="a folder for the compiled programs")
     parser.add_argument("--programs", type=Path, default=Path(__file__).with_name("programs.txt"))
     options = parser.parse_args()
     command = str(Path(options.command).resolve())
     roots = dict(each.split("=", 1) for each in options.repository)
-    print("| repository | program | arguments | seconds | outcome | findings |\n|---|---|---|---|---|---|", flush=True)
-    for program in read_programs(options.programs):
-        if program.repository not in roots or not re.search(options.only, program.name):
-            continue
-        root = Path(roots[program.repository]).resolve()
-        outcome = run(program, root, command, options.nvcc, options.timeout, options.option)
-        arguments = " ".join(program.arguments)
-        found = "; ".join(outcome.findings) or "none"
-        print(
-            f"| {program.repository} | {program.name} | {arguments} | {outcome.seconds:.1f} | {outcome.outcome} | {found} |",
-            flush=True,
-        )
+    print("| repository | program | arguments | seconds | CPU seconds | outcome | findings |", flush=True)
+    print("|---|---|---|---|---|---|---|", flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        binaries = (options.binaries or Path(temporary)).resolve()
+        binaries.mkdir(parents=True, exist_ok=True)
+        for program in read_programs(options.programs):
+            if program.repository not in roots or not re.search(options.only, program.name):
+                continue
+            root = Path(roots[program.repository]).resolve()
+            binary = binaries / program.name.replace("/", "-")
+            error = compile_program(program, root, options.nvcc, binary)
+            if error:
+                outcome = Outcome(program, error, 0, 0, [])
+            else:
+                outcome = run(program, root, binary, command, options.timeout, options.option)
+            arguments = " ".join(program.arguments)
+            found = "; ".join(outcome.findings) or "none"
+            print(
+                f"| {program.repository} | {program.name} | {arguments} | {outcome.seconds:.1f} | "
+                f"{outcome.cpu_seconds:.1f} | {outcome.outcome} | {found} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
