@@ -133,26 +133,30 @@ template <std::size_t kFirst = 0, std::size_t kTerms>
   }
 }
 
+/// 2^x for |x| <= 1000.
+[[gnu::always_inline]] inline double power_of_two(double x) {
+  // The coefficients are ln(2)^i / i!.
+  constexpr double kSeries[] = {1.0,
+                                0.6931471805599453,
+                                0.2402265069591007,
+                                0.05550410866482158,
+                                0.009618129107628477,
+                                0.0013333558146428443,
+                                0.00015403530393381608,
+                                1.5252733804059841e-05,
+                                1.321548679014431e-06};
+  constexpr double kRounder = 0x1.8p52;  // added to a number, leaves its nearest integer in the low bits
+  const double shifted = x + kRounder;
+  const double power = std::bit_cast<double>((std::bit_cast<std::uint64_t>(shifted) + 1023) << 52);
+  return polynomial(kSeries, x - (shifted - kRounder)) * power;
+}
 struct Exp2 {
   float operator()(float a) const {
-    // The coefficients are ln(2)^i / i!.
-    constexpr double kSeries[] = {1.0,
-                                  0.6931471805599453,
-                                  0.2402265069591007,
-                                  0.05550410866482158,
-                                  0.009618129107628477,
-                                  0.0013333558146428443,
-                                  0.00015403530393381608,
-                                  1.5252733804059841e-05,
-                                  1.321548679014431e-06};
-    constexpr double kLimit = 200;         // beyond, the result is infinite or zero
-    constexpr double kRounder = 0x1.8p52;  // added to a number, leaves its nearest integer in the low bits
+    constexpr double kLimit = 200;  // beyond, the result is infinite or zero
     double x = a;
     x = x > kLimit ? kLimit : x;
     x = x < -kLimit ? -kLimit : x;
-    const double shifted = x + kRounder;
-    const double power = std::bit_cast<double>((std::bit_cast<std::uint64_t>(shifted) + 1023) << 52);
-    const auto result = static_cast<float>(polynomial(kSeries, x - (shifted - kRounder)) * power);
+    const auto result = static_cast<float>(power_of_two(x));
     return std::isnan(a) ? a : result;
   }
 };
@@ -204,7 +208,17 @@ struct Cosine {
   float operator()(float a) const { return static_cast<float>(sine_of_quarter(0.25 - std::fabs(turn(a)))); }
 };
 struct HyperbolicTangent {
-  float operator()(float a) const { return std::tanh(a); }
+  float operator()(float a) const {
+    // For small angles, x - x^3 / 3 + 2 x^5 / 15; else 1 - 2 / (e^2x + 1), with the sign of the angle.
+    constexpr double kSmall = 0x1p-6, kLimit = 40;  // beyond, the result is 1
+    constexpr double kSeries[] = {1.0, -1.0 / 3, 2.0 / 15, -17.0 / 315};
+    double x = std::fabs(static_cast<double>(a));
+    x = x > kLimit ? kLimit : x;
+    const double large = 1 - 2 / (power_of_two(x * 2.8853900817779268) + 1);
+    const double small = x * polynomial(kSeries, x * x);
+    const auto result = static_cast<float>(x < kSmall ? small : large);
+    return std::isnan(a) ? a : std::copysign(result, a);
+  }
 };
 /// The magnitude of b with the sign of a.
 struct CopySign {
