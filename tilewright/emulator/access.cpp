@@ -35,8 +35,26 @@ struct AddressRange {
   std::uint64_t all_bits = 0;  // bitwise or of all addresses
 };
 
+[[gnu::always_inline]] inline void widen(AddressRange& range, const std::uint64_t* addresses) {
+  AddressRange all;
+  for (int l = 0; l < kWarpSize; ++l) {
+    all.low = std::min(all.low, addresses[l]);
+    all.high = std::max(all.high, addresses[l]);
+    all.all_bits |= addresses[l];
+  }
+  range = all;
+}
+// Only AVX-512 has minima of 64-bit numbers.
+TILEWRIGHT_TARGET_AVX512 void widen_with_avx512(AddressRange& range, const std::uint64_t* addresses) {
+  widen(range, addresses);
+}
+
 AddressRange address_range(const LanePointers& out, Mask lanes) {
   AddressRange range;
+  if (lanes == kAllLanes) {
+    has_avx512() ? widen_with_avx512(range, out.address) : widen(range, out.address);
+    return range;
+  }
   each_lane(lanes, [&](int l) {
     range.low = std::min(range.low, out.address[l]);
     range.high = std::max(range.high, out.address[l]);
@@ -135,7 +153,8 @@ SharedVerdict consult_shadow(Warp& warp, SharedMemory& shared, const Accessor& a
                             out.releases,
                             &warp.released,
                             false,
-                            warp.agent()};
+                            warp.agent(),
+                            warp.cta().cluster().size() == 1};
   const bool reads_strongly = kind == AccessKind::strong_read || kind == AccessKind::strong_update;
   const SharedVerdict undefined =
       reads_strongly && warp.cta().launch().options.check_warps && shared.is_undefined(address, bytes)

@@ -6,6 +6,10 @@
 #include <cstring>
 #include <numeric>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
 
 namespace tilewright::emulator {
@@ -26,6 +30,8 @@ std::uint32_t code_of(std::uint32_t code) { return code % kNextLane & ~kWidthMas
 /// The lane of a code, as a part of it. Sums of lanes are modulo 32, as they are the highest bits.
 std::uint32_t lane_bits(std::uint32_t code) { return code / kNextLane * kNextLane; }
 Agent agent_of(std::uint32_t epoch) { return epoch & ((1U << kAgentBits) - 1); }
+
+constexpr std::uint32_t clear_lowest(std::uint32_t mask) { return mask & (mask - 1); }
 
 /// The first read of the agent in a set, which is ordered by agents, or where it would be. Most often that is the end:
 /// CTAs run in turn.
@@ -675,6 +681,29 @@ struct LaneCells {
   std::uint32_t reads = 0;         // all ones, or 0 for writes
 };
 
+/// Sets the lanes and, to the bytes that they access, the indices; lanes outside of the mask repeat the first one of
+/// it. Returns the bits of the bytes, and whether all their sectors are split.
+struct LaneBytes {
+  std::uint32_t bits = 0;
+  bool are_split = false;
+};
+[[gnu::always_inline]] inline LaneBytes locate_inline(LaneCells& of, const std::uint64_t* addresses, std::uint64_t base,
+                                                      Mask lanes, const std::uint32_t* sectors) {
+  constexpr int kSectorShift = 5, kNumbersOfCell = 4;
+  const auto any = static_cast<std::uint32_t>(std::countr_zero(lanes));
+  const auto other = static_cast<std::int32_t>(addresses[any] - base);
+  LaneBytes found;
+  std::uint32_t split = ~0U;
+  for (int l = 0; l < kWarpSize; ++l) {
+    const bool active = (lanes >> l & 1) != 0;
+    of.index[l] = active ? static_cast<std::int32_t>(addresses[l] - base) : other;
+    of.lane[l] = active ? static_cast<std::uint32_t>(l) : any;
+    found.bits |= static_cast<std::uint32_t>(of.index[l]);
+    split &= sectors[(of.index[l] >> kSectorShift) * kNumbersOfCell];
+  }
+  found.are_split = split == ~0U;
+  return found;
+}
 /// 0 if each cell was written, and read if it was, before the access by what happens before it, and has at most one
 /// reader.
 [[gnu::always_inline]] inline std::uint32_t judge_inline(const LaneCells& of) {
@@ -693,7 +722,81 @@ struct LaneCells {
   }
   return bad;
 }
-TILEWRIGHT_TARGET_AVX512 std::uint32_t judge_with_avx512(const LaneCells& of) { return judge_inline(of); }
+
+#if defined(__x86_64__)
+// The same for 16 lanes at once: compilers do not vectorise the loops above. GCC 12 takes the undefined vectors of its
+// own header for an error.
+#if !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+TILEWRIGHT_TARGET_AVX512 LaneBytes locate_with_avx512(LaneCells& of, const std::uint64_t* addresses, std::uint64_t base,
+                                                      Mask lanes, const std::uint32_t* sectors) {
+  constexpr int kLanes = 16, kSectorShift = 5, kNumbersOfCellShift = 2, kGatherScale = 4;
+  const int any = std::countr_zero(lanes);
+  const __m512i other = _mm512_set1_epi32(static_cast<int>(addresses[any] - base));
+  const __m512i from = _mm512_set1_epi64(static_cast<long long>(base));
+  const __m512i numbers = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  __m512i bits = other;
+  unsigned whole = 0;
+  for (int l = 0; l < kWarpSize; l += kLanes) {
+    const auto active = static_cast<__mmask16>(lanes >> l);
+    const __m256i low = _mm512_cvtepi64_epi32(_mm512_sub_epi64(_mm512_loadu_si512(addresses + l), from));
+    const __m256i high = _mm512_cvtepi64_epi32(_mm512_sub_epi64(_mm512_loadu_si512(addresses + l + kLanes / 2), from));
+    const __m512i offsets = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    const __m512i index = _mm512_mask_mov_epi32(other, active, offsets);
+    const __m512i lane = _mm512_add_epi32(numbers, _mm512_set1_epi32(l));
+    _mm512_storeu_si512(of.index + l, index);
+    _mm512_storeu_si512(of.lane + l, _mm512_mask_mov_epi32(_mm512_set1_epi32(any), active, lane));
+    bits = _mm512_or_si512(bits, index);
+    const __m512i sector = _mm512_slli_epi32(_mm512_srai_epi32(index, kSectorShift), kNumbersOfCellShift);
+    const __m512i epochs = _mm512_i32gather_epi32(sector, sectors, kGatherScale);
+    whole |= _mm512_cmpneq_epi32_mask(epochs, _mm512_set1_epi32(-1));
+  }
+  return {static_cast<std::uint32_t>(_mm512_reduce_or_epi32(bits)), whole == 0};
+}
+
+TILEWRIGHT_TARGET_AVX512 std::uint32_t judge_with_avx512(const LaneCells& of) {
+  constexpr int kLanes = 16, kGatherScale = 4, kLaneShift = 27;
+  const __m512i in_flight = _mm512_set1_epi32(static_cast<int>(kInFlight));
+  const __m512i agent_bits = _mm512_set1_epi32((1 << kAgentBits) - 1);
+  const __m512i first_agent = _mm512_set1_epi32(static_cast<int>(of.first_agent));
+  const __m512i agents = _mm512_set1_epi32(static_cast<int>(of.agents));
+  const __m512i own_epoch = _mm512_set1_epi32(static_cast<int>(of.epoch));
+  unsigned bad = 0;
+  for (int l = 0; l < kWarpSize; l += kLanes) {
+    const __m512i index = _mm512_loadu_si512(of.index + l), lane = _mm512_loadu_si512(of.lane + l);
+    for (int stamp = 0; stamp < 4; stamp += 2) {  // the writer and the reader
+      const __m512i epoch = _mm512_i32gather_epi32(index, of.cells + stamp, kGatherScale);
+      const __m512i code = _mm512_i32gather_epi32(index, of.cells + stamp + 1, kGatherScale);
+      const __m512i agent = _mm512_sub_epi32(_mm512_and_si512(epoch, agent_bits), first_agent);
+      const __mmask16 has_clock = _mm512_cmplt_epu32_mask(agent, agents);
+      const __m512i known =
+          _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), has_clock, agent, of.clocks, kGatherScale);
+      const __m512i clock = _mm512_srli_epi32(_mm512_andnot_si512(in_flight, epoch), kAgentBits);
+      bad |= _mm512_cmpgt_epu32_mask(clock, known);
+      bad |= _mm512_test_epi32_mask(epoch, in_flight);
+      const __mmask16 own = _mm512_mask_cmpeq_epi32_mask(static_cast<__mmask16>(of.checks_lanes), epoch, own_epoch);
+      bad |= _mm512_mask_cmpneq_epi32_mask(own, _mm512_srli_epi32(code, kLaneShift), lane);
+      if (stamp != 0) continue;
+      bad |= _mm512_cmpeq_epi32_mask(epoch, _mm512_set1_epi32(kRedZone));
+      bad |= _mm512_mask_cmpeq_epi32_mask(static_cast<__mmask16>(of.reads), epoch, _mm512_setzero_si512());
+    }
+  }
+  return bad;
+}
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+#else
+LaneBytes locate_with_avx512(LaneCells& of, const std::uint64_t* addresses, std::uint64_t base, Mask lanes,
+                             const std::uint32_t* sectors) {
+  return locate_inline(of, addresses, base, lanes, sectors);
+}
+std::uint32_t judge_with_avx512(const LaneCells& of) { return judge_inline(of); }
+#endif
 
 }  // namespace
 
@@ -701,16 +804,18 @@ bool SharedMemory::access_scattered(const VectorClock& now, Stamp first, const s
                                     std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
   LaneCells of;
   const bool in_words = bytes >= 4;
-  const int any = std::countr_zero(lanes);
-  for (int l = 0; l < kWarpSize; ++l) {
-    const int lane = (lanes >> l & 1) != 0 ? l : any;
-    const std::size_t begin = addresses[lane] - base - kSharedBase;
-    if (begin % bytes != 0) return false;
-    const Cell* const word = word_cell(begin / 4);
-    if (!in_words && word->writer.epoch != kSplit) split_word(begin / 4);
-    of.index[l] = static_cast<std::int32_t>(in_words ? begin / 4 * 4 : begin * 4);
-    of.lane[l] = static_cast<std::uint32_t>(lane);
+  static_assert(kSplit == ~PackedEpoch{0} && kSectorBytes == 32 && sizeof(Cell) == 4 * sizeof(std::uint32_t));
+  const auto* const sectors = reinterpret_cast<const std::uint32_t*>(sectors_.data());
+  const LaneBytes at = has_avx512() ? locate_with_avx512(of, addresses, base + kSharedBase, lanes, sectors)
+                                    : locate_inline(of, addresses, base + kSharedBase, lanes, sectors);
+  if (at.bits % bytes != 0) return false;
+  if (!at.are_split || !in_words) {
+    for (const std::int32_t index : of.index) {
+      const auto word = static_cast<std::size_t>(index) / 4;
+      if (word_cell(word)->writer.epoch != kSplit && !in_words) split_word(word);
+    }
   }
+  for (std::int32_t& index : of.index) index *= in_words ? 1 : 4;
   Cell* const cells = in_words ? words_.data() : bytes_.data();
   of.clocks = now.clocks().data();
   of.first_agent = now.first();
@@ -719,17 +824,17 @@ bool SharedMemory::access_scattered(const VectorClock& now, Stamp first, const s
   of.checks_lanes = check_warps_ ? ~0U : 0;
   of.reads = writes ? 0 : ~0U;
   const std::size_t words = in_words ? bytes / 4 : bytes;
-  static_assert(sizeof(Cell) == 4 * sizeof(std::uint32_t));
   for (std::size_t i = 0; i < words; ++i) {
     of.cells = reinterpret_cast<const std::uint32_t*>(cells + i);
     if ((has_avx512() ? judge_with_avx512(of) : judge_inline(of)) != 0) return false;
   }
+  // Lanes outside of the mask repeat one of it.
   const auto each = [&](auto&& visit) {
-    for (Mask left = lanes; left != 0; left &= left - 1) {
-      const int lane = std::countr_zero(left);
-      const Stamp access{first.epoch, first.code + static_cast<std::uint32_t>(lane) * kNextLane};
-      Cell* const cell = cells + of.index[lane] / 4;
-      for (std::size_t i = 0; i < words; ++i) visit(cell[i], access);
+    for (int l = 0; l < kWarpSize; ++l) {
+      const Stamp access{first.epoch, first.code + of.lane[l] * kNextLane};
+      Cell* const cell = cells + of.index[l] / 4;
+      visit(cell[0], access);
+      for (std::size_t i = 1; i < words; ++i) visit(cell[i], access);
     }
   };
   if (writes) {
@@ -742,7 +847,8 @@ bool SharedMemory::access_scattered(const VectorClock& now, Stamp first, const s
   if (!check_warps_) return true;
   // Of lanes that read the same cell, all but one are not its reader yet.
   each([&](Cell& cell, const Stamp& access) {
-    if (!has_read(cell, access)) add_reader(cell, now, access);
+    const bool is_reader = cell.reader.epoch == access.epoch && lane_of(cell.reader.code) == lane_of(access.code);
+    if (!is_reader && !has_read(cell, access)) add_reader(cell, now, access);
   });
   return true;
 }
@@ -795,8 +901,10 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
     lanes &= ~like_before;
   }
   if (lanes == 0) return 0;
-  constexpr int kFewLanes = 4;
-  if (std::popcount(lanes) > kFewLanes && access_scattered(now, first, addresses, base, lanes, bytes, writes)) return 0;
+  const Mask but_four = clear_lowest(clear_lowest(clear_lowest(clear_lowest(lanes))));
+  // Most often the cells of all lanes have sets of readers if one has.
+  const bool has_sets = but_four != 0 && (cells_of(std::countr_zero(lanes))->reader.epoch & kSet) != 0;
+  if (but_four != 0 && !has_sets && access_scattered(now, first, addresses, base, lanes, bytes, writes)) return 0;
   Mask others = 0;
   // Epochs and a set of which nothing is to be reported, whichever lane accesses the cell. kSplit stands for none.
   PackedEpoch ordered_writer = kSplit, ordered_reader = kSplit;
@@ -833,6 +941,7 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
     return true;
   };
   std::uint64_t last = 0, before_last = 0;  // addresses of lanes that read without a finding
+  std::size_t full_set = kSplit;            // two lanes of the warp have read its cells at this time
   while (lanes != 0) {
     const int lane = std::countr_zero(lanes);
     lanes &= lanes - 1;
@@ -864,10 +973,14 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
       }
       if (reader == access.epoch && has_read(cell, access)) continue;
       if ((reader & kSet) != 0) {
+        // The set would not change, see add_reader().
+        if (set_index(cell) == full_set) continue;
         const auto& readers = set_of(cell).readers;
         const auto own = first_read_of(readers, agent_of(access.epoch));
-        // The set would not change, see add_reader().
-        if (readers.end() - own >= 2 && own[0].epoch == access.epoch && own[1].epoch == access.epoch) continue;
+        if (readers.end() - own >= 2 && own[0].epoch == access.epoch && own[1].epoch == access.epoch) {
+          full_set = set_index(cell);
+          continue;
+        }
       }
       const bool one = (reader & kSet) == 0;
       if (one && reader != access.epoch && (agent_of(reader) == agent_of(access.epoch) || ordered(reader, now))) {
@@ -949,7 +1062,9 @@ void SharedMemory::publish(Published& to, const StrongAccess& strong, const Cloc
 
 SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& strong, const Accessor& accessor,
                                           std::uint64_t address, std::uint32_t bytes) {
-  Published* const published = find_published(address, strong.writes);
+  // A write that is neither a release nor after a fence publishes nothing, and its scope matters to other CTAs only.
+  const bool publishes = strong.releases || !strong.of_one_cta || !strong.released->is_empty();
+  Published* const published = find_published(address, strong.writes && publishes);
   SharedVerdict worst = SharedVerdict::ok;
   if (published != nullptr) {
     const Accessor& last = published->writer;

@@ -52,6 +52,7 @@ struct StrongAccess {
   const ReleasedClocks* released = nullptr;  // the clocks of the warp's fences
   bool of_grid = false;                      // only Clocks::grid of `released` is published, as Clocks::ordered
   std::uint64_t warp = kNobody;              // identifies the warp among all that access the memory, if known
+  bool of_one_cta = false;                   // only one CTA can access the memory, so that all scopes are wide enough
 
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
 };

@@ -60,6 +60,10 @@ struct Clocks {
     completed_reads.join(other.completed_reads);
     grid.join(other.grid);
   }
+  bool is_empty() const {
+    return ordered.clocks().empty() && proxy_fenced.clocks().empty() && completed_reads.clocks().empty() &&
+           grid.clocks().empty();
+  }
   void clear() {
     ordered.clear();
     proxy_fenced.clear();
@@ -82,6 +86,7 @@ class ReleasedClocks {  // NOLINT(bugprone-reserved-identifier): of the implicit
   }
   /// A number that has changed whenever at() has.
   std::uint32_t version() const { return version_; }
+  bool is_empty() const { return !is_split_ && gpu_.is_empty(); }
   /// Whether some threads get more than others.
   bool is_split() const { return is_split_; }
   void join(const ReleasedClocks& other);

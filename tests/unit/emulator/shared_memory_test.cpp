@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <string>
@@ -11,7 +12,7 @@
 namespace tilewright::emulator {
 namespace {
 
-constexpr std::uint32_t kBytes = 2048;
+constexpr std::uint32_t kBytes = 1536;
 constexpr std::uint32_t kWarps = 4;
 
 struct LaneAccess {
@@ -40,6 +41,8 @@ class RandomAccesses {
     if (what == 2) return copy();
     if (what == 3) return mark();
     if (what == 4) return advance(below(kWarps));
+    if (what == 5) return chunks();
+    if (what == 6 && below(16) == 0) return restart();
     access();
   }
   int verdicts(bool ok) const { return ok ? plain_ : found_; }
@@ -95,6 +98,41 @@ class RandomAccesses {
     ASSERT_EQ(fast_.is_undefined(address, bytes), slow_.is_undefined(address, bytes)) << "after " << code_;
   }
 
+  /// Reads of a few chunks through the async proxy, also of several at once.
+  void chunks() {
+    const std::uint32_t warp = below(kWarps);
+    const Accessor reader{async_of(agent(warp)), 0, code_, 1};
+    SharedMemory::ChunkReads reads(fast_, clocks_[warp], reader);
+    std::uint32_t addresses[SharedMemory::ChunkReads::kAlike];
+    const std::uint32_t base = kSharedBase + 128 * below((kBytes - 256) / 128);
+    const std::uint32_t stride = 16U << below(2);
+    for (std::uint32_t i = 0; i < std::size(addresses); ++i) addresses[i] = base + (i * stride) % 256;
+    if (below(2) == 0) std::ranges::shuffle(addresses, random_);
+    const auto expect = [&](std::uint32_t address, SharedVerdict found) {
+      const SharedVerdict expected = slow_.async_read(clocks_[warp], reader, address, 16);
+      const auto begin = reported_.begin() + static_cast<std::ptrdiff_t>(address - kSharedBase);
+      if (std::find(begin, begin + 16, true) == begin + 16) {
+        ASSERT_EQ(found, expected) << "chunk at " << address << ", access number " << code_;
+      }
+      if (expected != SharedVerdict::ok) std::fill(begin, begin + 16, true);
+    };
+    expect(addresses[0], reads.read(addresses[0]));
+    if (reads.read_alike(addresses)) {
+      for (const std::uint32_t address : addresses) expect(address, SharedVerdict::ok);
+    } else {
+      for (const std::uint32_t address : addresses) expect(address, reads.read(address));
+    }
+  }
+
+  void restart() {
+    for (std::uint32_t w = 0; w < kWarps; ++w) {
+      clocks_[w].clear();
+      clocks_[w].ordered[agent(w)] = 1;
+    }
+    fast_.restart_clocks();
+    slow_.restart_clocks();
+  }
+
   void check_read(std::uint32_t warp, std::uint64_t address) {
     LaneAccess one;
     one.lanes = 1;
@@ -105,16 +143,20 @@ class RandomAccesses {
   void access() {
     LaneAccess of;
     of.writes = below(2) != 0;
-    of.bytes = 1U << below(5);
+    of.bytes = below(2) == 0 ? 4 : 1U << below(5);
     const std::uint32_t pattern = below(7);
     const std::uint32_t span = kWarpSize * of.bytes;
     const std::uint32_t aligned = below(4) == 0 ? of.bytes : std::max(of.bytes, 32U);
-    const std::uint64_t base = kSharedBase + below((kBytes - span * 2) / aligned + 1) * aligned;
+    // Often near the last access, and by the same warp.
+    if (below(3) == 0) base_ = below((kBytes - span * 2) / aligned + 1) * aligned;
+    if (below(2) == 0) warp_ = below(kWarps);
+    base_ = std::min(base_, kBytes - span * 2) / of.bytes * of.bytes;
+    const std::uint64_t base = kSharedBase + base_;
     std::vector<std::uint32_t> order(kWarpSize);
     for (std::uint32_t l = 0; l < kWarpSize; ++l) {
-      order[l] = pattern == 1   ? 2 * l                               // every second
-                 : pattern == 2 ? (l / 8 * 2 + below(1)) * 8 + l % 8  // rows of 8
-                 : pattern == 3 ? l / 16 * 32 + l % 16                // rows of 16
+      order[l] = pattern == 1   ? 2 * l                 // every second
+                 : pattern == 2 ? l / 8 * 16 + l % 8    // rows of 8
+                 : pattern == 3 ? l / 16 * 32 + l % 16  // rows of 16
                                 : l;
       if (!of.writes && pattern == 4) order[l] = l / 16;  // two for all
       if (!of.writes && pattern == 5) order[l] = l % 16;  // one row, twice
@@ -122,7 +164,7 @@ class RandomAccesses {
     if (pattern == 6) std::ranges::shuffle(order, random_);
     for (std::uint32_t l = 0; l < kWarpSize; ++l) of.addresses[l] = base + std::uint64_t{order[l]} * of.bytes;
     if (below(4) == 0) of.lanes = static_cast<Mask>(random_()) | 1;
-    check(below(kWarps), of);
+    check(warp_, of);
   }
 
   void check(std::uint32_t warp, const LaneAccess& of) {
@@ -145,16 +187,22 @@ class RandomAccesses {
       const SharedVerdict expected = judge(slow_);
       ++(expected == SharedVerdict::ok ? plain_ : found_);
       const SharedVerdict found = (others >> l & 1) != 0 ? judge(fast_) : SharedVerdict::ok;
+      // Readers of which something was found need not be recorded until the next write.
+      const auto begin = reported_.begin() + static_cast<std::ptrdiff_t>(of.addresses[l] - kSharedBase);
+      const auto end = begin + static_cast<std::ptrdiff_t>(of.bytes);
+      const bool was_reported = std::find(begin, end, true) != end;
+      if (of.writes || (!was_reported && expected != SharedVerdict::ok)) std::fill(begin, end, !of.writes);
+      if (was_reported) continue;
       ASSERT_EQ(found, expected) << (of.writes ? "write" : "read") << " number " << code_ << " of " << of.bytes
-                                 << " bytes, lanes " << std::hex << of.lanes << " others " << others << std::dec
-                                 << " by lane " << l << " of warp " << warp << " at " << of.addresses[l];
+                                 << " bytes by lane " << l << " of warp " << warp << " at " << of.addresses[l];
     }
   }
 
   std::mt19937 random_;
   SharedMemory fast_, slow_;
+  std::vector<bool> reported_ = std::vector<bool>(kBytes);
   std::array<Clocks, kWarps> clocks_;
-  std::uint32_t code_ = 0;
+  std::uint32_t code_ = 0, base_ = 0, warp_ = 0;
   int plain_ = 0, found_ = 0;
 };
 
