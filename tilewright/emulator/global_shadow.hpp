@@ -32,6 +32,10 @@ class GlobalShadow {
   }
   /// The same for bytes that may be on two pages.
   bool is_any_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes);
+  /// A store has written an undefined byte.
+  void mark_undefined(Warp& warp, std::uint64_t address) {
+    page(warp, address / kPageBytes).mark_undefined(kSharedBase + address % kPageBytes, 1);
+  }
   /// An asynchronous copy writes bytes.
   void mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes);
   /// An asynchronous copy accesses bytes, which only add_to() looks at.

@@ -42,9 +42,10 @@ std::uint32_t UndefinedValues::new_origin(FindingKind kind, std::uint32_t code, 
   return static_cast<std::uint32_t>(origins_.size() - 1);
 }
 
-void UndefinedValues::define(Slot slot, Mask lanes, Mask undefined, std::uint32_t origin) {
+void UndefinedValues::define(Slot slot, Mask lanes, Mask undefined, std::uint32_t origin, Bytes bytes) {
   const auto found = registers_.find(slot);
   const Mask before = found == registers_.end() ? 0 : found->second.lanes & ~lanes;
+  if (bytes == 0) undefined = 0;
   const Mask after = before | (undefined & lanes);
   if (after == 0) {
     if (found != registers_.end()) registers_.erase(found);
@@ -52,7 +53,15 @@ void UndefinedValues::define(Slot slot, Mask lanes, Mask undefined, std::uint32_
   }
   Marks& marks = registers_[slot];
   marks.lanes = after;
-  if ((undefined & lanes) != 0) marks.origin = origin;
+  if (before == 0) marks.bytes = 0;
+  if ((undefined & lanes) == 0) return;
+  marks.bytes |= bytes;
+  marks.origin = origin;
+}
+
+UndefinedValues::Bytes UndefinedValues::undefined_bytes(Slot slot) const {
+  const auto found = registers_.find(slot);
+  return found == registers_.end() ? 0 : found->second.bytes;
 }
 
 std::pair<Mask, std::uint32_t> UndefinedValues::undefined(Slot slot) const {
@@ -74,6 +83,68 @@ void UndefinedValues::report(Warp& warp, const Instruction& instruction, Mask la
   std::erase_if(registers_, [&](const auto& each) { return each.second.origin == origin; });
   warp.cta().defer_finding(from.kind, from.code, warp.index() * kWarpSize + lane, 0,
                            from.details[static_cast<std::size_t>(lane)] + ": " + note);
+}
+
+UndefinedValues::Bytes UndefinedValues::bytes_of_result(Warp& warp, const Instruction& instruction,
+                                                        std::string_view opcode, std::size_t written) const {
+  const auto slots = std::span(instruction.op, instruction.operand_count);
+  const auto bytes = [&](std::size_t i) { return undefined_bytes(slots[i]); };
+  const auto low = [](std::uint32_t count) { return (Bytes{1} << count) - 1; };
+  // "mov.b64", "shr.u64": the type at the end.
+  const auto width_of = [](std::string_view type) -> std::uint32_t {
+    return type.ends_with("64") ? 8 : type.ends_with("32") ? 4 : type.ends_with("16") ? 2 : type.ends_with("8") ? 1 : 0;
+  };
+  const bool is_integer = opcode.find('f', opcode.find('.')) == opcode.npos;
+  const auto constant = [&](std::size_t i) { return warp.reg<std::uint32_t>(slots[i])[0]; };
+  if (opcode.starts_with("mov.b") && instruction.elements > 1) {
+    const std::uint32_t part = instruction.element_bytes;
+    const bool packs = written == instruction.elements;
+    if (!packs) return bytes(instruction.elements) >> (written * part) & low(part);
+    Bytes all = 0;
+    for (std::uint32_t i = 0; i < instruction.elements; ++i) all |= (bytes(i) & low(part)) << (i * part);
+    return all;
+  }
+  const bool is_binary = slots.size() == 3;
+  if ((opcode.starts_with("mov.") && slots.size() == 2) || opcode.starts_with("selp"))
+    return bytes(1) | bytes(2 % slots.size());
+  if (is_binary && (opcode.starts_with("or.b") || opcode.starts_with("xor.b"))) return bytes(1) | bytes(2);
+  if (is_binary && opcode.starts_with("and.b")) {
+    Bytes all = bytes(1) | bytes(2);
+    const auto* const a = warp.reg<std::uint8_t>(slots[1]);
+    const auto* const b = warp.reg<std::uint8_t>(slots[2]);
+    const std::uint32_t width = width_of(opcode);
+    for (std::uint32_t i = 0; i < width; ++i) {
+      // A byte that is zero in all lanes, and defined.
+      const auto clears = [&](const std::uint8_t* values, Bytes undefined) {
+        if ((undefined >> i & 1) != 0) return false;
+        for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+          if (values[lane * width + i] != 0) return false;
+        }
+        return true;
+      };
+      if (clears(a, bytes(1)) || clears(b, bytes(2))) all &= ~(Bytes{1} << i);
+    }
+    return all;
+  }
+  if (is_binary && bytes(2) == 0 && (opcode.starts_with("shr.") || opcode.starts_with("shl."))) {
+    const std::uint32_t width = width_of(opcode), count = constant(2);
+    const auto* const counts = warp.reg<std::uint32_t>(slots[2]);
+    if (!std::all_of(counts, counts + kWarpSize, [&](std::uint32_t each) { return each == count; })) return kAllBytes;
+    if (count >= 8 * width) return opcode.starts_with("shr.s") ? bytes(1) : 0;
+    const Bytes from = bytes(1) & low(width);
+    if (opcode.starts_with("shl.")) return (from << (count / 8) | from << ((count + 7) / 8)) & low(width);
+    if (opcode.starts_with("shr.s") && (from >> (width - 1) & 1) != 0) return kAllBytes;
+    return from >> (count / 8) | from >> ((count + 7) / 8);
+  }
+  if (opcode.starts_with("cvt.") && is_integer && slots.size() >= 2) {
+    const std::size_t dot = opcode.rfind('.');
+    const std::uint32_t from = width_of(opcode.substr(dot)), to = width_of(opcode.substr(0, dot));
+    if (from == 0 || to == 0 || opcode.find("sat") != opcode.npos) return kAllBytes;
+    const Bytes read = bytes(1) & low(std::min(from, to));
+    const bool extends = to > from && opcode[dot + 1] == 's' && (read >> (from - 1) & 1) != 0;
+    return extends ? kAllBytes : read;
+  }
+  return kAllBytes;
 }
 
 void UndefinedValues::step(Warp& warp, const Instruction& instruction, Mask lanes, Mask guarded) {
@@ -125,7 +196,8 @@ void UndefinedValues::step(Warp& warp, const Instruction& instruction, Mask lane
     }
   }
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (is_written(i)) define(slots[i], lanes, mask, origin);
+    if (!is_written(i)) continue;
+    define(slots[i], lanes, mask, origin, mask == 0 ? kAllBytes : bytes_of_result(warp, instruction, opcode, i));
   }
 }
 

@@ -36,27 +36,49 @@ void note_undefined(Warp& warp, const Instruction& in, Mask lanes, const LanePoi
   const std::uint32_t origin = source.new_origin(values, in, bytes * in.elements);
   for (std::uint32_t i = 0; i < in.elements; ++i) {
     Mask undefined = 0;
+    UndefinedValues::Bytes of_register = 0;
     each_lane(from.undefined, [&](int l) {
-      if (source.is_undefined(l, std::uint64_t{i} * bytes, bytes)) undefined |= Mask{1} << l;
+      if (!source.is_undefined(l, std::uint64_t{i} * bytes, bytes)) return;
+      undefined |= Mask{1} << l;
+      for (std::uint32_t byte = 0; byte < bytes; ++byte) {
+        if (source.is_undefined(l, std::uint64_t{i} * bytes + byte, 1))
+          of_register |= UndefinedValues::Bytes{1} << byte;
+      }
     });
-    values.define(in.op[i], lanes, undefined, origin);
+    // The rest of a wider register is defined only if no sign is extended.
+    if (in.immediate > bytes && (of_register >> (bytes - 1) & 1) != 0) of_register = UndefinedValues::kAllBytes;
+    values.define(in.op[i], lanes, undefined, origin, of_register);
   }
 }
 
 /// Called after a store of undefined values: the shared or local memory that it wrote is undefined. Stores to global
-/// memory are reported.
+/// memory are reported, but for words that may have padding.
 void follow_stored(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& to, std::uint32_t bytes) {
   UndefinedValues* const values = warp.undefined_values();
   Cta& cta = warp.cta();
+  GlobalShadow* const shadow = cta.launch().global_shadow;
+  const UndefinedValues::Bytes all = (UndefinedValues::Bytes{1} << bytes) - 1;
   for (std::uint32_t i = 0; i < in.elements; ++i) {
     const auto [marked, origin] = values->undefined(in.op[1 + i]);
-    const auto address = [&](int l) { return to.address[l] + std::uint64_t{i} * bytes; };
-    each_lane(marked & lanes & to.shared, [&](int l) { cta.shared().mark_undefined(address(l), bytes); });
-    each_lane(marked & lanes & to.local,
-              [&](int l) { cta.mark_local(warp.index() * kWarpSize + l, address(l), bytes, false); });
+    const UndefinedValues::Bytes of_value = values->undefined_bytes(in.op[1 + i]) & all;
+    const auto each_byte = [&](Mask of_lanes, auto&& mark) {
+      each_lane(of_lanes, [&](int l) {
+        for (UndefinedValues::Bytes left = of_value; left != 0; left &= left - 1)
+          mark(l, to.address[l] + std::uint64_t{i} * bytes + static_cast<std::uint32_t>(std::countr_zero(left)));
+      });
+    };
+    each_byte(marked & lanes & to.shared, [&](int, std::uint64_t at) { cta.shared().mark_undefined(at, 1); });
+    each_byte(marked & lanes & to.local,
+              [&](int l, std::uint64_t at) { cta.mark_local(warp.index() * kWarpSize + l, at, 1, false); });
     const Mask others = marked & lanes & ~to.shared & ~to.local;
-    if (others == 0 || to.address[std::countr_zero(others)] >> 32 == 0) continue;
-    values->report(warp, in, others, origin, "is stored to global memory");
+    if (others == 0 || to.address[std::countr_zero(others)] >> 32 == 0 || of_value == 0) continue;
+    // A word of 8 bytes that is defined in part has padding, most likely.
+    constexpr std::uint32_t kBytesWithPadding = 8;
+    if (of_value == all || bytes < kBytesWithPadding) {
+      values->report(warp, in, others, origin, "is stored to global memory");
+    } else if (shadow != nullptr) {
+      each_byte(others, [&](int, std::uint64_t at) { shadow->mark_undefined(warp, at); });
+    }
   }
 }
 

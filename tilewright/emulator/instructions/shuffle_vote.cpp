@@ -84,7 +84,8 @@ void follow_shuffle(Warp& warp, const Instruction& in, Mask lanes, const int* so
     });
     origin = values.new_origin(FindingKind::bad_warp_mask, warp.code_index(in), std::move(details));
   }
-  values.define(in.op[0], lanes, moved | missing, origin);
+  values.define(in.op[0], lanes, moved | missing, origin,
+                missing != 0 ? UndefinedValues::kAllBytes : values.undefined_bytes(in.op[2]));
   values.define(in.op[1], lanes, 0, origin);
 }
 

@@ -184,3 +184,30 @@ KERNEL(two_warps_write_pages_that_share_a_place_in_the_cache) {
   int* const p = pages + (t < 32 ? t : (1 << 18) + t - 32);
   for (int i = 0; i < 3; ++i) *p += t;
 }
+
+struct Padded {
+  int number;  // followed by 4 bytes that no one writes
+  long long large;
+};
+
+__device__ int lower_half(unsigned long long word) { return (int)word; }
+
+// <<<1, 32>>>
+KERNEL(padding_of_structures_is_copied_in_words) {
+  const int t = threadIdx.x;
+  __shared__ Padded s[32];
+  __shared__ unsigned long long copy[64];
+  s[t].number = t;
+  s[t].large = n[t];
+  __syncthreads();
+  const volatile unsigned long long* words = (const unsigned long long*)s;
+  for (int k = 0; k < 64; k += 32) copy[t + k] = words[t + k];
+  __syncthreads();
+  const unsigned long long word = ((const volatile unsigned long long*)copy)[2 * t];
+  // The number as the low half, by a shift and by a mask, and after an exchange in words.
+  const int number = __shfl_xor_sync(0xffffffffu, lower_half(word), 1);
+  const unsigned upper = __shfl_xor_sync(0xffffffffu, (unsigned)(word >> 32), 1);
+  const unsigned long long joined = (unsigned long long)upper << 32 | (unsigned)number;
+  if ((joined & 0xffffffffu) < 100) n[lower_half(joined << 32 >> 32)] = lower_half(word & 0xff);
+  ((unsigned long long*)out)[t] = word;
+}

@@ -110,3 +110,16 @@ KERNEL(half_of_a_word_is_uninitialised) {
   __syncthreads();
   if (t < 32) n[t] = ((const int*)s)[t];  // BUG
 }
+
+// <<<1, 32>>>: uninitialised_shared_read in thread 0
+KERNEL(the_padding_of_a_structure_decides_a_branch) {
+  const int t = threadIdx.x;
+  __shared__ struct {
+    int number;
+    long long large;
+  } s[32];
+  s[t].number = t;
+  s[t].large = t;
+  __syncthreads();
+  if (*(const volatile unsigned long long*)&s[t] >> 40 > 5) n[t] = 1;  // BUG
+}
