@@ -668,6 +668,16 @@ bool SharedMemory::access_consecutive(const VectorClock& now, const Accessor& ac
 
 namespace {
 
+bool are_ascending(const std::uint64_t* addresses, Mask lanes) {
+  std::uint64_t before = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const std::uint64_t address = addresses[std::countr_zero(lanes)];
+    if (address <= before) return false;
+    before = address;
+  }
+  return true;
+}
+
 /// The cells of the lanes of an instruction, as the words of four numbers that cells are, and who accesses them.
 struct LaneCells {
   const std::uint32_t* cells = nullptr;
@@ -802,6 +812,8 @@ std::uint32_t judge_with_avx512(const LaneCells& of) { return judge_inline(of); 
 
 bool SharedMemory::access_scattered(const VectorClock& now, Stamp first, const std::uint64_t* addresses,
                                     std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
+  // Lanes that read the same cells are kept apart.
+  if (!writes && !are_ascending(addresses, lanes)) return false;
   LaneCells of;
   const bool in_words = bytes >= 4;
   static_assert(kSplit == ~PackedEpoch{0} && kSectorBytes == 32 && sizeof(Cell) == 4 * sizeof(std::uint32_t));
@@ -844,12 +856,6 @@ bool SharedMemory::access_scattered(const VectorClock& now, Stamp first, const s
   each([](Cell& cell, const Stamp& access) {
     if (cell.reader.epoch != access.epoch) cell.reader = access;
   });
-  if (!check_warps_) return true;
-  // Of lanes that read the same cell, all but one are not its reader yet.
-  each([&](Cell& cell, const Stamp& access) {
-    const bool is_reader = cell.reader.epoch == access.epoch && lane_of(cell.reader.code) == lane_of(access.code);
-    if (!is_reader && !has_read(cell, access)) add_reader(cell, now, access);
-  });
   return true;
 }
 
@@ -885,6 +891,7 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
   const std::size_t words = bytes < 4 ? bytes : bytes / 4;
   const auto cells_of = [&](int lane) {
     const std::size_t begin = addresses[lane] - base - kSharedBase;
+    if (words == 1 && bytes == 4) return word_cell(begin / 4);
     if (bytes >= 4) return word_cells(begin / 4, words);
     if (word_cell(begin / 4)->writer.epoch != kSplit) split_word(begin / 4);
     return &bytes_[begin];
