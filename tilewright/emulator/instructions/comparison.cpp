@@ -95,7 +95,7 @@ struct AfterFlush {
   template <class V>
   [[gnu::always_inline]] static void flush(const V& value, V& to) {
     constexpr float kSmallest = std::is_same_v<T, F16> ? 0x1p-14F : std::numeric_limits<float>::min();
-    to = (value > -kSmallest) & (value < kSmallest) ? V{} : value;
+    to = ((value > -kSmallest) & (value < kSmallest)) ? V{} : value;
   }
   template <class V, class Holds>
   [[gnu::always_inline]] static void compare(const V& a, const V& b, Holds& holds) {
