@@ -15,9 +15,11 @@ Sources of these repositories are not part of Tilewright.
 
 import argparse
 import json
+import math
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -80,15 +82,20 @@ def compile_program(program: Program, root: Path, nvcc: str, binary: Path) -> st
 def run(program: Program, root: Path, binary: Path, command: str, timeout: float, extra: list[str]) -> Outcome:
     with tempfile.TemporaryDirectory() as reports:
         report = f"{reports}/report.json"
+
+        def limit_cpu_time() -> None:
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(timeout), math.ceil(timeout) + 5))
+
         begin = time.monotonic()
         cpu_begin = resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
             ran = subprocess.run(
                 [command, "emulate", "run", *extra, "--json", report, "--", str(binary), *program.arguments],
-                cwd=root / program.folder, capture_output=True, text=True, timeout=timeout, check=False, errors="replace",
+                cwd=root / program.folder, capture_output=True, text=True, timeout=20 * timeout, check=False,
+                errors="replace", preexec_fn=limit_cpu_time,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Outcome(program, f"did not end in {timeout:.0f} s", timeout, timeout, [])
+            return Outcome(program, f"did not end in {20 * timeout:.0f} s", 20 * timeout, 0, [])
         seconds = time.monotonic() - begin
         cpu_end = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_seconds = cpu_end.ru_utime - cpu_begin.ru_utime + cpu_end.ru_stime - cpu_begin.ru_stime
@@ -97,6 +104,8 @@ def run(program: Program, root: Path, binary: Path, command: str, timeout: float
         if Path(report).exists():
             data = json.loads(Path(report).read_text())
             status = data["status"]
+            if f"signal {signal.SIGXCPU.value}" in status:
+                return Outcome(program, f"did not end in {timeout:.0f} CPU seconds", seconds, cpu_seconds, [])
             for finding in data["findings"]:
                 place = f"{Path(finding['file']).name}:{finding['line']}" if "file" in finding else "PTX"
                 detail = f" ({finding['detail'][:90]})" if finding["kind"] == "unsupported_instruction" else ""
@@ -116,7 +125,7 @@ def main() -> None:
     parser.add_argument("--nvcc", default=shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc")
     parser.add_argument("--repository", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--only", default="", help="a pattern of the names to run")
-    parser.add_argument("--timeout", type=float, default=120)
+    parser.add_argument("--timeout", type=float, default=120, help="CPU seconds of a program")
     parser.add_argument("--option", action="append", default=[], help="an option of emulate run, such as --fast")
     parser.add_argument("--binaries", type=Path, help="a folder for the compiled programs")
     parser.add_argument("--programs", type=Path, default=Path(__file__).with_name("programs.txt"))

@@ -224,7 +224,7 @@ class RandomAccesses {
 
 TEST(SharedMemory, FastPathsFindWhatSingleLanesFind) {
   int plain = 0, found = 0;
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
     RandomAccesses accesses(seed, seed % 3 != 0);
     for (int i = 0; i < 800; ++i) {
       accesses.step();
@@ -234,8 +234,8 @@ TEST(SharedMemory, FastPathsFindWhatSingleLanesFind) {
     found += accesses.verdicts(false);
   }
   // Both kinds must occur often for the test to say something.
-  EXPECT_GT(plain, 200000);
-  EXPECT_GT(found, 40000);
+  EXPECT_GT(plain, 150000);
+  EXPECT_GT(found, 20000);
 }
 
 }  // namespace
