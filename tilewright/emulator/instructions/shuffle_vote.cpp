@@ -66,8 +66,10 @@ enum class Shuffle : std::uint8_t { up, down, butterfly, index };
 void follow_shuffle(Warp& warp, const Instruction& in, Mask lanes, const int* sources) {
   if (warp.undefined_values() == nullptr && lanes == kAllLanes) return;
   const Mask absent = warp.cta().launch().options.check_warps ? ~lanes : 0;
-  const auto [marked, from] = warp.undefined_values() == nullptr ? std::pair<Mask, std::uint32_t>()
-                                                                 : warp.undefined_values()->undefined(in.op[2]);
+  const UndefinedValues* const known = warp.undefined_values();
+  const std::pair<Mask, std::uint32_t> source =
+      known == nullptr ? std::pair<Mask, std::uint32_t>() : known->undefined(in.op[2]);
+  const Mask marked = source.first;
   Mask moved = 0, missing = 0;
   each_lane(lanes, [&](int l) {
     if (((absent >> sources[l]) & 1) != 0) missing |= Mask{1} << l;
@@ -75,7 +77,7 @@ void follow_shuffle(Warp& warp, const Instruction& in, Mask lanes, const int* so
   });
   if (missing == 0 && warp.undefined_values() == nullptr) return;
   UndefinedValues& values = warp.track_undefined_values();
-  std::uint32_t origin = from;
+  std::uint32_t origin = source.second;
   if (missing != 0) {
     std::vector<std::string> details(kWarpSize);
     each_lane(missing, [&](int l) {
