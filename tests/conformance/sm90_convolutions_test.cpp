@@ -84,6 +84,8 @@ TEST_P(Sm90Convolutions, SharePixelsAmongTaps) {
   const Shape wide{.n = 1, .h = 5, .w = 40, .c = 128, .k = 128, .r = 2, .s = 5, .padding = 3};
   const Shape dilated{.n = 2, .h = 12, .w = 13, .c = 64, .k = 192, .r = 1, .s = 2, .padding = 2, .dilation = 3};
   const Shape padded{.n = 2, .h = 9, .w = 7, .c = 48, .k = 40, .r = 3, .s = 3, .padding = 1};
+  const Shape one_column{.n = 3, .h = 5, .w = 3, .c = 64, .k = 24, .r = 3, .s = 3};
+  const Shape far{.n = 1, .h = 4, .w = 5, .c = 24, .k = 64, .r = 2, .s = 2, .padding = 3};  // beyond the filter
   for (const auto& [pass, type, shape] : {Case{ConvPass::fprop, DType::f16, square},
                                           {ConvPass::dgrad, DType::f16, square},
                                           {ConvPass::fprop, DType::bf16, wide},
@@ -93,7 +95,9 @@ TEST_P(Sm90Convolutions, SharePixelsAmongTaps) {
                                           {ConvPass::fprop, DType::f16, padded},
                                           {ConvPass::dgrad, DType::f16, padded},
                                           {ConvPass::fprop, DType::f32, square},
-                                          {ConvPass::fprop, DType::s8, wide}}) {
+                                          {ConvPass::fprop, DType::s8, wide},
+                                          {ConvPass::fprop, DType::f16, one_column},
+                                          {ConvPass::dgrad, DType::f16, far}}) {
     for (const op::ConvMode mode : {op::ConvMode::cross_correlation, op::ConvMode::convolution}) {
       op::Conv2d conv = tensor_core_convolution(pass, shape, type);
       conv.mode = mode;

@@ -67,6 +67,7 @@ struct Plan {
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
   static constexpr int kConsumers = 2, kStages = 4, kConsumerArrivals = 1;
+  static constexpr int kSharedTaps = 1, kSharedStep = 0;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 1, kClusterN = 2;
   using Raster = tilewright::Raster<1, false>;

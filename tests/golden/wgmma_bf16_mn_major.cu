@@ -59,6 +59,7 @@ struct Plan {
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 64, kTileK = 64;
   static constexpr int kConsumers = 2, kStages = 6, kConsumerArrivals = 1;
+  static constexpr int kSharedTaps = 1, kSharedStep = 0;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 2, kClusterN = 1;
   using Raster = tilewright::Raster<1, false>;

@@ -55,6 +55,7 @@ struct Plan {
   static constexpr bool kAccumulatesInHalf = false;
   static constexpr int kTileM = 128, kTileN = 32, kTileK = 128;
   static constexpr int kConsumers = 1, kStages = 4, kConsumerArrivals = 1;
+  static constexpr int kSharedTaps = 1, kSharedStep = 0;
   static constexpr bool kIsPingPong = false;
   static constexpr int kClusterM = 1, kClusterN = 1;
   using Raster = tilewright::Raster<1, false>;

@@ -30,8 +30,8 @@ struct Sm90GemmFamily {
     std::vector<op::GemmView> views;
     for (const std::int64_t row : plan::padded_tap_rows(view)) views.push_back(op::with_padded_taps(view, row));
     std::vector<op::GemmView> sharing;
-    const auto share = [&](const op::GemmView& of) {
-      if (plan::shares_pixels(of)) sharing.push_back(op::with_shared_pixels(of));
+    const auto share = [&](const op::GemmView& each) {
+      if (plan::shares_pixels(each)) sharing.push_back(op::with_shared_pixels(each));
     };
     share(view);
     for (const op::GemmView& padded : views) share(padded);

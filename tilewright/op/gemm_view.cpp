@@ -22,8 +22,9 @@ std::optional<std::int64_t> single_stride(const Mode& mode) {
 bool is_contiguous(const Mode& mode) { return mode.shape.rank() > 0 && mode.stride[0] == 1; }
 
 // The largest power of two in elements, of at most 16 bytes, such that vectors of that length along the contiguous mode
-// neither cross the end of its first coordinate nor are misaligned.
-int folded_alignment(const OperandView& operand) {
+// neither cross the end of its first coordinate nor are misaligned. In a tensor that is written they do not reach
+// behind the last element of a line either, since whole vectors are stored.
+int folded_alignment(const OperandView& operand, bool is_written) {
   const bool by_rows = operand.has_row_major_modes();
   const Mode& along = by_rows ? operand.columns : operand.rows;
   if (!is_contiguous(along)) return 1;
@@ -32,6 +33,7 @@ int folded_alignment(const OperandView& operand) {
     for (int i = 0; i < mode->shape.rank(); ++i) steps.push_back(mode->stride[i]);
   }
   for (int i = 1; i < along.shape.rank(); ++i) steps.insert(steps.end(), {along.stride[i], along.shape[0]});
+  if (is_written) steps.push_back(along.shape[0]);
   return shared_alignment(operand.tensor, steps);
 }
 
@@ -249,7 +251,7 @@ TensorSignature describe_operand(const OperandView& operand, std::string_view ro
   if (operand.access == OperandAccess::folded) {
     return {.element = tensor.dtype,
             .layout = operand.has_row_major_modes() ? MatrixLayout::row_major : MatrixLayout::column_major,
-            .alignment = folded_alignment(operand),
+            .alignment = folded_alignment(operand, role == "D"),
             .folded_modes = folded_modes(operand)};
   }
   if (operand.access == OperandAccess::im2col) {

@@ -8,9 +8,9 @@
 
 namespace tilewright::op {
 
-/// Whether the pixels of the view can be shared: A is the im2col matrix of a convolution with a stride of 1 along the
-/// width, or of a gradient of its images, without groups and blocks of channels; its window has several taps along the
-/// width; D is a strided matrix, and C is not read.
+/// Whether the pixels of the view can be shared: A is the im2col matrix of an fprop with a stride of 1 along the width,
+/// or of a dgrad with a stride of 1 along both axes, without groups and blocks of channels; its window has several taps
+/// along the width; D is a strided matrix, and C is not read.
 bool can_share_pixels(const GemmView& view);
 
 /// The view in which the lines of A and D have more positions, and the filter B is an im2col matrix. The rows of D are

@@ -117,11 +117,13 @@ std::size_t output_red_zone(const op::Tensor& output) {
   std::int64_t longest = 1;  // leading dimension: the largest stride, or with a batch the largest except the outermost
   std::int64_t outermost = 0;
   for (int mode = 0; mode < output.shape.rank(); ++mode) {
-    if (output.shape[mode] > 1) outermost = std::max(outermost, output.stride[mode]);
+    outermost = std::max(outermost, output.stride[mode]);
   }
   for (int mode = 0; mode < output.shape.rank(); ++mode) {
     const bool is_outermost_of_many = output.shape.rank() > 2 && output.stride[mode] == outermost;
-    if (output.shape[mode] > 1 && !is_outermost_of_many) longest = std::max(longest, output.stride[mode]);
+    const bool has_others =
+        output.shape[mode] > 1 || output.shape.rank() == 2;  // a row beside the only one of a matrix
+    if (has_others && !is_outermost_of_many) longest = std::max(longest, output.stride[mode]);
   }
   const auto line = static_cast<std::size_t>(longest * bytes(output.dtype));
   const std::size_t zone = std::max(kMinRedZone, kRedZoneLines * line);

@@ -10,6 +10,12 @@
 
 namespace tilewright {
 
+/// The part of an operand's tile that a CTA loads, and the mask of the CTAs of its cluster that need the tile.
+struct OperandShare {
+  int number;
+  uint16_t ctas;
+};
+
 /// Operand: kIsKMajor, kBoxes, kShares (how many CTAs need the same tile; each of them loads one share of every box and
 /// multicasts it to all), and the steps from one box to the next and from one share to the next: kBoxContiguous,
 /// kBoxStrided (elements of the matrix), kBoxBytes (of shared memory), kShareContiguous, kShareStrided, kShareBytes.

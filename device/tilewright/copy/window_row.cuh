@@ -2,6 +2,7 @@
 // op/shared_pixels.hpp.
 #pragma once
 
+#include "tilewright/copy/tma_operand.cuh"
 #include "tilewright/operand/tma_im2col.cuh"
 #include "tilewright/ptx/tma.cuh"
 #include "tilewright/types.cuh"
@@ -25,12 +26,6 @@ class WindowRow {
   int rows_, row_ = 0, channel_ = 0;
 };
 
-/// The part of an operand's tile that a CTA loads, and the mask of the CTAs of the cluster that need the tile.
-struct OperandShare {
-  int share;
-  uint32_t ctas;
-};
-
 /// The loads of one operand. Plan: kSharedTaps, kSharedStep. Operand: kIsKMajor, kLoadedTaps (1 for the pixels, else
 /// kSharedTaps), kTapBytes, and those that TmaOperand uses. A box() of TmaIm2col divides; here all coordinates but
 /// those of a tile's first pixel follow from the stage.
@@ -42,7 +37,7 @@ class WindowRowOperand {
   /// `mn` is the first row of the tile.
   __device__ __forceinline__ WindowRowOperand(const TmaIm2col& matrix, int mn, const OperandShare& share,
                                               ptx::CachePolicy policy)
-      : matrix_(matrix), policy_(policy), mn_(mn), share_(share.share), ctas_(static_cast<uint16_t>(share.ctas)) {
+      : matrix_(matrix), share_(share), policy_(policy), mn_(mn) {
     if constexpr (kHasPixels) first_ = matrix.box(mn, 0, 0);
   }
 
@@ -71,8 +66,8 @@ class WindowRowOperand {
   __device__ __forceinline__ void load_tap(uint32_t to, uint32_t barrier, int row, int tap, int channel) const {
 #pragma unroll
     for (int i = 0; i < Operand::kBoxes; ++i) {
-      const int x = share_ * Operand::kShareContiguous + i * Operand::kBoxContiguous;
-      const int y = share_ * Operand::kShareStrided + i * Operand::kBoxStrided;
+      const int x = share_.number * Operand::kShareContiguous + i * Operand::kBoxContiguous;
+      const int y = share_.number * Operand::kShareStrided + i * Operand::kBoxStrided;
       ptx::Im2colBox box{};
       if constexpr (Operand::kIsKMajor) {
         box = {.c = channel + x,
@@ -89,9 +84,9 @@ class WindowRowOperand {
                .offset_w = 0,
                .offset_h = 0};
       }
-      const uint32_t at = to + share_ * Operand::kShareBytes + i * Operand::kBoxBytes;
+      const uint32_t at = to + share_.number * Operand::kShareBytes + i * Operand::kBoxBytes;
       if constexpr (Operand::kShares > 1) {
-        ptx::tma_load_multicast(at, matrix_.map, barrier, ctas_, box, policy_);
+        ptx::tma_load_multicast(at, matrix_.map, barrier, share_.ctas, box, policy_);
       } else {
         ptx::tma_load(at, matrix_.map, barrier, box, policy_);
       }
@@ -99,9 +94,9 @@ class WindowRowOperand {
   }
 
   const TmaIm2col& matrix_;
+  OperandShare share_;
   ptx::CachePolicy policy_;
-  int mn_, share_;
-  uint16_t ctas_;
+  int mn_;
   ptx::Im2colBox first_{};  // of the pixels
 };
 

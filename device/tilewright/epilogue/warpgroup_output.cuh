@@ -497,7 +497,7 @@ class WarpgroupOutput {
   }
 
   /// Does the same for lines of pixels. A thread has the same channels of every kStep-th position, so that it divides
-  /// once: with a division for each vector, the epilogue took as long as the mainloop of 64 channels.
+  /// once: with a division for each vector, the epilogue took twice as long as the mainloop of 64 channels.
   template <int kCount>
   __device__ __forceinline__ void copy_pixels(const PixelOutput& to, uint32_t buffer, int row, int column,
                                               const Tile& tile) const {

@@ -1,6 +1,7 @@
 // Warp-specialized GEMM on the tensor cores of sm_90. A producer warpgroup fills a ring of swizzled shared-memory
 // stages. One of its threads issues TMA loads; if TMA cannot load an operand, all its threads load it with plain loads,
-// or all CTAs repack it first. Consumer warpgroups multiply the stages by wgmma, and TMA stores D. Persistent CTAs
+// or all CTAs repack it first. Consumer warpgroups multiply the stages by wgmma. D is stored by TMA
+// or, where TMA cannot, by plain stores. Persistent CTAs
 // compute one tile of D after another.
 #pragma once
 
@@ -118,6 +119,8 @@ class Sm90Gemm {
         load_plain(ring, shared);
       } else if constexpr (kMakesMaps) {
         if (threadIdx.x < 32) produce(ring, shared, ptx::elect());
+      } else if constexpr (Plan::kSharedTaps > 1) {
+        if (threadIdx.x < 32 && ptx::elect()) produce_window_rows(ring, tiles(shared));
       } else {
         if (threadIdx.x < 32 && ptx::elect()) produce(ring, shared, true);
       }
@@ -267,10 +270,12 @@ class Sm90Gemm {
     }
   }
 
-  /// The loop of the producer thread, which issues TMA loads. CTAs of a cluster that differ only in N share A's tile;
-  /// those that differ only in M share B's. If tensor maps are made, a whole warp must call it, in which one thread
-  /// `issues` the loads.
-  __device__ __forceinline__ void produce(const Ring& ring, uint32_t shared, bool issues) const {
+  /// What this CTA loads of the tiles of A and B. CTAs of a cluster that differ only in N share A's tile; those that
+  /// differ only in M share B's.
+  struct Shares {
+    OperandShare a, b;
+  };
+  static __device__ __forceinline__ Shares shares() {
     const int rank = kClusterCtas > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
     const int cta_m = rank % Plan::kClusterM;
     const int cta_n = rank / Plan::kClusterM % Plan::kClusterN;
@@ -278,10 +283,13 @@ class Sm90Gemm {
 #pragma unroll
     for (int n = 0; n < Plan::kClusterN; ++n) same_m |= 1U << (cta_m + n * Plan::kClusterM);
     const uint32_t same_n = ((1U << Plan::kClusterM) - 1U) << (cta_n * Plan::kClusterM);
-    if constexpr (Plan::kSharedTaps > 1) {
-      produce_window_rows(ring, tiles(shared), {cta_n, same_m}, {cta_m, same_n});
-      return;
-    }
+    return {{cta_n, static_cast<uint16_t>(same_m)}, {cta_m, static_cast<uint16_t>(same_n)}};
+  }
+
+  /// The loop of the producer thread, which issues TMA loads. If tensor maps are made, a whole warp must call it, in
+  /// which one thread `issues` the loads.
+  __device__ __forceinline__ void produce(const Ring& ring, uint32_t shared, bool issues) const {
+    const Shares shares = this->shares();
     BatchA batch_a = this->batch_a(shared);
     BatchB batch_b = this->batch_b(shared);
     int selected = -1;
@@ -290,8 +298,8 @@ class Sm90Gemm {
     for (Tile tile; tiles.next(tile);) {
       const int k_tiles = this->k_tiles(tile);
       select(batch_a, batch_b, selected, tile);
-      const TmaOperand<OperandA> a(batch_a.map(tile.batch), cta_n, static_cast<uint16_t>(same_m), parameters_.policy_a);
-      const TmaOperand<OperandB> b(batch_b.map(tile.batch), cta_m, static_cast<uint16_t>(same_n), parameters_.policy_b);
+      const TmaOperand<OperandA> a(batch_a.map(tile.batch), shares.a.number, shares.a.ctas, parameters_.policy_a);
+      const TmaOperand<OperandB> b(batch_b.map(tile.batch), shares.b.number, shares.b.ctas, parameters_.policy_b);
       if (issues) {
         KOrder<Plan::kTileK> order = k_order(batch_a, batch_b, tile);
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
@@ -313,12 +321,12 @@ class Sm90Gemm {
   }
 
   /// The same loop where the taps of a row of the window share pixels: a stage is a row of the window.
-  __device__ __forceinline__ void produce_window_rows(const Ring& ring, Scheduler tiles, const OperandShare& share_a,
-                                                      const OperandShare& share_b) const {
+  __device__ __forceinline__ void produce_window_rows(const Ring& ring, Scheduler tiles) const {
+    const Shares shares = this->shares();
     typename Ring::Position at;
     for (Tile tile; tiles.next(tile);) {
-      const WindowRowOperand<Plan, OperandA> a(parameters_.a, tile.m, share_a, parameters_.policy_a);
-      const WindowRowOperand<Plan, OperandB> b(parameters_.b, tile.n, share_b, parameters_.policy_b);
+      const WindowRowOperand<Plan, OperandA> a(parameters_.a, tile.m, shares.a, parameters_.policy_a);
+      const WindowRowOperand<Plan, OperandB> b(parameters_.b, tile.n, shares.b, parameters_.policy_b);
       WindowRow<Plan::kTileK / Plan::kSharedTaps> row((a.kHasPixels ? parameters_.a : parameters_.b).h.taps);
 #pragma unroll 1
       for (int k_tile = 0; k_tile < k_tiles_; ++k_tile, row.advance(), at.advance()) {

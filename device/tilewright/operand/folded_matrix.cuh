@@ -58,6 +58,7 @@ struct FoldedOutput {
   const void* address;
   MatrixParameters<FoldedMatrix<kCount>, 'D'> modes;
 };
+
 /// A D whose rows are the positions of lines of pixels, of which only the first `width` are stored; see
 /// op/shared_pixels.hpp. Strides in elements.
 struct PixelOutput {
@@ -67,7 +68,7 @@ struct PixelOutput {
   Divisor by_positions;
 };
 
-/// A position of such a D.
+/// One row of a PixelOutput: its place in its line, and its offset in D.
 class PixelPosition {
  public:
   __device__ __forceinline__ PixelPosition(const PixelOutput& d, int index) : index_(index) {
@@ -100,7 +101,7 @@ inline constexpr bool kIsFoldedOutput = false;
 template <int kCount>
 inline constexpr bool kIsFoldedOutput<FoldedOutput<kCount>> = true;
 template <>
-inline constexpr bool kIsFoldedOutput<PixelOutput> = true;  // its rows are
+inline constexpr bool kIsFoldedOutput<PixelOutput> = true;  // The rows of D are folded.
 
 /// The offset in elements of matrix `index` of a batch, in addition to `index` times the batch stride.
 template <class Matrix>

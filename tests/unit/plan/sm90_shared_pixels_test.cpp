@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/op/conv2d.hpp"
+#include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/shared_pixels.hpp"
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/sm90/gemm.hpp"
@@ -74,17 +78,41 @@ TEST(Sm90SharedPixels, TheOrderOfTheSumIsThatOfTheTaps) {
 }
 
 TEST(Sm90SharedPixels, EveryOfferedDesignHasAPlan) {
-  int offered = 0;
-  for (const op::ConvPass pass : {op::ConvPass::fprop, op::ConvPass::dgrad}) {
-    const op::GemmView view = op::with_shared_pixels(op::view(convolution(pass)));
-    for (const Sm90GemmDesign& design : sm90_gemm_designs(view, op::describe(view), kSm90a)) {
-      const Result<Sm90GemmPlan> plan = plan_sm90_gemm(op::describe(view), design);
-      ASSERT_TRUE(plan) << to_string(Design{design}) << ": " << plan.reason();
-      EXPECT_EQ(design.split_k, 1);
-      ++offered;
+  for (const std::int64_t taps : {2, 3}) {
+    for (const op::ConvPass pass : {op::ConvPass::fprop, op::ConvPass::dgrad}) {
+      op::Conv2d conv = convolution(pass);
+      conv.w = op::packed_tensor(2 * kApart, DType::f16, {64, 3, taps, 128});
+      conv.y = op::packed_tensor(3 * kApart, DType::f16, {2, 28, 33 - taps, 64});
+      const op::GemmView view = op::with_shared_pixels(op::view(conv));
+      const op::GemmSignature signature = op::describe(view);
+      std::set<std::string> offered;
+      for (const Sm90GemmDesign& design : sm90_gemm_designs(view, signature, kSm90a)) {
+        const Result<Sm90GemmPlan> plan = plan_sm90_gemm(signature, design);
+        ASSERT_TRUE(plan) << to_string(Design{design}) << ": " << plan.reason();
+        EXPECT_TRUE(offered.insert(to_string(Design{design})).second) << to_string(Design{design});
+      }
+      EXPECT_GT(offered.size(), 5U);
     }
   }
-  EXPECT_GT(offered, 10);
+}
+
+TEST(Sm90SharedPixels, WholeVectorsOfDAreStored) {
+  op::Conv2d conv = convolution(op::ConvPass::fprop);
+  conv.w = op::packed_tensor(2 * kApart, DType::f16, {36, 3, 3, 128});
+  conv.y = op::packed_tensor(3 * kApart, DType::f16, {2, 28, 30, 40});
+  conv.y.shape[3] = 36;  // four elements lie between two pixels
+  const op::GemmSignature signature = op::describe(op::with_shared_pixels(op::view(conv)));
+  EXPECT_EQ(signature.d.alignment, 4);
+  EXPECT_FALSE(check_shared_pixels(signature));
+}
+
+TEST(Sm90SharedPixels, FiltersThatAreRepackedAreRefused) {
+  op::Conv2d conv = convolution(op::ConvPass::dgrad);
+  conv.math = op::MathOperation::multiply_add_tf32;
+  for (op::Tensor* const tensor : {&conv.x, &conv.w, &conv.y}) tensor->dtype = DType::f32;
+  const op::GemmView view = op::with_shared_pixels(op::view(conv));
+  EXPECT_THAT(check_shared_pixels(op::describe(view)).reason(), HasSubstr("without repacking"));
+  EXPECT_TRUE(sm90_gemm_designs(view, op::describe(view), kSm90a).empty());
 }
 
 TEST(Sm90SharedPixels, OtherConvolutionsDoNotShare) {

@@ -97,6 +97,9 @@ TEST_F(GuardedTensors, TheRedZoneOfOneImageIsAsThatOfMany) {
   const op::Tensor one = op::packed_tensor(0, DType::f16, {1, 64, 48, 32}),
                    many = op::packed_tensor(0, DType::f16, {9, 64, 48, 32});
   EXPECT_EQ(output_red_zone(one), output_red_zone(many));
+  op::Tensor row = op::packed_tensor(0, DType::f16, {1, 64});
+  row.stride = {512, 1};
+  EXPECT_GE(output_red_zone(row), 512U * 512 * 2) << "a second row would begin behind the first";
 }
 
 TEST_F(GuardedTensors, ADifferingElementIsFound) {

@@ -145,10 +145,10 @@ StepBytes step_bytes(const Sm90CostInput& input, double steps) {
     const double bytes = static_cast<double>(rows) / taps / sharers * input.tile.k * input.element_bytes * sectors;
     return row_bytes == kWidestRow ? bytes : bytes * std::pow(kWidestRow / row_bytes, kNarrowRows);
   };
-  const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a, input.copies_a());
-  const double b = weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b, input.copies_b());
+  const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a, input.sharing_taps_a());
+  const double b = weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b, input.sharing_taps_b());
   // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing. Reads that
-  // straddle sectors did not seem to be merged, nor those of a filter whose taps share pixels.
+  // straddle sectors, and those of kernels whose taps share pixels, did not seem to be merged.
   const double sectors = input.walks_along_m ? input.sectors_b : input.sectors_a;
   const bool tpc_merges_reads =
       input.cluster_m * input.cluster_n * input.split_k == 1 && sectors == 1 && !input.shared.are_shared();
@@ -167,8 +167,8 @@ double busiest_slice_us(const arch::ArchLimits& limits, const Sm90CostInput& inp
     return static_cast<double>(std::min<std::int64_t>(tiles, limits.sm_count));
   };
   const double line = kLineBytes / (static_cast<double>(input.tile.k) * input.element_bytes);
-  const double lines_a = input.tile.m * input.cluster_m * readers(tiles_m) / line / input.copies_a();
-  const double lines_b = input.tile.n * input.cluster_n * readers(tiles_n) / line / input.copies_b();
+  const double lines_a = input.tile.m * input.cluster_m * readers(tiles_m) / line / input.sharing_taps_a();
+  const double lines_b = input.tile.n * input.cluster_n * readers(tiles_n) / line / input.sharing_taps_b();
   const double variance =
       (lines_a * readers(tiles_n) * readers(tiles_n) + lines_b * readers(tiles_m) * readers(tiles_m)) / kL2Slices;
   return kBusiestSlice * std::sqrt(variance) * kLineBytes / kSliceBytesPerClock / (limits.clock_ghz * 1e3);

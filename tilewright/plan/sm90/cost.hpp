@@ -62,12 +62,15 @@ struct Sm90CostInput {
   double repacked_bytes = 0;         // read and written where operands are repacked before the mainloop
   /// Clocks per mainloop step in which the tensor cores are idle because of promotion or loads of A's fragments.
   double exposed_clocks = 0;
-  SharedPixels shared = {};  // taps whose pixels a step loads once, and whether those are B's
+  /// Taps whose pixels a mainloop step loads once. `b_has_pixels` says whether B of the problem as computed has the
+  /// pixels; else A has them.
+  SharedPixels shared = {};
   bool b_has_pixels = false;
-  /// The taps that share what a step loads of an operand.
-  int copies_a() const { return b_has_pixels ? 1 : shared.taps; }
-  int copies_b() const { return b_has_pixels ? shared.taps : 1; }
   bool loads_fragments = false;  // wgmma takes A from registers, which the consumers load from shared memory
+
+  /// Number of taps that read the same elements of a stage of A, or of B.
+  int sharing_taps_a() const { return b_has_pixels ? 1 : shared.taps; }
+  int sharing_taps_b() const { return b_has_pixels ? shared.taps : 1; }
 };
 
 /// The mean number of 32-byte sectors of L2 that TMA reads for 32 bytes of a row of `operand`. It is 1 if rows begin at

@@ -543,6 +543,11 @@ Support check_shared_pixels(const op::GemmSignature& signature) {
                   kTmaBytes)
         .as(RefusalCode::alignment);
   }
+  if (must_be_repacked(signature.b, signature.b.layout == op::MatrixLayout::column_major)) {
+    return refuse("taps share pixels only with a filter that wgmma reads without repacking")
+        .as(RefusalCode::strides)
+        .of("B");
+  }
   if (signature.has_c) return refuse("taps share pixels only without C").as(RefusalCode::epilogue).of("C");
   const bool differs_between_pixels = std::ranges::any_of(signature.epilogue.nodes, [](const op::EpilogueNode& node) {
     return node.op == op::EpilogueOp::row_index || (node.op == op::EpilogueOp::tensor && node.broadcast.along_m);

@@ -56,7 +56,7 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
 
 /// Plans the one TMA box of an operand whose pixels taps share. The rows for tap t begin t * distance() rows behind
 /// those of the first, so that elements of several taps are the same ones in shared memory.
-Support plan_shared_pixels(TmaOperandPlan& operand, char role) {
+Support plan_pixel_box(TmaOperandPlan& operand, char role) {
   if (operand.shares > 1)
     return refuse("{}: the pixels that taps share are not multicast", role).as(RefusalCode::design);
   const int row = operand.tap_k();
@@ -73,7 +73,8 @@ Support plan_shared_pixels(TmaOperandPlan& operand, char role) {
 layout::ComposedLayout with_taps(const layout::ComposedLayout& tap, const TmaOperandPlan& operand) {
   using layout::IntTuple;
   using layout::Layout;
-  // Those of the filter follow each other. For a negative step, the stage's first tap is that of the last pixels.
+  // The filter's taps follow each other in shared memory. If the step is negative, the stage's first tap is the
+  // window's last, which meets the first pixels.
   const std::int64_t distance = operand.has_shared_pixels ? std::int64_t{operand.shared.distance()} * operand.tap_k()
                                                           : std::int64_t{operand.mn} * operand.tap_k();
   const Layout k = layout::concatenate({tap.layout.mode(1), Layout(operand.shared.taps, distance)});
@@ -172,7 +173,7 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorSignature& tensor
   if (!smem) return refuse("{}: {}", role, smem.reason()).as(RefusalCode::design);
   operand.smem = *std::move(smem);
   const Support planned = path.uses_plain_loads()  ? plan_plain_loads(operand, role)
-                          : path.has_shared_pixels ? plan_shared_pixels(operand, role)
+                          : path.has_shared_pixels ? plan_pixel_box(operand, role)
                                                    : plan_boxes(operand, role);
   if (!planned) return planned.refusal();
   if (path.shared.are_shared()) operand.smem = with_taps(operand.smem, operand);

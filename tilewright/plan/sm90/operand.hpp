@@ -30,7 +30,8 @@ struct TmaStep {
 /// pixels of all of them once, and the filter's elements for each.
 struct SharedPixels {
   int taps = 1;
-  int step = 0;  // pixels from those of one tap to those of the next; negative in gradients
+  int step =
+      0;  // pixels from those of one tap to those of the next; negative in dgrad, and in fprop of ConvMode::convolution
 
   bool are_shared() const { return taps > 1; }
   int distance() const { return step < 0 ? -step : step; }
@@ -53,8 +54,8 @@ struct OperandPath {
   bool is_im2col = false;            // loaded by TMA in im2col mode; see plan/sm90/im2col.hpp
   bool has_row_classes = false;      // with an im2col matrix for each class of rows; see plan/sm90/row_classes.hpp
   int max_row_bytes = kMaxRowBytes;  // of a row of a TMA box; fewer if a tap of an im2col matrix has few channels
-  SharedPixels shared = {};          // for both operands, of which one has the pixels
-  bool has_shared_pixels = false;    // this one
+  SharedPixels shared = {};          // of both operands; the same for A and B
+  bool has_shared_pixels = false;    // this operand is the pixels; the other is the filter
   bool is_folded = false;            // loaded by TMA through a map of five modes; see plan/sm90/folded.hpp
   bool ends_along_k = false;         // groups end along K, and do not differ otherwise
   bool is_independent = false;       // groups have matrices with extents and leading dimensions of their own

@@ -232,8 +232,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
   // A box must divide the first mode of a folded operand, which the longer step does less often.
   if (k_bytes > kSwizzleBytes && search.loads_folded) return tile;
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
-  if (search.shared.are_shared() ? k_bytes != step_bytes(search) : k_bytes > kSwizzleBytes && rows.m + columns > 128)
-    return tile;
+  if (!search.shared.are_shared() && k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
   if (search.padded_k && round_up(search.k, shape.k) != *search.padded_k) return tile;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return tile;
@@ -333,8 +332,9 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
   const std::array tiles{make_tile(search, rows, columns, step_bytes(search)),
                          make_tile(search, rows, columns, 2 * kSwizzleBytes)};
+  const std::size_t steps = search.shared.are_shared() ? 1 : tiles.size();  // the length of a stage's taps is fixed
   for (Group group : kClusters) {
-    for (const Tile& tile : tiles) {
+    for (const Tile& tile : std::span(tiles).first(steps)) {
       if (!tile.is_possible) continue;
       group.split_k = 1;
       consider(search, tile, group, candidates);
