@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "tilewright/arch/limits.hpp"
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
@@ -164,19 +165,27 @@ std::string kernel_name(const program::WeightGemvDescription& about) {
                      about.unrolled, about.ctas_per_sm, about.whole_chunks ? "" : "_any");
 }
 
-/// A kernel of weight_gemv(), for few tokens. No model predicts its time: it is ranked behind `others`, the design of
-/// weight_gemm() that is predicted to be the fastest, until a tuning measures it.
+/// The predicted time of weight_gemv() for up to 8 tokens. Three sizes of s4 with groups of 128 were measured (H200,
+/// 2026-11-26): 4096x4096 took 5.4 us, 14336x4096 13.4 and 28672x8192 42.7.
+double gemv_us(const op::Custom& problem, const Target& target, DType weights) {
+  constexpr double kStartUs = 2.2, kWeightsPerUs = 5.5e6, kDramShare = 0.8;
+  const double count = static_cast<double>(problem.extent("outputs")) * static_cast<double>(problem.extent("inputs"));
+  const double dram_us = count * bits(weights) / 8 / (arch::limits(target).dram_bytes_per_s * kDramShare) * 1e6;
+  return kStartUs + std::max(count / kWeightsPerUs, dram_us);
+}
+
+/// A kernel of weight_gemv(), for few tokens.
 class WeightGemvKernel final : public registry::Kernel {
  public:
-  WeightGemvKernel(registry::KernelMetadata metadata, int group, const program::WeightGemmDescription& others,
+  WeightGemvKernel(registry::KernelMetadata metadata, const program::WeightGemvDescription& about,
                    program::Program program)
-      : Kernel(std::move(metadata)), group_(group), others_(others), program_(std::move(program)) {}
+      : Kernel(std::move(metadata)), about_(about), program_(std::move(program)) {}
 
  protected:
   Support do_supports(const op::Problem& problem) const override {
     const auto& custom = std::get<op::Custom>(problem);
-    if (custom.scalar("group") != group_)
-      return refuse("computes groups of {}, got {}", group_, custom.scalar("group")).as(RefusalCode::shape);
+    if (custom.scalar("group") != about_.group)
+      return refuse("computes groups of {}, got {}", about_.group, custom.scalar("group")).as(RefusalCode::shape);
     return check_arguments(program_, arguments_of(custom));
   }
   compile::Source do_source() const override {
@@ -188,13 +197,11 @@ class WeightGemvKernel final : public registry::Kernel {
     return program::launch(program_, arguments_of(std::get<op::Custom>(problem)));
   }
   double do_estimate_us(const op::Problem& problem) const override {
-    constexpr double kBehind = 1.01;
-    return kBehind * predicted_us(others_, extents_of(std::get<op::Custom>(problem)));
+    return gemv_us(std::get<op::Custom>(problem), about_.target, about_.weights);
   }
 
  private:
-  int group_;
-  program::WeightGemmDescription others_;
+  program::WeightGemvDescription about_;
   program::Program program_;
 };
 
@@ -250,21 +257,19 @@ class WeightGemmProvider final : public registry::Provider {
     return metadata;
   }
 
-  /// Rows, warps along k, chunks at once and CTAs per SM of the kernels for up to 8 and up to 16 tokens. With
-  /// groups of 128, none spills.
+  /// Rows, warps along k, chunks at once and CTAs per SM of the kernels for a few tokens. With groups of 128, none
+  /// spills.
   using GemvDesign = std::array<int, 4>;
-  static constexpr std::array<GemvDesign, 3> kFor8{{{16, 16, 2, 2}, {32, 8, 2, 2}, {16, 8, 4, 2}}};
-  static constexpr std::array<GemvDesign, 3> kFor16{{{16, 8, 4, 2}, {16, 16, 4, 1}, {16, 8, 2, 2}}};
+  static constexpr std::array<GemvDesign, 2> kGemvDesigns{{{16, 8, 4, 2}, {16, 16, 2, 2}}};
 
-  /// Adds the kernels for a few tokens. `others` are the designs of weight_gemm(), the one with the least predicted
-  /// time first.
+  /// Adds the kernels for up to 8 tokens; for 16, weight_gemm() is twice as fast (H200, 2026-11-26). `others` are its
+  /// designs.
   static void discover_gemv(const op::Custom& problem, const Target& target,
                             const std::vector<program::WeightGemmDescription>& others, registry::Discovery& found) {
-    constexpr std::int64_t kMaxTokens = 16;
-    if (others.empty() || problem.extent("tokens") > kMaxTokens) return;
+    constexpr int kMostTokens = 8;
+    if (others.empty() || problem.extent("tokens") > kMostTokens) return;
     const program::WeightGemmDescription& first = others.front();
-    const int tile_n = problem.extent("tokens") > kMaxTokens / 2 ? 16 : 8;
-    for (const auto& [rows, warps_k, unrolled, ctas_per_sm] : tile_n == 8 ? kFor8 : kFor16) {
+    for (const auto& [rows, warps_k, unrolled, ctas_per_sm] : kGemvDesigns) {
       const program::WeightGemvDescription about{
           .target = target,
           .weights = first.weights,
@@ -272,7 +277,7 @@ class WeightGemmProvider final : public registry::Provider {
           .scales = first.scales,
           .d = first.d,
           .group = first.group,
-          .tile_n = tile_n,
+          .tile_n = kMostTokens,
           .rows = rows,
           .warps_k = warps_k,
           .unrolled = unrolled,
@@ -284,8 +289,8 @@ class WeightGemmProvider final : public registry::Provider {
         found.refused.push_back({name, program.refusal()});
         continue;
       }
-      auto kernel = std::make_shared<WeightGemvKernel>(metadata_of(name, operands_of(problem, false), target),
-                                                       about.group, first, *std::move(program));
+      auto kernel = std::make_shared<WeightGemvKernel>(metadata_of(name, operands_of(problem, false), target), about,
+                                                       *std::move(program));
       if (const Support support = kernel->supports(problem); support) {
         found.kernels.push_back(std::move(kernel));
       } else {

@@ -32,8 +32,8 @@ struct WeightGemvDescription {
 
 /// A kernel D[m, n] = sum over k of weights[m, k] * scales[k / group, m] * activations[n, k]. The sums are f32, and
 /// scales multiply them, so that no weight is rounded. Its launch has the integers and addresses of weight_gemm()'s;
-/// k and ld_activations are even, k a multiple of a
-/// chunk's with whole_chunks. Refused, with the number, for numbers outside of those above.
+/// k and ld_activations are even, and with whole_chunks k is a multiple of that of a chunk. Refused, with the number,
+/// for numbers outside of those above.
 Result<Program> weight_gemv(std::string symbol, const WeightGemvDescription& description);
 
 }  // namespace tilewright::program
