@@ -39,9 +39,10 @@ class FreePages {
   std::vector<std::unique_ptr<SharedMemory>> pages_;
 };
 
+/// Never destroyed, because threads may launch while the process exits.
 FreePages& free_pages() {
-  static FreePages pages;
-  return pages;
+  static auto* const pages = new FreePages;
+  return *pages;
 }
 
 std::uint32_t warps_per_cta(Warp& warp) { return static_cast<std::uint32_t>(warp.cta().warps().size()); }
