@@ -286,6 +286,12 @@ class Sm90Gemm {
     return {{cta_n, static_cast<uint16_t>(same_m)}, {cta_m, static_cast<uint16_t>(same_n)}};
   }
 
+  /// Waits until the stage at `at` may be written and expects all its loads. Returns its shared address.
+  static __device__ __forceinline__ uint32_t begin_stage(const Ring& ring, const typename Ring::Position& at) {
+    ring.begin_write(at, kLoadedBytes);
+    return ring.stage(at.stage);
+  }
+
   /// The loop of the producer thread, which issues TMA loads. If tensor maps are made, a whole warp must call it, in
   /// which one thread `issues` the loads.
   __device__ __forceinline__ void produce(const Ring& ring, uint32_t shared, bool issues) const {
@@ -304,8 +310,7 @@ class Sm90Gemm {
         KOrder<Plan::kTileK> order = k_order(batch_a, batch_b, tile);
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile, order.advance()) {
-          ring.begin_write(at, kLoadedBytes);
-          const uint32_t stage = ring.stage(at.stage);
+          const uint32_t stage = begin_stage(ring, at);
           const int k = order.k();
           a.load(stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch));
           b.load(stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k, batch_b.coordinate(tile.batch));
@@ -330,9 +335,9 @@ class Sm90Gemm {
       WindowRow<Plan::kTileK / Plan::kSharedTaps> row((a.kHasPixels ? parameters_.a : parameters_.b).h.taps);
 #pragma unroll 1
       for (int k_tile = 0; k_tile < k_tiles_; ++k_tile, row.advance(), at.advance()) {
-        ring.begin_write(at, kLoadedBytes);
-        a.load(ring.stage(at.stage), ring.full(at.stage), row);
-        b.load(ring.stage(at.stage) + OperandA::kTileBytes, ring.full(at.stage), row);
+        const uint32_t stage = begin_stage(ring, at);
+        a.load(stage, ring.full(at.stage), row);
+        b.load(stage + OperandA::kTileBytes, ring.full(at.stage), row);
       }
     }
     ptx::launch_dependents();
