@@ -562,7 +562,7 @@ Support check_shared_pixels(const op::GemmSignature& signature) {
 bool walks_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const op::OperandView& images = arguments.a;  // the other operand may be a filter with padded taps
   // The classes of pixels of a gradient with a stride meet adjacent pixels with adjacent taps.
-  if (images.access != op::OperandAccess::im2col || images.im2col.divides()) return true;
+  if (images.access != op::OperandAccess::im2col || images.im2col.divides() || plan.shared().are_shared()) return true;
   return walks_taps(images.im2col, bytes(images.tensor.dtype), plan.tile.k, arch::limits(plan.target).l2_bytes);
 }
 
