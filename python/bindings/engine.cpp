@@ -65,6 +65,7 @@ std::shared_ptr<Engine> engine_named(const std::string& device) {
     options = configured();
   }
   if (!device.empty()) options.device = device;
+  options.emulator_progress_seconds = 5;
   auto made = std::make_shared<Engine>(options, shared_registry());
   const runtime::DeviceProperties& properties = made->device()->properties();
   if (options.device == "auto" && properties.emulated) {

@@ -1,8 +1,11 @@
 // Distributes the clusters of a grid over host threads.
 #include "tilewright/emulator/grid.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -18,6 +21,33 @@
 namespace tilewright::emulator {
 namespace {
 
+/// Says in the log, from time to time, how far a launch is. Only the thread that launches does so: a log may wait for a
+/// lock that this thread holds, such as that of Python's interpreter.
+class Progress {
+ public:
+  Progress(double seconds, std::uint64_t clusters, std::uint64_t ctas_per_cluster)
+      : interval_(seconds), clusters_(clusters), ctas_per_cluster_(ctas_per_cluster) {}
+
+  /// May be called by any thread.
+  void add(std::uint64_t finished_clusters) {
+    const std::uint64_t finished = finished_.fetch_add(finished_clusters) + finished_clusters;
+    if (interval_.count() <= 0 || std::this_thread::get_id() != thread_) return;
+    const Clock::time_point now = Clock::now();
+    if (now - said_ < interval_ || finished == clusters_) return;
+    said_ = now;
+    spdlog::info("the emulator has run {} of {} CTAs of a launch after {:.0f} s", finished * ctas_per_cluster_,
+                 clusters_ * ctas_per_cluster_, std::chrono::duration<double>(now - start_).count());
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::chrono::duration<double> interval_;
+  std::uint64_t clusters_, ctas_per_cluster_;
+  std::thread::id thread_ = std::this_thread::get_id();
+  Clock::time_point start_ = Clock::now(), said_ = start_;
+  std::atomic<std::uint64_t> finished_ = 0;
+};
+
 /// Hands out the clusters of a grid in order; without clusters, a cluster is one CTA. After a finding only the clusters
 /// before it continue, so that the finding which is reported does not depend on the timing of host threads.
 class ClusterQueue {
@@ -26,9 +56,12 @@ class ClusterQueue {
       : launch_(launch),
         clusters_{launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y, launch.grid.z / launch.cluster.z},
         size_(std::uint64_t{clusters_.x} * clusters_.y * clusters_.z),
-        end_(size_) {}
+        end_(size_),
+        progress_(launch.options.progress_seconds, size_,
+                  std::uint64_t{launch.cluster.x} * launch.cluster.y * launch.cluster.z) {}
 
   std::uint64_t size() const { return size_; }
+  Progress& progress() { return progress_; }
   runtime::Dim3 clusterid(std::uint64_t index) const {
     const std::uint64_t rows = index / clusters_.x;
     return {static_cast<std::uint32_t>(index % clusters_.x), static_cast<std::uint32_t>(rows % clusters_.y),
@@ -70,13 +103,14 @@ class ClusterQueue {
 
  private:
   /// Runs a cluster to its end, or until a cluster before it has failed.
-  void run(Cluster& cluster, std::uint64_t index) const {
+  void run(Cluster& cluster, std::uint64_t index) {
     cluster.start(clusterid(index));
     while (!cluster.finished()) {
       if (end_.load() <= index) return;
       if (!cluster.advance()) cluster.report_deadlock();
     }
     cluster.finish();
+    progress_.add(1);
   }
 
   void fail(std::uint64_t index) {
@@ -93,12 +127,13 @@ class ClusterQueue {
   std::atomic<std::uint64_t> end_;  // clusters from here on are not run
   std::mutex mutex_;
   std::exception_ptr failure_;
+  Progress progress_;
 };
 
 /// Runs all clusters in turn on this thread. Each runs as far as it can before the next one does, so that a missing
 /// wait for another CTA shows as an access that comes too early. If no cluster makes progress for a few rounds, that is
 /// a deadlock; more than one round, as the last step of one cluster may let another one continue.
-void run_cooperatively(Launch launch, const ClusterQueue& grid) {
+void run_cooperatively(Launch launch, ClusterQueue& grid) {
   constexpr int kMaxIdleRounds = 4;
   const DefaultFloatEnvironment arithmetic;
   GlobalShadow shadow(launch.options.check_races, launch.unwritten != nullptr, launch.options.check_warps);
@@ -115,10 +150,12 @@ void run_cooperatively(Launch launch, const ClusterQueue& grid) {
       while (cluster->advance() && !cluster->finished()) progress = true;
       progress |= cluster->finished();
     }
-    progress |= std::erase_if(clusters, [](const auto& cluster) {
-                  if (cluster->finished()) cluster->finish();
-                  return cluster->finished();
-                }) > 0;
+    const std::size_t finished = std::erase_if(clusters, [](const auto& cluster) {
+      if (cluster->finished()) cluster->finish();
+      return cluster->finished();
+    });
+    grid.progress().add(finished);
+    progress |= finished > 0;
     idle_rounds = progress ? 0 : idle_rounds + 1;
     if (idle_rounds > kMaxIdleRounds) clusters.front()->report_deadlock();
   }

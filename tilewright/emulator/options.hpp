@@ -26,6 +26,7 @@ struct EmulatorOptions {
   int threads = 0;                                     // host threads that run CTAs; 0: one per hardware thread
   std::uint64_t steps_per_cta = kDefaultStepsPerCta;   // budget of warp instructions per CTA; 0: no limit
   std::int64_t memory_bytes = std::int64_t{64} << 30;  // size of the emulated global memory
+  double progress_seconds = 0;  // after which, again and again, the log says how far a launch is; 0: never
 };
 
 }  // namespace tilewright::emulator

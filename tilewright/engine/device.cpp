@@ -37,8 +37,10 @@ std::shared_ptr<runtime::Device> open_device(const Options& options) {
   if (kind == "emulator") {
     const Result<Target> target = emulator::parse_emulated_target(which);
     if (!target) throw InvalidArgument(fmt::format("device '{}': {}", printable(device), target.reason()));
-    return emulator::make_emulated_device(device_target(target->sm), {.check_global = options.emulator_checks_global,
-                                                                      .steps_per_cta = options.emulator_steps_per_cta});
+    return emulator::make_emulated_device(device_target(target->sm),
+                                          {.check_global = options.emulator_checks_global,
+                                           .steps_per_cta = options.emulator_steps_per_cta,
+                                           .progress_seconds = options.emulator_progress_seconds});
   }
   int ordinal = -1;
   const auto [end, status] = std::from_chars(which.data(), which.data() + which.size(), ordinal);

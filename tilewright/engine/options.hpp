@@ -57,6 +57,7 @@ struct Options {
   std::int64_t max_rankings = 256;           // call keys with a ranking of all kernels: about 100 KB each
   std::uint64_t emulator_steps_per_cta = emulator::kDefaultStepsPerCta;  // limit per CTA and launch; 0: none
   bool emulator_checks_global = false;                                   // emulator::EmulatorOptions::check_global
+  double emulator_progress_seconds = 0;                                  // emulator::EmulatorOptions::progress_seconds
   std::int64_t pool_initial_bytes = 0;
   std::int64_t pool_maximum_bytes = 0;  // 0: all memory of the device
 

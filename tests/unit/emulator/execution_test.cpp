@@ -1,4 +1,5 @@
 // Small kernels that test control flow, warp-wide instructions, barriers, state spaces, atomics and cp.async.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -423,6 +424,19 @@ TEST(CpAsync, MissingWaitIsReported) {
       finding_of([] { run_copy("cp.async.cg.shared.global [%s], [%from], 16;\ncp.async.commit_group;\nbar.sync 0;"); });
   EXPECT_EQ(finding.kind, FindingKind::async_write_in_flight);
   EXPECT_EQ(finding.location.ptx_text.substr(0, 9), "ld.shared");
+}
+
+TEST(Execution, TheLogSaysHowFarALongLaunchIs) {
+  const auto lines = [](double seconds) {
+    const auto device = test_device({.progress_seconds = seconds});
+    testing::internal::CaptureStdout();
+    launch(*device, std::string(kHeader) + ".visible .entry nothing() { ret; }", "nothing", {}, {32, 1, 1}, {3, 1, 1});
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_THAT(lines(1e-9),
+              testing::AllOf(testing::HasSubstr("the emulator has run 1 of 3 CTAs of a launch after 0 s"),
+                             testing::HasSubstr("has run 2 of 3 CTAs"), testing::Not(testing::HasSubstr("3 of 3"))));
+  EXPECT_EQ(lines(0), "");
 }
 
 }  // namespace
