@@ -39,6 +39,9 @@ namespace {
 using engine::Engine;
 using engine::Explanation;
 
+/// How often the emulator logs how far a launch is, in seconds. Kernels that end sooner log nothing.
+constexpr double kEmulatorProgressSeconds = 5;
+
 ForkSafeMutex& engines_mutex() {
   static ForkSafeMutex mutex;  // guards engines() and configured(); not held while Python code runs
   return mutex;
@@ -65,7 +68,7 @@ std::shared_ptr<Engine> engine_named(const std::string& device) {
     options = configured();
   }
   if (!device.empty()) options.device = device;
-  options.emulator_progress_seconds = 5;
+  options.emulator_progress_seconds = kEmulatorProgressSeconds;
   auto made = std::make_shared<Engine>(options, shared_registry());
   const runtime::DeviceProperties& properties = made->device()->properties();
   if (options.device == "auto" && properties.emulated) {

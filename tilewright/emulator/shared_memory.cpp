@@ -569,7 +569,8 @@ bool SharedMemory::is_plain_sector(const Cell& sector, const VectorClock& now, S
   const PackedEpoch writer = sector.writer.epoch;
   if ((writer & kInFlight) != 0 || writer == kRedZone || (writer == 0 && !writes)) return false;
   if (!ordered(writer, now)) return false;
-  // What the warp wrote at its current time must be of the same lanes, and what it read if it writes now.
+  // If the warp has written the sector at its current time, the same lanes must have done so. If it writes now, the
+  // same holds for its reads.
   const auto is_of_other_lanes = [&](PackedEpoch epoch, std::uint32_t code) {
     return check_warps_ && epoch == access.epoch && (code ^ access.code) >> kWidthShift != 0;
   };

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <utility>
 #include <variant>
@@ -128,18 +129,24 @@ std::string kernel_name(const program::WeightGemmDescription& about) {
                      about.stores_by_tma ? "_tma" : "");
 }
 
-class WeightGemmKernel final : public registry::Kernel {
+/// A kernel of weight_gemm() or weight_gemv().
+class WeightKernel final : public registry::Kernel {
  public:
-  WeightGemmKernel(registry::KernelMetadata metadata, const program::WeightGemmDescription& about,
-                   program::Program program)
-      : Kernel(std::move(metadata)), about_(about), program_(std::move(program)) {}
+  /// Returns the predicted time for a problem in microseconds.
+  using Estimate = std::function<double(const op::Custom&)>;
+
+  /// `group` is how many inputs share a scale.
+  WeightKernel(registry::KernelMetadata metadata, int group, program::Program program, Estimate estimate_us)
+      : Kernel(std::move(metadata)),
+        group_(group),
+        program_(std::move(program)),
+        estimate_us_(std::move(estimate_us)) {}
 
  protected:
   Support do_supports(const op::Problem& problem) const override {
     const auto& custom = std::get<op::Custom>(problem);
-    if (custom.scalar("group") != about_.group) {
-      return refuse("computes groups of {}, got {}", about_.group, custom.scalar("group")).as(RefusalCode::shape);
-    }
+    if (custom.scalar("group") != group_)
+      return refuse("computes groups of {}, got {}", group_, custom.scalar("group")).as(RefusalCode::shape);
     return check_arguments(program_, arguments_of(custom));
   }
   compile::Source do_source() const override {
@@ -151,12 +158,13 @@ class WeightGemmKernel final : public registry::Kernel {
     return program::launch(program_, arguments_of(std::get<op::Custom>(problem)));
   }
   double do_estimate_us(const op::Problem& problem) const override {
-    return predicted_us(about_, extents_of(std::get<op::Custom>(problem)));
+    return estimate_us_(std::get<op::Custom>(problem));
   }
 
  private:
-  program::WeightGemmDescription about_;
+  int group_;
   program::Program program_;
+  Estimate estimate_us_;
 };
 
 std::string kernel_name(const program::WeightGemvDescription& about) {
@@ -173,37 +181,6 @@ double gemv_us(const op::Custom& problem, const Target& target, DType weights) {
   const double dram_us = count * bits(weights) / 8 / (arch::limits(target).dram_bytes_per_s * kDramShare) * 1e6;
   return kStartUs + std::max(count / kWeightsPerUs, dram_us);
 }
-
-/// A kernel of weight_gemv(), for few tokens.
-class WeightGemvKernel final : public registry::Kernel {
- public:
-  WeightGemvKernel(registry::KernelMetadata metadata, const program::WeightGemvDescription& about,
-                   program::Program program)
-      : Kernel(std::move(metadata)), about_(about), program_(std::move(program)) {}
-
- protected:
-  Support do_supports(const op::Problem& problem) const override {
-    const auto& custom = std::get<op::Custom>(problem);
-    if (custom.scalar("group") != about_.group)
-      return refuse("computes groups of {}, got {}", about_.group, custom.scalar("group")).as(RefusalCode::shape);
-    return check_arguments(program_, arguments_of(custom));
-  }
-  compile::Source do_source() const override {
-    compile::Source source;
-    source.text = lower::cuda::lower(program_);
-    return source;
-  }
-  plan::Launch do_launch(const op::Problem& problem) const override {
-    return program::launch(program_, arguments_of(std::get<op::Custom>(problem)));
-  }
-  double do_estimate_us(const op::Problem& problem) const override {
-    return gemv_us(std::get<op::Custom>(problem), about_.target, about_.weights);
-  }
-
- private:
-  program::WeightGemvDescription about_;
-  program::Program program_;
-};
 
 class WeightGemmProvider final : public registry::Provider {
  public:
@@ -222,18 +199,10 @@ class WeightGemmProvider final : public registry::Provider {
     const std::vector<program::WeightGemmDescription> designs = descriptions(*custom, target);
     for (const program::WeightGemmDescription& about : designs) {
       const std::string name = kernel_name(about);
-      Result<program::Program> program = program::weight_gemm(name, about);
-      if (!program) {
-        found.refused.push_back({name, program.refusal()});
-        continue;
-      }
-      auto kernel = std::make_shared<WeightGemmKernel>(
-          metadata_of(name, operands_of(*custom, about.stores_by_tma), target), about, *std::move(program));
-      if (const Support support = kernel->supports(problem); support) {
-        found.kernels.push_back(std::move(kernel));
-      } else {
-        found.refused.push_back({name, support.refusal()});
-      }
+      add_kernel(
+          *custom, metadata_of(name, operands_of(*custom, about.stores_by_tma), target),
+          program::weight_gemm(name, about),
+          [about](const op::Custom& timed) { return predicted_us(about, extents_of(timed)); }, found);
     }
     discover_gemv(*custom, target, designs, found);
   }
@@ -255,6 +224,24 @@ class WeightGemmProvider final : public registry::Provider {
     metadata.promises = {.deterministic = true, .batch_invariant = false};
     plan::tiling(metadata.design).target = target;
     return metadata;
+  }
+
+  /// Adds the kernel of the program, or the reason why there is none or why it does not compute the problem.
+  static void add_kernel(const op::Custom& problem, registry::KernelMetadata metadata, Result<program::Program> program,
+                         WeightKernel::Estimate estimate_us, registry::Discovery& found) {
+    const std::string name = metadata.name;
+    if (!program) {
+      found.refused.push_back({name, program.refusal()});
+      return;
+    }
+    const int group = static_cast<int>(problem.scalar("group"));
+    auto kernel =
+        std::make_shared<WeightKernel>(std::move(metadata), group, *std::move(program), std::move(estimate_us));
+    if (const Support support = kernel->supports(problem); support) {
+      found.kernels.push_back(std::move(kernel));
+    } else {
+      found.refused.push_back({name, support.refusal()});
+    }
   }
 
   /// Rows, warps along k, chunks at once and CTAs per SM of the kernels for a few tokens. With groups of 128, none
@@ -284,18 +271,9 @@ class WeightGemmProvider final : public registry::Provider {
           .ctas_per_sm = ctas_per_sm,
           .whole_chunks = problem.extent("inputs") % program::weight_packing(first.weights).chunk_k == 0};
       const std::string name = kernel_name(about);
-      Result<program::Program> program = program::weight_gemv(name, about);
-      if (!program) {
-        found.refused.push_back({name, program.refusal()});
-        continue;
-      }
-      auto kernel = std::make_shared<WeightGemvKernel>(metadata_of(name, operands_of(problem, false), target), about,
-                                                       *std::move(program));
-      if (const Support support = kernel->supports(problem); support) {
-        found.kernels.push_back(std::move(kernel));
-      } else {
-        found.refused.push_back({name, support.refusal()});
-      }
+      add_kernel(
+          problem, metadata_of(name, operands_of(problem, false), target), program::weight_gemv(name, about),
+          [about](const op::Custom& timed) { return gemv_us(timed, about.target, about.weights); }, found);
     }
   }
 

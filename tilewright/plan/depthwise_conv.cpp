@@ -64,10 +64,7 @@ void describe_parameters(Sink& sink, const DepthwiseConvPlan& plan, const op::Ge
   number("pixels", [&] { return arguments->m(); });
   number("rows", [&] { return rows_of(im2col()); });
   number("groups_per_row", [&] { return groups_of_row(plan, im2col()); });
-  sink.begin("by_groups_per_row");
-  sink.field("multiplier", [&] { return divisor_by(groups_of_row(plan, im2col())).multiplier; });
-  sink.field("shift", [&] { return divisor_by(groups_of_row(plan, im2col())).shift; });
-  sink.end(sizeof(std::uint32_t));
+  describe_divisor(sink, "by_groups_per_row", [&] { return divisor_by(groups_of_row(plan, im2col())); });
   describe_epilogue(sink, plan.operands.epilogue, arguments, false);
   sink.finish();
 }

@@ -31,10 +31,7 @@ void describe_folded(Sink& sink, const char* name, int count, bool by_rows, cons
         return i < all.stride.rank() ? all.stride[i] : 0;
       });
       sink.field("extent", [&extent] { return static_cast<std::int32_t>(extent()); });
-      sink.begin("by_extent");
-      sink.field("multiplier", [&extent] { return Divisor(extent()).multiplier; });
-      sink.field("shift", [&extent] { return Divisor(extent()).shift; });
-      sink.end(sizeof(std::uint32_t));
+      describe_divisor(sink, "by_extent", [&extent] { return Divisor(extent()); });
       sink.end(sizeof(std::int64_t));
     }
     sink.end(sizeof(std::int64_t));

@@ -20,10 +20,7 @@ void describe_im2col_matrix(Sink& sink, const char* name, const Matrix& matrix) 
     sink.field(of, [&] { return static_cast<std::int32_t>(get()); });
   };
   const auto divisor = [&](const char* of, const auto& get) {
-    sink.begin(of);
-    sink.field("multiplier", [&] { return divisor_by(get()).multiplier; });
-    sink.field("shift", [&] { return divisor_by(get()).shift; });
-    sink.end(sizeof(std::uint32_t));
+    describe_divisor(sink, of, [&] { return divisor_by(get()); });
   };
   const auto axis = [&](const char* of, const auto& get) {
     sink.begin(of);

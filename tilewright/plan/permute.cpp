@@ -161,10 +161,7 @@ void describe_parameters(Sink& sink, const PermutePlan& plan, const op::Permutat
                                                                      "coordinate[3]", "coordinate[4]", "coordinate[5]",
                                                                      "coordinate[6]", "coordinate[7]"};
   const auto divisor = [&](const char* name, const auto& value) {
-    sink.begin(name);
-    sink.field("multiplier", [&] { return Divisor(value()).multiplier; });
-    sink.field("shift", [&] { return Divisor(value()).shift; });
-    sink.end(sizeof(std::uint32_t));
+    describe_divisor(sink, name, [&] { return Divisor(value()); });
   };
   for (const auto& [name, modes] : {std::pair{"row", &axes.row}, {"lines", &axes.lines}, {"rest", &axes.rest}}) {
     sink.begin(name);

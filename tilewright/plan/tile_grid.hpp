@@ -33,22 +33,25 @@ struct TileGrid {
 /// @pre tiles_m * tiles_n and the number of tiles of a group are below 2^31
 TileGrid tile_grid(const Raster& raster, std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t groups = 0);
 
+/// Describes a field of type Divisor of the device; see parameters.hpp. `divisor` is a function that returns it.
+template <class Sink, class Get>
+void describe_divisor(Sink& sink, const char* name, const Get& divisor) {
+  sink.begin(name);
+  sink.field("multiplier", [&] { return divisor().multiplier; });
+  sink.field("shift", [&] { return divisor().shift; });
+  sink.end(sizeof(std::uint32_t));
+}
+
 /// Describes a field of type TileGrid; see parameters.hpp. `grid` is a function that returns it.
 template <class Sink, class Grid>
 void describe_tile_grid(Sink& sink, const char* name, const Grid& grid) {
-  const auto divisor = [&](const char* of, const auto& get) {
-    sink.begin(of);
-    sink.field("multiplier", [&] { return get().multiplier; });
-    sink.field("shift", [&] { return get().shift; });
-    sink.end(sizeof(std::uint32_t));
-  };
   sink.begin(name);
   sink.field("tiles_m", [&] { return grid().tiles_m; });
   sink.field("tiles_n", [&] { return grid().tiles_n; });
   sink.field("groups", [&] { return grid().groups; });
-  divisor("matrix", [&] { return grid().matrix; });
-  divisor("group", [&] { return grid().group; });
-  divisor("narrow", [&] { return grid().narrow; });
+  describe_divisor(sink, "matrix", [&] { return grid().matrix; });
+  describe_divisor(sink, "group", [&] { return grid().group; });
+  describe_divisor(sink, "narrow", [&] { return grid().narrow; });
   sink.end(sizeof(std::uint32_t));
 }
 

@@ -10,7 +10,8 @@
 
 namespace tilewright {
 
-/// The part of an operand's tile that a CTA loads, and the mask of the CTAs of its cluster that need the tile.
+/// The number of the part of an operand's tile that a CTA loads, and the mask of the CTAs of its cluster that need the
+/// tile.
 struct OperandShare {
   int number;
   uint16_t ctas;
@@ -22,22 +23,21 @@ struct OperandShare {
 template <class Operand, class Source = typename Operand::Source>
 class TmaOperand {
  public:
-  /// `share` is the one that this CTA loads, `ctas` the mask of the CTAs that need the tile.
-  __device__ __forceinline__ TmaOperand(const TmaMatrix& map, int share, uint16_t ctas, ptx::CachePolicy policy)
-      : map_(map), policy_(policy), share_(share), ctas_(ctas) {}
+  __device__ __forceinline__ TmaOperand(const TmaMatrix& map, const OperandShare& share, ptx::CachePolicy policy)
+      : map_(map), share_(share), policy_(policy) {}
 
   /// Issues this CTA's loads of the tile at (mn, k) of matrix `batch`.
   __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int batch) const {
-    const int contiguous = (Operand::kIsKMajor ? k : mn) + share_ * Operand::kShareContiguous;
-    const int strided = (Operand::kIsKMajor ? mn : k) + share_ * Operand::kShareStrided;
-    const uint32_t part = to + share_ * Operand::kShareBytes;
+    const int contiguous = (Operand::kIsKMajor ? k : mn) + share_.number * Operand::kShareContiguous;
+    const int strided = (Operand::kIsKMajor ? mn : k) + share_.number * Operand::kShareStrided;
+    const uint32_t part = to + share_.number * Operand::kShareBytes;
 #pragma unroll(kUnrolled)
     for (int box = 0; box < Operand::kBoxes; ++box) {
       const uint32_t at = part + box * Operand::kBoxBytes;
       const int x = contiguous + box * Operand::kBoxContiguous;
       const int y = strided + box * Operand::kBoxStrided;
       if constexpr (Operand::kShares > 1) {
-        ptx::tma_load_multicast(at, map_, barrier, ctas_, x, y, batch, policy_);
+        ptx::tma_load_multicast(at, map_, barrier, share_.ctas, x, y, batch, policy_);
       } else {
         ptx::tma_load(at, map_, barrier, x, y, batch, policy_);
       }
@@ -49,30 +49,29 @@ class TmaOperand {
   static constexpr int kUnrolled = Operand::kBoxes <= 4 ? Operand::kBoxes : 2;
 
   const TmaMatrix& map_;
+  OperandShare share_;
   ptx::CachePolicy policy_;
-  int share_;
-  uint16_t ctas_;
 };
 
 /// The same for a matrix whose modes are decomposed, TmaIm2col or TmaFolded, which says where each box begins.
 template <class Operand, class Matrix>
 class TmaDecomposedOperand {
  public:
-  __device__ __forceinline__ TmaDecomposedOperand(const Matrix& matrix, int share, uint16_t ctas,
+  __device__ __forceinline__ TmaDecomposedOperand(const Matrix& matrix, const OperandShare& share,
                                                   ptx::CachePolicy policy)
-      : matrix_(matrix), policy_(policy), share_(share), ctas_(ctas) {}
+      : matrix_(matrix), share_(share), policy_(policy) {}
 
   __device__ __forceinline__ void load(uint32_t to, uint32_t barrier, int mn, int k, int batch) const {
-    const int contiguous = (Operand::kIsKMajor ? k : mn) + share_ * Operand::kShareContiguous;
-    const int strided = (Operand::kIsKMajor ? mn : k) + share_ * Operand::kShareStrided;
-    const uint32_t part = to + share_ * Operand::kShareBytes;
+    const int contiguous = (Operand::kIsKMajor ? k : mn) + share_.number * Operand::kShareContiguous;
+    const int strided = (Operand::kIsKMajor ? mn : k) + share_.number * Operand::kShareStrided;
+    const uint32_t part = to + share_.number * Operand::kShareBytes;
 #pragma unroll 1  // a producer has few registers
     for (int box = 0; box < Operand::kBoxes; ++box) {
       const uint32_t at = part + box * Operand::kBoxBytes;
       const auto from =
           matrix_.box(strided + box * Operand::kBoxStrided, contiguous + box * Operand::kBoxContiguous, batch);
       if constexpr (Operand::kShares > 1) {
-        ptx::tma_load_multicast(at, matrix_.map, barrier, ctas_, from, policy_);
+        ptx::tma_load_multicast(at, matrix_.map, barrier, share_.ctas, from, policy_);
       } else {
         ptx::tma_load(at, matrix_.map, barrier, from, policy_);
       }
@@ -81,9 +80,8 @@ class TmaDecomposedOperand {
 
  private:
   const Matrix& matrix_;
+  OperandShare share_;
   ptx::CachePolicy policy_;
-  int share_;
-  uint16_t ctas_;
 };
 
 template <class Operand>

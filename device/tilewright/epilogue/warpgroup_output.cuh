@@ -15,6 +15,7 @@
 #include "tilewright/operand/folded_matrix.cuh"
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
+#include "tilewright/operand/pixel_output.cuh"
 #include "tilewright/operand/tma_im2col.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -442,6 +443,12 @@ class WarpgroupOutput {
     }
   };
 
+  /// The offset in bytes of element `along` of line `line` of D in a buffer of panels.
+  static __device__ __forceinline__ uint32_t offset_in_panels(int line, int along) {
+    const int row = Plan::kDIsRowMajor ? line : along, column = Plan::kDIsRowMajor ? along : line;
+    return column / Plan::kPanelColumns * Panel::kBytes + Panel::offset(row, column % Plan::kPanelColumns);
+  }
+
   /// Stores kCount panels, which begin at (row, column) of D, to `to` with plain stores. A line of D runs through all
   /// of them if D is row-major.
   template <int kCount>
@@ -459,13 +466,7 @@ class WarpgroupOutput {
     Store::template store<kThreads, kLines>(
         thread_, [&](int line) { return d + line * ld; },
         [&](int line) { return first_y + line < end_y ? end_x - first_x : 0; },
-        [&](int line, int chunk) {
-          const int along = chunk * Store::kPerVector;
-          const int in_panel = (Plan::kDIsRowMajor ? along : line) % Plan::kPanelColumns;
-          const int panel = (Plan::kDIsRowMajor ? along : line) / Plan::kPanelColumns;
-          return buffer + panel * Panel::kBytes +
-                 (Plan::kDIsRowMajor ? Panel::offset(line, in_panel) : Panel::offset(along, in_panel));
-        });
+        [&](int line, int chunk) { return buffer + offset_in_panels(line, chunk * Store::kPerVector); });
   }
 
   /// Does the same for a folded D, whose vectors of 16 bytes do not cross the end of its first mode: each is stored
@@ -487,12 +488,8 @@ class WarpgroupOutput {
     for (int i = thread_; i < kLines * kVectors; i += kThreads) {
       const int line = i / kVectors, along = i % kVectors * kPerVector;
       if (first_y + line >= end_y || first_x + along >= end_x) continue;
-      const int in_panel = (Plan::kDIsRowMajor ? along : line) % Plan::kPanelColumns;
-      const int panel = (Plan::kDIsRowMajor ? along : line) / Plan::kPanelColumns;
-      const uint32_t from = buffer + panel * Panel::kBytes +
-                            (Plan::kDIsRowMajor ? Panel::offset(line, in_panel) : Panel::offset(along, in_panel));
       *reinterpret_cast<Vector<uint32_t, 4>*>(d + modes.line(first_y + line) + modes.along(first_x + along)) =
-          ptx::load_shared<Vector<uint32_t, 4>>(from);
+          ptx::load_shared<Vector<uint32_t, 4>>(buffer + offset_in_panels(line, along));
     }
   }
 
@@ -521,11 +518,8 @@ class WarpgroupOutput {
       const int position = first + i * kStep;
       if (kPositions % kStep != 0 && position >= kPositions) break;
       if (!at.is_stored(to, end_y)) continue;
-      const int in_panel = (Plan::kDIsRowMajor ? channel : position) % Plan::kPanelColumns;
-      const int panel = (Plan::kDIsRowMajor ? channel : position) / Plan::kPanelColumns;
-      const uint32_t from = buffer + panel * Panel::kBytes +
-                            (Plan::kDIsRowMajor ? Panel::offset(position, in_panel) : Panel::offset(channel, in_panel));
-      *reinterpret_cast<Vector<uint32_t, 4>*>(d + at.offset()) = ptx::load_shared<Vector<uint32_t, 4>>(from);
+      *reinterpret_cast<Vector<uint32_t, 4>*>(d + at.offset()) =
+          ptx::load_shared<Vector<uint32_t, 4>>(buffer + offset_in_panels(position, channel));
     }
   }
 

@@ -1,8 +1,7 @@
 // Warp-specialized GEMM on the tensor cores of sm_90. A producer warpgroup fills a ring of swizzled shared-memory
 // stages. One of its threads issues TMA loads; if TMA cannot load an operand, all its threads load it with plain loads,
-// or all CTAs repack it first. Consumer warpgroups multiply the stages by wgmma. D is stored by TMA
-// or, where TMA cannot, by plain stores. Persistent CTAs
-// compute one tile of D after another.
+// or all CTAs repack it first. Consumer warpgroups multiply the stages by wgmma. TMA stores D, or plain stores do where
+// TMA cannot. Persistent CTAs compute one tile of D after another.
 #pragma once
 
 #include "tilewright/copy/k_order.cuh"
@@ -135,7 +134,7 @@ class Sm90Gemm {
   __device__ __forceinline__ void prepare(const Ring& ring, uint32_t output_barriers) const {
     if constexpr (!kPlainLoadsA) ptx::tma_prefetch(tma_matrix(parameters_.a));
     if constexpr (!kPlainLoadsB) ptx::tma_prefetch(tma_matrix(parameters_.b));
-    if constexpr (!is_same<typename Plan::Output, GlobalMatrix> && !kIsFoldedOutput<typename Plan::Output>)
+    if constexpr (is_same<typename Plan::Output, TmaMatrix> || kIsTmaIm2col<typename Plan::Output>)
       ptx::tma_prefetch(tma_matrix(parameters_.d));
     ring.initialise();
     for (int i = 0; i < Plan::kConsumers; ++i) Output::initialise(output_barriers + i * Output::kBarrierBytes);
@@ -270,8 +269,8 @@ class Sm90Gemm {
     }
   }
 
-  /// What this CTA loads of the tiles of A and B. CTAs of a cluster that differ only in N share A's tile; those that
-  /// differ only in M share B's.
+  /// The shares of the tiles of A and B that this CTA loads. CTAs of a cluster that differ only in N need the same tile
+  /// of A, and those that differ only in M need the same tile of B.
   struct Shares {
     OperandShare a, b;
   };
@@ -304,8 +303,8 @@ class Sm90Gemm {
     for (Tile tile; tiles.next(tile);) {
       const int k_tiles = this->k_tiles(tile);
       select(batch_a, batch_b, selected, tile);
-      const TmaOperand<OperandA> a(batch_a.map(tile.batch), shares.a.number, shares.a.ctas, parameters_.policy_a);
-      const TmaOperand<OperandB> b(batch_b.map(tile.batch), shares.b.number, shares.b.ctas, parameters_.policy_b);
+      const TmaOperand<OperandA> a(batch_a.map(tile.batch), shares.a, parameters_.policy_a);
+      const TmaOperand<OperandB> b(batch_b.map(tile.batch), shares.b, parameters_.policy_b);
       if (issues) {
         KOrder<Plan::kTileK> order = k_order(batch_a, batch_b, tile);
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
@@ -384,11 +383,11 @@ class Sm90Gemm {
                                             const StageOrigin& from) const {
     ptx::mbarrier_arrive_expect(ring.full(stage), kTmaBytes);
     if constexpr (!kPlainLoadsA) {
-      TmaOperand<OperandA>(batch_a.map(from.batch), 0, 1, parameters_.policy_a)
+      TmaOperand<OperandA>(batch_a.map(from.batch), {0, 1}, parameters_.policy_a)
           .load(ring.stage(stage), ring.full(stage), from.m, from.k, batch_a.coordinate(from.batch));
     }
     if constexpr (!kPlainLoadsB) {
-      TmaOperand<OperandB>(batch_b.map(from.batch), 0, 1, parameters_.policy_b)
+      TmaOperand<OperandB>(batch_b.map(from.batch), {0, 1}, parameters_.policy_b)
           .load(ring.stage(stage) + OperandA::kTileBytes, ring.full(stage), from.n, from.k,
                 batch_b.coordinate(from.batch));
     }

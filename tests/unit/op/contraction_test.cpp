@@ -128,6 +128,20 @@ TEST(Contraction, VectorsDoNotCrossTheEndOfTheFirstCoordinate) {
   EXPECT_EQ(alignment(5, 16), 1);
 }
 
+TEST(Contraction, VectorsOfAWrittenTensorDoNotReachBehindItsLines) {
+  // Neither the modes x and y of the batch nor the lines of 36 elements, 40 apart, are one stride.
+  Contraction contraction = contraction_of("xmyk,yxkn->xymn", {2, 3, 6, 8}, {6, 2, 8, 36}, {2, 6, 3, 36});
+  for (Tensor Contraction::*const tensor : {&Contraction::a, &Contraction::b, &Contraction::d})
+    (contraction.*tensor).dtype = DType::f16;
+  contraction.b.stride = {2 * 8 * 40, 8 * 40, 40, 1};
+  contraction.d.stride = {6 * 3 * 40 + 8, 3 * 40, 40, 1};
+  const GemmView gemm = view(contraction);
+  ASSERT_EQ(gemm.b.access, OperandAccess::folded);
+  ASSERT_EQ(gemm.d.access, OperandAccess::folded);
+  EXPECT_EQ(describe(gemm).b.alignment, 8) << "elements between the lines may be read";
+  EXPECT_EQ(describe(gemm).d.alignment, 4) << "but not written";
+}
+
 /// The tensors of a contraction on the host, with integers in the inputs.
 class OnHost {
  public:

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/plan/convolution_case.hpp"
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/op/conv2d.hpp"
@@ -14,16 +15,6 @@ namespace tilewright::plan {
 namespace {
 
 using testing::HasSubstr;
-
-op::Conv2d convolution(op::ConvPass pass) {
-  constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
-  return {.pass = pass,
-          .x = op::packed_tensor(kApart, DType::f16, {2, 28, 30, 128}),
-          .w = op::packed_tensor(2 * kApart, DType::f16, {64, 3, 3, 128}),
-          .y = op::packed_tensor(3 * kApart, DType::f16, {2, 28, 30, 64}),
-          .c = {},
-          .padding = {1, 1}};
-}
 
 TensorMap map_of(const op::OperandView& operand) {
   TensorMap boxes;

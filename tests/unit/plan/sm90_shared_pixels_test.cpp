@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "tests/unit/plan/convolution_case.hpp"
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/epilogue_text.hpp"
@@ -17,18 +18,6 @@ namespace tilewright::plan {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr std::uint64_t kApart = std::uint64_t{1} << 40;
-
-/// A 3x3 window of two images of 28x30 pixels, from 128 channels to 64.
-op::Conv2d convolution(op::ConvPass pass) {
-  return {.pass = pass,
-          .x = op::packed_tensor(kApart, DType::f16, {2, 28, 30, 128}),
-          .w = op::packed_tensor(2 * kApart, DType::f16, {64, 3, 3, 128}),
-          .y = op::packed_tensor(3 * kApart, DType::f16, {2, 28, 30, 64}),
-          .c = {},
-          .padding = {1, 1}};
-}
 
 Sm90GemmDesign design_of(int m, int n, int k) { return sm90_design({{m, n, k}, 3, {4, 1}}); }
 

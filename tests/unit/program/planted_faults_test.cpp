@@ -180,7 +180,7 @@ struct Subject {
   int loops = 1;
 };
 
-/// Those that break a rule wherever they are planted in the program.
+/// The classes whose faults break a rule at every place of the program where they can be planted.
 std::vector<FaultClass> fault_classes(const Subject& subject) {
   std::vector<FaultClass> all{
       removal("fence.proxy.async removed", "fence.proxy.async"),

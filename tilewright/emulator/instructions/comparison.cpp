@@ -115,7 +115,7 @@ constexpr auto kLaneBits = [] {
 
 using CompareLanes = Mask (*)(Warp& warp, Slot a, Slot b);
 
-/// What values of T are compared as.
+/// The type in which values of T are compared.
 template <class T>
 using Compared = std::conditional_t<
     kIsSmallFloat<T>, float,

@@ -141,7 +141,7 @@ double merging_share(const Sm90CostInput& input) {
 StepBytes step_bytes(const Sm90CostInput& input, double steps) {
   const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors, int taps) {
     constexpr int kWidestRow = 128;
-    const int rows = taps > 1 ? input.shared.pixels(lines) : lines;
+    const int rows = taps > 1 ? input.shared_pixels.pixels(lines) : lines;
     const double bytes = static_cast<double>(rows) / taps / sharers * input.tile.k * input.element_bytes * sectors;
     return row_bytes == kWidestRow ? bytes : bytes * std::pow(kWidestRow / row_bytes, kNarrowRows);
   };
@@ -151,7 +151,7 @@ StepBytes step_bytes(const Sm90CostInput& input, double steps) {
   // straddle sectors, and those of kernels whose taps share pixels, did not seem to be merged.
   const double sectors = input.walks_along_m ? input.sectors_b : input.sectors_a;
   const bool tpc_merges_reads =
-      input.cluster_m * input.cluster_n * input.split_k == 1 && sectors == 1 && !input.shared.are_shared();
+      input.cluster_m * input.cluster_n * input.split_k == 1 && sectors == 1 && !input.shared_pixels.are_shared();
   const double shared = input.walks_along_m ? b : a;
   const double merged = tpc_merges_reads ? merging_share(input) * shared / 2 / (1 + steps / kMergedSteps) : 0;
   return {a, b, a + b - merged};
@@ -179,7 +179,7 @@ double plain_store_clocks(const Sm90CostInput& input, double tile_area) {
   if (input.plain_line_bytes == 0) return 0;
   constexpr int kVectorBytes = 16;
   const double bytes = tile_area * input.d_bytes;
-  if (input.shared.are_shared()) return bytes / kVectorBytes * kPixelVectorClocks;
+  if (input.shared_pixels.are_shared()) return bytes / kVectorBytes * kPixelVectorClocks;
   return bytes / kVectorBytes * kPlainVectorClocks + bytes / input.plain_line_bytes * kPlainLineClocks;
 }
 
@@ -346,7 +346,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const bool is_tall_im2col = input.tile.m > kTallRows && input.distinct_a < 1 && input.element_bytes == 2;
   const double body_us = (is_tall_im2col ? kTallIm2col : 1) *
                          ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + start +
-                          kLastSteps / input.shared.taps * multiply) /
+                          kLastSteps / input.shared_pixels.taps * multiply) /
                          clocks_per_us;
 
   const auto m = static_cast<double>(input.m);

@@ -64,13 +64,13 @@ struct Sm90CostInput {
   double exposed_clocks = 0;
   /// Taps whose pixels a mainloop step loads once. `b_has_pixels` says whether B of the problem as computed has the
   /// pixels; else A has them.
-  SharedPixels shared = {};
+  SharedPixels shared_pixels = {};
   bool b_has_pixels = false;
   bool loads_fragments = false;  // wgmma takes A from registers, which the consumers load from shared memory
 
   /// Number of taps that read the same elements of a stage of A, or of B.
-  int sharing_taps_a() const { return b_has_pixels ? 1 : shared.taps; }
-  int sharing_taps_b() const { return b_has_pixels ? shared.taps : 1; }
+  int sharing_taps_a() const { return b_has_pixels ? 1 : shared_pixels.taps; }
+  int sharing_taps_b() const { return b_has_pixels ? shared_pixels.taps : 1; }
 };
 
 /// The mean number of 32-byte sectors of L2 that TMA reads for 32 bytes of a row of `operand`. It is 1 if rows begin at

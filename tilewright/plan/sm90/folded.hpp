@@ -49,10 +49,7 @@ void describe_tma_folded(Sink& sink, const char* name, const Modes& modes, const
     sink.field(of, [&] { return static_cast<std::int32_t>(get()); });
   };
   const auto divisor = [&](const char* of, const auto& get) {
-    sink.begin(of);
-    sink.field("multiplier", [&] { return Divisor(get()).multiplier; });
-    sink.field("shift", [&] { return Divisor(get()).shift; });
-    sink.end(sizeof(std::uint32_t));
+    describe_divisor(sink, of, [&] { return Divisor(get()); });
   };
   sink.begin(name);
   sink.field("map", request);

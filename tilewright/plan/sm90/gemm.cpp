@@ -112,7 +112,7 @@ Support check_multicast(const Sm90GemmSketch& plan) {
   const int element_bytes = bytes(plan.atom->a);
   const auto check = [&](const OperandPath& path, int mn, int shares) -> Support {
     if (path.uses_plain_loads()) return {};
-    const int tap_k = plan.tile.k / path.shared.taps;
+    const int tap_k = plan.tile.k / path.shared_pixels.taps;
     const int row = row_bytes(path.major, element_bytes, mn, tap_k, path.max_row_bytes);
     return check_slices(path.major, row, mn, tap_k, shares);
   };
@@ -525,8 +525,8 @@ Support plan_shared_pixels(Sm90GemmSketch& plan, const SharedPixels& shared) {
   if (plan.split_k > 1 || plan.loads_fragments() || plan.repacks())
     return refuse("taps that share pixels have neither split-K, nor A in registers, nor repacked operands")
         .as(RefusalCode::design);
-  plan.path_a.shared = plan.path_b.shared = shared;
-  (plan.is_transposed ? plan.path_b : plan.path_a).has_shared_pixels = true;
+  plan.path_a.shared_pixels = plan.path_b.shared_pixels = shared;
+  (plan.is_transposed ? plan.path_b : plan.path_a).is_pixels = true;
   if (const int ctas = plan.is_transposed ? plan.cluster_m : plan.cluster_n; ctas > 1) {
     return refuse("pixels that taps share are not multicast, got a cluster in which {} CTAs need the same", ctas)
         .as(RefusalCode::design);
@@ -562,15 +562,16 @@ Support check_shared_pixels(const op::GemmSignature& signature) {
 bool walks_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   const op::OperandView& images = arguments.a;  // the other operand may be a filter with padded taps
   // The classes of pixels of a gradient with a stride meet adjacent pixels with adjacent taps.
-  if (images.access != op::OperandAccess::im2col || images.im2col.divides() || plan.shared().are_shared()) return true;
+  if (images.access != op::OperandAccess::im2col || images.im2col.divides() || plan.shared_pixels().are_shared())
+    return true;
   return walks_taps(images.im2col, bytes(images.tensor.dtype), plan.tile.k, arch::limits(plan.target).l2_bytes);
 }
 
 /// See SumOrder. The kernel decides in the same way: k_order() of device/tilewright/gemm/sm90_gemm.cuh.
 int channels_of_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   constexpr int kLine = 128;  // bytes of L2
-  if (plan.shared().are_shared()) {
-    const int row = plan.tile.k / plan.shared().taps;
+  if (plan.shared_pixels().are_shared()) {
+    const int row = plan.tile.k / plan.shared_pixels().taps;
     return arguments.a.im2col.columns_of_tap() > row ? row : 0;
   }
   if (plan.tile.k * bytes(plan.atom->a) < kLine) return 0;
@@ -594,7 +595,7 @@ SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
                  .split_k = plan.split_k};
   if (const op::Im2col& a = arguments.a.im2col; a.zeros > 0) order.row_k = static_cast<int>(a.columns_of_tap());
   order.channels_of_taps = channels_of_taps(plan, arguments);
-  order.reverses_rows = plan.shared().are_shared() && plan.shared().step < 0;
+  order.reverses_rows = plan.shared_pixels().are_shared() && plan.shared_pixels().step < 0;
   if (plan.atom->a == DType::tf32) {
     const auto rounding = [](const OperandPath& path) {
       return path.uses_plain_loads() ? Tf32Rounding::scaled : Tf32Rounding::nearest;
@@ -641,7 +642,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
     if (plan.path_b.is_repacked) plan.path_b.max_row_bytes = plan.path_a.max_row_bytes;
   }
   if (const Support fits = check_im2col_majors(plan); !fits) return fits.refusal();
-  if (const Support fits = plan_shared_pixels(plan, shared_pixels(signature)); !fits) return fits.refusal();
+  if (const Support fits = plan_shared_pixels(plan, shared_pixels_of(signature)); !fits) return fits.refusal();
   if (const Support fits = check_multicast(plan); !fits) return fits.refusal();
   if (const Support fits = check_ends_along_k(plan); !fits) return fits.refusal();
   if (const Support fits = check_independent(plan); !fits) return fits.refusal();

@@ -201,8 +201,8 @@ struct Sm90GemmSketch : GemmTile {
   bool uses_plain_loads() const { return path_a.uses_plain_loads() || path_b.uses_plain_loads(); }
   bool has_row_classes() const { return path_a.has_row_classes; }
   /// The taps that share pixels, and whether B of the problem as computed has these.
-  const SharedPixels& shared() const { return path_a.shared; }
-  bool b_has_pixels() const { return path_b.has_shared_pixels; }
+  const SharedPixels& shared_pixels() const { return path_a.shared_pixels; }
+  bool b_has_pixels() const { return path_b.is_pixels; }
   /// Number of classes of rows that the kernel has parameters for.
   int row_classes() const { return operands.a.has_many_classes ? kMaxRowClasses : op::kFewRowClasses; }
   bool repacks() const { return path_a.is_repacked || path_b.is_repacked; }
@@ -211,7 +211,7 @@ struct Sm90GemmSketch : GemmTile {
   /// Number of tensor maps that a CTA has of such an operand; see device/tilewright/operand/tensor_map_ring.cuh.
   int tensor_map_slots() const { return stages + 1; }
   int threads() const { return GemmTile::threads() + TmaOperandPlan::kProducerThreads; }
-  int stage_bytes() const { return sm90_stage_bytes(tile, bytes(operands.a.element), shared(), b_has_pixels()); }
+  int stage_bytes() const { return sm90_stage_bytes(tile, bytes(operands.a.element), shared_pixels(), b_has_pixels()); }
   int output_bytes() const;        // epilogue buffers per consumer warpgroup
   int staging_bytes() const;       // staged vectors and reductions per consumer warpgroup
   int subtiles() const;            // epilogue subtiles that one warpgroup stores per tile

@@ -420,7 +420,7 @@ bool describe_gathered_operand(Sink& sink, const char* name, const Sm90GemmPlan&
   return true;
 }
 
-/// Describes PixelOutput of device/tilewright/operand/folded_matrix.cuh.
+/// Describes PixelOutput of device/tilewright/operand/pixel_output.cuh.
 template <class Sink>
 void describe_pixel_output(Sink& sink, const LaunchValues* values) {
   const auto a = [&]() -> const op::Im2col& { return values->arguments.a.im2col; };
@@ -431,15 +431,12 @@ void describe_pixel_output(Sink& sink, const LaunchValues* values) {
   sink.field("line", [&] { return op::stored_width(a()) * pixel(); });
   sink.field("positions", [&] { return static_cast<std::int32_t>(a().w.positions); });
   sink.field("width", [&] { return static_cast<std::int32_t>(op::stored_width(a())); });
-  sink.begin("by_positions");
-  sink.field("multiplier", [&] { return divisor_by(a().w.positions).multiplier; });
-  sink.field("shift", [&] { return divisor_by(a().w.positions).shift; });
-  sink.end(sizeof(std::uint32_t));
+  describe_divisor(sink, "by_positions", [&] { return divisor_by(a().w.positions); });
   sink.end(sizeof(std::int64_t));
 }
 
-/// Describes D: the tensor maps of its row classes, its lines of pixels, the modes of a folded D, its
-/// tensor map, or a matrix.
+/// Describes D: the tensor maps of its row classes, its lines of pixels, the modes of a folded D, its tensor map, or a
+/// matrix.
 template <class Sink>
 void describe_d(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
   const auto d = [&]() -> const op::Tensor& { return values->arguments.d.tensor; };
@@ -450,7 +447,7 @@ void describe_d(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values
         [&](std::size_t number) -> const op::OperandView& { return values->row_class(number).d; },
         [&](const op::OperandView& of_class) { return TensorMapRequest{.map = class_output_map(plan, of_class)}; });
     sink.end(kTensorMapAlignment);
-  } else if (plan.shared().are_shared()) {
+  } else if (plan.shared_pixels().are_shared()) {
     describe_pixel_output(sink, values);
   } else if (const int folded_modes = plan.operands.d.folded_modes; folded_modes != 0) {
     const bool by_rows = plan.d_is_row_major() != plan.is_transposed;
@@ -581,7 +578,8 @@ Support check_gathered_loads(const Sm90GemmSketch& plan, const op::OperandView& 
   if (!path.is_im2col && !path.is_folded && !path.has_row_classes) return {};
   const int element_bytes = bytes(operand.tensor.dtype);
   const int tile_mn = is_a ? plan.tile.m : plan.tile.n;
-  const int row = row_bytes(path.major, element_bytes, tile_mn, plan.tile.k / path.shared.taps, path.max_row_bytes);
+  const int row =
+      row_bytes(path.major, element_bytes, tile_mn, plan.tile.k / path.shared_pixels.taps, path.max_row_bytes);
   if (path.is_im2col || path.has_row_classes) return check_im2col(operand, row / element_bytes);
   const int lines = path.major == arch::Major::k ? tile_mn : plan.tile.k;
   return check_folded(is_a ? 'A' : 'B', operand, lines_are_rows(plan, is_a), row / element_bytes, lines);
@@ -684,7 +682,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .tensor_maps = plan.made_tensor_maps(),
       .repacked_bytes = moved_bytes(plan, arguments),
       .exposed_clocks = exposed_clocks(plan.tile, plan.team(), plan.extras(), element_bytes),
-      .shared = plan.shared(),
+      .shared_pixels = plan.shared_pixels(),
       .b_has_pixels = plan.b_has_pixels(),
       .loads_fragments = plan.loads_fragments(),
   };

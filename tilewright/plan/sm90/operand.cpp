@@ -64,7 +64,8 @@ Support plan_pixel_box(TmaOperandPlan& operand, char role) {
   if (!type) return type.refusal();
   operand.map = {};
   operand.map.type = *type;
-  operand.map.box = {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(operand.shared.pixels(operand.mn)), 1};
+  operand.map.box = {static_cast<std::uint32_t>(row),
+                     static_cast<std::uint32_t>(operand.shared_pixels.pixels(operand.mn)), 1};
   operand.map.swizzle = swizzle_of_width(kMaxRowBytes);
   return {};
 }
@@ -75,9 +76,9 @@ layout::ComposedLayout with_taps(const layout::ComposedLayout& tap, const TmaOpe
   using layout::Layout;
   // The filter's taps follow each other in shared memory. If the step is negative, the stage's first tap is the
   // window's last, which meets the first pixels.
-  const std::int64_t distance = operand.has_shared_pixels ? std::int64_t{operand.shared.distance()} * operand.tap_k()
-                                                          : std::int64_t{operand.mn} * operand.tap_k();
-  const Layout k = layout::concatenate({tap.layout.mode(1), Layout(operand.shared.taps, distance)});
+  const std::int64_t distance = operand.is_pixels ? std::int64_t{operand.shared_pixels.distance()} * operand.tap_k()
+                                                  : std::int64_t{operand.mn} * operand.tap_k();
+  const Layout k = layout::concatenate({tap.layout.mode(1), Layout(operand.shared_pixels.taps, distance)});
   return {tap.swizzle, tap.offset, layout::concatenate({tap.layout.mode(0), k})};
 }
 
@@ -128,7 +129,7 @@ OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool 
   return path;
 }
 
-SharedPixels shared_pixels(const op::GemmSignature& signature) {
+SharedPixels shared_pixels_of(const op::GemmSignature& signature) {
   if (signature.a.shared_taps == 0) return {};
   return {.taps = signature.a.shared_taps, .step = signature.a.shared_step};
 }
@@ -172,11 +173,11 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorSignature& tensor
   Result<layout::ComposedLayout> smem = arch::smem_tile({path.major, *mode, element_bits, tile_mn, operand.tap_k()});
   if (!smem) return refuse("{}: {}", role, smem.reason()).as(RefusalCode::design);
   operand.smem = *std::move(smem);
-  const Support planned = path.uses_plain_loads()  ? plan_plain_loads(operand, role)
-                          : path.has_shared_pixels ? plan_pixel_box(operand, role)
-                                                   : plan_boxes(operand, role);
+  const Support planned = path.uses_plain_loads() ? plan_plain_loads(operand, role)
+                          : path.is_pixels        ? plan_pixel_box(operand, role)
+                                                  : plan_boxes(operand, role);
   if (!planned) return planned.refusal();
-  if (path.shared.are_shared()) operand.smem = with_taps(operand.smem, operand);
+  if (path.shared_pixels.are_shared()) operand.smem = with_taps(operand.smem, operand);
   return operand;
 }
 

@@ -42,7 +42,7 @@ struct SharedPixels {
   }
   bool operator==(const SharedPixels&) const = default;
 };
-SharedPixels shared_pixels(const op::GemmSignature& signature);
+SharedPixels shared_pixels_of(const op::GemmSignature& signature);
 
 /// The path of an operand to shared memory: TMA, TMA from a repacked copy, or plain loads.
 struct OperandPath {
@@ -54,8 +54,8 @@ struct OperandPath {
   bool is_im2col = false;            // loaded by TMA in im2col mode; see plan/sm90/im2col.hpp
   bool has_row_classes = false;      // with an im2col matrix for each class of rows; see plan/sm90/row_classes.hpp
   int max_row_bytes = kMaxRowBytes;  // of a row of a TMA box; fewer if a tap of an im2col matrix has few channels
-  SharedPixels shared = {};          // of both operands; the same for A and B
-  bool has_shared_pixels = false;    // this operand is the pixels; the other is the filter
+  SharedPixels shared_pixels = {};   // of both operands; the same for A and B
+  bool is_pixels = false;            // this operand is the pixels; the other is the filter
   bool is_folded = false;            // loaded by TMA through a map of five modes; see plan/sm90/folded.hpp
   bool ends_along_k = false;         // groups end along K, and do not differ otherwise
   bool is_independent = false;       // groups have matrices with extents and leading dimensions of their own
@@ -93,10 +93,10 @@ struct TmaOperandPlan : OperandPath {
   /// Number of such passes per tile; 0 if TMA loads the operand.
   int passes() const { return uses_plain_loads() ? tile_bytes() / (kProducerThreads * plain_load_bytes) : 0; }
   /// The taps of which a stage has elements of the operand: 1 if it has pixels that they share.
-  int loaded_taps() const { return has_shared_pixels ? 1 : shared.taps; }
+  int loaded_taps() const { return is_pixels ? 1 : shared_pixels.taps; }
   /// The elements along K, for each of these taps.
-  int tap_k() const { return k / shared.taps; }
-  int tap_bytes() const { return (has_shared_pixels ? shared.pixels(mn) : mn) * tap_k() * bits(element) / 8; }
+  int tap_k() const { return k / shared_pixels.taps; }
+  int tap_bytes() const { return (is_pixels ? shared_pixels.pixels(mn) : mn) * tap_k() * bits(element) / 8; }
   int tile_bytes() const { return loaded_taps() * tap_bytes(); }
   bool operator==(const TmaOperandPlan&) const = default;
 

@@ -94,7 +94,7 @@ struct Search {
   bool has_row_classes;                  // see plan/sm90/row_classes.hpp
   bool stores_to_pointers;               // D is a pointer array
   bool loads_folded;                     // A or B is folded
-  SharedPixels shared;                   // see Sm90CostInput
+  SharedPixels shared_pixels;            // see Sm90CostInput
   op::GroupedMode groups;                // of the problem as computed
   op::GroupSpread spread_m, spread_n;    // see Sm90CostInput
   bool copies_source;                    // see ConsumerExtras
@@ -171,21 +171,9 @@ struct Tile {
   bool is_possible;
 };
 
-/// Bytes along K in one mainloop step: a swizzle width, or less if all of K is shorter, so that stages have no room for
-/// zeros behind it.
-int step_bytes(const Search& search) {
-  if (search.shared.are_shared()) return kSwizzleBytes * search.shared.taps;
-  const bool has_one_k = search.groups == op::GroupedMode::none && !search.has_row_classes;
-  if (!has_one_k || search.padded_k || search.uses_plain_loads()) return kSwizzleBytes;
-  const int shortest = (search.loads_fragments ? 2 : 1) * kInstructionKBytes;  // fragments are double buffered
-  int bytes = kSwizzleBytes;
-  while (bytes > shortest && search.k * search.element_bytes <= bytes / 2) bytes /= 2;
-  return bytes;
-}
-
 Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
   const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
-  const int tap_k = shape.k / search.shared.taps;
+  const int tap_k = shape.k / search.shared_pixels.taps;
   const ConsumerExtras extras{search.promotes,
                               search.output.d_bytes == 1,
                               search.loads_fragments,
@@ -225,14 +213,14 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .tensor_maps = search.tensor_maps,
                       .repacked_bytes = search.repacked_bytes,
                       .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes),
-                      .shared = search.shared,
-                      .b_has_pixels = search.shared.are_shared() && search.is_transposed},
+                      .shared_pixels = search.shared_pixels,
+                      .b_has_pixels = search.shared_pixels.are_shared() && search.is_transposed},
             .extras = extras,
             .is_possible = false};
   // A box must divide the first mode of a folded operand, which the longer step does less often.
   if (k_bytes > kSwizzleBytes && search.loads_folded) return tile;
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
-  if (!search.shared.are_shared() && k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
+  if (!search.shared_pixels.are_shared() && k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
   if (search.padded_k && round_up(search.k, shape.k) != *search.padded_k) return tile;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return tile;
@@ -252,11 +240,11 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
   if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
   Sm90CostInput input = tile.input;
-  const int tap_k = shape.k / search.shared.taps;
+  const int tap_k = shape.k / search.shared_pixels.taps;
   if (!check_slices(search.major_a, input.row_bytes_a, shape.m, tap_k, cluster_n)) return;
   if (!check_slices(search.major_b, input.row_bytes_b, shape.n, tap_k, cluster_m)) return;
   // Pixels that taps share are not multicast.
-  if (search.shared.are_shared() && (split_k > 1 || (search.is_transposed ? cluster_m : cluster_n) > 1)) return;
+  if (search.shared_pixels.are_shared() && (split_k > 1 || (search.is_transposed ? cluster_m : cluster_n) > 1)) return;
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
   input.split_k = split_k;
@@ -270,7 +258,7 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   if (split_k > 1) extras.plain_bytes = extras.reduction_registers = 0;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return;
   Sm90SharedMemory memory{
-      .stage_bytes = sm90_stage_bytes(shape, search.element_bytes, input.shared, input.b_has_pixels),
+      .stage_bytes = sm90_stage_bytes(shape, search.element_bytes, input.shared_pixels, input.b_has_pixels),
       .consumers = rows.consumers,
       .output_bytes = kSplitKSumBytes,
       .staging_bytes = search.staging.bytes(shape.m / rows.team(), shape.n, split_k),
@@ -329,10 +317,23 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
   return filling;
 }
 
+/// Bytes along K in one mainloop step: a swizzle width, or less if all of K is shorter, so that stages have no room for
+/// zeros behind it.
+int step_bytes(const Search& search) {
+  if (search.shared_pixels.are_shared()) return kSwizzleBytes * search.shared_pixels.taps;
+  const bool has_one_k = search.groups == op::GroupedMode::none && !search.has_row_classes;
+  if (!has_one_k || search.padded_k || search.uses_plain_loads()) return kSwizzleBytes;
+  const int shortest = (search.loads_fragments ? 2 : 1) * kInstructionKBytes;  // fragments are double buffered
+  int bytes = kSwizzleBytes;
+  while (bytes > shortest && search.k * search.element_bytes <= bytes / 2) bytes /= 2;
+  return bytes;
+}
+
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
   const std::array tiles{make_tile(search, rows, columns, step_bytes(search)),
                          make_tile(search, rows, columns, 2 * kSwizzleBytes)};
-  const std::size_t steps = search.shared.are_shared() ? 1 : tiles.size();  // the length of a stage's taps is fixed
+  const std::size_t steps =
+      search.shared_pixels.are_shared() ? 1 : tiles.size();  // the length of a stage's taps is fixed
   for (Group group : kClusters) {
     for (const Tile& tile : std::span(tiles).first(steps)) {
       if (!tile.is_possible) continue;
@@ -521,7 +522,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .has_row_classes = has_row_classes,
         .stores_to_pointers = signature.d.is_pointer_array,
         .loads_folded = signature.a.folded_modes != 0 || signature.b.folded_modes != 0,
-        .shared = shared_pixels(signature),
+        .shared_pixels = shared_pixels_of(signature),
         .groups = is_transposed ? op::transposed(signature.groups) : signature.groups,
         .spread_m = is_transposed ? view.spread_n() : view.spread_m(),
         .spread_n = is_transposed ? view.spread_m() : view.spread_n(),
