@@ -64,6 +64,11 @@ ForkSafeMutex::~ForkSafeMutex() {
   std::erase(registry().mutexes, &mutex_);
 }
 
+ForkSafeMutex& thread_creation() {
+  static auto* const mutex = new ForkSafeMutex;
+  return *mutex;
+}
+
 UninheritedFd::UninheritedFd(int fd) : fd_(fd), generation_(fork_generation()) {
   if (fd < 0) return;
   const std::scoped_lock lock(registry().mutex);

@@ -1,5 +1,5 @@
 // Mutexes and file descriptors that are safe to use in a process that forks: the child inherits no mutex locked by
-// another thread, and no descriptor that would keep a lock or a connection of its parent alive.
+// another thread, no descriptor that would keep a lock or a connection of its parent alive, and no half-created thread.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,11 @@ class ForkSafeMutex {
  private:
   std::mutex mutex_;
 };
+
+/// Held while a thread is created, so that no fork happens meanwhile. glibc first frees the thread-local memory of the
+/// ended thread whose stack the new one gets, and then forgets where it was. In a child that is forked in between, the
+/// next thread frees it a second time. Never destroyed, because threads may work while the process exits.
+ForkSafeMutex& thread_creation();
 
 /// A file descriptor that is closed in forked children before fork() returns. (O_CLOEXEC closes it at exec only.)
 class UninheritedFd {

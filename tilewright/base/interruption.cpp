@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "tilewright/base/fork.hpp"
+
 namespace tilewright {
 namespace {
 
@@ -198,6 +200,7 @@ void work_together(std::size_t helpers, const std::function<void()>& work) {
     try {
       if (helpers != 0) {
         const SignalsBlocked blocked;
+        const std::scoped_lock creating(thread_creation());
         for (std::size_t i = 0; i < helpers; ++i) threads.emplace_back(help);
       }
       work();

@@ -279,6 +279,7 @@ ArtifactPtr Engine::compile(const registry::KernelPtr& kernel) { return compile(
 
 std::future<std::vector<ArtifactPtr>> Engine::compile_async(std::vector<registry::KernelPtr> kernels,
                                                             OnProgress on_progress) {
+  const std::scoped_lock creating(thread_creation());
   return std::async(std::launch::async, [this, kernels = std::move(kernels), on_progress = std::move(on_progress)] {
     return compile(kernels, on_progress);
   });
