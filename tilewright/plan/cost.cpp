@@ -37,6 +37,11 @@ constexpr double kOverlapLoss = 0.122;
 // The power of overlapped() for kernels of mma.sync, whose phases are multiplying, reading shared memory, issuing and
 // copying, the latency of the stages, L2, and DRAM.
 constexpr double kOverlapPower = 3;
+// That of the phases of an SM that has one warp per scheduler, which only independent instructions of the same warp
+// overlap. With the power of 3, 128x128 tiles of four warps were the first choice for f16 120x13938x1296 and tf32
+// 112x8769x3464, and took 25 and 27 % longer than estimated, 16 and 34 % longer than the best (H100, 2026-11-27).
+constexpr double kOverlapPowerOfOneWarp = 2.2;
+constexpr int kSchedulers = 4;
 // Clocks for which one warp-wide copy occupies the load/store unit, whatever its width.
 constexpr double kClocksPerCopy = 5.64;
 // The rates that kernels of CUDA cores, and those of mma.sync, reach. They were fitted apart, as all types of mma.sync
@@ -156,11 +161,13 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   // Multiplying at the peak rate leaves tensor cores most of the SM's issue slots.
   const bool is_mma = input.multiply_issue_share < 0.5;
   const UnitConstants& unit = is_mma ? kMmaSync : kCudaCores;
-  const auto overlapping = [&](double a, double b) {
-    return is_mma ? overlapped(a, b, kOverlapPower) : std::max(a, b) + kOverlapLoss * std::min(a, b);
-  };
   const double per_sm = std::ceil(ctas / limits.sm_count);  // CTAs of the busiest SM
   const double together = std::min<double>(fit, per_sm);
+  const auto overlapping = [&](double a, double b, double power = kOverlapPower) {
+    return is_mma ? overlapped(a, b, power) : std::max(a, b) + kOverlapLoss * std::min(a, b);
+  };
+  const bool has_one_warp = together * input.threads <= kSchedulers * kWarpThreads;
+  const double warp_power = has_one_warp ? kOverlapPowerOfOneWarp : kOverlapPower;
   const double accumulator_bytes = together * tile_area * input.accumulator_bytes;
   const double peak_share = kPeakShare * (1 - std::exp(-accumulator_bytes / unit.latency_accumulator_bytes));
   const double multiply = tile_area * k * input.instructions_per_fma / (input.fma_per_clock * peak_share);
@@ -178,7 +185,8 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double waiting = input.threads == static_cast<int>(kWarpThreads) ? kOneWarp : 1;
   const double copy = warp_copies * kClocksPerCopy * copied_k;
   const double cta = is_mma
-                         ? waiting * overlapping(overlapping(multiply, smem), overlapping(issue, copy))
+                         ? waiting * overlapping(overlapping(multiply, smem, warp_power),
+                                                 overlapping(issue, copy, warp_power), warp_power)
                          : waiting * std::max({multiply, smem, issue, copy}) + kOverlapLoss * std::min(multiply, smem);
   const double rounds = std::ceil(per_sm / together);
   constexpr double kFunctionLanes = 128;
@@ -189,7 +197,7 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
                        input.split_k;
   // While one CTA of an SM stores D, the others multiply.
   const double mainloops =
-      is_mma ? overlapping(per_sm * cta, rounds * latency) : std::max(per_sm * cta, rounds * latency);
+      is_mma ? overlapping(per_sm * cta, rounds * latency, warp_power) : std::max(per_sm * cta, rounds * latency);
   const double stores = per_sm * store;
   const double sm_clocks =
       std::max(mainloops, stores) + std::min(mainloops, stores) / together + rounds * kFillAndDrainClocks;
