@@ -37,11 +37,11 @@ constexpr double kOverlapLoss = 0.122;
 // The power of overlapped() for kernels of mma.sync, whose phases are multiplying, reading shared memory, issuing and
 // copying, the latency of the stages, L2, and DRAM.
 constexpr double kOverlapPower = 3;
-// That of the phases of an SM that has one warp per scheduler, which only independent instructions of the same warp
-// overlap. With the power of 3, 128x128 tiles of four warps were the first choice for f16 120x13938x1296 and tf32
-// 112x8769x3464, and took 25 and 27 % longer than estimated, 16 and 34 % longer than the best (H100, 2026-11-27).
+// The phases of an SM with one warp per scheduler overlap less, because only independent instructions of the same warp
+// hide each other; this is their power. With the power of 3, 128x128 tiles of four warps were the first choice for f16
+// 120x13938x1296 and tf32 112x8769x3464. Both took 25 % longer than estimated, and 16 and 34 % longer than the best
+// (H100, 2026-11-27).
 constexpr double kOverlapPowerOfOneWarp = 2.2;
-constexpr int kSchedulers = 4;
 // Clocks for which one warp-wide copy occupies the load/store unit, whatever its width.
 constexpr double kClocksPerCopy = 5.64;
 // The rates that kernels of CUDA cores, and those of mma.sync, reach. They were fitted apart, as all types of mma.sync
@@ -60,7 +60,8 @@ constexpr double kStoreBytesPerClock = 13.9;
 constexpr double kMoreStoreClocks = 1.02;
 constexpr double kRowEndClocks = 2.6;
 constexpr double kDramShare = 0.94;
-// Warp instructions that one SM issues per clock, and instructions per copy including its address and predicate.
+// Warp instructions that one SM issues per clock, one for each of its schedulers, and instructions per copy including
+// its address and predicate.
 constexpr double kIssuesPerClock = 4;
 constexpr double kIssuesPerCopy = 22.1;
 constexpr double kWarpThreads = 32;
@@ -166,7 +167,7 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const auto overlapping = [&](double a, double b, double power = kOverlapPower) {
     return is_mma ? overlapped(a, b, power) : std::max(a, b) + kOverlapLoss * std::min(a, b);
   };
-  const bool has_one_warp = together * input.threads <= kSchedulers * kWarpThreads;
+  const bool has_one_warp = together * input.threads <= kIssuesPerClock * kWarpThreads;
   const double warp_power = has_one_warp ? kOverlapPowerOfOneWarp : kOverlapPower;
   const double accumulator_bytes = together * tile_area * input.accumulator_bytes;
   const double peak_share = kPeakShare * (1 - std::exp(-accumulator_bytes / unit.latency_accumulator_bytes));

@@ -246,8 +246,8 @@ TEST(Cost, BigProblemsGetBigTilesAndSmallOnesSmall) {
 
 // 109 tiles of 128x128 give each SM one CTA of four warps; they took 34.8 us, and those of 128x64 30.1 (H100).
 TEST(Cost, OneWarpPerSchedulerOverlapsLessThanTwo) {
-  const op::GemmSignature signature = op::describe(problem(kF16, 120, 13938, 1296));
   const op::Gemm gemm = problem(kF16, 120, 13938, 1296);
+  const op::GemmSignature signature = op::describe(gemm);
   const auto shortest = [&](TileShape tile) {
     double best = INFINITY;
     for (const Sm80GemmDesign& design : sm80_gemm_designs(signature, kSm90)) {
