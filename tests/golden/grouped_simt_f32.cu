@@ -92,6 +92,7 @@ struct Epilogue {
     Compute beta_;
   };
   static constexpr bool kReadsSource = true;
+  static constexpr bool kHasTensors = false;
   static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {
     return parameters.beta_ != Compute(0);
   }

@@ -31,6 +31,7 @@ struct Epilogue {
     Compute beta_;
   };
   static constexpr bool kReadsSource = false;
+  static constexpr bool kHasTensors = false;
   static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {
     return kReadsSource;
   }

@@ -79,21 +79,16 @@ class OutputTile {
 #pragma unroll
       for (int i = 0; i < kVector; ++i) part[i] = accumulator[first + i];
       const auto out = compute(row, column + first, part, reductions, band_row, band_column + first);
-      if constexpr (!LayoutD::kRowsAreContiguous) {
-#pragma unroll
-        for (int i = 0; i < kVector / kPerElement; ++i) {
-          const int at = column + first + i * kPerElement;
-          if (at < end_n()) *line(row, at) = out.element[i];
-        }
-      } else if (column + first + kVector <= end_n()) {
-        *reinterpret_cast<Vector<D, kVector / kPerElement>*>(d) = out;
-      } else {
-#pragma unroll
-        for (int i = 0; i < kVector / kPerElement - 1; ++i) {
-          if (column + first + i * kPerElement < end_n()) d[i] = out.element[i];
-        }
-      }
+      store_elements(row, column + first, out, d);
     }
+  }
+
+  /// Stores what compute() returned for kCount adjacent columns of one row, leaving out those outside D. The row may be
+  /// outside D.
+  template <int kCount>
+  __device__ __forceinline__ void store_computed(int row, int column, const Vector<D, kCount>& out) const {
+    static_assert(kCount <= Plan::kAlignmentD || !LayoutD::kRowsAreContiguous);
+    if (row < end_m()) store_elements(row, column, out, line(row, column));
   }
 
   /// The elements of D that belong to kCount adjacent columns of one row, which must be inside D, for the caller to
@@ -127,6 +122,26 @@ class OutputTile {
   __device__ __forceinline__ int end_n() const { return tile_.end_n(parameters_.n); }
 
  private:
+  /// Stores adjacent elements of a row from `column` of A*B on, leaving out those outside D. `d` is where the first one
+  /// is if the rows of D are contiguous.
+  template <int kCount>
+  __device__ __forceinline__ void store_elements(int row, int column, const Vector<D, kCount>& out, D* d) const {
+    if constexpr (!LayoutD::kRowsAreContiguous) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        const int at = column + i * kPerElement;
+        if (at < end_n()) *line(row, at) = out.element[i];
+      }
+    } else if (column + kCount * kPerElement <= end_n()) {
+      *reinterpret_cast<Vector<D, kCount>*>(d) = out;
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCount - 1; ++i) {
+        if (column + i * kPerElement < end_n()) d[i] = out.element[i];
+      }
+    }
+  }
+
   template <int kCount>
   __device__ __forceinline__ void load_source(Compute (&source)[kCount], int row, int column) const {
     if constexpr (LayoutC::kRowsAreContiguous) {

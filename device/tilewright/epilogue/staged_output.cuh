@@ -44,7 +44,18 @@ class StagedOutput {
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
   static constexpr int kVectors = kBandRows * kVectorsPerRow;
   static constexpr int kPasses = ceil_div(kVectors, kThreads);  // vectors of a band that a thread stores, at most
-  static constexpr int kTogether = kPasses % 2 == 0 ? 2 : 1;    // vectors of a thread whose latencies overlap
+  // Whether the epilogue only computes, so that a thread may compute some vectors before it stores the first of them.
+  // In f64, the first multiplication after a load waits for the mma.sync of other warps, which use the same unit: one
+  // wait for each vector of two elements took a fifth of the time of a kernel with K = 272 (H200, 2026-11-27).
+  static constexpr bool kOnlyComputes = kByRows && !kRealigns && !Epilogue::kReadsSource && !Epilogue::kHasTensors;
+  /// Vectors of a thread whose latencies overlap.
+  static __device__ constexpr int together() {
+    constexpr int kBytesInRegisters = 64;
+    int count = kOnlyComputes ? kBytesInRegisters / (kVector * static_cast<int>(sizeof(Compute))) : 2;
+    while (kPasses % count != 0) count /= 2;
+    return count;
+  }
+  static constexpr int kTogether = together();
   static_assert(Plan::kBandBytes == kBandRows * kLine * static_cast<int>(sizeof(Compute)));
   using Tile = OutputTile<Plan, Epilogue, Parameters, TileOfD>;
   using Reductions = typename Tile::template Reductions<kBandRows, kThreads>;
@@ -82,10 +93,14 @@ class StagedOutput {
     __syncthreads();
 #pragma unroll 1
     for (int pass = 0; pass < kPasses; pass += kTogether) {
+      if constexpr (kOnlyComputes) {
+        store_vectors(i, thread_ + pass * kThreads);
+      } else {
 #pragma unroll
-      for (int j = 0; j < kTogether; ++j) {
-        const int index = thread_ + (pass + j) * kThreads;
-        if (kVectors % kThreads == 0 || index < kVectors) store_vector(i, index);
+        for (int j = 0; j < kTogether; ++j) {
+          const int index = thread_ + (pass + j) * kThreads;
+          if (kVectors % kThreads == 0 || index < kVectors) store_vector(i, index);
+        }
       }
     }
     if constexpr (kRealigns) {
@@ -104,13 +119,42 @@ class StagedOutput {
   __device__ __forceinline__ void end() const { reductions_.end(parameters_.epilogue, block_, 0, ptx::Synchronize{}); }
 
  private:
-  /// Stores vector number `index` of the i-th band, or leaves its elements of D in the band if the rows are realigned.
-  __device__ __forceinline__ void store_vector(int i, int index) const {
-    const int row = kByRows ? index / kVectorsPerRow : index % kBandRows;
-    const int column = (kByRows ? index % kVectorsPerRow : index / kBandRows) * kVector;
-    Compute values[kVector];
+  static __device__ __forceinline__ int band_row(int index) {
+    return kByRows ? index / kVectorsPerRow : index % kBandRows;
+  }
+  static __device__ __forceinline__ int band_column(int index) {
+    return (kByRows ? index % kVectorsPerRow : index / kBandRows) * kVector;
+  }
+  __device__ __forceinline__ void read(Compute (&values)[kVector], int row, int column) const {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) values[v] = band_[row * kLine + column + v];
+  }
+
+  /// Stores kTogether vectors of the i-th band, from number `index` on in steps of kThreads.
+  __device__ __forceinline__ void store_vectors(int i, int index) const {
+    Vector<D, kVector / kPerElement> computed[kTogether];
+    const auto is_in_band = [&](int j) { return kVectors % kThreads == 0 || index + j * kThreads < kVectors; };
+#pragma unroll
+    for (int j = 0; j < kTogether; ++j) {
+      const int number = is_in_band(j) ? index + j * kThreads : 0;
+      const int row = band_row(number), column = band_column(number);
+      Compute values[kVector];
+      read(values, row, column);
+      computed[j] = output_.compute(row_of(row, i), block_.column + column, values, reductions_, row, column);
+    }
+#pragma unroll
+    for (int j = 0; j < kTogether; ++j) {
+      const int number = index + j * kThreads;
+      if (is_in_band(j))
+        output_.store_computed(row_of(band_row(number), i), block_.column + band_column(number), computed[j]);
+    }
+  }
+
+  /// Stores vector number `index` of the i-th band, or leaves its elements of D in the band if the rows are realigned.
+  __device__ __forceinline__ void store_vector(int i, int index) const {
+    const int row = band_row(index), column = band_column(index);
+    Compute values[kVector];
+    read(values, row, column);
     if constexpr (kRealigns) {
       compute(i, row, column, values);
     } else {

@@ -19,6 +19,7 @@ std::string text_of(const op::Epilogue& epilogue) {
   SourceWriter out;
   op::GemmSignature operands;
   operands.epilogue = epilogue;
+  operands.tensors.resize(epilogue.tensors().size() + epilogue.outputs.size());
   write_epilogue(out, operands);
   return std::move(out).take();
 }
@@ -49,6 +50,7 @@ struct Epilogue {
     Compute beta_;
   };
   static constexpr bool kReadsSource = true;
+  static constexpr bool kHasTensors = false;
   static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {
     return parameters.beta_ != Compute(0);
   }
@@ -88,6 +90,17 @@ TEST(EpilogueText, DoesNotReadAMissingSource) {
   EXPECT_NE(text.find("kReadsSource = false;"), std::string::npos);
   EXPECT_NE(text.find("return kReadsSource;"), std::string::npos);
   EXPECT_NE(text.find("struct Parameters {\n  };"), std::string::npos);
+}
+
+TEST(EpilogueText, SaysWhetherThereAreTensors) {
+  for (const auto& [epilogue, has_tensors] : {std::pair{"D = relu(acc)", false},
+                                              {"D = $alpha * acc + C", false},
+                                              {"D = acc + row(bias)", true},
+                                              {"D = acc; aux = acc", true},
+                                              {"D = acc; column(sums) = sum(D)", true}}) {
+    const std::string text = text_of(op::parse_epilogue(epilogue, DType::f32).value_or_throw());
+    EXPECT_NE(text.find(fmt::format("kHasTensors = {};", has_tensors)), std::string::npos) << epilogue;
+  }
 }
 
 TEST(EpilogueText, AnUngatedSourceIsAlwaysRead) {

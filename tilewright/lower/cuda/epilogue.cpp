@@ -325,6 +325,7 @@ void write_epilogue(SourceWriter& out, const op::GemmSignature& operands, std::s
   out.line("static constexpr int kColumnsPerElement = {};", epilogue.columns_per_element());
   write_parameters(out, operands);
   out.line("static constexpr bool kReadsSource = {};", reads_source);
+  out.line("static constexpr bool kHasTensors = {};", !epilogue.tensors().empty() || !epilogue.outputs.empty());
   out.line("static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {{")
       .indent();
   if (gate) {
