@@ -312,6 +312,7 @@ Sm90CostInput sm90_cost_input(const ProgramGemmPlan& plan, const op::GemmView& a
           .is_mn_major_a = is_mn_major_a,
           .is_mn_major_b = is_mn_major_b,
           .is_d_column_major = plan.is_transposed,
+          .d_splits_sectors = lines_split_sectors(arguments.d.tensor),
           .sectors_a = sector_read_amplification(a),
           .sectors_b = sector_read_amplification(b),
           .walks_along_m = plan.raster.walks_along_m(),

@@ -78,6 +78,9 @@ constexpr double kL2Slices = 96;
 // whose bytes are more often in one row of a DRAM bank.
 constexpr double kScatter = 0.209, kScatterK = 0.0382, kScatterD = 0.346;
 constexpr double kScatterPower = 0.727;
+// Bytes that DRAM could write in the time that a line of D takes longer if its ends split sectors. 41 kernels for f16
+// 23168x25608x128 took 591 to 834 us: about 575 us, and 240 us for one such line per 128 columns (H200, 2026-11-27).
+constexpr double kSplitLineBytes = 250;
 // With an odd number of tiles along the raster order, some SMs of a TPC have tiles that share no operand.
 constexpr double kMergeLoss = 0.554;
 // Factor on the estimate of exchanged operands, whose D is column-major, if D has more columns than one or two tiles:
@@ -275,6 +278,17 @@ TileCount count_class_tiles(const Sm90CostInput& input, std::int64_t resident) {
 /// The time that DRAM takes for a byte that is read or written in lines of `bytes`, relative to one of a long line.
 double scatter(double bytes, double excess) { return 1 + excess * std::pow(128 / bytes, kScatterPower); }
 
+/// The same for lines of D that do not begin at multiples of a sector. The sectors at both ends of the line that a
+/// cluster writes are written in two parts. In a D that L2 cannot hold, some reach DRAM before the second part.
+double split_sectors_of_d(const arch::ArchLimits& limits, const Sm90CostInput& input) {
+  if (!input.d_splits_sectors) return 1;
+  const double bytes_of_d =
+      static_cast<double>(input.m) * static_cast<double>(input.n) * static_cast<double>(input.batches) * input.d_bytes;
+  const double beyond_l2 = std::max(0.0, 1 - static_cast<double>(limits.l2_bytes) / bytes_of_d);
+  const int line = input.is_d_column_major ? input.tile.m * input.cluster_m : input.tile.n * input.cluster_n;
+  return 1 + beyond_l2 * kSplitLineBytes / (line * input.d_bytes);
+}
+
 double repack_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   if (input.repacked_bytes == 0) return 0;
   return kBarrierUs + input.repacked_bytes / (limits.dram_bytes_per_s * kRepackedShare) * 1e6;
@@ -282,17 +296,21 @@ double repack_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
 
 }  // namespace
 
+bool lines_split_sectors(const op::Tensor& operand) {
+  constexpr std::int64_t kSectorBytes = 32;
+  const Result<op::MatrixView> view = op::view_matrix(operand, "operand");
+  return view && view->lines(operand) > 1 && view->ld * bytes(operand.dtype) % kSectorBytes != 0;
+}
+
 double sector_read_amplification(const op::Tensor& operand) {
   // In a row that begins in the middle of a sector, each 32 bytes lie in two sectors, which alone would give 2 for the
   // row, and 1.5 if every other row is such a row. The factor for every other row is estimated from bf16
   // 4176x5408x2488 (H200, 2026-11-22): 404 TFLOP/s without multicast, 490 with the best of our tiles of that day and
   // 662 with cuBLASLt's 192x192 in pairs each correspond to about 3600 bytes per clock from L2, where aligned rows
-  // reach 6050. With rows of 4992 instead of 4976 bytes the same problem ran at 651.
-  constexpr std::int64_t kSectorBytes = 32;
-  constexpr double kHalfOfTheRows = 1.7, kAllRows = 2 * (kHalfOfTheRows - 1) + 1;
-  const Result<op::MatrixView> view = op::view_matrix(operand, "operand");
-  const bool has_odd_lines = view && view->lines(operand) > 1 && view->ld * bytes(operand.dtype) % kSectorBytes != 0;
-  if (has_odd_lines) return kHalfOfTheRows;
+  // reach 6050. With rows of 4992 instead of 4976 bytes the same problem ran at 651. That is a factor of 1.7. Longer
+  // rows of K have less: 1.5 ranks 120 problems with such rows best (seeds 44 and 45, H200, 2026-11-27).
+  constexpr double kHalfOfTheRows = 1.5, kAllRows = 2 * (kHalfOfTheRows - 1) + 1;
+  if (lines_split_sectors(operand)) return kHalfOfTheRows;
   return op::splits_sectors(operand) ? kAllRows : 1;
 }
 
@@ -359,7 +377,8 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double along_k = scatter(input.tile.k * input.element_bytes, kScatterK);
   const double read_a = input.is_mn_major_a ? scatter_of_lines(true, input.element_bytes, kScatter) : along_k;
   const double read_b = input.is_mn_major_b ? scatter_of_lines(false, input.element_bytes, kScatter) : along_k;
-  const double written = scatter_of_lines(input.is_d_column_major, input.d_bytes, kScatterD);
+  const double written =
+      scatter_of_lines(input.is_d_column_major, input.d_bytes, kScatterD) * split_sectors_of_d(limits, input);
   const double dram_bytes = ((m * input.distinct_a * read_a + n * input.distinct_b * read_b) *
                                  static_cast<double>(input.k) * input.element_bytes +
                              m * n * (input.d_bytes + input.beside_bytes) * written) *

@@ -39,6 +39,7 @@ struct Sm90CostInput {
   /// Whether A is contiguous along M, and B along N.
   bool is_mn_major_a = false, is_mn_major_b = false;
   bool is_d_column_major = false;
+  bool d_splits_sectors = false;  // lines_split_sectors() of D
   /// Sectors of L2 that TMA reads per 32 bytes of an operand; see sector_read_amplification().
   double sectors_a = 1, sectors_b = 1;
   /// Share of the elements of A and of B that DRAM is read for: see op::Im2col::distinct_share().
@@ -72,6 +73,10 @@ struct Sm90CostInput {
   int sharing_taps_a() const { return b_has_pixels ? 1 : shared_pixels.taps; }
   int sharing_taps_b() const { return b_has_pixels ? shared_pixels.taps : 1; }
 };
+
+/// Whether some rows, or columns if they are contiguous, begin in the middle of a 32-byte sector of L2, because their
+/// distance is no multiple of 32 bytes.
+bool lines_split_sectors(const op::Tensor& operand);
 
 /// The mean number of 32-byte sectors of L2 that TMA reads for 32 bytes of a row of `operand`. It is 1 if rows begin at
 /// multiples of 32 bytes. If their distance is an odd multiple of 16 bytes, every other row begins in the middle of a

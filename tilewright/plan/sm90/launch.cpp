@@ -661,6 +661,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .is_mn_major_a = plan.path_a.major == arch::Major::mn,
       .is_mn_major_b = plan.path_b.major == arch::Major::mn,
       .is_d_column_major = !plan.d_is_row_major(),
+      .d_splits_sectors = lines_split_sectors(arguments.d.tensor),
       .sectors_a = sectors(plan.path_a, problem.a) * (plan.is_transposed ? of_filter : 1),
       .sectors_b = sectors(plan.path_b, problem.b) * (plan.is_transposed ? 1 : of_filter),
       .distinct_a = distinct_share_of_a(plan, arguments),

@@ -86,6 +86,7 @@ struct Search {
   int max_row_a, max_row_b;  // bytes; see OperandPath
   int reads_a, reads_b;      // see Sm90CostInput
   double sectors_a, sectors_b;
+  bool d_splits_sectors;
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
   double repacked_bytes;                 // 0 if no operand is repacked; see Sm90CostInput
@@ -198,6 +199,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .is_mn_major_a = search.major_a == arch::Major::mn,
                       .is_mn_major_b = search.major_b == arch::Major::mn,
                       .is_d_column_major = !search.output.d_is_row_major,
+                      .d_splits_sectors = search.d_splits_sectors,
                       .sectors_a = search.sectors_a,
                       .sectors_b = search.sectors_b,
                       .walks_along_m = raster_of(search, shape).walks_along_m(),
@@ -510,6 +512,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .reads_b = 0,
         .sectors_a = 1,
         .sectors_b = 1,
+        .d_splits_sectors = lines_split_sectors(view.d.tensor),
         .is_transposed = is_transposed,
         .promotes = promotes_accumulators(signature),
         .loads_fragments = false,
