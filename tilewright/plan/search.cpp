@@ -59,7 +59,7 @@ constexpr std::array<TileRow, 5> kSplitTiles{{
     {{32, 32, 128}, 4, 2, 2},
 }};
 
-constexpr std::array<TileRow, 11> kDoubleTiles{{
+constexpr std::array<TileRow, 12> kDoubleTiles{{
     {{128, 128, 128}, 3, 4, 2, 4},
     {{128, 64, 128}, 4, 4, 2, 8},
     {{64, 128, 128}, 4, 2, 4, 8},
@@ -68,6 +68,7 @@ constexpr std::array<TileRow, 11> kDoubleTiles{{
     {{128, 16, 128}, 4, 4, 1, 8},
     {{16, 128, 128}, 4, 1, 4, 8},
     {{64, 64, 128}, 4, 2, 2, 8},
+    {{64, 64, 64}, 4, 2, 2, 8},  // for short K
     {{64, 32, 128}, 4, 2, 2, 8},
     {{32, 64, 128}, 4, 2, 2, 8},
     {{32, 32, 128}, 4, 2, 2, 8},
