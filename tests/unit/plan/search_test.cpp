@@ -140,6 +140,20 @@ TEST(Search, SplitsKWhereTilesLeaveSmsIdle) {
   EXPECT_TRUE(splits(64, 64, 8).empty()) << "there is one k tile";
 }
 
+// 40 tiles leave a tenth of the 264 places of the SMs idle with groups of six CTAs, which take one tile each; 20 groups
+// of 13 CTAs take two each and leave four places idle. The time fell from 1465 to 1374 us (H200, 2026-11-27).
+TEST(Search, SplitsKSoThatGroupsTakeEqualNumbersOfTiles) {
+  const op::GemmSignature signature = describe_f32({kRow, kColumn});
+  const op::Gemm gemm = problem_of(signature, 5008, 128, 48668);
+  int found = 0;
+  for (const SimtGemmDesign& design : simt_gemm_designs(op::view(gemm), signature, kSm90)) {
+    if (design.split_k == 1 || design.tile != TileShape{128, 128, 16}) continue;
+    EXPECT_EQ(design.split_k, 13);
+    ++found;
+  }
+  EXPECT_EQ(found, 1);
+}
+
 // No other family can compute tensor-core math on f32.
 TEST(Search, FastMathServesEveryAlignmentOfF32) {
   for (const TypeCase& types : type_cases()) {
