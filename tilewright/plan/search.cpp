@@ -197,21 +197,21 @@ template <class Plan>
 std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std::int64_t k_tiles) {
   constexpr int kMaxSplitK = 33;
   constexpr std::int64_t kMinTilesOfPart = 8;  // the exchange of shorter parts takes longer than it saves
-  constexpr double kWorthwhile = 0.97;
+  constexpr double kWorthwhile = 0.97;         // of the tiles of the busiest CTA without split-K
+  constexpr double kNearTheLeast = 1.03;
+  constexpr std::size_t kMostValues = 4;
   const Residence residence = residence_of(plan);
-  std::vector<int> values;
-  if (tiles == 0) return values;
   const auto most_of = [](std::int64_t work, std::int64_t workers) {
     return static_cast<double>(ceil_div(work, workers));
   };
-  double least = most_of(tiles, residence.sms) / residence.ctas_per_sm;
-  for (int split_k = 2; split_k <= kMaxSplitK && split_k * kMinTilesOfPart <= k_tiles; ++split_k) {
-    if (residence.ctas() < split_k) break;
-    const double rounds = most_of(tiles, residence.ctas() / split_k);
-    const double share = rounds / split_k;
-    if (share >= least * kWorthwhile) continue;
-    least = share;
-    values.push_back(split_k);
+  const auto last = static_cast<int>(std::min<std::int64_t>({kMaxSplitK, k_tiles / kMinTilesOfPart, residence.ctas()}));
+  const auto busiest = [&](int split_k) { return most_of(tiles, residence.ctas() / split_k) / split_k; };
+  const double worthwhile = kWorthwhile * most_of(tiles, residence.sms) / residence.ctas_per_sm;
+  double least = worthwhile;
+  for (int split_k = 2; split_k <= last; ++split_k) least = std::min(least, busiest(split_k));
+  std::vector<int> values;
+  for (int split_k = 2; split_k <= last && values.size() < kMostValues; ++split_k) {
+    if (busiest(split_k) <= std::min(worthwhile, kNearTheLeast * least)) values.push_back(split_k);
   }
   return values;
 }
