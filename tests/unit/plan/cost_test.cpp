@@ -260,6 +260,19 @@ TEST(Cost, OneWarpPerSchedulerOverlapsLessThanTwo) {
   EXPECT_LT(shortest({128, 64, 64}), shortest({128, 128, 64}));
 }
 
+// CUDA cores read a column-major B in lines of 64 bytes, for which DRAM takes longer: 8x128 tiles with a split-K of 26
+// took 172 us.
+TEST(Cost, ShortLinesAlongKCost) {
+  const auto estimate = [](op::MatrixLayout layout_b) {
+    op::GemmSignature signature = describe_f32({kRow, layout_b});
+    const SimtGemmDesign design{{kSm90, {8, 128, 16}, 4, 1, 4, {8}, 26}};
+    const auto plan = plan_simt_gemm(signature, design);
+    EXPECT_TRUE(plan) << plan.reason();
+    return estimate_us(arch::limits(kSm90), cost_input(*plan, op::view(problem_of(signature, 6, 3840, 17280))));
+  };
+  EXPECT_GT(estimate(kColumn), 1.2 * estimate(kRow));
+}
+
 TEST(Cost, TensorCoresWinWhereTheyCanRun) {
   EXPECT_FALSE(best_of(problem(kF16, 4096, 4096, 4096), kSm80).is_simt);
   EXPECT_FALSE(best_of(problem(kF16, 4096, 4096, 4096), kSm90).is_simt);
