@@ -284,8 +284,9 @@ TEST(Sm90Cost, ShortLinesOfMemoryCost) {
   EXPECT_LT(estimate_of(input), along_m);
 }
 
-// Sectors at the ends of lines of D are written in two parts, which takes longer if L2 cannot hold D. Clusters along the
-// lines write fewer of them apart: f16 23168x25608x128 took 833 us in pairs along M, and 611 us in fours along N (H200).
+// Sectors at the ends of lines of D are written in two parts, which takes longer if L2 cannot hold D. Clusters along
+// the lines write fewer of them apart: f16 23168x25608x128 took 833 us in pairs along M, and 611 us in fours along N
+// (H200).
 TEST(Sm90Cost, LinesOfDThatSplitSectorsCost) {
   Sm90CostInput input{
       .m = 23168, .n = 25608, .k = 128, .tile = {128, 128, 64}, .stages = 6, .schedule = Schedule::ping_pong};
