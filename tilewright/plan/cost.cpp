@@ -92,9 +92,9 @@ constexpr double kZeroCopies = 0.279;
 // Extra time of DRAM for a byte of an operand that a CTA loads in lines of 128 bytes along M or N, or along K; it falls
 // with longer lines.
 constexpr double kScatter = 0.06, kScatterK = 0.056, kScatterPower = 0.746;
-// The same of CUDA cores for lines along K that are shorter than 128 bytes: f32 6x3840x17280 read a column-major B in
-// lines of 64 bytes at 1.5 TB/s. 0.6 to 1.5 rank 90 problems equally well: the first choice takes 2.6 % longer than the
-// best in the mean, and 4.3 % without this term (seeds 46 and 47, H200, 2026-11-27).
+// The same of CUDA cores for lines along K that are shorter than 128 bytes, if K is longer: f32 6x3840x17280 read a
+// column-major B in lines of 64 bytes at 1.5 TB/s. 0.6 to 1.5 rank 90 problems of f32 equally well: the first choice
+// takes 2.6 % longer than the best in the mean, and 4.3 % without this term (seeds 46 and 47, H200, 2026-11-27).
 constexpr double kShortLineK = 0.8;
 
 /// The bytes that are moved for one element of an operand: a sector if it is folded and no first coordinate is
@@ -221,8 +221,9 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const auto scatter = [&](bool is_mn_major, int tile, std::int64_t extent, int element_bytes) {
     if (is_mn_major && tile >= extent) return 1.0;  // the CTA's lines follow each other in memory
     const int line = (is_mn_major ? tile : input.tile.k) * element_bytes;
-    const double shortness = !is_mma && !is_mn_major ? std::max(0.0, 128.0 / line - 1) : 0;
-    return 1 + (is_mn_major ? kScatter : kScatterK) * std::pow(128.0 / line, kScatterPower) + kShortLineK * shortness;
+    const bool is_short = !is_mma && !is_mn_major && line < 128 && input.k > input.tile.k;
+    return 1 + (is_mn_major ? kScatter : kScatterK) * std::pow(128.0 / line, kScatterPower) +
+           (is_short ? kShortLineK : 0);
   };
   const double scatter_a = scatter(input.is_mn_major_a, input.tile.m, input.m, input.element_bytes_a);
   const double scatter_b = scatter(input.is_mn_major_b, input.tile.n, input.n, input.element_bytes_b);

@@ -191,27 +191,35 @@ std::vector<int> split_k_to_fill_sms(const Plan& plan, std::int64_t tiles, std::
 }
 
 /// The values of split_k that shorten the last wave: groups of split_k CTAs take the tiles in turn, so the busiest CTA
-/// computes ceil(tiles / groups) / split_k tiles. 34 tiles leave a tenth of the 264 places of 132 SMs idle with a
-/// split_k of 7, and none with 15, where each group takes two tiles.
+/// computes ceil(tiles / groups) / split_k tiles. 132 SMs of two CTAs each compute 34 tiles with 238 CTAs if split_k is
+/// 7, and with 255 if it is 15, where each of 17 groups takes two tiles. The values are in ascending order: those whose
+/// busiest CTA computes less than with every smaller value, and some that are nearly as good, because the estimate also
+/// counts the exchanges of a group, which are fewer with a small split_k.
 template <class Plan>
 std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std::int64_t k_tiles) {
-  constexpr int kMaxSplitK = 33;
+  constexpr int kMaxSplitK = 33;  // larger values had no shorter estimate for the problems that were measured
   constexpr std::int64_t kMinTilesOfPart = 8;  // the exchange of shorter parts takes longer than it saves
-  constexpr double kWorthwhile = 0.97;         // of the tiles of the busiest CTA without split-K
-  constexpr double kNearTheLeast = 1.03;
-  constexpr std::size_t kMostValues = 4;
+  constexpr double kLess = 0.97, kNearlyAsGood = 1.03;
+  constexpr int kMostNearlyAsGood = 4;  // each value takes a plan and an estimate
   const Residence residence = residence_of(plan);
+  std::vector<int> values;
+  if (tiles == 0) return values;
   const auto most_of = [](std::int64_t work, std::int64_t workers) {
     return static_cast<double>(ceil_div(work, workers));
   };
+  // Without split-K, the CTAs of an SM share its time.
+  const double whole = most_of(tiles, residence.sms) / residence.ctas_per_sm;
+  double least = whole;
+  int nearly_as_good = 0;
   const auto last = static_cast<int>(std::min<std::int64_t>({kMaxSplitK, k_tiles / kMinTilesOfPart, residence.ctas()}));
-  const auto busiest = [&](int split_k) { return most_of(tiles, residence.ctas() / split_k) / split_k; };
-  const double worthwhile = kWorthwhile * most_of(tiles, residence.sms) / residence.ctas_per_sm;
-  double least = worthwhile;
-  for (int split_k = 2; split_k <= last; ++split_k) least = std::min(least, busiest(split_k));
-  std::vector<int> values;
-  for (int split_k = 2; split_k <= last && values.size() < kMostValues; ++split_k) {
-    if (busiest(split_k) <= std::min(worthwhile, kNearTheLeast * least)) values.push_back(split_k);
+  for (int split_k = 2; split_k <= last; ++split_k) {
+    const double busiest = most_of(tiles, residence.ctas() / split_k) / split_k;
+    const bool is_less = busiest < kLess * least;
+    const bool is_near = busiest < kLess * whole && busiest <= kNearlyAsGood * least;
+    if (!is_less && (!is_near || nearly_as_good == kMostNearlyAsGood)) continue;
+    nearly_as_good += is_less ? 0 : 1;
+    least = std::min(least, busiest);
+    values.push_back(split_k);
   }
   return values;
 }
@@ -224,8 +232,9 @@ std::vector<int> split_k_worth_trying(const Plan& plan, const op::GemmView& view
   const std::int64_t tiles = ceil_div(m, plan.tile.m) * ceil_div(n, plan.tile.n) * view.batch();
   const std::int64_t k_tiles = view.reads_product ? ceil_div(view.k(), plan.tile.k) : 0;
   std::vector<int> values = split_k_to_fill_sms(plan, tiles, k_tiles);
-  const std::vector<int> more = split_k_to_even_waves(plan, tiles, k_tiles);
-  values.insert(values.end(), more.begin(), more.end());
+  for (const int split_k : split_k_to_even_waves(plan, tiles, k_tiles)) {
+    if (std::ranges::count(values, split_k) == 0) values.push_back(split_k);
+  }
   return values;
 }
 

@@ -87,7 +87,7 @@ class OutputTile {
   /// outside D.
   template <int kCount>
   __device__ __forceinline__ void store_computed(int row, int column, const Vector<D, kCount>& out) const {
-    static_assert(kCount <= Plan::kAlignmentD || !LayoutD::kRowsAreContiguous);
+    static_assert(LayoutD::kRowsAreContiguous && kCount <= Plan::kAlignmentD);
     if (row < end_m()) store_elements(row, column, out, line(row, column));
   }
 

@@ -17,7 +17,8 @@ namespace tilewright {
 /// Bands: kRows, the rows of a band, and tile_row(row, i), the row of the CTA's tile at row `row` of the i-th band.
 /// Plan: kBandLine (elements from one row of a band to the next), kBandBytes, kRealignsRows (whether the rows of D are
 /// stored with vectors that are longer than their alignment), kWarpsM, kWarpsN, and the members that OutputTile uses.
-/// TileOfD is the scheduler's Tile.
+/// Epilogue: the members that OutputTile uses, and kHasTensors (whether apply() reads or writes tensors other than C
+/// and D, reductions included). TileOfD is the scheduler's Tile.
 template <class Plan, class Epilogue, class Parameters, class Bands, class TileOfD>
 class StagedOutput {
   using Compute = typename Epilogue::Compute;
@@ -44,13 +45,14 @@ class StagedOutput {
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
   static constexpr int kVectors = kBandRows * kVectorsPerRow;
   static constexpr int kPasses = ceil_div(kVectors, kThreads);  // vectors of a band that a thread stores, at most
-  // Whether the epilogue only computes, so that a thread may compute some vectors before it stores the first of them.
-  // In f64, the first multiplication after a load waits for the mma.sync of other warps, which use the same unit: one
-  // wait for each vector of two elements took a fifth of the time of a kernel with K = 272 (H200, 2026-11-27).
+  // Whether the epilogue only computes, and its results are stored from registers, row by row, so that a thread may
+  // compute several vectors before it stores the first of them. In f64, the first multiplication after a load waits for
+  // the mma.sync of other warps, which use the same unit: one wait for each vector of two elements took a fifth of the
+  // time of a kernel with K = 272 (H200, 2026-11-27).
   static constexpr bool kOnlyComputes = kByRows && !kRealigns && !Epilogue::kReadsSource && !Epilogue::kHasTensors;
   /// Vectors of a thread whose latencies overlap.
   static __device__ constexpr int together() {
-    constexpr int kBytesInRegisters = 64;
+    constexpr int kBytesInRegisters = 64;  // with 128, f64 tiles of 64x64 took 174 registers instead of 168
     int count = kOnlyComputes ? kBytesInRegisters / (kVector * static_cast<int>(sizeof(Compute))) : 2;
     while (kPasses % count != 0) count /= 2;
     return count;
@@ -133,20 +135,20 @@ class StagedOutput {
   /// Stores kTogether vectors of the i-th band, from number `index` on in steps of kThreads.
   __device__ __forceinline__ void store_vectors(int i, int index) const {
     Vector<D, kVector / kPerElement> computed[kTogether];
-    const auto is_in_band = [&](int j) { return kVectors % kThreads == 0 || index + j * kThreads < kVectors; };
+    const auto number = [&](int j) { return index + j * kThreads; };
+    const auto is_in_band = [&](int j) { return kVectors % kThreads == 0 || number(j) < kVectors; };
 #pragma unroll
     for (int j = 0; j < kTogether; ++j) {
-      const int number = is_in_band(j) ? index + j * kThreads : 0;
-      const int row = band_row(number), column = band_column(number);
+      const int inside = is_in_band(j) ? number(j) : 0;
+      const int row = band_row(inside), column = band_column(inside);
       Compute values[kVector];
       read(values, row, column);
       computed[j] = output_.compute(row_of(row, i), block_.column + column, values, reductions_, row, column);
     }
 #pragma unroll
     for (int j = 0; j < kTogether; ++j) {
-      const int number = index + j * kThreads;
-      if (is_in_band(j))
-        output_.store_computed(row_of(band_row(number), i), block_.column + band_column(number), computed[j]);
+      if (!is_in_band(j)) continue;
+      output_.store_computed(row_of(band_row(number(j)), i), block_.column + band_column(number(j)), computed[j]);
     }
   }
 

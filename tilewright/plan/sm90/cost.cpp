@@ -278,14 +278,15 @@ TileCount count_class_tiles(const Sm90CostInput& input, std::int64_t resident) {
 /// The time that DRAM takes for a byte that is read or written in lines of `bytes`, relative to one of a long line.
 double scatter(double bytes, double excess) { return 1 + excess * std::pow(128 / bytes, kScatterPower); }
 
-/// The same for lines of D that do not begin at multiples of a sector. The sectors at both ends of the line that a
-/// cluster writes are written in two parts. In a D that L2 cannot hold, some reach DRAM before the second part.
+/// The time that DRAM takes to write D, relative to a D whose lines begin at multiples of a sector. Otherwise the
+/// sectors at both ends of the line that a cluster writes are written in two parts, unless the line is a whole line of
+/// D. If L2 cannot hold D, some of them reach DRAM before the second part.
 double split_sectors_of_d(const arch::ArchLimits& limits, const Sm90CostInput& input) {
-  if (!input.d_splits_sectors) return 1;
+  const int line = input.is_d_column_major ? input.tile.m * input.cluster_m : input.tile.n * input.cluster_n;
+  if (!input.d_splits_sectors || line >= (input.is_d_column_major ? input.m : input.n)) return 1;
   const double bytes_of_d =
       static_cast<double>(input.m) * static_cast<double>(input.n) * static_cast<double>(input.batches) * input.d_bytes;
   const double beyond_l2 = std::max(0.0, 1 - static_cast<double>(limits.l2_bytes) / bytes_of_d);
-  const int line = input.is_d_column_major ? input.tile.m * input.cluster_m : input.tile.n * input.cluster_n;
   return 1 + beyond_l2 * kSplitLineBytes / (line * input.d_bytes);
 }
 
@@ -304,11 +305,11 @@ bool lines_split_sectors(const op::Tensor& operand) {
 
 double sector_read_amplification(const op::Tensor& operand) {
   // In a row that begins in the middle of a sector, each 32 bytes lie in two sectors, which alone would give 2 for the
-  // row, and 1.5 if every other row is such a row. The factor for every other row is estimated from bf16
-  // 4176x5408x2488 (H200, 2026-11-22): 404 TFLOP/s without multicast, 490 with the best of our tiles of that day and
-  // 662 with cuBLASLt's 192x192 in pairs each correspond to about 3600 bytes per clock from L2, where aligned rows
-  // reach 6050. With rows of 4992 instead of 4976 bytes the same problem ran at 651. That is a factor of 1.7. Longer
-  // rows of K have less: 1.5 ranks 120 problems with such rows best (seeds 44 and 45, H200, 2026-11-27).
+  // row, and 1.5 if every other row is such a row. This also ranks 120 problems with such rows best (seeds 44 and 45,
+  // H200, 2026-11-27). Single problems differ: for bf16 4176x5408x2488, 404 TFLOP/s without multicast, 490 with the
+  // best of our tiles of 2026-11-22 and 662 with cuBLASLt's 192x192 in pairs each correspond to about 3600 bytes per
+  // clock from L2, where aligned rows reach 6050, which is a factor of 1.7; with rows of 4992 instead of 4976 bytes,
+  // the same problem ran at 651 TFLOP/s.
   constexpr double kHalfOfTheRows = 1.5, kAllRows = 2 * (kHalfOfTheRows - 1) + 1;
   if (lines_split_sectors(operand)) return kHalfOfTheRows;
   return op::splits_sectors(operand) ? kAllRows : 1;
