@@ -197,7 +197,7 @@ std::vector<int> split_k_to_fill_sms(const Plan& plan, std::int64_t tiles, std::
 /// counts the exchanges of a group, which are fewer with a small split_k.
 template <class Plan>
 std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std::int64_t k_tiles) {
-  constexpr int kMaxSplitK = 33;  // larger values had no shorter estimate for the problems that were measured
+  constexpr int kMaxSplitK = 33;               // with 66, 5 of 99 problems of f32 had shorter estimates, by 6 % at most
   constexpr std::int64_t kMinTilesOfPart = 8;  // the exchange of shorter parts takes longer than it saves
   constexpr double kLess = 0.97, kNearlyAsGood = 1.03;
   constexpr int kMostNearlyAsGood = 4;  // each value takes a plan and an estimate
