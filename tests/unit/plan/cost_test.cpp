@@ -264,7 +264,7 @@ TEST(Cost, OneWarpPerSchedulerOverlapsLessThanTwo) {
 // took 172 us, and 81 us with skinny_gemm (H200, 2026-11-27).
 TEST(Cost, ShortLinesAlongKCost) {
   const auto estimate = [](op::MatrixLayout layout_b) {
-    op::GemmSignature signature = describe_f32({kRow, layout_b});
+    const op::GemmSignature signature = describe_f32({kRow, layout_b});
     const SimtGemmDesign design{{kSm90, {8, 128, 16}, 4, 1, 4, {8}, 26}};
     const auto plan = plan_simt_gemm(signature, design);
     EXPECT_TRUE(plan) << plan.reason();

@@ -140,8 +140,8 @@ TEST(Search, SplitsKWhereTilesLeaveSmsIdle) {
   EXPECT_TRUE(splits(64, 64, 8).empty()) << "there is one k tile";
 }
 
-// Of the 264 CTAs that the SMs can hold, 40 groups of six CTAs, which take one tile each, use 240, and 20 groups of 13
-// CTAs, which take two each, use 260. The time fell from 1465 to 1372 us (H200, 2026-11-27).
+// The SMs can hold 264 CTAs. 40 groups of six CTAs take one tile each and use 240 of them; 20 groups of 13 CTAs take
+// two tiles each and use 260. The time fell from 1465 to 1372 us (H200, 2026-11-27).
 TEST(Search, SplitsKSoThatGroupsTakeEqualNumbersOfTiles) {
   const op::GemmSignature signature = describe_f32({kRow, kColumn});
   const op::Gemm gemm = problem_of(signature, 5008, 128, 48668);

@@ -296,6 +296,11 @@ TEST(Sm90Cost, LinesOfDThatSplitSectorsCost) {
   EXPECT_GT(split_sectors, whole_sectors);
   input.cluster_n = 4;
   EXPECT_LT(estimate_of(input), split_sectors);
+  input.m = 2'000'000;
+  input.n = 500;  // a cluster writes whole lines of D, one after another
+  const double whole_lines = estimate_of(input);
+  input.d_splits_sectors = false;
+  EXPECT_EQ(whole_lines, estimate_of(input));
   Sm90CostInput in_l2{.m = 1024, .n = 1032, .k = 128, .tile = {128, 128, 64}, .stages = 6};
   const double in_whole_sectors = estimate_of(in_l2);
   in_l2.d_splits_sectors = true;
