@@ -171,7 +171,7 @@ SimtThreadTile thread_tile(const SimtGemmPlan& plan) {
 CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   CostInput input = tile_cost(plan, arguments);
   input.registers = plan.registers();
-  count_stores(plan, plan.realigns_rows(), plan.lanes_n * plan.vector_n, input);
+  count_stores(plan, plan.realigns_rows(), plan.stages_rows() ? plan.tile.n : plan.lanes_n * plan.vector_n, input);
   input.smem_bytes = plan.smem_bytes();
   input.fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::simt, plan.stored);
   input.multiply_issue_share = input.fma_per_clock / kFmaPerClockOfIssue;

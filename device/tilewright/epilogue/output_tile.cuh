@@ -91,6 +91,20 @@ class OutputTile {
     if (row < end_m()) store_elements(row, column, out, line(row, column));
   }
 
+  /// store_computed(row + below, column, out), where `first` is line(row, column).
+  template <int kCount>
+  __device__ __forceinline__ void store_below(int row, int column, D* first, int below,
+                                              const Vector<D, kCount>& out) const {
+    static_assert(LayoutD::kRowsAreContiguous && kCount <= Plan::kAlignmentD);
+    D* const to = kDIsStrided ? first + below * tile_.ldd(parameters_.ldd) : line(row + below, column);
+    const bool is_inside = row + below < end_m();
+    if (is_inside & (column + kCount * kPerElement <= end_n())) {
+      *reinterpret_cast<Vector<D, kCount>*>(to) = out;
+    } else if (kCount > 1 && is_inside) {
+      store_elements(row + below, column, out, to);
+    }
+  }
+
   /// The elements of D that belong to kCount adjacent columns of one row, which must be inside D, for the caller to
   /// store. The other outputs are stored here. The arguments are those of store().
   template <int kCount, class Accumulator, class Reductions>

@@ -45,6 +45,9 @@ class StagedOutput {
   static_assert(Plan::kTileN % kVector == 0, "vectors cover a row");
   static constexpr int kVectors = kBandRows * kVectorsPerRow;
   static constexpr int kPasses = ceil_div(kVectors, kThreads);  // vectors of a band that a thread stores, at most
+  // Whether all vectors of a thread begin in the same column. They are kRowStep rows apart.
+  static constexpr bool kColumnIsFixed = kByRows && kThreads % kVectorsPerRow == 0;
+  static constexpr int kRowStep = kThreads / kVectorsPerRow;
   // Whether the epilogue only computes, and its results are stored from registers, row by row, so that a thread may
   // compute several vectors before it stores the first of them. In f64, the first multiplication after a load waits for
   // the mma.sync of other warps, which use the same unit: one wait for each vector of two elements took a fifth of the
@@ -53,7 +56,9 @@ class StagedOutput {
   /// Vectors of a thread whose latencies overlap.
   static __device__ constexpr int together() {
     constexpr int kBytesInRegisters = 64;  // with 128, f64 tiles of 64x64 took 174 registers instead of 168
-    int count = kOnlyComputes ? kBytesInRegisters / (kVector * static_cast<int>(sizeof(Compute))) : 2;
+    constexpr int kMost = 4;               // each vector has an address, too
+    int count = 2;
+    if (kOnlyComputes) count = minimum(kBytesInRegisters / (kVector * static_cast<int>(sizeof(Compute))), kMost);
     while (kPasses % count != 0) count /= 2;
     return count;
   }
@@ -93,15 +98,19 @@ class StagedOutput {
   /// Stores the tile's i-th band, which all threads have staged. Begins and ends with a barrier.
   __device__ __forceinline__ void store(int i) const {
     __syncthreads();
+    if constexpr (kOnlyComputes && kColumnIsFixed) {
+      store_column(i);
+    } else {
 #pragma unroll 1
-    for (int pass = 0; pass < kPasses; pass += kTogether) {
-      if constexpr (kOnlyComputes) {
-        store_vectors(i, thread_ + pass * kThreads);
-      } else {
+      for (int pass = 0; pass < kPasses; pass += kTogether) {
+        if constexpr (kOnlyComputes) {
+          store_vectors(i, thread_ + pass * kThreads);
+        } else {
 #pragma unroll
-        for (int j = 0; j < kTogether; ++j) {
-          const int index = thread_ + (pass + j) * kThreads;
-          if (kVectors % kThreads == 0 || index < kVectors) store_vector(i, index);
+          for (int j = 0; j < kTogether; ++j) {
+            const int index = thread_ + (pass + j) * kThreads;
+            if (kVectors % kThreads == 0 || index < kVectors) store_vector(i, index);
+          }
         }
       }
     }
@@ -130,6 +139,33 @@ class StagedOutput {
   __device__ __forceinline__ void read(Compute (&values)[kVector], int row, int column) const {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) values[v] = band_[row * kLine + column + v];
+  }
+
+  /// Stores this thread's vectors of the i-th band, which begin in the same column. Their addresses in the band and in D
+  /// are at constant distances from those of the first, as a band has a power of two of rows: below row r < kRowStep,
+  /// Bands::tile_row(r + n * kRowStep, i) is tile_row(r, i) + tile_row(n * kRowStep, 0).
+  __device__ __forceinline__ void store_column(int i) const {
+    static_assert((kBandRows & (kBandRows - 1)) == 0 && (kRowStep & (kRowStep - 1)) == 0);
+    const int first = thread_ / kVectorsPerRow, band_column = thread_ % kVectorsPerRow * kVector;
+    const int row = row_of(first, i), column = block_.column + band_column;
+    D* const line = output_.line(row, column);
+    const auto is_in_band = [&](int below) { return kBandRows % kRowStep == 0 || first + below < kBandRows; };
+#pragma unroll
+    for (int pass = 0; pass < kPasses; pass += kTogether) {
+      Vector<D, kVector / kPerElement> computed[kTogether];
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j) {
+        const int below = (pass + j) * kRowStep, inside = is_in_band(below) ? first + below : 0;
+        Compute values[kVector];
+        read(values, inside, band_column);
+        computed[j] = output_.compute(row, column, values, reductions_, inside, band_column);
+      }
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j) {
+        const int below = (pass + j) * kRowStep;
+        if (is_in_band(below)) output_.store_below(row, column, line, Bands::tile_row(below, 0), computed[j]);
+      }
+    }
   }
 
   /// Stores kTogether vectors of the i-th band, from number `index` on in steps of kThreads.

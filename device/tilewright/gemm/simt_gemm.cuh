@@ -25,8 +25,7 @@ namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
 /// kStages, kStageBytes, kSharedBytes, kCopyPhases, kSplitK, Scheduler (of scheduler/, PersistentTiles with split-K),
-/// kRealignsRows, MatrixC, MatrixD, and the members that OutputTile, the scheduler and, if rows are realigned,
-/// StagedOutput and, with split-K, SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN
+/// kStagesRows, MatrixC, MatrixD, and the members that OutputTile, the scheduler and, if rows are staged, StagedOutput and, with split-K, SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN
 /// accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the
 /// tile, the others row_step(i) and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see
 /// plan::SimtThreadTile.
@@ -61,7 +60,7 @@ class SimtGemm {
   using Shared = SplitKTile<Plan, Epilogue, Parameters, Accumulator>;
   struct Bands {
     static constexpr int kRows = kBandRows;
-    static __device__ __forceinline__ int tile_row(int row, int i) {
+    static __device__ constexpr int tile_row(int row, int i) {
       return ThreadTile::row_of_band(row) + ThreadTile::row_step(i);
     }
   };
@@ -69,8 +68,8 @@ class SimtGemm {
 
   // Shared memory holds the stages and, after the mainloop, the bands that the epilogue stages and reduces.
   static __device__ constexpr int epilogue_bytes() {
-    if constexpr (Plan::kRealignsRows) return Staged::kBytes;
-    if constexpr (Plan::kSplitK == 1 && !Plan::kRealignsRows) return Reductions::kBytes;
+    if constexpr (Plan::kStagesRows) return Staged::kBytes;
+    if constexpr (Plan::kSplitK == 1 && !Plan::kStagesRows) return Reductions::kBytes;
     if constexpr (Plan::kSplitK > 1) return Shared::kSharedBytes;
   }
   static_assert(Plan::kStageBytes == kStageElements * static_cast<int>(sizeof(Stored)));
@@ -87,7 +86,7 @@ class SimtGemm {
     const auto compute = [&] {
       Accumulator accumulators[kThreadM][kThreadN] = {};
       multiply(accumulators, stages, tile, 0);
-      if constexpr (Plan::kRealignsRows) {
+      if constexpr (Plan::kStagesRows) {
         store_staged(accumulators, shared_memory, tile);
       } else {
         store(accumulators, shared, tile);
@@ -263,14 +262,14 @@ class SimtGemm {
     output.end();
   }
 
+  /// The accumulators are stored one by one: those of a vector would have to be in adjacent registers, and 5 to 10 % of
+  /// the multiplications would read three registers of one bank.
   __device__ __forceinline__ void stage(const Staged& output, const Accumulator (&row)[kThreadN]) const {
+    const int band_row = ThreadTile::band_row(ptx::thread()), column = ThreadTile::column(ptx::thread());
 #pragma unroll
-    for (int j = 0; j < kThreadN; j += ThreadTile::kVectorN) {
-      Accumulator values[ThreadTile::kVectorN];
-#pragma unroll
-      for (int v = 0; v < ThreadTile::kVectorN; ++v) values[v] = row[j + v];
-      output.stage(ThreadTile::band_row(ptx::thread()), ThreadTile::column(ptx::thread()) + ThreadTile::column_step(j),
-                   values);
+    for (int j = 0; j < kThreadN; ++j) {
+      const Accumulator value[1] = {row[j]};
+      output.stage(band_row, column + ThreadTile::column_step(j), value);
     }
   }
 

@@ -47,7 +47,7 @@ class Sm80Gemm {
   /// A band is one row of instruction tiles of every warp.
   struct Bands {
     static constexpr int kRows = Plan::kWarpsM * Mma::kM;
-    static __device__ __forceinline__ int tile_row(int row, int i) {
+    static __device__ constexpr int tile_row(int row, int i) {
       return row / Mma::kM * (Plan::kTileM / Plan::kWarpsM) + i * Mma::kM + row % Mma::kM;
     }
   };

@@ -55,7 +55,7 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   out.line("using Accumulator = {};", cuda_name(plan.stored));
   write_thread_tile(out, plan);
   out.line("static constexpr int kCopyPhases = {};", plan.copy_phases);
-  out.line("static constexpr bool kRealignsRows = {};", plan.realigns_rows());
+  out.line("static constexpr bool kStagesRows = {}, kRealignsRows = {};", plan.stages_rows(), plan.realigns_rows());
   out.line("static constexpr int kBandLine = {}, kBandBytes = {};", plan.band_line(), plan.band_bytes());
   out.line("static constexpr int kStageBytes = {}, kSharedBytes = {};", plan.stage_bytes(), plan.smem_bytes());
   write_tile_constants(out, plan);
