@@ -236,7 +236,7 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double chip_us = overlapping(sm_clocks, l2_clocks) / clocks_per_us;
   // The groups of a split-K kernel take their tiles one after another, so each exchange is exposed.
   const double rounds_of_groups =
-      std::ceil(static_cast<double>(tiles) / std::max(1, fit * limits.sm_count / input.split_k));
+      std::ceil(static_cast<double>(tiles) / std::max(1, Residence{fit, limits.sm_count}.groups(input.split_k)));
   // In the first round the CTAs of an SM finish one after another; later, all of them wait for each other's partial
   // sums.
   const double first_exchange = exchange_us(limits, tile_area, input.accumulator_bytes) + kArrivalUs * input.split_k;

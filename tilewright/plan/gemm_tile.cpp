@@ -46,12 +46,9 @@ ReductionBlocks reduction_blocks(const GemmTile& tile, const op::GemmView& argum
 
 /// Number of groups of split_k CTAs that work at once. Each has a GridBarrier in the first bytes of the workspace.
 std::int64_t working_groups(const GemmTile& tile, const op::GemmView& arguments, const Residence& residence) {
-  constexpr std::int64_t kBarrierBytes =
-      32;  // GridBarrier::kCounterStep of device/tilewright/pipeline/grid_barrier.cuh
-  constexpr std::int64_t kBarriers = std::int64_t{kReductionCountersFrom} / kBarrierBytes;
   const auto [m, n] = extents(tile, arguments);
   const std::int64_t tiles = ceil_div(m, tile.tile.m) * ceil_div(n, tile.tile.n) * matrices_of(arguments);
-  return std::min<std::int64_t>({tiles, residence.ctas() / tile.split_k, kBarriers});
+  return std::min<std::int64_t>(tiles, residence.groups(tile.split_k));
 }
 
 /// Offset of the reductions' partial results in launch_gemm's workspace. They follow the counters and the partial sums

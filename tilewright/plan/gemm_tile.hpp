@@ -2,6 +2,7 @@
 // checks on tiles, and the launch.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tilewright/arch/limits.hpp"
@@ -92,6 +93,8 @@ struct Residence {
   int ctas_per_sm = 1, sms = 1;
 
   int ctas() const { return ctas_per_sm * sms; }
+  /// Groups of split_k CTAs that work at once.
+  int groups(int split_k) const { return std::min(ctas() / split_k, kGroupBarriers); }
 };
 /// The residence that a plan assumes. A split-K kernel, whose CTAs wait for each other, is compiled for it.
 template <class Plan>

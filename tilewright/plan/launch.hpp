@@ -27,7 +27,8 @@ inline constexpr std::size_t kTensorMapAlignment = alignof(EncodedTensorMap);
 /// A workspace begins with counters. The first are those of barriers among groups of CTAs; every kernel leaves them in
 /// the state that pipeline/grid_barrier.cuh describes, so that the next kernel can use them. Next come the arrival
 /// counters of reductions, which are zero between launches, and last the counter of the grid-wide barrier.
-inline constexpr std::size_t kReductionCountersFrom = 8192;
+inline constexpr int kGroupBarriers = 1024, kGroupBarrierBytes = 32;  // the latter is GridBarrier::kCounterStep
+inline constexpr std::size_t kReductionCountersFrom = std::size_t{kGroupBarriers} * kGroupBarrierBytes;
 inline constexpr std::size_t kReductionCounterBytes = 253920;
 inline constexpr std::size_t kWorkspaceCounterBytes = kReductionCountersFrom + kReductionCounterBytes + 32;
 

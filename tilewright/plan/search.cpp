@@ -213,7 +213,7 @@ std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std
   int nearly_as_good = 0;
   const auto last = static_cast<int>(std::min<std::int64_t>({kMaxSplitK, k_tiles / kMinTilesOfPart, residence.ctas()}));
   for (int split_k = 2; split_k <= last; ++split_k) {
-    const double busiest = most_of(tiles, residence.ctas() / split_k) / split_k;
+    const double busiest = most_of(tiles, residence.groups(split_k)) / split_k;
     const bool is_less = busiest < kLess * least;
     const bool is_near = busiest < kLess * whole && busiest <= kNearlyAsGood * least;
     if (!is_less && (!is_near || nearly_as_good == kMostNearlyAsGood)) continue;

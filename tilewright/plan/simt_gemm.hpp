@@ -45,9 +45,8 @@ struct SimtGemmPlan : GemmTile {
   /// Whether the epilogue stages bands of rows in shared memory, so that a warp stores adjacent elements of D: if D's
   /// rows allow only vectors of less than 16 bytes. The pieces of a thread's own vectors would be 16 bytes apart.
   bool stages_rows() const { return GemmTile::realigns_rows(16); }
-  /// Leading dimension, in elements, of a band that is staged. The padding spreads the rows over the banks: those of
-  /// single elements, which a warp writes 4 apart, or those of the vectors of rows that are realigned.
-  int band_line() const { return tile.n + (realigns_rows() ? 8 : 1); }
+  /// Leading dimension, in elements, of a band that is staged. The padding spreads the rows over the banks.
+  int band_line() const { return tile.n + 8; }
   int band_bytes() const { return stages_rows() ? band_rows() * band_line() * bytes(operands.epilogue.compute) : 0; }
   /// Bytes of shared memory per CTA. The epilogue reuses the memory of the stages.
   int smem_bytes() const { return std::max(stages * stage_bytes(), band_bytes() + reduction_bytes(band_rows())); }

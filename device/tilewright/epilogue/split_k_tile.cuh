@@ -6,6 +6,7 @@
 
 #include "tilewright/epilogue/output_tile.cuh"
 #include "tilewright/pipeline/grid_barrier.cuh"
+#include "tilewright/ptx/another_register.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/thread.cuh"
 #include "tilewright/types.cuh"
@@ -56,7 +57,7 @@ class SplitKTile {
     for (int first = 0; first < kCount; first += kElements) {
       Stored stored;
 #pragma unroll
-      for (int i = 0; i < kElements; ++i) stored.element[i] = in_another_register(accumulators[first + i]);
+      for (int i = 0; i < kElements; ++i) stored.element[i] = ptx::in_another_register(accumulators[first + i]);
       *reinterpret_cast<Stored*>(to + first) = stored;
     }
   }
@@ -93,20 +94,6 @@ class SplitKTile {
   }
 
  private:
-  /// `x`, in a register that the compiler need not choose together with that of `x`. The vector that is stored takes
-  /// adjacent registers; if the accumulators themselves were stored, they would take them during the whole mainloop,
-  /// and then a tenth of its multiply-adds read three operands from one bank of registers, which takes a clock more
-  /// (simt_gemm of f32, ptxas 13.0). Adding -0 changes no value, not even a zero's sign.
-  static __device__ __forceinline__ float in_another_register(float x) {
-    float copy;
-    asm("add.rn.f32 %0, %1, 0f80000000;" : "=f"(copy) : "f"(x));
-    return copy;
-  }
-  template <class T>
-  static __device__ __forceinline__ T in_another_register(T x) {
-    return x;
-  }
-
   /// Fills the band with the identity, because only this CTA's share of it is put there afterwards.
   __device__ __forceinline__ void begin(const Reductions& reductions, const typename Reductions::Block& block,
                                         int first_row) const {

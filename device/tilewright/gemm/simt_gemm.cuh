@@ -12,6 +12,7 @@
 #include "tilewright/operand/folded_matrix.cuh"
 #include "tilewright/operand/im2col_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
+#include "tilewright/ptx/another_register.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/ptx/thread.cuh"
@@ -262,14 +263,14 @@ class SimtGemm {
     output.end();
   }
 
-  /// The accumulators are stored one by one: those of a vector would have to be in adjacent registers, and 5 to 10 % of
-  /// the multiplications would read three registers of one bank.
   __device__ __forceinline__ void stage(const Staged& output, const Accumulator (&row)[kThreadN]) const {
-    const int band_row = ThreadTile::band_row(ptx::thread()), column = ThreadTile::column(ptx::thread());
 #pragma unroll
-    for (int j = 0; j < kThreadN; ++j) {
-      const Accumulator value[1] = {row[j]};
-      output.stage(band_row, column + ThreadTile::column_step(j), value);
+    for (int j = 0; j < kThreadN; j += ThreadTile::kVectorN) {
+      Accumulator values[ThreadTile::kVectorN];
+#pragma unroll
+      for (int v = 0; v < ThreadTile::kVectorN; ++v) values[v] = ptx::in_another_register(row[j + v]);
+      output.stage(ThreadTile::band_row(ptx::thread()), ThreadTile::column(ptx::thread()) + ThreadTile::column_step(j),
+                   values);
     }
   }
 
