@@ -39,9 +39,9 @@ struct GemmTile {
     const op::Epilogue& epilogue = operands.epilogue;
     return band_reduction_bytes(reduction_counts(epilogue), band_rows, tile.n, threads(), bytes(epilogue.compute));
   }
-  /// Whether the epilogue stores rows of D with vectors that are longer than their alignment, which takes a second pass
-  /// through shared memory: if the alignment is less than `least_bytes`.
-  bool realigns_rows(int least_bytes) const {
+  /// Whether the epilogue stages rows of D in shared memory whose alignment is less than `least_bytes`. It can if D is
+  /// row-major and one CTA has all of a sum.
+  bool stages_rows_below(int least_bytes) const {
     return split_k == 1 && operands.d.layout == op::MatrixLayout::row_major && operands.d.folded_modes == 0 &&
            operands.d.alignment * bytes(operands.d.element) < least_bytes;
   }

@@ -41,10 +41,10 @@ struct SimtGemmPlan : GemmTile {
   int band_rows() const { return split_k > 1 ? split_k_rows() : warps_m * lanes_m; }
   /// With an alignment of 4 or 8 bytes, the fastest tile was up to 60 % slower with the second pass; with 2 bytes it
   /// gained 30 % (H200, 2026-11-23).
-  bool realigns_rows() const { return GemmTile::realigns_rows(4); }
+  bool realigns_rows() const { return stages_rows_below(4); }
   /// Whether the epilogue stages bands of rows in shared memory, so that a warp stores adjacent elements of D: if D's
   /// rows allow only vectors of less than 16 bytes. The pieces of a thread's own vectors would be 16 bytes apart.
-  bool stages_rows() const { return GemmTile::realigns_rows(16); }
+  bool stages_rows() const { return stages_rows_below(16); }
   /// Leading dimension, in elements, of a band that is staged. The padding spreads the rows over the banks.
   int band_line() const { return tile.n + 8; }
   int band_bytes() const { return stages_rows() ? band_rows() * band_line() * bytes(operands.epilogue.compute) : 0; }

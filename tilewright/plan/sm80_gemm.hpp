@@ -46,7 +46,7 @@ struct Sm80GemmPlan : GemmTile {
   int band_line() const { return tile.n + 8; }
   int band_bytes() const;
   /// With an alignment of 8 bytes, the second pass cost 16 to 33 %; with less, it gained up to 48 % (H200, 2026-11-23).
-  bool realigns_rows() const { return GemmTile::realigns_rows(8); }
+  bool realigns_rows() const { return stages_rows_below(8); }
   /// Bytes of shared memory in which the epilogue stages and reduces bands; with split-K it only reduces.
   int epilogue_bytes() const {
     return split_k > 1 ? reduction_bytes(split_k_rows()) : band_bytes() + reduction_bytes(warps_m * atom->m);
