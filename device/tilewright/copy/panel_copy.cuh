@@ -79,6 +79,9 @@ class PanelCopy {
 
   /// Loads what the passes from `first` to `last` - 1 copy to registers. The bounds may exceed the number of passes.
   __device__ __forceinline__ void load(int k_left, int first, int last) {
+    if constexpr (kIsStrided && Operand::kIsKMajor && kVector > 1) {
+      if (k_left >= Operand::kTileK) return load_whole(first, last);
+    }
 #pragma unroll
     for (int pass = 0; pass < kRegisterPasses; ++pass) {
       if (pass < first || pass >= last) continue;
@@ -122,6 +125,17 @@ class PanelCopy {
   }
 
  private:
+  /// load() of a tile that ends before the end of K, so that each vector is inside the matrix or its line is not.
+  __device__ __forceinline__ void load_whole(int first, int last) {
+    const int lines_left = is_active_ ? mn_left_ - line_ : 0;
+#pragma unroll
+    for (int pass = 0; pass < kRegisterPasses; ++pass) {
+      if (pass < first || pass >= last) continue;
+      registers_[pass] = {};
+      if (Copy::pass_line(pass) < lines_left) registers_[pass] = vector_at(address(pass));
+    }
+  }
+
   static __device__ __forceinline__ Vector<Element, kVector> vector_at(const Element* from) {
     return *reinterpret_cast<const Vector<Element, kVector>*>(from);
   }
