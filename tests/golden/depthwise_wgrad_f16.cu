@@ -9,7 +9,7 @@ struct Plan {
   using ElementD = tilewright::half_t;
   using Matrix = tilewright::Im2colMatrix<false>;
   static constexpr int kVector = 8, kTaps = 3, kStep = 1, kChannels = 32, kThreads = 256;
-  static constexpr int kCounters = 8192, kPartsFrom = 262144;
+  static constexpr int kCounters = 32768, kPartsFrom = 286720;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))

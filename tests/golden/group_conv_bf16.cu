@@ -6,7 +6,7 @@ struct Plan {
   using MatrixB = tilewright::Im2colMatrix<false>;
   static constexpr int kWarps = 8, kRows = 2, kPositions = 16, kWarpTiles = 1;
   static constexpr int kGroups = 4, kChannels = 16, kOctets = 18, kSteps = 9;
-  static constexpr int kTileM = 32, kTileN = 16, kSplitK = 1, kReductionCounters = 8192;
+  static constexpr int kTileM = 32, kTileN = 16, kSplitK = 1, kReductionCounters = 32768;
   static constexpr int kPixel = 144, kFilterLine = 304, kLaneColumns = 4;
   // filter -> byte: (2,2,4,1):(304,2432,608,4864)
   static __device__ constexpr tilewright::uint32_t filter_place(int filter) { return filter / 2 % 2 * 2432 + filter / 4 * 608 + filter % 2 * 304; }

@@ -73,7 +73,7 @@ struct Plan {
   using Raster = tilewright::Raster<1, false>;
   using Scheduler = tilewright::GroupTiles<Plan, false, true>;
   using Groups = tilewright::Sm90Groups;
-  static constexpr int kSplitK = 1, kCounterBytes = 262144, kReductionCounters = 8192;
+  static constexpr int kSplitK = 1, kCounterBytes = 286720, kReductionCounters = 32768;
   static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232, kPlainLoadWords = 0;
   static constexpr int kPanelColumns = 64, kSubtilePanels = 1, kOutputBuffers = 2;
   static constexpr int kTensorMapSlots = 5;

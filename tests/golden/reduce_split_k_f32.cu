@@ -19,7 +19,7 @@ struct Plan {
   static __device__ constexpr int row(int thread) { return thread / 32; }
   static __device__ constexpr int column(int thread) { return thread % 32 * 4; }
   static constexpr int kVector = 4, kPartVector = 4, kPartsAtOnce = 4;
-  static constexpr int kSharedBytes = 0, kSplitK = 1, kReductionCounters = 8192;
+  static constexpr int kSharedBytes = 0, kSplitK = 1, kReductionCounters = 32768;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))

@@ -87,7 +87,7 @@ struct Plan {
   using Scheduler = tilewright::GridTiles<Plan>;
   using Groups = tilewright::NoGroups;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kSplitK = 1, kReductionCounters = 8192;
+  static constexpr int kSplitK = 1, kReductionCounters = 32768;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))

@@ -62,8 +62,8 @@ struct Plan {
     static __device__ constexpr int row_of_band(int row) { return row / 8 * 64 + row % 8 * 4; }
   };
   static constexpr int kCopyPhases = 2;
-  static constexpr bool kRealignsRows = false;
-  static constexpr int kBandLine = 136, kBandBytes = 0;
+  static constexpr bool kStagesRows = true, kRealignsRows = false;
+  static constexpr int kBandLine = 136, kBandBytes = 8704;
   static constexpr int kStageBytes = 8320, kSharedBytes = 33280;
   using ElementC = float;
   using ElementD = float;
@@ -80,7 +80,7 @@ struct Plan {
   using Scheduler = tilewright::GridTiles<Plan>;
   using Groups = tilewright::NoGroups;
   using Raster = tilewright::Raster<1, false>;
-  static constexpr int kSplitK = 1, kReductionCounters = 8192;
+  static constexpr int kSplitK = 1, kReductionCounters = 32768;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))

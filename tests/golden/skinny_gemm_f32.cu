@@ -17,7 +17,7 @@ struct Plan {
   static constexpr int kFew = 2, kThreadLines = 4, kTileLines = 16, kLaneGroups = 1;
   static constexpr int kWarpsLines = 4, kWarpsK = 2, kClusterK = 1;
   static constexpr int kChunk = 4, kAhead = 2, kSharedBytes = 256;
-  static constexpr int kTileM = 2, kTileN = 16, kSplitK = 1, kReductionCounters = 8192;
+  static constexpr int kTileM = 2, kTileN = 16, kSplitK = 1, kReductionCounters = 32768;
   using ElementC = float;
   using ElementD = float;
   using LayoutC = tilewright::RowMajor;

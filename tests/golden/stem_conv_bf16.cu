@@ -5,7 +5,7 @@ struct Plan {
   using Element = tilewright::bfloat16_t;
   static constexpr int kWarps = 4, kPositions = 112, kWarpTiles = 2;
   static constexpr int kTaps = 7, kRowK = 24, kStep = 6, kLine = 704, kSteps = 11;
-  static constexpr int kTileM = 448, kTileN = 64, kSplitK = 1, kReductionCounters = 8192;
+  static constexpr int kTileM = 448, kTileN = 64, kSplitK = 1, kReductionCounters = 32768;
   static constexpr int kFilterBytes = 23552;
   // (filter, element of K) -> byte: ((2,4,4,2),176):((368,2944,736,11776),2)
   static __device__ constexpr tilewright::uint32_t filter_place(int filter, int k) { return filter / 2 % 4 * 2944 + (filter & 0x21) * 368 + filter / 8 % 4 * 736 + k * 2; }

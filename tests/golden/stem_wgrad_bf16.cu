@@ -10,7 +10,7 @@ struct Plan {
   // (lane, tile of filters, step) -> byte: ((8,2,2),4,7):((144,16,1152),32,2304)
   static __device__ constexpr tilewright::uint32_t fragment_place(int lane) { return lane / 16 * 1152 + lane % 8 * 144 + lane / 8 % 2 * 16; }
   static constexpr int kFragmentTile = 32, kFragmentStep = 2304;
-  static constexpr int kBarrier = 262112, kPartsFrom = 262144;
+  static constexpr int kBarrier = 286688, kPartsFrom = 286720;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))

@@ -148,7 +148,7 @@ static constexpr int kStages = 3;
 using Scheduler = tilewright::GridTiles<Plan>;
 using Groups = tilewright::NoGroups;
 using Raster = tilewright::Raster<4, true>;
-static constexpr int kSplitK = 1, kReductionCounters = 8192;
+static constexpr int kSplitK = 1, kReductionCounters = 32768;
 )");
 }
 

@@ -263,6 +263,17 @@ TEST(Launching, GroupsOfASplitKKernelAreResident) {
   }
 }
 
+TEST(Launching, GroupsOfASplitKKernelHaveABarrierEach) {
+  op::Gemm gemm = problem(DType::f32, DType::f32);
+  gemm.d = op::batched(gemm.d, 700);
+  GemmTile tile = tile_for(gemm);
+  tile.split_k = 2;
+  const Residence residence{16, 132};
+  EXPECT_EQ(residence.groups(3), 16 * 132 / 3);
+  EXPECT_EQ(residence.groups(2), kGroupBarriers);
+  EXPECT_EQ(launch_gemm(tile, residence, 0, op::view(gemm)).grid[0], 2U * kGroupBarriers);
+}
+
 TEST(Launching, SplitKNeedsResidentCtasAndWholeVectors) {
   const op::Gemm gemm = problem(DType::f32, DType::f32);
   GemmTile tile = tile_for(gemm);

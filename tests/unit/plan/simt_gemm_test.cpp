@@ -54,6 +54,23 @@ TEST(SimtGemm, VectorsAreAsWideAsTheAlignmentAllows) {
   EXPECT_EQ(planned(wide, simt_design()).a.vector, 4) << "no load is wider than 16 bytes";
 }
 
+TEST(SimtGemm, StagesRowsOfDThatAllowOnlyShortVectors) {
+  op::GemmSignature description = describe_f32({kRow, kRow, kRow, kRow}, 16);
+  const SimtGemmPlan whole = planned(description, simt_design());
+  EXPECT_FALSE(whole.stages_rows());
+  EXPECT_EQ(whole.band_bytes(), 0);
+  for (const int alignment : {1, 2}) {
+    description.d.alignment = alignment;
+    const SimtGemmPlan plan = planned(description, simt_design());
+    EXPECT_TRUE(plan.stages_rows()) << alignment;
+    EXPECT_FALSE(plan.realigns_rows()) << alignment;
+    EXPECT_EQ(plan.band_bytes(), 2 * 8 * (128 + 8) * 4) << "two warps of eight lanes along M";
+  }
+  SimtGemmDesign split = simt_design();
+  split.split_k = 2;
+  EXPECT_FALSE(planned(description, split).stages_rows()) << "the CTAs of a tile share its rows";
+}
+
 TEST(SimtGemm, NarrowTypesAreWidenedInSharedMemory) {
   const op::GemmSignature half = describe_f16({kRow, kRow, kRow, kRow});
   const SimtGemmPlan f16 = planned(half, simt_design());

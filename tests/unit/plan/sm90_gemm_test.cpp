@@ -384,7 +384,7 @@ TEST(Sm90Gemm, RefusesAWorkspaceBeyondFourGigabytes) {
   const Sm90GemmPlan plan = planned(description, repacking(kLarge));
   EXPECT_TRUE(check_arguments(plan, op::view(problem_of(description, 65536, 1001, 32001))));
   EXPECT_EQ(check_arguments(plan, op::view(problem_of(description, 131072, 1001, 32001))).reason(),
-            "needs a workspace of 8469839488 bytes, at most 4294967296");
+            "needs a workspace of 8469864064 bytes, at most 4294967296");
 }
 
 TEST(Sm90Gemm, RefusesWithTheNumber) {
