@@ -98,22 +98,7 @@ class StagedOutput {
   /// Stores the tile's i-th band, which all threads have staged. Begins and ends with a barrier.
   __device__ __forceinline__ void store(int i) const {
     __syncthreads();
-    if constexpr (kOnlyComputes && kColumnIsFixed) {
-      store_column(i);
-    } else {
-#pragma unroll 1
-      for (int pass = 0; pass < kPasses; pass += kTogether) {
-        if constexpr (kOnlyComputes) {
-          store_vectors(i, thread_ + pass * kThreads);
-        } else {
-#pragma unroll
-          for (int j = 0; j < kTogether; ++j) {
-            const int index = thread_ + (pass + j) * kThreads;
-            if (kVectors % kThreads == 0 || index < kVectors) store_vector(i, index);
-          }
-        }
-      }
-    }
+    store_vectors(i);
     if constexpr (kRealigns) {
       __syncthreads();
       store_lines(i);
@@ -130,84 +115,92 @@ class StagedOutput {
   __device__ __forceinline__ void end() const { reductions_.end(parameters_.epilogue, block_, 0, ptx::Synchronize{}); }
 
  private:
-  static __device__ __forceinline__ int band_row(int index) {
-    return kByRows ? index / kVectorsPerRow : index % kBandRows;
+  /// Where a vector of this thread is: its row and column in the band, and its row of D.
+  struct Place {
+    int band_row, band_column, row;
+  };
+  /// The place of vector number `index` of the i-th band.
+  __device__ __forceinline__ Place place_of(int index, int i) const {
+    const int band_row = kByRows ? index / kVectorsPerRow : index % kBandRows;
+    return {band_row, (kByRows ? index % kVectorsPerRow : index / kBandRows) * kVector, row_of(band_row, i)};
   }
-  static __device__ __forceinline__ int band_column(int index) {
-    return (kByRows ? index % kVectorsPerRow : index / kBandRows) * kVector;
+  /// The place of this thread's vector number pass + j, where `first` is that of number 0 and j < kTogether divides
+  /// pass. In one column, vectors are at constant distances: a band has a power of two of rows, so that tile_row() of
+  /// the sum of two rows that have no bit in common is the sum of both.
+  __device__ __forceinline__ Place place_of(const Place& first, int pass, int j, int i) const {
+    if constexpr (kColumnIsFixed) {
+      static_assert((kBandRows & (kBandRows - 1)) == 0 && (kRowStep & (kRowStep - 1)) == 0);
+      const int below = pass * kRowStep, more = j * kRowStep;
+      return {first.band_row + below + more, first.band_column,
+              first.row + Bands::tile_row(below, 0) + Bands::tile_row(more, 0)};
+    } else {
+      return place_of(thread_ + (pass + j) * kThreads, i);
+    }
+  }
+  static __device__ __forceinline__ bool is_in_band(const Place& place) {
+    if (kVectors % kThreads == 0) return true;
+    return kByRows ? place.band_row < kBandRows : place.band_column < Plan::kTileN;
   }
   __device__ __forceinline__ void read(Compute (&values)[kVector], int row, int column) const {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) values[v] = band_[row * kLine + column + v];
   }
 
-  /// Stores this thread's vectors of the i-th band, which begin in the same column. Their addresses in the band and in D
-  /// are at constant distances from those of the first, as a band has a power of two of rows: below row r < kRowStep,
-  /// Bands::tile_row(r + n * kRowStep, i) is tile_row(r, i) + tile_row(n * kRowStep, 0).
-  __device__ __forceinline__ void store_column(int i) const {
-    static_assert((kBandRows & (kBandRows - 1)) == 0 && (kRowStep & (kRowStep - 1)) == 0);
-    const int first = thread_ / kVectorsPerRow, band_column = thread_ % kVectorsPerRow * kVector;
-    const int row = row_of(first, i), column = block_.column + band_column;
-    D* const line = output_.line(row, column);
-    const auto is_in_band = [&](int below) { return kBandRows % kRowStep == 0 || first + below < kBandRows; };
-#pragma unroll
+  /// Stores this thread's vectors of the i-th band, or leaves their elements of D in the band if the rows are realigned.
+  __device__ __forceinline__ void store_vectors(int i) const {
+    // What only computes is short, and unrolled it has constant distances between its addresses.
+    constexpr int kUnrolled = kOnlyComputes && kColumnIsFixed ? kPasses / kTogether : 1;
+    const Place first = place_of(thread_, i);
+    D* const line = kOnlyComputes ? output_.line(first.row, block_.column + first.band_column) : nullptr;
+#pragma unroll kUnrolled
     for (int pass = 0; pass < kPasses; pass += kTogether) {
-      Vector<D, kVector / kPerElement> computed[kTogether];
+      if constexpr (kOnlyComputes) {
+        Vector<D, kVector / kPerElement> computed[kTogether];
 #pragma unroll
-      for (int j = 0; j < kTogether; ++j) {
-        const int below = (pass + j) * kRowStep, inside = is_in_band(below) ? first + below : 0;
-        Compute values[kVector];
-        read(values, inside, band_column);
-        computed[j] = output_.compute(row, column, values, reductions_, inside, band_column);
-      }
+        for (int j = 0; j < kTogether; ++j) {
+          const Place place = place_of(first, pass, j, i);
+          computed[j] = compute(is_in_band(place) ? place : first);
+        }
 #pragma unroll
-      for (int j = 0; j < kTogether; ++j) {
-        const int below = (pass + j) * kRowStep;
-        if (is_in_band(below)) output_.store_below(row, column, line, Bands::tile_row(below, 0), computed[j]);
+        for (int j = 0; j < kTogether; ++j) {
+          const Place place = place_of(first, pass, j, i);
+          const int column = block_.column + place.band_column;
+          if (!is_in_band(place)) continue;
+          if constexpr (kColumnIsFixed) {
+            output_.store_below(first.row, column, line, place.row - first.row, computed[j]);
+          } else {
+            output_.store_computed(place.row, column, computed[j]);
+          }
+        }
+      } else {
+#pragma unroll
+        for (int j = 0; j < kTogether; ++j) {
+          const Place place = place_of(first, pass, j, i);
+          if (is_in_band(place)) store_vector(place);
+        }
       }
     }
   }
 
-  /// Stores kTogether vectors of the i-th band, from number `index` on in steps of kThreads.
-  __device__ __forceinline__ void store_vectors(int i, int index) const {
-    Vector<D, kVector / kPerElement> computed[kTogether];
-    const auto number = [&](int j) { return index + j * kThreads; };
-    const auto is_in_band = [&](int j) { return kVectors % kThreads == 0 || number(j) < kVectors; };
-#pragma unroll
-    for (int j = 0; j < kTogether; ++j) {
-      const int inside = is_in_band(j) ? number(j) : 0;
-      const int row = band_row(inside), column = band_column(inside);
+  __device__ __forceinline__ void store_vector(const Place& place) const {
+    if constexpr (!kRealigns) {
       Compute values[kVector];
-      read(values, row, column);
-      computed[j] = output_.compute(row_of(row, i), block_.column + column, values, reductions_, row, column);
-    }
-#pragma unroll
-    for (int j = 0; j < kTogether; ++j) {
-      if (!is_in_band(j)) continue;
-      output_.store_computed(row_of(band_row(number(j)), i), block_.column + band_column(number(j)), computed[j]);
+      read(values, place.band_row, place.band_column);
+      output_.store(place.row, block_.column + place.band_column, values, reductions_, place.band_row,
+                    place.band_column);
+    } else if (place.row < output_.end_m()) {
+      ptx::store_shared(shared_address(place.band_row, place.band_column), compute(place));
+    } else {
+      reductions_.template skip<kVector>(parameters_.epilogue, place.band_row, place.band_column);
     }
   }
 
-  /// Stores vector number `index` of the i-th band, or leaves its elements of D in the band if the rows are realigned.
-  __device__ __forceinline__ void store_vector(int i, int index) const {
-    const int row = band_row(index), column = band_column(index);
+  /// The elements of D of the vector that the threads have staged at `place`.
+  __device__ __forceinline__ Vector<D, kVector / kPerElement> compute(const Place& place) const {
     Compute values[kVector];
-    read(values, row, column);
-    if constexpr (kRealigns) {
-      compute(i, row, column, values);
-    } else {
-      output_.store(row_of(row, i), block_.column + column, values, reductions_, row, column);
-    }
-  }
-
-  /// Replaces `values`, which a thread read at (row, column) of the i-th band, by the elements of D.
-  __device__ __forceinline__ void compute(int i, int row, int column, const Compute (&values)[kVector]) const {
-    if (row_of(row, i) >= output_.end_m()) {
-      reductions_.template skip<kVector>(parameters_.epilogue, row, column);
-    } else {
-      ptx::store_shared(place(row, column),
-                        output_.compute(row_of(row, i), block_.column + column, values, reductions_, row, column));
-    }
+    read(values, place.band_row, place.band_column);
+    return output_.compute(place.row, block_.column + place.band_column, values, reductions_, place.band_row,
+                           place.band_column);
   }
 
   /// Stores the rows of the i-th band, whose elements of D compute() has left there.
@@ -217,11 +210,11 @@ class StagedOutput {
     Store::template store<kThreads, kBandRows>(
         thread_, [&](int row) { return output_.line(row_of(row, i), block_.column); },
         [&](int row) { return row_of(row, i) < output_.end_m() ? (output_.end_n() - block_.column) / kPerElement : 0; },
-        [&](int row, int chunk) { return place(row, chunk * kVector); });
+        [&](int row, int chunk) { return shared_address(row, chunk * kVector); });
   }
 
   /// The shared address of the element at (row, column) of the band.
-  __device__ __forceinline__ uint32_t place(int row, int column) const {
+  __device__ __forceinline__ uint32_t shared_address(int row, int column) const {
     return ptx::shared_address(band_) + (row * kLine + column) * static_cast<int>(sizeof(Compute));
   }
 
