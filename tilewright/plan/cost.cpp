@@ -54,11 +54,9 @@ struct UnitConstants {
 };
 constexpr UnitConstants kCudaCores{.latency_accumulator_bytes = 23700, .smem_share = 0.538, .l2_share = 0.798};
 constexpr UnitConstants kMmaSync{.latency_accumulator_bytes = 12000, .smem_share = 1, .l2_share = 1.3};
-// Rate at which one SM stores D in vectors of 16 bytes, the clocks of each store beyond these, of those that are adjacent
-// to others of the warp, and of each end of a row, and the share of DRAM's nominal rate that kernels reach.
+// Rate at which one SM stores D in vectors of 16 bytes, the clocks of each end of a row, and the share of DRAM's nominal
+// rate that kernels reach.
 constexpr double kStoreBytesPerClock = 13.9;
-constexpr double kMoreStoreClocks = 1.02;
-constexpr double kShortStoreClocks = 0.2;
 constexpr double kRowEndClocks = 2.6;
 constexpr double kDramShare = 0.94;
 // Warp instructions that one SM issues per clock, one for each of its schedulers, and instructions per copy including
@@ -148,9 +146,7 @@ void count_stores(const GemmTile& tile, bool realigns_rows, int adjacent_columns
   if (vector == kVectorBytes) return;
   const double tile_area = static_cast<double>(tile.tile.m) * tile.tile.n;
   const double vectors = tile_area * element_bytes / kVectorBytes;
-  const bool is_adjacent = !realigns_rows && tile.stages_rows_below(kVectorBytes);
-  (is_adjacent ? input.short_stores : input.more_stores) =
-      realigns_rows ? vectors : tile_area * element_bytes / vector - vectors;
+  input.more_stores = realigns_rows ? vectors : tile_area * element_bytes / vector - vectors;
   input.row_ends = 2 * tile_area / (realigns_rows ? tile.tile.n : adjacent_columns);
 }
 
@@ -205,8 +201,8 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   constexpr double kFunctionLanes = 128;
   const double stored_bytes = tile_area * (input.element_bytes_d + input.beside_bytes);
   const double functions = tile_area * input.function_instructions / kFunctionLanes;
-  const double store = (stored_bytes / kStoreBytesPerClock + input.more_stores * kMoreStoreClocks +
-                        input.short_stores * kShortStoreClocks + input.row_ends * kRowEndClocks + functions) /
+  const double store = (stored_bytes / kStoreBytesPerClock + input.more_stores * input.more_store_clocks +
+                        input.row_ends * kRowEndClocks + functions) /
                        input.split_k;
   // While one CTA of an SM stores D, the others multiply.
   const double mainloops =

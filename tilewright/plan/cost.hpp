@@ -40,11 +40,10 @@ struct CostInput {
   double smem_bytes_per_k = 0;              // bytes that the warps of one CTA read from shared memory, per unit of K
   double smem_loads_per_k = 0;              // warp instructions that read these bytes, per unit of K
   double multicast_a = 1, multicast_b = 1;  // number of CTAs that one read of an operand from L2 serves
-  /// Vectors in which the threads store a tile of D beyond one for each 16 bytes. A warp stores adjacent ones together.
-  double short_stores = 0;
-  /// The same if the vectors that a warp stores together are not adjacent; if the threads realign the rows of D, the
-  /// vectors that they store to shared memory.
+  /// Vectors in which the threads store a tile of D beyond one for each 16 bytes; if they realign its rows, the vectors
+  /// that they store to shared memory. The SM takes more_store_clocks for each.
   double more_stores = 0;
+  double more_store_clocks = 1.02;
   double row_ends = 0;      // parts of rows of D that begin or end within 16 bytes, in a tile
   double copies_per_k = 0;  // copies to shared memory that the threads of one CTA issue, per unit of K
 };

@@ -105,14 +105,14 @@ class OutputTile {
     }
   }
 
-  /// The elements of D that belong to kCount adjacent columns of one row, which must be inside D, for the caller to
-  /// store. The other outputs are stored here. The arguments are those of store().
+  /// The elements of D that belong to kCount adjacent columns of one row, for the caller to store. The other outputs are
+  /// stored here; if there are some, the row must be inside D. The arguments are those of store().
   template <int kCount, class Accumulator, class Reductions>
   __device__ __forceinline__ Vector<D, kCount / Epilogue::kColumnsPerElement> compute(
       int row, int column, const Accumulator (&accumulator)[kCount], const Reductions& reductions, int band_row,
       int band_column) const {
     Compute source[kCount] = {};
-    if (reads_source_) load_source(source, row, column);
+    if (reads_source_ && row < end_m()) load_source(source, row, column);
     Compute values[kCount];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) values[i] = convert<Compute>(accumulator[i]);

@@ -52,7 +52,7 @@ class StagedOutput {
   // compute several vectors before it stores the first of them. In f64, the first multiplication after a load waits for
   // the mma.sync of other warps, which use the same unit: one wait for each vector of two elements took a fifth of the
   // time of a kernel with K = 272 (H200, 2026-11-27).
-  static constexpr bool kOnlyComputes = kByRows && !kRealigns && !Epilogue::kReadsSource && !Epilogue::kHasTensors;
+  static constexpr bool kOnlyComputes = kByRows && !kRealigns && !Epilogue::kHasTensors;
   /// Vectors of a thread whose latencies overlap.
   static __device__ constexpr int together() {
     constexpr int kBytesInRegisters = 64;  // with 128, f64 tiles of 64x64 took 174 registers instead of 168
