@@ -2,6 +2,7 @@
 // TMA boxes.
 #pragma once
 
+#include "tilewright/copy/loads_in_flight.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
@@ -24,19 +25,20 @@ class OutputPanel {
     return Layout::place(static_cast<uint32_t>(row), static_cast<uint32_t>(column));
   }
 
-  /// Calls visit(offset, x, y) for this thread's share of the panel's vectors of kCount elements: element x of line y
-  /// of the matrix. The panel begins at (row, column) of the matrix.
-  template <int kCount, int kThreads, class Visit>
-  static __device__ __forceinline__ void for_each(int thread, int row, int column, const Visit& visit) {
+  /// Fills this thread's share of the panel, which begins at (row, column) of the matrix, with vectors of kCount
+  /// elements: calls store(offset, load(x, y)) with the vector from element x of line y of the matrix on.
+  template <int kCount, int kThreads, class Load, class Store>
+  static __device__ __forceinline__ void fill(int thread, int row, int column, const Load& load, const Store& store) {
     constexpr int kPerLine = kLine / kCount;
     const int first_x = kIsRowMajor ? column : row;
     const int first_y = kIsRowMajor ? row : column;
-#pragma unroll 2
-    for (int i = thread; i < kBoxes * kLines * kPerLine; i += kThreads) {
-      const int line = i / kPerLine % kLines;
-      const int along = i / kPerLine / kLines * kLine + i % kPerLine * kCount;
-      visit(kIsRowMajor ? offset(line, along) : offset(along, line), first_x + along, first_y + line);
-    }
+    const auto line = [](int i) { return i / kPerLine % kLines; };
+    const auto along = [](int i) { return i / kPerLine / kLines * kLine + i % kPerLine * kCount; };
+    copy_in_flight<kBoxes * kLines * kPerLine, kThreads, vectors_in_flight(kCount * kElementBytes)>(
+        thread, [&](int i) { return load(first_x + along(i), first_y + line(i)); },
+        [&](int i, const Vector<Element, kCount>& values) {
+          store(kIsRowMajor ? offset(line(i), along(i)) : offset(along(i), line(i)), values);
+        });
   }
 };
 

@@ -2,6 +2,7 @@
 // allows and its storage order is that of D; otherwise plain loads do.
 #pragma once
 
+#include "tilewright/copy/loads_in_flight.cuh"
 #include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
@@ -89,7 +90,7 @@ class SourceBuffers {
     using Loaded = Vector<C, kCount>;
     const int end_x = Plan::kDIsRowMajor ? n : m;
     const int end_y = Plan::kDIsRowMajor ? m : n;
-    Panel::template for_each<kCount, kThreads>(thread, row, column, [&](uint32_t offset, int x, int y) {
+    const auto load = [&](int x, int y) {
       Loaded values{};
       const C* const at = from + y * ld + x;
       if (y < end_y && x + kCount <= end_x) {
@@ -100,24 +101,29 @@ class SourceBuffers {
           if (x + j < end_x) values.element[j] = at[j];
         }
       }
-      ptx::store_shared(panel + offset, values);
-    });
+      return values;
+    };
+    Panel::template fill<kCount, kThreads>(
+        thread, row, column, load,
+        [&](uint32_t offset, const Loaded& values) { ptx::store_shared(panel + offset, values); });
   }
 
   /// Copies C if its storage order differs from D's: the loads run along the contiguous mode of C.
   __device__ __forceinline__ void copy_elements(const C* from, int64_t ld, int m, int n, uint32_t panel, int thread,
                                                 int row, int column) const {
     constexpr int kRows = 64;
-#pragma unroll 4
-    for (int i = thread; i < kRows * Plan::kPanelColumns; i += kThreads) {
-      const int in_row = Plan::kCIsRowMajor ? i / Plan::kPanelColumns : i % kRows;
-      const int in_column = Plan::kCIsRowMajor ? i % Plan::kPanelColumns : i / kRows;
-      const int y = row + in_row;
-      const int x = column + in_column;
+    const auto in_row = [](int i) { return Plan::kCIsRowMajor ? i / Plan::kPanelColumns : i % kRows; };
+    const auto in_column = [](int i) { return Plan::kCIsRowMajor ? i % Plan::kPanelColumns : i / kRows; };
+    const auto load = [&](int i) {
+      const int y = row + in_row(i), x = column + in_column(i);
       Vector<C, 1> value{};
       if (y < m && x < n) value.element[0] = from[Plan::kCIsRowMajor ? y * ld + x : y + x * ld];
-      ptx::store_shared(panel + Panel::offset(in_row, in_column), value);
-    }
+      return value;
+    };
+    copy_in_flight<kRows * Plan::kPanelColumns, kThreads, vectors_in_flight(sizeof(C))>(
+        thread, load, [&](int i, const Vector<C, 1>& value) {
+          ptx::store_shared(panel + Panel::offset(in_row(i), in_column(i)), value);
+        });
   }
 
   __device__ __forceinline__ uint32_t full(uint32_t use) const {

@@ -48,11 +48,11 @@ class StagedOutput {
   // Whether all vectors of a thread begin in the same column. They are kRowStep rows apart.
   static constexpr bool kColumnIsFixed = kByRows && kThreads % kVectorsPerRow == 0;
   static constexpr int kRowStep = kThreads / kVectorsPerRow;
-  // Whether the epilogue only computes, and its results are stored from registers, row by row, so that a thread may
-  // compute several vectors before it stores the first of them. In f64, the first multiplication after a load waits for
+  // Whether the epilogue has no outputs but D, whose rows are contiguous, so that a thread may compute several vectors
+  // before it stores the first of them. Otherwise each load of C waits for the stores before it. In f64, the first multiplication after a load waits for
   // the mma.sync of other warps, which use the same unit: one wait for each vector of two elements took a fifth of the
   // time of a kernel with K = 272 (H200, 2026-11-27).
-  static constexpr bool kOnlyComputes = kByRows && !kRealigns && !Epilogue::kHasTensors;
+  static constexpr bool kOnlyComputes = kByRows && !Epilogue::kHasTensors;
   /// Vectors of a thread whose latencies overlap.
   static __device__ constexpr int together() {
     constexpr int kBytesInRegisters = 64;  // with 128, f64 tiles of 64x64 took 174 registers instead of 168
@@ -149,9 +149,9 @@ class StagedOutput {
   /// Stores this thread's vectors of the i-th band, or leaves their elements of D in the band if the rows are realigned.
   __device__ __forceinline__ void store_vectors(int i) const {
     // What only computes is short, and unrolled it has constant distances between its addresses.
-    constexpr int kUnrolled = kOnlyComputes && kColumnIsFixed ? kPasses / kTogether : 1;
+    constexpr int kUnrolled = kOnlyComputes && kColumnIsFixed && !kRealigns ? kPasses / kTogether : 1;
     const Place first = place_of(thread_, i);
-    D* const line = kOnlyComputes ? output_.line(first.row, block_.column + first.band_column) : nullptr;
+    D* const line = kOnlyComputes && !kRealigns ? output_.line(first.row, block_.column + first.band_column) : nullptr;
 #pragma unroll kUnrolled
     for (int pass = 0; pass < kPasses; pass += kTogether) {
       if constexpr (kOnlyComputes) {
@@ -166,7 +166,9 @@ class StagedOutput {
           const Place place = place_of(first, pass, j, i);
           const int column = block_.column + place.band_column;
           if (!is_in_band(place)) continue;
-          if constexpr (kColumnIsFixed) {
+          if constexpr (kRealigns) {
+            ptx::store_shared(shared_address(place.band_row, place.band_column), computed[j]);
+          } else if constexpr (kColumnIsFixed) {
             output_.store_below(first.row, column, line, place.row - first.row, computed[j]);
           } else {
             output_.store_computed(place.row, column, computed[j]);
