@@ -1,6 +1,7 @@
 // Stores lines of D from shared memory with vectors that are aligned in global memory, whatever the alignment of D.
 #pragma once
 
+#include "tilewright/copy/shifted_vector.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/types.cuh"
 
@@ -100,7 +101,7 @@ class LineStore {
     if constexpr (kShifts) {
       read_chunk(words, chunk(maximum(vector - 1, 0)));
       read_chunk(words + kWords, chunk(minimum(vector, kVectors - 1)));
-      shift(words, skipped_);
+      shift_words<kAlignmentBytes, kWords>(words, skipped_);
     } else {
       read_chunk(words, chunk(vector));
     }
@@ -109,25 +110,6 @@ class LineStore {
     const auto read = ptx::load_shared<Words>(address);
 #pragma unroll
     for (int i = 0; i < kWords; ++i) words[i] = read.element[i];
-  }
-
-  /// Moves the kVectorBytes bytes that begin `skipped` bytes before the second half of `words` to its first half.
-  static __device__ __forceinline__ void shift(uint32_t (&words)[2 * kWords], int skipped) {
-    const int skipped_words = skipped / 4;
-#pragma unroll
-    for (int step = kWords / 2; step > 0; step /= 2) {
-      const bool stays = 4 * step >= kAlignmentBytes && (skipped_words & step) != 0;
-#pragma unroll
-      for (int i = 0; i + step < 2 * kWords; ++i) words[i] = stays ? words[i] : words[i + step];
-    }
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-      if constexpr (kAlignmentBytes < 4) {
-        words[i] = __funnelshift_l(words[i], words[i + 1], 8U * (static_cast<uint32_t>(skipped) % 4));
-      } else {
-        words[i] = words[i + 1];
-      }
-    }
   }
 
   /// Stores `length` bytes of the vector at `at` in pieces of kBytes and less: those up to byte `pivot` if `is_before`,

@@ -36,7 +36,7 @@ class OutputPanel {
     const auto along = [](int i) { return i / kPerLine / kLines * kLine + i % kPerLine * kCount; };
     copy_in_flight<kBoxes * kLines * kPerLine, kThreads, vectors_in_flight(kCount * kElementBytes)>(
         thread, [&](int i) { return load(first_x + along(i), first_y + line(i)); },
-        [&](int i, const Vector<Element, kCount>& values) {
+        [&](int i, const decltype(load(0, 0))& values) {
           store(kIsRowMajor ? offset(line(i), along(i)) : offset(along(i), line(i)), values);
         });
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tilewright/copy/loads_in_flight.cuh"
+#include "tilewright/copy/shifted_vector.cuh"
 #include "tilewright/epilogue/output_panel.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
@@ -86,26 +87,13 @@ class SourceBuffers {
  private:
   __device__ __forceinline__ void copy_lines(const C* from, int64_t ld, int m, int n, uint32_t panel, int thread,
                                              int row, int column) const {
-    constexpr int kCount = Plan::kSourceBytes / static_cast<int>(sizeof(C));
-    using Loaded = Vector<C, kCount>;
+    constexpr int kCount = 16 / static_cast<int>(sizeof(C));
+    using Loaded = ShiftedVector<Plan::kSourceBytes, C>;
     const int end_x = Plan::kDIsRowMajor ? n : m;
     const int end_y = Plan::kDIsRowMajor ? m : n;
-    const auto load = [&](int x, int y) {
-      Loaded values{};
-      const C* const at = from + y * ld + x;
-      if (y < end_y && x + kCount <= end_x) {
-        values = *reinterpret_cast<const Loaded*>(at);
-      } else if (y < end_y) {
-#pragma unroll
-        for (int j = 0; j < kCount - 1; ++j) {
-          if (x + j < end_x) values.element[j] = at[j];
-        }
-      }
-      return values;
-    };
     Panel::template fill<kCount, kThreads>(
-        thread, row, column, load,
-        [&](uint32_t offset, const Loaded& values) { ptx::store_shared(panel + offset, values); });
+        thread, row, column, [&](int x, int y) { return y < end_y ? Loaded(from + y * ld, x, end_x) : Loaded(); },
+        [&](uint32_t offset, const Loaded& loaded) { ptx::store_shared(panel + offset, loaded.words()); });
   }
 
   /// Copies C if its storage order differs from D's: the loads run along the contiguous mode of C.
