@@ -54,8 +54,8 @@ struct UnitConstants {
 };
 constexpr UnitConstants kCudaCores{.latency_accumulator_bytes = 23700, .smem_share = 0.538, .l2_share = 0.798};
 constexpr UnitConstants kMmaSync{.latency_accumulator_bytes = 12000, .smem_share = 1, .l2_share = 1.3};
-// Rate at which one SM stores D in vectors of 16 bytes, the clocks of each end of a row, and the share of DRAM's nominal
-// rate that kernels reach.
+// Rate at which one SM stores D in vectors of 16 bytes, the clocks of each end of a row, and the share of DRAM's
+// nominal rate that kernels reach.
 constexpr double kStoreBytesPerClock = 13.9;
 constexpr double kRowEndClocks = 2.6;
 constexpr double kDramShare = 0.94;

@@ -1,7 +1,7 @@
 // Stores lines of D from shared memory with vectors that are aligned in global memory, whatever the alignment of D.
 #pragma once
 
-#include "tilewright/copy/shifted_vector.cuh"
+#include "tilewright/epilogue/shifted_vector.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/types.cuh"
 

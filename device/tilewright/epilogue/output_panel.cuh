@@ -2,7 +2,7 @@
 // TMA boxes.
 #pragma once
 
-#include "tilewright/copy/loads_in_flight.cuh"
+#include "tilewright/epilogue/loads_in_flight.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {

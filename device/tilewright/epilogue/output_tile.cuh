@@ -105,8 +105,8 @@ class OutputTile {
     }
   }
 
-  /// The elements of D that belong to kCount adjacent columns of one row, for the caller to store. The other outputs are
-  /// stored here; if there are some, the row must be inside D. The arguments are those of store().
+  /// The elements of D that belong to kCount adjacent columns of one row, for the caller to store. The other outputs
+  /// are stored here; if there are some, the row must be inside D. The arguments are those of store().
   template <int kCount, class Accumulator, class Reductions>
   __device__ __forceinline__ Vector<D, kCount / Epilogue::kColumnsPerElement> compute(
       int row, int column, const Accumulator (&accumulator)[kCount], const Reductions& reductions, int band_row,

@@ -2,9 +2,9 @@
 // allows and its storage order is that of D; otherwise plain loads do.
 #pragma once
 
-#include "tilewright/copy/loads_in_flight.cuh"
-#include "tilewright/copy/shifted_vector.cuh"
+#include "tilewright/epilogue/loads_in_flight.cuh"
 #include "tilewright/epilogue/output_panel.cuh"
+#include "tilewright/epilogue/shifted_vector.cuh"
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"

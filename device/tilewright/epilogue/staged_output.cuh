@@ -49,9 +49,9 @@ class StagedOutput {
   static constexpr bool kColumnIsFixed = kByRows && kThreads % kVectorsPerRow == 0;
   static constexpr int kRowStep = kThreads / kVectorsPerRow;
   // Whether the epilogue has no outputs but D, whose rows are contiguous, so that a thread may compute several vectors
-  // before it stores the first of them. Otherwise each load of C waits for the stores before it. In f64, the first multiplication after a load waits for
-  // the mma.sync of other warps, which use the same unit: one wait for each vector of two elements took a fifth of the
-  // time of a kernel with K = 272 (H200, 2026-11-27).
+  // before it stores the first of them. Otherwise each load of C waits for the stores before it. In f64, the first
+  // multiplication after a load waits for the mma.sync of other warps, which use the same unit: one wait for each
+  // vector of two elements took a fifth of the time of a kernel with K = 272 (H200, 2026-11-27).
   static constexpr bool kOnlyComputes = kByRows && !Epilogue::kHasTensors;
   /// Vectors of a thread whose latencies overlap.
   static __device__ constexpr int together() {
@@ -146,7 +146,8 @@ class StagedOutput {
     for (int v = 0; v < kVector; ++v) values[v] = band_[row * kLine + column + v];
   }
 
-  /// Stores this thread's vectors of the i-th band, or leaves their elements of D in the band if the rows are realigned.
+  /// Stores this thread's vectors of the i-th band, or leaves their elements of D in the band if the rows are
+  /// realigned.
   __device__ __forceinline__ void store_vectors(int i) const {
     // What only computes is short, and unrolled it has constant distances between its addresses.
     constexpr int kUnrolled = kOnlyComputes && kColumnIsFixed && !kRealigns ? kPasses / kTogether : 1;

@@ -26,7 +26,8 @@ namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
 /// kStages, kStageBytes, kSharedBytes, kCopyPhases, kSplitK, Scheduler (of scheduler/, PersistentTiles with split-K),
-/// kStagesRows, ElementD, MatrixC, MatrixD, and the members that OutputTile, the scheduler and, if rows are staged, StagedOutput and, with split-K, SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN
+/// kStagesRows, ElementD, MatrixC, MatrixD, and the members that OutputTile, the scheduler and, if rows are staged,
+/// StagedOutput and, with split-K, SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN
 /// accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the
 /// tile, the others row_step(i) and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see
 /// plan::SimtThreadTile.
@@ -279,8 +280,9 @@ class SimtGemm {
   static constexpr bool kLoadsAhead = Epilogue::kReadsSource && !Epilogue::kHasTensors &&
                                       Plan::LayoutD::kRowsAreContiguous && Plan::kAlignmentD >= ThreadTile::kVectorN;
 
-  __device__ __forceinline__ void store_rows(const Accumulator (&accumulators)[kThreadM][kThreadN], const Output& output,
-                                             const Reductions& reductions, int row, int column) const {
+  __device__ __forceinline__ void store_rows(const Accumulator (&accumulators)[kThreadM][kThreadN],
+                                             const Output& output, const Reductions& reductions, int row,
+                                             int column) const {
     constexpr int kVector = ThreadTile::kVectorN, kVectors = kThreadN / kVector;
 #pragma unroll
     for (int first = 0; first < kThreadM; first += kRowsTogether) {

@@ -27,13 +27,14 @@ __device__ __forceinline__ void shift_words(uint32_t (&words)[2 * kWords], int s
 }
 
 /// 16 bytes at any address of global memory, which two loads of 16 aligned bytes bring. The loads are issued by the
-/// constructor, and only elements() waits for them.
+/// constructor, and only words() waits for them.
 template <int kAlignmentBytes, class Element>
 class ShiftedVector {
   static constexpr int kElementBytes = static_cast<int>(sizeof(Element)), kCount = 16 / kElementBytes;
 
  public:
-  __device__ __forceinline__ ShiftedVector() : low_{}, high_{}, skipped_(0) {}
+  /// Zeros.
+  __device__ __forceinline__ ShiftedVector() {}
 
   /// The elements of `line` from number x on, whose addresses are multiples of kAlignmentBytes; those from `end` on
   /// become zero. Nothing outside the line is read: at its ends, shorter loads replace the two.
