@@ -223,6 +223,18 @@ TEST_F(RunCommandTest, ReadsTheStridesOfAGemm) {
   EXPECT_EQ(run(text, "--verify"), ExitCode::ok);
 }
 
+/// The tensors end where their memory does, so that the emulator stops a kernel that reads C in vectors beyond its last
+/// row.
+TEST_F(RunCommandTest, KernelsReadNothingOutsideC) {
+  for (const char* const type : {"f16", "f32"}) {
+    const std::string text = fmt::format(
+        R"({{"operation": "gemm", "extents": {{"m": 389, "n": 141, "k": 48}},
+             "types": {{"A": "f16", "B": "f16", "C": "{0}", "D": "{0}"}}, "scalars": {{"beta": -1}}}})",
+        type);
+    EXPECT_EQ(run(text, "--kernel sm90_gemm --verify", "sm_90a"), ExitCode::ok) << type;
+  }
+}
+
 TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   const auto message = [&](const std::string& text) {
     try {
