@@ -135,6 +135,7 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   input.is_mn_major_a = !op::has_contiguous_rows(tile.operands.a.layout);
   input.is_mn_major_b = op::has_contiguous_rows(tile.operands.b.layout);
   input.beside_bytes = beside_bytes(tile.operands);
+  input.slow_source_bytes = slow_source_bytes(tile.operands);
   input.function_instructions = function_instructions(tile.operands.epilogue);
   return input;
 }
@@ -201,9 +202,10 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   constexpr double kFunctionLanes = 128;
   const double stored_bytes = tile_area * (input.element_bytes_d + input.beside_bytes);
   const double functions = tile_area * input.function_instructions / kFunctionLanes;
-  const double store = (stored_bytes / kStoreBytesPerClock + input.more_stores * input.more_store_clocks +
-                        input.row_ends * kRowEndClocks + functions) /
-                       input.split_k;
+  const double store =
+      (stored_bytes / kStoreBytesPerClock + input.more_stores * input.more_store_clocks +
+       input.row_ends * kRowEndClocks + functions + tile_area * input.slow_source_bytes / kSlowSourceBytesPerClock) /
+      input.split_k;
   // While one CTA of an SM stores D, the others multiply.
   const double mainloops =
       is_mma ? overlapping(per_sm * cta, rounds * latency, warp_power) : std::max(per_sm * cta, rounds * latency);

@@ -44,8 +44,9 @@ struct CostInput {
   /// that they store to shared memory. The SM takes more_store_clocks for each.
   double more_stores = 0;
   double more_store_clocks = 1.02;
-  double row_ends = 0;      // parts of rows of D that begin or end within 16 bytes, in a tile
-  double copies_per_k = 0;  // copies to shared memory that the threads of one CTA issue, per unit of K
+  int slow_source_bytes = 0;  // see slow_source_bytes()
+  double row_ends = 0;        // parts of rows of D that begin or end within 16 bytes, in a tile
+  double copies_per_k = 0;    // copies to shared memory that the threads of one CTA issue, per unit of K
 };
 
 /// The number of tiles of `tile` rows that `extent` rows take, in the mean over groups with that mean extent: if they

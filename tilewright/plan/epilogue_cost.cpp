@@ -44,7 +44,7 @@ double function_instructions(const op::Epilogue& epilogue) {
 }
 
 int beside_bytes(const op::GemmSignature& operands) {
-  int sum = 0;
+  int sum = operands.has_c && operands.epilogue.reads_source() ? bytes(operands.c.element) : 0;
   std::size_t index = 0;
   for (const op::EpilogueNode* source : operands.epilogue.tensors()) {
     const int element_bytes = bytes(operands.tensors[index++].element);
@@ -55,6 +55,14 @@ int beside_bytes(const op::GemmSignature& operands) {
     if (output.broadcast == op::kFull) sum += element_bytes;
   }
   return sum;
+}
+
+int slow_source_bytes(const op::GemmSignature& operands) {
+  constexpr int kVectorBytes = 16;
+  if (!operands.has_c || !operands.epilogue.reads_source()) return 0;
+  const op::TensorSignature& c = operands.c;
+  const int element_bytes = bytes(c.element);
+  return c.alignment * element_bytes >= kVectorBytes && c.layout == operands.d.layout ? 0 : element_bytes;
 }
 
 }  // namespace tilewright::plan

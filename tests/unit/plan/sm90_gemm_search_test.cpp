@@ -390,6 +390,28 @@ TEST(Sm90Cost, FurtherTensorsAddDramTraffic) {
   EXPECT_GT(estimate_us(limits, input) - alone, bytes_of_tensors / limits.dram_bytes_per_s * 1e6);
 }
 
+// C is read if the epilogue does, and slowly if its rows allow only short loads or are not those of D.
+TEST(Sm90Cost, CountsC) {
+  op::GemmSignature description = describe({DType::bf16, DType::bf16, DType::bf16, DType::f32}, {});
+  EXPECT_EQ(beside_bytes(description), 2);
+  EXPECT_EQ(slow_source_bytes(description), 0);
+  op::GemmSignature other = description;
+  other.c.alignment = 4;
+  EXPECT_EQ(slow_source_bytes(other), 2);
+  other = description;
+  other.c.layout =
+      other.d.layout == op::MatrixLayout::row_major ? op::MatrixLayout::column_major : op::MatrixLayout::row_major;
+  EXPECT_EQ(slow_source_bytes(other), 2);
+  other.has_c = false;
+  EXPECT_EQ(beside_bytes(other), 0);
+  EXPECT_EQ(slow_source_bytes(other), 0);
+  Sm90CostInput input{.m = 4096, .n = 4096, .k = 64, .tile = {128, 192, 64}, .stages = 4, .fma_per_clock = 4096};
+  const arch::ArchLimits& limits = arch::limits(kSm90);
+  const double fast = estimate_us(limits, input);
+  input.slow_source_bytes = 2;
+  EXPECT_GT(estimate_us(limits, input), fast);
+}
+
 TEST(Sm90Cost, TheMostStagesAndTheLargestSubtilesAreBest) {
   for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {16, 28672, 4096}, {1000, 200, 65536}, {64, 64, 64}}) {
     for (const TileShape& tile : {TileShape{64, 16, 128}, {128, 256, 64}, {192, 96, 64}}) {

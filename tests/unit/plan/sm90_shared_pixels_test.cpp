@@ -40,7 +40,8 @@ TEST(Sm90SharedPixels, LinesHaveAsManyMorePositionsAsTheWindowIsWide) {
 }
 
 TEST(Sm90SharedPixels, AStageHasThePixelsOnceAndTheFilterForEachTap) {
-  const op::GemmView view = op::with_shared_pixels(op::view(convolution(op::ConvPass::fprop)));
+  const op::Conv2d conv = convolution(op::ConvPass::fprop);  // the view refers to its epilogue
+  const op::GemmView view = op::with_shared_pixels(op::view(conv));
   const Sm90GemmPlan plan = plan_sm90_gemm(op::describe(view), design_of(64, 32, 192)).value_or_throw();
   EXPECT_EQ(plan.a.map.box[1], 72U) << "64 positions and two more, in whole patterns of the swizzle";
   EXPECT_EQ(plan.a.tile_bytes(), 72 * 128);
@@ -56,7 +57,8 @@ TEST(Sm90SharedPixels, AStageHasThePixelsOnceAndTheFilterForEachTap) {
 
 TEST(Sm90SharedPixels, TheOrderOfTheSumIsThatOfTheTaps) {
   const auto order = [](op::ConvPass pass) {
-    const op::GemmView view = op::with_shared_pixels(op::view(convolution(pass)));
+    const op::Conv2d conv = convolution(pass);
+    const op::GemmView view = op::with_shared_pixels(op::view(conv));
     return sum_order(sketch_sm90_gemm(op::describe(view), design_of(64, 64, 192)).value_or_throw(), view);
   };
   EXPECT_EQ(order(op::ConvPass::fprop).channels_of_taps, 64);
@@ -128,7 +130,8 @@ TEST(Sm90SharedPixels, OtherConvolutionsDoNotShare) {
 }
 
 TEST(Sm90SharedPixels, DesignsAndEpiloguesThatDoNotFitAreRefused) {
-  const op::GemmView view = op::with_shared_pixels(op::view(convolution(op::ConvPass::fprop)));
+  const op::Conv2d conv = convolution(op::ConvPass::fprop);  // the view refers to its epilogue
+  const op::GemmView view = op::with_shared_pixels(op::view(conv));
   op::GemmSignature signature = op::describe(view);
   EXPECT_THAT(sketch_sm90_gemm(signature, design_of(64, 64, 64)).reason(), HasSubstr("need a tile k of 192, got 64"));
   Sm90GemmDesign split = design_of(64, 64, 192);

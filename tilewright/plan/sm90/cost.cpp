@@ -14,6 +14,7 @@
 
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/plan/cost.hpp"
+#include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/overlap.hpp"
 
 namespace tilewright::plan {
@@ -194,7 +195,8 @@ double epilogue_clocks(const arch::ArchLimits& limits, const Sm90CostInput& inpu
   const double stores = input.subtiles * kSubtileClocks + input.tile_stores.boxes * kBoxClocks +
                         input.tile_stores.partial_sectors * input.tile.m * kPartialSectorClocks + functions +
                         tile_area * (input.d_bytes + input.beside_bytes) / input.split_k / kStoreBytesPerClock;
-  if (input.split_k == 1) return stores + plain_store_clocks(input, tile_area);
+  const double source = tile_area * input.slow_source_bytes / kSlowSourceBytesPerClock;
+  if (input.split_k == 1) return stores + plain_store_clocks(input, tile_area) + source;
   constexpr int kAccumulatorBytes = 4;
   const double exchange = exchange_us(limits, tile_area, kAccumulatorBytes) + input.split_k * kPartUs;
   return stores + exchange * limits.clock_ghz * 1e3;

@@ -55,8 +55,9 @@ struct Sm90CostInput {
   /// Bytes of D that are adjacent in a subtile, which plain stores store as one line; 0 if TMA stores D.
   int plain_line_bytes = 0;
   int element_bytes = 2, d_bytes = 2;
-  /// Bytes of m x n tensors other than C and D that the epilogue reads and writes per element of A*B.
+  /// Bytes of m x n tensors other than D that the epilogue reads and writes per element of A*B.
   int beside_bytes = 0;
+  int slow_source_bytes = 0;         // see slow_source_bytes()
   double function_instructions = 0;  // per element of A*B; see function_instructions()
   double fma_per_clock = 0;          // rate of one SM's tensor cores
   int tensor_maps = 0;               // operands for whose matrices CTAs make tensor maps

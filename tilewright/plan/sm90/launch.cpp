@@ -678,6 +678,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .element_bytes = element_bytes,
       .d_bytes = bytes(plan.operands.d.element),
       .beside_bytes = beside_bytes(plan.operands),
+      .slow_source_bytes = slow_source_bytes(plan.operands),
       .function_instructions = function_instructions(plan.operands.epilogue),
       .fma_per_clock = arch::fma_per_clock(arch::limits(plan.target), arch::MathUnit::wgmma, plan.atom->a),
       .tensor_maps = plan.made_tensor_maps(),

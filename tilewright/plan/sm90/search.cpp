@@ -80,6 +80,7 @@ struct Search {
   EpilogueStaging staging;
   int columns_per_element;  // columns of A*B per column of D
   int beside_bytes;         // see Sm90CostInput
+  int slow_source_bytes;
   double function_instructions;
   int plain_bytes;  // size of an element of D if it is stored with plain stores instead of TMA; else 0
   arch::Major major_a, major_b;
@@ -210,6 +211,7 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                       .element_bytes = search.element_bytes,
                       .d_bytes = search.output.d_bytes,
                       .beside_bytes = search.beside_bytes,
+                      .slow_source_bytes = search.slow_source_bytes,
                       .function_instructions = search.function_instructions,
                       .fma_per_clock = search.fma_per_clock,
                       .tensor_maps = search.tensor_maps,
@@ -502,6 +504,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .staging = epilogue_staging(is_transposed ? op::transposed(signature.epilogue) : signature.epilogue),
         .columns_per_element = signature.epilogue.columns_per_element(),
         .beside_bytes = beside_bytes(signature),
+        .slow_source_bytes = slow_source_bytes(signature),
         .function_instructions = function_instructions(signature.epilogue),
         .plain_bytes = stores_by_tma(signature.d) ? 0 : bytes(signature.d.element),
         .major_a = major(is_word_or_byte || is_a_along_k(signature, is_transposed)),
