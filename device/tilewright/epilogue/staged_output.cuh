@@ -160,7 +160,7 @@ class StagedOutput {
 #pragma unroll
         for (int j = 0; j < kTogether; ++j) {
           const Place place = place_of(first, pass, j, i);
-          computed[j] = compute(is_in_band(place) ? place : first);
+          computed[j] = compute(is_in_band(place) ? place : Place{0, 0, first.row});  // any place in the band
         }
 #pragma unroll
         for (int j = 0; j < kTogether; ++j) {
