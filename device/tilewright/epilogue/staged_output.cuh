@@ -150,7 +150,8 @@ class StagedOutput {
   /// realigned.
   __device__ __forceinline__ void store_vectors(int i) const {
     // What only computes is short, and unrolled it has constant distances between its addresses.
-    constexpr int kUnrolled = kOnlyComputes && kColumnIsFixed && !kRealigns ? kPasses / kTogether : 1;
+    constexpr bool kIsShort = kOnlyComputes && !Epilogue::kReadsSource;
+    constexpr int kUnrolled = kIsShort && kColumnIsFixed && !kRealigns ? kPasses / kTogether : 1;
     const Place first = place_of(thread_, i);
     D* const line = kOnlyComputes && !kRealigns ? output_.line(first.row, block_.column + first.band_column) : nullptr;
 #pragma unroll kUnrolled
