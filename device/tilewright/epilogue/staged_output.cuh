@@ -161,7 +161,7 @@ class StagedOutput {
 #pragma unroll
         for (int j = 0; j < kTogether; ++j) {
           const Place place = place_of(first, pass, j, i);
-          computed[j] = compute(is_in_band(place) ? place : Place{0, 0, first.row});  // any place in the band
+          if (is_in_band(place)) computed[j] = compute(place);
         }
 #pragma unroll
         for (int j = 0; j < kTogether; ++j) {
