@@ -25,7 +25,7 @@ constexpr int kConflictFreeLines = 8;
 constexpr int kSectorBytes = 32;  // what one access of global memory transfers at least
 // Cost of a store from registers to shared memory, relative to a copy from global memory.
 constexpr double kCopiesPerStore = 0.36;
-// Clocks of each staged store of less than 16 bytes beyond one for each 16 bytes. Fitted with 112 problems of f32; 0.1
+// Clocks of each staged store of less than 16 bytes beyond one for each 16 bytes. Fitted with 43 problems of f32; 0.1
 // chooses as well, 0.5 worse (H200, 2026-11-27).
 constexpr double kStagedStoreClocks = 0.2;
 // With more phases, fewer registers hold copied vectors, and a phase's loads have less time to arrive: at least that of

@@ -9,8 +9,8 @@ namespace tilewright {
 __device__ constexpr int vectors_in_flight(int bytes) { return 32 / maximum(bytes, 4); }
 
 /// Calls store(i, load(i)) for i = thread, thread + kThreads and so on below kCount. The loads of up to kInFlight
-/// numbers are issued before their stores: a compiler cannot exchange a load with a store that may write the same
-/// memory, so that each load would wait for the one before.
+/// numbers are issued before their stores. Otherwise each load would wait for the one before, because the compiler may
+/// not move a load across a store that may write the same memory.
 template <int kCount, int kThreads, int kInFlight, class Load, class Store>
 __device__ __forceinline__ void copy_in_flight(int thread, const Load& load, const Store& store) {
   constexpr int kTogether = minimum(kInFlight, ceil_div(kCount, kThreads));

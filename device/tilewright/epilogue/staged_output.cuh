@@ -52,13 +52,13 @@ class StagedOutput {
   // before it stores the first of them. Otherwise each load of C waits for the stores before it. In f64, the first
   // multiplication after a load waits for the mma.sync of other warps, which use the same unit: one wait for each
   // vector of two elements took a fifth of the time of a kernel with K = 272 (H200, 2026-11-27).
-  static constexpr bool kOnlyComputes = kByRows && !Epilogue::kHasTensors;
+  static constexpr bool kStoresOnlyD = kByRows && !Epilogue::kHasTensors;
   /// Vectors of a thread whose latencies overlap.
   static __device__ constexpr int together() {
     constexpr int kBytesInRegisters = 64;  // with 128, f64 tiles of 64x64 took 174 registers instead of 168
     constexpr int kMost = 4;               // each vector has an address, too
     int count = 2;
-    if (kOnlyComputes) count = minimum(kBytesInRegisters / (kVector * static_cast<int>(sizeof(Compute))), kMost);
+    if (kStoresOnlyD) count = minimum(kBytesInRegisters / (kVector * static_cast<int>(sizeof(Compute))), kMost);
     while (kPasses % count != 0) count /= 2;
     return count;
   }
@@ -124,9 +124,9 @@ class StagedOutput {
     const int band_row = kByRows ? index / kVectorsPerRow : index % kBandRows;
     return {band_row, (kByRows ? index % kVectorsPerRow : index / kBandRows) * kVector, row_of(band_row, i)};
   }
-  /// The place of this thread's vector number pass + j, where `first` is that of number 0 and j < kTogether divides
-  /// pass. In one column, vectors are at constant distances: a band has a power of two of rows, so that tile_row() of
-  /// the sum of two rows that have no bit in common is the sum of both.
+  /// The place of this thread's vector number pass + j, where `first` is the place of number 0, pass is a multiple of
+  /// kTogether, and j is less than kTogether. The vectors of one column are at constant distances: as a band has a
+  /// power of two of rows, tile_row() of the sum of two rows without a common bit is the sum of its values for both.
   __device__ __forceinline__ Place place_of(const Place& first, int pass, int j, int i) const {
     if constexpr (kColumnIsFixed) {
       static_assert((kBandRows & (kBandRows - 1)) == 0 && (kRowStep & (kRowStep - 1)) == 0);
@@ -149,14 +149,15 @@ class StagedOutput {
   /// Stores this thread's vectors of the i-th band, or leaves their elements of D in the band if the rows are
   /// realigned.
   __device__ __forceinline__ void store_vectors(int i) const {
-    // What only computes is short, and unrolled it has constant distances between its addresses.
-    constexpr bool kIsShort = kOnlyComputes && !Epilogue::kReadsSource;
-    constexpr int kUnrolled = kIsShort && kColumnIsFixed && !kRealigns ? kPasses / kTogether : 1;
+    // An unrolled loop reaches D at constant distances, so that a store takes 7 instructions instead of 40. If it also
+    // reads C, tiles of 128x128 of tf32 spill.
+    constexpr bool kUnrolls = kStoresOnlyD && kColumnIsFixed && !kRealigns && !Epilogue::kReadsSource;
+    constexpr int kUnrolled = kUnrolls ? kPasses / kTogether : 1;
     const Place first = place_of(thread_, i);
-    D* const line = kOnlyComputes && !kRealigns ? output_.line(first.row, block_.column + first.band_column) : nullptr;
+    D* const line = kStoresOnlyD && !kRealigns ? output_.line(first.row, block_.column + first.band_column) : nullptr;
 #pragma unroll kUnrolled
     for (int pass = 0; pass < kPasses; pass += kTogether) {
-      if constexpr (kOnlyComputes) {
+      if constexpr (kStoresOnlyD) {
         Vector<D, kVector / kPerElement> computed[kTogether];
 #pragma unroll
         for (int j = 0; j < kTogether; ++j) {

@@ -26,7 +26,7 @@ namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
 /// kStages, kStageBytes, kSharedBytes, kCopyPhases, kSplitK, Scheduler (of scheduler/, PersistentTiles with split-K),
-/// kStagesRows, ElementD, MatrixC, MatrixD, and the members that OutputTile, the scheduler and, if rows are staged,
+/// kStagesRows, MatrixC, MatrixD, and the members that OutputTile, the scheduler and, if rows are staged,
 /// StagedOutput and, with split-K, SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN
 /// accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the
 /// tile, the others row_step(i) and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see
@@ -275,39 +275,6 @@ class SimtGemm {
     }
   }
 
-  // Rows whose elements of C a thread loads before it stores the first of D: a load waits for the stores before it.
-  static constexpr int kRowsTogether = minimum(kThreadM, 2);
-  static constexpr bool kLoadsAhead = Epilogue::kReadsSource && !Epilogue::kHasTensors &&
-                                      Plan::LayoutD::kRowsAreContiguous && Plan::kAlignmentD >= ThreadTile::kVectorN;
-
-  __device__ __forceinline__ void store_rows(const Accumulator (&accumulators)[kThreadM][kThreadN],
-                                             const Output& output, const Reductions& reductions, int row,
-                                             int column) const {
-    constexpr int kVector = ThreadTile::kVectorN, kVectors = kThreadN / kVector;
-#pragma unroll
-    for (int first = 0; first < kThreadM; first += kRowsTogether) {
-      Vector<typename Plan::ElementD, kVector> computed[kRowsTogether][kVectors];
-#pragma unroll
-      for (int i = 0; i < kRowsTogether; ++i) {
-#pragma unroll
-        for (int j = 0; j < kVectors; ++j) {
-          Accumulator values[kVector];
-#pragma unroll
-          for (int v = 0; v < kVector; ++v) values[v] = accumulators[first + i][j * kVector + v];
-          computed[i][j] = output.compute(row + ThreadTile::row_step(first + i),
-                                          column + ThreadTile::column_step(j * kVector), values, reductions, 0, 0);
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kRowsTogether; ++i) {
-#pragma unroll
-        for (int j = 0; j < kVectors; ++j)
-          output.store_computed(row + ThreadTile::row_step(first + i), column + ThreadTile::column_step(j * kVector),
-                                computed[i][j]);
-      }
-    }
-  }
-
   __device__ __forceinline__ void store(const Accumulator (&accumulators)[kThreadM][kThreadN], uint32_t shared,
                                         const Tile& tile) const {
     const int m = tile.m, n = tile.n;
@@ -320,7 +287,6 @@ class SimtGemm {
     }
     const int first_row = ThreadTile::row(ptx::thread()), first_column = ThreadTile::column(ptx::thread());
     const int band_row = ThreadTile::band_row(ptx::thread());
-    if constexpr (kLoadsAhead) return store_rows(accumulators, output, reductions, m + first_row, n + first_column);
 #pragma unroll
     for (int i = 0; i < kThreadM; ++i) {
       const auto row_of = [&](int row) { return m + ThreadTile::row_of_band(row) + ThreadTile::row_step(i); };

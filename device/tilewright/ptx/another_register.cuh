@@ -4,8 +4,8 @@
 namespace tilewright::ptx {
 
 /// `x`, in a register that the compiler need not choose together with that of `x`. The elements of a vector that is
-/// stored take adjacent registers. If they are accumulators, they take them during the whole mainloop, and then 5 to
-/// 10 % of its multiply-adds read three operands from one bank of registers, which takes a clock more (simt_gemm of
+/// stored take adjacent registers. If they are accumulators, they take them during the whole mainloop, and then up to
+/// 11 % of its multiply-adds read three operands from one bank of registers, which takes a clock more (simt_gemm of
 /// f32, ptxas 13.0). Adding -0 changes no value, not even a zero's sign.
 __device__ __forceinline__ float in_another_register(float x) {
   float copy;
