@@ -18,6 +18,9 @@ constexpr double kFmaPerClockOfIssue = 128;  // four schedulers, one instruction
 // fewest where one more would halve the CTAs of 256 threads in an SM.
 constexpr int kAddressRegisters = 40;
 constexpr int kFewestAddressRegisters = 24;
+// More registers for addresses if the matrices of C and D are pointers in memory and rows of D are staged: kernels of
+// s8 spilled 16 bytes without them.
+constexpr int kStagedPointerRegisters = 4;
 constexpr int kRegistersOfTwoCtas = 128;
 // Lines with 16 bytes of padding take turns over the banks after 8 lines. Transposing stores of 8 consecutive elements
 // of K therefore have no bank conflicts.
@@ -115,8 +118,9 @@ int SimtGemmPlan::registers() const {
   };
   const int gathered = std::max(reach(operands.a, a, tile.m) + reach(operands.b, b, tile.n),  //
                                 folded_output_registers(operands));
+  const int pointers = stages_rows() && operands.has_c && operands.d.is_pointer_array ? kStagedPointerRegisters : 0;
   const int values =
-      (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + passes * ((vector_bytes + 3) / 4);
+      (thread_m() * thread_n() + 2 * (thread_m() + thread_n())) * words + passes * ((vector_bytes + 3) / 4) + pointers;
   // Conversions of copied elements take more registers: kernels of bf16 spilled up to 28 bytes.
   const bool converts = a.element != stored || b.element != stored;
   if (gathered != 0) return values + kAddressRegisters + gathered;

@@ -96,7 +96,8 @@ class OutputTile {
   __device__ __forceinline__ void store_below(int row, int column, D* first, int below,
                                               const Vector<D, kCount>& out) const {
     static_assert(LayoutD::kRowsAreContiguous && kCount <= Plan::kAlignmentD);
-    D* const to = kDIsStrided ? first + below * tile_.ldd(parameters_.ldd) : line(row + below, column);
+    constexpr bool kRowsAreApart = kDIsStrided && is_same<LayoutD, RowMajor>;  // by ldd, as those of blocks are not
+    D* const to = kRowsAreApart ? first + below * tile_.ldd(parameters_.ldd) : line(row + below, column);
     const bool is_inside = row + below < end_m();
     if (is_inside & (column + kCount * kPerElement <= end_n())) {
       *reinterpret_cast<Vector<D, kCount>*>(to) = out;
