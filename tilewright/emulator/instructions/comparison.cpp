@@ -5,6 +5,10 @@
 #include <limits>
 #include <type_traits>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
@@ -23,15 +27,18 @@ auto comparable(T value) {
 }
 
 // Each comparison takes two numbers, or two vectors by reference, as the ABI of vectors depends on the target; `holds`
-// is then a vector of all ones and zeros.
+// is then a vector of all ones and zeros. kPredicate is the number of the comparison in vcmpps, and kIntegerPredicate
+// that in vpcmpd (Intel's manual, VCMPPS and VPCMPD).
 
 struct Equal {
+  static constexpr int kPredicate = 0, kIntegerPredicate = 0;
   template <class T, class Holds>
   [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
     holds = a == b;
   }
 };
 struct NotEqual {  // ordered: false when an operand is NaN
+  static constexpr int kPredicate = 12, kIntegerPredicate = 4;
   template <class T, class Holds>
   [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
     if constexpr (std::is_integral_v<T>) {
@@ -42,36 +49,42 @@ struct NotEqual {  // ordered: false when an operand is NaN
   }
 };
 struct Less {
+  static constexpr int kPredicate = 17, kIntegerPredicate = 1;
   template <class T, class Holds>
   [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
     holds = a < b;
   }
 };
 struct LessOrEqual {
+  static constexpr int kPredicate = 18, kIntegerPredicate = 2;
   template <class T, class Holds>
   [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
     holds = a <= b;
   }
 };
 struct Greater {
+  static constexpr int kPredicate = 30, kIntegerPredicate = 6;
   template <class T, class Holds>
   [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
     holds = a > b;
   }
 };
 struct GreaterOrEqual {
+  static constexpr int kPredicate = 29, kIntegerPredicate = 5;
   template <class T, class Holds>
   [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
     holds = a >= b;
   }
 };
 struct EitherNan {
+  static constexpr int kPredicate = 3;
   template <class T, class Holds>
   [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
     holds = (a != a) | (b != b);
   }
 };
 struct NeitherNan {
+  static constexpr int kPredicate = 7;
   template <class T, class Holds>
   [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
     holds = (a == a) & (b == b);
@@ -80,6 +93,7 @@ struct NeitherNan {
 /// True when an operand is NaN, else the ordered comparison.
 template <class Ordered>
 struct OrUnordered {
+  static constexpr int kPredicate = Ordered::kPredicate ^ 8;
   template <class T, class Holds>
   [[gnu::always_inline]] static void compare(const T& a, const T& b, Holds& holds) {
     Holds unordered;
@@ -92,9 +106,10 @@ struct OrUnordered {
 /// .ftz: subnormal inputs count as zero. Values of f16 are compared as f32.
 template <class T, class Comparison>
 struct AfterFlush {
+  static constexpr float kSmallest = std::is_same_v<T, F16> ? 0x1p-14F : std::numeric_limits<float>::min();
+  static constexpr int kPredicate = Comparison::kPredicate;
   template <class V>
   [[gnu::always_inline]] static void flush(const V& value, V& to) {
-    constexpr float kSmallest = std::is_same_v<T, F16> ? 0x1p-14F : std::numeric_limits<float>::min();
     to = ((value > -kSmallest) & (value < kSmallest)) ? V{} : value;
   }
   template <class V, class Holds>
@@ -163,9 +178,47 @@ TILEWRIGHT_TARGET_FMA Mask compare_vectors(const T* a, const T* b) {
   }
   return all;
 }
+
+/// The lanes of 64 bytes of `a` and `b` whose comparison holds, one bit each.
+template <class Comparison>
+TILEWRIGHT_TARGET_AVX512 unsigned compare_block(const float* a, const float* b) {
+  __m512 x = _mm512_loadu_ps(a), y = _mm512_loadu_ps(b);
+  if constexpr (requires { Comparison::kSmallest; }) {
+    const __m512 smallest = _mm512_set1_ps(Comparison::kSmallest);
+    x = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(_mm512_abs_ps(x), smallest, _CMP_NLT_UQ), x);
+    y = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(_mm512_abs_ps(y), smallest, _CMP_NLT_UQ), y);
+  }
+  return _mm512_cmp_ps_mask(x, y, Comparison::kPredicate);
+}
+template <class Comparison>
+TILEWRIGHT_TARGET_AVX512 unsigned compare_block(const double* a, const double* b) {
+  return _mm512_cmp_pd_mask(_mm512_loadu_pd(a), _mm512_loadu_pd(b), Comparison::kPredicate);
+}
+template <class Comparison, class T>
+TILEWRIGHT_TARGET_AVX512 unsigned compare_block(const T* a, const T* b) {
+  constexpr int kPredicate = Comparison::kIntegerPredicate;
+  const __m512i x = _mm512_loadu_si512(a), y = _mm512_loadu_si512(b);
+  if constexpr (std::is_same_v<T, std::int32_t>) return _mm512_cmp_epi32_mask(x, y, kPredicate);
+  if constexpr (std::is_same_v<T, std::uint32_t>) return _mm512_cmp_epu32_mask(x, y, kPredicate);
+  if constexpr (std::is_same_v<T, std::int64_t>) return _mm512_cmp_epi64_mask(x, y, kPredicate);
+  if constexpr (std::is_same_v<T, std::uint64_t>) return _mm512_cmp_epu64_mask(x, y, kPredicate);
+}
+template <class T, class Comparison>
+TILEWRIGHT_TARGET_AVX512 Mask compare_blocks(const T* a, const T* b) {
+  constexpr int kLanes = 64 / sizeof(T);
+  Mask all = 0;
+  for (int l = 0; l < kWarpSize; l += kLanes) all |= Mask{compare_block<Comparison>(a + l, b + l)} << l;
+  return all;
+}
+
 template <class T, int kPacked, int kPart>
 TILEWRIGHT_TARGET_FMA void take_compared_with_hardware(const T* a, Compared<T>* to) {
   take_compared<T, kPacked, kPart>(a, to);
+}
+/// setp without a second result or a predicate that is combined. Operands: those of execute_setp().
+template <class T, class Comparison>
+TILEWRIGHT_TARGET_AVX512 void execute_plain_setp(Warp& warp, const Instruction& in, Mask lanes) {
+  warp.set_predicate(in.op[0], compare_blocks<T, Comparison>(warp.reg<T>(in.op[2]), warp.reg<T>(in.op[3])), lanes);
 }
 #endif
 
@@ -175,13 +228,15 @@ Mask compare_lanes(Warp& warp, Slot first, Slot second) {
   const T* const b = warp.reg<T>(second);
 #if defined(__x86_64__)
   if (has_hardware_fma()) {
+    const auto compare =
+        has_avx512() ? &compare_blocks<Compared<T>, Comparison> : &compare_vectors<Compared<T>, Comparison>;
     if constexpr (std::is_same_v<T, Compared<T>>) {
-      return compare_vectors<T, Comparison>(a, b);
+      return compare(a, b);
     } else {
-      alignas(32) Compared<T> of_a[kWarpSize], of_b[kWarpSize];
+      alignas(64) Compared<T> of_a[kWarpSize], of_b[kWarpSize];
       take_compared_with_hardware<T, kPacked, kPart>(a, of_a);
       take_compared_with_hardware<T, kPacked, kPart>(b, of_b);
-      return compare_vectors<Compared<T>, Comparison>(of_a, of_b);
+      return compare(of_a, of_b);
     }
   }
 #endif
@@ -195,22 +250,35 @@ struct ComparisonRow {
   std::string_view name;
   CompareLanes compare = nullptr;
   CompareLanes compare_upper = nullptr;  // of the upper halves, for f16x2 and bf16x2
+  Handler plain_setp = nullptr;          // for CPUs with AVX-512, where there is one
 };
+
+template <class T, class Comparison>
+constexpr Handler plain_setp() {
+#if defined(__x86_64__)
+  if constexpr (std::is_same_v<T, Compared<T>>) return &execute_plain_setp<T, Comparison>;
+#endif
+  return nullptr;
+}
+
+template <class T, class Comparison>
+constexpr ComparisonRow integer_row(std::string_view name) {
+  return {name, &compare_lanes<T, Comparison>, nullptr, plain_setp<T, Comparison>()};
+}
 
 template <class T>
 constexpr std::array kIntegerComparisons = {
-    ComparisonRow{"eq", &compare_lanes<T, Equal>},   ComparisonRow{"ne", &compare_lanes<T, NotEqual>},
-    ComparisonRow{"lt", &compare_lanes<T, Less>},    ComparisonRow{"le", &compare_lanes<T, LessOrEqual>},
-    ComparisonRow{"gt", &compare_lanes<T, Greater>}, ComparisonRow{"ge", &compare_lanes<T, GreaterOrEqual>},
-    ComparisonRow{"lo", &compare_lanes<T, Less>},    ComparisonRow{"ls", &compare_lanes<T, LessOrEqual>},
-    ComparisonRow{"hi", &compare_lanes<T, Greater>}, ComparisonRow{"hs", &compare_lanes<T, GreaterOrEqual>},
+    integer_row<T, Equal>("eq"),          integer_row<T, NotEqual>("ne"),    integer_row<T, Less>("lt"),
+    integer_row<T, LessOrEqual>("le"),    integer_row<T, Greater>("gt"),     integer_row<T, GreaterOrEqual>("ge"),
+    integer_row<T, Less>("lo"),           integer_row<T, LessOrEqual>("ls"), integer_row<T, Greater>("hi"),
+    integer_row<T, GreaterOrEqual>("hs"),
 };
 
 template <class T, class Comparison, int kPacked, bool kFlushes>
 constexpr ComparisonRow float_row(std::string_view name) {
   using Applied = std::conditional_t<kFlushes, AfterFlush<T, Comparison>, Comparison>;
   return {name, &compare_lanes<T, Applied, kPacked, 0>,
-          kPacked == 1 ? nullptr : &compare_lanes<T, Applied, kPacked, kPacked - 1>};
+          kPacked == 1 ? nullptr : &compare_lanes<T, Applied, kPacked, kPacked - 1>, plain_setp<T, Applied>()};
 }
 
 template <class T, int kPacked = 1, bool kFlushes = false>
@@ -318,11 +386,13 @@ void decode_comparison(InstructionReader& reader, PtxType type, std::size_t firs
 void decode_setp(InstructionReader& reader) {
   const bool flushes = reader.take("ftz");
   const PtxType type = reader.type();
-  reader.out().table = take_comparison(reader, type, flushes);
+  const ComparisonRow* const row = take_comparison(reader, type, flushes);
+  reader.out().table = row;
   const Combination combination = take_combination(reader);
   reader.finish();
   reader.expect_operands(3, 4);
   const Operand& destination = reader.operand(0);
+  const bool is_plain = destination.kind != Operand::Kind::pair && combination == Combination::none;
   if (destination.kind == Operand::Kind::pair) {
     reader.destination(destination.elements[0], PtxType::pred);
     reader.destination(destination.elements[1], PtxType::pred);
@@ -331,7 +401,7 @@ void decode_setp(InstructionReader& reader) {
     reader.destination(Operand(), PtxType::pred);
   }
   decode_comparison(reader, type, 1, combination);
-  reader.out().execute = &execute_setp;
+  reader.out().execute = is_plain && has_avx512() && row->plain_setp != nullptr ? row->plain_setp : &execute_setp;
 }
 
 /// d = holds ? immediate : 0, in each half of d for packed operands. Operands: d, unused, a, b, predicate and its xor
