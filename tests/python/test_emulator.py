@@ -123,3 +123,86 @@ def test_the_example_of_the_documentation() -> None:
         assert doctest.testmod(emulator).failed == 0
     except tilewright.ToolchainNotFound:
         pytest.skip("no NVRTC on this machine")
+
+
+SHARED_OF_OTHERS = """
+__shared__ float tile[12000];
+extern __shared__ float dynamic[];
+__global__ void in_tile(float* out) {
+  tile[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  out[threadIdx.x] = tile[threadIdx.x ^ 1];
+}
+__device__ __noinline__ float through_a_function(int i) { return tile[i]; }
+__global__ void in_tile_of_a_function(float* out) { out[threadIdx.x] = through_a_function(threadIdx.x); }
+__global__ void in_dynamic(float* out) {
+  dynamic[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  out[threadIdx.x] = dynamic[threadIdx.x ^ 1];
+}
+"""
+
+
+def test_kernels_take_only_the_shared_memory_that_they_use():
+    module = emulator.Module(SHARED_OF_OTHERS)
+    out = np.empty(32, np.float32)
+    whole = 227 * 1024  # what a CTA of sm_90 can have
+    assert not module.launch("in_dynamic", block=32, args=[emulator.Output(out)], shared_bytes=whole)
+    assert out.tolist() == [i ^ 1 for i in range(32)]
+    assert not module.launch("in_tile", block=32, args=[emulator.Output(out)])
+    for kernel in ("in_tile", "in_tile_of_a_function"):
+        with pytest.raises(tilewright.InvalidArgument, match="shared memory"):
+            module.launch(kernel, block=32, args=[emulator.Output(out)], shared_bytes=whole)
+
+
+CONTINUES = """
+typedef unsigned int u32;
+__device__ u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
+__device__ void init(unsigned long long* bar) {
+  asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(bar)) : "memory");
+}
+
+__global__ void __cluster_dims__(2) late_arrival(float* out) {
+  __shared__ unsigned long long bar;
+  u32 rank, there;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  if (threadIdx.x == 0) init(&bar);
+  asm volatile("barrier.cluster.arrive.aligned;\\n barrier.cluster.wait.aligned;" ::: "memory");
+  if (rank == 1) return;
+  for (int i = 0; i < 20000; ++i) asm volatile("");
+  asm("mapa.shared::cluster.u32 %0, %1, 1;" : "=r"(there) : "r"(shared_address(&bar)));
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");  // BUG
+  out[threadIdx.x] = threadIdx.x;
+}
+
+__global__ void unfenced(const float* from, float* out) {
+  __shared__ alignas(128) float tile[32];
+  __shared__ unsigned long long bar;
+  const u32 at = shared_address(&bar);
+  if (threadIdx.x == 0) init(&bar);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 128;" ::"r"(at) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];" ::"r"(
+                     shared_address(tile)), "l"(from), "r"(at) : "memory");  // BUG
+  }
+  u32 done = 0;
+  while (done == 0) {
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done) : "r"(at) : "memory");
+  }
+  out[threadIdx.x] = tile[threadIdx.x];
+}
+"""
+
+
+def test_a_launch_goes_on_after_findings_of_clusters_and_bulk_copies():
+    module = emulator.Module(CONTINUES)
+    numbers, out = np.arange(32, dtype=np.float32), np.empty(32, np.float32)
+    (late,) = module.launch("late_arrival", grid=2, block=32, cluster=2, args=[emulator.Output(out)])
+    assert (late.kind, late.count) == ("exited_cta_access", 32)
+    assert out.tolist() == numbers.tolist()
+    out[:] = 0
+    (unfenced,) = module.launch("unfenced", block=32, args=[numbers, emulator.Output(out)])
+    assert unfenced.kind == "missing_proxy_fence"
+    assert out.tolist() == numbers.tolist()

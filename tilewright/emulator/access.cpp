@@ -466,8 +466,8 @@ const std::byte* resolve_parameter(Warp& warp, const Instruction& in, std::uint3
   return parameters.data() + address;
 }
 
-SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
-                                       std::string_view verb) {
+SharedLocation find_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
+                                    std::string_view verb) {
   LanePointers out;
   const Mask only = Mask{1} << lane;
   compute_addresses(warp, in.address[which], in.op, only, out);
@@ -477,7 +477,17 @@ SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int la
   if (warp.cta().cluster().size() > 1)
     make_relative(warp, in, only, is_generic || in.address[which].shared_cluster, out.address);
   check_alignment(warp, in, only, size, AccessKind::unshadowed, out, address_range(out, only));
-  return locate_shared(warp, in, lane, address, size.bytes, verb);
+  return find_shared(warp, in, lane, address, size.bytes, verb);
+}
+
+SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
+                                       std::string_view verb) {
+  const SharedLocation location = find_shared_location(warp, in, lane, which, size, verb);
+  if (location.cta == nullptr) {
+    warp.fail(FindingKind::out_of_bounds_shared, in, lane, 0,
+              fmt::format("{} of {} bytes: the CTA cannot continue", verb, size.bytes));
+  }
+  return location;
 }
 
 void resolve(Warp& warp, const Instruction& in, Mask lanes, Space space, std::size_t which, AccessSize size,

@@ -73,6 +73,10 @@ struct SharedLocation {
 SharedLocation locate_shared(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
                              std::string_view verb);
 
+/// As resolve_shared_location(); but if the launch continues after a finding, the result has no CTA.
+SharedLocation find_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,
+                                    std::string_view verb);
+
 /// Resolves in.address[which] of one lane: a shared address, or a generic address of shared memory.
 /// @throws EmulationFinding: misaligned, and as locate_shared
 SharedLocation resolve_shared_location(Warp& warp, const Instruction& in, int lane, std::size_t which, AccessSize size,

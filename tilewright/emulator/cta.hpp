@@ -169,7 +169,7 @@ class Cta {
   /// Checks what must hold once the last thread has exited.
   void check_exit();
   void check_warpgroups() const;
-  void check_bulk_groups() const;
+  void check_bulk_groups();
   std::string describe_wait(const Path& path) const;
 
   Cluster& cluster_;

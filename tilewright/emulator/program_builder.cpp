@@ -194,6 +194,32 @@ Space ProgramBuilder::space_of(const Operand& variable) const {
   return space == Space::param && !is_kernel_parameter ? Space::local : space;
 }
 
+ProgramBuilder::Reachable ProgramBuilder::reachable_from(const Function& kernel) const {
+  Reachable found;
+  std::vector<const Function*> pending;
+  const auto add = [&](const Function& function) {
+    if (found.functions.insert(&function).second) pending.push_back(&function);
+  };
+  const auto visit = [&](const auto& self, const Operand& operand) -> void {
+    if (operand.kind == Operand::Kind::variable && !operand.local_scope)
+      found.variables.insert(&module_.variables[operand.index]);
+    if (operand.kind == Operand::Kind::function && operand.index != kNone) add(module_.functions[operand.index]);
+    for (const Operand& element : operand.elements) self(self, element);
+  };
+  add(kernel);
+  for (const Function& function : module_.functions) {
+    if (function.address_taken) add(function);
+  }
+  while (!pending.empty()) {
+    const Function* const function = pending.back();
+    pending.pop_back();
+    for (const ParsedInstruction& instruction : function->instructions) {
+      for (const Operand& operand : instruction.operands) visit(visit, operand);
+    }
+  }
+  return found;
+}
+
 void ProgramBuilder::place_shared_variables(const Function& kernel) {
   std::uint64_t at = kSharedBase;
   std::uint64_t used = 0;
@@ -215,9 +241,12 @@ void ProgramBuilder::place_shared_variables(const Function& kernel) {
     at += variable.size;
     if (at > kMaxSharedBytes) refuse_too_large(variable, "shared memory", kMaxSharedBytes);
   };
-  for (const Variable& variable : module_.variables) place(variable);
+  const Reachable reachable = reachable_from(kernel);
+  for (const Variable& variable : module_.variables) {
+    if (reachable.variables.contains(&variable)) place(variable);
+  }
   for (const Function& function : module_.functions) {
-    if (function.entry && &function != &kernel) continue;
+    if (!reachable.functions.contains(&function)) continue;
     for (const Variable& variable : function.variables) place(variable);
   }
   if (!dynamic.empty()) {

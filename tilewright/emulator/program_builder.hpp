@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -74,6 +75,12 @@ class ProgramBuilder {
   /// How many calls of the function are being inlined at this place.
   int recursion_level(const Function& function) const;
   const Storage& storage(const Function& function);
+  /// The functions that a launch of the kernel may call, and the module's variables that they use.
+  struct Reachable {
+    std::set<const Function*> functions;
+    std::set<const Variable*> variables;
+  };
+  Reachable reachable_from(const Function& kernel) const;
   void place_shared_variables(const Function& kernel);
   void place_parameters(const Function& kernel, Storage& storage);
   void emit_body(Frame& frame, int depth);

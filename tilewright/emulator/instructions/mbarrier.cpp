@@ -83,7 +83,9 @@ void execute_arrive(Warp& warp, const Instruction& in, Mask lanes) {
   CompletedPhases completed(warp, in);
   for (Mask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const MbarrierObject at = find_mbarrier(warp, in, lane, 0);
+    const SharedLocation location = find_shared_location(warp, in, lane, 0, kMbarrierSize, "mbarrier arrival");
+    if (location.cta == nullptr) continue;  // an arrival at a CTA that has exited is reported, and has no effect
+    const MbarrierObject at = find_mbarrier(warp, in, lane, location);
     completed.check(lane, at);
     Mbarrier& barrier = *at.barrier;
     state[lane] = state_of(barrier);

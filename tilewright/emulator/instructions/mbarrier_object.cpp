@@ -84,10 +84,11 @@ void check_init_is_fenced(Warp& warp, const Instruction& in, int lane, const Mba
   const Accessor& init = at.barrier->initialiser;
   if (init.clock <= warp.clocks.proxy_fenced[init.agent]) return;
   if (at.barrier->init_fence && *at.barrier->init_fence <= warp.clocks.ordered[init.agent]) return;
-  warp.fail(FindingKind::missing_proxy_fence, in, lane, at.location.address,
-            fmt::format("{}: a bulk copy completes on it, but no fence.mbarrier_init or fence.proxy.async follows its "
-                        "init by {}",
-                        name_of(at.location), warp.cta().cluster().describe(init)));
+  warp.report(Severity::error, FindingKind::missing_proxy_fence, in, lane, at.location.address, [&] {
+    return fmt::format(
+        "{}: a bulk copy completes on it, but no fence.mbarrier_init or fence.proxy.async follows its init by {}",
+        name_of(at.location), warp.cta().cluster().describe(init));
+  });
 }
 
 void fence_mbarrier_inits(const Warp& warp, Mask lanes) {

@@ -24,8 +24,8 @@ MbarrierObject find_mbarrier(Warp& warp, const Instruction& in, int lane, std::s
 /// As above, for the mbarrier at a location.
 MbarrierObject find_mbarrier(Warp& warp, const Instruction& in, int lane, const SharedLocation& location);
 
-/// The mbarrier whose phase a bulk copy of the lane completes, through the async proxy.
-/// @throws EmulationFinding: missing_proxy_fence when no fence has made its init visible to the async proxy
+/// Reports missing_proxy_fence if no fence has made the init of the mbarrier, whose phase a bulk copy of the lane
+/// completes, visible to the async proxy.
 void check_init_is_fenced(Warp& warp, const Instruction& in, int lane, const MbarrierObject& at);
 
 /// Notes a fence.mbarrier_init of the lanes, which covers the mbarriers that each of them has initialised.
