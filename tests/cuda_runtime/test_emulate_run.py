@@ -156,3 +156,44 @@ def test_a_program_without_ptx_is_told_how_to_compile(tilewright, tmp_path):
     assert finished.stdout == "no error\n" or "no kernel image" in finished.stdout
     assert "has no PTX that runs on sm_90a, but machine code for sm_80" in finished.stderr
     assert "-gencode arch=compute_90a,code=compute_90a" in finished.stderr
+
+
+@pytest.fixture(scope="session")
+def blas_api(tmp_path_factory):
+    if not (Path(NVCC).resolve().parents[1] / "include" / "cublas_v2.h").exists():
+        pytest.skip("no cuBLAS beside nvcc")
+    options = ["-lineinfo", "-arch=compute_80", "-lcublas", "-lcublasLt"]
+    return compile_program(tmp_path_factory.mktemp("blas"), "blas_api.cu", *options)
+
+
+def test_a_program_uses_cublas(tilewright, blas_api):
+    finished = tilewright("emulate", "run", "--", blas_api)
+    assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+    assert "0 errors, 0 warnings" in finished.stderr
+    assert "no version information" not in finished.stderr
+
+
+@pytest.mark.parametrize(
+    "number, code, text",
+    [
+        (1, 1, "cublasSgemm writes 32 bytes of C at global address"),
+        (2, 1, "cublasSgemm reads C at global address"),
+        (3, 0, "note: cublasSgemm returned CUBLAS_STATUS_INVALID_VALUE: ldc is 7, and must be at least 8"),
+        (4, 0, "not emulated: cublasStrsv, called 1 time"),
+        (5, 1, "by cublasSgemm in stream 4, not ordered after the write by cublasSgemm in stream 3"),
+    ],
+)
+def test_mistakes_in_calls_of_cublas_are_named(tilewright, blas_api, number, code, text):
+    finished = tilewright("emulate", "run", "--", blas_api, str(number))
+    assert (finished.stdout, finished.returncode) == ("", code), finished.stderr
+    assert text in finished.stderr
+    assert "-lineinfo" not in finished.stderr
+
+
+def test_launches_that_repeat_others_can_be_left_out(tilewright, blas_api, tmp_path):
+    report = tmp_path / "report.json"
+    finished = tilewright("emulate", "run", "--repeats", "3", "--json", str(report), "--", blas_api, "6")
+    assert (finished.stdout, finished.returncode) == ("3 launches\n", 0), finished.stderr
+    assert "note: 14 launches with the kernel, grid and arguments of earlier ones did not run (--repeats)" in finished.stderr
+    assert json.loads(report.read_text())["skipped"] == 14
+    assert tilewright("emulate", "run", "--", blas_api, "6").stdout == "10 launches\n"

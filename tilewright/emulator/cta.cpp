@@ -244,10 +244,11 @@ void Cta::check_exit() {
   for (const auto& warp : warps_) known.join(warp->clocks.ordered);
   for (const auto& [agent, access] : remote_accesses_) {
     if (access.clock <= known[agent]) continue;
-    report(Severity::error, FindingKind::exited_cta_access, access.code, 0, 0,
-           fmt::format("the CTA exits while its shared memory may be in use by {}: no wait of this CTA is ordered after "
-                       "that access",
-                       cluster_.describe(access)));
+    report(
+        Severity::error, FindingKind::exited_cta_access, access.code, 0, 0,
+        fmt::format("the CTA exits while its shared memory may be in use by {}: no wait of this CTA is ordered after "
+                    "that access",
+                    cluster_.describe(access)));
   }
 }
 
@@ -275,11 +276,12 @@ void Cta::check_bulk_groups() {
     for (std::size_t lane = 0; lane < warp->bulk_groups.size(); ++lane) {
       const BulkGroups& groups = warp->bulk_groups[lane];
       if (groups.read == groups.committed && !groups.open) continue;
-      report(Severity::error, FindingKind::exited_cta_access, groups.code,
-             warp->index() * kWarpSize + static_cast<int>(lane), 0,
-             fmt::format("the CTA exits while {} bulk groups may still read its shared memory: cp.async.bulk.wait_group "
-                         "is missing",
-                         groups.committed - groups.read + (groups.open ? 1 : 0)));
+      report(
+          Severity::error, FindingKind::exited_cta_access, groups.code,
+          warp->index() * kWarpSize + static_cast<int>(lane), 0,
+          fmt::format("the CTA exits while {} bulk groups may still read its shared memory: cp.async.bulk.wait_group "
+                      "is missing",
+                      groups.committed - groups.read + (groups.open ? 1 : 0)));
     }
   }
 }

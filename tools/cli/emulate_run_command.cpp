@@ -173,13 +173,18 @@ void print_report(const RunReport& report, std::size_t suppressed, int status) {
     fmt::print(stderr, "{}", report_text(each.finding, excerpts));
     if (!each.kernel.empty()) fmt::print(stderr, "  kernel: {}\n", printable(source_name(each.kernel), 200));
     fmt::print(stderr, "\n");
-    const bool has_line = each.finding.kind != emulator::FindingKind::stream_race;
+    const bool has_line = each.finding.kind != emulator::FindingKind::stream_race && !each.kernel.empty();
     has_lines = has_lines && (!has_line || !each.finding.location.source.empty());
   }
   for (const auto& [function, calls] : report.unsupported)
     fmt::print(stderr, "not emulated: {}, called {} time{}\n", printable(function), calls, calls == 1 ? "" : "s");
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", printable(note, 1000));
   if (!has_lines) fmt::print(stderr, "note: compile with nvcc -lineinfo to see source lines\n");
+  if (report.skipped != 0) {
+    fmt::print(stderr,
+               "note: {} launch{} with the kernel, grid and arguments of earlier ones did not run (--repeats)\n",
+               report.skipped, report.skipped == 1 ? "" : "es");
+  }
   if (report.timed) fmt::print(stderr, "note: the times that the program measured are the emulator's\n");
   const auto errors = static_cast<std::size_t>(std::ranges::count(
       report.findings, emulator::Severity::error, [](const auto& each) { return each.finding.severity; }));
@@ -199,10 +204,10 @@ std::string json_text(const RunReport& report, std::size_t suppressed, int statu
     finding["kernel"] = source_name(each.kernel);
     findings.push_back(finding);
   }
-  const nlohmann::ordered_json json{{"program", report.program},   {"status", describe(status)},
-                                    {"launches", report.launches}, {"seconds", report.seconds},
-                                    {"suppressed", suppressed},    {"unsupported", report.unsupported},
-                                    {"notes", report.notes},       {"findings", findings}};
+  const nlohmann::ordered_json json{
+      {"program", report.program},         {"status", describe(status)}, {"launches", report.launches},
+      {"skipped", report.skipped},         {"seconds", report.seconds},  {"suppressed", suppressed},
+      {"unsupported", report.unsupported}, {"notes", report.notes},      {"findings", findings}};
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -255,6 +260,10 @@ Command add_emulate_run_command(CLI::App& emulate) {
   app->add_option("--target", options->settings.target, "the GPU that is emulated, sm_75 to sm_100a; default sm_90a");
   app->add_flag("--fast", options->fast,
                 "use all cores, and do not look for races and uninitialised reads of global memory or within warps");
+  add_integer<std::uint64_t>(
+      *app, "--repeats", options->settings.repeats, {1},
+      "how often a launch with the same kernel, grid and arguments runs; further ones, as in the "
+      "loops of benchmarks, have no effect. Default: always");
   add_integer<int>(*app, "--multiprocessors", options->settings.multiprocessors, {1, 1024},
                    "multiprocessors of the emulated GPU; default 4");
   add_integer<std::int64_t>(*app, "--memory", options->memory_gib, {1, 1024}, "global memory in GiB; default 8");

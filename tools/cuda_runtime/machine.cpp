@@ -21,6 +21,7 @@ namespace {
 
 using emulator::Finding;
 using emulator::FindingKind;
+using emulator::to_string;
 
 /// The runtime's code for a grid or block that is too large; the driver has none.
 constexpr auto kInvalidConfiguration = static_cast<CUresult>(9);
@@ -65,6 +66,15 @@ CUresult error_of(const Finding& finding) {
     default:
       return CUDA_SUCCESS;
   }
+}
+
+/// The same for launches with the same kernel, extents and arguments.
+std::string key_of(const KernelLaunch& launch) {
+  const runtime::LaunchConfig& config = launch.config;
+  std::string key = fmt::format("{} {} {} {} {} ", static_cast<const void*>(launch.function), to_string(config.grid),
+                                to_string(config.block), to_string(config.cluster), config.dynamic_smem_bytes);
+  key.append(reinterpret_cast<const char*>(launch.parameters.data()), launch.parameters.size());
+  return key;
 }
 
 }  // namespace
@@ -355,6 +365,25 @@ void Machine::fill(const Fill& fill, const Line& line) {
   note_accesses(line, "", "a fill", std::move(footprint));
 }
 
+std::vector<emulator::UnwrittenBytes::Range> Machine::unwritten_within(CUdeviceptr begin, CUdeviceptr end) const {
+  if (!settings.check_global || unwritten_.empty()) return {};
+  return unwritten_.within(begin, end);
+}
+
+bool Machine::is_left_out(const std::string& key) {
+  if (settings.repeats == 0 || ++runs_[key] <= settings.repeats) return false;
+  own_report();
+  ++report.skipped;
+  return true;
+}
+
+void Machine::call_library(const LibraryCall& call, const Line& line) {
+  if (!call.key.empty() && is_left_out(call.key)) return;
+  LibraryMemory memory(*this, call.function);
+  call.run(memory);
+  note_accesses(line, "", call.function, memory.footprint());
+}
+
 // Streams and events -------------------------------------------------------------------------------------------------
 
 Stream* Machine::create_stream(unsigned flags, int priority) {
@@ -466,11 +495,11 @@ Node* Machine::enqueue(Stream* stream, Work work) {
     run(work, line_of(stream));
     return nullptr;
   }
-  static constexpr CUgraphNodeType kTypes[] = {CU_GRAPH_NODE_TYPE_EMPTY,    CU_GRAPH_NODE_TYPE_KERNEL,
-                                               CU_GRAPH_NODE_TYPE_MEMCPY,   CU_GRAPH_NODE_TYPE_MEMSET,
-                                               CU_GRAPH_NODE_TYPE_HOST,     CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-                                               CU_GRAPH_NODE_TYPE_GRAPH,    CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-                                               CU_GRAPH_NODE_TYPE_MEM_FREE, CU_GRAPH_NODE_TYPE_WAIT_EVENT};
+  static constexpr CUgraphNodeType kTypes[] = {
+      CU_GRAPH_NODE_TYPE_EMPTY,      CU_GRAPH_NODE_TYPE_KERNEL,    CU_GRAPH_NODE_TYPE_MEMCPY,
+      CU_GRAPH_NODE_TYPE_MEMSET,     CU_GRAPH_NODE_TYPE_HOST,      CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+      CU_GRAPH_NODE_TYPE_GRAPH,      CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE,
+      CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_KERNEL};
   if (const auto* const launch = std::get_if<KernelLaunch>(&work)) check_launch(*launch);
   const CUgraphNodeType type = kTypes[work.index()];
   Node* const node = stream->capture->add(std::move(work), type, stream->tail);
@@ -514,10 +543,7 @@ void Machine::note_accesses(const Line& line, const std::string& kernel, std::st
   if (!settings.check_global) return;
   const std::string name = fmt::format("{} in {}", what, line.stream);
   const std::optional<Finding> race = order_.add(name, line.chain, *line.clock, std::move(footprint));
-  if (!race) return;
-  own_report();
-  report.add(kernel, *race);
-  write_report();
+  if (race) report_finding(*race, kernel);
 }
 
 void Machine::run(const Work& work, const Line& line) {
@@ -533,6 +559,7 @@ void Machine::run(const Work& work, const Line& line) {
   if (const auto* const awaited = std::get_if<EventWait>(&work)) line.clock->join(awaited->event->clock);
   if (const auto* const allocation = std::get_if<Allocate>(&work)) allocate(*allocation, line);
   if (const auto* const freed = std::get_if<Free>(&work)) free(freed->address, {MemoryKind::graph});
+  if (const auto* const called = std::get_if<LibraryCall>(&work)) call_library(*called, line);
 }
 
 void Machine::run(const Graph& graph, const Line& line) {
@@ -702,7 +729,7 @@ void Machine::check_launch(const KernelLaunch& launch) {
 
 void Machine::launch(const KernelLaunch& launch, const Line& line) {
   check_launch(launch);
-  if (sticky != CUDA_SUCCESS) return;
+  if (sticky != CUDA_SUCCESS || (settings.repeats != 0 && is_left_out(key_of(launch)))) return;
   const auto begin = std::chrono::steady_clock::now();
   emulator::FindingLog log;
   emulator::Footprint footprint;
@@ -734,13 +761,21 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
 void Machine::own_report() {
   if (getpid() == process_) return;
   process_ = getpid();
-  report = RunReport{report.program, {}, {}, {}, 0, 0, false};
+  const std::string program = report.program;
+  report = {};
+  report.program = program;
 }
 
 void Machine::note(const std::string& text) {
   own_report();
   if (std::ranges::find(report.notes, text) != report.notes.end()) return;
   report.notes.push_back(text);
+  write_report();
+}
+
+void Machine::report_finding(const Finding& finding, const std::string& kernel) {
+  own_report();
+  report.add(kernel, finding);
   write_report();
 }
 

@@ -19,6 +19,7 @@
 #include "tilewright/emulator/emulated_kernel.hpp"
 #include "tilewright/emulator/global_memory.hpp"
 #include "tilewright/emulator/unwritten_bytes.hpp"
+#include "tools/cuda_runtime/library_call.hpp"
 #include "tools/cuda_runtime/run_report.hpp"
 #include "tools/cuda_runtime/stream_order.hpp"
 
@@ -126,8 +127,8 @@ struct Allocate {
 struct Free {
   CUdeviceptr address = 0;
 };
-using Work =
-    std::variant<Nothing, KernelLaunch, Copy, Fill, HostCall, EventRecord, ChildGraph, Allocate, Free, EventWait>;
+using Work = std::variant<Nothing, KernelLaunch, Copy, Fill, HostCall, EventRecord, ChildGraph, Allocate, Free,
+                          EventWait, LibraryCall>;
 
 struct Node {
   Graph* graph = nullptr;
@@ -212,6 +213,8 @@ class Machine {
   std::pair<CUdeviceptr, const Allocation*> find(CUdeviceptr address) const;
   std::size_t used_bytes() const;
   void mark_written(CUdeviceptr address, std::size_t bytes);
+  /// The parts of [begin, end) that no one has written. None if global memory is not checked.
+  std::vector<emulator::UnwrittenBytes::Range> unwritten_within(CUdeviceptr begin, CUdeviceptr end) const;
   Pool& pool_of(CUdeviceptr address);
 
   // Streams and events. A handle that is none is CUDA_ERROR_INVALID_HANDLE.
@@ -260,6 +263,8 @@ class Machine {
   /// The error that a kernel has left behind, which every later call returns.
   CUresult sticky = CUDA_SUCCESS;
   void note(const std::string& text);
+  /// Adds a finding to the report: of a kernel, or of a copy, a fill or a library's function.
+  void report_finding(const emulator::Finding& finding, const std::string& kernel = {});
   void note_unsupported(const std::string& function);
   /// A function has failed: programs may not look at the code that it returns.
   void note_failure(std::string_view function, CUresult code);
@@ -290,6 +295,9 @@ class Machine {
   void copy(const Copy& copy, const Line& line);
   void fill(const Fill& fill, const Line& line);
   void allocate(const Allocate& allocation, const Line& line);
+  void call_library(const LibraryCall& call, const Line& line);
+  /// Whether work with this key has run as often as Settings::repeats allows. Counts it.
+  bool is_left_out(const std::string& key);
   void check_launch(const KernelLaunch& launch);
   bool is_inside(const std::byte* address, std::size_t bytes) const;
   /// A forked child reports only its own findings.
@@ -300,7 +308,8 @@ class Machine {
   std::map<CUdeviceptr, std::shared_ptr<void>> graph_storage_;  // of allocations of graphs
   emulator::UnwrittenBytes unwritten_;
   StreamOrder order_;
-  bool has_streams_ = false;  // other than the default stream, so that launches may race
+  std::unordered_map<std::string, std::uint64_t> runs_;  // of work, by its key
+  bool has_streams_ = false;                             // other than the default stream, so that launches may race
   std::map<const void*, std::unique_ptr<Module>> modules_;
   std::set<const Function*> functions_;
   std::map<const void*, std::unique_ptr<Stream>> streams_;

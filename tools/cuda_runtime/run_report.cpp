@@ -75,7 +75,8 @@ std::string to_json(const Settings& settings) {
               {"memory", settings.memory_bytes},
               {"multiprocessors", settings.multiprocessors},
               {"threads", settings.threads},
-              {"check_global", settings.check_global}}
+              {"check_global", settings.check_global},
+              {"repeats", settings.repeats}}
       .dump();
 }
 
@@ -89,6 +90,7 @@ Settings parse_settings(const std::string& text) {
     settings.multiprocessors = value.at("multiprocessors");
     settings.threads = value.at("threads");
     settings.check_global = value.at("check_global");
+    settings.repeats = value.at("repeats");
     return settings;
   });
 }
@@ -113,6 +115,7 @@ void RunReport::merge(const RunReport& other) {
     if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
   }
   launches += other.launches;
+  skipped += other.skipped;
   seconds += other.seconds;
   timed |= other.timed;
 }
@@ -125,6 +128,7 @@ std::string to_json(const RunReport& report) {
                    {"unsupported", report.unsupported},
                    {"notes", report.notes},
                    {"launches", report.launches},
+                   {"skipped", report.skipped},
                    {"seconds", report.seconds},
                    {"timed", report.timed}});
 }
@@ -137,6 +141,7 @@ RunReport parse_report(const std::string& text) {
     report.unsupported = value.at("unsupported").get<std::map<std::string, std::uint64_t>>();
     report.notes = value.at("notes").get<std::vector<std::string>>();
     report.launches = value.at("launches");
+    report.skipped = value.at("skipped");
     report.seconds = value.at("seconds");
     report.timed = value.at("timed");
     return report;

@@ -20,8 +20,9 @@ struct Settings {
   std::uint64_t steps_per_cta = std::uint64_t{1} << 30;
   std::int64_t memory_bytes = std::int64_t{8} << 30;
   int multiprocessors = 4;
-  int threads = 1;           // host threads of a launch without global checks; 0: all
-  bool check_global = true;  // races and uninitialised reads in global memory, and within warps
+  int threads = 1;            // host threads of a launch without global checks; 0: all
+  bool check_global = true;   // races and uninitialised reads in global memory, and within warps
+  std::uint64_t repeats = 0;  // runs of a launch with the same kernel, grid and arguments; 0: all
 };
 
 std::string to_json(const Settings& settings);
@@ -40,8 +41,9 @@ struct RunReport {
   std::map<std::string, std::uint64_t> unsupported;  // functions of CUDA that are not emulated, and their calls
   std::vector<std::string> notes;                    // calls that failed for a reason that the error code does not give
   std::uint64_t launches = 0;
-  double seconds = 0;  // in launches
-  bool timed = false;  // the program has asked for the time between two events
+  std::uint64_t skipped = 0;  // launches and calls of libraries that Settings::repeats has left out
+  double seconds = 0;         // in launches
+  bool timed = false;         // the program has asked for the time between two events
 
   /// Adds a finding, or its count to one of the same kind at the same place of the same kernel.
   void add(const std::string& kernel, emulator::Finding finding);
