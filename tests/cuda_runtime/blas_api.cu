@@ -273,6 +273,18 @@ void make_mistake(cublasHandle_t handle, int number) {
     }
     std::printf("%d launches\n", counter.read()[0]);
   }
+  if (number == 7) {  // none either: a copy and cublasSscal write to what the launch accesses
+    const Device<int> counter({0});
+    const int five = 5;
+    for (int i = 0; i < 10; ++i) {
+      CHECK(cudaMemcpy(counter.get(), &five, sizeof(five), cudaMemcpyHostToDevice));
+      for (int j = 0; j < 10; ++j) {
+        count<<<1, 1>>>(counter.get());
+        CHECK(cublasSscal(handle, 1, &one, reinterpret_cast<float*>(counter.get()), 1));
+      }
+    }
+    std::printf("%d launches\n", counter.read()[0]);
+  }
   CHECK(cudaDeviceSynchronize());
 }
 

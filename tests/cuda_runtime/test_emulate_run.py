@@ -197,3 +197,11 @@ def test_launches_that_repeat_others_can_be_left_out(tilewright, blas_api, tmp_p
     assert "note: 14 launches with the kernel, grid and arguments of earlier ones did not run (--repeats)" in finished.stderr
     assert json.loads(report.read_text())["skipped"] == 14
     assert tilewright("emulate", "run", "--", blas_api, "6").stdout == "10 launches\n"
+    # Work that others change the memory of is not left out.
+    finished = tilewright("emulate", "run", "--repeats", "1", "--", blas_api)
+    assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+    finished = tilewright("emulate", "run", "--repeats", "1", "--", blas_api, "7")
+    assert finished.stdout == "15 launches\n", finished.stderr
+    refused = tilewright("emulate", "run", "--repeats", "1", "--fast", "--", blas_api, "6")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--fast" in refused.stderr

@@ -224,6 +224,9 @@ ExitCode run(const EmulateRunOptions& options) {
   static_cast<void>(emulator::make_device_properties(*target, 0));
   const Suppressions suppressions =
       options.suppressions.empty() ? Suppressions() : Suppressions::read(options.suppressions);
+  if (settings.repeats != 0 && options.fast) {
+    throw InvalidArgument("--repeats needs to know what launches access, which --fast does not look at: leave one out");
+  }
   const std::string libraries = library_folder().string();
   const ReportFolder folder;
   settings.report_folder = folder.path();
@@ -262,8 +265,8 @@ Command add_emulate_run_command(CLI::App& emulate) {
                 "use all cores, and do not look for races and uninitialised reads of global memory or within warps");
   add_integer<std::uint64_t>(
       *app, "--repeats", options->settings.repeats, {1},
-      "how often a launch with the same kernel, grid and arguments runs; further ones, as in the "
-      "loops of benchmarks, have no effect. Default: always");
+      "how often a launch with the same kernel, grid and arguments runs until other work writes to memory that it "
+      "accesses; further ones, as in the loops of benchmarks, have no effect. Default: always");
   add_integer<int>(*app, "--multiprocessors", options->settings.multiprocessors, {1, 1024},
                    "multiprocessors of the emulated GPU; default 4");
   add_integer<std::int64_t>(*app, "--memory", options->memory_gib, {1, 1024}, "global memory in GiB; default 8");

@@ -371,17 +371,17 @@ std::vector<emulator::UnwrittenBytes::Range> Machine::unwritten_within(CUdevicep
 }
 
 bool Machine::is_left_out(const std::string& key) {
-  if (settings.repeats == 0 || ++runs_[key] <= settings.repeats) return false;
+  if (settings.repeats == 0 || key.empty() || repeated_work_.runs(key) < settings.repeats) return false;
   own_report();
   ++report.skipped;
   return true;
 }
 
 void Machine::call_library(const LibraryCall& call, const Line& line) {
-  if (!call.key.empty() && is_left_out(call.key)) return;
+  if (is_left_out(call.key)) return;
   LibraryMemory memory(*this, call.function);
   call.run(memory);
-  note_accesses(line, "", call.function, memory.footprint());
+  note_accesses(line, "", call.function, memory.footprint(), call.key);
 }
 
 // Streams and events -------------------------------------------------------------------------------------------------
@@ -539,8 +539,9 @@ void Machine::wait_for(Stream* stream) { order_.host_waits(*line_of(stream).cloc
 void Machine::wait_for(Event* event) { order_.host_waits(event->clock); }
 
 void Machine::note_accesses(const Line& line, const std::string& kernel, std::string_view what,
-                            emulator::Footprint footprint) {
+                            emulator::Footprint footprint, const std::string& key) {
   if (!settings.check_global) return;
+  if (settings.repeats != 0) repeated_work_.note(key, footprint);
   const std::string name = fmt::format("{} in {}", what, line.stream);
   const std::optional<Finding> race = order_.add(name, line.chain, *line.clock, std::move(footprint));
   if (race) report_finding(*race, kernel);
@@ -729,14 +730,18 @@ void Machine::check_launch(const KernelLaunch& launch) {
 
 void Machine::launch(const KernelLaunch& launch, const Line& line) {
   check_launch(launch);
-  if (sticky != CUDA_SUCCESS || (settings.repeats != 0 && is_left_out(key_of(launch)))) return;
+  const bool looks_for_repeats = settings.repeats != 0;
+  const std::string key = looks_for_repeats ? key_of(launch) : std::string();
+  if (sticky != CUDA_SUCCESS || is_left_out(key)) return;
   const auto begin = std::chrono::steady_clock::now();
   emulator::FindingLog log;
   emulator::Footprint footprint;
   try {
     kernel(launch.function)
         .launch(launch.config, launch.parameters,
-                {.log = &log, .unwritten = &unwritten_, .footprint = has_streams_ ? &footprint : nullptr});
+                {.log = &log,
+                 .unwritten = &unwritten_,
+                 .footprint = has_streams_ || looks_for_repeats ? &footprint : nullptr});
   } catch (const emulator::EmulationFinding& finding) {
     static_cast<void>(log.add_fatal(finding.finding(), 0));
   } catch (const InvalidArgument& error) {
@@ -753,7 +758,7 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
   }
   if (!findings.empty() || report.launches == 1) write_report();
   note_accesses(line, launch.function->name, fmt::format("kernel {}", demangled(launch.function->name)),
-                std::move(footprint));
+                std::move(footprint), key);
 }
 
 // Reports ------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@
 #include "tilewright/emulator/global_memory.hpp"
 #include "tilewright/emulator/unwritten_bytes.hpp"
 #include "tools/cuda_runtime/library_call.hpp"
+#include "tools/cuda_runtime/repeated_work.hpp"
 #include "tools/cuda_runtime/run_report.hpp"
 #include "tools/cuda_runtime/stream_order.hpp"
 
@@ -286,8 +287,9 @@ class Machine {
   };
   /// The line of the next work of a stream.
   Line line_of(Stream* stream);
-  /// Notes what the work has accessed, and reports a race with other work.
-  void note_accesses(const Line& line, const std::string& kernel, std::string_view what, emulator::Footprint footprint);
+  /// Notes what the work has accessed, and reports a race with other work. `key` is that of RepeatedWork.
+  void note_accesses(const Line& line, const std::string& kernel, std::string_view what, emulator::Footprint footprint,
+                     const std::string& key = {});
   static void record(Event* event, const StreamClock& clock);
   void run(const Work& work, const Line& line);
   void run(const Graph& graph, const Line& line);
@@ -296,7 +298,7 @@ class Machine {
   void fill(const Fill& fill, const Line& line);
   void allocate(const Allocate& allocation, const Line& line);
   void call_library(const LibraryCall& call, const Line& line);
-  /// Whether work with this key has run as often as Settings::repeats allows. Counts it.
+  /// Whether work with this key is left out because it has run as often as Settings::repeats allows. Counts it then.
   bool is_left_out(const std::string& key);
   void check_launch(const KernelLaunch& launch);
   bool is_inside(const std::byte* address, std::size_t bytes) const;
@@ -308,8 +310,8 @@ class Machine {
   std::map<CUdeviceptr, std::shared_ptr<void>> graph_storage_;  // of allocations of graphs
   emulator::UnwrittenBytes unwritten_;
   StreamOrder order_;
-  std::unordered_map<std::string, std::uint64_t> runs_;  // of work, by its key
-  bool has_streams_ = false;                             // other than the default stream, so that launches may race
+  RepeatedWork repeated_work_;
+  bool has_streams_ = false;  // other than the default stream, so that launches may race
   std::map<const void*, std::unique_ptr<Module>> modules_;
   std::set<const Function*> functions_;
   std::map<const void*, std::unique_ptr<Stream>> streams_;

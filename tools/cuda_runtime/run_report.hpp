@@ -22,7 +22,7 @@ struct Settings {
   int multiprocessors = 4;
   int threads = 1;            // host threads of a launch without global checks; 0: all
   bool check_global = true;   // races and uninitialised reads in global memory, and within warps
-  std::uint64_t repeats = 0;  // runs of a launch with the same kernel, grid and arguments; 0: all
+  std::uint64_t repeats = 0;  // runs of a launch that repeats an earlier one, see RepeatedWork; 0: all
 };
 
 std::string to_json(const Settings& settings);
