@@ -10,10 +10,21 @@
 
 programs.txt lists the programs, one a line: repository | folder | sources | nvcc options | arguments | pattern. A program
 passes if it exits with 0 and its output matches the pattern, which is what it prints after it has checked its results.
+kernels.txt lists the kernels of llm.c, fast.cu, SGEMM_CUDA and CuTe's tutorials in the same way; it is run with
+`--programs tests/emulation_trial/kernels.txt --option=--repeats=1`, as llm.c's programs launch each kernel 100 to 2000
+times, and needs clones of these repositories, too:
+
+    git clone https://github.com/pranjalssh/fast.cu
+    git clone https://github.com/siboehm/SGEMM_CUDA
+    git clone https://github.com/NVIDIA/cutlass
+
+`{trial}` is the folder of this file: the main programs of fast.cu, SGEMM_CUDA and CuTe's tutorials take matrices that are
+too large for the emulator, or check nothing, so that programs in this folder call their kernels, with integers.
 Sources of these repositories are not part of Tilewright.
 """
 
 import argparse
+import hashlib
 import json
 import math
 import re
@@ -40,7 +51,16 @@ class Program:
     def name(self) -> str:
         name = self.folder.rsplit("/", 1)[-1]
         first = Path(self.sources[0]).stem
-        return f"{name}/{first}" if self.repository == "llm.c" else name
+        tutorials = [option.split('"')[1] for option in self.options if option.startswith("-DTUTORIAL=")]
+        if tutorials:
+            return f"{name}/{tutorials[0]}"
+        return name if self.repository in ("cuda-samples", "HeCBench") else f"{name}/{first}".removeprefix("./")
+
+    @property
+    def binary(self) -> str:
+        """A name for the compiled program, which differs for other sources and options."""
+        digest = hashlib.sha256(" ".join([self.folder, *self.sources, *self.options]).encode()).hexdigest()
+        return f"{self.name.replace('/', '-')}-{digest[:8]}"
 
 
 @dataclass
@@ -58,6 +78,8 @@ def read_programs(path: Path) -> list[Program]:
         if not line.strip() or line.startswith("#"):
             continue
         repository, folder, sources, options, arguments, pattern = (part.strip() for part in line.split("|", 5))
+        options = options.replace("{trial}", str(path.parent))
+        sources = sources.replace("{trial}", str(path.parent))
         programs.append(Program(repository, folder, sources.split(), options.split(), arguments.split(), pattern))
     return programs
 
@@ -67,8 +89,10 @@ def compile_program(program: Program, root: Path, nvcc: str, binary: Path) -> st
     if binary.exists():
         return ""
     includes = ["-I", str(root / "Common")] if program.repository == "cuda-samples" else []
+    has_target = any(option.startswith(("-arch", "-gencode")) for option in program.options)
+    target = [] if has_target else ["-arch=compute_80"]
     compiled = subprocess.run(
-        [nvcc, "-cudart", "shared", "-lineinfo", "-O2", "-std=c++17", "-arch=compute_80", *includes,
+        [nvcc, "-cudart", "shared", "-lineinfo", "-O2", "-std=c++17", *target, *includes,
          *program.options, *program.sources, "-o", str(binary)],
         cwd=root / program.folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -112,7 +136,7 @@ def run(program: Program, root: Path, binary: Path, command: str, timeout: float
                 findings.append(f"{finding['severity']} {finding['kind']} at {place}{detail}")
             findings += [f"not emulated: {name}" for name in data["unsupported"]]
             findings += [f"note: {note[:120]}" for note in data["notes"]]
-        right = re.search(program.pattern, ran.stdout + ran.stderr) is not None
+        right = re.search(program.pattern, ran.stdout + ran.stderr, re.MULTILINE) is not None
         outcome = "right" if right and status.endswith("code 0") else f"{'right' if right else 'wrong'}, {status}"
         if not right and not findings:
             findings.append("last line: " + ((ran.stdout.strip().splitlines() or [""])[-1])[:120])
@@ -128,7 +152,7 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=120, help="CPU seconds of a program")
     parser.add_argument("--option", action="append", default=[], help="an option of emulate run, such as --fast")
     parser.add_argument("--binaries", type=Path, help="a folder for the compiled programs")
-    parser.add_argument("--programs", type=Path, default=Path(__file__).with_name("programs.txt"))
+    parser.add_argument("--programs", type=Path, default=Path(__file__).resolve().with_name("programs.txt"))
     options = parser.parse_args()
     command = str(Path(options.command).resolve())
     roots = dict(each.split("=", 1) for each in options.repository)
@@ -137,11 +161,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         binaries = (options.binaries or Path(temporary)).resolve()
         binaries.mkdir(parents=True, exist_ok=True)
-        for program in read_programs(options.programs):
+        for program in read_programs(options.programs.resolve()):
             if program.repository not in roots or not re.search(options.only, program.name):
                 continue
             root = Path(roots[program.repository]).resolve()
-            binary = binaries / program.name.replace("/", "-")
+            binary = binaries / program.binary
             error = compile_program(program, root, options.nvcc, binary)
             if error:
                 outcome = Outcome(program, error, 0, 0, [])

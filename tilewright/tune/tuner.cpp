@@ -135,7 +135,8 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
     }
     journal_.end_trial(*kernel);
     if (is_interrupted()) throw;
-    return {CandidateStatus::failed, reason};
+    const bool broke_rule = dynamic_cast<const EmulationError*>(&error) != nullptr;
+    return {broke_rule ? CandidateStatus::broke_rule : CandidateStatus::failed, reason};
   } catch (...) {  // an exception of user code, in any language, is not a device fault
     journal_.end_trial(*kernel);
     throw;

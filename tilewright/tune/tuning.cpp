@@ -16,6 +16,8 @@ std::string_view name(CandidateStatus status) {
       return "wrong";
     case CandidateStatus::out_of_bounds:
       return "out_of_bounds";
+    case CandidateStatus::broke_rule:
+      return "broke_rule";
     case CandidateStatus::failed:
       return "failed";
     case CandidateStatus::skipped:
@@ -26,6 +28,11 @@ std::string_view name(CandidateStatus status) {
       return "not_reached";
   }
   TILEWRIGHT_CHECK(false, "status {}", static_cast<int>(status));
+}
+
+bool is_wrong(CandidateStatus status) {
+  return status == CandidateStatus::wrong || status == CandidateStatus::out_of_bounds ||
+         status == CandidateStatus::broke_rule;
 }
 
 std::string to_json(const TuningReport& report) {

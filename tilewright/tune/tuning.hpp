@@ -30,6 +30,7 @@ enum class CandidateStatus {
   sound,          // passed the check, not timed
   wrong,          // a result exceeds the error bound
   out_of_bounds,  // it wrote outside its outputs
+  broke_rule,     // the emulator found an access outside of memory, a race, or another error
   failed,         // it did not compile, load or launch
   skipped,        // it broke a device in an earlier tuning
   broke_device,   // a fatal device error, which ended the tuning
@@ -37,6 +38,8 @@ enum class CandidateStatus {
 };
 
 std::string_view name(CandidateStatus status);
+/// Whether the kernel computes wrong results, or may do so elsewhere.
+bool is_wrong(CandidateStatus status);
 
 struct CandidateReport {
   std::string kernel;

@@ -40,7 +40,7 @@ ExitCode verify_candidates(engine::Engine& engine, const ProblemFile& problem, b
       fmt::print("{:<12} {}{}{}\n", tune::name(candidate.status), candidate.kernel,
                  candidate.reason.empty() ? "" : ": ", candidate.reason);
     }
-    if (candidate.status == tune::CandidateStatus::wrong || candidate.status == tune::CandidateStatus::out_of_bounds) {
+    if (tune::is_wrong(candidate.status)) {
       say(fmt::format("wrong result: {}: {}", candidate.kernel, candidate.reason));
       return ExitCode::wrong_result;
     }

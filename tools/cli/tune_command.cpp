@@ -82,8 +82,8 @@ void print_text(const tune::TuningReport& report, const std::string& problem) {
   if (report.winner) fmt::print("winner    {}\n", report.candidates[*report.winner].kernel);
 }
 
-// The exit code: wrong_result if a kernel computed a wrong result or wrote outside its outputs; environment if a kernel
-// broke the device or no kernel could be run.
+// The exit code: wrong_result if a kernel computed a wrong result, wrote outside its outputs or broke a rule;
+// environment if a kernel broke the device or no kernel could be run.
 ExitCode verdict(const tune::TuningReport& report, bool checks_only) {
   const auto end = [](ExitCode code, const std::string& message) {
     say(message);
@@ -93,7 +93,7 @@ ExitCode verdict(const tune::TuningReport& report, bool checks_only) {
     return end(ExitCode::environment, "the device cannot be used any more: it was broken by " + report.stopped);
   bool is_any_sound = false;
   for (const tune::CandidateReport& candidate : report.candidates) {
-    if (candidate.status == tune::CandidateStatus::wrong || candidate.status == tune::CandidateStatus::out_of_bounds) {
+    if (tune::is_wrong(candidate.status)) {
       return end(ExitCode::wrong_result, fmt::format("wrong result: {}: {}", candidate.kernel, candidate.reason));
     }
     is_any_sound |= candidate.status == tune::CandidateStatus::sound;

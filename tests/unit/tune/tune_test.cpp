@@ -126,11 +126,17 @@ TEST_F(TuningTest, EveryFaultyKernelIsDiscarded) {
   expect_status(report, "stray_after", CandidateStatus::out_of_bounds,
                 "output D, which spans 384 bytes, at byte 412 from the first element");
   expect_status(report, "stray_before", CandidateStatus::out_of_bounds, "D, which spans 384 bytes, at byte -4 from");
-  expect_status(report, "far_stray", CandidateStatus::failed, "out-of-bounds");
+  expect_status(report, "far_stray", CandidateStatus::broke_rule, "out-of-bounds");
   expect_status(report, "writes_input", CandidateStatus::out_of_bounds, "wrote to its inputs");
   expect_status(report, "broken", CandidateStatus::failed, "");
   EXPECT_FALSE(of(report, "broken").reason.empty());
   expect_status(report, "unlaunchable", CandidateStatus::failed, "fake driver error 1");
+  for (const CandidateReport& each : report.candidates) {  // a command fails if there is a wrong one
+    const bool is_faulty =
+        each.kernel.find("stray") != std::string::npos || each.kernel.find("result") != std::string::npos ||
+        each.kernel.find("wrong") != std::string::npos || each.kernel.find("input") != std::string::npos;
+    EXPECT_EQ(is_wrong(each.status), is_faulty) << each.kernel;
+  }
   EXPECT_EQ(winner(report), of(report, "right").kernel);
   EXPECT_EQ(report.candidates.size(), 12U);
   EXPECT_TRUE(report.stopped.empty());
