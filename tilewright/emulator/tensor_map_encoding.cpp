@@ -1,4 +1,4 @@
-// A tensor map of the emulated device: a magic number, then the fields of the value.
+// A tensor map of the emulated device: the address, a magic number, then the other fields of the value.
 #include "tilewright/emulator/tensor_map_encoding.hpp"
 
 #include <algorithm>
@@ -7,16 +7,16 @@
 namespace tilewright::emulator {
 namespace {
 
-/// "2-tw-mAp". Bit 53 is 0, because CUTLASS clears bit 21 of the second word of the tensor maps that it encodes.
-constexpr std::uint64_t kMagic = 0x70416d2d77742d32;
-static_assert((kMagic >> 53 & 1) == 0);
+/// "2-Tw-mAp". Bit 21 is 0, because CUTLASS clears that bit of the second 64-bit word of the tensor maps that it encodes.
+constexpr std::uint64_t kMagic = 0x70416d2d77542d32;
+static_assert((kMagic >> 21 & 1) == 0);
 constexpr std::size_t kModes = kMaxTensorMapRank;
 constexpr std::size_t kSpatialModes = std::tuple_size_v<decltype(Im2colBox::lower_corner)>;
 
 /// The layout of the 128 bytes.
 struct EncodedMap {
-  std::uint64_t magic;
   std::uint64_t address;
+  std::uint64_t magic;
   std::uint64_t strides[kModes];
   std::uint32_t last[kModes];  // extent - 1, so that 2^32 fits
   std::uint16_t box[kModes];

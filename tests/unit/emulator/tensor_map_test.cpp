@@ -122,9 +122,9 @@ TEST_F(TensorMaps, BadOperandsAreFound) {
       << "an address that is no multiple of 16";
   EXPECT_EQ(kind("add.u32 %base, %base, 64;\n" + std::string(kReplace)), FindingKind::misaligned_access);
   EXPECT_EQ(kind("add.u64 %out, %out, 64;\n" + std::string(kPublish)), FindingKind::misaligned_access);
-  EXPECT_EQ(kind("@%first st.shared.u32 [%base], %t;\n" + std::string(kReplace)), FindingKind::bad_descriptor)
+  EXPECT_EQ(kind("@%first st.shared.u32 [%base+8], %t;\n" + std::string(kReplace)), FindingKind::bad_descriptor)
       << "no tensor map";
-  EXPECT_EQ(kind("@%first st.shared.u32 [%base], %t;\n" + std::string(kPublish)), FindingKind::bad_descriptor);
+  EXPECT_EQ(kind("@%first st.shared.u32 [%base+8], %t;\n" + std::string(kPublish)), FindingKind::bad_descriptor);
   EXPECT_EQ(kind("mul.wide.u32 %x0, %t, 128;\nadd.u64 %out, %out, %x0;\n" + std::string(kPublish)),
             FindingKind::barrier_divergence)
       << "each lane to another address";
