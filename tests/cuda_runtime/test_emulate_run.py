@@ -190,18 +190,33 @@ def test_mistakes_in_calls_of_cublas_are_named(tilewright, blas_api, number, cod
     assert "-lineinfo" not in finished.stderr
 
 
-def test_launches_that_repeat_others_can_be_left_out(tilewright, blas_api, tmp_path):
+@pytest.fixture(scope="session")
+def repeats(tmp_path_factory, blas_api):
+    return compile_program(tmp_path_factory.mktemp("repeats"), "repeats.cu", "-arch=compute_80", "-lcublas")
+
+
+@pytest.mark.parametrize(
+    "loop, output, skipped",
+    [
+        (0, "5040\n", 8 * 3),
+        (1, "50\n", 0),
+        (2, "20\n", 0),
+        (3, "5\n", 7 * 2),
+        (4, "10\n", 8 * 3),
+        (5, "10\n", 0),
+        (6, 3 * "print\n", 0),
+    ],
+)
+def test_launches_that_would_change_nothing_can_be_left_out(tilewright, repeats, tmp_path, loop, output, skipped):
     report = tmp_path / "report.json"
-    finished = tilewright("emulate", "run", "--repeats", "3", "--json", str(report), "--", blas_api, "6")
-    assert (finished.stdout, finished.returncode) == ("3 launches\n", 0), finished.stderr
-    assert "note: 14 launches with the kernel, grid and arguments of earlier ones did not run (--repeats)" in finished.stderr
-    assert json.loads(report.read_text())["skipped"] == 14
-    assert tilewright("emulate", "run", "--", blas_api, "6").stdout == "10 launches\n"
-    # Work that others change the memory of is not left out.
-    finished = tilewright("emulate", "run", "--repeats", "1", "--", blas_api)
-    assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
-    finished = tilewright("emulate", "run", "--repeats", "1", "--", blas_api, "7")
-    assert finished.stdout == "15 launches\n", finished.stderr
-    refused = tilewright("emulate", "run", "--repeats", "1", "--fast", "--", blas_api, "6")
+    assert tilewright("emulate", "run", "--", repeats, str(loop)).stdout == output
+    finished = tilewright("emulate", "run", "--skip-repeats", "--json", str(report), "--", repeats, str(loop))
+    assert (finished.stdout, finished.returncode) == (output, 0), finished.stderr
+    assert json.loads(report.read_text())["skipped"] == skipped
+    assert (f"note: {skipped} launches or fills would only have repeated others" in finished.stderr) == (skipped != 0)
+
+
+def test_skipping_needs_the_checks_of_global_memory(tilewright):
+    refused = tilewright("emulate", "run", "--skip-repeats", "--fast", "--", "/bin/true")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--fast" in refused.stderr

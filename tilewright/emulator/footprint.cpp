@@ -29,6 +29,18 @@ void ByteRanges::remove(std::uint64_t begin, std::uint64_t end) {
   ranges_.erase(at, last);
 }
 
+void ByteRanges::add(const ByteRanges& other) {
+  ranges_.insert(ranges_.end(), other.ranges_.begin(), other.ranges_.end());
+}
+
+bool ByteRanges::contains(const ByteRanges& other) const {
+  auto at = ranges_.begin();
+  return std::ranges::all_of(other.ranges_, [&](const Range& range) {
+    while (at != ranges_.end() && at->second <= range.first) ++at;
+    return at != ranges_.end() && at->first <= range.first && range.second <= at->second;
+  });
+}
+
 std::optional<ByteRanges::Range> ByteRanges::first_common(const ByteRanges& other) const {
   auto a = ranges_.begin();
   auto b = other.ranges_.begin();

@@ -20,11 +20,14 @@ class ByteRanges {
       ranges_.emplace_back(begin, end);
     }
   }
+  void add(const ByteRanges& other);
   /// Sorts and merges what was added. The functions below need it.
   void normalise();
   void remove(std::uint64_t begin, std::uint64_t end);
   std::optional<Range> first_common(const ByteRanges& other) const;
+  bool contains(const ByteRanges& other) const;
   bool empty() const { return ranges_.empty(); }
+  const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
   std::vector<Range> ranges_;

@@ -177,6 +177,7 @@ struct Program {
   bool uses_wgmma = false;
   bool uses_bulk_copies = false;
   bool uses_heap = false;
+  bool prints = false;  // by printf()
 };
 
 /// Decodes `kernel` of `module` and inlines the functions it calls. `global_addresses` has the address of each module

@@ -453,6 +453,7 @@ void ProgramBuilder::emit_call(const ParsedInstruction& parsed, int depth) {
     return emit_indirect_call(parsed, *callee, results, arguments, depth);
   if (callee == nullptr || callee->kind != Operand::Kind::function) refuse(parsed, "this form of call");
   if (const BuiltinFunction* const builtin = find_builtin(callee->name)) {
+    program_.prints |= callee->name == "vprintf";
     return emit_builtin(parsed, *builtin, results, arguments);
   }
   const Function* const function = callee->index == kNone ? nullptr : &module_.functions[callee->index];

@@ -181,8 +181,7 @@ void print_report(const RunReport& report, std::size_t suppressed, int status) {
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", printable(note, 1000));
   if (!has_lines) fmt::print(stderr, "note: compile with nvcc -lineinfo to see source lines\n");
   if (report.skipped != 0) {
-    fmt::print(stderr,
-               "note: {} launch{} with the kernel, grid and arguments of earlier ones did not run (--repeats)\n",
+    fmt::print(stderr, "note: {} launch{} or fills would only have repeated others, and did not run (--skip-repeats)\n",
                report.skipped, report.skipped == 1 ? "" : "es");
   }
   if (report.timed) fmt::print(stderr, "note: the times that the program measured are the emulator's\n");
@@ -224,8 +223,9 @@ ExitCode run(const EmulateRunOptions& options) {
   static_cast<void>(emulator::make_device_properties(*target, 0));
   const Suppressions suppressions =
       options.suppressions.empty() ? Suppressions() : Suppressions::read(options.suppressions);
-  if (settings.repeats != 0 && options.fast) {
-    throw InvalidArgument("--repeats needs to know what launches access, which --fast does not look at: leave one out");
+  if (settings.skips_repeats && options.fast) {
+    throw InvalidArgument(
+        "--skip-repeats needs to know what launches access, which --fast does not look at: leave one out");
   }
   const std::string libraries = library_folder().string();
   const ReportFolder folder;
@@ -263,10 +263,10 @@ Command add_emulate_run_command(CLI::App& emulate) {
   app->add_option("--target", options->settings.target, "the GPU that is emulated, sm_75 to sm_100a; default sm_90a");
   app->add_flag("--fast", options->fast,
                 "use all cores, and do not look for races and uninitialised reads of global memory or within warps");
-  add_integer<std::uint64_t>(
-      *app, "--repeats", options->settings.repeats, {1},
-      "how often a launch with the same kernel, grid and arguments runs until other work writes to memory that it "
-      "accesses; further ones, as in the loops of benchmarks, have no effect. Default: always");
+  app->add_flag(
+      "--skip-repeats", options->settings.skips_repeats,
+      "leave out sequences of launches that would only compute again what is in memory, as those in the loops "
+      "of benchmarks");
   add_integer<int>(*app, "--multiprocessors", options->settings.multiprocessors, {1, 1024},
                    "multiprocessors of the emulated GPU; default 4");
   add_integer<std::int64_t>(*app, "--memory", options->memory_gib, {1, 1024}, "global memory in GiB; default 8");

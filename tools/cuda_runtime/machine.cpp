@@ -258,6 +258,8 @@ void Machine::free_in_order(CUdeviceptr address, Stream* stream) {
 }
 
 void Machine::free(CUdeviceptr address, std::initializer_list<MemoryKind> kinds) {
+  run_deferred();
+  repeated_work_.forget();
   const auto found = allocations_.find(address);
   require(found != allocations_.end() && std::ranges::find(kinds, found->second.kind) != kinds.end());
   unwritten_.remove(address, address + found->second.bytes);
@@ -370,18 +372,10 @@ std::vector<emulator::UnwrittenBytes::Range> Machine::unwritten_within(CUdevicep
   return unwritten_.within(begin, end);
 }
 
-bool Machine::is_left_out(const std::string& key) {
-  if (settings.repeats == 0 || key.empty() || repeated_work_.runs(key) < settings.repeats) return false;
-  own_report();
-  ++report.skipped;
-  return true;
-}
-
 void Machine::call_library(const LibraryCall& call, const Line& line) {
-  if (is_left_out(call.key)) return;
   LibraryMemory memory(*this, call.function);
   call.run(memory);
-  note_accesses(line, "", call.function, memory.footprint(), call.key);
+  note_accesses(line, "", call.function, memory.footprint());
 }
 
 // Streams and events -------------------------------------------------------------------------------------------------
@@ -492,7 +486,12 @@ std::shared_ptr<Graph> Machine::end_capture(Stream* stream) {
 
 Node* Machine::enqueue(Stream* stream, Work work) {
   if (!stream->capture) {
+    const std::string key = repeat_key(stream, work);
+    if (leaves_out(stream, work, key)) return nullptr;
+    noted_work_ = key.empty() ? nullptr : &work;
+    noted_key_ = key;
     run(work, line_of(stream));
+    noted_work_ = nullptr;
     return nullptr;
   }
   static constexpr CUgraphNodeType kTypes[] = {
@@ -505,6 +504,67 @@ Node* Machine::enqueue(Stream* stream, Work work) {
   Node* const node = stream->capture->add(std::move(work), type, stream->tail);
   stream->tail = {node};
   return node;
+}
+
+std::string Machine::repeat_key(const Stream* stream, const Work& work) const {
+  if (!settings.skips_repeats) return {};
+  if (const auto* const launched = std::get_if<KernelLaunch>(&work)) {
+    return fmt::format("{} {}", stream->id, key_of(*launched));
+  }
+  if (const auto* const filled = std::get_if<Fill>(&work)) {
+    return fmt::format("{} fill {:x} {} {} {} {} {}", stream->id, filled->to, filled->pitch, filled->width,
+                       filled->height, filled->value, filled->element_bytes);
+  }
+  if (const auto* const called = std::get_if<LibraryCall>(&work); called != nullptr && !called->key.empty()) {
+    return fmt::format("{} {} {}", stream->id, called->function, called->key);
+  }
+  return {};
+}
+
+bool Machine::leaves_out(Stream* stream, const Work& work, const std::string& key) {
+  const auto verdict = key.empty() ? RepeatedWork::Verdict::run : repeated_work_.judge(key);
+  if (verdict == RepeatedWork::Verdict::run) {
+    run_deferred();
+    return false;
+  }
+  own_report();
+  ++report.skipped;
+  deferred_.emplace_back(stream, work);
+  if (verdict == RepeatedWork::Verdict::finish) deferred_.clear();
+  return true;
+}
+
+void Machine::run_deferred() {
+  if (deferred_.empty()) return;
+  const auto deferred = std::exchange(deferred_, {});
+  report.skipped -= deferred.size();
+  for (const auto& [stream, work] : deferred) run(work, line_of(stream));
+  repeated_work_.forget();
+}
+
+void Machine::note_for_repeats(const emulator::Footprint& footprint) {
+  emulator::ByteRanges written = footprint.writes, accessed = footprint.reads;
+  written.add(footprint.updates);
+  written.normalise();
+  accessed.add(written);
+  accessed.normalise();
+  if (noted_work_ != nullptr && is_repeatable(*noted_work_, accessed)) {
+    repeated_work_.note(noted_key_, std::move(written));
+  } else {
+    repeated_work_.forget();
+  }
+}
+
+bool Machine::is_repeatable(const Work& work, const emulator::ByteRanges& accessed) const {
+  if (const auto* const launched = std::get_if<KernelLaunch>(&work)) {
+    const emulator::Program& program = launched->function->kernel->program();
+    if (program.prints || program.uses_heap) return false;
+  }
+  emulator::ByteRanges of_device;
+  for (const auto& [begin, allocation] : allocations_) {
+    if (allocation.kind == MemoryKind::device) of_device.add(begin, begin + allocation.bytes);
+  }
+  return of_device.contains(accessed);
 }
 
 Machine::Line Machine::line_of(Stream* stream) {
@@ -527,6 +587,7 @@ Machine::Line Machine::line_of(Stream* stream) {
 }
 
 void Machine::copy_and_wait(const Copy& copy) {
+  run_deferred();
   run(copy, line_of(&null_stream));
   const auto is_device = [&](const std::byte* address) {
     const Allocation* const found = find(reinterpret_cast<CUdeviceptr>(address)).second;
@@ -535,13 +596,23 @@ void Machine::copy_and_wait(const Copy& copy) {
   if (!is_device(copy.to) || !is_device(copy.from)) wait_for(&null_stream);
 }
 
-void Machine::wait_for(Stream* stream) { order_.host_waits(*line_of(stream).clock); }
-void Machine::wait_for(Event* event) { order_.host_waits(event->clock); }
+void Machine::wait_for(Stream* stream) {
+  run_deferred();
+  order_.host_waits(*line_of(stream).clock);
+}
+void Machine::wait_for(Event* event) {
+  run_deferred();
+  order_.host_waits(event->clock);
+}
+void Machine::wait_for_all() {
+  run_deferred();
+  order_.host_waits_for_all();
+}
 
 void Machine::note_accesses(const Line& line, const std::string& kernel, std::string_view what,
-                            emulator::Footprint footprint, const std::string& key) {
+                            emulator::Footprint footprint) {
   if (!settings.check_global) return;
-  if (settings.repeats != 0) repeated_work_.note(key, footprint);
+  if (settings.skips_repeats) note_for_repeats(footprint);
   const std::string name = fmt::format("{} in {}", what, line.stream);
   const std::optional<Finding> race = order_.add(name, line.chain, *line.clock, std::move(footprint));
   if (race) report_finding(*race, kernel);
@@ -586,6 +657,7 @@ void Machine::run(const Graph& graph, const Line& line) {
 }
 
 void Machine::launch_graph(const ExecutableGraph& executable, Stream* stream) {
+  run_deferred();
   if (executable.frees_on_launch) {
     for (const auto& node : executable.graph->nodes) {
       const auto* const allocation = std::get_if<Allocate>(&node->work);
@@ -730,9 +802,7 @@ void Machine::check_launch(const KernelLaunch& launch) {
 
 void Machine::launch(const KernelLaunch& launch, const Line& line) {
   check_launch(launch);
-  const bool looks_for_repeats = settings.repeats != 0;
-  const std::string key = looks_for_repeats ? key_of(launch) : std::string();
-  if (sticky != CUDA_SUCCESS || is_left_out(key)) return;
+  if (sticky != CUDA_SUCCESS) return;
   const auto begin = std::chrono::steady_clock::now();
   emulator::FindingLog log;
   emulator::Footprint footprint;
@@ -741,7 +811,7 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
         .launch(launch.config, launch.parameters,
                 {.log = &log,
                  .unwritten = &unwritten_,
-                 .footprint = has_streams_ || looks_for_repeats ? &footprint : nullptr});
+                 .footprint = has_streams_ || settings.skips_repeats ? &footprint : nullptr});
   } catch (const emulator::EmulationFinding& finding) {
     static_cast<void>(log.add_fatal(finding.finding(), 0));
   } catch (const InvalidArgument& error) {
@@ -758,7 +828,7 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
   }
   if (!findings.empty() || report.launches == 1) write_report();
   note_accesses(line, launch.function->name, fmt::format("kernel {}", demangled(launch.function->name)),
-                std::move(footprint), key);
+                std::move(footprint));
 }
 
 // Reports ------------------------------------------------------------------------------------------------------------

@@ -240,7 +240,7 @@ class Machine {
   /// The host waits for the work of a stream or before an event, or for all.
   void wait_for(Stream* stream);
   void wait_for(Event* event);
-  void wait_for_all() { order_.host_waits_for_all(); }
+  void wait_for_all();
 
   // Graphs and modules are kept here, by their handles.
   CUgraph keep(std::shared_ptr<Graph> graph);
@@ -287,9 +287,8 @@ class Machine {
   };
   /// The line of the next work of a stream.
   Line line_of(Stream* stream);
-  /// Notes what the work has accessed, and reports a race with other work. `key` is that of RepeatedWork.
-  void note_accesses(const Line& line, const std::string& kernel, std::string_view what, emulator::Footprint footprint,
-                     const std::string& key = {});
+  /// Notes what the work has accessed, and reports a race with other work.
+  void note_accesses(const Line& line, const std::string& kernel, std::string_view what, emulator::Footprint footprint);
   static void record(Event* event, const StreamClock& clock);
   void run(const Work& work, const Line& line);
   void run(const Graph& graph, const Line& line);
@@ -298,8 +297,16 @@ class Machine {
   void fill(const Fill& fill, const Line& line);
   void allocate(const Allocate& allocation, const Line& line);
   void call_library(const LibraryCall& call, const Line& line);
-  /// Whether work with this key is left out because it has run as often as Settings::repeats allows. Counts it then.
-  bool is_left_out(const std::string& key);
+  /// With Settings::skips_repeats: what RepeatedWork knows the work by; empty for work that always runs.
+  std::string repeat_key(const Stream* stream, const Work& work) const;
+  /// Whether the work is left out, at least for now.
+  bool leaves_out(Stream* stream, const Work& work, const std::string& key);
+  /// Runs what was left out of a sequence that does not go on, because its results are needed now.
+  void run_deferred();
+  /// Tells RepeatedWork of the work that runs.
+  void note_for_repeats(const emulator::Footprint& footprint);
+  /// Whether the results of the work depend only on memory that no host code writes, and it does nothing else.
+  bool is_repeatable(const Work& work, const emulator::ByteRanges& accessed) const;
   void check_launch(const KernelLaunch& launch);
   bool is_inside(const std::byte* address, std::size_t bytes) const;
   /// A forked child reports only its own findings.
@@ -311,6 +318,9 @@ class Machine {
   emulator::UnwrittenBytes unwritten_;
   StreamOrder order_;
   RepeatedWork repeated_work_;
+  std::vector<std::pair<Stream*, Work>> deferred_;  // of a sequence that RepeatedWork recognises
+  const Work* noted_work_ = nullptr;                // runs, and is noted in repeated_work_ under this key
+  std::string noted_key_;
   bool has_streams_ = false;  // other than the default stream, so that launches may race
   std::map<const void*, std::unique_ptr<Module>> modules_;
   std::set<const Function*> functions_;

@@ -76,7 +76,7 @@ std::string to_json(const Settings& settings) {
               {"multiprocessors", settings.multiprocessors},
               {"threads", settings.threads},
               {"check_global", settings.check_global},
-              {"repeats", settings.repeats}}
+              {"skips_repeats", settings.skips_repeats}}
       .dump();
 }
 
@@ -90,7 +90,7 @@ Settings parse_settings(const std::string& text) {
     settings.multiprocessors = value.at("multiprocessors");
     settings.threads = value.at("threads");
     settings.check_global = value.at("check_global");
-    settings.repeats = value.at("repeats");
+    settings.skips_repeats = value.at("skips_repeats");
     return settings;
   });
 }

@@ -20,9 +20,9 @@ struct Settings {
   std::uint64_t steps_per_cta = std::uint64_t{1} << 30;
   std::int64_t memory_bytes = std::int64_t{8} << 30;
   int multiprocessors = 4;
-  int threads = 1;            // host threads of a launch without global checks; 0: all
-  bool check_global = true;   // races and uninitialised reads in global memory, and within warps
-  std::uint64_t repeats = 0;  // runs of a launch that repeats an earlier one, see RepeatedWork; 0: all
+  int threads = 1;             // host threads of a launch without global checks; 0: all
+  bool check_global = true;    // races and uninitialised reads in global memory, and within warps
+  bool skips_repeats = false;  // leaves out work that would only compute again what is in memory: see RepeatedWork
 };
 
 std::string to_json(const Settings& settings);
@@ -41,7 +41,7 @@ struct RunReport {
   std::map<std::string, std::uint64_t> unsupported;  // functions of CUDA that are not emulated, and their calls
   std::vector<std::string> notes;                    // calls that failed for a reason that the error code does not give
   std::uint64_t launches = 0;
-  std::uint64_t skipped = 0;  // launches and calls of libraries that Settings::repeats has left out
+  std::uint64_t skipped = 0;  // launches, fills and others that Settings::skips_repeats has left out
   double seconds = 0;         // in launches
   bool timed = false;         // the program has asked for the time between two events
 
