@@ -13,6 +13,11 @@ __global__ void print(const float* x) {
   if (threadIdx.x == 0 && x[0] == 0) printf("print\n");
 }
 
+__constant__ float offset = 1;
+__managed__ float shared_offset = 1;
+__global__ void add_constant(float* x) { x[threadIdx.x] = threadIdx.x + offset; }
+__global__ void add_shared(float* x) { x[threadIdx.x] = threadIdx.x + shared_offset; }
+
 constexpr int kCount = 64;
 float *x, *y;
 
@@ -81,7 +86,19 @@ int main(int, char** argv) {
       }
       show(y);
       break;
-    case 6:
+    case 6:  // the same in a managed variable
+      for (int i = 0; i < 10; ++i) {
+        shared_offset = static_cast<float>(i);
+        add_shared<<<1, kCount>>>(x);
+        cudaDeviceSynchronize();
+      }
+      show(x);
+      break;
+    case 7:  // the launch reads a constant
+      for (int i = 0; i < 10; ++i) add_constant<<<1, kCount>>>(x);
+      show(x);
+      break;
+    case 8:
       for (int i = 0; i < 3; ++i) print<<<1, kCount>>>(x);
       cudaDeviceSynchronize();
       break;

@@ -560,11 +560,12 @@ bool Machine::is_repeatable(const Work& work, const emulator::ByteRanges& access
     const emulator::Program& program = launched->function->kernel->program();
     if (program.prints || program.uses_heap) return false;
   }
-  emulator::ByteRanges of_device;
+  emulator::ByteRanges of_host = managed_variables_;
   for (const auto& [begin, allocation] : allocations_) {
-    if (allocation.kind == MemoryKind::device) of_device.add(begin, begin + allocation.bytes);
+    if (allocation.kind != MemoryKind::device) of_host.add(begin, begin + allocation.bytes);
   }
-  return of_device.contains(accessed);
+  of_host.normalise();
+  return !of_host.first_common(accessed);
 }
 
 Machine::Line Machine::line_of(Stream* stream) {

@@ -214,6 +214,9 @@ class Machine {
   std::pair<CUdeviceptr, const Allocation*> find(CUdeviceptr address) const;
   std::size_t used_bytes() const;
   void mark_written(CUdeviceptr address, std::size_t bytes);
+  void note_managed_variable(CUdeviceptr address, std::size_t bytes) {
+    managed_variables_.add(address, address + bytes);
+  }
   /// The parts of [begin, end) that no one has written. None if global memory is not checked.
   std::vector<emulator::UnwrittenBytes::Range> unwritten_within(CUdeviceptr begin, CUdeviceptr end) const;
   Pool& pool_of(CUdeviceptr address);
@@ -317,6 +320,7 @@ class Machine {
   std::map<CUdeviceptr, std::shared_ptr<void>> graph_storage_;  // of allocations of graphs
   emulator::UnwrittenBytes unwritten_;
   StreamOrder order_;
+  emulator::ByteRanges managed_variables_;
   RepeatedWork repeated_work_;
   std::vector<std::pair<Stream*, Work>> deferred_;  // of a sequence that RepeatedWork recognises
   const Work* noted_work_ = nullptr;                // runs, and is noted in repeated_work_ under this key

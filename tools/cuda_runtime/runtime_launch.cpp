@@ -72,10 +72,11 @@ cudaError_t launch(const void* kernel, const dim3& grid, const dim3& block, void
 void set_managed_variables(Machine& machine) {
   for (auto& [host, variable] : registry().variables) {
     if (variable.managed == nullptr) continue;
-    *variable.managed = reinterpret_cast<void*>(variable.module->variable(variable.name).first);
+    const auto [address, bytes] = variable.module->variable(variable.name);
+    *variable.managed = reinterpret_cast<void*>(address);
+    machine.note_managed_variable(address, bytes);
     variable.managed = nullptr;
   }
-  static_cast<void>(machine);
 }
 
 int max_blocks(Machine& machine, const void* kernel, int threads, std::size_t shared) {

@@ -7,6 +7,7 @@
 
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
+#include "tilewright/emulator/instructions/lanes.hpp"
 
 namespace tilewright::cuda_runtime::blas {
 namespace {
@@ -77,7 +78,7 @@ constexpr std::int64_t kColumns = 4;
           double* const c1 = c0 + m;
           double* const c2 = c1 + m;
           double* const c3 = c2 + m;
-#pragma GCC ivdep
+          TILEWRIGHT_INDEPENDENT_ITERATIONS
           for (std::int64_t i = 0; i < rows; ++i) {
             c0[i] += column[i] * b0;
             c1[i] += column[i] * b1;
@@ -88,7 +89,7 @@ constexpr std::int64_t kColumns = 4;
           for (std::int64_t at = j; at < n; ++at) {
             double* const to = c + at * m + first;
             const double factor = b[at * k + p];
-#pragma GCC ivdep
+            TILEWRIGHT_INDEPENDENT_ITERATIONS
             for (std::int64_t i = 0; i < rows; ++i) to[i] += column[i] * factor;
           }
         }
