@@ -490,8 +490,16 @@ Node* Machine::enqueue(Stream* stream, Work work) {
     if (leaves_out(stream, work, key)) return nullptr;
     noted_work_ = key.empty() ? nullptr : &work;
     noted_key_ = key;
-    run(work, line_of(stream));
-    noted_work_ = nullptr;
+    const auto end = [&] {
+      if (std::exchange(noted_work_, nullptr) != nullptr) repeated_work_.forget();  // the work has accessed nothing
+    };
+    try {
+      run(work, line_of(stream));
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
     return nullptr;
   }
   static constexpr CUgraphNodeType kTypes[] = {
@@ -548,7 +556,8 @@ void Machine::note_for_repeats(const emulator::Footprint& footprint) {
   written.normalise();
   accessed.add(written);
   accessed.normalise();
-  if (noted_work_ != nullptr && is_repeatable(*noted_work_, accessed)) {
+  const Work* const work = std::exchange(noted_work_, nullptr);
+  if (work != nullptr && is_repeatable(*work, accessed)) {
     repeated_work_.note(noted_key_, std::move(written));
   } else {
     repeated_work_.forget();

@@ -323,7 +323,7 @@ class Machine {
   emulator::ByteRanges managed_variables_;
   RepeatedWork repeated_work_;
   std::vector<std::pair<Stream*, Work>> deferred_;  // of a sequence that RepeatedWork recognises
-  const Work* noted_work_ = nullptr;                // runs, and is noted in repeated_work_ under this key
+  const Work* noted_work_ = nullptr;                // runs, and will be noted in repeated_work_ under this key
   std::string noted_key_;
   bool has_streams_ = false;  // other than the default stream, so that launches may race
   std::map<const void*, std::unique_ptr<Module>> modules_;
