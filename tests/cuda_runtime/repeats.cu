@@ -98,7 +98,19 @@ int main(int, char** argv) {
       for (int i = 0; i < 10; ++i) add_constant<<<1, kCount>>>(x);
       show(x);
       break;
-    case 8:
+    case 8: {  // a stream is destroyed in the middle of a sequence
+      cudaStream_t stream = nullptr;
+      cudaStreamCreate(&stream);
+      for (int i = 0; i < 10; ++i) {
+        fill<<<1, kCount, 0, stream>>>(x);
+        if (i != 9) twice<<<1, kCount, 0, stream>>>(x);
+      }
+      cudaStreamDestroy(stream);
+      cudaDeviceSynchronize();
+      show(x);
+      break;
+    }
+    case 9:
       for (int i = 0; i < 3; ++i) print<<<1, kCount>>>(x);
       cudaDeviceSynchronize();
       break;

@@ -206,7 +206,8 @@ def repeats(tmp_path_factory, blas_api):
         (5, "10\n", 0),
         (6, "14\n", 0),
         (7, "6\n", 8),
-        (8, 3 * "print\n", 0),
+        (8, "5\n", 7 * 2),
+        (9, 3 * "print\n", 0),
     ],
 )
 def test_launches_that_would_change_nothing_can_be_left_out(tilewright, repeats, tmp_path, loop, output, skipped):

@@ -7,7 +7,8 @@
 namespace tilewright::emulator {
 namespace {
 
-/// "2-Tw-mAp". Bit 21 is 0, because CUTLASS clears that bit of the second 64-bit word of the tensor maps that it encodes.
+/// "2-Tw-mAp". Bit 21 is 0, because CUTLASS clears that bit of the second 64-bit word of the tensor maps that it
+/// encodes.
 constexpr std::uint64_t kMagic = 0x70416d2d77542d32;
 static_assert((kMagic >> 21 & 1) == 0);
 constexpr std::size_t kModes = kMaxTensorMapRank;

@@ -392,6 +392,7 @@ Stream* Machine::create_stream(unsigned flags, int priority) {
 }
 
 void Machine::destroy_stream(CUstream handle) {
+  run_deferred();
   const auto found = streams_.find(handle);
   require(found != streams_.end(), CUDA_ERROR_INVALID_HANDLE);
   if ((found->second->flags & CU_STREAM_NON_BLOCKING) == 0) null_stream.clock.join(found->second->clock);
@@ -717,6 +718,7 @@ Module* Machine::add_module(std::function<std::string()> read_ptx) {
 }
 
 void Machine::remove_module(Module* removed) {
+  run_deferred();
   std::erase_if(functions_, [&](const Function* function) { return function->module == removed; });
   modules_.erase(removed);
 }
@@ -890,6 +892,7 @@ void Machine::write_report() {
 }
 
 void Machine::reset() {
+  run_deferred();
   for (const auto& [address, allocation] : allocations_) {
     if (allocation.kind == MemoryKind::registered) continue;
     unwritten_.remove(address, address + allocation.bytes);
