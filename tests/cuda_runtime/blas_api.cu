@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -216,6 +217,127 @@ void use_lt() {
   CHECK(cublasLtDestroy(handle));
 }
 
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x))); }
+
+/// One product of 2 x 2 matrices by cublasLtMatmul, with attributes of its description.
+class LtProduct {
+ public:
+  explicit LtProduct(cudaDataType type_ab, cudaDataType type_c, cudaDataType type_d) {
+    CHECK(cublasLtCreate(&handle_));
+    CHECK(cublasLtMatmulDescCreate(&description_, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    for (cublasLtMatrixLayout_t* const layout : {&a_, &b_}) CHECK(cublasLtMatrixLayoutCreate(layout, type_ab, 2, 2, 2));
+    CHECK(cublasLtMatrixLayoutCreate(&c_, type_c, 2, 2, 2));
+    CHECK(cublasLtMatrixLayoutCreate(&d_, type_d, 2, 2, 2));
+  }
+  ~LtProduct() {
+    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_, d_}) cublasLtMatrixLayoutDestroy(layout);
+    cublasLtMatmulDescDestroy(description_);
+    cublasLtDestroy(handle_);
+  }
+  LtProduct(const LtProduct&) = delete;
+  LtProduct& operator=(const LtProduct&) = delete;
+
+  template <class T>
+  LtProduct& set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    CHECK(cublasLtMatmulDescSetAttribute(description_, attribute, &value, sizeof(value)));
+    return *this;
+  }
+  void a_is_row_major() {
+    const cublasLtOrder_t order = CUBLASLT_ORDER_ROW;
+    CHECK(cublasLtMatrixLayoutSetAttribute(a_, CUBLASLT_MATRIX_LAYOUT_ORDER, &order, sizeof(order)));
+  }
+  /// Two products, whose matrices follow each other.
+  void make_batch() {
+    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_, d_}) {
+      const std::int32_t count = 2;
+      const std::int64_t stride = 4;
+      CHECK(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)));
+      CHECK(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                             sizeof(stride)));
+    }
+  }
+  void run(const void* a, const void* b, const void* c, void* d) {
+    const float alpha = 1, beta = 0;
+    CHECK(cublasLtMatmul(handle_, description_, &alpha, a, a_, b, b_, &beta, c, c_, d, d_, nullptr, nullptr, 0, nullptr));
+  }
+
+ private:
+  cublasLtHandle_t handle_ = nullptr;
+  cublasLtMatmulDesc_t description_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr, d_ = nullptr;
+};
+
+void use_epilogues() {
+  using Floats = std::vector<float>;
+  // A is [[1, 3], [2, 4]], B is [[1, 0], [0, 2]], and A * B is [[1, 6], [2, 8]].
+  const Device<float> a({1, 2, 3, 4}), b({1, 0, 0, 2}), d({0, 0, 0, 0}), aux({0, 0, 0, 0}), sums({0, 0});
+  const auto product = [&](cublasLtEpilogue_t epilogue) {
+    LtProduct made(CUDA_R_32F, CUDA_R_32F, CUDA_R_32F);
+    made.set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue).set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, sums.get());
+    made.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux.get());
+    made.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{2});
+    made.run(a.get(), b.get(), d.get(), d.get());
+    return d.read();
+  };
+  EXPECT((product(CUBLASLT_EPILOGUE_DGELU_BGRAD) == Floats{0.5, 1, 3, 4}));  // the slope at 0 is 1/2
+  EXPECT((sums.read() == Floats{3.5, 5}));
+  EXPECT((product(CUBLASLT_EPILOGUE_BGRADA) == Floats{1, 2, 6, 8}));
+  EXPECT((sums.read() == Floats{4, 6}));
+  EXPECT((product(CUBLASLT_EPILOGUE_BGRADB) == Floats{1, 2, 6, 8}));
+  EXPECT((sums.read() == Floats{1, 2}));
+  const Floats of_gelu = product(CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+  EXPECT((aux.read() == Floats{2, 4, 7, 10}));
+  for (int i = 0; i < 4; ++i) EXPECT(std::fabs(of_gelu[i] - gelu(aux.read()[i])) < 1e-6);
+  const Floats with_slope = product(CUBLASLT_EPILOGUE_DGELU);
+  for (int i = 0; i < 4; ++i) {
+    const double x = aux.read()[i], slope = (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5;
+    EXPECT(std::fabs(with_slope[i] - slope * Floats{1, 2, 6, 8}[i]) < 1e-5);
+  }
+
+  const Device<float> rows({1, 3, 2, 4}), twice_a({1, 2, 3, 4, 2, 4, 6, 8}), twice_b({1, 0, 0, 2, 1, 0, 0, 2});
+  LtProduct of_rows(CUDA_R_32F, CUDA_R_32F, CUDA_R_32F);
+  of_rows.a_is_row_major();
+  of_rows.run(rows.get(), b.get(), d.get(), d.get());
+  EXPECT((d.read() == Floats{1, 2, 6, 8}));
+  const Device<float> both(Floats(8, 0));
+  LtProduct batch(CUDA_R_32F, CUDA_R_32F, CUDA_R_32F);
+  batch.make_batch();
+  batch.run(twice_a.get(), twice_b.get(), both.get(), both.get());
+  EXPECT((both.read() == Floats{1, 2, 6, 8, 2, 4, 12, 16}));
+
+  // 8-bit floats: the scales of A and B multiply the product, and that of D the result.
+  using Bytes = std::vector<unsigned char>;
+  const Device<unsigned char> a8({0x38, 0x40, 0x44, 0x48}), b8({0x38, 0, 0, 0x40}), d8({0, 0, 0, 0});
+  const Device<__nv_bfloat16> c16(std::vector<__nv_bfloat16>(4));
+  const Device<float> scales({2, 3, 0.5}), largest({0});
+  LtProduct narrow(CUDA_R_8F_E4M3, CUDA_R_16BF, CUDA_R_8F_E4M3);
+  narrow.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales.get()).set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.get() + 1);
+  narrow.set(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, scales.get() + 2).set(CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, largest.get());
+  narrow.run(a8.get(), b8.get(), c16.get(), d8.get());
+  EXPECT((d8.read() == Bytes{0x44, 0x4c, 0x59, 0x5c}));  // 3, 6, 18 and 24
+  EXPECT(largest.read()[0] == 48);
+}
+
+void use_matrices(cublasHandle_t handle) {
+  using Floats = std::vector<float>;
+  const Device<float> a({1, 2, 3, 4}), b({1, 0, 0, 2}), x({1, 10}), c({0, 0, 0, 0});
+  const float one = 1, ten = 10, zero = 0;
+  CHECK(cublasSgeam(handle, CUBLAS_OP_T, CUBLAS_OP_N, 2, 2, &one, a.get(), 2, &ten, b.get(), 2, c.get(), 2));
+  EXPECT((c.read() == Floats{11, 3, 2, 24}));
+  CHECK(cublasSdgmm(handle, CUBLAS_SIDE_LEFT, 2, 2, a.get(), 2, x.get(), 1, c.get(), 2));
+  EXPECT((c.read() == Floats{1, 20, 3, 40}));
+  CHECK(cublasSdgmm(handle, CUBLAS_SIDE_RIGHT, 2, 2, a.get(), 2, x.get(), 1, c.get(), 2));
+  EXPECT((c.read() == Floats{1, 2, 30, 40}));
+  CHECK(cublasSgemv(handle, CUBLAS_OP_T, 2, 2, &one, a.get(), 2, x.get(), 1, &zero, c.get(), 2));
+  EXPECT((c.read() == Floats{21, 2, 43, 40}));
+  const Floats padded{5, 6, 0, 7, 8, 0};
+  Floats back(6, -1);
+  CHECK(cublasSetMatrix(2, 2, sizeof(float), padded.data(), 3, c.get(), 2));
+  EXPECT((c.read() == Floats{5, 6, 7, 8}));
+  CHECK(cublasGetMatrix(2, 2, sizeof(float), c.get(), 2, back.data(), 3));
+  EXPECT((back == Floats{5, 6, -1, 7, 8, -1}));
+}
+
 __global__ void fill(float* x) { x[threadIdx.x] = static_cast<float>(threadIdx.x); }
 
 void use_streams_and_graphs(cublasHandle_t handle) {
@@ -285,7 +407,9 @@ int main(int argc, char** argv) {
   multiply_with_types<signed char, int, int>(handle, CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I);
   multiply_in_batches(handle);
   use_vectors(handle);
+  use_matrices(handle);
   use_lt();
+  use_epilogues();
   use_streams_and_graphs(handle);
   CHECK(cublasDestroy(handle));
   EXPECT(cublasDestroy(handle) == CUBLAS_STATUS_NOT_INITIALIZED);

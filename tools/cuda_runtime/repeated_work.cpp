@@ -22,44 +22,46 @@ std::uint64_t hash_of_contents(const ByteRanges& ranges) {
 }  // namespace
 
 RepeatedWork::Verdict RepeatedWork::judge(const std::string& key) {
-  if (state_ == State::running && next_ == length_) {  // the sequence has run for the second time
-    const std::string& first = history_[history_.size() - length_].key;
-    if (written_.contains(written_by_last()) && hash_of_contents(written_) == contents_) {
-      state_ = State::leaving_out;
-      next_ = 0;
-    } else {
-      refused_.push_back(first);
-      state_ = State::looking;
-    }
-  }
-  if (state_ != State::looking &&
-      history_[history_.size() - length_ + (state_ == State::running ? 0 : next_)].key != key) {
-    if (state_ == State::leaving_out) {
+  if (state_ == State::running && next_ == length_) end_second_run();
+  if (state_ == State::leaving_out) {
+    if (key != history_[history_.size() - length_ + next_].key) {
       forget();
       return Verdict::run;
     }
-    state_ = State::looking;
-  }
-  if (state_ == State::leaving_out) {
     next_ = (next_ + 1) % length_;
     return next_ == 0 ? Verdict::finish : Verdict::defer;
   }
-  if (state_ == State::running) {
+  // Each work of the second run has added an entry, so that the one to be repeated is always `length_` entries back.
+  if (state_ == State::running && key == history_[history_.size() - length_].key) {
     ++next_;
-    return Verdict::run;
-  }
-  if (std::ranges::find(refused_, key) != refused_.end()) return Verdict::run;
-  const std::size_t longest = std::min(kLongestSequence, history_.size());
-  for (std::size_t length = 1; length <= longest; ++length) {
-    if (history_[history_.size() - length].key != key) continue;
-    length_ = length;
-    written_ = written_by_last();
-    contents_ = hash_of_contents(written_);
-    state_ = State::running;
-    next_ = 1;
-    break;
+  } else {
+    begin_second_run(key);
   }
   return Verdict::run;
+}
+
+void RepeatedWork::begin_second_run(const std::string& key) {
+  state_ = State::looking;
+  if (std::ranges::find(refused_, key) != refused_.end()) return;
+  const auto last =
+      std::find_if(history_.rbegin(), history_.rend(), [&](const Entry& each) { return each.key == key; });
+  const auto length = static_cast<std::size_t>(last - history_.rbegin()) + 1;
+  if (last == history_.rend() || length > kLongestSequence) return;
+  state_ = State::running;
+  length_ = length;
+  next_ = 1;
+  written_ = written_by_last();
+  contents_ = hash_of_contents(written_);
+}
+
+void RepeatedWork::end_second_run() {
+  if (written_.contains(written_by_last()) && hash_of_contents(written_) == contents_) {
+    state_ = State::leaving_out;
+    next_ = 0;
+  } else {
+    state_ = State::looking;
+    refused_.push_back(history_[history_.size() - length_].key);
+  }
 }
 
 void RepeatedWork::note(const std::string& key, ByteRanges written) {

@@ -33,7 +33,11 @@ class RepeatedWork {
   };
   static constexpr std::size_t kLongestSequence = 32;
 
-  /// What the last `length` works have written.
+  /// Starts to follow the sequence that begins with the last work of this key, if there is one.
+  void begin_second_run(const std::string& key);
+  /// Compares what the sequence has left in memory with what it had left the first time.
+  void end_second_run();
+  /// Returns the bytes that the last `length_` works have written.
   emulator::ByteRanges written_by_last() const;
 
   enum class State : std::uint8_t { looking, running, leaving_out };

@@ -228,15 +228,13 @@ Mask compare_lanes(Warp& warp, Slot first, Slot second) {
   const T* const b = warp.reg<T>(second);
 #if defined(__x86_64__)
   if (has_hardware_fma()) {
-    const auto compare =
-        has_avx512() ? &compare_blocks<Compared<T>, Comparison> : &compare_vectors<Compared<T>, Comparison>;
     if constexpr (std::is_same_v<T, Compared<T>>) {
-      return compare(a, b);
-    } else {
-      alignas(64) Compared<T> of_a[kWarpSize], of_b[kWarpSize];
+      return has_avx512() ? compare_blocks<T, Comparison>(a, b) : compare_vectors<T, Comparison>(a, b);
+    } else {  // the converted values are stored in vectors of 32 bytes, from which no load of 64 bytes is forwarded
+      alignas(32) Compared<T> of_a[kWarpSize], of_b[kWarpSize];
       take_compared_with_hardware<T, kPacked, kPart>(a, of_a);
       take_compared_with_hardware<T, kPacked, kPart>(b, of_b);
-      return compare(of_a, of_b);
+      return compare_vectors<Compared<T>, Comparison>(of_a, of_b);
     }
   }
 #endif

@@ -119,7 +119,7 @@ struct MatmulDescription {
 };
 static_assert(sizeof(MatmulDescription) <= sizeof(cublasLtMatmulDescOpaque_t));
 
-/// What a program prefers; the one algorithm needs no workspace, so that nothing of it matters.
+/// A program's preferences. They have no effect, because there is one algorithm, and it needs no workspace.
 struct Preference {};
 
 template <class Description, class Opaque>
@@ -200,7 +200,9 @@ Matrix matrix_of(const Layout& layout, const void* data) {
 
 bool has(std::uint32_t epilogue, std::uint32_t bits) { return (epilogue & bits) == bits; }
 
-constexpr std::uint32_t kGradientOfBias = 16;  // in CUBLASLT_EPILOGUE_DGELU_BGRAD
+// Bits of the epilogues that have no names of their own.
+constexpr std::uint32_t kGradientOfBias = 16;  // of CUBLASLT_EPILOGUE_DGELU_BGRAD
+constexpr std::uint32_t kUsesAux = 128;        // of CUBLASLT_EPILOGUE_GELU_AUX and CUBLASLT_EPILOGUE_DGELU
 
 void check_epilogue(std::uint32_t epilogue) {
   switch (epilogue) {
@@ -239,7 +241,7 @@ class Epilogue {
                                             CUBLASLT_EPILOGUE_BGRADB)) != 0;
     require_argument(!uses_bias || at_.bias != 0,
                      "the epilogue has a bias, and CUBLASLT_MATMUL_DESC_BIAS_POINTER is null");
-    const bool uses_aux = (at_.epilogue & 128) != 0;
+    const bool uses_aux = (at_.epilogue & kUsesAux) != 0;
     require_argument(
         !uses_aux || (at_.aux != 0 && at_.aux_ld >= d.rows),
         "the epilogue needs CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, and an _AUX_LD of at least the rows of D");

@@ -17,7 +17,7 @@ void check_matrix(const Matrix& matrix, const char* name) {
   }
 }
 
-/// The matrix of one product of a batch. Nothing if its pointer cannot be read.
+/// Sets `to` to the matrix of one product of a batch. Returns false if its pointer cannot be read.
 bool select(LibraryMemory& memory, const char* name, const Matrix& all, const Batch& batch, std::int64_t stride,
             std::int64_t number, Matrix& to) {
   to = all;
