@@ -6,7 +6,8 @@ struct Plan {
     using Element = float;
     using Matrix = tilewright::StridedMatrix;
     using Stored = float;
-    static constexpr bool kIsKMajor = true, kIsInterleaved = false, kIsAsync = false;
+    static constexpr bool kIsKMajor = true, kIsInterleaved = false;
+    static constexpr bool kIsAsync = false, kIsStaged = false;
     static constexpr bool kIsPointerArray = false;
     static constexpr int kTileK = 8, kVector = 1;
     static constexpr int kTileElements = 1056, kLineElements = 132, kElementStep = 132;
@@ -25,7 +26,8 @@ struct Plan {
     using Element = float;
     using Matrix = tilewright::StridedMatrix;
     using Stored = float;
-    static constexpr bool kIsKMajor = false, kIsInterleaved = false, kIsAsync = true;
+    static constexpr bool kIsKMajor = false, kIsInterleaved = false;
+    static constexpr bool kIsAsync = true, kIsStaged = false;
     static constexpr bool kIsPointerArray = false;
     static constexpr int kTileK = 8, kVector = 1;
     static constexpr int kTileElements = 1024, kLineElements = 128, kElementStep = 1;
@@ -61,7 +63,7 @@ struct Plan {
     }
     static __device__ constexpr int row_of_band(int row) { return row / 8 * 64 + row % 8 * 4; }
   };
-  static constexpr int kCopyPhases = 2;
+  static constexpr int kCopyPhases = 2, kCopyLag = 1;
   static constexpr bool kStagesRows = true, kRealignsRows = false;
   static constexpr int kBandLine = 136, kBandBytes = 8704;
   static constexpr int kStageBytes = 8320, kSharedBytes = 33280;

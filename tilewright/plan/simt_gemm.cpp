@@ -36,6 +36,10 @@ constexpr double kStagedStoreClocks = 0.2;
 constexpr int kMaxCopyPhases = 4;
 constexpr int kFmasPerPhase = 256;
 constexpr int kAccumulatorsOfPhases = 64;
+// Loads have two phases of time if each of four phases copies one vector of 16 bytes. Both operands K-major, tiles of
+// 128x128 took 1 to 4 % less (4096^3: 2828 to 2760 us) and others 1 to 5 % more, and with shorter vectors 1 % less to
+// 3 % more (H200, 2026-11-27).
+constexpr int kLongLag = 2;
 
 /// Elements of K of one line that consecutive threads copy. The rest of the line follows in later passes, at a constant
 /// distance.
@@ -47,16 +51,18 @@ int segment_of(const PanelOperand& operand, int tile_mn, int tile_k, int threads
 }
 
 PanelOperand plan_operand(const op::TensorSignature& tensor, bool is_k_major, int tile_mn, int tile_k, DType stored,
-                          int threads) {
+                          int threads, bool has_phases) {
   PanelOperand operand;
   operand.element = tensor.element;
   operand.is_k_major = is_k_major;
   operand.is_interleaved = op::is_interleaved(tensor.layout);
-  operand.is_async = !is_k_major && tensor.element == stored && bytes(tensor.element) >= kMinCpAsyncBytes;
   const int contiguous = is_k_major ? tile_k : tile_mn;
   int vector = std::min(tensor.alignment, kVectorBytes / bytes(tensor.element));
   while (contiguous % vector != 0) vector /= 2;
   operand.vector = vector;
+  const bool is_copied = !is_k_major && tensor.element == stored && bytes(tensor.element) >= kMinCpAsyncBytes;
+  const bool is_staged = is_k_major && vector * bytes(tensor.element) == kVectorBytes && !has_phases;
+  operand.copy = is_copied ? PanelCopy::async : is_staged ? PanelCopy::staged : PanelCopy::registers;
   operand.segment = is_k_major ? segment_of(operand, tile_mn, tile_k, threads) : tile_mn;
   // Transposed stores walk down k, one line a thread: 16 bytes of padding spread them over the banks and keep vector
   // loads aligned.
@@ -103,16 +109,18 @@ DType stored_type(DType accumulator, DType element) {
 
 int SimtGemmPlan::register_passes() const {
   int passes = 0;
-  if (!a.is_async) passes += std::max(tile.m * tile.k / a.vector / threads(), 1);
-  if (!b.is_async) passes += std::max(tile.n * tile.k / b.vector / threads(), 1);
+  if (a.copy != PanelCopy::async) passes += std::max(tile.m * tile.k / a.vector / threads(), 1);
+  if (b.copy != PanelCopy::async) passes += std::max(tile.n * tile.k / b.vector / threads(), 1);
   return passes;
 }
 
 int SimtGemmPlan::registers() const {
   const int words = bytes(stored) / 4;
-  const int vector_bytes = std::max(a.is_async ? 0 : a.vector * bytes(a.element),  //
-                                    b.is_async ? 0 : b.vector * bytes(b.element));
-  const int passes = ceil_div(register_passes(), copy_phases);
+  const auto bytes_of_vector = [](const PanelOperand& operand) {
+    return operand.copy == PanelCopy::async ? 0 : operand.vector * bytes(operand.element);
+  };
+  const int vector_bytes = std::max(bytes_of_vector(a), bytes_of_vector(b));
+  const int passes = std::min(copy_lag * ceil_div(register_passes(), copy_phases), register_passes());
   const auto reach = [&](const op::TensorSignature& tensor, const PanelOperand& operand, int tile_mn) {
     return gathered_registers(tensor, std::max(tile_mn * tile.k / operand.vector / threads(), 1));
   };
@@ -156,7 +164,7 @@ SimtThreadTile thread_tile(const SimtGemmPlan& plan) {
   const auto columns = [](std::int64_t count) { return IntTuple::scaled_basis(count, {1}); };
   // Fragment loads have no bank conflict in either order of lanes. With two lanes along N, all along M, then the others
   // along N, kernels with K-major operands were up to 5 % faster on an H200, others up to 2 % slower.
-  const bool is_copied_async = plan.a.is_async && plan.b.is_async;
+  const bool is_copied_async = plan.a.copy == PanelCopy::async && plan.b.copy == PanelCopy::async;
   const int pair = is_copied_async ? plan.lanes_n : std::min(plan.lanes_n, 2);
   const IntTuple lanes{pair, plan.lanes_m, plan.lanes_n / pair};
   const IntTuple warps{plan.warps_m, plan.warps_n};
@@ -188,10 +196,11 @@ CostInput cost_input(const SimtGemmPlan& plan, const op::GemmView& arguments) {
   input.smem_bytes_per_k = warps * (plan.warp_tile_m() + plan.warp_tile_n()) * bytes(plan.stored);
   const int vectors = plan.thread_m() / plan.vector_m + plan.thread_n() / plan.vector_n;
   input.smem_loads_per_k = warps * vectors;
-  const double stores = (plan.a.is_async ? 0 : plan.tile.m) + (plan.b.is_async ? 0 : plan.tile.n);
+  const double stores =
+      (plan.a.copy == PanelCopy::async ? 0 : plan.tile.m) + (plan.b.copy == PanelCopy::async ? 0 : plan.tile.n);
   input.copies_per_k = static_cast<double>(plan.tile.m) / plan.a.vector +
                        static_cast<double>(plan.tile.n) / plan.b.vector + stores * kCopiesPerStore;
-  if (!plan.a.is_async && !plan.b.is_async) input.copy_phases = plan.copy_phases;
+  if (plan.a.copy == PanelCopy::registers && plan.b.copy == PanelCopy::registers) input.copy_phases = plan.copy_phases;
   return input;
 }
 
@@ -218,8 +227,9 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const Si
   if (const Support fits = check_blocks_along_k(plan); !fits) return fits.refusal();
   const bool a_is_k_major = op::has_contiguous_rows(plan.operands.a.layout);
   const bool b_is_k_major = !op::has_contiguous_rows(plan.operands.b.layout);
-  plan.a = plan_operand(plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.stored, plan.threads());
-  plan.b = plan_operand(plan.operands.b, b_is_k_major, plan.tile.n, plan.tile.k, plan.stored, plan.threads());
+  const bool has_phases = plan.warp_tile_m() * plan.warp_tile_n() / 32 >= kAccumulatorsOfPhases;
+  plan.a = plan_operand(plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.stored, plan.threads(), has_phases);
+  plan.b = plan_operand(plan.operands.b, b_is_k_major, plan.tile.n, plan.tile.k, plan.stored, plan.threads(), has_phases);
   const Result<LaneGrid> lanes = split_lanes(plan.warp_tile_m(), plan.warp_tile_n(), plan.stored);
   if (!lanes) return lanes.refusal();
   plan.lanes_m = lanes->lanes_m;
@@ -232,6 +242,12 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const Si
            plan.thread_m() * plan.thread_n() * plan.tile.k / phases >= kFmasPerPhase;
   };
   while (is_worth(2 * plan.copy_phases)) plan.copy_phases *= 2;
+  const auto has_whole_vectors = [](const PanelOperand& operand) {
+    return operand.copy == PanelCopy::registers && operand.vector * bytes(operand.element) == kVectorBytes;
+  };
+  const bool lags = plan.copy_phases == kMaxCopyPhases && plan.register_passes() == kMaxCopyPhases &&
+                    plan.stages > kLongLag && has_whole_vectors(plan.a) && has_whole_vectors(plan.b);
+  plan.copy_lag = lags ? kLongLag : 1;
   for (const PanelOperand* operand : {&plan.a, &plan.b}) {
     const int tile_mn = operand == &plan.a ? plan.tile.m : plan.tile.n;
     const int vectors_per_line = (operand->is_k_major ? plan.tile.k : tile_mn) / operand->vector;

@@ -10,13 +10,20 @@
 
 namespace tilewright::plan {
 
+/// How the elements of an operand reach its tile in shared memory; see device/tilewright/copy/panel_copy.cuh.
+enum class PanelCopy {
+  async,      // cp.async stores them there
+  staged,     // cp.async copies vectors to other shared memory, from which the same thread transposes them
+  registers,  // loaded to registers, converted and stored
+};
+
 /// One operand's tile in shared memory, stored as tile.k padded lines of tile.m or tile.n elements.
 struct PanelOperand {
   DType element = DType::f32;
   bool is_k_major = true;
   int vector = 1;               // elements per load of a thread from global memory
   int line_elements = 0;        // elements per line, including padding
-  bool is_async = true;         // loaded by cp.async; else loaded to registers, converted and stored
+  PanelCopy copy = PanelCopy::async;
   bool is_interleaved = false;  // K-major in blocks of op::kInterleaved
   int segment = 0;              // elements of a line that consecutive threads copy before those of the next line
 
@@ -33,10 +40,18 @@ struct SimtGemmPlan : GemmTile {
   int lanes_m = 8, lanes_n = 4;    // a warp's lanes along M and N
   int vector_m = 4, vector_n = 4;  // elements per shared-memory load
   int copy_phases = 1;             // parts of a tile along K; each loads and stores its share of register_passes()
+  int copy_lag = 1;                // phases between the loads of a share and its stores
 
   int thread_m() const { return warp_tile_m() / lanes_m; }
   int thread_n() const { return warp_tile_n() / lanes_n; }
   int stage_bytes() const { return (a.line_elements + b.line_elements) * tile.k * bytes(stored); }
+  /// Bytes of the vectors that are staged for one tile.
+  int staged_bytes() const {
+    const auto of = [&](const PanelOperand& operand, int tile_mn) {
+      return operand.copy == PanelCopy::staged ? tile_mn * tile.k * bytes(operand.element) : 0;
+    };
+    return of(a, tile.m) + of(b, tile.n);
+  }
   /// Rows of the bands that the epilogue reduces.
   int band_rows() const { return split_k > 1 ? split_k_rows() : warps_m * lanes_m; }
   /// With an alignment of 4 or 8 bytes, the fastest tile was up to 60 % slower with the second pass; with 2 bytes it
@@ -49,7 +64,9 @@ struct SimtGemmPlan : GemmTile {
   int band_line() const { return tile.n + 8; }
   int band_bytes() const { return stages_rows() ? band_rows() * band_line() * bytes(operands.epilogue.compute) : 0; }
   /// Bytes of shared memory per CTA. The epilogue reuses the memory of the stages.
-  int smem_bytes() const { return std::max(stages * stage_bytes(), band_bytes() + reduction_bytes(band_rows())); }
+  int smem_bytes() const {
+    return std::max(stages * (stage_bytes() + staged_bytes()), band_bytes() + reduction_bytes(band_rows()));
+  }
   /// Vectors that each thread copies through registers, of both operands' tiles.
   int register_passes() const;
   /// Registers per thread for the accumulators, two steps of fragments, and the vectors of one phase of the copies.

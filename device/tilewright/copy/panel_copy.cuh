@@ -1,7 +1,9 @@
 // Copies one operand's tile from global to shared memory for CUDA cores. In shared memory M or N is contiguous, and
 // elements have the type in which products are computed. Elements that are stored unchanged, have 4 bytes or more and
-// are MN-major are copied by cp.async. Others go through registers, where they are converted, and K-major vectors are
-// transposed by the stores: a cp.async of single elements takes as long as one of 16 bytes.
+// are MN-major or single are copied by cp.async. Others go through registers, where they are converted, and K-major
+// vectors are transposed by the stores: a cp.async of single elements takes as long as one of 16 bytes. They come from
+// global memory or, if they are staged, from vectors that the same thread has copied to shared memory by cp.async, some
+// tiles earlier: a warp never waits for global memory.
 #pragma once
 
 #include "tilewright/copy/gathered_vectors.cuh"
@@ -10,20 +12,22 @@
 #include "tilewright/operand/matrix_parameters.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
+#include "tilewright/ptx/thread.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
 /// Operand: Element, Stored (type in shared memory), Matrix (StridedMatrix, Im2colMatrix or FoldedMatrix), kIsKMajor,
 /// kIsInterleaved (then tiles begin at blocks of K), kTileK, kVector (elements that a thread moves at once along the
-/// contiguous mode of global memory), kElementStep (from one of them to the next in shared memory), kIsAsync, and Copy:
-/// kPasses, kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass),
+/// contiguous mode of global memory), kElementStep (from one of them to the next in shared memory), kIsAsync, kIsStaged,
+/// and Copy: kPasses, kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass),
 /// pass_element(pass), and the places in elements place(thread) and pass_place(pass). A thread's coordinate in a pass,
 /// and its place, are the sums of the two; see plan::TileCopy.
 ///
 /// A tile is copied by copy_async(), or by load() and, when its elements have arrived, store(); then advance() moves to
-/// the next tile along K. In all of them, `k_left` elements of K are left; elements after these, or outside the matrix
-/// along M or N, become zero.
+/// the next tile along K. A tile of a staged operand is copied by stage_async() and, when this thread has waited for
+/// that, by load_staged() and store(). In all of them, `k_left` elements of K are left; elements after these, or outside
+/// the matrix along M or N, become zero.
 template <class Operand, int kThreads>
 class PanelCopy {
   using Element = typename Operand::Element;
@@ -32,7 +36,8 @@ class PanelCopy {
   static constexpr int kVector = Operand::kVector;
   static constexpr bool kIsPartial = Copy::kActiveThreads < kThreads;
   static_assert(!kIsPartial || Copy::kPasses == 1, "all threads take part in several passes");
-  static_assert(!Operand::kIsAsync || !Operand::kIsKMajor, "cp.async does not transpose");
+  static_assert(!Operand::kIsAsync || !Operand::kIsKMajor || kVector == 1, "cp.async does not transpose vectors");
+  static_assert(!Operand::kIsAsync || !Operand::kIsStaged);
   using Matrix = typename Operand::Matrix;
   static constexpr bool kIsStrided = is_same<Matrix, StridedMatrix>;
   struct NoVectors {
@@ -42,8 +47,11 @@ class PanelCopy {
   static_assert(!Operand::kIsInterleaved || Operand::kTileK % kInterleaved == 0, "a tile begins with a block");
 
  public:
-  /// Number of passes that load() and store() take; 0 if the operand is copied by copy_async().
+  /// Number of passes that load() or load_staged(), and store(), take; 0 if the operand is copied by copy_async().
   static constexpr int kRegisterPasses = Operand::kIsAsync ? 0 : Copy::kPasses;
+  /// The vectors that all threads stage for a tile: those of each pass one after another.
+  static constexpr int kStagedVectors = Operand::kIsStaged ? Copy::kPasses * Copy::kActiveThreads : 0;
+  using StagedVector = Vector<Element, kVector>;
 
   /// The matrix has leading dimension `ld`, or is reached as `reach` says. `begin_k` is where the first tile begins
   /// along K, `mn` the first row or column of the tiles, `mn_extent` the matrix's extent along the same mode.
@@ -74,6 +82,34 @@ class PanelCopy {
         const auto [from, count] = source(pass, k_left);
         if (is_active_) ptx::cp_async_zfill<kElementBytes * kVector>(to + offset, from, count * kElementBytes);
       }
+    }
+  }
+
+  /// Issues the cp.async instructions for this thread's vectors of a tile, and moves to the next tile. `to` is where the
+  /// tile's kStagedVectors begin. Does nothing for an operand that is not staged.
+  __device__ __forceinline__ void stage_async(StagedVector* to, int k_left) {
+    if constexpr (Operand::kIsStaged) {
+      const uint32_t own = ptx::shared_address(to + ptx::thread());
+#pragma unroll
+      for (int pass = 0; pass < Copy::kPasses; ++pass) {
+        constexpr int kVectorBytes = static_cast<int>(sizeof(StagedVector));
+        const auto [from, count] = source(pass, k_left);
+        if (is_active_) {
+          ptx::cp_async_zfill<kVectorBytes>(own + pass * Copy::kActiveThreads * kVectorBytes, from,
+                                            count * static_cast<int>(sizeof(Element)));
+        }
+      }
+      next_tile();
+    }
+  }
+
+  /// Loads the vectors that this thread has staged for the passes from `first` to `last` - 1. The bounds may exceed the
+  /// number of passes.
+  __device__ __forceinline__ void load_staged(const StagedVector* from, int first, int last) {
+    if (!is_active_) return;
+#pragma unroll
+    for (int pass = 0; pass < kRegisterPasses; ++pass) {
+      if (pass >= first && pass < last) registers_[pass] = from[ptx::thread() + pass * Copy::kActiveThreads];
     }
   }
 
@@ -116,7 +152,13 @@ class PanelCopy {
     }
   }
 
+  /// Moves to the next tile; a staged operand has been moved by stage_async().
   __device__ __forceinline__ void advance() {
+    if constexpr (!Operand::kIsStaged) next_tile();
+  }
+
+ private:
+  __device__ __forceinline__ void next_tile() {
     if constexpr (kIsStrided) {
       global_ += along_k<Operand>(Operand::kTileK, ld_);
     } else {
@@ -124,7 +166,6 @@ class PanelCopy {
     }
   }
 
- private:
   /// load() of a tile that ends before the end of K, so that each vector is inside the matrix or its line is not.
   __device__ __forceinline__ void load_whole(int first, int last) {
     const int lines_left = is_active_ ? mn_left_ - line_ : 0;

@@ -50,12 +50,24 @@ class SimtGemm {
   static constexpr int kBandRows = ThreadTile::kBandRows;
   using CopyA = PanelCopy<OperandA, kThreads>;
   using CopyB = PanelCopy<OperandB, kThreads>;
-  static constexpr bool kIsAsync = OperandA::kIsAsync || OperandB::kIsAsync;
+  static constexpr bool kIsStaged = OperandA::kIsStaged || OperandB::kIsStaged;
+  static constexpr bool kIsAsync = OperandA::kIsAsync || OperandB::kIsAsync || kIsStaged;
+  // Vectors are staged so many tiles before they are transposed, and tiles are transposed, or copied at once, so many
+  // tiles before they are multiplied.
+  static constexpr int kAhead = Plan::kStages - 1;
+  static constexpr int kSlots = kAhead + 1;  // for the vectors of staged operands
+  static constexpr int kRingBytes = Plan::kStages * Plan::kStageBytes;
+  static constexpr int kStagedBytesA = CopyA::kStagedVectors * static_cast<int>(sizeof(typename CopyA::StagedVector));
+  static constexpr int kStagedBytesB = CopyB::kStagedVectors * static_cast<int>(sizeof(typename CopyB::StagedVector));
   // Passes of the copies that go through registers: those of A, then those of B. A tile of the mainloop has kCopyPhases
   // phases of equal length along K. Each phase loads its share of the passes, and stores it at its end, so that few
   // elements are in registers at a time.
   static constexpr int kRegisterPasses = CopyA::kRegisterPasses + CopyB::kRegisterPasses;
   static constexpr int kPhases = Plan::kCopyPhases;
+  // A phase's loads have the time of so many phases to arrive. The stores of a tile's last loads then follow while the
+  // next tile is copied, before the tile is multiplied.
+  static constexpr int kLag = Plan::kCopyLag;
+  static_assert(kLag == 1 || (kLag <= kPhases && kLag < Plan::kStages));
   static_assert(Plan::kTileK % kPhases == 0);
   using Output = OutputTile<Plan, Epilogue, Parameters, Tile>;
   using Reductions = typename Output::template Reductions<kBandRows, kThreads>;
@@ -75,7 +87,7 @@ class SimtGemm {
     if constexpr (Plan::kSplitK > 1) return Shared::kSharedBytes;
   }
   static_assert(Plan::kStageBytes == kStageElements * static_cast<int>(sizeof(Stored)));
-  static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, epilogue_bytes()));
+  static_assert(Plan::kSharedBytes == maximum(kRingBytes + kSlots * (kStagedBytesA + kStagedBytesB), epilogue_bytes()));
 
  public:
   __device__ __forceinline__ explicit SimtGemm(const Parameters& parameters) : parameters_(parameters) {}
@@ -132,61 +144,89 @@ class SimtGemm {
                  tile.ldb(parameters_.ldb), matrix_of(parameters_.matrix_b), begin_k, tile.n, tile.end_n(parameters_.n),
                  ptx::thread());
     int k_left = k.extent;  // that is still to be copied; negative while the last stages are multiplied
-    const auto load_phase = [&](int phase) {
-      const int first = first_pass(phase), last = first_pass(phase + 1);
-      copy_a.load(k_left, first, last);
-      copy_b.load(k_left, first - CopyA::kRegisterPasses, last - CopyA::kRegisterPasses);
+    auto* const staged_a = reinterpret_cast<typename CopyA::StagedVector*>(stages + Plan::kStages * kStageElements);
+    auto* const staged_b = reinterpret_cast<typename CopyB::StagedVector*>(staged_a + kSlots * CopyA::kStagedVectors);
+    const auto stage_async = [&](int slot, int left) {
+      copy_a.stage_async(staged_a + slot * CopyA::kStagedVectors, left);
+      copy_b.stage_async(staged_b + slot * CopyB::kStagedVectors, left);
     };
+    // Tile i is in stage i and in slot i, both modulo their number.
+    int read_stage = 0, write_stage = 0;
+    const auto load_passes = [&](int first, int last) {
+      if constexpr (OperandA::kIsStaged) {
+        copy_a.load_staged(staged_a + write_stage * CopyA::kStagedVectors, first, last);
+      } else {
+        copy_a.load(k_left, first, last);
+      }
+      if constexpr (OperandB::kIsStaged) {
+        copy_b.load_staged(staged_b + write_stage * CopyB::kStagedVectors, first - CopyA::kRegisterPasses,
+                           last - CopyA::kRegisterPasses);
+      } else {
+        copy_b.load(k_left, first - CopyA::kRegisterPasses, last - CopyA::kRegisterPasses);
+      }
+    };
+    const auto load_phase = [&](int phase) { load_passes(first_pass(phase), first_pass(phase + 1)); };
     const auto store_phase = [&](Stored* to, int phase) {
       const int first = first_pass(phase), last = first_pass(phase + 1);
       copy_a.store(to, first, last);
       copy_b.store(to + kElementsA, first - CopyA::kRegisterPasses, last - CopyA::kRegisterPasses);
     };
-    const auto start_copy = [&](Stored* to) {
+    const auto begin_phase = [&](Stored* to, Stored* to_previous, int phase) {
+      if (phase >= kLag) {
+        store_phase(to, phase - kLag);
+      } else if (kLag > 1) {
+        store_phase(to_previous, kPhases + phase - kLag);
+      }
+      load_phase(phase);
+    };
+    // Starts the copies of a tile that do not wait, and those of the tile whose vectors are staged next.
+    const auto start_copies = [&](Stored* to) {
       copy_a.copy_async(to, k_left);
       copy_b.copy_async(to + kElementsA, k_left);
-      if constexpr (kIsAsync) ptx::cp_async_commit();
-      load_phase(0);
-    };
-    const auto next_phase = [&](Stored* to, int phase) {
-      store_phase(to, phase - 1);
-      load_phase(phase);
+      stage_async(write_stage == 0 ? kAhead : write_stage - 1, k_left - kAhead * Plan::kTileK);
     };
     const auto advance = [&] {
       copy_a.advance();
       copy_b.advance();
       k_left -= Plan::kTileK;
+      write_stage = write_stage == kAhead ? 0 : write_stage + 1;
     };
-    constexpr int kAhead = Plan::kStages - 1;  // tiles that are copied before one is multiplied
+    if constexpr (kIsStaged) {
+#pragma unroll 1
+      for (int slot = 0; slot < kAhead; ++slot) {
+        stage_async(slot, k_left - slot * Plan::kTileK);
+        ptx::cp_async_commit();
+      }
+    }
 #pragma unroll 1
     for (int stage = 0; stage < kAhead; ++stage) {
+      Stored* const to = stages + stage * kStageElements;
+      if (k_left > 0) start_copies(to);
+      if constexpr (kIsAsync) ptx::cp_async_commit();
+      if constexpr (kIsStaged) ptx::cp_async_wait<kAhead>();
       if (k_left > 0) {
-        Stored* const to = stages + stage * kStageElements;
-        copy_a.copy_async(to, k_left);
-        copy_b.copy_async(to + kElementsA, k_left);
         // All phases at once, so that their latencies overlap: nothing is multiplied yet.
-        copy_a.load(k_left, 0, CopyA::kRegisterPasses);
-        copy_b.load(k_left, 0, CopyB::kRegisterPasses);
+        load_passes(0, kRegisterPasses);
         copy_a.store(to, 0, CopyA::kRegisterPasses);
         copy_b.store(to + kElementsA, 0, CopyB::kRegisterPasses);
       }
-      if constexpr (kIsAsync) ptx::cp_async_commit();
       advance();
     }
     const int a_first = ThreadTile::row(ptx::thread()), b_first = kElementsA + ThreadTile::column(ptx::thread());
-    int read_stage = 0, write_stage = kAhead;
 #pragma unroll 1
     while (k_left > -kAhead * Plan::kTileK) {
       if constexpr (kIsAsync) ptx::cp_async_wait<Plan::kStages - 2>();
       __syncthreads();  // this stage has arrived, and all threads have read the stage that is written next
       Stored* const to = stages + write_stage * kStageElements;
       const Stored* const stage = stages + read_stage * kStageElements;
-      start_copy(to);
-      multiply_tile(accumulators, stage + a_first, stage + b_first, [&](int phase) { next_phase(to, phase); });
-      store_phase(to, kPhases - 1);
+      start_copies(to);
+      if constexpr (kIsAsync) ptx::cp_async_commit();
+      Stored* const to_previous = stages + (write_stage == 0 ? kAhead : write_stage - 1) * kStageElements;
+      begin_phase(to, to_previous, 0);
+      multiply_tile(accumulators, stage + a_first, stage + b_first, [&](int phase) { begin_phase(to, to_previous, phase); });
+      if constexpr (kLag == 1) store_phase(to, kPhases - 1);
       advance();
       read_stage = read_stage == kAhead ? 0 : read_stage + 1;
-      write_stage = write_stage == kAhead ? 0 : write_stage + 1;
     }
     if constexpr (kIsAsync) ptx::cp_async_wait<0>();
   }

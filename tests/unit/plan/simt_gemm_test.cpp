@@ -24,9 +24,9 @@ TEST(SimtGemm, PinsTheIntegersOfTheClassicDesign) {
   const SimtGemmPlan plan = planned(description, simt_design());
   EXPECT_EQ(plan.threads(), 256);
   EXPECT_EQ(plan.stored, DType::f32);
-  EXPECT_EQ(plan.a, (PanelOperand{DType::f32, true, 1, 132, false, false, 8}))
+  EXPECT_EQ(plan.a, (PanelOperand{DType::f32, true, 1, 132, PanelCopy::registers, false, 8}))
       << "lines of k are transposed: 16 bytes of padding";
-  EXPECT_EQ(plan.b, (PanelOperand{DType::f32, false, 1, 128, true, false, 128}));
+  EXPECT_EQ(plan.b, (PanelOperand{DType::f32, false, 1, 128, PanelCopy::async, false, 128}));
   EXPECT_EQ(plan.warp_tile_m(), 64);
   EXPECT_EQ(plan.warp_tile_n(), 32);
   EXPECT_EQ(plan.lanes_m, 8);
@@ -75,13 +75,13 @@ TEST(SimtGemm, NarrowTypesAreWidenedInSharedMemory) {
   const op::GemmSignature half = describe_f16({kRow, kRow, kRow, kRow});
   const SimtGemmPlan f16 = planned(half, simt_design());
   EXPECT_EQ(f16.stored, DType::f32);
-  EXPECT_EQ(f16.a, (PanelOperand{DType::f16, true, 8, 132, false, false, 8}));
-  EXPECT_EQ(f16.b, (PanelOperand{DType::f16, false, 8, 128, false, false, 128}));
+  EXPECT_EQ(f16.a, (PanelOperand{DType::f16, true, 8, 132, PanelCopy::registers, false, 8}));
+  EXPECT_EQ(f16.b, (PanelOperand{DType::f16, false, 8, 128, PanelCopy::registers, false, 128}));
   const op::GemmSignature byte = describe({DType::s8, DType::u8, DType::s32, DType::s32}, {kRow, kRow, kRow, kRow});
   const SimtGemmPlan s8 = planned(byte, simt_design());
   EXPECT_EQ(s8.stored, DType::s32);
-  EXPECT_EQ(s8.a, (PanelOperand{DType::s8, true, 8, 132, false, false, 8})) << "a line has 8 elements of k";
-  EXPECT_EQ(s8.b, (PanelOperand{DType::u8, false, 16, 128, false, false, 128}));
+  EXPECT_EQ(s8.a, (PanelOperand{DType::s8, true, 8, 132, PanelCopy::registers, false, 8})) << "a line has 8 elements of k";
+  EXPECT_EQ(s8.b, (PanelOperand{DType::u8, false, 16, 128, PanelCopy::registers, false, 128}));
 }
 
 TEST(SimtGemm, DoublesTakeTwiceTheRoom) {
@@ -89,8 +89,8 @@ TEST(SimtGemm, DoublesTakeTwiceTheRoom) {
       describe({DType::f64, DType::f64, DType::f64, DType::f64}, {kRow, kRow, kRow, kRow});
   const SimtGemmPlan plan = planned(description, simt_design());
   EXPECT_EQ(plan.stored, DType::f64);
-  EXPECT_EQ(plan.a, (PanelOperand{DType::f64, true, 2, 130, false, false, 8}));
-  EXPECT_EQ(plan.b, (PanelOperand{DType::f64, false, 2, 128, true, false, 128}));
+  EXPECT_EQ(plan.a, (PanelOperand{DType::f64, true, 2, 130, PanelCopy::registers, false, 8}));
+  EXPECT_EQ(plan.b, (PanelOperand{DType::f64, false, 2, 128, PanelCopy::async, false, 128}));
   EXPECT_EQ(plan.vector_m, 2);
   EXPECT_EQ(plan.stage_bytes(), (130 + 128) * 8 * 8);
   EXPECT_EQ(plan.registers(), (64 + 2 * 16) * 2 + 4 + 40);
@@ -101,8 +101,8 @@ TEST(SimtGemm, ColumnMajorOutputExchangesTheOperands) {
   const SimtGemmPlan plan = planned(description, simt_design({{128, 64, 8}, 3, {4, 1}}));
   EXPECT_TRUE(plan.is_transposed);
   EXPECT_EQ(plan.tile, (TileShape{64, 128, 8}));
-  EXPECT_EQ(plan.a, (PanelOperand{DType::f32, false, 4, 64, true, false, 64})) << "the caller's B";
-  EXPECT_EQ(plan.b, (PanelOperand{DType::f32, true, 4, 132, false, false, 8})) << "the caller's A";
+  EXPECT_EQ(plan.a, (PanelOperand{DType::f32, false, 4, 64, PanelCopy::async, false, 64})) << "the caller's B";
+  EXPECT_EQ(plan.b, (PanelOperand{DType::f32, true, 4, 132, PanelCopy::registers, false, 8})) << "the caller's A";
 }
 
 TEST(SimtGemm, LanesDivideAWarpTileIntoNearlySquareParts) {

@@ -102,7 +102,7 @@ TEST(Sm90Gemm, ALaunchIsAPersistentGridWithFourTensorMaps) {
   EXPECT_EQ(a.map.box, (std::array<std::uint32_t, 5>{64, 128, 1}));
   EXPECT_EQ(a.map.type, TensorMapType::f16);
   EXPECT_EQ(a.map.swizzle, TensorMapSwizzle::bytes_128);
-  EXPECT_EQ(a.map.promotion, TensorMapPromotion::bytes_256);
+  EXPECT_EQ(a.map.promotion, TensorMapPromotion::bytes_128);
   for (const TensorMapRequest& request : launched.tensor_maps()) EXPECT_TRUE(check(request.map));
   EXPECT_EQ(launched.tensor_maps()[2].parameter_offset, 256U);
   EXPECT_EQ(launched.tensor_maps()[3].map.address, gemm.d.address)

@@ -14,8 +14,9 @@ void write_operand(SourceWriter& out, char role, const plan::SimtGemmPlan& plan)
   out.line("using Element = {};", cuda_name(operand.element));
   out.line("using Matrix = {};", matrix_type(is_a ? plan.operands.a : plan.operands.b));
   out.line("using Stored = {};", cuda_name(plan.stored));
-  out.line("static constexpr bool kIsKMajor = {}, kIsInterleaved = {}, kIsAsync = {};", operand.is_k_major,
-           operand.is_interleaved, operand.is_async);
+  out.line("static constexpr bool kIsKMajor = {}, kIsInterleaved = {};", operand.is_k_major, operand.is_interleaved);
+  out.line("static constexpr bool kIsAsync = {}, kIsStaged = {};", operand.copy == plan::PanelCopy::async,
+           operand.copy == plan::PanelCopy::staged);
   out.line("static constexpr bool kIsPointerArray = {};", (is_a ? plan.operands.a : plan.operands.b).is_pointer_array);
   out.line("static constexpr int kTileK = {}, kVector = {};", plan.tile.k, operand.vector);
   out.line("static constexpr int kTileElements = {}, kLineElements = {}, kElementStep = {};",
@@ -54,7 +55,7 @@ std::string lower(const plan::SimtGemmPlan& plan, std::string_view symbol) {
   write_operand(out, 'B', plan);
   out.line("using Accumulator = {};", cuda_name(plan.stored));
   write_thread_tile(out, plan);
-  out.line("static constexpr int kCopyPhases = {};", plan.copy_phases);
+  out.line("static constexpr int kCopyPhases = {}, kCopyLag = {};", plan.copy_phases, plan.copy_lag);
   out.line("static constexpr bool kStagesRows = {}, kRealignsRows = {};", plan.stages_rows(), plan.realigns_rows());
   out.line("static constexpr int kBandLine = {}, kBandBytes = {};", plan.band_line(), plan.band_bytes());
   out.line("static constexpr int kStageBytes = {}, kSharedBytes = {};", plan.stage_bytes(), plan.smem_bytes());
