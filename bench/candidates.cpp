@@ -81,6 +81,7 @@ plan::FlatDesign design_of(const Json& json) {
   }
   read(json, "split_k", design.split_k);
   read(json, "repacks_operands", design.repacks_operands);
+  if (json.contains("splits_in_turn")) read(json, "splits_in_turn", design.splits_in_turn);
   if (json.contains("repacks_only_b")) read(json, "repacks_only_b", design.repacks_only_b);
   if (json.contains("mix")) {
     plan::AtomMix mix{};

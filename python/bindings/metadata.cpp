@@ -257,9 +257,10 @@ void bind_reduce_split_k(nb::module_& module) {
       .def_ro("accumulator_type", &op::ReduceSplitKSignature::accumulator);
 }
 
-constexpr std::array kDesignFields{
-    "tile_shape",     "cluster_shape", "stages",       "warp_count", "instruction_shape", "op_class",       "schedule",
-    "swaps_operands", "raster_width",  "raster_along", "split_k",    "repacks_operands",  "repacks_only_b", "target"};
+constexpr std::array kDesignFields{"tile_shape",        "cluster_shape",  "stages",   "warp_count",
+                                   "instruction_shape", "op_class",       "schedule", "swaps_operands",
+                                   "raster_width",      "raster_along",   "split_k",  "repacks_operands",
+                                   "repacks_only_b",    "splits_in_turn", "target"};
 
 void bind_design(nb::module_& module) {
   nb::class_<plan::FlatDesign>(module, "BLASDesignMetadata",
@@ -270,7 +271,7 @@ void bind_design(nb::module_& module) {
           [](plan::FlatDesign* self, const Extents& tile_shape, const Extents& cluster_shape, int stages,
              const Extents& warp_count, const Extents& instruction_shape, const Text& op_class,
              const Text& schedule_text, bool swaps_operands, int raster_width, const Text& raster_along, int split_k,
-             bool repacks_operands, bool repacks_only_b, const std::optional<Text>& mix_text) {
+             bool repacks_operands, bool repacks_only_b, const std::optional<Text>& mix_text, bool splits_in_turn) {
             plan::FlatDesign design;
             design.tile = shape_of(tile_shape);
             design.cluster = shape_of(cluster_shape);
@@ -289,6 +290,7 @@ void bind_design(nb::module_& module) {
             design.split_k = split_k;
             design.repacks_operands = repacks_operands;
             design.repacks_only_b = repacks_only_b;
+            design.splits_in_turn = splits_in_turn;
             if (mix_text) {
               const std::string mix = mix_text->read("mix");
               design.mix = plan::parse_mix(mix);
@@ -301,6 +303,7 @@ void bind_design(nb::module_& module) {
           nb::arg("op_class") = "simt", nb::arg("schedule") = "cooperative", nb::arg("swaps_operands") = false,
           nb::arg("raster_width") = 1, nb::arg("raster_along") = "m", nb::arg("split_k") = 1,
           nb::arg("repacks_operands") = false, nb::arg("repacks_only_b") = false, nb::arg("mix") = nb::none(),
+          nb::arg("splits_in_turn") = false,
           "tile_shape         (m, n, k) of a CTA's tile in one mainloop iteration\n"
           "cluster_shape      CTAs of a cluster along m, n and k, which share operands by multicast (sm_90)\n"
           "stages             shared-memory stages of the mainloop's pipeline\n"
@@ -317,7 +320,10 @@ void bind_design(nb::module_& module) {
           "repacks_operands   whether operands that TMA or wgmma cannot read are copied first (sm_90)\n"
           "repacks_only_b     with repacks_operands: whether, of the problem as computed, only B is copied (sm_90)\n"
           "mix                the instructions of a program: \"tma_wgmma\", \"cp_async_wgmma\", \"tma_mma\" or\n"
-          "                   \"tma_register_wgmma\"; None for the other families")
+          "                   \"tma_register_wgmma\"; None for the other families\n"
+          "splits_in_turn     with split_k: whether CTAs take parts of K as they become free, and each adds its part "
+          "to\n"
+          "                   the sum of the parts before it (CUDA cores and sm_80)")
       .def_prop_ro("tile_shape", [](const plan::FlatDesign& self) { return extents_of(self.tile); })
       .def_prop_ro("cluster_shape", [](const plan::FlatDesign& self) { return extents_of(self.cluster); })
       .def_prop_ro("warp_count",
@@ -334,6 +340,7 @@ void bind_design(nb::module_& module) {
       .def_prop_ro("split_k", [](const plan::FlatDesign& self) { return self.split_k; })
       .def_prop_ro("repacks_operands", [](const plan::FlatDesign& self) { return self.repacks_operands; })
       .def_prop_ro("repacks_only_b", [](const plan::FlatDesign& self) { return self.repacks_only_b; })
+      .def_prop_ro("splits_in_turn", [](const plan::FlatDesign& self) { return self.splits_in_turn; })
       .def_prop_ro("mix",
                    [](const plan::FlatDesign& self) -> std::optional<std::string_view> {
                      if (!self.mix) return std::nullopt;
@@ -369,6 +376,7 @@ void bind_design(nb::module_& module) {
             design.split_k = nb::cast<int>(state["split_k"]);
             design.repacks_operands = nb::cast<bool>(state["repacks_operands"]);
             design.repacks_only_b = nb::cast<bool>(state["repacks_only_b"]);
+            design.splits_in_turn = nb::cast<bool>(state["splits_in_turn"]);
             if (const auto target = parse_target(text("target"))) design.target = *target;
             new (&self) plan::FlatDesign(design);
           },

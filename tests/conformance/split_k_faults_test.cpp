@@ -17,11 +17,15 @@ using enum emulator::FindingKind;
 constexpr const char* kSum = "epilogue/split_k_tile.cuh";
 constexpr const char* kGridBarrier = "pipeline/grid_barrier.cuh";
 
+constexpr const char* kInTurn = "epilogue/split_k_in_turn.cuh";
+constexpr const char* kParts = "scheduler/parts_in_turn.cuh";
+
 struct Fault {
   const char* name;
   std::vector<Substitution> planted;
   emulator::FindingKind kind;
-  const char* line;  // line of device code of the finding or of a call that it was inlined at; empty: not checked
+  const char* line;      // line of device code of the finding or of a call that it was inlined at; empty: not checked
+  bool in_turn = false;  // the parts are added in turn
 };
 void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 
@@ -46,6 +50,27 @@ const Fault kFaults[] = {
        "reinterpret_cast<Accumulator*>(partials())"}},
      global_race,
      ""},
+    {"TheCtaDoesNotWaitForItsTurn",
+     {{kInTurn, "while (ptx::load_acquire(counter) != static_cast<uint32_t>(part)) {\n        }", ""}},
+     global_race,
+     "",
+     true},
+    {"OtherThreadsDoNotWaitForTheTurn",
+     {{kInTurn, "        }\n      }\n      __syncthreads();", "        }\n      }"}},
+     global_race,
+     "",
+     true},
+    {"TheTurnEndsBeforeAllThreadsHaveStored",
+     {{kInTurn, "    __syncthreads();\n    if (ptx::thread() == 0) ptx::increment_to(counter",
+       "    if (ptx::thread() == 0) ptx::increment_to(counter"}},
+     global_race,
+     "",
+     true},
+    {"TheNextTicketIsDrawnWhileTheLastIsRead",
+     {{kParts, "ticket = *drawn;\n    __syncthreads();", "ticket = *drawn;"}},
+     shared_race,
+     "",
+     true},
 };
 
 class SplitKFaults : public testing::Test {
@@ -63,9 +88,10 @@ class SplitKFaults : public testing::Test {
 
   /// A problem with more tiles than groups of CTAs, so that each group computes several tiles.
   static op::Gemm problem() { return batch_of(plan::problem_of(plan::describe_f32(), 64, 64, 96), 20); }
-  registry::KernelPtr kernel(const op::Gemm& gemm) {
+  registry::KernelPtr kernel(const op::Gemm& gemm, bool in_turn = false) {
     plan::SimtGemmDesign design = plan::simt_design({{64, 32, 16}, 3, {2, 1}}, engine_.device()->properties().target);
-    design.split_k = 66;
+    design.split_k = in_turn ? 3 : 66;
+    design.splits_in_turn = in_turn;
     return engine_.make_kernel(op::describe(gemm), design);
   }
 
@@ -83,7 +109,8 @@ class EachSplitKFault : public SplitKFaults, public testing::WithParamInterface<
 
 TEST_P(EachSplitKFault, IsNamed) {
   GuardedProblem guarded(engine_.device(), problem(), Placement{});
-  const auto planted = std::make_shared<PlantedKernel>(kernel(guarded.on_device()), GetParam().planted);
+  const auto planted =
+      std::make_shared<PlantedKernel>(kernel(guarded.on_device(), GetParam().in_turn), GetParam().planted);
   fill_exactly(guarded.host());
   guarded.upload();
   std::optional<emulator::Finding> finding;
@@ -106,8 +133,10 @@ INSTANTIATE_TEST_SUITE_P(All, EachSplitKFault, testing::ValuesIn(kFaults),
 // Without a fault, the same sources must have no findings.
 TEST_F(SplitKFaults, AreNotReportedForUnchangedCode) {
   GuardedProblem guarded(engine_.device(), problem(), Placement{});
-  expect_exact(engine_, std::make_shared<PlantedKernel>(kernel(guarded.on_device()), std::span<const Substitution>()),
-               guarded);
+  for (const bool in_turn : {false, true}) {
+    const registry::KernelPtr inner = kernel(guarded.on_device(), in_turn);
+    expect_exact(engine_, std::make_shared<PlantedKernel>(inner, std::span<const Substitution>()), guarded);
+  }
 }
 
 }  // namespace

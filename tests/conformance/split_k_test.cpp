@@ -21,8 +21,9 @@ using plan::kRow;
 
 engine::Engine& engine() { return engine_of(devices().front()); }
 
-/// The smallest tiles of both families that support the problem, with `split_k` CTAs per tile.
-std::vector<plan::Design> designs_of(const op::Gemm& gemm, int split_k) {
+/// The smallest tiles of both families that support the problem, with `split_k` CTAs per tile, which share its sums or
+/// add them in turn.
+std::vector<plan::Design> designs_of(const op::Gemm& gemm, int split_k, bool in_turn) {
   const Target target = engine().device()->properties().target;
   const op::GemmSignature signature = op::describe(gemm);
   std::vector<plan::Design> designs;
@@ -30,6 +31,7 @@ std::vector<plan::Design> designs_of(const op::Gemm& gemm, int split_k) {
     if (all.empty()) return;
     auto design = all.back();
     design.split_k = split_k;
+    design.splits_in_turn = in_turn;
     designs.emplace_back(design);
   };
   add(plan::simt_gemm_designs(signature, target));
@@ -38,10 +40,10 @@ std::vector<plan::Design> designs_of(const op::Gemm& gemm, int split_k) {
 }
 
 /// Runs the problem by each family that supports it, except for without_kernels_of_sm80(), and returns how many do.
-int expect_sums(const op::Gemm& gemm, int split_k, const Placement& placement = {}) {
+int expect_sums(const op::Gemm& gemm, int split_k, const Placement& placement = {}, bool in_turn = false) {
   GuardedProblem guarded(engine().device(), gemm, placement);
   int runs = 0;
-  for (const plan::Design& design : designs_of(guarded.on_device(), split_k)) {
+  for (const plan::Design& design : designs_of(guarded.on_device(), split_k, in_turn)) {
     registry::KernelPtr kernel;
     try {
       kernel = engine().make_kernel(op::describe(guarded.on_device()), design);
@@ -77,7 +79,8 @@ TEST_P(SplitK, SumsTheParts) {
     op::Gemm gemm = plan::problem_of(plan::describe(GetParam(), layouts[i * 7 % layouts.size()]), 40, 72, k);
     gemm.alpha = 2.0;
     gemm.beta = -1.0;
-    EXPECT_GE(expect_sums(gemm, split_k, {.padding = i % 2 == 0 ? 0 : 16}), 1);
+    for (const bool in_turn : {false, true})
+      EXPECT_GE(expect_sums(gemm, split_k, {.padding = i % 2 == 0 ? 0 : 16}, in_turn), 1);
   }
 }
 
@@ -89,7 +92,7 @@ TEST(SplitKTiles, AreTakenInTurn) {
     for (const auto d_layout : {kRow, kColumn}) {
       op::Gemm gemm = plan::problem_of(plan::describe(types, {kRow, kColumn, kRow, d_layout}), 100, 65, 200);
       gemm.beta = 1.0;
-      EXPECT_GE(expect_sums(batch_of(gemm, 3, "B"), 64), 1);
+      for (const bool in_turn : {false, true}) EXPECT_GE(expect_sums(batch_of(gemm, 3, "B"), 64, {}, in_turn), 1);
     }
   }
 }
@@ -117,6 +120,14 @@ TEST(SplitKEpilogue, CombinesEachElementWithItsOwnTensorElementAndReduces) {
                                                  wanted.broadcast.along_n ? kN : 1)});
     }
     for (const int split_k : {2, 5, 32}) EXPECT_EQ(expect_sums(gemm, split_k), types.a == DType::f32 ? 1 : 2);
+    EXPECT_EQ(expect_sums(gemm, 2, {}, true), 0) << "reductions are not added in turn";
+    std::erase_if(gemm.epilogue.outputs,
+                  [](const op::EpilogueOutput& output) { return output.reduction != op::Reduction::none; });
+    const auto wanted = op::epilogue_tensors(gemm.epilogue);
+    std::erase_if(gemm.tensors, [&](const op::NamedTensor& tensor) {
+      return std::ranges::none_of(wanted, [&](const op::EpilogueTensor& each) { return each.label == tensor.name; });
+    });
+    for (const int split_k : {2, 5}) EXPECT_EQ(expect_sums(gemm, split_k, {}, true), types.a == DType::f32 ? 1 : 2);
   }
 }
 

@@ -88,6 +88,7 @@ struct Plan {
   using Groups = tilewright::NoGroups;
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSplitK = 1, kReductionCounters = 32768;
+  static constexpr bool kSplitsInTurn = false;
 };
 
 // linear_combination_gelu f32 mul(mul(0x1p-1,add(mul($alpha,acc),mul($beta,c))),add(0x1p+0,erf(mul(add(mul($alpha,acc),mul($beta,c)),0x1.6a09e667f3bccp-1))))

@@ -88,6 +88,7 @@ struct Plan {
   using Groups = tilewright::NoGroups;
   using Raster = tilewright::Raster<1, true>;
   static constexpr int kSplitK = 1, kReductionCounters = 32768;
+  static constexpr bool kSplitsInTurn = false;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))

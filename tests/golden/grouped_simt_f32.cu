@@ -83,6 +83,7 @@ struct Plan {
   using Groups = tilewright::Groups;
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSplitK = 1, kReductionCounters = 32768;
+  static constexpr bool kSplitsInTurn = false;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))

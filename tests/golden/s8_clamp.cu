@@ -88,6 +88,7 @@ struct Plan {
   using Groups = tilewright::NoGroups;
   using Raster = tilewright::Raster<1, false>;
   static constexpr int kSplitK = 1, kReductionCounters = 32768;
+  static constexpr bool kSplitsInTurn = false;
 };
 
 // linear_combination_clamp f32 min(max(add(mul($alpha,acc),mul($beta,c)),-0x1p+7),0x1.fcp+6)

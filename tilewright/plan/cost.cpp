@@ -78,6 +78,10 @@ constexpr double kArrivalUs = 0.0389;
 // problems took 5 % longer than estimated in the mean, and 18 % at most (H200, 2026-11-27). The least factor that ranks
 // these four is taken.
 constexpr double kDriftingGroups = 1.03;
+// Rate at which an SM adds a part to the sum of the parts before it: the sum to and from L2. With 48 parts instead of
+// 24 of f32 3000x3000x3000, tiles of 128x128 and of 64x64 took 2.6 and 0.63 us longer for each part of an SM; that of
+// 128x128 is 28 bytes per clock, and that of 64x64 29 (H200, 2026-11-27).
+constexpr double kTurnBytesPerClock = 29;
 // The GPU starts a CTA every 0.60 ns: empty kernels of 16896 and 67584 CTAs take 12.4 and 43.0 us, with 32 to 512
 // threads and up to 100 KB of shared memory each (H100, 2026-11-25).
 constexpr double kCtaStartUs = 0.0006;
@@ -127,6 +131,7 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   input.tile = tile.tile;
   input.stages = tile.stages;
   input.split_k = tile.split_k;
+  input.splits_in_turn = tile.splits_in_turn;
   input.accumulator_bytes = bytes(tile.operands.accumulator);
   input.threads = tile.threads();
   input.element_bytes_a = moved_bytes(tile.is_transposed ? arguments.b : arguments.a, tile.operands.a.element);
@@ -138,6 +143,11 @@ CostInput tile_cost(const GemmTile& tile, const op::GemmView& arguments) {
   input.slow_source_bytes = slow_source_bytes(tile.operands);
   input.function_instructions = function_instructions(tile.operands.epilogue);
   return input;
+}
+
+double parts_of_busiest_sm(const Residence& residence, std::int64_t parts) {
+  const auto rounds = [&](int workers) { return static_cast<double>(ceil_div(parts, workers)); };
+  return (rounds(residence.sms) + rounds(residence.ctas()) * residence.ctas_per_sm) / 2;
 }
 
 void count_stores(const GemmTile& tile, bool realigns_rows, int adjacent_columns, CostInput& input) {
@@ -171,7 +181,8 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   // Multiplying at the peak rate leaves tensor cores most of the SM's issue slots.
   const bool is_mma = input.multiply_issue_share < 0.5;
   const UnitConstants& unit = is_mma ? kMmaSync : kCudaCores;
-  const double per_sm = std::ceil(ctas / limits.sm_count);  // CTAs of the busiest SM
+  const double per_sm = input.splits_in_turn ? parts_of_busiest_sm({fit, limits.sm_count}, tiles * input.split_k)
+                                             : std::ceil(ctas / limits.sm_count);  // CTAs of the busiest SM
   const double together = std::min<double>(fit, per_sm);
   const auto overlapping = [&](double a, double b, double power = kOverlapPower) {
     return is_mma ? overlapped(a, b, power) : std::max(a, b) + kOverlapLoss * std::min(a, b);
@@ -210,8 +221,9 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double mainloops =
       is_mma ? overlapping(per_sm * cta, rounds * latency, warp_power) : std::max(per_sm * cta, rounds * latency);
   const double stores = per_sm * store;
-  const double sm_clocks =
-      std::max(mainloops, stores) + std::min(mainloops, stores) / together + rounds * kFillAndDrainClocks;
+  const double turn = input.splits_in_turn ? 2 * tile_area * input.accumulator_bytes / kTurnBytesPerClock : 0;
+  const double sm_clocks = std::max(mainloops, stores) + std::min(mainloops, stores) / together +
+                           rounds * kFillAndDrainClocks + per_sm * turn;
 
   const double tile_bytes = (input.tile.m * input.element_bytes_a / input.multicast_a +
                              input.tile.n * input.element_bytes_b / input.multicast_b) *
@@ -235,14 +247,16 @@ double estimate_us(const arch::ArchLimits& limits, const CostInput& input) {
   const double clocks_per_us = limits.clock_ghz * 1e3;
   const double dram_us = dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double chip_us = overlapping(sm_clocks, l2_clocks) / clocks_per_us;
-  // The groups of a split-K kernel take their tiles one after another, so each exchange is exposed.
+  // The groups of CTAs that share the sums of tiles take their tiles one after another, so each exchange is exposed.
   const double rounds_of_groups =
       std::ceil(static_cast<double>(tiles) / std::max(1, Residence{fit, limits.sm_count}.groups(input.split_k)));
   // In the first round the CTAs of an SM finish one after another; later, all of them wait for each other's partial
   // sums.
   const double first_exchange = exchange_us(limits, tile_area, input.accumulator_bytes) + kArrivalUs * input.split_k;
-  const double exchange = input.split_k == 1 ? 0 : first_exchange * (1 + (rounds_of_groups - 1) * together);
-  const double drifting = input.split_k > 1 && rounds_of_groups > 1 ? kDriftingGroups : 1;
+  const bool shares_sums = input.split_k > 1 && !input.splits_in_turn;
+  const double shared_exchange = first_exchange * (1 + (rounds_of_groups - 1) * together);
+  const double exchange = shares_sums ? shared_exchange : input.splits_in_turn ? kExchangeUs : 0;
+  const double drifting = shares_sums && rounds_of_groups > 1 ? kDriftingGroups : 1;
   const double start_us = ctas * kCtaStartUs;
   const bool is_f64_on_cuda_cores = input.accumulator_bytes == 8 && !is_mma;
   return (is_f64_on_cuda_cores ? kF64OnCudaCores : 1) *

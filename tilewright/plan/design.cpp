@@ -40,6 +40,11 @@ Support check_cluster_k(const FlatDesign& design) {
       .as(RefusalCode::design);
 }
 
+Support check_no_turns(const FlatDesign& design) {
+  if (!design.splits_in_turn) return {};
+  return refuse("only simt_gemm and sm80_gemm add the parts of split-K in turn").as(RefusalCode::design);
+}
+
 /// Refuses the choices that only sm90_gemm offers.
 Support check_sm90_choices_are_unset(const FlatDesign& design) {
   if (design.schedule != Schedule::cooperative)
@@ -74,6 +79,7 @@ Result<Sm80GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& 
 Result<Sm90GemmDesign> convert(const FlatDesign& flat, const op::GemmSignature& signature,
                                std::type_identity<Sm90GemmDesign> /*to*/) {
   if (const Support fits = check_no_mix(flat); !fits) return fits.refusal();
+  if (const Support fits = check_no_turns(flat); !fits) return fits.refusal();
   if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
   if (const Support fits = check_cluster_k(flat); !fits) return fits.refusal();
   Sm90GemmDesign design{flat,
@@ -94,6 +100,7 @@ Result<ProgramGemmDesign> convert(const FlatDesign& flat, const op::GemmSignatur
                                   std::type_identity<ProgramGemmDesign> /*to*/) {
   if (const Support fits = check_instruction(flat, OpClass::tensor_op); !fits) return fits.refusal();
   if (const Support fits = check_sm90_choices_are_unset(flat); !fits) return fits.refusal();
+  if (const Support fits = check_no_turns(flat); !fits) return fits.refusal();
   if (!flat.mix) return refuse("needs a mix of atoms").as(RefusalCode::design);
   if (const Support fits = check_cluster_k(flat); !fits) return fits.refusal();
   return ProgramGemmDesign{flat, *flat.mix, flat.cluster.m, flat.cluster.n};
@@ -153,7 +160,7 @@ FlatDesign flattened(const ProgramGemmDesign& design, const op::GemmSignature* /
 }
 
 std::string split_k_text(const GemmTiling& design) {
-  return design.split_k == 1 ? "" : fmt::format(" k{}", design.split_k);
+  return design.split_k == 1 ? "" : fmt::format(" k{}{}", design.split_k, design.splits_in_turn ? " in turn" : "");
 }
 
 std::string sm90_choices(const auto& design, const TileShape& cluster) {

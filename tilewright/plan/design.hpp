@@ -60,6 +60,9 @@ struct GemmTiling {
   /// Number of CTAs that compute one tile together. Each computes a part of K, and they sum their partial results
   /// through the workspace.
   int split_k = 1;
+  /// With split_k: the CTAs that compute the parts of a tile need not work at once. Each adds its part to the sum of
+  /// the parts before it, and the last one stores the tile. CTAs take parts as they become free.
+  bool splits_in_turn = false;
 
   int math_threads() const { return 32 * warps_m * warps_n; }
   bool operator==(const GemmTiling&) const = default;

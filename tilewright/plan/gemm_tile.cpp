@@ -40,23 +40,28 @@ ReductionBlocks reduction_blocks(const GemmTile& tile, const op::GemmView& argum
   const auto [m, n] = extents(tile, arguments);
   ReductionBlocks blocks =
       plan::reduction_blocks(tile.groups(), m, n, tile.tile.m, tile.tile.n, matrices_of(arguments));
-  blocks.shares = tile.split_k;
+  blocks.shares = tile.shares_sums() ? tile.split_k : 1;
   return blocks;
+}
+
+/// The tiles of all matrices; not for groups.
+std::int64_t tiles_of_all(const GemmTile& tile, const op::GemmView& arguments) {
+  const auto [m, n] = extents(tile, arguments);
+  return ceil_div(m, tile.tile.m) * ceil_div(n, tile.tile.n) * matrices_of(arguments);
 }
 
 /// Number of groups of split_k CTAs that work at once. Each has a GridBarrier in the first bytes of the workspace.
 std::int64_t working_groups(const GemmTile& tile, const op::GemmView& arguments, const Residence& residence) {
-  const auto [m, n] = extents(tile, arguments);
-  const std::int64_t tiles = ceil_div(m, tile.tile.m) * ceil_div(n, tile.tile.n) * matrices_of(arguments);
-  return std::min<std::int64_t>(tiles, residence.groups(tile.split_k));
+  return std::min<std::int64_t>(tiles_of_all(tile, arguments), residence.groups(tile.split_k));
 }
 
 /// Offset of the reductions' partial results in launch_gemm's workspace. They follow the counters and the partial sums
-/// of split-K, of which each group has two sets.
+/// of split-K, of which each group has two sets, or each tile one sum if parts are added in turn.
 std::int64_t reduction_parts_from(const GemmTile& tile, const op::GemmView& arguments, const Residence& residence) {
   const std::int64_t counters = kWorkspaceCounterBytes;
   if (tile.split_k == 1) return counters;
   const std::int64_t partial = std::int64_t{tile.tile.m} * tile.tile.n * bytes(tile.operands.accumulator);
+  if (tile.splits_in_turn) return counters + tiles_of_all(tile, arguments) * partial;
   return counters + working_groups(tile, arguments, residence) * 2 * tile.split_k * partial;
 }
 
@@ -155,7 +160,7 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
   sink.field("k", [&] { return gemm->reads_product ? static_cast<std::int32_t>(gemm->k()) : 0; });
   describe_tile_grid(sink, "tiles", [&] {
     const auto [tiles_m, tiles_n] = tile_counts(tile, *gemm);
-    return tile_grid(tile.raster, tiles_m, tiles_n, tile.split_k > 1 ? working_groups(tile, *gemm, residence) : 0);
+    return tile_grid(tile.raster, tiles_m, tiles_n, tile.shares_sums() ? working_groups(tile, *gemm, residence) : 0);
   });
   sink.field("batch", [&] { return static_cast<std::uint32_t>(gemm->batch()); });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(tile, *gemm, residence)); });
@@ -205,7 +210,8 @@ Result<GemmTile> plan_gemm_tile(const op::GemmSignature& signature, const GemmTi
                 .warps_n = design.warps_n,
                 .stages = design.stages,
                 .raster = is_transposed ? design.raster.transposed() : design.raster,
-                .split_k = design.split_k};
+                .split_k = design.split_k,
+                .splits_in_turn = design.splits_in_turn};
   if (is_transposed) {
     std::swap(plan.tile.m, plan.tile.n);
     std::swap(plan.warps_m, plan.warps_n);
@@ -274,7 +280,17 @@ Support check_split_k(const GemmTile& tile, const Residence& residence) {
                   residence.ctas(), tile.split_k)
         .as(RefusalCode::design);
   }
+  if (tile.splits_in_turn && tile.split_k == 1)
+    return refuse("the parts of K are added in turn, but split_k is 1").as(RefusalCode::design);
   if (tile.split_k == 1) return {};
+  if (tile.splits_in_turn && reduction_counts(tile.operands.epilogue).all() > 0)
+    return refuse("the parts of K are not added in turn if the epilogue has reductions").as(RefusalCode::epilogue);
+  if (const int thread_bytes = tile.tile.m * tile.tile.n * bytes(tile.operands.accumulator) / tile.threads();
+      tile.splits_in_turn && thread_bytes % kSplitKVectorBytes != 0) {
+    return refuse("a thread adds parts in vectors of {} bytes, but has {} bytes of accumulators", kSplitKVectorBytes,
+                  thread_bytes)
+        .as(RefusalCode::design);
+  }
   if (tile.operands.accumulator == DType::f16)
     return refuse("split-K accumulates in f32, f64 or s32, not in f16").as(RefusalCode::types);
   if (const int row_bytes = tile.tile.n * bytes(tile.operands.accumulator); row_bytes % kSplitKVectorBytes != 0) {
@@ -293,6 +309,15 @@ Support check_launch(const GemmTile& tile, const Residence& residence, const op:
     if (const std::int64_t tiles = tiles_m * tiles_n; tiles > kLimit / matrices_of(arguments)) {
       return refuse("{} must have at most {} tiles, got {} matrices of {}",
                     tile.split_k > 1 ? "split-K" : "independent groups", kLimit, arguments.batch(), tiles)
+          .as(RefusalCode::shape);
+    }
+  }
+  if (tile.splits_in_turn) {
+    constexpr std::int64_t kMostTiles = kReductionCounterBytes / sizeof(std::uint32_t) - 1;  // one counts the tickets
+    const std::int64_t tiles = tiles_of_all(tile, arguments);
+    if (tiles > std::min(kMostTiles, std::int64_t{std::numeric_limits<std::int32_t>::max()} / 2 / tile.split_k)) {
+      return refuse("split-K in turn must have at most {} tiles and {} parts, got {} tiles", kMostTiles,
+                    std::numeric_limits<std::int32_t>::max() / 2, tiles)
           .as(RefusalCode::shape);
     }
   }
@@ -342,7 +367,10 @@ Launch launch_gemm(const GemmTile& tile, const Residence& residence, int smem_by
     const std::int64_t most = std::min<std::int64_t>(tiles_m * tiles_n * batch, residence.ctas());
     launch.grid = {static_cast<std::uint32_t>(most), 1, 1};
   }
-  if (tile.split_k > 1) {
+  if (tile.splits_in_turn) {
+    const std::int64_t parts = tiles_of_all(tile, arguments) * tile.split_k;
+    launch.grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(parts, residence.ctas())), 1, 1};
+  } else if (tile.split_k > 1) {
     launch.grid = {static_cast<std::uint32_t>(working_groups(tile, arguments, residence) * tile.split_k), 1, 1};
     launch.cooperative = true;
     launch.ctas_per_sm = residence.ctas_per_sm;

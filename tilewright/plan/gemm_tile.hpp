@@ -25,8 +25,9 @@ struct GemmTile {
   TileShape tile;  // extents along m, n and k of the problem as computed
   int warps_m = 1, warps_n = 1;
   int stages = 2;
-  Raster raster;    // of the problem as computed
-  int split_k = 1;  // CTAs that compute one tile together, each a part of K
+  Raster raster;                // of the problem as computed
+  int split_k = 1;              // CTAs that compute one tile together, each a part of K
+  bool splits_in_turn = false;  // see GemmTiling
 
   /// The groups of the problem as computed; see op::GroupedGemm.
   op::GroupedMode groups() const { return operands.groups; }
@@ -42,9 +43,12 @@ struct GemmTile {
   /// Whether the epilogue stages rows of D in shared memory whose alignment is less than `least_bytes`. It can if D is
   /// row-major and one CTA has all of a sum.
   bool stages_rows_below(int least_bytes) const {
-    return split_k == 1 && operands.d.layout == op::MatrixLayout::row_major && operands.d.folded_modes == 0 &&
+    const bool has_sums = split_k == 1 || splits_in_turn;
+    return has_sums && operands.d.layout == op::MatrixLayout::row_major && operands.d.folded_modes == 0 &&
            operands.d.alignment * bytes(operands.d.element) < least_bytes;
   }
+  /// Whether the CTAs of a tile work at once and share its sums; see epilogue/split_k_tile.cuh.
+  bool shares_sums() const { return split_k > 1 && !splits_in_turn; }
   /// Rows of the tile that one CTA's share of the sums may overlap with split-K; see epilogue/split_k_tile.cuh.
   int split_k_rows() const;
   bool operator==(const GemmTile&) const = default;
@@ -107,7 +111,8 @@ Residence residence_of(const Plan& plan) {
 /// arrivals.
 Support check_launch(const GemmTile& tile, const Residence& residence, const op::GemmView& arguments);
 
-/// Refuses a split_k below 1, above the number of resident CTAs, or with accumulators that kernels do not sum.
+/// Refuses a split_k below 1, above the number of resident CTAs, or with accumulators that kernels do not sum, and
+/// parts in turn of a tile that is not split, or with reductions.
 Support check_split_k(const GemmTile& tile, const Residence& residence);
 
 /// The positions of a thread's accumulators in the tile of one instruction or, if the warps stage their accumulators
@@ -125,7 +130,8 @@ AccumulatorTile accumulator_tile(const layout::Layout& offsets, int rows, int co
 ParameterLayout gemm_parameter_layout(const GemmTile& tile);
 
 /// Builds a launch with one CTA per tile of each matrix of D. With split-K, groups of split_k CTAs take the tiles in
-/// turn; the launch is cooperative, with as many groups as are resident at once. The parameters are those of
+/// turn; the launch is cooperative, with as many groups as are resident at once. If the parts of a tile are added in
+/// turn, the launch has as many CTAs as are resident at once, or as there are parts. The parameters are those of
 /// device/tilewright/gemm/parameters.cuh.
 /// @pre op::validate(arguments) and check_launch accepted them
 Launch launch_gemm(const GemmTile& tile, const Residence& residence, int smem_bytes, const op::GemmView& arguments);

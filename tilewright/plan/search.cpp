@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
@@ -190,35 +191,26 @@ std::vector<int> split_k_to_fill_sms(const Plan& plan, std::int64_t tiles, std::
   return values;
 }
 
-/// The values of split_k that shorten the last wave: groups of split_k CTAs take the tiles in turn, so the busiest CTA
-/// computes ceil(tiles / groups) / split_k tiles. 132 SMs of two CTAs each compute 34 tiles with 238 CTAs if split_k is
-/// 7, and with 255 if it is 15, where each of 17 groups takes two tiles. The values are in ascending order: those whose
-/// busiest CTA computes less than with every smaller value, and some that are nearly as good, because the estimate also
-/// counts the exchanges of a group, which are fewer with a small split_k.
-template <class Plan>
-std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std::int64_t k_tiles) {
-  constexpr int kMaxSplitK = 33;               // with 66, 5 of 99 problems of f32 had shorter estimates, by 6 % at most
-  constexpr std::int64_t kMinTilesOfPart = 8;  // the exchange of shorter parts takes longer than it saves
+/// The values of split_k that shorten the last wave. With a value, the busiest CTA computes busiest(split_k) tiles. The
+/// values are in ascending order: those whose busiest CTA computes less than with every smaller value, and some that
+/// are nearly as good, because the estimate also counts the exchanges, which are fewer with a small split_k.
+template <class Busiest>
+std::vector<int> split_k_to_even_waves(std::int64_t most, const Busiest& busiest) {
+  constexpr int kMaxSplitK = 33;  // with 66, 5 of 99 problems of f32 had shorter estimates, by 6 % at most
   constexpr double kLess = 0.97, kNearlyAsGood = 1.03;
   constexpr int kMostNearlyAsGood = 4;  // each value takes a plan and an estimate
-  const Residence residence = residence_of(plan);
   std::vector<int> values;
-  if (tiles == 0) return values;
-  const auto most_of = [](std::int64_t work, std::int64_t workers) {
-    return static_cast<double>(ceil_div(work, workers));
-  };
-  // Without split-K, the CTAs of an SM share its time.
-  const double whole = most_of(tiles, residence.sms) / residence.ctas_per_sm;
+  const double whole = busiest(1);
   double least = whole;
   int nearly_as_good = 0;
-  const auto last = static_cast<int>(std::min<std::int64_t>({kMaxSplitK, k_tiles / kMinTilesOfPart, residence.ctas()}));
+  const auto last = static_cast<int>(std::min<std::int64_t>(kMaxSplitK, most));
   for (int split_k = 2; split_k <= last; ++split_k) {
-    const double busiest = most_of(tiles, residence.groups(split_k)) / split_k;
-    const bool is_less = busiest < kLess * least;
-    const bool is_near = busiest < kLess * whole && busiest <= kNearlyAsGood * least;
+    const double tiles = busiest(split_k);
+    const bool is_less = tiles < kLess * least;
+    const bool is_near = tiles < kLess * whole && tiles <= kNearlyAsGood * least;
     if (!is_less && (!is_near || nearly_as_good == kMostNearlyAsGood)) continue;
     nearly_as_good += is_less ? 0 : 1;
-    least = std::min(least, busiest);
+    least = std::min(least, tiles);
     values.push_back(split_k);
   }
   return values;
@@ -226,13 +218,36 @@ std::vector<int> split_k_to_even_waves(const Plan& plan, std::int64_t tiles, std
 
 /// The values of split_k to try for a plan without split-K.
 template <class Plan>
-std::vector<int> split_k_worth_trying(const Plan& plan, const op::GemmView& view) {
+std::vector<int> split_k_worth_trying(const Plan& plan, const op::GemmView& view, bool in_turn) {
+  constexpr std::int64_t kMinTilesOfPart = 8;  // the exchange of shorter parts takes longer than it saves
   const std::int64_t m = plan.is_transposed ? view.n() : view.m();
   const std::int64_t n = plan.is_transposed ? view.m() : view.n();
   const std::int64_t tiles = ceil_div(m, plan.tile.m) * ceil_div(n, plan.tile.n) * view.batch();
   const std::int64_t k_tiles = view.reads_product ? ceil_div(view.k(), plan.tile.k) : 0;
+  if (tiles == 0) return {};
+  const Residence residence = residence_of(plan);
+  const auto most_of = [](std::int64_t work, std::int64_t workers) {
+    return static_cast<double>(ceil_div(work, workers));
+  };
+  // CTAs that do not wait for each other share the time of an SM.
+  const double whole = most_of(tiles, residence.sms) / residence.ctas_per_sm;
+  const auto in_parts = [&](int split_k) {
+    return split_k == 1 ? whole : parts_of_busiest_sm(residence, tiles * split_k) / split_k / residence.ctas_per_sm;
+  };
+  // Groups of split_k CTAs take the tiles in turn. 132 SMs of two CTAs each compute 34 tiles with 238 CTAs if split_k
+  // is 7, and with 255 if it is 15, where each of 17 groups takes two tiles.
+  const auto in_groups = [&](int split_k) {
+    return split_k == 1 ? whole : most_of(tiles, residence.groups(split_k)) / split_k;
+  };
+  const std::int64_t most = std::min<std::int64_t>(k_tiles / kMinTilesOfPart, residence.ctas());
+  if (in_turn) {
+    // With fewer tiles, most CTAs wait for the earlier parts of their tile: f32 928x576x29820, 256x4608x26549 and
+    // 1408x880x49984 took 29, 12 and 7 % longer than with groups, while 8872x256x11136, 8832x256x44160 and others with
+    // more tiles took 2 to 16 % less (H200, 2026-11-27).
+    return 2 * tiles >= residence.ctas() ? split_k_to_even_waves(most, in_parts) : std::vector<int>{};
+  }
   std::vector<int> values = split_k_to_fill_sms(plan, tiles, k_tiles);
-  for (const int split_k : split_k_to_even_waves(plan, tiles, k_tiles)) {
+  for (const int split_k : split_k_to_even_waves(most, in_groups)) {
     if (std::ranges::count(values, split_k) == 0) values.push_back(split_k);
   }
   return values;
@@ -240,12 +255,14 @@ std::vector<int> split_k_worth_trying(const Plan& plan, const op::GemmView& view
 
 /// The design with the split_k that has the shortest predicted time; none if no value is worth trying.
 template <class Design>
-std::optional<Design> best_split_k(const op::GemmView& view, const op::GemmSignature& signature, Design design) {
+std::optional<Design> best_split_k(const op::GemmView& view, const op::GemmSignature& signature, Design design,
+                                   bool in_turn) {
   const auto whole = plan_of(signature, design);
   if (!whole) return std::nullopt;
   std::optional<Design> best;
   double best_us = 0;
-  for (const int split_k : split_k_worth_trying(*whole, view)) {
+  design.splits_in_turn = in_turn;
+  for (const int split_k : split_k_worth_trying(*whole, view, in_turn)) {
     design.split_k = split_k;
     const auto plan = plan_of(signature, design);
     if (!plan) continue;
@@ -264,7 +281,11 @@ std::vector<Design> with_split_k(const op::GemmView& view, const op::GemmSignatu
   if (signature.groups != op::GroupedMode::none) return designs;
   const std::size_t whole = designs.size();
   for (std::size_t i = 0; i < whole; ++i) {
-    if (const std::optional<Design> split = best_split_k(view, signature, designs[i])) designs.push_back(*split);
+    if (const std::optional<Design> split = best_split_k(view, signature, designs[i], false)) designs.push_back(*split);
+    // Kernels of mma.sync have fewer CTAs on an SM, which hide less of an exchange: f64 2208x256x2560 and
+    // 2048x2560x2048 took 10 and 5 % longer with parts in turn (H200, 2026-11-27).
+    if constexpr (!std::is_same_v<Design, SimtGemmDesign>) continue;
+    if (const std::optional<Design> split = best_split_k(view, signature, designs[i], true)) designs.push_back(*split);
   }
   return designs;
 }

@@ -21,8 +21,8 @@ enum class PanelCopy {
 struct PanelOperand {
   DType element = DType::f32;
   bool is_k_major = true;
-  int vector = 1;               // elements per load of a thread from global memory
-  int line_elements = 0;        // elements per line, including padding
+  int vector = 1;         // elements per load of a thread from global memory
+  int line_elements = 0;  // elements per line, including padding
   PanelCopy copy = PanelCopy::async;
   bool is_interleaved = false;  // K-major in blocks of op::kInterleaved
   int segment = 0;              // elements of a line that consecutive threads copy before those of the next line
@@ -53,7 +53,7 @@ struct SimtGemmPlan : GemmTile {
     return of(a, tile.m) + of(b, tile.n);
   }
   /// Rows of the bands that the epilogue reduces.
-  int band_rows() const { return split_k > 1 ? split_k_rows() : warps_m * lanes_m; }
+  int band_rows() const { return shares_sums() ? split_k_rows() : warps_m * lanes_m; }
   /// With an alignment of 4 or 8 bytes, the fastest tile was up to 60 % slower with the second pass; with 2 bytes it
   /// gained 30 % (H200, 2026-11-23).
   bool realigns_rows() const { return stages_rows_below(4); }

@@ -47,9 +47,9 @@ struct Sm80GemmPlan : GemmTile {
   int band_bytes() const;
   /// With an alignment of 8 bytes, the second pass cost 16 to 33 %; with less, it gained up to 48 % (H200, 2026-11-23).
   bool realigns_rows() const { return stages_rows_below(8); }
-  /// Bytes of shared memory in which the epilogue stages and reduces bands; with split-K it only reduces.
+  /// Bytes of shared memory in which the epilogue stages and reduces bands; if CTAs share the sums, it only reduces.
   int epilogue_bytes() const {
-    return split_k > 1 ? reduction_bytes(split_k_rows()) : band_bytes() + reduction_bytes(warps_m * atom->m);
+    return shares_sums() ? reduction_bytes(split_k_rows()) : band_bytes() + reduction_bytes(warps_m * atom->m);
   }
   /// Bytes of shared memory per CTA. The epilogue reuses the memory of the stages.
   int smem_bytes() const { return std::max(stages * stage_bytes(), epilogue_bytes()); }

@@ -134,6 +134,7 @@ std::string to_json(const KernelMetadata& metadata) {
       {"promises",
        {{"deterministic", metadata.promises.deterministic}, {"batch_invariant", metadata.promises.batch_invariant}}},
   };
+  if (design.splits_in_turn) json["design"]["splits_in_turn"] = true;
   if (design.repacks_only_b) json["design"]["repacks_only_b"] = true;
   if (design.mix) json["design"]["mix"] = plan::name(*design.mix);
   if (metadata.permuted.any()) json["permuted"] = op::to_string(metadata.permuted);

@@ -93,6 +93,7 @@ plan::FlatDesign read_design(const Target& target, const KernelOptions& options)
   if (options.raster_width != 0) design.raster.width = options.raster_width;
   design.raster.along_n = read_raster_along(options.raster_along);
   if (options.split_k != 0) design.split_k = options.split_k;
+  design.splits_in_turn = options.splits_in_turn;
   design.repacks_operands = options.repacks_operands;
   if (!options.mix.empty()) {
     design.mix = plan::parse_mix(options.mix);
@@ -116,11 +117,12 @@ void refuse_design_options_without_tile(const KernelOptions& options) {
   const bool has_design_options = options.stages != 0 || options.raster_width != 0 || !options.raster_along.empty() ||
                                   options.split_k != 0 || !options.warps.empty() || !options.cluster.empty() ||
                                   !options.schedule.empty() || options.swaps_operands || options.repacks_operands ||
-                                  !options.instruction.empty() || !options.op_class.empty() || !options.mix.empty();
+                                  options.splits_in_turn || !options.instruction.empty() || !options.op_class.empty() ||
+                                  !options.mix.empty();
   if (has_design_options && !options.has_design()) {
     throw InvalidArgument(
         "--stages, --warps, --cluster, --schedule, --swap-operands, --instruction, --op-class, --raster-width, "
-        "--raster-along, --split-k, --repack-operands and --mix describe a design and need --tile");
+        "--raster-along, --split-k, --split-k-in-turn, --repack-operands and --mix describe a design and need --tile");
   }
   if (options.has_design() && !options.kernel.empty())
     throw InvalidArgument("give either --kernel or --tile, not both");

@@ -162,6 +162,11 @@ void add_kernel_options(CLI::App& command, KernelOptions& options, bool with_tar
                    "split-K: number of CTAs that share a tile, each with a part of K (default 1)")
       ->group(kDesign);
   command
+      .add_flag("--split-k-in-turn", options.splits_in_turn,
+                "with --split-k: the CTAs add their parts one after another and need not work at once (simt_gemm and "
+                "sm80_gemm)")
+      ->group(kDesign);
+  command
       .add_flag("--swap-operands", options.swaps_operands,
                 "compute the transposed problem D' = B' * A', for an A of few rows (sm_90a)")
       ->group(kDesign);

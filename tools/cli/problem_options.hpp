@@ -54,6 +54,7 @@ struct KernelOptions {
   int raster_width = 0;
   std::string raster_along;  // "m" or "n"; empty: not given
   int split_k = 0;
+  bool splits_in_turn = false;
   bool deterministic = false, batch_invariant = false;  // required of the kernel
 
   bool has_design() const { return !tile.empty(); }

@@ -5,6 +5,7 @@
 
 #include "tilewright/copy/panel_copy.cuh"
 #include "tilewright/epilogue/output_tile.cuh"
+#include "tilewright/epilogue/split_k_in_turn.cuh"
 #include "tilewright/epilogue/split_k_tile.cuh"
 #include "tilewright/epilogue/staged_output.cuh"
 #include "tilewright/gemm/parameters.cuh"
@@ -19,18 +20,19 @@
 #include "tilewright/scheduler/grid_tiles.cuh"
 #include "tilewright/scheduler/independent_tiles.cuh"
 #include "tilewright/scheduler/k_part.cuh"
+#include "tilewright/scheduler/parts_in_turn.cuh"
 #include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
-/// kStages, kStageBytes, kSharedBytes, kCopyPhases, kSplitK, Scheduler (of scheduler/, PersistentTiles with split-K),
-/// kStagesRows, MatrixC, MatrixD, and the members that OutputTile, the scheduler and, if rows are staged,
-/// StagedOutput and, with split-K, SplitKTile use. The values come from plan/simt_gemm. ThreadTile: kM x kN
-/// accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at row(thread) and column(thread) of the
-/// tile, the others row_step(i) and column_step(j) from it; kBandRows, band_row(thread), row_of_band(row); see
-/// plan::SimtThreadTile.
+/// kStages, kStageBytes, kSharedBytes, kCopyPhases, kCopyLag, kSplitK, kSplitsInTurn, Scheduler (of scheduler/;
+/// PersistentTiles or PartsInTurn with split-K), kStagesRows, MatrixC, MatrixD, and the members that OutputTile, the
+/// scheduler and, if rows are staged, StagedOutput and, with split-K, SplitKTile use. The values come from
+/// plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at
+/// row(thread) and column(thread) of the tile, the others row_step(i) and column_step(j) from it; kBandRows,
+/// band_row(thread), row_of_band(row); see plan::SimtThreadTile.
 template <class Plan, class Epilogue>
 class SimtGemm {
   using OperandA = typename Plan::OperandA;
@@ -83,8 +85,8 @@ class SimtGemm {
   // Shared memory holds the stages and, after the mainloop, the bands that the epilogue stages and reduces.
   static __device__ constexpr int epilogue_bytes() {
     if constexpr (Plan::kStagesRows) return Staged::kBytes;
-    if constexpr (Plan::kSplitK == 1 && !Plan::kStagesRows) return Reductions::kBytes;
-    if constexpr (Plan::kSplitK > 1) return Shared::kSharedBytes;
+    if constexpr ((Plan::kSplitK == 1 || Plan::kSplitsInTurn) && !Plan::kStagesRows) return Reductions::kBytes;
+    if constexpr (Plan::kSplitK > 1 && !Plan::kSplitsInTurn) return Shared::kSharedBytes;
   }
   static_assert(Plan::kStageBytes == kStageElements * static_cast<int>(sizeof(Stored)));
   static_assert(Plan::kSharedBytes == maximum(kRingBytes + kSlots * (kStagedBytesA + kStagedBytesB), epilogue_bytes()));
@@ -97,14 +99,17 @@ class SimtGemm {
     Stored* const stages = reinterpret_cast<Stored*>(shared_memory);
     const uint32_t shared = ptx::shared_address(shared_memory);
     Tile tile;
-    const auto compute = [&] {
-      Accumulator accumulators[kThreadM][kThreadN] = {};
-      multiply(accumulators, stages, tile, 0);
+    const auto store_tile = [&](const Accumulator(&accumulators)[kThreadM][kThreadN]) {
       if constexpr (Plan::kStagesRows) {
         store_staged(accumulators, shared_memory, tile);
       } else {
         store(accumulators, shared, tile);
       }
+    };
+    const auto compute = [&] {
+      Accumulator accumulators[kThreadM][kThreadN] = {};
+      multiply(accumulators, stages, tile, 0);
+      store_tile(accumulators);
     };
     if constexpr (Tile::kIsIndependent) {
       typename Plan::Scheduler tiles(parameters_, static_cast<int>(parameters_.batch));
@@ -115,6 +120,18 @@ class SimtGemm {
       }
     } else if constexpr (Plan::kSplitK == 1) {
       if (Plan::Scheduler::find(parameters_, tile)) compute();
+    } else if constexpr (Plan::kSplitsInTurn) {
+      const typename Plan::Scheduler parts(parameters_.tiles, parameters_.batch, parameters_.workspace);
+      const SplitKInTurn<Plan, Accumulator, kThreadM * kThreadN, kThreads> sums(parameters_.workspace);
+#pragma unroll 1
+      for (int ticket; parts.next(ticket, shared_memory);) {
+        Accumulator accumulators[kThreadM][kThreadN] = {};
+        tile = parts.part_of(ticket);
+        multiply(accumulators, stages, tile, tile.part);
+        tile = parts.part_of(ptx::unknown(ticket));  // to keep it would cost the mainloop registers
+        if (sums.add(tile.number, tile.part, &accumulators[0][0])) store_tile(accumulators);
+        __syncthreads();  // the stages have been read
+      }
     } else {
       typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared);
@@ -223,7 +240,8 @@ class SimtGemm {
       if constexpr (kIsAsync) ptx::cp_async_commit();
       Stored* const to_previous = stages + (write_stage == 0 ? kAhead : write_stage - 1) * kStageElements;
       begin_phase(to, to_previous, 0);
-      multiply_tile(accumulators, stage + a_first, stage + b_first, [&](int phase) { begin_phase(to, to_previous, phase); });
+      multiply_tile(accumulators, stage + a_first, stage + b_first,
+                    [&](int phase) { begin_phase(to, to_previous, phase); });
       if constexpr (kLag == 1) store_phase(to, kPhases - 1);
       advance();
       read_stage = read_stage == kAhead ? 0 : read_stage + 1;
@@ -334,7 +352,10 @@ class SimtGemm {
       for (int j = 0; j < kThreadN; j += ThreadTile::kVectorN) {
         Accumulator values[ThreadTile::kVectorN];
 #pragma unroll
-        for (int v = 0; v < ThreadTile::kVectorN; ++v) values[v] = accumulators[i][j + v];
+        for (int v = 0; v < ThreadTile::kVectorN; ++v) {
+          // Kernels of one tile had no conflicts of banks without the copies.
+          values[v] = Plan::kSplitK > 1 ? ptx::in_another_register(accumulators[i][j + v]) : accumulators[i][j + v];
+        }
         const int column = first_column + ThreadTile::column_step(j);
         output.store(m + first_row + ThreadTile::row_step(i), n + column, values, reductions, band_row, column);
       }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "tilewright/copy/operand_copy.cuh"
+#include "tilewright/epilogue/split_k_in_turn.cuh"
 #include "tilewright/epilogue/split_k_tile.cuh"
 #include "tilewright/epilogue/staged_output.cuh"
 #include "tilewright/gemm/parameters.cuh"
@@ -17,15 +18,16 @@
 #include "tilewright/scheduler/grid_tiles.cuh"
 #include "tilewright/scheduler/independent_tiles.cuh"
 #include "tilewright/scheduler/k_part.cuh"
+#include "tilewright/scheduler/parts_in_turn.cuh"
 #include "tilewright/scheduler/persistent.cuh"
 #include "tilewright/types.cuh"
 
 namespace tilewright {
 
 /// Plan: OperandA, OperandB (also kIsPointerArray), Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kSplitK,
-/// Scheduler (of scheduler/, PersistentTiles with split-K), kPromotesAccumulators, kAccumulatesInHalf, AccumulatorTile,
-/// kStageBytes, kSharedBytes, MatrixC, MatrixD, and the members that StagedOutput, the scheduler and, with split-K,
-/// SplitKTile use. The values come from plan/sm80_gemm.
+/// kSplitsInTurn, Scheduler (of scheduler/; PersistentTiles or PartsInTurn with split-K), kPromotesAccumulators,
+/// kAccumulatesInHalf, AccumulatorTile, kStageBytes, kSharedBytes, MatrixC, MatrixD, and the members that StagedOutput,
+/// the scheduler and, with split-K, SplitKTile use. The values come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;
@@ -63,8 +65,8 @@ class Sm80Gemm {
 
   // Shared memory holds the stages and, after the mainloop, the bands of the output.
   static __device__ constexpr int epilogue_bytes() {
-    if constexpr (Plan::kSplitK == 1) return Output::kBytes;
-    if constexpr (Plan::kSplitK > 1) return Shared::kSharedBytes;
+    if constexpr (Plan::kSplitK == 1 || Plan::kSplitsInTurn) return Output::kBytes;
+    if constexpr (Plan::kSplitK > 1 && !Plan::kSplitsInTurn) return Shared::kSharedBytes;
   }
   static_assert(Plan::kStageBytes == OperandA::kTileBytes + OperandB::kTileBytes);
   static_assert(Plan::kSharedBytes == maximum(Plan::kStages * Plan::kStageBytes, epilogue_bytes()));
@@ -88,6 +90,19 @@ class Sm80Gemm {
       while (tiles.next(tile)) compute();  // store() ends with a barrier
     } else if constexpr (Plan::kSplitK == 1) {
       if (Plan::Scheduler::find(parameters_, tile)) compute();
+    } else if constexpr (Plan::kSplitsInTurn) {
+      const typename Plan::Scheduler parts(parameters_.tiles, parameters_.batch, parameters_.workspace);
+      using Sum = typename Mma::RegisterC;
+      const SplitKInTurn<Plan, Sum, kTilesM * kTilesN * Mma::kRegistersC, kThreads> sums(parameters_.workspace);
+#pragma unroll 1
+      for (int ticket; parts.next(ticket, shared_memory);) {
+        Accumulators accumulators = {};
+        tile = parts.part_of(ticket);
+        multiply(accumulators, tile, tile.part);
+        tile = parts.part_of(ptx::unknown(ticket));  // to keep it would cost the mainloop registers
+        if (sums.add(tile.number, tile.part, &accumulators[0][0][0])) store(accumulators, shared_memory, tile);
+        __syncthreads();  // the stages have been read
+      }
     } else {
       typename Plan::Scheduler tiles(parameters_.tiles, static_cast<int>(parameters_.batch));
       Shared sums(parameters_, shared_);

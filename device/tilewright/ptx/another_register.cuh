@@ -17,4 +17,11 @@ __device__ __forceinline__ T in_another_register(T x) {
   return x;
 }
 
+/// `x`, of which the compiler does not know that it is x: it computes what depends on it again, instead of keeping it
+/// in registers.
+__device__ __forceinline__ int unknown(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
 }  // namespace tilewright::ptx

@@ -149,6 +149,7 @@ using Scheduler = tilewright::GridTiles<Plan>;
 using Groups = tilewright::NoGroups;
 using Raster = tilewright::Raster<4, true>;
 static constexpr int kSplitK = 1, kReductionCounters = 32768;
+static constexpr bool kSplitsInTurn = false;
 )");
 }
 

@@ -65,6 +65,10 @@ TEST(FlatDesign, ChoicesThatAFamilyLacksAreRefusedByName) {
             "only sm90_gemm has schedules, got ping_pong");
   EXPECT_EQ(refusal([](FlatDesign& d) { d.swaps_operands = true; }), "only sm90_gemm swaps operands");
   EXPECT_EQ(refusal([](FlatDesign& d) { d.repacks_operands = true; }), "only sm90_gemm repacks operands");
+  FlatDesign turns = flat_sm90();
+  turns.splits_in_turn = true;
+  EXPECT_EQ(sm90_gemm_design(turns, signature).reason(),
+            "only simt_gemm and sm80_gemm add the parts of split-K in turn");
   FlatDesign cluster = flat_sm90();
   cluster.cluster.k = 2;
   EXPECT_EQ(sm90_gemm_design(cluster, signature).reason(),
@@ -78,6 +82,8 @@ TEST(Design, TextHasEveryChoice) {
   EXPECT_EQ(to_string(sm80), "sm_90a 16x8x16 128x128x32 s4 w2x2 r8");
   sm80.split_k = 3;
   EXPECT_EQ(to_string(sm80), "sm_90a 16x8x16 128x128x32 s4 w2x2 r8 k3");
+  sm80.splits_in_turn = true;
+  EXPECT_EQ(to_string(sm80), "sm_90a 16x8x16 128x128x32 s4 w2x2 r8 k3 in turn");
   Sm90GemmDesign sm90 = sm90_design({{128, 256, 64}, 4, {8, 1}}, {2, 1});
   EXPECT_EQ(to_string(sm90), "sm_90a 128x256x64 s4 w8x1 r1 c2x1x1");
   sm90.raster.along_n = true;

@@ -263,6 +263,29 @@ TEST(Launching, GroupsOfASplitKKernelAreResident) {
   }
 }
 
+// The CTAs need not be resident together, and the workspace has one sum for each tile.
+TEST(Launching, PartsInTurnNeedNoCooperativeLaunch) {
+  op::Gemm gemm = problem(DType::f32, DType::f32);
+  gemm.a = op::batched(gemm.a, 7);
+  gemm.b = op::batched(gemm.b, 7);
+  gemm.c = op::batched(gemm.c, 7);
+  gemm.d = op::batched(gemm.d, 7);
+  GemmTile tile = tile_for(gemm);
+  tile.split_k = 4;
+  tile.splits_in_turn = true;
+  constexpr std::uint32_t kTiles = 2 * 3 * 7;
+  for (const auto& [residence, ctas] : {std::pair{Residence{2, 10}, 20U}, {Residence{4, 132}, kTiles * 4}}) {
+    ASSERT_TRUE(check_launch(tile, residence, op::view(gemm)));
+    const Launch launch = launch_gemm(tile, residence, 0, op::view(gemm));
+    EXPECT_EQ(launch.grid, (std::array<std::uint32_t, 3>{ctas, 1, 1}));
+    EXPECT_FALSE(launch.cooperative);
+    EXPECT_EQ(launch.workspace_bytes(), kWorkspaceCounterBytes + std::size_t{kTiles} * 64 * 32 * 4);
+  }
+  gemm.d = op::batched(gemm.d, 20000);
+  EXPECT_EQ(check_launch(tile, {4, 132}, op::view(gemm)).reason(),
+            "split-K in turn must have at most 63479 tiles and 1073741823 parts, got 120000 tiles");
+}
+
 TEST(Launching, GroupsOfASplitKKernelHaveABarrierEach) {
   op::Gemm gemm = problem(DType::f32, DType::f32);
   gemm.d = op::batched(gemm.d, 700);
@@ -289,7 +312,17 @@ TEST(Launching, SplitKNeedsResidentCtasAndWholeVectors) {
   tile.tile.n = 32;
   EXPECT_TRUE(check_split_k(tile, {2, 10}));
   EXPECT_EQ(tile.split_k_rows(), 17) << "a quarter of the tile's 64 rows, which may begin anywhere in a row";
+  tile.splits_in_turn = true;
+  EXPECT_TRUE(check_split_k(tile, {2, 10}));
+  tile.tile = {1, 128, 8};
+  EXPECT_EQ(check_split_k(tile, {2, 10}).reason(),
+            fmt::format("a thread adds parts in vectors of 16 bytes, but has {} bytes of accumulators",
+                        128 * 4 / tile.threads()));
+  tile.split_k = 1;
+  EXPECT_EQ(check_split_k(tile, {2, 10}).reason(), "the parts of K are added in turn, but split_k is 1");
+  tile = tile_for(gemm);
   tile.split_k = 7;
+  tile.tile.n = 32;
   EXPECT_EQ(tile.split_k_rows(), 11) << "74 vectors of rows of 8, which may begin anywhere in a row";
 }
 

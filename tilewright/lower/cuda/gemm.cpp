@@ -62,6 +62,7 @@ void write_outputs(SourceWriter& out, const op::GemmSignature& operands) {
 
 std::string tile_scheduler(const plan::GemmTile& tile) {
   const op::GroupedMode groups = tile.groups();
+  if (tile.splits_in_turn) return "tilewright::PartsInTurn<Plan>";
   if (tile.split_k > 1) return "tilewright::PersistentTiles<Plan>";
   if (groups == op::GroupedMode::none) return "tilewright::GridTiles<Plan>";
   if (op::ends_along_k(groups)) return fmt::format("tilewright::GridGroupKTiles<Plan, {}>", op::is_ragged(groups));
@@ -79,10 +80,14 @@ void write_tile_constants(SourceWriter& out, const plan::GemmTile& tile) {
   out.line("using Groups = tilewright::{};", groups_type(tile.groups()));
   out.line("using Raster = tilewright::Raster<{}, {}>;", tile.raster.width, tile.raster.along_n);
   out.line("static constexpr int kSplitK = {}, kReductionCounters = {};", tile.split_k, plan::kReductionCountersFrom);
+  out.line("static constexpr bool kSplitsInTurn = {};", tile.splits_in_turn);
   if (tile.split_k == 1) return;
   out.line("static constexpr int kSplitKRows = {}, kCounterBytes = {};", tile.split_k_rows(),
            plan::kWorkspaceCounterBytes);
   out.line("static constexpr int kClusterM = 1, kClusterN = 1;");
+  if (!tile.splits_in_turn) return;
+  out.line("static constexpr int kTicketCounter = {}, kTurnCounters = {};", plan::kReductionCountersFrom,
+           plan::kReductionCountersFrom + sizeof(std::uint32_t));
 }
 
 std::vector<std::string> pair_code(const layout::Layout& layout, const std::vector<layout::IndexVariable>& variables) {
