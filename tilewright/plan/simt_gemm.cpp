@@ -228,8 +228,10 @@ Result<SimtGemmPlan> plan_simt_gemm(const op::GemmSignature& signature, const Si
   const bool a_is_k_major = op::has_contiguous_rows(plan.operands.a.layout);
   const bool b_is_k_major = !op::has_contiguous_rows(plan.operands.b.layout);
   const bool has_phases = plan.warp_tile_m() * plan.warp_tile_n() / 32 >= kAccumulatorsOfPhases;
-  plan.a = plan_operand(plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.stored, plan.threads(), has_phases);
-  plan.b = plan_operand(plan.operands.b, b_is_k_major, plan.tile.n, plan.tile.k, plan.stored, plan.threads(), has_phases);
+  plan.a =
+      plan_operand(plan.operands.a, a_is_k_major, plan.tile.m, plan.tile.k, plan.stored, plan.threads(), has_phases);
+  plan.b =
+      plan_operand(plan.operands.b, b_is_k_major, plan.tile.n, plan.tile.k, plan.stored, plan.threads(), has_phases);
   const Result<LaneGrid> lanes = split_lanes(plan.warp_tile_m(), plan.warp_tile_n(), plan.stored);
   if (!lanes) return lanes.refusal();
   plan.lanes_m = lanes->lanes_m;

@@ -19,15 +19,15 @@ namespace tilewright {
 
 /// Operand: Element, Stored (type in shared memory), Matrix (StridedMatrix, Im2colMatrix or FoldedMatrix), kIsKMajor,
 /// kIsInterleaved (then tiles begin at blocks of K), kTileK, kVector (elements that a thread moves at once along the
-/// contiguous mode of global memory), kElementStep (from one of them to the next in shared memory), kIsAsync, kIsStaged,
-/// and Copy: kPasses, kActiveThreads, kLineStep, the coordinates line(thread), element(thread), pass_line(pass),
-/// pass_element(pass), and the places in elements place(thread) and pass_place(pass). A thread's coordinate in a pass,
-/// and its place, are the sums of the two; see plan::TileCopy.
+/// contiguous mode of global memory), kElementStep (from one of them to the next in shared memory), kIsAsync,
+/// kIsStaged, and Copy: kPasses, kActiveThreads, kLineStep, the coordinates line(thread), element(thread),
+/// pass_line(pass), pass_element(pass), and the places in elements place(thread) and pass_place(pass). A thread's
+/// coordinate in a pass, and its place, are the sums of the two; see plan::TileCopy.
 ///
 /// A tile is copied by copy_async(), or by load() and, when its elements have arrived, store(); then advance() moves to
 /// the next tile along K. A tile of a staged operand is copied by stage_async() and, when this thread has waited for
-/// that, by load_staged() and store(). In all of them, `k_left` elements of K are left; elements after these, or outside
-/// the matrix along M or N, become zero.
+/// that, by load_staged() and store(). In all of them, `k_left` elements of K are left; elements after these, or
+/// outside the matrix along M or N, become zero.
 template <class Operand, int kThreads>
 class PanelCopy {
   using Element = typename Operand::Element;
@@ -85,8 +85,8 @@ class PanelCopy {
     }
   }
 
-  /// Issues the cp.async instructions for this thread's vectors of a tile, and moves to the next tile. `to` is where the
-  /// tile's kStagedVectors begin. Does nothing for an operand that is not staged.
+  /// Issues the cp.async instructions for this thread's vectors of a tile, and moves to the next tile. `to` is where
+  /// the tile's kStagedVectors begin. Does nothing for an operand that is not staged.
   __device__ __forceinline__ void stage_async(StagedVector* to, int k_left) {
     if constexpr (Operand::kIsStaged) {
       const uint32_t own = ptx::shared_address(to + ptx::thread());

@@ -80,7 +80,8 @@ TEST(SimtGemm, NarrowTypesAreWidenedInSharedMemory) {
   const op::GemmSignature byte = describe({DType::s8, DType::u8, DType::s32, DType::s32}, {kRow, kRow, kRow, kRow});
   const SimtGemmPlan s8 = planned(byte, simt_design());
   EXPECT_EQ(s8.stored, DType::s32);
-  EXPECT_EQ(s8.a, (PanelOperand{DType::s8, true, 8, 132, PanelCopy::registers, false, 8})) << "a line has 8 elements of k";
+  EXPECT_EQ(s8.a, (PanelOperand{DType::s8, true, 8, 132, PanelCopy::registers, false, 8}))
+      << "a line has 8 elements of k";
   EXPECT_EQ(s8.b, (PanelOperand{DType::u8, false, 16, 128, PanelCopy::registers, false, 128}));
 }
 

@@ -408,6 +408,19 @@ TEST(Sm90Gemm, RefusesWithTheNumber) {
             "needs 278640 bytes of shared memory, more than the 232448 of a CTA on sm_90a");
 }
 
+// ptxas asks for 130 registers for 200 columns if A comes from registers, and the threads of four warpgroups have 128.
+TEST(Sm90Gemm, AnInstructionWithFragmentsOfANeedsRegistersForThem) {
+  const op::GemmSignature tf32 =
+      describe({DType::f32, DType::f32, DType::f32, DType::f32, op::MathOperation::multiply_add_tf32}, {kRow, kRow});
+  const auto refused = [&](int columns) {
+    Sm90GemmDesign design = sm90_design({{columns, 192, 32}, 4, {1, 12}});
+    design.swaps_operands = true;
+    return refusal(tf32, design);
+  };
+  EXPECT_EQ(refused(184), "none");
+  EXPECT_EQ(refused(200), "an instruction of 200 columns needs 130 registers a thread, of 128 in 4 warpgroups");
+}
+
 TEST(Sm90Gemm, SumsOfEightBitFloatsArePromotedUnlessTheyMayBeFast) {
   constexpr Tile kTall{{256, 128, 128}, 4, {8, 1}};
   TypeCase types{DType::e4m3, DType::e5m2, DType::bf16, DType::f32};

@@ -32,6 +32,8 @@ constexpr int kReductionsRegisters = 33, kReductionRegisters = 11, kVectorRegist
 constexpr int kManyReductions = 3;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
+/// Those of a fragment of A, if wgmma takes it from registers: for 200 columns, ptxas then asks for 130.
+constexpr int kFragmentRegisters = 4;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
 constexpr int kMatrixStoreRegisters = 16;
 constexpr int kPairStoreRegisters = 24;
@@ -329,7 +331,7 @@ RegisterNeeds register_needs(const TileShape& tile, int team, int consumers, boo
   const int needed = tile.m * tile.n / (128 * team) + beside + kAddressRegisters;
   return {.tile = needed,
           .given = split_registers(consumers, uses_plain_loads, extras, needed).consumer,
-          .instruction = of_an_instruction + kInstructionRegisters,
+          .instruction = of_an_instruction + kInstructionRegisters + (extras.loads_fragments ? kFragmentRegisters : 0),
           .alike = kRegistersOfAnSm / (128 * (consumers + 1))};
 }
 

@@ -35,8 +35,8 @@ struct Matrices {
 
 /// The tensor map with the type, box and swizzle of `map` for these matrices. L2 fetches lines of 128 bytes, as long as
 /// those of most boxes. 256 bytes made 216 kernels that read an operand along its rows 4 % slower, up to 9 % if DRAM is
-/// the limit, and 314 that read it along K 1.6 % (seeds 52 and 53, H200, 2026-11-27); single sectors made the latter 3 %
-/// slower.
+/// the limit, and 314 that read it along K 1.6 % (seeds 52 and 53, H200, 2026-11-27); single sectors made the latter 3
+/// % slower.
 TensorMap map_of(TensorMap map, const Matrices& matrices) {
   const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   map.rank = 3;
