@@ -133,6 +133,20 @@ TEST_P(DepthwiseConvolutions, FilterGradientsAreExact) {
   EXPECT_EQ(engine().find_kernels(conv).front().kernel->metadata().family, "depthwise_conv");
 }
 
+// Tensor cores, which round to tf32, would use one column of an instruction.
+TEST_P(DepthwiseConvolutions, OfTf32AreComputedInFull) {
+  const Shape shape{.n = 2, .h = 20, .w = 21, .c = 40, .k = 40, .r = 3, .s = 3, .padding = 1, .groups = 40};
+  for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+    op::Conv2d conv = convolution(pass, shape, DType::f32);
+    conv.math = op::MathOperation::multiply_add_tf32;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+    const registry::KernelPtr first = engine().find_kernels(guarded.on_device()).front().kernel;
+    EXPECT_EQ(first->metadata().family, "depthwise_conv");
+    expect_exact_of(first, guarded);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, DepthwiseConvolutions, testing::ValuesIn(devices()),
                          [](const auto& test) { return identifier(test.param); });
 

@@ -176,7 +176,7 @@ Result<DepthwiseConvPlan> plan_depthwise_conv(const op::GemmSignature& signature
       signature.b.im2col != op::Im2colAccess::none || signature.groups != op::GroupedMode::none) {
     return refuse("computes an im2col matrix times the filter of each channel").as(RefusalCode::strides);
   }
-  if (signature.math != op::MathOperation::multiply_add)
+  if (!can_multiply_in_full(signature.math))
     return refuse("multiplies on CUDA cores, got {}", op::name(signature.math)).as(RefusalCode::math);
   if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
     return refuse("a channel has no other that an epilogue could pair it with").as(RefusalCode::epilogue);

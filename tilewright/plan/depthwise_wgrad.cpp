@@ -236,7 +236,7 @@ Result<DepthwiseWgradPlan> plan_depthwise_wgrad(const op::GemmSignature& signatu
       signature.groups != op::GroupedMode::none) {
     return refuse("computes one row times an im2col matrix for each channel").as(RefusalCode::strides);
   }
-  if (signature.math != op::MathOperation::multiply_add)
+  if (!can_multiply_in_full(signature.math))
     return refuse("multiplies on CUDA cores, got {}", op::name(signature.math)).as(RefusalCode::math);
   if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
     return refuse("a tap has no other that an epilogue could pair it with").as(RefusalCode::epilogue);

@@ -112,8 +112,9 @@ TEST(DepthwiseConv, RefusesDesignsAndEpilogues) {
   EXPECT_THAT(reason([](FlatDesign& design, auto&) { design.tile.m = 32; }), HasSubstr("do not compute 32 positions"));
   EXPECT_THAT(reason([](auto&, op::GemmSignature& signature) { signature.a.im2col = op::Im2colAccess::none; }),
               HasSubstr("computes an im2col matrix times"));
-  EXPECT_EQ(reason([](auto&, op::GemmSignature& signature) { signature.math = op::MathOperation::multiply_add_tf32; }),
-            "multiplies on CUDA cores, got multiply_add_tf32");
+  EXPECT_EQ(
+      reason([](auto&, op::GemmSignature& signature) { signature.math = op::MathOperation::multiply_add_fast_f16; }),
+      "multiplies on CUDA cores, got multiply_add_fast_f16");
 }
 
 }  // namespace

@@ -154,8 +154,9 @@ TEST(DepthwiseWgrad, RefusesDesignsAndEpilogues) {
               HasSubstr("need 57344 bytes of shared memory, of 49152"));
   EXPECT_THAT(reason([](auto&, op::GemmSignature& signature) { signature.b.im2col = op::Im2colAccess::none; }),
               HasSubstr("computes one row times an im2col matrix"));
-  EXPECT_EQ(reason([](auto&, op::GemmSignature& signature) { signature.math = op::MathOperation::multiply_add_tf32; }),
-            "multiplies on CUDA cores, got multiply_add_tf32");
+  EXPECT_EQ(
+      reason([](auto&, op::GemmSignature& signature) { signature.math = op::MathOperation::multiply_add_fast_f16; }),
+      "multiplies on CUDA cores, got multiply_add_fast_f16");
 }
 
 }  // namespace
