@@ -69,8 +69,12 @@ class Expansion {
 
 }  // namespace
 
-PlantedKernel::PlantedKernel(registry::KernelPtr original, std::span<const Substitution> planted)
-    : Kernel(original->metadata()), original_(std::move(original)), planted_(planted) {
+PlantedKernel::PlantedKernel(registry::KernelPtr original, std::span<const Substitution> planted,
+                             bool launches_cooperatively)
+    : Kernel(original->metadata()),
+      original_(std::move(original)),
+      planted_(planted),
+      launches_cooperatively_(launches_cooperatively) {
   const compile::Source source = original_->source();
   symbol_ = source.symbol;
   Expansion expansion(planted);

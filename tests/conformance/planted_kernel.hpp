@@ -22,8 +22,11 @@ struct Substitution {
 /// #include, with the given replacements. #line directives keep the headers' names and line numbers.
 class PlantedKernel final : public registry::Kernel {
  public:
+  /// `launches_cooperatively`: also if the original does not. The emulator checks global memory for races, and runs the
+  /// CTAs in turn, in cooperative launches only.
   /// @throws InvalidArgument if a header, or a text in it, does not occur exactly once
-  PlantedKernel(registry::KernelPtr original, std::span<const Substitution> planted);
+  PlantedKernel(registry::KernelPtr original, std::span<const Substitution> planted,
+                bool launches_cooperatively = false);
 
   /// The lines of device code at a location, innermost first, without leading blanks.
   std::vector<std::string> lines_at(const emulator::CodeLocation& location) const;
@@ -42,12 +45,17 @@ class PlantedKernel final : public registry::Kernel {
                                                     std::uint64_t workspace) const override {
     return original_->launch_steps(problem, workspace);
   }
-  plan::Launch do_launch(const op::Problem& problem) const override { return original_->launch(problem); }
+  plan::Launch do_launch(const op::Problem& problem) const override {
+    plan::Launch launch = original_->launch(problem);
+    launch.cooperative |= launches_cooperatively_;
+    return launch;
+  }
   double do_estimate_us(const op::Problem& problem) const override { return original_->estimate_us(problem); }
 
  private:
   registry::KernelPtr original_;
   std::span<const Substitution> planted_;
+  bool launches_cooperatively_;
   std::string symbol_, text_;
 };
 

@@ -19,6 +19,15 @@ constexpr const char* kGridBarrier = "pipeline/grid_barrier.cuh";
 
 constexpr const char* kInTurn = "epilogue/split_k_in_turn.cuh";
 constexpr const char* kParts = "scheduler/parts_in_turn.cuh";
+constexpr const char* kSimtGemm = "gemm/simt_gemm.cuh";
+
+// The emulator runs each CTA as far as it can, so that the first one would draw all tickets. In these tests each CTA
+// computes the part of its number.
+const Substitution kOwnTicket{
+    kParts, "ptx::increment_to_relaxed(reinterpret_cast<uint32_t*>(workspace_ + Plan::kTicketCounter), last)",
+    "blockIdx.x"};
+const Substitution kOneTicket{kSimtGemm, "for (int ticket; parts.next(ticket, shared_memory);) {",
+                              "for (int ticket, left = 1; left-- > 0 && parts.next(ticket, shared_memory);) {"};
 
 struct Fault {
   const char* name;
@@ -51,17 +60,21 @@ const Fault kFaults[] = {
      global_race,
      ""},
     {"TheCtaDoesNotWaitForItsTurn",
-     {{kInTurn, "while (ptx::load_acquire(counter) != static_cast<uint32_t>(part)) {\n        }", ""}},
+     {kOwnTicket,
+      kOneTicket,
+      {kInTurn, "while (ptx::load_acquire(counter) != static_cast<uint32_t>(part)) {\n        }", ""}},
      global_race,
      "",
      true},
     {"OtherThreadsDoNotWaitForTheTurn",
-     {{kInTurn, "        }\n      }\n      __syncthreads();", "        }\n      }"}},
+     {kOwnTicket, kOneTicket, {kInTurn, "        }\n      }\n      __syncthreads();", "        }\n      }"}},
      global_race,
      "",
      true},
     {"TheTurnEndsBeforeAllThreadsHaveStored",
-     {{kInTurn, "    __syncthreads();\n    if (ptx::thread() == 0) ptx::increment_to(counter",
+     {kOwnTicket,
+      kOneTicket,
+      {kInTurn, "    __syncthreads();\n    if (ptx::thread() == 0) ptx::increment_to(counter",
        "    if (ptx::thread() == 0) ptx::increment_to(counter"}},
      global_race,
      "",
@@ -109,8 +122,8 @@ class EachSplitKFault : public SplitKFaults, public testing::WithParamInterface<
 
 TEST_P(EachSplitKFault, IsNamed) {
   GuardedProblem guarded(engine_.device(), problem(), Placement{});
-  const auto planted =
-      std::make_shared<PlantedKernel>(kernel(guarded.on_device(), GetParam().in_turn), GetParam().planted);
+  const auto planted = std::make_shared<PlantedKernel>(kernel(guarded.on_device(), GetParam().in_turn),
+                                                       GetParam().planted, GetParam().in_turn);
   fill_exactly(guarded.host());
   guarded.upload();
   std::optional<emulator::Finding> finding;
@@ -135,7 +148,9 @@ TEST_F(SplitKFaults, AreNotReportedForUnchangedCode) {
   GuardedProblem guarded(engine_.device(), problem(), Placement{});
   for (const bool in_turn : {false, true}) {
     const registry::KernelPtr inner = kernel(guarded.on_device(), in_turn);
-    expect_exact(engine_, std::make_shared<PlantedKernel>(inner, std::span<const Substitution>()), guarded);
+    const std::vector<Substitution> planted =
+        in_turn ? std::vector{kOwnTicket, kOneTicket} : std::vector<Substitution>();
+    expect_exact(engine_, std::make_shared<PlantedKernel>(inner, planted, in_turn), guarded);
   }
 }
 

@@ -140,6 +140,12 @@ __device__ __forceinline__ uint32_t increment_to(uint32_t* counter, uint32_t end
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(end) : "memory");
   return before;
 }
+/// The same without any order of other accesses.
+__device__ __forceinline__ uint32_t increment_to_relaxed(uint32_t* counter, uint32_t end) {
+  uint32_t before;
+  asm volatile("atom.relaxed.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "r"(end) : "memory");
+  return before;
+}
 /// Adds to the counter and returns its old value, with the same order as increment_to().
 __device__ __forceinline__ uint32_t add_to(uint32_t* counter, uint32_t value) {
   uint32_t before;

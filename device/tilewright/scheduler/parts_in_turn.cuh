@@ -37,8 +37,8 @@ class PartsInTurn {
     const int parts = tiles() * Plan::kSplitK;
     if (ptx::thread() == 0) {
       const auto last = static_cast<uint32_t>(parts) + gridDim.x - 1;
-      *drawn =
-          static_cast<int>(ptx::increment_to(reinterpret_cast<uint32_t*>(workspace_ + Plan::kTicketCounter), last));
+      *drawn = static_cast<int>(
+          ptx::increment_to_relaxed(reinterpret_cast<uint32_t*>(workspace_ + Plan::kTicketCounter), last));
     }
     __syncthreads();
     ticket = *drawn;
