@@ -1,9 +1,9 @@
 // Copies one operand's tile from global to shared memory for CUDA cores. In shared memory M or N is contiguous, and
 // elements have the type in which products are computed. Elements that are stored unchanged, have 4 bytes or more and
-// are MN-major or single are copied by cp.async. Others go through registers, where they are converted, and K-major
-// vectors are transposed by the stores: a cp.async of single elements takes as long as one of 16 bytes. They come from
-// global memory or, if they are staged, from vectors that the same thread has copied to shared memory by cp.async, some
-// tiles earlier: a warp never waits for global memory.
+// are MN-major are copied by cp.async. Others go through registers, where they are converted, and K-major vectors are
+// transposed by the stores: a cp.async of single elements takes as long as one of 16 bytes. A thread loads these
+// registers from global memory. For a staged operand it loads them from shared memory, where it has copied its vectors
+// by cp.async some tiles earlier, so that no warp waits for global memory.
 #pragma once
 
 #include "tilewright/copy/gathered_vectors.cuh"
@@ -36,7 +36,7 @@ class PanelCopy {
   static constexpr int kVector = Operand::kVector;
   static constexpr bool kIsPartial = Copy::kActiveThreads < kThreads;
   static_assert(!kIsPartial || Copy::kPasses == 1, "all threads take part in several passes");
-  static_assert(!Operand::kIsAsync || !Operand::kIsKMajor || kVector == 1, "cp.async does not transpose vectors");
+  static_assert(!Operand::kIsAsync || !Operand::kIsKMajor, "cp.async does not transpose");
   static_assert(!Operand::kIsAsync || !Operand::kIsStaged);
   using Matrix = typename Operand::Matrix;
   static constexpr bool kIsStrided = is_same<Matrix, StridedMatrix>;

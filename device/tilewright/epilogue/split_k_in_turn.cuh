@@ -2,7 +2,6 @@
 // K, so that the result does not depend on which of them was first.
 #pragma once
 
-#include "tilewright/ptx/another_register.cuh"
 #include "tilewright/ptx/global.cuh"
 #include "tilewright/ptx/thread.cuh"
 #include "tilewright/types.cuh"
@@ -59,9 +58,9 @@ class SplitKInTurn {
 #pragma unroll
       for (int vector = 0; vector < kVectors; ++vector) {
         Sums stored;
+        // 0 + -0 is 0, so that the sum has the bits of that of SplitKTile.
 #pragma unroll
-        for (int v = 0; v < kVector; ++v)
-          stored.element[v] = ptx::in_another_register(accumulators[vector * kVector + v]);
+        for (int v = 0; v < kVector; ++v) stored.element[v] = Accumulator{} + accumulators[vector * kVector + v];
         ptx::store_global(sums + vector * kThreads * 16, stored);
       }
     }

@@ -1,6 +1,6 @@
 // GEMM on CUDA cores: any element type, layout and alignment. One CTA computes one tile of D from a ring of
-// shared-memory stages; with split-K a group of CTAs computes one tile after another. A thread computes a few vectors
-// along M times a few along N.
+// shared-memory stages. With split-K a group of CTAs computes one tile after another, or CTAs add parts of K in turn. A
+// thread computes a few vectors along M times a few along N.
 #pragma once
 
 #include "tilewright/copy/panel_copy.cuh"
@@ -29,9 +29,9 @@ namespace tilewright {
 /// Plan: OperandA, OperandB (also kIsPointerArray), Accumulator, ThreadTile, kTileM, kTileN, kTileK, kWarpsM, kWarpsN,
 /// kStages, kStageBytes, kSharedBytes, kCopyPhases, kCopyLag, kSplitK, kSplitsInTurn, Scheduler (of scheduler/;
 /// PersistentTiles or PartsInTurn with split-K), kStagesRows, MatrixC, MatrixD, and the members that OutputTile, the
-/// scheduler and, if rows are staged, StagedOutput and, with split-K, SplitKTile use. The values come from
-/// plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in vectors of kVectorM and kVectorN; the first is at
-/// row(thread) and column(thread) of the tile, the others row_step(i) and column_step(j) from it; kBandRows,
+/// scheduler and, if rows are staged, StagedOutput and, with split-K, SplitKTile or SplitKInTurn use. The values come
+/// from plan/simt_gemm. ThreadTile: kM x kN accumulators of a thread, in vectors of kVectorM and kVectorN; the first is
+/// at row(thread) and column(thread) of the tile, the others row_step(i) and column_step(j) from it; kBandRows,
 /// band_row(thread), row_of_band(row); see plan::SimtThreadTile.
 template <class Plan, class Epilogue>
 class SimtGemm {
@@ -252,8 +252,8 @@ class SimtGemm {
   /// The first pass of the copies through registers that a phase loads and stores.
   static __device__ constexpr int first_pass(int phase) { return phase * kRegisterPasses / kPhases; }
 
-  /// Multiplies a tile, whose fragments of this thread begin at `from_a` and `from_b`. `next_phase`(i) ends phase i - 1
-  /// of the copies and begins phase i.
+  /// Multiplies a tile, whose fragments of this thread begin at `from_a` and `from_b`. `next_phase`(i) begins phase i
+  /// of the copies and ends phase i - kLag.
   template <class NextPhase>
   __device__ __forceinline__ void multiply_tile(Accumulator (&accumulators)[kThreadM][kThreadN], const Stored* from_a,
                                                 const Stored* from_b, const NextPhase& next_phase) const {

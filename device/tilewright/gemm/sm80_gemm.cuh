@@ -1,6 +1,7 @@
 // GEMM on the tensor cores of sm_80 and later: cp.async, or plain loads of operands that are aligned to less than 4
 // bytes, copies operands into a ring of swizzled shared-memory stages, ldmatrix loads fragments, and mma.sync
-// multiplies. One CTA computes one tile of D; with split-K a group of CTAs computes one tile after another.
+// multiplies. One CTA computes one tile of D; with split-K a group of CTAs computes one tile after another, or CTAs add
+// parts of K in turn.
 #pragma once
 
 #include "tilewright/copy/operand_copy.cuh"
@@ -13,6 +14,7 @@
 #include "tilewright/operand/folded_matrix.cuh"
 #include "tilewright/operand/im2col_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
+#include "tilewright/ptx/another_register.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
 #include "tilewright/scheduler/grid_tiles.cuh"
@@ -27,7 +29,7 @@ namespace tilewright {
 /// Plan: OperandA, OperandB (also kIsPointerArray), Math, kTileM, kTileN, kTileK, kWarpsM, kWarpsN, kStages, kSplitK,
 /// kSplitsInTurn, Scheduler (of scheduler/; PersistentTiles or PartsInTurn with split-K), kPromotesAccumulators,
 /// kAccumulatesInHalf, AccumulatorTile, kStageBytes, kSharedBytes, MatrixC, MatrixD, and the members that StagedOutput,
-/// the scheduler and, with split-K, SplitKTile use. The values come from plan/sm80_gemm.
+/// the scheduler and, with split-K, SplitKTile or SplitKInTurn use. The values come from plan/sm80_gemm.
 template <class Plan, class Epilogue>
 class Sm80Gemm {
   using Math = typename Plan::Math;

@@ -242,12 +242,15 @@ TEST(Launching, ABatchIsTheGridsYAndZ) {
 
 // The workspace has the counters, two sets of partial sums for each group, and the parts of reductions. A group is the
 // CTAs of one tile; there are as many as are resident at once, or as there are tiles.
-TEST(Launching, GroupsOfASplitKKernelAreResident) {
+/// Seven problems of f32, of 2x3 tiles each.
+op::Gemm seven_problems() {
   op::Gemm gemm = problem(DType::f32, DType::f32);
-  gemm.a = op::batched(gemm.a, 7);
-  gemm.b = op::batched(gemm.b, 7);
-  gemm.c = op::batched(gemm.c, 7);
-  gemm.d = op::batched(gemm.d, 7);
+  for (op::Tensor* const tensor : {&gemm.a, &gemm.b, &gemm.c, &gemm.d}) *tensor = op::batched(*tensor, 7);
+  return gemm;
+}
+
+TEST(Launching, GroupsOfASplitKKernelAreResident) {
+  const op::Gemm gemm = seven_problems();
   GemmTile tile = tile_for(gemm);
   tile.split_k = 4;
   constexpr std::size_t kPartialBytes = 64 * 32 * 4;
@@ -265,11 +268,7 @@ TEST(Launching, GroupsOfASplitKKernelAreResident) {
 
 // The CTAs need not be resident together, and the workspace has one sum for each tile.
 TEST(Launching, PartsInTurnNeedNoCooperativeLaunch) {
-  op::Gemm gemm = problem(DType::f32, DType::f32);
-  gemm.a = op::batched(gemm.a, 7);
-  gemm.b = op::batched(gemm.b, 7);
-  gemm.c = op::batched(gemm.c, 7);
-  gemm.d = op::batched(gemm.d, 7);
+  op::Gemm gemm = seven_problems();
   GemmTile tile = tile_for(gemm);
   tile.split_k = 4;
   tile.splits_in_turn = true;

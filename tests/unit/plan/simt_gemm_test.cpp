@@ -71,6 +71,28 @@ TEST(SimtGemm, StagesRowsOfDThatAllowOnlyShortVectors) {
   EXPECT_FALSE(planned(description, split).stages_rows()) << "the CTAs of a tile share its rows";
 }
 
+// Small tiles stage K-major vectors of 16 bytes in shared memory; large ones keep them in registers, for two of their
+// four phases if both operands are copied so.
+TEST(SimtGemm, KMajorVectorsOfSmallTilesAreStaged) {
+  const auto plan_of = [](const Tile& tile, int alignment_bytes) {
+    return planned(describe_f32({kRow, kColumn, kRow, kRow}, alignment_bytes), simt_design(tile));
+  };
+  const SimtGemmPlan small = plan_of({{64, 64, 16}, 3, {2, 2}}, 16);
+  EXPECT_EQ(small.a.copy, PanelCopy::staged);
+  EXPECT_EQ(small.b.copy, PanelCopy::staged);
+  EXPECT_EQ(small.staged_bytes(), (64 + 64) * 16 * 4);
+  EXPECT_EQ(small.smem_bytes(), 3 * (small.stage_bytes() + small.staged_bytes()));
+  const SimtGemmPlan short_vectors = plan_of({{64, 64, 16}, 3, {2, 2}}, 8);
+  EXPECT_EQ(short_vectors.a.copy, PanelCopy::registers) << "a cp.async of 8 bytes takes as long as one of 16";
+  EXPECT_EQ(short_vectors.staged_bytes(), 0);
+  const SimtGemmPlan large = plan_of({{128, 128, 16}, 3, {2, 4}}, 16);
+  EXPECT_EQ(large.a.copy, PanelCopy::registers);
+  EXPECT_EQ(large.copy_phases, 4);
+  EXPECT_EQ(large.copy_lag, 2);
+  EXPECT_EQ(plan_of({{128, 128, 16}, 2, {2, 4}}, 16).copy_lag, 1) << "the stage before is still read";
+  EXPECT_EQ(plan_of({{128, 128, 16}, 3, {2, 4}}, 8).copy_lag, 1);
+}
+
 TEST(SimtGemm, NarrowTypesAreWidenedInSharedMemory) {
   const op::GemmSignature half = describe_f16({kRow, kRow, kRow, kRow});
   const SimtGemmPlan f16 = planned(half, simt_design());

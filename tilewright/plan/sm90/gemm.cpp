@@ -32,7 +32,8 @@ constexpr int kReductionsRegisters = 33, kReductionRegisters = 11, kVectorRegist
 constexpr int kManyReductions = 3;
 /// Registers of one wgmma in addition to its accumulators: ptxas asks for 138 if these are 112.
 constexpr int kInstructionRegisters = 26;
-/// Those of a fragment of A, if wgmma takes it from registers: for 200 columns, ptxas then asks for 130.
+/// One wgmma that takes A from registers needs this many more for the fragment: ptxas asks for 130 registers if the
+/// accumulators are 100.
 constexpr int kFragmentRegisters = 4;
 /// Registers for plain stores of D with 16-bit elements and with other widths; also from ptxas -v.
 constexpr int kMatrixStoreRegisters = 16;

@@ -34,9 +34,9 @@ struct Matrices {
 };
 
 /// The tensor map with the type, box and swizzle of `map` for these matrices. L2 fetches lines of 128 bytes, as long as
-/// those of most boxes. 256 bytes made 216 kernels that read an operand along its rows 4 % slower, up to 9 % if DRAM is
-/// the limit, and 314 that read it along K 1.6 % (seeds 52 and 53, H200, 2026-11-27); single sectors made the latter 3
-/// % slower.
+/// those of most boxes. With 256 bytes, 216 kernels that read an operand along M or N took 4 % longer in the mean, and
+/// 314 that read it along K took 1.6 % longer; single sectors made the latter slower, too (seeds 52 and 53, H200,
+/// 2026-11-27).
 TensorMap map_of(TensorMap map, const Matrices& matrices) {
   const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   map.rank = 3;
