@@ -13,7 +13,7 @@ namespace tilewright {
 ///
 /// The indices are computed from scratch for each vector, with divisions. Those that all tiles share, the lines of a
 /// K-major operand and the places along the lines of an MN-major one, are kept in registers if there are few passes.
-template <class Operand, int kVector>
+template <class Operand, int kVector, int kTileK>
 class GatheredVectors {
   using Element = typename Operand::Element;
   using Matrix = typename Operand::Matrix;
@@ -24,8 +24,8 @@ class GatheredVectors {
  public:
   /// `matrix_of_batch` is where the matrix or its images begin, `begin_k` is where the first tile begins, `mn` the
   /// first row or column of the tile along M or N, and `mn_extent` the matrix's extent along the same mode.
-  __device__ __forceinline__ GatheredVectors(const Element* matrix_of_batch, const Matrix& matrix, int begin_k, int mn,
-                                             int mn_extent, int thread)
+  __device__ __forceinline__ GatheredVectors(const Element* matrix_of_batch, int64_t /*ld*/, const Matrix& matrix,
+                                             int begin_k, int mn, int mn_extent, int thread)
       : from_(matrix_of_batch),
         matrix_(matrix),
         k_(begin_k),
@@ -58,8 +58,8 @@ class GatheredVectors {
     return {from_ + found.offset, found.is_inside && line < lines_left ? of_line : 0};
   }
 
-  /// Moves to the next tile, `tile_k` elements further along K.
-  __device__ __forceinline__ void advance(int tile_k) { k_ += tile_k; }
+  /// Moves to the next tile, kTileK elements further along K.
+  __device__ __forceinline__ void advance() { k_ += kTileK; }
 
  private:
   /// The line, or the place along lines, of a pass along M or N.

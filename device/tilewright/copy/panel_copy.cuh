@@ -7,8 +7,8 @@
 #pragma once
 
 #include "tilewright/copy/gathered_vectors.cuh"
+#include "tilewright/copy/strided_vectors.cuh"
 #include "tilewright/numeric/convert.cuh"
-#include "tilewright/operand/matrix_layout.cuh"
 #include "tilewright/operand/matrix_parameters.cuh"
 #include "tilewright/ptx/cp_async.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -34,17 +34,17 @@ class PanelCopy {
   using Stored = typename Operand::Stored;
   using Copy = typename Operand::Copy;
   static constexpr int kVector = Operand::kVector;
+  static constexpr int kElementBytes = sizeof(Element), kVectorBytes = kVector * kElementBytes;
   static constexpr bool kIsPartial = Copy::kActiveThreads < kThreads;
   static_assert(!kIsPartial || Copy::kPasses == 1, "all threads take part in several passes");
   static_assert(!Operand::kIsAsync || !Operand::kIsKMajor, "cp.async does not transpose");
   static_assert(!Operand::kIsAsync || !Operand::kIsStaged);
   using Matrix = typename Operand::Matrix;
   static constexpr bool kIsStrided = is_same<Matrix, StridedMatrix>;
-  struct NoVectors {
-    __device__ __forceinline__ NoVectors(const Element*, const Matrix&, int, int, int, int) {}
-  };
-  using Gathered = Select<kIsStrided, NoVectors, GatheredVectors<Operand, kVector>>;
-  static_assert(!Operand::kIsInterleaved || Operand::kTileK % kInterleaved == 0, "a tile begins with a block");
+  using Vectors = Select<
+      kIsStrided,
+      StridedVectors<Operand, kVector, Operand::kTileK, Operand::kIsKMajor ? Operand::kTileK : Operand::kLineElements>,
+      GatheredVectors<Operand, kVector, Operand::kTileK>>;
 
  public:
   /// Number of passes that load() or load_staged(), and store(), take; 0 if the operand is copied by copy_async().
@@ -57,31 +57,15 @@ class PanelCopy {
   /// along K, `mn` the first row or column of the tiles, `mn_extent` the matrix's extent along the same mode.
   __device__ __forceinline__ PanelCopy(const Element* matrix, int64_t ld, const Matrix& reach, int begin_k, int mn,
                                        int mn_extent, int thread)
-      : ld_(ld),
-        mn_left_(mn_extent - mn),
-        line_(Copy::line(thread)),
-        first_(Copy::element(thread)),
-        place_(Copy::place(thread)),
+      : place_(Copy::place(thread)),
         is_active_(!kIsPartial || thread < Copy::kActiveThreads),
-        gathered_(matrix, reach, begin_k, mn, mn_extent, thread) {
-    const int64_t stride = line_stride<Operand>(ld);
-    const int64_t origin = Operand::kIsKMajor ? mn * stride : static_cast<int64_t>(mn);
-    const int64_t element = Operand::kIsKMajor ? along_k<Operand>(first_, ld) : first_;
-    global_ = matrix + along_k<Operand>(begin_k, ld) + origin + line_ * stride + element;
-    step_elements_ = Copy::kLineStep * stride;
-  }
+        vectors_(matrix, ld, reach, begin_k, mn, mn_extent, thread) {}
 
   /// Issues the cp.async instructions for the tile. Does nothing for an operand that goes through registers.
   __device__ __forceinline__ void copy_async(Stored* tile, int k_left) const {
     if constexpr (Operand::kIsAsync) {
       const uint32_t to = ptx::shared_address(tile + place_);
-#pragma unroll
-      for (int pass = 0; pass < Copy::kPasses; ++pass) {
-        constexpr int kElementBytes = static_cast<int>(sizeof(Element));
-        const uint32_t offset = Copy::pass_place(pass) * kElementBytes;
-        const auto [from, count] = source(pass, k_left);
-        if (is_active_) ptx::cp_async_zfill<kElementBytes * kVector>(to + offset, from, count * kElementBytes);
-      }
+      copy_vectors(k_left, [to](int pass) { return to + Copy::pass_place(pass) * kElementBytes; });
     }
   }
 
@@ -90,16 +74,8 @@ class PanelCopy {
   __device__ __forceinline__ void stage_async(StagedVector* to, int k_left) {
     if constexpr (Operand::kIsStaged) {
       const uint32_t own = ptx::shared_address(to + ptx::thread());
-#pragma unroll
-      for (int pass = 0; pass < Copy::kPasses; ++pass) {
-        constexpr int kVectorBytes = static_cast<int>(sizeof(StagedVector));
-        const auto [from, count] = source(pass, k_left);
-        if (is_active_) {
-          ptx::cp_async_zfill<kVectorBytes>(own + pass * Copy::kActiveThreads * kVectorBytes, from,
-                                            count * static_cast<int>(sizeof(Element)));
-        }
-      }
-      next_tile();
+      copy_vectors(k_left, [own](int pass) { return own + pass * Copy::kActiveThreads * kVectorBytes; });
+      vectors_.advance();
     }
   }
 
@@ -154,26 +130,28 @@ class PanelCopy {
 
   /// Moves to the next tile; a staged operand has been moved by stage_async().
   __device__ __forceinline__ void advance() {
-    if constexpr (!Operand::kIsStaged) next_tile();
+    if constexpr (!Operand::kIsStaged) vectors_.advance();
   }
 
  private:
-  __device__ __forceinline__ void next_tile() {
-    if constexpr (kIsStrided) {
-      global_ += along_k<Operand>(Operand::kTileK, ld_);
-    } else {
-      gathered_.advance(Operand::kTileK);
+  /// Issues a cp.async for this thread's vector in each pass, to place(pass). cp_async_or_zeros() takes fewer
+  /// instructions, but kernels of f32 took 1 % longer with it (H200, 2026-11-27).
+  template <class Place>
+  __device__ __forceinline__ void copy_vectors(int k_left, const Place& place) const {
+#pragma unroll
+    for (int pass = 0; pass < Copy::kPasses; ++pass) {
+      const auto [from, count] = source(pass, k_left);
+      if (is_active_) ptx::cp_async_zfill<kVectorBytes>(place(pass), from, count * kElementBytes);
     }
   }
 
   /// load() of a tile that ends before the end of K, so that each vector is inside the matrix or its line is not.
   __device__ __forceinline__ void load_whole(int first, int last) {
-    const int lines_left = is_active_ ? mn_left_ - line_ : 0;
 #pragma unroll
     for (int pass = 0; pass < kRegisterPasses; ++pass) {
       if (pass < first || pass >= last) continue;
       registers_[pass] = {};
-      if (Copy::pass_line(pass) < lines_left) registers_[pass] = vector_at(address(pass));
+      if (is_active_ && vectors_.has_line(pass, Operand::kTileK)) registers_[pass] = vector_at(vectors_.from(pass));
     }
   }
 
@@ -188,34 +166,16 @@ class PanelCopy {
   /// This thread's vector in `pass`.
   __device__ __forceinline__ Source source(int pass, int k_left) const {
     if constexpr (kIsStrided) {
-      return {address(pass), valid(pass, k_left)};
+      return {vectors_.from(pass), is_active_ ? vectors_.count(pass, k_left) : 0};
     } else {
-      const auto [from, count] = gathered_.source(pass, k_left);
+      const auto [from, count] = vectors_.source(pass, k_left);
       return {from, is_active_ ? count : 0};
     }
   }
 
-  __device__ __forceinline__ const Element* address(int pass) const {
-    return global_ + Copy::pass_line(pass) / Copy::kLineStep * step_elements_ +
-           (Operand::kIsInterleaved ? along_k<Operand>(Copy::pass_element(pass), ld_) : Copy::pass_element(pass));
-  }
-
-  /// Number of elements of this thread's vector in `pass` that are inside the matrix.
-  __device__ __forceinline__ int valid(int pass, int k_left) const {
-    const int lines_left = (Operand::kIsKMajor ? mn_left_ : k_left) - line_;
-    const int elements_left = (Operand::kIsKMajor ? k_left : mn_left_) - first_;
-    const int valid_of_line = min(max(elements_left - Copy::pass_element(pass), 0), kVector);
-    return Copy::pass_line(pass) < lines_left && is_active_ ? valid_of_line : 0;
-  }
-
-  const Element* global_;  // this thread's vector in the next tile
-  int64_t ld_;
-  int64_t step_elements_;  // of Copy::kLineStep lines
-  int mn_left_;            // rows or columns from the tile's origin to the matrix's end
-  int line_, first_;       // this thread's line, and element of the line, in pass 0
-  uint32_t place_;         // of that element in a tile
+  uint32_t place_;  // of this thread's element in pass 0 in a tile
   bool is_active_;
-  [[no_unique_address]] Gathered gathered_;
+  Vectors vectors_;
   Vector<Element, kVector> registers_[Operand::kIsAsync ? 1 : Copy::kPasses];
 };
 

@@ -149,7 +149,7 @@ class Sm80Gemm {
       // follows.
       if (ring.k_left > -Plan::kTileK) {
         start_copy<0, 1>(ring);
-        store_copy(ring);
+        finish_copy(ring);
       }
       advance_copy(ring);
     }
@@ -174,17 +174,17 @@ class Sm80Gemm {
     ring.copy_b.template start<kShare, kShares>(ring.write_stage + OperandA::kTileBytes, ring.k_left);
   }
 
-  /// Stores to the stage what start_copy() loaded to registers.
-  __device__ __forceinline__ void store_copy(Ring& ring) const {
-    ring.copy_a.finish(ring.write_stage);
-    ring.copy_b.finish(ring.write_stage + OperandA::kTileBytes);
+  /// Finishes the copy that start_copy() has begun; see OperandCopy::finish().
+  __device__ __forceinline__ void finish_copy(Ring& ring) const {
+    ring.copy_a.finish(ring.write_stage, ring.k_left);
+    ring.copy_b.finish(ring.write_stage + OperandA::kTileBytes, ring.k_left);
   }
 
   /// Each tile has a commit group, also if nothing was copied, so that the number of pending groups stays the same.
   __device__ __forceinline__ void advance_copy(Ring& ring) const {
     ptx::cp_async_commit();
-    ring.copy_a.template advance<Plan::kTileK>();
-    ring.copy_b.template advance<Plan::kTileK>();
+    ring.copy_a.advance();
+    ring.copy_b.advance();
     ring.k_left -= Plan::kTileK;
     ring.write_stage = next_stage(ring.write_stage);
   }
@@ -197,7 +197,7 @@ class Sm80Gemm {
     constexpr int kNext = (kStep + 1) % kSteps;
     start_copy<kStep, kSteps>(ring);
     if constexpr (kNext == 0) {
-      store_copy(ring);
+      finish_copy(ring);
       advance_copy(ring);
       // The next tile has arrived, and every warp has its fragments of this one: its stage may be overwritten.
       wait_for_stage();
