@@ -67,6 +67,21 @@ TEST_P(DepthwiseConvolutions, AreExact) {
   const registry::KernelPtr kernel = engine().find_kernels(guarded.on_device()).front().kernel;
   EXPECT_EQ(kernel->metadata().family, "depthwise_conv");
   expect_equal_to_reference(kernel, guarded);
+  // Vectors are as wide as one of 16 bytes of D, so that those of the image may have 2 bytes.
+  for (const DType result : {DType::s32, DType::f32}) {
+    for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad}) {
+      op::Conv2d of_bytes = convolution(pass, shapes[1].first, DType::s8);
+      (pass == ConvPass::fprop ? of_bytes.y : of_bytes.x).dtype = of_bytes.c.dtype = result;
+      GuardedConvolution bytes(engine().device(), of_bytes, {.red_zone = 0});
+      int count = 0;
+      for (const engine::RankedKernel& candidate : engine().find_kernels(bytes.on_device())) {
+        if (candidate.kernel->metadata().family != "depthwise_conv") continue;
+        ++count;
+        expect_exact_of(candidate.kernel, bytes);
+      }
+      EXPECT_GE(count, 2);
+    }
+  }
 }
 
 // The gradient of a filter sums over all pixels. Threads that have the same taps take different rows of the output, and

@@ -309,6 +309,40 @@ TEST_P(OutputPaths, CombineEachElementWithItsOwnTensorElement) {
 INSTANTIATE_TEST_SUITE_P(Hopper, OutputPaths, testing::ValuesIn(kOutputPaths),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
+/// D and the outputs beside it share a buffer, in which the panels of each need an alignment of their own: those of 8
+/// columns with 1-byte elements are shorter than the alignment of those that follow.
+TEST(OutputsOfOneBuffer, MayHaveElementsOfAllWidths) {
+  const std::string device = devices().back();
+  if (is_missing(device)) GTEST_SKIP() << "no GPU";
+  if (device == "emulator:sm_80") GTEST_SKIP() << "no Hopper";
+  engine::Engine& engine = engine_of(device);
+  constexpr DType kBytes = DType::s8, kHalves = DType::f16, kWords = DType::f32;
+  const std::pair<plan::TypeCase, std::array<DType, 2>> types[] = {
+      {{kBytes, kBytes, kBytes, DType::s32}, {kWords, kHalves}},
+      {{kBytes, kBytes, kBytes, DType::s32}, {kBytes, kWords}},
+      {{kHalves, kHalves, kHalves, kWords}, {kBytes, kWords}},
+      {{kHalves, kHalves, kWords, kWords}, {kBytes, kBytes}},
+  };
+  for (const auto& [of_d, of_others] : types) {
+    for (const auto& [m, n] : {std::pair{8, 128}, {24, 128}, {128, 64}, {136, 272}}) {
+      op::Gemm gemm =
+          plan::problem_of(plan::describe(of_d, {plan::kRow, plan::kColumn, plan::kRow, plan::kRow}), m, n, 64);
+      gemm.epilogue = op::parse_epilogue("D = acc; first = acc > 0; second = acc", kWords).value_or_throw();
+      for (const op::EpilogueTensor& wanted : op::epilogue_tensors(gemm.epilogue)) {
+        const DType type = of_others[wanted.label == "first" ? 0 : 1];
+        gemm.tensors.push_back({std::string(wanted.label), op::matrix(std::uint64_t{1} << 50, type, m, n, plan::kRow)});
+      }
+      GuardedProblem guarded(engine.device(), gemm, {});
+      const auto kernels = engine.find_kernels(
+          guarded.on_device(), [](const registry::KernelMetadata& metadata) { return metadata.family == "sm90_gemm"; });
+      ASSERT_FALSE(kernels.empty());
+      constexpr std::size_t kMost = 4;
+      for (const engine::RankedKernel& each : std::span(kernels).first(std::min(kMost, kernels.size())))
+        expect_exact(engine, each.kernel, guarded);
+    }
+  }
+}
+
 /// A CTA arrives once for the full reductions of all its tiles of a matrix, so it must count them. The second run
 /// needs counters that the first has reset.
 TEST(FullReductions, CountTheTilesOfPersistentCtas) {

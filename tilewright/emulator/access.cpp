@@ -546,6 +546,11 @@ void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLoca
         return fmt::format("{}, and the write by {}: the scope of one of them does not include the other thread",
                            what(), describe_other());
       });
+    case SharedVerdict::mixed_race:
+      return warp.report(Severity::warning, FindingKind::shared_race, in, lane, location.address, [&] {
+        return fmt::format("{} with no barrier after the {} by {}: one of them is atomic or volatile, the other is not",
+                           what(), shared.other_reads() ? "read" : "write", describe_other());
+      });
     case SharedVerdict::unfenced_reuse:
       return warp.report(
           cta.launch().options.require_reuse_fences ? Severity::error : Severity::warning,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <utility>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
@@ -12,8 +13,10 @@
 namespace tilewright::emulator {
 namespace {
 
-/// Number of times that all try_waits are timed out, with no event in between, before a deadlock is reported.
-constexpr int kMaxFruitlessWakes = 8;
+/// Number of times that all try_waits are timed out, with no event in between, before a deadlock is reported. It is not
+/// one if registers have changed meanwhile: the threads may count their polls, or read a clock, and give up. If they
+/// never do, the budget of steps ends the launch. An unrolled loop may poll several times before it counts.
+constexpr int kMaxFruitlessWakes = 32;
 /// The same for threads that poll global memory in a launch that is not cooperative. No other CTA runs meanwhile, but a
 /// kernel may load one address in a loop without waiting for it to change.
 constexpr int kMaxFruitlessPolls = 1 << 15;
@@ -73,7 +76,10 @@ bool Cluster::finished() const {
 bool Cluster::advance() {
   const bool progress = run_round();
   if (finished()) return true;
-  return progress ? !polls_without_progress() : wake_waiters();
+  if (progress ? !polls_without_progress() : wake_waiters()) return true;
+  if (launch_.cooperative || !registers_changed()) return false;
+  fruitless_wakes_ = fruitless_polls_ = 0;
+  return true;
 }
 
 void Cluster::finish() const {
@@ -117,6 +123,15 @@ bool Cluster::polls_without_progress() {
   if (fruitless_polls_ > kMaxFruitlessPolls) return true;
   wake_waiters();
   return false;
+}
+
+bool Cluster::registers_changed() {
+  std::uint64_t digest = 0;
+  for (const auto& each : ctas_) {
+    if (each->finished()) continue;
+    for (const auto& warp : each->warps()) digest = warp->digest_registers(digest);
+  }
+  return std::exchange(register_digest_, digest) != digest;
 }
 
 // Agents ----------------------------------------------------------------------------------------------------------

@@ -77,6 +77,9 @@ class Cluster {
   /// The leading offset of the descriptor in that operand of a wgmma, when the CTA of rank 0 last executed it.
   std::map<const Slot*, std::uint32_t>& leading_offsets() { return leading_offsets_; }
 
+  /// Whether registers of threads that have not exited have changed since the last call.
+  bool registers_changed();
+
   /// Restarts all clocks, as one has reached SharedMemory::kClockLimit.
   void restart_clocks();
 
@@ -101,6 +104,7 @@ class Cluster {
   int fruitless_wakes_ = 0;
   std::uint64_t events_at_last_poll_ = 0;
   int fruitless_polls_ = 0;
+  std::uint64_t register_digest_ = 0;
 };
 
 }  // namespace tilewright::emulator

@@ -73,6 +73,10 @@ void Cta::reset_shared_memory() {
     shared_.mark_red_zone(end, variable.begin - end);
     end = variable.begin + variable.size;
   }
+  if (program.has_reserved_shared) {
+    std::memset(shared_.at(kSharedBase), 0, kReservedSharedBytes);
+    if (shared_.shadowed()) shared_.mark_defined(kSharedBase, kReservedSharedBytes);
+  }
 }
 
 void Cta::check_step_budget() const {
@@ -386,7 +390,9 @@ void Cta::describe_waiters(std::vector<std::string>& notes) const {
     const Poll* const poll = warp->poll();
     if (poll != nullptr && poll->global != 0) {
       describe(poll->lanes, fmt::format("the value at global address {:#x} to change", poll->global), poll->code);
-    } else if (poll != nullptr) {
+    } else if (poll != nullptr && std::ranges::none_of(warp->paths(), [&](const Path& path) {
+                 return path.waits_at == poll->code;  // is described below
+               })) {
       Path path{.lanes = poll->lanes, .state = Path::State::at_mbarrier, .waits_at = poll->code};
       path.mbarrier = poll->mbarrier;
       path.phase = poll->phase;
@@ -507,6 +513,13 @@ std::uint32_t Cta::special(SpecialRegister what, int warp, int lane) const {
       return launch_.dynamic_shared_bytes;
     case SpecialRegister::total_smem_size:
       return launch_.program.static_shared_bytes + launch_.dynamic_shared_bytes;
+    case SpecialRegister::reserved_smem_offset_begin:
+    case SpecialRegister::reserved_smem_offset_1:
+      return kSharedBase;
+    case SpecialRegister::reserved_smem_offset_end:
+      return kSharedBase + kReservedSharedBytes;
+    case SpecialRegister::reserved_smem_offset_cap:
+      return kReservedSharedBytes;
   }
   return 0;
 }

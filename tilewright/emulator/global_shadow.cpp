@@ -233,7 +233,8 @@ void GlobalShadow::report(Warp& warp, const Instruction& in, int lane, std::uint
   const bool reads = kind == AccessKind::read || kind == AccessKind::strong_read;
   const bool same_value = value != nullptr && !shadow.other_reads() &&
                           std::memcmp(reinterpret_cast<const std::byte*>(address), value, bytes) == 0;
-  const Severity severity = same_value ? Severity::warning : Severity::error;
+  const bool is_mixed = verdict == SharedVerdict::mixed_race;
+  const Severity severity = same_value || is_mixed ? Severity::warning : Severity::error;
   const auto other_thread = [&] {
     return fmt::format("thread {} of CTA {} at {}", to_string(cta.thread_index(thread)),
                        to_string(ctaid(static_cast<std::uint32_t>(number / warps_per_cta(warp)), cta.launch().grid)),
@@ -248,12 +249,12 @@ void GlobalShadow::report(Warp& warp, const Instruction& in, int lane, std::uint
     });
   }
   warp.report(severity, FindingKind::global_race, in, lane, address, [&] {
-    return fmt::format("{} of {} bytes at global address {:#x}, not ordered after the {} by {}",
+    return fmt::format("{} of {} bytes at global address {:#x}, not ordered after the {} by {}{}",
                        reads ? "read" : "write", bytes, address,
                        shadow.other_reads() ? "read"
                        : same_value         ? "write of the same value"
                                             : "write",
-                       other_thread());
+                       other_thread(), is_mixed ? ": one of them is atomic or volatile, the other is not" : "");
   });
 }
 

@@ -131,10 +131,11 @@ class ClusterQueue {
 };
 
 /// Runs all clusters in turn on this thread. Each runs as far as it can before the next one does, so that a missing
-/// wait for another CTA shows as an access that comes too early. If no cluster makes progress for a few rounds, that is
-/// a deadlock; more than one round, as the last step of one cluster may let another one continue.
+/// wait for another CTA shows as an access that comes too early. If no cluster makes progress and no register changes
+/// for many rounds, that is a deadlock. In each of these rounds a warp polls once, and an unrolled loop may poll
+/// several times before it counts.
 void run_cooperatively(Launch launch, ClusterQueue& grid) {
-  constexpr int kMaxIdleRounds = 4;
+  constexpr int kMaxIdleRounds = 32;
   const DefaultFloatEnvironment arithmetic;
   GlobalShadow shadow(launch.options.check_races, launch.unwritten != nullptr, launch.options.check_warps);
   if (launch.options.check_races) launch.global_shadow = &shadow;
@@ -156,6 +157,9 @@ void run_cooperatively(Launch launch, ClusterQueue& grid) {
     });
     grid.progress().add(finished);
     progress |= finished > 0;
+    if (!progress) {
+      for (const auto& cluster : clusters) progress |= cluster->registers_changed();
+    }
     idle_rounds = progress ? 0 : idle_rounds + 1;
     if (idle_rounds > kMaxIdleRounds) clusters.front()->report_deadlock();
   }

@@ -42,6 +42,10 @@ inline constexpr std::uint64_t kWindowMask = ~((std::uint64_t{1} << 56) - 1);
 
 /// The first KiB of shared memory is reserved for system use, as on sm_80 and later, so that 0 is no valid address.
 inline constexpr std::uint32_t kSharedBase = 1024;
+/// The part of the system's shared memory that cooperative groups use, whose address is %reserved_smem_offset_1: CUDA's
+/// cooperative_groups/details/memory.h expects at least so many bytes, of zeros. The emulator has them only for
+/// programs that read such a register, at kSharedBase.
+inline constexpr std::uint32_t kReservedSharedBytes = 288;
 
 /// [base + offset]
 struct AddressOperand {
@@ -117,6 +121,10 @@ enum class SpecialRegister : std::uint8_t {
   lanemask_gt,
   dynamic_smem_size,
   total_smem_size,
+  reserved_smem_offset_begin,
+  reserved_smem_offset_end,
+  reserved_smem_offset_cap,
+  reserved_smem_offset_1,
 };
 
 struct SpecialSlot {
@@ -166,6 +174,7 @@ struct Program {
   std::vector<SharedVariable> shared_variables;  // by address; the dynamic ones last
   std::size_t register_bytes = 0;
   std::uint32_t static_shared_bytes = 0;
+  bool has_reserved_shared = false;                  // kReservedSharedBytes
   std::uint32_t dynamic_shared_begin = kSharedBase;  // end of the static shared memory and its red zones
   std::uint32_t local_bytes = 0;                     // per thread
   std::vector<LocalVariable> local_variables;        // by address, with red zones in between

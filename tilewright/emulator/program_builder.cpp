@@ -80,6 +80,10 @@ constexpr std::array kSpecials = {
     SpecialRow{"%lanemask_gt", SpecialRegister::lanemask_gt},
     SpecialRow{"%dynamic_smem_size", SpecialRegister::dynamic_smem_size},
     SpecialRow{"%total_smem_size", SpecialRegister::total_smem_size},
+    SpecialRow{"%reserved_smem_offset_begin", SpecialRegister::reserved_smem_offset_begin},
+    SpecialRow{"%reserved_smem_offset_end", SpecialRegister::reserved_smem_offset_end},
+    SpecialRow{"%reserved_smem_offset_cap", SpecialRegister::reserved_smem_offset_cap},
+    SpecialRow{"%reserved_smem_offset_1", SpecialRegister::reserved_smem_offset_1},
 };
 
 /// A variable's demangled name: "kernel(float*)::tile".
@@ -204,6 +208,8 @@ ProgramBuilder::Reachable ProgramBuilder::reachable_from(const Function& kernel)
     if (operand.kind == Operand::Kind::variable && !operand.local_scope)
       found.variables.insert(&module_.variables[operand.index]);
     if (operand.kind == Operand::Kind::function && operand.index != kNone) add(module_.functions[operand.index]);
+    if (operand.kind == Operand::Kind::special && operand.name.starts_with("%reserved_smem_"))
+      found.uses_reserved_shared = true;
     for (const Operand& element : operand.elements) self(self, element);
   };
   add(kernel);
@@ -242,6 +248,11 @@ void ProgramBuilder::place_shared_variables(const Function& kernel) {
     if (at > kMaxSharedBytes) refuse_too_large(variable, "shared memory", kMaxSharedBytes);
   };
   const Reachable reachable = reachable_from(kernel);
+  if (reachable.uses_reserved_shared) {
+    program_.has_reserved_shared = true;
+    program_.shared_variables.push_back({"reserved shared memory", kSharedBase, kReservedSharedBytes});
+    at += kReservedSharedBytes + kSharedRedZone;
+  }
   for (const Variable& variable : module_.variables) {
     if (reachable.variables.contains(&variable)) place(variable);
   }

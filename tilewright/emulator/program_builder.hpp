@@ -79,6 +79,7 @@ class ProgramBuilder {
   struct Reachable {
     std::set<const Function*> functions;
     std::set<const Variable*> variables;
+    bool uses_reserved_shared = false;  // reads a special register that tells where it is
   };
   Reachable reachable_from(const Function& kernel) const;
   void place_shared_variables(const Function& kernel);

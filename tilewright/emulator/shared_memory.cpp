@@ -19,6 +19,9 @@ constexpr std::uint32_t kInFlight = 1U << 31;
 // Values of Cell::writer.epoch that stand for no agent's write, as kSplit does; all have clock 0.
 constexpr std::uint32_t kWrittenBefore = 2;  // written, and the write is ordered before every access
 constexpr std::uint32_t kRedZone = 4;        // bytes between variables
+// As a writer: the last write was a strong one, which is in strong_writes_. The clock is the largest, so that no access
+// takes a path on which ordered() is enough.
+constexpr std::uint32_t kWrittenStrongly = 0x7ffff800;
 constexpr std::byte kPoison{0xff};
 constexpr int kAgentBits = 11;
 
@@ -226,7 +229,7 @@ bool SharedMemory::has_read(const Cell& cell, Stamp access) const {
 }
 
 bool SharedMemory::unordered(Stamp earlier, const VectorClock& now, Stamp access) const {
-  if (earlier.epoch == 0) return false;
+  if (earlier.epoch == 0 || earlier.epoch == kWrittenStrongly) return false;
   if (!ordered(earlier.epoch, now)) return true;
   // Lanes of one warp at the same instruction write in an order that check_lanes_agree() judges.
   return check_warps_ && earlier.epoch == access.epoch && earlier.code != access.code &&
@@ -314,7 +317,13 @@ SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const 
 }
 
 bool SharedMemory::unfenced(PackedEpoch epoch, const VectorClock& proxy_fenced) {
-  return epoch != 0 && !is_async(agent_of(epoch)) && !ordered(epoch, proxy_fenced);
+  return epoch != 0 && epoch != kWrittenStrongly && !is_async(agent_of(epoch)) && !ordered(epoch, proxy_fenced);
+}
+
+template <class Visit>
+void SharedMemory::each_reader(const Cell& cell, Visit&& visit) const {
+  if ((cell.reader.epoch & kSet) == 0) return visit(cell.reader);
+  for (const Stamp& reader : set_of(cell).readers) visit({reader.epoch, reader.code + lane_bits(cell.reader.code)});
 }
 
 SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, const Clocks* through_async, Stamp access) {
@@ -334,13 +343,7 @@ SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, const
   } else {
     check(cell.writer, false);
   }
-  if ((cell.reader.epoch & kSet) != 0) {
-    for (const Stamp& reader : set_of(cell).readers) {
-      check({reader.epoch, reader.code + lane_bits(cell.reader.code)}, true);
-    }
-  } else {
-    check(cell.reader, true);
-  }
+  each_reader(cell, [&](const Stamp& reader) { check(reader, true); });
   drop_readers(cell);
   cell.writer = access;
   return verdict;
@@ -349,7 +352,9 @@ SharedVerdict SharedMemory::write_cell(Cell& cell, const VectorClock& now, const
 SharedVerdict SharedMemory::read(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                  std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);
-  return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, now, nullptr, access); });
+  const SharedVerdict verdict =
+      each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, now, nullptr, access); });
+  return follow_strong_writes(now, address, bytes, SharedVerdict::mixed_race, verdict);
 }
 
 SharedVerdict SharedMemory::async_read(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
@@ -373,7 +378,39 @@ SharedVerdict SharedMemory::ChunkReads::read_other(std::uint64_t address, const 
 SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                   std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);
-  return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, nullptr, access); });
+  const SharedVerdict before = follow_strong_writes(now, address, bytes, SharedVerdict::race, SharedVerdict::ok);
+  const Accessor strong = other_;
+  const SharedVerdict verdict =
+      each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, now, nullptr, access); });
+  if (verdict >= before) return verdict;
+  other_ = strong;
+  other_reads_ = false;
+  return before;
+}
+
+const SharedMemory::Cell& SharedMemory::cell_at(std::uint64_t address) const {
+  const std::size_t byte = address - kSharedBase;
+  const Cell& sector = sectors_[byte / kSectorBytes];
+  if (sector.writer.epoch != kSplit) return sector;
+  const Cell& word = words_[byte / 4];
+  return word.writer.epoch != kSplit ? word : bytes_[byte];
+}
+
+SharedVerdict SharedMemory::follow_strong_writes(const VectorClock& now, std::uint64_t address, std::uint32_t bytes,
+                                                 SharedVerdict unordered, SharedVerdict verdict) {
+  if (strong_writes_.empty() || !check_races_ || verdict >= unordered) return verdict;
+  for (std::uint64_t at = address; at < address + bytes; at = at / 4 * 4 + 4) {
+    if (cell_at(at).writer.epoch != kWrittenStrongly) continue;
+    const auto found = strong_writes_.find((at - kSharedBase) / 4);
+    if (found == strong_writes_.end()) continue;
+    const StrongWrite& write = found->second;
+    if (write.begin >= address + bytes || address >= write.begin + write.bytes) continue;
+    if (write.accessor.clock <= now[write.accessor.agent]) continue;
+    other_ = write.accessor;
+    other_reads_ = false;
+    return unordered;
+  }
+  return verdict;
 }
 
 SharedVerdict SharedMemory::async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
@@ -385,7 +422,8 @@ SharedVerdict SharedMemory::async_write(const Clocks& clocks, const Accessor& ac
 bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp access, bool writes) const {
   const PackedEpoch writer = cell.writer.epoch;
   // A split word has all bits set, so that it counts as in flight here.
-  if ((writer & kInFlight) != 0 || writer == kRedZone || (writer == 0 && !writes)) return false;
+  if ((writer & kInFlight) != 0 || writer == kRedZone || writer == kWrittenStrongly || (writer == 0 && !writes))
+    return false;
   if (unordered(cell.writer, now, access)) return false;
   if (!writes) return true;
   if ((cell.reader.epoch & kSet) == 0) return !unordered(cell.reader, now, access);
@@ -1045,6 +1083,7 @@ SharedMemory::Published* SharedMemory::find_published(std::uint64_t address, boo
 }
 
 void SharedMemory::clear_published() {
+  strong_writes_.clear();
   published_.clear();
   published_at_word_.clear();
   published_at_.clear();
@@ -1098,17 +1137,32 @@ SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& st
       published->joined_by = strong.warp;
     }
   }
+  const Stamp access = stamp(clocks.ordered, accessor);
   const SharedVerdict verdict = each_cell(address, bytes, false, [&](Cell& cell) {
     if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
     SharedVerdict of_cell = SharedVerdict::ok;
-    if ((cell.writer.epoch & kInFlight) != 0) {
+    if (cell.writer.epoch == kWrittenStrongly) {
+      // Strong accesses do not race with each other.
+    } else if ((cell.writer.epoch & kInFlight) != 0) {
       of_cell = conflict(SharedVerdict::in_flight, cell.writer);
     } else if (cell.writer.epoch != 0 && !ordered(cell.writer.epoch, clocks.ordered)) {
       of_cell = conflict(SharedVerdict::race, cell.writer);
     }
-    if (strong.writes) cell.writer = {kWrittenBefore, accessor.code};
+    if (!strong.writes) return of_cell;
+    if (of_cell == SharedVerdict::ok) {
+      each_reader(cell, [&](const Stamp& reader) {
+        if (unordered(reader, clocks.ordered, access)) of_cell = conflict(SharedVerdict::mixed_race, reader, true);
+      });
+    }
+    cell.writer = {kWrittenStrongly, accessor.code};
     return of_cell;
   });
+  if (strong.writes && check_races_) {
+    StrongWrite write{accessor, address, bytes};
+    write.accessor.clock = clocks.ordered[accessor.agent];
+    for (std::uint64_t at = address; at < address + bytes; at = at / 4 * 4 + 4)
+      strong_writes_[(at - kSharedBase) / 4] = write;
+  }
   return std::max(worst, verdict);
 }
 
@@ -1152,10 +1206,10 @@ void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {
 void SharedMemory::add_to(Footprint& footprint, std::uint64_t base) const {
   const auto add = [&](const Cell& cell, std::uint64_t begin, std::uint64_t bytes) {
     if (cell.reader.epoch != 0) footprint.reads.add(begin, begin + bytes);
-    if (clock_of(cell.writer.epoch) != 0) {
-      footprint.writes.add(begin, begin + bytes);
-    } else if (cell.writer.epoch == kWrittenBefore && cell.writer.code != 0) {  // by strong_access()
+    if (cell.writer.epoch == kWrittenStrongly) {
       footprint.updates.add(begin, begin + bytes);
+    } else if (clock_of(cell.writer.epoch) != 0) {
+      footprint.writes.add(begin, begin + bytes);
     }
   };
   for (std::size_t sector = 0; sector < sectors_.size(); ++sector) {

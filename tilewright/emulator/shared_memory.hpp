@@ -25,6 +25,7 @@ struct Accessor {
 /// When an access breaks several rules, the last of them in this order is reported.
 enum class SharedVerdict : std::uint8_t {
   ok,
+  mixed_race,  // a plain read and a strong write are not ordered: programs do that on purpose, as in "test, then CAS"
   unfenced_reuse,  // the async proxy writes what the generic proxy has accessed, with no proxy fence in between
   uninitialised,
   unfenced,  // the async proxy reads what the generic proxy has written, with no proxy fence in between
@@ -115,6 +116,7 @@ class SharedMemory {
   /// Atomic, volatile, relaxed, acquire and release accesses synchronise through the address: what a strong write
   /// publishes happens before the strong accesses that follow it, as far as scopes include the two threads.
   /// narrow_scope: the access and the last strong write are unordered, and a scope does not include the other thread.
+  /// Plain writes that are not ordered with a strong write are races, and plain reads mixed_races.
   SharedVerdict strong_access(Clocks& clocks, const StrongAccess& strong, const Accessor& accessor,
                               std::uint64_t address, std::uint32_t bytes);
   /// A cp.async: nobody may access the bytes between begin_copy() and complete_copy().
@@ -247,6 +249,9 @@ class SharedMemory {
   bool has_read(const ReadSet& set, Stamp access) const;
   /// Whether an access conflicts with an earlier one, if one of them writes.
   bool unordered(Stamp earlier, const VectorClock& now, Stamp access) const;
+  /// Calls visit(stamp) for each reader of the cell.
+  template <class Visit>
+  void each_reader(const Cell& cell, Visit&& visit) const;
   void add_reader(Cell& cell, const VectorClock& now, Stamp access);
   /// The same for a set. The lanes of its readers and that of the access are relative.
   void add_reader(ReadSet& set, Stamp access);
@@ -293,6 +298,18 @@ class SharedMemory {
   /// What is published at an address; null if there is nothing and it is not `added`.
   Published* find_published(std::uint64_t address, bool added);
   void clear_published();
+
+  /// The last strong write of a word, if Cell::writer says that there is one: it covers `bytes` from `begin` on.
+  struct StrongWrite {
+    Accessor accessor;
+    std::uint64_t begin = 0;
+    std::uint32_t bytes = 0;
+  };
+  std::unordered_map<std::size_t, StrongWrite> strong_writes_;  // by word
+  const Cell& cell_at(std::uint64_t address) const;
+  /// `verdict`, or `unordered` if that is worse and the bytes have a strong write that does not happen before `now`.
+  SharedVerdict follow_strong_writes(const VectorClock& now, std::uint64_t address, std::uint32_t bytes,
+                                     SharedVerdict unordered, SharedVerdict verdict);
 
   std::vector<Published> published_;
   std::vector<std::uint32_t> published_at_word_;  // by word: index in published_ plus 1, or 0; empty before the first

@@ -378,6 +378,18 @@ void Warp::note_global_poll(const Instruction& instruction, Mask lanes, std::uin
   yield();
 }
 
+std::uint64_t Warp::digest_registers(std::uint64_t seed) const {
+  constexpr std::uint64_t kOddMultiplier = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio, of Fibonacci hashing
+  static_assert(kSlotAlignment % sizeof(std::uint64_t) == 0);
+  const std::byte* const registers = registers_.get();
+  for (std::size_t i = 0; i < program_.register_bytes; i += sizeof(std::uint64_t)) {
+    std::uint64_t word;
+    std::memcpy(&word, registers + i, sizeof word);
+    seed = (std::rotl(seed, 23) ^ word) * kOddMultiplier;
+  }
+  return seed;
+}
+
 std::uint64_t Warp::read_clock(const Instruction& instruction) {
   const std::uint32_t code = code_index(instruction);
   const bool again = clock_poll_.code == code && steps_ - clock_poll_.step <= kMaxPollLoopSteps;

@@ -14,7 +14,7 @@ template <class Element, int kCount>
 class ChannelVector {
   static constexpr int kBytes = kCount * static_cast<int>(sizeof(Element));
   static constexpr int kWords = maximum(kBytes / 4, 1);
-  static_assert(kBytes == 16 || kBytes == 8 || kBytes == 4 || kBytes < 4 && kCount == 1, "one load");
+  static_assert(kBytes == 16 || kBytes == 8 || kBytes == 4 || kBytes == 2 || kBytes == 1, "one load");
 
  public:
   /// Loads the channels at `address`, or zeros if `condition` is false.

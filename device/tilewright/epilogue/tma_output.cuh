@@ -10,11 +10,12 @@
 
 namespace tilewright {
 
-/// One of these outputs, number kNumberOfAll. kBytesOfThoseBefore is the sum of the element sizes of the outputs before
-/// it. LayoutOfPanel has the members that OutputPanel uses.
-template <int kNumberOfAll, class ElementOfTensor, int kBytesOfThoseBefore, class LayoutOfPanel>
+/// One of these outputs, number kNumberOfAll, which is 0 or 1. kBytesOfFirst is the size of an element of number 0 for
+/// number 1, and 0 for number 0. LayoutOfPanel has the members that OutputPanel uses.
+template <int kNumberOfAll, class ElementOfTensor, int kBytesOfFirst, class LayoutOfPanel>
 struct TmaOutput {
-  static constexpr int kNumber = kNumberOfAll, kBytesBefore = kBytesOfThoseBefore;
+  static_assert(kNumberOfAll == 0 || kNumberOfAll == 1);
+  static constexpr int kNumber = kNumberOfAll, kElementBytesBefore = kBytesOfFirst;
   using Element = ElementOfTensor;
   using Layout = LayoutOfPanel;
 };
@@ -25,6 +26,9 @@ struct TmaOutputBuffer {
   template <class Output>
   using Panel = OutputPanel<typename Output::Element, typename Output::Layout, Plan::kDIsRowMajor>;
   static constexpr int kElements = Plan::kSubtilePanels * 64 * Plan::kPanelColumns;
+  /// The bytes of a part of the buffer. The next part may have panels with a swizzle of 128 bytes, which must begin at
+  /// a multiple of 1024.
+  static __device__ constexpr int part(int bytes) { return ceil_div(bytes, 1024) * 1024; }
 
   /// Stores two adjacent values of a row of the subtile to the buffer.
   template <class Output, class Compute>
@@ -59,7 +63,7 @@ struct TmaOutputBuffer {
  private:
   template <class Output>
   static __device__ __forceinline__ uint32_t first(uint32_t buffer) {
-    return buffer + kElements * Output::kBytesBefore;
+    return buffer + part(kElements * Output::kElementBytesBefore);
   }
 };
 

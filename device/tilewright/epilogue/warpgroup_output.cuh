@@ -28,11 +28,11 @@ namespace tilewright {
 /// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix, TmaIm2colClasses, GlobalMatrix, FoldedOutput
 /// or PixelOutput), kDIsRowMajor, kDIsPointerArray, kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD,
 /// kPanelColumns, kSubtilePanels (panels per subtile), kStoreBytes (which divides the length of D's lines in bytes),
-/// kTmaOutputs and kTmaOutputBytes (the number of other outputs that TMA stores, and the sum of their element sizes),
-/// kReductionCounters (an offset in the workspace), and the members that SourceBuffers uses. Parameters of the kernel:
-/// c, d, outputs, m, n, batches, batch_step_c, workspace, reduction_parts, epilogue; with groups also groups. Tile is
-/// the scheduler's. A subtile that lies partly behind the end of its group is stored with plain stores, because TMA
-/// would overwrite the next group.
+/// kTmaOutputs and kTmaOutputBytes (the number of other outputs that TMA stores, and the bytes of their parts of a
+/// buffer), kReductionCounters (an offset in the workspace), and the members that SourceBuffers uses. Parameters of the
+/// kernel: c, d, outputs, m, n, batches, batch_step_c, workspace, reduction_parts, epilogue; with groups also groups.
+/// Tile is the scheduler's. A subtile that lies partly behind the end of its group is stored with plain stores, because
+/// TMA would overwrite the next group.
 template <class Plan, class Epilogue, class Parameters, int kAtoms, class Tile>
 class WarpgroupOutput {
   using C = typename Plan::ElementC;
@@ -47,9 +47,9 @@ class WarpgroupOutput {
   using Place = StagedPlace<Vectors, Reductions, OtherOutputs>;
   static constexpr int kThreads = 128;
   static constexpr int kBuffers = Source::kBuffers;
-  static constexpr int kPanelsBytes =
-      maximum(Plan::kSubtilePanels * Panel::kBytes, Source::kBufferBytes);  // of C and D
-  static constexpr int kBufferBytes = kPanelsBytes + OtherOutputs::kElements * Plan::kTmaOutputBytes;
+  static constexpr int kBytesOfD = maximum(Plan::kSubtilePanels * Panel::kBytes, Source::kBufferBytes);  // and of C
+  static constexpr int kPanelsBytes = Plan::kTmaOutputs == 0 ? kBytesOfD : OtherOutputs::part(kBytesOfD);
+  static constexpr int kBufferBytes = kPanelsBytes + Plan::kTmaOutputBytes;
   static constexpr int kSubtileColumns = Plan::kSubtilePanels * Plan::kPanelColumns;
   static constexpr int kPerElement = Epilogue::kColumnsPerElement;
   static constexpr int kTileColumns = Plan::kTileN / kPerElement;            // of D

@@ -58,6 +58,18 @@ TEST(Carry, FlagIsThatOfTheLastInstructionThatWritesIt) {
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(borrows[i], a[i] < 100 ? ~W{0} : 0) << a[i];
 }
 
+// After a subtraction, the flag is set if there was no borrow: nvcc's division of 128-bit integers adds it.
+TEST(Carry, AdditionsReadTheFlagOfSubtractions) {
+  const std::vector<U> a = values<U>(5), b = values<U>(6);
+  const auto run = [&](std::string_view body) { return run_lanes<U>(body, ".reg .u32 %t;\n", a, b); };
+  const std::vector<U> added = run("sub.cc.u32 %t, %s0, %s1;\naddc.u32 %d, 0, 0;");
+  const std::vector<U> subtracted = run("add.cc.u32 %t, %s0, %s1;\nsubc.u32 %d, 0, 0;");
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(added[i], a[i] >= b[i] ? 1U : 0U) << a[i] << " - " << b[i];
+    EXPECT_EQ(subtracted[i], W{a[i]} + b[i] > ~U{0} ? 0U : ~U{0}) << a[i] << " + " << b[i];
+  }
+}
+
 TEST(BitFields, MasksExtensionsAndPositions) {
   const std::vector<U> a = values<U>(4);
   std::vector<U> n(32);

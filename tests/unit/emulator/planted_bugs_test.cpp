@@ -19,7 +19,8 @@ constexpr std::size_t kElements = 256;
 struct PlantedKernel {
   std::string name;
   runtime::LaunchConfig launch;
-  std::string kind;  // identifier of the error; empty: the kernel is right
+  std::string kind;  // identifier of the finding; empty: the kernel is right
+  Severity severity = Severity::error;
   std::uint32_t thread = 0;
   int line_of_bug = 0;
 };
@@ -32,7 +33,8 @@ std::string read_file(const std::string& name) {
 }
 
 std::vector<PlantedKernel> planted_kernels(const std::string& text) {
-  const std::regex launch(R"(// <<<(\d+), (\d+)>>>(: (\w+) in thread (\d+))?)"), head(R"(KERNEL\((\w+)\).*)");
+  const std::regex launch(R"(// <<<(\d+), (\d+)>>>(: (warning )?(\w+) in thread (\d+))?)"),
+      head(R"(KERNEL\((\w+)\).*)");
   std::vector<PlantedKernel> kernels;
   std::istringstream stream(text);
   int number = 0;
@@ -44,8 +46,9 @@ std::vector<PlantedKernel> planted_kernels(const std::string& text) {
       kernel.launch.grid.x = static_cast<std::uint32_t>(std::stoul(found[1]));
       kernel.launch.block.x = static_cast<std::uint32_t>(std::stoul(found[2]));
       if (found[3].matched) {
-        kernel.kind = found[4];
-        kernel.thread = static_cast<std::uint32_t>(std::stoul(found[5]));
+        kernel.severity = found[4].matched ? Severity::warning : Severity::error;
+        kernel.kind = found[5];
+        kernel.thread = static_cast<std::uint32_t>(std::stoul(found[6]));
       }
     } else if (!kernels.empty() && std::regex_match(line, found, head)) {
       kernels.back().name = found[1];
@@ -90,12 +93,13 @@ class PlantedBugs : public testing::TestWithParam<std::string> {
       ADD_FAILURE() << (findings.empty() ? "no finding" : to_string(findings.front()));
       return;
     }
-    EXPECT_EQ(found->severity, Severity::error);
+    EXPECT_EQ(found->severity, kernel.severity);
     ASSERT_TRUE(found->thread.has_value());
     EXPECT_EQ(found->thread->thread, (runtime::Dim3{kernel.thread, 0, 0})) << to_string(*found);
     ASSERT_FALSE(found->location.source.empty());
     EXPECT_EQ(found->location.source.back().line, kernel.line_of_bug) << to_string(*found);
-    EXPECT_EQ(found, std::ranges::find(findings, Severity::error, &Finding::severity)) << to_string(findings.front());
+    const auto first_error = std::ranges::find(findings, Severity::error, &Finding::severity);
+    EXPECT_EQ(first_error, kernel.severity == Severity::error ? found : findings.end()) << to_string(findings.front());
   }
 };
 

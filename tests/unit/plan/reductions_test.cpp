@@ -118,6 +118,9 @@ TEST(TmaOutputs, AreTheFirstWithTheStorageOrderOfD) {
   EXPECT_EQ(elements.widest(), 4);
   EXPECT_EQ(elements.narrowest(), 1);
   EXPECT_EQ(elements.bytes_per_element(), 2 + 4 + 1);
+  EXPECT_EQ(elements.buffer_bytes(8 * 64), 1024 + 2048 + 1024) << "each part begins at a multiple of 1024 bytes";
+  EXPECT_EQ((EpilogueSubtile{8, 1}.bytes(elements)), kOutputBuffers * 4096);
+  EXPECT_EQ((EpilogueSubtile{8, 1}.bytes({1, 1, true})), kOutputBuffers * 512) << "without other parts";
   description.d.alignment = 4;
   EXPECT_EQ(tma_outputs(description, 1).count, 0) << "TMA cannot store D";
 }

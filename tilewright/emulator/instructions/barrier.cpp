@@ -7,6 +7,7 @@
 #include "tilewright/emulator/cta.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
+#include "tilewright/emulator/instructions/member_masks.hpp"
 
 namespace tilewright::emulator {
 namespace {
@@ -82,8 +83,7 @@ void execute_reducing_barrier(Warp& warp, const Instruction& in, Mask lanes) {
 
 /// Operand: the member mask.
 void execute_warp_barrier(Warp& warp, const Instruction& in, Mask lanes) {
-  const Mask wanted = warp.reg<Mask>(in.op[0])[std::countr_zero(lanes)];
-  if (!warp.converge(in, lanes, wanted & warp.present() & ~warp.exited())) return;
+  if (!converge_members(warp, in, lanes, in.op[0])) return;
   // bar.warp.sync orders the lanes' accesses before and after it. Shuffles and votes do not: "they do not imply a
   // memory barrier" (CUDA C++ Programming Guide).
   if (warp.cta().launch().options.check_warps) warp.advance_clock();

@@ -1,5 +1,7 @@
 // Integer arithmetic with the carry flag CC.CF: add.cc addc sub.cc subc mad.cc madc. The flag of a thread is a bit of a
-// predicate that no instruction names.
+// predicate that no instruction names. As in the hardware, a - b is a + ~b + 1, so that the flag after a subtraction is
+// set if there was no borrow. The PTX ISA calls it the borrow, which only differs if an addition reads the flag of a
+// subtraction or the reverse; nvcc's division of 128-bit integers does.
 #include <array>
 #include <type_traits>
 
@@ -13,19 +15,20 @@ namespace {
 constexpr std::uint8_t kReadsCarry = 1;
 constexpr std::uint8_t kWritesCarry = 2;
 
-/// a + b + carry, or a - b - borrow. Sets the carry or the borrow.
+/// a + b + carry, or a + ~b + carry. Sets the carry.
 template <class T, bool kSubtracts>
 T sum(T a, T b, bool& carry) {
-  const T first = kSubtracts ? a - b : a + b;
-  const T carried = carry ? 1 : 0;
-  const T second = kSubtracts ? first - carried : first + carried;
-  carry = kSubtracts ? a < b || first < carried : first < a || second < first;
+  if constexpr (kSubtracts) b = static_cast<T>(~b);
+  const T first = a + b;
+  const T second = first + (carry ? 1 : 0);
+  carry = first < a || second < first;
   return second;
 }
 
 template <class T, bool kSubtracts>
 void each_sum(Warp& warp, const Instruction& in, Mask lanes, Slot flag, T* d, const T* a, const T* b) {
-  const Mask before = (in.mode & kReadsCarry) != 0 ? warp.predicate(flag) : 0;
+  constexpr Mask kWithoutFlag = kSubtracts ? ~Mask{0} : 0;
+  const Mask before = (in.mode & kReadsCarry) != 0 ? warp.predicate(flag) : kWithoutFlag;
   Mask after = 0;
   each_lane(lanes, [&](int l) {
     bool carry = ((before >> l) & 1) != 0;

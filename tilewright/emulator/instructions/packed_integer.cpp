@@ -65,6 +65,11 @@ constexpr std::array kOpcodes = {
     OpcodeRow{"max.relu.s16x2", OperandClass::any, decode_halves<S, Maximum<true>>},
     OpcodeRow{"min.relu.s32", OperandClass::any, decode_word<Minimum<true>>},
     OpcodeRow{"max.relu.s32", OperandClass::any, decode_word<Maximum<true>>},
+    // The order of CUDA's headers, which ptxas accepts too.
+    OpcodeRow{"min.s16x2.relu", OperandClass::any, decode_halves<S, Minimum<true>>},
+    OpcodeRow{"max.s16x2.relu", OperandClass::any, decode_halves<S, Maximum<true>>},
+    OpcodeRow{"min.s32.relu", OperandClass::any, decode_word<Minimum<true>>},
+    OpcodeRow{"max.s32.relu", OperandClass::any, decode_word<Maximum<true>>},
 };
 
 }  // namespace

@@ -161,7 +161,8 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kPanelColumns = {}, kSubtilePanels = {}, kOutputBuffers = {};",
            plan.subtile.panel_columns, plan.subtile.panels, plan::kOutputBuffers);
   out.line("static constexpr int kTensorMapSlots = {};", plan.tensor_map_slots());
-  out.line("static constexpr int kTmaOutputs = {}, kTmaOutputBytes = {};", plan.others.count, plan.others.bytes());
+  out.line("static constexpr int kTmaOutputs = {}, kTmaOutputBytes = {};", plan.others.count,
+           plan.output_elements().bytes_of_others(plan.subtile.elements()));
   out.line("static constexpr int kSourceBytes = {}, kStoreBytes = {};", plan.source_bytes, plan.store_bytes);
 }
 

@@ -354,7 +354,7 @@ Support check_registers(const TileShape& tile, int team, int consumers, bool use
 
 int Sm90GemmSketch::output_bytes() const {
   if (split_k > 1) return kSplitKSumBytes;
-  return subtile.bytes(output_elements().bytes_per_element());
+  return subtile.bytes(output_elements());
 }
 
 int Sm90GemmSketch::staging_bytes() const {

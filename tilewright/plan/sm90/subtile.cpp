@@ -11,6 +11,8 @@ namespace {
 constexpr int kSectorBytes = 32;  // L2 is written in sectors
 // A tile that no panel of whole sectors divides is one panel up to this width. 64 rows of it take 16 KB of each buffer.
 constexpr int kWidestPackedBytes = 256;
+constexpr int kPartAlignment =
+    1024;  // of a panel with a swizzle of 128 bytes; device/tilewright/epilogue/tma_output.cuh
 
 arch::Major major_of(bool is_row_major) { return is_row_major ? arch::Major::k : arch::Major::mn; }
 
@@ -40,6 +42,13 @@ int packed_half(const OutputElements& elements, int tile_columns) {
   const bool fits = bytes >= kNarrowestPackedBytes && bytes <= kWidestPackedBytes;
   const bool is_possible = elements.stores_by_tma && elements.widest() == elements.narrowest();
   return is_odd && fits && is_possible ? tile_columns / 2 : 0;
+}
+
+/// The most columns of a subtile whose buffers fit in `most_bytes`.
+int most_columns_in(const OutputElements& elements, int most_bytes) {
+  int columns = most_bytes / (kOutputBuffers * static_cast<int>(kWgmmaM) * elements.bytes_per_element());
+  while (columns > 0 && EpilogueSubtile{columns, 1}.bytes(elements) > most_bytes) --columns;
+  return columns;
 }
 
 }  // namespace
@@ -75,8 +84,21 @@ int OutputElements::narrowest() const {
   return narrowest;
 }
 
-int EpilogueSubtile::bytes(int element_bytes) const {
-  return kOutputBuffers * panels * kWgmmaM * panel_columns * element_bytes;
+int OutputElements::buffer_bytes(int elements) const {
+  const int first = elements * std::max(c_bytes, d_bytes);
+  return others.count == 0 ? first : round_up(first, kPartAlignment) + bytes_of_others(elements);
+}
+
+int OutputElements::bytes_of_others(int elements) const {
+  int sum = 0;
+  for (const int element_bytes : others.element_bytes) sum += round_up(elements * element_bytes, kPartAlignment);
+  return sum;
+}
+
+int EpilogueSubtile::elements() const { return panels * static_cast<int>(kWgmmaM) * panel_columns; }
+
+int EpilogueSubtile::bytes(const OutputElements& tensors) const {
+  return kOutputBuffers * tensors.buffer_bytes(elements());
 }
 
 int EpilogueSubtile::count(int tile_columns) const { return ceil_div(tile_columns / panel_columns, panels); }
@@ -84,7 +106,7 @@ int EpilogueSubtile::count(int tile_columns) const { return ceil_div(tile_column
 EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_columns, int most_bytes) {
   const int widest = kMaxRowBytes / elements.widest();  // 64 rows of this width take 8 KB
   if (!elements.d_is_row_major) return {widest_divisor(tile_columns, widest), 1};
-  const int most_columns = most_bytes / EpilogueSubtile{1, 1}.bytes(elements.bytes_per_element());
+  const int most_columns = most_columns_in(elements, most_bytes);
   const int sector = std::max(8, kSectorBytes / elements.narrowest());  // columns
   for (int columns = widest; columns >= sector; columns /= 2) {
     if (tile_columns % columns != 0) continue;
@@ -100,11 +122,10 @@ EpilogueSubtile epilogue_subtile(const OutputElements& elements, int tile_column
 }
 
 int wanted_output_bytes(const OutputElements& elements, int tile_columns) {
-  const int element_bytes = elements.bytes_per_element();
   const EpilogueSubtile narrowest = epilogue_subtile(elements, tile_columns, 0);
   const bool has_narrow_panels = narrowest.panel_columns * elements.narrowest() == kSectorBytes;
   const int half = elements.d_is_row_major && has_narrow_panels ? packed_half(elements, tile_columns) : 0;
-  return half != 0 ? EpilogueSubtile{half, 1}.bytes(element_bytes) : narrowest.bytes(element_bytes);
+  return half != 0 ? EpilogueSubtile{half, 1}.bytes(elements) : narrowest.bytes(elements);
 }
 
 int line_bytes(const OutputElements& elements, const EpilogueSubtile& subtile, int tile_columns) {

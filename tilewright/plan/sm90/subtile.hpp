@@ -32,7 +32,7 @@ TmaOutputs tma_outputs(const op::GemmSignature& operands, int split_k);
 bool stores_by_tma(const op::TensorSignature& d);
 
 /// The tensors that share an epilogue buffer: D; C, which is loaded into the place of D before D is written; and other
-/// outputs, which follow D.
+/// outputs, which follow D. Each of them has a part of the buffer.
 struct OutputElements {
   int c_bytes = 2, d_bytes = 2;
   bool d_is_row_major = true;
@@ -41,8 +41,13 @@ struct OutputElements {
 
   int widest() const { return std::max({c_bytes, d_bytes, others.element_bytes[0], others.element_bytes[1]}); }
   int narrowest() const;
-  /// Bytes of a buffer per element of D.
+  /// Bytes of a buffer per element of D, without those that align its parts.
   int bytes_per_element() const { return std::max(c_bytes, d_bytes) + others.bytes(); }
+  /// Bytes of a buffer for `elements` elements of D, and of the parts of the other outputs in it. If there are any,
+  /// each part begins at a multiple of 1024 bytes, as panels with a swizzle of 128 bytes must: a part whose elements
+  /// have one byte may have an odd multiple of 512.
+  int buffer_bytes(int elements) const;
+  int bytes_of_others(int elements) const;
   /// The widest rows of a subtile in D, as a multiple of the widest panel. Plain stores of rows that do not begin at
   /// multiples of 16 bytes should have as few ends as possible: two tiles or subtiles share the 32 bytes at an end. If
   /// C and D differ in size, a thread holds all its results of a subtile, so the subtile stays narrow.
@@ -59,8 +64,10 @@ struct EpilogueSubtile {
   int panel_columns = 0;  // 0 if no width divides the tile's columns, or if D does not pass through shared memory
   int panels = 0;         // panels per subtile
 
-  /// Shared memory of all buffers of a warpgroup, with `element_bytes` bytes per element of D.
-  int bytes(int element_bytes) const;
+  /// Elements of D in a subtile.
+  int elements() const;
+  /// Shared memory of all buffers of a warpgroup.
+  int bytes(const OutputElements& tensors) const;
   /// Number of subtiles that cover 64 rows by `tile_columns` columns of D.
   int count(int tile_columns) const;
   bool operator==(const EpilogueSubtile&) const = default;

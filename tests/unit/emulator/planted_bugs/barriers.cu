@@ -181,3 +181,11 @@ KERNEL(a_bulk_store_without_a_proxy_fence) {
   __syncthreads();
   if (t == 0) bulk_store(out, s, 256);  // BUG
 }
+
+// <<<1, 32>>>: bad_warp_mask in thread 31
+KERNEL(a_warp_barrier_with_a_mask_that_lacks_a_thread) {
+  const int t = threadIdx.x;
+  out[t] = 1;
+  __syncwarp(0x7fffffffu);  // BUG
+  out[t] += x[t];
+}

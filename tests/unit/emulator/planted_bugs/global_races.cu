@@ -198,3 +198,27 @@ KERNEL(one_element_of_a_strided_row_is_overwritten) {
   if (t == 32) pages[46] = 5;  // BUG
   out[t] = v;
 }
+
+// <<<2, 32>>>: global_race in thread 0
+KERNEL(a_global_counter_is_reset_beside_atomics) {
+  if (blockIdx.x == 0)
+    atomicAdd(n, 1);
+  else if (threadIdx.x == 0)
+    *n = 0;  // BUG
+}
+
+// <<<2, 32>>>: warning global_race in thread 0
+KERNEL(a_global_counter_is_read_beside_atomics) {
+  if (blockIdx.x == 0)
+    atomicAdd(n, 1);
+  else
+    out[threadIdx.x] = *n;  // BUG
+}
+
+// <<<2, 32>>>: warning global_race in thread 0
+KERNEL(a_global_counter_is_counted_up_beside_reads) {
+  if (blockIdx.x == 0)
+    out[threadIdx.x] = *n;
+  else
+    atomicAdd(n, 1);  // BUG
+}

@@ -1,5 +1,6 @@
 // Included by the planted bugs. Each kernel has a comment in front of it that begins with its launch, and names the
-// error that the emulator must find and the thread in which it finds it: `<<<2, 64>>>: global_race in thread 32`.
+// error that the emulator must find and the thread in which it finds it: `<<<2, 64>>>: global_race in thread 32`, or
+// `warning global_race`.
 // The line of the bug ends in the comment BUG.
 #pragma once
 

@@ -167,3 +167,36 @@ KERNEL(lanes_with_the_same_key_share_an_atomic) {
   if (lane == leader) base = atomicAdd(n + t % 5, __popc(same));
   out[t] = __shfl_sync(same, base, leader);
 }
+
+// <<<4, 32>>>
+KERNEL(the_last_cta_resets_the_counter) {
+  const int t = threadIdx.x;
+  __shared__ bool is_last;
+  out[32 * blockIdx.x + t] = x[t];
+  __threadfence();
+  if (t == 0) is_last = atomicAdd(n, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!is_last) return;
+  if (t == 0) *n = 0;
+}
+
+// <<<2, 32>>>
+KERNEL(a_poll_that_gives_up) {
+  const volatile int* const flag = n;
+  int polls = 0;
+  for (int i = 0; i < 100000 && *flag == 0; ++i) ++polls;
+  out[32 * blockIdx.x + threadIdx.x] = polls;
+}
+
+// <<<1, 64>>>
+KERNEL(a_counter_is_read_after_a_barrier) {
+  const int t = threadIdx.x;
+  __shared__ int counter;
+  if (t == 0) counter = 0;
+  __syncthreads();
+  atomicAdd(&counter, 1);
+  __syncthreads();
+  out[t] = counter;
+  __syncthreads();
+  if (t == 40) counter = 5;
+}

@@ -258,3 +258,27 @@ KERNEL(a_row_that_other_lanes_have_read_is_written_without_syncwarp) {
   __syncwarp();
   out[t] = s[31 - t];
 }
+
+// <<<1, 64>>>: shared_race in thread 0
+KERNEL(a_counter_is_reset_beside_atomics) {
+  const int t = threadIdx.x;
+  __shared__ int counter;
+  if (t == 0) counter = 0;
+  __syncthreads();
+  if (t >= 32) atomicAdd(&counter, 1);
+  if (t == 0) counter = 0;  // BUG
+  __syncthreads();
+  out[t] = counter;
+}
+
+// <<<1, 64>>>: warning shared_race in thread 0
+KERNEL(a_counter_is_read_beside_atomics) {
+  const int t = threadIdx.x;
+  __shared__ int counter;
+  if (t == 0) counter = 0;
+  __syncthreads();
+  if (t >= 32)
+    atomicAdd(&counter, 1);
+  else
+    out[t] = counter;  // BUG
+}
