@@ -46,7 +46,7 @@ class KernelModule {
     if (is_path) {
       file_ = engine::read_kernel_file(source, *parsed, toolchain, include_folders);
     } else if (source.find(".version") != std::string::npos && source.find(".target") != std::string::npos) {
-      file_ = {"kernel.ptx", source, source, {}};
+      file_ = {"kernel.ptx", source, source};
     } else {
       file_ = engine::compile_kernel_text(source, "kernel.cu", *parsed, toolchain, include_folders);
     }
