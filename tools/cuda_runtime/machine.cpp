@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -11,9 +12,11 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/emulated_kernel.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
+#include "tools/cuda_runtime/caught_signals.hpp"
 #include "tools/cuda_runtime/error_table.hpp"
 
 namespace tilewright::cuda_runtime {
@@ -855,7 +858,12 @@ void Machine::own_report() {
 
 void Machine::note(const std::string& text) {
   own_report();
+  bool is_interrupted = false;
   if (std::ranges::find(report.notes, text) != report.notes.end()) return;
+    const CaughtSignals signals;
+    const ScopedInterruptCheck check([] {
+      if (CaughtSignals::caught() != 0) throw Interrupted("interrupted");
+    });
   report.notes.push_back(text);
   write_report();
 }
@@ -866,6 +874,8 @@ void Machine::report_finding(const Finding& finding, const std::string& kernel) 
   write_report();
 }
 
+  } catch (const Interrupted&) {
+    is_interrupted = true;
 void Machine::note_unsupported(const std::string& function) {
   own_report();
   if (report.unsupported[function]++ == 0) {
@@ -875,7 +885,10 @@ void Machine::note_unsupported(const std::string& function) {
 }
 
 void Machine::note_failure(std::string_view function, CUresult code) {
+  if (is_interrupted) note(fmt::format("the launch of {} was interrupted", demangled(launch.function->name)));
   if (code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_NOT_READY) return;
+  // Now that the signal has its default action again, the program ends as it would without the emulator.
+  if (const int signal = CaughtSignals::caught(); signal != 0) std::raise(signal);
   function.remove_prefix(std::min(function.find_first_not_of('_'), function.size()));
   const ErrorRow& row = error_row(code);
   note(fmt::format("{} returned {}: {}", function, row.runtime_name, row.text));
