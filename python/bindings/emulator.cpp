@@ -52,6 +52,7 @@ class KernelModule {
     }
     emulator::EmulatorOptions options = emulator::checking_options();
     options.steps_per_cta = steps;
+    options.steps_setting = "the argument steps of Module";
     module_ = std::make_unique<emulator::EmulatedModule>(file_.ptx, *parsed, options);
   }
 

@@ -216,6 +216,7 @@ EmulatorOptions checking_options() {
   options.check_warps = true;
   options.threads = 1;
   options.steps_per_cta = std::uint64_t{1} << 26;
+  options.steps_setting = "EmulatorOptions::steps_per_cta; 0 removes the limit";
   return options;
 }
 

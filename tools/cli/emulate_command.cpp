@@ -155,6 +155,7 @@ std::unique_ptr<emulator::EmulatedModule> load(const engine::KernelFile& file, T
                                                const EmulateOptions& options) {
   emulator::EmulatorOptions checks = emulator::checking_options();
   checks.steps_per_cta = options.steps;
+  checks.steps_setting = "--steps";
   checks.print_to_stderr = options.json;
   try {
     return std::make_unique<emulator::EmulatedModule>(file.ptx, target, checks);
@@ -234,8 +235,9 @@ Command add_emulate_command(CLI::App& parent) {
   app->add_option("--out-dir", options->out_folder, "the folder of the arrays that are written; default .");
   app->add_option("--suppressions", options->suppressions,
                   "a file with lines KIND, KIND FILE or KIND FILE:LINE, whose findings are not reported");
-  add_integer<std::uint64_t>(*app, "--steps", options->steps, {1},
-                             "warp instructions after which a CTA that does not end is a finding");
+  add_integer<std::uint64_t>(
+      *app, "--steps", options->steps, {1},
+      "warp instructions after which a CTA that does not end is a finding; default 67108864 (2^26)");
   app->add_flag("--cooperative", options->cooperative, "a cooperative launch: all CTAs are resident at once");
   app->add_flag("--warnings-fail", options->warnings_fail, "exit with code 1 if there are warnings but no errors");
   app->add_flag("--json", options->json, "print the findings as JSON; printf() of the kernel writes to stderr");

@@ -218,6 +218,7 @@ CUdeviceptr Machine::allocate(std::size_t bytes, MemoryKind kind) {
   order_.forget(address, address + bytes);
   if (kind == MemoryKind::device) {
     unwritten_.add(address, address + bytes);
+  options.steps_setting = "--steps of tilewright emulate run";
   } else {
     std::memset(reinterpret_cast<void*>(address), 0, bytes);  // as the host's operating system does
   }
