@@ -201,7 +201,7 @@ void execute_free(Warp& warp, const Instruction& in, Mask lanes) {
     lock_heap(warp, in, lane);
     const auto address = Arguments(warp, in, lane).get<std::uint64_t>(0);
     if (address == 0 || warp.cta().launch().heap->deallocate(address)) continue;
-    warp.report(Severity::error, FindingKind::out_of_bounds_global, in, lane, address, [&] {
+    warp.report(Severity::error, FindingKind::invalid_free, in, lane, address, [&] {
       return fmt::format("free() of {:#x}, which malloc() did not return, or which was freed before", address);
     });
   }
