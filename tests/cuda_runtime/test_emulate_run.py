@@ -60,6 +60,7 @@ def test_machine_code_of_nvrtc_is_replaced_by_its_ptx(tilewright, tmp_path):
     program = compile_program(tmp_path, "nvrtc_program.cpp", "-lnvrtc", "-lcuda")
     finished = tilewright("emulate", "run", "--", program)
     assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+    assert "cuGetExportTable" not in finished.stderr
 
 
 @pytest.mark.parametrize(
