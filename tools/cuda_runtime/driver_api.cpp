@@ -38,7 +38,7 @@ CUresult call(F&& f, const char* function = __builtin_FUNCTION()) {
   try {
     f(machine);
   } catch (const ApiError& error) {
-    machine.note_failure(function, error.code);
+    machine.note_failure(function, error);
     return error_row(error.code).driver_name == nullptr ? CUDA_ERROR_INVALID_VALUE : error.code;
   } catch (const std::exception& error) {
     machine.note(error.what());
