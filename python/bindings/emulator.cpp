@@ -46,12 +46,13 @@ class KernelModule {
     if (is_path) {
       file_ = engine::read_kernel_file(source, *parsed, toolchain, include_folders);
     } else if (source.find(".version") != std::string::npos && source.find(".target") != std::string::npos) {
-      file_ = {"kernel.ptx", source, source, {}};
+      file_ = {"kernel.ptx", source, source};
     } else {
       file_ = engine::compile_kernel_text(source, "kernel.cu", *parsed, toolchain, include_folders);
     }
     emulator::EmulatorOptions options = emulator::checking_options();
     options.steps_per_cta = steps;
+    options.steps_setting = "the argument steps of Module";
     module_ = std::make_unique<emulator::EmulatedModule>(file_.ptx, *parsed, options);
   }
 

@@ -162,6 +162,46 @@ TEST_F(EmulateCommandTest, RefusesWhatTheKernelDoesNotTake) {
   EXPECT_THROW(command.run(), InvalidArgument);
 }
 
+TEST_F(EmulateCommandTest, AnIncludeFolderIsOneArgument) {
+  CLI::App app;
+  const Command command = add_emulate_command(app);
+  app.parse("emulate -I " + folder_.path() + " -I /usr/include " + file("scale.ptx", kScale) + " --grid 0", false);
+  EXPECT_THROW(command.run(), InvalidArgument);
+}
+
+std::vector<std::byte> argument_bytes(const std::string& text, const emulator::KernelParameter& parameter) {
+  const auto items = read_arguments(text, {"k", "k", "k", {parameter}});
+  const auto* const array = std::get_if<ArrayItem>(&items.at(0));
+  return array != nullptr ? array->array.data : std::get<std::vector<std::byte>>(items.at(0));
+}
+
+std::vector<std::byte> bytes(std::initializer_list<int> values) {
+  std::vector<std::byte> all;
+  for (const int value : values) all.push_back(static_cast<std::byte>(value));
+  return all;
+}
+
+TEST(EmulateArguments, FillArraysOfSmallFloats) {
+  const emulator::KernelParameter pointer{emulator::PtxType::u64, 8, true, false};
+  EXPECT_EQ(argument_bytes("x:f16[2]=-1.5", pointer), bytes({0x00, 0xbe, 0x00, 0xbe}));
+  EXPECT_EQ(argument_bytes("x:f16[1]=2", pointer), bytes({0x00, 0x40}));
+  EXPECT_EQ(argument_bytes("x:bf16[1]=1", pointer), bytes({0x80, 0x3f}));
+  EXPECT_EQ(argument_bytes("x:e4m3[2]=0.5", pointer), bytes({0x30, 0x30}));
+  EXPECT_EQ(argument_bytes("x:e5m2[1]=1.1", pointer), bytes({0x3c}));
+  EXPECT_THROW(argument_bytes("x:f16[1]=70000", pointer), InvalidArgument);
+  EXPECT_THROW(argument_bytes("x:e4m3[1]=500", pointer), InvalidArgument);
+  EXPECT_THROW(argument_bytes("x:f15[1]=1", pointer), InvalidArgument);
+}
+
+TEST(EmulateArguments, NumbersOfAGivenTypeFitStructsOfItsSize) {
+  const emulator::KernelParameter half{emulator::PtxType::b8, 2, false, true};
+  EXPECT_EQ(argument_bytes("f16:1.5", half), bytes({0x00, 0x3e}));
+  EXPECT_EQ(argument_bytes("bf16:-2", half), bytes({0x00, 0xc0}));
+  EXPECT_THROW(argument_bytes("1.5", half), InvalidArgument);
+  EXPECT_THROW(argument_bytes("f32:1.5", half), InvalidArgument);
+  EXPECT_EQ(argument_bytes("1.5", {emulator::PtxType::f16, 2, false, false}), bytes({0x00, 0x3e}));
+}
+
 TEST(EmulateArguments, AreSplitAtCommasOutsideOfBrackets) {
   EXPECT_THAT(split_arguments("a.npy, out:f32[3,4] ,-1"), testing::ElementsAre("a.npy", "out:f32[3,4]", "-1"));
   EXPECT_TRUE(split_arguments(" ").empty());
@@ -169,15 +209,18 @@ TEST(EmulateArguments, AreSplitAtCommasOutsideOfBrackets) {
 
 /// The innermost frame in the kernel's own file is reported, not one of a header.
 TEST(FindingReport, NamesTheKernelsOwnFrame) {
-  const engine::KernelFile kernel{"my/kernel.cu", "one\n  two\nthree\n", "", {{"lib.h", "a\nb\n"}}};
+  const compile::ScopedFolder folder(testing::TempDir());
+  const std::string header = folder.path() + "/lib.h";
+  compile::write_file(header, "a\nb\n");
+  const engine::KernelFile kernel{"my/kernel.cu", "one\n  two\nthree\n", ""};
   const SourceExcerpts excerpts(kernel);
   emulator::Finding finding;
   finding.kind = emulator::FindingKind::shared_race;
-  finding.location = {10, "st.shared.u32 [%r1], %r2", {{"/x/lib.h", 1}, {"my/kernel.cu", 2}, {"my/kernel.cu", 3}}};
+  finding.location = {10, "st.shared.u32 [%r1], %r2", {{header, 1}, {"my/kernel.cu", 2}, {"my/kernel.cu", 3}}};
   const std::string text = report_text(finding, excerpts);
   EXPECT_THAT(text, HasSubstr("error: shared race at my/kernel.cu:2\n     2 | two\n"));
-  EXPECT_THAT(text, HasSubstr("frame: /x/lib.h:1"));
-  EXPECT_EQ(excerpts.text_of({"/x/lib.h", 2}), "b");
+  EXPECT_THAT(text, HasSubstr("frame: " + header + ":1"));
+  EXPECT_EQ(excerpts.text_of({header, 2}), "b");
 }
 
 }  // namespace

@@ -27,6 +27,11 @@ __global__ void endless(volatile int* flag) {
   while (*flag == 0) {  // BUG
   }
 }
+__global__ void endless_after_a_finding(float* out, int* counter) {
+  out[threadIdx.x + 1] = 1;  // BUG
+  while (atomicAdd(counter, 1) != -5) {
+  }
+}
 
 int main(int, char** arguments) {
   const int which = std::atoi(arguments[1]);
@@ -47,6 +52,20 @@ int main(int, char** arguments) {
   if (which == 7) {  // calls that fail, and whose code no one reads
     first_half<<<1, 2048>>>(x);
     cudaMemcpy(host, x, 4 * sizeof(host), cudaMemcpyDeviceToHost);
+    cudaMemcpy(nullptr, host, sizeof(host), cudaMemcpyHostToDevice);
+    cudaFree(out + 1);
+    cudaFreeHost(out);
+    cudaFree(out);
+    cudaFree(out);
+  }
+  if (which == 8) {
+    std::puts("launched");
+    std::fflush(stdout);
+    endless_after_a_finding<<<1, 64>>>(out, reinterpret_cast<int*>(x));
+  }
+  if (which == 9) {
+    cudaFree(x);
+    host_pointer<<<1, 64>>>(x, out);
   }
   std::printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
 }

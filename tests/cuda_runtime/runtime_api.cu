@@ -281,6 +281,111 @@ void memory_of_graphs() {
   static_cast<void>(cudaGetLastError());
 }
 
+// Nodes that are added and changed by cudaGraphNodeParams, clones, attributes of nodes, and user objects.
+void graphs_of_any_nodes() {
+  int *memory = nullptr, host[32] = {}, calls = 0, destroyed = 0, value = 3;
+  CHECK(cudaMalloc(&memory, sizeof(host)));
+  cudaGraph_t graph, clone;
+  CHECK(cudaGraphCreate(&graph, 0));
+  cudaGraphNode_t kernel_node, copy_node, host_node, found;
+  void* arguments[] = {&memory, &value};
+  cudaGraphNodeParams kernel = {};
+  kernel.type = cudaGraphNodeTypeKernel;
+  kernel.kernel.func = reinterpret_cast<void*>(set);
+  kernel.kernel.gridDim = dim3(1);
+  kernel.kernel.blockDim = dim3(32);
+  kernel.kernel.kernelParams = arguments;
+  CHECK(cudaGraphAddNode(&kernel_node, graph, nullptr, nullptr, 0, &kernel));
+  cudaGraphNodeParams copy = {};
+  copy.type = cudaGraphNodeTypeMemcpy;
+  copy.memcpy.copyParams.srcPtr = make_cudaPitchedPtr(memory, sizeof(host), 32, 1);
+  copy.memcpy.copyParams.dstPtr = make_cudaPitchedPtr(host, sizeof(host), 32, 1);
+  copy.memcpy.copyParams.extent = make_cudaExtent(sizeof(host), 1, 1);
+  copy.memcpy.copyParams.kind = cudaMemcpyDeviceToHost;
+  CHECK(cudaGraphAddNode(&copy_node, graph, &kernel_node, nullptr, 1, &copy));
+  cudaGraphNodeParams call = {};
+  call.type = cudaGraphNodeTypeHost;
+  call.host.fn = [](void* data) { ++*static_cast<int*>(data); };
+  call.host.userData = &calls;
+  CHECK(cudaGraphAddNode(&host_node, graph, &copy_node, nullptr, 1, &call));
+  cudaHostNodeParams host_params;
+  CHECK(cudaGraphHostNodeGetParams(host_node, &host_params));
+  EXPECT(host_params.fn == call.host.fn && host_params.userData == &calls);
+  size_t dependents = 1;
+  CHECK(cudaGraphNodeGetDependentNodes(kernel_node, &found, nullptr, &dependents));
+  EXPECT(dependents == 1 && found == copy_node);
+  cudaKernelNodeAttrValue attribute = {}, read = {};
+  attribute.cooperative = 1;
+  CHECK(cudaGraphKernelNodeSetAttribute(kernel_node, cudaLaunchAttributeCooperative, &attribute));
+  CHECK(cudaGraphKernelNodeGetAttribute(kernel_node, cudaLaunchAttributeCooperative, &read));
+  EXPECT(read.cooperative == 1);
+
+  cudaUserObject_t object;
+  CHECK(cudaUserObjectCreate(&object, &destroyed, call.host.fn, 1, cudaUserObjectNoDestructorSync));
+  CHECK(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+  CHECK(cudaGraphClone(&clone, graph));
+  CHECK(cudaGraphNodeFindInClone(&found, kernel_node, clone));
+  EXPECT(found != kernel_node && cudaGraphNodeFindInClone(&found, found, clone) == cudaErrorInvalidValue);
+  CHECK(cudaGraphDebugDotPrint(clone, "/dev/null", 0));
+  cudaGraphExec_t executable;
+  CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  for (value = 4; value < 6; ++value) {
+    CHECK(cudaGraphExecNodeSetParams(executable, kernel_node, &kernel));
+    CHECK(cudaGraphLaunch(executable, nullptr));
+    CHECK(cudaDeviceSynchronize());
+    EXPECT(host[31] == value && calls == value - 3);
+  }
+  EXPECT(cudaGraphExecNodeSetParams(executable, copy_node, &kernel) == cudaErrorInvalidValue);
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaGraphDestroy(clone));
+  EXPECT(destroyed == 0);
+  CHECK(cudaGraphExecDestroy(executable));
+  EXPECT(destroyed == 1);
+  static_cast<void>(cudaGetLastError());
+}
+
+void attributes_of_streams() {
+  cudaStream_t stream, other;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaStreamCreate(&other));
+  cudaStreamAttrValue window = {}, read = {};
+  window.accessPolicyWindow.num_bytes = 64;
+  CHECK(cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &window));
+  CHECK(cudaStreamGetAttribute(other, cudaStreamAttributeAccessPolicyWindow, &read));
+  EXPECT(read.accessPolicyWindow.num_bytes == 0);
+  CHECK(cudaStreamCopyAttributes(other, stream));
+  CHECK(cudaStreamGetAttribute(other, cudaStreamAttributeAccessPolicyWindow, &read));
+  EXPECT(read.accessPolicyWindow.num_bytes == 64);
+}
+
+void libraries() {
+  const char* const ptx =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .u32 number = 9;\n"
+      ".visible .entry read_number(.param .u64 out)\n{\n.reg .u64 %out;\n.reg .u32 %n;\nld.param.u64 %out, [out];\n"
+      "ld.global.u32 %n, [number];\nst.global.u32 [%out], %n;\nret;\n}\n";
+  cudaLibrary_t library;
+  CHECK(cudaLibraryLoadData(&library, ptx, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  cudaKernel_t kernel, same;
+  CHECK(cudaLibraryGetKernel(&kernel, library, "read_number"));
+  unsigned count = 0;
+  CHECK(cudaLibraryGetKernelCount(&count, library));
+  CHECK(cudaLibraryEnumerateKernels(&same, 1, library));
+  EXPECT(count == 1 && same == kernel);
+  void* number = nullptr;
+  size_t bytes = 0;
+  CHECK(cudaLibraryGetGlobal(&number, &bytes, library, "number"));
+  EXPECT(bytes == 4);
+  int *out = nullptr, host = 0;
+  CHECK(cudaMalloc(&out, sizeof(host)));
+  void* arguments[] = {&out};
+  CHECK(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(1), dim3(1), arguments, 0, nullptr));
+  CHECK(cudaMemcpy(&host, out, sizeof(host), cudaMemcpyDeviceToHost));
+  EXPECT(host == 9);
+  EXPECT(cudaLibraryGetKernel(&kernel, library, "none") != cudaSuccess);
+  CHECK(cudaLibraryUnload(library));
+  static_cast<void>(cudaGetLastError());
+}
+
 void refusals() {
   float host[4];
   void* device = nullptr;
@@ -305,6 +410,9 @@ int main() {
   launches_of_all_kinds();
   graphs();
   memory_of_graphs();
+  graphs_of_any_nodes();
+  attributes_of_streams();
+  libraries();
   refusals();
   std::printf("all right\n");
 }

@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,7 @@ def test_machine_code_of_nvrtc_is_replaced_by_its_ptx(tilewright, tmp_path):
     program = compile_program(tmp_path, "nvrtc_program.cpp", "-lnvrtc", "-lcuda")
     finished = tilewright("emulate", "run", "--", program)
     assert (finished.stdout, finished.returncode) == ("all right\n", 0), finished.stderr
+    assert "cuGetExportTable" not in finished.stderr
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,46 @@ def test_calls_that_fail_are_named(tilewright, findings):
     finished = tilewright("emulate", "run", "--", findings, "7")
     assert (finished.stdout, finished.returncode) == ("no error\n", 0), finished.stderr
     assert "note: cudaLaunchKernel returned cudaErrorInvalidConfiguration: invalid configuration argument" in finished.stderr
-    assert "note: cudaMemcpy returned cudaErrorInvalidValue: invalid argument" in finished.stderr
+    notes = finished.stderr
+    assert re.search(
+        r"note: cudaMemcpy returned cudaErrorInvalidValue: invalid argument: the source, 1024 bytes at 0x[0-9a-f]+, is not "
+        r"inside one allocation \(the last 256 bytes of a 256-byte allocation\)",
+        notes,
+    ), notes
+    assert "note: cudaMemcpy returned cudaErrorInvalidValue: invalid argument: the destination is a null pointer" in notes
+    free = "note: cudaFree returned cudaErrorInvalidValue: invalid argument: 0x[0-9a-f]+ is not the address of an allocation"
+    assert re.search(free + r" \(the last 252 bytes of a 256-byte allocation\)", notes), notes
+    assert re.search(free + r" \(0 bytes into a 256-byte allocation that was freed\)", notes), notes
+    assert re.search(r"note: cudaFreeHost returned .*: 0x[0-9a-f]+ was allocated by cudaMalloc\(\)", notes), notes
+
+
+def test_memory_that_was_freed_and_memory_of_the_host_are_named(tilewright, findings):
+    assert "(0 bytes into a 256-byte allocation that was freed)" in tilewright("emulate", "run", "--", findings, "9").stderr
+    assert "(in memory of the host" in tilewright("emulate", "run", "--", findings, "5").stderr
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("reaches_program", [False, True])  # Ctrl-C in a terminal does
+def test_an_interruption_keeps_what_was_found(tilewright, findings, tmp_path, number, code, reaches_program):
+    report, sarif = tmp_path / "report.json", tmp_path / "report.sarif"
+    files = ["--json", str(report), "--sarif", str(sarif)]
+    command = [tilewright.program, "emulate", "run", *files, "--", findings, "8"]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert running.stdout.readline() == "launched\n"
+    time.sleep(0.5)
+    if reaches_program:
+        os.killpg(running.pid, number)
+    else:
+        running.send_signal(number)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == code, errors
+    assert "out-of-bounds global access" in errors
+    assert "note: the run was interrupted" in errors
+    found = json.loads(report.read_text())
+    assert (found["interrupted"], [each["kind"] for each in found["findings"]]) == (True, ["out_of_bounds_global"])
+    assert json.loads(sarif.read_text())["runs"][0]["results"][0]["ruleId"] == "out_of_bounds_global"
 
 
 def test_findings_can_be_suppressed(tilewright, findings, tmp_path):

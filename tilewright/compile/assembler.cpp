@@ -97,6 +97,7 @@ Assembler::Assembled Assembler::run_nvrtc(const Source& source, const std::strin
                      .file_name = source.name + ".cu",
                      .text = *text,
                      .headers = {},
+                     .include_folders = {},
                      .architecture = source.target.name(),
                      .line_info = false,
                      .max_registers = source.max_registers};

@@ -59,6 +59,7 @@ void write_headers(const std::string& folder, const Source& source) {
 // --keep leaves the intermediate PTX in the folder, so that one run yields both cubin and PTX.
 std::vector<std::string> command_line(const std::string& nvcc, const Source& source) {
   std::vector<std::string> arguments = {nvcc, std::string(kLanguage), "-I.", "-Xptxas=-v"};
+  for (const std::string& folder : source.include_folders) arguments.push_back("-I" + folder);
   if (source.outputs.cubin) {
     arguments.insert(arguments.end(), {"-cubin", "-arch=" + source.target.name(), "-o", "kernel.cubin", "--keep"});
   } else {

@@ -23,6 +23,7 @@ NvrtcJob job_of(const Source& source, const std::string& library, bool nvrtc_cac
                .file_name = source.name + ".cu",
                .text = source.text,
                .headers = {},
+               .include_folders = source.include_folders,
                .architecture = source.outputs.cubin ? source.target.name() : source.target.virtual_name(),
                .wants_cubin = source.outputs.cubin,
                .line_info = source.line_info,

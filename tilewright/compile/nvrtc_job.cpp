@@ -91,7 +91,8 @@ std::vector<std::string> options_of(const NvrtcJob& job, const NvrtcFunctions& n
   if (job.line_info) options.emplace_back("-lineinfo");
   if (job.max_registers > 0) options.push_back("--maxrregcount=" + std::to_string(job.max_registers));
   if (has_cache && !job.nvrtc_cache) options.emplace_back("--no-cache");
-  if (nvrtc.major >= 13) options.emplace_back(kNvrtcMinimal);
+  for (const std::string& folder : job.include_folders) options.push_back("--include-path=" + folder);
+  if (nvrtc.major >= 13 && job.include_folders.empty()) options.emplace_back(kNvrtcMinimal);
   return options;
 }
 
@@ -179,6 +180,8 @@ std::string encode(const NvrtcJob& job) {
   encoder.number(job.wants_cubin).number(job.line_info).number(job.nvrtc_cache);
   encoder.number(static_cast<std::uint64_t>(job.max_registers)).number(job.headers.size());
   for (const auto& [name, text] : job.headers) encoder.text(name).text(text);
+  encoder.number(job.include_folders.size());
+  for (const std::string& folder : job.include_folders) encoder.text(folder);
   return std::move(encoder).take();
 }
 
@@ -205,6 +208,8 @@ std::optional<NvrtcJob> decode_job(std::string_view bytes) {
     std::string name = decoder.text();
     job.headers.emplace_back(std::move(name), decoder.text());
   }
+  for (std::uint64_t left = decoder.number(); left > 0 && !decoder.failed(); --left)
+    job.include_folders.push_back(decoder.text());
   if (!decoder.is_complete()) return std::nullopt;
   return job;
 }

@@ -18,6 +18,7 @@ struct NvrtcJob {
   std::string file_name;  // the source's name in messages and line information: "gemm.cu"
   std::string text;
   std::vector<std::pair<std::string, std::string>> headers;  // name and text; the first header of a name is used
+  std::vector<std::string> include_folders;                  // searched for headers that are not among `headers`
   std::string architecture;                                  // "sm_90a", or "compute_90a" for PTX alone
   bool wants_cubin = true;
   bool line_info = true;
@@ -39,7 +40,8 @@ struct NvrtcOutcome {
 };
 
 /// An option of NVRTC 13 and later that saves about 10 ms per compile: it omits the declarations of textures and of the
-/// device runtime, which GEMM kernels do not use.
+/// device runtime, which GEMM kernels do not use. It is left out if the job has include folders: headers such as those
+/// of CUB name types of the device runtime.
 inline constexpr std::string_view kNvrtcMinimal = "--minimal";
 
 /// Compiles in this process; the first call loads the library. Thread-safe. Errors of NVRTC are returned, not thrown.

@@ -50,6 +50,10 @@ Support validate(const Source& source) {
   for (const UserHeader& header : source.headers) {
     if (const Support valid = check_header(header); !valid) return valid;
   }
+  for (const std::string& folder : source.include_folders) {
+    if (!folder.starts_with('/'))
+      return refuse("an include folder must be an absolute path, got '{}'", printable(folder));
+  }
   if (source.language == Language::mlir && !source.headers.empty())
     return refuse("a source in MLIR includes no headers, got {} headers", source.headers.size());
   if (!source.outputs.cubin && !source.outputs.ptx) return refuse("neither a cubin nor PTX is requested as output");
@@ -91,6 +95,7 @@ Digest source_digest(const Source& source, const IncludeGraph& headers) {
       .field("description", source.description)
       .field("user_headers", static_cast<std::int64_t>(source.headers.size()));
   for (const UserHeader& header : source.headers) hasher.field(header.name, header.text);
+  for (const std::string& folder : source.include_folders) hasher.field("include_folder", folder);
   hasher.field("text", source.text);
   return hasher.finish();
 }

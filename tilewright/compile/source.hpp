@@ -58,6 +58,9 @@ struct Source {
   Target target;
   Language language = Language::cuda;
   std::vector<UserHeader> headers;
+  /// Absolute paths of folders in which the compiler searches the headers that are not in memory. Their files are not
+  /// part of the digest, so that a source with such folders must not be cached.
+  std::vector<std::string> include_folders;
   Outputs outputs;
   bool line_info = true;    // -lineinfo: errors of the emulator and profilers can name the source line
   int max_registers = 0;    // 0: the compiler decides
@@ -66,8 +69,8 @@ struct Source {
 
 /// Whether the source may be compiled or loaded. Requires: name and symbol are identifiers; the text has at most 4 MiB
 /// and no NUL, after which NVRTC would silently ignore it (a cubin: at most 256 MiB); header names are relative paths
-/// without "..", and MLIR has none; at least one output is requested; the description is empty or JSON; 0 <=
-/// max_registers <= 255.
+/// without "..", and MLIR has none; include folders are absolute paths; at least one output is requested; the
+/// description is empty or JSON; 0 <= max_registers <= 255.
 Support validate(const Source& source);
 
 /// Digest of everything but the compiler that determines the code: library version, every field, and the device headers

@@ -24,6 +24,8 @@ constexpr std::array kKinds = {
             "check the index into the thread's local array"},
     KindRow{FindingKind::out_of_bounds_param, "out_of_bounds_param", "out-of-bounds parameter access",
             "check the offset against the kernel's parameter list"},
+    KindRow{FindingKind::invalid_free, "invalid_free", "invalid free()",
+            "free each block once, by the address that malloc() returned"},
     KindRow{FindingKind::misaligned_access, "misaligned_access", "misaligned access",
             "align the base address and the strides, or use a narrower access"},
     KindRow{FindingKind::uninitialised_shared_read, "uninitialised_shared_read", "uninitialised shared read",

@@ -19,6 +19,7 @@ enum class FindingKind : std::uint8_t {
   out_of_bounds_shared,
   out_of_bounds_local,
   out_of_bounds_param,
+  invalid_free,  // free() of an address that malloc() did not return, or that was freed before
   misaligned_access,
   uninitialised_shared_read,
   uninitialised_global_read,  // of an array that no one has written, if the launch says so

@@ -96,8 +96,8 @@ void Cta::check_step_budget() const {
       FindingKind::no_progress, code, thread, 0,
       fmt::format(
           "the CTA has executed {} warp instructions, over its budget of {}: it loops forever, or needs a larger "
-          "budget (TILEWRIGHT_EMULATOR_STEPS or Options::emulator_steps_per_cta; 0 removes the limit)",
-          steps, budget));
+          "budget ({})",
+          steps, budget, launch_.options.steps_setting));
   constexpr std::size_t kMostNotes = 8;
   for (const auto& warp : warps_) {
     const auto [next, lanes] = warp->position();

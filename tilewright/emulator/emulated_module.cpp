@@ -4,12 +4,16 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <utility>
 
+#include "tilewright/base/float_format.hpp"
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/base/memory.hpp"
 #include "tilewright/base/text.hpp"
@@ -18,33 +22,128 @@
 namespace tilewright::emulator {
 namespace {
 
-/// "void scan<int>(int*, int)" -> "scan<int>"
-std::string name_of(std::string_view symbol) {
+constexpr std::string_view kUnnamed = "(anonymous namespace)";
+
+/// Calls `visit` with the position of each character that is in no brackets and in no template arguments, until it
+/// returns true. Returns that position, or npos. An unnamed namespace counts as one name.
+template <class F>
+std::size_t find_outside(std::string_view text, F&& visit) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i).starts_with(kUnnamed)) {
+      i += kUnnamed.size() - 1;
+      continue;
+    }
+    const char c = text[i];
+    if (depth == 0 && visit(i)) return i;
+    if (c == '<' || c == '(' || c == '[' || c == '{') ++depth;
+    if (c == '>' || c == ')' || c == ']' || c == '}') --depth;
+  }
+  return std::string_view::npos;
+}
+
+/// "void scan<int>(int*, int)" -> "scan<int>(int*, int)": a demangled template has its result type.
+std::string signature_of(std::string_view symbol) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> demangled(
       abi::__cxa_demangle(std::string(symbol).c_str(), nullptr, nullptr, &status), &std::free);
-  std::string name = status == 0 ? demangled.get() : std::string(symbol);
-  int depth = 0;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    if (name[i] == '<') ++depth;
-    if (name[i] == '>') --depth;
-    if (depth != 0 || name[i] != '(' || name.compare(i, 11, "(anonymous ") == 0) continue;
-    name.resize(i);
-  }
-  if (const std::size_t result = name.find(' '); result != std::string::npos && result < name.find('<')) {
-    if (!name.starts_with('(')) name.erase(0, result + 1);  // the result type of a template
-  }
-  return name;
+  const std::string_view all = status == 0 ? std::string_view(demangled.get()) : symbol;
+  return std::string(all.starts_with("void ") ? all.substr(5) : all);
 }
 
+/// The name in a signature, without the types of the parameters.
+std::string_view name_in(std::string_view signature) {
+  return signature.substr(0, find_outside(signature, [&](std::size_t i) { return signature[i] == '('; }));
+}
+
+/// The types of the parameters of a signature; empty if it has none.
+std::vector<std::string_view> parameter_types(std::string_view signature) {
+  const std::size_t open = name_in(signature).size();
+  if (open == signature.size() || signature.substr(open) == "()") return {};
+  std::string_view list = signature.substr(open + 1, signature.rfind(')') - open - 1);
+  std::vector<std::string_view> types;
+  while (true) {
+    const std::size_t comma = find_outside(list, [&](std::size_t i) { return list[i] == ','; });
+    types.push_back(list.substr(0, comma));
+    if (comma == std::string_view::npos) return types;
+    list.remove_prefix(std::min(comma + 2, list.size()));
+  }
+}
+
+/// The small floats of CUDA, which are structs in the source.
+constexpr std::array<std::pair<std::string_view, PtxType>, 4> kSmallFloats{{{"__half", PtxType::f16},
+                                                                            {"__nv_bfloat16", PtxType::bf16},
+                                                                            {"__nv_fp8_e4m3", PtxType::e4m3},
+                                                                            {"__nv_fp8_e5m2", PtxType::e5m2}}};
+
 KernelInfo describe(const Function& function) {
-  KernelInfo kernel{std::string(function.name), name_of(function.name), {}};
+  const std::string signature = signature_of(function.name);
+  KernelInfo kernel{std::string(function.name), std::string(name_in(signature)), signature, {}};
+  const std::vector<std::string_view> types = parameter_types(signature);
   for (const std::uint32_t index : function.parameters) {
     const Variable& variable = function.variables[index];
     const auto element = static_cast<std::uint64_t>(bytes(variable.type));
-    kernel.parameters.push_back({variable.type, variable.size, variable.pointer, variable.size != element});
+    KernelParameter parameter{variable.type, variable.size, variable.pointer, variable.size != element};
+    if (types.size() == function.parameters.size()) {
+      const auto small = std::ranges::find(kSmallFloats, types[kernel.parameters.size()],
+                                           &std::pair<std::string_view, PtxType>::first);
+      if (small != kSmallFloats.end() && static_cast<std::uint64_t>(bytes(small->second)) == variable.size) {
+        parameter.type = small->second;
+        parameter.is_struct = false;
+      }
+    }
+    kernel.parameters.push_back(parameter);
   }
   return kernel;
+}
+
+/// A name as names are compared: without blanks, unnamed namespaces, and the suffixes of integers ("4u").
+std::string comparable(std::string_view name) {
+  std::string text;
+  bool in_number = false;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name.substr(i).starts_with("(anonymous namespace)::")) {
+      i += kUnnamed.size() + 1;
+      continue;
+    }
+    const char c = name[i];
+    const bool is_digit = c >= '0' && c <= '9';
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    const bool follows_letter =
+        !text.empty() && (std::isalnum(static_cast<unsigned char>(text.back())) || text.back() == '_');
+    if (in_number && (c == 'u' || c == 'l')) continue;
+    in_number = is_digit && (in_number || !follows_letter);
+    if (is_digit || is_letter || (c != ' ' && c != '\t')) text += c;
+  }
+  return text;
+}
+
+/// The name in the innermost namespaces: "b::f<int>" and "f<int>" of "a::b::f<int>".
+std::vector<std::string> without_namespaces(const std::string& name) {
+  std::vector<std::string> all;
+  const std::string_view head = name_in(name);
+  static_cast<void>(find_outside(head, [&](std::size_t i) {
+    if (head.substr(i).starts_with("::")) all.push_back(name.substr(i + 2));
+    return false;
+  }));
+  return all;
+}
+
+std::string without_template_arguments(const std::string& name) {
+  return name.substr(0, find_outside(name, [&](std::size_t i) { return name[i] == '<'; }));
+}
+
+/// How well a name that was asked for matches the kernel: 0 not at all; more is better.
+int match_name(const KernelInfo& kernel, const std::string& wanted) {
+  const std::string name = comparable(kernel.name), signature = comparable(kernel.signature);
+  if (wanted == name || wanted == signature) return 3;
+  const auto ends = [&](const std::string& full) {
+    const std::vector<std::string> parts = without_namespaces(full);
+    return std::ranges::find(parts, wanted) != parts.end();
+  };
+  if (ends(name) || ends(signature)) return 2;
+  const std::string plain = without_template_arguments(name);
+  return wanted == plain || ends(plain) ? 1 : 0;
 }
 
 [[noreturn]] void refuse_argument(const KernelParameter& parameter, std::size_t index, std::string_view got) {
@@ -73,7 +172,7 @@ std::string to_string(const KernelParameter& parameter) {
 std::vector<std::byte> integer_argument(const KernelParameter& parameter, std::size_t index, bool negative,
                                         std::uint64_t magnitude) {
   const auto got = [&] { return fmt::format("{}{}", negative ? "-" : "", magnitude); };
-  if (parameter.type == PtxType::f32 || parameter.type == PtxType::f64) {
+  if (!parameter.is_struct && !is_integer(parameter.type)) {
     const double value = static_cast<double>(magnitude);
     return real_argument(parameter, index, negative ? -value : value);
   }
@@ -86,13 +185,29 @@ std::vector<std::byte> integer_argument(const KernelParameter& parameter, std::s
 }
 
 std::vector<std::byte> real_argument(const KernelParameter& parameter, std::size_t index, double value) {
-  if (!parameter.is_struct && parameter.type == PtxType::f64) return bytes_of(value);
-  if (parameter.is_struct || parameter.type != PtxType::f32)
+  if (parameter.is_struct || is_integer(parameter.type))
     refuse_argument(parameter, index, fmt::format("the number {:#}", value));
-  const auto rounded = static_cast<float>(value);
-  if (std::isinf(rounded) && !std::isinf(value))
-    refuse_argument(parameter, index, fmt::format("{}, which is beyond its range", value));
-  return bytes_of(rounded);
+  const auto checked = [&](auto bits, bool is_beyond) {
+    if (is_beyond && !std::isinf(value))
+      refuse_argument(parameter, index, fmt::format("{}, which is beyond its range", value));
+    return bytes_of(bits);
+  };
+  switch (parameter.type) {
+    case PtxType::f64:
+      return bytes_of(value);
+    case PtxType::f32:
+      return checked(static_cast<float>(value), std::isinf(static_cast<float>(value)));
+    case PtxType::f16:
+      return checked(f64_to_f16(value), std::isinf(f16_to_f32(f64_to_f16(value))));
+    case PtxType::bf16:
+      return checked(f64_to_bf16(value), std::isinf(bf16_to_f32(f64_to_bf16(value))));
+    case PtxType::e4m3:  // the conversions saturate: values from 464 and 61440 on would be rounded to a larger one
+      return checked(f64_to_e4m3(value), std::abs(value) >= 464);
+    case PtxType::e5m2:
+      return checked(f64_to_e5m2(value), std::abs(value) >= 61440);
+    default:
+      refuse_argument(parameter, index, fmt::format("the number {:#}", value));
+  }
 }
 
 EmulatorOptions checking_options() {
@@ -101,6 +216,7 @@ EmulatorOptions checking_options() {
   options.check_warps = true;
   options.threads = 1;
   options.steps_per_cta = std::uint64_t{1} << 26;
+  options.steps_setting = "EmulatorOptions::steps_per_cta; 0 removes the limit";
   return options;
 }
 
@@ -137,15 +253,20 @@ EmulatedModule::~EmulatedModule() = default;
 const KernelInfo& EmulatedModule::kernel(std::string_view name) const {
   if (name.empty() && kernels_.size() == 1) return kernels_.front();
   const KernelInfo* found = nullptr;
-  int matches = 0;
+  int matches = 0, best = 1;
   std::string names;
+  const std::string wanted = comparable(name);
   for (const KernelInfo& each : kernels_) {
     if (each.symbol == name) return each;
-    if (each.name == name) {
+    const int match = name.empty() ? 0 : match_name(each, wanted);
+    if (match > best) matches = 0;
+    if (match >= best) {
+      best = match;
       found = &each;
       ++matches;
     }
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", printable(each.name, 200));
+    const bool is_overloaded = std::ranges::count(kernels_, each.name, &KernelInfo::name) > 1;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", printable(is_overloaded ? each.signature : each.name, 200));
     if (each.name != each.symbol) names += fmt::format(" ({})", printable(each.symbol, 200));
   }
   if (matches == 1) return *found;

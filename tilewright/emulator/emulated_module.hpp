@@ -21,10 +21,10 @@ namespace tilewright::emulator {
 
 /// A parameter of a kernel, as the PTX declares it: int and unsigned are both u32, a struct is an array of b8.
 struct KernelParameter {
-  PtxType type = PtxType::u32;
-  std::size_t size = 0;     // bytes
-  bool is_pointer = false;  // declared as a pointer in the source
-  bool is_struct = false;   // passed by value, as bytes
+  PtxType type = PtxType::u32;  // of __half, __nv_bfloat16 and the FP8 types, which are structs in PTX: theirs
+  std::size_t size = 0;         // bytes
+  bool is_pointer = false;      // declared as a pointer in the source
+  bool is_struct = false;       // passed by value, as bytes
 
   /// Whether an array may be passed: to pointers, and to 64-bit integers, as older compilers do not mark pointers.
   bool takes_array() const { return !is_struct && size == 8 && is_integer(type); }
@@ -34,8 +34,9 @@ struct KernelParameter {
 std::string to_string(const KernelParameter& parameter);
 
 struct KernelInfo {
-  std::string symbol;  // in the PTX
-  std::string name;    // demangled, without parameters: "reduce<float>"
+  std::string symbol;     // in the PTX
+  std::string name;       // demangled, without parameters: "reduce<float>"
+  std::string signature;  // "reduce<float>(float const*, int)"; the symbol if that is no mangled name
   std::vector<KernelParameter> parameters;
 };
 
@@ -64,8 +65,9 @@ class EmulatedModule {
   ~EmulatedModule();
 
   const std::vector<KernelInfo>& kernels() const { return kernels_; }
-  /// The kernel of this symbol or demangled name; the only one if `name` is empty.
-  /// @throws InvalidArgument that lists the kernels
+  /// The kernel of this symbol or demangled name, with or without the types of its parameters; the only one if `name`
+  /// is empty. Blanks do not count, and namespaces in front and template arguments may be left out where one kernel
+  /// matches. @throws InvalidArgument that lists the kernels
   const KernelInfo& kernel(std::string_view name) const;
 
   /// Runs a launch to its end, or as far as its findings let it run, and returns these. The arrays are copied back in

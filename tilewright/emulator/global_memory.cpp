@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <sstream>
+#include <string>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/memory.hpp"
@@ -14,8 +17,23 @@ namespace {
 
 constexpr std::size_t kRedZone = runtime::kAllocationAlignment;  // also keeps allocations aligned
 constexpr unsigned char kFill = 0xff;
+constexpr std::size_t kMostFreed = 256;
 
 constexpr std::size_t index(Owner owner) { return static_cast<std::size_t>(owner); }
+
+/// Whether the process has memory at this address. Allocations of the device are not told from others.
+bool is_host_memory(std::uint64_t address) {
+  std::ifstream maps("/proc/self/maps");
+  std::uint64_t begin = 0, end = 0;
+  char dash = 0;
+  std::string access;
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream fields(line);
+    if (fields >> std::hex >> begin >> dash >> end >> access && begin <= address && address < end)
+      return access.starts_with('r');
+  }
+  return false;
+}
 
 void free_host_memory(const Region& region) {
   if (region.owner != Owner::host) std::free(reinterpret_cast<std::byte*>(region.begin) - kRedZone);
@@ -39,14 +57,23 @@ std::string RegionMap::describe(std::uint64_t address) const {
   }
   const std::uint64_t past = below != nullptr ? address - below->end : ~std::uint64_t{0};
   const std::uint64_t before = above != nullptr ? above->begin - address : ~std::uint64_t{0};
+  const bool in_red_zone = past < kRedZone || before <= kRedZone;
+  if (!in_red_zone) {
+    const auto freed = std::ranges::find_if(freed_, [&](const Region& each) { return each.contains(address, 1); });
+    if (freed != freed_.end()) {
+      return fmt::format("{} bytes into a {}-byte allocation that was freed", address - freed->begin,
+                         freed->end - freed->begin);
+    }
+  }
   constexpr std::uint64_t kNear = std::uint64_t{1} << 32;
+  std::string near;
   if (past <= before && past < kNear) {
-    return fmt::format("{} bytes past the end of a {}-byte allocation", past, below->end - below->begin);
+    near = fmt::format("{} bytes past the end of a {}-byte allocation", past, below->end - below->begin);
+  } else if (before < kNear) {
+    near = fmt::format("{} bytes before the start of a {}-byte allocation", before, above->end - above->begin);
   }
-  if (before < kNear) {
-    return fmt::format("{} bytes before the start of a {}-byte allocation", before, above->end - above->begin);
-  }
-  return "in no allocation";
+  if (in_red_zone || !is_host_memory(address)) return near.empty() ? "in no allocation" : near;
+  return near.empty() ? "in memory of the host" : fmt::format("in memory of the host, or {}", near);
 }
 
 GlobalMemory::~GlobalMemory() { std::ranges::for_each(regions_, free_host_memory); }
@@ -68,6 +95,7 @@ runtime::DeviceAddress GlobalMemory::allocate(std::size_t bytes, Owner owner) {
   if (bytes > limit_ - allocated_[0] - allocated_[1]) fail(limit_ - allocated_[0] - allocated_[1]);
   regions_.insert(std::ranges::upper_bound(regions_, begin, {}, &Region::begin), Region{begin, begin + bytes, owner});
   static_cast<void>(storage.release());
+  forget_freed(begin, begin + bytes);
   allocated_[index(owner)] += bytes;
   return begin;
 }
@@ -79,6 +107,7 @@ bool GlobalMemory::lend(std::byte* memory, std::size_t bytes) {
   if (after != regions_.end() && after->begin < begin + bytes) return false;
   if (after != regions_.begin() && (after - 1)->end > begin) return false;
   regions_.insert(after, Region{begin, begin + bytes, Owner::host});
+  forget_freed(begin, begin + bytes);
   allocated_[index(Owner::host)] += bytes;
   return true;
 }
@@ -89,7 +118,15 @@ void GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
   if (found == regions_.end() || found->begin != address) return;
   allocated_[index(found->owner)] -= found->end - found->begin;
   free_host_memory(*found);
+  if (found->owner == Owner::caller && found->begin != found->end) {
+    if (freed_.size() == kMostFreed) freed_.erase(freed_.begin());
+    freed_.push_back(*found);
+  }
   regions_.erase(found);
+}
+
+void GlobalMemory::forget_freed(std::uint64_t begin, std::uint64_t end) {
+  std::erase_if(freed_, [&](const Region& each) { return each.begin < end && begin < each.end; });
 }
 
 DeviceHeap& GlobalMemory::heap() {
@@ -109,7 +146,7 @@ std::size_t GlobalMemory::allocated_bytes(Owner owner) const {
 
 RegionMap GlobalMemory::snapshot() const {
   const std::lock_guard lock(mutex_);
-  return RegionMap(regions_);
+  return RegionMap(regions_, freed_);
 }
 
 std::optional<Region> GlobalMemory::find(runtime::DeviceAddress address, std::size_t bytes) const {

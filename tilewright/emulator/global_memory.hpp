@@ -31,16 +31,20 @@ struct Region {
 /// The allocations that exist while a kernel runs.
 class RegionMap {
  public:
-  explicit RegionMap(std::vector<Region> sorted) : regions_(std::move(sorted)) {}
+  /// `freed` has allocations that do not exist any longer, the last one at the end; none overlaps another one.
+  explicit RegionMap(std::vector<Region> sorted, std::vector<Region> freed = {})
+      : regions_(std::move(sorted)), freed_(std::move(freed)) {}
 
   const std::vector<Region>& regions() const { return regions_; }
   /// The allocation that contains all these bytes; null when there is none.
   const Region* find(std::uint64_t address, std::uint64_t bytes) const;
-  /// "12 bytes past the end of a 4096-byte allocation", "in no allocation"
+  /// "12 bytes past the end of a 4096-byte allocation", "16 bytes into a 4096-byte allocation that was freed", "in
+  /// memory of the host", "in no allocation"
   std::string describe(std::uint64_t address) const;
 
  private:
   std::vector<Region> regions_;
+  std::vector<Region> freed_;
 };
 
 /// Thread-safe. Addresses are host addresses, aligned to runtime::kAllocationAlignment, with red zones of at least as
@@ -72,9 +76,11 @@ class GlobalMemory {
 
  private:
   std::size_t free_bytes() const;
+  void forget_freed(std::uint64_t begin, std::uint64_t end);
 
   mutable ForkSafeMutex mutex_;
   std::vector<Region> regions_;             // sorted by address; each owns its host memory and its red zones
+  std::vector<Region> freed_;               // the last ones, whose bytes are in no allocation now
   std::array<std::size_t, 3> allocated_{};  // bytes, by Owner
   std::size_t limit_ = 0;
   std::unique_ptr<DeviceHeap> heap_;

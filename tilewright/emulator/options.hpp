@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace tilewright::emulator {
 
@@ -22,9 +23,11 @@ struct EmulatorOptions {
   /// An overwrite through the async proxy of bytes that threads have accessed, with no fence.proxy.async in between, is
   /// an error. Else it is a warning, and none if the threads have used the values that they read.
   bool require_reuse_fences = false;
-  bool print_to_stderr = false;                        // where printf() of a kernel writes to: stdout otherwise
-  int threads = 0;                                     // host threads that run CTAs; 0: one per hardware thread
-  std::uint64_t steps_per_cta = kDefaultStepsPerCta;   // budget of warp instructions per CTA; 0: no limit
+  bool print_to_stderr = false;                       // where printf() of a kernel writes to: stdout otherwise
+  int threads = 0;                                    // host threads that run CTAs; 0: one per hardware thread
+  std::uint64_t steps_per_cta = kDefaultStepsPerCta;  // budget of warp instructions per CTA; 0: no limit
+  /// What sets steps_per_cta, in messages. It must outlive the emulator.
+  std::string_view steps_setting = "TILEWRIGHT_EMULATOR_STEPS or Options::emulator_steps_per_cta; 0 removes the limit";
   std::int64_t memory_bytes = std::int64_t{64} << 30;  // size of the emulated global memory
   double progress_seconds = 0;  // after which, again and again, the log says how far a launch is; 0: never
 };

@@ -1,4 +1,4 @@
-// NVRTC opens no files: the headers are found by the #include lines of the text and passed in memory.
+// Headers of the user's and of the toolkit are found by NVRTC; those of the host's libraries are passed in memory.
 #include "tilewright/engine/kernel_file.hpp"
 
 #include <algorithm>
@@ -39,11 +39,85 @@ using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uint8_t; using ::u
 }
 )";
 
+/// CCCL may have defined some of the macros, too.
+constexpr std::string_view kClimits = R"(#pragma once
+#undef CHAR_BIT
+#define CHAR_BIT 8
+#undef SCHAR_MIN
+#define SCHAR_MIN (-128)
+#undef SCHAR_MAX
+#define SCHAR_MAX 127
+#undef UCHAR_MAX
+#define UCHAR_MAX 255
+#undef CHAR_MIN
+#define CHAR_MIN SCHAR_MIN
+#undef CHAR_MAX
+#define CHAR_MAX SCHAR_MAX
+#undef SHRT_MIN
+#define SHRT_MIN (-32768)
+#undef SHRT_MAX
+#define SHRT_MAX 32767
+#undef USHRT_MAX
+#define USHRT_MAX 65535
+#undef INT_MIN
+#define INT_MIN (-2147483647 - 1)
+#undef INT_MAX
+#define INT_MAX 2147483647
+#undef UINT_MAX
+#define UINT_MAX 4294967295U
+#undef LONG_MIN
+#define LONG_MIN (-9223372036854775807L - 1)
+#undef LONG_MAX
+#define LONG_MAX 9223372036854775807L
+#undef ULONG_MAX
+#define ULONG_MAX 18446744073709551615UL
+#undef LLONG_MIN
+#define LLONG_MIN (-9223372036854775807LL - 1)
+#undef LLONG_MAX
+#define LLONG_MAX 9223372036854775807LL
+#undef ULLONG_MAX
+#define ULLONG_MAX 18446744073709551615ULL
+)";
+
+constexpr std::string_view kCfloat = R"(#pragma once
+#undef FLT_RADIX
+#define FLT_RADIX 2
+#undef FLT_MANT_DIG
+#define FLT_MANT_DIG 24
+#undef FLT_DIG
+#define FLT_DIG 6
+#undef FLT_MIN_EXP
+#define FLT_MIN_EXP (-125)
+#undef FLT_MAX_EXP
+#define FLT_MAX_EXP 128
+#undef FLT_MIN
+#define FLT_MIN 1.175494350822287507969e-38f
+#undef FLT_MAX
+#define FLT_MAX 340282346638528859811704183484516925440.0f
+#undef FLT_EPSILON
+#define FLT_EPSILON 1.1920928955078125e-7f
+#undef DBL_MANT_DIG
+#define DBL_MANT_DIG 53
+#undef DBL_DIG
+#define DBL_DIG 15
+#undef DBL_MIN_EXP
+#define DBL_MIN_EXP (-1021)
+#undef DBL_MAX_EXP
+#define DBL_MAX_EXP 1024
+#undef DBL_MIN
+#define DBL_MIN 2.22507385850720138309e-308
+#undef DBL_MAX
+#define DBL_MAX 1.79769313486231570815e+308
+#undef DBL_EPSILON
+#define DBL_EPSILON 2.2204460492503130808e-16
+)";
+
 /// Headers that kernels include by habit: NVRTC declares what device code may use of them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kHostHeaders{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kHostHeaders{{
     {"assert.h", ""},
     {"cassert", ""},
-    {"cfloat", ""},
+    {"cfloat", kCfloat},
+    {"climits", kClimits},
     {"cmath", ""},
     {"cstddef", ""},
     {"cstdio", ""},
@@ -54,13 +128,40 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kHostHea
     {"cuda_runtime.h", ""},
     {"cuda_runtime_api.h", ""},
     {"device_launch_parameters.h", ""},
+    {"float.h", kCfloat},
     {"iostream", ""},
+    {"limits.h", kClimits},
     {"math.h", ""},
     {"stddef.h", ""},
     {"stdint.h", kStdint},
     {"stdio.h", ""},
     {"stdlib.h", ""},
     {"string.h", ""},
+}};
+
+/// Headers of the host's libraries, and the header of libcu++ in cuda/std/ that declares the same for device code.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kStandardHeaders{{
+    {"algorithm", "__algorithm_"},
+    {"array", "array"},
+    {"atomic", "atomic"},
+    {"bit", "bit"},
+    {"bitset", "bitset"},
+    {"chrono", "chrono"},
+    {"complex", "complex"},
+    {"concepts", "concepts"},
+    {"expected", "expected"},
+    {"functional", "functional"},
+    {"iterator", "iterator"},
+    {"limits", "limits"},
+    {"numbers", "numbers"},
+    {"numeric", "numeric"},
+    {"optional", "optional"},
+    {"ratio", "ratio"},
+    {"span", "span"},
+    {"tuple", "tuple"},
+    {"type_traits", "type_traits"},
+    {"utility", "utility"},
+    {"variant", "variant"},
 }};
 
 std::optional<std::string> read_text(const fs::path& path) {
@@ -73,89 +174,64 @@ std::optional<std::string> read_text(const fs::path& path) {
   return text.str();
 }
 
-/// The names in the #include lines of a text.
-std::vector<std::string> included_names(std::string_view text) {
-  std::vector<std::string> names;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    std::string_view rest = line;
-    const auto skip = [&](std::string_view blanks) {
-      rest.remove_prefix(std::min(rest.find_first_not_of(blanks), rest.size()));
-    };
-    skip(" \t");
-    if (!rest.starts_with('#')) continue;
-    rest.remove_prefix(1);
-    skip(" \t");
-    if (!rest.starts_with("include")) continue;
-    rest.remove_prefix(7);
-    skip(" \t");
-    const char close = rest.starts_with('<') ? '>' : rest.starts_with('"') ? '"' : '\0';
-    if (close == '\0') continue;
-    const std::size_t end = rest.find(close, 1);
-    if (end != std::string_view::npos) names.emplace_back(rest.substr(1, end - 1));
-  }
-  return names;
-}
-
 /// The include folders of the CUDA toolkit beside the NVRTC library.
 std::vector<fs::path> toolkit_folders(const compile::ToolchainOptions& toolchain) {
   compile::Environment environment = compile::capture_environment();
   if (!toolchain.cuda_home.empty()) environment.cuda_home = toolchain.cuda_home;
   std::vector<fs::path> folders;
+  const auto add = [&](const fs::path& folder) {
+    std::error_code failed;
+    // CUDA 13 has the headers of CCCL in a folder of their own; nvcc searches it, too.
+    for (const fs::path& each : {folder, folder / "cccl"}) {
+      if (fs::is_directory(each, failed)) folders.push_back(each);
+    }
+  };
   const compile::Search nvrtc = compile::find_nvrtc(environment);
   if (nvrtc.path) {
     fs::path at = fs::path(*nvrtc.path).parent_path();
     for (int level = 0; level < 3; ++level) {
       at = at.parent_path();
-      std::error_code failed;
-      if (fs::is_directory(at / "include", failed)) folders.push_back(at / "include");
+      add(at / "include");
     }
   }
-  folders.emplace_back("/usr/local/cuda/include");
+  add("/usr/local/cuda/include");
   return folders;
 }
 
-class HeaderCollection {
- public:
-  explicit HeaderCollection(std::vector<fs::path> folders) : folders_(std::move(folders)) {}
-
-  /// Adds the headers that a text in `folder` includes. Headers that are not found are left to the compiler, which
-  /// knows whether the line is reached.
-  void add_included(std::string_view text, const fs::path& folder) {
-    constexpr std::size_t kMaxHeaders = 4096;
-    for (const std::string& name : included_names(text)) {
-      check_interruption();
-      if (headers_.size() >= kMaxHeaders || !seen_.insert(name).second) continue;
-      const auto host = std::ranges::find(kHostHeaders, name, &std::pair<std::string_view, std::string_view>::first);
-      if (host != kHostHeaders.end()) {
-        headers_.push_back({name, std::string(host->second)});
-        continue;
-      }
-      if (is_device_header(name)) continue;
-      std::vector<fs::path> places{folder};
-      places.insert(places.end(), folders_.begin(), folders_.end());
-      for (const fs::path& place : places) {
-        const std::optional<std::string> found = read_text(place / name);
-        if (!found) continue;
-        headers_.push_back({name, *found});
-        add_included(*found, (place / name).parent_path());
-        break;
+/// The headers of CUB that have no host code, which NVRTC refuses; <cub/cub.cuh> includes all of CUB. Empty if CUB is
+/// in none of the folders.
+std::string device_parts_of_cub(const std::vector<fs::path>& folders) {
+  std::set<std::string> names;
+  for (const fs::path& folder : folders) {
+    for (const char* const part : {"cub/block", "cub/thread", "cub/warp"}) {
+      std::error_code failed;
+      for (const fs::directory_entry& entry : fs::directory_iterator(folder / part, failed)) {
+        if (entry.path().extension() == ".cuh") names.insert(fs::path(part) / entry.path().filename());
       }
     }
   }
+  std::string text;
+  for (const std::string& name : names) text += fmt::format("#include <{}>\n", name);
+  return text;
+}
 
-  std::vector<compile::UserHeader> take() { return std::move(headers_); }
-
- private:
-  static bool is_device_header(const std::string& name) {
-    const auto& all = compile::device_headers();
-    return std::ranges::any_of(all, [&](const compile::Header& header) { return header.name == name; });
+/// The headers that are passed in memory in the place of files.
+std::vector<compile::UserHeader> replaced_headers(const std::vector<fs::path>& folders) {
+  std::vector<compile::UserHeader> headers;
+  for (const auto& [name, text] : kHostHeaders) headers.push_back({std::string(name), std::string(text)});
+  for (const auto& [name, of] : kStandardHeaders) {
+    const std::string standard = fmt::format("cuda/std/{}", of);
+    std::error_code failed;
+    if (std::ranges::any_of(folders,
+                            [&](const fs::path& each) { return fs::is_regular_file(each / standard, failed); }))
+      headers.push_back({std::string(name), fmt::format("#pragma once\n#include <{}>\n"
+                                                        "namespace std {{\nusing namespace cuda::std;\n}}\n",
+                                                        standard)});
   }
-
-  std::vector<fs::path> folders_;
-  std::set<std::string> seen_;
-  std::vector<compile::UserHeader> headers_;
-};
+  if (const std::string cub = device_parts_of_cub(folders); !cub.empty())
+    headers.push_back({"cub/cub.cuh", "#pragma once\n" + cub});
+  return headers;
+}
 
 /// The last part of a path, without characters that would need quoting.
 std::string file_name(const std::string& path) {
@@ -168,28 +244,54 @@ std::string file_name(const std::string& path) {
   return name;
 }
 
-KernelFile compile_text(const std::string& text, const std::string& name, const fs::path& folder, Target target,
-                        const compile::ToolchainOptions& toolchain, const std::vector<std::string>& include_folders) {
-  std::vector<fs::path> folders(include_folders.begin(), include_folders.end());
+/// A path in front of which others are written: "" for the folder that the process runs in.
+std::string prefix_of(const std::string& folder) {
+  return folder.empty() || folder.ends_with('/') ? folder : folder + '/';
+}
+
+std::string absolute(const std::string& folder) {
+  return fs::absolute(folder.empty() ? "." : folder).lexically_normal();
+}
+
+/// Replaces the text between the quotes of each .file line of PTX.
+template <class F>
+std::string rename_files(const std::string& ptx, F&& name_of) {
+  std::string renamed;
+  std::size_t done = 0;
+  for (std::size_t at = 0; (at = ptx.find(".file", at)) != std::string::npos; ++at) {
+    const std::size_t line_end = std::min(ptx.find('\n', at), ptx.size());
+    const std::size_t open = ptx.find('"', at), close = ptx.find('"', open + 1);
+    if ((at != 0 && std::string_view("\n\t ").find(ptx[at - 1]) == std::string_view::npos) || close >= line_end)
+      continue;
+    renamed += ptx.substr(done, open + 1 - done) + name_of(ptx.substr(open + 1, close - open - 1));
+    done = close;
+  }
+  return renamed + ptx.substr(done);
+}
+
+KernelFile compile_text(const std::string& text, const std::string& name, std::vector<std::string> user_folders,
+                        Target target, const compile::ToolchainOptions& toolchain) {
+  std::vector<fs::path> folders;
+  for (const std::string& folder : user_folders) folders.emplace_back(absolute(folder));
   std::ranges::move(toolkit_folders(toolchain), std::back_inserter(folders));
-  HeaderCollection headers(std::move(folders));
-  headers.add_included(text, folder);
-  KernelFile kernel{name, text, {}, headers.take()};
   compile::Source source;
   source.name = source.symbol = "kernel";
   // NVRTC makes the name absolute, from the folder that its process runs in.
   const std::string line_name = file_name(name);
   source.text = fmt::format("#line 1 \"{}\"\n{}", line_name, text);
   source.target = target;
-  source.headers = kernel.headers;
+  source.headers = replaced_headers(folders);
+  for (const fs::path& folder : folders) source.include_folders.push_back(folder);
   source.outputs = {.cubin = false, .ptx = true};
-  kernel.ptx = compile::make_compiler(toolchain)->compile(source).ptx;
-  for (const std::string& absolute : {"\"/" + line_name + '"', '"' + line_name + '"'}) {
-    const std::size_t at = kernel.ptx.find(absolute);
-    if (at != std::string::npos) kernel.ptx.replace(at, absolute.size(), '"' + name + '"');
-    if (at != std::string::npos) break;
-  }
-  return kernel;
+  const std::string ptx = compile::make_compiler(toolchain)->compile(source).ptx;
+  return {name, text, rename_files(ptx, [&](const std::string& file) {
+            if (file == line_name || file == '/' + line_name) return name;
+            for (const std::string& folder : user_folders) {
+              const std::string prefix = prefix_of(absolute(folder));
+              if (file.starts_with(prefix)) return prefix_of(folder) + file.substr(prefix.size());
+            }
+            return file;
+          })};
 }
 
 }  // namespace
@@ -198,15 +300,16 @@ KernelFile read_kernel_file(const std::string& path, Target target, const compil
                             const std::vector<std::string>& include_folders) {
   const std::optional<std::string> text = read_text(path);
   if (!text) throw InvalidArgument(fmt::format("{}: not a regular file that can be read", printable(path)));
-  if (path.ends_with(".ptx")) return {path, *text, *text, {}};
-  return compile_text(*text, path, fs::path(path).parent_path(), target, toolchain, include_folders);
+  if (path.ends_with(".ptx")) return {path, *text, *text};
+  std::vector<std::string> folders{fs::path(path).parent_path()};
+  folders.insert(folders.end(), include_folders.begin(), include_folders.end());
+  return compile_text(*text, path, std::move(folders), target, toolchain);
 }
 
 KernelFile compile_kernel_text(const std::string& text, const std::string& name, Target target,
                                const compile::ToolchainOptions& toolchain,
                                const std::vector<std::string>& include_folders) {
-  const std::string folder = include_folders.empty() ? std::string("/nonexistent") : include_folders.front();
-  return compile_text(text, name, folder, target, toolchain, include_folders);
+  return compile_text(text, name, include_folders, target, toolchain);
 }
 
 }  // namespace tilewright::engine

@@ -12,13 +12,15 @@ namespace tilewright::engine {
 struct KernelFile {
   std::string path;  // in messages, and in the line information of `ptx`
   std::string text;  // CUDA C++ or PTX
-  std::string ptx;
-  std::vector<compile::UserHeader> headers;  // that the text includes, directly or through other headers
+  std::string ptx;   // names headers in user folders by the folder's name as the caller gave it
 };
 
 /// Reads a kernel. A file whose name ends in .ptx has PTX; any other one is compiled by NVRTC with line information,
-/// for the target. Headers are searched in the folder of the file, in `include_folders`, and in the include folder of
-/// the CUDA toolkit that NVRTC belongs to. Headers of the host's C and C++ library are empty, except <stdint.h>.
+/// for the target. Headers are searched in the folder of the file, in `include_folders`, and in the include folders of
+/// the CUDA toolkit that NVRTC belongs to, which has CCCL in include/cccl. Headers of the host's C++ library are those
+/// of libcu++ if CCCL is found (<limits> is <cuda/std/limits>, with its names in std); <stdint.h>, <limits.h>,
+/// <float.h> and their C++ names are declared without CCCL, too; those whose functions NVRTC declares, such as <cmath>
+/// and <stdio.h>, are empty. <cub/cub.cuh> has what device code can use: cub/block, cub/thread and cub/warp.
 /// @throws InvalidArgument if a file cannot be read or the source is refused; CompileError; ToolchainNotFound
 KernelFile read_kernel_file(const std::string& path, Target target, const compile::ToolchainOptions& toolchain,
                             const std::vector<std::string>& include_folders = {});

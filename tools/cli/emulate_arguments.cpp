@@ -16,24 +16,36 @@
 namespace tilewright::cli {
 namespace {
 
+using emulator::PtxType;
+
 struct ElementRow {
   std::string_view name;
   std::string_view descr;
-  std::size_t bytes;
+  PtxType type;
 };
-constexpr std::array<ElementRow, 13> kElements{{{"f64", "<f8", 8},
-                                                {"f32", "<f4", 4},
-                                                {"f16", "<f2", 2},
-                                                {"bf16", "<u2", 2},
-                                                {"s64", "<i8", 8},
-                                                {"s32", "<i4", 4},
-                                                {"s16", "<i2", 2},
-                                                {"s8", "|i1", 1},
-                                                {"u64", "<u8", 8},
-                                                {"u32", "<u4", 4},
-                                                {"u16", "<u2", 2},
-                                                {"u8", "|u1", 1},
-                                                {"bool", "|b1", 1}}};
+constexpr std::array<ElementRow, 15> kElements{{{"f64", "<f8", PtxType::f64},
+                                                {"f32", "<f4", PtxType::f32},
+                                                {"f16", "<f2", PtxType::f16},
+                                                {"bf16", "<u2", PtxType::bf16},
+                                                {"e4m3", "|u1", PtxType::e4m3},
+                                                {"e5m2", "|u1", PtxType::e5m2},
+                                                {"s64", "<i8", PtxType::s64},
+                                                {"s32", "<i4", PtxType::s32},
+                                                {"s16", "<i2", PtxType::s16},
+                                                {"s8", "|i1", PtxType::s8},
+                                                {"u64", "<u8", PtxType::u64},
+                                                {"u32", "<u4", PtxType::u32},
+                                                {"u16", "<u2", PtxType::u16},
+                                                {"u8", "|u1", PtxType::u8},
+                                                {"bool", "|b1", PtxType::b8}}};
+
+std::size_t bytes_of(const ElementRow& row) { return static_cast<std::size_t>(emulator::bytes(row.type)); }
+
+std::string type_names() {
+  std::string names;
+  for (const ElementRow& row : kElements) names += fmt::format("{}{}", names.empty() ? "" : " ", row.name);
+  return names;
+}
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 36;
 
@@ -49,6 +61,11 @@ class ArgumentReader {
     if (item_.ends_with(".npy")) {
       const bool names_output = colon != std::string::npos && is_name(item_.substr(0, colon));
       return read_file(item_.substr(names_output ? colon + 1 : 0), names_output ? item_.substr(0, colon) : "");
+    }
+    const auto row = std::ranges::find(kElements, item_.substr(0, std::min(colon, item_.size())), &ElementRow::name);
+    if (colon != std::string::npos && row != kElements.end() && item_.find('[') == std::string::npos) {
+      if (parameter_.is_pointer || parameter_.size != bytes_of(*row)) refuse(quoted());
+      return fill_bytes(*row, item_.substr(colon + 1));
     }
     if (colon != std::string::npos) return make_output(item_.substr(0, colon), item_.substr(colon + 1));
     if (item_ == "null") {
@@ -88,13 +105,10 @@ class ArgumentReader {
     const std::string type = rest.substr(0, open);
     const auto row = std::ranges::find(kElements, type, &ElementRow::name);
     if (!is_name(name) || row == kElements.end() || open == std::string::npos || close == std::string::npos) {
-      refuse(
-          fmt::format("{}: an array is NAME:TYPE[EXTENTS] with a type of f64 f32 f16 bf16 s64 s32 s16 s8 u64 u32 "
-                      "u16 u8 bool",
-                      quoted()));
+      refuse(fmt::format("{}: an array is NAME:TYPE[EXTENTS] with a type of {}", quoted(), type_names()));
     }
     ArrayItem item{{std::string(row->descr), {}, {}}, false, "", name + ".npy"};
-    std::int64_t bytes = static_cast<std::int64_t>(row->bytes);
+    std::int64_t bytes = static_cast<std::int64_t>(bytes_of(*row));
     for (const std::string& digits : split_arguments(rest.substr(open + 1, close - open - 1))) {
       const std::optional<std::int64_t> extent = read_integer<std::int64_t>(digits, {0, kMaxBytes});
       if (!extent || __builtin_mul_overflow(bytes, std::max<std::int64_t>(*extent, 1), &bytes) || bytes > kMaxBytes)
@@ -103,24 +117,19 @@ class ArgumentReader {
     }
     if (item.array.shape.empty()) refuse(fmt::format("{}, which has no extent", quoted()));
     const auto count = static_cast<std::size_t>(item.array.elements());
-    item.array.data.assign(count * row->bytes, std::byte{0xff});
+    item.array.data.assign(count * bytes_of(*row), std::byte{0xff});
     const std::string fill = rest.substr(close + 1);
     if (fill.empty()) return item;
     if (!fill.starts_with('=')) refuse(quoted());
     const std::vector<std::byte> value = fill_bytes(*row, fill.substr(1));
     for (std::size_t i = 0; i < count; ++i)
-      std::ranges::copy(value, item.array.data.begin() + static_cast<std::ptrdiff_t>(i * row->bytes));
+      std::ranges::copy(value, item.array.data.begin() + static_cast<std::ptrdiff_t>(i * bytes_of(*row)));
     item.initialised = true;
     return item;
   }
 
   std::vector<std::byte> fill_bytes(const ElementRow& row, const std::string& text) const {
-    emulator::KernelParameter element{emulator::PtxType::u64, row.bytes, false, false};
-    if (row.name == "f64") element.type = emulator::PtxType::f64;
-    if (row.name == "f32") element.type = emulator::PtxType::f32;
-    if (row.name == "f16" || row.name == "bf16") {
-      if (text != "0") refuse(fmt::format("{}: arrays of {} can be filled with 0 only", quoted(), row.name));
-    }
+    const emulator::KernelParameter element{row.type, bytes_of(row), false, false};
     try {
       return number_of(element, text);
     } catch (const InvalidArgument&) {

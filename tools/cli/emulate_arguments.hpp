@@ -31,6 +31,7 @@ std::vector<std::string> split_arguments(const std::string& text);
 ///   out:f32[32]=0    the same, filled with a number
 ///   out:a.npy        the array of a.npy, written to out.npy after the launch
 ///   12, -3.5, null   a number of the parameter's type; a null pointer
+///   f16:1.5          a number of this type, for a parameter whose type is not known, such as a struct of its size
 /// @throws InvalidArgument that names the parameter's index and what it takes
 std::vector<ArgumentItem> read_arguments(const std::string& text, const emulator::KernelInfo& kernel);
 

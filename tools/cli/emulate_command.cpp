@@ -4,12 +4,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/compile/file.hpp"
 #include "tilewright/emulator/emulated_module.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
 #include "tilewright/engine/kernel_file.hpp"
@@ -54,22 +56,44 @@ runtime::Dim3 parse_extents(const std::string& option, const std::string& text) 
   return {extents[0], extents[1], extents[2]};
 }
 
+/// What to do when NVRTC has refused a source: empty unless the reason is that it has code for the host.
+std::string advice(const std::string& path, const std::string& message) {
+  std::string text;
+  try {
+    text = compile::read_file(path, std::size_t{64} << 20);
+  } catch (const Error&) {
+    // The advice then depends on the message only.
+  }
+  static const std::regex main_function(R"((^|\n)[ \t]*(int|auto)\s+main\s*\()");
+  static const std::regex missing_header(R"_((cannot|could not) open source file "([^"]*)")_");
+  std::string reason;
+  std::smatch match;
+  if (message.find("host functions are not allowed") != std::string::npos) {
+    reason = fmt::format("{} has host code, which emulate does not compile.", printable(path));
+  } else if (std::regex_search(text, main_function)) {
+    reason = fmt::format("{} has a main(), and emulate compiles device code only.", printable(path));
+  } else if (std::regex_search(message, match, missing_header)) {
+    const std::string header = match[2];
+    if (header.find_first_of("./") != std::string::npos)
+      return fmt::format("\nTo say where {} is, add -I FOLDER.", printable(header));
+    reason =
+        fmt::format("<{}> is a header of the host's C++ library, which device code cannot use.", printable(header));
+  }
+  if (reason.empty()) return {};
+  return fmt::format(
+      "\n{0} Compile the whole program with nvcc and run it:\n"
+      "  nvcc -cudart shared -lineinfo -arch=compute_80 {1} -o program\n"
+      "  tilewright emulate run -- ./program\n"
+      "or enclose the host's part in #ifndef __CUDACC_RTC__ ... #endif, or move the kernels to a file of their own.",
+      reason, printable(path));
+}
+
 engine::KernelFile read_kernel(const EmulateOptions& options, Target target) {
   try {
     return engine::read_kernel_file(options.file, target, engine::Options::from_environment().toolchain,
                                     options.include_folders);
   } catch (const CompileError& error) {
-    std::string message = error.what();  // the source is the user's
-    if (message.find("host functions are not allowed") != std::string::npos) {
-      message += fmt::format(
-          "\n{0} has host code, which emulate does not compile. Enclose it in #ifndef __CUDACC_RTC__ ... #endif, or "
-          "move "
-          "the kernels to a file of their own; or compile the whole program with nvcc and run it:\n"
-          "  nvcc -cudart shared -lineinfo -arch=compute_80 {0} -o program\n"
-          "  tilewright emulate run -- ./program",
-          printable(options.file));
-    }
-    throw InvalidArgument(message);
+    throw InvalidArgument(error.what() + advice(options.file, error.what()));  // the source is the user's
   }
 }
 
@@ -131,6 +155,7 @@ std::unique_ptr<emulator::EmulatedModule> load(const engine::KernelFile& file, T
                                                const EmulateOptions& options) {
   emulator::EmulatorOptions checks = emulator::checking_options();
   checks.steps_per_cta = options.steps;
+  checks.steps_setting = "--steps";
   checks.print_to_stderr = options.json;
   try {
     return std::make_unique<emulator::EmulatedModule>(file.ptx, target, checks);
@@ -205,12 +230,14 @@ Command add_emulate_command(CLI::App& parent) {
   app->add_option("--args", options->arguments,
                   "arguments, separated by commas: a.npy, out:f32[32,64], out:f32[64]=0, out:a.npy, numbers, null");
   app->add_option("--target", options->target, "sm_75 to sm_100a; default sm_90a");
-  app->add_option("-I", options->include_folders, "a folder with headers");
+  app->add_option("-I", options->include_folders, "a folder with headers; may be given several times")
+      ->allow_extra_args(false);
   app->add_option("--out-dir", options->out_folder, "the folder of the arrays that are written; default .");
   app->add_option("--suppressions", options->suppressions,
                   "a file with lines KIND, KIND FILE or KIND FILE:LINE, whose findings are not reported");
-  add_integer<std::uint64_t>(*app, "--steps", options->steps, {1},
-                             "warp instructions after which a CTA that does not end is a finding");
+  add_integer<std::uint64_t>(
+      *app, "--steps", options->steps, {1},
+      "warp instructions after which a CTA that does not end is a finding; default 67108864 (2^26)");
   app->add_flag("--cooperative", options->cooperative, "a cooperative launch: all CTAs are resident at once");
   app->add_flag("--warnings-fail", options->warnings_fail, "exit with code 1 if there are warnings but no errors");
   app->add_flag("--json", options->json, "print the findings as JSON; printf() of the kernel writes to stderr");

@@ -1,32 +1,40 @@
 // tilewright emulate run: runs a CUDA program with libcudart and libcuda of the emulator in front, and reports what its
 // kernels did wrong.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/compile/file.hpp"
 #include "tilewright/emulator/emulated_kernel.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/finding_report.hpp"
+#include "tools/cli/interrupt_signals.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/output_file.hpp"
 #include "tools/cli/sarif.hpp"
@@ -129,6 +137,30 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
+/// Waits for the child's end, and returns its status as waitpid() does. A signal that interrupts this process is passed
+/// on to the child, unless it ends soon because it has got the signal, too, as on Ctrl-C.
+int wait_for(pid_t child) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kPatience = std::chrono::milliseconds(200);
+  const compile::UniqueFd descriptor(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  std::optional<Clock::time_point> interrupted;
+  bool passed_on = false;
+  while (true) {
+    int status = 0;
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child) return status;
+    if (ended < 0 && errno != EINTR) throw Error(fmt::format("waitpid: {}", std::strerror(errno)));
+    if (const int signal = caught_signal(); signal != 0 && !passed_on) {
+      if (!interrupted) interrupted = Clock::now();
+      passed_on = Clock::now() - *interrupted > kPatience;
+      if (passed_on) kill(child, signal);
+    }
+    // Without a descriptor, because the kernel is older than Linux 5.3, poll() only waits.
+    pollfd ready{descriptor.get(), POLLIN, 0};
+    static_cast<void>(poll(&ready, 1, descriptor.get() < 0 ? 5 : 50));
+  }
+}
+
 /// Runs the program, and returns its status as waitpid() does.
 int run_program(std::vector<std::string> arguments, std::vector<std::string> environment) {
   const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
@@ -152,12 +184,7 @@ int run_program(std::vector<std::string> arguments, std::vector<std::string> env
     waitpid(child, nullptr, 0);
     throw InvalidArgument(fmt::format("{}: cannot be started: {}", printable(arguments[0]), std::strerror(error)));
   }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) throw Error(fmt::format("waitpid: {}", std::strerror(errno)));
-    kill(child, SIGINT);  // the signal that interrupted this process may have reached it only
-  }
-  return status;
+  return wait_for(child);
 }
 
 std::string describe(int status) {
@@ -184,6 +211,7 @@ void print_report(const RunReport& report, std::size_t suppressed, int status) {
     fmt::print(stderr, "note: {} launch{} or fills would only have repeated others, and did not run (--skip-repeats)\n",
                report.skipped, report.skipped == 1 ? "" : "es");
   }
+  if (caught_signal() != 0) fmt::print(stderr, "note: the run was interrupted; this is what was found until then\n");
   if (report.timed) fmt::print(stderr, "note: the times that the program measured are the emulator's\n");
   const auto errors = static_cast<std::size_t>(std::ranges::count(
       report.findings, emulator::Severity::error, [](const auto& each) { return each.finding.severity; }));
@@ -204,9 +232,10 @@ std::string json_text(const RunReport& report, std::size_t suppressed, int statu
     findings.push_back(finding);
   }
   const nlohmann::ordered_json json{
-      {"program", report.program},         {"status", describe(status)}, {"launches", report.launches},
-      {"skipped", report.skipped},         {"seconds", report.seconds},  {"suppressed", suppressed},
-      {"unsupported", report.unsupported}, {"notes", report.notes},      {"findings", findings}};
+      {"program", report.program},   {"status", describe(status)},        {"interrupted", caught_signal() != 0},
+      {"launches", report.launches}, {"skipped", report.skipped},         {"seconds", report.seconds},
+      {"suppressed", suppressed},    {"unsupported", report.unsupported}, {"notes", report.notes},
+      {"findings", findings}};
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -235,6 +264,8 @@ ExitCode run(const EmulateRunOptions& options) {
   settings.threads = options.fast ? 0 : 1;
   const int status = run_program(options.program, environment_of(libraries, settings));
 
+  // What was found before an interruption is reported, so that it must not interrupt the writing.
+  const ScopedInterruptCheck uninterrupted(std::function<void()>{});
   RunReport report = folder.read();
   if (report.program.empty()) report.program = options.program[0];
   const std::size_t suppressed =
@@ -246,6 +277,7 @@ ExitCode run(const EmulateRunOptions& options) {
     for (const auto& each : report.findings) findings.push_back(each.finding);
     write_text(options.sarif, sarif_text(findings, SourceExcerpts()));
   }
+  if (caught_signal() != 0) return static_cast<ExitCode>(128 + caught_signal());
   const bool errors = std::ranges::any_of(
       report.findings, [](const auto& each) { return each.finding.severity == emulator::Severity::error; });
   if (errors || (options.warnings_fail && !report.findings.empty())) return ExitCode::wrong_result;
@@ -270,8 +302,9 @@ Command add_emulate_run_command(CLI::App& emulate) {
   add_integer<int>(*app, "--multiprocessors", options->settings.multiprocessors, {1, 1024},
                    "multiprocessors of the emulated GPU; default 4");
   add_integer<std::int64_t>(*app, "--memory", options->memory_gib, {1, 1024}, "global memory in GiB; default 8");
-  add_integer<std::uint64_t>(*app, "--steps", options->settings.steps_per_cta, {1},
-                             "warp instructions after which a CTA that does not end is a finding");
+  add_integer<std::uint64_t>(
+      *app, "--steps", options->settings.steps_per_cta, {1},
+      "warp instructions after which a CTA that does not end is a finding; default 1073741824 (2^30)");
   app->add_option("--suppressions", options->suppressions,
                   "a file with lines KIND, KIND FILE or KIND FILE:LINE, whose findings are not reported");
   app->add_flag("--warnings-fail", options->warnings_fail, "exit with code 1 if there are warnings but no errors");
@@ -279,7 +312,7 @@ Command add_emulate_run_command(CLI::App& emulate) {
   app->add_option("--sarif", options->sarif, "a file for the findings as SARIF 2.1.0");
   app->footer(
       "The report is written to stderr. Exit codes: 1 if there are errors, else the program's own; 2 bad input, 3 the "
-      "environment failed.");
+      "environment failed, 130 and 143 interrupted.");
   return {app, [options] { return run(*options); }};
 }
 

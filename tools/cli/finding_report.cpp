@@ -46,15 +46,10 @@ std::optional<emulator::SourceLine> SourceExcerpts::own_frame(const emulator::Co
 }
 
 const std::string* SourceExcerpts::file_text(const std::string& path) const {
-  if (kernel_ == nullptr) {
-    const auto [entry, inserted] = files_.try_emplace(path);
-    if (inserted) entry->second = read_text(path);
-    return &entry->second;
-  }
-  if (path == kernel_->path) return &kernel_->text;
-  const auto header = std::ranges::find_if(kernel_->headers,
-                                           [&](const compile::UserHeader& each) { return ends_path(path, each.name); });
-  return header == kernel_->headers.end() ? nullptr : &header->text;
+  if (kernel_ != nullptr && path == kernel_->path) return &kernel_->text;
+  const auto [entry, inserted] = files_.try_emplace(path);
+  if (inserted) entry->second = read_text(path);
+  return &entry->second;
 }
 
 std::string SourceExcerpts::text_of(const emulator::SourceLine& line) const {

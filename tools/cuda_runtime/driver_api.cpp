@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <sstream>
 
 #include "tilewright/base/tensor_map.hpp"
+#include "tilewright/base/text.hpp"
 #include "tilewright/emulator/tensor_map_encoding.hpp"
 #include "tools/cuda_runtime/device_attribute.hpp"
 #include "tools/cuda_runtime/driver_entry_points.hpp"
@@ -36,7 +38,7 @@ CUresult call(F&& f, const char* function = __builtin_FUNCTION()) {
   try {
     f(machine);
   } catch (const ApiError& error) {
-    machine.note_failure(function, error.code);
+    machine.note_failure(function, error);
     return error_row(error.code).driver_name == nullptr ? CUDA_ERROR_INVALID_VALUE : error.code;
   } catch (const std::exception& error) {
     machine.note(error.what());
@@ -730,10 +732,24 @@ TILEWRIGHT_EXPORT CUresult cuGetProcAddress(const char* name, void** function, i
 
 /// Tables that are not documented, which the static runtime and NVIDIA's libraries use.
 TILEWRIGHT_EXPORT CUresult cuGetExportTable(const void**, const CUuuid*) {
-  return call([](Machine& machine) {
-    machine.note(
-        "the program calls cuGetExportTable, which is not documented and not emulated: link the CUDA runtime as a "
-        "shared library (nvcc -cudart shared); NVIDIA's libraries, such as cuBLAS, do not run");
+  Dl_info caller{};
+  const bool is_known = dladdr(__builtin_return_address(0), &caller) != 0 && caller.dli_fname != nullptr;
+  const std::filesystem::path file = is_known ? caller.dli_fname : "";
+  return call([&](Machine& machine) {
+    std::error_code error;
+    const bool is_program = !is_known || std::filesystem::equivalent(file, "/proc/self/exe", error);
+    const std::string name = file.filename();
+    if (is_program) {
+      machine.note(
+          "the program calls cuGetExportTable, which is not documented and not emulated: link the CUDA runtime as a "
+          "shared library (nvcc -cudart shared)");
+    } else if (!name.starts_with("libnvrtc")) {  // NVRTC does without the tables
+      machine.note(
+          fmt::format("{} calls cuGetExportTable, which is not documented and not emulated: of NVIDIA's libraries, "
+                      "only NVRTC, cuBLAS "
+                      "and cuBLASLt run",
+                      printable(name)));
+    }
     fail(CUDA_ERROR_NOT_SUPPORTED);
   });
 }

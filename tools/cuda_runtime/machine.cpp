@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -11,9 +12,11 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/emulator/emulated_kernel.hpp"
 #include "tilewright/emulator/instruction_targets.hpp"
+#include "tools/cuda_runtime/caught_signals.hpp"
 #include "tools/cuda_runtime/error_table.hpp"
 
 namespace tilewright::cuda_runtime {
@@ -50,6 +53,23 @@ std::string demangled(const std::string& symbol) {
   const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
                                                          &std::free);
   return printable(status == 0 ? name.get() : symbol, 200);
+}
+
+/// How a program gets memory of this kind.
+std::string_view allocator_of(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::device:
+      return "cudaMalloc(), and is freed by cudaFree()";
+    case MemoryKind::managed:
+      return "cudaMallocManaged(), and is freed by cudaFree()";
+    case MemoryKind::pinned:
+      return "cudaMallocHost() or cudaHostAlloc(), and is freed by cudaFreeHost()";
+    case MemoryKind::registered:
+      return "the host, and is registered: cudaHostUnregister() ends that";
+    case MemoryKind::graph:
+      return "a graph";
+  }
+  return "";
 }
 
 /// What a launch leaves behind on a GPU: it ends, and every later call returns the code.
@@ -198,6 +218,7 @@ emulator::EmulatorOptions Machine::emulator_options() const {
   options.check_warps = settings.check_global;
   options.threads = settings.threads;
   options.steps_per_cta = settings.steps_per_cta;
+  options.steps_setting = "--steps of tilewright emulate run";
   options.memory_bytes = settings.memory_bytes;
   return options;
 }
@@ -250,7 +271,7 @@ void Machine::note_allocation(CUdeviceptr address, std::size_t bytes, Stream* st
 
 void Machine::free_in_order(CUdeviceptr address, Stream* stream) {
   const auto found = allocations_.find(address);
-  require(found != allocations_.end());
+  if (found == allocations_.end()) free(address, {});  // fails, and says why
   emulator::Footprint footprint;
   footprint.writes.add(address, address + found->second.bytes);
   note_accesses(line_of(stream), "", "cudaFreeAsync", std::move(footprint));
@@ -261,7 +282,13 @@ void Machine::free(CUdeviceptr address, std::initializer_list<MemoryKind> kinds)
   run_deferred();
   repeated_work_.forget();
   const auto found = allocations_.find(address);
-  require(found != allocations_.end() && std::ranges::find(kinds, found->second.kind) != kinds.end());
+  if (found == allocations_.end()) {
+    fail(CUDA_ERROR_INVALID_VALUE,
+         fmt::format("{:#x} is not the address of an allocation ({})", address, memory_->snapshot().describe(address)));
+  }
+  if (std::ranges::find(kinds, found->second.kind) == kinds.end()) {
+    fail(CUDA_ERROR_INVALID_VALUE, fmt::format("{:#x} was allocated by {}", address, allocator_of(found->second.kind)));
+  }
   unwritten_.remove(address, address + found->second.bytes);
   if (const auto pool = pooled.find(address); pool != pooled.end()) {
     pool->second->used -= found->second.bytes;
@@ -309,9 +336,20 @@ bool Machine::is_inside(const std::byte* address, std::size_t bytes) const {
   return memory_->find(reinterpret_cast<CUdeviceptr>(address), bytes).has_value();
 }
 
+std::string Machine::why_outside(std::string_view what, const std::byte* address, std::size_t bytes) const {
+  if (address == nullptr) return fmt::format("{} is a null pointer", what);
+  const auto begin = reinterpret_cast<CUdeviceptr>(address);
+  const std::string where = memory_->snapshot().describe(begin);
+  return fmt::format("{}, {} bytes at {:#x}, is not inside one allocation ({})", what, bytes, begin, where);
+}
+
 void Machine::copy(const Copy& copy, const Line& line) {
   if (copy.width == 0 || copy.height == 0 || copy.depth == 0) return;
-  require(copy.to != nullptr && copy.from != nullptr);
+  const auto fail_outside = [&](std::string_view what, const std::byte* address, std::size_t bytes) {
+    fail(CUDA_ERROR_INVALID_VALUE, why_outside(what, address, bytes));
+  };
+  if (copy.to == nullptr) fail_outside("the destination", copy.to, 0);
+  if (copy.from == nullptr) fail_outside("the source", copy.from, 0);
   const bool to_device = copy.kind == Copy::Kind::host_to_device || copy.kind == Copy::Kind::device_to_device;
   const bool from_device = copy.kind == Copy::Kind::device_to_host || copy.kind == Copy::Kind::device_to_device;
   const bool whole =
@@ -326,8 +364,8 @@ void Machine::copy(const Copy& copy, const Line& line) {
         const std::byte* const from = copy.from + (z * copy.from_height + y) * copy.from_pitch;
         if (!runs) {
           // Memory of which only a part is allocated is out of bounds in any case.
-          require(is_inside(to, width) || (!to_device && !is_inside(to, 1)));
-          require(is_inside(from, width) || (!from_device && !is_inside(from, 1)));
+          if (!is_inside(to, width) && (to_device || is_inside(to, 1))) fail_outside("the destination", to, width);
+          if (!is_inside(from, width) && (from_device || is_inside(from, 1))) fail_outside("the source", from, width);
           continue;
         }
         std::memmove(to, from, width);
@@ -349,8 +387,10 @@ void Machine::copy(const Copy& copy, const Line& line) {
 void Machine::fill(const Fill& fill, const Line& line) {
   const std::size_t bytes = fill.width * fill.element_bytes;
   if (bytes == 0 || fill.height == 0) return;
-  for (std::size_t y = 0; y < fill.height; ++y)
-    require(is_inside(reinterpret_cast<const std::byte*>(fill.to + y * fill.pitch), bytes));
+  for (std::size_t y = 0; y < fill.height; ++y) {
+    const auto* const row = reinterpret_cast<const std::byte*>(fill.to + y * fill.pitch);
+    if (!is_inside(row, bytes)) fail(CUDA_ERROR_INVALID_VALUE, why_outside("the destination", row, bytes));
+  }
   emulator::Footprint footprint;
   for (std::size_t y = 0; y < fill.height; ++y) {
     auto* const row = reinterpret_cast<std::byte*>(fill.to + y * fill.pitch);
@@ -818,7 +858,12 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
   const auto begin = std::chrono::steady_clock::now();
   emulator::FindingLog log;
   emulator::Footprint footprint;
+  bool is_interrupted = false;
   try {
+    const CaughtSignals signals;
+    const ScopedInterruptCheck check([] {
+      if (CaughtSignals::caught() != 0) throw Interrupted("interrupted");
+    });
     kernel(launch.function)
         .launch(launch.config, launch.parameters,
                 {.log = &log,
@@ -829,6 +874,8 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
   } catch (const InvalidArgument& error) {
     note(error.what());
     fail(kInvalidConfiguration);
+  } catch (const Interrupted&) {
+    is_interrupted = true;
   }
   own_report();
   report.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -838,7 +885,10 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
     if (sticky == CUDA_SUCCESS) sticky = error_of(finding);
     report.add(launch.function->name, finding);
   }
+  if (is_interrupted) note(fmt::format("the launch of {} was interrupted", demangled(launch.function->name)));
   if (!findings.empty() || report.launches == 1) write_report();
+  // Now that the signal has its default action again, the program ends as it would without the emulator.
+  if (const int signal = CaughtSignals::caught(); signal != 0) std::raise(signal);
   note_accesses(line, launch.function->name, fmt::format("kernel {}", demangled(launch.function->name)),
                 std::move(footprint));
 }
@@ -855,7 +905,8 @@ void Machine::own_report() {
 
 void Machine::note(const std::string& text) {
   own_report();
-  if (std::ranges::find(report.notes, text) != report.notes.end()) return;
+  constexpr std::size_t kMostNotes = 200;
+  if (report.notes.size() >= kMostNotes || std::ranges::find(report.notes, text) != report.notes.end()) return;
   report.notes.push_back(text);
   write_report();
 }
@@ -874,11 +925,13 @@ void Machine::note_unsupported(const std::string& function) {
   }
 }
 
-void Machine::note_failure(std::string_view function, CUresult code) {
+void Machine::note_failure(std::string_view function, const ApiError& error) {
+  const CUresult code = error.code;
   if (code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_NOT_READY) return;
   function.remove_prefix(std::min(function.find_first_not_of('_'), function.size()));
   const ErrorRow& row = error_row(code);
-  note(fmt::format("{} returned {}: {}", function, row.runtime_name, row.text));
+  note(fmt::format("{} returned {}: {}{}{}", function, row.runtime_name, row.text, error.reason.empty() ? "" : ": ",
+                   error.reason));
 }
 
 void Machine::write_report() {

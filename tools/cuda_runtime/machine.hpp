@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -29,9 +30,10 @@ namespace tilewright::cuda_runtime {
 /// Thrown by what a function of CUDA calls; the function returns the code. The codes of the runtime are the same.
 struct ApiError {
   CUresult code;
+  std::string reason = {};  // for the report; empty: the code says all
 };
 
-[[noreturn]] inline void fail(CUresult code) { throw ApiError{code}; }
+[[noreturn]] inline void fail(CUresult code, std::string reason = {}) { throw ApiError{code, std::move(reason)}; }
 inline void require(bool condition, CUresult code = CUDA_ERROR_INVALID_VALUE) {
   if (!condition) fail(code);
 }
@@ -271,7 +273,7 @@ class Machine {
   void report_finding(const emulator::Finding& finding, const std::string& kernel = {});
   void note_unsupported(const std::string& function);
   /// A function has failed: programs may not look at the code that it returns.
-  void note_failure(std::string_view function, CUresult code);
+  void note_failure(std::string_view function, const ApiError& error);
   void write_report();
   void reset();
 
@@ -312,6 +314,8 @@ class Machine {
   bool is_repeatable(const Work& work, const emulator::ByteRanges& accessed) const;
   void check_launch(const KernelLaunch& launch);
   bool is_inside(const std::byte* address, std::size_t bytes) const;
+  /// "the destination, 64 bytes at 0x1000, is not inside one allocation (0 bytes past the end of ...)"
+  std::string why_outside(std::string_view what, const std::byte* address, std::size_t bytes) const;
   /// A forked child reports only its own findings.
   void own_report();
 

@@ -26,7 +26,7 @@ cudaError_t call(F&& f, const char* function = __builtin_FUNCTION()) {
       f(machine);
     } catch (const ApiError& error) {
       code = static_cast<cudaError_t>(error.code);
-      machine.note_failure(function, error.code);
+      machine.note_failure(function, error);
     } catch (const std::exception& error) {
       machine.note(error.what());
       code = cudaErrorUnknown;

@@ -1,9 +1,18 @@
 // Streams, events and stream capture of the CUDA runtime.
+#include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "tools/cuda_runtime/runtime_call.hpp"
 
 namespace tilewright::cuda_runtime {
+namespace {
+
+/// What cudaStreamSetAttribute() has set, by the stream's id and the attribute.
+std::map<std::pair<std::uint64_t, int>, cudaLaunchAttributeValue> attributes;
+
+}  // namespace
 
 TILEWRIGHT_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   return call([&](Machine& machine) {
@@ -46,9 +55,32 @@ TILEWRIGHT_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* devi
 TILEWRIGHT_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void*, size_t, unsigned) {
   return call([&](Machine& machine) { machine.stream(stream); });
 }
-TILEWRIGHT_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID,
-                                                     const cudaLaunchAttributeValue*) {
-  return call([&](Machine& machine) { machine.stream(stream); });
+/// Attributes change nothing on the emulator; they can be read again.
+TILEWRIGHT_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
+                                                     const cudaLaunchAttributeValue* value) {
+  return call([&](Machine& machine) {
+    require(value != nullptr);
+    attributes[{machine.stream(stream)->id, attribute}] = *value;
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t handle, cudaLaunchAttributeID attribute,
+                                                     cudaLaunchAttributeValue* value) {
+  return call([&](Machine& machine) {
+    const Stream* const stream = machine.stream(handle);
+    require(value != nullptr);
+    const auto found = attributes.find({stream->id, attribute});
+    *value = found != attributes.end() ? found->second : cudaLaunchAttributeValue{};
+    if (found == attributes.end() && attribute == cudaLaunchAttributePriority) value->priority = stream->priority;
+  });
+}
+TILEWRIGHT_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {
+  return call([&](Machine& machine) {
+    const std::uint64_t source = machine.stream(from)->id, target = machine.stream(to)->id;
+    const std::map<std::pair<std::uint64_t, int>, cudaLaunchAttributeValue> all = attributes;
+    for (const auto& [key, value] : all) {
+      if (key.first == source) attributes[{target, key.second}] = value;
+    }
+  });
 }
 TILEWRIGHT_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   return call([&](Machine& machine) { machine.wait(machine.stream(stream), machine.event(event)); });

@@ -271,6 +271,11 @@ TEST(CudaKernel, PrintsAndAsserts) {
   run("printf(\"%d of %s is %5.2f, %lld%%\\n\", 3, \"five\", 0.6, 1ll << 40);");
   std::fflush(stdout);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "3 of five is  0.60, 1099511627776%\n");
+  testing::internal::CaptureStdout();
+  run("printf(\"[%*d|%-*d|%*d] [%.*f|%*.*f|%.*f] %s\\n\", 6, 42, 6, 42, -6, 42, 2, 3.14159, 8, 3, 2.5, -1, 1.5, "
+      "\"end\");");
+  std::fflush(stdout);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "[    42|42    |42    ] [3.14|   2.500|1.500000] end\n");
   const Finding finding =
       finding_of([&] { run("__assertfail(\"in is out\", \"kernel.cu\", 42, \"talk\", size_t(1));"); });
   EXPECT_EQ(finding.kind, FindingKind::trap);

@@ -174,6 +174,17 @@ TEST(StepBudget, FindingNamesTheBudgetAndHowToRaiseIt) {
   EXPECT_EQ(download<U>(*device, out)[0], 3U);
 }
 
+TEST(StepBudget, FindingNamesTheSettingOfTheCaller) {
+  EmulatorOptions options;
+  options.steps_per_cta = 100000;
+  options.steps_setting = "--steps";
+  const auto device = make_emulated_device(kSm90a, options);
+  const runtime::DeviceBuffer out(device, 4096);
+  const Finding finding = finding_of([&] { run(*device, cta_kernel(kEndless), 1, out); });
+  EXPECT_NE(finding.detail.find("needs a larger budget (--steps)"), std::string::npos) << finding.detail;
+  EXPECT_EQ(finding.detail.find("TILEWRIGHT"), std::string::npos) << finding.detail;
+}
+
 TEST(StepBudget, FindingIsThatOfTheFirstCta) {
   for (const bool cooperative : {false, true}) {
     const auto device = device_of(4, 1000000);

@@ -361,6 +361,21 @@ TEST(MbarrierDeadlock, IsFoundWhenThreadsPoll) {
   EXPECT_EQ(finding.notes.size(), 2U);
 }
 
+TEST(MbarrierDeadlock, ThreadsThatPollAndWaitAreNamedOnce) {
+  const std::string ptx = hopper_kernel(init_bars({65}) +
+                                        "mbarrier.arrive.shared.b64 _, [%bars];\n"
+                                        "SPIN:\nmbarrier.try_wait.parity.shared::cta.b64 %p, [%bars], 0;\n"
+                                        "@%p bra DONE;\nbra SPIN;\nDONE:\n");
+  const Finding finding = finding_of([&] {
+    const auto device = test_device();
+    const runtime::DeviceBuffer out(device, 4096);
+    launch_hopper(*device, ptx, pack_maps({{}, {}}, {out.address()}),
+                  {.block = {64, 1, 1}, .dynamic_smem_bytes = 4096});
+  });
+  EXPECT_EQ(finding.kind, FindingKind::deadlock) << to_string(finding);
+  EXPECT_EQ(finding.notes.size(), 2U) << to_string(finding);
+}
+
 TEST(MbarrierDeadlock, TryWaitReturnsFalseWhenNoThreadCanProgress) {
   // The waiting thread itself arrives, after its try_wait has timed out.
   const auto out = run(init_bars({1}) + R"(

@@ -109,6 +109,15 @@ bool is_excessive(std::string_view conversion) {
 
 /// Formats one conversion, such as "%-8.3lld", with the next argument.
 std::string convert(std::string conversion, const Arguments& arguments, PackedArguments& packed) {
+  for (std::size_t at = 0; (at = conversion.find('*')) != std::string::npos;) {
+    std::string number = std::to_string(packed.next<int>());
+    // A negative precision counts as none; a negative width is the flag '-' and a width.
+    if (at > 0 && conversion[at - 1] == '.' && number.starts_with('-')) {
+      conversion.erase(at - 1, 2);
+    } else {
+      conversion.replace(at, 1, number);
+    }
+  }
   const char kind = conversion.back();
   if (is_excessive(conversion)) return conversion;
   const bool wide = conversion.find_first_of("lzjt") != std::string::npos;
@@ -148,7 +157,7 @@ std::string print(const std::string& format, const Arguments& arguments, PackedA
       text += format[at++];
       continue;
     }
-    const std::size_t kind = format.find_first_not_of("0123456789.+-# lhzjt", at + 1);
+    const std::size_t kind = format.find_first_not_of("0123456789.+-# lhzjt*", at + 1);
     if (kind == std::string::npos) return text + format.substr(at);
     text += convert(format.substr(at, kind + 1 - at), arguments, packed);
     at = kind + 1;
@@ -192,7 +201,7 @@ void execute_free(Warp& warp, const Instruction& in, Mask lanes) {
     lock_heap(warp, in, lane);
     const auto address = Arguments(warp, in, lane).get<std::uint64_t>(0);
     if (address == 0 || warp.cta().launch().heap->deallocate(address)) continue;
-    warp.report(Severity::error, FindingKind::out_of_bounds_global, in, lane, address, [&] {
+    warp.report(Severity::error, FindingKind::invalid_free, in, lane, address, [&] {
       return fmt::format("free() of {:#x}, which malloc() did not return, or which was freed before", address);
     });
   }

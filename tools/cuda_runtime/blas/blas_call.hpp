@@ -56,7 +56,7 @@ cublasStatus_t call(F&& f, const char* function = __builtin_FUNCTION()) {
   } catch (const BlasError& error) {
     return note_failure(machine, function, error);
   } catch (const ApiError& error) {
-    machine.note_failure(function, error.code);
+    machine.note_failure(function, error);
     return CUBLAS_STATUS_EXECUTION_FAILED;
   } catch (const std::exception& error) {
     return note_failure(machine, function, {CUBLAS_STATUS_INTERNAL_ERROR, error.what()});

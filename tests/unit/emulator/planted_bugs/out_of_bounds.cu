@@ -124,7 +124,7 @@ KERNEL(an_asynchronous_copy_from_past_the_end) {
   out[t] = s[t];
 }
 
-// <<<1, 32>>>: out_of_bounds_global in thread 0
+// <<<1, 32>>>: invalid_free in thread 0
 KERNEL(memory_is_freed_twice) {
   const int t = threadIdx.x;
   char* const p = (char*)malloc(8);
