@@ -10,6 +10,7 @@ that only PyCuTe has. An operation that PyCuTe asserts, or computes wrongly, rai
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
@@ -47,6 +48,7 @@ from tilewright.layout import (
     zipped_divide,
     zipped_product,
 )
+from tilewright.submodules import add_submodules
 
 Integer: TypeAlias = int
 LayoutBase = Layout
@@ -149,3 +151,6 @@ __all__ = [
     "zipped_divide",
     "zipped_product",
 ]
+
+_this = sys.modules[__name__]
+add_submodules(__name__, int_tuple=_this, layout=_this, swizzle=_this, typing=_this)

@@ -12,7 +12,7 @@ from convolution_numpy import Convolution
 import tilewright
 from tilewright import InvalidArgument
 from tilewright.pycutlass import *
-from tilewright.pycutlass import cutlass, utils
+from tilewright.pycutlass import cutlass, library, utils
 from tilewright.pycutlass.conv2d_operation import Conv2dOperation as Conv2dOperationOfItsModule
 from tilewright.pycutlass.utils import ReferenceModule, numpy_to_cutlass, to_cutlass, torch_to_cutlass
 from tilewright.pycutlass.utils.device import device_cc as device_cc_of_its_module
@@ -96,6 +96,15 @@ def test_leaky_relu_as_an_instance_has_its_parameter() -> None:
 def test_modules_of_utils() -> None:
     assert device_cc_of_its_module is device_cc and Conv2dOperationOfItsModule is Conv2dOperation
     assert utils.Conv2dReferenceModule is Conv2dReferenceModule and utils.reference_model.ReferenceModule is ReferenceModule
+
+
+def test_tables_of_the_library() -> None:
+    assert library.DataTypeNames[cutlass.float16] == "f16" and library.DataTypeNames[cutlass.dtype.cf64] == "cf64"
+    assert (library.DataTypeSize[cutlass.dtype.s4], library.DataTypeSizeBytes[cutlass.float64]) == (4, 8)
+    assert library.OpcodeClassNames[cutlass.OpClass.TensorOp] == "tensorop"
+    names = [library.ShortLayoutTypeNames[each] for each in (cutlass.RowMajor, cutlass.ColumnMajor, cutlass.TensorNHWC)]
+    assert names == ["t", "n", "nhwc"]
+    assert {*library.__all__} <= {*vars(library)}
 
 
 def test_extents_by_index() -> None:

@@ -139,7 +139,7 @@ _INDICES = {
     cute.arch.block_dim: "blockDim",
     cute.arch.grid_dim: "gridDim",
 }
-_MATH = {getattr(each, name): name for name in vars(cute.math) for each in (cute.math, math) if hasattr(each, name)}
+_MATH = {getattr(each, name): name for name in cute.MATH_FUNCTIONS for each in (cute.math, math) if hasattr(each, name)}
 
 
 @dataclass(frozen=True)
