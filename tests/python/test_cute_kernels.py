@@ -218,6 +218,25 @@ def test_names_have_the_values_of_every_path() -> None:
     np.testing.assert_array_equal(out, [[paths(row, column) for column in range(37)] for row in range(5)])
 
 
+class Constants(Launched):
+    @cute.kernel
+    def kernel(self, a: cute.Tensor, b: cute.Tensor, out: cute.Tensor) -> None:
+        row, column = cute.arch.block_idx()[0], cute.arch.thread_idx()[0]
+        two = 2.0
+        one = cute.math.cos(0)
+        if cute.math.sqrt(4) == 2 and column < 32:
+            out[row, column] = (
+                cute.math.exp(two) + cute.math.log(two) + cute.math.sin(0.5) * one + cute.math.rsqrt(4) + cute.math.tanh(1.0)
+            )
+
+
+def test_functions_of_constants_are_numbers() -> None:
+    a, b, out = arrays(np.float64, n=32)
+    run(Constants(), a, b, out)
+    expected = np.exp(2) + np.log(2) + np.sin(0.5) + 0.5 + np.tanh(1)
+    np.testing.assert_allclose(out, np.full(out.shape, expected), rtol=1e-6)
+
+
 class Product(Launched):
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, out: cute.Tensor) -> None:
@@ -342,6 +361,10 @@ def refused(body: str, reason: str) -> None:
         ("x = (0, 1)\nfor i in range(3):\n    y = x[0]; x = (i, 1)", "x is no number, and changes in the loop on line 5"),
         ("x = sum + 1; sum = 0", "sum has no value here"),
         ("for i in cutlass.range_constexpr(3):\n    if row > i: break", "is unrolled, and cannot have break"),
+        ("out[row, 0] = cute.math.log(-1.0)", r"log\(-1.0\): math domain error"),
+        ("out[row, 0] = cute.math.exp()", r"exp\(\) takes one number, got 0"),
+        ("out[row, 0] = cute.math.exp('2')", "a number is needed here, got '2'"),
+        ("x = cutlass.range_constexpr(3)", r"range_constexpr\(\) is for the head of a loop"),
         ("with a: pass", r"a statement of this kind \(With\)"),
         ("for x in (1, 2): pass", r"a loop of a kernel is `for name in range\(...\)`"),
         ("for x in range(0, 4, row): pass", "the step of a loop must be an integer that is known"),

@@ -652,16 +652,16 @@ class _Translation:
         if function in _INDICES:
             builtin = _INDICES[function]
             return tuple(Value(f"static_cast<long long>({builtin}.{axis})", "int") for axis in "xyz")
-        if function in _MATH and _has_value(arguments):
-            number = self._number(arguments[0], node)
-            suffix = "" if number.kind == "f64" else "f"
-            return Value(f"{_MATH[function]}{suffix}({number.text})", "f64" if suffix == "" else "f32")
+        if function in _MATH:
+            return self._math(_MATH[function], arguments, node)
         if function is cute.arch.lane_idx:
             return Value("static_cast<long long>(threadIdx.x % 32)", "int")
         if function is cute.arch.warp_idx:
             return Value("static_cast<long long>(threadIdx.x / 32)", "int")
         if function is cute.arch.sync_threads:
             return Value("__syncthreads()", "int")
+        if function is cute.range_constexpr:
+            raise self._error("range_constexpr() is for the head of a loop: `for name in range_constexpr(...)`", node)
         if function is cute.size:
             return self._size(arguments, named, node)
         if function in (min, max) and _has_value(arguments):
@@ -680,6 +680,25 @@ class _Translation:
             kind = {int: "int", float: "f32", bool: "bool"}[function]
             return Value(f"static_cast<{C_TYPES[kind]}>({self._number(arguments[0], node).text})", kind)
         return None
+
+    def _math(self, name: str, arguments: list[Any], node: ast.AST) -> Any:
+        """A function of cute.math: of a number that is known, that of Python."""
+        if len(arguments) != 1:
+            raise self._error(f"{name}() takes one number, got {len(arguments)}", node)
+        if not _has_value(arguments):
+            known = self._known_number(arguments[0], node)
+            try:
+                return 1 / math.sqrt(known) if name == "rsqrt" else getattr(math, name)(known)
+            except (ValueError, ArithmeticError) as error:
+                raise self._error(f"{name}({known}): {error}", node) from None
+        number = self._number(arguments[0], node)
+        suffix = "" if number.kind == "f64" else "f"
+        return Value(f"{name}{suffix}({number.text})", "f64" if suffix == "" else "f32")
+
+    def _known_number(self, value: Any, node: ast.AST) -> float:
+        if not isinstance(value, (int, float)):
+            raise self._error(f"a number is needed here, got {value!r:.80}", node)
+        return value
 
     def _converted(self, dtype: DType, arguments: list[Any], node: ast.AST) -> Value:
         if len(arguments) != 1 or dtype not in STORAGE:
