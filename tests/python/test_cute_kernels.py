@@ -365,6 +365,8 @@ def refused(body: str, reason: str) -> None:
         ("out[row, 0] = cute.math.exp()", r"exp\(\) takes one number, got 0"),
         ("out[row, 0] = cute.math.exp('2')", "a number is needed here, got '2'"),
         ("x = cutlass.range_constexpr(3)", r"range_constexpr\(\) is for the head of a loop"),
+        ("x = cute.arch.alloc_smem(cutlass.Float32, 32)", "cutlass.cute.arch has no alloc_smem: there are thread_idx, block_idx"),
+        ("x = cute.math.erf(a[row, 0])", "cutlass.cute.math has no erf: there are exp, log,"),
         ("with a: pass", r"a statement of this kind \(With\)"),
         ("for x in (1, 2): pass", r"a loop of a kernel is `for name in range\(...\)`"),
         ("for x in range(0, 4, row): pass", "the step of a loop must be an integer that is known"),

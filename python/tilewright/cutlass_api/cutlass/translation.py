@@ -516,6 +516,8 @@ class _Translation:
 
     def _value_attribute(self, node: ast.Attribute) -> Any:
         owner = self._value(node.value)
+        if (owner is cute.arch or owner is cute.math) and not hasattr(owner, node.attr):
+            raise self._error(f"{owner.__name__} has no {node.attr}: there are {', '.join(owner.__all__)}", node)
         if isinstance(owner, Value) or not hasattr(owner, node.attr):
             what = "a number" if isinstance(owner, Value) else f"{owner!r:.60}"
             raise self._error(f"{what} has no attribute {node.attr}", node)
