@@ -30,6 +30,7 @@ def contract(
     expression: str,
     a: Any,
     b: Any,
+    /,
     *,
     epilogue: Callable[..., object] | str | Epilogue | EpilogueArguments | None = None,
     c: Any = None,

@@ -26,6 +26,7 @@ _MODES = {
 def conv2d(
     x: Any,
     w: Any,
+    /,
     *,
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] | str = 0,

@@ -16,6 +16,7 @@ from tilewright.results import as_framework_of, empty_like, shaped
 def grouped_matmul(
     a: Any,
     b: Any,
+    /,
     *,
     offsets: Any = None,
     counts: Any = None,

@@ -55,7 +55,7 @@ class _Call:
         return (*batch, a_shape[-2], b_shape[-1] // 2 if self.is_gated else b_shape[-1])
 
 
-def matmul(a: Any, b: Any, **options: Any) -> Any:
+def matmul(a: Any, b: Any, /, **options: Any) -> Any:
     """tilewright.matmul(a, b, ...) for arrays and tracers of JAX. The result is traced too."""
     return product.matmul(jnp.asarray(a), jnp.asarray(b), **options)
 

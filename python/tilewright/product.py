@@ -27,6 +27,7 @@ from tilewright.results import as_framework_of, empty_like, has_tracers, shaped
 def matmul(
     a: Any,
     b: Any,
+    /,
     *,
     epilogue: Callable[..., object] | str | Epilogue | EpilogueArguments | None = None,
     c: Any = None,

@@ -92,3 +92,21 @@ def test_a_pytorch_that_is_too_old_computes_no_gradients(monkeypatch: pytest.Mon
     assert (tilewright.matmul(a, a) == 3).all()
     with pytest.raises(tilewright.Unsupported, match="gradients need .* from 2.4 on; this is 1.13.1"):
         tilewright.matmul(a.view(Tensor), a)
+
+
+def test_arrays_of_an_epilogue_may_have_the_names_of_the_operands() -> None:
+    random = np.random.default_rng(4)
+    a, b = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((6, 8), (8, 5)))
+    v = np.arange(5, dtype=np.float32)
+    expected = a @ b + v * v
+    np.testing.assert_array_equal(tilewright.matmul(a, b, epilogue="D = acc + row(a) * row(b)", a=v, b=v), expected)
+    np.testing.assert_array_equal(tilewright.matmul(a, b, epilogue=lambda acc, a, b: acc + a * b, a=v, b=v), expected)
+    epilogue = "D = acc + row(expression) * row(a)"
+    np.testing.assert_array_equal(tilewright.contract("mk,kn->mn", a, b, epilogue=epilogue, expression=v, a=v), expected)
+    grouped = tilewright.grouped_matmul(a, b[None], offsets=np.array([6], np.int32), epilogue="D = acc + row(a)", a=v)
+    np.testing.assert_array_equal(grouped, a @ b + v)
+    x, w = a.reshape(1, 8, 6, 1), b.T.reshape(5, 8, 1, 1).copy()
+    y = tilewright.conv2d(x, w, epilogue="D = acc + row(x)", x=v)
+    np.testing.assert_array_equal(y, np.einsum("nchw,kc->nkhw", x, w[:, :, 0, 0]) + v[:, None, None])
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):
+        tilewright.matmul(a, b=b)
