@@ -154,6 +154,12 @@ def has_tracers(*values: Any) -> bool:
     return jax is not None and hasattr(jax, "core") and any(isinstance(value, jax.core.Tracer) for value in values)
 
 
+def is_on_host(a: Any) -> bool:
+    """Whether an array is known to be in host memory."""
+    cpu = 1  # kDLCPU
+    return hasattr(a, "__dlpack_device__") and not has_tracers(a) and bool(a.__dlpack_device__()[0] == cpu)
+
+
 def _jax_gpu(a: Any) -> int | None:
     """The ordinal of the GPU that holds the array; None if it is in host memory."""
     cpu = 1  # kDLCPU
