@@ -21,7 +21,7 @@ from tilewright._tilewright import (
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments, nearest
 from tilewright.errors import InvalidArgument
-from tilewright.results import as_framework_of, empty_like, has_tracers, shaped
+from tilewright.results import as_framework_of, empty_like, has_tracers, shaped, with_shape
 
 
 def matmul(
@@ -101,6 +101,7 @@ def matmul(
         a = _numbers(a, "a")
     if type(b) is list or type(b) is tuple:
         b = _numbers(b, "b")
+    a, b = with_shape(a), with_shape(b)
     is_reshaped = _needs_reshaping(a, b)
     is_torch = "torch" in sys.modules and (
         gradients.are_needed(a, b, c, *arrays) or gradients.are_wrapped(a, b, c, *arrays)
