@@ -18,7 +18,7 @@ from tilewright._tilewright import (
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _no_array, _type_of_result
+from tilewright.product import _bound, _no_array, _type_of_result, with_packing_hint
 from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped
 
 
@@ -92,7 +92,8 @@ def contract(
             math=math,
         )
     except InvalidArgument as error:
-        raise InvalidArgument(_OPERAND.sub(lambda found: found[0].lower(), str(error))) from None
+        message = _OPERAND.sub(lambda found: found[0].lower(), str(error))
+        raise InvalidArgument(with_packing_hint(message, {"a": a, "b": b, "c": c, "out": out}, bound)) from None
     run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     return out if is_given else as_framework_of(like, out)
 

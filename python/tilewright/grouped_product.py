@@ -9,7 +9,17 @@ from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, Pointe
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _compute_type, _first_of, _in_callers_words, _no_array, _out_type, _type_of_result, matmul
+from tilewright.product import (
+    _bound,
+    _compute_type,
+    _first_of,
+    _in_callers_words,
+    _no_array,
+    _out_type,
+    _type_of_result,
+    matmul,
+    with_packing_hint,
+)
 from tilewright.results import as_framework_of, empty_like, is_on_host, shaped
 
 
@@ -118,7 +128,8 @@ def grouped_matmul(
             math=math,
         )
     except InvalidArgument as error:
-        raise InvalidArgument(_in_callers_words(str(error))) from None
+        arrays = {"a": a, "b": b, "c": c, "out": out}
+        raise InvalidArgument(with_packing_hint(_in_callers_words(str(error)), arrays, bound)) from None
     arguments._check_ends()
     run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     if is_given:

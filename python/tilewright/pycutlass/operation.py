@@ -199,7 +199,7 @@ class DesignedOperation:
         if missing and not is_chosen:
             raise InvalidArgument(
                 f"{', '.join(missing)} may be None on tensor cores of arch=90 only, where instruction_shape is None, "
-                f"got arch={self.arch} and {math.opcode_class.name}"
+                f"got arch={self.arch}, {math.opcode_class.name} and instruction_shape={math.instruction_shape}"
             )
         refused: list[InvalidArgument] = []
         for tile_shape, stages, warp_count, instruction_shape, options in self._designs(is_chosen, split_k, refused):
