@@ -384,7 +384,7 @@ MISTAKES: dict[str, Case] = {
     "einsum": (
         lambda: tilewright.einsum("ab,bc->ad", A, B),
         InvalidArgument,
-        "out has the mode 'd', but no operand has it",
+        "the result has the mode 'd', but no operand has it",
     ),
     "groups without ends": (
         lambda: tilewright.grouped_matmul(A, z(2, 5, 7)),
@@ -434,9 +434,9 @@ MISTAKES: dict[str, Case] = {
         "offsets must not decrease, got 2 after 4 at index 1",
     ),
     "one operand of einsum": (
-        lambda: tilewright.einsum("ii->i", z(3, 3)),
+        lambda: tilewright.einsum("ii->i", z(3, 3), epilogue="relu"),
         InvalidArgument,
-        "einsum needs two operands or more, got 1",
+        "einsum of one operand is that of its framework, and takes no epilogue",
     ),
     "LayerNorm": (lambda: pycutlass.LayerNorm(), Unsupported, "LayerNorm is not supported: return D, reduction_op"),
     # types that no parameter has
@@ -718,9 +718,9 @@ MISTAKES: dict[str, Case] = {
         r"epilogue, character 5: unknown function 'rleu': did you mean 'relu'\?",
     ),
     "an ellipsis": (
-        lambda: tilewright.einsum("...b,bc->...c", A, B),
+        lambda: tilewright.contract("...b,bc->...c", A, B),
         InvalidArgument,
-        r"a mode must be a letter, got '\.' .*tilewright.torch.einsum has ellipses",
+        r"'\.' is not a letter; tilewright.einsum\(\) has ellipses$",
     ),
     "a workspace below 0": (
         lambda: tilewright.Workspace(-1),
