@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tilewright._tilewright import DType
 from tilewright.errors import InvalidArgument
-from tilewright.results import empty_like, is_of_jax, on_stream
+from tilewright.results import empty_like, is_of_jax, on_stream, with_shape
 
 Layout = Literal["nchw", "nhwc"]
 CHANNELS_LAST = (0, 2, 3, 1)  # the modes of NCHW in the order of NHWC
@@ -54,7 +54,10 @@ def is_channels_last(array: Any, layout: str, *, is_packed: bool) -> bool:
 
 def channels_last(array: Any, layout: str, stream: Any, *, is_packed: bool) -> Any:
     """`array`, or a copy of the same shape with channels-last strides, which is made in the order of `stream`."""
-    if layout == "nhwc" or is_channels_last(array, layout, is_packed=is_packed):
+    if layout == "nhwc":
+        return array
+    array = with_shape(array)
+    if is_channels_last(array, layout, is_packed=is_packed):
         return array
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):

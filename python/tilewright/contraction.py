@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import string
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -18,8 +19,8 @@ from tilewright._tilewright import (
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _no_array, _type_of_result
-from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped
+from tilewright.product import _bound, _no_array, _type_of_result, with_packing_hint
+from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped, with_shape
 
 
 # An operand in a message, but no mode and no letter of an expression.
@@ -30,6 +31,7 @@ def contract(
     expression: str,
     a: Any,
     b: Any,
+    /,
     *,
     epilogue: Callable[..., object] | str | Epilogue | EpilogueArguments | None = None,
     c: Any = None,
@@ -64,6 +66,8 @@ def contract(
     Without an epilogue, c, alpha and out, gradients of PyTorch tensors are computed, too.
     Raises InvalidArgument with the mode and the number that is wrong.
     """
+    if isinstance(expression, str) and "..." in expression:
+        raise InvalidArgument(f"'{expression}' has an ellipsis: '.' is not a letter; tilewright.einsum() has ellipses")
     bound = _bound(epilogue, operands, contract)
     if gradients.are_needed(a, b, c, *operands.values()):
         if bound is not None or c is not None or out is not None or alpha != 1.0:
@@ -91,16 +95,19 @@ def contract(
             math=math,
         )
     except InvalidArgument as error:
-        raise InvalidArgument(_OPERAND.sub(lambda found: found[0].lower(), str(error))) from None
+        message = _OPERAND.sub(lambda found: found[0].lower(), str(error))
+        raise InvalidArgument(with_packing_hint(message, {"a": a, "b": b, "c": c, "out": out}, bound)) from None
     run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     return out if is_given else as_framework_of(like, out)
 
 
 def einsum(expression: str, *operands: Any, **options: Any) -> Any:
-    """Returns the einsum of two arrays or more, as a sequence of contract() calls.
+    """Returns the einsum of arrays, as a sequence of contract() calls.
 
         d = einsum("ab,bc,cd->ad", a, b, c)
 
+    The expression may have an ellipsis, a letter twice in one operand, whose diagonal is meant, and extents of 1 that are
+    broadcast. One operand alone is left to its framework, because it has no product.
     The order of the contractions is that of opt_einsum, if it is installed; else the pair is contracted first whose
     result exceeds its operands by the fewest elements. Intermediate results have the type of contract()'s result.
     `stream`, `math`, `accumulator_type`, `deterministic` and `batch_invariant` are those of every contraction; the other
@@ -112,10 +119,16 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
     if options.get("epilogue") is None:
         own = inspect.signature(contract).parameters
         _bound(None, {name: value for name, value in options.items() if name not in own}, contract, "einsum")
-    modes, result = _modes_of(expression, operands)
-    arrays = list(operands)
+    if not operands:
+        raise InvalidArgument("einsum needs one operand or more, got 0")
+    given = [with_shape(each) for each in operands]
+    modes, result = _modes_of(expression, [_shape(each) for each in given], "arrays")
+    if len(given) == 1:
+        return _of_one_operand(expression, given[0], options)
+    arrays, modes = _with_own_modes(given, modes)
+    _extents([f"operand {number}" for number in range(len(arrays))], modes, [_shape(each) for each in arrays])
     of_all = {name: options[name] for name in _OF_ALL if name in options}
-    for first, second in _path(modes, result, [_shape(each) for each in operands]):
+    for first, second in _path(modes, result, [_shape(each) for each in arrays]):
         x, y = arrays[first], arrays[second]
         of_x, of_y = modes[first], modes[second]
         for index in sorted((first, second), reverse=True):
@@ -207,23 +220,82 @@ def _shape_of_out(expression: str, a: Any, b: Any) -> tuple[int, ...]:
     return tuple(extents[letter] for letter in of_out)
 
 
-def _modes_of(expression: str, operands: Sequence[Any]) -> tuple[list[str], str]:
-    """The modes of the operands and of the result."""
+def _modes_of(expression: str, shapes: Sequence[tuple[int, ...]], noun: str) -> tuple[list[str], str]:
+    """The modes of the operands and of the result as letters. The modes of an ellipsis get letters of their own; they
+    are aligned at the last. `noun` is what messages call the operands."""
     inputs, arrow, result = expression.replace(" ", "").partition("->")
-    modes = inputs.split(",")
+    texts = inputs.split(",")
+    if len(texts) != len(shapes):
+        raise InvalidArgument(f"'{expression}' has {len(texts)} operands, got {len(shapes)} {noun}")
+    counts = []
+    for number, (text, shape) in enumerate(zip(texts, shapes, strict=True)):
+        named = text.replace("...", "", 1)
+        count = len(shape) - len(named)
+        if count < 0 or (count > 0 and "..." not in text):
+            raise InvalidArgument(f"operand {number} has {len(named)} modes '{text}', but its shape is {shape}")
+        counts.append(count)
+    spare = [letter for letter in string.ascii_letters if letter not in expression]
+    ellipsis = "".join(spare[: max(counts)])
+    modes = [text.replace("...", ellipsis[len(ellipsis) - count :], 1) for text, count in zip(texts, counts, strict=True)]
+    named = "".join(texts).replace("...", "")
+    once = "".join(sorted(letter for letter in set(named) if named.count(letter) == 1))
+    result = result.replace("...", ellipsis, 1) if arrow else ellipsis + once
     for letter in "".join(modes) + result:
         if letter not in string.ascii_letters:
-            hint = ": tilewright.torch.einsum has ellipses" if letter == "." else ""
-            raise InvalidArgument(f"a mode must be a letter, got '{letter}' in '{expression}'{hint}")
-    if len(modes) != len(operands):
-        raise InvalidArgument(f"'{expression}' has {len(modes)} operands, got {len(operands)} arrays")
-    if len(operands) < 2:
-        raise InvalidArgument(f"einsum needs two operands or more, got {len(operands)}")
-    if not arrow:
-        result = "".join(sorted(letter for letter in set(inputs) - {","} if inputs.count(letter) == 1))
-    names = [f"operand {number}" for number in range(len(operands))]
-    _check_result(result, _extents(names, modes, [_shape(each) for each in operands]))
+            raise InvalidArgument(f"a mode must be a letter, got '{letter}' in '{expression}'")
+    for letter in result:
+        if letter not in "".join(modes):
+            raise InvalidArgument(f"the result has the mode '{letter}', but no operand has it")
+        if result.count(letter) > 1:
+            raise InvalidArgument(f"the result has the mode '{letter}' twice")
     return modes, result
+
+
+def _with_own_modes(operands: Sequence[Any], modes: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Views of the operands in which each letter is one mode, and their modes: diagonals of letters that an operand has
+    several times, without modes of extent 1 that are broadcast."""
+    views, letters_of = [], []
+    for operand, letters in zip(operands, modes, strict=True):
+        view, own = _diagonals(operand, letters)
+        views.append(view)
+        letters_of.append(own)
+    extents: dict[str, int] = {}
+    for view, letters in zip(views, letters_of, strict=True):
+        for letter, extent in zip(letters, view.shape, strict=True):
+            extents[letter] = extent if extents.get(letter, 1) == 1 else extents[letter]
+    for number, letters in enumerate(letters_of):
+        for mode in reversed(range(len(letters))):
+            if views[number].shape[mode] == 1 and extents[letters[mode]] != 1:
+                views[number] = views[number][(slice(None),) * mode + (0,)]
+                letters_of[number] = letters_of[number][:mode] + letters_of[number][mode + 1 :]
+    return views, letters_of
+
+
+def _diagonals(operand: Any, letters: str) -> tuple[Any, str]:
+    """A view of the diagonal of modes with the same letter, and its letters."""
+    for letter in letters:
+        while letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            if operand.shape[first] != operand.shape[second]:
+                raise InvalidArgument(
+                    f"mode '{letter}' has extents {operand.shape[first]} and {operand.shape[second]} in one operand"
+                )
+            operand = operand.diagonal(0, first, second)
+            letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letter
+    return operand, letters
+
+
+def _of_one_operand(expression: str, operand: Any, options: Mapping[str, Any]) -> Any:
+    """The einsum of one array by its framework: there is no product."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise InvalidArgument(f"einsum of one operand is that of its framework, and takes no {', '.join(given)}")
+    name = "jax.numpy" if is_of_jax(operand) else type(operand).__module__.partition(".")[0]
+    module: Any = sys.modules.get(name)
+    if not hasattr(module, "einsum"):
+        raise InvalidArgument(f"einsum of one operand takes an array of PyTorch, NumPy, CuPy or JAX, got a {type(operand)}")
+    return module.einsum(expression, operand)
 
 
 def _path(modes: Sequence[str], result: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:

@@ -13,7 +13,15 @@ from tilewright.channels_last import is_channels_last
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _compute_type, _no_array, _out_type, _tensors_of, _type_of_result
+from tilewright.product import (
+    _bound,
+    _compute_type,
+    _no_array,
+    _out_type,
+    _tensors_of,
+    _type_of_result,
+    with_packing_hint,
+)
 from tilewright.results import as_framework_of, shaped
 
 _Pair = tuple[int, int]
@@ -26,6 +34,7 @@ _MODES = {
 def conv2d(
     x: Any,
     w: Any,
+    /,
     *,
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] | str = 0,
@@ -360,7 +369,7 @@ class _Problem:
                 math=math,
             )
         except InvalidArgument as error:
-            raise InvalidArgument(self._in_callers_words(str(error))) from None
+            raise InvalidArgument(with_packing_hint(self._in_callers_words(str(error)), {}, bound)) from None
         run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
         return out if is_given else as_framework_of(first, out)
 

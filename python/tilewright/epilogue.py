@@ -44,6 +44,7 @@ class EpilogueArguments:
             )
         self.operands = MappingProxyType(operands)
         self._given = epilogue
+        self._caller: Callable[..., object] | None = None  # the function that was called with the operands by name
         self._binding: _Binding | None = None  # the last one of a function
         self._bound: dict[tuple[int | None, int, int, int, int, tuple[int, ...]], _Bound] = {}
 
@@ -126,7 +127,10 @@ class EpilogueArguments:
                 f"'{name}' of the epilogue must be an array, a number, a bool, a str or None, "
                 f"got {type(inputs[name]).__name__}"
             )
-        traced = _traced(function, problem, shapes, scalars, constants)
+        try:
+            traced = _traced(function, problem, shapes, scalars, constants)
+        except InvalidArgument as error:
+            raise self._explained(error) from None
         missing = [output.name for output in traced.outputs if output.label != "D" and output.name not in self.operands]
         if missing:
             raise InvalidArgument(f"the epilogue returns {', '.join(missing)}, but no array of that name is given")
@@ -145,6 +149,29 @@ class EpilogueArguments:
             tuple((output.label, output.name) for output in traced.outputs if output.label != "D"),
             tuple((scalar.label, scalar.name) for scalar in traced.scalars),
         )
+
+    def _outputs(self) -> set[str]:
+        """The operands that the epilogue writes, as far as graphs have been made for it."""
+        names = self._labels() or {}
+        return {names.get(label, label) for bound in self._bound.values() for label in bound[0].outputs}
+
+    def _explained(self, error: InvalidArgument) -> InvalidArgument:
+        """The error, with what to do if a parameter of the traced function has the name of a parameter of the call."""
+        from inspect import signature
+
+        from tilewright.tracing import TraceError
+
+        name = error.unbound if isinstance(error, TraceError) else None
+        if name is None or self._caller is None or not isinstance(error, TraceError):
+            return error
+        call = f"{self._caller.__name__}()"
+        if name in signature(self._caller).parameters:
+            instead = f"name it otherwise, or pass EpilogueArguments(function, {name}=...): {call} has its own {name}="
+        elif name == "C":
+            instead = f"pass C=, as for every parameter: c= of {call} is the C of epilogues that are texts"
+        else:
+            return error
+        return TraceError(error.reason, error.location, instead, error.callers)
 
     def _labels(self) -> dict[str, str] | None:
         """The operand that each array of the graph stands for, by its name there, after the graph of a function was made;

@@ -9,13 +9,24 @@ from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, Pointe
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _compute_type, _first_of, _in_callers_words, _no_array, _out_type, _type_of_result, matmul
-from tilewright.results import as_framework_of, empty_like, shaped
+from tilewright.product import (
+    _bound,
+    _compute_type,
+    _first_of,
+    _in_callers_words,
+    _no_array,
+    _out_type,
+    _type_of_result,
+    matmul,
+    with_packing_hint,
+)
+from tilewright.results import as_framework_of, empty_like, is_on_host, shaped
 
 
 def grouped_matmul(
     a: Any,
     b: Any,
+    /,
     *,
     offsets: Any = None,
     counts: Any = None,
@@ -47,8 +58,9 @@ def grouped_matmul(
     list        list        list        matrices of any shapes: a[i] @ b[i] in result[i], which are lists, too
 
     offsets         int32 array with the end of each group; group 0 begins at 0, and groups may be empty. It is where
-                    `a` is: on a GPU the host does not read it, so that a captured graph can be replayed with other sizes
-    counts          int32 array with the number of rows that each group uses
+                    `a` is: on a GPU the host does not read it, so that a captured graph can be replayed with other sizes.
+                    If `a` is in host memory, a list of integers or an array of other integers is converted
+    counts          the number of rows that each group uses; an array or a list as for offsets
     expected_sizes  the mean size of a group, or the size of each, as far as the host can tell: kernels that are fast for
                     such sizes rank first. Results are right for all sizes. By default stacked groups are taken to have
                     the mean size, and padded ones to be full
@@ -88,6 +100,7 @@ def grouped_matmul(
     )
     if counts is not None and offsets is None and ranks != (3, 3):
         raise InvalidArgument(f"counts are for batches of rank 3, got a and b of ranks {ranks[0]} and {ranks[1]}")
+    offsets, counts = _converted_on_host(offsets, "offsets", a), _converted_on_host(counts, "counts", a)
     is_given = out is not None
     like: Any = None
     if not is_given:
@@ -115,12 +128,34 @@ def grouped_matmul(
             math=math,
         )
     except InvalidArgument as error:
-        raise InvalidArgument(_in_callers_words(str(error))) from None
+        arrays = {"a": a, "b": b, "c": c, "out": out}
+        raise InvalidArgument(with_packing_hint(_in_callers_words(str(error)), arrays, bound)) from None
     arguments._check_ends()
     run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
     if is_given:
         return out
     return [as_framework_of(like, each) for each in out] if is_list else as_framework_of(like, out)
+
+
+def _converted_on_host(ends: Any, name: str, a: Any) -> Any:
+    """The ends as an array of int32, if they are a list of integers, or integers of another type in host memory, and `a`
+    is in host memory too; other ends as they are."""
+    is_list = isinstance(ends, (list, tuple))
+    if ends is None or not is_on_host(_first_of(a, "a")) or not (is_list or is_on_host(ends)):
+        return ends
+    import numpy
+
+    if is_list and not all(isinstance(each, (int, numpy.integer)) and not isinstance(each, bool) for each in ends):
+        return ends
+    integers = numpy.asarray([*map(int, ends)] or numpy.empty(0, numpy.int32)) if is_list else numpy.asarray(ends)
+    is_integer = numpy.issubdtype(integers.dtype, numpy.integer)
+    if not is_integer or (integers.dtype == numpy.int32 and not is_list):
+        return ends
+    limits = numpy.iinfo(numpy.int32)
+    outside = integers[(integers < limits.min) | (integers > limits.max)]
+    if outside.size:
+        raise InvalidArgument(f"{name} must be integers of 32 bits, got {outside.flat[0]}")
+    return integers.astype(numpy.int32)
 
 
 def _outs_of_lists(a: Any, b: Any, kind: DType, stream: Any) -> list[Any]:

@@ -55,7 +55,7 @@ class _Call:
         return (*batch, a_shape[-2], b_shape[-1] // 2 if self.is_gated else b_shape[-1])
 
 
-def matmul(a: Any, b: Any, **options: Any) -> Any:
+def matmul(a: Any, b: Any, /, **options: Any) -> Any:
     """tilewright.matmul(a, b, ...) for arrays and tracers of JAX. The result is traced too."""
     return product.matmul(jnp.asarray(a), jnp.asarray(b), **options)
 
@@ -125,7 +125,13 @@ def _with_epilogue(call: _Call, a: Any, b: Any, bound: Any) -> tuple[_Call, list
         bound.epilogue,
         **{name: value if not hasattr(value, "shape") else _Shape(value) for name, value in bound.operands.items()},
     )
-    here._bind(batch, shape[-2], shape[-1], compute, dtype(call.out_dtype))  # refuses what does not fit
+    bound_graph = here._bind(batch, shape[-2], shape[-1], compute, dtype(call.out_dtype))[0]  # refuses what does not fit
+    if bound_graph.outputs:
+        operand_of = here._labels() or {}
+        written = ", ".join(operand_of.get(label, label) for label in bound_graph.outputs)
+        raise InvalidArgument(
+            f"the epilogue writes {written}: in a program of JAX, whose arrays cannot be written, it has no output but D"
+        )
     text, labels, numbers = here._text(batch, shape[-2], shape[-1], compute)
     names = [label for label, name in labels.items() if hasattr(bound.operands[name], "shape")]
     graph = _graph(text, compute, numbers, dtype(call.out_dtype))

@@ -21,12 +21,13 @@ from tilewright._tilewright import (
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments, nearest
 from tilewright.errors import InvalidArgument
-from tilewright.results import as_framework_of, empty_like, has_tracers, shaped
+from tilewright.results import as_framework_of, empty_like, has_tracers, shaped, with_shape
 
 
 def matmul(
     a: Any,
     b: Any,
+    /,
     *,
     epilogue: Callable[..., object] | str | Epilogue | EpilogueArguments | None = None,
     c: Any = None,
@@ -100,6 +101,7 @@ def matmul(
         a = _numbers(a, "a")
     if type(b) is list or type(b) is tuple:
         b = _numbers(b, "b")
+    a, b = with_shape(a), with_shape(b)
     is_reshaped = _needs_reshaping(a, b)
     is_torch = "torch" in sys.modules and (
         gradients.are_needed(a, b, c, *arrays) or gradients.are_wrapped(a, b, c, *arrays)
@@ -142,9 +144,9 @@ def matmul(
     try:
         arguments = GemmArguments(a, b, out, accumulator_type, bound, C=c, alpha=alpha, beta=beta, math=math)
     except InvalidArgument as error:
-        says_what_to_do = any(word in str(error) for word in ("read-only", ": pass ."))
-        hint = "" if says_what_to_do else _hint(a, b, out)
-        raise InvalidArgument(_in_callers_words(str(error)) + hint) from None
+        message = with_packing_hint(_in_callers_words(str(error)), {"a": a, "b": b, "c": c, "out": out}, bound)
+        says_what_to_do = any(word in message for word in ("read-only", ": pass .", "; pass "))
+        raise InvalidArgument(message + ("" if says_what_to_do else _hint(a, b, out))) from None
     if is_new:
         labels = bound._labels() if isinstance(bound, EpilogueArguments) else {}
         if labels is not None:
@@ -313,6 +315,32 @@ def _in_callers_words(message: str) -> str:
     return _OPERAND.sub(lambda found: found[0].lower(), message)
 
 
+# What C++ says about strides that no kernel reads, after the name of the operand.
+_STRIDES = re.compile(r"^(\w+) (?:of shape \S+ needs a leading dimension|has a negative stride|must have one stride of 1)")
+
+
+def with_packing_hint(message: str, arrays: dict[str, Any], bound: Any = None) -> str:
+    """The message with what to pass in place of the array whose strides it refuses. `arrays` are those of the call by their
+    names in messages, but for those of its epilogue, `bound`."""
+    found = _STRIDES.match(message)
+    if found is None:
+        return message
+    name = found[1]
+    written = {"out"}
+    if isinstance(bound, EpilogueArguments):
+        arrays = {**bound.operands, **arrays}
+        written |= bound._outputs()
+    array = arrays.get(name)
+    if name in written:
+        return f"{message}; pass an array whose rows or columns are contiguous"
+    if not hasattr(array, "shape"):
+        return message
+    if hasattr(array, "contiguous"):
+        return f"{message}; pass {name}.contiguous()"
+    module = "cupy" if type(array).__module__.startswith("cupy") else "numpy"
+    return f"{message}; pass {module}.ascontiguousarray({name})"
+
+
 def _hint(a: Any, b: Any, out: Any) -> str:
     """What to do about operands that do not fit."""
     shapes: list[tuple[Any, ...]] = [tuple(getattr(each, "shape", ())) for each in (a, b)]
@@ -354,7 +382,9 @@ def _bound(epilogue: Any, operands: dict[str, Any], caller: Callable[..., Any], 
         return epilogue
     if isinstance(epilogue, Epilogue) and not operands:
         return epilogue
-    return EpilogueArguments(epilogue, **operands)
+    made = EpilogueArguments(epilogue, **operands)
+    made._caller = caller
+    return made
 
 
 def _why_unused(epilogue: EpilogueArguments | None, is_misspelt: bool) -> str:
@@ -394,6 +424,10 @@ def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, .
         )
     m, n = int(a.shape[-2]), int(b.shape[-1])
     batches = [int(x.shape[0]) for x in (a, b) if len(x.shape) == 3] + ([] if count is None else [count])
+    if len(set(batches)) > 1:
+        raise InvalidArgument(
+            f"a and b have batches of {batches[0]} and {batches[1]}: they must be equal, or one operand a single matrix"
+        )
     batch = max(batches) if batches else None
     graph = bound if isinstance(bound, Epilogue) else None
     if isinstance(bound, EpilogueArguments):

@@ -78,14 +78,53 @@ def on_stream(a: Any, stream: Any) -> Iterator[None]:
 
 
 def shaped(a: Any) -> Any:
-    """`a` if it has a shape and a dtype. An object that has only __array_interface__ is replaced by a NumPy array of
-    the same shape and type, which takes up no memory."""
-    if (hasattr(a, "shape") and hasattr(a, "dtype")) or not hasattr(a, "__array_interface__"):
+    """`a` if it has a shape and a dtype. An object that has only __array_interface__, __cuda_array_interface__ or
+    __dlpack__ is replaced by an array of the same shape and type, which takes up no memory: of NumPy in host memory, else
+    of PyTorch or CuPy, whichever the program has imported. Without them, an object in GPU memory is returned as it is."""
+    interfaces = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
+    if (hasattr(a, "shape") and hasattr(a, "dtype")) or not any(hasattr(a, each) for each in interfaces):
         return a
+    read = _shape_of(a)
+    name, shape = numpy_name(read.dtype), tuple(read.shape)
+    ordinal = _gpu_of(a)
+    if ordinal is None:
+        return _numpy_shape(name, shape)
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None:
+        return torch.empty((), dtype=getattr(torch, name), device=f"cuda:{ordinal}").expand(shape)
+    if cupy is not None:
+        with cupy.cuda.Device(ordinal):
+            return cupy.broadcast_to(cupy.empty((), name), shape)
+    return a
+
+
+def with_shape(a: Any) -> Any:
+    """`a`, or a NumPy view of an object in host memory that has an interface of arrays but no attribute `shape`."""
+    if hasattr(a, "shape") or not is_on_host(a):
+        return a
+    _shape_of(a)  # checks the interface, by which NumPy may crash: __dlpack__ if there is one, else __array_interface__
     import numpy
 
-    read = _shape_of(a)
-    return numpy.broadcast_to(numpy.zeros((), numpy_name(read.dtype)), tuple(read.shape))
+    try:
+        return numpy.from_dlpack(a) if hasattr(a, "__dlpack__") else numpy.asarray(a)
+    except (AttributeError, BufferError, RuntimeError, TypeError):
+        return a  # NumPy needs __dlpack_device__, and does not take every element type, nor read-only memory
+
+
+def _numpy_shape(name: str, shape: tuple[int, ...]) -> Any:
+    """A NumPy array of this shape with one element in memory."""
+    import numpy
+
+    return numpy.broadcast_to(_numpy_empty((), name), shape)
+
+
+def _gpu_of(a: Any) -> int | None:
+    """The ordinal of the GPU that holds an array that has no attributes but those of an interface; None for host memory,
+    and for an object with __dlpack__ that does not say its device."""
+    if hasattr(a, "__dlpack_device__"):
+        kind, ordinal = a.__dlpack_device__()
+        return int(ordinal) if kind == 2 else None  # kDLCUDA
+    return 0 if hasattr(a, "__cuda_array_interface__") else None
 
 
 def as_framework_of(a: Any, made: Any) -> Any:
@@ -152,6 +191,15 @@ def has_tracers(*values: Any) -> bool:
     """Whether one of the values stands for an array in a program that JAX traces."""
     jax = sys.modules.get("jax")
     return jax is not None and hasattr(jax, "core") and any(isinstance(value, jax.core.Tracer) for value in values)
+
+
+def is_on_host(a: Any) -> bool:
+    """Whether an array is known to be in host memory."""
+    if hasattr(a, "__array_interface__"):
+        return True
+    cpu = 1  # kDLCPU
+    has_device = hasattr(a, "__dlpack__") and hasattr(a, "__dlpack_device__") and not has_tracers(a)
+    return has_device and bool(a.__dlpack_device__()[0] == cpu)
 
 
 def _jax_gpu(a: Any) -> int | None:

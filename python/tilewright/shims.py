@@ -40,7 +40,16 @@ class _Loader(importlib.abc.Loader):
         return None
 
     def exec_module(self, module: types.ModuleType) -> None:
-        sys.modules[module.__name__] = importlib.import_module(self.real)
+        """Gives the real module, and its loaded submodules, the names of the shim.
+
+        Python looks for a submodule that is not in sys.modules in the __path__ of its parent, which modules that are
+        no packages do not have.
+        """
+        name = module.__name__
+        sys.modules[name] = importlib.import_module(self.real)
+        for each in [*sys.modules]:
+            if each.startswith(f"{self.real}."):
+                sys.modules.setdefault(name + each.removeprefix(self.real), sys.modules[each])
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -16,7 +16,6 @@ promise to be deterministic. Eager code that needs no gradients can call tilewri
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ import torch
 import tilewright
 from tilewright import gradients
 from tilewright._tilewright import _contraction_modes
-from tilewright.contraction import _order_of_result, _path
+from tilewright.contraction import _modes_of, _order_of_result, _path, _with_own_modes
 from tilewright.epilogue import EpilogueArguments, _graph
 from tilewright.errors import InvalidArgument
 from tilewright.missing_name import refuse_unknown
@@ -788,20 +787,10 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     if not isinstance(equation, str) or not all(isinstance(each, torch.Tensor) for each in given):
         raise InvalidArgument("einsum takes an equation, as 'ab,bc->ac', and tensors")
     tensors: list[torch.Tensor] = [*given]
-    modes, result = _modes_of_einsum(equation, tensors)
+    modes, result = _modes_of(equation, [tuple(each.shape) for each in tensors], "tensors")
     if len(tensors) == 1:
         return torch.einsum(equation, *tensors)
-    for number, letters in enumerate(modes):
-        tensors[number], modes[number] = _diagonals(tensors[number], letters)
-    extents: dict[str, int] = {}
-    for tensor, letters in zip(tensors, modes):
-        for letter, extent in zip(letters, tensor.shape):
-            extents[letter] = extent if extents.get(letter, 1) == 1 else extents[letter]
-    for number, letters in enumerate(modes):
-        for mode in reversed(range(len(letters))):
-            if tensors[number].shape[mode] == 1 and extents[letters[mode]] != 1:
-                tensors[number] = tensors[number].select(mode, 0)
-                modes[number] = modes[number][:mode] + modes[number][mode + 1 :]
+    tensors, modes = _with_own_modes(tensors, modes)
     for first, second in _path(modes, result, [tuple(each.shape) for each in tensors]):
         x, y, of_x, of_y = tensors[first], tensors[second], modes[first], modes[second]
         for index in sorted((first, second), reverse=True):
@@ -812,54 +801,6 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
         tensors.append(torch.ops.tilewright.contract(f"{of_x},{of_y}->{kept}", x, y))
         modes.append(kept)
     return tensors[0].permute([modes[0].index(mode) for mode in result])
-
-
-def _modes_of_einsum(equation: str, operands: Sequence[torch.Tensor]) -> tuple[list[str], str]:
-    """The modes of the operands and of the result as letters. The modes of an ellipsis get letters of their own; they
-    are aligned at the last."""
-    inputs, arrow, result = equation.replace(" ", "").partition("->")
-    texts = inputs.split(",")
-    if len(texts) != len(operands):
-        raise InvalidArgument(f"'{equation}' has {len(texts)} operands, got {len(operands)} tensors")
-    counts = []
-    for number, (text, operand) in enumerate(zip(texts, operands)):
-        named = text.replace("...", "", 1)
-        count = operand.dim() - len(named)
-        if count < 0 or (count > 0 and "..." not in text):
-            raise InvalidArgument(
-                f"operand {number} has {len(named)} modes '{text}', but its shape is {(*operand.shape,)}"
-            )
-        counts.append(count)
-    spare = [letter for letter in string.ascii_letters if letter not in equation]
-    ellipsis = "".join(spare[: max(counts)])
-    modes = [text.replace("...", ellipsis[len(ellipsis) - count :], 1) for text, count in zip(texts, counts)]
-    named = "".join(texts).replace("...", "")
-    once = "".join(sorted(letter for letter in set(named) if named.count(letter) == 1))
-    result = result.replace("...", ellipsis, 1) if arrow else ellipsis + once
-    for letter in "".join(modes) + result:
-        if letter not in string.ascii_letters:
-            raise InvalidArgument(f"a mode must be a letter, got '{letter}' in '{equation}'")
-    for letter in result:
-        if letter not in "".join(modes):
-            raise InvalidArgument(f"the result has the mode '{letter}', but no operand has it")
-        if result.count(letter) > 1:
-            raise InvalidArgument(f"the result has the mode '{letter}' twice")
-    return modes, result
-
-
-def _diagonals(operand: torch.Tensor, letters: str) -> tuple[torch.Tensor, str]:
-    """A view of the diagonal of modes with the same letter, and its letters."""
-    for letter in letters:
-        while letters.count(letter) > 1:
-            first = letters.index(letter)
-            second = letters.index(letter, first + 1)
-            if operand.shape[first] != operand.shape[second]:
-                raise InvalidArgument(
-                    f"mode '{letter}' has extents {operand.shape[first]} and {operand.shape[second]} in one operand"
-                )
-            operand = operand.diagonal(0, first, second)
-            letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letter
-    return operand, letters
 
 
 def _weight_linear(

@@ -21,6 +21,6 @@ def test_every_public_name_is_described(tmp_path):
             described = re.sub(r"```python\n.*?```", "", rest, flags=re.DOTALL).strip()
             assert described and not described.startswith("- `"), f"{module}.{name} has no docstring"
     product = re.search(r"^## matmul\n.*?^## ", pages["tilewright"], re.MULTILINE | re.DOTALL)[0]
-    assert "matmul(a: Any, b: Any, *, epilogue: Callable" in product and "math: str | None = None" in product
+    assert "matmul(a: Any, b: Any, /, *, epilogue: Callable" in product and "math: str | None = None" in product
     assert "ShapeOnly(shape: Sequence[int], dtype: object" in pages["tilewright"]
     assert "conv2d(input: torch.Tensor" in pages["tilewright.torch"]

@@ -92,6 +92,36 @@ def test_einsum_contracts_pairs():
     assert _greedy_path(["ab", "bc", "cd", "de"], "ae", [(3, 4), (4, 20), (20, 2), (2, 5)])[0] == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("expression", "shapes"),
+    [
+        ("...ab,...bc->...ac", [(2, 3, 4), (2, 4, 5)]),
+        ("...ab,bc", [(2, 3, 4), (4, 5)]),
+        ("ab...,...b->a...", [(3, 4, 5, 2), (5, 2, 4)]),
+        ("aab,bc->ac", [(3, 3, 4), (4, 5)]),
+        ("aa,aa->a", [(4, 4), (4, 4)]),
+        ("ab,ab->ab", [(1, 4), (3, 1)]),
+        ("...a,...a->...", [(2, 1, 4), (3, 4)]),
+        ("ab,bc,...->...ac", [(3, 4), (1, 5), (2,)]),
+        ("ab,b,a->", [(3, 4), (4,), (3,)]),
+        ("ab->ba", [(3, 4)]),
+        ("aab", [(3, 3, 4)]),
+        ("...a->a...", [(2, 3, 4)]),
+    ],
+)
+def test_einsum_takes_what_numpy_takes(expression, shapes):
+    operands = [integers(shape, seed) for seed, shape in enumerate(shapes)]
+    result = tilewright.einsum(expression, *operands)
+    expected = np.einsum(expression, *operands)
+    assert result.shape == expected.shape and np.array_equal(result, expected)
+
+
+def test_an_epilogue_of_einsum_with_an_ellipsis():
+    a, b, bias = integers((2, 3, 4), 1), integers((4, 5), 2), integers((5,), 3)
+    result = tilewright.einsum("...ab,bc->...ac", a, b, epilogue="D = relu(acc + row(bias))", bias=bias)
+    assert np.array_equal(result, np.maximum(a @ b + bias, 0))
+
+
 def test_results_of_einsum_are_plain_matrices():
     a, b = integers((4, 6, 8), 1), integers((8, 3, 5), 2)
     result = tilewright.einsum("abk,kcd->acbd", a, b)
@@ -146,8 +176,10 @@ def test_errors_of_out_and_of_einsum():
         tilewright.contract("ab,bc->ac", a, b, out=np.zeros((2, 4), np.float32))
     with pytest.raises(tilewright.InvalidArgument, match="'ab,bc,cd' has 3 operands, got 2 arrays"):
         tilewright.einsum("ab,bc,cd", a, b)
-    with pytest.raises(tilewright.InvalidArgument, match="einsum needs two operands or more, got 1"):
-        tilewright.einsum("ab->ba", a)
+    with pytest.raises(tilewright.InvalidArgument, match="einsum needs one operand or more, got 0"):
+        tilewright.einsum("")
+    with pytest.raises(tilewright.InvalidArgument, match="mode 'a' has extents 2 and 3 in one operand"):
+        tilewright.einsum("aa,ac->c", a, b)
     with pytest.raises(tilewright.InvalidArgument, match="mode 'b' has extent 3 in operand 0, but 2 in operand 2"):
         tilewright.einsum("ab,bc,bd->acd", a, b, np.zeros((2, 4), np.float32))
     with pytest.raises(tilewright.InvalidArgument, match="which a contraction does not have"):

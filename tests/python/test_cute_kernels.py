@@ -151,6 +151,92 @@ def test_statements_are_those_of_python() -> None:
     np.testing.assert_array_equal(out, statements((1, 4, -2), a, b))
 
 
+class Paths(Launched):
+    """Names that have a value on every path to where they are read, and tuples of numbers that change later."""
+
+    @cute.kernel
+    def kernel(self, a: cute.Tensor, b: cute.Tensor, out: cute.Tensor) -> None:
+        row, block, _ = cute.arch.block_idx()
+        column = block * 32 + cute.arch.thread_idx()[0]
+        if column >= out.shape[1]:
+            return
+        else:
+            inside = 2
+        if column % 2 == 0:
+            parity = 1
+            place = (row, column)
+        else:
+            parity = 3
+            place = (row, column)
+        for i in range(4):
+            last = i + parity
+            if last > column:
+                continue
+            last += 1
+        while True:
+            found = last * 2
+            last += 1
+            if found > 9:
+                break
+        at = (found, last)
+        found = 0
+        for step in range(row):
+            pair = (step, found)
+            found = pair[0] + pair[1]
+        pair = (found, at[0])
+        if row == 0:
+            for tap in cutlass.range_constexpr(2):
+                weight = tap + inside
+        elif row == 1:
+            weight = 7
+        else:
+            out[place] = 1000
+            return
+        out[place] = pair[0] + 10 * pair[1] + 100 * at[1] + 1000 * weight
+
+
+def paths(row: int, column: int) -> int:
+    parity = 1 if column % 2 == 0 else 3
+    for i in range(4):
+        last = i + parity
+        if last > column:
+            continue
+        last += 1
+    while True:
+        found = last * 2
+        last += 1
+        if found > 9:
+            break
+    at = (found, last)
+    found = sum(range(row))
+    return 1000 if row > 1 else found + 10 * at[0] + 100 * at[1] + 1000 * (3 if row == 0 else 7)
+
+
+def test_names_have_the_values_of_every_path() -> None:
+    a, b, out = arrays()
+    run(Paths(), a, b, out)
+    np.testing.assert_array_equal(out, [[paths(row, column) for column in range(37)] for row in range(5)])
+
+
+class Constants(Launched):
+    @cute.kernel
+    def kernel(self, a: cute.Tensor, b: cute.Tensor, out: cute.Tensor) -> None:
+        row, column = cute.arch.block_idx()[0], cute.arch.thread_idx()[0]
+        two = 2.0
+        one = cute.math.cos(0)
+        if cute.math.sqrt(4) == 2 and column < 32:
+            out[row, column] = (
+                cute.math.exp(two) + cute.math.log(two) + cute.math.sin(0.5) * one + cute.math.rsqrt(4) + cute.math.tanh(1.0)
+            )
+
+
+def test_functions_of_constants_are_numbers() -> None:
+    a, b, out = arrays(np.float64, n=32)
+    run(Constants(), a, b, out)
+    expected = np.exp(2) + np.log(2) + np.sin(0.5) + 0.5 + np.tanh(1)
+    np.testing.assert_allclose(out, np.full(out.shape, expected), rtol=1e-6)
+
+
 class Product(Launched):
     @cute.kernel
     def kernel(self, a: cute.Tensor, b: cute.Tensor, out: cute.Tensor) -> None:
@@ -258,6 +344,29 @@ def refused(body: str, reason: str) -> None:
         ("out[row, 0] = undefined", "undefined has no value here"),
         ("out[row, 0] = np.exp(a[row, 0])", "cannot call exp of a number that depends on a thread or a launch"),
         ("out[row, 0] = helper(a, b, out)", "cannot call functions with @cute.kernel"),
+        ("if row > 3:\n    x = row\nout[row, 0] = x", "x has no value on some path through the branch on line 4"),
+        ("if row > 3:\n    x = 1\nelse:\n    y = 2\nout[row, 0] = x", "x has no value on some path through the branch"),
+        ("for i in range(a.shape[0]):\n    x = 3.0\nout[row, 0] = x", "x has no value on some path through the loop on line 4"),
+        ("for i in range(a.shape[0]): pass\nout[row, 0] = i", "i has no value on some path through the loop"),
+        ("while row > 3:\n    x = 1\nx += 1", "x has no value on some path through the loop"),
+        (
+            "for i in range(4):\n    if row > 3: break\n    x = 1\nout[row, 0] = x",
+            "x has no value on some path through the loop",
+        ),
+        (
+            "for i in range(4):\n    if row > 3: continue\n    x = 1\nout[row, 0] = x",
+            "x has no value on some path through the loop",
+        ),
+        ("if row > 3:\n    x = (1, 2)\nelse:\n    x = (1, 3)\nout[row, 0] = x[1]", "x is no number, and has different values"),
+        ("x = (0, 1)\nfor i in range(3):\n    y = x[0]; x = (i, 1)", "x is no number, and changes in the loop on line 5"),
+        ("x = sum + 1; sum = 0", "sum has no value here"),
+        ("for i in cutlass.range_constexpr(3):\n    if row > i: break", "is unrolled, and cannot have break"),
+        ("out[row, 0] = cute.math.log(-1.0)", r"log\(-1.0\): math domain error"),
+        ("out[row, 0] = cute.math.exp()", r"exp\(\) takes one number, got 0"),
+        ("out[row, 0] = cute.math.exp('2')", "a number is needed here, got '2'"),
+        ("x = cutlass.range_constexpr(3)", r"range_constexpr\(\) is for the head of a loop"),
+        ("x = cute.arch.alloc_smem(cutlass.Float32, 32)", "cutlass.cute.arch has no alloc_smem: there are thread_idx, block_idx"),
+        ("x = cute.math.erf(a[row, 0])", "cutlass.cute.math has no erf: there are exp, log,"),
         ("with a: pass", r"a statement of this kind \(With\)"),
         ("for x in (1, 2): pass", r"a loop of a kernel is `for name in range\(...\)`"),
         ("for x in range(0, 4, row): pass", "the step of a loop must be an integer that is known"),

@@ -88,6 +88,15 @@ def test_an_artifact_serves_other_shapes(notebook: ModuleType) -> None:
         np.testing.assert_array_equal(out, a @ b)
 
 
+@pytest.mark.parametrize("compiles", [False, True])
+def test_a_generated_kernel_can_be_run_without_a_provider(notebook: ModuleType, compiles: bool) -> None:
+    kernel = next(each for each in notebook.F64GemmKernel.generate_kernels(lambda _: True) if each.name.endswith("ttt"))
+    a, b, out = problem()
+    args = GemmArguments(a, b, out)
+    kernel.run(args, kernel.compile(args) if compiles else None)
+    np.testing.assert_array_equal(out, a @ b)
+
+
 def test_run_compiles_once(notebook: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     args = GemmArguments(*problem())

@@ -355,7 +355,8 @@ def test_groups_at_addresses() -> None:
 def test_errors_of_lists(change: dict[str, Any], match: str) -> None:
     lists = {"a": [integers(17, 24), integers(16, 24)], "b": [integers(24, 8), integers(24, 8)]}
     with pytest.raises(InvalidArgument, match=match):
-        grouped_matmul(**{**lists, **change})
+        given = {**lists, **change}
+        grouped_matmul(given.pop("a"), given.pop("b"), **given)
 
 
 def test_experts_may_be_given_by_their_addresses() -> None:
@@ -570,8 +571,11 @@ OFFSETS = ends([12, 12, 12, 12])
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"offsets": OFFSETS.astype(np.int64)}, "offsets must be an array of int32 where a is, got int64"),
-        ({"offsets": [12, 24, 36, 48]}, r"offsets must be an array of int32 where a is, got \[12, 24, 36, 48\]"),
+        ({"offsets": [12, 24, 36, 48.5]}, r"offsets must be an array of int32 where a is, got \[12, 24, 36, 48.5\]"),
+        ({"offsets": [12, 24, 36, 2**40]}, "offsets must be integers of 32 bits, got 1099511627776"),
+        ({"offsets": np.array([12, 24, 36, -(2**40)])}, "offsets must be integers of 32 bits, got -1099511627776"),
+        ({"offsets": [True, True, True, True]}, "offsets must be an array of int32 where a is"),
+        ({"offsets": [12, 11, 36, 48]}, "offsets must not decrease, got 11 after 12 at index 1"),
         ({"offsets": OFFSETS.astype(np.float32)}, "offsets must be an array of int32, got f32"),
         ({"offsets": OFFSETS.reshape(2, 2)}, r"offsets must have one mode, with one number .*, got shape \(2,2\)"),
         ({"offsets": np.repeat(OFFSETS, 2)[::2]}, "'offsets' must be contiguous, but its stride is 2"),
@@ -598,7 +602,28 @@ OFFSETS = ends([12, 12, 12, 12])
 )
 def test_errors_name_what_is_wrong(change: dict[str, Any], match: str) -> None:
     with pytest.raises(InvalidArgument, match=match):
-        grouped_matmul(**{"a": A, "b": B, "offsets": OFFSETS, **change})
+        given = {"a": A, "b": B, "offsets": OFFSETS, **change}
+        grouped_matmul(given.pop("a"), given.pop("b"), **given)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.int64, np.uint8, np.uint64])
+def test_other_integers_are_converted_in_host_memory(kind: Any) -> None:
+    def converted(values: Any) -> Any:
+        return kind(values) if kind in (list, tuple) else np.array(values, kind)
+
+    np.testing.assert_array_equal(grouped_matmul(A, B, offsets=converted(OFFSETS))[:48], grouped_matmul(A, B, offsets=OFFSETS)[:48])
+    a = integers(4, 16, K)
+    got = grouped_matmul(a, B, counts=converted([3, 16, 0, 1]))
+    np.testing.assert_array_equal(got[1], a[1] @ B[1])
+    if kind is not np.uint8 and kind is not np.uint64:  # which the constructor refuses as types that no array has
+        with pytest.raises(InvalidArgument, match="offsets must be an array of int32 where A is"):
+            GroupedGemmArguments(A, B, np.empty((STACK, N), np.float32), offsets=converted(OFFSETS))
+
+
+def test_lists_of_offsets_may_be_empty_or_have_integers_of_numpy() -> None:
+    assert grouped_matmul(A, B[:0], offsets=[]).shape == (STACK, N)
+    got = grouped_matmul(A, B[:2], offsets=[np.int64(5), np.int32(72)])
+    np.testing.assert_array_equal(got[:5], A[:5] @ B[0])
 
 
 def test_errors_of_counts() -> None:

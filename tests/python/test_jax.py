@@ -340,6 +340,12 @@ def test_linear(device: Any) -> None:
         jax.jit(linear)(x, weight, x[0, 0])
 
 
+def _two_results(acc: Any) -> Any:
+    D = acc
+    rest = acc + 1
+    return D, rest
+
+
 WRONG: dict[str, tuple[Any, str]] = {
     "k": (lambda a, b: matmul(a, b.T), r"columns of a and rows of b differ: \(4,8\) and \(6,8\); pass b.T if b is stored"),
     "types": (lambda a, b: matmul(a, b.astype("int8")), "f32.*s8"),
@@ -350,6 +356,18 @@ WRONG: dict[str, tuple[Any, str]] = {
     "object": (
         lambda a, b: matmul(a, b, epilogue=tilewright.Epilogue("D = relu(acc)", "f32")),
         "an Epilogue object cannot be used in a program of JAX: pass its text",
+    ),
+    "output of a text": (
+        lambda a, b: matmul(a, b, epilogue="D = acc; z = acc + 1", z=jax.numpy.zeros((4, 6))),
+        "the epilogue writes z: in a program of JAX, whose arrays cannot be written, it has no output but D",
+    ),
+    "reduction": (
+        lambda a, b: matmul(a, b, epilogue="D = acc; row(total) = sum(acc)", total=np.zeros(6, np.float32)),
+        "the epilogue writes total: in a program of JAX",
+    ),
+    "output of a function": (
+        lambda a, b: matmul(a, b, epilogue=_two_results, rest=jax.numpy.zeros((4, 6))),
+        "the epilogue writes rest: in a program of JAX",
     ),
     "bias": (lambda a, b: matmul(a, b, epilogue="D = acc + row(bias)", bias=b[:, 0]), "bias"),
     "unknown": (lambda a, b: matmul(a, b, epilogue="D = acc + row(bias)"), "bias"),

@@ -92,3 +92,69 @@ def test_a_pytorch_that_is_too_old_computes_no_gradients(monkeypatch: pytest.Mon
     assert (tilewright.matmul(a, a) == 3).all()
     with pytest.raises(tilewright.Unsupported, match="gradients need .* from 2.4 on; this is 1.13.1"):
         tilewright.matmul(a.view(Tensor), a)
+
+
+def test_arrays_of_an_epilogue_may_have_the_names_of_the_operands() -> None:
+    random = np.random.default_rng(4)
+    a, b = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((6, 8), (8, 5)))
+    v = np.arange(5, dtype=np.float32)
+    expected = a @ b + v * v
+    np.testing.assert_array_equal(tilewright.matmul(a, b, epilogue="D = acc + row(a) * row(b)", a=v, b=v), expected)
+    np.testing.assert_array_equal(tilewright.matmul(a, b, epilogue=lambda acc, a, b: acc + a * b, a=v, b=v), expected)
+    epilogue = "D = acc + row(expression) * row(a)"
+    np.testing.assert_array_equal(tilewright.contract("mk,kn->mn", a, b, epilogue=epilogue, expression=v, a=v), expected)
+    grouped = tilewright.grouped_matmul(a, b[None], offsets=np.array([6], np.int32), epilogue="D = acc + row(a)", a=v)
+    np.testing.assert_array_equal(grouped, a @ b + v)
+    x, w = a.reshape(1, 8, 6, 1), b.T.reshape(5, 8, 1, 1).copy()
+    y = tilewright.conv2d(x, w, epilogue="D = acc + row(x)", x=v)
+    np.testing.assert_array_equal(y, np.einsum("nchw,kc->nkhw", x, w[:, :, 0, 0]) + v[:, None, None])
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):
+        tilewright.matmul(a, b=b)
+
+
+class OnlyDlpack:
+    """An array without any attribute but those of DLPack."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+
+class OnlyCapsule:
+    """An array without any attribute but __dlpack__."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+
+class OnlyInterface:
+    """An array without any attribute but __array_interface__."""
+
+    def __init__(self, array: Any) -> None:
+        self.__array_interface__ = array.__array_interface__
+        self._array = array
+
+
+@pytest.mark.parametrize("kind", [OnlyDlpack, OnlyInterface, OnlyCapsule])
+def test_arrays_need_no_attributes_but_those_of_an_interface(kind: Any) -> None:
+    a, b = integers(4, 5), integers(5, 6)
+    for product in (tilewright.matmul, lambda x, y: tilewright.contract("mk,kn->mn", x, y)):
+        for x, y in ((kind(a), b), (a, kind(b)), (kind(a), kind(b))):
+            made = product(x, y)
+            assert isinstance(made, np.ndarray) and (made == a @ b).all()
+    ends = np.array([4], np.int32)
+    assert (tilewright.grouped_matmul(kind(a), b[None], offsets=ends) == a @ b).all()
+    x, w = integers(1, 5, 2, 2), integers(6, 5, 1, 1)
+    if kind is not OnlyCapsule:  # of which NumPy makes no view
+        assert (tilewright.matmul(kind(a[0]), b) == a[0] @ b).all()
+        assert (tilewright.matmul(kind(integers(2, 3, 4, 5)), b) == integers(2, 3, 4, 5) @ b).all()
+        assert (tilewright.conv2d(kind(x), kind(w)) == np.einsum("nchw,kc->nkhw", x, w[:, :, 0, 0])).all()
+        assert (tilewright.grouped_matmul(kind(a), b[None], offsets=[4]) == a @ b).all()

@@ -12,7 +12,7 @@ from tilewright.pycute import *
 NAMES = """
 Integer is_int is_tuple flatten signum product inner_product tuple_max elem_scale shape_div prefix_product idx2crd crd2idx
 crd2crd slice_ has_none LayoutBase is_layout Layout make_layout size cosize coalesce filter composition complement
-right_inverse left_inverse logical_divide logical_product zipped_divide tiled_divide zipped_product tiled_product
+right_inverse left_inverse hier_unzip logical_divide logical_product zipped_divide tiled_divide zipped_product tiled_product
 slice_and_offset shiftr shiftl Swizzle SwizzleBase ComposedLayout
 """
 
@@ -29,7 +29,57 @@ def test_functions_that_only_pycute_has() -> None:
     assert has_none((0, (1, None))) and has_none(None) and not has_none((0, (1, 2)))
     assert is_layout(Layout(4)) and is_layout(composition(Swizzle(2, 0, 3), Layout(8))) and not is_layout((4,))
     assert isinstance(Layout(4), LayoutBase) and isinstance(Swizzle(2, 0, 3), SwizzleBase)
-    assert layout_composition is layout.composition and layout_product is layout.logical_product
+    assert layout_composition is pycute.composition and layout_product is pycute.logical_product
+
+
+def test_integers_are_no_bools() -> None:
+    for kind, value, expected in ((int, 1, True), (float, 1.0, False), (str, "hi", False), (bool, False, False)):
+        assert issubclass(kind, Integer) is isinstance(value, Integer) is is_int(value) is expected
+
+
+def test_coordinates_are_converted_in_the_order_of_pycute() -> None:
+    assert crd2crd((1, 2), 6, (2, 3)) == 5
+    assert crd2crd(5, (2, 3)) == crd2crd(5, (2, 3), 6) == crd2crd((1, 2), (2, 3), None) == (1, 2)
+    assert crd2crd(3, 4, (2, 2)) == 3
+    assert crd2crd((5, (1, 1)), ((2, 3), (2, 2))) == ((1, 2), (1, 1))
+    assert crd2crd((1, (1, 1)), (2, 4), (2, (2, 2))) == (1, 3)
+    with pytest.raises(InvalidArgument, match=r"crd2crd of \(1, 2\) to the integer 6 needs src_shape"):
+        crd2crd((1, 2), 6)
+    with pytest.raises(InvalidArgument, match="the coordinate 6 is not in the shape 6"):
+        crd2crd(6, 6)
+    with pytest.raises(InvalidArgument, match=r"dst_shape = \(2, 3, 4\) must have as many modes as \(1, 2\)"):
+        crd2crd((1, 2), (2, 3, 4))
+
+
+def test_coordinates_without_a_value_and_past_the_end() -> None:
+    assert crd2idx(None, (2, 3)) == 0 and crd2idx((None, (None, 1)), (2, (3, 4)), (7, (1, 5))) == 5
+    assert idx2crd(7, (2, 3)) == (1, 0) and idx2crd(7, 4) == 3 and idx2crd((1, 5), (2, 3)) == (1, 2)
+    assert idx2crd(5, (2, 3), (3, 1)) == (1, 2)
+
+
+def test_integers_and_none_in_place_of_layouts() -> None:
+    assert flatten(4) == (4,) and flatten((1, (2, 3))) == (1, 2, 3) and flatten(()) == ()
+    assert flatten(Layout((2, (3, 4)))) == Layout((2, 3, 4), (1, 2, 6))
+    assert prefix_product((2, (3, 4)), (5, 7)) == (5, (7, 21)) and prefix_product((2, 3), 2) == (2, 4)
+    a = Layout((4, 6), (6, 1))
+    assert composition(a, None) == logical_divide(a, None) == logical_product(a, None) == a
+    nothing = Layout((1, (4, 6)), (0, (6, 1)))
+    assert zipped_divide(a, None) == zipped_product(a, None) == hier_unzip(logical_divide, a, None) == nothing
+    assert tiled_divide(a, None) == tiled_product(a, None) == Layout((1, 4, 6), (0, 6, 1))
+    assert right_inverse(5) == left_inverse(5) == Layout(5) and right_inverse(None) is left_inverse(None) is None
+    assert complement(4, 24) == Layout(6, 4) and complement(Layout(4, 2)) == Layout(2, 1)
+    nested = Layout((2, (1, 6)), (1, (6, 2)))
+    assert coalesce(nested, [None, None]) == coalesce(nested) == Layout(12)
+    assert coalesce(nested, (None, None)) == coalesce(nested, (1, 1)) == Layout((2, 6), (1, 2))
+    assert filter(Layout((2, (4, 3)), (1, (0, 2))), (None, None)) == Layout((2, 3), (1, 2))
+
+
+@pytest.mark.parametrize("b", [(2, 2), (2,), (None, 3), (Layout(2, 2), (3, 1)), Layout(4), 4])
+def test_modes_are_gathered_by_hier_unzip(b: object) -> None:
+    a = Layout((8, (6, 4)), (24, (1, 6)))
+    assert hier_unzip(logical_divide, a, b) == zipped_divide(a, b)
+    with pytest.raises(InvalidArgument, match="3 modes, more than the 2"):
+        hier_unzip(logical_divide, a, (2, 2, 2))
 
 
 def test_layouts_are_made_of_lists_and_shapes() -> None:

@@ -29,6 +29,19 @@ def test_arrays_are_memory_of_any_shape():
         assert np.array_equal(d.reshape(M, N), expected)
 
 
+def test_square_arrays_that_may_be_transposes_are_refused_with_what_to_pass():
+    operation = simt(layouts=(ROW, COLUMN, ROW))
+    random = np.random.default_rng(2)
+    a, b = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((24, 32), (32, 32)))
+    d = np.empty((24, 32), np.float32)
+    for meant in (np.ascontiguousarray(b.T), np.asfortranarray(b).T):
+        run(operation, [a, meant, d], d, 1.0, 0.0, size=(24, 32, 32))
+        assert np.array_equal(d, a @ b)
+    message = r"B has square matrices and strides \(1, 32\).* pass x.T if x is .* and numpy.ascontiguousarray\(x\) if x is"
+    with refused(message):
+        run(operation, [a, b.T, d], d, 1.0, 0.0, size=(24, 32, 32))
+
+
 def test_arrays_are_read_when_the_operation_runs():
     operation = simt()
     (a, b, c), memory = problem(operation)

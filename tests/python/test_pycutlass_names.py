@@ -12,7 +12,7 @@ from convolution_numpy import Convolution
 import tilewright
 from tilewright import InvalidArgument
 from tilewright.pycutlass import *
-from tilewright.pycutlass import cutlass, utils
+from tilewright.pycutlass import cutlass, library, utils
 from tilewright.pycutlass.conv2d_operation import Conv2dOperation as Conv2dOperationOfItsModule
 from tilewright.pycutlass.utils import ReferenceModule, numpy_to_cutlass, to_cutlass, torch_to_cutlass
 from tilewright.pycutlass.utils.device import device_cc as device_cc_of_its_module
@@ -98,6 +98,15 @@ def test_modules_of_utils() -> None:
     assert utils.Conv2dReferenceModule is Conv2dReferenceModule and utils.reference_model.ReferenceModule is ReferenceModule
 
 
+def test_tables_of_the_library() -> None:
+    assert library.DataTypeNames[cutlass.float16] == "f16" and library.DataTypeNames[cutlass.dtype.cf64] == "cf64"
+    assert (library.DataTypeSize[cutlass.dtype.s4], library.DataTypeSizeBytes[cutlass.float64]) == (4, 8)
+    assert library.OpcodeClassNames[cutlass.OpClass.TensorOp] == "tensorop"
+    names = [library.ShortLayoutTypeNames[each] for each in (cutlass.RowMajor, cutlass.ColumnMajor, cutlass.TensorNHWC)]
+    assert names == ["t", "n", "nhwc"]
+    assert {*library.__all__} <= {*vars(library)}
+
+
 def test_extents_by_index() -> None:
     assert [cutlass.gemm.GemmCoord(3, 4, 5).at(index) for index in range(3)] == [3, 4, 5]
     assert [cutlass.Tensor4DCoord(1, 2, 3, 4).at(index) for index in range(4)] == [1, 2, 3, 4]
@@ -152,14 +161,17 @@ def test_convolutions_agree_with_the_reference(kind: str, bias: bool) -> None:
     np.testing.assert_array_equal(d, (2 * product - (source if bias else c.reshape(product.shape))).reshape(-1))
 
 
-def test_a_warp_tile_that_needs_too_many_registers_has_more_warps() -> None:
+@pytest.mark.parametrize("arch", [80, 90])
+def test_a_warp_tile_that_needs_too_many_registers_has_more_warps(arch: int) -> None:
+    if arch > device_cc():
+        pytest.skip("the device is older")
     half = MathInstruction(
         [16, 8, 16], *[cutlass.float16] * 2, cutlass.float32, cutlass.OpClass.TensorOp, MathOperation.multiply_add
     )
     tile = TileDescription([128, 128, 32], 2, [2, 2, 1], half)
     unaligned = TensorDescription(cutlass.float16, cutlass.RowMajor, 1)  # goes through registers
     functor = LinearCombination(cutlass.float16, 1, cutlass.float32, cutlass.float32)
-    operation = GemmOperationUniversal(80, tile, unaligned, unaligned, unaligned, functor)
+    operation = GemmOperationUniversal(arch, tile, unaligned, unaligned, unaligned, functor)
     assert operation.kernel.metadata.design.warp_count in ((4, 2, 1), (2, 4, 1))
     a, b = (np.random.default_rng(9).integers(-3, 4, shape).astype(np.float16) for shape in ((33, 17), (17, 29)))
     d = np.full((33, 29), np.nan, np.float16)
@@ -168,6 +180,38 @@ def test_a_warp_tile_that_needs_too_many_registers_has_more_warps() -> None:
     operation.run(arguments)
     arguments.sync()
     np.testing.assert_array_equal(d, (a.astype(np.float32) @ b).astype(np.float16))
+
+
+@pytest.mark.parametrize(
+    ("tile", "warps", "kernel_tile", "kernel_warps"),
+    [
+        ([128, 128, 64], [2, 2, 1], (128, 128, 64), (4, 2, 1)),
+        ([256, 128, 64], [4, 2, 1], (128, 128, 64), (4, 2, 1)),
+        ([128, 256, 64], [2, 4, 1], (128, 128, 64), (2, 4, 1)),
+    ],
+)
+def test_serial_split_k_has_more_warps_or_a_smaller_tile(
+    tile: list[int], warps: list[int], kernel_tile: tuple[int, ...], kernel_warps: tuple[int, ...]
+) -> None:
+    half = MathInstruction(
+        [16, 8, 16], *[cutlass.float16] * 2, cutlass.float32, cutlass.OpClass.TensorOp, MathOperation.multiply_add
+    )
+    operand = TensorDescription(cutlass.float16, cutlass.RowMajor, 8)
+    result = TensorDescription(cutlass.float32, cutlass.RowMajor, 4)
+    functor = LinearCombination(cutlass.float32, 4, cutlass.float32, cutlass.float32)
+    description = TileDescription(tile, 3, warps, half)
+    operation = GemmOperationUniversal(80, description, operand, operand, result, functor)
+    assert operation.kernel.metadata.design.tile_shape == (*tile,)
+    m, n, k = 24, 40, 256
+    a, b = (np.random.default_rng(7).integers(-3, 4, shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    d = np.full((m, n), np.nan, np.float32)
+    size, epilogue = cutlass.gemm.GemmCoord(m, n, k), operation.epilogue_type(1.0, 0.0)
+    arguments = GemmArguments(operation, size, a, b, d, d, output_op=epilogue, split_k_slices=2)
+    design = arguments._kernels[0].metadata.design
+    assert (design.tile_shape, design.warp_count, design.split_k) == (kernel_tile, kernel_warps, 2)
+    operation.run(arguments)
+    arguments.sync()
+    np.testing.assert_array_equal(d, a.astype(np.float32) @ b)
 
 
 @pytest.mark.parametrize(("code", "tried"), [("resources", [(2, 2, 1), (4, 2, 1)]), ("design", [(2, 2, 1)])])

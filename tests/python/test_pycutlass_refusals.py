@@ -92,7 +92,10 @@ def test_operations_are_refused_before_anything_is_compiled():
         simt(swizzle=cutlass.StridedDgradIdentitySwizzle1)
     with refused(f"arch=100, but the device has compute capability {pycutlass.device_cc()}"):
         Configuration([1, 1, 1], F32, F32, F32, [32, 32, 8], 2, [1, 1, 1], arch=100).operation((ROW, ROW, ROW))
-    with refused("stages, warp_count may be None on tensor cores of arch=90 only"):
+    with refused(
+        "stages, warp_count may be None on tensor cores of arch=90 only, where instruction_shape is None, got arch=80, "
+        r"Simt and instruction_shape=\(1, 1, 1\)"
+    ):
         Configuration([1, 1, 1], F32, F32, F32, [32, 32, 8], None, None).operation((ROW, ROW, ROW))
     with refused("the arguments of another operation"):
         operation = simt()

@@ -70,6 +70,64 @@ else:
     )
 
 
+# The modules from which programs for these packages import, and a name of each.
+MODULES = {
+    "cutlass.conv": "Conv2dProblemSize",
+    "cutlass.cute": "Tensor",
+    "cutlass.cute.arch": "thread_idx",
+    "cutlass.cute.math": "exp",
+    "cutlass.cute.runtime": "make_fake_stream",
+    "cutlass_api.providers.cutedsl.kernel": "CuteDslKernel",
+    "cutlass_api.utils": "device_cc",
+    "pycute.int_tuple": "flatten",
+    "pycute.layout": "Layout",
+    "pycute.swizzle": "Swizzle",
+    "pycute.typing": "Integer",
+    "pycutlass.conv2d_operation": "Conv2dOperation",
+    "pycutlass.epilogue": "LinearCombination",
+    "pycutlass.gemm_operation": "GemmOperationGrouped",
+    "pycutlass.library": "TensorDescription",
+    "pycutlass.memory_manager": "get_allocated_size",
+    "pycutlass.reduction_operation": "ReductionOperation",
+    "pycutlass.utils.datatypes": "to_cutlass",
+    "pycutlass.utils.device": "device_cc",
+    "pycutlass.utils.reference_model": "ReferenceModule",
+}
+
+
+@pytest.mark.parametrize("prefix", ["", "tilewright."])
+@pytest.mark.parametrize("statement", ["from {0} import {1}", "import {0} as m; m.{1}", "import {0}; {0}.{1}"])
+def test_submodules_can_be_imported_first(statement: str, prefix: str, tmp_path: pathlib.Path) -> None:
+    """Each in a fresh state of the shims, because an import of one submodule makes others known."""
+    lines = ["import tilewright.shims"]
+    for module, name in MODULES.items():
+        root, _, rest = module.partition(".")
+        real = f"tilewright.{'pycutlass.cutlass' if root == 'cutlass' else root}.{rest}"
+        lines += ["tilewright.shims.uninstall()", "" if prefix else "tilewright.shims.install()"]
+        lines.append(statement.format(real if prefix else module, name))
+    run("\n".join(lines), tmp_path)
+
+
+def test_submodules_have_the_same_objects(tmp_path: pathlib.Path) -> None:
+    run(
+        INSTALL
+        + """
+import cutlass.cute.runtime, pycute.layout, pycutlass.library, pycutlass.utils.device, tilewright.pycutlass
+from cutlass import cute
+from pycutlass import library
+assert library is pycutlass.library is tilewright.pycutlass.library
+assert library.TensorDescription is pycutlass.TensorDescription
+assert pycutlass.utils.device.device_cc is pycutlass.device_cc
+assert pycutlass.memory_manager.get_memory_pool is pycutlass.get_memory_pool
+assert pycute.layout.Layout is pycute.Layout
+assert cutlass.cute.runtime is cute.runtime and cute.runtime.make_fake_stream() is None
+import pycute.typing, pycutlass.utils.datatypes
+assert pycutlass.utils.datatypes.to_cutlass is pycutlass.utils.to_cutlass
+""",
+        tmp_path,
+    )
+
+
 def test_real_packages_are_not_replaced(tmp_path: pathlib.Path) -> None:
     program = (
         "import tilewright.shims\n"

@@ -107,6 +107,11 @@ MISTAKES: dict[str, Case] = {
         InvalidArgument,
         "batches of a and b do not broadcast",
     ),
+    "batches differ": (
+        lambda: matmul(z(2, 4, 5), z(3, 5, 7)),
+        InvalidArgument,
+        "^a and b have batches of 2 and 3: they must be equal, or one operand a single matrix$",
+    ),
     "a is a number": (lambda: matmul(3, B), InvalidArgument, "a must be an array of PyTorch, .* got a int"),
     "a is None": (lambda: matmul(None, B), InvalidArgument, "a must be an array of PyTorch, .* got a NoneType"),
     "a list is ragged": (
@@ -115,6 +120,16 @@ MISTAKES: dict[str, Case] = {
         "a is a list of numbers whose rows differ",
     ),
     "a list is empty": (lambda: matmul([], B), InvalidArgument, "a is an empty list: it must have at least one array"),
+    "C of a function": (
+        lambda: matmul(A, B, epilogue=lambda acc, C: acc + C, c=z(4, 7)),
+        TraceError,
+        r"nothing is bound to 'C'(.|\n)*instead: pass C=, as for every parameter: c= of matmul\(\) is the C of epilogues that",
+    ),
+    "a parameter has a name of the call": (
+        lambda: matmul(A, B, epilogue=lambda acc, alpha: acc * alpha, alpha=2),
+        TraceError,
+        r"pass EpilogueArguments\(function, alpha=...\): matmul\(\) has its own alpha=",
+    ),
     "a dimension too many": (lambda: tilewright.layout.size(Layout((8, 8)), 5), InvalidArgument, "5"),
     # types
     "types differ": (
@@ -145,6 +160,42 @@ MISTAKES: dict[str, Case] = {
         r"masked arrays are not supported: pass \.data or \.filled\(\)",
     ),
     "big-endian": (lambda: matmul(z(4, 5, dtype=">f4"), B), InvalidArgument, "a"),
+    # strides
+    "a is broadcast": (
+        lambda: matmul(np.broadcast_to(z(1, 5), (4, 5)), B),
+        InvalidArgument,
+        r"a of shape \(4,5\) needs a leading dimension .* got 0; pass numpy.ascontiguousarray\(a\)$",
+    ),
+    "a of a contraction is reversed": (
+        lambda: tilewright.contract("mk,kn->mn", A[::-1], B),
+        InvalidArgument,
+        r"a has a negative stride -5; pass numpy.ascontiguousarray\(a\)$",
+    ),
+    "c of a contraction is reversed": (
+        lambda: tilewright.contract("mk,kn->mn", A, B, c=z(4, 7)[:, ::-1]),
+        InvalidArgument,
+        r"c has a negative stride -1; pass numpy.ascontiguousarray\(c\)$",
+    ),
+    "a of groups is reversed": (
+        lambda: tilewright.grouped_matmul(A[::-1], B[None], offsets=[4]),
+        InvalidArgument,
+        r"a has a negative stride -5; pass numpy.ascontiguousarray\(a\)$",
+    ),
+    "a bias is reversed": (
+        lambda: matmul(A, B, epilogue=lambda acc, bias: acc + bias, bias=z(7)[::-1]),
+        InvalidArgument,
+        r"bias has a negative stride -1; pass numpy.ascontiguousarray\(bias\)$",
+    ),
+    "a bias of images is reversed": (
+        lambda: tilewright.conv2d(z(1, 4, 3, 3), z(2, 4, 1, 1), epilogue="D = acc + row(bias)", bias=z(2)[::-1]),
+        InvalidArgument,
+        r"bias has a negative stride -[0-9]; pass numpy.ascontiguousarray\(bias\)$",
+    ),
+    "an output is reversed": (
+        lambda: matmul(A, B, epilogue="D = acc; rest = acc + 1", rest=z(4, 7)[::-1]),
+        InvalidArgument,
+        "rest has a negative stride -7; pass an array whose rows or columns are contiguous$",
+    ),
     # memory
     "columns are skipped": (
         lambda: matmul(z(4, 10)[:, ::2], B),
@@ -333,7 +384,7 @@ MISTAKES: dict[str, Case] = {
     "einsum": (
         lambda: tilewright.einsum("ab,bc->ad", A, B),
         InvalidArgument,
-        "out has the mode 'd', but no operand has it",
+        "the result has the mode 'd', but no operand has it",
     ),
     "groups without ends": (
         lambda: tilewright.grouped_matmul(A, z(2, 5, 7)),
@@ -383,9 +434,9 @@ MISTAKES: dict[str, Case] = {
         "offsets must not decrease, got 2 after 4 at index 1",
     ),
     "one operand of einsum": (
-        lambda: tilewright.einsum("ii->i", z(3, 3)),
+        lambda: tilewright.einsum("ii->i", z(3, 3), epilogue="relu"),
         InvalidArgument,
-        "einsum needs two operands or more, got 1",
+        "einsum of one operand is that of its framework, and takes no epilogue",
     ),
     "LayerNorm": (lambda: pycutlass.LayerNorm(), Unsupported, "LayerNorm is not supported: return D, reduction_op"),
     # types that no parameter has
@@ -667,9 +718,9 @@ MISTAKES: dict[str, Case] = {
         r"epilogue, character 5: unknown function 'rleu': did you mean 'relu'\?",
     ),
     "an ellipsis": (
-        lambda: tilewright.einsum("...b,bc->...c", A, B),
+        lambda: tilewright.contract("...b,bc->...c", A, B),
         InvalidArgument,
-        r"a mode must be a letter, got '\.' .*tilewright.torch.einsum has ellipses",
+        r"'\.' is not a letter; tilewright.einsum\(\) has ellipses$",
     ),
     "a workspace below 0": (
         lambda: tilewright.Workspace(-1),

@@ -48,7 +48,8 @@ def wrong_calls(function: Callable[..., Any]) -> Iterator[tuple[tuple[Any, ...],
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return
-    needed = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
+    positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    needed = [each for each in parameters if each.default is each.empty and each.kind in positional]
     for each in parameters:
         if each.default is not each.empty:
             yield (Wrong(),) * len(needed), {each.name: Wrong()}

@@ -12,10 +12,10 @@ find_kernels(), best first, and a class that is registered here is found there. 
 the differences.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
 from tilewright.missing_name import refuse_unknown
+from tilewright.submodules import add_submodules
 
 from . import arguments, artifact, config, conversions, cutlass, kernel, library, manifest, metadata, providers, status
 from .kernel import Kernel
@@ -25,7 +25,7 @@ from .status import Status
 
 # The module has the name that programs for cutlass_api import.
 utils = conversions
-sys.modules[f"{__name__}.utils"] = conversions
+add_submodules(__name__, utils=conversions)
 
 __all__ = [
     "Kernel",

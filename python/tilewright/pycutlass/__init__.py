@@ -3,11 +3,20 @@
 `import tilewright.pycutlass as pycutlass` and `from tilewright.pycutlass import *`. See docs/pycutlass.md.
 """
 
-import sys
-
 from tilewright.missing_name import refuse_unknown
+from tilewright.submodules import add_submodules
 
-from . import conversions, convolution, cutlass, device, reference_model
+from . import (
+    conversions,
+    convolution,
+    cutlass,
+    device,
+    gemm_operation,
+    library,
+    memory_pool,
+    reduction,
+    reference_model,
+)
 from .activation import ActivationFunctor, gelu, hardswish, identity, leaky_relu, relu, sigmoid, silu, tanh
 from .arguments import GemmArguments
 from .compiler import ArtifactManager, CompilationOptions
@@ -38,10 +47,14 @@ compiler = ArtifactManager()
 
 # The modules have the names that programs for PyCUTLASS import.
 utils = conversions
-sys.modules[f"{__name__}.utils"] = conversions
-sys.modules[f"{__name__}.conv2d_operation"] = convolution
-sys.modules[f"{__name__}.utils.device"] = device
-sys.modules[f"{__name__}.utils.reference_model"] = reference_model
+add_submodules(
+    __name__,
+    conv2d_operation=convolution,
+    memory_manager=memory_pool,
+    reduction_operation=reduction,
+    utils=conversions,
+)
+add_submodules(f"{__name__}.utils", datatypes=conversions, device=device, reference_model=reference_model)
 
 __all__ = [
     "ActivationFunctor",
@@ -86,11 +99,13 @@ __all__ = [
     "cutlass",
     "device_cc",
     "gelu",
+    "gemm_operation",
     "get_allocated_size",
     "get_memory_pool",
     "hardswish",
     "identity",
     "leaky_relu",
+    "library",
     "reduction_op",
     "relu",
     "sigmoid",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Extents = tuple[int, int, int]  # along m, n and k
 
 MAX_SIMT_TILE_K = 16  # where CUDA cores multiply in place of tensor cores: more would take long to compile
+WGMMA_M = 64  # of every wgmma; that of mma.sync is 8 or 16
 MAX_STAGES = 12  # the most stages that are tried if a tile has none
 
 
@@ -198,14 +199,12 @@ class DesignedOperation:
         if missing and not is_chosen:
             raise InvalidArgument(
                 f"{', '.join(missing)} may be None on tensor cores of arch=90 only, where instruction_shape is None, "
-                f"got arch={self.arch} and {math.opcode_class.name}"
+                f"got arch={self.arch}, {math.opcode_class.name} and instruction_shape={math.instruction_shape}"
             )
         refused: list[InvalidArgument] = []
-        for stages, warp_count, instruction_shape, options in self._designs(is_chosen, refused):
-            m, n, k = tile.threadblock_shape
-            is_other = options["op_class"] != math.opcode_class.value
+        for tile_shape, stages, warp_count, instruction_shape, options in self._designs(is_chosen, split_k, refused):
             design = BLASDesignMetadata(
-                (m, n, min(k, MAX_SIMT_TILE_K)) if is_other else (m, n, k),
+                tile_shape,
                 tile.cluster_shape,
                 stages=stages,
                 warp_count=warp_count,
@@ -222,14 +221,16 @@ class DesignedOperation:
         raise refused[0]
 
     def _designs(
-        self, is_chosen: bool, refused: list[InvalidArgument]
-    ) -> Iterator[tuple[int, Extents, Extents, dict[str, Any]]]:
-        """Stages, warps, instruction, and the other parameters of BLASDesignMetadata: as they are given or, if
+        self, is_chosen: bool, split_k: int, refused: list[InvalidArgument]
+    ) -> Iterator[tuple[Extents, int, Extents, Extents, dict[str, Any]]]:
+        """Tile, stages, warps, instruction, and the other parameters of BLASDesignMetadata: as they are given or, if
         `is_chosen`, candidates on tensor cores of sm_90. `refused` has the errors of the designs before. Where a warp
-        tile needs more registers than a thread has, as 64 x 64 elements do if operands go through registers, there are
-        twice as many warps. mma.sync and wgmma read 8-bit operands along K only. If A or B is not K-major, wgmma
-        multiplies copies where the device has it, else CUDA cores multiply."""
+        tile of mma.sync needs more registers than a thread has, as 64 x 64 elements do if operands go through registers
+        or K is split, there are twice as many warps. If these lack registers too and K is split, the tile is half as
+        large instead. mma.sync and wgmma read 8-bit operands along K only. If A or B is not K-major, wgmma multiplies
+        copies where the device has it, else CUDA cores multiply."""
         tile = self.tile_description
+        shape = tile.threadblock_shape
         math = tile.math_instruction
         tensor_op = {"op_class": math.opcode_class.value}
         repack = {**tensor_op, "repacks_operands": True}
@@ -237,21 +238,25 @@ class DesignedOperation:
         is_copied = math.opcode_class is cutlass.OpClass.TensorOp and self.A.element.bits == 8 and not is_k_major
         if is_chosen:
             for design in self._hopper_designs(tile.warp_count):
-                yield *design, tensor_op
+                yield shape, *design, tensor_op
             if is_copied:
                 for design in self._hopper_designs(tile.warp_count):
-                    yield *design, repack
+                    yield shape, *design, repack
             return
         assert tile.stages is not None and tile.warp_count is not None and math.shape_of_design is not None
-        yield tile.stages, tile.warp_count, math.shape_of_design, tensor_op
-        is_mma = self.api is ApiVersion.v2x and math.opcode_class is cutlass.OpClass.TensorOp
+        yield shape, tile.stages, tile.warp_count, math.shape_of_design, tensor_op
+        is_mma = math.opcode_class is cutlass.OpClass.TensorOp and math.shape_of_design[0] != WGMMA_M
         if is_mma and lacks_resources(refused[0]):
-            yield tile.stages, _twice_as_many(tile.warp_count, tile.threadblock_shape), math.shape_of_design, tensor_op
+            more_warps = _twice_as_many(tile.warp_count, shape)
+            yield shape, tile.stages, more_warps, math.shape_of_design, tensor_op
+            if split_k > 1 and lacks_resources(refused[-1]):
+                yield _half_as_large(shape), tile.stages, tile.warp_count, math.shape_of_design, tensor_op
         if is_copied and self.kind == "gemm":
             if _tilewright.has_wgmma(device_cc()):
                 for design in self._hopper_designs(None):
-                    yield *design, repack
-            yield tile.stages, tile.warp_count, (1, 1, 1), {"op_class": "simt"}
+                    yield shape, *design, repack
+            m, n, k = shape
+            yield (m, n, min(k, MAX_SIMT_TILE_K)), tile.stages, tile.warp_count, (1, 1, 1), {"op_class": "simt"}
 
     def _hopper_designs(self, given_warp_count: Extents | None) -> Iterator[tuple[int, Extents, Extents]]:
         """Candidates for stages, warps and instruction on tensor cores of sm_90, best first. A column-major D is
@@ -388,6 +393,12 @@ def _twice_as_many(warps: Extents, tile: Extents) -> Extents:
     """Twice as many warps, along the longer extent of a warp's tile."""
     of_m, of_n, of_k = warps
     return (2 * of_m, of_n, of_k) if tile[0] // of_m >= tile[1] // of_n else (of_m, 2 * of_n, of_k)
+
+
+def _half_as_large(tile: Extents) -> Extents:
+    """The tile with half of the longer extent along m and n."""
+    m, n, k = tile
+    return (m // 2, n, k) if m >= n else (m, n // 2, k)
 
 
 def _differences(design: BLASDesignMetadata, wanted: BLASDesignMetadata, split_k: int) -> tuple[bool, ...]:

@@ -205,12 +205,20 @@ class OutputArguments:
         """The memory for an array whose elements are not in the order of its indices.
 
         A NumPy array is copied in that order, as PyCUTLASS does. Another array is used in place if its shape and
-        strides are those of the operand, else refused.
+        strides are those of the operand, else refused. A NumPy array that lies as the operand is described is refused,
+        because its transpose may be meant: of a square array, x.T and a column-major x have the same strides.
         """
         is_numpy = isinstance(memory.owner, numpy.ndarray)
         is_as_described = memory.lies_as(shape, strides)
         if is_as_described and not is_numpy:
             return memory
+        if is_numpy and is_as_described and not is_written and shape[-1] == shape[-2]:
+            transpose = "x.T" if len(shape) == 2 else "x.swapaxes(-1, -2)"
+            raise InvalidArgument(
+                f"{role} has square matrices and strides {memory.strides}: it may be meant as the operand or as its "
+                f"transpose. With x the array that is given as {role}, pass {transpose} if x is the operand, and "
+                "numpy.ascontiguousarray(x) if x is its transpose"
+            )
         if not is_numpy or is_written or is_as_described:
             self._check_order(memory, role)
         staged = Staged(memory.owner, numpy.empty(memory.owner.shape, memory.owner.dtype))

@@ -194,7 +194,10 @@ def _bind(
             elif name in callee.defaults:
                 bound[name] = admit(callee.defaults[name])
             else:
-                raise Untraceable(f"nothing is bound to '{name}'", f"pass {name}= an array or a number, or give it a default")
+                instead = f"pass {name}= an array or a number, or give it a default"
+                error = _refuse(callee, parameter, f"nothing is bound to '{name}'", instead)
+                error.unbound = name
+                raise error
         except Untraceable as error:
             raise _refuse(callee, parameter, error.reason, error.instead) from None
     return bound

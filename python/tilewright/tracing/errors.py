@@ -40,6 +40,7 @@ class TraceError(InvalidArgument):
         self.reason = reason
         self.location = location
         self.instead = instead
+        self.unbound: str | None = None  # the parameter to which nothing is bound, if that is the reason
         self.callers = tuple(callers)  # the locations of the calls that led here, innermost first
         lines = [reason if location is None else f"{location}: {reason}"]
         if location is not None:

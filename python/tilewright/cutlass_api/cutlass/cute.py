@@ -21,11 +21,13 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from tilewright.errors import InvalidArgument
+from tilewright.missing_name import refuse_unknown
+from tilewright.submodules import add_submodules
 
 Tensor = Any
 
@@ -135,15 +137,19 @@ def _in_kernels_only(name: str) -> Callable[..., Any]:
 size = _in_kernels_only("cute.size")
 range_constexpr = _in_kernels_only("cutlass.range_constexpr")
 
-arch = types.SimpleNamespace(
-    **{
-        name: _in_kernels_only(f"cute.arch.{name}")
-        for name in ("thread_idx", "block_idx", "block_dim", "grid_dim", "lane_idx", "warp_idx", "sync_threads")
-    }
-)
-math = types.SimpleNamespace(
-    **{name: _in_kernels_only(f"cute.math.{name}") for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "sin", "cos")}
-)
+ARCH_FUNCTIONS = ("thread_idx", "block_idx", "block_dim", "grid_dim", "lane_idx", "warp_idx", "sync_threads")
+MATH_FUNCTIONS = ("exp", "log", "sqrt", "rsqrt", "tanh", "sin", "cos")
+
+
+def _submodule(name: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
+    """A module of these functions, whose other names are refused."""
+    module = types.ModuleType(f"cutlass.cute.{name}")
+    vars(module).update(functions, __all__=[*functions], __getattr__=refuse_unknown(module.__name__, functions))
+    return module
+
+
+arch = _submodule("arch", {name: _in_kernels_only(f"cute.arch.{name}") for name in ARCH_FUNCTIONS})
+math = _submodule("math", {name: _in_kernels_only(f"cute.math.{name}") for name in MATH_FUNCTIONS})
 
 
 def _make_fake_stream() -> Any:
@@ -151,6 +157,7 @@ def _make_fake_stream() -> Any:
     return None
 
 
-runtime = types.SimpleNamespace(make_fake_stream=_make_fake_stream)
+runtime = _submodule("runtime", {"make_fake_stream": _make_fake_stream})
+add_submodules(__name__, arch=arch, math=math, runtime=runtime)
 
 __all__ = ["JitFunction", "KernelCall", "KernelFunction", "Tensor", "arch", "jit", "kernel", "math", "runtime", "size"]

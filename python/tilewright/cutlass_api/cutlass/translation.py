@@ -139,7 +139,7 @@ _INDICES = {
     cute.arch.block_dim: "blockDim",
     cute.arch.grid_dim: "gridDim",
 }
-_MATH = {getattr(each, name): name for name in vars(cute.math) for each in (cute.math, math) if hasattr(each, name)}
+_MATH = {getattr(each, name): name for name in cute.MATH_FUNCTIONS for each in (cute.math, math) if hasattr(each, name)}
 
 
 @dataclass(frozen=True)
@@ -168,6 +168,14 @@ def translate(function: FunctionType, arguments: Sequence[Any]) -> Source:
     return _Translation(function, arguments).source()
 
 
+class _Loop:
+    """A loop that is translated, with the names that have values at its breaks and continues."""
+
+    def __init__(self) -> None:
+        self.at_breaks: list[dict[str, Any]] = []
+        self.at_continues: list[dict[str, Any]] = []
+
+
 class _Translation:
     def __init__(self, function: FunctionType, arguments: Sequence[Any]) -> None:
         try:
@@ -180,12 +188,17 @@ class _Translation:
         self.symbol = re.sub(r"\W+", "_", function.__qualname__.replace("<locals>", "")).strip("_")
         closure = inspect.getclosurevars(function).nonlocals
         self.outer: dict[str, Any] = {**vars(builtins), **function.__globals__, **closure}
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, Any] = {}  # those that have a value on every path to the current statement
+        self.lost: dict[str, str] = {}  # why a name that was assigned is not in `names`
+        self.is_reached = True  # False after return, break and continue
+        self.loops: list[_Loop | None] = []  # around the current statement; None if it is unrolled
         self.variables: dict[str, tuple[str, ast.AST]] = {}  # kind and first assignment
         self.parameters: list[str] = []
         self.lines: list[str] = []
         self.depth = 1
         self.temporaries = 0
+        self.copies: list[str] = []  # declarations of the copies that tuples have
+        self.assigned = {*_stored_names(definition)}
         self.reassigned = _reassigned(definition)
         self._bind(arguments)
 
@@ -193,7 +206,7 @@ class _Translation:
         self._block(self.definition.body)
         declared = [f"  {C_TYPES[kind]} {_identifier(name)};" for name, (kind, _) in self.variables.items()]
         head = f'extern "C" __global__ void {self.symbol}({", ".join(self.parameters)}) {{'
-        return Source("\n".join([PROLOGUE, head, *declared, *self.lines, "}", ""]), symbol=self.symbol)
+        return Source("\n".join([PROLOGUE, head, *declared, *self.copies, *self.lines, "}", ""]), symbol=self.symbol)
 
     def _bind(self, arguments: Sequence[Any]) -> None:
         given = self.definition.args
@@ -250,15 +263,66 @@ class _Translation:
         pass
 
     def _break(self, node: ast.Break) -> None:
-        self._emit("break;")
+        self._leave(node, "break").at_breaks.append(self.names.copy())
 
     def _continue(self, node: ast.Continue) -> None:
-        self._emit("continue;")
+        self._leave(node, "continue").at_continues.append(self.names.copy())
+
+    def _leave(self, node: ast.stmt, statement: str) -> _Loop:
+        loop = self.loops[-1]
+        if loop is None:
+            raise self._error(f"a loop over range_constexpr() is unrolled, and cannot have {statement}", node)
+        self._emit(f"{statement};")
+        if not self.is_reached:
+            return _Loop()  # which nobody reads
+        self.is_reached = False
+        return loop
+
+    def _path(self) -> dict[str, Any] | None:
+        """The names that have values now; None if the end of the statements before is not reached."""
+        return self.names if self.is_reached else None
+
+    def _join(self, paths: Sequence[dict[str, Any] | None], node: ast.stmt) -> None:
+        """Continues where paths meet: behind `node`, a branch or a loop."""
+        reached = [path for path in paths if path is not None]
+        self.is_reached = bool(reached)
+        if not reached:
+            return
+        line = self.file.location(node).line
+        what = "branch" if isinstance(node, ast.If) else "loop"
+        for name in {name: None for path in reached for name in path}:
+            if not all(name in path for path in reached):
+                self.lost[name] = f"has no value on some path through the {what} on line {line}"
+            elif not all(_is_same(path[name], reached[0][name]) for path in reached):
+                self.lost[name] = f"is no number, and has different values after the {what} on line {line}"
+        first = reached[0]
+        self.names = {
+            name: value
+            for name, value in first.items()
+            if all(name in path and _is_same(path[name], value) for path in reached)
+        }
+
+    def _begin_loop(self, node: ast.For | ast.While) -> dict[str, Any]:
+        """The names that have values at the begin of every iteration."""
+        for name in _stored_names(node):
+            if name in self.names and name not in self.variables:
+                self.lost[name] = f"is no number, and changes in the loop on line {self.file.location(node).line}"
+                del self.names[name]
+        self.loops.append(_Loop())
+        return self.names.copy()
+
+    def _end_loop(self, before: dict[str, Any], node: ast.For | ast.While, runs: bool, ends: bool = True) -> None:
+        """Continues behind a loop, whose body runs at least once if `runs`, and which ends only by break unless `ends`."""
+        loop = self.loops.pop()
+        assert loop is not None
+        after_body = [self._path(), *loop.at_continues] if ends else []
+        self._join([*([] if runs else [before]), *after_body, *loop.at_breaks], node)
 
     def _return(self, node: ast.Return) -> None:
         if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
             raise self._error("a kernel returns nothing", node, "store results in a tensor")
         self._emit("return;")
+        self.is_reached = False
 
     def _expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -286,14 +350,26 @@ class _Translation:
         if not isinstance(condition, Value):
             self._block(node.body if condition else node.orelse)
             return
+        before, is_reached = self.names.copy(), self.is_reached
         self._nested(f"if ({condition.text})", node.body)
+        after_body = self._path()
+        self.names, self.is_reached = before, is_reached
         if node.orelse:
             self._nested("else", node.orelse)
+        self._join([after_body, self._path()], node)
 
     def _while(self, node: ast.While) -> None:
         if node.orelse:
             raise self._error("a loop of a kernel cannot have an else", node)
-        self._nested(f"while ({self._number(self._value(node.test), node).text})", node.body)
+        is_reached = self.is_reached
+        before = self._begin_loop(node)
+        test = self._value(node.test)
+        runs = not isinstance(test, Value) and bool(test)
+        self._nested(f"while ({self._number(test, node).text})", node.body)
+        if is_reached:
+            self._end_loop(before, node, runs, ends=not runs)
+        else:
+            self.loops.pop()
 
     def _for(self, node: ast.For) -> None:
         loop = node.iter
@@ -310,9 +386,11 @@ class _Translation:
                 raise self._error("range_constexpr() takes integers that are known when the kernel is compiled", loop)
             if not isinstance(node.target, ast.Name):
                 raise self._error("a loop of a kernel is `for name in range(...)`", node)
+            self.loops.append(None)
             for index in range(begin, end, step):
                 self.names[node.target.id] = index
                 self._block(node.body)
+            self.loops.pop()
             return
         if not isinstance(step, int) or step == 0:
             raise self._error("the step of a loop must be an integer that is known and not 0", loop)
@@ -327,10 +405,29 @@ class _Translation:
         sign = "<" if step > 0 else ">"
         self._emit(f"for (long long {counter} = {texts[0]}; {counter} {sign} {texts[1]}; {counter} += {step}) {{")
         self.depth += 1
+        is_reached = self.is_reached
+        before = self._begin_loop(node)
         self._store(node.target, Value(counter, "int"), node)
         self._block(node.body)
         self.depth -= 1
         self._emit("}")
+        is_known = isinstance(begin, int) and isinstance(end, int)
+        if is_reached:
+            self._end_loop(before, node, runs=is_known and len(range(begin, end, step)) > 0)
+        else:
+            self.loops.pop()
+
+    def _kept(self, value: Any) -> Any:
+        """The value, with copies of the variables in a tuple that are assigned again later."""
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(self._kept, value))
+        if not isinstance(value, Value) or self.reassigned.isdisjoint(re.findall(r"(\w+)_v\b", value.text)):
+            return value
+        copy = f"c{self.temporaries}_"
+        self.temporaries += 1
+        self.copies.append(f"  {C_TYPES[value.kind]} {copy};")
+        self._emit(f"{copy} = {value.text};")
+        return Value(copy, value.kind)
 
     def _temporary(self, value: Value) -> Value:
         """A constant with the value that the expression has now."""
@@ -376,13 +473,12 @@ class _Translation:
         if not isinstance(value, Value) and (name not in self.reassigned or not is_number):
             if name in self.variables:
                 raise self._error(f"{name} was a number, and is assigned {value!r:.80}", node)
-            self.names[name] = value
+            self.names[name] = self._kept(value)
             return
         known = self.variables.get(name)
         number = self._number(value, node, known[0] if known else None)
         if known is None:
             self.variables[name] = (number.kind, node)
-            self.names[name] = Value(_identifier(name), number.kind)
         elif KINDS.index(number.kind) > KINDS.index(known[0]):
             line = self.file.location(known[1]).line
             raise self._error(
@@ -390,6 +486,7 @@ class _Translation:
                 node,
                 f"begin with cutlass.{'Float64' if number.kind == 'f64' else 'Float32'}(...) there",
             )
+        self.names[name] = Value(_identifier(name), self.variables[name][0])
         self._emit(f"{_identifier(name)} = {number.text};")
 
     # --- Expressions
@@ -406,7 +503,9 @@ class _Translation:
     def _value_name(self, node: ast.Name) -> Any:
         if node.id in self.names:
             return self.names[node.id]
-        if node.id in self.reassigned or node.id not in self.outer:
+        if node.id in self.lost:
+            raise self._error(f"{node.id} {self.lost[node.id]}", node, "assign it before")
+        if node.id in self.assigned or node.id not in self.outer:
             raise self._error(f"{node.id} has no value here", node)
         return self.outer[node.id]
 
@@ -417,6 +516,8 @@ class _Translation:
 
     def _value_attribute(self, node: ast.Attribute) -> Any:
         owner = self._value(node.value)
+        if (owner is cute.arch or owner is cute.math) and not hasattr(owner, node.attr):
+            raise self._error(f"{owner.__name__} has no {node.attr}: there are {', '.join(owner.__all__)}", node)
         if isinstance(owner, Value) or not hasattr(owner, node.attr):
             what = "a number" if isinstance(owner, Value) else f"{owner!r:.60}"
             raise self._error(f"{what} has no attribute {node.attr}", node)
@@ -553,16 +654,16 @@ class _Translation:
         if function in _INDICES:
             builtin = _INDICES[function]
             return tuple(Value(f"static_cast<long long>({builtin}.{axis})", "int") for axis in "xyz")
-        if function in _MATH and _has_value(arguments):
-            number = self._number(arguments[0], node)
-            suffix = "" if number.kind == "f64" else "f"
-            return Value(f"{_MATH[function]}{suffix}({number.text})", "f64" if suffix == "" else "f32")
+        if function in _MATH:
+            return self._math(_MATH[function], arguments, node)
         if function is cute.arch.lane_idx:
             return Value("static_cast<long long>(threadIdx.x % 32)", "int")
         if function is cute.arch.warp_idx:
             return Value("static_cast<long long>(threadIdx.x / 32)", "int")
         if function is cute.arch.sync_threads:
             return Value("__syncthreads()", "int")
+        if function is cute.range_constexpr:
+            raise self._error("range_constexpr() is for the head of a loop: `for name in range_constexpr(...)`", node)
         if function is cute.size:
             return self._size(arguments, named, node)
         if function in (min, max) and _has_value(arguments):
@@ -581,6 +682,25 @@ class _Translation:
             kind = {int: "int", float: "f32", bool: "bool"}[function]
             return Value(f"static_cast<{C_TYPES[kind]}>({self._number(arguments[0], node).text})", kind)
         return None
+
+    def _math(self, name: str, arguments: list[Any], node: ast.AST) -> Any:
+        """A function of cute.math: of a number that is known, that of Python."""
+        if len(arguments) != 1:
+            raise self._error(f"{name}() takes one number, got {len(arguments)}", node)
+        if not _has_value(arguments):
+            known = self._known_number(arguments[0], node)
+            try:
+                return 1 / math.sqrt(known) if name == "rsqrt" else getattr(math, name)(known)
+            except (ValueError, ArithmeticError) as error:
+                raise self._error(f"{name}({known}): {error}", node) from None
+        number = self._number(arguments[0], node)
+        suffix = "" if number.kind == "f64" else "f"
+        return Value(f"{name}{suffix}({number.text})", "f64" if suffix == "" else "f32")
+
+    def _known_number(self, value: Any, node: ast.AST) -> float:
+        if not isinstance(value, (int, float)):
+            raise self._error(f"a number is needed here, got {value!r:.80}", node)
+        return value
 
     def _converted(self, dtype: DType, arguments: list[Any], node: ast.AST) -> Value:
         if len(arguments) != 1 or dtype not in STORAGE:
@@ -647,6 +767,19 @@ def _as_loaded(target: ast.expr) -> ast.expr:
     if isinstance(target, ast.Subscript):
         return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
     return target
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    """Whether two values of a name are the same for the kernel: one object, or equal numbers, expressions or tuples."""
+    if isinstance(x, tuple) and isinstance(y, tuple) and len(x) == len(y):
+        return all(map(_is_same, x, y))
+    kinds = (Value, bool, int, float, str)
+    return x is y or type(x) is type(y) and isinstance(x, kinds) and bool(x == y)
+
+
+def _stored_names(node: ast.AST) -> list[str]:
+    """The names that a statement, or one inside it, assigns."""
+    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
 
 
 def _reassigned(definition: ast.FunctionDef) -> set[str]:
