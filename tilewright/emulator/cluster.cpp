@@ -17,9 +17,8 @@ namespace {
 /// one if registers have changed meanwhile: the threads may count their polls, or read a clock, and give up. If they
 /// never do, the budget of steps ends the launch. An unrolled loop may poll several times before it counts.
 constexpr int kMaxFruitlessWakes = 32;
-/// The same for threads that poll global memory in a launch that is not cooperative. No other CTA runs meanwhile, but a
-/// kernel may load one address in a loop without waiting for it to change.
-constexpr int kMaxFruitlessPolls = 1 << 15;
+/// The same for threads that poll global memory in a launch that is not cooperative. No other CTA runs meanwhile.
+constexpr int kMaxFruitlessPolls = 1 << 10;
 
 std::uint32_t volume(const runtime::Dim3& extent) { return extent.x * extent.y * extent.z; }
 
