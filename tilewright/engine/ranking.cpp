@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/interruption.hpp"
@@ -157,10 +160,37 @@ void apply(const registry::KernelFilter& filter, Explanation& explanation) {
   if (explanation.quick_start && explanation.quick_start->kernel != first) explanation.quick_start.reset();
 }
 
+namespace {
+
+/// "simt_gemm, sm80_gemm and 3 more: the epilogue has a reduction": each reason once, with the first of those that give
+/// it, in the order of their first mention.
+std::vector<std::string> distinct_reasons(const std::vector<registry::RefusedKernel>& all) {
+  struct Reason {
+    std::string text;
+    std::vector<std::string> names;
+  };
+  std::vector<Reason> reasons;
+  for (const registry::RefusedKernel& refused : all) {
+    const std::string text(refused.reason());
+    auto found = std::ranges::find(reasons, text, &Reason::text);
+    if (found == reasons.end()) found = reasons.insert(reasons.end(), {text, {}});
+    found->names.push_back(refused.name);
+  }
+  constexpr std::size_t kMostNames = 3;
+  std::vector<std::string> texts;
+  for (const Reason& reason : reasons) {
+    const std::span<const std::string> names(reason.names);
+    const std::size_t shown = std::min(names.size(), kMostNames);
+    const std::string more = names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "";
+    texts.push_back(fmt::format("{}{}: {}", fmt::join(names.first(shown), ", "), more, reason.text));
+  }
+  return texts;
+}
+
+}  // namespace
+
 void throw_no_kernel(const op::Problem& problem, const Explanation& explanation) {
-  std::vector<std::string> reasons;
-  for (const registry::RefusedKernel& refused : explanation.refused)
-    reasons.push_back(fmt::format("{}: {}", refused.name, refused.reason()));
+  const std::vector<std::string> reasons = distinct_reasons(explanation.refused);
   const std::string required =
       explanation.required.any() ? fmt::format(" that is {}", to_string(explanation.required)) : "";
   throw InvalidArgument(fmt::format("no kernel for this {} on {}{}{}{}", op::operation_name(problem),
