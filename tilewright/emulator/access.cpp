@@ -547,6 +547,7 @@ void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLoca
                            what(), describe_other());
       });
     case SharedVerdict::mixed_race:
+      if (tests_before_update(warp.program(), shared.other_reads() ? other.code : warp.code_index(in))) return;
       return warp.report(Severity::warning, FindingKind::shared_race, in, lane, location.address, [&] {
         return fmt::format("{} with no barrier after the {} by {}: one of them is atomic or volatile, the other is not",
                            what(), shared.other_reads() ? "read" : "write", describe_other());

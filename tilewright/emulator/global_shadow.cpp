@@ -234,6 +234,7 @@ void GlobalShadow::report(Warp& warp, const Instruction& in, int lane, std::uint
   const bool same_value = value != nullptr && !shadow.other_reads() &&
                           std::memcmp(reinterpret_cast<const std::byte*>(address), value, bytes) == 0;
   const bool is_mixed = verdict == SharedVerdict::mixed_race;
+  if (is_mixed && tests_before_update(warp.program(), reads ? warp.code_index(in) : other.code)) return;
   const Severity severity = same_value || is_mixed ? Severity::warning : Severity::error;
   const auto other_thread = [&] {
     return fmt::format("thread {} of CTA {} at {}", to_string(cta.thread_index(thread)),

@@ -75,6 +75,7 @@ struct Instruction {
   std::uint8_t element_bytes = 0;  // size of one element in memory
   std::uint8_t elements = 1;       // number of elements of a vector access
   std::uint8_t mode = 0;           // decoded modifiers; meaning is the handler's
+  bool is_atomic = false;          // atom and red
   RegisterUse registers = RegisterUse::ordinary;
 };
 
@@ -195,5 +196,10 @@ struct Program {
 /// @throws EmulationFinding: malformed_ptx, or unsupported_instruction for a kernel that is too large
 Program build_program(const Module& module, const Function& kernel, const std::vector<std::uint64_t>& global_addresses,
                       const Target& target);
+
+/// Whether the thread of the plain read with this index in Program::code may soon execute an atomic. A loop of
+/// compare-and-swap begins with such a read, and `if (x > *most) atomicMax(most, x)` tests by one. The atomic decides,
+/// so that an outdated value does no harm. The address of the atomic is not known here.
+bool tests_before_update(const Program& program, std::uint32_t read);
 
 }  // namespace tilewright::emulator

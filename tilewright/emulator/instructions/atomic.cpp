@@ -308,6 +308,7 @@ void decode(InstructionReader& reader, bool returns) {
     reader.refuse("a vector operand whose length differs from the instruction's");
   for (const Operand& each : destinations) reader.destination(each, type);
   reader.address(reader.operand(first), space);
+  reader.out().is_atomic = true;
   for (const Operand& each : sources) reader.source(each, type);
   if (elements == 1) reader.source(reader.operand(first + (two_sources ? 2 : 1)), type);
   reader.out().mode = static_cast<std::uint8_t>(space);

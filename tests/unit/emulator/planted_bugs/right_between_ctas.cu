@@ -180,6 +180,17 @@ KERNEL(the_last_cta_resets_the_counter) {
   if (t == 0) *n = 0;
 }
 
+// <<<2, 64>>>
+KERNEL(a_loop_of_compare_and_swap_begins_with_a_plain_read) {
+  int old = *n, assumed;
+  do {
+    assumed = old;
+    old = atomicCAS(n, assumed, __float_as_int(__int_as_float(assumed) + x[threadIdx.x]));
+  } while (assumed != old);
+  if (threadIdx.x % 32 > n[1]) atomicMax(n + 1, threadIdx.x % 32);
+  out[64 * blockIdx.x + threadIdx.x] = 1;
+}
+
 // <<<2, 32>>>
 KERNEL(a_poll_that_gives_up) {
   const volatile int* const flag = n;
