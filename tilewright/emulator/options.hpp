@@ -26,7 +26,7 @@ struct EmulatorOptions {
   bool print_to_stderr = false;                       // where printf() of a kernel writes to: stdout otherwise
   int threads = 0;                                    // host threads that run CTAs; 0: one per hardware thread
   std::uint64_t steps_per_cta = kDefaultStepsPerCta;  // budget of warp instructions per CTA; 0: no limit
-  /// What sets steps_per_cta, in messages. It must outlive the emulator.
+  /// The option that sets steps_per_cta, as messages name it. The text must outlive the emulator.
   std::string_view steps_setting = "TILEWRIGHT_EMULATOR_STEPS or Options::emulator_steps_per_cta; 0 removes the limit";
   std::int64_t memory_bytes = std::int64_t{64} << 30;  // size of the emulated global memory
   double progress_seconds = 0;  // after which, again and again, the log says how far a launch is; 0: never

@@ -401,9 +401,9 @@ SharedVerdict SharedMemory::follow_strong_writes(const VectorClock& now, std::ui
   if (strong_writes_.empty() || !check_races_ || verdict >= unordered) return verdict;
   for (std::uint64_t at = address; at < address + bytes; at = at / 4 * 4 + 4) {
     if (cell_at(at).writer.epoch != kWrittenStrongly) continue;
-    const auto found = strong_writes_.find((at - kSharedBase) / 4);
-    if (found == strong_writes_.end()) continue;
-    const StrongWrite& write = found->second;
+    const std::uint32_t index = strong_write_at_word_[(at - kSharedBase) / 4];
+    if (index == 0) continue;
+    const StrongWrite& write = strong_writes_[index - 1];
     if (write.begin >= address + bytes || address >= write.begin + write.bytes) continue;
     if (write.accessor.clock <= now[write.accessor.agent]) continue;
     other_ = write.accessor;
@@ -411,6 +411,18 @@ SharedVerdict SharedMemory::follow_strong_writes(const VectorClock& now, std::ui
     return unordered;
   }
   return verdict;
+}
+
+void SharedMemory::note_strong_write(const StrongWrite& write) {
+  if (strong_write_at_word_.empty()) strong_write_at_word_.resize(sectors_.size() * kWordsPerSector);
+  for (std::uint64_t at = write.begin; at < write.begin + write.bytes; at = at / 4 * 4 + 4) {
+    std::uint32_t& index = strong_write_at_word_[(at - kSharedBase) / 4];
+    if (index == 0) {
+      strong_writes_.emplace_back();
+      index = static_cast<std::uint32_t>(strong_writes_.size());
+    }
+    strong_writes_[index - 1] = write;
+  }
 }
 
 SharedVerdict SharedMemory::async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
@@ -1084,6 +1096,7 @@ SharedMemory::Published* SharedMemory::find_published(std::uint64_t address, boo
 
 void SharedMemory::clear_published() {
   strong_writes_.clear();
+  strong_write_at_word_.clear();
   published_.clear();
   published_at_word_.clear();
   published_at_.clear();
@@ -1137,7 +1150,6 @@ SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& st
       published->joined_by = strong.warp;
     }
   }
-  const Stamp access = stamp(clocks.ordered, accessor);
   const SharedVerdict verdict = each_cell(address, bytes, false, [&](Cell& cell) {
     if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
     SharedVerdict of_cell = SharedVerdict::ok;
@@ -1149,7 +1161,8 @@ SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& st
       of_cell = conflict(SharedVerdict::race, cell.writer);
     }
     if (!strong.writes) return of_cell;
-    if (of_cell == SharedVerdict::ok) {
+    if (of_cell == SharedVerdict::ok && cell.reader.epoch != 0) {
+      const Stamp access = stamp(clocks.ordered, accessor);
       each_reader(cell, [&](const Stamp& reader) {
         if (unordered(reader, clocks.ordered, access)) of_cell = conflict(SharedVerdict::mixed_race, reader, true);
       });
@@ -1160,8 +1173,7 @@ SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& st
   if (strong.writes && check_races_) {
     StrongWrite write{accessor, address, bytes};
     write.accessor.clock = clocks.ordered[accessor.agent];
-    for (std::uint64_t at = address; at < address + bytes; at = at / 4 * 4 + 4)
-      strong_writes_[(at - kSharedBase) / 4] = write;
+    note_strong_write(write);
   }
   return std::max(worst, verdict);
 }
@@ -1206,7 +1218,9 @@ void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {
 void SharedMemory::add_to(Footprint& footprint, std::uint64_t base) const {
   const auto add = [&](const Cell& cell, std::uint64_t begin, std::uint64_t bytes) {
     if (cell.reader.epoch != 0) footprint.reads.add(begin, begin + bytes);
-    if (cell.writer.epoch == kWrittenStrongly) {
+    // A write before the last restart_clocks() may have been a strong one.
+    const bool is_restarted = cell.writer.epoch == kWrittenBefore && cell.writer.code != 0;
+    if (cell.writer.epoch == kWrittenStrongly || is_restarted) {
       footprint.updates.add(begin, begin + bytes);
     } else if (clock_of(cell.writer.epoch) != 0) {
       footprint.writes.add(begin, begin + bytes);

@@ -305,8 +305,10 @@ class SharedMemory {
     std::uint64_t begin = 0;
     std::uint32_t bytes = 0;
   };
-  std::unordered_map<std::size_t, StrongWrite> strong_writes_;  // by word
+  std::vector<StrongWrite> strong_writes_;
+  std::vector<std::uint32_t> strong_write_at_word_;  // index in strong_writes_ plus 1, or 0; empty before the first
   const Cell& cell_at(std::uint64_t address) const;
+  void note_strong_write(const StrongWrite& write);
   /// `verdict`, or `unordered` if that is worse and the bytes have a strong write that does not happen before `now`.
   SharedVerdict follow_strong_writes(const VectorClock& now, std::uint64_t address, std::uint32_t bytes,
                                      SharedVerdict unordered, SharedVerdict verdict);

@@ -147,7 +147,7 @@ class Warp {
   const Poll* poll() const {
     return poll_.code != kNone && steps_ - poll_.step <= kMaxPollLoopSteps && exited_ != present_ ? &poll_ : nullptr;
   }
-  /// A number for `seed` and the values of all registers, which differs for different values but for rare collisions.
+  /// Returns a hash of `seed` and the values of all registers.
   std::uint64_t digest_registers(std::uint64_t seed) const;
   /// Whether some lanes can run.
   bool can_run() const;

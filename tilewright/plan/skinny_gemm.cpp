@@ -31,7 +31,7 @@ constexpr double kIssueShare = 0.579;   // of the instructions that an SM issues
 // The extra time of DRAM for a byte of lines that a CTA loads in pieces of 128 bytes; it falls with longer ones.
 constexpr double kScatter = 0.269, kScatterPower = 0.654;
 // Clocks of an SM for a sector of the few rows or columns that a warp loads for a single element of K. Columns with a
-// stride of 48 bytes took 516 us more than estimated without them: 884 warps read them for f16 14144x1x59008 (H200,
+// stride of 48 bytes took 517 us more than estimated without them: 884 warps read them for f16 14144x1x59008 (H200,
 // 2026-11-27).
 constexpr double kFewSectorClocks = 2.3;
 // Instructions for each element of the large operand, relative to a multiply-add of f32.

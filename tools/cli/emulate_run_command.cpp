@@ -264,7 +264,7 @@ ExitCode run(const EmulateRunOptions& options) {
   settings.threads = options.fast ? 0 : 1;
   const int status = run_program(options.program, environment_of(libraries, settings));
 
-  // What was found before an interruption is reported, so that it must not interrupt the writing.
+  // An interruption of the program must not stop the report of the findings before it.
   const ScopedInterruptCheck uninterrupted(std::function<void()>{});
   RunReport report = folder.read();
   if (report.program.empty()) report.program = options.program[0];

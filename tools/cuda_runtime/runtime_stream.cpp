@@ -9,7 +9,7 @@
 namespace tilewright::cuda_runtime {
 namespace {
 
-/// What cudaStreamSetAttribute() has set, by the stream's id and the attribute.
+/// The values that cudaStreamSetAttribute() has set, by the stream's id and the attribute.
 std::map<std::pair<std::uint64_t, int>, cudaLaunchAttributeValue> attributes;
 
 }  // namespace

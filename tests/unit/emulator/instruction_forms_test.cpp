@@ -106,6 +106,8 @@ TEST(PackedIntegers, HalvesAreIndependent) {
   const std::vector<U> least = run_instruction<U>("min.s16x2 %d, %s0, %s1;", a, b);
   const std::vector<U> positive = run_instruction<U>("max.relu.s16x2 %d, %s0, %s1;", a, b);
   const std::vector<U> clipped = run_instruction<U>("min.relu.s32 %d, %s0, %s1;", a, b);
+  EXPECT_EQ(run_instruction<U>("max.s16x2.relu %d, %s0, %s1;", a, b), positive) << "the order of CUDA's headers";
+  EXPECT_EQ(run_instruction<U>("min.s32.relu %d, %s0, %s1;", a, b), clipped);
   for (std::size_t i = 0; i < a.size(); ++i) {
     U sum = 0, low = 0, relu = 0;
     for (int shift = 0; shift < 32; shift += 16) {

@@ -63,6 +63,17 @@ TEST(SkinnyGemm, ComputesFewColumnsAndTransposedProblems) {
   EXPECT_FALSE(transposed.rows_are_few);  // of the transposed problem
 }
 
+// Each element of a column with gaps is in a sector of its own, which every warp loads.
+TEST(SkinnyGemm, EstimateCountsTheSectorsOfAStridedColumn) {
+  const auto estimate = [](std::int64_t ldb) {
+    op::Gemm gemm = problem_of(describe(kBf16, kNn), 14144, 1, 59008);
+    gemm.b = op::matrix(gemm.b.address, DType::bf16, 59008, 1, kRow, ldb);
+    return estimate_us(plan_of(gemm), op::view(gemm));
+  };
+  EXPECT_GT(estimate(24), 1.5 * estimate(1));
+  EXPECT_GT(estimate(24), estimate(8));
+}
+
 TEST(SkinnyGemm, LaunchesAClusterForEachTile) {
   op::Gemm gemm = problem_of(describe(kF32, kNn), 1, 1000, 4096);
   const SkinnyGemmPlan plan = plan_of(gemm, [](FlatDesign design) {

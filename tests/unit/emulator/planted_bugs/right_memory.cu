@@ -211,3 +211,19 @@ KERNEL(padding_of_structures_is_copied_in_words) {
   if ((joined & 0xffffffffu) < 100) n[lower_half(joined << 32 >> 32)] = lower_half(word & 0xff);
   ((unsigned long long*)out)[t] = word;
 }
+
+// <<<1, 64>>>
+KERNEL(cooperative_groups_have_reserved_shared_memory) {
+  const int t = threadIdx.x;
+  __shared__ float s[64];
+  unsigned begin, end, reserved, first, last;
+  asm volatile("mov.u32 %0, %%reserved_smem_offset_begin;" : "=r"(begin));
+  asm volatile("mov.u32 %0, %%reserved_smem_offset_end;" : "=r"(end));
+  asm volatile("mov.u32 %0, %%reserved_smem_offset_1;" : "=r"(reserved));
+  asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(first) : "r"(reserved));
+  asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(last) : "r"(reserved + 284));
+  s[t] = x[t];
+  const bool is_apart = shared(s) >= end && begin <= reserved && reserved + 288 <= end;
+  if (first != 0 || last != 0 || !is_apart) __trap();
+  out[t] = s[t];
+}
