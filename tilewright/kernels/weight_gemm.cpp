@@ -123,9 +123,9 @@ bool has_aligned_lines(const op::Tensor& out) {
 }
 
 std::string kernel_name(const program::WeightGemmDescription& about) {
-  return fmt::format("{}_{}_{}_{}_{}_g{}_n{}_k{}_s{}_c{}_split{}_p{}_x{}{}", kName, name(about.weights),
+  return fmt::format("{}_{}_{}_{}_{}_g{}_n{}_k{}_s{}_c{}x{}_split{}_p{}_x{}{}", kName, name(about.weights),
                      name(about.activations), name(about.scales), name(about.d), about.group, about.tile_n,
-                     about.tile_k, about.stages, about.consumers, about.split_k, about.ctas_per_sm, about.cluster_m,
+                     about.tile_k, about.stages, about.consumers, about.consumers_k, about.split_k, about.ctas_per_sm, about.cluster_m,
                      about.stores_by_tma ? "_tma" : "");
 }
 

@@ -36,7 +36,8 @@ constexpr int kLinesOfChunk = WeightPacking::kBytes / (4 * kLineWords);
 constexpr int kRowsOfPairs = 8, kColumnsOfPairs = 8;
 constexpr int kThreadBytes = WeightPacking::kBytes / kWarpgroupThreads;
 constexpr int kSumBytes = 4;
-constexpr int kAllTiles = std::numeric_limits<int>::max();
+/// CTAs of a grid along x.
+constexpr int kMaxCtas = std::numeric_limits<int>::max();
 
 SharedTile plain_tile(DType element, Layout layout) { return {{{}, 0, std::move(layout)}, element}; }
 
@@ -56,11 +57,13 @@ class WeightGemmAuthor {
       : description_(description),
         packing_(weight_packing(description.weights)),
         use_(scale_use(description)),
-        k_(std::move(symbol), description.target, kWarpgroupThreads * (1 + std::clamp(description.consumers, 1, 3)),
+        k_(std::move(symbol), description.target,
+           kWarpgroupThreads * (1 + std::clamp(all_consumers(description), 1, kMaxConsumers)),
            {std::clamp(description.cluster_m, 1, 2), 1, std::clamp(description.split_k, 1, kMaxSplitK)}),
         tile_m_(WeightPacking::kRows * description.consumers) {
     check(description_);
     chunks_ = description_.tile_k / packing_.chunk_k;
+    part_k_ = part_k(description_);
     segment_ = segment_of(description_);
     const WeightGemmPipeline pipeline = pipeline_of(description_);
     span_steps_ = pipeline.span / kInstructionK;
@@ -88,13 +91,13 @@ class WeightGemmAuthor {
              .stage_bytes = round_up(weights_bytes_ + activations_bytes_ + loads.scales_bytes(), kStageAlignment),
              .transaction_bytes = loads.transaction_bytes(),
              .writer_arrivals = 1,
-             .reader_arrivals = description_.consumers * 4 * description_.cluster_m});
-    if (description_.split_k > 1) check_exchange(ring);
+             .reader_arrivals = all_consumers(description_) * 4 * description_.cluster_m});
+    if (parts_of_k(description_) > 1) check_exchange(ring);
     initialise(loads, staged, ring);
 
     const WeightGemmRegisters registers = registers_of(description_);
     const Roles roles(k_,
-                      {{"producer", 1, registers.producer}, {"consumer", description_.consumers, registers.consumer}});
+                      {{"producer", 1, registers.producer}, {"consumer", all_consumers(description_), registers.consumer}});
     const Work work = make_work(extent_k);
     roles.play("producer", [&](const RoleThread& me) { produce(me, loads, ring, work); });
     roles.play("consumer", [&](const RoleThread& me) { consume(me, mma, ring, work, staged); });
@@ -117,6 +120,8 @@ class WeightGemmAuthor {
     const SharedTile activations = activations_tile(description_);
     weights_bytes_ = std::int64_t{WeightPacking::kBytes} * chunks_ * description_.consumers;
     activations_bytes_ = activations.bytes();
+    if (description_.consumers_k > 1)
+      part_of_activations_ = activations.layout(0, part_k_) * bits(description_.activations) / 8;
     TiledCopyBuilder load_weights = weights_copy(m_, extent_k);
     TiledCopyBuilder load_activations(
         k_, CopyAtom::tma,
@@ -171,11 +176,12 @@ class WeightGemmAuthor {
   };
 
   Work make_work(const Number& extent_k) {
-    // With split-K each cluster computes one tile, because partial sums overwrite the stages.
+    // Where k has several parts, each cluster computes one tile, because partial sums overwrite the stages.
     const int most_clusters =
         arch::resident_clusters(arch::limits(description_.target), description_.cluster_m) * description_.ctas_per_sm;
     const PersistentTiles tiles(k_, ceil_div(m_, tile_m_), ceil_div(n_, description_.tile_n), 1,
-                                {description_.raster, false}, description_.split_k == 1 ? most_clusters : kAllTiles);
+                                {description_.raster, false},
+                                parts_of_k(description_) == 1 ? most_clusters : kMaxCtas / description_.cluster_m);
     const Number steps = k_.computed("steps", ceil_div(extent_k, description_.tile_k));
     if (description_.split_k > 1) {
       k_.require(negation(less(steps, description_.split_k)),
@@ -226,12 +232,14 @@ class WeightGemmAuthor {
     const Ring& ring;
     const RingReader& reader;
     RoleThread thread;
-    Number warp;  // of all consumers
+    Number warp;  // of those along m
+    Number part;  // of the k of a stage
   };
 
   void consume(const RoleThread& me, const TiledMmaBuilder& mma, const Ring& ring, const Work& work,
                const std::optional<StagedOutput>& staged) {
-    const Number warp = broadcast(k_, me.warpgroup * 4 + me.thread / 32);
+    const Number warp = broadcast(k_, me.warpgroup % description_.consumers * 4 + me.thread / 32);
+    const Number part = me.warpgroup / description_.consumers;
     const RingReader reader(k_, ring, [&](const Number& barrier) {
       // All lanes have read their weights and scales before one of them releases the stage.
       synchronize_warp(k_);
@@ -242,7 +250,7 @@ class WeightGemmAuthor {
         k_.branch(less(lane, description_.cluster_m), [&] { mbarrier_arrive_at(k_, barrier, lane); });
       }
     });
-    const Consumer consumer{.mma = mma, .ring = ring, .reader = reader, .thread = me, .warp = warp};
+    const Consumer consumer{.mma = mma, .ring = ring, .reader = reader, .thread = me, .warp = warp, .part = part};
     std::optional<StagedWriter> writer;
     if (staged) writer.emplace(k_, *staged, me, warp);
     work.tiles.for_each([&](const TileIndex& tile) {
@@ -256,10 +264,10 @@ class WeightGemmAuthor {
         for (std::size_t i = 0; i < results.size(); i += 2) writer->put({results[i], results[i + 1]});
         return;
       }
-      Number first = 0;  // of the accumulators that this CTA stores
-      if (description_.split_k > 1) {
-        results = exchange(results, ring, me);
-        first = k_.cluster_rank() * static_cast<int>(results.size());
+      Number first = 0;  // of the accumulators that this warpgroup stores
+      if (parts_of_k(description_) > 1) {
+        results = exchange(results, consumer);
+        first = part_number(consumer) * static_cast<int>(results.size());
       }
       store(results, first, consumer, tile);
     });
@@ -268,10 +276,11 @@ class WeightGemmAuthor {
 
   void check_exchange(const Ring& ring) const {
     const std::int64_t stages = ring.use().stages * ring.use().stage_bytes;
-    const std::int64_t sums = std::int64_t{tile_m_} * description_.tile_n * kSumBytes;
+    const std::int64_t sums = std::int64_t{tile_m_} * description_.tile_n * description_.consumers_k * kSumBytes;
     if (sums <= stages) return;
-    throw InvalidArgument(
-        fmt::format("with split-K, the sums of a tile, {} bytes, must fit in the stages, {} bytes", sums, stages));
+    throw InvalidArgument(fmt::format(
+        "the sums of the {} parts of k that a CTA exchanges, {} bytes, must fit in the stages, {} bytes",
+        parts_of_k(description_), sums, stages));
   }
 
   TiledCopyBuilder weights_copy(const Number& m, const Number& extent_k) {
@@ -288,12 +297,14 @@ class WeightGemmAuthor {
 
   bool scale_spans() const { return use_ == ScaleUse::accumulators; }
 
-  /// The scales of a thread's two rows, for a segment of a stage: an f32 for accumulators, a pair for weights.
+  /// The scales of a thread's two rows, for a segment of its part of a stage: an f32 for accumulators, a pair for
+  /// weights.
   using RowScales = std::array<Value, 2>;
-  RowScales load_scales(const Number& stage, int segment, const Number& warp) {
-    const Number row = warp * 16 + k_.thread() % 32 / 4;
+  RowScales load_scales(const Number& stage, int segment, const Consumer& consumer) {
+    const Number row = consumer.warp * 16 + k_.thread() % 32 / 4;
+    const Number of_stage = consumer.part * part_k_ / segment_ + segment;
     const auto load = [&](int below) {
-      const Number at = (row + segment * tile_m_ + below) * (bits(description_.scales) / 8);
+      const Number at = (row + of_stage * tile_m_ + below) * (bits(description_.scales) / 8);
       const RegisterType type = description_.scales == DType::f32 ? RegisterType::f32 : RegisterType::b16;
       const Value scale = load_shared(k_, stage + weights_bytes_ + activations_bytes_ + at, type);
       return use_ == ScaleUse::weights ? duplicate(k_, scale) : to_f32(k_, scale, description_.scales);
@@ -301,10 +312,11 @@ class WeightGemmAuthor {
     return {load(0), load(kRowsOfPairs)};
   }
 
-  /// The 16 bytes of a chunk of a stage that are the thread's.
+  /// The 16 bytes of a chunk of the warpgroup's part of a stage that are the thread's.
   Value load_words(const Number& stage, int chunk, const Consumer& consumer) {
+    const Number of_stage = consumer.part * (part_k_ / packing_.chunk_k) + chunk;
     const Number at =
-        (consumer.warp / 4 * chunks_ + chunk) * WeightPacking::kBytes + consumer.thread.thread * kThreadBytes;
+        (consumer.warp / 4 * chunks_ + of_stage) * WeightPacking::kBytes + consumer.thread.thread * kThreadBytes;
     return load_shared(k_, stage + at, RegisterType::b32, kFragmentRegisters);
   }
 
@@ -334,7 +346,7 @@ class WeightGemmAuthor {
     const int chunk = step / packing_.steps, segment = step / (segment_ / kInstructionK);
     if (std::exchange(loaded.chunk, chunk) != chunk) loaded.words = load_words(stage, chunk, consumer);
     if (use_ == ScaleUse::weights && std::exchange(loaded.segment, segment) != segment)
-      loaded.scales = load_scales(stage, segment, consumer.warp);
+      loaded.scales = load_scales(stage, segment, consumer);
   }
 
   /// The registers of a thread that the mainloop carries.
@@ -376,9 +388,12 @@ class WeightGemmAuthor {
   /// tensor cores have a group to do at all times. The first group of the next stage is converted too, unless
   /// `is_last`.
   void multiply(const Mainloop& loop, const Consumer& consumer, const Number& is_last) {
-    const auto& [mma, ring, reader, thread, warp] = consumer;
-    const int steps = description_.tile_k / kInstructionK, steps_of_segment = segment_ / kInstructionK;
+    const TiledMmaBuilder& mma = consumer.mma;
+    const Ring& ring = consumer.ring;
+    const RingReader& reader = consumer.reader;
+    const int steps = part_k_ / kInstructionK, steps_of_segment = segment_ / kInstructionK;
     const Number number = reader.stage(), stage = ring.stage(number);
+    const Number activations = stage + weights_bytes_ + consumer.part * part_of_activations_;
     Loaded loaded;
     std::optional<Span> span, last_span;  // that wgmma multiplies now, and that it has left
     for (int step = 0; step < steps; step += piece_steps_) {
@@ -391,10 +406,10 @@ class WeightGemmAuthor {
       }
       last_span.reset();
       if (scale_spans() && step % span_steps_ == 0)
-        last_span = std::exchange(span, Span{mma.zeros(), load_scales(stage, step / steps_of_segment, warp)});
+        last_span = std::exchange(span, Span{mma.zeros(), load_scales(stage, step / steps_of_segment, consumer)});
       std::vector<std::vector<Value>> fragments;
       for (const ValueCell& cell : loop.next) fragments.push_back({cell.get()});
-      mma.fma_fragments(span ? span->accumulators : loop.sums, fragments, stage + weights_bytes_, step);
+      mma.fma_fragments(span ? span->accumulators : loop.sums, fragments, activations, step);
       // The group before the newest has ended.
       ValueCells completed = loop.read;
       if (last_span) completed.push_back(last_span->accumulators.cells.front());
@@ -455,29 +470,53 @@ class WeightGemmAuthor {
     return results;
   }
 
-  /// The sums over the whole k, of this CTA's share of the accumulators. Each CTA of the cluster has partial sums of
-  /// all of them, sends each CTA its share, and adds what it has received in the order of k.
-  std::vector<Value> exchange(const std::vector<Value>& partial, const Ring& ring, const RoleThread& me) {
-    const int share = static_cast<int>(partial.size()) / description_.split_k;
+  /// The number of the warpgroup's part of k among all parts of the tile.
+  Number part_number(const Consumer& consumer) const {
+    const Number rank = description_.split_k == 1 ? Number(0) : k_.cluster_rank();
+    return rank * description_.consumers_k + consumer.part;
+  }
+
+  /// Waits for all warpgroups that multiply parts of the tile.
+  void synchronize_parts() {
+    if (description_.split_k > 1) {
+      synchronize_cluster(k_);
+    } else {
+      named_barrier(k_, 1, kWarpgroupThreads * all_consumers(description_));
+    }
+  }
+
+  /// The sums over the whole k, of this warpgroup's share of the accumulators. The warpgroup of each part of k has
+  /// partial sums of all of them, sends that of each other part its share, and adds what it has received in the order
+  /// of the parts.
+  std::vector<Value> exchange(const std::vector<Value>& partial, const Consumer& consumer) {
+    const int parts = parts_of_k(description_), share = static_cast<int>(partial.size()) / parts;
     const int width = share % 4 == 0 ? 4 : share % 2 == 0 ? 2 : 1;  // registers that are moved together
     const int threads = kWarpgroupThreads * description_.consumers;
-    const Number thread = me.warpgroup * kWarpgroupThreads + me.thread;
-    const auto place = [&](const Number& sender, int vector) {
-      return ring.stage(0) + ((sender * (share / width) + vector) * threads + thread) * (width * kSumBytes);
+    const Number thread = consumer.warp / 4 * kWarpgroupThreads + consumer.thread.thread;
+    const auto place = [&](const Number& receiver_of_cta, const Number& sender, int vector) {
+      const Number vectors = (receiver_of_cta * parts + sender) * (share / width) + vector;
+      return consumer.ring.stage(0) + (vectors * threads + thread) * (width * kSumBytes);
     };
-    synchronize_cluster(k_);  // All CTAs have read their stages for the last time.
-    for (int receiver = 0; receiver < description_.split_k; ++receiver) {
+    synchronize_parts();  // All have read their stages for the last time.
+    const Number sender_here = part_number(consumer);
+    for (int receiver = 0; receiver < parts; ++receiver) {
       for (int vector = 0; vector < share / width; ++vector) {
         const auto first = partial.begin() + receiver * share + vector * width;
-        store_shared_at(k_, place(k_.cluster_rank(), vector), receiver, {first, first + width});
+        const Number at = place(receiver % description_.consumers_k, sender_here, vector);
+        const std::vector<Value> sent(first, first + width);
+        if (description_.split_k > 1) {
+          store_shared_at(k_, at, receiver / description_.consumers_k, sent);
+        } else {
+          store_shared(k_, at, sent);
+        }
       }
     }
-    synchronize_cluster(k_);
+    synchronize_parts();
     std::vector<Value> sums;
     for (int vector = 0; vector < share / width; ++vector) {
       std::vector<Value> of_vector;
-      for (int sender = 0; sender < description_.split_k; ++sender) {
-        const Value received = load_shared(k_, place(sender, vector), RegisterType::f32, width);
+      for (int sender = 0; sender < parts; ++sender) {
+        const Value received = load_shared(k_, place(consumer.part, sender, vector), RegisterType::f32, width);
         for (std::size_t i = 0; i < static_cast<std::size_t>(width); ++i) {
           const Value value = received[static_cast<int>(i)];
           if (sender == 0) {
@@ -525,10 +564,12 @@ class WeightGemmAuthor {
   KernelBuilder k_;
   int tile_m_;
   int chunks_ = 0;                                          // along k, of a stage
+  int part_k_ = 0;                                          // k of a stage that a warpgroup multiplies
   int segment_ = 0;                                         // k of a stage with the same scales
   int span_steps_ = 0;                                      // instructions after which scales multiply accumulators
   int piece_steps_ = 0;                                     // instructions of one group of wgmma
   std::int64_t weights_bytes_ = 0, activations_bytes_ = 0;  // of a stage; the scales follow
+  std::int64_t part_of_activations_ = 0;                    // bytes from one warpgroup's part of k to the next one's
   Number m_, n_, ldd_;
   Value d_, row_scales_;
 };

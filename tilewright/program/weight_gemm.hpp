@@ -36,11 +36,14 @@ struct WeightGemmDescription {
   /// Whether the elements of D along m are contiguous, as y[token, output] has them; else those along n.
   bool d_is_m_contiguous = true;
   /// Whether TMA stores D through shared memory: of 16-bit elements that are contiguous along m, with lines that begin
-  /// at multiples of 16 bytes, tile_n of at least 32, and no split-K.
+  /// at multiples of 16 bytes, tile_n of at least 32, and one part of k: no split-K, one warpgroup along k.
   bool stores_by_tma = false;
   int tile_n = 16, tile_k = 128;
   int stages = 6;
-  int consumers = 2;  // warpgroups that multiply, 64 rows each
+  int consumers = 2;  // warpgroups that multiply along m, 64 rows each
+  /// Warpgroups that multiply along k: each has its part of the k of every stage, a multiple of 64. They add their sums
+  /// in shared memory, as the CTAs of split_k do. All warpgroups together are at most 4.
+  int consumers_k = 1;
   int raster = 8;
   /// Number of CTAs of a cluster that compute one tile together, each over a part of k: 1, 2, 4, 8. They exchange
   /// their sums through distributed shared memory; each stores its share of the tile.
@@ -57,14 +60,15 @@ struct WeightGemmDescription {
 /// accumulators need a wait for all of wgmma in each stage, and where the registers have no room for two sets.
 std::optional<ScaleUse> scale_use(const WeightGemmDescription& description);
 
-/// Whether the group is a multiple of tile_k, or a multiple of 16 that divides it; or there are no groups.
+/// Whether the group is a multiple of tile_k, or a multiple of 16 that divides it, and the same for the part of tile_k
+/// that a warpgroup multiplies; or there are no groups.
 bool group_fits(const WeightGemmDescription& description);
 
 /// Whether stores_by_tma is possible for the other choices of a description; the bytes of shared memory that it takes.
 bool can_store_by_tma(const WeightGemmDescription& description);
 int staging_bytes(const WeightGemmDescription& description);
 
-/// How a stage is cut along k.
+/// How a warpgroup cuts its part of a stage along k.
 struct WeightGemmPipeline {
   int group = 0;  // k that one group of wgmma multiplies
   int span = 0;   // k whose products are summed before scales multiply accumulators

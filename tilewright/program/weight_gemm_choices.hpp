@@ -15,9 +15,17 @@ inline constexpr int kFragmentRegisters = 4;
 /// Registers of a thread for the rows and columns of one 8 x 8 matrix and the one below it.
 inline constexpr int kRegistersOfColumns = 4;
 inline constexpr int kMaxSplitK = 8;
+inline constexpr int kMaxConsumers = 4;
 
 /// @throws InvalidArgument, with the number, for a description that no kernel can have
 void check(const WeightGemmDescription& description);
+
+/// Warpgroups that multiply, along m and k; number of parts of k whose sums are added at the end of a tile.
+int all_consumers(const WeightGemmDescription& description);
+int parts_of_k(const WeightGemmDescription& description);
+
+/// The k of a stage that a warpgroup multiplies.
+int part_k(const WeightGemmDescription& description);
 
 /// Number of consecutive k in a stage with one scale.
 int segment_of(const WeightGemmDescription& description);

@@ -1,6 +1,7 @@
 #include "tilewright/program/weight_gemm_cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "tilewright/base/dtype.hpp"
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/program/packed_weights.hpp"
+#include "tilewright/program/weight_gemm_choices.hpp"
 
 namespace tilewright::program {
 namespace {
@@ -88,8 +90,9 @@ bool choose_stages(WeightGemmDescription& description) {
       std::min(kMaxStageBytes, limits.smem_per_sm_bytes / description.ctas_per_sm -
                                    limits.smem_reserved_per_block_bytes - kBarrierBytes - staging_bytes(description));
   description.stages = std::min(memory / stage_bytes(description), kMaxStages);
-  const int sums = WeightPacking::kRows * description.consumers * description.tile_n * 4;
-  return description.stages >= 2 && (description.split_k == 1 || sums <= description.stages * stage_bytes(description));
+  const int sums = WeightPacking::kRows * all_consumers(description) * description.tile_n * 4;
+  return description.stages >= 2 &&
+         (parts_of_k(description) == 1 || sums <= description.stages * stage_bytes(description));
 }
 
 /// Cycles of one stage of a warpgroup, beside wgmma: those in which each scheduler issues instructions for its warp,
@@ -100,15 +103,15 @@ struct StageCycles {
 StageCycles cycles_of_stage(const WeightGemmDescription& description) {
   const WeightGemmPipeline pipeline = pipeline_of(description);
   const Conversion conversion = conversion_of(description.weights, description.activations);
-  const int steps = description.tile_k / 16;
+  const int steps = part_k(description) / 16;
   const int scaling = scale_use(description) == ScaleUse::weights ? 4 : 0;
   const int converting = std::max(2 * conversion.half_rate, conversion.half_rate + conversion.full_rate + scaling);
   StageCycles cycles;
   cycles.issue = steps * (converting + kIssuedForWgmma) + kIssuedForStage;
   const bool sums_spans = scale_use(description) == ScaleUse::accumulators;
-  const int spans = description.tile_k / pipeline.span;
+  const int spans = part_k(description) / pipeline.span;
   if (sums_spans) cycles.issue += spans * (description.tile_n / 2.0);
-  cycles.alone = cycles.issue + kGroupCycles * description.tile_k / pipeline.group + (sums_spans ? kDrainCycles : 0);
+  cycles.alone = cycles.issue + kGroupCycles * part_k(description) / pipeline.group + (sums_spans ? kDrainCycles : 0);
   return cycles;
 }
 
@@ -120,9 +123,9 @@ double predicted_us(const WeightGemmDescription& description, const WeightGemmEx
   const std::int64_t rounds = ceil_div(tiles, resident_tiles(description));
   const auto ctas_of_sm =
       static_cast<double>(std::clamp<std::int64_t>(ceil_div(ctas, limits.sm_count), 1, description.ctas_per_sm));
-  const double warpgroups = description.consumers * ctas_of_sm;
+  const double warpgroups = all_consumers(description) * ctas_of_sm;
   const double clocks_per_us = limits.clock_ghz * 1000;
-  const double fma = static_cast<double>(WeightPacking::kRows) * description.tile_n * description.tile_k;
+  const double fma = static_cast<double>(WeightPacking::kRows) * description.tile_n * part_k(description);
   const double multiply_us =
       fma / arch::fma_per_clock(limits, arch::MathUnit::wgmma, description.activations) / clocks_per_us;
   const double loaded_bytes =
@@ -132,7 +135,7 @@ double predicted_us(const WeightGemmDescription& description, const WeightGemmEx
   const double load_us = active * loaded_bytes / (kShareOfL2 * limits.l2_bytes_per_clock) / clocks_per_us;
   const StageCycles cycles = cycles_of_stage(description);
   // A stage is released when the first group of the next one is all that still runs.
-  const double stages_ahead = description.stages - 1 - 1.0 * pipeline_of(description).group / description.tile_k;
+  const double stages_ahead = description.stages - 1 - 1.0 * pipeline_of(description).group / part_k(description);
   const double stage_us =
       kLoadLoss * load_us + std::max({warpgroups * (multiply_us + cycles.issue / clocks_per_us) + kExposedUs, load_us,
                                       std::max(cycles.alone / clocks_per_us, multiply_us), kLoadUs / stages_ahead});
@@ -147,13 +150,17 @@ double predicted_us(const WeightGemmDescription& description, const WeightGemmEx
   return limits.launch_us + kCtaUs * (ctas_of_sm - 1) +
          std::max(static_cast<double>(rounds * stages) * stage_us, dram_us) +
          static_cast<double>(rounds) * exchange_us +
-         (description.split_k == 1 ? 0 : static_cast<double>(rounds - 1) * kRestartUs);
+         (parts_of_k(description) == 1 ? 0 : static_cast<double>(rounds - 1) * kRestartUs);
 }
 
 namespace {
 
-/// The least k of a stage: a group of wgmma should take longer than the conversion of the next one.
-int least_tile_k(int tile_n) { return tile_n < 128 ? 128 : 64; }
+/// Whether the k of a warpgroup's part of a stage is within limits. A warpgroup without others along k should take
+/// longer for a group of wgmma than for the conversion of the next one.
+bool is_stage(const WeightGemmDescription& description) {
+  const int few = description.tile_n < 128 ? 128 : 64, part = part_k(description);
+  return part <= 2 * few && (description.consumers_k == 1 ? part >= few : part >= 64 && part % 64 == 0);
+}
 
 /// Appends the designs with the tile_n and tile_k of `each` that fit.
 void add_designs(WeightGemmDescription each, const WeightGemmExtents& extents,
@@ -162,10 +169,14 @@ void add_designs(WeightGemmDescription each, const WeightGemmExtents& extents,
     design.stores_by_tma = each.stores_by_tma && can_store_by_tma(design);
     if (registers_of(design).fit() && choose_stages(design)) designs.push_back(design);
   };
-  for (each.consumers = 3; each.consumers >= 1; --each.consumers) {
+  constexpr std::array<std::pair<int, int>, 7> kConsumers{
+      {{4, 1}, {3, 1}, {2, 1}, {1, 1}, {2, 2}, {1, 2}, {1, 4}}};  // along m and k
+  for (const auto& [along_m, along_k] : kConsumers) {
+    each.consumers = along_m;
+    each.consumers_k = along_k;
+    if (!is_stage(each)) continue;
     for (each.split_k = 1; each.split_k <= 8; each.split_k *= 2) {
-      const int accumulators = each.tile_n / 2;
-      if (each.split_k > accumulators || ceil_div(extents.k, each.tile_k) < each.split_k) continue;
+      if (parts_of_k(each) > each.tile_n / 2 || ceil_div(extents.k, each.tile_k) < each.split_k) continue;
       for (each.ctas_per_sm = 1; each.ctas_per_sm <= kMaxCtasPerSm; ++each.ctas_per_sm) {
         add(each);
         if (tiles_of(each, extents) <= resident_tiles(each)) break;  // more would be empty
@@ -191,9 +202,9 @@ std::vector<WeightGemmDescription> weight_gemm_designs(const WeightGemmDescripti
   for (const int tile_n : {most_n, most_n / 2, most_n / 4}) {
     if (tile_n < 8) continue;
     each.tile_n = tile_n;
-    for (const int tile_k : {64, 128, 256}) {
+    for (const int tile_k : {64, 128, 256, 512}) {
       each.tile_k = tile_k;
-      if (tile_k >= least_tile_k(tile_n) && tile_k <= 2 * least_tile_k(tile_n)) add_designs(each, extents, all);
+      add_designs(each, extents, all);
     }
   }
   std::vector<std::pair<double, WeightGemmDescription>> predicted;

@@ -310,6 +310,35 @@ INSTANTIATE_TEST_SUITE_P(
               .tile_n = 64,
               .tile_k = 64,
               .stages = 3}},
+        Case{"s4_bf16_two_warpgroups_along_k",
+             {.d = DType::f32, .tile_n = 64, .tile_k = 256, .stages = 3, .consumers = 2, .consumers_k = 2}},
+        Case{"s4_bf16_four_warpgroups_along_k_and_split_k",
+             {.group = 64, .tile_n = 16, .tile_k = 256, .stages = 3, .consumers = 1, .consumers_k = 4, .split_k = 2}},
+        Case{"s4_f16_spans_of_warpgroups_along_k",
+             {.activations = DType::f16,
+              .scales = DType::f32,
+              .d = DType::f16,
+              .group = 32,
+              .d_is_m_contiguous = false,
+              .tile_n = 32,
+              .tile_k = 128,
+              .stages = 4,
+              .consumers = 1,
+              .consumers_k = 2,
+              .ctas_per_sm = 2}},
+        Case{"s8_f16_rows_shared_by_warpgroups_along_k",
+             {.weights = DType::s8,
+              .activations = DType::f16,
+              .d = DType::f32,
+              .group = 0,
+              .tile_n = 64,
+              .tile_k = 128,
+              .stages = 3,
+              .consumers = 1,
+              .consumers_k = 2,
+              .cluster_m = 2}},
+        Case{"e4m3_bf16_four_warpgroups_along_m",
+             {.weights = DType::e4m3, .stores_by_tma = true, .tile_n = 64, .stages = 3, .consumers = 4}},
         Case{"s8_bf16_rows_split_k",
              {.weights = DType::s8,
               .d = DType::f32,
@@ -453,7 +482,12 @@ TEST(WeightGemmProgram, KeepsItsSpeedForLargeTiles) {
         WeightGemmDescription{.tile_n = 64, .stages = 3, .ctas_per_sm = 2},
         WeightGemmDescription{.tile_n = 64, .stages = 3, .consumers = 1, .split_k = 4, .ctas_per_sm = 3},
         WeightGemmDescription{.tile_n = 8, .tile_k = 256, .stages = 4, .consumers = 1, .ctas_per_sm = 4},
-        WeightGemmDescription{.tile_n = 16, .stages = 6, .consumers = 1, .split_k = 8, .ctas_per_sm = 4}}) {
+        WeightGemmDescription{.tile_n = 16, .stages = 6, .consumers = 1, .split_k = 8, .ctas_per_sm = 4},
+        WeightGemmDescription{.tile_n = 64, .stages = 6, .consumers = 4},
+        WeightGemmDescription{.tile_n = 64, .tile_k = 256, .stages = 3, .consumers = 2, .consumers_k = 2},
+        WeightGemmDescription{.tile_n = 64, .tile_k = 256, .stages = 3, .consumers = 1, .consumers_k = 4},
+        WeightGemmDescription{
+            .tile_n = 64, .tile_k = 128, .stages = 3, .consumers = 1, .consumers_k = 2, .ctas_per_sm = 2}}) {
     const Program program = weight_gemm("weight_gemm", about).value_or_throw();
     SCOPED_TRACE(about.tile_n);
     expect_full_speed(program, compile_as_cuda(program));
@@ -480,7 +514,7 @@ TEST(WeightGemmProgram, RefusesWithTheNumber) {
             "tile_k must be a multiple of 64, the k of a chunk of packed s4, got 96");
   EXPECT_EQ(weight_gemm("x", {.scales = DType::f16, .scale_use = ScaleUse::weights}).reason(),
             "scales that multiply weights have the type of the activations, bf16, got f16");
-  EXPECT_EQ(weight_gemm("x", {.consumers = 4}).reason(), "1 to 3 warpgroups multiply, got 4");
+  EXPECT_EQ(weight_gemm("x", {.consumers = 5}).reason(), "1 to 4 warpgroups multiply, got 5 along m and 1 along k");
   EXPECT_EQ(weight_gemm("x", {.scales = DType::f32, .tile_n = 256, .tile_k = 64, .stages = 3}).reason(),
             "a tile_n of 256 needs about 328 registers a thread, of 232");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 96, .stages = 3, .ctas_per_sm = 2}).reason(),
@@ -491,12 +525,14 @@ TEST(WeightGemmProgram, RefusesWithTheNumber) {
   EXPECT_EQ(weight_gemm("x", {.tile_n = 64, .split_k = 2, .cluster_m = 2}).reason(),
             "cluster_m must be 1, or 2 without split-K, got 2 and split_k 2");
   EXPECT_EQ(weight_gemm("x", {.stores_by_tma = true, .tile_n = 16}).reason(),
-            "TMA stores 16-bit elements along m of tiles of 32 columns or more without split-K, got bf16 along m, 16 "
-            "columns and split_k 1");
+            "TMA stores 16-bit elements along m of tiles of 32 columns or more that are summed over one part of k, got "
+            "bf16 along m, 16 columns and 1 parts of k");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 24, .split_k = 2}).reason(),
-            "split_k 2 must divide the 12 accumulators of a thread into multiples of 4, 2 or 1");
+            "split_k 2 with 1 warpgroups along k must divide the 12 accumulators of a thread into multiples of 4, 2 or 1");
+  EXPECT_EQ(weight_gemm("x", {.tile_k = 64, .consumers_k = 2}).reason(),
+            "with 2 warpgroups along k, tile_k must be a multiple of 2 * 64, got 64");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 256, .tile_k = 64, .stages = 2, .split_k = 2}).reason(),
-            "with split-K, the sums of a tile, 131072 bytes, must fit in the stages, 75776 bytes");
+            "the sums of the 2 parts of k that a CTA exchanges, 131072 bytes, must fit in the stages, 75776 bytes");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 12}).reason(),
             "a K-major tile must have a multiple of 8 rows, got 12 of 12x128");
 }
