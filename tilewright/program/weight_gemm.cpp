@@ -96,8 +96,8 @@ class WeightGemmAuthor {
     initialise(loads, staged, ring);
 
     const WeightGemmRegisters registers = registers_of(description_);
-    const Roles roles(k_,
-                      {{"producer", 1, registers.producer}, {"consumer", all_consumers(description_), registers.consumer}});
+    const Roles roles(
+        k_, {{"producer", 1, registers.producer}, {"consumer", all_consumers(description_), registers.consumer}});
     const Work work = make_work(extent_k);
     roles.play("producer", [&](const RoleThread& me) { produce(me, loads, ring, work); });
     roles.play("consumer", [&](const RoleThread& me) { consume(me, mma, ring, work, staged); });
@@ -278,9 +278,9 @@ class WeightGemmAuthor {
     const std::int64_t stages = ring.use().stages * ring.use().stage_bytes;
     const std::int64_t sums = std::int64_t{tile_m_} * description_.tile_n * description_.consumers_k * kSumBytes;
     if (sums <= stages) return;
-    throw InvalidArgument(fmt::format(
-        "the sums of the {} parts of k that a CTA exchanges, {} bytes, must fit in the stages, {} bytes",
-        parts_of_k(description_), sums, stages));
+    throw InvalidArgument(
+        fmt::format("the sums of the {} parts of k that a CTA exchanges, {} bytes, must fit in the stages, {} bytes",
+                    parts_of_k(description_), sums, stages));
   }
 
   TiledCopyBuilder weights_copy(const Number& m, const Number& extent_k) {

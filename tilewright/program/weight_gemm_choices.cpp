@@ -41,14 +41,16 @@ int registers_beside_accumulators(const WeightGemmDescription& description) {
 
 int registers_at_launch(const WeightGemmDescription& description) {
   const arch::ArchLimits& limits = arch::limits(description.target);
-  return std::min(
-      limits.registers_per_sm / (description.ctas_per_sm * kWarpgroupThreads * (1 + all_consumers(description))) / 8 * 8,
-      limits.max_registers_per_thread);
+  return std::min(limits.registers_per_sm /
+                      (description.ctas_per_sm * kWarpgroupThreads * (1 + all_consumers(description))) / 8 * 8,
+                  limits.max_registers_per_thread);
 }
 
 int producer_registers(const WeightGemmDescription& description) {
   constexpr std::array<int, kMaxConsumers> kProducer{56, 40, 32, 32};
-  return description.ctas_per_sm > 1 ? 24 : kProducer.at(static_cast<std::size_t>(std::clamp(all_consumers(description), 1, kMaxConsumers)) - 1);
+  return description.ctas_per_sm > 1
+             ? 24
+             : kProducer.at(static_cast<std::size_t>(std::clamp(all_consumers(description), 1, kMaxConsumers)) - 1);
 }
 
 int consumer_registers(const WeightGemmDescription& description) {
@@ -60,7 +62,8 @@ int consumer_registers(const WeightGemmDescription& description) {
 /// Number of consecutive k whose products are summed before a scale multiplies them, for ScaleUse::accumulators. If two
 /// sets of accumulators take turns, a stage has an even number of spans.
 int span_of(const WeightGemmDescription& description) {
-  const int steps = part_k(description) / kInstructionK, segment = std::min(segment_of(description), part_k(description));
+  const int steps = part_k(description) / kInstructionK,
+            segment = std::min(segment_of(description), part_k(description));
   if (!spans_take_turns(description)) return segment;
   return kInstructionK * largest_part(segment / kInstructionK, [&](int part) {
            return steps % (2 * part) == 0 && segment / kInstructionK % part == 0;
@@ -78,9 +81,10 @@ void check_split_k(const WeightGemmDescription& description) {
   const int parts = parts_of_k(description), accumulators = description.tile_n / 2, share = accumulators / parts;
   if (parts == 1) return;
   if (accumulators % parts != 0 || (share % kRegistersOfColumns != 0 && kRegistersOfColumns % share != 0)) {
-    throw InvalidArgument(fmt::format(
-        "split_k {} with {} warpgroups along k must divide the {} accumulators of a thread into multiples of {}, 2 or 1",
-        description.split_k, description.consumers_k, accumulators, kRegistersOfColumns));
+    throw InvalidArgument(
+        fmt::format("split_k {} with {} warpgroups along k must divide the {} accumulators of a thread into multiples "
+                    "of {}, 2 or 1",
+                    description.split_k, description.consumers_k, accumulators, kRegistersOfColumns));
   }
 }
 
@@ -107,11 +111,12 @@ void check(const WeightGemmDescription& description) {
     throw InvalidArgument(fmt::format("an SM has 1 CTA or more, got {}", description.ctas_per_sm));
   check_split_k(description);
   if (description.stores_by_tma && !can_store_by_tma(description)) {
-    throw InvalidArgument(fmt::format(
-        "TMA stores 16-bit elements along m of tiles of 32 columns or more that are summed over one part of k, got {} along {}, "
-        "{} columns and {} parts of k",
-        tilewright::name(description.d), description.d_is_m_contiguous ? "m" : "n", description.tile_n,
-        parts_of_k(description)));
+    throw InvalidArgument(
+        fmt::format("TMA stores 16-bit elements along m of tiles of 32 columns or more that are summed over one part "
+                    "of k, got {} along {}, "
+                    "{} columns and {} parts of k",
+                    tilewright::name(description.d), description.d_is_m_contiguous ? "m" : "n", description.tile_n,
+                    parts_of_k(description)));
   }
   const WeightGemmRegisters registers = registers_of(description);
   if (registers.needed > registers.consumer) {

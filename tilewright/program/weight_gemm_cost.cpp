@@ -8,6 +8,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/dtype.hpp"
 #include "tilewright/base/rounding.hpp"
+#include "tilewright/plan/overlap.hpp"
 #include "tilewright/program/packed_weights.hpp"
 #include "tilewright/program/weight_gemm_choices.hpp"
 
@@ -20,29 +21,34 @@ constexpr double kIssuedForWgmma = 4, kIssuedForStage = 50;
 /// Cycles from the wait for a group of wgmma until the next group is issued, beyond those of issuing instructions: the
 /// latencies of the load of packed words, of three dependent instructions, and of the wait. And those of a wait for all
 /// groups, which sums of spans need once for each stage.
-constexpr double kGroupCycles = 60, kDrainCycles = 60;
-// The constants below were fitted to the times of 154 kernels of 15 layers with s4 weights on an H200 and of 120 on an
-// H100 (2026-11-26, bench/results/weights_h200_2026-11-26.json and its version before, and
-// weights_h100_2026-11-26.json). With them, the first of the measured kernels of a layer takes 0.15 % longer than the
-// fastest on the H200, in the mean, and 2.3 % on the H100, whose DRAM is slower than that of the model.
+constexpr double kGroupCycles = 157, kDrainCycles = 28;
+// The constants below were fitted to 668 times of kernels for 12 layers with s4 weights, among them those with several
+// warpgroups along k and with four along m (two runs of up to 34 designs of each layer, H200, 2026-11-27;
+// docs/decisions/narrow_weights.md). With them, the first of the measured kernels of a layer takes 2.8 % longer than
+// the fastest in the mean, and 9 % at most; with those of the day before, which knew neither kind, it was 6.6 and 34 %.
 /// From the release of a stage until TMA has filled it again, while all SMs load.
 constexpr double kLoadUs = 1.5;
-/// The time of each stage that wgmma of other warpgroups does not hide, in addition to that in which the schedulers
-/// issue instructions.
-constexpr double kExposedUs = 0.1;
+/// The time of each stage that wgmma and the instructions of other warpgroups do not hide.
+constexpr double kExposedUs = 0.063;
+/// The power of plan::overlapped() for wgmma and the instructions of all warpgroups of an SM. wgmma with A in registers
+/// reads the register file, so that other warps issue fewer instructions beside it: 28672x8192 with 64 tokens and four
+/// warpgroups left the tensor cores idle for a third of the time, and the schedulers for half of it.
+constexpr double kOverlapPower = 1.3;
+/// The exchange of sums among warpgroups along k: two of them, and twice that among four.
+constexpr double kWarpgroupsUs = 0.72;
 /// The share of the time of loads that other work does not hide. It makes designs that share activations come first
 /// among equals: they were up to 5 % faster.
-constexpr double kLoadLoss = 0.05;
+constexpr double kLoadLoss = 0.103;
 /// Two barriers of a cluster of two, what each CTA more adds to them, and the bytes that a CTA sends to others in a
 /// clock cycle.
-constexpr double kExchangeUs = 0.6, kExchangeUsPerCta = 0.28, kSentBytesPerClock = 8.7;
+constexpr double kExchangeUs = 1.21, kExchangeUsPerCta = 0.69, kSentBytesPerClock = 17;
 /// Each CTA of an SM begins later than the one before it.
-constexpr double kCtaUs = 0.2;
+constexpr double kCtaUs = 0.9;
 /// With split-K a cluster computes one tile: the start of the next cluster, until its first stage has been loaded. From
 /// the differences between designs of 28672x8192 with 64 tokens (H200, 2026-11-26).
-constexpr double kRestartUs = 2.2;
+constexpr double kRestartUs = 0.97;
 /// The share of DRAM's nominal rate, and the factor on limits.l2_bytes_per_clock, that kernels reach.
-constexpr double kShareOfDram = 0.9, kShareOfL2 = 1.07;
+constexpr double kShareOfDram = 0.9, kShareOfL2 = 1.3;
 constexpr int kMaxStages = 8, kMaxStageBytes = 200 * 1024, kBarrierBytes = 1024;
 constexpr int kMaxCtasPerSm = 4;
 /// From this tile_n on, two CTAs may share activations.
@@ -137,13 +143,17 @@ double predicted_us(const WeightGemmDescription& description, const WeightGemmEx
   // A stage is released when the first group of the next one is all that still runs.
   const double stages_ahead = description.stages - 1 - 1.0 * pipeline_of(description).group / part_k(description);
   const double stage_us =
-      kLoadLoss * load_us + std::max({warpgroups * (multiply_us + cycles.issue / clocks_per_us) + kExposedUs, load_us,
-                                      std::max(cycles.alone / clocks_per_us, multiply_us), kLoadUs / stages_ahead});
+      kLoadLoss * load_us +
+      std::max({plan::overlapped(warpgroups * multiply_us, warpgroups * cycles.issue / clocks_per_us, kOverlapPower) +
+                    kExposedUs,
+                load_us, std::max(cycles.alone / clocks_per_us, multiply_us), kLoadUs / stages_ahead});
   const std::int64_t stages = ceil_div(ceil_div(extents.k, description.tile_k), description.split_k);
   const double sent_bytes = static_cast<double>(WeightPacking::kRows * description.consumers) * description.tile_n * 4;
-  const double exchange_us = description.split_k == 1 ? 0
+  const double of_clusters = description.split_k == 1 ? 0
                                                       : kExchangeUs + kExchangeUsPerCta * (description.split_k - 2) +
                                                             sent_bytes / kSentBytesPerClock / clocks_per_us;
+  const double of_warpgroups = description.consumers_k == 1 ? 0 : kWarpgroupsUs * std::log2(description.consumers_k);
+  const double exchange_us = of_clusters + of_warpgroups;
   const double dram_bytes =
       static_cast<double>(extents.m) * static_cast<double>(extents.k) * bits(description.weights) / 8;
   const double dram_us = dram_bytes / (kShareOfDram * limits.dram_bytes_per_s) * 1e6;

@@ -107,11 +107,11 @@ TEST(WeightGemmOperation, IsExactForEveryTypeOfWeights) {
   for (const auto& [weights, x, group] : {std::tuple{DType::s4, DType::bf16, 128}, std::tuple{DType::s8, DType::f16, 0},
                                           std::tuple{DType::e4m3, DType::bf16, 64}}) {
     SCOPED_TRACE(name(weights));
-    const Layer layer(weights, x, 136, 520, 5, group);
+    const Layer layer(weights, x, 136, 4104, 5, group);
     const registry::Discovery found = discover(layer.problem);
     ASSERT_FALSE(found.kernels.empty()) << found.refused.front().reason();
     const auto split = std::ranges::find_if(
-        found.kernels, [](const auto& kernel) { return kernel->name().find("_split4_") != std::string::npos; });
+        found.kernels, [](const auto& kernel) { return kernel->name().find("_split2_") != std::string::npos; });
     ASSERT_NE(split, found.kernels.end());
     run(**split, layer.problem);
     const op::Comparison comparison = op::compare(layer.problem);
@@ -129,16 +129,16 @@ TEST(WeightGemmOperation, OffersTheDesignWithTheLeastPredictedTimeFirst) {
     EXPECT_TRUE(std::ranges::is_sorted(
         designs, {}, [&](const program::WeightGemmDescription& each) { return program::predicted_us(each, extents); }));
     const program::WeightGemmDescription& about = designs.front();
-    return fmt::format("n{} k{} c{} split{} p{} x{}", about.tile_n, about.tile_k, about.consumers, about.split_k,
-                       about.ctas_per_sm, about.cluster_m);
+    return fmt::format("n{} k{} c{}x{} split{} p{} x{}", about.tile_n, about.tile_k, about.consumers, about.consumers_k,
+                       about.split_k, about.ctas_per_sm, about.cluster_m);
   };
-  // The fastest of those that were measured on an H200 and on an H100, 2026-11-26.
-  EXPECT_EQ(first(4096, 4096, 1), "n8 k256 c1 split2 p1 x1");
-  EXPECT_EQ(first(4096, 4096, 16), "n16 k256 c1 split2 p1 x1");
-  EXPECT_EQ(first(4096, 4096, 64), "n64 k256 c1 split2 p1 x1");
-  EXPECT_EQ(first(4096, 4096, 256), "n128 k128 c1 split1 p1 x2");
-  EXPECT_EQ(first(28672, 8192, 16), "n16 k256 c2 split1 p2 x1");
-  EXPECT_EQ(first(14336, 4096, 4096), "n256 k64 c2 split1 p1 x2");
+  // The fastest of those that were measured on an H200, 2026-11-27, or at most 3 % slower; with 256 tokens 9 %.
+  EXPECT_EQ(first(4096, 4096, 1), "n8 k512 c1x2 split2 p1 x1");
+  EXPECT_EQ(first(4096, 4096, 16), "n16 k512 c1x2 split2 p1 x1");
+  EXPECT_EQ(first(4096, 4096, 64), "n32 k512 c1x2 split1 p1 x1");
+  EXPECT_EQ(first(4096, 4096, 256), "n128 k128 c1x1 split1 p1 x2");
+  EXPECT_EQ(first(28672, 8192, 16), "n16 k256 c4x1 split1 p1 x1");
+  EXPECT_EQ(first(14336, 4096, 4096), "n256 k64 c2x1 split1 p1 x2");
   // Stages of 256 columns have no whole groups of 384.
   for (const program::WeightGemmDescription& each : program::weight_gemm_designs({.group = 384}, {4096, 1, 3840}, 8))
     EXPECT_EQ(each.tile_k, 128);

@@ -527,8 +527,9 @@ TEST(WeightGemmProgram, RefusesWithTheNumber) {
   EXPECT_EQ(weight_gemm("x", {.stores_by_tma = true, .tile_n = 16}).reason(),
             "TMA stores 16-bit elements along m of tiles of 32 columns or more that are summed over one part of k, got "
             "bf16 along m, 16 columns and 1 parts of k");
-  EXPECT_EQ(weight_gemm("x", {.tile_n = 24, .split_k = 2}).reason(),
-            "split_k 2 with 1 warpgroups along k must divide the 12 accumulators of a thread into multiples of 4, 2 or 1");
+  EXPECT_EQ(
+      weight_gemm("x", {.tile_n = 24, .split_k = 2}).reason(),
+      "split_k 2 with 1 warpgroups along k must divide the 12 accumulators of a thread into multiples of 4, 2 or 1");
   EXPECT_EQ(weight_gemm("x", {.tile_k = 64, .consumers_k = 2}).reason(),
             "with 2 warpgroups along k, tile_k must be a multiple of 2 * 64, got 64");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 256, .tile_k = 64, .stages = 2, .split_k = 2}).reason(),
