@@ -337,6 +337,11 @@ Program split_weight_gemm() {
                      {.group = 64, .tile_n = 32, .tile_k = 64, .stages = 2, .consumers = 1, .split_k = 2})
       .value_or_throw();
 }
+Program weight_gemm_of_parts() {
+  return weight_gemm("weight_gemm",
+                     {.group = 64, .tile_n = 32, .tile_k = 128, .stages = 2, .consumers = 1, .consumers_k = 2})
+      .value_or_throw();
+}
 /// One CTA or cluster computes all tiles.
 Program persistent_weight_gemm(WeightGemmDescription about) {
   about.group = about.tile_k = 64;
@@ -378,6 +383,7 @@ constexpr Subject kSubjects[] = {
     {"threads_tma", [] { return gemm_of_threads(CopyAtom::tma); }, run_gemm_of_threads},
     {"threads_cp_async", [] { return gemm_of_threads(CopyAtom::cp_async); }, run_gemm_of_threads, false},
     {"weights_of_split_k", split_weight_gemm, run_weight_gemm, true, false, true, 2},
+    {"weights_of_warpgroups_along_k", weight_gemm_of_parts, run_weight_gemm, true, false, true, 2},
     {"weights_stored_by_tma", stored_weight_gemm, run_weight_gemm, true, false, true},
     {"weights_of_clusters", shared_weight_gemm, run_weight_gemm, true, false, true},
 };
