@@ -10,6 +10,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/arch/mma_atom.hpp"
 #include "tilewright/base/rounding.hpp"
+#include "tilewright/plan/short_k.hpp"
 #include "tilewright/plan/simt_gemm.hpp"
 #include "tilewright/plan/sm80_gemm.hpp"
 
@@ -290,11 +291,30 @@ std::vector<Design> with_split_k(const op::GemmView& view, const op::GemmSignatu
   return designs;
 }
 
+/// The designs with the raster order of a short K, if the problem has one.
+template <class Design>
+std::vector<Design> in_order_of_k(const op::GemmView& view, const op::GemmSignature& signature, const Target& target,
+                                  std::vector<Design> designs) {
+  if (signature.groups != op::GroupedMode::none) return designs;
+  const arch::ArchLimits& limits = arch::limits(target);
+  for (Design& design : designs) {
+    const ProductShape product{.m = view.m(),
+                               .n = view.n(),
+                               .k = view.k(),
+                               .tile = design.tile,
+                               .element_bytes = bytes(signature.a.element),
+                               .d_is_row_major = !computes_transposed(signature),
+                               .bytes_of_d = view.m() * view.n() * view.batch() * bytes(signature.d.element)};
+    if (has_short_k(limits, product)) design.raster = raster_of_short_k(limits, product);
+  }
+  return designs;
+}
+
 }  // namespace
 
 std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target) {
-  return with_split_k(view, signature, simt_gemm_designs(signature, target));
+  return with_split_k(view, signature, in_order_of_k(view, signature, target, simt_gemm_designs(signature, target)));
 }
 
 std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
@@ -303,7 +323,7 @@ std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op
   if (signature.a.element != DType::f64) {  // whose estimate was fitted with all tiles
     std::erase_if(designs, [&](const Sm80GemmDesign& design) { return is_too_narrow(view, signature, design.tile); });
   }
-  return with_split_k(view, signature, std::move(designs));
+  return with_split_k(view, signature, in_order_of_k(view, signature, target, std::move(designs)));
 }
 
 std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& signature, const Target& target) {

@@ -10,6 +10,7 @@
 #include "tilewright/op/expression.hpp"
 #include "tilewright/op/grouped_gemm.hpp"
 #include "tilewright/plan/search.hpp"
+#include "tilewright/plan/short_k.hpp"
 #include "tilewright/plan/sm90/cost.hpp"
 #include "tilewright/plan/sm90/launch.hpp"
 
@@ -260,15 +261,19 @@ double estimate_of(Sm90CostInput input) {
   return estimate_us(arch::limits(kSm90), input);
 }
 
-// With one or two mainloop steps, D takes most of the time: a wave of tiles writes long lines of it.
-TEST(Sm90Search, ShortKIsWalkedInBandsAlongTheLinesOfD) {
-  const auto first = [](op::MatrixLayout d, std::int64_t k) {
-    const op::Gemm gemm = problem_of(describe_f16({kRow, kColumn, d, d}), 16384, 16384, k);
-    const Sm90GemmDesign design = designs_of(gemm).front();
-    return design.raster.width > 1 ? std::optional(design.raster.along_n) : std::nullopt;
+// With a short K, D takes most of the time: a wave of tiles writes whole lines of it, unless the operand that is read
+// again for each line does not stay in L2.
+TEST(Sm90Search, ShortKIsWalkedAlongTheLinesOfD) {
+  const auto first = [](op::MatrixLayout d, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return designs_of(problem_of(describe_f16({kRow, kColumn, d, d}), m, n, k)).front().raster;
   };
-  EXPECT_EQ(first(kRow, 64), true);
-  EXPECT_EQ(first(kColumn, 64), false);
+  EXPECT_EQ(first(kRow, 16384, 16384, 64), (Raster{1, true}));
+  EXPECT_EQ(first(kColumn, 16384, 16384, 64), (Raster{1, false}));
+  EXPECT_EQ(first(kRow, 16384, 8192, 512), (Raster{1, true}));
+  EXPECT_EQ(first(kRow, 65536, 768, 192), (Raster{8, true}));
+  EXPECT_EQ(first(kRow, 4096, 2048, 64), (Raster{8, true}));  // D fits in L2
+  EXPECT_EQ(first(kRow, 4096, 32768, 256), (Raster{8, false}));
+  EXPECT_EQ(first(kRow, 65536, 65536, 256), (Raster{8, true}));
 }
 
 // A CTA reads an operand that is contiguous along M or N, and writes D, in lines as long as its tile.

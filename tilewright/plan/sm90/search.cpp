@@ -13,6 +13,7 @@
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/search.hpp"
+#include "tilewright/plan/short_k.hpp"
 #include "tilewright/plan/sm90/cost.hpp"
 #include "tilewright/plan/sm90/gemm.hpp"
 #include "tilewright/plan/sm90/repacking.hpp"
@@ -37,7 +38,7 @@ constexpr int kLargeGroup = 4;  // times the mean size of a group, up to which t
 constexpr int kRasterWidth = 8;
 /// Up to this many tiles along M, consecutive CTAs, which run on one TPC, should share B (a gain of up to 25 %).
 constexpr int kFewTiles = 2;
-/// Up to this many mainloop steps, K is short.
+/// Up to this many mainloop steps, K is short even if D fits in L2.
 constexpr int kShortSteps = 2;
 
 /// The rows of a tile and the consumer warpgroups that compute them.
@@ -159,8 +160,14 @@ Raster raster_of(const Search& search, const TileShape& tile) {
   if (search.groups != op::GroupedMode::none && search.groups != op::GroupedMode::independent)
     return {kRasterWidth, op::differs_in_m(search.groups)};
   if (search.m <= std::int64_t{kFewTiles} * tile.m) return {1};
-  // If K is short, D takes most of the time. DRAM writes it faster if the tiles of a wave have long lines of D
-  // together: f16 29200x7040x128 took 172 us instead of 192 (H100, 2026-11-25; docs/decisions/performance_history.md).
+  const ProductShape product{.m = search.m,
+                             .n = search.n,
+                             .k = search.k,
+                             .tile = tile,
+                             .element_bytes = search.element_bytes,
+                             .d_is_row_major = search.output.d_is_row_major,
+                             .bytes_of_d = search.m * search.n * search.batches * search.output.d_bytes};
+  if (has_short_k(search.limits, product)) return raster_of_short_k(search.limits, product);
   if (search.k <= std::int64_t{kShortSteps} * tile.k) return {kRasterWidth, search.output.d_is_row_major};
   return {kRasterWidth, tile.n > tile.m};
 }
