@@ -180,7 +180,8 @@ class PreparedCall {
   }
 
   void copy_and_run(const OperationArguments& arguments, const engine::RunOptions& options) const {
-    engine::HostOperands operands(arguments.problem(), engine_->device(), options.stream);
+    engine::HostOperands operands(arguments.problem(), engine_->device(), options.stream,
+                                  !prepared_.kernel().writes_whole_outputs());
     prepared_.run(operands.on_device(), options);
     operands.copy_out();
   }
