@@ -154,3 +154,24 @@ def test_other_inputs_may_not_be_the_output() -> None:
     a, b, d = integers(1, 16), integers(16, 24), integers(1, 24)
     with pytest.raises(InvalidArgument, match="'bias'.* overlaps (out|D) "):
         tilewright.matmul(a, b, out=d, epilogue="D = acc + row(bias)", bias=d)
+
+
+@pytest.mark.parametrize("name", ["C", "residual"])
+def test_results_in_place_of_an_input_cannot_be_verified(name: str) -> None:
+    a, b, d = integers(16, 8), integers(8, 24), integers(16, 24)
+    more: dict[str, Any] = {"C": d, "beta": 1.0}
+    if name == "residual":
+        more = {"epilogue": tilewright.EpilogueArguments("D = acc + residual", residual=d)}
+    args = GemmArguments(a, b, d, **more)
+    tilewright.run(args)
+    with pytest.raises(InvalidArgument, match=f"{name}'? is an output too, which it has overwritten"):
+        args.verify()
+
+
+def test_prepared_calls_add_to_their_output_at_each_run() -> None:
+    a, b, d = integers(33, 17), integers(17, 40), integers(33, 40)
+    expected = d + 2 * (a @ b)
+    prepared = tilewright.prepare(GemmArguments(a, b, d, epilogue=tilewright.EpilogueArguments("D = acc + r", r=d)))
+    prepared.run()
+    prepared.run()
+    np.testing.assert_array_equal(d, expected)
