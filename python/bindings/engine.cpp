@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "python/bindings/dtype.hpp"
+#include "python/bindings/kernel.hpp"
 #include "python/bindings/read.hpp"
 #include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
@@ -180,7 +181,8 @@ class PreparedCall {
   }
 
   void copy_and_run(const OperationArguments& arguments, const engine::RunOptions& options) const {
-    engine::HostOperands operands(arguments.problem(), engine_->device(), options.stream);
+    engine::HostOperands operands(arguments.problem(), engine_->device(), options.stream,
+                                  !prepared_.kernel().writes_whole_outputs());
     prepared_.run(operands.on_device(), options);
     operands.copy_out();
   }
@@ -369,6 +371,7 @@ void bind_prepared(nb::module_& module) {
          const std::shared_ptr<compile::Artifact>& artifact, std::optional<bool> deterministic,
          std::optional<bool> batch_invariant) {
         PreparedCall prepared(arguments);
+        choose_target(kernel.get(), arguments.memory());
         const Unlocked unlocked;
         prepared.load(kernel, artifact, {deterministic, batch_invariant});
         return prepared;
@@ -469,6 +472,7 @@ void bind_discovery(nb::module_& module) {
         const std::vector<registry::KernelPtr> all(kernels.begin(), kernels.end());
         if (std::ranges::find(all, nullptr) != all.end())
           throw nb::type_error("kernels must be a list of Kernel, got None in it");
+        for (const std::shared_ptr<registry::Kernel>& kernel : kernels) choose_target(kernel.get(), {});
         std::vector<engine::ArtifactPtr> artifacts;
         {
           const Unlocked unlocked;

@@ -64,6 +64,7 @@ class PythonKernel final : public registry::Kernel {
     set_target(target);
     made_for_ = target;
   }
+  bool has_target() const { return made_for_.has_value(); }
 
  protected:
   Support do_supports(const op::Problem& problem) const override {
@@ -165,6 +166,12 @@ std::array<std::uint32_t, 3> dim3(nb::handle extents, const char* what) {
   return dim;
 }
 
+/// Gives a Python kernel that has no target yet the one that `cc` names, unless it is None.
+void set_target_once(registry::Kernel& kernel, nb::handle cc) {
+  auto* const authored = dynamic_cast<PythonKernel*>(&kernel);
+  if (authored != nullptr && !authored->has_target() && !cc.is_none()) authored->make_for(read_target(cc).value());
+}
+
 /// @throws InvalidArgument unless `cc` is None or the target that the kernel was made for
 void check_target(const registry::Kernel& kernel, nb::handle cc) {
   if (cc.is_none()) return;
@@ -180,6 +187,7 @@ void run_kernel(const std::shared_ptr<registry::Kernel>& self, const OperationAr
                 bool /*assume_supported_args*/) {
   engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};
   read_workspace(workspace, options);
+  choose_target(self.get(), arguments.memory());
   {
     const Unlocked unlocked;
     engine_for(arguments.memory())->run(arguments.call, self, artifact, options);
@@ -335,6 +343,16 @@ void set_target(registry::Kernel& kernel, const Target& target) {
   if (auto* const authored = dynamic_cast<PythonKernel*>(&kernel)) authored->make_for(target);
 }
 
+void choose_target(registry::Kernel* kernel, const op::MemoryDevice& memory) {
+  auto* const authored = dynamic_cast<PythonKernel*>(kernel);
+  if (authored == nullptr || authored->has_target()) return;
+  const auto target = [&] {
+    const Unlocked unlocked;
+    return engine_for(memory)->device()->properties().target;
+  }();
+  if (!authored->has_target()) authored->make_for(target);  // another thread may have chosen meanwhile
+}
+
 void bind_kernel(nb::module_& module) {
   bind_status(module);
   bind_source(module);
@@ -387,15 +405,17 @@ void bind_kernel(nb::module_& module) {
       .def(
           "compile",
           [](const std::shared_ptr<registry::Kernel>& self, const OperationArguments* arguments, nb::handle cc) {
+            const op::MemoryDevice memory = arguments != nullptr ? arguments->memory() : op::MemoryDevice{};
+            set_target_once(*self, cc);
+            choose_target(self.get(), memory);
             check_target(*self, cc);
             const Unlocked unlocked;
-            const op::MemoryDevice memory = arguments != nullptr ? arguments->memory() : op::MemoryDevice{};
             return std::const_pointer_cast<compile::Artifact>(engine_for(memory)->compile(self));
           },
           nb::arg("args") = nb::none(), nb::arg("cc") = nb::none(),
           "The compiled kernel, from the cache if it is there. `cc`, a target such as 90 or \"sm_90a\", may be given "
-          "if "
-          "it is that of the kernel.")
+          "if it is that of the kernel. A kernel of your class that no generate_kernels() returned has the target of "
+          "its first compile() or run(): `cc`, or that of the device of `args`.")
       .def(
           "run", &run_kernel, nb::arg("args"), nb::arg("artifact").none() = nb::none(), nb::arg("stream") = nb::none(),
           nb::arg("workspace") = nb::none(), nb::arg("assume_supported_args") = false,

@@ -18,6 +18,10 @@ nanobind::object class_of_family(const std::string& family);
 /// @throws InvalidArgument if the kernel was already made for another target
 void set_target(registry::Kernel& kernel, const Target& target);
 
+/// The same, with the target of the engine for operands in `memory`, for a Python kernel that has no target yet because
+/// the program has made it, instead of a provider. `kernel` may be null. @pre the GIL is held
+void choose_target(registry::Kernel* kernel, const op::MemoryDevice& memory);
+
 void bind_metadata(nanobind::module_& module);
 void bind_kernel(nanobind::module_& module);
 /// Binds register() and unregister().

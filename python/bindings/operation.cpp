@@ -200,6 +200,19 @@ nb::object attribute(const OperationArguments& self, const Text& text) {
       fmt::format("arguments of {} have no '{}'", op::operation_name(self.problem()), printable(name)).c_str());
 }
 
+/// The name of an input that is identical to an output, so that its old values are lost; empty if there is none.
+std::string overwritten_input(const op::Problem& problem) {
+  const std::vector<op::ConstOperand> operands = op::operands(problem);
+  for (const op::ConstOperand& input : operands) {
+    if (!input.is_used || !op::is_read(input.access)) continue;
+    const bool is_output = std::ranges::any_of(operands, [&](const op::ConstOperand& output) {
+      return op::is_written(output.access) && *output.tensor == *input.tensor;
+    });
+    if (is_output) return std::string(input.name);
+  }
+  return {};
+}
+
 }  // namespace
 
 void bind_operation(nb::module_& module) {
@@ -247,12 +260,18 @@ void bind_operation(nb::module_& module) {
             if (!op::has_reference(self.problem()))
               throw InvalidArgument(fmt::format("{} has no reference", op::operation_name(self.problem())));
             if (!self.is_on_host()) throw InvalidArgument("verify() needs arrays in host memory");
+            if (const std::string lost = overwritten_input(self.problem()); !lost.empty()) {
+              throw InvalidArgument(fmt::format(
+                  "verify() needs the values that the kernel read, but {} is an output too, which it has overwritten",
+                  op::quoted(lost)));
+            }
             const op::Comparison found = op::compare(self.problem());
             return found.is_within_bound() ? Support() : Support(refuse("{}", op::describe_worst(found)));
           },
           "Compares the outputs, which must be in host memory, with the reference. The inputs must still have the "
-          "values "
-          "that the kernel read. Returns a Status, whose reason names the worst element.");
+          "values that the kernel read: raises InvalidArgument if one of them is an output too. Returns a Status, "
+          "whose "
+          "reason names the worst element.");
 }
 
 }  // namespace tilewright::python

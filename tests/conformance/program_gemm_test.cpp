@@ -9,6 +9,7 @@
 #include "tests/conformance/gemm_checks.hpp"
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/base/target_features.hpp"
+#include "tilewright/op/expression.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/named_epilogue.hpp"
 
@@ -144,6 +145,21 @@ TEST_P(ProgramGemm, ComputesEpilogues) {
   expect_exact_of(gemm);
   gemm.epilogue = op::linear_combination_generic(op::Activation::silu, DType::f32);
   expect_within_bound_of(gemm);
+}
+
+// Conversions of single accumulators made ptxas serialise wgmma, which the compiler treats as an error.
+TEST_P(ProgramGemm, StoresAccumulatorsToFurtherOutputs) {
+  for (const DType d : {DType::f16, DType::f32}) {
+    for (const auto layout : {op::MatrixLayout::row_major, op::MatrixLayout::column_major}) {
+      for (const std::int64_t n : {std::int64_t{136}, std::int64_t{41}}) {
+        op::Gemm gemm = plan::problem_of(plan::describe({DType::f16, DType::f16, d, DType::f32}, {}), 72, n, 136);
+        gemm.epilogue = op::make_epilogue("graph", DType::f32, op::acc(), {{"z", op::acc()}}).value_or_throw();
+        gemm.tensors = {{"z", op::matrix(std::uint64_t{0}, DType::f16, 72, n, layout)}};
+        SCOPED_TRACE(fmt::format("{} {} {}", name(d), op::name(layout), n));
+        expect_exact_of(gemm);
+      }
+    }
+  }
 }
 
 TEST_P(ProgramGemm, KeepsSpecialValues) {

@@ -235,3 +235,20 @@ def test_arguments_do_not_keep_arrays_alive() -> None:
     matmul(a, a)
     assert tilewright.dtype(a) == tilewright.DType.f32
     assert sys.getrefcount(a) == before
+
+
+@pytest.mark.parametrize("extents, refused", [((0, 8, 4), "row(r) = sum(acc)"), ((8, 0, 4), "column(r) = max(acc)")])
+def test_reductions_of_nothing_are_refused(extents: tuple[int, int, int], refused: str) -> None:
+    m, n, k = extents
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    with pytest.raises(InvalidArgument, match=r"'r' of shape \(.*\) reduces out, which has no elements"):
+        matmul(a, b, epilogue=f"D = acc; {refused}", r=np.empty((1, n) if n else (m, 1), np.float32))
+    per_row_of_nothing = np.empty((m, 1) if m == 0 else (1, n), np.float32)
+    other = "column(r) = sum(acc)" if m == 0 else "row(r) = sum(acc)"
+    assert matmul(a, b, epilogue=f"D = acc; {other}", r=per_row_of_nothing).shape == (m, n)
+
+
+def test_sums_without_products_are_sums_of_zeros() -> None:
+    r = np.full((1, 8), 7, np.float32)
+    matmul(np.ones((8, 0), np.float32), np.ones((0, 8), np.float32), epilogue="D = acc; row(r) = sum(acc + 1)", r=r)
+    np.testing.assert_array_equal(r, np.full((1, 8), 8))

@@ -237,3 +237,35 @@ def test_utils() -> None:
     assert utils.check_cuda_errors((0, 5)) == 5 and utils.check_cuda_errors((0,)) is None
     with pytest.raises(tilewright.DriverError, match="CUDA error: 2"):
         utils.check_cuda_errors((2,))
+
+
+def test_fusion_traces_functions_and_has_activations() -> None:
+    from tilewright.cutlass_api.fusion import trace, trace_in_out
+    from tilewright.cutlass_api.fusion.activation import gelu, leaky_relu, relu
+
+    def epilogue(accum: Any, alpha: Any, C: Any) -> Any:
+        F = accum * alpha + C * 2.0
+        D = relu(F) + leaky_relu(F, 0.5)
+        return D, F
+
+    assert trace_in_out(epilogue) == (["accum", "alpha", "C"], ["D", "F"])
+    tensors = {name: np.zeros((4, 6)) for name in ("accum", "C", "D", "F")}
+    traced = trace(epilogue, {**tensors, "alpha": 3.0})
+    assert [each.name for each in traced.inputs] == ["C"] and [each.name for each in traced.scalars] == ["alpha"]
+    with pytest.raises(InvalidArgument, match="example_tensors must have an array for accum"):
+        trace(epilogue, {"alpha": 1.0})
+    a, b, c = np.eye(4, dtype=np.float32), np.arange(24, dtype=np.float32).reshape(4, 6) - 12, np.ones((4, 6), np.float32)
+    d, f = np.empty_like(c), np.empty_like(c)
+    operands = cutlass_api.arguments.EpilogueArguments(epilogue, alpha=3.0, C=c, D=d, F=f)
+    args = cutlass_api.arguments.GemmArguments(a, b, d, accumulator_type=np.float32, epilogue=operands)
+    cutlass_api.get_kernels(args)[0].run(args)
+    np.testing.assert_array_equal(f, 3 * b + 2 * c)
+    np.testing.assert_array_equal(d, epilogue(b, 3.0, c)[0])
+    with pytest.raises(InvalidArgument, match="gelu takes an array of NumPy or PyTorch, got list"):
+        gelu([1.0])
+
+
+def test_typing_has_what_annotations_name() -> None:
+    from tilewright.cutlass_api.typing import TensorLike
+
+    assert isinstance(np.zeros(2), TensorLike) and not isinstance(2.0, TensorLike)

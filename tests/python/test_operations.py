@@ -178,3 +178,35 @@ def test_typed_numbers() -> None:
     for make, value in ((tilewright.i32, 2**31), (tilewright.u32, -1), (tilewright.u64, 2**64)):
         with pytest.raises((InvalidArgument, TypeError, OverflowError)):
             make(value)
+
+
+class Unregistered(StencilKernel):
+    """A kernel that the program makes itself, so that no generate_kernels() gives it a target."""
+
+    def __init__(self, name: str) -> None:
+        operands = tilewright.OperandsMetadata(STENCIL, x=("f32", 1), out=("f32", 1))
+        super().__init__(tilewright.KernelMetadata(name, Unregistered, operands))
+
+
+@pytest.mark.parametrize("way", ["run", "compile", "prepare", "compile_kernels"])
+def test_a_kernel_without_a_target_has_that_of_its_first_use(way: str) -> None:
+    x, out = arrays()
+    args = tilewright.OperationArguments(STENCIL, x=x, out=out)
+    kernel = Unregistered(f"own_{way}")
+    if way == "prepare":
+        tilewright.prepare(args, kernel).run()
+    elif way == "run":
+        kernel.run(args)
+    else:
+        artifact = kernel.compile(args) if way == "compile" else tilewright.compile_kernels([kernel])[0]
+        assert artifact.target == tilewright.device_target()
+        kernel.run(args, artifact)
+    np.testing.assert_allclose(out, expected_stencil(x, 0.25), rtol=1e-6, atol=1e-6)
+
+
+def test_a_kernel_may_be_compiled_for_another_target_first() -> None:
+    x, out = arrays()
+    kernel = Unregistered("own_sm_80")
+    assert kernel.compile(cc="sm_80").target == "sm_80"
+    with pytest.raises(InvalidArgument, match="own_sm_80 is compiled for sm_80, but emulator:sm_90a is sm_90a"):
+        kernel.run(tilewright.OperationArguments(STENCIL, x=x, out=out))

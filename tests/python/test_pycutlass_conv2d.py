@@ -324,6 +324,19 @@ def test_a_reduction_operation_after_parallel_split_k():
         plain.ptr_D  # noqa: B018
 
 
+@pytest.mark.parametrize("channels", [1, 2, 6])
+def test_filters_of_wgrad_may_be_less_aligned_than_their_description(channels, has_gpu):
+    """PyCUTLASS's run_all_example.sh has one channel, and an alignment of 4 for C."""
+    test = Test(
+        "few channels", "few", "wgrad", "optimized", "Strided", (16, 8, 8), (128, 128, 32), 3, (2, 2, 1), F32, F32, F32,
+        (1, 1, 4),
+    )  # fmt: skip
+    size = size_of(((1, 8, 8, channels), (3, 3, 3), (1, 1), (1, 1)))
+    operation = test.operation()
+    check(test, operation, size)
+    check(test, operation, size, mode=PARALLEL, slices=2, alpha=2.0, beta=-1.0)
+
+
 def test_the_tensor_cores_of_sm_90(operations, has_gpu):
     """With arch=90 stages, warps and instruction are chosen, as for GEMMs."""
     tilewright.configure(device="cuda:0" if has_gpu else "emulator:sm_90a")

@@ -164,14 +164,17 @@ VISITORS = [
 
 
 @pytest.mark.parametrize("name", ["simt_f32", "f16"])
+@pytest.mark.parametrize("layout", [ROW, COLUMN], ids=["row", "column"])
 @pytest.mark.parametrize("batch", [None, 2])
 @pytest.mark.parametrize("visitor, vectors, outputs", VISITORS, ids=[each[0].__name__ for each in VISITORS])
-def test_a_visitor_gives_the_results_of_its_call_on_numpy_arrays(name, batch, visitor, vectors, outputs):
-    operation = CONFIGURATIONS[name].operation((ROW, ROW, ROW), visitor)
+def test_a_visitor_gives_the_results_of_its_call_on_numpy_arrays(name, batch, layout, visitor, vectors, outputs):
+    """Tensors have the layout of C, as D has."""
+    operation = CONFIGURATIONS[name].operation((ROW, ROW, layout), visitor)
     (a, b, c), memory = problem(operation, batch)
     lead = () if batch is None else (batch,)
     inputs = {key: integers(*lead, *shape).astype(np.float32) for key, shape in vectors.items()}
-    made = {key: np.full((*lead, *shape), 99, np.float32) for key, shape in outputs.items()}
+    tensors = [key for key, shape in outputs.items() if shape == (M, N)]
+    made = {key: np.full((*lead, *shape), 99, np.float32).ravel() for key, shape in outputs.items()}
     output_op = operation.epilogue_type(**made, **inputs, c=memory[2], alpha=2.0, beta=-1.0, problem_size=[M, N])
     more = {} if batch is None else {"gemm_mode": BATCHED, "batch": batch}
     arguments = GemmArguments(
@@ -182,7 +185,8 @@ def test_a_visitor_gives_the_results_of_its_call_on_numpy_arrays(name, batch, vi
     arguments.sync()
     expected = operation.epilogue_functor(a @ b, *inputs.values(), c, 2.0, -1.0)
     for key, values in zip(outputs, expected, strict=True):
-        assert np.array_equal(made[key].ravel(), values.ravel()), key
+        is_transposed = key in tensors and layout is COLUMN
+        assert np.array_equal(made[key], (values.swapaxes(-1, -2) if is_transposed else values).ravel()), key
 
 
 @pytest.mark.parametrize("activation", [relu, tanh, sigmoid, silu, hardswish, gelu])

@@ -53,9 +53,9 @@ assert pycute is tilewright.pycute
 assert cutlass is tilewright.pycutlass.cutlass and cutlass.gemm is tilewright.pycutlass.cutlass.gemm
 assert cutlass_api.utils is tilewright.cutlass_api.utils and pycutlass.utils is tilewright.pycutlass.utils
 try:
-    import pycutlass.test.profiler
+    import pycutlass.builder.collective_op_builder
 except ModuleNotFoundError as error:
-    assert error.name.startswith("pycutlass.test")
+    assert error.name.startswith("pycutlass.builder")
 else:
     raise AssertionError
 tilewright.shims.uninstall()
@@ -77,7 +77,10 @@ MODULES = {
     "cutlass.cute.arch": "thread_idx",
     "cutlass.cute.math": "exp",
     "cutlass.cute.runtime": "make_fake_stream",
+    "cutlass_api.fusion": "trace",
+    "cutlass_api.fusion.activation": "relu",
     "cutlass_api.providers.cutedsl.kernel": "CuteDslKernel",
+    "cutlass_api.typing": "TensorLike",
     "cutlass_api.utils": "device_cc",
     "pycute.int_tuple": "flatten",
     "pycute.layout": "Layout",
@@ -89,6 +92,10 @@ MODULES = {
     "pycutlass.library": "TensorDescription",
     "pycutlass.memory_manager": "get_allocated_size",
     "pycutlass.reduction_operation": "ReductionOperation",
+    "pycutlass.test": "test_all_gemm",
+    "pycutlass.test.gemm_grouped_testbed": "TestbedGrouped",
+    "pycutlass.test.profiler": "GpuTimer",
+    "pycutlass.test.utils": "LayoutCombination",
     "pycutlass.utils.datatypes": "to_cutlass",
     "pycutlass.utils.device": "device_cc",
     "pycutlass.utils.reference_model": "ReferenceModule",

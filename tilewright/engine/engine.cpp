@@ -412,7 +412,10 @@ void Engine::run(const Call& call, const registry::KernelPtr& kernel, const Arti
   const op::Problem& problem = call.problem();
   if (op::is_shape_only(problem)) throw InvalidArgument("the operands are shapes without memory, which cannot be run");
   if (op::device(problem).kind == op::MemoryDevice::Kind::host && !op::is_empty(problem)) {
-    HostOperands operands(problem, state_->device, options.stream);
+    // Without a given kernel, one of an added provider may be the best.
+    const bool writes_whole =
+        kernel != nullptr ? kernel->writes_whole_outputs() : state_->registry->snapshot()->added == 0;
+    HostOperands operands(problem, state_->device, options.stream, !writes_whole);
     run(Call(operands.on_device()), kernel, artifact, options, required);
     operands.copy_out();
     return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tilewright/base/rounding.hpp"
 
@@ -27,6 +28,36 @@ std::vector<op::Tensor> matrices_of(const op::Problem& host, const op::Operand& 
   return matrices;
 }
 
+/// Copies the elements of `to`, a host tensor, from memory that has its strides. Runs of adjacent elements are copied
+/// at once.
+void copy_elements(const std::byte* from, const op::Tensor& to) {
+  if (to.is_empty()) return;
+  struct Mode {
+    std::int64_t stride, extent, index = 0;  // the stride is in bytes
+  };
+  const op::Tensor strided = op::strided_modes(to);
+  std::vector<Mode> modes;
+  for (int mode = 0; mode < strided.shape.rank(); ++mode) {
+    if (strided.shape[mode] > 1) modes.push_back({strided.stride[mode] * bytes(to.dtype), strided.shape[mode]});
+  }
+  std::ranges::sort(modes, {}, &Mode::stride);
+  std::int64_t run = bytes(to.dtype);
+  auto outer = modes.begin();
+  for (; outer != modes.end() && outer->stride == run; ++outer) run *= outer->extent;
+  std::int64_t offset = 0;
+  const auto advance = [&] {
+    for (auto mode = outer; mode != modes.end(); ++mode) {
+      offset += mode->stride;
+      if (++mode->index < mode->extent) return true;
+      offset -= mode->stride * std::exchange(mode->index, 0);
+    }
+    return false;
+  };
+  do {
+    std::memcpy(reinterpret_cast<std::byte*>(to.address) + offset, from + offset, static_cast<std::size_t>(run));
+  } while (advance());
+}
+
 }  // namespace
 
 op::MemoryDevice memory_device(const runtime::DeviceProperties& properties) {
@@ -34,41 +65,37 @@ op::MemoryDevice memory_device(const runtime::DeviceProperties& properties) {
 }
 
 HostOperands::HostOperands(const op::Problem& host, const std::shared_ptr<runtime::Device>& device,
-                           runtime::StreamHandle stream)
+                           runtime::StreamHandle stream, bool copies_outputs)
     : device_(device), stream_(stream), on_device_(host) {
-  const std::vector<op::Operand> operands = op::operands(on_device_);
-  std::vector<op::Operand> shared;  // inputs that are identical to an output and share its memory
-  const auto place_operand = [&](const op::Operand& operand, bool copies_in) {
-    if (!operand.tensor->is_pointer_array()) return place(*operand.tensor, copies_in);
-    return place_pointer_array(*operand.tensor, matrices_of(host, operand), copies_in);
-  };
-  for (const op::Operand& operand : operands) {
+  const std::vector<op::Operand> all = op::operands(on_device_);
+  std::vector<op::Operand> own, shared;  // inputs that are identical to an output share its memory
+  for (const op::Operand& operand : all) {
     if (!operand.is_used) continue;
+    const bool is_shared = operand.may_be_output && std::ranges::any_of(all, [&](const op::Operand& other) {
+                             return op::is_written(other.access) && *other.tensor == *operand.tensor;
+                           });
+    (is_shared ? shared : own).push_back(operand);
+  }
+  for (const op::Operand& operand : own) {
     const op::Tensor on_host = *operand.tensor;
-    const auto is_same = [&](const op::Operand& other) {
-      return op::is_written(other.access) && *other.tensor == on_host;
-    };
-    if (!op::is_written(operand.access)) {
-      if (operand.may_be_output && std::ranges::any_of(operands, is_same)) {
-        shared.push_back(operand);
-      } else {
-        place_operand(operand, true);
-      }
-      continue;
-    }
-    const bool is_input = op::is_read(operand.access) ||
-                          std::ranges::any_of(shared, [&](const op::Operand& each) { return *each.tensor == on_host; });
-    const bool is_whole = is_packed(on_host) && !operand.is_partly_written;
-    outputs_.push_back(place_operand(operand, is_input || !is_whole));
-    for (const op::Operand& each : shared) {
-      if (*each.tensor == on_host) *each.tensor = *operand.tensor;
+    const auto is_same = [&](const op::Operand& input) { return *input.tensor == on_host; };
+    const bool is_written = op::is_written(operand.access);
+    const bool is_read = op::is_read(operand.access) || std::ranges::any_of(shared, is_same);
+    const bool copies_in = is_read || operand.is_partly_written || copies_outputs;
+    const Output placed = on_host.is_pointer_array()
+                              ? place_pointer_array(*operand.tensor, matrices_of(host, operand), copies_in)
+                              : place(*operand.tensor, copies_in);
+    if (!is_written) continue;
+    outputs_.push_back(placed);
+    for (const op::Operand& input : shared) {
+      if (is_same(input)) *input.tensor = *operand.tensor;
     }
   }
 }
 
 HostOperands::Output HostOperands::place(op::Tensor& tensor, bool copies_in) {
-  Output placed{tensor, 0, {}, {}};
   const auto size = static_cast<std::size_t>(op::span_bytes(tensor));
+  Output placed{.on_host = tensor, .bytes = size};
   const runtime::DeviceBuffer& buffer = buffers_.emplace_back(device_, size, stream_);
   if (copies_in && size != 0) {
     device_->copy_in(buffer.address(), reinterpret_cast<const void*>(tensor.address), size, stream_);
@@ -82,7 +109,7 @@ HostOperands::Output HostOperands::place(op::Tensor& tensor, bool copies_in) {
 // Each matrix is aligned as much as the problem declares, since the steps are multiples of an allocation's alignment.
 HostOperands::Output HostOperands::place_pointer_array(op::Tensor& tensor, std::vector<op::Tensor> on_host,
                                                        bool copies_in) {
-  Output placed{tensor, 0, std::move(on_host), {}};
+  Output placed{.on_host = tensor, .matrices = std::move(on_host)};
   const auto declared = static_cast<std::size_t>(tensor.pointer_alignment);
   const std::size_t alignment = std::max(declared, runtime::kAllocationAlignment);
   std::size_t end = 0;
@@ -117,34 +144,23 @@ HostOperands::Output HostOperands::place_pointer_array(op::Tensor& tensor, std::
 
 void HostOperands::copy_out() {
   for (const Output& output : outputs_) {
-    if (!output.matrices.empty()) {
-      scatter(output);
-      continue;
+    if (output.bytes == 0) continue;
+    if (output.matrices.empty() && is_packed(output.on_host)) {
+      device_->copy_out(reinterpret_cast<void*>(output.on_host.address), output.on_device, output.bytes, stream_);
+    } else {
+      copy_elements_out(output);
     }
-    const auto size = static_cast<std::size_t>(op::span_bytes(output.on_host));
-    if (size != 0) device_->copy_out(reinterpret_cast<void*>(output.on_host.address), output.on_device, size, stream_);
   }
   device_->synchronize(stream_);
 }
 
-// Lines are copied one by one, because those of another matrix may lie between them.
-void HostOperands::scatter(const Output& output) {
+void HostOperands::copy_elements_out(const Output& output) {
   gathered_.resize(output.bytes);
-  if (output.bytes == 0) return;
   device_->copy_out(gathered_.data(), output.on_device, gathered_.size(), stream_);
   device_->synchronize(stream_);
-  for (std::size_t i = 0; i < output.matrices.size(); ++i) {
-    const op::Tensor& to = output.matrices[i];
-    if (to.is_empty()) continue;
-    const op::MatrixView view = *op::view_matrix(to, "D");
-    const std::int64_t element = bytes(to.dtype);
-    for (std::int64_t line = 0; line < view.lines(to); ++line) {
-      const std::int64_t offset = line * view.ld * element;
-      std::memcpy(reinterpret_cast<std::byte*>(to.address) + offset,
-                  &gathered_[output.offsets[i] + static_cast<std::size_t>(offset)],
-                  static_cast<std::size_t>(view.line(to) * element));
-    }
-  }
+  if (output.matrices.empty()) return copy_elements(gathered_.data(), output.on_host);
+  for (std::size_t i = 0; i < output.matrices.size(); ++i)
+    copy_elements(gathered_.data() + output.offsets[i], output.matrices[i]);
 }
 
 }  // namespace tilewright::engine

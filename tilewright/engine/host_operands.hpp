@@ -14,38 +14,41 @@ op::MemoryDevice memory_device(const runtime::DeviceProperties& properties);
 
 class HostOperands {
  public:
-  /// Copies the operands that the call reads to the device, and also outputs that are not packed, since their padding
-  /// must not change. The matrices of a pointer array are gathered in one copy. @pre op::validate(host)
-  HostOperands(const op::Problem& host, const std::shared_ptr<runtime::Device>& device, runtime::StreamHandle stream);
+  /// Copies the operands that the call reads to the device. `copies_outputs` says that outputs are copied too, for
+  /// kernels that may leave elements of them unwritten. The matrices of a pointer array are gathered in one copy.
+  /// @pre op::validate(host)
+  HostOperands(const op::Problem& host, const std::shared_ptr<runtime::Device>& device, runtime::StreamHandle stream,
+               bool copies_outputs = false);
 
   /// The problem with device tensors.
   const op::Problem& on_device() const { return on_device_; }
 
-  /// Copies the outputs to the host and waits for the stream.
+  /// Copies the elements of the outputs to the host and waits for the stream. Memory between these elements does not
+  /// change: it may belong to another output, or to an array that another thread uses.
   void copy_out();
 
  private:
   struct Output {
     op::Tensor on_host;
     std::uint64_t on_device = 0;  // of the first matrix
-    // The matrices of a pointer array, and where they lie from `on_device` on, in `bytes`.
+    std::size_t bytes = 0;        // on the device
+    // The matrices of a pointer array, and where they lie from `on_device` on.
     std::vector<op::Tensor> matrices = {};
     std::vector<std::size_t> offsets = {};
-    std::size_t bytes = 0;
   };
 
   /// Replaces the tensor by one on the device, and returns its place there.
   Output place(op::Tensor& tensor, bool copies_in);
   Output place_pointer_array(op::Tensor& tensor, std::vector<op::Tensor> on_host, bool copies_in);
-  /// Copies the matrices of a pointer array to the host.
-  void scatter(const Output& output);
+  /// Copies the elements of an output that is not packed, or of the matrices of a pointer array, to the host.
+  void copy_elements_out(const Output& output);
 
   std::shared_ptr<runtime::Device> device_;
   runtime::StreamHandle stream_;
   op::Problem on_device_;
   std::vector<runtime::DeviceBuffer> buffers_;
   std::vector<Output> outputs_;
-  std::vector<std::byte> gathered_;  // the matrices of one pointer array
+  std::vector<std::byte> gathered_;  // one operand as it is on the device
 };
 
 }  // namespace tilewright::engine

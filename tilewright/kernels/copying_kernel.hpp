@@ -43,6 +43,7 @@ class CopyingKernel : public registry::Kernel {
       : Kernel(std::move(metadata)), inner_(std::move(inner)), copies_(copies) {}
 
   bool depends_only_on_key() const override { return true; }
+  bool writes_whole_outputs() const override { return true; }
   bool has_several_steps() const override { return true; }
   std::vector<std::string> symbol_suffixes() const override;
 

@@ -27,6 +27,7 @@ class PlannedConv final : public registry::Kernel {
   // The key of a convolution with groups has the alignments of addresses, which vectors of channels need and the
   // signature of a batch of single channels does not have.
   bool depends_only_on_key() const override { return true; }
+  bool writes_whole_outputs() const override { return true; }
   // The launch takes strides of rows, or of columns, which are those of either layout of a single column or row.
   bool takes_lines_of_any_layout() const override { return true; }
 

@@ -71,6 +71,7 @@ class PlannedGemm final : public registry::Kernel {
   }
 
   bool depends_only_on_key() const override { return true; }
+  bool writes_whole_outputs() const override { return true; }
   bool takes_lines_of_any_layout() const override { return true; }
   bool compiles_quickly() const override { return Family::kLanguage == compile::Language::mlir; }
 

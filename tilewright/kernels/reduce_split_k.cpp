@@ -27,6 +27,7 @@ class ReduceSplitKKernel final : public registry::Kernel {
       : Kernel(std::move(metadata)), plan_(std::move(plan)) {}
 
   bool depends_only_on_key() const override { return true; }
+  bool writes_whole_outputs() const override { return true; }
 
  protected:
   Support do_supports(const op::Problem& problem) const override {

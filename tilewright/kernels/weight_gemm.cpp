@@ -142,6 +142,8 @@ class WeightKernel final : public registry::Kernel {
         program_(std::move(program)),
         estimate_us_(std::move(estimate_us)) {}
 
+  bool writes_whole_outputs() const override { return true; }
+
  protected:
   Support do_supports(const op::Problem& problem) const override {
     const auto& custom = std::get<op::Custom>(problem);

@@ -396,7 +396,7 @@ std::vector<BasicOperand<TensorPointer>> operands_of(Problem& contraction) {
                                                     {"C", &contraction.c, Access::read, reads_c(contraction), true},
                                                     {"D", &contraction.d, Access::write}};
   for (auto& [name, tensor] : contraction.tensors)
-    operands.push_back({name, &tensor, is_output(contraction.epilogue, name) ? Access::write : Access::read});
+    operands.push_back(tensor_operand(contraction.epilogue, name, &tensor));
   return operands;
 }
 

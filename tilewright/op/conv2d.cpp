@@ -578,8 +578,7 @@ std::vector<BasicOperand<TensorPointer>> operands_of(Problem& conv) {
                                 : conv.pass == ConvPass::dgrad ? &conv.x
                                                                : &conv.w;
   operands.push_back({output_name(conv.pass), written, Access::write});
-  for (auto& [name, tensor] : conv.tensors)
-    operands.push_back({name, &tensor, is_output(conv.epilogue, name) ? Access::write : Access::read});
+  for (auto& [name, tensor] : conv.tensors) operands.push_back(tensor_operand(conv.epilogue, name, &tensor));
   return operands;
 }
 

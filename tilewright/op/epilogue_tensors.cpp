@@ -69,7 +69,8 @@ Support check_epilogue_tensor(const Gemm& gemm, const EpilogueTensor& expected, 
   if (!is_written) return {};
   const bool has_memory = tensor->address != 0;  // a shape without memory is checked by validate(signature)
   if (has_memory && gemm.is_empty() && !tensor->is_empty())
-    return refuse("'{}' of shape {} is a reduction over a D without elements", label, to_string(shape))
+    return refuse("'{}' of shape {} reduces D, which has no elements: there is no result to store", label,
+                  to_string(shape))
         .as(RefusalCode::shape)
         .of(label);
   if (const Result<MatrixView> view = view_matrix(*tensor, label); !view) return view.refusal();
@@ -121,6 +122,12 @@ std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue) {
 
 bool is_output(const Epilogue& epilogue, std::string_view label) {
   return std::ranges::find(epilogue.outputs, label, &EpilogueOutput::label) != epilogue.outputs.end();
+}
+
+bool is_full_input(const Epilogue& epilogue, std::string_view label) {
+  return std::ranges::any_of(epilogue.tensors(), [&](const EpilogueNode* tensor) {
+    return tensor->label == label && tensor->broadcast == kFull;
+  });
 }
 
 Support check_epilogue_tensors(const Gemm& gemm) { return check_epilogue_tensors(gemm, GroupedMode::none, 0); }

@@ -20,6 +20,16 @@ std::vector<EpilogueTensor> epilogue_tensors(const Epilogue& epilogue);
 
 /// Whether the epilogue writes the tensor of that name.
 bool is_output(const Epilogue& epilogue, std::string_view label);
+/// Whether the epilogue reads a tensor of that name that has an element for each of D.
+bool is_full_input(const Epilogue& epilogue, std::string_view label);
+
+/// An epilogue's tensor as an operand. An input with one element for each of D may be identical to an output, as C may
+/// be D: every kernel reads an element of it to compute that element of the outputs, and stores these afterwards.
+template <class TensorPointer>
+BasicOperand<TensorPointer> tensor_operand(const Epilogue& epilogue, std::string_view name, TensorPointer tensor) {
+  if (is_output(epilogue, name)) return {.name = name, .tensor = tensor, .access = Access::write};
+  return {.name = name, .tensor = tensor, .may_be_output = is_full_input(epilogue, name)};
+}
 
 /// Refuses tensors that are missing, superfluous, or of the wrong shape, type or layout.
 /// @pre the epilogue and the other operands are valid

@@ -179,8 +179,7 @@ std::vector<BasicOperand<TensorPointer>> operands_of(Problem& gemm) {
       {"C", &gemm.c, Access::read, reads_source(gemm), true},
       {"D", &gemm.d, Access::write},
   };
-  for (auto& [name, tensor] : gemm.tensors)
-    operands.push_back({name, &tensor, is_output(gemm.epilogue, name) ? Access::write : Access::read});
+  for (auto& [name, tensor] : gemm.tensors) operands.push_back(tensor_operand(gemm.epilogue, name, &tensor));
   return operands;
 }
 

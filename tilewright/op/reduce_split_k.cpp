@@ -101,8 +101,7 @@ std::vector<BasicOperand<TensorPointer>> operands_of(Problem& reduction) {
       {"C", &reduction.c, Access::read, reads_source(reduction), true},
       {"D", &reduction.d, Access::write},
   };
-  for (auto& [name, tensor] : reduction.tensors)
-    operands.push_back({name, &tensor, is_output(reduction.epilogue, name) ? Access::write : Access::read});
+  for (auto& [name, tensor] : reduction.tensors) operands.push_back(tensor_operand(reduction.epilogue, name, &tensor));
   return operands;
 }
 

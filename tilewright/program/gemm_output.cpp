@@ -22,6 +22,15 @@ std::string tensor_name(const std::string& label) { return "tensor_" + label; }
 /// One element as it is stored in memory: b16 for f16 and bf16.
 RegisterType stored_type(DType element) { return element == DType::f32 ? RegisterType::f32 : RegisterType::b16; }
 
+/// The two elements of 16 bits that pack() converted together. Both are converted at once also where they are stored
+/// alone: where a cvt.rn.f16.f32 read an accumulator itself, ptxas 13.0 serialised all wgmma of programs in MLIR
+/// (C7514).
+std::array<Value, 2> halves(KernelBuilder& k, const Value& packed) {
+  const std::vector<Value> both = k.instruction(
+      "mov.b32 {$0, $1}, $2;", {output(RegisterType::b16), output(RegisterType::b16), input(packed)}, Effect::pure);
+  return {both[0], both[1]};
+}
+
 Value compare(KernelBuilder& k, std::string_view comparison, const Value& a, const Value& b) {
   return k
       .instruction(fmt::format("{{\n.reg .pred p;\nsetp.{}.f32 p, $1, $2;\nselp.f32 $0, 0f3f800000, 0f00000000, p;\n}}",
@@ -216,9 +225,12 @@ void GemmOutput::store(const OutputTensor& tensor, int alignment, const std::arr
   const Number offset = batch * tensor.stride_batch + row * tensor.stride_m + column * tensor.stride_n;
   const Number first = both(less(row, extent_m_), less(column, extent_n_));
   const Number second = both(less(row, extent_m_), less(column + 1, extent_n_));
+  const bool is_half = tensor.element != DType::f32;
+  const Value packed = is_half ? pack(k, tensor.element, values[0], values[1]) : Value{};
+  const std::array<Value, 2> elements = is_half ? halves(k, packed) : values;
   const auto store_one = [&](const Number& holds, int i) {
     store_global_if(k, holds, tensor.address, (offset + tensor.stride_n * i) * bytes,
-                    {from_f32(k, tensor.element, values[static_cast<std::size_t>(i)])});
+                    {elements[static_cast<std::size_t>(i)]});
   };
   if (alignment < 2 || !tensor.stride_n.is_static(1)) {
     store_one(first, 0);
@@ -226,13 +238,8 @@ void GemmOutput::store(const OutputTensor& tensor, int alignment, const std::arr
     return;
   }
   // Columns are even, and so are lines, so that both elements are one aligned vector. The last column may be alone.
-  std::vector<Value> pair;
-  if (tensor.element == DType::f32) {
-    pair = {values[0], values[1]};
-  } else {
-    pair = {pack(k, tensor.element, values[0], values[1])};
-  }
-  store_global_if(k, second, tensor.address, offset * bytes, pair);
+  store_global_if(k, second, tensor.address, offset * bytes,
+                  is_half ? std::vector{packed} : std::vector{values[0], values[1]});
   store_one(both(first, negation(second)), 0);
 }
 

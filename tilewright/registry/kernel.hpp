@@ -47,6 +47,10 @@ class Kernel {
   /// C and the product are read. If so, its result is remembered for calls with the same key.
   virtual bool depends_only_on_key() const { return false; }
 
+  /// Whether a run writes every element of the outputs, so that their old contents need not be copied to the device. Of
+  /// a user-defined kernel this is not known.
+  virtual bool writes_whole_outputs() const { return false; }
+
   /// Whether the kernel compiles in about half the time of a kernel in CUDA C++ with the same tile, as programs in MLIR
   /// do. Engines that choose by compile time prefer it.
   virtual bool compiles_quickly() const { return false; }

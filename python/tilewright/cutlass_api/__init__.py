@@ -17,7 +17,21 @@ from typing import TYPE_CHECKING
 from tilewright.missing_name import refuse_unknown
 from tilewright.submodules import add_submodules
 
-from . import arguments, artifact, config, conversions, cutlass, kernel, library, manifest, metadata, providers, status
+from . import (
+    arguments,
+    artifact,
+    config,
+    conversions,
+    cutlass,
+    fusion,
+    kernel,
+    library,
+    manifest,
+    metadata,
+    providers,
+    status,
+    typing,
+)
 from .kernel import Kernel
 from .manifest import Manifest, get_kernels
 from .metadata import KernelMetadata
@@ -36,6 +50,7 @@ __all__ = [
     "artifact",
     "config",
     "cutlass",
+    "fusion",
     "get_kernels",
     "kernel",
     "library",
@@ -43,6 +58,7 @@ __all__ = [
     "metadata",
     "providers",
     "status",
+    "typing",
     "utils",
 ]
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tilewright
-from tilewright._tilewright import KernelMetadata, OperationArguments, device_target
-from tilewright._tilewright.program import set_kernel_target
+from tilewright._tilewright import KernelMetadata, OperationArguments
 from tilewright.errors import InvalidArgument
 
 from .artifact import CompiledArtifact
@@ -24,7 +23,6 @@ class Kernel(tilewright.Kernel):
     """
 
     _metadata: KernelMetadata | None = None
-    _has_target = False  # whether a provider, or _set_target_of(), has set the target that the kernel is compiled for
 
     def __init__(self, metadata: KernelMetadata) -> None:
         self.metadata = metadata
@@ -53,10 +51,7 @@ class Kernel(tilewright.Kernel):
         kernels = generate(accept, epilogue_args=None, cc=architecture)
         if kernels is None:
             raise InvalidArgument(f"{cls.__name__}.generate_kernels() must return a list of kernels, got None")
-        found = [each for each in kernels if each.metadata.min_cc <= architecture]
-        for each in found:
-            each._has_target = True
-        return found
+        return [each for each in kernels if each.metadata.min_cc <= architecture]
 
     @staticmethod
     def generate_kernels(
@@ -100,18 +95,10 @@ class Kernel(tilewright.Kernel):
             compiled_artifact = self._compiled_for(args)
         self._run(args, compiled_artifact, stream, workspace)
 
-    def _set_target_of(self, args: Any) -> None:
-        """Makes a kernel that no provider has made one for the device of the arguments."""
-        if not self._has_target:
-            device = _device_of(args)
-            set_kernel_target(self, device_target("" if device == "host" else device))
-            self._has_target = True
-
     def _compiled_for(self, args: Any) -> CompiledArtifact:
         known: dict[str, CompiledArtifact] = self.__dict__.setdefault("_artifacts", {})
         device = _device_of(args)
         if device not in known:
-            self._set_target_of(args)
             artifact = self.compile(args)
             if artifact is None:
                 raise InvalidArgument(f"{type(self).__name__}.compile() must return a CompiledArtifact, got None")

@@ -16,6 +16,7 @@ from . import (
     memory_pool,
     reduction,
     reference_model,
+    testbed,
 )
 from .activation import ActivationFunctor, gelu, hardswish, identity, leaky_relu, relu, sigmoid, silu, tanh
 from .arguments import GemmArguments
@@ -52,7 +53,16 @@ add_submodules(
     conv2d_operation=convolution,
     memory_manager=memory_pool,
     reduction_operation=reduction,
+    test=testbed,
     utils=conversions,
+)
+add_submodules(
+    f"{__name__}.test",
+    conv2d_testbed=testbed,
+    gemm_grouped_testbed=testbed,
+    gemm_testbed=testbed,
+    profiler=testbed,
+    utils=testbed,
 )
 add_submodules(f"{__name__}.utils", datatypes=conversions, device=device, reference_model=reference_model)
 

@@ -265,9 +265,10 @@ class Conv2dArguments(OutputArguments):
     After D, output_op, split_k_mode and split_k_slices may be given by position in this order, or split_k_mode alone.
 
     Raises InvalidArgument, with the numbers, for what GemmArguments refuses and for channels that are no multiple of an
-    alignment: fprop has C of A and B and K of D; dgrad and wgrad have K of A and C of B and D. Also refused are
-    problems that CUTLASS's iterators do not have: fixed_channels if C is not the alignment of A; optimized with filters
-    of more than 32 taps along an axis; and strides in dgrad if the operation has StrideSupport.Unity.
+    alignment: fprop has C of A and B and K of D; dgrad has K of A and C of B and D; wgrad has K of A and C of B. A D of
+    wgrad that is less aligned than the description says is stored in smaller vectors. Also refused are problems that
+    CUTLASS's iterators do not have: fixed_channels if C is not the alignment of A; optimized with filters of more than
+    32 taps along an axis; and strides in dgrad if the operation has StrideSupport.Unity.
     """
 
     operation: Conv2dOperation
@@ -398,7 +399,9 @@ class Conv2dArguments(OutputArguments):
             raise InvalidArgument(
                 f"IteratorAlgorithm.fixed_channels needs C = {operation.A.alignment}, the alignment of A, got {size.C}"
             )
-        of_c = {"A": operation.A, "B": operation.B} if is_fprop else {"B": operation.B, "C": operation.C}
+        of_c = {"A": operation.A, "B": operation.B} if is_fprop else {"B": operation.B}
+        if kind is Operator.dgrad:
+            of_c["C"] = operation.C
         of_k = {"C": operation.C} if is_fprop else {"A": operation.A}
         for name, count, descriptions in (("C", size.C, of_c), ("K", size.K, of_k)):
             for role, description in descriptions.items():

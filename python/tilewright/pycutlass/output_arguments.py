@@ -77,7 +77,7 @@ class OutputArguments:
         m, n = self.gemm_size.m(), self.gemm_size.n()
         if isinstance(functor, EpilogueVisitTree):
             arguments = self._visitor_output_op(functor)
-            visit = functor.bind(arguments, batch, m, n)
+            visit = functor.bind(arguments, batch, m, n, self.operation.C.layout is cutlass.ColumnMajor)
             d = self._operand(
                 arguments.operands.get(visit.name_of_d, D), "D", self.operation.C, m, n, batch, is_written=True
             )

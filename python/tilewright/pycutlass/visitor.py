@@ -78,8 +78,8 @@ class EpilogueVisitTree:
     """Base class of epilogues that are written as a method __call__.
 
     Its parameters are `accum`, the accumulators A * B, and others that are annotated with their kind: "tensor" (m x n,
-    row-major), "row" (n), "column" (m) or "scalar". The values that it returns, including those of reduction_op(), are
-    stored to arrays with the names of the variables. The method is traced (see tilewright.tracing), so that it may use
+    in the layout of C), "row" (n), "column" (m) or "scalar". The values that it returns, including those of
+    reduction_op(), are stored to arrays with the names of the variables. The method is traced (see tilewright.tracing), so that it may use
     everything that Tilewright's epilogues can compute.
     """
 
@@ -110,8 +110,11 @@ class EpilogueVisitTree:
             raise TypeError(f"problem_size must be a list of ints or None, got {problem_size!r:.80}")
         return VisitorOutputOp(self, problem_size, operands)
 
-    def bind(self, output_op: VisitorOutputOp, batch: int | None, m: int, n: int) -> BoundVisitor:
-        """The epilogue for a problem. Raises InvalidArgument, and TraceError if the method cannot be traced."""
+    def bind(
+        self, output_op: VisitorOutputOp, batch: int | None, m: int, n: int, is_column_major: bool = False
+    ) -> BoundVisitor:
+        """The epilogue for a problem, whose C may be column-major. Raises InvalidArgument, and TraceError if the method
+        cannot be traced."""
         if output_op.problem_size is not None and output_op.problem_size[:2] != [m, n]:
             raise InvalidArgument(
                 f"the visitor's problem_size is {output_op.problem_size}, but the problem is {[m, n]}"
@@ -123,7 +126,10 @@ class EpilogueVisitTree:
             raise InvalidArgument(f"the visitor needs {', '.join(missing)}: epilogue_type({missing[0]}=...)")
         numbers = {name: _number(name, operands[name]) for name, kind in kinds.items() if kind == "scalar"}
         memories = {name: memory_of(operands[name], name) for name, kind in kinds.items() if kind != "scalar"}
-        views = {name: self._view(memory, name, kinds[name], batch, m, n) for name, memory in memories.items()}
+        views = {
+            name: self._view(memory, name, kinds[name], batch, m, n, is_column_major)
+            for name, memory in memories.items()
+        }
         problem = (m, n) if batch is None else (batch, m, n)
         traced = self._trace(problem, kinds, {name: view.shape for name, view in views.items()}, numbers)
         tensors = {each.label: views[each.name] for each in traced.inputs}
@@ -139,7 +145,7 @@ class EpilogueVisitTree:
                 raise InvalidArgument(f"the visitor returns {output.name}: epilogue_type({output.name}=...)")
             memory = memories[output.name] = memory_of(operands[output.name], output.name)
             kind = "tensor" if output.broadcast == "full" else output.broadcast
-            tensors[output.label], parts = self._output(memory, output.name, kind, batch, m, n)
+            tensors[output.label], parts = self._output(memory, output.name, kind, batch, m, n, is_column_major)
             if parts > 1:
                 cleared.append(operands[output.name])
         is_wide = self.element_compute in (DataType.float64, DataType.int32)
@@ -181,23 +187,28 @@ class EpilogueVisitTree:
             scalars={name: numbers.get(name, 1.0) for name, kind in kinds.items() if kind == "scalar"},
         )
 
-    def _view(self, memory: Memory, name: str, kind: str, batch: int | None, m: int, n: int) -> View:
-        """A row-major view of an input: a batch, or one matrix for the whole batch."""
+    def _view(
+        self, memory: Memory, name: str, kind: str, batch: int | None, m: int, n: int, is_column_major: bool
+    ) -> View:
+        """A view of an input: a batch, or one matrix for the whole batch."""
         shape = _shape(kind, batch, m, n)
         one = _shape(kind, None, m, n)
         if batch is not None and memory.elements is not None and memory.elements < _count(shape):
             shape = one if memory.elements >= _count(one) else shape
         _check(memory, name, _count(shape), shape)
-        return View(memory, memory.kind or self.element_output.kind, shape, packed(shape))
+        strides = _strides(shape, kind == "tensor" and is_column_major)
+        return View(memory, memory.kind or self.element_output.kind, shape, strides)
 
-    def _output(self, memory: Memory, name: str, kind: str, batch: int | None, m: int, n: int) -> tuple[View, int]:
+    def _output(
+        self, memory: Memory, name: str, kind: str, batch: int | None, m: int, n: int, is_column_major: bool
+    ) -> tuple[View, int]:
         """A view of an output, and the number of its parts, which is 1 except for reductions."""
         shape = _shape(kind, batch, m, n)
         _check(memory, name, _count(shape), shape)
         if memory.is_read_only:
             raise InvalidArgument(f"{name} is read-only")
         if kind == "tensor":
-            return View(memory, memory.kind or self.element_output.kind, shape, packed(shape)), 1
+            return View(memory, memory.kind or self.element_output.kind, shape, _strides(shape, is_column_major)), 1
         parts = max(1, (memory.elements or 0) // max(1, _count(shape)))
         strides = packed(shape)
         if batch is not None:
@@ -217,11 +228,22 @@ def _shape(kind: str, batch: int | None, m: int, n: int) -> tuple[int, ...]:
     return matrix if batch is None or kind == "scalar" else (batch, *matrix)
 
 
+def _strides(shape: tuple[int, ...], is_column_major: bool) -> tuple[int, ...]:
+    """The strides of matrices without gaps."""
+    if not is_column_major:
+        return packed(shape)
+    *batch, m, n = shape
+    return (*(m * n for _ in batch), 1, max(1, m))
+
+
 def _check(memory: Memory, name: str, elements: int, shape: tuple[int, ...]) -> None:
     if memory.elements is None:
         return
     if not memory.is_contiguous:
-        raise InvalidArgument(f"{name} must be row-major without gaps, got strides {memory.strides}")
+        raise InvalidArgument(
+            f"{name} has strides {memory.strides}: its elements must be in memory in the order of its indices, without "
+            "gaps"
+        )
     if memory.elements < elements:
         kind = memory.kind
         size = item_bytes(kind) if kind is not None else 0

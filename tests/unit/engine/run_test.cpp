@@ -478,6 +478,17 @@ TEST_F(Running, AUserDefinedKernelIsCompiledAndRun) {
   EXPECT_EQ(engine_.cache().counters().compiles, 1);
 }
 
+TEST_F(Running, AUserDefinedKernelKeepsWhatItDoesNotWrite) {
+  const HostProblem problem(8, 8, 8);
+  op::fill_integers(problem.gemm.d, 5, 5, 0);
+  engine_.run(problem.gemm,
+              users_kernel("even", problem.gemm, "if (threadIdx.x % 2 == 0) p.d[threadIdx.x] = p.a[threadIdx.x];"));
+  for (int row = 0; row < 8; ++row) {
+    for (int column = 0; column < 8; ++column)
+      ASSERT_EQ(op::load(problem.gemm.d, row, column), column % 2 == 0 ? op::load(problem.gemm.a, row, column) : 5);
+  }
+}
+
 TEST_F(Running, UserDefinedKernelsWithTheSameNameAreDistinct) {
   const HostProblem problem(8, 8, 8);
   for (int factor = 2; factor <= 3; ++factor) {

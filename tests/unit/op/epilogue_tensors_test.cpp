@@ -60,6 +60,22 @@ TEST(EpilogueTensors, MayHaveAnyStridesAndBeBroadcastOverABatch) {
   EXPECT_EQ(slice(gemm, 2).tensor("residual").address, 7 * kApart) << "broadcast over the batch";
 }
 
+TEST(EpilogueTensors, OnlyAFullInputMayBeAnOutput) {
+  Gemm in_place = problem();
+  in_place.tensors[3].tensor = in_place.d;
+  EXPECT_TRUE(validate(in_place)) << validate(in_place).reason();
+  in_place.tensors[3].tensor = in_place.tensors[0].tensor;
+  EXPECT_TRUE(validate(in_place)) << "an output other than D: " << validate(in_place).reason();
+  Gemm one_row = problem();
+  one_row.a = matrix(1 * kApart, DType::f32, 1, 32);
+  one_row.d = one_row.tensors[1].tensor = matrix(3 * kApart, DType::f32, 1, 24);
+  one_row.tensors[0].tensor = matrix(4 * kApart, DType::f16, 1, 24);
+  one_row.tensors[2].tensor = matrix(6 * kApart, DType::f16, 1, 1);
+  one_row.tensors[3].tensor = matrix(7 * kApart, DType::bf16, 1, 24);
+  EXPECT_EQ(validate(one_row).reason(), "'bias' [0xc0000000, 0xc0000060) overlaps D [0xc0000000, 0xc0000060)")
+      << "a vector is staged for other tiles too";
+}
+
 TEST(EpilogueTensors, AreRefusedWithTheReason) {
   struct Wrong {
     std::string_view says;
@@ -96,7 +112,9 @@ TEST(EpilogueTensors, AreRefusedWithTheReason) {
            {"'aux' [0xc0000000, 0xc0000300) overlaps D [0xc0000000, 0xc0000600)",
             [&](Gemm& g) { tensor(g, 0).address = g.d.address; }},
            {"'residual' [0x100000000, 0x100000300) overlaps 'aux' [0x100000000, 0x100000300)",
-            [&](Gemm& g) { tensor(g, 3).address = tensor(g, 0).address; }}}) {
+            [&](Gemm& g) { tensor(g, 3).address = tensor(g, 0).address; }},
+           {"'bias' [0x100000000, 0x100000060) overlaps 'aux' [0x100000000, 0x100000300)",
+            [&](Gemm& g) { tensor(g, 1).address = tensor(g, 0).address; }}}) {
     Gemm gemm = problem();
     wrong.spoil(gemm);
     EXPECT_EQ(validate(gemm).reason(), wrong.says);

@@ -66,7 +66,6 @@ class CuteDslKernel(Kernel):
             call = cute.recorded_launch(implementation, arguments)
             self._compiled_call = _signature(call)
             self._translation = translation.translate(call.kernel.function, call.arguments)
-        self._set_target_of(tensors[0].arguments)
         return CompiledImplementation(tilewright.Kernel.compile(self, tensors[0].arguments), implementation)
 
     def cute_run(self, compiled: CompiledImplementation, *arguments: Any, workspace: Any = None) -> None:
