@@ -32,9 +32,13 @@ class GlobalShadow {
   }
   /// The same for bytes that may be on two pages.
   bool is_any_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes);
-  /// A store has written an undefined byte.
-  void mark_undefined(Warp& warp, std::uint64_t address) {
-    page(warp, address / kPageBytes).mark_undefined(kSharedBase + address % kPageBytes, 1);
+  /// The bits of the byte that no one has written.
+  std::uint8_t undefined_bits(Warp& warp, std::uint64_t address) {
+    return page(warp, address / kPageBytes).undefined_bits(kSharedBase + address % kPageBytes);
+  }
+  /// A store has written a byte of which these bits are undefined.
+  void mark_undefined(Warp& warp, std::uint64_t address, std::uint8_t bits) {
+    page(warp, address / kPageBytes).mark_undefined_bits(kSharedBase + address % kPageBytes, bits);
   }
   /// An asynchronous copy writes bytes.
   void mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes);
@@ -42,7 +46,7 @@ class GlobalShadow {
   void note_async(std::uint64_t address, std::uint64_t bytes, bool writes);
   /// Adds the accesses of the launch.
   void add_to(Footprint& footprint) const;
-  /// Removes the bytes that the launch has written.
+  /// Removes the bytes that the launch has written, also those of which it has written some bits.
   void remove_written(UnwrittenBytes& unwritten);
   /// Starts the warp's clock; called before its CTA runs.
   void start(Warp& warp);

@@ -134,6 +134,10 @@ Slot ProgramBuilder::new_slot(int width) {
                 0,
                 {}});
   }
+  if (width != 0) {
+    program_.register_widths.resize(slot / kSlotAlignment + 1);
+    program_.register_widths.back() = static_cast<std::uint8_t>(width);
+  }
   return static_cast<Slot>(slot);
 }
 
@@ -437,6 +441,7 @@ void ProgramBuilder::decode(const ParsedInstruction& parsed, int depth) {
   const auto code = static_cast<std::uint32_t>(program_.code.size());
   Instruction& instruction = append(parsed);
   InstructionReader reader(*this, parsed, instruction, modifiers);
+  instruction.flow = value_flow(parsed.opcode);
   row->decode(reader);
   set_guard(parsed, instruction, false);
   if (row->decode == decode_branch || row->decode == decode_indexed_branch) {

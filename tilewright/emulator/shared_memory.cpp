@@ -75,6 +75,7 @@ void SharedMemory::clear_shadow(std::uint32_t bytes, const Cell& cell) {
   }
   free_all_sets();
   clear_published();
+  undefined_bits_.clear();
 }
 
 void SharedMemory::mark_red_zone(std::uint64_t address, std::uint32_t bytes) {
@@ -1207,6 +1208,26 @@ bool SharedMemory::is_undefined(std::uint64_t address, std::uint32_t bytes) cons
 void SharedMemory::mark_undefined(std::uint64_t address, std::uint32_t bytes) {
   if (!check_uninitialised_) return;
   each_cell_or_sector(address, bytes, [](Cell& cell) { cell.writer = {}; });
+  for (std::uint32_t i = 0; i < bytes && !undefined_bits_.empty(); ++i) undefined_bits_.erase(address + i);
+}
+
+std::uint8_t SharedMemory::undefined_bits(std::uint64_t address) const {
+  if (!is_undefined(address, 1)) return 0;
+  const auto found = undefined_bits_.find(address);
+  return found == undefined_bits_.end() ? std::uint8_t{0xff} : found->second;
+}
+
+void SharedMemory::mark_undefined_bits(std::uint64_t address, std::uint8_t bits) {
+  mark_undefined(address, 1);
+  if (bits != 0xff && check_uninitialised_) undefined_bits_[address] = bits;
+}
+
+std::vector<std::uint64_t> SharedMemory::partly_undefined() const {
+  std::vector<std::uint64_t> addresses;
+  for (const auto& [address, bits] : undefined_bits_) {
+    if (is_undefined(address, 1)) addresses.push_back(address);
+  }
+  return addresses;
 }
 
 void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {

@@ -125,11 +125,17 @@ class SharedMemory {
   void complete_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   /// Whether no one has written some of the bytes. False when that is not checked.
   bool is_undefined(std::uint64_t address, std::uint32_t bytes) const;
+  /// The bits of the byte that no one has written.
+  std::uint8_t undefined_bits(std::uint64_t address) const;
   /// Calls visit(begin, end) for the parts of [address, address + bytes) that someone has written.
   template <class Visit>
   void each_written(std::uint64_t address, std::uint32_t bytes, Visit&& visit) const;
   /// Marks bytes as written by no one.
   void mark_undefined(std::uint64_t address, std::uint32_t bytes);
+  /// Marks these bits of a byte as written by no one, and its other bits as written.
+  void mark_undefined_bits(std::uint64_t address, std::uint8_t bits);
+  /// The addresses of the bytes of which someone has written some bits, but not all, in no order.
+  std::vector<std::uint64_t> partly_undefined() const;
   /// Marks those bytes that no one has written as written before all accesses.
   void mark_defined(std::uint64_t address, std::uint32_t bytes);
   /// Adds the accesses since reset(), as those of global memory that begins at `base`. Strong reads are left out.
@@ -316,6 +322,9 @@ class SharedMemory {
   std::vector<Published> published_;
   std::vector<std::uint32_t> published_at_word_;  // by word: index in published_ plus 1, or 0; empty before the first
   std::unordered_map<std::uint64_t, std::uint32_t> published_at_;  // the same for addresses inside of words
+  /// By address: the undefined bits of bytes that are defined in part. Such a byte is also marked as undefined in its
+  /// cell; if it is not, it was written since, and the entry does not count.
+  std::unordered_map<std::uint64_t, std::uint8_t> undefined_bits_;
   Accessor other_;
   bool other_reads_ = false;
   std::uint32_t size_ = 0;

@@ -190,7 +190,7 @@ bool Warp::is_always_watched() const {
 }
 
 UndefinedValues& Warp::track_undefined_values() {
-  if (!undefined_) undefined_ = std::make_unique<UndefinedValues>();
+  if (!undefined_) undefined_ = std::make_unique<UndefinedValues>(program_);
   watched_ = true;
   return *undefined_;
 }

@@ -48,8 +48,9 @@ struct PendingCopy {
   std::uint64_t to = 0;     // shared address
   std::uint32_t bytes = 0;
   std::byte data[16] = {};
-  std::uint32_t undefined = 0;  // bit i: no one has written byte i of the source
-  std::uint64_t step = 0;       // Warp::steps() when it was issued
+  std::uint64_t step = 0;           // Warp::steps() when it was issued
+  std::uint8_t undefined[16] = {};  // by byte of the source: the bits that no one has written
+  bool has_undefined = false;
 };
 
 /// The last poll of a warp: a wait on an mbarrier that returned false, or a strong load from global memory in a

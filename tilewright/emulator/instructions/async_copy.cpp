@@ -65,8 +65,8 @@ void AsyncCopy::follow_undefined(const SharedLocation& to, std::uint64_t from, s
   for (std::uint32_t i = 0; i < bytes; ++i) {
     if (i % kPiece == 0 && !shadow->is_any_undefined(warp_, from + i, std::min(kPiece, bytes - i))) {
       i += kPiece - 1;
-    } else if (shadow->is_undefined(warp_, from + i, 1)) {
-      to.cta->shared().mark_undefined(to.address + i, 1);
+    } else if (const std::uint8_t bits = shadow->undefined_bits(warp_, from + i); bits != 0) {
+      to.cta->shared().mark_undefined_bits(to.address + i, bits);
     }
   }
 }

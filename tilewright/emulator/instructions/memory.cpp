@@ -1,6 +1,9 @@
 // ld and st in all state spaces, with vectors, cache hints and memory order; prefetches and cache policies.
 #include <array>
 #include <bit>
+#include <cstring>
+#include <span>
+#include <type_traits>
 
 #include "tilewright/emulator/access.hpp"
 #include "tilewright/emulator/cluster.hpp"
@@ -29,56 +32,78 @@ struct AccessMode {
   }
 };
 
-/// Marks the registers of a load whose elements no one has written.
-void note_undefined(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& from, std::uint32_t bytes) {
+/// Marks the registers of a load whose elements no one has written, at least in part. A register that is wider than its
+/// element is extended by the element's sign, if E has one.
+template <class E>
+void note_undefined(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& from) {
   const UndefinedSource source(warp, from);
   UndefinedValues& values = warp.track_undefined_values();
-  const std::uint32_t origin = source.new_origin(values, in, bytes * in.elements);
-  for (std::uint32_t i = 0; i < in.elements; ++i) {
-    Mask undefined = 0;
-    UndefinedValues::Bytes of_register = 0;
+  const std::uint32_t origin = source.new_origin(values, in, sizeof(E) * in.elements);
+  const auto width = static_cast<std::size_t>(in.immediate);
+  for (std::size_t i = 0; i < in.elements; ++i) {
+    UndefinedBits undefined;
     each_lane(from.undefined, [&](int l) {
-      if (!source.is_undefined(l, std::uint64_t{i} * bytes, bytes)) return;
-      undefined |= Mask{1} << l;
-      for (std::uint32_t byte = 0; byte < bytes; ++byte) {
-        if (source.is_undefined(l, std::uint64_t{i} * bytes + byte, 1))
-          of_register |= UndefinedValues::Bytes{1} << byte;
-      }
+      if (!source.is_undefined(l, i * sizeof(E), sizeof(E))) return;
+      std::byte* const to = undefined.at.data() + static_cast<std::size_t>(l) * width;
+      for (std::size_t byte = 0; byte < sizeof(E); ++byte)
+        to[byte] = std::byte{source.undefined_bits(l, i * sizeof(E) + byte)};
+      if (std::is_signed_v<E> && (to[sizeof(E) - 1] & std::byte{0x80}) != std::byte{0})
+        std::memset(to + sizeof(E), 0xff, width - sizeof(E));
     });
-    // The rest of a wider register is defined only if no sign is extended.
-    if (in.immediate > bytes && (of_register >> (bytes - 1) & 1) != 0) of_register = UndefinedValues::kAllBytes;
-    values.define(in.op[i], lanes, undefined, origin, of_register);
+    values.define(in.op[i], lanes, undefined, origin, true);
   }
 }
 
+/// How much of a value that is stored is undefined.
+enum class Undefined : std::uint8_t { nothing, some_bits, some_bytes, everything };
+
+Undefined how_undefined(std::span<const std::byte> value) {
+  std::size_t defined = 0, undefined = 0;
+  for (const std::byte bits : value) {
+    defined += bits == std::byte{0} ? 1 : 0;
+    undefined += bits == std::byte{0xff} ? 1 : 0;
+  }
+  if (defined == value.size()) return Undefined::nothing;
+  if (undefined == value.size()) return Undefined::everything;
+  return defined + undefined == value.size() ? Undefined::some_bytes : Undefined::some_bits;
+}
+
 /// Called after a store of undefined values: the shared or local memory that it wrote is undefined. Stores to global
-/// memory are reported, but for words that may have padding.
+/// memory are reported, but for words that have padding or bit-fields, most likely: those that are defined in part, and
+/// have 8 bytes, or are copies of words that have a byte which is defined in part, or were loaded from the same
+/// address.
 void follow_stored(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& to, std::uint32_t bytes) {
+  constexpr std::uint32_t kBytesWithPadding = 8;
   UndefinedValues* const values = warp.undefined_values();
   Cta& cta = warp.cta();
   GlobalShadow* const shadow = cta.launch().global_shadow;
-  const UndefinedValues::Bytes all = (UndefinedValues::Bytes{1} << bytes) - 1;
   for (std::uint32_t i = 0; i < in.elements; ++i) {
     const auto [marked, origin] = values->undefined(in.op[1 + i]);
-    const UndefinedValues::Bytes of_value = values->undefined_bytes(in.op[1 + i]) & all;
-    const auto each_byte = [&](Mask of_lanes, auto&& mark) {
-      each_lane(of_lanes, [&](int l) {
-        for (UndefinedValues::Bytes left = of_value; left != 0; left &= left - 1)
-          mark(l, to.address[l] + std::uint64_t{i} * bytes + static_cast<std::uint32_t>(std::countr_zero(left)));
-      });
-    };
-    each_byte(marked & lanes & to.shared, [&](int, std::uint64_t at) { cta.shared().mark_undefined(at, 1); });
-    each_byte(marked & lanes & to.local,
-              [&](int l, std::uint64_t at) { cta.mark_local(warp.index() * kWarpSize + l, at, 1, false); });
-    const Mask others = marked & lanes & ~to.shared & ~to.local;
-    if (others == 0 || to.address[std::countr_zero(others)] >> 32 == 0 || of_value == 0) continue;
-    // A word of 8 bytes that is defined in part has padding, most likely.
-    constexpr std::uint32_t kBytesWithPadding = 8;
-    if (of_value == all || bytes < kBytesWithPadding) {
-      values->report(warp, in, others, origin, "is stored to global memory");
-    } else if (shadow != nullptr) {
-      each_byte(others, [&](int, std::uint64_t at) { shadow->mark_undefined(warp, at); });
-    }
+    const UndefinedBits& bits = values->bits(in.op[1 + i]);
+    Mask reported = 0;
+    each_lane(marked & lanes, [&](int l) {
+      const std::span<const std::byte> value(bits.at.data() + l * in.immediate, bytes);
+      const Undefined how = how_undefined(value);
+      if (how == Undefined::nothing) return;
+      const std::uint64_t address = to.address[l] + std::uint64_t{i} * bytes;
+      const bool is_shared = ((to.shared >> l) & 1) != 0, is_local = ((to.local >> l) & 1) != 0;
+      const bool is_global = !is_shared && !is_local && address >> 32 != 0;
+      const bool is_word_with_gaps = bytes >= kBytesWithPadding ||
+                                     (how == Undefined::some_bits && values->is_copy(in.op[1 + i])) ||
+                                     values->has_loaded(l, to.address[l]);
+      if (is_global && (how == Undefined::everything || !is_word_with_gaps)) {
+        reported |= Mask{1} << l;
+        return;
+      }
+      for (std::uint32_t byte = 0; byte < bytes; ++byte) {
+        const auto undefined = std::to_integer<std::uint8_t>(value[byte]);
+        if (undefined == 0) continue;
+        if (is_shared) cta.shared().mark_undefined_bits(address + byte, undefined);
+        if (is_local) cta.mark_local(warp.index() * kWarpSize + l, address + byte, 1, undefined);
+        if (is_global && shadow != nullptr) shadow->mark_undefined(warp, address + byte, undefined);
+      }
+    });
+    if (reported != 0) values->report(warp, in, reported, origin, "is stored to global memory");
   }
 }
 
@@ -128,7 +153,7 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   from.scope = mode.scope;
   resolve(warp, in, lanes, mode.space, 0, sizeof(E) * in.elements,
           mode.strong ? AccessKind::strong_read : AccessKind::read, from);
-  if (from.undefined != 0) note_undefined(warp, in, lanes, from, sizeof(E));
+  if (from.undefined != 0) note_undefined<E>(warp, in, lanes, from);
   if (const Mask global = lanes & ~from.shared; mode.strong && global != 0) {
     warp.note_global_poll(in, global, from.address[std::countr_zero(global)]);
   }
