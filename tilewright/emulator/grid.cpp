@@ -48,6 +48,11 @@ class Progress {
   std::atomic<std::uint64_t> finished_ = 0;
 };
 
+/// Called when a cluster ends early: if that is because of an interruption, the log gets what its CTAs have deferred.
+void log_deferred_findings(const Launch& launch, const Cluster& cluster) {
+  if (launch.log != nullptr && is_interrupted()) cluster.finish();
+}
+
 /// Hands out the clusters of a grid in order; without clusters, a cluster is one CTA. After a finding only the clusters
 /// before it continue, so that the finding which is reported does not depend on the timing of host threads.
 class ClusterQueue {
@@ -105,9 +110,14 @@ class ClusterQueue {
   /// Runs a cluster to its end, or until a cluster before it has failed.
   void run(Cluster& cluster, std::uint64_t index) {
     cluster.start(clusterid(index));
-    while (!cluster.finished()) {
-      if (end_.load() <= index) return;
-      if (!cluster.advance()) cluster.report_deadlock();
+    try {
+      while (!cluster.finished()) {
+        if (end_.load() <= index) return;
+        if (!cluster.advance()) cluster.report_deadlock();
+      }
+    } catch (...) {
+      log_deferred_findings(launch_, cluster);
+      throw;
     }
     cluster.finish();
     progress_.add(1);
@@ -145,11 +155,21 @@ void run_cooperatively(Launch launch, ClusterQueue& grid) {
     clusters.push_back(std::make_unique<Cluster>(launch));
     clusters.back()->start(grid.clusterid(index));
   }
-  for (int idle_rounds = 0; !clusters.empty();) {
+  const auto advance = [&] {
     bool progress = false;
     for (const auto& cluster : clusters) {
       while (cluster->advance() && !cluster->finished()) progress = true;
       progress |= cluster->finished();
+    }
+    return progress;
+  };
+  for (int idle_rounds = 0; !clusters.empty();) {
+    bool progress = false;
+    try {
+      progress = advance();
+    } catch (...) {
+      for (const auto& cluster : clusters) log_deferred_findings(launch, *cluster);
+      throw;
     }
     const std::size_t finished = std::erase_if(clusters, [](const auto& cluster) {
       if (cluster->finished()) cluster->finish();
