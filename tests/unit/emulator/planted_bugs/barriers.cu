@@ -143,7 +143,7 @@ KERNEL(an_mbarrier_of_one_arrival_less_than_threads) {
   out[t] = x[t];
 }
 
-// <<<1, 64>>>: missing_proxy_fence in thread 0
+// <<<1, 64>>>: warning missing_proxy_fence in thread 0
 KERNEL(a_bulk_copy_that_completes_on_an_mbarrier_whose_init_has_no_fence) {
   const int t = threadIdx.x;
   __shared__ __align__(16) float s[64];
