@@ -120,7 +120,8 @@ struct Function {
 struct Module {
   std::string text;
   int version_major = 0, version_minor = 0;
-  std::string target;  // "sm_90a"
+  std::string target;     // "sm_90a"
+  bool is_debug = false;  // nvcc -G: variables are in local memory
   std::vector<Variable> variables;
   std::vector<Function> functions;
   std::vector<std::string> files;  // by number

@@ -132,7 +132,7 @@ class Parser {
       parse_version();
     } else if (accept(".target")) {
       module_.target = std::string(word("a target"));
-      while (accept(',')) word("a target option");
+      while (accept(',')) module_.is_debug |= word("a target option") == "debug";
     } else if (accept(".address_size")) {
       if (integer() != 64) fail("only 64-bit addresses are supported");
     } else if (accept(".file")) {

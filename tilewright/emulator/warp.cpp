@@ -89,7 +89,8 @@ Warp::Warp(Cta& cta, int index, Agent agent, const Program& program)
   const int threads = cta.threads() - index * kWarpSize;
   present_ = threads >= kWarpSize ? kAllLanes : (Mask{1} << threads) - 1;
   if (!cta.launch().options.check_races) return;
-  if (program.uses_wgmma) hazards_ = std::make_unique<RegisterHazards>(program);
+  // nvcc -G moves the registers of a wgmma through local memory around each use, and ptxas waits for it there.
+  if (program.uses_wgmma && !cta.launch().module.is_debug) hazards_ = std::make_unique<RegisterHazards>(program);
   // They matter for warnings only, which a launch without a log does not keep.
   const bool warns = cta.launch().log != nullptr && !cta.launch().options.require_reuse_fences;
   if (program.uses_bulk_copies && warns) unused_loads_ = std::make_unique<UnusedLoads>(program);

@@ -240,7 +240,7 @@ class Warp {
   const Program& program_;
   int index_ = 0;
   Agent agent_ = 0;
-  std::unique_ptr<RegisterHazards> hazards_;    // null for programs without wgmma
+  std::unique_ptr<RegisterHazards> hazards_;    // null for programs without wgmma, and for debug builds
   std::unique_ptr<UnusedLoads> unused_loads_;   // null for programs without bulk copies
   std::unique_ptr<UndefinedValues> undefined_;  // null before the warp's first undefined value
   bool watched_ = false;                        // whether watch() has something to do
