@@ -147,10 +147,6 @@ void GlobalShadow::remove_written(UnwrittenBytes& unwritten) {
                              unwritten.remove(page + (from - kSharedBase), page + (to - kSharedBase));
                            });
     }
-    for (const std::uint64_t address : shadow->partly_undefined()) {
-      const std::uint64_t byte = begin + (address - kSharedBase);
-      unwritten.remove(byte, byte + 1);
-    }
   }
 }
 

@@ -355,13 +355,29 @@ SharedVerdict SharedMemory::read(const VectorClock& now, const Accessor& accesso
   const Stamp access = stamp(now, accessor);
   const SharedVerdict verdict =
       each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, now, nullptr, access); });
-  return follow_strong_writes(now, address, bytes, SharedVerdict::mixed_race, verdict);
+  return with_undefined_bits(address, bytes,
+                             follow_strong_writes(now, address, bytes, SharedVerdict::mixed_race, verdict));
 }
 
 SharedVerdict SharedMemory::async_read(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
                                        std::uint32_t bytes) {
   const Stamp access = stamp(clocks.ordered, accessor);
-  return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks, access); });
+  const SharedVerdict verdict =
+      each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks, access); });
+  return with_undefined_bits(address, bytes, verdict);
+}
+
+SharedVerdict SharedMemory::with_undefined_bits(std::uint64_t address, std::uint32_t bytes,
+                                                SharedVerdict verdict) const {
+  return has_undefined_bits(address, bytes) ? std::max(verdict, SharedVerdict::uninitialised) : verdict;
+}
+
+bool SharedMemory::has_undefined_bits(std::uint64_t address, std::uint32_t bytes) const {
+  if (undefined_bits_.empty()) return false;
+  for (std::uint64_t at = address; at < address + bytes; ++at) {
+    if (undefined_bits_.contains(at)) return true;
+  }
+  return false;
 }
 
 SharedVerdict SharedMemory::ChunkReads::read_other(std::uint64_t address, const Cell* cells) {
@@ -379,6 +395,7 @@ SharedVerdict SharedMemory::ChunkReads::read_other(std::uint64_t address, const 
 SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                   std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);
+  forget_undefined_bits(address, bytes);
   const SharedVerdict before = follow_strong_writes(now, address, bytes, SharedVerdict::race, SharedVerdict::ok);
   const Accessor strong = other_;
   const SharedVerdict verdict =
@@ -429,6 +446,7 @@ void SharedMemory::note_strong_write(const StrongWrite& write) {
 SharedVerdict SharedMemory::async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
                                         std::uint32_t bytes) {
   const Stamp access = stamp(clocks.ordered, accessor);
+  forget_undefined_bits(address, bytes);
   return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, clocks.ordered, &clocks, access); });
 }
 
@@ -552,6 +570,7 @@ TILEWRIGHT_TARGET_FMA void stamp_chunks_with_hardware(std::byte* cells, const st
 }  // namespace
 
 bool SharedMemory::ChunkReads::read_alike(const std::uint32_t (&addresses)[kAlike]) {
+  if (!memory_.undefined_bits_.empty()) return false;
   for (const std::uint32_t address : addresses) memory_.word_cell((address - kSharedBase) / 4);
   const Cell first = memory_.words_[(addresses[0] - kSharedBase) / 4];
   if (!has_last_ || first.writer.epoch != writer_) return false;
@@ -691,6 +710,7 @@ bool SharedMemory::access_sector(const VectorClock& now, Stamp first, std::size_
 
 bool SharedMemory::access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                       std::uint32_t bytes, bool writes) {
+  if (!undefined_bits_.empty()) return false;
   const std::size_t begin = address - kSharedBase;
   const Stamp first = stamp(now, accessor);
   if (bytes == 1 || bytes == 2) {
@@ -932,7 +952,7 @@ Mask SharedMemory::access_whole_sectors(const VectorClock& now, Stamp first, con
 
 Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
                                 std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
-  if (!shadowed()) return lanes;
+  if (!shadowed() || !undefined_bits_.empty()) return lanes;
   const Stamp first = stamp(now, accessor);
   if (lanes == kAllLanes) {
     std::uint64_t gaps = 0;
@@ -1151,6 +1171,7 @@ SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& st
       published->joined_by = strong.warp;
     }
   }
+  if (strong.writes) forget_undefined_bits(address, bytes);
   const SharedVerdict verdict = each_cell(address, bytes, false, [&](Cell& cell) {
     if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
     SharedVerdict of_cell = SharedVerdict::ok;
@@ -1182,6 +1203,7 @@ SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& st
 SharedVerdict SharedMemory::begin_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                        std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);
+  forget_undefined_bits(address, bytes);
   return each_cell(address, bytes, true, [&](Cell& cell) {
     const SharedVerdict verdict = write_cell(cell, now, nullptr, access);
     cell.writer.epoch |= kInFlight;
@@ -1202,12 +1224,16 @@ bool SharedMemory::is_undefined(std::uint64_t address, std::uint32_t bytes) cons
   std::uint32_t written = 0;
   each_written(address, bytes,
                [&](std::uint64_t begin, std::uint64_t end) { written += static_cast<std::uint32_t>(end - begin); });
-  return written != bytes;
+  return written != bytes || has_undefined_bits(address, bytes);
 }
 
 void SharedMemory::mark_undefined(std::uint64_t address, std::uint32_t bytes) {
   if (!check_uninitialised_) return;
   each_cell_or_sector(address, bytes, [](Cell& cell) { cell.writer = {}; });
+  forget_undefined_bits(address, bytes);
+}
+
+void SharedMemory::forget_undefined_bits(std::uint64_t address, std::uint32_t bytes) {
   for (std::uint32_t i = 0; i < bytes && !undefined_bits_.empty(); ++i) undefined_bits_.erase(address + i);
 }
 
@@ -1218,16 +1244,8 @@ std::uint8_t SharedMemory::undefined_bits(std::uint64_t address) const {
 }
 
 void SharedMemory::mark_undefined_bits(std::uint64_t address, std::uint8_t bits) {
-  mark_undefined(address, 1);
-  if (bits != 0xff && check_uninitialised_) undefined_bits_[address] = bits;
-}
-
-std::vector<std::uint64_t> SharedMemory::partly_undefined() const {
-  std::vector<std::uint64_t> addresses;
-  for (const auto& [address, bits] : undefined_bits_) {
-    if (is_undefined(address, 1)) addresses.push_back(address);
-  }
-  return addresses;
+  if (bits == 0xff) return mark_undefined(address, 1);
+  if (check_uninitialised_) undefined_bits_[address] = bits;
 }
 
 void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {

@@ -134,8 +134,6 @@ class SharedMemory {
   void mark_undefined(std::uint64_t address, std::uint32_t bytes);
   /// Marks these bits of a byte as written by no one, and its other bits as written.
   void mark_undefined_bits(std::uint64_t address, std::uint8_t bits);
-  /// The addresses of the bytes of which someone has written some bits, but not all, in no order.
-  std::vector<std::uint64_t> partly_undefined() const;
   /// Marks those bytes that no one has written as written before all accesses.
   void mark_defined(std::uint64_t address, std::uint32_t bytes);
   /// Adds the accesses since reset(), as those of global memory that begins at `base`. Strong reads are left out.
@@ -322,8 +320,13 @@ class SharedMemory {
   std::vector<Published> published_;
   std::vector<std::uint32_t> published_at_word_;  // by word: index in published_ plus 1, or 0; empty before the first
   std::unordered_map<std::uint64_t, std::uint32_t> published_at_;  // the same for addresses inside of words
-  /// By address: the undefined bits of bytes that are defined in part. Such a byte is also marked as undefined in its
-  /// cell; if it is not, it was written since, and the entry does not count.
+  bool has_undefined_bits(std::uint64_t address, std::uint32_t bytes) const;
+  /// `verdict`, or uninitialised if that is worse and some bits are undefined.
+  SharedVerdict with_undefined_bits(std::uint64_t address, std::uint32_t bytes, SharedVerdict verdict) const;
+  /// The bytes are written.
+  void forget_undefined_bits(std::uint64_t address, std::uint32_t bytes);
+
+  /// By address: the undefined bits of bytes that are defined in part. Their cells have the write of the defined bits.
   std::unordered_map<std::uint64_t, std::uint8_t> undefined_bits_;
   Accessor other_;
   bool other_reads_ = false;
@@ -375,7 +378,8 @@ class SharedMemory::ChunkReads {
     PackedEpoch difference = 0;
     for (std::size_t i = 0; i < kCells; ++i)
       difference |= (cells[i].writer.epoch ^ writer_) | (cells[i].reader.epoch ^ reader);
-    const bool same = has_last_ && difference == 0 && (reader == reader_ || reader == stamp_.epoch);
+    const bool same = has_last_ && difference == 0 && (reader == reader_ || reader == stamp_.epoch) &&
+                      memory_.undefined_bits_.empty();
     if (!same) return read_other(address, cells);
     for (std::size_t i = 0; i < kCells; ++i) cells[i].reader = stamp_;
     return SharedVerdict::ok;

@@ -70,8 +70,8 @@ Undefined how_undefined(std::span<const std::byte> value) {
 
 /// Called after a store of undefined values: the shared or local memory that it wrote is undefined. Stores to global
 /// memory are reported, but for words that have padding or bit-fields, most likely: those that are defined in part, and
-/// have 8 bytes, or are copies of words that have a byte which is defined in part, or were loaded from the same
-/// address.
+/// have 8 bytes, or were loaded from the same address, or have a byte that is defined in part and either are copies of
+/// what memory contains or have no defined highest bit, as a number that was taken out of a word has.
 void follow_stored(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& to, std::uint32_t bytes) {
   constexpr std::uint32_t kBytesWithPadding = 8;
   UndefinedValues* const values = warp.undefined_values();
@@ -80,6 +80,7 @@ void follow_stored(Warp& warp, const Instruction& in, Mask lanes, const LanePoin
   for (std::uint32_t i = 0; i < in.elements; ++i) {
     const auto [marked, origin] = values->undefined(in.op[1 + i]);
     const UndefinedBits& bits = values->bits(in.op[1 + i]);
+    const bool is_copy = values->is_copy(in.op[1 + i]);
     Mask reported = 0;
     each_lane(marked & lanes, [&](int l) {
       const std::span<const std::byte> value(bits.at.data() + l * in.immediate, bytes);
@@ -88,9 +89,10 @@ void follow_stored(Warp& warp, const Instruction& in, Mask lanes, const LanePoin
       const std::uint64_t address = to.address[l] + std::uint64_t{i} * bytes;
       const bool is_shared = ((to.shared >> l) & 1) != 0, is_local = ((to.local >> l) & 1) != 0;
       const bool is_global = !is_shared && !is_local && address >> 32 != 0;
-      const bool is_word_with_gaps = bytes >= kBytesWithPadding ||
-                                     (how == Undefined::some_bits && values->is_copy(in.op[1 + i])) ||
-                                     values->has_loaded(l, to.address[l]);
+      const bool is_word_with_gaps =
+          bytes >= kBytesWithPadding ||
+          (how == Undefined::some_bits && (is_copy || (value.back() & std::byte{0x80}) != std::byte{0})) ||
+          values->has_loaded(l, to.address[l]);
       if (is_global && (how == Undefined::everything || !is_word_with_gaps)) {
         reported |= Mask{1} << l;
         return;

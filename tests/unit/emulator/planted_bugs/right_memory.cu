@@ -267,6 +267,8 @@ KERNEL(a_word_with_unused_bits_is_copied) {
   s[t].middle = 2;
   __syncthreads();
   ((unsigned*)out)[t] = *(unsigned*)&s[31 - t];
+  __syncwarp();
+  ((unsigned*)out)[32 + t] = *(unsigned*)&s[t] ^ 1;
 }
 
 // <<<1, 32>>>
