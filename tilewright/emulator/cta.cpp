@@ -177,9 +177,10 @@ void Cta::restart_clocks() {
   peers_have_started_ = true;  // it is not known any longer
   shared_.restart_clocks();
   for (const auto& warp : warps_) {
-    VectorClock grid = std::move(warp->clocks.grid);
+    VectorClock grid = std::move(warp->clocks.grid), fenced = std::move(warp->clocks.grid_proxy_fenced);
     warp->clocks.clear();
     warp->clocks.grid = std::move(grid);
+    warp->clocks.grid_proxy_fenced = std::move(fenced);
     warp->clocks.ordered[warp->agent()] = 1;
     warp->released.clear();
   }

@@ -117,14 +117,45 @@ bool GlobalShadow::is_any_undefined(Warp& warp, std::uint64_t address, std::uint
   return is_undefined(warp, address, first) || (first < bytes && is_undefined(warp, address + first, bytes - first));
 }
 
-void GlobalShadow::mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes) {
-  if (!check_uninitialised_) return;
+void GlobalShadow::mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes, bool overwrites) {
+  if (!check_uninitialised_ && !check_races_) return;
   const std::uint64_t end = address + bytes;
   while (address < end) {
     const std::uint64_t next = std::min(end, (address / kPageBytes + 1) * kPageBytes);
-    page(warp, address / kPageBytes)
-        .mark_defined(kSharedBase + address % kPageBytes, static_cast<std::uint32_t>(next - address));
+    SharedMemory& shadow = page(warp, address / kPageBytes);
+    const std::uint64_t in_page = kSharedBase + address % kPageBytes;
+    const auto count = static_cast<std::uint32_t>(next - address);
+    overwrites ? shadow.mark_overwritten(in_page, count) : shadow.mark_defined(in_page, count);
     address = next;
+  }
+}
+
+void GlobalShadow::check_async_read(Warp& warp, const Instruction& in, int lane, std::uint64_t address,
+                                    std::uint64_t bytes, std::string_view verb) {
+  if (!check_races_) return;
+  const std::uint64_t end = address + bytes;
+  for (std::uint64_t at = address; at < end;) {
+    const std::uint64_t next = std::min(end, (at / kPageBytes + 1) * kPageBytes);
+    const SharedMemory& shadow = page(warp, at / kPageBytes);
+    const std::uint64_t in_page = kSharedBase + at % kPageBytes;
+    const auto count = static_cast<std::uint32_t>(next - at);
+    at = next;
+    const auto unfenced = shadow.find_write_after(warp.clocks.grid_proxy_fenced, in_page, count);
+    if (!unfenced) continue;
+    if (const auto unordered = shadow.find_write_after(warp.clocks.grid, in_page, count)) {
+      warp.report(Severity::error, FindingKind::global_race, in, lane, address, [&] {
+        return fmt::format("{} of {} bytes at global address {:#x}, not ordered after the write by {}", verb, bytes,
+                           address, describe(warp, *unordered));
+      });
+    } else {
+      warp.report(Severity::error, FindingKind::missing_proxy_fence, in, lane, address, [&] {
+        return fmt::format(
+            "{} of {} bytes at global address {:#x} through the async proxy, with no fence.proxy.async after the write "
+            "by {}",
+            verb, bytes, address, describe(warp, *unfenced));
+      });
+    }
+    return;
   }
 }
 
@@ -207,12 +238,14 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
     undefined = kind != AccessKind::strong_write && shadow.is_undefined(in_page, bytes);
     Clocks clocks;
     clocks.ordered = std::move(warp.clocks.grid);
+    clocks.proxy_fenced = std::move(warp.clocks.grid_proxy_fenced);
     const std::uint64_t number = number_of(warp);
     const auto cta = static_cast<std::uint32_t>(number / warps_per_cta(warp));
     const auto cluster = static_cast<std::uint32_t>(warp.cta().cluster().linear_index());
     const StrongAccess strong{{how.scope, cta, cluster}, writes, how.releases, &warp.released, true, number};
     verdict = shadow.strong_access(clocks, strong, accessor, in_page, bytes);
     warp.clocks.grid = std::move(clocks.ordered);
+    warp.clocks.grid_proxy_fenced = std::move(clocks.proxy_fenced);
     if (writes) advance_clock(warp);
   }
   if (verdict == SharedVerdict::uninitialised) {
@@ -223,24 +256,27 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
   return !undefined;
 }
 
+std::string GlobalShadow::describe(const Warp& warp, const Accessor& accessor) const {
+  const Cta& cta = warp.cta();
+  const std::uint64_t number = warp_of(accessor);
+  const auto warps = static_cast<std::uint64_t>(cta.warps().size());
+  const auto thread = static_cast<int>(number % warps * kWarpSize + accessor.lane);
+  return fmt::format("thread {} of CTA {} at {}", to_string(cta.thread_index(thread)),
+                     to_string(ctaid(static_cast<std::uint32_t>(number / warps), cta.launch().grid)),
+                     cta.describe_location(accessor.code));
+}
+
 void GlobalShadow::report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
                           AccessKind kind, const SharedMemory& shadow, const std::byte* value,
                           SharedVerdict verdict) const {
   const Accessor& other = shadow.other();
-  const Cta& cta = warp.cta();
-  const std::uint64_t number = warp_of(other);
-  const auto thread = static_cast<int>(number % warps_per_cta(warp) * kWarpSize + other.lane);
   const bool reads = kind == AccessKind::read || kind == AccessKind::strong_read;
   const bool same_value = value != nullptr && !shadow.other_reads() &&
                           std::memcmp(reinterpret_cast<const std::byte*>(address), value, bytes) == 0;
   const bool is_mixed = verdict == SharedVerdict::mixed_race;
   if (is_mixed && tests_before_update(warp.program(), reads ? warp.code_index(in) : other.code)) return;
   const Severity severity = same_value || is_mixed ? Severity::warning : Severity::error;
-  const auto other_thread = [&] {
-    return fmt::format("thread {} of CTA {} at {}", to_string(cta.thread_index(thread)),
-                       to_string(ctaid(static_cast<std::uint32_t>(number / warps_per_cta(warp)), cta.launch().grid)),
-                       cta.describe_location(other.code));
-  };
+  const auto other_thread = [&] { return describe(warp, other); };
   if (verdict == SharedVerdict::narrow_scope) {
     return warp.report(Severity::error, FindingKind::global_race, in, lane, address, [&] {
       return fmt::format(

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -13,9 +15,10 @@
 
 namespace tilewright::emulator {
 
-/// Checks accesses by ld, st and atomics, but not asynchronous copies; these count as writes of bytes that were
-/// uninitialised. Its agents are the launch's warps, numbered in the order of their CTAs. Beyond kMaxWarps, warps share
-/// the agent of an earlier one, and races between the two are missed, as are races across a restart of the clocks.
+/// Checks accesses by ld, st and atomics, and that the writes among them are visible to the asynchronous copies that
+/// read the bytes. The writes of asynchronous copies count as ordered before all accesses. Its agents are the launch's
+/// warps, numbered in the order of their CTAs. Beyond kMaxWarps, warps share the agent of an earlier one, and races
+/// between the two are missed, as are races across a restart of the clocks.
 class GlobalShadow {
  public:
   static constexpr Agent kMaxWarps = SharedMemory::kMaxAgents;
@@ -40,8 +43,12 @@ class GlobalShadow {
   void mark_undefined(Warp& warp, std::uint64_t address, std::uint8_t bits) {
     page(warp, address / kPageBytes).mark_undefined_bits(kSharedBase + address % kPageBytes, bits);
   }
-  /// An asynchronous copy writes bytes.
-  void mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes);
+  /// An asynchronous copy writes bytes: all of them, or those that were uninitialised count as written by it.
+  void mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes, bool overwrites);
+  /// Checks that the writes of the bytes happen before a read through the async proxy, and are proxy-fenced.
+  /// @throws EmulationFinding global_race, missing_proxy_fence
+  void check_async_read(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
+                        std::string_view verb);
   /// An asynchronous copy accesses bytes, which only add_to() looks at.
   void note_async(std::uint64_t address, std::uint64_t bytes, bool writes);
   /// Adds the accesses of the launch.
@@ -82,6 +89,8 @@ class GlobalShadow {
   SharedMemory& find_page(Warp& warp, std::uint64_t number);
   /// The warp whose access this is, by its number in the launch.
   std::uint64_t warp_of(const Accessor& accessor) const;
+  /// "thread (0,0,0) of CTA (1,0,0) at ..."
+  std::string describe(const Warp& warp, const Accessor& accessor) const;
   void report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
               const SharedMemory& shadow, const std::byte* value, SharedVerdict verdict) const;
 

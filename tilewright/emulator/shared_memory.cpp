@@ -1132,7 +1132,9 @@ void SharedMemory::publish(Published& to, const StrongAccess& strong, const Cloc
   const auto join = [&](Clocks& into, MemoryScope scope) {
     if (strong.releases) return into.join(clocks);
     const Clocks& fenced = strong.released->at(scope);
-    strong.of_grid ? into.ordered.join(fenced.grid) : into.join(fenced);
+    if (!strong.of_grid) return into.join(fenced);
+    into.ordered.join(fenced.grid);
+    into.proxy_fenced.join(fenced.grid_proxy_fenced);
   };
   const MemoryScope scope = strong.reach.scope;
   if (scope == MemoryScope::gpu) join(to.everyone, MemoryScope::gpu);
@@ -1252,6 +1254,41 @@ void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {
   each_cell_or_sector(address, bytes, [](Cell& cell) {
     if (cell.writer.epoch == 0) cell.writer = {kWrittenBefore, 0};
   });
+}
+
+void SharedMemory::mark_overwritten(std::uint64_t address, std::uint32_t bytes) {
+  forget_undefined_bits(address, bytes);
+  each_cell_or_sector(address, bytes, [](Cell& cell) { cell.writer = {kWrittenBefore, 0}; });
+}
+
+std::optional<Accessor> SharedMemory::find_write_after(const VectorClock& now, std::uint64_t address,
+                                                       std::uint32_t bytes) const {
+  for (std::uint64_t at = address; at < address + bytes;) {
+    const std::size_t byte = at - kSharedBase;
+    const Cell* cell = &sectors_[byte / kSectorBytes];
+    std::uint64_t step = kSectorBytes - byte % kSectorBytes;
+    if (cell->writer.epoch == kSplit) {
+      cell = &words_[byte / 4];
+      step = 4 - byte % 4;
+    }
+    if (cell->writer.epoch == kSplit) {
+      cell = &bytes_[byte];
+      step = 1;
+    }
+    const Stamp writer = cell->writer;
+    if (writer.epoch == kWrittenStrongly) {
+      const std::uint32_t index = strong_write_at_word_.empty() ? 0 : strong_write_at_word_[byte / 4];
+      if (index != 0 && strong_writes_[index - 1].accessor.clock > now[strong_writes_[index - 1].accessor.agent])
+        return strong_writes_[index - 1].accessor;
+    } else if (clock_of(writer.epoch) > now[agent_of(writer.epoch)]) {
+      const std::uint32_t lanes_before =
+          step <= 4 ? 0 : static_cast<std::uint32_t>(byte % kSectorBytes / 4) / words_per_lane(writer.code);
+      return Accessor{agent_of(writer.epoch), lane_of(writer.code) + lanes_before, code_of(writer.code),
+                      clock_of(writer.epoch)};
+    }
+    at += step;
+  }
+  return std::nullopt;
 }
 
 void SharedMemory::add_to(Footprint& footprint, std::uint64_t base) const {

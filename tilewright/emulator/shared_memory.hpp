@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -51,9 +52,10 @@ struct StrongAccess {
   bool writes = false;
   bool releases = false;                     // it publishes all of the warp's clocks, else those of its fences
   const ReleasedClocks* released = nullptr;  // the clocks of the warp's fences
-  bool of_grid = false;                      // only Clocks::grid of `released` is published, as Clocks::ordered
-  std::uint64_t warp = kNobody;              // identifies the warp among all that access the memory, if known
-  bool of_one_cta = false;                   // only one CTA can access the memory, so that all scopes are wide enough
+  /// Only the clocks of `released` for global memory are published, as those for shared memory.
+  bool of_grid = false;
+  std::uint64_t warp = kNobody;  // identifies the warp among all that access the memory, if known
+  bool of_one_cta = false;       // only one CTA can access the memory, so that all scopes are wide enough
 
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
 };
@@ -132,10 +134,15 @@ class SharedMemory {
   void each_written(std::uint64_t address, std::uint32_t bytes, Visit&& visit) const;
   /// Marks bytes as written by no one.
   void mark_undefined(std::uint64_t address, std::uint32_t bytes);
-  /// Marks these bits of a byte as written by no one, and its other bits as written.
+  /// Marks these bits of a byte, which was written, as written by no one.
   void mark_undefined_bits(std::uint64_t address, std::uint8_t bits);
   /// Marks those bytes that no one has written as written before all accesses.
   void mark_defined(std::uint64_t address, std::uint32_t bytes);
+  /// Marks bytes as written before all accesses.
+  void mark_overwritten(std::uint64_t address, std::uint32_t bytes);
+  /// The first write of the bytes by an instruction, since reset(), that does not happen before `now`; null if there is
+  /// none. @pre no access through the async proxy and no cp.async has written the bytes
+  std::optional<Accessor> find_write_after(const VectorClock& now, std::uint64_t address, std::uint32_t bytes) const;
   /// Adds the accesses since reset(), as those of global memory that begins at `base`. Strong reads are left out.
   void add_to(Footprint& footprint, std::uint64_t base) const;
   /// The earlier access that conflicts with the last access whose verdict was not ok.

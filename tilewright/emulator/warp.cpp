@@ -411,8 +411,9 @@ void Warp::advance_clock() {
   if (unused_loads_) unused_loads_->update(*this);
 }
 
-void Warp::fence_proxy() {
-  clocks.proxy_fenced.join(clocks.ordered);
+void Warp::fence_proxy(bool shared, bool global) {
+  if (shared) clocks.proxy_fenced.join(clocks.ordered);
+  if (global) clocks.grid_proxy_fenced.join(clocks.grid);
   advance_clock();
 }
 

@@ -184,8 +184,8 @@ class Warp {
   Agent agent() const { return agent_; }
   /// Called after a release: the warp's later accesses are not covered by it.
   void advance_clock();
-  /// fence.proxy.async: all accesses ordered before it become visible to the async proxy.
-  void fence_proxy();
+  /// fence.proxy.async: all accesses of these memories ordered before it become visible to the async proxy.
+  void fence_proxy(bool shared, bool global);
   RegisterHazards* hazards() { return hazards_.get(); }
   /// Whether loads of which an instruction has used a value are known to be complete.
   bool follows_loads() const { return unused_loads_ != nullptr; }

@@ -83,10 +83,13 @@ void AsyncCopy::use_tensor_map(std::uint64_t address) {
   warp_.cta().launch().tensor_maps->note_copy(warp_, address, accessor_);
 }
 
-std::byte* AsyncCopy::write_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
+std::byte* AsyncCopy::write_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb,
+                                   bool is_reduction) {
   check_global(address, bytes, verb);
   const Launch& launch = warp_.cta().launch();
-  if (launch.global_shadow != nullptr) launch.global_shadow->mark_defined(warp_, address, bytes);
+  if (is_reduction && launch.global_shadow != nullptr)
+    launch.global_shadow->check_async_read(warp_, in_, lane_, address, bytes, verb);
+  if (launch.global_shadow != nullptr) launch.global_shadow->mark_defined(warp_, address, bytes, !is_reduction);
   if (launch.footprint != nullptr && launch.global_shadow != nullptr)
     launch.global_shadow->note_async(address, bytes, true);
   return reinterpret_cast<std::byte*>(address);
@@ -97,6 +100,7 @@ const std::byte* AsyncCopy::read_global(std::uint64_t address, std::uint64_t byt
   const Launch& launch = warp_.cta().launch();
   if (launch.footprint != nullptr && launch.global_shadow != nullptr)
     launch.global_shadow->note_async(address, bytes, false);
+  if (launch.global_shadow != nullptr) launch.global_shadow->check_async_read(warp_, in_, lane_, address, bytes, verb);
   return reinterpret_cast<std::byte*>(address);
 }
 

@@ -189,3 +189,61 @@ KERNEL(a_warp_barrier_with_a_mask_that_lacks_a_thread) {
   __syncwarp(0x7fffffffu);  // BUG
   out[t] += x[t];
 }
+
+// <<<1, 64>>>: missing_proxy_fence in thread 0
+KERNEL(a_bulk_copy_reads_global_memory_that_threads_have_just_written) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 1);
+  out[t] = x[t];
+  __syncthreads();
+  if (t == 0) {
+    expect(&b, 256);
+    bulk_load(s, out, 256, &b);  // BUG
+  }
+  wait_for(&b, 0);
+  out[64 + t] = s[t];
+}
+
+// <<<2, 32>>>: missing_proxy_fence in thread 0
+KERNEL(a_bulk_copy_reads_what_another_cta_has_published_with_no_proxy_fence) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[32];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 1);
+  if (blockIdx.x == 0) {
+    out[t] = x[t];
+    __syncthreads();
+    __threadfence();
+    if (t == 0) atomicExch(n, 1);
+    return;
+  }
+  if (t == 0) {
+    while (atomicAdd(n, 0) == 0) {
+    }
+    __threadfence();
+    expect(&b, 128);
+    bulk_load(s, out, 128, &b);  // BUG
+  }
+  wait_for(&b, 0);
+  out[64 + t] = s[t];
+}
+
+// <<<2, 32>>>: global_race in thread 0
+KERNEL(a_bulk_copy_reads_what_another_cta_writes) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[32];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 1);
+  if (blockIdx.x == 0) {
+    out[t] = x[t];
+    return;
+  }
+  if (t == 0) {
+    expect(&b, 128);
+    bulk_load(s, out, 128, &b);  // BUG
+  }
+  wait_for(&b, 0);
+  out[64 + t] = s[t];
+}
