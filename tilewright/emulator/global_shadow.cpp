@@ -159,6 +159,20 @@ void GlobalShadow::check_async_read(Warp& warp, const Instruction& in, int lane,
   }
 }
 
+void GlobalShadow::check_non_coherent(Warp& warp, const Instruction& in, int lane, std::uint64_t address,
+                                      std::uint32_t bytes) {
+  static const VectorClock kStart;
+  const auto write =
+      page(warp, address / kPageBytes).find_write_after(kStart, kSharedBase + address % kPageBytes, bytes);
+  if (!write) return;
+  warp.report(Severity::warning, FindingKind::non_coherent_read, in, lane, address, [&] {
+    return fmt::format(
+        "read of {} bytes at global address {:#x} through the non-coherent cache, which may have the bytes from before "
+        "the write by {}",
+        bytes, address, describe(warp, *write));
+  });
+}
+
 void GlobalShadow::note_async(std::uint64_t address, std::uint64_t bytes, bool writes) {
   (writes ? async_.writes : async_.reads).add(address, address + bytes);
 }

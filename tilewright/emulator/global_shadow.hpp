@@ -51,6 +51,8 @@ class GlobalShadow {
                         std::string_view verb);
   /// An asynchronous copy accesses bytes, which only add_to() looks at.
   void note_async(std::uint64_t address, std::uint64_t bytes, bool writes);
+  /// Reports a lane's load through the non-coherent cache of bytes that an instruction of the launch has written.
+  void check_non_coherent(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes);
   /// Adds the accesses of the launch.
   void add_to(Footprint& footprint) const;
   /// Removes the bytes that the launch has written, also those of which it has written some bits.

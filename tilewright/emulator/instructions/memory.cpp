@@ -132,12 +132,28 @@ void move_consecutive(Warp& warp, const Slot* registers, int elements, std::byte
   return move_consecutive<E, 4, kLoads>(warp, registers, memory);
 }
 
+/// ld.global.nc must not read what the launch has written. at[l] is the host pointer of lane l, which is the address.
+void check_non_coherent(Warp& warp, const Instruction& in, Mask lanes, const std::byte* const* at,
+                        std::uint32_t bytes) {
+  const Launch& launch = warp.cta().launch();
+  if (launch.global_shadow == nullptr || launch.log == nullptr || !launch.options.check_races) return;
+  each_lane(lanes, [&](int l) {
+    launch.global_shadow->check_non_coherent(warp, in, l, reinterpret_cast<std::uint64_t>(at[l]), bytes);
+  });
+}
+
 /// Operands: destinations, then the address. immediate: width of the registers, which may be wider than E.
-template <class E>
+/// kNonCoherent: ld.global.nc.
+template <class E, bool kNonCoherent>
 void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   const AccessMode mode = AccessMode::unpack(in.mode);
   if (lanes == kAllLanes && !mode.strong && in.immediate == sizeof(E)) {
     std::byte* const from = resolve_consecutive(warp, in, mode.space, sizeof(E) * in.elements, false);
+    if (kNonCoherent && from != nullptr) {
+      const std::byte* at[kWarpSize];
+      for (std::size_t l = 0; l < kWarpSize; ++l) at[l] = from + l * sizeof(E) * in.elements;
+      check_non_coherent(warp, in, lanes, at, sizeof(E) * in.elements);
+    }
     if (from != nullptr) return move_consecutive<E, true>(warp, in.op, in.elements, from);
   }
   if (mode.space == Space::param && in.immediate == sizeof(E)) {
@@ -155,6 +171,7 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   from.scope = mode.scope;
   resolve(warp, in, lanes, mode.space, 0, sizeof(E) * in.elements,
           mode.strong ? AccessKind::strong_read : AccessKind::read, from);
+  if (kNonCoherent) check_non_coherent(warp, in, lanes, from.at, sizeof(E) * in.elements);
   if (from.undefined != 0) note_undefined<E>(warp, in, lanes, from);
   if (const Mask global = lanes & ~from.shared; mode.strong && global != 0) {
     warp.note_global_poll(in, global, from.address[std::countr_zero(global)]);
@@ -284,6 +301,7 @@ Space take_space(InstructionReader& reader, const Operand& address) {
 
 struct Access {
   AccessMode mode;
+  bool is_non_coherent = false;
   std::size_t elements = 1;
   PtxType type = PtxType::b32;
 };
@@ -297,7 +315,7 @@ Access take_access(InstructionReader& reader, const Operand& address) {
   access.mode.strong = is_volatile || order >= 0;
   access.mode.releases = order == 2;
   access.mode.space = take_space(reader, address);
-  reader.take("nc");
+  access.is_non_coherent = reader.take("nc") && access.mode.space == Space::global;
   reader.take_one_of({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   reader.ignore_prefixed({"L1::", "L2::"});
   const int vector = reader.take_one_of({"v2", "v4"});
@@ -349,7 +367,10 @@ void decode_load(InstructionReader& reader) {
   reader.out().mode = access.mode.pack();
   if (access.mode.space == Space::shared || access.mode.space == Space::generic)
     reader.out().registers = RegisterUse::loads;
-  reader.out().execute = for_element(access.type, [](auto t) -> Handler { return &execute_load<decltype(t)>; });
+  reader.out().execute = for_element(access.type, [&](auto t) -> Handler {
+    using T = decltype(t);
+    return access.is_non_coherent ? &execute_load<T, true> : &execute_load<T, false>;
+  });
 }
 
 void decode_store(InstructionReader& reader) {
