@@ -178,7 +178,9 @@ void Cta::restart_clocks() {
   shared_.restart_clocks();
   for (const auto& warp : warps_) {
     VectorClock grid = std::move(warp->clocks.grid), fenced = std::move(warp->clocks.grid_proxy_fenced);
+    const bool follows_grids = warp->clocks.follows_grids;
     warp->clocks.clear();
+    warp->clocks.follows_grids = follows_grids;
     warp->clocks.grid = std::move(grid);
     warp->clocks.grid_proxy_fenced = std::move(fenced);
     warp->clocks.ordered[warp->agent()] = 1;

@@ -48,6 +48,7 @@ struct Launch {
   FindingLog* log = nullptr;                 // null: the launch ends at the first finding
   UnwrittenBytes* unwritten = nullptr;       // global memory that counts as uninitialised; null: none
   Footprint* footprint = nullptr;            // set at the end to what the launch accessed; null: not needed
+  Footprint* early = nullptr;                // set to what it accessed before griddepcontrol.wait; null: not needed
   DeviceHeap* heap = nullptr;                // null unless the program allocates
   Profile* profile = nullptr;                // null: nothing is counted
   Target target = kSm90a;

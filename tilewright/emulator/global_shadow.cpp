@@ -173,8 +173,18 @@ void GlobalShadow::check_non_coherent(Warp& warp, const Instruction& in, int lan
   });
 }
 
-void GlobalShadow::note_async(std::uint64_t address, std::uint64_t bytes, bool writes) {
+void GlobalShadow::note_async(const Warp& warp, std::uint64_t address, std::uint64_t bytes, bool writes) {
+  if (early_ != nullptr) note_early(warp, address, bytes, writes);
   (writes ? async_.writes : async_.reads).add(address, address + bytes);
+}
+
+void GlobalShadow::note_early(const Warp& warp, std::uint64_t address, std::uint64_t bytes, bool writes,
+                              bool is_strong) {
+  if (warp.clocks.follows_grids) return;
+  ByteRanges& ranges = is_strong && writes ? early_->updates : writes ? early_->writes : early_->reads;
+  ranges.add(address, address + bytes);
+  constexpr std::size_t kManyRanges = std::size_t{1} << 16;  // most often of the same bytes
+  if (ranges.ranges().size() % kManyRanges == 0) ranges.normalise();
 }
 
 void GlobalShadow::add_to(Footprint& footprint) const {
@@ -199,6 +209,7 @@ bool GlobalShadow::access_consecutive(Warp& warp, const Instruction& in, std::ui
                                       bool writes) {
   const std::uint64_t number = address / kPageBytes;
   if ((address + kWarpSize * bytes - 1) / kPageBytes != number) return false;
+  if (early_ != nullptr) note_early(warp, address, std::uint64_t{kWarpSize} * bytes, writes);
   Accessor accessor = warp.accessor(in, 0);
   accessor.agent = agent_of(warp);
   return page(warp, number)
@@ -209,6 +220,7 @@ Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, c
                                 std::uint32_t bytes, bool writes) {
   Accessor accessor = warp.accessor(in, 0);
   accessor.agent = agent_of(warp);
+  if (early_ != nullptr) each_lane(lanes, [&](int l) { note_early(warp, addresses[l], bytes, writes); });
   Mask others = 0;
   if (lanes == kAllLanes) {  // most often all lanes are on one page
     std::uint64_t differences = 0;
@@ -241,6 +253,8 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
   Accessor accessor = warp.accessor(in, lane);
   accessor.agent = agent;
   const std::uint64_t in_page = kSharedBase + address % kPageBytes;
+  if (early_ != nullptr && kind > AccessKind::write)
+    note_early(warp, address, bytes, kind != AccessKind::strong_read, true);
   SharedVerdict verdict = SharedVerdict::ok;
   bool undefined = false;
   if (kind == AccessKind::read) {
@@ -253,6 +267,7 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
     Clocks clocks;
     clocks.ordered = std::move(warp.clocks.grid);
     clocks.proxy_fenced = std::move(warp.clocks.grid_proxy_fenced);
+    clocks.follows_grids = warp.clocks.follows_grids;
     const std::uint64_t number = number_of(warp);
     const auto cta = static_cast<std::uint32_t>(number / warps_per_cta(warp));
     const auto cluster = static_cast<std::uint32_t>(warp.cta().cluster().linear_index());
@@ -260,6 +275,7 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
     verdict = shadow.strong_access(clocks, strong, accessor, in_page, bytes);
     warp.clocks.grid = std::move(clocks.ordered);
     warp.clocks.grid_proxy_fenced = std::move(clocks.proxy_fenced);
+    warp.clocks.follows_grids = clocks.follows_grids;
     if (writes) advance_clock(warp);
   }
   if (verdict == SharedVerdict::uninitialised) {

@@ -50,7 +50,9 @@ class GlobalShadow {
   void check_async_read(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
                         std::string_view verb);
   /// An asynchronous copy accesses bytes, which only add_to() looks at.
-  void note_async(std::uint64_t address, std::uint64_t bytes, bool writes);
+  void note_async(const Warp& warp, std::uint64_t address, std::uint64_t bytes, bool writes);
+  /// From now on, accesses that no griddepcontrol.wait happens before are added to the footprint, if it is not null.
+  void record_early(Footprint* early) { early_ = early; }
   /// Reports a lane's load through the non-coherent cache of bytes that an instruction of the launch has written.
   void check_non_coherent(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes);
   /// Adds the accesses of the launch.
@@ -93,6 +95,8 @@ class GlobalShadow {
   std::uint64_t warp_of(const Accessor& accessor) const;
   /// "thread (0,0,0) of CTA (1,0,0) at ..."
   std::string describe(const Warp& warp, const Accessor& accessor) const;
+  /// See record_early().
+  void note_early(const Warp& warp, std::uint64_t address, std::uint64_t bytes, bool writes, bool is_strong = false);
   void report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
               const SharedMemory& shadow, const std::byte* value, SharedVerdict verdict) const;
 
@@ -103,6 +107,7 @@ class GlobalShadow {
 
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
   Footprint async_;                    // the accesses of asynchronous copies
+  Footprint* early_ = nullptr;         // see record_early()
   RecentPage recent_[2048];            // a cache of pages_
   std::vector<std::uint32_t> clocks_;  // by agent: the last clock of its last warp
   /// By agent: the warps that have shared it, with the first clock of each.

@@ -149,6 +149,7 @@ void run_cooperatively(Launch launch, ClusterQueue& grid) {
   const DefaultFloatEnvironment arithmetic;
   GlobalShadow shadow(launch.options.check_races, launch.unwritten != nullptr, launch.options.check_warps);
   if (launch.options.check_races) launch.global_shadow = &shadow;
+  shadow.record_early(launch.early);
   std::vector<std::unique_ptr<Cluster>> clusters;
   for (std::uint64_t index = 0; index < grid.size(); ++index) {
     check_interruption();
@@ -185,6 +186,7 @@ void run_cooperatively(Launch launch, ClusterQueue& grid) {
   }
   if (launch.unwritten != nullptr) shadow.remove_written(*launch.unwritten);
   if (launch.footprint != nullptr) shadow.add_to(*launch.footprint);
+  if (launch.early != nullptr) launch.early->normalise();
 }
 
 }  // namespace
@@ -206,10 +208,12 @@ void run_grid(Launch launch) {
   GlobalShadow shadow(launch.options.check_races, launch.options.check_uninitialised, launch.options.check_warps);
   if (launch.options.check_global) {
     launch.global_shadow = &shadow;
+    shadow.record_early(launch.early);
     while (grid.run_until_failure()) {
     }
     if (launch.unwritten != nullptr) shadow.remove_written(*launch.unwritten);
     if (launch.footprint != nullptr) shadow.add_to(*launch.footprint);
+    if (launch.early != nullptr) launch.early->normalise();
     return grid.rethrow();
   }
   const int requested =

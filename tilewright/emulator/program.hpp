@@ -191,7 +191,8 @@ struct Program {
   bool uses_wgmma = false;
   bool uses_bulk_copies = false;
   bool uses_heap = false;
-  bool prints = false;  // by printf()
+  bool prints = false;               // by printf()
+  bool launches_dependents = false;  // griddepcontrol.launch_dependents
 
   /// Bytes per lane; 0 for a predicate.
   std::size_t width(Slot slot) const {

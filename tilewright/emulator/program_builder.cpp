@@ -355,6 +355,9 @@ Program ProgramBuilder::build(const Function& kernel) {
     end = instruction.first_operand;
     program_.uses_wgmma |= instruction.registers == RegisterUse::wgmma;
   }
+  program_.launches_dependents = std::ranges::any_of(program_.origins, [](const ParsedInstruction* origin) {
+    return origin->opcode == "griddepcontrol.launch_dependents";
+  });
   std::copy(std::begin(kernel.required_cluster), std::end(kernel.required_cluster), program_.required_cluster);
   std::copy(std::begin(kernel.required_block), std::end(kernel.required_block), program_.required_block);
   program_.maximum_block = kernel.maximum_block;

@@ -1135,6 +1135,7 @@ void SharedMemory::publish(Published& to, const StrongAccess& strong, const Cloc
     if (!strong.of_grid) return into.join(fenced);
     into.ordered.join(fenced.grid);
     into.proxy_fenced.join(fenced.grid_proxy_fenced);
+    into.follows_grids |= fenced.follows_grids;
   };
   const MemoryScope scope = strong.reach.scope;
   if (scope == MemoryScope::gpu) join(to.everyone, MemoryScope::gpu);

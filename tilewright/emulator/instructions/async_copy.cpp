@@ -90,16 +90,16 @@ std::byte* AsyncCopy::write_global(std::uint64_t address, std::uint64_t bytes, s
   if (is_reduction && launch.global_shadow != nullptr)
     launch.global_shadow->check_async_read(warp_, in_, lane_, address, bytes, verb);
   if (launch.global_shadow != nullptr) launch.global_shadow->mark_defined(warp_, address, bytes, !is_reduction);
-  if (launch.footprint != nullptr && launch.global_shadow != nullptr)
-    launch.global_shadow->note_async(address, bytes, true);
+  if ((launch.footprint != nullptr || launch.early != nullptr) && launch.global_shadow != nullptr)
+    launch.global_shadow->note_async(warp_, address, bytes, true);
   return reinterpret_cast<std::byte*>(address);
 }
 
 const std::byte* AsyncCopy::read_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
   check_global(address, bytes, verb);
   const Launch& launch = warp_.cta().launch();
-  if (launch.footprint != nullptr && launch.global_shadow != nullptr)
-    launch.global_shadow->note_async(address, bytes, false);
+  if ((launch.footprint != nullptr || launch.early != nullptr) && launch.global_shadow != nullptr)
+    launch.global_shadow->note_async(warp_, address, bytes, false);
   if (launch.global_shadow != nullptr) launch.global_shadow->check_async_read(warp_, in_, lane_, address, bytes, verb);
   return reinterpret_cast<std::byte*>(address);
 }
