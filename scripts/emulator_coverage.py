@@ -19,8 +19,6 @@ PAGE = ROOT / "docs/emulator_coverage.md"
 FORMS = ROOT / "tests/differential/instruction_forms.txt"
 
 TEXTURES = "textures and surfaces are not emulated"
-VIDEO = "compilers do not emit it"
-VIDEO_PARTS = ("masks and selectors of parts", "compilers do not emit them")
 DEBUG = "the performance monitor is not emulated"
 
 # section, instructions of the ISA, what is refused: {instruction: (form, reason)}; an empty form stands for all.
@@ -59,8 +57,7 @@ SECTIONS = [
      {name: ("", "local memory has a fixed size") for name in "stacksave stackrestore alloca".split()}),
     ("Video", "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2 vadd4 "
      "vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4",
-     {name: ("", VIDEO) for name in "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset".split()}
-     | {f"v{name}{parts}": VIDEO_PARTS for name in "add sub avrg absdiff min max set".split() for parts in "24"}),
+     {}),
     ("Other", "brkpt nanosleep pmevent trap setmaxnreg", {}),
 ]  # fmt: skip
 

@@ -171,3 +171,39 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(waiting):
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 3
     assert "locked" in errors
+
+
+ENDLESS = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry endless(.param .u64 out)
+{
+  .reg .pred %p; .reg .b32 %v; .reg .b64 %out;
+  .shared .align 4 .b8 s[4];
+  ld.param.u64 %out, [out];
+  st.global.u32 [%out+400], 1;
+  ld.shared.u32 %v, [s];
+  setp.eq.u32 %p, %v, 0;
+  @%p bra loop;
+loop:
+  bra loop;
+}
+"""
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("options", [[], ["--cooperative"]])
+def test_an_interrupted_launch_reports_what_was_found(tilewright, tmp_path, number, code, options):
+    (tmp_path / "endless.ptx").write_text(ENDLESS)
+    command = ["emulate", "endless.ptx", "--args", "out:s32[4]=0", "--json", "--steps", str(1 << 40), *options]
+    process = start(tilewright, command, cwd=tmp_path)
+    assert catches(process, number)
+    time.sleep(0.5)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    report = json.loads(output)
+    assert report["interrupted"] and report["outputs"] == []
+    kinds = [finding["kind"] for finding in report["findings"]]
+    assert kinds == ["out_of_bounds_global", "uninitialised_shared_read"]
+    assert not (tmp_path / "out.npy").exists()

@@ -12,6 +12,28 @@ __global__ void write(int* x) { x[threadIdx.x] = static_cast<int>(threadIdx.x); 
 __global__ void read(const int* x, int* y) { y[threadIdx.x] = x[threadIdx.x]; }
 __global__ void count(int* x) { atomicAdd(x, 1); }
 
+// Kernels for programmatic dependent launches.
+__device__ void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+__device__ void wait_for_grids() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__global__ void write_and_let_start(int* x) {
+  launch_dependents();
+  x[threadIdx.x] = static_cast<int>(threadIdx.x);
+}
+__global__ void read_after_wait(const int* x, int* y) {
+  wait_for_grids();
+  y[threadIdx.x] = x[threadIdx.x];
+}
+__global__ void read_before_wait(const int* x, int* y) {
+  const int value = x[threadIdx.x];
+  wait_for_grids();
+  y[threadIdx.x] = value;
+}
+__global__ void read_after_the_wait_of_a_thread(const int* x, int* y) {
+  if (threadIdx.x == 0) wait_for_grids();
+  __syncthreads();
+  y[threadIdx.x] = x[threadIdx.x];
+}
+
 int main(int, char** arguments) {
   int *x = nullptr, *y = nullptr, *z = nullptr, *host = nullptr;
   cudaMalloc(&x, kBytes);
@@ -31,6 +53,19 @@ int main(int, char** arguments) {
   const auto to_device = cudaMemcpyHostToDevice;
   const auto write_in = [&](cudaStream_t stream) { write<<<1, kSize, 0, stream>>>(x); };
   const auto read_in = [&](cudaStream_t stream) { read<<<1, kSize, 0, stream>>>(x, y); };
+  const auto start_early = [&](void (*kernel)(const int*, int*)) {
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = 1;
+    config.blockDim = kSize;
+    config.stream = a;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    cudaLaunchKernelEx(&config, kernel, static_cast<const int*>(x), y);
+  };
+  const auto write_and_let_start_in = [&](cudaStream_t stream) { write_and_let_start<<<1, kSize, 0, stream>>>(x); };
   const auto launch_graph = [&](bool joins) {
     cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal);
     cudaEventRecord(event, a);
@@ -50,6 +85,13 @@ int main(int, char** arguments) {
   };
   const std::map<std::string, std::function<void()>> cases = {
       {"race_of_kernels", [&] { write_in(a), read_in(b); }},
+      {"race_of_an_early_start", [&] { write_and_let_start_in(a), start_early(read); }},
+      {"race_before_the_wait", [&] { write_and_let_start_in(a), start_early(read_before_wait); }},
+      {"early_start_with_a_wait", [&] { write_and_let_start_in(a), start_early(read_after_wait); }},
+      {"early_start_with_one_wait", [&] { write_and_let_start_in(a), start_early(read_after_the_wait_of_a_thread); }},
+      {"early_start_after_a_kernel_that_does_not_allow_it", [&] { write_in(a), start_early(read); }},
+      {"early_start_after_a_fill",
+       [&] { write_and_let_start_in(a), cudaMemsetAsync(z, 0, kBytes, a), start_early(read); }},
       {"race_after_a_read", [&] { read_in(a), write_in(b); }},
       {"race_with_the_default_stream", [&] { write_in(nullptr), read_in(free_running); }},
       {"race_with_a_fill", [&] { cudaMemsetAsync(x, 1, kBytes, a), read_in(free_running); }},

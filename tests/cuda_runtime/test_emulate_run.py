@@ -159,11 +159,11 @@ def test_the_exit_code_is_the_programs(tilewright):
 
 
 def test_races_between_streams_are_found(tilewright, tmp_path):
-    program = compile_program(tmp_path, "stream_races.cu", "-lineinfo", "-arch=compute_80")
+    program = compile_program(tmp_path, "stream_races.cu", "-lineinfo", "-arch=compute_90")
     names = subprocess.run(
         [tilewright.program, "emulate", "run", "--", program], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert len(names) == 27
+    assert len(names) == 33
     for name in names:
         report = tmp_path / "report.json"
         finished = tilewright("emulate", "run", "--json", str(report), "--", program, name)
@@ -171,6 +171,8 @@ def test_races_between_streams_are_found(tilewright, tmp_path):
         found = [each["kind"] for each in findings]
         assert found == (["stream_race"] if name.startswith("race") else []), f"{name}: {finished.stderr}"
         assert finished.returncode == len(found), finished.stderr
+    finished = tilewright("emulate", "run", "--", program, "race_of_an_early_start")
+    assert "by kernel read(int const*, int*) before griddepcontrol.wait" in finished.stderr
     finished = tilewright("emulate", "run", "--", program, "race_of_kernels")
     wanted = (
         r"read of 1024 bytes at global address 0x[0-9a-f]+ by kernel read\(int const\*, int\*\) in stream 4, "

@@ -327,7 +327,7 @@ void resolve_local_or_param(Warp& warp, const Instruction& in, Mask lanes, Acces
     if (local) {
       out.local |= Mask{1} << lane;
       if (kind == AccessKind::write || kind == AccessKind::strong_write) {
-        cta.mark_local(warp.index() * kWarpSize + lane, address, bytes, true);
+        cta.mark_local(warp.index() * kWarpSize + lane, address, bytes, 0);
       } else if (out.follows_undefined && cta.is_local_undefined(warp.index() * kWarpSize + lane, address, bytes)) {
         out.undefined |= Mask{1} << lane;
       }

@@ -43,6 +43,8 @@ constexpr std::array kKinds = {
             "involved synchronises with"},
     KindRow{FindingKind::stream_race, "stream_race", "race between streams",
             "order them: the same stream, cudaStreamWaitEvent(), or a synchronisation of the host in between"},
+    KindRow{FindingKind::non_coherent_read, "non_coherent_read", "read through the non-coherent cache",
+            "load such memory without __ldg() and without const __restrict__, so that the load is no ld.global.nc"},
     KindRow{FindingKind::async_write_in_flight, "async_write_in_flight", "access during an asynchronous write",
             "wait for the copy first: cp.async.wait_group and a barrier, or a wait for the mbarrier's phase"},
     KindRow{FindingKind::async_read_in_flight, "async_read_in_flight", "write during an asynchronous read",

@@ -27,6 +27,7 @@ enum class FindingKind : std::uint8_t {
   shared_race,                // two threads access a byte, at least one writes it, and no barrier orders them
   global_race,                // the same in global memory, between threads of a cooperative launch
   stream_race,                // the same between launches and copies of two streams
+  non_coherent_read,          // ld.global.nc, as of __ldg(), of bytes that the launch has written
   async_write_in_flight,      // access to bytes that a cp.async or a bulk copy may still be writing
   async_read_in_flight,  // write to bytes that a wgmma, a bulk store or, of a tensor map, any copy may still be reading
   missing_proxy_fence,   // the async proxy accesses what the generic proxy has accessed, one of them writes, and no

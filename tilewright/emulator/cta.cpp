@@ -28,7 +28,7 @@ Cta::Cta(Cluster& cluster, int rank)
       threads_(static_cast<int>(launch_.block.x * launch_.block.y * launch_.block.z)),
       shared_(launch_.options.check_races, launch_.options.check_uninitialised, launch_.options.check_warps) {
   local_.resize(static_cast<std::size_t>(threads_) * launch_.program.local_bytes);
-  if (launch_.options.check_uninitialised && launch_.options.check_warps) local_defined_.resize(local_.size());
+  if (launch_.options.check_uninitialised && launch_.options.check_warps) local_undefined_.resize(local_.size());
   const int warps = ceil_div(threads_, kWarpSize);
   for (int w = 0; w < warps; ++w) {
     const Agent agent = cluster.new_agents({AgentRecord::Kind::warp, rank, w, 0});
@@ -41,7 +41,7 @@ void Cta::start(runtime::Dim3 index) {
   finished_ = false;
   peers_have_started_ = false;
   reset_shared_memory();
-  std::ranges::fill(local_defined_, std::uint8_t{0});
+  std::ranges::fill(local_undefined_, std::uint8_t{0xff});
   barriers_.fill({});
   mbarriers_.clear();
   bulk_agents_.clear();
@@ -177,9 +177,12 @@ void Cta::restart_clocks() {
   peers_have_started_ = true;  // it is not known any longer
   shared_.restart_clocks();
   for (const auto& warp : warps_) {
-    VectorClock grid = std::move(warp->clocks.grid);
+    VectorClock grid = std::move(warp->clocks.grid), fenced = std::move(warp->clocks.grid_proxy_fenced);
+    const bool follows_grids = warp->clocks.follows_grids;
     warp->clocks.clear();
+    warp->clocks.follows_grids = follows_grids;
     warp->clocks.grid = std::move(grid);
+    warp->clocks.grid_proxy_fenced = std::move(fenced);
     warp->clocks.ordered[warp->agent()] = 1;
     warp->released.clear();
   }
@@ -200,8 +203,9 @@ void Cta::complete(const PendingCopy& copy, const VectorClock& now, const Access
   std::memcpy(shared_.at(copy.to), copy.data, copy.bytes);
   if (!shared_.shadowed()) return;
   shared_.complete_copy(now, accessor, copy.to, copy.bytes);
-  for (std::uint32_t left = copy.undefined; left != 0; left &= left - 1) {
-    shared_.mark_undefined(copy.to + static_cast<std::uint64_t>(std::countr_zero(left)), 1);
+  if (!copy.has_undefined) return;
+  for (std::uint32_t i = 0; i < copy.bytes; ++i) {
+    if (copy.undefined[i] != 0) shared_.mark_undefined_bits(copy.to + i, copy.undefined[i]);
   }
 }
 

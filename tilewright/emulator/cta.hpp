@@ -48,6 +48,7 @@ struct Launch {
   FindingLog* log = nullptr;                 // null: the launch ends at the first finding
   UnwrittenBytes* unwritten = nullptr;       // global memory that counts as uninitialised; null: none
   Footprint* footprint = nullptr;            // set at the end to what the launch accessed; null: not needed
+  Footprint* early = nullptr;                // set to what it accessed before griddepcontrol.wait; null: not needed
   DeviceHeap* heap = nullptr;                // null unless the program allocates
   Profile* profile = nullptr;                // null: nothing is counted
   Target target = kSm90a;
@@ -99,13 +100,18 @@ class Cta {
   /// Whether the thread has written none, or not all, of these bytes of its local memory. False when that is not
   /// checked.
   bool is_local_undefined(int thread, std::uint64_t address, std::uint32_t bytes) const {
-    if (local_defined_.empty()) return false;
-    const auto begin = local_defined_.begin() + local_index(thread, address);
-    return std::find(begin, begin + bytes, std::uint8_t{0}) != begin + bytes;
+    if (local_undefined_.empty()) return false;
+    const auto begin = local_undefined_.begin() + local_index(thread, address);
+    return std::any_of(begin, begin + bytes, [](std::uint8_t bits) { return bits != 0; });
   }
-  void mark_local(int thread, std::uint64_t address, std::uint32_t bytes, bool defined) {
-    if (local_defined_.empty()) return;
-    std::fill_n(local_defined_.begin() + local_index(thread, address), bytes, std::uint8_t{defined});
+  /// The bits of the byte that the thread has not written.
+  std::uint8_t local_undefined_bits(int thread, std::uint64_t address) const {
+    return local_undefined_.empty() ? std::uint8_t{0} : *(local_undefined_.begin() + local_index(thread, address));
+  }
+  /// The thread has written these bytes, but for the bits of `undefined` in each.
+  void mark_local(int thread, std::uint64_t address, std::uint32_t bytes, std::uint8_t undefined) {
+    if (local_undefined_.empty()) return;
+    std::fill_n(local_undefined_.begin() + local_index(thread, address), bytes, undefined);
   }
 
   /// bar.arrive, bar.sync, bar.red. The last two wait; red executes the instruction again to read the result.
@@ -187,7 +193,7 @@ class Cta {
   }
 
   std::vector<std::byte> local_;
-  std::vector<std::uint8_t> local_defined_;  // 1 for each byte that its thread has written; empty: not checked
+  std::vector<std::uint8_t> local_undefined_;  // by byte: the bits that its thread has not written; empty: not checked
   std::array<Barrier, kBarriers> barriers_{};
   std::array<Barrier, kBarriers> completed_{};
   Mbarriers mbarriers_;

@@ -156,6 +156,7 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
   launch.log = logged.log;
   launch.unwritten = logged.unwritten;
   if (options_.check_global && options_.check_races) launch.footprint = logged.footprint;
+  if (options_.check_global && options_.check_races) launch.early = logged.early;
   const Workspace workspace(ptx_->memory(), config.cooperative);
   launch.target = properties_.target;
   launch.grid_workspace = workspace.address();
@@ -168,9 +169,10 @@ void EmulatedKernel::launch(const runtime::LaunchConfig& config, std::span<const
     launch.options.threads = 1;
   }
   run_grid(std::move(launch));
-  if (logged.footprint != nullptr) {  // what kernels lock, or what lives as long as the launch, is no memory of streams
-    logged.footprint->remove(workspace.address(), workspace.address() + Workspace::kBytes);
-    if (program_.uses_heap) logged.footprint->remove(ptx_->memory().heap().begin(), ptx_->memory().heap().end());
+  for (Footprint* const each : {logged.footprint, logged.early}) {
+    if (each == nullptr) continue;  // what kernels lock, or what lives as long as the launch, is no memory of streams
+    each->remove(workspace.address(), workspace.address() + Workspace::kBytes);
+    if (program_.uses_heap) each->remove(ptx_->memory().heap().begin(), ptx_->memory().heap().end());
   }
   if (logged.profile != nullptr) *logged.profile = summarise(profile, program_, ptx_->module());
 }

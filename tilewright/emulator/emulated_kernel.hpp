@@ -55,6 +55,7 @@ struct LoggedLaunch {
   UnwrittenBytes* unwritten =
       nullptr;                       // global memory that no one has written; the launch's writes are removed from it
   Footprint* footprint = nullptr;    // set to what the launch accessed, if races in global memory are looked for
+  Footprint* early = nullptr;        // set to what it accessed before griddepcontrol.wait, as `footprint`
   LaunchProfile* profile = nullptr;  // set after the launch; null: nothing is counted
 };
 

@@ -281,7 +281,8 @@ const KernelInfo& EmulatedModule::kernel(std::string_view name) const {
 }
 
 std::vector<Finding> EmulatedModule::launch(const KernelInfo& kernel, const runtime::LaunchConfig& config,
-                                            std::span<const KernelArgument> arguments, LaunchProfile* profile) {
+                                            std::span<const KernelArgument> arguments, LaunchProfile* profile,
+                                            bool* is_interrupted) {
   const LongWork work;
   const std::vector<KernelParameter>& parameters = kernel.parameters;
   if (arguments.size() != parameters.size()) {
@@ -328,7 +329,12 @@ std::vector<Finding> EmulatedModule::launch(const KernelInfo& kernel, const runt
   runtime::LaunchConfig complete = config;
   complete.parameter_offsets = offsets;
   complete.parameter_sizes = sizes;
-  loaded.launch(complete, values, {.log = &log, .unwritten = &unwritten, .profile = profile});
+  try {
+    loaded.launch(complete, values, {.log = &log, .unwritten = &unwritten, .profile = profile});
+  } catch (const Interrupted&) {
+    if (is_interrupted == nullptr) throw;
+    *is_interrupted = true;
+  }
 
   auto address = allocations.addresses.begin();
   for (const KernelArgument& argument : arguments) {

@@ -71,11 +71,13 @@ class EmulatedModule {
   const KernelInfo& kernel(std::string_view name) const;
 
   /// Runs a launch to its end, or as far as its findings let it run, and returns these. The arrays are copied back in
-  /// any case. If `profile` is not null, it is set to what the launch executed. The module's variables keep their
-  /// values for the next launch. config.parameter_offsets is not read.
+  /// any case. If `profile` is not null, it is set to what the launch executed. If `is_interrupted` is not null and
+  /// check_interruption() throws Interrupted, it is set to true, and the findings until then are returned. The module's
+  /// variables keep their values for the next launch. config.parameter_offsets is not read.
   /// @throws InvalidArgument for arguments or a configuration that the kernel does not take; as check_interruption()
   std::vector<Finding> launch(const KernelInfo& kernel, const runtime::LaunchConfig& config,
-                              std::span<const KernelArgument> arguments, LaunchProfile* profile = nullptr);
+                              std::span<const KernelArgument> arguments, LaunchProfile* profile = nullptr,
+                              bool* is_interrupted = nullptr);
 
  private:
   struct Device;

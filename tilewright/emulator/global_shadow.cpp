@@ -117,19 +117,74 @@ bool GlobalShadow::is_any_undefined(Warp& warp, std::uint64_t address, std::uint
   return is_undefined(warp, address, first) || (first < bytes && is_undefined(warp, address + first, bytes - first));
 }
 
-void GlobalShadow::mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes) {
-  if (!check_uninitialised_) return;
+void GlobalShadow::mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes, bool overwrites) {
+  if (!check_uninitialised_ && !check_races_) return;
   const std::uint64_t end = address + bytes;
   while (address < end) {
     const std::uint64_t next = std::min(end, (address / kPageBytes + 1) * kPageBytes);
-    page(warp, address / kPageBytes)
-        .mark_defined(kSharedBase + address % kPageBytes, static_cast<std::uint32_t>(next - address));
+    SharedMemory& shadow = page(warp, address / kPageBytes);
+    const std::uint64_t in_page = kSharedBase + address % kPageBytes;
+    const auto count = static_cast<std::uint32_t>(next - address);
+    overwrites ? shadow.mark_overwritten(in_page, count) : shadow.mark_defined(in_page, count);
     address = next;
   }
 }
 
-void GlobalShadow::note_async(std::uint64_t address, std::uint64_t bytes, bool writes) {
+void GlobalShadow::check_async_read(Warp& warp, const Instruction& in, int lane, std::uint64_t address,
+                                    std::uint64_t bytes, std::string_view verb) {
+  if (!check_races_) return;
+  const std::uint64_t end = address + bytes;
+  for (std::uint64_t at = address; at < end;) {
+    const std::uint64_t next = std::min(end, (at / kPageBytes + 1) * kPageBytes);
+    const SharedMemory& shadow = page(warp, at / kPageBytes);
+    const std::uint64_t in_page = kSharedBase + at % kPageBytes;
+    const auto count = static_cast<std::uint32_t>(next - at);
+    at = next;
+    const auto unfenced = shadow.find_write_after(warp.clocks.grid_proxy_fenced, in_page, count);
+    if (!unfenced) continue;
+    if (const auto unordered = shadow.find_write_after(warp.clocks.grid, in_page, count)) {
+      warp.report(Severity::error, FindingKind::global_race, in, lane, address, [&] {
+        return fmt::format("{} of {} bytes at global address {:#x}, not ordered after the write by {}", verb, bytes,
+                           address, describe(warp, *unordered));
+      });
+    } else {
+      warp.report(Severity::error, FindingKind::missing_proxy_fence, in, lane, address, [&] {
+        return fmt::format(
+            "{} of {} bytes at global address {:#x} through the async proxy, with no fence.proxy.async after the write "
+            "by {}",
+            verb, bytes, address, describe(warp, *unfenced));
+      });
+    }
+    return;
+  }
+}
+
+void GlobalShadow::check_non_coherent(Warp& warp, const Instruction& in, int lane, std::uint64_t address,
+                                      std::uint32_t bytes) {
+  static const VectorClock kStart;
+  const auto write =
+      page(warp, address / kPageBytes).find_write_after(kStart, kSharedBase + address % kPageBytes, bytes);
+  if (!write) return;
+  warp.report(Severity::warning, FindingKind::non_coherent_read, in, lane, address, [&] {
+    return fmt::format(
+        "read of {} bytes at global address {:#x} through the non-coherent cache, which may have the bytes from before "
+        "the write by {}",
+        bytes, address, describe(warp, *write));
+  });
+}
+
+void GlobalShadow::note_async(const Warp& warp, std::uint64_t address, std::uint64_t bytes, bool writes) {
+  if (early_ != nullptr) note_early(warp, address, bytes, writes);
   (writes ? async_.writes : async_.reads).add(address, address + bytes);
+}
+
+void GlobalShadow::note_early(const Warp& warp, std::uint64_t address, std::uint64_t bytes, bool writes,
+                              bool is_strong) {
+  if (warp.clocks.follows_grids) return;
+  ByteRanges& ranges = is_strong && writes ? early_->updates : writes ? early_->writes : early_->reads;
+  ranges.add(address, address + bytes);
+  constexpr std::size_t kManyRanges = std::size_t{1} << 16;  // most often of the same bytes
+  if (ranges.ranges().size() % kManyRanges == 0) ranges.normalise();
 }
 
 void GlobalShadow::add_to(Footprint& footprint) const {
@@ -154,6 +209,7 @@ bool GlobalShadow::access_consecutive(Warp& warp, const Instruction& in, std::ui
                                       bool writes) {
   const std::uint64_t number = address / kPageBytes;
   if ((address + kWarpSize * bytes - 1) / kPageBytes != number) return false;
+  if (early_ != nullptr) note_early(warp, address, std::uint64_t{kWarpSize} * bytes, writes);
   Accessor accessor = warp.accessor(in, 0);
   accessor.agent = agent_of(warp);
   return page(warp, number)
@@ -164,6 +220,7 @@ Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, c
                                 std::uint32_t bytes, bool writes) {
   Accessor accessor = warp.accessor(in, 0);
   accessor.agent = agent_of(warp);
+  if (early_ != nullptr) each_lane(lanes, [&](int l) { note_early(warp, addresses[l], bytes, writes); });
   Mask others = 0;
   if (lanes == kAllLanes) {  // most often all lanes are on one page
     std::uint64_t differences = 0;
@@ -196,6 +253,8 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
   Accessor accessor = warp.accessor(in, lane);
   accessor.agent = agent;
   const std::uint64_t in_page = kSharedBase + address % kPageBytes;
+  if (early_ != nullptr && kind > AccessKind::write)
+    note_early(warp, address, bytes, kind != AccessKind::strong_read, true);
   SharedVerdict verdict = SharedVerdict::ok;
   bool undefined = false;
   if (kind == AccessKind::read) {
@@ -207,12 +266,16 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
     undefined = kind != AccessKind::strong_write && shadow.is_undefined(in_page, bytes);
     Clocks clocks;
     clocks.ordered = std::move(warp.clocks.grid);
+    clocks.proxy_fenced = std::move(warp.clocks.grid_proxy_fenced);
+    clocks.follows_grids = warp.clocks.follows_grids;
     const std::uint64_t number = number_of(warp);
     const auto cta = static_cast<std::uint32_t>(number / warps_per_cta(warp));
     const auto cluster = static_cast<std::uint32_t>(warp.cta().cluster().linear_index());
     const StrongAccess strong{{how.scope, cta, cluster}, writes, how.releases, &warp.released, true, number};
     verdict = shadow.strong_access(clocks, strong, accessor, in_page, bytes);
     warp.clocks.grid = std::move(clocks.ordered);
+    warp.clocks.grid_proxy_fenced = std::move(clocks.proxy_fenced);
+    warp.clocks.follows_grids = clocks.follows_grids;
     if (writes) advance_clock(warp);
   }
   if (verdict == SharedVerdict::uninitialised) {
@@ -223,24 +286,27 @@ bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint
   return !undefined;
 }
 
+std::string GlobalShadow::describe(const Warp& warp, const Accessor& accessor) const {
+  const Cta& cta = warp.cta();
+  const std::uint64_t number = warp_of(accessor);
+  const auto warps = static_cast<std::uint64_t>(cta.warps().size());
+  const auto thread = static_cast<int>(number % warps * kWarpSize + accessor.lane);
+  return fmt::format("thread {} of CTA {} at {}", to_string(cta.thread_index(thread)),
+                     to_string(ctaid(static_cast<std::uint32_t>(number / warps), cta.launch().grid)),
+                     cta.describe_location(accessor.code));
+}
+
 void GlobalShadow::report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
                           AccessKind kind, const SharedMemory& shadow, const std::byte* value,
                           SharedVerdict verdict) const {
   const Accessor& other = shadow.other();
-  const Cta& cta = warp.cta();
-  const std::uint64_t number = warp_of(other);
-  const auto thread = static_cast<int>(number % warps_per_cta(warp) * kWarpSize + other.lane);
   const bool reads = kind == AccessKind::read || kind == AccessKind::strong_read;
   const bool same_value = value != nullptr && !shadow.other_reads() &&
                           std::memcmp(reinterpret_cast<const std::byte*>(address), value, bytes) == 0;
   const bool is_mixed = verdict == SharedVerdict::mixed_race;
   if (is_mixed && tests_before_update(warp.program(), reads ? warp.code_index(in) : other.code)) return;
   const Severity severity = same_value || is_mixed ? Severity::warning : Severity::error;
-  const auto other_thread = [&] {
-    return fmt::format("thread {} of CTA {} at {}", to_string(cta.thread_index(thread)),
-                       to_string(ctaid(static_cast<std::uint32_t>(number / warps_per_cta(warp)), cta.launch().grid)),
-                       cta.describe_location(other.code));
-  };
+  const auto other_thread = [&] { return describe(warp, other); };
   if (verdict == SharedVerdict::narrow_scope) {
     return warp.report(Severity::error, FindingKind::global_race, in, lane, address, [&] {
       return fmt::format(

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -13,9 +15,10 @@
 
 namespace tilewright::emulator {
 
-/// Checks accesses by ld, st and atomics, but not asynchronous copies; these count as writes of bytes that were
-/// uninitialised. Its agents are the launch's warps, numbered in the order of their CTAs. Beyond kMaxWarps, warps share
-/// the agent of an earlier one, and races between the two are missed, as are races across a restart of the clocks.
+/// Checks accesses by ld, st and atomics, and that the writes among them are visible to the asynchronous copies that
+/// read the bytes. The writes of asynchronous copies count as ordered before all accesses. Its agents are the launch's
+/// warps, numbered in the order of their CTAs. Beyond kMaxWarps, warps share the agent of an earlier one, and races
+/// between the two are missed, as are races across a restart of the clocks.
 class GlobalShadow {
  public:
   static constexpr Agent kMaxWarps = SharedMemory::kMaxAgents;
@@ -32,17 +35,29 @@ class GlobalShadow {
   }
   /// The same for bytes that may be on two pages.
   bool is_any_undefined(Warp& warp, std::uint64_t address, std::uint32_t bytes);
-  /// A store has written an undefined byte.
-  void mark_undefined(Warp& warp, std::uint64_t address) {
-    page(warp, address / kPageBytes).mark_undefined(kSharedBase + address % kPageBytes, 1);
+  /// The bits of the byte that no one has written.
+  std::uint8_t undefined_bits(Warp& warp, std::uint64_t address) {
+    return page(warp, address / kPageBytes).undefined_bits(kSharedBase + address % kPageBytes);
   }
-  /// An asynchronous copy writes bytes.
-  void mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes);
+  /// A store has written a byte of which these bits are undefined.
+  void mark_undefined(Warp& warp, std::uint64_t address, std::uint8_t bits) {
+    page(warp, address / kPageBytes).mark_undefined_bits(kSharedBase + address % kPageBytes, bits);
+  }
+  /// An asynchronous copy writes bytes: all of them, or those that were uninitialised count as written by it.
+  void mark_defined(Warp& warp, std::uint64_t address, std::uint64_t bytes, bool overwrites);
+  /// Checks that the writes of the bytes happen before a read through the async proxy, and are proxy-fenced.
+  /// @throws EmulationFinding global_race, missing_proxy_fence
+  void check_async_read(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint64_t bytes,
+                        std::string_view verb);
   /// An asynchronous copy accesses bytes, which only add_to() looks at.
-  void note_async(std::uint64_t address, std::uint64_t bytes, bool writes);
+  void note_async(const Warp& warp, std::uint64_t address, std::uint64_t bytes, bool writes);
+  /// From now on, accesses that no griddepcontrol.wait happens before are added to the footprint, if it is not null.
+  void record_early(Footprint* early) { early_ = early; }
+  /// Reports a lane's load through the non-coherent cache of bytes that an instruction of the launch has written.
+  void check_non_coherent(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes);
   /// Adds the accesses of the launch.
   void add_to(Footprint& footprint) const;
-  /// Removes the bytes that the launch has written.
+  /// Removes the bytes that the launch has written, also those of which it has written some bits.
   void remove_written(UnwrittenBytes& unwritten);
   /// Starts the warp's clock; called before its CTA runs.
   void start(Warp& warp);
@@ -78,6 +93,10 @@ class GlobalShadow {
   SharedMemory& find_page(Warp& warp, std::uint64_t number);
   /// The warp whose access this is, by its number in the launch.
   std::uint64_t warp_of(const Accessor& accessor) const;
+  /// "thread (0,0,0) of CTA (1,0,0) at ..."
+  std::string describe(const Warp& warp, const Accessor& accessor) const;
+  /// See record_early().
+  void note_early(const Warp& warp, std::uint64_t address, std::uint64_t bytes, bool writes, bool is_strong = false);
   void report(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
               const SharedMemory& shadow, const std::byte* value, SharedVerdict verdict) const;
 
@@ -88,6 +107,7 @@ class GlobalShadow {
 
   std::unordered_map<std::uint64_t, std::unique_ptr<SharedMemory>> pages_;
   Footprint async_;                    // the accesses of asynchronous copies
+  Footprint* early_ = nullptr;         // see record_early()
   RecentPage recent_[2048];            // a cache of pages_
   std::vector<std::uint32_t> clocks_;  // by agent: the last clock of its last warp
   /// By agent: the warps that have shared it, with the first clock of each.

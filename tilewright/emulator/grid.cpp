@@ -48,6 +48,11 @@ class Progress {
   std::atomic<std::uint64_t> finished_ = 0;
 };
 
+/// Called when a cluster ends early: if that is because of an interruption, the log gets what its CTAs have deferred.
+void log_deferred_findings(const Launch& launch, const Cluster& cluster) {
+  if (launch.log != nullptr && is_interrupted()) cluster.finish();
+}
+
 /// Hands out the clusters of a grid in order; without clusters, a cluster is one CTA. After a finding only the clusters
 /// before it continue, so that the finding which is reported does not depend on the timing of host threads.
 class ClusterQueue {
@@ -105,9 +110,14 @@ class ClusterQueue {
   /// Runs a cluster to its end, or until a cluster before it has failed.
   void run(Cluster& cluster, std::uint64_t index) {
     cluster.start(clusterid(index));
-    while (!cluster.finished()) {
-      if (end_.load() <= index) return;
-      if (!cluster.advance()) cluster.report_deadlock();
+    try {
+      while (!cluster.finished()) {
+        if (end_.load() <= index) return;
+        if (!cluster.advance()) cluster.report_deadlock();
+      }
+    } catch (...) {
+      log_deferred_findings(launch_, cluster);
+      throw;
     }
     cluster.finish();
     progress_.add(1);
@@ -139,17 +149,28 @@ void run_cooperatively(Launch launch, ClusterQueue& grid) {
   const DefaultFloatEnvironment arithmetic;
   GlobalShadow shadow(launch.options.check_races, launch.unwritten != nullptr, launch.options.check_warps);
   if (launch.options.check_races) launch.global_shadow = &shadow;
+  shadow.record_early(launch.early);
   std::vector<std::unique_ptr<Cluster>> clusters;
   for (std::uint64_t index = 0; index < grid.size(); ++index) {
     check_interruption();
     clusters.push_back(std::make_unique<Cluster>(launch));
     clusters.back()->start(grid.clusterid(index));
   }
-  for (int idle_rounds = 0; !clusters.empty();) {
+  const auto advance = [&] {
     bool progress = false;
     for (const auto& cluster : clusters) {
       while (cluster->advance() && !cluster->finished()) progress = true;
       progress |= cluster->finished();
+    }
+    return progress;
+  };
+  for (int idle_rounds = 0; !clusters.empty();) {
+    bool progress = false;
+    try {
+      progress = advance();
+    } catch (...) {
+      for (const auto& cluster : clusters) log_deferred_findings(launch, *cluster);
+      throw;
     }
     const std::size_t finished = std::erase_if(clusters, [](const auto& cluster) {
       if (cluster->finished()) cluster->finish();
@@ -165,6 +186,7 @@ void run_cooperatively(Launch launch, ClusterQueue& grid) {
   }
   if (launch.unwritten != nullptr) shadow.remove_written(*launch.unwritten);
   if (launch.footprint != nullptr) shadow.add_to(*launch.footprint);
+  if (launch.early != nullptr) launch.early->normalise();
 }
 
 }  // namespace
@@ -186,10 +208,12 @@ void run_grid(Launch launch) {
   GlobalShadow shadow(launch.options.check_races, launch.options.check_uninitialised, launch.options.check_warps);
   if (launch.options.check_global) {
     launch.global_shadow = &shadow;
+    shadow.record_early(launch.early);
     while (grid.run_until_failure()) {
     }
     if (launch.unwritten != nullptr) shadow.remove_written(*launch.unwritten);
     if (launch.footprint != nullptr) shadow.add_to(*launch.footprint);
+    if (launch.early != nullptr) launch.early->normalise();
     return grid.rethrow();
   }
   const int requested =

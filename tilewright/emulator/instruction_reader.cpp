@@ -129,6 +129,7 @@ int InstructionReader::destination_of_any_width(const Operand& operand, PtxType 
     return width_of(type);
   }
   if (operand.kind != Operand::Kind::reg) refuse("a destination that is not a register");
+  if (!operand.part.empty()) refuse("a part of a register");
   builder_.add_operand(builder_.register_slot(operand.index));
   return width_of(builder_.register_type(operand.index));
 }
@@ -142,6 +143,7 @@ void InstructionReader::destination(const Operand& operand, PtxType type) {
 int InstructionReader::source_of_any_width(const Operand& operand, PtxType type) {
   if (operand.kind == Operand::Kind::reg) {
     if (operand.negated) refuse("a negated operand");
+    if (!operand.part.empty()) refuse("a part of a register");
     builder_.add_operand(builder_.register_slot(operand.index));
     return width_of(builder_.register_type(operand.index));
   }

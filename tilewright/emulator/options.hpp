@@ -21,7 +21,9 @@ struct EmulatorOptions {
   /// atomic and volatile reads of uninitialised shared memory.
   bool check_warps = false;
   /// An overwrite through the async proxy of bytes that threads have accessed, with no fence.proxy.async in between, is
-  /// an error. Else it is a warning, and none if the threads have used the values that they read.
+  /// an error. Else it is a warning, and none if the threads have used the values that they read. A bulk copy that
+  /// completes on an mbarrier of its own CTA whose init no fence follows is an error, too. Else it is a warning in
+  /// launches that continue after findings.
   bool require_reuse_fences = false;
   bool print_to_stderr = false;                       // where printf() of a kernel writes to: stdout otherwise
   int threads = 0;                                    // host threads that run CTAs; 0: one per hardware thread

@@ -8,6 +8,7 @@
 
 #include "tilewright/base/target.hpp"
 #include "tilewright/emulator/ptx_module.hpp"
+#include "tilewright/emulator/value_flow.hpp"
 
 namespace tilewright::emulator {
 
@@ -77,6 +78,7 @@ struct Instruction {
   std::uint8_t mode = 0;           // decoded modifiers; meaning is the handler's
   bool is_atomic = false;          // atom and red
   RegisterUse registers = RegisterUse::ordinary;
+  ValueFlow flow = ValueFlow::whole;
 };
 
 enum class SpecialRegister : std::uint8_t {
@@ -174,6 +176,8 @@ struct Program {
   std::vector<SpecialSlot> specials;
   std::vector<SharedVariable> shared_variables;  // by address; the dynamic ones last
   std::size_t register_bytes = 0;
+  /// By slot / kSlotAlignment, of the slots of all registers but predicates: bytes per lane.
+  std::vector<std::uint8_t> register_widths;
   std::uint32_t static_shared_bytes = 0;
   bool has_reserved_shared = false;                  // kReservedSharedBytes
   std::uint32_t dynamic_shared_begin = kSharedBase;  // end of the static shared memory and its red zones
@@ -187,7 +191,14 @@ struct Program {
   bool uses_wgmma = false;
   bool uses_bulk_copies = false;
   bool uses_heap = false;
-  bool prints = false;  // by printf()
+  bool prints = false;               // by printf()
+  bool launches_dependents = false;  // griddepcontrol.launch_dependents
+
+  /// Bytes per lane; 0 for a predicate.
+  std::size_t width(Slot slot) const {
+    const std::size_t line = slot / kSlotAlignment;
+    return slot % kSlotAlignment == 0 && line < register_widths.size() ? register_widths[line] : 0;
+  }
 };
 
 /// Decodes `kernel` of `module` and inlines the functions it calls. `global_addresses` has the address of each module

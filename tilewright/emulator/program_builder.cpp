@@ -134,6 +134,10 @@ Slot ProgramBuilder::new_slot(int width) {
                 0,
                 {}});
   }
+  if (width != 0) {
+    program_.register_widths.resize(slot / kSlotAlignment + 1);
+    program_.register_widths.back() = static_cast<std::uint8_t>(width);
+  }
   return static_cast<Slot>(slot);
 }
 
@@ -351,6 +355,9 @@ Program ProgramBuilder::build(const Function& kernel) {
     end = instruction.first_operand;
     program_.uses_wgmma |= instruction.registers == RegisterUse::wgmma;
   }
+  program_.launches_dependents = std::ranges::any_of(program_.origins, [](const ParsedInstruction* origin) {
+    return origin->opcode == "griddepcontrol.launch_dependents";
+  });
   std::copy(std::begin(kernel.required_cluster), std::end(kernel.required_cluster), program_.required_cluster);
   std::copy(std::begin(kernel.required_block), std::end(kernel.required_block), program_.required_block);
   program_.maximum_block = kernel.maximum_block;
@@ -437,6 +444,7 @@ void ProgramBuilder::decode(const ParsedInstruction& parsed, int depth) {
   const auto code = static_cast<std::uint32_t>(program_.code.size());
   Instruction& instruction = append(parsed);
   InstructionReader reader(*this, parsed, instruction, modifiers);
+  instruction.flow = value_flow(parsed.opcode);
   row->decode(reader);
   set_guard(parsed, instruction, false);
   if (row->decode == decode_branch || row->decode == decode_indexed_branch) {

@@ -53,11 +53,12 @@ struct Operand {
     sink,      // _
   };
   Kind kind = Kind::sink;
-  bool negated = false;  // !p
+  bool negated = false;  // !p, or -%r of a video instruction
   bool local_scope = false;
   std::uint32_t index = kNone;
   std::uint32_t scope = 0;  // the parser's scope in which a label is looked up
   std::string_view name;
+  std::string_view part;  // "b1" of %r.b1 in a video instruction
   std::int64_t offset = 0;
   std::uint64_t bits = 0;
   std::vector<Operand> elements;
@@ -119,7 +120,8 @@ struct Function {
 struct Module {
   std::string text;
   int version_major = 0, version_minor = 0;
-  std::string target;  // "sm_90a"
+  std::string target;     // "sm_90a"
+  bool is_debug = false;  // nvcc -G: variables are in local memory
   std::vector<Variable> variables;
   std::vector<Function> functions;
   std::vector<std::string> files;  // by number

@@ -132,7 +132,7 @@ class Parser {
       parse_version();
     } else if (accept(".target")) {
       module_.target = std::string(word("a target"));
-      while (accept(',')) word("a target option");
+      while (accept(',')) module_.is_debug |= word("a target option") == "debug";
     } else if (accept(".address_size")) {
       if (integer() != 64) fail("only 64-bit addresses are supported");
     } else if (accept(".file")) {
@@ -717,6 +717,11 @@ class Parser {
 
   Operand parse_number() {
     const bool negative = accept('-');
+    if (negative && token_.kind == Token::Kind::word) {
+      Operand operand = parse_name();
+      operand.negated = true;
+      return operand;
+    }
     Operand operand;
     operand.bits = token_.bits;
     switch (token_.kind) {
@@ -746,6 +751,10 @@ class Parser {
     if (operand.name == "_") return operand;
     if (operand.name == "WARP_SZ") return integer_operand(32);
     operand.index = find_register(operand.name);
+    if (const std::size_t dot = operand.name.rfind('.'); operand.index == kNone && dot != std::string_view::npos) {
+      operand.index = find_register(operand.name.substr(0, dot));
+      if (operand.index != kNone) operand.part = operand.name.substr(dot + 1);
+    }
     if (operand.index != kNone) {
       operand.kind = Operand::Kind::reg;
     } else if (operand.name[0] == '%') {

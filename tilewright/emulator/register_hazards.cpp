@@ -20,17 +20,18 @@ void RegisterHazards::reset() {
   fenced_at_ = 0;
 }
 
-void RegisterHazards::fail(Warp& warp, const Instruction& instruction, std::size_t at, bool writes) const {
-  warp.fail(FindingKind::wgmma_register_in_flight, instruction, 0, 0,
-            fmt::format("{} of a register that the wgmma at {} still {}: no wgmma.wait_group has waited for it",
-                        writes ? "write" : "read", warp.cta().describe_location(issued_by_[at]),
-                        (in_flight_[at] & kAccumulator) != 0 ? "accumulates in" : "reads"));
+void RegisterHazards::report(Warp& warp, const Instruction& instruction, std::size_t at, bool writes) const {
+  warp.report(Severity::error, FindingKind::wgmma_register_in_flight, instruction, 0, 0, [&] {
+    return fmt::format("{} of a register that the wgmma at {} still {}: no wgmma.wait_group has waited for it",
+                       writes ? "write" : "read", warp.cta().describe_location(issued_by_[at]),
+                       (in_flight_[at] & kAccumulator) != 0 ? "accumulates in" : "reads");
+  });
 }
 
 void RegisterHazards::copy(Warp& warp, const Instruction& mov) {
   const std::size_t to = index_of(mov.op[0]);
   const std::size_t from = index_of(mov.op[1]);
-  if (in_flight_[to] != 0 && in_flight_[from] == 0) fail(warp, mov, to, true);
+  if (in_flight_[to] != 0 && in_flight_[from] == 0) report(warp, mov, to, true);
   if (in_flight_[from] != 0 && in_flight_[to] == 0) in_flight_registers_.push_back(to);
   in_flight_[to] = in_flight_[from];
   issued_by_[to] = issued_by_[from];
@@ -44,7 +45,7 @@ void RegisterHazards::check(Warp& warp, const Instruction& instruction) {
     const std::size_t at = index_of(instruction.op[i]);
     const bool writes = i < 32 && ((instruction.written >> i) & 1) != 0;
     if (writes) written_at_[at] = warp.steps();
-    if (in_flight_[at] != 0) fail(warp, instruction, at, writes);
+    if (in_flight_[at] != 0) report(warp, instruction, at, writes);
   }
 }
 

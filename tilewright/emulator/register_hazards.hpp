@@ -18,7 +18,7 @@ class RegisterHazards {
   explicit RegisterHazards(const Program& program);
   void reset();
 
-  /// Called before each instruction; checks all but wgmma. @throws EmulationFinding wgmma_register_in_flight
+  /// Called before each instruction; checks all but wgmma, and reports wgmma_register_in_flight.
   void check(Warp& warp, const Instruction& instruction);
 
   void fence(std::uint64_t step) { fenced_at_ = step; }
@@ -40,7 +40,7 @@ class RegisterHazards {
   static std::size_t index_of(Slot slot) { return slot / kSlotAlignment; }
 
   void copy(Warp& warp, const Instruction& mov);
-  [[noreturn]] void fail(Warp& warp, const Instruction& instruction, std::size_t at, bool writes) const;
+  void report(Warp& warp, const Instruction& instruction, std::size_t at, bool writes) const;
 
   // By register:
   std::vector<std::uint32_t> in_flight_;   // 0, or the wgmma group that uses it, with kAccumulator when it accumulates

@@ -75,6 +75,7 @@ void SharedMemory::clear_shadow(std::uint32_t bytes, const Cell& cell) {
   }
   free_all_sets();
   clear_published();
+  undefined_bits_.clear();
 }
 
 void SharedMemory::mark_red_zone(std::uint64_t address, std::uint32_t bytes) {
@@ -354,13 +355,29 @@ SharedVerdict SharedMemory::read(const VectorClock& now, const Accessor& accesso
   const Stamp access = stamp(now, accessor);
   const SharedVerdict verdict =
       each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, now, nullptr, access); });
-  return follow_strong_writes(now, address, bytes, SharedVerdict::mixed_race, verdict);
+  return with_undefined_bits(address, bytes,
+                             follow_strong_writes(now, address, bytes, SharedVerdict::mixed_race, verdict));
 }
 
 SharedVerdict SharedMemory::async_read(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
                                        std::uint32_t bytes) {
   const Stamp access = stamp(clocks.ordered, accessor);
-  return each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks, access); });
+  const SharedVerdict verdict =
+      each_cell(address, bytes, false, [&](Cell& cell) { return read_cell(cell, clocks.ordered, &clocks, access); });
+  return with_undefined_bits(address, bytes, verdict);
+}
+
+SharedVerdict SharedMemory::with_undefined_bits(std::uint64_t address, std::uint32_t bytes,
+                                                SharedVerdict verdict) const {
+  return has_undefined_bits(address, bytes) ? std::max(verdict, SharedVerdict::uninitialised) : verdict;
+}
+
+bool SharedMemory::has_undefined_bits(std::uint64_t address, std::uint32_t bytes) const {
+  if (undefined_bits_.empty()) return false;
+  for (std::uint64_t at = address; at < address + bytes; ++at) {
+    if (undefined_bits_.contains(at)) return true;
+  }
+  return false;
 }
 
 SharedVerdict SharedMemory::ChunkReads::read_other(std::uint64_t address, const Cell* cells) {
@@ -378,6 +395,7 @@ SharedVerdict SharedMemory::ChunkReads::read_other(std::uint64_t address, const 
 SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                   std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);
+  forget_undefined_bits(address, bytes);
   const SharedVerdict before = follow_strong_writes(now, address, bytes, SharedVerdict::race, SharedVerdict::ok);
   const Accessor strong = other_;
   const SharedVerdict verdict =
@@ -428,6 +446,7 @@ void SharedMemory::note_strong_write(const StrongWrite& write) {
 SharedVerdict SharedMemory::async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address,
                                         std::uint32_t bytes) {
   const Stamp access = stamp(clocks.ordered, accessor);
+  forget_undefined_bits(address, bytes);
   return each_cell(address, bytes, true, [&](Cell& cell) { return write_cell(cell, clocks.ordered, &clocks, access); });
 }
 
@@ -551,6 +570,7 @@ TILEWRIGHT_TARGET_FMA void stamp_chunks_with_hardware(std::byte* cells, const st
 }  // namespace
 
 bool SharedMemory::ChunkReads::read_alike(const std::uint32_t (&addresses)[kAlike]) {
+  if (!memory_.undefined_bits_.empty()) return false;
   for (const std::uint32_t address : addresses) memory_.word_cell((address - kSharedBase) / 4);
   const Cell first = memory_.words_[(addresses[0] - kSharedBase) / 4];
   if (!has_last_ || first.writer.epoch != writer_) return false;
@@ -690,6 +710,7 @@ bool SharedMemory::access_sector(const VectorClock& now, Stamp first, std::size_
 
 bool SharedMemory::access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                       std::uint32_t bytes, bool writes) {
+  if (!undefined_bits_.empty()) return false;
   const std::size_t begin = address - kSharedBase;
   const Stamp first = stamp(now, accessor);
   if (bytes == 1 || bytes == 2) {
@@ -931,7 +952,7 @@ Mask SharedMemory::access_whole_sectors(const VectorClock& now, Stamp first, con
 
 Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor, const std::uint64_t* addresses,
                                 std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
-  if (!shadowed()) return lanes;
+  if (!shadowed() || !undefined_bits_.empty()) return lanes;
   const Stamp first = stamp(now, accessor);
   if (lanes == kAllLanes) {
     std::uint64_t gaps = 0;
@@ -1111,7 +1132,10 @@ void SharedMemory::publish(Published& to, const StrongAccess& strong, const Cloc
   const auto join = [&](Clocks& into, MemoryScope scope) {
     if (strong.releases) return into.join(clocks);
     const Clocks& fenced = strong.released->at(scope);
-    strong.of_grid ? into.ordered.join(fenced.grid) : into.join(fenced);
+    if (!strong.of_grid) return into.join(fenced);
+    into.ordered.join(fenced.grid);
+    into.proxy_fenced.join(fenced.grid_proxy_fenced);
+    into.follows_grids |= fenced.follows_grids;
   };
   const MemoryScope scope = strong.reach.scope;
   if (scope == MemoryScope::gpu) join(to.everyone, MemoryScope::gpu);
@@ -1150,6 +1174,7 @@ SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& st
       published->joined_by = strong.warp;
     }
   }
+  if (strong.writes) forget_undefined_bits(address, bytes);
   const SharedVerdict verdict = each_cell(address, bytes, false, [&](Cell& cell) {
     if (cell.writer.epoch == kRedZone) return SharedVerdict::out_of_bounds;
     SharedVerdict of_cell = SharedVerdict::ok;
@@ -1181,6 +1206,7 @@ SharedVerdict SharedMemory::strong_access(Clocks& clocks, const StrongAccess& st
 SharedVerdict SharedMemory::begin_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address,
                                        std::uint32_t bytes) {
   const Stamp access = stamp(now, accessor);
+  forget_undefined_bits(address, bytes);
   return each_cell(address, bytes, true, [&](Cell& cell) {
     const SharedVerdict verdict = write_cell(cell, now, nullptr, access);
     cell.writer.epoch |= kInFlight;
@@ -1201,18 +1227,69 @@ bool SharedMemory::is_undefined(std::uint64_t address, std::uint32_t bytes) cons
   std::uint32_t written = 0;
   each_written(address, bytes,
                [&](std::uint64_t begin, std::uint64_t end) { written += static_cast<std::uint32_t>(end - begin); });
-  return written != bytes;
+  return written != bytes || has_undefined_bits(address, bytes);
 }
 
 void SharedMemory::mark_undefined(std::uint64_t address, std::uint32_t bytes) {
   if (!check_uninitialised_) return;
   each_cell_or_sector(address, bytes, [](Cell& cell) { cell.writer = {}; });
+  forget_undefined_bits(address, bytes);
+}
+
+void SharedMemory::forget_undefined_bits(std::uint64_t address, std::uint32_t bytes) {
+  for (std::uint32_t i = 0; i < bytes && !undefined_bits_.empty(); ++i) undefined_bits_.erase(address + i);
+}
+
+std::uint8_t SharedMemory::undefined_bits(std::uint64_t address) const {
+  if (!is_undefined(address, 1)) return 0;
+  const auto found = undefined_bits_.find(address);
+  return found == undefined_bits_.end() ? std::uint8_t{0xff} : found->second;
+}
+
+void SharedMemory::mark_undefined_bits(std::uint64_t address, std::uint8_t bits) {
+  if (bits == 0xff) return mark_undefined(address, 1);
+  if (check_uninitialised_) undefined_bits_[address] = bits;
 }
 
 void SharedMemory::mark_defined(std::uint64_t address, std::uint32_t bytes) {
   each_cell_or_sector(address, bytes, [](Cell& cell) {
     if (cell.writer.epoch == 0) cell.writer = {kWrittenBefore, 0};
   });
+}
+
+void SharedMemory::mark_overwritten(std::uint64_t address, std::uint32_t bytes) {
+  forget_undefined_bits(address, bytes);
+  each_cell_or_sector(address, bytes, [](Cell& cell) { cell.writer = {kWrittenBefore, 0}; });
+}
+
+std::optional<Accessor> SharedMemory::find_write_after(const VectorClock& now, std::uint64_t address,
+                                                       std::uint32_t bytes) const {
+  for (std::uint64_t at = address; at < address + bytes;) {
+    const std::size_t byte = at - kSharedBase;
+    const Cell* cell = &sectors_[byte / kSectorBytes];
+    std::uint64_t step = kSectorBytes - byte % kSectorBytes;
+    if (cell->writer.epoch == kSplit) {
+      cell = &words_[byte / 4];
+      step = 4 - byte % 4;
+    }
+    if (cell->writer.epoch == kSplit) {
+      cell = &bytes_[byte];
+      step = 1;
+    }
+    const Stamp writer = cell->writer;
+    if (writer.epoch == kWrittenStrongly) {
+      const std::uint32_t index = strong_write_at_word_.empty() ? 0 : strong_write_at_word_[byte / 4];
+      if (index != 0 && strong_writes_[index - 1].accessor.clock > now[strong_writes_[index - 1].accessor.agent])
+        return strong_writes_[index - 1].accessor;
+    } else if (clock_of(writer.epoch) > now[agent_of(writer.epoch)]) {
+      const std::uint32_t lanes_before =
+          step <= 4 ? 0 : static_cast<std::uint32_t>(byte % kSectorBytes / 4) / words_per_lane(writer.code);
+      return Accessor{agent_of(writer.epoch), lane_of(writer.code) + lanes_before, code_of(writer.code),
+                      clock_of(writer.epoch)};
+    }
+    at += step;
+  }
+  return std::nullopt;
 }
 
 void SharedMemory::add_to(Footprint& footprint, std::uint64_t base) const {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -51,9 +52,10 @@ struct StrongAccess {
   bool writes = false;
   bool releases = false;                     // it publishes all of the warp's clocks, else those of its fences
   const ReleasedClocks* released = nullptr;  // the clocks of the warp's fences
-  bool of_grid = false;                      // only Clocks::grid of `released` is published, as Clocks::ordered
-  std::uint64_t warp = kNobody;              // identifies the warp among all that access the memory, if known
-  bool of_one_cta = false;                   // only one CTA can access the memory, so that all scopes are wide enough
+  /// Only the clocks of `released` for global memory are published, as those for shared memory.
+  bool of_grid = false;
+  std::uint64_t warp = kNobody;  // identifies the warp among all that access the memory, if known
+  bool of_one_cta = false;       // only one CTA can access the memory, so that all scopes are wide enough
 
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
 };
@@ -125,13 +127,22 @@ class SharedMemory {
   void complete_copy(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   /// Whether no one has written some of the bytes. False when that is not checked.
   bool is_undefined(std::uint64_t address, std::uint32_t bytes) const;
+  /// The bits of the byte that no one has written.
+  std::uint8_t undefined_bits(std::uint64_t address) const;
   /// Calls visit(begin, end) for the parts of [address, address + bytes) that someone has written.
   template <class Visit>
   void each_written(std::uint64_t address, std::uint32_t bytes, Visit&& visit) const;
   /// Marks bytes as written by no one.
   void mark_undefined(std::uint64_t address, std::uint32_t bytes);
+  /// Marks these bits of a byte, which was written, as written by no one.
+  void mark_undefined_bits(std::uint64_t address, std::uint8_t bits);
   /// Marks those bytes that no one has written as written before all accesses.
   void mark_defined(std::uint64_t address, std::uint32_t bytes);
+  /// Marks bytes as written before all accesses.
+  void mark_overwritten(std::uint64_t address, std::uint32_t bytes);
+  /// The first write of the bytes by an instruction, since reset(), that does not happen before `now`; null if there is
+  /// none. @pre no access through the async proxy and no cp.async has written the bytes
+  std::optional<Accessor> find_write_after(const VectorClock& now, std::uint64_t address, std::uint32_t bytes) const;
   /// Adds the accesses since reset(), as those of global memory that begins at `base`. Strong reads are left out.
   void add_to(Footprint& footprint, std::uint64_t base) const;
   /// The earlier access that conflicts with the last access whose verdict was not ok.
@@ -316,6 +327,14 @@ class SharedMemory {
   std::vector<Published> published_;
   std::vector<std::uint32_t> published_at_word_;  // by word: index in published_ plus 1, or 0; empty before the first
   std::unordered_map<std::uint64_t, std::uint32_t> published_at_;  // the same for addresses inside of words
+  bool has_undefined_bits(std::uint64_t address, std::uint32_t bytes) const;
+  /// `verdict`, or uninitialised if that is worse and some bits are undefined.
+  SharedVerdict with_undefined_bits(std::uint64_t address, std::uint32_t bytes, SharedVerdict verdict) const;
+  /// The bytes are written.
+  void forget_undefined_bits(std::uint64_t address, std::uint32_t bytes);
+
+  /// By address: the undefined bits of bytes that are defined in part. Their cells have the write of the defined bits.
+  std::unordered_map<std::uint64_t, std::uint8_t> undefined_bits_;
   Accessor other_;
   bool other_reads_ = false;
   std::uint32_t size_ = 0;
@@ -366,7 +385,8 @@ class SharedMemory::ChunkReads {
     PackedEpoch difference = 0;
     for (std::size_t i = 0; i < kCells; ++i)
       difference |= (cells[i].writer.epoch ^ writer_) | (cells[i].reader.epoch ^ reader);
-    const bool same = has_last_ && difference == 0 && (reader == reader_ || reader == stamp_.epoch);
+    const bool same = has_last_ && difference == 0 && (reader == reader_ || reader == stamp_.epoch) &&
+                      memory_.undefined_bits_.empty();
     if (!same) return read_other(address, cells);
     for (std::size_t i = 0; i < kCells; ++i) cells[i].reader = stamp_;
     return SharedVerdict::ok;

@@ -34,8 +34,24 @@ bool UndefinedSource::is_undefined(int lane, std::uint64_t offset, std::uint32_t
   return true;
 }
 
+std::uint8_t UndefinedSource::undefined_bits(int lane, std::uint64_t offset) const {
+  if (((from_.undefined >> lane) & 1) == 0) return 0;
+  const std::uint64_t address = from_.address[lane] + offset;
+  Cta& cta = warp_.cta();
+  switch (memory_of(lane)) {
+    case Memory::local:
+      return cta.local_undefined_bits(warp_.index() * kWarpSize + lane, address);
+    case Memory::global:
+      return cta.launch().global_shadow->undefined_bits(warp_, address);
+    case Memory::shared:
+      return ((from_.shared >> lane) & 1) == 0 ? std::uint8_t{0xff} : cta.shared().undefined_bits(address);
+  }
+  return 0xff;
+}
+
 std::uint32_t UndefinedSource::new_origin(UndefinedValues& values, const Instruction& in, std::uint32_t bytes) const {
   std::vector<std::string> details(kWarpSize);
+  std::vector<std::uint64_t> addresses;
   each_lane(from_.undefined, [&](int l) {
     std::string& detail = details[static_cast<std::size_t>(l)];
     const std::uint64_t address = from_.address[l];
@@ -47,6 +63,8 @@ std::uint32_t UndefinedSource::new_origin(UndefinedValues& values, const Instruc
         break;
       case Memory::global:
         detail = fmt::format("read of {} bytes at global address {:#x}, which no one has written", bytes, address);
+        addresses.resize(kWarpSize);
+        addresses[static_cast<std::size_t>(l)] = address;
         break;
       case Memory::shared:
         detail = fmt::format("read of {} bytes at shared address {:#x}{}, which no thread has written", bytes, address,
@@ -58,7 +76,8 @@ std::uint32_t UndefinedSource::new_origin(UndefinedValues& values, const Instruc
                                            FindingKind::uninitialised_local_read,
                                            FindingKind::uninitialised_global_read};
   const Memory first = memory_of(std::countr_zero(from_.undefined));
-  return values.new_origin(kKinds[static_cast<int>(first)], warp_.code_index(in), std::move(details));
+  return values.new_origin(kKinds[static_cast<int>(first)], warp_.code_index(in), std::move(details),
+                           std::move(addresses));
 }
 
 }  // namespace tilewright::emulator

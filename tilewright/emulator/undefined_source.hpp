@@ -17,6 +17,8 @@ class UndefinedSource {
 
   /// Whether some of the bytes from the lane's address + offset on are undefined.
   bool is_undefined(int lane, std::uint64_t offset, std::uint32_t bytes) const;
+  /// The undefined bits of the byte at the lane's address + offset.
+  std::uint8_t undefined_bits(int lane, std::uint64_t offset) const;
   /// An origin for the values of the load, which reads `bytes` bytes per lane.
   std::uint32_t new_origin(UndefinedValues& values, const Instruction& in, std::uint32_t bytes) const;
 

@@ -53,22 +53,28 @@ struct Clocks {
   VectorClock proxy_fenced;     // the part of `ordered` that a fence.proxy.async has made visible to the async proxy
   VectorClock completed_reads;  // the part of `ordered` whose reads of shared memory are complete, see UnusedLoads
   VectorClock grid;  // `ordered` for global memory: one agent per warp of a cooperative launch, see GlobalShadow
+  VectorClock grid_proxy_fenced;  // the part of `grid` that a fence.proxy.async has made visible to the async proxy
+  bool follows_grids = false;     // a griddepcontrol.wait happens before: the grids before this one are complete
 
   void join(const Clocks& other) {
     ordered.join(other.ordered);
     proxy_fenced.join(other.proxy_fenced);
     completed_reads.join(other.completed_reads);
     grid.join(other.grid);
+    grid_proxy_fenced.join(other.grid_proxy_fenced);
+    follows_grids |= other.follows_grids;
   }
   bool is_empty() const {
     return ordered.clocks().empty() && proxy_fenced.clocks().empty() && completed_reads.clocks().empty() &&
-           grid.clocks().empty();
+           grid.clocks().empty() && grid_proxy_fenced.clocks().empty() && !follows_grids;
   }
   void clear() {
     ordered.clear();
     proxy_fenced.clear();
     completed_reads.clear();
     grid.clear();
+    grid_proxy_fenced.clear();
+    follows_grids = false;
   }
 };
 

@@ -89,7 +89,8 @@ Warp::Warp(Cta& cta, int index, Agent agent, const Program& program)
   const int threads = cta.threads() - index * kWarpSize;
   present_ = threads >= kWarpSize ? kAllLanes : (Mask{1} << threads) - 1;
   if (!cta.launch().options.check_races) return;
-  if (program.uses_wgmma) hazards_ = std::make_unique<RegisterHazards>(program);
+  // nvcc -G moves the registers of a wgmma through local memory around each use, and ptxas waits for it there.
+  if (program.uses_wgmma && !cta.launch().module.is_debug) hazards_ = std::make_unique<RegisterHazards>(program);
   // They matter for warnings only, which a launch without a log does not keep.
   const bool warns = cta.launch().log != nullptr && !cta.launch().options.require_reuse_fences;
   if (program.uses_bulk_copies && warns) unused_loads_ = std::make_unique<UnusedLoads>(program);
@@ -190,7 +191,7 @@ bool Warp::is_always_watched() const {
 }
 
 UndefinedValues& Warp::track_undefined_values() {
-  if (!undefined_) undefined_ = std::make_unique<UndefinedValues>();
+  if (!undefined_) undefined_ = std::make_unique<UndefinedValues>(program_);
   watched_ = true;
   return *undefined_;
 }
@@ -410,8 +411,9 @@ void Warp::advance_clock() {
   if (unused_loads_) unused_loads_->update(*this);
 }
 
-void Warp::fence_proxy() {
-  clocks.proxy_fenced.join(clocks.ordered);
+void Warp::fence_proxy(bool shared, bool global) {
+  if (shared) clocks.proxy_fenced.join(clocks.ordered);
+  if (global) clocks.grid_proxy_fenced.join(clocks.grid);
   advance_clock();
 }
 

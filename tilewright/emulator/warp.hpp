@@ -48,8 +48,9 @@ struct PendingCopy {
   std::uint64_t to = 0;     // shared address
   std::uint32_t bytes = 0;
   std::byte data[16] = {};
-  std::uint32_t undefined = 0;  // bit i: no one has written byte i of the source
-  std::uint64_t step = 0;       // Warp::steps() when it was issued
+  std::uint64_t step = 0;           // Warp::steps() when it was issued
+  std::uint8_t undefined[16] = {};  // by byte of the source: the bits that no one has written
+  bool has_undefined = false;
 };
 
 /// The last poll of a warp: a wait on an mbarrier that returned false, or a strong load from global memory in a
@@ -183,8 +184,8 @@ class Warp {
   Agent agent() const { return agent_; }
   /// Called after a release: the warp's later accesses are not covered by it.
   void advance_clock();
-  /// fence.proxy.async: all accesses ordered before it become visible to the async proxy.
-  void fence_proxy();
+  /// fence.proxy.async: all accesses of these memories ordered before it become visible to the async proxy.
+  void fence_proxy(bool shared, bool global);
   RegisterHazards* hazards() { return hazards_.get(); }
   /// Whether loads of which an instruction has used a value are known to be complete.
   bool follows_loads() const { return unused_loads_ != nullptr; }
@@ -239,7 +240,7 @@ class Warp {
   const Program& program_;
   int index_ = 0;
   Agent agent_ = 0;
-  std::unique_ptr<RegisterHazards> hazards_;    // null for programs without wgmma
+  std::unique_ptr<RegisterHazards> hazards_;    // null for programs without wgmma, and for debug builds
   std::unique_ptr<UnusedLoads> unused_loads_;   // null for programs without bulk copies
   std::unique_ptr<UndefinedValues> undefined_;  // null before the warp's first undefined value
   bool watched_ = false;                        // whether watch() has something to do

@@ -1,6 +1,7 @@
 // tilewright emulate: runs a kernel of the user's on the emulator, and reports what is wrong with it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "tilewright/base/error.hpp"
+#include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
 #include "tilewright/compile/file.hpp"
 #include "tilewright/emulator/emulated_module.hpp"
@@ -19,6 +21,7 @@
 #include "tools/cli/commands.hpp"
 #include "tools/cli/emulate_arguments.hpp"
 #include "tools/cli/finding_report.hpp"
+#include "tools/cli/interrupt_signals.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/output_file.hpp"
 #include "tools/cli/profile_report.hpp"
@@ -119,6 +122,7 @@ struct Report {
   std::size_t suppressed = 0;
   std::vector<std::string> outputs;
   std::optional<emulator::LaunchProfile> profile;
+  bool is_interrupted = false;
 
   std::size_t count(emulator::Severity severity) const {
     return static_cast<std::size_t>(std::ranges::count(findings, severity, &emulator::Finding::severity));
@@ -133,6 +137,9 @@ void print_text(const Report& report, const SourceExcerpts& excerpts) {
              warnings == 1 ? "" : "s");
   if (report.suppressed != 0) fmt::print(", {} suppressed", report.suppressed);
   fmt::print("\n");
+  if (report.is_interrupted) {
+    fmt::print("note: the launch was interrupted; this is what was found until then, and no array was written\n");
+  }
   for (const std::string& output : report.outputs) fmt::print("wrote {}\n", printable(output));
   if (report.profile) fmt::print("\n{}", profile_text(*report.profile));
 }
@@ -143,6 +150,7 @@ void print_json(const Report& report, const SourceExcerpts& excerpts) {
   nlohmann::ordered_json json{{"kernel", report.kernel},
                               {"errors", report.count(emulator::Severity::error)},
                               {"warnings", report.count(emulator::Severity::warning)},
+                              {"interrupted", report.is_interrupted},
                               {"suppressed", report.suppressed},
                               {"findings", findings},
                               {"outputs", report.outputs}};
@@ -190,18 +198,26 @@ ExitCode run(const EmulateOptions& options) {
   check_outputs(outputs, inputs);
 
   const std::vector<emulator::KernelArgument> arguments = kernel_arguments(items);
-  Report report{printable(kernel.name, 200), {}, 0, {}, {}};
+  Report report;
+  report.kernel = printable(kernel.name, 200);
   if (options.profile) report.profile.emplace();
   try {
-    report.findings = module->launch(kernel, config, arguments, report.profile ? &*report.profile : nullptr);
+    report.findings =
+        module->launch(kernel, config, arguments, report.profile ? &*report.profile : nullptr, &report.is_interrupted);
   } catch (const emulator::EmulationFinding& finding) {
     throw InvalidArgument(fmt::format("{}: {}", printable(file.path), finding.what()));
+  }
+  // An interruption of the launch must not stop the report of the findings before it.
+  std::optional<ScopedInterruptCheck> uninterrupted;
+  if (report.is_interrupted) {
+    uninterrupted.emplace(std::function<void()>{});
+    report.profile.reset();
   }
   report.suppressed =
       std::erase_if(report.findings, [&](const emulator::Finding& finding) { return suppressions.match(finding); });
   for (const ArgumentItem& item : items) {
     const auto* const array = std::get_if<ArrayItem>(&item);
-    if (array == nullptr || array->output.empty()) continue;
+    if (array == nullptr || array->output.empty() || report.is_interrupted) continue;
     report.outputs.push_back(output_path(options, *array));
     write_output(report.outputs.back(), npy_bytes(array->array));
   }
@@ -211,6 +227,7 @@ ExitCode run(const EmulateOptions& options) {
     write_output(options.sarif, std::as_bytes(std::span(sarif)));
   }
   options.json ? print_json(report, excerpts) : print_text(report, excerpts);
+  if (report.is_interrupted) return static_cast<ExitCode>(128 + caught_signal());
   const bool fails = options.warnings_fail ? !report.findings.empty() : report.count(emulator::Severity::error) != 0;
   return fails ? ExitCode::wrong_result : ExitCode::ok;
 }
@@ -244,7 +261,9 @@ Command add_emulate_command(CLI::App& parent) {
   app->add_flag("--profile", options->profile,
                 "count instructions, memory sectors, bank conflicts and active lanes, by line and by instruction");
   app->add_option("--sarif", options->sarif, "a file for the findings as SARIF 2.1.0");
-  app->footer("Exit codes: 0 no errors were found, 1 findings, 2 bad input, 3 the environment failed.");
+  app->footer(
+      "Exit codes: 0 no errors were found, 1 findings, 2 bad input, 3 the environment failed, 130 and 143 "
+      "interrupted.");
   const Command program = add_emulate_run_command(*app);
   return {app, [options, program] { return program.app->parsed() ? program.run() : run(*options); }};
 }

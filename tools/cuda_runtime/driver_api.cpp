@@ -472,7 +472,13 @@ TILEWRIGHT_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* given, CUfunct
         config.cluster = {cluster.x, cluster.y, cluster.z};
       }
     }
-    return make_launch(machine, function, config, arguments, extra);
+    KernelLaunch launch = make_launch(machine, function, config, arguments, extra);
+    for (unsigned i = 0; i < given->numAttrs; ++i) {
+      const CUlaunchAttribute& attribute = given->attrs[i];
+      if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+        launch.starts_early = attribute.value.programmaticStreamSerializationAllowed != 0;
+    }
+    return launch;
   });
 }
 TILEWRIGHT_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {

@@ -665,8 +665,21 @@ void Machine::note_accesses(const Line& line, const std::string& kernel, std::st
   if (!settings.check_global) return;
   if (settings.skips_repeats) note_for_repeats(footprint);
   const std::string name = fmt::format("{} in {}", what, line.stream);
+  early_starts_.erase(line.chain);
   const std::optional<Finding> race = order_.add(name, line.chain, *line.clock, std::move(footprint));
   if (race) report_finding(*race, kernel);
+}
+
+void Machine::check_early_accesses(const Line& line, const KernelLaunch& launch, emulator::Footprint early) {
+  const auto before = early_starts_.find(line.chain);
+  if (before == early_starts_.end()) return;
+  const std::string name = fmt::format("kernel {} before griddepcontrol.wait (cudaGridDependencySynchronize())",
+                                       demangled(launch.function->name));
+  early.normalise();
+  const std::string other =
+      fmt::format("{}, which lets the next kernel start early (griddepcontrol.launch_dependents)", before->second.name);
+  if (const std::optional<Finding> race = find_race(name, early, other, before->second.footprint))
+    report_finding(*race, launch.function->name);
 }
 
 void Machine::run(const Work& work, const Line& line) {
@@ -857,18 +870,20 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
   if (sticky != CUDA_SUCCESS) return;
   const auto begin = std::chrono::steady_clock::now();
   emulator::FindingLog log;
-  emulator::Footprint footprint;
+  emulator::Footprint footprint, early;
+  emulator::EmulatedKernel& loaded = kernel(launch.function);
+  const bool launches_dependents = loaded.program().launches_dependents;
   bool is_interrupted = false;
   try {
     const CaughtSignals signals;
     const ScopedInterruptCheck check([] {
       if (CaughtSignals::caught() != 0) throw Interrupted("interrupted");
     });
-    kernel(launch.function)
-        .launch(launch.config, launch.parameters,
-                {.log = &log,
-                 .unwritten = &unwritten_,
-                 .footprint = has_streams_ || settings.skips_repeats ? &footprint : nullptr});
+    loaded.launch(launch.config, launch.parameters,
+                  {.log = &log,
+                   .unwritten = &unwritten_,
+                   .footprint = has_streams_ || settings.skips_repeats || launches_dependents ? &footprint : nullptr,
+                   .early = launch.starts_early ? &early : nullptr});
   } catch (const emulator::EmulationFinding& finding) {
     static_cast<void>(log.add_fatal(finding.finding(), 0));
   } catch (const InvalidArgument& error) {
@@ -889,8 +904,15 @@ void Machine::launch(const KernelLaunch& launch, const Line& line) {
   if (!findings.empty() || report.launches == 1) write_report();
   // Now that the signal has its default action again, the program ends as it would without the emulator.
   if (const int signal = CaughtSignals::caught(); signal != 0) std::raise(signal);
-  note_accesses(line, launch.function->name, fmt::format("kernel {}", demangled(launch.function->name)),
-                std::move(footprint));
+  if (launch.starts_early) check_early_accesses(line, launch, std::move(early));
+  const std::string name = fmt::format("kernel {}", demangled(launch.function->name));
+  std::optional<EarlyStart> early_start;
+  if (launches_dependents && settings.check_global) {
+    early_start = EarlyStart{name, footprint};
+    early_start->footprint.normalise();
+  }
+  note_accesses(line, launch.function->name, name, std::move(footprint));
+  if (early_start) early_starts_[line.chain] = *std::move(early_start);
 }
 
 // Reports ------------------------------------------------------------------------------------------------------------

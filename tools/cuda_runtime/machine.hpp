@@ -85,6 +85,7 @@ struct KernelLaunch {
   runtime::LaunchConfig config;
   std::vector<std::byte> parameters;      // the kernel's parameter space
   std::vector<void*> parameter_pointers;  // into `parameters`, for cudaGraphKernelNodeGetParams
+  bool starts_early = false;              // programmatic stream serialization: before the kernel in front of it ends
 };
 
 /// A box of bytes. A copy between rows has a pitch and a height for each side.
@@ -294,6 +295,8 @@ class Machine {
   Line line_of(Stream* stream);
   /// Notes what the work has accessed, and reports a race with other work.
   void note_accesses(const Line& line, const std::string& kernel, std::string_view what, emulator::Footprint footprint);
+  /// Reports a race of what a launch has accessed before griddepcontrol.wait with the kernel in front of it.
+  void check_early_accesses(const Line& line, const KernelLaunch& launch, emulator::Footprint early);
   static void record(Event* event, const StreamClock& clock);
   void run(const Work& work, const Line& line);
   void run(const Graph& graph, const Line& line);
@@ -324,6 +327,12 @@ class Machine {
   std::map<CUdeviceptr, std::shared_ptr<void>> graph_storage_;  // of allocations of graphs
   emulator::UnwrittenBytes unwritten_;
   StreamOrder order_;
+  /// The last work of a chain, if it is a kernel that lets dependent launches start before it ends.
+  struct EarlyStart {
+    std::string name;
+    emulator::Footprint footprint;
+  };
+  std::map<Chain, EarlyStart> early_starts_;
   emulator::ByteRanges managed_variables_;
   RepeatedWork repeated_work_;
   std::vector<std::pair<Stream*, Work>> deferred_;  // of a sequence that RepeatedWork recognises

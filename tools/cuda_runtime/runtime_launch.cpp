@@ -227,7 +227,13 @@ TILEWRIGHT_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* conf
       }
     }
     Stream* const on = machine.stream(configuration->stream);
-    machine.enqueue(on, machine.make_launch(function_of(machine, kernel), config, arguments));
+    KernelLaunch launch = machine.make_launch(function_of(machine, kernel), config, arguments);
+    for (unsigned i = 0; i < configuration->numAttrs; ++i) {
+      const cudaLaunchAttribute& attribute = configuration->attrs[i];
+      if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization)
+        launch.starts_early = attribute.val.programmaticStreamSerializationAllowed != 0;
+    }
+    machine.enqueue(on, std::move(launch));
     for (unsigned i = 0; i < configuration->numAttrs; ++i) {
       const cudaLaunchAttribute& attribute = configuration->attrs[i];
       if (attribute.id == cudaLaunchAttributeLaunchCompletionEvent)

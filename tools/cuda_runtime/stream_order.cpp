@@ -43,6 +43,19 @@ std::optional<Conflict> find_conflict(const Footprint& now, const Footprint& bef
 
 }  // namespace
 
+std::optional<Finding> find_race(const std::string& now, const Footprint& of_now, const std::string& before,
+                                 const Footprint& of_before) {
+  const std::optional<Conflict> conflict = find_conflict(of_now, of_before);
+  if (!conflict) return std::nullopt;
+  Finding found;
+  found.kind = emulator::FindingKind::stream_race;
+  found.address = conflict->bytes.first;
+  found.detail =
+      fmt::format("{} of {} bytes at global address {:#x} by {}, not ordered after the {} by {}", conflict->now,
+                  conflict->bytes.second - conflict->bytes.first, conflict->bytes.first, now, conflict->before, before);
+  return found;
+}
+
 void StreamClock::join(const StreamClock& other) {
   for (const auto& [chain, count] : other.counts_) {
     std::uint64_t& own = counts_[chain];
@@ -69,14 +82,7 @@ std::optional<Finding> StreamOrder::add(const std::string& name, Chain chain, St
   for (const auto& [other, works] : chains_) {
     if (found || other == chain) continue;
     for (auto work = works.rbegin(); work != works.rend() && !clock.covers(other, work->count) && !found; ++work) {
-      const std::optional<Conflict> conflict = find_conflict(footprint, work->footprint);
-      if (!conflict) continue;
-      found.emplace();
-      found->kind = emulator::FindingKind::stream_race;
-      found->address = conflict->bytes.first;
-      found->detail = fmt::format("{} of {} bytes at global address {:#x} by {}, not ordered after the {} by {}",
-                                  conflict->now, conflict->bytes.second - conflict->bytes.first, conflict->bytes.first,
-                                  name, conflict->before, work->name);
+      found = find_race(name, footprint, work->name, work->footprint);
     }
   }
   const std::uint64_t count = ++counts_[chain];

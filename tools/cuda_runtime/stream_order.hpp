@@ -29,6 +29,10 @@ class StreamClock {
   std::map<Chain, std::uint64_t> counts_;
 };
 
+/// A race of two works that may run at the same time; `now` and `before` name them.
+std::optional<emulator::Finding> find_race(const std::string& now, const emulator::Footprint& of_now,
+                                           const std::string& before, const emulator::Footprint& of_before);
+
 /// The accesses of work that the host has not waited for. All host threads count as one, so that a wait of one of them
 /// counts for all.
 class StreamOrder {

@@ -318,6 +318,54 @@ TEST(AsyncStores, MustBeWaitedFor) {
   EXPECT_EQ(finding.kind, FindingKind::shared_race) << finding.detail;
 }
 
+TEST(Video, ScalarsAreSaturatedToTheTypeAndThePartOfTheDestination) {
+  const std::vector<U> a{0x7fffffff, 0x80000000, 0xffffffff, 5}, b{1, 0x80000000, 1, 7},
+      c{0x11223344, 0x11223344, 0, 9};
+  const auto run = [&](std::string_view instruction) { return run_instruction<U>(instruction, a, b, c); };
+  EXPECT_EQ(run("vadd.s32.s32.s32 %d, %s0, %s1;"), (std::vector<U>{0x80000000, 0, 0, 12}));
+  EXPECT_EQ(run("vadd.s32.s32.s32.sat %d, %s0, %s1;"), (std::vector<U>{0x7fffffff, 0x80000000, 0, 12}));
+  EXPECT_EQ(run("vadd.u32.u32.u32.sat %d, %s0, %s1;"), (std::vector<U>{0x80000000, 0xffffffff, 0xffffffff, 12}));
+  EXPECT_EQ(run("vsub.u32.u32.u32.sat %d, %s1, %s0;"), (std::vector<U>{0, 0, 0, 2}));
+  // The result is merged into c, after it was saturated to the part.
+  EXPECT_EQ(run("vadd.s32.s32.s32.sat %d.b1, %s0, %s1, %s2;"), (std::vector<U>{0x11227f44, 0x11228044, 0, 0xc09}));
+  EXPECT_EQ(run("vadd.u32.u32.u32 %d.h1, %s0, %s1, %s2;"), (std::vector<U>{0x3344, 0x3344, 0, 0xc0009}));
+  // Parts of the sources are extended by their sign.
+  EXPECT_EQ(run("vmin.s32.s32.s32 %d, %s0.b0, %s1.h1;"), (std::vector<U>{~U{0}, 0xffff8000, ~U{0}, 0}));
+  EXPECT_EQ(run("vabsdiff.u32.s32.s32.add %d, %s0.b3, %s1, %s2;"),
+            (std::vector<U>{0x11223344 + 126, 0x11223344U + 0x7fffff80U, 2, 16}));
+  EXPECT_EQ(run("vset.u32.u32.gt.max %d, %s0, %s1, %s2;"), (std::vector<U>{0x11223344, 0x11223344, 1, 9}));
+}
+
+TEST(Video, ShiftsClampOrWrap) {
+  const std::vector<U> a{0x80000001, 0x80000001, 0x80000001, 0x80000001}, b{1, 31, 32, 33}, c{0, 0, 0, 0};
+  const auto run = [&](std::string_view instruction) { return run_instruction<U>(instruction, a, b, c); };
+  EXPECT_EQ(run("vshl.u32.u32.u32.clamp %d, %s0, %s1;"), (std::vector<U>{2, 0x80000000, 0, 0}));
+  EXPECT_EQ(run("vshl.u32.u32.u32.wrap %d, %s0, %s1;"), (std::vector<U>{2, 0x80000000, 0x80000001, 2}));
+  EXPECT_EQ(run("vshr.s32.s32.u32.clamp %d, %s0, %s1;"), (std::vector<U>{0xc0000000, ~U{0}, ~U{0}, ~U{0}}));
+  EXPECT_EQ(run("vshr.u32.u32.u32.wrap %d, %s0, %s1;"), (std::vector<U>{0x40000000, 1, 0x80000001, 0x40000000}));
+}
+
+TEST(Video, MultiplyAddNegatesScalesAndSaturates) {
+  const std::vector<U> a{3, 0xffffffff, 0x7fffffff, 0x10000}, b{5, 2, 0x7fffffff, 0x10000}, c{1, 1, 1, 0xffffffff};
+  const auto run = [&](std::string_view instruction) { return run_instruction<U>(instruction, a, b, c); };
+  EXPECT_EQ(run("vmad.s32.s32.s32 %d, %s0, %s1, %s2;"), (std::vector<U>{16, ~U{0}, 2, ~U{0}}));
+  EXPECT_EQ(run("vmad.s32.s32.s32 %d, -%s0, %s1, %s2;"), (std::vector<U>{static_cast<U>(-14), 3, 0, ~U{0}}));
+  EXPECT_EQ(run("vmad.s32.s32.s32 %d, %s0, %s1, -%s2;"), (std::vector<U>{14, static_cast<U>(-3), 0, 1}));
+  EXPECT_EQ(run("vmad.u32.u32.u32.po %d, %s0, %s1, %s2;"), (std::vector<U>{17, 0, 3, 0}));
+  EXPECT_EQ(run("vmad.u32.u32.u32.sat %d, %s0, %s1, %s2;"), (std::vector<U>{16, ~U{0}, ~U{0}, ~U{0}}));
+  EXPECT_EQ(run("vmad.s32.s32.s32.sat %d, %s0, %s1, %s2;"), (std::vector<U>{16, ~U{0}, 0x7fffffff, 0x7fffffff}));
+  EXPECT_EQ(run("vmad.u32.u32.u32.shr15 %d, %s0, %s1.h0, %s2;"), (std::vector<U>{0, 0x3ffff, 0xfffefffe, 0x1ffff}));
+}
+
+TEST(Video, PartsOfVectorsAreSelectedAndMerged) {
+  const std::vector<U> a{0x04030201}, b{0x08070605}, c{0xaabbccdd};
+  const auto run = [&](std::string_view instruction) { return run_instruction<U>(instruction, a, b, c).at(0); };
+  EXPECT_EQ(run("vadd4.u32.u32.u32 %d.b20, %s0.b0123, %s1.b7654, %s2;"), 0xaa09cc09U);
+  EXPECT_EQ(run("vadd4.u32.u32.u32.add %d.b20, %s0.b0123, %s1.b7654, %s2;"), 0xaabbccddU + 9 + 9);
+  EXPECT_EQ(run("vsub2.s32.s32.s32 %d.h1, %s0.h31, %s1.h00, %s2;"), 0x0606ccddU);
+  EXPECT_EQ(run("vset2.u32.u32.lt %d, %s0.h02, %s1.h20, %s2;"), 0x00010000U);
+}
+
 TEST(Video, PartsAreIndependentOrAddedUp) {
   const std::vector<U> a = values<U>(21), b = values<U>(22), c = values<U>(23);
   const std::vector<U> sums = run_instruction<U>("vadd4.s32.s32.s32.sat %d, %s0, %s1, %s2;", a, b, c);

@@ -334,6 +334,9 @@ TEST(MbarrierMisuse, ABulkCopyNeedsAFenceAfterTheInit) {
   EXPECT_EQ(finding_in(copies("@!%first fence.mbarrier_init.release.cluster;", "")).kind,
             FindingKind::missing_proxy_fence);
   EXPECT_EQ(finding_in(copies("", "fence.mbarrier_init.release.cluster;")).kind, FindingKind::missing_proxy_fence);
+  // It is a warning if the launch continues after findings, as libcu++ has no such fence.
+  EXPECT_EQ(findings_in(copies("", "")).at(0).severity, Severity::warning);
+  EXPECT_EQ(findings_in(copies("", ""), {.require_reuse_fences = true}).at(0).severity, Severity::error);
 }
 
 // Deadlocks --------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 
 #include "hopper_kernel.hpp"
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/emulator/emulated_module.hpp"
 #include "tilewright/emulator/instructions/shared_matrix.hpp"
 
 namespace tilewright::emulator {
@@ -367,6 +368,44 @@ TEST(WgmmaChecks, MissingFence) {
   };
   EXPECT_EQ(find(prepared() + scaled("")).kind, FindingKind::missing_wgmma_fence);
   EXPECT_EQ(find(prepared() + scaled(kFence)).detail, "");
+}
+
+/// The findings of a launch that continues after them, and the first number of its output.
+std::pair<std::vector<Finding>, float> result_of(const std::string& ptx) {
+  EmulatedModule module(ptx, kSm90a, checking_options());
+  std::vector<float> out(1024, -1.0F);
+  const std::vector<KernelArgument> arguments{std::vector<std::byte>(128), std::vector<std::byte>(128),
+                                              ArrayArgument{std::as_writable_bytes(std::span(out))}};
+  runtime::LaunchConfig config;
+  config.block = {128, 1, 1};
+  config.dynamic_smem_bytes = 8192;
+  std::vector<Finding> findings = module.launch(module.kernel("k"), config, arguments);
+  return {std::move(findings), out[0]};
+}
+
+TEST(WgmmaChecks, TheProductIsComputedAfterAFinding) {
+  const std::string store = "\nsetp.eq.u32 %p, %t, 0;\n@%p st.global.f32 [%out], %f0;\n";
+  const auto [none, right] = result_of(hopper_kernel(prepared() + lines({kFence, kMultiply, kCommit, kWait}) + store));
+  EXPECT_TRUE(none.empty()) << to_string(none.at(0));
+  EXPECT_NE(right, -1.0F);
+  const auto [unfenced, same] = result_of(hopper_kernel(prepared() + lines({kMultiply, kCommit, kWait}) + store));
+  ASSERT_FALSE(unfenced.empty());
+  EXPECT_EQ(unfenced[0].kind, FindingKind::missing_wgmma_fence);
+  EXPECT_EQ(same, right);
+  const auto [early, also] = result_of(hopper_kernel(prepared() + lines({kFence, kMultiply, kCommit}) + store));
+  ASSERT_FALSE(early.empty());
+  EXPECT_EQ(early[0].kind, FindingKind::wgmma_register_in_flight);
+  EXPECT_EQ(also, right);
+}
+
+TEST(WgmmaChecks, DebugBuildsMoveRegistersAroundEachProduct) {
+  std::string ptx = hopper_kernel(
+      prepared() + lines({kFence, "add.f32 %f0, %f0, %f0;", kMultiply, "st.global.f32 [%out], %f0;", kCommit, kWait}));
+  EXPECT_FALSE(result_of(ptx).first.empty());
+  const std::string_view target = ".target sm_90a";
+  ptx.insert(ptx.find(target) + target.size(), ", debug");
+  const std::vector<Finding> findings = result_of(ptx).first;
+  for (const Finding& finding : findings) EXPECT_EQ(finding.kind, FindingKind::global_race) << to_string(finding);
 }
 
 TEST(WgmmaChecks, MissingProxyFence) {

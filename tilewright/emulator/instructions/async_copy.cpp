@@ -65,8 +65,8 @@ void AsyncCopy::follow_undefined(const SharedLocation& to, std::uint64_t from, s
   for (std::uint32_t i = 0; i < bytes; ++i) {
     if (i % kPiece == 0 && !shadow->is_any_undefined(warp_, from + i, std::min(kPiece, bytes - i))) {
       i += kPiece - 1;
-    } else if (shadow->is_undefined(warp_, from + i, 1)) {
-      to.cta->shared().mark_undefined(to.address + i, 1);
+    } else if (const std::uint8_t bits = shadow->undefined_bits(warp_, from + i); bits != 0) {
+      to.cta->shared().mark_undefined_bits(to.address + i, bits);
     }
   }
 }
@@ -83,20 +83,24 @@ void AsyncCopy::use_tensor_map(std::uint64_t address) {
   warp_.cta().launch().tensor_maps->note_copy(warp_, address, accessor_);
 }
 
-std::byte* AsyncCopy::write_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
+std::byte* AsyncCopy::write_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb,
+                                   bool is_reduction) {
   check_global(address, bytes, verb);
   const Launch& launch = warp_.cta().launch();
-  if (launch.global_shadow != nullptr) launch.global_shadow->mark_defined(warp_, address, bytes);
-  if (launch.footprint != nullptr && launch.global_shadow != nullptr)
-    launch.global_shadow->note_async(address, bytes, true);
+  if (is_reduction && launch.global_shadow != nullptr)
+    launch.global_shadow->check_async_read(warp_, in_, lane_, address, bytes, verb);
+  if (launch.global_shadow != nullptr) launch.global_shadow->mark_defined(warp_, address, bytes, !is_reduction);
+  if ((launch.footprint != nullptr || launch.early != nullptr) && launch.global_shadow != nullptr)
+    launch.global_shadow->note_async(warp_, address, bytes, true);
   return reinterpret_cast<std::byte*>(address);
 }
 
 const std::byte* AsyncCopy::read_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb) {
   check_global(address, bytes, verb);
   const Launch& launch = warp_.cta().launch();
-  if (launch.footprint != nullptr && launch.global_shadow != nullptr)
-    launch.global_shadow->note_async(address, bytes, false);
+  if ((launch.footprint != nullptr || launch.early != nullptr) && launch.global_shadow != nullptr)
+    launch.global_shadow->note_async(warp_, address, bytes, false);
+  if (launch.global_shadow != nullptr) launch.global_shadow->check_async_read(warp_, in_, lane_, address, bytes, verb);
   return reinterpret_cast<std::byte*>(address);
 }
 

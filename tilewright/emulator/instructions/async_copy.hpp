@@ -25,9 +25,10 @@ class AsyncCopy {
   void follow_undefined(const SharedLocation& to, std::uint64_t from, std::uint32_t bytes);
   /// The copy reads the tensor map at this address until it completes.
   void use_tensor_map(std::uint64_t address);
-  /// Host pointer to global memory. @throws EmulationFinding out_of_bounds_global
+  /// Host pointer to global memory. A reduction reads what it writes.
+  /// @throws EmulationFinding out_of_bounds_global, global_race, missing_proxy_fence
   const std::byte* read_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb);
-  std::byte* write_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb);
+  std::byte* write_global(std::uint64_t address, std::uint64_t bytes, std::string_view verb, bool is_reduction);
 
  private:
   /// @throws EmulationFinding out_of_bounds_global

@@ -30,7 +30,7 @@ class Arguments {
   template <class T>
   void set(std::size_t result, T value) const {
     std::memcpy(local() + address(result), &value, sizeof(value));
-    warp_.cta().mark_local(warp_.index() * kWarpSize + lane_, address(result), sizeof(value), true);
+    warp_.cta().mark_local(warp_.index() * kWarpSize + lane_, address(result), sizeof(value), 0);
   }
 
   /// Reads one byte at a generic address. False when the address is not readable.

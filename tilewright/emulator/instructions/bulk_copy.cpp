@@ -112,9 +112,9 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
     const SharedLocation from = resolve_shared_location(warp, in, lane, 1, {bytes, kBulkAlignment}, "bulk read");
     AsyncCopy copy(warp, in, lane);
     const std::byte* const source = copy.read_shared(from, bytes);
-    std::byte* const memory = copy.write_global(to, bytes, "bulk write");
-    if (Profile* const profile = warp.cta().launch().profile) profile->count_bulk_store(warp.code_index(in), bytes);
     const auto reduce = reinterpret_cast<ReduceElement>(in.immediate);
+    std::byte* const memory = copy.write_global(to, bytes, "bulk write", reduce != nullptr);
+    if (Profile* const profile = warp.cta().launch().profile) profile->count_bulk_store(warp.code_index(in), bytes);
     if (reduce == nullptr) {
       std::memcpy(memory, source, bytes);
     } else {

@@ -44,11 +44,14 @@ void decode_nanosleep(InstructionReader& reader) {
   reader.out().execute = &execute_yield;
 }
 
-/// Has no effect: launches on the emulator never overlap.
+void execute_grid_wait(Warp& warp, const Instruction&, Mask) { warp.clocks.follows_grids = true; }
+
+/// Launches on the emulator never overlap. But accesses before the wait are not ordered after the grids before.
 void decode_grid_dependency(InstructionReader& reader) {
-  if (reader.take_one_of({"launch_dependents", "wait"}) < 0) reader.refuse("this griddepcontrol");
+  const int what = reader.take_one_of({"launch_dependents", "wait"});
+  if (what < 0) reader.refuse("this griddepcontrol");
   reader.finish();
-  reader.out().execute = &execute_nothing;
+  reader.out().execute = what == 0 ? &execute_nothing : &execute_grid_wait;
 }
 
 void decode_event(InstructionReader& reader) { reader.out().execute = &execute_nothing; }

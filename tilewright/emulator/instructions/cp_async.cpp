@@ -15,13 +15,11 @@ namespace {
 /// The form of cp.async that determines how many source bytes it reads; its Instruction::mode.
 enum class SourceSize : std::uint8_t { whole, in_register, ignore_src };
 
-/// Bit i: no one has written byte i of a source in global memory.
-std::uint32_t undefined_bytes(Warp& warp, std::uint64_t address, std::uint32_t bytes) {
-  std::uint32_t undefined = 0;
-  for (std::uint32_t i = 0; i < bytes; ++i) {
-    if (warp.cta().launch().global_shadow->is_undefined(warp, address + i, 1)) undefined |= 1U << i;
-  }
-  return undefined;
+/// Finds the bits of a source in global memory that no one has written.
+void note_undefined(Warp& warp, PendingCopy& copy, std::uint64_t address, std::uint32_t bytes) {
+  copy.has_undefined = true;
+  for (std::uint32_t i = 0; i < bytes; ++i)
+    copy.undefined[i] = warp.cta().launch().global_shadow->undefined_bits(warp, address + i);
 }
 
 /// Operands: destination address, source address, source size or ignore-src predicate and its xor mask. element_bytes:
@@ -61,8 +59,8 @@ void execute_cp_async(Warp& warp, const Instruction& in, Mask lanes) {
       const SharedLocation location{&cta, static_cast<std::uint32_t>(to.address[l])};
       if (verdict != SharedVerdict::ok) report_shared(warp, in, l, location, bytes, "write", verdict);
     }
-    PendingCopy copy{warp.accessor(in, l), warp.copy_groups[l], to.address[l], bytes, {}, 0, warp.steps()};
-    if (((undefined >> l) & 1) != 0) copy.undefined = undefined_bytes(warp, from.address[l], sizes[l]);
+    PendingCopy copy{warp.accessor(in, l), warp.copy_groups[l], to.address[l], bytes, {}, warp.steps()};
+    if (((undefined >> l) & 1) != 0) note_undefined(warp, copy, from.address[l], sizes[l]);
     if (sizes[l] != 0) std::memcpy(copy.data, from.at[l], sizes[l]);
     warp.pending_copies.push_back(copy);
   }

@@ -18,7 +18,11 @@ void execute_init_fence(Warp& warp, const Instruction&, Mask lanes) {
   warp.release(MemoryScope::cluster);
 }
 
-void execute_proxy_fence(Warp& warp, const Instruction&, Mask) { warp.fence_proxy(); }
+/// mode: kFencesShared, kFencesGlobal or both.
+constexpr std::uint8_t kFencesShared = 1, kFencesGlobal = 2;
+void execute_proxy_fence(Warp& warp, const Instruction& in, Mask) {
+  warp.fence_proxy((in.mode & kFencesShared) != 0, (in.mode & kFencesGlobal) != 0);
+}
 
 void decode_fence(InstructionReader& reader) {
   const bool only_acquires = reader.take_one_of({"sc", "acq_rel", "release", "acquire"}) == 3;
@@ -49,11 +53,12 @@ void decode_proxy_fence(InstructionReader& reader) {
   }
   const bool async = one_way || reader.take("async");
   const bool global = reader.take("global");
-  reader.take_one_of({"shared::cta", "shared::cluster"});
+  const bool shared = reader.take_one_of({"shared::cta", "shared::cluster"}) >= 0;
   if (!async && !reader.take("alias")) reader.refuse("a fence of this proxy");
   reader.finish();
   reader.expect_operands(0);
-  reader.out().execute = async && !global ? &execute_proxy_fence : &execute_nothing;
+  reader.out().mode = global ? kFencesGlobal : shared ? kFencesShared : kFencesShared | kFencesGlobal;
+  reader.out().execute = async ? &execute_proxy_fence : &execute_nothing;
 }
 
 constexpr std::array kOpcodes = {

@@ -13,15 +13,37 @@ using RowsByOpcode = std::unordered_map<std::string_view, std::vector<const Opco
 const RowsByOpcode& rows_by_opcode() {
   static const RowsByOpcode rows = [] {
     RowsByOpcode all;
-    for (const auto table :
-         {integer_opcodes(),        bit_opcodes(),           float_opcodes(),       small_float_opcodes(),
-          comparison_opcodes(),     conversion_opcodes(),    move_opcodes(),        memory_opcodes(),
-          atomic_opcodes(),         cp_async_opcodes(),      matrix_move_opcodes(), mma_opcodes(),
-          sparse_mma_opcodes(),     warp_opcodes(),          barrier_opcodes(),     control_opcodes(),
-          mbarrier_opcodes(),       fence_opcodes(),         cluster_opcodes(),     wgmma_opcodes(),
-          register_count_opcodes(), bulk_copy_opcodes(),     async_store_opcodes(), video_opcodes(),
-          tensor_copy_opcodes(),    tensor_map_opcodes(),    wmma_opcodes(),        extended_precision_opcodes(),
-          bit_field_opcodes(),      packed_integer_opcodes()}) {
+    for (const auto table : {integer_opcodes(),
+                             bit_opcodes(),
+                             float_opcodes(),
+                             small_float_opcodes(),
+                             comparison_opcodes(),
+                             conversion_opcodes(),
+                             move_opcodes(),
+                             memory_opcodes(),
+                             atomic_opcodes(),
+                             cp_async_opcodes(),
+                             matrix_move_opcodes(),
+                             mma_opcodes(),
+                             sparse_mma_opcodes(),
+                             warp_opcodes(),
+                             barrier_opcodes(),
+                             control_opcodes(),
+                             mbarrier_opcodes(),
+                             fence_opcodes(),
+                             cluster_opcodes(),
+                             wgmma_opcodes(),
+                             register_count_opcodes(),
+                             bulk_copy_opcodes(),
+                             async_store_opcodes(),
+                             video_opcodes(),
+                             scalar_video_opcodes(),
+                             tensor_copy_opcodes(),
+                             tensor_map_opcodes(),
+                             wmma_opcodes(),
+                             extended_precision_opcodes(),
+                             bit_field_opcodes(),
+                             packed_integer_opcodes()}) {
       for (const OpcodeRow& row : table) all[row.opcode].push_back(&row);
     }
     return all;

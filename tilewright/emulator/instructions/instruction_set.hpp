@@ -45,6 +45,7 @@ std::span<const OpcodeRow> register_count_opcodes();
 std::span<const OpcodeRow> bulk_copy_opcodes();
 std::span<const OpcodeRow> async_store_opcodes();
 std::span<const OpcodeRow> video_opcodes();
+std::span<const OpcodeRow> scalar_video_opcodes();
 std::span<const OpcodeRow> tensor_copy_opcodes();
 std::span<const OpcodeRow> tensor_map_opcodes();
 

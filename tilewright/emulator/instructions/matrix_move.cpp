@@ -42,11 +42,15 @@ void note_undefined(Warp& warp, const Instruction& in, const LanePointers& rows)
   UndefinedValues& values = warp.track_undefined_values();
   const std::uint32_t origin = source.new_origin(values, in, kRowBytes);
   for (int matrix = 0; matrix < in.elements; ++matrix) {
-    Mask undefined = 0;
+    UndefinedBits undefined;
     for (int lane = 0; lane < kWarpSize; ++lane) {
       for (int half = 0; half < 2; ++half) {
         const auto [row, offset] = place(matrix, lane, half, in.mode != 0);
-        if (source.is_undefined(row, offset, 2)) undefined |= Mask{1} << lane;
+        if (!source.is_undefined(row, offset, 2)) continue;
+        for (unsigned byte = 0; byte < 2; ++byte) {
+          undefined.at[static_cast<unsigned>(4 * lane + 2 * half) + byte] =
+              std::byte{source.undefined_bits(row, offset + byte)};
+        }
       }
     }
     values.define(in.op[matrix], kAllLanes, undefined, origin);
@@ -56,10 +60,16 @@ void note_undefined(Warp& warp, const Instruction& in, const LanePointers& rows)
 /// Called after a stmatrix of undefined values: the elements that it wrote are undefined.
 void follow_stored(Warp& warp, const Instruction& in, const LanePointers& rows) {
   for (int matrix = 0; matrix < in.elements; ++matrix) {
+    const UndefinedBits& bits = warp.undefined_values()->bits(in.op[matrix]);
     each_lane(warp.undefined_values()->undefined(in.op[matrix]).first, [&](int lane) {
       for (int half = 0; half < 2; ++half) {
         const auto [row, offset] = place(matrix, lane, half, in.mode != 0);
-        if (((rows.shared >> row) & 1) != 0) warp.cta().shared().mark_undefined(rows.address[row] + offset, 2);
+        if (((rows.shared >> row) & 1) == 0) continue;
+        for (unsigned byte = 0; byte < 2; ++byte) {
+          const auto undefined =
+              std::to_integer<std::uint8_t>(bits.at[static_cast<unsigned>(4 * lane + 2 * half) + byte]);
+          if (undefined != 0) warp.cta().shared().mark_undefined_bits(rows.address[row] + offset + byte, undefined);
+        }
       }
     });
   }

@@ -1,6 +1,9 @@
 // ld and st in all state spaces, with vectors, cache hints and memory order; prefetches and cache policies.
 #include <array>
 #include <bit>
+#include <cstring>
+#include <span>
+#include <type_traits>
 
 #include "tilewright/emulator/access.hpp"
 #include "tilewright/emulator/cluster.hpp"
@@ -29,56 +32,80 @@ struct AccessMode {
   }
 };
 
-/// Marks the registers of a load whose elements no one has written.
-void note_undefined(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& from, std::uint32_t bytes) {
+/// Marks the registers of a load whose elements no one has written, at least in part. A register that is wider than its
+/// element is extended by the element's sign, if E has one.
+template <class E>
+void note_undefined(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& from) {
   const UndefinedSource source(warp, from);
   UndefinedValues& values = warp.track_undefined_values();
-  const std::uint32_t origin = source.new_origin(values, in, bytes * in.elements);
-  for (std::uint32_t i = 0; i < in.elements; ++i) {
-    Mask undefined = 0;
-    UndefinedValues::Bytes of_register = 0;
+  const std::uint32_t origin = source.new_origin(values, in, sizeof(E) * in.elements);
+  const auto width = static_cast<std::size_t>(in.immediate);
+  for (std::size_t i = 0; i < in.elements; ++i) {
+    UndefinedBits undefined;
     each_lane(from.undefined, [&](int l) {
-      if (!source.is_undefined(l, std::uint64_t{i} * bytes, bytes)) return;
-      undefined |= Mask{1} << l;
-      for (std::uint32_t byte = 0; byte < bytes; ++byte) {
-        if (source.is_undefined(l, std::uint64_t{i} * bytes + byte, 1))
-          of_register |= UndefinedValues::Bytes{1} << byte;
-      }
+      if (!source.is_undefined(l, i * sizeof(E), sizeof(E))) return;
+      std::byte* const to = undefined.at.data() + static_cast<std::size_t>(l) * width;
+      for (std::size_t byte = 0; byte < sizeof(E); ++byte)
+        to[byte] = std::byte{source.undefined_bits(l, i * sizeof(E) + byte)};
+      if (std::is_signed_v<E> && (to[sizeof(E) - 1] & std::byte{0x80}) != std::byte{0})
+        std::memset(to + sizeof(E), 0xff, width - sizeof(E));
     });
-    // The rest of a wider register is defined only if no sign is extended.
-    if (in.immediate > bytes && (of_register >> (bytes - 1) & 1) != 0) of_register = UndefinedValues::kAllBytes;
-    values.define(in.op[i], lanes, undefined, origin, of_register);
+    values.define(in.op[i], lanes, undefined, origin, true);
   }
 }
 
+/// How much of a value that is stored is undefined.
+enum class Undefined : std::uint8_t { nothing, some_bits, some_bytes, everything };
+
+Undefined how_undefined(std::span<const std::byte> value) {
+  std::size_t defined = 0, undefined = 0;
+  for (const std::byte bits : value) {
+    defined += bits == std::byte{0} ? 1 : 0;
+    undefined += bits == std::byte{0xff} ? 1 : 0;
+  }
+  if (defined == value.size()) return Undefined::nothing;
+  if (undefined == value.size()) return Undefined::everything;
+  return defined + undefined == value.size() ? Undefined::some_bytes : Undefined::some_bits;
+}
+
 /// Called after a store of undefined values: the shared or local memory that it wrote is undefined. Stores to global
-/// memory are reported, but for words that may have padding.
+/// memory are reported, but for words that have padding or bit-fields, most likely: those that are defined in part, and
+/// have 8 bytes, or were loaded from the same address, or have a byte that is defined in part and either are copies of
+/// what memory contains or have no defined highest bit, as a number that was taken out of a word has.
 void follow_stored(Warp& warp, const Instruction& in, Mask lanes, const LanePointers& to, std::uint32_t bytes) {
+  constexpr std::uint32_t kBytesWithPadding = 8;
   UndefinedValues* const values = warp.undefined_values();
   Cta& cta = warp.cta();
   GlobalShadow* const shadow = cta.launch().global_shadow;
-  const UndefinedValues::Bytes all = (UndefinedValues::Bytes{1} << bytes) - 1;
   for (std::uint32_t i = 0; i < in.elements; ++i) {
     const auto [marked, origin] = values->undefined(in.op[1 + i]);
-    const UndefinedValues::Bytes of_value = values->undefined_bytes(in.op[1 + i]) & all;
-    const auto each_byte = [&](Mask of_lanes, auto&& mark) {
-      each_lane(of_lanes, [&](int l) {
-        for (UndefinedValues::Bytes left = of_value; left != 0; left &= left - 1)
-          mark(l, to.address[l] + std::uint64_t{i} * bytes + static_cast<std::uint32_t>(std::countr_zero(left)));
-      });
-    };
-    each_byte(marked & lanes & to.shared, [&](int, std::uint64_t at) { cta.shared().mark_undefined(at, 1); });
-    each_byte(marked & lanes & to.local,
-              [&](int l, std::uint64_t at) { cta.mark_local(warp.index() * kWarpSize + l, at, 1, false); });
-    const Mask others = marked & lanes & ~to.shared & ~to.local;
-    if (others == 0 || to.address[std::countr_zero(others)] >> 32 == 0 || of_value == 0) continue;
-    // A word of 8 bytes that is defined in part has padding, most likely.
-    constexpr std::uint32_t kBytesWithPadding = 8;
-    if (of_value == all || bytes < kBytesWithPadding) {
-      values->report(warp, in, others, origin, "is stored to global memory");
-    } else if (shadow != nullptr) {
-      each_byte(others, [&](int, std::uint64_t at) { shadow->mark_undefined(warp, at); });
-    }
+    const UndefinedBits& bits = values->bits(in.op[1 + i]);
+    const bool is_copy = values->is_copy(in.op[1 + i]);
+    Mask reported = 0;
+    each_lane(marked & lanes, [&](int l) {
+      const std::span<const std::byte> value(bits.at.data() + l * in.immediate, bytes);
+      const Undefined how = how_undefined(value);
+      if (how == Undefined::nothing) return;
+      const std::uint64_t address = to.address[l] + std::uint64_t{i} * bytes;
+      const bool is_shared = ((to.shared >> l) & 1) != 0, is_local = ((to.local >> l) & 1) != 0;
+      const bool is_global = !is_shared && !is_local && address >> 32 != 0;
+      const bool is_word_with_gaps =
+          bytes >= kBytesWithPadding ||
+          (how == Undefined::some_bits && (is_copy || (value.back() & std::byte{0x80}) != std::byte{0})) ||
+          values->has_loaded(l, to.address[l]);
+      if (is_global && (how == Undefined::everything || !is_word_with_gaps)) {
+        reported |= Mask{1} << l;
+        return;
+      }
+      for (std::uint32_t byte = 0; byte < bytes; ++byte) {
+        const auto undefined = std::to_integer<std::uint8_t>(value[byte]);
+        if (undefined == 0) continue;
+        if (is_shared) cta.shared().mark_undefined_bits(address + byte, undefined);
+        if (is_local) cta.mark_local(warp.index() * kWarpSize + l, address + byte, 1, undefined);
+        if (is_global && shadow != nullptr) shadow->mark_undefined(warp, address + byte, undefined);
+      }
+    });
+    if (reported != 0) values->report(warp, in, reported, origin, "is stored to global memory");
   }
 }
 
@@ -105,12 +132,28 @@ void move_consecutive(Warp& warp, const Slot* registers, int elements, std::byte
   return move_consecutive<E, 4, kLoads>(warp, registers, memory);
 }
 
+/// ld.global.nc must not read what the launch has written. at[l] is the host pointer of lane l, which is the address.
+void check_non_coherent(Warp& warp, const Instruction& in, Mask lanes, const std::byte* const* at,
+                        std::uint32_t bytes) {
+  const Launch& launch = warp.cta().launch();
+  if (launch.global_shadow == nullptr || launch.log == nullptr || !launch.options.check_races) return;
+  each_lane(lanes, [&](int l) {
+    launch.global_shadow->check_non_coherent(warp, in, l, reinterpret_cast<std::uint64_t>(at[l]), bytes);
+  });
+}
+
 /// Operands: destinations, then the address. immediate: width of the registers, which may be wider than E.
-template <class E>
+/// kNonCoherent: ld.global.nc.
+template <class E, bool kNonCoherent>
 void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   const AccessMode mode = AccessMode::unpack(in.mode);
   if (lanes == kAllLanes && !mode.strong && in.immediate == sizeof(E)) {
     std::byte* const from = resolve_consecutive(warp, in, mode.space, sizeof(E) * in.elements, false);
+    if (kNonCoherent && from != nullptr) {
+      const std::byte* at[kWarpSize];
+      for (std::size_t l = 0; l < kWarpSize; ++l) at[l] = from + l * sizeof(E) * in.elements;
+      check_non_coherent(warp, in, lanes, at, sizeof(E) * in.elements);
+    }
     if (from != nullptr) return move_consecutive<E, true>(warp, in.op, in.elements, from);
   }
   if (mode.space == Space::param && in.immediate == sizeof(E)) {
@@ -128,7 +171,8 @@ void execute_load(Warp& warp, const Instruction& in, Mask lanes) {
   from.scope = mode.scope;
   resolve(warp, in, lanes, mode.space, 0, sizeof(E) * in.elements,
           mode.strong ? AccessKind::strong_read : AccessKind::read, from);
-  if (from.undefined != 0) note_undefined(warp, in, lanes, from, sizeof(E));
+  if (kNonCoherent) check_non_coherent(warp, in, lanes, from.at, sizeof(E) * in.elements);
+  if (from.undefined != 0) note_undefined<E>(warp, in, lanes, from);
   if (const Mask global = lanes & ~from.shared; mode.strong && global != 0) {
     warp.note_global_poll(in, global, from.address[std::countr_zero(global)]);
   }
@@ -257,6 +301,7 @@ Space take_space(InstructionReader& reader, const Operand& address) {
 
 struct Access {
   AccessMode mode;
+  bool is_non_coherent = false;
   std::size_t elements = 1;
   PtxType type = PtxType::b32;
 };
@@ -270,7 +315,7 @@ Access take_access(InstructionReader& reader, const Operand& address) {
   access.mode.strong = is_volatile || order >= 0;
   access.mode.releases = order == 2;
   access.mode.space = take_space(reader, address);
-  reader.take("nc");
+  access.is_non_coherent = reader.take("nc") && access.mode.space == Space::global;
   reader.take_one_of({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   reader.ignore_prefixed({"L1::", "L2::"});
   const int vector = reader.take_one_of({"v2", "v4"});
@@ -322,7 +367,10 @@ void decode_load(InstructionReader& reader) {
   reader.out().mode = access.mode.pack();
   if (access.mode.space == Space::shared || access.mode.space == Space::generic)
     reader.out().registers = RegisterUse::loads;
-  reader.out().execute = for_element(access.type, [](auto t) -> Handler { return &execute_load<decltype(t)>; });
+  reader.out().execute = for_element(access.type, [&](auto t) -> Handler {
+    using T = decltype(t);
+    return access.is_non_coherent ? &execute_load<T, true> : &execute_load<T, false>;
+  });
 }
 
 void decode_store(InstructionReader& reader) {

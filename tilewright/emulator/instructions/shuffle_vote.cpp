@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 #include "tilewright/emulator/cta.hpp"
 #include "tilewright/emulator/instructions/instruction_set.hpp"
@@ -50,8 +51,15 @@ void follow_shuffle(Warp& warp, const Instruction& in, Mask lanes, const int* so
     });
     origin = values.new_origin(FindingKind::bad_warp_mask, warp.code_index(in), std::move(details));
   }
-  values.define(in.op[0], lanes, moved | missing, origin,
-                missing != 0 ? UndefinedValues::kAllBytes : values.undefined_bytes(in.op[2]));
+  constexpr std::size_t kWidth = sizeof(std::uint32_t);
+  const UndefinedBits& from = values.bits(in.op[2]);
+  UndefinedBits to;
+  each_lane(moved, [&](int l) {
+    std::memcpy(to.at.data() + kWidth * static_cast<std::size_t>(l),
+                from.at.data() + kWidth * static_cast<std::size_t>(sources[l]), kWidth);
+  });
+  each_lane(missing, [&](int l) { std::memset(to.at.data() + kWidth * static_cast<std::size_t>(l), 0xff, kWidth); });
+  values.define(in.op[0], lanes, to, origin);
   values.define(in.op[1], lanes, 0, origin);
 }
 

@@ -333,7 +333,7 @@ void execute_store(Warp& warp, const Instruction& in, Mask lanes) {
       });
       const std::uint32_t bytes = part.count * box.element_bytes();
       const std::byte* const source = row + part.first * box.element_bytes();
-      std::byte* const memory = copy.write_global(part.address, bytes, "bulk tensor write");
+      std::byte* const memory = copy.write_global(part.address, bytes, "bulk tensor write", reduce != nullptr);
       written += bytes;
       if (reduce == nullptr) {
         std::memcpy(memory, source, bytes);

@@ -1,8 +1,10 @@
 // SIMD video instructions on two halves or four bytes of 32 bits: vadd2, vadd4, vsub, vavrg, vabsdiff, vmin, vmax,
-// vset. Without masks and selectors of operands.
+// vset.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string_view>
+#include <vector>
 
 #include "tilewright/emulator/instructions/instruction_set.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
@@ -25,51 +27,97 @@ std::int32_t less_or_equal(std::int32_t a, std::int32_t b) { return a <= b ? 1 :
 std::int32_t greater(std::int32_t a, std::int32_t b) { return a > b ? 1 : 0; }
 std::int32_t greater_or_equal(std::int32_t a, std::int32_t b) { return a >= b ? 1 : 0; }
 
-/// Instruction::mode: the types, and what is done with the results of the parts.
-constexpr std::uint8_t kSignedD = 1, kSignedA = 2, kSignedB = 4;
-constexpr std::uint8_t kSaturates = 8;  // each is clamped to its part of d, else cut
-constexpr std::uint8_t kAdds = 16;      // their sum and c are d
+/// What is done with the parts of the operands, and with the results.
+struct PartsOperation {
+  Combine combine = nullptr;
+  int bits = 16;  // of a part
+  bool signed_d = false, signed_a = false, signed_b = false;
+  bool saturates = false;  // each result is clamped to its part of d, else cut
+  bool adds = false;       // the sum of the results and c is d
+  // By part of d: the parts of the 64 bits {b, a} that are combined, and whether the result is used; if not, d has the
+  // part of c.
+  std::array<std::uint8_t, 4> a{}, b{};
+  std::array<bool, 4> is_used{};
+};
 
-std::int32_t part_of(std::uint32_t word, int shift, int bits, bool is_signed) {
-  const std::uint32_t part = (word >> shift) & ((1U << bits) - 1);
-  const bool negative = is_signed && (part >> (bits - 1)) != 0;
-  return static_cast<std::int32_t>(part) - (negative ? 1 << bits : 0);
+std::int32_t part_of(std::uint64_t words, int part, int bits, bool is_signed) {
+  const auto value = static_cast<std::int32_t>(words >> (part * bits) & ((1U << bits) - 1));
+  const bool negative = is_signed && (value >> (bits - 1)) != 0;
+  return value - (negative ? 1 << bits : 0);
 }
 
-/// Operands: d, a, b, c. element_bytes: of a part. immediate: the function Combine.
+/// Operands: d, a, b, c. table: the PartsOperation.
 void execute_parts(Warp& warp, const Instruction& in, Mask lanes) {
-  const auto combine = reinterpret_cast<Combine>(in.immediate);
-  const int bits = 8 * in.element_bytes;
-  const bool is_signed = (in.mode & kSignedD) != 0;
-  const std::int32_t low = is_signed ? -(1 << (bits - 1)) : 0;
-  const std::int32_t high = is_signed ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;
+  const auto& how = *static_cast<const PartsOperation*>(in.table);
+  const int bits = how.bits;
+  const std::uint32_t ones = (1U << bits) - 1;
+  const std::int32_t low = how.signed_d ? -(1 << (bits - 1)) : 0;
+  const std::int32_t high = how.signed_d ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;
   auto* const d = warp.reg<std::uint32_t>(in.op[0]);
   const auto* const a = warp.reg<std::uint32_t>(in.op[1]);
   const auto* const b = warp.reg<std::uint32_t>(in.op[2]);
   const auto* const c = warp.reg<std::uint32_t>(in.op[3]);
   each_lane(lanes, [&](int l) {
-    std::uint32_t packed = 0, total = c[l];
-    for (int shift = 0; shift < 32; shift += bits) {
-      std::int32_t result = combine(part_of(a[l], shift, bits, (in.mode & kSignedA) != 0),
-                                    part_of(b[l], shift, bits, (in.mode & kSignedB) != 0));
-      if ((in.mode & kSaturates) != 0) result = std::clamp(result, low, high);
-      packed |= (static_cast<std::uint32_t>(result) & ((1U << bits) - 1)) << shift;
+    const std::uint64_t words = std::uint64_t{b[l]} << 32 | a[l];
+    std::uint32_t merged = c[l], total = c[l];
+    for (int part = 0; part < 32 / bits; ++part) {
+      const auto i = static_cast<std::size_t>(part);
+      if (!how.is_used[i]) continue;
+      std::int32_t result =
+          how.combine(part_of(words, how.a[i], bits, how.signed_a), part_of(words, how.b[i], bits, how.signed_b));
+      if (how.saturates) result = std::clamp(result, low, high);
+      merged = (merged & ~(ones << (part * bits))) | (static_cast<std::uint32_t>(result) & ones) << (part * bits);
       total += static_cast<std::uint32_t>(result);
     }
-    d[l] = (in.mode & kAdds) != 0 ? total : packed;
+    d[l] = how.adds ? total : merged;
   });
 }
 
-void decode_operands(InstructionReader& reader, Combine combine, int bytes, std::uint8_t mode) {
-  if (reader.take("sat")) mode |= kSaturates;
-  if (reader.take("add")) mode |= kAdds;
+/// The numbers of parts in a selection such as .h10 or .b3210, from the lowest part on, for which the last stands.
+std::vector<std::uint8_t> selected_parts(InstructionReader& reader, const Operand& operand, int bits, int limit) {
+  std::vector<std::uint8_t> parts;
+  const std::string_view text = operand.part;
+  if (text.front() != (bits == 16 ? 'h' : 'b')) reader.refuse(fmt::format("part .{} of a register", text));
+  for (std::size_t i = text.size() - 1; i > 0; --i) {
+    if (text[i] < '0' || text[i] - '0' >= limit) reader.refuse(fmt::format("part .{} of a register", text));
+    parts.push_back(static_cast<std::uint8_t>(text[i] - '0'));
+  }
+  return parts;
+}
+
+void select(InstructionReader& reader, const Operand& operand, int bits, int first,
+            std::array<std::uint8_t, 4>& parts) {
+  const auto count = static_cast<std::size_t>(32 / bits);
+  for (std::size_t i = 0; i < count; ++i) parts[i] = static_cast<std::uint8_t>(static_cast<std::size_t>(first) + i);
+  if (operand.part.empty()) return;
+  const std::vector<std::uint8_t> selected = selected_parts(reader, operand, bits, 64 / bits);
+  if (selected.size() != count) reader.refuse(fmt::format("part .{} of a register", operand.part));
+  for (std::size_t i = 0; i < count; ++i) parts[i] = selected[i];
+}
+
+/// The operand without the selection of parts.
+Operand whole(Operand operand) {
+  operand.part = {};
+  return operand;
+}
+
+void decode_operands(InstructionReader& reader, PartsOperation how) {
+  how.saturates = reader.take("sat");
+  how.adds = reader.take("add");
   reader.finish();
   reader.expect_operands(4);
-  reader.destination(reader.operand(0), PtxType::b32);
-  for (std::size_t i = 1; i < 4; ++i) reader.source(reader.operand(i), PtxType::b32);
-  reader.out().mode = mode;
-  reader.out().element_bytes = static_cast<std::uint8_t>(bytes);
-  reader.out().immediate = reinterpret_cast<std::int64_t>(combine);
+  const Operand& d = reader.operand(0);
+  how.is_used.fill(d.part.empty());
+  if (!d.part.empty()) {
+    for (const std::uint8_t part : selected_parts(reader, d, how.bits, 32 / how.bits)) how.is_used[part] = true;
+  }
+  select(reader, reader.operand(1), how.bits, 0, how.a);
+  select(reader, reader.operand(2), how.bits, 32 / how.bits, how.b);
+  reader.destination(whole(d), PtxType::b32);
+  reader.source(whole(reader.operand(1)), PtxType::b32);
+  reader.source(whole(reader.operand(2)), PtxType::b32);
+  reader.source(reader.operand(3), PtxType::b32);
+  reader.out().table = reader.keep(std::make_shared<PartsOperation>(how));
   reader.out().execute = &execute_parts;
 }
 
@@ -81,20 +129,26 @@ bool take_signedness(InstructionReader& reader) {
 
 template <Combine kCombine, int kBytes>
 void decode_parts(InstructionReader& reader) {
-  std::uint8_t mode = take_signedness(reader) ? kSignedD : std::uint8_t{0};
-  if (take_signedness(reader)) mode |= kSignedA;
-  if (take_signedness(reader)) mode |= kSignedB;
-  decode_operands(reader, kCombine, kBytes, mode);
+  PartsOperation how;
+  how.combine = kCombine;
+  how.bits = 8 * kBytes;
+  how.signed_d = take_signedness(reader);
+  how.signed_a = take_signedness(reader);
+  how.signed_b = take_signedness(reader);
+  decode_operands(reader, how);
 }
 
 template <int kBytes>
 void decode_set(InstructionReader& reader) {
   static constexpr Combine kComparisons[] = {equal, not_equal, less, less_or_equal, greater, greater_or_equal};
-  std::uint8_t mode = take_signedness(reader) ? kSignedA : std::uint8_t{0};
-  if (take_signedness(reader)) mode |= kSignedB;
+  PartsOperation how;
+  how.bits = 8 * kBytes;
+  how.signed_a = take_signedness(reader);
+  how.signed_b = take_signedness(reader);
   const int comparison = reader.take_one_of({"eq", "ne", "lt", "le", "gt", "ge"});
   if (comparison < 0) reader.refuse("this comparison");
-  decode_operands(reader, kComparisons[comparison], kBytes, mode);
+  how.combine = kComparisons[comparison];
+  decode_operands(reader, how);
 }
 
 constexpr std::array kOpcodes = {

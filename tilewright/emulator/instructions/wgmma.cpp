@@ -177,9 +177,10 @@ class TileReader {
     const int k_elements = row_bytes / element.bytes;
     if (major == Major::k && matrix_.swizzle_bytes > kChunkBytes &&
         matrix_.swizzle_bytes < static_cast<std::uint32_t>(row_bytes)) {
-      warp_.fail(FindingKind::bad_descriptor, in_, 0, matrix_.start,
-                 fmt::format("a swizzle of {} bytes, and {} bytes along K in one instruction", matrix_.swizzle_bytes,
-                             row_bytes));
+      warp_.report(Severity::error, FindingKind::bad_descriptor, in_, 0, matrix_.start, [&] {
+        return fmt::format("a swizzle of {} bytes, and {} bytes along K in one instruction", matrix_.swizzle_bytes,
+                           row_bytes);
+      });
     }
     constexpr int kRows = SharedMatrix::kCoreRows;
     alignas(64) float rows[kRows * kChunkBytes];
@@ -243,12 +244,15 @@ class TileReader {
 
   const std::byte* chunk(std::uint32_t address) {
     if (!shared_.contains(address, kChunkBytes)) {
-      warp_.fail(
-          FindingKind::out_of_bounds_shared, in_, 0, address,
-          fmt::format("read of {} bytes at shared address {:#x}{} through a matrix descriptor with start address "
-                      "{:#x}: the CTA's shared memory is [{:#x}, {:#x})",
-                      kChunkBytes, address, warp_.cta().describe_shared(address), matrix_.start, kSharedBase,
-                      shared_.end()));
+      warp_.report(Severity::error, FindingKind::out_of_bounds_shared, in_, 0, address, [&] {
+        return fmt::format(
+            "read of {} bytes at shared address {:#x}{} through a matrix descriptor with start address {:#x}: the "
+            "CTA's "
+            "shared memory is [{:#x}, {:#x})",
+            kChunkBytes, address, warp_.cta().describe_shared(address), matrix_.start, kSharedBase, shared_.end());
+      });
+      static const std::vector<std::byte> ones(kChunkBytes, std::byte{0xff});
+      return ones.data();
     }
     if (shared_.shadowed()) {
       const SharedVerdict verdict = reads_.read(address);
@@ -370,8 +374,9 @@ void check_registers(Warp& warp, const Instruction& in, const Slot* d, int d_cou
   if (hazards == nullptr) return;
   const auto check_fence = [&](Slot slot, std::string_view fragment, int i) {
     if (!hazards->unfenced(slot)) return;
-    warp.fail(FindingKind::missing_wgmma_fence, in, 0, 0,
-              fmt::format("no wgmma.fence between the last write to register {} of {} and this wgmma", i, fragment));
+    warp.report(Severity::error, FindingKind::missing_wgmma_fence, in, 0, 0, [&] {
+      return fmt::format("no wgmma.fence between the last write to register {} of {} and this wgmma", i, fragment);
+    });
   };
   const std::uint32_t group = warp.wgmma.open(), code = warp.code_index(in);
   for (int i = 0; i < d_count; ++i) {
@@ -380,8 +385,9 @@ void check_registers(Warp& warp, const Instruction& in, const Slot* d, int d_cou
   }
   for (int i = 0; i < a_count; ++i) {
     if (hazards->in_flight_as_accumulator(a[i])) {
-      warp.fail(FindingKind::wgmma_register_in_flight, in, 0, 0,
-                fmt::format("read of register {} of A, in which an earlier wgmma still accumulates", i));
+      warp.report(Severity::error, FindingKind::wgmma_register_in_flight, in, 0, 0, [&] {
+        return fmt::format("read of register {} of A, in which an earlier wgmma still accumulates", i);
+      });
     }
     check_fence(a[i], "A", i);
     hazards->issue(a[i], group, code, false);

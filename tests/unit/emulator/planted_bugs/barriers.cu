@@ -143,7 +143,7 @@ KERNEL(an_mbarrier_of_one_arrival_less_than_threads) {
   out[t] = x[t];
 }
 
-// <<<1, 64>>>: missing_proxy_fence in thread 0
+// <<<1, 64>>>: warning missing_proxy_fence in thread 0
 KERNEL(a_bulk_copy_that_completes_on_an_mbarrier_whose_init_has_no_fence) {
   const int t = threadIdx.x;
   __shared__ __align__(16) float s[64];
@@ -188,4 +188,62 @@ KERNEL(a_warp_barrier_with_a_mask_that_lacks_a_thread) {
   out[t] = 1;
   __syncwarp(0x7fffffffu);  // BUG
   out[t] += x[t];
+}
+
+// <<<1, 64>>>: missing_proxy_fence in thread 0
+KERNEL(a_bulk_copy_reads_global_memory_that_threads_have_just_written) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 1);
+  out[t] = x[t];
+  __syncthreads();
+  if (t == 0) {
+    expect(&b, 256);
+    bulk_load(s, out, 256, &b);  // BUG
+  }
+  wait_for(&b, 0);
+  out[64 + t] = s[t];
+}
+
+// <<<2, 32>>>: missing_proxy_fence in thread 0
+KERNEL(a_bulk_copy_reads_what_another_cta_has_published_with_no_proxy_fence) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[32];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 1);
+  if (blockIdx.x == 0) {
+    out[t] = x[t];
+    __syncthreads();
+    __threadfence();
+    if (t == 0) atomicExch(n, 1);
+    return;
+  }
+  if (t == 0) {
+    while (atomicAdd(n, 0) == 0) {
+    }
+    __threadfence();
+    expect(&b, 128);
+    bulk_load(s, out, 128, &b);  // BUG
+  }
+  wait_for(&b, 0);
+  out[64 + t] = s[t];
+}
+
+// <<<2, 32>>>: global_race in thread 0
+KERNEL(a_bulk_copy_reads_what_another_cta_writes) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[32];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 1);
+  if (blockIdx.x == 0) {
+    out[t] = x[t];
+    return;
+  }
+  if (t == 0) {
+    expect(&b, 128);
+    bulk_load(s, out, 128, &b);  // BUG
+  }
+  wait_for(&b, 0);
+  out[64 + t] = s[t];
 }

@@ -222,3 +222,19 @@ KERNEL(a_global_counter_is_counted_up_beside_reads) {
   else
     atomicAdd(n, 1);  // BUG
 }
+
+// <<<1, 64>>>: warning non_coherent_read in thread 32
+KERNEL(a_load_of_read_only_memory_reads_what_the_kernel_has_written) {
+  const int t = threadIdx.x;
+  n[t] = t;
+  __syncthreads();
+  out[t] = __ldg(n + 63 - t);  // BUG
+}
+
+// <<<1, 32>>>: warning non_coherent_read in thread 0
+KERNEL(a_load_of_read_only_memory_reads_what_an_atomic_has_written) {
+  const int t = threadIdx.x;
+  atomicAdd(n + t, 1);
+  __syncthreads();
+  if (t < 8) out[t] = __ldg((const short*)n + 4 * t);  // BUG
+}

@@ -263,3 +263,64 @@ KERNEL(a_row_that_all_warps_have_read_is_overwritten) {
   __syncthreads();
   out[t] = v + s[t % 32] + bytes[t % 64];
 }
+
+// <<<1, 64>>>
+KERNEL(a_bulk_copy_of_global_memory_after_a_proxy_fence) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[64];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 1);
+  out[t] = x[t];
+  __syncthreads();
+  if (t == 0) {
+    asm volatile("fence.proxy.async.global;" ::: "memory");
+    expect(&b, 256);
+    bulk_load(s, out, 256, &b);
+  }
+  wait_for(&b, 0);
+  out[64 + t] = s[t];
+}
+
+// <<<2, 32>>>
+KERNEL(a_bulk_copy_of_what_another_cta_has_fenced_and_published) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[32];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 1);
+  if (blockIdx.x == 0) {
+    out[t] = x[t];
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    __threadfence();
+    if (t == 0) atomicExch(n, 1);
+    return;
+  }
+  if (t == 0) {
+    while (atomicAdd(n, 0) == 0) {
+    }
+    __threadfence();
+    expect(&b, 128);
+    bulk_load(s, out, 128, &b);
+  }
+  wait_for(&b, 0);
+  out[64 + t] = s[t];
+}
+
+// <<<1, 32>>>
+KERNEL(a_bulk_copy_of_what_a_bulk_copy_has_stored) {
+  const int t = threadIdx.x;
+  __shared__ __align__(16) float s[32], r[32];
+  __shared__ unsigned long long b;
+  if (t == 0) init_barrier(&b, 1);
+  out[t] = 0;
+  s[t] = x[t];
+  asm volatile("fence.proxy.async;" ::: "memory");
+  __syncthreads();
+  if (t == 0) {
+    bulk_store(out, s, 128);
+    expect(&b, 128);
+    bulk_load(r, out, 128, &b);
+  }
+  wait_for(&b, 0);
+  out[64 + t] = r[t];
+}

@@ -211,3 +211,11 @@ KERNEL(a_counter_is_read_after_a_barrier) {
   __syncthreads();
   if (t == 40) counter = 5;
 }
+
+// <<<2, 32>>>
+KERNEL(loads_of_read_only_memory) {
+  const int t = threadIdx.x, i = blockIdx.x * blockDim.x + threadIdx.x;
+  const float4 v = __ldg((const float4*)x + t);
+  n[i] = __ldg(n + 128 + t % 3);
+  out[i] = v.x + v.y + v.z + v.w + __ldg(x + i);
+}

@@ -212,6 +212,126 @@ KERNEL(padding_of_structures_is_copied_in_words) {
   ((unsigned long long*)out)[t] = word;
 }
 
+struct Packed {
+  unsigned low : 5, middle : 11, high : 16;
+};
+
+// <<<1, 32>>>
+KERNEL(bit_fields_of_shared_memory_are_written_one_by_one) {
+  const int t = threadIdx.x;
+  __shared__ Packed s[32];
+  s[t].low = n[t] + 3;
+  __syncthreads();
+  if (s[31 - t].low > 2) out[t] = 1;
+  __syncthreads();
+  s[t].middle = t;
+  __syncthreads();
+  n[s[31 - t].middle] = s[t].low;
+  __syncthreads();
+  s[t].high = n[t];
+  __syncthreads();
+  const Packed packed = s[31 - t];
+  n[t] = packed.low + packed.middle + packed.high;
+  n[32 + t] = *(const int*)&s[t];
+}
+
+// <<<1, 32>>>
+KERNEL(bit_fields_of_a_local_array_are_written_one_by_one) {
+  const int t = threadIdx.x;
+  Packed v[4];
+  const int one = x[t];
+  for (int k = 0; k < 4; ++k) {
+    v[(k + one) % 4].middle = t + k;
+    v[(k + one) % 4].low = k;
+  }
+  if (v[one].middle < 40) n[t] = v[one + 1].low;
+}
+
+// <<<1, 32>>>
+KERNEL(bit_fields_of_global_memory_are_written_one_by_one) {
+  const int t = threadIdx.x;
+  Packed* const packed = (Packed*)out;
+  packed[t].low = t;
+  if (packed[t].low == 3) n[t] = 1;
+  packed[t].middle = 5;
+  if (((volatile Packed*)packed)[t].middle == 5) n[t] = 2;
+}
+
+// <<<1, 32>>>
+KERNEL(a_word_with_unused_bits_is_copied) {
+  const int t = threadIdx.x;
+  __shared__ struct {
+    unsigned low : 5, middle : 13;
+  } s[32];
+  s[t].low = t;
+  s[t].middle = 2;
+  __syncthreads();
+  ((unsigned*)out)[t] = *(unsigned*)&s[31 - t];
+  __syncwarp();
+  ((unsigned*)out)[32 + t] = *(unsigned*)&s[t] ^ 1;
+}
+
+// <<<1, 32>>>
+KERNEL(bit_fields_of_whole_bytes_are_written_one_by_one) {
+  const int t = threadIdx.x;
+  struct Color {
+    unsigned red : 8, green_and_blue : 16, alpha : 8;
+  };
+  Color* const colors = (Color*)out;
+  colors[t].green_and_blue = t;
+  if (colors[t].green_and_blue > 3) n[t] = 1;
+  unsigned* const words = (unsigned*)out + 64;
+  words[t] = (words[t] & 0xff0000ffu) | t << 8;
+  if ((words[t] >> 8 & 0xffff) > 3) n[t] = 1;
+}
+
+// <<<1, 32>>>
+KERNEL(parts_of_a_byte_are_written_one_by_one) {
+  const int t = threadIdx.x;
+  __shared__ unsigned char s[32];
+  s[t] = (s[t] & 0xf0) | (n[t] & 15);
+  __syncthreads();
+  if ((s[31 - t] & 15) > 3) n[t] = 1;
+  s[31 - t] = (s[31 - t] & 0x0f) | t << 4;
+  __syncthreads();
+  n[t] = s[t];
+}
+
+// <<<1, 32>>>
+KERNEL(undefined_bits_are_moved_and_masked_away) {
+  const int t = threadIdx.x;
+  __shared__ unsigned s[64];
+  s[t] = (s[t] & ~255u) | 77;  // eight bits of each word are defined
+  __syncthreads();
+  const unsigned word = s[31 - t], other = s[t];
+  unsigned bits, inserted, three, lowest, halves;
+  asm volatile("bfe.u32 %0, %1, 2, 4;" : "=r"(bits) : "r"(word));
+  asm volatile("bfi.b32 %0, %1, %2, 8, 24;" : "=r"(inserted) : "r"(n[t]), "r"(word));
+  asm volatile("lop3.b32 %0, %1, %2, 255, 0x80;" : "=r"(three) : "r"(word), "r"(other));
+  asm volatile("shf.r.wrap.b32 %0, %1, %2, 28;" : "=r"(lowest) : "r"(0), "r"(word));
+  asm volatile("add.u16x2 %0, %1, %1;" : "=r"(halves) : "r"(inserted & 0xffff0000u | word & 0xff));
+  const unsigned reversed = __brev(word) >> 24, permuted = __byte_perm(word, other, 0x4040) & 0xff00ff;
+  const unsigned sum = word + 3 & 7, product = (word * 5 & 31);
+  const unsigned chosen = (t & 1 ? word : other) & 1, exchanged = __shfl_xor_sync(0xffffffffu, word, 1) & 255;
+  const unsigned long long wide = (unsigned long long)word << 32 | (word & 255);
+  if (bits + inserted + three + (lowest & 0xff0) + halves + reversed + permuted + sum + product + chosen + exchanged +
+          (unsigned)wide >
+      7)
+    n[t] = 1;
+}
+
+// <<<1, 32>>>
+KERNEL(a_comparison_does_not_depend_on_the_undefined_bits) {
+  const int t = threadIdx.x;
+  __shared__ unsigned s[32];
+  s[t] = (s[t] & 255) | 0x4000;
+  __syncthreads();
+  unsigned word = s[31 - t] & 0x7fff, is_less, is_equal;
+  asm volatile("{ .reg .pred p; setp.lt.u32 p, %1, 0x3000; selp.u32 %0, 1, 0, p; }" : "=r"(is_less) : "r"(word));
+  asm volatile("{ .reg .pred p; setp.eq.u32 p, %1, 0x2000; selp.u32 %0, 1, 0, p; }" : "=r"(is_equal) : "r"(word));
+  if (is_less + is_equal == 2) n[t] = 1;
+}
+
 // <<<1, 64>>>
 KERNEL(cooperative_groups_have_reserved_shared_memory) {
   const int t = threadIdx.x;

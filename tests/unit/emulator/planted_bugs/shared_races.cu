@@ -1,6 +1,18 @@
 // Races in shared memory.
 #include "planted_kernel.cuh"
 
+struct Packed {
+  unsigned low : 5, middle : 11, high : 16;
+};
+
+// <<<1, 64>>>: shared_race in thread 32
+KERNEL(two_threads_write_two_bit_fields_of_a_word) {
+  const int t = threadIdx.x;
+  __shared__ Packed s[32];
+  if (t < 32) s[t].low = n[t];
+  if (t >= 32) s[t - 32].middle = t;  // BUG
+}
+
 // <<<1, 64>>>: shared_race in thread 32
 KERNEL(missing_syncthreads_between_warps) {
   const int t = threadIdx.x;

@@ -123,3 +123,51 @@ KERNEL(the_padding_of_a_structure_decides_a_branch) {
   __syncthreads();
   if (*(const volatile unsigned long long*)&s[t] >> 40 > 5) n[t] = 1;  // BUG
 }
+
+struct Packed {
+  unsigned low : 5, middle : 11, high : 16;
+};
+
+// <<<1, 32>>>: uninitialised_shared_read in thread 0
+KERNEL(a_bit_field_that_is_not_initialised_decides_a_branch) {
+  const int t = threadIdx.x;
+  __shared__ Packed s[32];
+  s[t].low = n[t];
+  __syncthreads();
+  if (s[31 - t].middle > 2) n[t] = 1;  // BUG
+}
+
+// <<<1, 32>>>: uninitialised_local_read in thread 0
+KERNEL(a_bit_field_of_a_local_array_that_is_not_initialised) {
+  const int t = threadIdx.x;
+  Packed v[4];
+  const int one = x[t];
+  for (int k = 0; k < 4; ++k) v[(k + one) % 4].middle = t;
+  n[t] = v[one + 1].low;  // BUG
+}
+
+// <<<1, 32>>>: uninitialised_global_read in thread 0
+KERNEL(a_bit_field_of_global_memory_that_is_not_initialised) {
+  const int t = threadIdx.x;
+  Packed* const packed = (Packed*)out;
+  packed[t].low = t;
+  if (((volatile Packed*)packed)[t].middle > 2) n[t] = 1;  // BUG
+}
+
+// <<<1, 32>>>: uninitialised_shared_read in thread 0
+KERNEL(a_mask_that_is_one_bit_too_wide) {
+  const int t = threadIdx.x;
+  __shared__ unsigned s[32];
+  s[t] = (s[t] & ~15u) | 5;
+  __syncthreads();
+  if ((s[31 - t] & 31) > 7) n[t] = 1;  // BUG
+}
+
+// <<<1, 32>>>: uninitialised_shared_read in thread 0
+KERNEL(a_sign_that_is_not_initialised) {
+  const int t = threadIdx.x;
+  __shared__ int s[32];
+  s[t] = (s[t] & ~0x7fff) | 0x1234;
+  __syncthreads();
+  if ((short)s[31 - t] < 0) n[t] = 1;  // BUG
+}
