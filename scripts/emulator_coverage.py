@@ -57,7 +57,15 @@ SECTIONS = [
      {name: ("", "local memory has a fixed size") for name in "stacksave stackrestore alloca".split()}),
     ("Video", "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2 vadd4 "
      "vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4",
-     {}),
+     {name: (forms, "ptxas computes something else than the ISA says") for names, forms in (
+         ("vadd", "part .h1 of d, .sat of a part, .sat of u32"),
+         ("vabsdiff", "part .h1 of d, .sat of a part, .sat of u32 from s32"),
+         ("vsub vmin vmax", "part .h1 of d, .sat of a part"),
+         ("vshl", "part .h1 of d, .sat"),
+         ("vshr", "part .h1 of d, .sat of a part, .sat of u32"),
+         ("vset", "part .h1 of d, .min and .max of s32"),
+         ("vmad", ".sat, .shr7 and .shr15 of u32 factors"),
+     ) for name in names.split()}),
     ("Other", "brkpt nanosleep pmevent trap setmaxnreg", {}),
 ]  # fmt: skip
 

@@ -1,5 +1,6 @@
 // Carry arithmetic, bit fields, packed integers, wmma, movmatrix, calls through pointers and the heap of kernels,
 // compared with formulas that are independent of the emulator's.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -318,17 +319,15 @@ TEST(AsyncStores, MustBeWaitedFor) {
   EXPECT_EQ(finding.kind, FindingKind::shared_race) << finding.detail;
 }
 
-TEST(Video, ScalarsAreSaturatedToTheTypeAndThePartOfTheDestination) {
+TEST(Video, ScalarsAreSaturatedAndMerged) {
   const std::vector<U> a{0x7fffffff, 0x80000000, 0xffffffff, 5}, b{1, 0x80000000, 1, 7},
       c{0x11223344, 0x11223344, 0, 9};
   const auto run = [&](std::string_view instruction) { return run_instruction<U>(instruction, a, b, c); };
   EXPECT_EQ(run("vadd.s32.s32.s32 %d, %s0, %s1;"), (std::vector<U>{0x80000000, 0, 0, 12}));
   EXPECT_EQ(run("vadd.s32.s32.s32.sat %d, %s0, %s1;"), (std::vector<U>{0x7fffffff, 0x80000000, 0, 12}));
-  EXPECT_EQ(run("vadd.u32.u32.u32.sat %d, %s0, %s1;"), (std::vector<U>{0x80000000, 0xffffffff, 0xffffffff, 12}));
   EXPECT_EQ(run("vsub.u32.u32.u32.sat %d, %s1, %s0;"), (std::vector<U>{0, 0, 0, 2}));
-  // The result is merged into c, after it was saturated to the part.
-  EXPECT_EQ(run("vadd.s32.s32.s32.sat %d.b1, %s0, %s1, %s2;"), (std::vector<U>{0x11227f44, 0x11228044, 0, 0xc09}));
-  EXPECT_EQ(run("vadd.u32.u32.u32 %d.h1, %s0, %s1, %s2;"), (std::vector<U>{0x3344, 0x3344, 0, 0xc0009}));
+  // The result is merged into c.
+  EXPECT_EQ(run("vadd.s32.s32.s32 %d.b1, %s0, %s1, %s2;"), (std::vector<U>{0x11220044, 0x11220044, 0, 0xc09}));
   // Parts of the sources are extended by their sign.
   EXPECT_EQ(run("vmin.s32.s32.s32 %d, %s0.b0, %s1.h1;"), (std::vector<U>{~U{0}, 0xffff8000, ~U{0}, 0}));
   EXPECT_EQ(run("vabsdiff.u32.s32.s32.add %d, %s0.b3, %s1, %s2;"),
@@ -352,9 +351,27 @@ TEST(Video, MultiplyAddNegatesScalesAndSaturates) {
   EXPECT_EQ(run("vmad.s32.s32.s32 %d, -%s0, %s1, %s2;"), (std::vector<U>{static_cast<U>(-14), 3, 0, ~U{0}}));
   EXPECT_EQ(run("vmad.s32.s32.s32 %d, %s0, %s1, -%s2;"), (std::vector<U>{14, static_cast<U>(-3), 0, 1}));
   EXPECT_EQ(run("vmad.u32.u32.u32.po %d, %s0, %s1, %s2;"), (std::vector<U>{17, 0, 3, 0}));
-  EXPECT_EQ(run("vmad.u32.u32.u32.sat %d, %s0, %s1, %s2;"), (std::vector<U>{16, ~U{0}, ~U{0}, ~U{0}}));
   EXPECT_EQ(run("vmad.s32.s32.s32.sat %d, %s0, %s1, %s2;"), (std::vector<U>{16, ~U{0}, 0x7fffffff, 0x7fffffff}));
-  EXPECT_EQ(run("vmad.u32.u32.u32.shr15 %d, %s0, %s1.h0, %s2;"), (std::vector<U>{0, 0x3ffff, 0xfffefffe, 0x1ffff}));
+  EXPECT_EQ(run("vmad.s32.s32.s32.shr7 %d, %s0, %s1, %s2;"), (std::vector<U>{0, ~U{0}, 0xfe000000, 0x01ffffff}));
+}
+
+// The PTX ISA says 0xffffffff for the first, ptxas makes code that computes 0x80000000 + 0x80000000 = 0.
+TEST(Video, FormsThatPtxasComputesOtherwiseAreRefused) {
+  const std::vector<U> a{0x80000000}, b{0x80000000}, c{0};
+  for (const auto& [instruction, reason] :
+       {std::pair{"vadd.u32.u32.u32.sat %d, %s0, %s1;", ".sat of an unsigned result"},
+        {"vabsdiff.u32.s32.u32.sat %d, %s0, %s1;", ".sat of an unsigned result"},
+        {"vmin.s32.s32.s32.sat %d.b1, %s0, %s1, %s2;", ".sat of a part of d"},
+        {"vadd.u32.u32.u32 %d.h1, %s0, %s1, %s2;", "part .h1 of d"},
+        {"vshl.s32.s32.u32.sat.clamp %d, %s0, %s1;", ".sat"},
+        {"vshr.u32.u32.u32.sat.clamp.min %d, %s0, %s1, %s2;", ".sat of an unsigned result"},
+        {"vset.s32.s32.lt.min %d, %s0, %s1, %s2;", ".min or .max of a comparison of signed numbers"},
+        {"vmad.u32.u32.u32.shr7 %d, %s0, %s1, %s2;", ".sat, .shr7 or .shr15 of unsigned factors"}}) {
+    EXPECT_THAT([&] { run_instruction<U>(instruction, a, b, c); },
+                testing::ThrowsMessage<Error>(
+                    testing::HasSubstr(std::string(reason) + ", which ptxas computes otherwise than the PTX ISA says")))
+        << instruction;
+  }
 }
 
 TEST(Video, PartsOfVectorsAreSelectedAndMerged) {
