@@ -117,8 +117,10 @@ KernelBuilder::KernelBuilder(std::string symbol, const Target& target, int threa
 Number KernelBuilder::special(std::array<Number, 3>& variables, std::string_view name, int mode, const Number& count) {
   if (mode < 0 || mode > 2) throw InvalidArgument(fmt::format("a grid has the modes 0 to 2, got {}", mode));
   Number& variable = variables.at(static_cast<std::size_t>(mode));
-  if (variable.is_static())
-    variable = program_.scope->kernel(fmt::format("{}_{}", name, "xyz"[mode]), has_grid_ ? count : Number(kMaxExtent));
+  if (!variable.is_static()) return variable;
+  // A launch with more CTAs is refused, see check_arguments().
+  const bool is_bounded = has_grid_ && count.upper() <= kMaxExtent;
+  variable = program_.scope->kernel(fmt::format("{}_{}", name, "xyz"[mode]), is_bounded ? count : Number(kMaxExtent));
   return variable;
 }
 

@@ -180,8 +180,7 @@ class WeightGemmAuthor {
     const int most_clusters =
         arch::resident_clusters(arch::limits(description_.target), description_.cluster_m) * description_.ctas_per_sm;
     const PersistentTiles tiles(k_, ceil_div(m_, tile_m_), ceil_div(n_, description_.tile_n), 1,
-                                {description_.raster, false},
-                                parts_of_k(description_) == 1 ? most_clusters : kMaxCtas / description_.cluster_m);
+                                {description_.raster, false}, parts_of_k(description_) == 1 ? most_clusters : kMaxCtas);
     const Number steps = k_.computed("steps", ceil_div(extent_k, description_.tile_k));
     if (description_.split_k > 1) {
       k_.require(negation(less(steps, description_.split_k)),
