@@ -406,14 +406,6 @@ SharedVerdict SharedMemory::write(const VectorClock& now, const Accessor& access
   return before;
 }
 
-const SharedMemory::Cell& SharedMemory::cell_at(std::uint64_t address) const {
-  const std::size_t byte = address - kSharedBase;
-  const Cell& sector = sectors_[byte / kSectorBytes];
-  if (sector.writer.epoch != kSplit) return sector;
-  const Cell& word = words_[byte / 4];
-  return word.writer.epoch != kSplit ? word : bytes_[byte];
-}
-
 SharedVerdict SharedMemory::follow_strong_writes(const VectorClock& now, std::uint64_t address, std::uint32_t bytes,
                                                  SharedVerdict unordered, SharedVerdict verdict) {
   if (strong_writes_.empty() || !check_races_ || verdict >= unordered) return verdict;
@@ -1266,16 +1258,7 @@ std::optional<Accessor> SharedMemory::find_write_after(const VectorClock& now, s
                                                        std::uint32_t bytes) const {
   for (std::uint64_t at = address; at < address + bytes;) {
     const std::size_t byte = at - kSharedBase;
-    const Cell* cell = &sectors_[byte / kSectorBytes];
-    std::uint64_t step = kSectorBytes - byte % kSectorBytes;
-    if (cell->writer.epoch == kSplit) {
-      cell = &words_[byte / 4];
-      step = 4 - byte % 4;
-    }
-    if (cell->writer.epoch == kSplit) {
-      cell = &bytes_[byte];
-      step = 1;
-    }
+    const auto [cell, length] = span_at(at);
     const Stamp writer = cell->writer;
     if (writer.epoch == kWrittenStrongly) {
       const std::uint32_t index = strong_write_at_word_.empty() ? 0 : strong_write_at_word_[byte / 4];
@@ -1283,11 +1266,11 @@ std::optional<Accessor> SharedMemory::find_write_after(const VectorClock& now, s
         return strong_writes_[index - 1].accessor;
     } else if (clock_of(writer.epoch) > now[agent_of(writer.epoch)]) {
       const std::uint32_t lanes_before =
-          step <= 4 ? 0 : static_cast<std::uint32_t>(byte % kSectorBytes / 4) / words_per_lane(writer.code);
+          length <= 4 ? 0 : static_cast<std::uint32_t>(byte % kSectorBytes / 4) / words_per_lane(writer.code);
       return Accessor{agent_of(writer.epoch), lane_of(writer.code) + lanes_before, code_of(writer.code),
                       clock_of(writer.epoch)};
     }
-    at += step;
+    at += length;
   }
   return std::nullopt;
 }

@@ -318,7 +318,20 @@ class SharedMemory {
   };
   std::vector<StrongWrite> strong_writes_;
   std::vector<std::uint32_t> strong_write_at_word_;  // index in strong_writes_ plus 1, or 0; empty before the first
-  const Cell& cell_at(std::uint64_t address) const;
+  const Cell& cell_at(std::uint64_t address) const { return *span_at(address).cell; }
+  /// The cell of the byte, and the number of bytes from it to the end of those that the cell stands for.
+  struct CellSpan {
+    const Cell* cell;
+    std::uint64_t bytes;
+  };
+  CellSpan span_at(std::uint64_t address) const {
+    const std::size_t byte = address - kSharedBase;
+    const Cell& sector = sectors_[byte / kSectorBytes];
+    if (sector.writer.epoch != kSplit) return {&sector, kSectorBytes - byte % kSectorBytes};
+    const Cell& word = words_[byte / 4];
+    if (word.writer.epoch != kSplit) return {&word, 4 - byte % 4};
+    return {&bytes_[byte], 1};
+  }
   void note_strong_write(const StrongWrite& write);
   /// `verdict`, or `unordered` if that is worse and the bytes have a strong write that does not happen before `now`.
   SharedVerdict follow_strong_writes(const VectorClock& now, std::uint64_t address, std::uint32_t bytes,
@@ -348,20 +361,9 @@ void SharedMemory::each_written(std::uint64_t address, std::uint32_t bytes, Visi
   const std::uint64_t end = address + bytes;
   std::uint64_t begin = address;  // of the run of written bytes that ends at `at`
   for (std::uint64_t at = address; at < end;) {
-    const std::size_t byte = at - kSharedBase;
-    const Cell* cell = &sectors_[byte / kSectorBytes];
-    std::uint64_t step = kSectorBytes - byte % kSectorBytes;
-    if (cell->writer.epoch == kSplit) {
-      cell = &words_[byte / 4];
-      step = 4 - byte % 4;
-    }
-    if (cell->writer.epoch == kSplit) {
-      cell = &bytes_[byte];
-      step = 1;
-    }
-    const bool written = cell->writer.epoch != 0;
-    const std::uint64_t next = std::min(end, at + step);
-    if (!written) {
+    const auto [cell, length] = span_at(at);
+    const std::uint64_t next = std::min(end, at + length);
+    if (cell->writer.epoch == 0) {
       if (begin < at) visit(begin, at);
       begin = next;
     }

@@ -293,8 +293,8 @@ std::vector<Design> with_split_k(const op::GemmView& view, const op::GemmSignatu
 
 /// The designs with the raster order of a short K, if the problem has one.
 template <class Design>
-std::vector<Design> in_order_of_k(const op::GemmView& view, const op::GemmSignature& signature, const Target& target,
-                                  std::vector<Design> designs) {
+std::vector<Design> with_short_k_order(const op::GemmView& view, const op::GemmSignature& signature,
+                                       const Target& target, std::vector<Design> designs) {
   if (signature.groups != op::GroupedMode::none) return designs;
   const arch::ArchLimits& limits = arch::limits(target);
   for (Design& design : designs) {
@@ -314,7 +314,8 @@ std::vector<Design> in_order_of_k(const op::GemmView& view, const op::GemmSignat
 
 std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target) {
-  return with_split_k(view, signature, in_order_of_k(view, signature, target, simt_gemm_designs(signature, target)));
+  return with_split_k(view, signature,
+                      with_short_k_order(view, signature, target, simt_gemm_designs(signature, target)));
 }
 
 std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
@@ -323,7 +324,7 @@ std::vector<Sm80GemmDesign> sm80_gemm_designs(const op::GemmView& view, const op
   if (signature.a.element != DType::f64) {  // whose estimate was fitted with all tiles
     std::erase_if(designs, [&](const Sm80GemmDesign& design) { return is_too_narrow(view, signature, design.tile); });
   }
-  return with_split_k(view, signature, in_order_of_k(view, signature, target, std::move(designs)));
+  return with_split_k(view, signature, with_short_k_order(view, signature, target, std::move(designs)));
 }
 
 std::vector<SimtGemmDesign> simt_gemm_designs(const op::GemmSignature& signature, const Target& target) {

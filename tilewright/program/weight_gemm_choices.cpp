@@ -17,8 +17,6 @@ namespace {
 /// Registers of a thread for fragments of two groups of wgmma, packed weights, scales and addresses, and those for more
 /// addresses of a stage with more than two chunks along k; from ptxas -v.
 constexpr int kBesideAccumulators = 72, kForMoreChunks = 8;
-/// The k of activations in one line of 128 bytes, which a swizzle permutes.
-constexpr int kSwizzledK = 64;
 
 void check_type(DType type, std::initializer_list<DType> types, std::string_view what) {
   if (std::find(types.begin(), types.end(), type) != types.end()) return;
@@ -113,8 +111,7 @@ void check(const WeightGemmDescription& description) {
   if (description.stores_by_tma && !can_store_by_tma(description)) {
     throw InvalidArgument(
         fmt::format("TMA stores 16-bit elements along m of tiles of 32 columns or more that are summed over one part "
-                    "of k, got {} along {}, "
-                    "{} columns and {} parts of k",
+                    "of k, got {} along {}, {} columns and {} parts of k",
                     tilewright::name(description.d), description.d_is_m_contiguous ? "m" : "n", description.tile_n,
                     parts_of_k(description)));
   }

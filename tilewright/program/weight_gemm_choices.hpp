@@ -16,6 +16,8 @@ inline constexpr int kFragmentRegisters = 4;
 inline constexpr int kRegistersOfColumns = 4;
 inline constexpr int kMaxSplitK = 8;
 inline constexpr int kMaxConsumers = 4;
+/// The k of activations in one line of 128 bytes, which a swizzle permutes.
+inline constexpr int kSwizzledK = 64;
 
 /// @throws InvalidArgument, with the number, for a description that no kernel can have
 void check(const WeightGemmDescription& description);

@@ -32,7 +32,7 @@ constexpr double kLoadUs = 1.5;
 constexpr double kExposedUs = 0.063;
 /// The power of plan::overlapped() for wgmma and the instructions of all warpgroups of an SM. wgmma with A in registers
 /// reads the register file, so that other warps issue fewer instructions beside it: 28672x8192 with 64 tokens and four
-/// warpgroups left the tensor cores idle for a third of the time, and the schedulers for half of it.
+/// warpgroups left the tensor cores of busy SMs idle for 37 % of the time, and the schedulers for half of it.
 constexpr double kOverlapPower = 1.3;
 /// The exchange of sums among warpgroups along k: two of them, and twice that among four.
 constexpr double kWarpgroupsUs = 0.72;
@@ -109,7 +109,7 @@ struct StageCycles {
 StageCycles cycles_of_stage(const WeightGemmDescription& description) {
   const WeightGemmPipeline pipeline = pipeline_of(description);
   const Conversion conversion = conversion_of(description.weights, description.activations);
-  const int steps = part_k(description) / 16;
+  const int steps = part_k(description) / kInstructionK;
   const int scaling = scale_use(description) == ScaleUse::weights ? 4 : 0;
   const int converting = std::max(2 * conversion.half_rate, conversion.half_rate + conversion.full_rate + scaling);
   StageCycles cycles;
@@ -169,7 +169,7 @@ namespace {
 /// longer for a group of wgmma than for the conversion of the next one.
 bool is_stage(const WeightGemmDescription& description) {
   const int few = description.tile_n < 128 ? 128 : 64, part = part_k(description);
-  return part <= 2 * few && (description.consumers_k == 1 ? part >= few : part >= 64 && part % 64 == 0);
+  return part <= 2 * few && (description.consumers_k == 1 ? part >= few : part >= kSwizzledK && part % kSwizzledK == 0);
 }
 
 /// Appends the designs with the tile_n and tile_k of `each` that fit.

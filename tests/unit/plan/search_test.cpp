@@ -57,6 +57,27 @@ TEST(Search, NarrowTilesAreForFewRowsOrColumns) {
   EXPECT_GT(narrow_designs(16, 16), narrow_designs(16, 4096));
 }
 
+TEST(Search, ShortKIsWalkedAlongTheLinesOfALargeD) {
+  const auto expect_rasters = [](const op::Gemm& gemm, const Raster& expected) {
+    const op::GemmSignature signature = op::describe(gemm);
+    for (const Sm80GemmDesign& design : sm80_gemm_designs(op::view(gemm), signature, kSm90))
+      EXPECT_EQ(design.raster, expected);
+    for (const SimtGemmDesign& design : simt_gemm_designs(op::view(gemm), signature, kSm90))
+      EXPECT_EQ(design.raster, expected);
+  };
+  constexpr TypeCase kF64{DType::f64, DType::f64, DType::f64, DType::f64};
+  const auto problem = [&](op::MatrixLayout d, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return problem_of(describe(kF64, {kRow, kColumn, d, d}), m, n, k);
+  };
+  expect_rasters(problem(kRow, 8192, 8192, 32), {1, true});
+  expect_rasters(problem(kColumn, 8192, 8192, 32), {1, false});
+  expect_rasters(problem(kRow, 8192, 8192, 128), {1, true});
+  // K is longer than 1024 bytes; D has less than half of the bytes of L2; B is too large to stay in L2, and A is not.
+  expect_rasters(problem(kRow, 8192, 8192, 136), {8, false});
+  expect_rasters(problem(kRow, 1024, 2048, 32), {8, false});
+  expect_rasters(problem(kRow, 4096, 32768, 64), {8, false});
+}
+
 TEST(Search, EveryDesignGivesAPlanOrARefusal) {
   int planned = 0;
   std::set<std::string> reasons;
