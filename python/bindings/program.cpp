@@ -79,17 +79,22 @@ program::Operand read_instruction_operand(nb::handle operand, std::size_t place)
                            .c_str());
 }
 
+/// Whether each launch gives the parameter.
+bool is_argument(const Parameter& parameter) {
+  return !parameter.computed && parameter.kind != Parameter::Kind::workspace;
+}
+
 std::string_view kind_name(Parameter::Kind kind) {
-  constexpr std::array<std::string_view, 4> kNames{"integer", "address", "scalar", "tensor_map"};
+  constexpr std::array<std::string_view, 5> kNames{"integer", "address", "scalar", "tensor_map", "workspace"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
 const Parameter& find_parameter(const Program& self, const std::string& name) {
   const auto found = std::ranges::find(self.parameters, name, &Parameter::name);
-  if (found != self.parameters.end() && !found->computed) return *found;
+  if (found != self.parameters.end() && is_argument(*found)) return *found;
   std::string names;
   for (const Parameter& each : self.parameters) {
-    if (!each.computed) names += (names.empty() ? "" : ", ") + each.name;
+    if (is_argument(each)) names += (names.empty() ? "" : ", ") + each.name;
   }
   throw InvalidArgument(fmt::format("{} has no parameter '{}'; it has: {}", self.symbol, printable(name),
                                     names.empty() ? "none" : names));
@@ -121,6 +126,8 @@ program::LaunchArguments read_arguments(const Program& self, const nb::kwargs& g
       case Parameter::Kind::tensor_map:
         arguments.address(name, read_address(value, name));
         break;
+      case Parameter::Kind::workspace:
+        break;  // find_parameter() refuses it
     }
   }
   return arguments;
@@ -331,7 +338,7 @@ void bind_program(nb::module_& module) {
           [](const Program& self) {
             std::vector<std::pair<std::string, std::string>> parameters;
             for (const Parameter& each : self.parameters) {
-              if (!each.computed) parameters.emplace_back(each.name, kind_name(each.kind));
+              if (is_argument(each)) parameters.emplace_back(each.name, kind_name(each.kind));
             }
             return parameters;
           },

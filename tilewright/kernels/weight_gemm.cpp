@@ -123,10 +123,10 @@ bool has_aligned_lines(const op::Tensor& out) {
 }
 
 std::string kernel_name(const program::WeightGemmDescription& about) {
-  return fmt::format("{}_{}_{}_{}_{}_g{}_n{}_k{}_s{}_c{}x{}_split{}_p{}_x{}{}", kName, name(about.weights),
+  return fmt::format("{}_{}_{}_{}_{}_g{}_n{}_k{}_s{}_c{}x{}_split{}_p{}_x{}{}{}", kName, name(about.weights),
                      name(about.activations), name(about.scales), name(about.d), about.group, about.tile_n,
                      about.tile_k, about.stages, about.consumers, about.consumers_k, about.split_k, about.ctas_per_sm,
-                     about.cluster_m, about.stores_by_tma ? "_tma" : "");
+                     about.cluster_m, about.streaming_ctas > 0 ? "_stream" : "", about.stores_by_tma ? "_tma" : "");
 }
 
 /// A kernel of weight_gemm() or weight_gemv().

@@ -121,6 +121,12 @@ std::string predicated(std::string_view text, int predicate) {
   return fmt::format("{{\n.reg .pred p;\nsetp.ne.b32 p, ${}, 0;\n{}\n}}", predicate, text);
 }
 
+/// An instruction that the first lane of a warp executes when all lanes have come here; $0 is the global address.
+void by_first_lane(KernelBuilder& k, std::string_view text, const Value& address) {
+  k.instruction(predicated(fmt::format("bar.warp.sync 0xffffffff;\n@p {}", text), 1),
+                {input(address), number(equal(k.thread() % 32, 0))});
+}
+
 }  // namespace
 
 Operand output(RegisterType type, int count) {
@@ -207,6 +213,25 @@ Value global_address(KernelBuilder& k, const Value& base, const Number& offset) 
 void add_global(KernelBuilder& k, const Value& base, const Number& offset, const Value& value) {
   k.instruction(fmt::format("red.global.add.{} [$0], $1;", sum_type(value)),
                 {input(global_address(k, base, offset)), input(value)});
+}
+
+void raise_flag(KernelBuilder& k, const Value& base, const Number& offset) {
+  by_first_lane(k, "st.release.gpu.global.u32 [$0], 1;", global_address(k, base, offset));
+}
+
+void wait_for_flag(KernelBuilder& k, const Value& base, const Number& offset) {
+  k.instruction(
+      "{\n.reg .pred is_clear;\n.reg .b32 flag;\n"
+      "again:\n"
+      "ld.acquire.gpu.global.u32 flag, [$0];\n"
+      "setp.eq.u32 is_clear, flag, 0;\n"
+      "@is_clear bra again;\n"
+      "bar.warp.sync 0xffffffff;\n}",
+      {input(global_address(k, base, offset))});
+}
+
+void lower_flag(KernelBuilder& k, const Value& base, const Number& offset) {
+  by_first_lane(k, "st.relaxed.gpu.global.u32 [$0], 0;", global_address(k, base, offset));
 }
 
 void add_shared(KernelBuilder& k, const Number& address, const Value& value) {

@@ -185,6 +185,18 @@ Value KernelBuilder::address(std::string_view name, std::int64_t alignment, std:
   return value;
 }
 
+Value KernelBuilder::workspace(const Number& bytes) {
+  if (!program_.workspace_bytes.is_static(0)) throw InvalidArgument("a kernel has one workspace");
+  if (!bytes.is_static() && bytes.kind() != layout::NumberKind::launch) {
+    throw InvalidArgument(
+        fmt::format("the size of the workspace depends on values of the kernel: {}", to_string(bytes)));
+  }
+  const Value value = define(RegisterType::b64, 1);
+  add_parameter("workspace", Parameter::Kind::workspace, 8, 8).value = value;
+  program_.workspace_bytes = bytes;
+  return value;
+}
+
 Value KernelBuilder::scalar(std::string_view name) {
   const Value value = define(RegisterType::f32, 1);
   add_parameter(name, Parameter::Kind::scalar, 4, 4).value = value;

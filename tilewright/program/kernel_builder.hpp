@@ -98,6 +98,11 @@ class KernelBuilder {
   /// The address of an array in global memory, a b64. Each launch gives it; `alignment` in bytes is checked. `element`
   /// is the type of its elements, for callers of the program.
   Value address(std::string_view name, std::int64_t alignment = 1, std::optional<DType> element = std::nullopt);
+  /// The address of the launch's workspace, a b64, a multiple of 256 bytes. It has `bytes` bytes, of launch variables,
+  /// and begins with the counters that plan/launch.hpp describes: those for reductions are 0, and the kernel leaves
+  /// them so. The rest is uninitialised. @throws InvalidArgument if the kernel has one, or if `bytes` depends on values
+  /// of the kernel
+  Value workspace(const Number& bytes);
   /// A number that each launch gives, an f32.
   Value scalar(std::string_view name);
   /// A tensor map, for the array whose address is the launch's argument `name`. The result is the parameter's index.

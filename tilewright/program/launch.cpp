@@ -90,9 +90,13 @@ Support check_arguments(const Program& program, const LaunchArguments& arguments
       return refuse("the grid has {} CTAs along {}, at most {} are possible", ctas, "xyz"[mode], most)
           .as(RefusalCode::shape);
   }
+  if (const std::int64_t bytes = evaluate(program.workspace_bytes, *bindings); bytes > plan::kMaxWorkspaceBytes) {
+    return refuse("the workspace has {} bytes, at most {} are possible", bytes, plan::kMaxWorkspaceBytes)
+        .as(RefusalCode::shape);
+  }
   std::size_t next_map = 0;
   for (const Parameter& parameter : program.parameters) {
-    if (parameter.kind == Parameter::Kind::integer) continue;
+    if (parameter.kind == Parameter::Kind::integer || parameter.kind == Parameter::Kind::workspace) continue;
     if (parameter.kind == Parameter::Kind::scalar) {
       if (find(arguments.scalars(), parameter.name) == nullptr) return missing(parameter);
       continue;
@@ -125,6 +129,9 @@ plan::Launch launch(const Program& program, const LaunchArguments& arguments) {
         break;
       case Parameter::Kind::address:
         launch.append(*find(arguments.addresses(), parameter.name));
+        break;
+      case Parameter::Kind::workspace:
+        launch.append_workspace(static_cast<std::size_t>(evaluate(program.workspace_bytes, bindings)));
         break;
       case Parameter::Kind::tensor_map:
         launch.append(plan::TensorMapRequest{.map = tensor_map(program.tensor_maps[next_map++], bindings,

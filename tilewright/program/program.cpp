@@ -35,6 +35,8 @@ std::string_view kind_name(Parameter::Kind kind) {
       return "f32";
     case Parameter::Kind::tensor_map:
       return "tensor map";
+    case Parameter::Kind::workspace:
+      return "workspace";
   }
   return "";
 }

@@ -111,6 +111,7 @@ struct Parameter {
     address,     // 64 bits: of global memory; `value` is its register
     scalar,      // f32; `value` is its register
     tensor_map,  // 128 bytes, encoded by the device
+    workspace,   // 64 bits: the address of device memory that the launch has for itself; `value` is its register
   };
   std::string name;
   Kind kind = Kind::integer;
@@ -159,6 +160,7 @@ struct Program {
   std::size_t parameter_bytes = 0;
   std::vector<TensorMapSource> tensor_maps;
   std::vector<LaunchCondition> conditions;
+  Number workspace_bytes = 0;           // of a launch, of launch variables
   std::array<Number, 3> grid{1, 1, 1};  // in CTAs, of launch variables
   std::int64_t shared_bytes = 0;        // dynamic shared memory
   SpecialVariables variables;

@@ -11,6 +11,7 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/rounding.hpp"
+#include "tilewright/plan/launch.hpp"
 #include "tilewright/program/packed_weights.hpp"
 #include "tilewright/program/ring.hpp"
 #include "tilewright/program/roles.hpp"
@@ -36,6 +37,9 @@ constexpr int kLinesOfChunk = WeightPacking::kBytes / (4 * kLineWords);
 constexpr int kRowsOfPairs = 8, kColumnsOfPairs = 8;
 constexpr int kThreadBytes = WeightPacking::kBytes / kWarpgroupThreads;
 constexpr int kSumBytes = 4;
+/// Sums that a thread sends at once through the workspace, which holds flags of warps and, from kSumsFrom on, sums.
+constexpr int kSentSums = 4, kFlagBytes = 4;
+constexpr std::int64_t kSumsFrom = round_up(static_cast<std::int64_t>(plan::kWorkspaceCounterBytes), 256);
 /// CTAs of a grid along x.
 constexpr int kMaxCtas = std::numeric_limits<int>::max();
 
@@ -171,34 +175,52 @@ class WeightGemmAuthor {
 
   /// The tiles of a CTA, and the steps along k of each.
   struct Work {
-    PersistentTiles tiles;
+    std::optional<PersistentTiles> tiles;
     Number first_step, end_step;
+    std::optional<StreamedTiles> streamed;  // instead of the others
+    Number cta;                             // of those that stream
+
+    void for_each(const std::function<void(const TilePart&)>& body) const {
+      if (streamed) {
+        streamed->for_each(cta, body);
+      } else {
+        tiles->for_each([&](const TileIndex& tile) { body({tile, first_step, end_step}); });
+      }
+    }
   };
 
   Work make_work(const Number& extent_k) {
-    // Where k has several parts, each cluster computes one tile, because partial sums overwrite the stages.
     const int most_clusters =
         arch::resident_clusters(arch::limits(description_.target), description_.cluster_m) * description_.ctas_per_sm;
-    const PersistentTiles tiles(k_, ceil_div(m_, tile_m_), ceil_div(n_, description_.tile_n), 1,
-                                {description_.raster, false}, parts_of_k(description_) == 1 ? most_clusters : kMaxCtas);
+    const Number tiles_m = ceil_div(m_, tile_m_), tiles_n = ceil_div(n_, description_.tile_n);
+    const plan::Raster raster{description_.raster, false};
     const Number steps = k_.computed("steps", ceil_div(extent_k, description_.tile_k));
+    Work work;
+    if (description_.streaming_ctas > 0) {
+      work.streamed.emplace(k_, TileOrder(k_, tiles_m, tiles_n, 1, raster), steps, description_.streaming_ctas);
+      workspace_ = k_.workspace(kSumsFrom + work.streamed->ctas() * sums_bytes());
+      work.cta = work.streamed->cta();
+      return work;
+    }
+    // Where k has several parts, each cluster computes one tile, because partial sums overwrite the stages.
+    work.tiles.emplace(k_, tiles_m, tiles_n, 1, raster, parts_of_k(description_) == 1 ? most_clusters : kMaxCtas);
     if (description_.split_k > 1) {
       k_.require(negation(less(steps, description_.split_k)),
                  fmt::format("k must have at least {} tiles of {}", description_.split_k, description_.tile_k), steps);
     }
     const Number part = description_.split_k == 1 ? Number(0) : k_.cluster_rank();
-    return {.tiles = tiles,
-            .first_step = part * steps / description_.split_k,
-            .end_step = (part + 1) * steps / description_.split_k};
+    work.first_step = part * steps / description_.split_k;
+    work.end_step = (part + 1) * steps / description_.split_k;
+    return work;
   }
 
   void produce(const RoleThread& me, const Loads& loads, const Ring& ring, const Work& work) {
     k_.branch(less(me.thread, 32), [&] {
       by_one_thread(k_, [&] {
         const RingWriter writer(k_, ring);
-        work.tiles.for_each([&](const TileIndex& tile) {
-          k_.loop(work.first_step, work.end_step, 1, [&](const Number& step) {
-            writer.write([&](const Number& stage) { fill(loads, ring, stage, tile, step); });
+        work.for_each([&](const TilePart& part) {
+          k_.loop(part.first_step, part.end_step, 1, [&](const Number& step) {
+            writer.write([&](const Number& stage) { fill(loads, ring, stage, part.tile, step); });
           });
         });
         launch_dependents(k_);
@@ -238,7 +260,6 @@ class WeightGemmAuthor {
   void consume(const RoleThread& me, const TiledMmaBuilder& mma, const Ring& ring, const Work& work,
                const std::optional<StagedOutput>& staged) {
     const Number warp = broadcast(k_, me.warpgroup % description_.consumers * 4 + me.thread / 32);
-    const Number part = me.warpgroup / description_.consumers;
     const RingReader reader(k_, ring, [&](const Number& barrier) {
       // All lanes have read their weights and scales before one of them releases the stage.
       synchronize_warp(k_);
@@ -249,28 +270,97 @@ class WeightGemmAuthor {
         k_.branch(less(lane, description_.cluster_m), [&] { mbarrier_arrive_at(k_, barrier, lane); });
       }
     });
-    const Consumer consumer{.mma = mma, .ring = ring, .reader = reader, .thread = me, .warp = warp, .part = part};
+    const Consumer consumer{.mma = mma,
+                            .ring = ring,
+                            .reader = reader,
+                            .thread = me,
+                            .warp = warp,
+                            .part = me.warpgroup / description_.consumers};
     std::optional<StagedWriter> writer;
     if (staged) writer.emplace(k_, *staged, me, warp);
-    work.tiles.for_each([&](const TileIndex& tile) {
+    work.for_each([&](const TilePart& part) {
       const Mainloop mainloop = begin_mainloop(consumer);
-      k_.loop(work.first_step, work.end_step, 1,
-              [&](const Number& step) { multiply(mainloop, consumer, equal(step + 1, work.end_step)); });
+      k_.loop(part.first_step, part.end_step, 1,
+              [&](const Number& step) { multiply(mainloop, consumer, equal(step + 1, part.end_step)); });
       end_mainloop(mainloop, reader);
-      std::vector<Value> results = results_of(mainloop.sums, warp, tile);
-      if (writer) {
-        writer->begin(tile.m * tile_m_ + warp / 4 * WeightPacking::kRows, tile.n * description_.tile_n);
-        for (std::size_t i = 0; i < results.size(); i += 2) writer->put({results[i], results[i + 1]});
+      if (!work.streamed) {
+        finish_tile(mainloop.sums, consumer, part.tile, writer);
         return;
       }
-      Number first = 0;  // of the accumulators that this warpgroup stores
-      if (parts_of_k(description_) > 1) {
-        results = exchange(results, consumer);
-        first = part_number(consumer) * static_cast<int>(results.size());
-      }
-      store(results, first, consumer, tile);
+      k_.branch(
+          equal(part.first_step, 0),
+          [&] {
+            receive(mainloop.sums, consumer, work.cta, work.streamed->is_continued(part));
+            finish_tile(mainloop.sums, consumer, part.tile, writer);
+          },
+          [&] { send(mainloop.sums, consumer, work.cta); });
     });
     if (writer) writer->finish();
+  }
+
+  /// Stores the sums of a tile over its whole k, or over this CTA's part of k if there are several.
+  void finish_tile(const Accumulators& sums, const Consumer& consumer, const TileIndex& tile,
+                   std::optional<StagedWriter>& writer) {
+    std::vector<Value> results = results_of(sums, consumer.warp, tile);
+    if (writer) {
+      writer->begin(tile.m * tile_m_ + consumer.warp / 4 * WeightPacking::kRows, tile.n * description_.tile_n);
+      for (std::size_t i = 0; i < results.size(); i += 2) writer->put({results[i], results[i + 1]});
+      return;
+    }
+    Number first = 0;  // of the accumulators that this warpgroup stores
+    if (parts_of_k(description_) > 1) {
+      results = exchange(results, consumer);
+      first = part_number(consumer) * static_cast<int>(results.size());
+    }
+    store(results, first, consumer, tile);
+  }
+
+  /// The bytes of the sums of a tile, which a CTA that streams writes to the workspace for one tile at most: the first
+  /// one of which it has a part.
+  std::int64_t sums_bytes() const { return std::int64_t{tile_m_} * description_.tile_n * kSumBytes; }
+  /// The offset of the flag of a warp's sums in the workspace.
+  Number flag_of(const Number& cta, const Consumer& consumer) const {
+    return static_cast<std::int64_t>(plan::kReductionCountersFrom) +
+           (cta * (4 * description_.consumers) + consumer.warp) * kFlagBytes;
+  }
+  /// The offset of the first kSentSums sums that a thread of a CTA sends, and the distance to the next ones.
+  Number sent_sums(const Number& cta, const Consumer& consumer) const {
+    const Number thread = consumer.warp / 4 * kWarpgroupThreads + consumer.thread.thread;
+    return kSumsFrom + cta * sums_bytes() + thread * (kSentSums * kSumBytes);
+  }
+  int bytes_between_sent_sums() const { return kWarpgroupThreads * description_.consumers * kSentSums * kSumBytes; }
+
+  /// Writes a warp's sums over this CTA's part of a tile's k to the workspace.
+  void send(const Accumulators& sums, const Consumer& consumer, const Number& cta) {
+    const Value sent = sums.cells.front().get();
+    std::string stores;
+    for (int i = 0; i < sent.count; i += kSentSums) {
+      stores += fmt::format("st.global.v4.f32 [$0 + {}], {{$1.{}, $1.{}, $1.{}, $1.{}}};\n",
+                            i / kSentSums * bytes_between_sent_sums(), i, i + 1, i + 2, i + 3);
+    }
+    k_.instruction("{\n" + stores + "}",
+                   {input(global_address(k_, workspace_, sent_sums(cta, consumer))), input(sent)});
+    raise_flag(k_, workspace_, flag_of(cta, consumer));
+  }
+
+  /// Adds what the same warp of the CTA after this one sends, if `holds` is not 0. The instruction has the branch
+  /// around the additions, and changes the sums in place: a branch of the program would make ptxas copy all sums, and
+  /// spill.
+  void receive(const Accumulators& sums, const Consumer& consumer, const Number& cta, const Number& holds) {
+    const Number from = cta + 1;
+    k_.branch(holds, [&] { wait_for_flag(k_, workspace_, flag_of(from, consumer)); });
+    const ValueCell& sum = sums.cells.front();
+    const int count = sum.get().count;
+    std::string text = fmt::format("{{\n.reg .pred p;\n.reg .f32 r<{}>;\nsetp.eq.b32 p, $2, 0;\n@p bra done;\n", count);
+    for (int i = 0; i < count; i += kSentSums) {
+      text += fmt::format("ld.global.v4.f32 {{r{}, r{}, r{}, r{}}}, [$1 + {}];\n", i, i + 1, i + 2, i + 3,
+                          i / kSentSums * bytes_between_sent_sums());
+      for (int j = i; j < i + kSentSums; ++j) text += fmt::format("add.rn.f32 $0.{0}, $0.{0}, r{0};\n", j);
+    }
+    text += "done:\n}";
+    const Value address = global_address(k_, workspace_, sent_sums(from, consumer));
+    sum.set(k_.instruction(text, {update(sum.get()), input(address), number(holds)}).front());
+    k_.branch(holds, [&] { lower_flag(k_, workspace_, flag_of(from, consumer)); });
   }
 
   void check_exchange(const Ring& ring) const {
@@ -570,7 +660,7 @@ class WeightGemmAuthor {
   std::int64_t weights_bytes_ = 0, activations_bytes_ = 0;  // of a stage; the scales follow
   std::int64_t part_of_activations_ = 0;                    // bytes from one warpgroup's part of k to the next one's
   Number m_, n_, ldd_;
-  Value d_, row_scales_;
+  Value d_, row_scales_, workspace_;
 };
 
 }  // namespace

@@ -52,6 +52,10 @@ struct WeightGemmDescription {
   /// Number of CTAs of a cluster whose tiles follow each other along m: 1 or 2, without split-K. Each loads its part of
   /// the activations for both.
   int cluster_m = 1;
+  /// Stream-K: the largest number of CTAs that each compute an equal number of steps along k of the tiles in their
+  /// order, see StreamedTiles; without split-K, clusters and warpgroups along k. The CTA with the first steps of a tile
+  /// adds the sums that the others write to the workspace, and stores the tile. 0: each CTA computes whole tiles.
+  int streaming_ctas = 0;
 };
 
 /// How the kernel applies scales of groups; nullopt: they are scales of rows, which multiply D. A thread multiplies 4
@@ -91,7 +95,8 @@ WeightGemmRegisters registers_of(const WeightGemmDescription& description);
 /// are the same in each run. Refused, with the number: what the atoms and the builders refuse; a group that neither is
 /// a multiple of tile_k nor divides it; scales of weights in another type than the activations'; a tile_n whose
 /// accumulators do not fit in the registers; a split_k that does not divide the accumulators of a thread, or whose
-/// partial sums do not fit in the stages. A launch needs at least split_k tiles along k.
+/// partial sums do not fit in the stages. A launch needs at least split_k tiles along k, and fewer than 2^31 steps
+/// along k of all tiles if CTAs stream, for which it has a workspace.
 Result<Program> weight_gemm(std::string symbol, const WeightGemmDescription& description);
 
 }  // namespace tilewright::program

@@ -75,6 +75,14 @@ void check_split_k(const WeightGemmDescription& description) {
     throw InvalidArgument(fmt::format("cluster_m must be 1, or 2 without split-K, got {} and split_k {}",
                                       description.cluster_m, description.split_k));
   }
+  if (description.streaming_ctas < 0)
+    throw InvalidArgument(fmt::format("streaming_ctas is at least 0, got {}", description.streaming_ctas));
+  if (description.streaming_ctas > 0 && (description.cluster_m != 1 || parts_of_k(description) != 1)) {
+    throw InvalidArgument(
+        fmt::format("CTAs that take equal numbers of steps along k have no clusters and no other parts of k, got "
+                    "cluster_m {} and {} parts of k",
+                    description.cluster_m, parts_of_k(description)));
+  }
   // Each part stores whole columns of four registers, or a part of those four.
   const int parts = parts_of_k(description), accumulators = description.tile_n / 2, share = accumulators / parts;
   if (parts == 1) return;

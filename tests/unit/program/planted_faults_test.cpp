@@ -178,6 +178,7 @@ struct Subject {
   bool reads_ahead = false;
   /// No one waits for releases of stages in fewer loops than this.
   int loops = 1;
+  bool uses_flags = false;  // of global memory
 };
 
 /// The classes whose faults break a rule at every place of the program where they can be planted.
@@ -191,6 +192,10 @@ std::vector<FaultClass> fault_classes(const Subject& subject) {
       removal("arrival omitted", "mbarrier.arrive"),
       removal("barrier of threads omitted", "barrier.sync"),
       removal("cluster barrier omitted", "barrier.cluster"),
+      removal("wait for a flag omitted", "ld.acquire"),
+      of_instruction(
+          "flag without release", [](const Instruction& each) { return has(each, "st.release") ? 1 : 0; },
+          [](Instruction& each, int) { each.text.replace(each.text.find("release"), 7, "relaxed"); }),
       longer_wait(),
       early_release(),
       doubled_release(),
@@ -351,6 +356,11 @@ Program persistent_weight_gemm(WeightGemmDescription about) {
   program.grid = {about.cluster_m, 1, 1};
   return program;
 }
+Program streamed_weight_gemm() {
+  return weight_gemm("weight_gemm",
+                     {.group = 64, .tile_n = 32, .tile_k = 64, .stages = 2, .consumers = 1, .streaming_ctas = 5})
+      .value_or_throw();
+}
 Program stored_weight_gemm() { return persistent_weight_gemm({.stores_by_tma = true}); }
 Program shared_weight_gemm() { return persistent_weight_gemm({.cluster_m = 2}); }
 
@@ -384,6 +394,7 @@ constexpr Subject kSubjects[] = {
     {"threads_cp_async", [] { return gemm_of_threads(CopyAtom::cp_async); }, run_gemm_of_threads, false},
     {"weights_of_split_k", split_weight_gemm, run_weight_gemm, true, false, true, 2},
     {"weights_of_warpgroups_along_k", weight_gemm_of_parts, run_weight_gemm, true, false, true, 2},
+    {"weights_of_streams", streamed_weight_gemm, run_weight_gemm, true, false, true, 2, true},
     {"weights_stored_by_tma", stored_weight_gemm, run_weight_gemm, true, false, true},
     {"weights_of_clusters", shared_weight_gemm, run_weight_gemm, true, false, true},
 };
@@ -435,8 +446,8 @@ Program planted(const Program& original, const PlantedFault& fault) {
 class PlantedFaults : public testing::TestWithParam<Subject> {};
 
 TEST_P(PlantedFaults, AreFoundWithALine) {
-  std::optional<ReuseFencesRequired> required;
-  if (GetParam().fences_before_reuse) required.emplace();
+  const OtherTestDevice device(
+      {.check_global = GetParam().uses_flags, .require_reuse_fences = GetParam().fences_before_reuse});
   Program program = GetParam().make();
   number_lines(program);
   EXPECT_EQ(GetParam().wrong(program, compile_to_ptx(program)), 0);

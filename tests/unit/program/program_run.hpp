@@ -20,13 +20,13 @@ namespace tilewright::program {
 /// An emulated device of sm_90a, the same for all tests.
 std::shared_ptr<runtime::Device> test_device();
 
-/// As long as it exists, test_device() is another device, with EmulatorOptions::require_reuse_fences.
-class ReuseFencesRequired {
+/// As long as it exists, test_device() is another device, with these options.
+class OtherTestDevice {
  public:
-  ReuseFencesRequired();
-  ~ReuseFencesRequired();
-  ReuseFencesRequired(const ReuseFencesRequired&) = delete;
-  ReuseFencesRequired& operator=(const ReuseFencesRequired&) = delete;
+  explicit OtherTestDevice(const emulator::EmulatorOptions& options);
+  ~OtherTestDevice();
+  OtherTestDevice(const OtherTestDevice&) = delete;
+  OtherTestDevice& operator=(const OtherTestDevice&) = delete;
 };
 
 /// Compiles the program, lowered to CUDA C++. @throws CompileError

@@ -109,6 +109,7 @@ class Printer {
           out_.line("unsigned {}_;", parameter.name);
           break;
         case Parameter::Kind::address:
+        case Parameter::Kind::workspace:
           out_.line("unsigned long long {}_;", parameter.name);
           break;
         case Parameter::Kind::scalar:

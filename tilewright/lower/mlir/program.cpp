@@ -169,6 +169,7 @@ class Printer {
           break;
         case Parameter::Kind::address:
         case Parameter::Kind::scalar:
+        case Parameter::Kind::workspace:
           line("{} = llvm.load {} : !llvm.ptr -> {}", name, address, type_name(parameter.value.type));
           registers_[static_cast<std::size_t>(parameter.value.id)] = {name};
           break;
