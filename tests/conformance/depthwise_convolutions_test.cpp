@@ -84,6 +84,38 @@ TEST_P(DepthwiseConvolutions, AreExact) {
   }
 }
 
+// Images so high that a thread computes several rows of the output while its window slides down, in more rounds than it
+// has sums; the last segment of an image has fewer rows.
+TEST_P(DepthwiseConvolutions, WindowsThatSlideAreExact) {
+  struct Case {
+    Shape shape;
+    DType type;
+    ConvPass pass = ConvPass::fprop;
+  };
+  const Shape adjacent{.n = 2, .h = 330, .w = 4, .c = 512, .k = 512, .r = 3, .s = 3, .padding = 1, .groups = 512};
+  const std::vector<Case> cases{
+      {adjacent, DType::f16},
+      {adjacent, DType::f32, ConvPass::dgrad},
+      {{.n = 1, .h = 661, .w = 7, .c = 512, .k = 512, .r = 3, .s = 3, .padding = 1, .stride = 2, .groups = 512},
+       DType::f16},
+      {{.n = 1, .h = 300, .w = 5, .c = 256, .k = 256, .r = 5, .s = 5, .padding = 2, .groups = 256}, DType::f32},
+      {{.n = 1, .h = 603, .w = 11, .c = 256, .k = 256, .r = 5, .s = 5, .padding = 1, .stride = 2, .groups = 256},
+       DType::f16},
+  };
+  for (const auto& [shape, type, pass] : cases) {
+    op::Conv2d conv = convolution(pass, shape, type);
+    conv.mode = shape.r == 5 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
+    SCOPED_TRACE(op::to_string(conv));
+    GuardedConvolution guarded(engine().device(), conv, {.red_zone = 0});
+    int count = 0;
+    for (const registry::KernelPtr& kernel : kernels_of_family(guarded.on_device(), "depthwise_conv")) {
+      if (plan::flatten(kernel->metadata().design, nullptr).stages != 2 || ++count > 2) continue;
+      expect_exact_of(kernel, guarded);
+    }
+    EXPECT_GE(count, 2);
+  }
+}
+
 // The gradient of a filter sums over all pixels. Threads that have the same taps take different rows of the output, and
 // so do CTAs, which add their partial sums through the workspace.
 TEST_P(DepthwiseConvolutions, FilterGradientsAreExact) {

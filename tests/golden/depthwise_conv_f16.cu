@@ -8,7 +8,7 @@ struct Plan {
   using ElementD = tilewright::half_t;
   using Matrix = tilewright::Im2colMatrix<false>;
   static constexpr int kVector = 8, kPixels = 4, kChannels = 64, kThreads = 128;
-  static constexpr int kTaps = 3, kStep = 1;
+  static constexpr int kTaps = 3, kStep = 1, kRowsAhead = 0;
 };
 
 // linear_combination f32 add(mul($alpha,acc),mul($beta,c))
@@ -94,15 +94,19 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldd) == 216);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, channels) == 224);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, channel_tiles) == 228);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, pixels) == 232);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, rows) == 236);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, groups_per_row) == 240);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_groups_per_row.multiplier) == 244);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_groups_per_row.shift) == 248);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 252);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 256);
-static_assert(sizeof(Parameters) == 264);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, segments) == 236);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, segments_per_image) == 240);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, rows_per_segment) == 244);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_segments_per_image.multiplier) == 248);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_segments_per_image.shift) == 252);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, groups_per_row) == 256);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_groups_per_row.multiplier) == 260);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_groups_per_row.shift) == 264);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 268);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 272);
+static_assert(sizeof(Parameters) == 280);
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 depthwise_conv_f16(const __grid_constant__ Parameters parameters) {
   tilewright::DepthwiseConv<Plan, Epilogue>(parameters).run();
 }

@@ -22,7 +22,6 @@ constexpr double kOverlap = 0.2;  // of the shorter of issuing instructions and 
 std::int64_t filter_bytes(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
   return arguments.a.im2col.taps() * plan.channels * bytes(plan.accumulator);
 }
-std::int64_t rows_of(const op::Im2col& im2col) { return im2col.images * im2col.h.positions; }
 std::int64_t groups_of_row(const DepthwiseConvPlan& plan, const op::Im2col& im2col) {
   return ceil_div(im2col.w.positions, plan.pixels);
 }
@@ -30,17 +29,81 @@ std::int64_t channel_tiles(const DepthwiseConvPlan& plan, const op::GemmView& ar
   return ceil_div(arguments.batch(), plan.channels);
 }
 
+/// Registers of a thread whose window slides, which has sums, the filter and rows of pixels in registers. One row is
+/// copied before it is used.
+int registers_of_window(const DepthwiseConvPlan& plan, int rows_ahead) {
+  const int others = plan.taps > 3 ? 40 : 36;
+  const int loads = (plan.pixels - 1) * plan.step + plan.taps, rows = std::max(rows_ahead, 2);
+  const int pixel_bytes = rows * loads * plan.vector * bytes(plan.operands.a.element);
+  const int sums_and_taps = plan.sums() * plan.pixels + plan.taps * plan.taps;
+  return others + sums_and_taps * plan.vector * bytes(plan.accumulator) / 4 + ceil_div(pixel_bytes, 4);
+}
+
 /// Registers of a thread, from ptxas -v of this family.
 int registers(const DepthwiseConvPlan& plan) {
   constexpr int kOthers = 32;
   const int words = bytes(plan.accumulator) / 4;
+  if (plan.slides()) return registers_of_window(plan, plan.rows_ahead);
   return kOthers + words * plan.vector * (plan.pixels + std::max(plan.taps, 1) + 1);
+}
+
+/// Registers of a thread with which as many CTAs as the plan says are on an SM.
+int most_registers(const Target& target, int threads, int ctas) {
+  return arch::limits(target).registers_per_sm / (threads * ctas) / 8 * 8;
+}
+
+/// The most rows of pixels ahead for which registers are left; 1 if there are none. Each phase of a round has its row.
+/// The code of several phases needs kForPhases registers more.
+int rows_ahead_of(const DepthwiseConvPlan& plan) {
+  constexpr int kForPhases = 8;
+  DepthwiseConvPlan sliding = plan;
+  sliding.rows_ahead = 1;
+  const int phases = plan.sums() * plan.step, most = most_registers(plan.target, plan.threads, sliding.min_ctas());
+  int rows = 1;
+  for (int each = 2; each <= phases; ++each) {
+    if (phases % each == 0 && registers_of_window(plan, each) + kForPhases <= most) rows = each;
+  }
+  return rows;
 }
 
 int resident_ctas(const DepthwiseConvPlan& plan, std::int64_t smem_bytes) {
   const arch::ArchLimits& limits = arch::limits(plan.target);
   return std::max(1, arch::resident_blocks(limits, plan.threads, registers(plan), static_cast<int>(smem_bytes))) *
          limits.sm_count;
+}
+
+/// The rows of the output that a thread computes, and how many CTAs there are for each tile of channels, which take
+/// bands of such segments in turn.
+struct Segments {
+  std::int64_t rows = 1, per_image = 1, ctas = 1;
+  std::int64_t bands = 1;  // that the busiest CTA takes
+};
+
+Segments segments_of(const DepthwiseConvPlan& plan, const op::GemmView& arguments, std::int64_t rows) {
+  const op::Im2col& im2col = arguments.a.im2col;
+  Segments segments{.rows = rows, .per_image = ceil_div(im2col.h.positions, rows)};
+  const std::int64_t bands = ceil_div(im2col.images * segments.per_image * groups_of_row(plan, im2col), plan.band());
+  const std::int64_t resident =
+      ceil_div(resident_ctas(plan, filter_bytes(plan, arguments)), channel_tiles(plan, arguments));
+  segments.ctas = std::clamp<std::int64_t>(resident, 1, std::max<std::int64_t>(bands, 1));
+  segments.bands = ceil_div(bands, segments.ctas);
+  return segments;
+}
+
+/// The longest segments that take the least time: a thread loads the rows of the window beside those of a segment.
+Segments best_segments(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
+  if (!plan.slides()) return segments_of(plan, arguments, 1);
+  constexpr std::int64_t kMostRows = 64;  // the rows beside more are a few percent
+  Segments best;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t rows = std::clamp<std::int64_t>(arguments.a.im2col.h.positions, 1, kMostRows); rows >= 1; --rows) {
+    const Segments each = segments_of(plan, arguments, rows);
+    const std::int64_t loaded = each.bands * ((rows - 1) * plan.step + plan.taps);
+    if (loaded >= least) continue;
+    least = loaded;
+    best = each;
+  }
+  return best;
 }
 
 /// Describes DepthwiseConvParameters. `arguments` may be null for a sink that asks for no values.
@@ -62,7 +125,11 @@ void describe_parameters(Sink& sink, const DepthwiseConvPlan& plan, const op::Ge
   number("channels", [&] { return arguments->batch(); });
   number("channel_tiles", [&] { return channel_tiles(plan, *arguments); });
   number("pixels", [&] { return arguments->m(); });
-  number("rows", [&] { return rows_of(im2col()); });
+  number("segments", [&] { return im2col().images * best_segments(plan, *arguments).per_image; });
+  number("segments_per_image", [&] { return best_segments(plan, *arguments).per_image; });
+  number("rows_per_segment", [&] { return best_segments(plan, *arguments).rows; });
+  describe_divisor(sink, "by_segments_per_image",
+                   [&] { return divisor_by(std::max<std::int64_t>(best_segments(plan, *arguments).per_image, 1)); });
   number("groups_per_row", [&] { return groups_of_row(plan, im2col()); });
   describe_divisor(sink, "by_groups_per_row", [&] { return divisor_by(groups_of_row(plan, im2col())); });
   describe_epilogue(sink, plan.operands.epilogue, arguments, false);
@@ -108,7 +175,7 @@ bool is_depthwise_conv(const op::GemmView& view) {
 }
 
 std::vector<FlatDesign> depthwise_conv_designs(const op::GemmSignature& signature, const Target& target) {
-  constexpr int kWarps = 4, kPixels = 4, kChannels = 64, kFewChannels = 32;
+  constexpr int kWarps = 4, kPixels = 4, kChannels = 64, kFewChannels = 32, kFewestChannels = 16;
   const int widest =
       std::min({kMaxVector, kVectorBytes / bytes(signature.a.element), kVectorBytes / bytes(signature.d.element)});
   std::vector<FlatDesign> designs;
@@ -130,6 +197,21 @@ std::vector<FlatDesign> depthwise_conv_designs(const op::GemmSignature& signatur
   }
   add(kPixels, widest, 1, 1, kChannels);
   add(kPixels, 1, 1, 1, kChannels);
+  if (divides) return designs;
+  // Windows that slide have sums and taps in registers, and therefore few channels. Two positions have room for more
+  // rows of pixels: with f32, and with a step of 2, some layers are up to 10 % faster with them (H200, 2026-11-28).
+  const bool is_wide = bytes(signature.a.element) >= 4;
+  for (int step = 1; step <= kMaxStep; ++step) {
+    for (const int of_cta : {kChannels, kFewChannels, kFewestChannels}) {
+      const auto add_sliding = [&](int pixels, int most_channels, int taps) {
+        add(pixels, std::min(widest, most_channels), taps, step, of_cta);
+        designs.back().stages = 2;
+      };
+      add_sliding(kPixels, 4, 3);
+      if (is_wide || step == 2) add_sliding(kPixels / 2, 4, 3);
+      add_sliding(kPixels, 2, 5);
+    }
+  }
   return designs;
 }
 
@@ -139,9 +221,15 @@ Result<DepthwiseConvPlan> plan_depthwise_conv(const op::GemmSignature& signature
   own.tile = design.tile;
   own.instruction = design.instruction;
   own.warps_m = design.warps_m;
+  own.stages = design.stages;
   if (own != design) {
-    return refuse("depthwise_conv offers a tile, warps along m and an instruction shape on CUDA cores, got {}",
+    return refuse("depthwise_conv offers a tile, warps along m, stages and an instruction shape on CUDA cores, got {}",
                   to_string(design))
+        .as(RefusalCode::design);
+  }
+  if (design.stages < 1 || design.stages > 2 || (design.stages == 2 && design.tile.k == 1)) {
+    return refuse("stages are 1, or 2 for windows of several taps that slide, got {} and {} taps", design.stages,
+                  design.tile.k)
         .as(RefusalCode::design);
   }
   DepthwiseConvPlan plan{.operands = signature,
@@ -153,6 +241,15 @@ Result<DepthwiseConvPlan> plan_depthwise_conv(const op::GemmSignature& signature
                          .threads = design.warps_m * kWarpThreads,
                          .taps = design.tile.k == 1 ? 0 : design.tile.k,
                          .step = design.instruction.k};
+  if (design.stages == 2) {
+    plan.rows_ahead = rows_ahead_of(plan);
+    const int needed = registers(plan), most = most_registers(plan.target, plan.threads, plan.min_ctas());
+    if (needed > most) {
+      return refuse("a window of {} taps that slides over {} positions of {} channels needs about {} registers, of {}",
+                    plan.taps, plan.pixels, plan.vector, needed, most)
+          .as(RefusalCode::design);
+    }
+  }
   const auto between = [](std::string_view what, int value, int least, int most) {
     return value >= least && value <= most
                ? Support()
@@ -191,9 +288,14 @@ Support check_arguments(const DepthwiseConvPlan& plan, const op::GemmView& argum
   if (!is_depthwise_conv(arguments))
     return refuse("computes convolutions with one filter for each channel, and the gradients of their inputs")
         .as(RefusalCode::shape);
-  const op::Im2colAxis& w = arguments.a.im2col.w;
-  const bool is_adjacent = std::abs(w.tap_step) == 1 && w.divisor == 1;
-  if (plan.taps != 0 && (w.taps != plan.taps || w.step != plan.step || !is_adjacent)) {
+  const op::Im2colAxis &w = arguments.a.im2col.w, &h = arguments.a.im2col.h;
+  const auto is_adjacent = [](const op::Im2colAxis& axis) { return std::abs(axis.tap_step) == 1 && axis.divisor == 1; };
+  if (plan.slides() && (h.taps != plan.taps || h.step != plan.step || !is_adjacent(h))) {
+    return refuse("the code has {} adjacent taps along the height and a step of {}, got {} taps and a step of {}",
+                  plan.taps, plan.step, h.taps, h.step)
+        .as(RefusalCode::shape);
+  }
+  if (plan.taps != 0 && (w.taps != plan.taps || w.step != plan.step || !is_adjacent(w))) {
     return refuse("the code has {} adjacent taps along the width and a step of {}, got {} taps and a step of {}",
                   plan.taps, plan.step, w.taps, w.step)
         .as(RefusalCode::shape);
@@ -203,7 +305,8 @@ Support check_arguments(const DepthwiseConvPlan& plan, const op::GemmView& argum
     return refuse("the filters of a CTA need {} bytes of shared memory, of {}", needed, kSmemBytes)
         .as(RefusalCode::resources);
   constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() / 4;  // room to round up
-  const std::int64_t groups = rows_of(arguments.a.im2col) * groups_of_row(plan, arguments.a.im2col);
+  const op::Im2col& im2col = arguments.a.im2col;
+  const std::int64_t groups = im2col.images * im2col.h.positions * groups_of_row(plan, im2col);
   for (const auto& [what, count] : {std::pair{"pixels", arguments.m()}, {"channels", arguments.batch()}}) {
     if (count > kLimit) return refuse("{} must be at most {}, got {}", what, kLimit, count).as(RefusalCode::shape);
   }
@@ -219,11 +322,8 @@ ParameterLayout parameter_layout(const DepthwiseConvPlan& plan) {
 
 Launch launch(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
   const std::int64_t smem_bytes = filter_bytes(plan, arguments), tiles = channel_tiles(plan, arguments);
-  const std::int64_t bands =
-      ceil_div(rows_of(arguments.a.im2col) * groups_of_row(plan, arguments.a.im2col), plan.band());
-  const std::int64_t of_tile = std::clamp<std::int64_t>(ceil_div(resident_ctas(plan, smem_bytes), tiles), 1, bands);
   Launch launch;
-  launch.grid = {static_cast<std::uint32_t>(of_tile * tiles), 1, 1};
+  launch.grid = {static_cast<std::uint32_t>(best_segments(plan, arguments).ctas * tiles), 1, 1};
   launch.block = {static_cast<std::uint32_t>(plan.threads), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(smem_bytes);
   ParameterWriter writer(launch);
@@ -239,12 +339,18 @@ double estimate_us(const DepthwiseConvPlan& plan, const op::GemmView& arguments)
   const double inputs = static_cast<double>(im2col.images * im2col.h.extent * im2col.w.extent) * channels;
   const double of_c = arguments.reads_source ? bytes(arguments.c.tensor.dtype) : 0;
   const double moved = inputs * bytes(plan.operands.a.element) + outputs * (bytes(plan.operands.d.element) + of_c);
-  // Instructions for one row of the window and all positions of a thread: a load with its address and conversions for
+  // Instructions for one row of pixels and all positions of a thread: a load with its address and conversions for
   // each pixel, a multiply-add for each product, and the loads of the filter.
   const double taps = static_cast<double>(im2col.w.taps);
   const double loads = plan.taps != 0 ? (plan.pixels - 1) * plan.step + taps : taps * plan.pixels;
-  const double row = loads * (kAddressInstructions + plan.vector) + taps * plan.vector * (plan.pixels + 0.25);
-  const double thread = row * static_cast<double>(im2col.h.taps) + 12.0 * plan.vector * plan.pixels;
+  const Segments segments = best_segments(plan, arguments);
+  const auto rows = static_cast<double>(segments.rows);  // of the output, and of pixels that a thread loads for them
+  const auto loaded_rows =
+      static_cast<double>(plan.slides() ? (segments.rows - 1) * plan.step + plan.taps : im2col.h.taps);
+  const double products =
+      taps * plan.vector * (plan.slides() ? 1.0 * plan.taps * plan.pixels / plan.step : plan.pixels + 0.25);
+  const double row = loads * (kAddressInstructions + plan.vector) + products;
+  const double thread = row * loaded_rows + 12.0 * plan.vector * plan.pixels * rows;
   // Clocks of shared memory and L1 for the same: the filter, whose vectors of more than 16 bytes have bank conflicts,
   // and the pixels.
   constexpr double kLineBytes = 128, kWordBytes = 16;
@@ -253,16 +359,23 @@ double estimate_us(const DepthwiseConvPlan& plan, const op::GemmView& arguments)
   const double conflicts = filter_bytes > kWordBytes ? 2 : 1;
   const double pixel_clocks = std::max(plan.vector * bytes(plan.operands.a.element) * kWarpThreads / kLineBytes, 1.0);
   const double row_loads =
-      taps * filter_loads * conflicts * std::min(filter_bytes, kWordBytes) * kWarpThreads / kLineBytes;
-  const double loaded = (row_loads + loads * pixel_clocks) * static_cast<double>(im2col.h.taps);
-  const double groups = static_cast<double>(rows_of(im2col) * groups_of_row(plan, im2col));
+      plan.slides() ? 0
+                    : taps * filter_loads * conflicts * std::min(filter_bytes, kWordBytes) * kWarpThreads / kLineBytes;
+  const double loaded = (row_loads + loads * pixel_clocks) * loaded_rows;
+  const double groups = static_cast<double>(im2col.images * segments.per_image * groups_of_row(plan, im2col));
   const auto of_ctas = static_cast<double>(channel_tiles(plan, arguments) * plan.channels);
   const double warps = groups * of_ctas / plan.vector / kWarpThreads;
   const double issued = thread / (4 * kIssueShare);
   const double of_warp = std::max(issued, loaded) + kOverlap * std::min(issued, loaded);
   const double clocks = warps * of_warp / limits.sm_count;
   const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  return limits.launch_us + std::max(dram_us, clocks / (limits.clock_ghz * 1e3));
+  // A window that slides over 16 channels of 16 bits loads 32 adjacent bytes: f16 56x56x24x424 took 74 us, where 32
+  // channels took 55 (H200, 2026-11-28). With this factor, the first of the kernels of 34 layers takes 5 % longer than
+  // the fastest in the mean.
+  constexpr int kNarrowBytes = 64;
+  constexpr double kNarrow = 1.4;
+  const bool is_narrow = plan.slides() && plan.channels * bytes(plan.operands.a.element) < kNarrowBytes;
+  return limits.launch_us + (is_narrow ? kNarrow : 1) * std::max(dram_us, clocks / (limits.clock_ghz * 1e3));
 }
 
 }  // namespace tilewright::plan

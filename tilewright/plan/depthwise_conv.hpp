@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tilewright/base/rounding.hpp"
 #include "tilewright/op/gemm_view.hpp"
 #include "tilewright/plan/design.hpp"
 #include "tilewright/plan/launch.hpp"
@@ -23,7 +24,16 @@ struct DepthwiseConvPlan {
   /// The number of taps along the width that the code has, whose pixels are adjacent, and the distance of the pixels of
   /// two positions. 0 taps: any number, at any distance.
   int taps = 0, step = 1;
+  /// If it is not 0, a thread computes consecutive rows of the output, and loads each row of the image once for them,
+  /// as many rows before it uses them. The filter then has `taps` adjacent taps along the height, too, and the same
+  /// step.
+  int rows_ahead = 0;
 
+  bool slides() const { return rows_ahead != 0; }
+  /// Rows of the output whose windows have a row of the image in common, if the window slides.
+  int sums() const { return ceil_div(taps, step); }
+  /// CTAs of an SM, for which the registers must be enough.
+  int min_ctas() const { return slides() ? 3 : 1; }
   /// Groups of `pixels` positions that a CTA computes at once.
   int band() const { return threads * vector / channels; }
   bool operator==(const DepthwiseConvPlan&) const = default;
@@ -35,8 +45,8 @@ bool is_depthwise_conv(const op::GemmView& view);
 
 /// The designs to rank, of which some may not support the problem. Of a FlatDesign, the family uses `tile`, whose m and
 /// n are the positions and the channels that a CTA computes at once and whose k is the number of taps along the width
-/// that the code has, or 1 for any; `instruction`, whose m and n are those of a thread and whose k is the step; and
-/// `warps_m`.
+/// that the code has, or 1 for any; `instruction`, whose m and n are those of a thread and whose k is the step;
+/// `warps_m`; and `stages`, which are 2 if the window slides, else 1.
 std::vector<FlatDesign> depthwise_conv_designs(const op::GemmSignature& signature, const Target& target);
 
 /// Computes the plan, or refuses with the first number that makes it impossible. @pre op::validate(signature)

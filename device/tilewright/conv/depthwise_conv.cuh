@@ -1,6 +1,8 @@
 // Depthwise convolutions on CUDA cores: each channel has a filter of its own. A CTA keeps the filters of its channels
-// in shared memory and takes one band of output pixels after another. A thread computes adjacent positions of one row
-// of the output, for a vector of channels, so that it loads each pixel of a row of the window once.
+// in shared memory and takes one band of output pixels after another. A thread computes adjacent positions of a row of
+// the output, for a vector of channels, so that it loads each pixel of a row of the window once. Where the window
+// slides down the image, the thread computes the same positions of several rows, and loads each row of pixels once for
+// all rows of the window.
 #pragma once
 
 #include "tilewright/conv/channel_vector.cuh"
@@ -23,17 +25,20 @@ struct DepthwiseConvParameters {
   int64_t filter_stride, tap_stride;  // from the filter of a channel to the next, and from a tap to the next, elements
   int64_t ldc, ldd;                   // from a pixel to the next, elements
   int channels;
-  int channel_tiles;   // groups of kChannels channels
-  int pixels;          // of the output: images, rows and positions of a row
-  int rows;            // of the output, of all images
+  int channel_tiles;  // groups of kChannels channels
+  int pixels;         // of the output: images, rows and positions of a row
+  int segments;       // of consecutive rows of the output, of all images
+  int segments_per_image, rows_per_segment;
+  Divisor by_segments_per_image;
   int groups_per_row;  // of kPixels positions
   Divisor by_groups_per_row;
   EpilogueParameters epilogue;
 };
 
 /// Plan: Element (of the images and the filter), Accumulator, ElementC, ElementD, Matrix, kVector (channels of a
-/// thread), kPixels (positions of a thread), kChannels (channels of a CTA), kThreads, kTaps and kStep. If kTaps is not
-/// 0, it is the number of taps along the width, whose pixels are adjacent, and kStep the distance of two positions.
+/// thread), kPixels (positions of a thread), kChannels (channels of a CTA), kThreads, kTaps, kStep and kSlides. If
+/// kTaps is not 0, it is the number of taps along the width, whose pixels are adjacent, and kStep the distance of two
+/// positions. With kSlides, the height has as many adjacent taps, and its step is 1; else a segment is one row.
 template <class Plan, class Epilogue>
 class DepthwiseConv {
   using Element = typename Plan::Element;
@@ -65,11 +70,18 @@ class DepthwiseConv {
     __syncthreads();
     const int vector = thread % kVectors * kVector, channel = first_channel + vector;
     if (channel >= parameters_.channels) return;
-    const int groups = parameters_.rows * parameters_.groups_per_row;
+    const int groups = parameters_.segments * parameters_.groups_per_row;
 #pragma unroll 1
     for (int group = first * kBand + thread / kVectors; group < groups; group += step) {
-      const int row = parameters_.by_groups_per_row.quotient(group);
-      compute(filters + vector, channel, row, (group - row * parameters_.groups_per_row) * kPixels);
+      const int segment = parameters_.by_groups_per_row.quotient(group);
+      const int image = parameters_.by_segments_per_image.quotient(segment);
+      const int row = (segment - image * parameters_.segments_per_image) * parameters_.rows_per_segment;
+      const int position = (group - segment * parameters_.groups_per_row) * kPixels;
+      if constexpr (Plan::kRowsAhead != 0) {
+        slide(filters + vector, channel, image, row, position);
+      } else {
+        compute(filters + vector, channel, image, row, position);
+      }
     }
   }
 
@@ -87,12 +99,15 @@ class DepthwiseConv {
     }
   }
 
-  /// Computes the positions from `position` on of one row of the output.
-  __device__ __forceinline__ void compute(const Accumulator* filters, int channel, int row, int position) const {
-    const int image = matrix().h.by_positions.quotient(row);
-    const auto* const images =
-        static_cast<const Element*>(parameters_.images) + image * matrix().image_stride + channel;
-    const int first_y = (row - image * matrix().h.positions) * matrix().h.step + matrix().h.offset;
+  __device__ __forceinline__ const Element* channels_of(int image, int channel) const {
+    return static_cast<const Element*>(parameters_.images) + image * matrix().image_stride + channel;
+  }
+
+  /// Computes the positions from `position` on of one row of an image of the output.
+  __device__ __forceinline__ void compute(const Accumulator* filters, int channel, int image, int row,
+                                          int position) const {
+    const Element* const images = channels_of(image, channel);
+    const int first_y = row * matrix().h.step + matrix().h.offset;
     Sums sums = {};
 #pragma unroll 1
     for (int r = 0; r < matrix().h.taps; ++r) {
@@ -106,35 +121,112 @@ class DepthwiseConv {
         add_taps(sums, line, taps, position);
       }
     }
-    store(sums, channel, row, position);
+    store(sums, channel, image * matrix().h.positions + row, position);
   }
 
-  /// Adds the products of one row of a window whose taps are adjacent pixels. Each pixel is loaded once, and all are
-  /// loaded before the first is used.
-  __device__ __forceinline__ void add_window(Sums& sums, const Element* line, const Accumulator* taps,
-                                             int position) const {
-    constexpr int kLoads = (kPixels - 1) * Plan::kStep + Plan::kTaps;
-    const bool is_reversed = matrix().w.tap_step < 0;
-    const int first = position * Plan::kStep + matrix().w.offset - (is_reversed ? Plan::kTaps - 1 : 0);
-    Pixel pixels[kLoads];
+  /// Computes the positions from `position` on of the rows of a segment that begins at `first_row`. A row of pixels is
+  /// in the windows of up to kSums rows of the output, whose sums a thread keeps. Rows of pixels are loaded kRowsAhead
+  /// rows before they are used.
+  __device__ __forceinline__ void slide(const Accumulator* filters, int channel, int image, int first_row,
+                                        int position) const {
+    constexpr int kTaps = Plan::kTaps, kStep = Plan::kStep, kRowsAhead = Plan::kRowsAhead;
+    constexpr int kSums = (kTaps + kStep - 1) / kStep, kPhases = kSums * kStep;
+    static_assert(kPhases % kRowsAhead == 0, "each phase has its row of pixels");
+    const Element* const images = channels_of(image, channel);
+    const int end_row = minimum(first_row + parameters_.rows_per_segment, matrix().h.positions);
+    const bool is_reversed = matrix().h.tap_step < 0;
+    Accumulator filter[kTaps][kTaps][kVector];
+#pragma unroll
+    for (int r = 0; r < kTaps; ++r)
+      load_filter_row(filter[r], filters + (is_reversed ? kTaps - 1 - r : r) * (kTaps * Plan::kChannels));
+    int y = first_row * kStep + matrix().h.offset - (is_reversed ? kTaps - 1 : 0);
+    const int end_y = minimum(y + (end_row - 1 - first_row) * kStep + kTaps, matrix().h.extent);
+    PixelRow ahead[kRowsAhead];
+#pragma unroll
+    for (int i = 0; i < kRowsAhead; ++i) load_row(ahead[i], images, y++, end_y, position);
+    Sums sums[kSums] = {};
+    // The first rows of pixels complete windows of rows before the segment.
+    int row = first_row - (kTaps - 1) / kStep;
+#pragma unroll 1
+    while (row < end_row) {  // an exit within the loop would move the sums to local memory (NVRTC 13.0)
+#pragma unroll
+      for (int phase = 0; phase < kPhases; ++phase) {
+        const PixelRow pixels = ahead[phase % kRowsAhead];
+        if (kRowsAhead == 1) load_row(ahead[0], images, y++, end_y, position);
+#pragma unroll
+        for (int r = 0; r < kTaps; ++r) {
+          const int begun =
+              phase - r + kPhases * kTaps;  // phases since the window of row tap r began, and whole rounds
+          if (begun % kStep == 0) add_row(sums[begun / kStep % kSums], pixels, filter[r]);
+        }
+        if (kRowsAhead > 1) load_row(ahead[phase % kRowsAhead], images, y++, end_y, position);
+        const int begun = phase - (kTaps - 1) + kPhases * kTaps;
+        if (begun % kStep == 0) {
+          Sums& complete = sums[begun / kStep % kSums];
+          if (row >= first_row && row < end_row) store(complete, channel, image * matrix().h.positions + row, position);
+          ++row;
+#pragma unroll
+          for (int j = 0; j < kPixels; ++j) {
+#pragma unroll
+            for (int i = 0; i < kVector; ++i) complete[j][i] = Accumulator(0);
+          }
+        }
+      }
+    }
+  }
+
+  /// The pixels of a row of the image that the windows of a thread's positions need.
+  static constexpr int kLoads = (kPixels - 1) * Plan::kStep + maximum(Plan::kTaps, 1);
+  struct PixelRow {
+    Pixel pixel[kLoads];
+  };
+  using FilterRow = Accumulator[maximum(Plan::kTaps, 1)][kVector];
+
+  /// Loads row y of the image, or zeros if it is before the first row or not before `end_y`.
+  __device__ __forceinline__ void load_row(PixelRow& to, const Element* images, int y, int end_y, int position) const {
+    const bool is_row = y >= 0 && y < end_y;
+    load_window(to, images + y * matrix().h.stride, is_row, position);
+  }
+
+  __device__ __forceinline__ void load_window(PixelRow& to, const Element* line, bool is_row, int position) const {
+    const int first = position * Plan::kStep + matrix().w.offset - (matrix().w.tap_step < 0 ? Plan::kTaps - 1 : 0);
 #pragma unroll
     for (int i = 0; i < kLoads; ++i)
-      load_pixel(pixels[i], line, first + i,
-                 static_cast<uint32_t>(first + i) < static_cast<uint32_t>(matrix().w.extent));
-    Accumulator filter[Plan::kTaps][kVector];
+      load_pixel(to.pixel[i], line, first + i,
+                 is_row && static_cast<uint32_t>(first + i) < static_cast<uint32_t>(matrix().w.extent));
+  }
+
+  /// Loads the taps of a row of the filter, in the order of the pixels.
+  __device__ __forceinline__ void load_filter_row(FilterRow& filter, const Accumulator* taps) const {
+    const bool is_reversed = matrix().w.tap_step < 0;
 #pragma unroll
     for (int s = 0; s < Plan::kTaps; ++s)
       load_filter(filter[s], taps + (is_reversed ? Plan::kTaps - 1 - s : s) * Plan::kChannels);
+  }
+
+  /// Adds the products of a row of pixels and a row of the filter.
+  static __device__ __forceinline__ void add_row(Sums& sums, const PixelRow& pixels, const FilterRow& filter) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       Accumulator pixel[kVector];
-      pixels[i].convert_to(pixel);
+      pixels.pixel[i].convert_to(pixel);
 #pragma unroll
       for (int j = 0; j < kPixels; ++j) {
         const int s = i - j * Plan::kStep;
         if (s >= 0 && s < Plan::kTaps) add(sums[j], pixel, filter[s]);
       }
     }
+  }
+
+  /// Adds the products of one row of a window whose taps are adjacent pixels. Each pixel is loaded once, and all are
+  /// loaded before the first is used.
+  __device__ __forceinline__ void add_window(Sums& sums, const Element* line, const Accumulator* taps,
+                                             int position) const {
+    PixelRow pixels;
+    load_window(pixels, line, true, position);
+    FilterRow filter;
+    load_filter_row(filter, taps);
+    add_row(sums, pixels, filter);
   }
 
   /// Adds the products of one row of any window.

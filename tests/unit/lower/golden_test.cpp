@@ -86,8 +86,8 @@ Golden permute(std::string name) {
 
 op::Tensor shape_of(DType type, const op::Dims& shape) { return op::packed_tensor(0, type, shape); }
 
-/// A filter of 3x3 for each of 64 channels.
-Golden depthwise(std::string name, op::ConvPass pass = op::ConvPass::fprop) {
+/// A filter of 3x3 for each of 64 channels; the first design with this number of stages.
+Golden depthwise(std::string name, op::ConvPass pass = op::ConvPass::fprop, int stages = 1) {
   op::Conv2d conv{.pass = pass,
                   .x = shape_of(DType::f16, {2, 9, 9, 64}),
                   .w = shape_of(DType::f16, {64, 3, 3, 1}),
@@ -99,7 +99,8 @@ Golden depthwise(std::string name, op::ConvPass pass = op::ConvPass::fprop) {
   std::vector<plan::FlatDesign> designs = pass == op::ConvPass::wgrad
                                               ? plan::depthwise_wgrad_designs(signature, plan::kSm80)
                                               : plan::depthwise_conv_designs(signature, plan::kSm80);
-  return {std::move(name), std::move(signature), designs.front()};
+  const auto design = std::ranges::find(designs, stages, &plan::FlatDesign::stages);
+  return {std::move(name), std::move(signature), *design};
 }
 
 /// 7x7 with a stride of 2 and a padding of 3, from 3 channels to 64.
@@ -210,6 +211,7 @@ std::vector<Golden> goldens() {
              {{128, 128, 32}, 4, {2, 2}}),
       reduction("reduce_split_k_f32", f32_parts()),
       depthwise("depthwise_conv_f16"),
+      depthwise("depthwise_conv_sliding_f16", op::ConvPass::fprop, 2),
       depthwise("depthwise_wgrad_f16", op::ConvPass::wgrad),
       stem("stem_conv_bf16"),
       stem("stem_wgrad_bf16", op::ConvPass::wgrad),

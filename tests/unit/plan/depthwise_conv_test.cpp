@@ -63,7 +63,7 @@ TEST(DepthwiseConv, IsABatchOfColumnsOfAdjacentChannels) {
 
 TEST(DepthwiseConv, AWindowOfItsOwnAnyWindowAndSingleElements) {
   const op::Conv2d conv = convolution();
-  EXPECT_EQ(count_supported(conv), 5U);
+  EXPECT_EQ(count_supported(conv), 8U);
   op::Conv2d dilated = conv;
   dilated.dilation = {1, 2};
   EXPECT_EQ(count_supported(dilated), 2U);
@@ -98,6 +98,37 @@ TEST(DepthwiseConv, CtasTakeBandsOfPositionsOfTheirChannels) {
   EXPECT_EQ(launched.parameters().size(), parameter_layout(plan).size);
 }
 
+/// The plan of the first design whose window slides with this step.
+DepthwiseConvPlan sliding_plan(const op::Conv2d& conv, int step) {
+  for (const FlatDesign& design : depthwise_conv_designs(signature_of(conv), kSm80)) {
+    if (design.stages == 2 && design.instruction.k == step)
+      return plan_depthwise_conv(signature_of(conv), design).value_or_throw();
+  }
+  throw InternalError("no design");
+}
+
+TEST(DepthwiseConv, AWindowThatSlidesKeepsTheSumsOfSeveralRows) {
+  op::Conv2d conv = convolution();
+  const DepthwiseConvPlan adjacent = sliding_plan(conv, 1), strided = sliding_plan(conv, 2);
+  EXPECT_EQ(adjacent.sums(), 3);
+  EXPECT_EQ(adjacent.rows_ahead, 3);
+  EXPECT_EQ(strided.sums(), 2);
+  EXPECT_EQ(strided.rows_ahead, 2);
+  EXPECT_EQ(check_arguments(strided, op::view(conv)).reason(),
+            "the code has 3 adjacent taps along the height and a step of 2, got 3 taps and a step of 1");
+  // Two images of 7 rows have 42 groups of four positions, in bands of 8, if a thread computes one row. More rows keep
+  // all CTAs busy: an SM of 108 has three of them.
+  EXPECT_EQ(launch(adjacent, op::view(conv)).grid[0], 2U * 6U);
+  conv.x = op::packed_tensor(kApart, DType::f16, {16, 112, 112, 72});
+  conv.y = op::packed_tensor(3 * kApart, DType::f16, {16, 112, 112, 72});
+  EXPECT_EQ(launch(adjacent, op::view(conv)).grid[0], 2U * 162U);
+  EXPECT_LT(
+      estimate_us(adjacent, op::view(conv)),
+      estimate_us(plan_depthwise_conv(signature_of(conv), depthwise_conv_designs(signature_of(conv), kSm80).front())
+                      .value_or_throw(),
+                  op::view(conv)));
+}
+
 TEST(DepthwiseConv, RefusesDesignsAndEpilogues) {
   const op::Conv2d conv = convolution();
   const auto reason = [&](const auto& change) {
@@ -106,7 +137,11 @@ TEST(DepthwiseConv, RefusesDesignsAndEpilogues) {
     change(design, signature);
     return plan_depthwise_conv(signature, design).reason();
   };
-  EXPECT_THAT(reason([](FlatDesign& design, auto&) { design.stages = 2; }), HasSubstr("depthwise_conv offers a tile"));
+  EXPECT_EQ(reason([](FlatDesign& design, auto&) { design.stages = 3; }),
+            "stages are 1, or 2 for windows of several taps that slide, got 3 and 3 taps");
+  EXPECT_THAT(reason([](FlatDesign& design, auto&) { design.stages = 2; }),
+              HasSubstr("over 4 positions of 8 channels needs about 252 registers, of 168"));
+  EXPECT_THAT(reason([](FlatDesign& design, auto&) { design.warps_n = 2; }), HasSubstr("depthwise_conv offers a tile"));
   EXPECT_EQ(reason([](FlatDesign& design, auto&) { design.tile.k = 9; }),
             "the taps of the code must be from 1 to 7, got 9");
   EXPECT_THAT(reason([](FlatDesign& design, auto&) { design.tile.m = 32; }), HasSubstr("do not compute 32 positions"));

@@ -18,7 +18,7 @@ std::string lower(const plan::DepthwiseConvPlan& plan, std::string_view symbol) 
   out.line("using Matrix = {};", matrix_type(plan.operands.a));
   out.line("static constexpr int kVector = {}, kPixels = {}, kChannels = {}, kThreads = {};", plan.vector, plan.pixels,
            plan.channels, plan.threads);
-  out.line("static constexpr int kTaps = {}, kStep = {};", plan.taps, plan.step);
+  out.line("static constexpr int kTaps = {}, kStep = {}, kRowsAhead = {};", plan.taps, plan.step, plan.rows_ahead);
   out.dedent().line("}};");
   out.blank();
   write_epilogue(out, plan.operands);
@@ -27,7 +27,7 @@ std::string lower(const plan::DepthwiseConvPlan& plan, std::string_view symbol) 
                {.family = "DepthwiseConv",
                 .symbol = symbol,
                 .parameters = "tilewright::DepthwiseConvParameters<Epilogue::Parameters, Plan::Matrix>",
-                .attributes = fmt::format("__launch_bounds__({})", plan.threads)},
+                .attributes = fmt::format("__launch_bounds__({}, {})", plan.threads, plan.min_ctas())},
                plan::parameter_layout(plan));
   return std::move(out).take();
 }

@@ -1,0 +1,112 @@
+#include "tilewright/conv/depthwise_conv.cuh"
+#include "tilewright/numeric/functions.cuh"
+
+struct Plan {
+  using Element = tilewright::half_t;
+  using Accumulator = float;
+  using ElementC = tilewright::half_t;
+  using ElementD = tilewright::half_t;
+  using Matrix = tilewright::Im2colMatrix<false>;
+  static constexpr int kVector = 4, kPixels = 4, kChannels = 64, kThreads = 128;
+  static constexpr int kTaps = 3, kStep = 1, kRowsAhead = 3;
+};
+
+// linear_combination f32 add(mul($alpha,acc),mul($beta,c))
+struct Epilogue {
+  using Compute = float;
+  static constexpr int kColumnsPerElement = 1;
+  struct Parameters {
+    Compute alpha_;
+    Compute beta_;
+  };
+  static constexpr bool kReadsSource = false;
+  static constexpr bool kHasTensors = false;
+  static __device__ __forceinline__ bool reads_source([[maybe_unused]] const Parameters& parameters) {
+    return kReadsSource;
+  }
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_vector([[maybe_unused]] const Parameters& parameters,
+                                                         [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kRowVectors = 0, kColumnVectors = 0;
+  template <class Visitor>
+  static __device__ __forceinline__ void for_each_reduction([[maybe_unused]] const Parameters& parameters,
+                                                            [[maybe_unused]] const Visitor& visitor) {
+  }
+  static constexpr int kReductions = 0, kColumnResults = 0, kRowResults = 0, kSingleResults = 0;
+  template <int kCount, class Place>
+  static __device__ __forceinline__ void apply(Compute (&values)[kCount],
+                                               [[maybe_unused]] const Compute (&source)[kCount],
+                                               [[maybe_unused]] const Parameters& parameters,
+                                               [[maybe_unused]] const Place& place) {
+    #pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const Compute x0 = parameters.alpha_;
+      const Compute x1 = values[i];
+      const Compute x6 = tilewright::numeric::fma(x0, x1, 0x0p+0f);
+      values[i] = x6;
+    }
+  }
+};
+
+using Parameters = tilewright::DepthwiseConvParameters<Epilogue::Parameters, Plan::Matrix>;
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.image_stride) == 0);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.block_stride) == 8);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.stride) == 16);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.positions) == 24);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.taps) == 28);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.extent) == 32);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.step) == 36);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.tap_step) == 40);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.offset) == 44);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.divisor) == 48);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_positions.multiplier) == 52);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_positions.shift) == 56);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_taps.multiplier) == 60);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_taps.shift) == 64);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_divisor.multiplier) == 68);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.h.by_divisor.shift) == 72);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.stride) == 80);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.positions) == 88);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.taps) == 92);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.extent) == 96);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.step) == 100);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.tap_step) == 104);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.offset) == 108);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.divisor) == 112);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_positions.multiplier) == 116);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_positions.shift) == 120);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_taps.multiplier) == 124);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_taps.shift) == 128);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_divisor.multiplier) == 132);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.w.by_divisor.shift) == 136);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.channels) == 144);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.by_channels.multiplier) == 148);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, matrix.by_channels.shift) == 152);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, images) == 160);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, filter) == 168);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, c) == 176);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, d) == 184);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, filter_stride) == 192);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tap_stride) == 200);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldc) == 208);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, ldd) == 216);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, channels) == 224);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, channel_tiles) == 228);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, pixels) == 232);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, segments) == 236);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, segments_per_image) == 240);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, rows_per_segment) == 244);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_segments_per_image.multiplier) == 248);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_segments_per_image.shift) == 252);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, groups_per_row) == 256);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_groups_per_row.multiplier) == 260);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_groups_per_row.shift) == 264);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 268);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 272);
+static_assert(sizeof(Parameters) == 280);
+
+extern "C" __global__ void __launch_bounds__(128, 3)
+depthwise_conv_sliding_f16(const __grid_constant__ Parameters parameters) {
+  tilewright::DepthwiseConv<Plan, Epilogue>(parameters).run();
+}
