@@ -55,8 +55,8 @@ constexpr double kRestartUs = 0.97;
 constexpr double kShareOfDram = 0.9, kShareOfL2 = 1.3;
 constexpr int kMaxStages = 8, kMaxStageBytes = 200 * 1024, kBarrierBytes = 1024;
 constexpr int kMaxCtasPerSm = 4;
-/// From this tile_n on, two CTAs may share activations.
-constexpr int kMinSharedN = 64;
+/// From this tile_n on, two CTAs may share activations, and CTAs may stream.
+constexpr int kMinSharedN = 64, kMinStreamedN = 64;
 
 /// Instructions of a thread that convert one fragment: those that take two issue cycles, because logic, shifts and
 /// selections have half the rate of others, and those that take one.
@@ -196,10 +196,11 @@ void add_designs(WeightGemmDescription each, const WeightGemmExtents& extents,
     design.stores_by_tma = each.stores_by_tma && can_store_by_tma(design);
     if (registers_of(design).fit() && choose_stages(design)) designs.push_back(design);
   };
-  // CTAs that stream gain where the last tiles would leave many of them without work.
+  // CTAs that stream gain where the last tiles would leave many of them without work. With few tokens DRAM is the bound,
+  // and they lose: 28672x8192 with 1 and 16 tokens took 9 and 7 % longer (H200, 2026-11-28).
   const auto add_streaming = [&](WeightGemmDescription design) {
     const std::int64_t tiles = tiles_of(design, extents), ctas = resident_tiles(design);
-    if (parts_of_k(design) > 1 || tiles < ctas || tiles % ctas == 0) return;
+    if (design.tile_n < kMinStreamedN || parts_of_k(design) > 1 || tiles < ctas || tiles % ctas == 0) return;
     design.streaming_ctas = static_cast<int>(ctas);
     add(design);
   };
