@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/emulator/instructions/any_bit.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
 
 namespace tilewright::emulator {
@@ -79,22 +80,6 @@ template <class Floats>
 
 constexpr std::int32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
 
-/// Whether any bit of a vector is set.
-template <class Vector>
-[[gnu::always_inline]] inline bool any(const Vector& value) {
-#if defined(__x86_64__) && !defined(__clang__)
-  if constexpr (sizeof(Vector) == 64) {
-    std::uint16_t lanes;
-    asm("vptestmd %1, %1, %0" : "=Yk"(lanes) : "v"(value));
-    return lanes != 0;
-  }
-#endif
-  std::uint64_t words[sizeof(Vector) / 8], all = 0;
-  std::memcpy(words, &value, sizeof(value));
-  for (const std::uint64_t word : words) all |= word;
-  return all != 0;
-}
-
 /// The largest magnitude of numbers that are integers below 2^22, or infinity if they are not.
 template <int kRows>
 [[gnu::always_inline]] inline float largest_integer(const float* values, int count) {
@@ -108,12 +93,12 @@ template <int kRows>
     Floats rest = some - ((some + kInteger) - kInteger);
     rests |= bits_of(rest) & kMagnitude;  // also of infinity and NaN
     raise(most, bits_of(some) & kMagnitude);
-    if (i == 0 && any(rests)) break;  // the first numbers of a tile with fractions usually have some
+    if (i == 0 && any_bit(rests)) break;  // the first numbers of a tile with fractions usually have some
   }
   std::int32_t largest = 0;
   for (int i = 0; i < kRows; ++i) largest = std::max(largest, most[i]);
   const float magnitude = std::bit_cast<float>(largest);
-  return any(rests) || magnitude >= 0x1p22F ? std::bit_cast<float>(kInfinity) : magnitude;
+  return any_bit(rests) || magnitude >= 0x1p22F ? std::bit_cast<float>(kInfinity) : magnitude;
 }
 
 [[gnu::always_inline]] inline int size_of_b(const ProductTiles& tiles) {
@@ -254,7 +239,7 @@ struct Magnitudes {
     const Lanes more = largest > most ? largest : most;
     const UnsignedLanes outside =
         (less ^ least) | reinterpret_cast<const UnsignedLanes&>(static_cast<const Lanes&>(more ^ most));
-    return !any(outside);
+    return !any_bit(outside);
   }
 };
 
@@ -486,7 +471,7 @@ template <int kRows, bool kHasRows, class Count>
   const Ints zeros = totals == 0;
   Ints all_negative = {};
   Floats sum;
-  if (any(overflows | zeros)) [[unlikely]] {
+  if (any_bit(overflows | zeros)) [[unlikely]] {
     rounded_sums<kRows>(sums[0], sums[1], how.rounding, sum);
     // A sum of addends that were all cut off to zero is -0 if they are all negative.
     all_negative = bits_of(c);
