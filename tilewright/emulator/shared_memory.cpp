@@ -284,18 +284,18 @@ void SharedMemory::add_reader(Cell* cells, std::size_t count, std::size_t words,
   }
 }
 
+bool SharedMemory::replaces_reader(const Cell& cell, const VectorClock& now, Stamp access) const {
+  if ((cell.reader.epoch & kSet) != 0) return false;
+  // With check_warps, reads of two lanes since the warp's clock last grew are kept apart.
+  const bool apart =
+      check_warps_ && cell.reader.epoch == access.epoch && lane_of(cell.reader.code) != lane_of(access.code);
+  const bool same = agent_of(cell.reader.epoch) == agent_of(access.epoch);
+  return !apart && (cell.reader.epoch == 0 || same || ordered(cell.reader.epoch, now));
+}
+
 void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp access) {
-  if ((cell.reader.epoch & kSet) == 0) {
-    // With check_warps, reads of two lanes since the warp's clock last grew are kept apart.
-    const bool apart =
-        check_warps_ && cell.reader.epoch == access.epoch && lane_of(cell.reader.code) != lane_of(access.code);
-    const bool same = agent_of(cell.reader.epoch) == agent_of(access.epoch);
-    if (!apart && (cell.reader.epoch == 0 || same || ordered(cell.reader.epoch, now))) {
-      cell.reader = access;
-      return;
-    }
-  }
-  add_reader(&cell, 1, 1, access);
+  if (!replaces_reader(cell, now, access)) return add_reader(&cell, 1, 1, access);
+  cell.reader = access;
 }
 
 SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const Clocks* through_async, Stamp access) {
@@ -614,12 +614,16 @@ TILEWRIGHT_TARGET_FMA void stamp_chunks_with_hardware(std::byte* cells, const st
 
 }  // namespace
 
+bool SharedMemory::ChunkReads::is_plain(const Cell& cell) const {
+  return memory_.is_plain(cell, clocks_.ordered, stamp_, false) && !unfenced(cell.writer.epoch, clocks_.proxy_fenced) &&
+         memory_.replaces_reader(cell, clocks_.ordered, stamp_);
+}
+
 bool SharedMemory::ChunkReads::read_alike(const std::uint32_t (&addresses)[kAlike]) {
   if (!memory_.undefined_bits_.empty()) return false;
   for (const std::uint32_t address : addresses) memory_.word_cell((address - kSharedBase) / 4);
   const Cell first = memory_.words_[(addresses[0] - kSharedBase) / 4];
-  if (!has_last_ || first.writer.epoch != writer_) return false;
-  if (first.reader.epoch != reader_ && first.reader.epoch != stamp_.epoch) return false;
+  if (!is_like_last(first) && !is_plain(first)) return false;
   auto* const cells = reinterpret_cast<std::byte*>(memory_.words_.data());
   std::uint32_t differences[4];
   if (has_hardware_fma()) {
@@ -628,6 +632,9 @@ bool SharedMemory::ChunkReads::read_alike(const std::uint32_t (&addresses)[kAlik
     chunk_differences_inline(cells, addresses, kAlike, differences);
   }
   if ((differences[0] | differences[2]) != 0) return false;
+  has_last_ = true;
+  writer_ = first.writer.epoch;
+  reader_ = first.reader.epoch;
   // The other warps of a warpgroup read the same B.
   if (differences[3] == 0 && first.reader.epoch == stamp_.epoch && first.reader.code == stamp_.code) return true;
   if (has_hardware_fma()) {

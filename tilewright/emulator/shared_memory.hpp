@@ -277,6 +277,8 @@ class SharedMemory {
   template <class Visit>
   void each_reader(const Cell& cell, Visit&& visit) const;
   void add_reader(Cell& cell, const VectorClock& now, Stamp access);
+  /// Whether the cell's only reader need not be known any longer once this access has read the cell, or it has none.
+  bool replaces_reader(const Cell& cell, const VectorClock& now, Stamp access) const;
   /// The same for a set. The lanes of its readers and that of the access are relative.
   void add_reader(ReadSet& set, Stamp access);
   /// The same for `count` cells whose words the lanes from that of `access` on read, `words` each. The cells are all
@@ -408,14 +410,21 @@ class SharedMemory::ChunkReads {
   }
 
   static constexpr int kAlike = 8;
-  /// Does read() for several chunks and returns true if there is nothing to find because all of them were accessed as
-  /// the last one about which nothing was found. Else it does nothing.
+  /// Does read() for several chunks and returns true if all of them were accessed alike and there is nothing to find.
+  /// Else it does nothing.
   bool read_alike(const std::uint32_t (&addresses)[kAlike]);
 
  private:
   static constexpr std::size_t kCells = kBytes / 4;
 
   SharedVerdict read_other(std::uint64_t address, const Cell* cells);
+  /// Whether the cell was accessed as the last one about which nothing was found.
+  bool is_like_last(const Cell& cell) const {
+    return has_last_ && cell.writer.epoch == writer_ &&
+           (cell.reader.epoch == reader_ || cell.reader.epoch == stamp_.epoch);
+  }
+  /// Whether there is nothing to find in a read of the cell, and stamp_ becomes its only reader.
+  bool is_plain(const Cell& cell) const;
 
   SharedMemory& memory_;
   const Clocks& clocks_;

@@ -174,14 +174,16 @@ template <class F>
   f(count);
 }
 
-/// The sums of `kColumns` columns stay in registers while k runs.
+/// The sums of `kColumns` columns stay in registers while k runs. C is added last, so that the products do not wait for
+/// it: most often, it is the result of the instruction before. As all sums are exact, their order does not matter, and
+/// a sum is -0 only if all addends are.
 template <int kRows, int kColumns, bool kHasRows, class Count>
 [[gnu::always_inline]] inline void add_exact_columns(const ProductTiles& tiles, int row, int first, Count count) {
   using Floats = typename Vectors<kRows>::Floats;
   float* const c = tiles.c + first * kTileRows + row;
   const float* const columns = column_of<kHasRows>(tiles, tiles.b, row, first);
   Floats sums[kColumns];
-  for (int n = 0; n < kColumns; ++n) load(sums[n], c + n * kTileRows);
+  for (Floats& sum : sums) sum = -Floats{};  // adding -0 changes nothing
   for (int k = 0; k < count; ++k) {
     Floats a;
     load(a, tiles.a + k * kTileRows + row);
@@ -191,7 +193,10 @@ template <int kRows, int kColumns, bool kHasRows, class Count>
       sums[n] += product;
     }
   }
-  for (int n = 0; n < kColumns; ++n) store(c + n * kTileRows, sums[n]);
+  for (int n = 0; n < kColumns; ++n) {
+    add(sums[n], c + n * kTileRows);
+    store(c + n * kTileRows, sums[n]);
+  }
 }
 
 template <int kRows, bool kHasRows>
@@ -432,15 +437,14 @@ template <int kRows, bool kHasRows, class Count>
   raise(to, of_even);
 }
 
-/// Adds `count` products to rows of a column of C.
+/// Adds `count` products, of which `largest` has the largest exponents, to rows of a column of C.
 template <int kRows, bool kHasRows, class Count>
 [[gnu::always_inline]] inline void add_integers(const Factors& factors, Count count, int least_exponent_c,
-                                                const TensorCoreSum& how, typename Vectors<kRows>::Floats& c) {
+                                                const TensorCoreSum& how, typename Vectors<kRows>::Ints& largest,
+                                                typename Vectors<kRows>::Floats& c) {
   using Floats = typename Vectors<kRows>::Floats;
   using Ints = typename Vectors<kRows>::Ints;
   using Words = typename Vectors<kRows>::Words;
-  Ints largest;
-  largest_exponents<kRows, kHasRows>(factors, count, largest);
   const Ints magnitude = bits_of(c) & kMagnitude;
   Ints of_c = (magnitude >> kFloatFractionBits) - 127;
   constexpr int kFloor = kLeastAddend - 1;  // of zeros
@@ -490,6 +494,29 @@ template <int kRows, bool kHasRows, class Count>
   c = magnitude >= kInfinity ? c : sum;  // the sum of the blocks before may be infinite
 }
 
+/// Adds `count` products from `from` on to rows of `columns` columns, which are at most kColumns. The exponents of all
+/// columns come first: the products of a column must wait for them, and meanwhile the host computes those of the next.
+template <int kRows, int kColumns, bool kHasRows, class Count>
+[[gnu::always_inline]] inline void add_integers_of_columns(const ProductTiles& tiles, const TensorCoreSum& how,
+                                                           const Exponents& exponents, int row, int first, int columns,
+                                                           int from, Count count) {
+  const int of_a = from * kTileRows;
+  const auto factors_of = [&](int n) __attribute__((always_inline)) {
+    const int of_b = (n * tiles.k + from) * kStrideOfB<kHasRows>;
+    return Factors{tiles.a + of_a + row, tiles.b + of_b + (kHasRows ? row : 0), exponents.a + of_a + 2 * row,
+                   exponents.b + of_b + (kHasRows ? 2 * row : 0)};
+  };
+  typename Vectors<kRows>::Ints largest[kColumns];
+  for (int i = 0; i < columns; ++i) largest_exponents<kRows, kHasRows>(factors_of(first + i), count, largest[i]);
+  for (int i = 0; i < columns; ++i) {
+    float* const to = tiles.c + (first + i) * kTileRows + row;
+    typename Vectors<kRows>::Floats c;
+    load(c, to);
+    add_integers<kRows, kHasRows>(factors_of(first + i), count, tiles.least_exponent_c, how, largest[i], c);
+    store(to, c);
+  }
+}
+
 /// False, and nothing is done, if a number is not within the limits.
 template <int kRows, bool kHasRows>
 [[gnu::always_inline]] inline bool add_all_integers(const ProductTiles& tiles, const TensorCoreSum& how) {
@@ -503,22 +530,16 @@ template <int kRows, bool kHasRows>
     if (!exponents_of_columns<kRows>(tiles.b, tiles.n * tiles.k, tiles.least_exponent_b, exponents.b)) return false;
   }
   const int block = how.block_bytes / tiles.element_bytes;
-  for (int n = 0; n < tiles.n; ++n) {
-    for (int row = 0; row < kTileRows; row += kRows) {
-      typename Vectors<kRows>::Floats c;
-      load(c, tiles.c + n * kTileRows + row);
-      for (int from = 0; from < tiles.k; from += block) {
-        const int count = std::min(block, tiles.k - from);
-        const int of_a = from * kTileRows, of_b = (n * tiles.k + from) * kStrideOfB<kHasRows>;
-        const Factors factors{tiles.a + of_a + row, tiles.b + of_b + (kHasRows ? row : 0), exponents.a + of_a + 2 * row,
-                              exponents.b + of_b + (kHasRows ? 2 * row : 0)};
-        with_count(
-            count, [&](auto usual_count) __attribute__((always_inline)) {
-              add_integers<kRows, kHasRows>(factors, usual_count, tiles.least_exponent_c, how, c);
-            });
-      }
-      store(tiles.c + n * kTileRows + row, c);
-    }
+  constexpr int kColumns = 8;
+  for (int from = 0; from < tiles.k; from += block) {
+    with_count(
+        std::min(block, tiles.k - from), [&](auto count) __attribute__((always_inline)) {
+          for (int n = 0; n < tiles.n; n += kColumns) {
+            const int columns = std::min(kColumns, tiles.n - n);
+            for (int row = 0; row < kTileRows; row += kRows)
+              add_integers_of_columns<kRows, kColumns, kHasRows>(tiles, how, exponents, row, n, columns, from, count);
+          }
+        });
   }
   return true;
 }
