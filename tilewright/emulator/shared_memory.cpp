@@ -494,12 +494,18 @@ template <class F>
   }
 }
 
-/// The bits in which cells differ from the first one, with the lane of each cell added to the codes.
+/// The bits in which cells differ from one of them.
 struct CellDifferences {
   std::uint32_t epochs = 0;   // of the writers and of the readers
   std::uint32_t writers = 0;  // codes
   std::uint32_t readers = 0;  // codes
 };
+/// The differences of both cells of a pair.
+[[gnu::always_inline]] inline CellDifferences joined(const Eight& pair) {
+  return {pair[0] | pair[2] | pair[4] | pair[6], pair[1] | pair[5], pair[3] | pair[7]};
+}
+
+/// The differences of cells from the first one, with the lane of each cell added to its codes.
 [[gnu::always_inline]] inline CellDifferences differences_inline(const CellLanes& of, const void* cells) {
   Four cell;
   std::memcpy(&cell, cells, sizeof(cell));
@@ -510,7 +516,7 @@ struct CellDifferences {
     std::memcpy(&stamps, static_cast<const std::byte*>(cells) + i * sizeof(stamps), sizeof(stamps));
     all |= stamps ^ lanes;
   });
-  return {all[0] | all[2] | all[4] | all[6], all[1] | all[5], all[3] | all[7]};
+  return joined(all);
 }
 
 /// Makes each lane the writer of its cells, which then have no reader, or their reader.
@@ -577,8 +583,8 @@ template <class F>
 }
 
 /// The bits in which the cells of the chunks differ from the first of them.
-[[gnu::always_inline]] inline void chunk_differences_inline(std::byte* cells, const std::uint32_t* addresses, int count,
-                                                            std::uint32_t* to) {
+[[gnu::always_inline]] inline CellDifferences chunk_differences_inline(std::byte* cells, const std::uint32_t* addresses,
+                                                                       int count) {
   Four cell;
   std::memcpy(&cell, cells + (addresses[0] - kSharedBase) / 4 * sizeof(cell), sizeof(cell));
   const Eight first = __builtin_shufflevector(cell, cell, 0, 1, 2, 3, 0, 1, 2, 3);
@@ -588,7 +594,7 @@ template <class F>
     std::memcpy(&stamps, at, sizeof(stamps));
     all |= stamps ^ first;
   });
-  for (int i = 0; i < 4; ++i) to[i] = all[i] | all[i + 4];
+  return joined(all);
 }
 
 /// Makes an access the reader of the cells of the chunks.
@@ -603,9 +609,9 @@ template <class F>
   });
 }
 
-TILEWRIGHT_TARGET_FMA void chunk_differences_with_hardware(std::byte* cells, const std::uint32_t* addresses, int count,
-                                                           std::uint32_t* to) {
-  chunk_differences_inline(cells, addresses, count, to);
+TILEWRIGHT_TARGET_FMA CellDifferences chunk_differences_with_hardware(std::byte* cells, const std::uint32_t* addresses,
+                                                                      int count) {
+  return chunk_differences_inline(cells, addresses, count);
 }
 TILEWRIGHT_TARGET_FMA void stamp_chunks_with_hardware(std::byte* cells, const std::uint32_t* addresses, int count,
                                                       std::uint32_t epoch, std::uint32_t code) {
@@ -625,18 +631,14 @@ bool SharedMemory::ChunkReads::read_alike(const std::uint32_t (&addresses)[kAlik
   const Cell first = memory_.words_[(addresses[0] - kSharedBase) / 4];
   if (!is_like_last(first) && !is_plain(first)) return false;
   auto* const cells = reinterpret_cast<std::byte*>(memory_.words_.data());
-  std::uint32_t differences[4];
-  if (has_hardware_fma()) {
-    chunk_differences_with_hardware(cells, addresses, kAlike, differences);
-  } else {
-    chunk_differences_inline(cells, addresses, kAlike, differences);
-  }
-  if ((differences[0] | differences[2]) != 0) return false;
+  const CellDifferences differences = has_hardware_fma() ? chunk_differences_with_hardware(cells, addresses, kAlike)
+                                                         : chunk_differences_inline(cells, addresses, kAlike);
+  if (differences.epochs != 0) return false;
   has_last_ = true;
   writer_ = first.writer.epoch;
   reader_ = first.reader.epoch;
   // The other warps of a warpgroup read the same B.
-  if (differences[3] == 0 && first.reader.epoch == stamp_.epoch && first.reader.code == stamp_.code) return true;
+  if (differences.readers == 0 && first.reader.epoch == stamp_.epoch && first.reader.code == stamp_.code) return true;
   if (has_hardware_fma()) {
     stamp_chunks_with_hardware(cells, addresses, kAlike, stamp_.epoch, stamp_.code);
   } else {
