@@ -259,10 +259,10 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   alignas(64) NumberOf<A> a[kTileRows * kMaxK];
   alignas(64) NumberOf<B> b[kMaxK * kMaxN];
   alignas(64) NumberOf<Accumulator> c[kTileRows * kMaxN];
-  if (table.m < kTileRows) {
-    std::ranges::fill(a, NumberOf<A>());
-    std::ranges::fill(c, NumberOf<Accumulator>());
-  }
+  if (table.m < kTileRows) std::ranges::fill(a, NumberOf<A>());
+  // Fragments of 16 rows fill the tile of floats, and its products are those that must be fast.
+  constexpr bool kIsFloat = std::is_same_v<NumberOf<Accumulator>, float>;
+  if (!kIsFloat || table.m < kTileRows) std::ranges::fill(c, NumberOf<Accumulator>());
   const Slot* const d_registers = in.op;
   const Slot* const a_registers = d_registers + table.c.registers;
   const Slot* const b_registers = a_registers + table.a.registers;
