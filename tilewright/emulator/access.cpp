@@ -8,6 +8,7 @@
 #include "tilewright/base/error.hpp"
 #include "tilewright/emulator/cluster.hpp"
 #include "tilewright/emulator/global_shadow.hpp"
+#include "tilewright/emulator/instructions/any_bit.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/lanes.hpp"
 
@@ -391,24 +392,36 @@ void compute_addresses(Warp& warp, const AddressOperand& operand, const Slot* op
   }
 }
 
-template <class T>
+/// Compares as many addresses at a time as a vector of `kVectorBytes` has.
+template <int kVectorBytes, class T>
 [[gnu::always_inline]] inline bool are_consecutive_inline(const T* addresses, T bytes) {
-  T gaps = 0, expected = addresses[0];
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    gaps |= addresses[lane] ^ expected;
-    expected += bytes;
+  using Vector [[gnu::vector_size(kVectorBytes)]] = T;
+  constexpr int kLanes = kVectorBytes / sizeof(T);
+  Vector expected = {};
+  for (int lane = 0; lane < kLanes; ++lane) expected[lane] = static_cast<T>(lane);
+  expected = expected * bytes + addresses[0];
+  Vector gaps = {};
+  for (int lane = 0; lane < kWarpSize; lane += kLanes) {
+    Vector some;
+    std::memcpy(&some, addresses + lane, sizeof(some));
+    gaps |= some ^ expected;
+    expected += static_cast<T>(kLanes) * bytes;
   }
-  return gaps == 0;
+  return !any_bit(gaps);
 }
 template <class T>
-TILEWRIGHT_TARGET_FMA bool are_consecutive_with_hardware(const T* addresses, T bytes) {
-  return are_consecutive_inline(addresses, bytes);
+TILEWRIGHT_TARGET_AVX512 bool are_consecutive_with_avx512(const T* addresses, T bytes) {
+  return are_consecutive_inline<64>(addresses, bytes);
+}
+template <class T>
+TILEWRIGHT_TARGET_FMA bool are_consecutive_with_fma(const T* addresses, T bytes) {
+  return are_consecutive_inline<32>(addresses, bytes);
 }
 template <class T>
 bool are_consecutive(const T* addresses, T bytes) {
   if (addresses[1] - addresses[0] != bytes) return false;
-  return has_hardware_fma() ? are_consecutive_with_hardware(addresses, bytes)
-                            : are_consecutive_inline(addresses, bytes);
+  if (has_avx512()) return are_consecutive_with_avx512(addresses, bytes);
+  return has_hardware_fma() ? are_consecutive_with_fma(addresses, bytes) : are_consecutive_inline<16>(addresses, bytes);
 }
 
 }  // namespace
@@ -427,7 +440,7 @@ std::byte* resolve_consecutive(Warp& warp, const Instruction& in, Space space, s
     if (!are_consecutive(base, std::uint64_t{bytes})) return nullptr;
     address = base[0] + offset;
   }
-  if (address % bytes != 0 || launch.profile != nullptr) return nullptr;
+  if ((address & (bytes - 1)) != 0 || launch.profile != nullptr) return nullptr;
   if (space == Space::generic) {
     const std::uint64_t window = address & kWindowMask;
     if (window != 0 && window != kSharedWindow) return nullptr;

@@ -64,22 +64,18 @@ std::uint64_t GlobalShadow::number_of(Warp& warp) {
   return cta * warps_per_cta(warp) + static_cast<std::uint64_t>(warp.index());
 }
 
-Agent GlobalShadow::agent_of(Warp& warp) { return static_cast<Agent>(number_of(warp) % kMaxWarps); }
-
 void GlobalShadow::start(Warp& warp) {
-  const Agent agent = agent_of(warp);
+  const auto agent = static_cast<Agent>(number_of(warp) % kMaxWarps);
   if (agent >= clocks_.size()) {
     clocks_.resize(agent + 1);
     warps_.resize(agent + 1);
   }
+  warp.grid_agent = agent;
   warp.clocks.grid[agent] = ++clocks_[agent];
   warps_[agent].emplace_back(clocks_[agent], number_of(warp));
 }
 
-void GlobalShadow::advance_clock(Warp& warp) {
-  const Agent agent = agent_of(warp);
-  clocks_[agent] = ++warp.clocks.grid[agent];
-}
+void GlobalShadow::advance_clock(Warp& warp) { clocks_[warp.grid_agent] = ++warp.clocks.grid[warp.grid_agent]; }
 
 void GlobalShadow::restart_clocks() {
   for (auto& [number, shadow] : pages_) shadow->restart_clocks();
@@ -205,21 +201,9 @@ void GlobalShadow::remove_written(UnwrittenBytes& unwritten) {
   }
 }
 
-bool GlobalShadow::access_consecutive(Warp& warp, const Instruction& in, std::uint64_t address, std::uint32_t bytes,
-                                      bool writes) {
-  const std::uint64_t number = address / kPageBytes;
-  if ((address + kWarpSize * bytes - 1) / kPageBytes != number) return false;
-  if (early_ != nullptr) note_early(warp, address, std::uint64_t{kWarpSize} * bytes, writes);
-  Accessor accessor = warp.accessor(in, 0);
-  accessor.agent = agent_of(warp);
-  return page(warp, number)
-      .access_consecutive(warp.clocks.grid, accessor, kSharedBase + address % kPageBytes, bytes, writes);
-}
-
 Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, const std::uint64_t* addresses,
                                 std::uint32_t bytes, bool writes) {
-  Accessor accessor = warp.accessor(in, 0);
-  accessor.agent = agent_of(warp);
+  const Accessor accessor = accessor_of(warp, in, 0);
   if (early_ != nullptr) each_lane(lanes, [&](int l) { note_early(warp, addresses[l], bytes, writes); });
   Mask others = 0;
   if (lanes == kAllLanes) {  // most often all lanes are on one page
@@ -248,10 +232,8 @@ Mask GlobalShadow::access_lanes(Warp& warp, const Instruction& in, Mask lanes, c
 
 bool GlobalShadow::access(Warp& warp, const Instruction& in, int lane, std::uint64_t address, std::uint32_t bytes,
                           AccessKind kind, const std::byte* value, const LanePointers& how) {
-  const Agent agent = agent_of(warp);
   SharedMemory& shadow = page(warp, address / kPageBytes);
-  Accessor accessor = warp.accessor(in, lane);
-  accessor.agent = agent;
+  const Accessor accessor = accessor_of(warp, in, lane);
   const std::uint64_t in_page = kSharedBase + address % kPageBytes;
   if (early_ != nullptr && kind > AccessKind::write)
     note_early(warp, address, bytes, kind != AccessKind::strong_read, true);

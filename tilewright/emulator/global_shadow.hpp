@@ -74,7 +74,14 @@ class GlobalShadow {
               const std::byte* value, const LanePointers& how);
   /// The same for all lanes, of which lane l accesses the `bytes` bytes at address + l * bytes: see
   /// SharedMemory::access_consecutive().
-  bool access_consecutive(Warp& warp, const Instruction& in, std::uint64_t address, std::uint32_t bytes, bool writes);
+  bool access_consecutive(Warp& warp, const Instruction& in, std::uint64_t address, std::uint32_t bytes, bool writes) {
+    const std::uint64_t number = address / kPageBytes;
+    if ((address + kWarpSize * bytes - 1) / kPageBytes != number) return false;
+    if (early_ != nullptr) note_early(warp, address, std::uint64_t{kWarpSize} * bytes, writes);
+    return page(warp, number)
+        .access_consecutive(warp.clocks.grid, accessor_of(warp, in, 0), kSharedBase + address % kPageBytes, bytes,
+                            writes);
+  }
   /// The same for the lanes whose read or write is plain: see SharedMemory::access_lanes(). Returns the others.
   Mask access_lanes(Warp& warp, const Instruction& in, Mask lanes, const std::uint64_t* addresses, std::uint32_t bytes,
                     bool writes);
@@ -83,7 +90,9 @@ class GlobalShadow {
   // A page has the same shadow as the shared memory of a CTA.
   static constexpr std::uint64_t kPageBytes = 4096;
   static std::uint64_t number_of(Warp& warp);
-  static Agent agent_of(Warp& warp);
+  static Accessor accessor_of(const Warp& warp, const Instruction& in, int lane) {
+    return {warp.grid_agent, static_cast<std::uint32_t>(lane), warp.code_index(in)};
+  }
 
   /// An allocation that is uninitialised until it is written is that on the pages that are made for it.
   SharedMemory& page(Warp& warp, std::uint64_t number) {

@@ -284,18 +284,18 @@ void SharedMemory::add_reader(Cell* cells, std::size_t count, std::size_t words,
   }
 }
 
+bool SharedMemory::replaces_reader(const Cell& cell, const VectorClock& now, Stamp access) const {
+  if ((cell.reader.epoch & kSet) != 0) return false;
+  // With check_warps, reads of two lanes since the warp's clock last grew are kept apart.
+  const bool apart =
+      check_warps_ && cell.reader.epoch == access.epoch && lane_of(cell.reader.code) != lane_of(access.code);
+  const bool same = agent_of(cell.reader.epoch) == agent_of(access.epoch);
+  return !apart && (cell.reader.epoch == 0 || same || ordered(cell.reader.epoch, now));
+}
+
 void SharedMemory::add_reader(Cell& cell, const VectorClock& now, Stamp access) {
-  if ((cell.reader.epoch & kSet) == 0) {
-    // With check_warps, reads of two lanes since the warp's clock last grew are kept apart.
-    const bool apart =
-        check_warps_ && cell.reader.epoch == access.epoch && lane_of(cell.reader.code) != lane_of(access.code);
-    const bool same = agent_of(cell.reader.epoch) == agent_of(access.epoch);
-    if (!apart && (cell.reader.epoch == 0 || same || ordered(cell.reader.epoch, now))) {
-      cell.reader = access;
-      return;
-    }
-  }
-  add_reader(&cell, 1, 1, access);
+  if (!replaces_reader(cell, now, access)) return add_reader(&cell, 1, 1, access);
+  cell.reader = access;
 }
 
 SharedVerdict SharedMemory::read_cell(Cell& cell, const VectorClock& now, const Clocks* through_async, Stamp access) {
@@ -459,41 +459,73 @@ bool SharedMemory::is_plain(const Cell& cell, const VectorClock& now, Stamp acce
 // are passed by reference, as their ABI depends on the target.
 namespace {
 
+using Four = std::uint32_t __attribute__((vector_size(16)));
 using Eight = std::uint32_t __attribute__((vector_size(32)));
 
-/// Calls f(i, lanes) for the pairs i of the cells of all lanes, of which each has `kWords`; `lanes` is `first` with the
-/// lane of each cell added to the codes where `mask` has ones.
-template <std::uint32_t kWords, class F>
-[[gnu::always_inline]] inline void each_pair(const Eight& first, const Eight& mask, F&& f) {
-  constexpr std::uint32_t kSecond = kWords == 1 ? kNextLane : 0, kStep = kWords == 1 ? 2 * kNextLane : kNextLane;
-  const Eight second = {0, 0, 0, 0, 0, kSecond, 0, kSecond}, step = {0, kStep, 0, kStep, 0, kStep, 0, kStep};
+/// Which lanes the cells of consecutive lanes belong to. Lanes are in units of kNextLane.
+struct CellLanes {
+  std::uint32_t pairs = 0;           // of cells
+  std::uint32_t second = 0;          // the lane of the second cell of a pair, if the first one's is 0
+  std::uint32_t step = 0;            // the lanes from one pair to the next, or the one after it
+  std::uint32_t pairs_per_step = 1;  // 1 or 2
+};
+
+/// The cells of all words, or bytes, of 32 lanes that have `words` each.
+constexpr CellLanes lanes_of_words(std::uint32_t words) {
+  return {kWarpSize / 2 * words, words == 1 ? kNextLane : 0, words == 1 ? 2 * kNextLane : kNextLane,
+          words == 4 ? 2U : 1U};
+}
+/// The cells of `sectors` sectors, each of which `lanes` lanes access.
+constexpr CellLanes lanes_of_sectors(std::uint32_t sectors, std::uint32_t lanes) {
+  return {sectors / 2, lanes * kNextLane, 2 * lanes * kNextLane};
+}
+
+/// Calls f(i, lanes) for each pair i of cells; `lanes` is `first` with the lane of each cell added to the codes where
+/// `mask` has ones.
+template <class F>
+[[gnu::always_inline]] inline void each_pair(const CellLanes& of, const Eight& first, const Eight& mask, F&& f) {
+  const Eight second = {0, 0, 0, 0, 0, of.second, 0, of.second};
+  const Eight step = {0, of.step, 0, of.step, 0, of.step, 0, of.step};
   Eight lanes = first + (second & mask);
   const Eight next = step & mask;
-  for (std::uint32_t i = 0; i < kWarpSize / 2 * kWords; ++i) {
+  for (std::uint32_t i = 0; i < of.pairs; ++i) {
     f(i, lanes);
-    if (kWords <= 2 || i % 2 == 1) lanes += next;
+    if (of.pairs_per_step == 1 || i % 2 == 1) lanes += next;
   }
 }
 
-/// The bits in which the cells differ from `first`, with the lane of each cell added to the codes.
-template <std::uint32_t kWords>
-[[gnu::always_inline]] inline void differences_inline(const void* cells, const Eight& first, std::uint32_t* to) {
+/// The bits in which cells differ from one of them.
+struct CellDifferences {
+  std::uint32_t epochs = 0;   // of the writers and of the readers
+  std::uint32_t writers = 0;  // codes
+  std::uint32_t readers = 0;  // codes
+};
+/// The differences of both cells of a pair.
+[[gnu::always_inline]] inline CellDifferences joined(const Eight& pair) {
+  return {pair[0] | pair[2] | pair[4] | pair[6], pair[1] | pair[5], pair[3] | pair[7]};
+}
+
+/// The differences of cells from the first one, with the lane of each cell added to its codes.
+[[gnu::always_inline]] inline CellDifferences differences_inline(const CellLanes& of, const void* cells) {
+  Four cell;
+  std::memcpy(&cell, cells, sizeof(cell));
+  const Eight first = __builtin_shufflevector(cell, cell, 0, 1, 2, 3, 0, 1, 2, 3);
   Eight all = {};
-  each_pair<kWords>(first, ~Eight{}, [&](std::uint32_t i, const Eight& lanes) {
+  each_pair(of, first, ~Eight{}, [&](std::uint32_t i, const Eight& lanes) {
     Eight stamps;
     std::memcpy(&stamps, static_cast<const std::byte*>(cells) + i * sizeof(stamps), sizeof(stamps));
     all |= stamps ^ lanes;
   });
-  for (int i = 0; i < 4; ++i) to[i] = all[i] | all[i + 4];
+  return joined(all);
 }
 
 /// Makes each lane the writer of its cells, which then have no reader, or their reader.
-template <std::uint32_t kWords>
-[[gnu::always_inline]] inline void stamp_inline(void* cells, std::uint32_t epoch, std::uint32_t code, bool writes) {
+[[gnu::always_inline]] inline void stamp_inline(const CellLanes& of, void* cells, std::uint32_t epoch,
+                                                std::uint32_t code, bool writes) {
   const std::uint32_t w = writes ? ~0U : 0U, r = ~w;
   const Eight replaced = {w, w, ~0U, ~0U, w, w, ~0U, ~0U}, of_access = {w, w, r, r, w, w, r, r};
   const Eight stamps = {epoch, code, epoch, code, epoch, code, epoch, code};
-  each_pair<kWords>(stamps & of_access, of_access, [&](std::uint32_t i, const Eight& lanes) {
+  each_pair(of, stamps & of_access, of_access, [&](std::uint32_t i, const Eight& lanes) {
     std::byte* const at = static_cast<std::byte*>(cells) + i * sizeof(Eight);
     Eight old;
     std::memcpy(&old, at, sizeof(old));
@@ -503,12 +535,40 @@ template <std::uint32_t kWords>
 }
 
 template <std::uint32_t kWords>
-TILEWRIGHT_TARGET_FMA void differences_with_hardware(const void* cells, const Eight& first, std::uint32_t* to) {
-  differences_inline<kWords>(cells, first, to);
+TILEWRIGHT_TARGET_FMA CellDifferences differences_of_words_with_hardware(const void* cells) {
+  return differences_inline(lanes_of_words(kWords), cells);
 }
 template <std::uint32_t kWords>
-TILEWRIGHT_TARGET_FMA void stamp_with_hardware(void* cells, std::uint32_t epoch, std::uint32_t code, bool writes) {
-  stamp_inline<kWords>(cells, epoch, code, writes);
+CellDifferences differences_of_words(const void* cells) {
+  return has_hardware_fma() ? differences_of_words_with_hardware<kWords>(cells)
+                            : differences_inline(lanes_of_words(kWords), cells);
+}
+
+template <std::uint32_t kWords>
+TILEWRIGHT_TARGET_FMA void stamp_words_with_hardware(void* cells, std::uint32_t epoch, std::uint32_t code,
+                                                     bool writes) {
+  stamp_inline(lanes_of_words(kWords), cells, epoch, code, writes);
+}
+template <std::uint32_t kWords>
+void stamp_words(void* cells, std::uint32_t epoch, std::uint32_t code, bool writes) {
+  if (has_hardware_fma()) return stamp_words_with_hardware<kWords>(cells, epoch, code, writes);
+  stamp_inline(lanes_of_words(kWords), cells, epoch, code, writes);
+}
+
+TILEWRIGHT_TARGET_FMA CellDifferences differences_of_sectors_with_hardware(const CellLanes& of, const void* sectors) {
+  return differences_inline(of, sectors);
+}
+CellDifferences differences_of_sectors(const CellLanes& of, const void* sectors) {
+  return has_hardware_fma() ? differences_of_sectors_with_hardware(of, sectors) : differences_inline(of, sectors);
+}
+
+TILEWRIGHT_TARGET_FMA void stamp_sectors_with_hardware(const CellLanes& of, void* sectors, std::uint32_t epoch,
+                                                       std::uint32_t code, bool writes) {
+  stamp_inline(of, sectors, epoch, code, writes);
+}
+void stamp_sectors(const CellLanes& of, void* sectors, std::uint32_t epoch, std::uint32_t code, bool writes) {
+  if (has_hardware_fma()) return stamp_sectors_with_hardware(of, sectors, epoch, code, writes);
+  stamp_inline(of, sectors, epoch, code, writes);
 }
 
 /// Calls f(cells) for each pair of the cells of chunks of 16 bytes. `cells` are those of kSharedBase.
@@ -523,9 +583,8 @@ template <class F>
 }
 
 /// The bits in which the cells of the chunks differ from the first of them.
-[[gnu::always_inline]] inline void chunk_differences_inline(std::byte* cells, const std::uint32_t* addresses, int count,
-                                                            std::uint32_t* to) {
-  using Four = std::uint32_t __attribute__((vector_size(16)));
+[[gnu::always_inline]] inline CellDifferences chunk_differences_inline(std::byte* cells, const std::uint32_t* addresses,
+                                                                       int count) {
   Four cell;
   std::memcpy(&cell, cells + (addresses[0] - kSharedBase) / 4 * sizeof(cell), sizeof(cell));
   const Eight first = __builtin_shufflevector(cell, cell, 0, 1, 2, 3, 0, 1, 2, 3);
@@ -535,7 +594,7 @@ template <class F>
     std::memcpy(&stamps, at, sizeof(stamps));
     all |= stamps ^ first;
   });
-  for (int i = 0; i < 4; ++i) to[i] = all[i] | all[i + 4];
+  return joined(all);
 }
 
 /// Makes an access the reader of the cells of the chunks.
@@ -550,9 +609,9 @@ template <class F>
   });
 }
 
-TILEWRIGHT_TARGET_FMA void chunk_differences_with_hardware(std::byte* cells, const std::uint32_t* addresses, int count,
-                                                           std::uint32_t* to) {
-  chunk_differences_inline(cells, addresses, count, to);
+TILEWRIGHT_TARGET_FMA CellDifferences chunk_differences_with_hardware(std::byte* cells, const std::uint32_t* addresses,
+                                                                      int count) {
+  return chunk_differences_inline(cells, addresses, count);
 }
 TILEWRIGHT_TARGET_FMA void stamp_chunks_with_hardware(std::byte* cells, const std::uint32_t* addresses, int count,
                                                       std::uint32_t epoch, std::uint32_t code) {
@@ -561,22 +620,25 @@ TILEWRIGHT_TARGET_FMA void stamp_chunks_with_hardware(std::byte* cells, const st
 
 }  // namespace
 
+bool SharedMemory::ChunkReads::is_plain(const Cell& cell) const {
+  return memory_.is_plain(cell, clocks_.ordered, stamp_, false) && !unfenced(cell.writer.epoch, clocks_.proxy_fenced) &&
+         memory_.replaces_reader(cell, clocks_.ordered, stamp_);
+}
+
 bool SharedMemory::ChunkReads::read_alike(const std::uint32_t (&addresses)[kAlike]) {
   if (!memory_.undefined_bits_.empty()) return false;
   for (const std::uint32_t address : addresses) memory_.word_cell((address - kSharedBase) / 4);
   const Cell first = memory_.words_[(addresses[0] - kSharedBase) / 4];
-  if (!has_last_ || first.writer.epoch != writer_) return false;
-  if (first.reader.epoch != reader_ && first.reader.epoch != stamp_.epoch) return false;
+  if (!is_like_last(first) && !is_plain(first)) return false;
   auto* const cells = reinterpret_cast<std::byte*>(memory_.words_.data());
-  std::uint32_t differences[4];
-  if (has_hardware_fma()) {
-    chunk_differences_with_hardware(cells, addresses, kAlike, differences);
-  } else {
-    chunk_differences_inline(cells, addresses, kAlike, differences);
-  }
-  if ((differences[0] | differences[2]) != 0) return false;
+  const CellDifferences differences = has_hardware_fma() ? chunk_differences_with_hardware(cells, addresses, kAlike)
+                                                         : chunk_differences_inline(cells, addresses, kAlike);
+  if (differences.epochs != 0) return false;
+  has_last_ = true;
+  writer_ = first.writer.epoch;
+  reader_ = first.reader.epoch;
   // The other warps of a warpgroup read the same B.
-  if (differences[3] == 0 && first.reader.epoch == stamp_.epoch && first.reader.code == stamp_.code) return true;
+  if (differences.readers == 0 && first.reader.epoch == stamp_.epoch && first.reader.code == stamp_.code) return true;
   if (has_hardware_fma()) {
     stamp_chunks_with_hardware(cells, addresses, kAlike, stamp_.epoch, stamp_.code);
   } else {
@@ -593,93 +655,78 @@ bool SharedMemory::access_words(const VectorClock& now, Stamp first, Cell* cells
   constexpr std::size_t kCells = kWords * kWarpSize;
   const Stamp writer = cells[0].writer, reader = cells[0].reader;
   if (!is_plain(cells[0], now, first, writes)) return false;
-  const Eight expected = {writer.epoch, writer.code, reader.epoch, reader.code,
-                          writer.epoch, writer.code, reader.epoch, reader.code};
-  std::uint32_t differences[4];
-  if (has_hardware_fma()) {
-    differences_with_hardware<kWords>(cells, expected, differences);
-  } else {
-    differences_inline<kWords>(cells, expected, differences);
-  }
-  if ((differences[0] | differences[2]) != 0) return false;
+  const CellDifferences differences = differences_of_words<kWords>(cells);
+  if (differences.epochs != 0) return false;
   const auto is_of_other_lanes = [&](const Stamp& stamp, std::uint32_t difference) {
     return check_warps_ && stamp.epoch == first.epoch && (lane_of(stamp.code) | lane_of(difference)) != 0;
   };
-  if (is_of_other_lanes(writer, differences[1]) || is_of_other_lanes(reader, differences[3])) return false;
+  if (is_of_other_lanes(writer, differences.writers) || is_of_other_lanes(reader, differences.readers)) return false;
   const bool is_set = (reader.epoch & kSet) != 0;
-  if (is_set && differences[3] != 0) return false;
+  if (is_set && differences.readers != 0) return false;
   if (writes) {
     if (is_set) drop_set(cells[0], kCells);
   } else {
     if (reader.epoch == first.epoch) return true;
     if (is_set ||
         (reader.epoch != 0 && agent_of(reader.epoch) != agent_of(first.epoch) && !ordered(reader.epoch, now))) {
-      if (differences[3] != 0) return false;
+      if (differences.readers != 0) return false;
       add_reader(cells, kCells, kWords, first);
       return true;
     }
   }
-  if (has_hardware_fma()) {
-    stamp_with_hardware<kWords>(cells, first.epoch, first.code, writes);
-  } else {
-    stamp_inline<kWords>(cells, first.epoch, first.code, writes);
-  }
+  stamp_words<kWords>(cells, first.epoch, first.code, writes);
   return true;
 }
 
-bool SharedMemory::is_plain_sector(const Cell& sector, const VectorClock& now, Stamp access, bool writes) const {
+bool SharedMemory::has_plain_readers(const Cell& sector, const VectorClock& now, Stamp access) const {
+  const std::uint32_t lane_and_width = sector.reader.code & ~((1U << kWidthShift) - 1);
+  return std::ranges::none_of(set_of(sector).readers, [&](const Stamp& each) {
+    return !ordered(each.epoch, now) || is_of_other_lanes({each.epoch, each.code + lane_and_width}, access);
+  });
+}
+
+inline bool SharedMemory::is_plain_sector(const Cell& sector, const VectorClock& now, Stamp access, bool writes) const {
   const PackedEpoch writer = sector.writer.epoch;
   if ((writer & kInFlight) != 0 || writer == kRedZone || (writer == 0 && !writes)) return false;
   if (!ordered(writer, now)) return false;
   // If the warp has written the sector at its current time, the same lanes must have done so. If it writes now, the
   // same holds for its reads.
-  const auto is_of_other_lanes = [&](PackedEpoch epoch, std::uint32_t code) {
-    return check_warps_ && epoch == access.epoch && (code ^ access.code) >> kWidthShift != 0;
-  };
-  if (is_of_other_lanes(writer, sector.writer.code)) return false;
+  if (is_of_other_lanes(sector.writer, access)) return false;
   if (!writes) return true;
-  const Stamp& reader = sector.reader;
-  if ((reader.epoch & kSet) == 0) {
-    return ordered(reader.epoch, now) && !is_of_other_lanes(reader.epoch, reader.code);
-  }
-  return std::ranges::none_of(set_of(sector).readers, [&](const Stamp& each) {
-    return !ordered(each.epoch, now) ||
-           is_of_other_lanes(each.epoch, each.code + (reader.code & ~((1U << kWidthShift) - 1)));
-  });
+  if ((sector.reader.epoch & kSet) != 0) return has_plain_readers(sector, now, access);
+  return ordered(sector.reader.epoch, now) && !is_of_other_lanes(sector.reader, access);
 }
 
-bool SharedMemory::access_sectors(const VectorClock& now, Stamp first, Cell* sectors, std::size_t count,
-                                  std::uint32_t lanes, bool writes) {
+inline bool SharedMemory::access_sectors(const VectorClock& now, Stamp first, Cell* sectors, std::uint32_t count,
+                                         std::uint32_t lanes, bool writes) {
   const Cell before = sectors[0];
   if (!is_plain_sector(before, now, first, writes)) return false;
   // Then the same holds for all sectors if they have the epochs of the first, and lanes that follow its lanes.
-  const std::uint32_t step = lanes * kNextLane;
-  std::uint32_t of_epochs = 0, of_writers = 0, of_readers = 0;
-  for (std::size_t i = 1; i < count; ++i) {
-    const std::uint32_t lane = static_cast<std::uint32_t>(i) * step;
-    of_epochs |= (sectors[i].writer.epoch ^ before.writer.epoch) | (sectors[i].reader.epoch ^ before.reader.epoch);
-    of_writers |= sectors[i].writer.code ^ (before.writer.code + lane);
-    of_readers |= sectors[i].reader.code ^ (before.reader.code + lane);
-  }
+  const CellLanes of = lanes_of_sectors(count, lanes);
+  const CellDifferences differences = count > 1 ? differences_of_sectors(of, sectors) : CellDifferences{};
   const PackedEpoch reader = before.reader.epoch;
   const bool is_set = (reader & kSet) != 0;
-  if (of_epochs != 0 || (of_writers != 0 && before.writer.epoch == first.epoch)) return false;
-  if (of_readers != 0 && (is_set || reader == first.epoch)) return false;
+  if (differences.epochs != 0 || (differences.writers != 0 && before.writer.epoch == first.epoch)) return false;
+  if (differences.readers != 0 && (is_set || reader == first.epoch)) return false;
+  const auto stamp_all = [&] {
+    if (count > 1) return stamp_sectors(of, sectors, first.epoch, first.code, writes);
+    sectors[0] = writes ? Cell{first, {}} : Cell{before.writer, first};
+  };
   if (writes) {
-    if (is_set) drop_set(before, static_cast<std::uint32_t>(count) * kWordsPerSector);
+    if (is_set) drop_set(before, count * kWordsPerSector);
   } else {
     const bool same_width = ((before.reader.code ^ first.code) & kWidthMask) == 0;
     if (reader == first.epoch) {
       if (!check_warps_ || (before.reader.code ^ first.code) >> kWidthShift == 0) return true;
     } else if (!is_set && (reader == 0 || agent_of(reader) == agent_of(first.epoch) || ordered(reader, now))) {
-      for (std::size_t i = 0; i < count; ++i, first.code += step) sectors[i].reader = first;
+      stamp_all();
       return true;
     }
-    if (of_readers != 0 || !same_width) return false;
+    if (differences.readers != 0 || !same_width) return false;
     add_reader(sectors, count, 1, first, lanes);
     return true;
   }
-  for (std::size_t i = 0; i < count; ++i, first.code += step) sectors[i] = {first, {}};
+  stamp_all();
   return true;
 }
 
@@ -705,6 +752,16 @@ bool SharedMemory::access_consecutive(const VectorClock& now, const Accessor& ac
   if (!undefined_bits_.empty()) return false;
   const std::size_t begin = address - kSharedBase;
   const Stamp first = stamp(now, accessor);
+  Cell* const sectors = &sectors_[begin / kSectorBytes];
+  if (bytes >= 4 && begin % kSectorBytes == 0 && sectors[0].writer.epoch != kSplit) {
+    return access_sectors(now, with_width(first, bytes / 4), sectors, kWarpSize * bytes / kSectorBytes,
+                          lanes_per_sector(bytes), writes);
+  }
+  return access_consecutive_cells(now, first, begin, bytes, writes);
+}
+
+bool SharedMemory::access_consecutive_cells(const VectorClock& now, Stamp first, std::size_t begin, std::uint32_t bytes,
+                                            bool writes) {
   if (bytes == 1 || bytes == 2) {
     for (std::size_t word = begin / 4; word <= (begin + kWarpSize * bytes - 1) / 4; ++word) {
       if (word_cell(word)->writer.epoch != kSplit) split_word(word);
@@ -712,21 +769,15 @@ bool SharedMemory::access_consecutive(const VectorClock& now, const Accessor& ac
     Cell* const cells = &bytes_[begin];
     return bytes == 1 ? access_words<1>(now, first, cells, writes) : access_words<2>(now, first, cells, writes);
   }
-  if (begin % 4 != 0 || (bytes != 4 && bytes != 8 && bytes != 16)) return false;
-  const std::uint32_t words = bytes / 4, lanes = kWordsPerSector / words;
-  const std::size_t count = kWarpSize / lanes;
-  Cell* const sectors = &sectors_[begin / kSectorBytes];
-  const bool whole = begin % kSectorBytes == 0;
-  if (whole && sectors[0].writer.epoch != kSplit) {
-    return access_sectors(now, with_width(first, words), sectors, count, lanes, writes);
-  }
+  if (begin % 4 != 0) return false;
+  const std::uint32_t words = bytes / 4;
   Cell* const cells = word_cells(begin / 4, std::size_t{words} * kWarpSize);
   const bool done = words == 1   ? access_words<1>(now, first, cells, writes)
                     : words == 2 ? access_words<2>(now, first, cells, writes)
                                  : access_words<4>(now, first, cells, writes);
-  if (!done || !writes || !whole) return done;
-  Stamp access = with_width(first, words);
-  for (std::size_t i = 0; i < count; ++i, access.code += lanes * kNextLane) sectors[i] = {access, {}};
+  if (!done || !writes || begin % kSectorBytes != 0) return done;
+  stamp_sectors(lanes_of_sectors(kWarpSize * bytes / kSectorBytes, lanes_per_sector(bytes)),
+                &sectors_[begin / kSectorBytes], first.epoch, with_width(first, words).code, true);
   return true;
 }
 
@@ -946,7 +997,7 @@ Mask SharedMemory::access_lanes(const VectorClock& now, const Accessor& accessor
                                 std::uint64_t base, Mask lanes, std::uint32_t bytes, bool writes) {
   if (!shadowed() || !undefined_bits_.empty()) return lanes;
   const Stamp first = stamp(now, accessor);
-  if (lanes == kAllLanes) {
+  if (lanes == kAllLanes && bytes <= 16 && std::has_single_bit(bytes)) {
     std::uint64_t gaps = 0;
     for (std::uint64_t lane = 1; lane < kWarpSize; ++lane) gaps |= addresses[lane] - addresses[0] - lane * bytes;
     if (gaps == 0 && access_consecutive(now, accessor, addresses[0] - base, bytes, writes)) return 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -105,7 +106,7 @@ class SharedMemory {
   SharedVerdict async_write(const Clocks& clocks, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes);
   /// Does read() or write() for all lanes, of which lane l accesses the `bytes` bytes at address + l * bytes, and
   /// returns true, if that finds nothing and if the lanes accessed the bytes in the same way before. Else it records
-  /// nothing. `accessor` is that of lane 0. @pre shadowed()
+  /// nothing. `accessor` is that of lane 0. @pre shadowed(); `bytes` is 1, 2, 4, 8 or 16
   bool access_consecutive(const VectorClock& now, const Accessor& accessor, std::uint64_t address, std::uint32_t bytes,
                           bool writes);
   /// Does read() or write() for the lanes of an instruction for which that finds nothing and merges no split word.
@@ -228,15 +229,27 @@ class SharedMemory {
   bool access_words(const VectorClock& now, Stamp first, Cell* cells, bool writes);
   /// The same for the sectors that lanes access whole, none of which is split. `first` is the stamp of the first lane,
   /// with its number of words; `lanes` is how many access a sector.
-  bool access_sectors(const VectorClock& now, Stamp first, Cell* sectors, std::size_t count, std::uint32_t lanes,
+  bool access_sectors(const VectorClock& now, Stamp first, Cell* sectors, std::uint32_t count, std::uint32_t lanes,
                       bool writes);
   /// The same for one sector, which may be split.
   bool access_sector(const VectorClock& now, Stamp first, std::size_t sector, std::uint32_t lanes, bool writes);
   /// access_lanes() for the lanes that together access a whole sector, one after the other. Returns the others.
   Mask access_whole_sectors(const VectorClock& now, Stamp first, const std::uint64_t* addresses, std::uint64_t base,
                             Mask lanes, std::size_t words, bool writes);
+  /// access_consecutive() of bytes from `begin` on that are not all in sectors which are accessed whole and not split.
+  bool access_consecutive_cells(const VectorClock& now, Stamp first, std::size_t begin, std::uint32_t bytes,
+                                bool writes);
+  /// Whether check_warps forbids the access as the sector's `earlier` one was by the same warp at the same time, but by
+  /// other lanes.
+  bool is_of_other_lanes(Stamp earlier, Stamp access) const {
+    return check_warps_ && earlier.epoch == access.epoch && (earlier.code ^ access.code) >> kWidthShift != 0;
+  }
+  /// Whether there is nothing to report of a write to a sector whose readers are a set because of these.
+  bool has_plain_readers(const Cell& sector, const VectorClock& now, Stamp access) const;
   /// Whether there is nothing to report of an access to a sector.
   bool is_plain_sector(const Cell& sector, const VectorClock& now, Stamp access, bool writes) const;
+  /// How many lanes access a sector of which each accesses 4, 8 or 16 bytes.
+  static std::uint32_t lanes_per_sector(std::uint32_t bytes) { return kSectorBytes >> std::countr_zero(bytes); }
   /// The stamp of a sector of which each lane accesses 1, 2 or 4 words.
   static Stamp with_width(Stamp stamp, std::uint32_t words) {
     const std::uint32_t width = words == 4 ? 3 : words;
@@ -264,6 +277,8 @@ class SharedMemory {
   template <class Visit>
   void each_reader(const Cell& cell, Visit&& visit) const;
   void add_reader(Cell& cell, const VectorClock& now, Stamp access);
+  /// Whether the cell's only reader need not be known any longer once this access has read the cell, or it has none.
+  bool replaces_reader(const Cell& cell, const VectorClock& now, Stamp access) const;
   /// The same for a set. The lanes of its readers and that of the access are relative.
   void add_reader(ReadSet& set, Stamp access);
   /// The same for `count` cells whose words the lanes from that of `access` on read, `words` each. The cells are all
@@ -395,14 +410,21 @@ class SharedMemory::ChunkReads {
   }
 
   static constexpr int kAlike = 8;
-  /// Does read() for several chunks and returns true if there is nothing to find because all of them were accessed as
-  /// the last one about which nothing was found. Else it does nothing.
+  /// Does read() for several chunks and returns true if all of them were accessed alike and there is nothing to find.
+  /// Else it does nothing.
   bool read_alike(const std::uint32_t (&addresses)[kAlike]);
 
  private:
   static constexpr std::size_t kCells = kBytes / 4;
 
   SharedVerdict read_other(std::uint64_t address, const Cell* cells);
+  /// Whether the cell was accessed as the last one about which nothing was found.
+  bool is_like_last(const Cell& cell) const {
+    return has_last_ && cell.writer.epoch == writer_ &&
+           (cell.reader.epoch == reader_ || cell.reader.epoch == stamp_.epoch);
+  }
+  /// Whether there is nothing to find in a read of the cell, and stamp_ becomes its only reader.
+  bool is_plain(const Cell& cell) const;
 
   SharedMemory& memory_;
   const Clocks& clocks_;

@@ -419,10 +419,6 @@ void Warp::fence_proxy(bool shared, bool global) {
 
 // Findings --------------------------------------------------------------------------------------------------------
 
-std::uint32_t Warp::code_index(const Instruction& instruction) const {
-  return static_cast<std::uint32_t>(&instruction - program_.code.data());
-}
-
 void Warp::fail(FindingKind kind, const Instruction& instruction, int lane, std::uint64_t address, std::string detail) {
   cta_.fail(kind, code_index(instruction), index_ * kWarpSize + lane, address, std::move(detail));
 }

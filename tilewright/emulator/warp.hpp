@@ -182,6 +182,7 @@ class Warp {
     advance_clock();
   }
   Agent agent() const { return agent_; }
+  Agent grid_agent = 0;  // of accesses to global memory, which GlobalShadow::start() sets
   /// Called after a release: the warp's later accesses are not covered by it.
   void advance_clock();
   /// fence.proxy.async: all accesses of these memories ordered before it become visible to the async proxy.
@@ -194,7 +195,9 @@ class Warp {
   /// As undefined_values(), but never null.
   UndefinedValues& track_undefined_values();
 
-  std::uint32_t code_index(const Instruction& instruction) const;
+  std::uint32_t code_index(const Instruction& instruction) const {
+    return static_cast<std::uint32_t>(&instruction - program_.code.data());
+  }
   Accessor accessor(const Instruction& instruction, int lane) const {
     return {agent_, static_cast<std::uint32_t>(lane), code_index(instruction)};
   }

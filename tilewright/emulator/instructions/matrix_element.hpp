@@ -12,6 +12,7 @@
 #endif
 
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/emulator/instructions/block_transpose.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
 #include "tilewright/emulator/instructions/rounding.hpp"
 
@@ -131,6 +132,22 @@ template <class Element, int kCount>
   }
 }
 
+/// The numbers of eight rows of stored elements, in code for AVX-512.
+template <class Element, int kWidth>
+[[gnu::always_inline]] inline void read_block(const typename Element::Stored* from, RowBlock<kWidth>& rows) {
+#if defined(__x86_64__) && !defined(__clang__)
+  if constexpr (std::is_same_v<Element, F16Element> || std::is_same_v<Element, F16Accumulator>) {
+    for (int i = 0; i < kWidth / 2; ++i) {
+      const auto& sixteen = *reinterpret_cast<const EightFloats*>(from + 16 * i);  // as bytes
+      asm("vcvtph2ps %1, %0" : "=v"(rows[i]) : "m"(sixteen));
+    }
+    return;
+  }
+#endif
+  alignas(64) float room[8 * kWidth];
+  load_block<kWidth>(numbers_in<Element, 8 * kWidth>(from, room), rows);
+}
+
 template <class Accumulator, int kCount, class Number>
 [[gnu::always_inline]] inline void store_numbers_inline(const Number* from, typename Accumulator::Stored* to,
                                                         bool saturates) {
@@ -162,6 +179,20 @@ void store_numbers(const Number* from, typename Accumulator::Stored* to, bool sa
     store_numbers_with_hardware<Accumulator, kCount>(from, to, saturates);
   } else {
     store_numbers_inline<Accumulator, kCount>(from, to, saturates);
+  }
+}
+
+/// The inverse of read_block() for an accumulator of floats.
+template <class Accumulator, int kWidth>
+[[gnu::always_inline]] inline void store_block(RowBlock<kWidth>& rows, typename Accumulator::Stored* to) {
+  if constexpr (std::is_same_v<Accumulator, F32Accumulator>) {
+    const SixteenFloats nan = SixteenFloats{} + canonical(std::numeric_limits<float>::quiet_NaN());
+    for (SixteenFloats& row : rows) row = row == row ? row : nan;
+    std::memcpy(to, &rows, sizeof(rows));
+  } else {
+    alignas(64) float numbers[8 * kWidth];
+    std::memcpy(numbers, &rows, sizeof(rows));
+    store_numbers<Accumulator, 8 * kWidth>(numbers, to, false);
   }
 }
 

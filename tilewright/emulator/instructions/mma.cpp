@@ -29,12 +29,27 @@ struct FragmentTable {
   int registers = 0;  // per lane
   int inner = 0, outer = 0, step = 0;
   std::vector<int> begin;
+  /// Registers with rows 0 to 7 and 8 to 15 of the same columns of the tile: all registers, or none.
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
 };
 
 struct MmaTable {
   int m = 0, n = 0, k = 0;
   FragmentTable a, b, c;
 };
+
+/// See FragmentTable::pairs. `width`: the values of a row in a register.
+std::vector<std::pair<std::size_t, std::size_t>> paired_rows(const FragmentTable& table, int width) {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  if (table.inner != width || table.outer != 1) return pairs;
+  for (std::size_t low = 0; low < table.begin.size(); ++low) {
+    const auto high = std::ranges::find(table.begin, table.begin[low] + kTileRows / 2);
+    if (table.begin[low] % kTileRows == 0 && high != table.begin.end())
+      pairs.emplace_back(low, static_cast<std::size_t>(high - table.begin.begin()));
+  }
+  if (2 * pairs.size() != table.begin.size()) pairs.clear();
+  return pairs;
+}
 
 /// `tv` maps (lane, value) to an offset in a column-major tile of `rows` rows; tile_index(row, column) is the index in
 /// a tile of ProductTiles.
@@ -67,6 +82,7 @@ FragmentTable make_fragment(const layout::Layout& tv, int registers, int rows, T
                        "value {} of register {} of a fragment is not where its first values say", i, r);
     }
   }
+  table.pairs = paired_rows(table, count / 8);
   return table;
 }
 
@@ -107,9 +123,26 @@ template <Shuffles kShuffles, int kValues, class Number>
   }
 }
 
+/// Puts the values of registers into the tile, as whole columns.
+template <class Element>
+[[gnu::always_inline]] inline void read_pairs(Warp& warp, const Slot* registers, const FragmentTable& table,
+                                              float* tile) {
+  constexpr int kWidth = kValuesOf<Element> / 8;
+  using Stored = typename Element::Stored;
+  for (const auto& [low, high] : table.pairs) {
+    RowBlock<kWidth> low_rows, high_rows;
+    read_block<Element, kWidth>(warp.reg<Stored>(registers[low]), low_rows);
+    read_block<Element, kWidth>(warp.reg<Stored>(registers[high]), high_rows);
+    store_whole_columns<kWidth>(low_rows, high_rows, tile + table.begin[low], table.step);
+  }
+}
+
 template <Shuffles kShuffles, class Element, class Number>
 [[gnu::always_inline]] inline void read_fragment_inline(Warp& warp, const Slot* registers, const FragmentTable& table,
                                                         Number* tile) {
+  if constexpr (kShuffles == Shuffles::avx512 && std::is_same_v<Number, float>) {
+    if (!table.pairs.empty()) return read_pairs<Element>(warp, registers, table, tile);
+  }
   for (int r = 0; r < table.registers; ++r) {
     constexpr int kValues = kValuesOf<Element>;
     alignas(64) NumberOf<Element> room[kValues];
@@ -133,10 +166,27 @@ void read_fragment(Warp& warp, const Slot* registers, const FragmentTable& table
   }
 }
 
+/// The inverse of read_pairs().
+template <class Accumulator>
+[[gnu::always_inline]] inline void write_pairs(Warp& warp, const Slot* registers, const FragmentTable& table,
+                                               const float* tile) {
+  constexpr int kWidth = kValuesOf<Accumulator> / 8;
+  using Stored = typename Accumulator::Stored;
+  for (const auto& [low, high] : table.pairs) {
+    RowBlock<kWidth> low_rows, high_rows;
+    load_whole_columns<kWidth>(tile + table.begin[low], table.step, low_rows, high_rows);
+    store_block<Accumulator, kWidth>(low_rows, warp.reg<Stored>(registers[low]));
+    store_block<Accumulator, kWidth>(high_rows, warp.reg<Stored>(registers[high]));
+  }
+}
+
 /// D is column-major, and a register has eight rows of it.
 template <Shuffles kShuffles, class Accumulator, class Number>
 [[gnu::always_inline]] inline void write_fragment_inline(Warp& warp, const Slot* registers, const FragmentTable& table,
                                                          const Number* tile, bool saturates) {
+  if constexpr (kShuffles == Shuffles::avx512 && std::is_same_v<Number, float>) {
+    if (!table.pairs.empty()) return write_pairs<Accumulator>(warp, registers, table, tile);
+  }
   constexpr int kValues = kValuesOf<Accumulator>;
   for (int r = 0; r < table.registers; ++r) {
     alignas(64) Number numbers[kValues];
@@ -208,8 +258,11 @@ void execute_mma(Warp& warp, const Instruction& in, Mask lanes) {
   const auto& table = *static_cast<const MmaTable*>(in.table);
   alignas(64) NumberOf<A> a[kTileRows * kMaxK];
   alignas(64) NumberOf<B> b[kMaxK * kMaxN];
-  alignas(64) NumberOf<Accumulator> c[kTileRows * kMaxN] = {};
+  alignas(64) NumberOf<Accumulator> c[kTileRows * kMaxN];
   if (table.m < kTileRows) std::ranges::fill(a, NumberOf<A>());
+  // Fragments of 16 rows fill the tile of floats, and its products are those that must be fast.
+  constexpr bool kIsFloat = std::is_same_v<NumberOf<Accumulator>, float>;
+  if (!kIsFloat || table.m < kTileRows) std::ranges::fill(c, NumberOf<Accumulator>());
   const Slot* const d_registers = in.op;
   const Slot* const a_registers = d_registers + table.c.registers;
   const Slot* const b_registers = a_registers + table.a.registers;

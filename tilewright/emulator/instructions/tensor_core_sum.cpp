@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "tilewright/base/float_format.hpp"
+#include "tilewright/emulator/instructions/any_bit.hpp"
 #include "tilewright/emulator/instructions/hardware_fma.hpp"
 
 namespace tilewright::emulator {
@@ -79,22 +80,6 @@ template <class Floats>
 
 constexpr std::int32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
 
-/// Whether any bit of a vector is set.
-template <class Vector>
-[[gnu::always_inline]] inline bool any(const Vector& value) {
-#if defined(__x86_64__) && !defined(__clang__)
-  if constexpr (sizeof(Vector) == 64) {
-    std::uint16_t lanes;
-    asm("vptestmd %1, %1, %0" : "=Yk"(lanes) : "v"(value));
-    return lanes != 0;
-  }
-#endif
-  std::uint64_t words[sizeof(Vector) / 8], all = 0;
-  std::memcpy(words, &value, sizeof(value));
-  for (const std::uint64_t word : words) all |= word;
-  return all != 0;
-}
-
 /// The largest magnitude of numbers that are integers below 2^22, or infinity if they are not.
 template <int kRows>
 [[gnu::always_inline]] inline float largest_integer(const float* values, int count) {
@@ -108,12 +93,12 @@ template <int kRows>
     Floats rest = some - ((some + kInteger) - kInteger);
     rests |= bits_of(rest) & kMagnitude;  // also of infinity and NaN
     raise(most, bits_of(some) & kMagnitude);
-    if (i == 0 && any(rests)) break;  // the first numbers of a tile with fractions usually have some
+    if (i == 0 && any_bit(rests)) break;  // the first numbers of a tile with fractions usually have some
   }
   std::int32_t largest = 0;
   for (int i = 0; i < kRows; ++i) largest = std::max(largest, most[i]);
   const float magnitude = std::bit_cast<float>(largest);
-  return any(rests) || magnitude >= 0x1p22F ? std::bit_cast<float>(kInfinity) : magnitude;
+  return any_bit(rests) || magnitude >= 0x1p22F ? std::bit_cast<float>(kInfinity) : magnitude;
 }
 
 [[gnu::always_inline]] inline int size_of_b(const ProductTiles& tiles) {
@@ -189,14 +174,16 @@ template <class F>
   f(count);
 }
 
-/// The sums of `kColumns` columns stay in registers while k runs.
+/// The sums of `kColumns` columns stay in registers while k runs. C is added last, so that the products do not wait for
+/// it: most often, it is the result of the instruction before. As all sums are exact, their order does not matter, and
+/// a sum is -0 only if all addends are.
 template <int kRows, int kColumns, bool kHasRows, class Count>
 [[gnu::always_inline]] inline void add_exact_columns(const ProductTiles& tiles, int row, int first, Count count) {
   using Floats = typename Vectors<kRows>::Floats;
   float* const c = tiles.c + first * kTileRows + row;
   const float* const columns = column_of<kHasRows>(tiles, tiles.b, row, first);
   Floats sums[kColumns];
-  for (int n = 0; n < kColumns; ++n) load(sums[n], c + n * kTileRows);
+  for (Floats& sum : sums) sum = -Floats{};  // adding -0 changes nothing
   for (int k = 0; k < count; ++k) {
     Floats a;
     load(a, tiles.a + k * kTileRows + row);
@@ -206,7 +193,10 @@ template <int kRows, int kColumns, bool kHasRows, class Count>
       sums[n] += product;
     }
   }
-  for (int n = 0; n < kColumns; ++n) store(c + n * kTileRows, sums[n]);
+  for (int n = 0; n < kColumns; ++n) {
+    add(sums[n], c + n * kTileRows);
+    store(c + n * kTileRows, sums[n]);
+  }
 }
 
 template <int kRows, bool kHasRows>
@@ -254,7 +244,7 @@ struct Magnitudes {
     const Lanes more = largest > most ? largest : most;
     const UnsignedLanes outside =
         (less ^ least) | reinterpret_cast<const UnsignedLanes&>(static_cast<const Lanes&>(more ^ most));
-    return !any(outside);
+    return !any_bit(outside);
   }
 };
 
@@ -447,15 +437,14 @@ template <int kRows, bool kHasRows, class Count>
   raise(to, of_even);
 }
 
-/// Adds `count` products to rows of a column of C.
+/// Adds `count` products, of which `largest` has the largest exponents, to rows of a column of C.
 template <int kRows, bool kHasRows, class Count>
 [[gnu::always_inline]] inline void add_integers(const Factors& factors, Count count, int least_exponent_c,
-                                                const TensorCoreSum& how, typename Vectors<kRows>::Floats& c) {
+                                                const TensorCoreSum& how, typename Vectors<kRows>::Ints& largest,
+                                                typename Vectors<kRows>::Floats& c) {
   using Floats = typename Vectors<kRows>::Floats;
   using Ints = typename Vectors<kRows>::Ints;
   using Words = typename Vectors<kRows>::Words;
-  Ints largest;
-  largest_exponents<kRows, kHasRows>(factors, count, largest);
   const Ints magnitude = bits_of(c) & kMagnitude;
   Ints of_c = (magnitude >> kFloatFractionBits) - 127;
   constexpr int kFloor = kLeastAddend - 1;  // of zeros
@@ -486,7 +475,7 @@ template <int kRows, bool kHasRows, class Count>
   const Ints zeros = totals == 0;
   Ints all_negative = {};
   Floats sum;
-  if (any(overflows | zeros)) [[unlikely]] {
+  if (any_bit(overflows | zeros)) [[unlikely]] {
     rounded_sums<kRows>(sums[0], sums[1], how.rounding, sum);
     // A sum of addends that were all cut off to zero is -0 if they are all negative.
     all_negative = bits_of(c);
@@ -505,6 +494,29 @@ template <int kRows, bool kHasRows, class Count>
   c = magnitude >= kInfinity ? c : sum;  // the sum of the blocks before may be infinite
 }
 
+/// Adds `count` products from `from` on to rows of `columns` columns, which are at most kColumns. The exponents of all
+/// columns come first: the products of a column must wait for them, and meanwhile the host computes those of the next.
+template <int kRows, int kColumns, bool kHasRows, class Count>
+[[gnu::always_inline]] inline void add_integers_of_columns(const ProductTiles& tiles, const TensorCoreSum& how,
+                                                           const Exponents& exponents, int row, int first, int columns,
+                                                           int from, Count count) {
+  const int of_a = from * kTileRows;
+  const auto factors_of = [&](int n) __attribute__((always_inline)) {
+    const int of_b = (n * tiles.k + from) * kStrideOfB<kHasRows>;
+    return Factors{tiles.a + of_a + row, tiles.b + of_b + (kHasRows ? row : 0), exponents.a + of_a + 2 * row,
+                   exponents.b + of_b + (kHasRows ? 2 * row : 0)};
+  };
+  typename Vectors<kRows>::Ints largest[kColumns];
+  for (int i = 0; i < columns; ++i) largest_exponents<kRows, kHasRows>(factors_of(first + i), count, largest[i]);
+  for (int i = 0; i < columns; ++i) {
+    float* const to = tiles.c + (first + i) * kTileRows + row;
+    typename Vectors<kRows>::Floats c;
+    load(c, to);
+    add_integers<kRows, kHasRows>(factors_of(first + i), count, tiles.least_exponent_c, how, largest[i], c);
+    store(to, c);
+  }
+}
+
 /// False, and nothing is done, if a number is not within the limits.
 template <int kRows, bool kHasRows>
 [[gnu::always_inline]] inline bool add_all_integers(const ProductTiles& tiles, const TensorCoreSum& how) {
@@ -518,22 +530,16 @@ template <int kRows, bool kHasRows>
     if (!exponents_of_columns<kRows>(tiles.b, tiles.n * tiles.k, tiles.least_exponent_b, exponents.b)) return false;
   }
   const int block = how.block_bytes / tiles.element_bytes;
-  for (int n = 0; n < tiles.n; ++n) {
-    for (int row = 0; row < kTileRows; row += kRows) {
-      typename Vectors<kRows>::Floats c;
-      load(c, tiles.c + n * kTileRows + row);
-      for (int from = 0; from < tiles.k; from += block) {
-        const int count = std::min(block, tiles.k - from);
-        const int of_a = from * kTileRows, of_b = (n * tiles.k + from) * kStrideOfB<kHasRows>;
-        const Factors factors{tiles.a + of_a + row, tiles.b + of_b + (kHasRows ? row : 0), exponents.a + of_a + 2 * row,
-                              exponents.b + of_b + (kHasRows ? 2 * row : 0)};
-        with_count(
-            count, [&](auto usual_count) __attribute__((always_inline)) {
-              add_integers<kRows, kHasRows>(factors, usual_count, tiles.least_exponent_c, how, c);
-            });
-      }
-      store(tiles.c + n * kTileRows + row, c);
-    }
+  constexpr int kColumns = 8;
+  for (int from = 0; from < tiles.k; from += block) {
+    with_count(
+        std::min(block, tiles.k - from), [&](auto count) __attribute__((always_inline)) {
+          for (int n = 0; n < tiles.n; n += kColumns) {
+            const int columns = std::min(kColumns, tiles.n - n);
+            for (int row = 0; row < kTileRows; row += kRows)
+              add_integers_of_columns<kRows, kColumns, kHasRows>(tiles, how, exponents, row, n, columns, from, count);
+          }
+        });
   }
   return true;
 }

@@ -311,12 +311,22 @@ struct AccumulatorBlock {
     return (of_rows / 2 * 8 + r % kRegistersOfRows) * kTileRows + of_rows % 2 * 8;
   }
   static int registers(int n) { return n / 2 / kPerRegister; }
+  /// Whether a register has rows 0 to 7; the one kRegistersOfRows further has the others of the same columns.
+  static bool has_low_rows(int r) { return r / kRegistersOfRows % 2 == 0; }
 };
 
 template <Shuffles kShuffles, class Kind>
 [[gnu::always_inline]] inline void read_accumulators_inline(Warp& warp, const Slot* registers, int n, float* tile) {
   using Block = AccumulatorBlock<Kind>;
   for (int r = 0; r < Block::registers(n); ++r) {
+    if constexpr (kShuffles == Shuffles::avx512) {
+      if (!Block::has_low_rows(r)) continue;
+      RowBlock<Block::kWidth> low, high;
+      read_block<Kind, Block::kWidth>(warp.reg<typename Kind::Stored>(registers[r]), low);
+      read_block<Kind, Block::kWidth>(warp.reg<typename Kind::Stored>(registers[r + Block::kRegistersOfRows]), high);
+      store_whole_columns<Block::kWidth>(low, high, tile + Block::first(r), Block::kStride);
+      continue;
+    }
     alignas(64) float room[Block::kValues];
     const float* const rows = numbers_in<Kind, Block::kValues>(warp.reg<typename Kind::Stored>(registers[r]), room);
     store_columns<kShuffles, Block::kWidth>(rows, tile + Block::first(r), Block::kStride);
@@ -328,6 +338,14 @@ template <Shuffles kShuffles, class Kind>
                                                              const float* tile) {
   using Block = AccumulatorBlock<Kind>;
   for (int r = 0; r < Block::registers(n); ++r) {
+    if constexpr (kShuffles == Shuffles::avx512) {
+      if (!Block::has_low_rows(r)) continue;
+      RowBlock<Block::kWidth> low, high;
+      load_whole_columns<Block::kWidth>(tile + Block::first(r), Block::kStride, low, high);
+      store_block<Kind, Block::kWidth>(low, warp.reg<typename Kind::Stored>(registers[r]));
+      store_block<Kind, Block::kWidth>(high, warp.reg<typename Kind::Stored>(registers[r + Block::kRegistersOfRows]));
+      continue;
+    }
     alignas(64) float rows[Block::kValues];
     load_columns<kShuffles, Block::kWidth>(tile + Block::first(r), Block::kStride, rows);
     store_numbers<Kind, Block::kValues>(rows, warp.reg<typename Kind::Stored>(registers[r]), false);
