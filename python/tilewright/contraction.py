@@ -266,7 +266,8 @@ def _with_own_modes(operands: Sequence[Any], modes: Sequence[str]) -> tuple[list
     for number, letters in enumerate(letters_of):
         for mode in reversed(range(len(letters))):
             if views[number].shape[mode] == 1 and extents[letters[mode]] != 1:
-                views[number] = views[number][(slice(None),) * mode + (0,)]
+                # With an ellipsis, NumPy returns an array also where no mode is left.
+                views[number] = views[number][(*[slice(None)] * mode, 0, ...)]
                 letters_of[number] = letters_of[number][:mode] + letters_of[number][mode + 1 :]
     return views, letters_of
 

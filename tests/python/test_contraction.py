@@ -101,6 +101,8 @@ def test_einsum_contracts_pairs():
         ("aab,bc->ac", [(3, 3, 4), (4, 5)]),
         ("aa,aa->a", [(4, 4), (4, 4)]),
         ("ab,ab->ab", [(1, 4), (3, 1)]),
+        ("ab,ab->ab", [(1, 1), (3, 4)]),
+        ("a,bac->cb", [(1,), (2, 5, 3)]),
         ("...a,...a->...", [(2, 1, 4), (3, 4)]),
         ("ab,bc,...->...ac", [(3, 4), (1, 5), (2,)]),
         ("ab,b,a->", [(3, 4), (4,), (3,)]),
@@ -184,3 +186,11 @@ def test_errors_of_out_and_of_einsum():
         tilewright.einsum("ab,bc,bd->acd", a, b, np.zeros((2, 4), np.float32))
     with pytest.raises(tilewright.InvalidArgument, match="which a contraction does not have"):
         tilewright.contract("ab,bc->ac", a, b, epilogue="D = acc + row_index")
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8])
+def test_einsum_multiplies_by_scalars_of_numpy(kind):
+    matrix = np.arange(6, dtype=kind).reshape(2, 3)
+    for scalar in (kind(2), kind(3)):
+        assert np.array_equal(tilewright.einsum(",ab->ba", scalar, matrix), matrix.T * scalar)
+        assert tilewright.einsum(",", scalar, kind(4)) == scalar * kind(4)
