@@ -194,3 +194,25 @@ def test_einsum_multiplies_by_scalars_of_numpy(kind):
     for scalar in (kind(2), kind(3)):
         assert np.array_equal(tilewright.einsum(",ab->ba", scalar, matrix), matrix.T * scalar)
         assert tilewright.einsum(",", scalar, kind(4)) == scalar * kind(4)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("......,bc", "a mode must be a letter, got '.' in '......,bc'"),
+        ("ab,bc>ac", "a mode must be a letter, got '>' in 'ab,bc>ac'"),
+        ("ab,bc->a->c", "a mode must be a letter, got '-' in 'ab,bc->a->c'"),
+        ("\u03b1b,bc->\u03b1c", "a mode must be a letter, got '\u03b1' in"),
+    ],
+)
+def test_einsum_names_the_character_that_is_no_letter(expression, message):
+    with pytest.raises(tilewright.InvalidArgument, match=re.escape(message)):
+        tilewright.einsum(expression, integers((3, 4), 1), integers((4, 5), 2))
+
+
+def test_contract_takes_an_expression_of_letters():
+    a, b = integers((3, 4), 1), integers((4, 5), 2)
+    with pytest.raises(TypeError, match="expression must be a str such as 'ab,bc->ac', and comes first, got a int"):
+        tilewright.contract(3, a, b)
+    with pytest.raises(tilewright.InvalidArgument, match="it has a character that is not a letter from a to z or A to Z"):
+        tilewright.contract("\u03b1b,bc->\u03b1c", a, b)

@@ -42,6 +42,8 @@ bool reads_inputs(const Contraction& contraction) {
 
 bool has(std::string_view modes, char mode) { return modes.find(mode) != std::string_view::npos; }
 
+bool is_letter(char mode) { return (mode >= 'a' && mode <= 'z') || (mode >= 'A' && mode <= 'Z'); }
+
 /// The stride of a mode: 0 if the tensor lacks it or is broadcast along it.
 std::int64_t stride_of(const Tensor& tensor, std::string_view modes, char mode) {
   const std::size_t at = modes.find(mode);
@@ -250,7 +252,7 @@ Support check_names(const Contraction& contraction) {
           .of(role);
     }
     for (const char mode : *modes) {
-      if (!((mode >= 'a' && mode <= 'z') || (mode >= 'A' && mode <= 'Z')))
+      if (!is_letter(mode))
         return refuse("a mode must be a letter, got '{}' in '{}'", mode, *modes).as(RefusalCode::shape).of(role);
       if (std::ranges::count(*modes, mode) > 1) {
         return refuse("{} has the mode '{}' twice in '{}': give a view of its diagonal instead", role, mode, *modes)
@@ -431,8 +433,10 @@ Result<std::array<std::string, 3>> parse_contraction(std::string_view expression
   std::ranges::sort(modes[2]);
   if (arrow != std::string::npos) modes[2] = text.substr(arrow + 2);
   for (const char mode : modes[0] + modes[1] + modes[2]) {
-    if ((mode >= 'a' && mode <= 'z') || (mode >= 'A' && mode <= 'Z')) continue;
-    return malformed(fmt::format("'{}' is not a letter", mode));
+    if (is_letter(mode)) continue;
+    const bool is_ascii = static_cast<unsigned char>(mode) < 0x80;
+    return malformed(is_ascii ? fmt::format("'{}' is not a letter", mode)
+                              : std::string("it has a character that is not a letter from a to z or A to Z"));
   }
   return modes;
 }
