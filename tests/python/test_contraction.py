@@ -69,6 +69,34 @@ def test_epilogues_read_arrays_with_the_modes_of_the_result():
     )
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 0, 3, 1)])
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+def test_a_residual_of_a_folded_result_is_read_by_every_kernel(order, kind):
+    """The rows of abcd are a and c, whose strides do not follow each other."""
+    a, b = integers((8, 4, 16), 1, kind), integers((2, 8, 16), 2, kind)
+    shape = (8, 2, 4, 8)
+    residual = integers(tuple(shape[mode] for mode in order), 3, kind).transpose(np.argsort(order))
+    expected = np.maximum(np.einsum("ack,bdk->abcd", a.astype("float32"), b.astype("float32")) + residual, 0)
+    out = np.empty(shape, kind)
+    epilogue = tilewright.EpilogueArguments("D = relu(acc + residual)", residual=residual)
+    args = tilewright.ContractionArguments("ack,bdk->abcd", a, b, out, epilogue=epilogue)
+    first_of_family = {kernel.metadata.family: kernel for kernel in reversed(tilewright.find_kernels(args))}
+    assert {"simt_gemm", "permuted_gemm"} <= first_of_family.keys()
+    for kernel in first_of_family.values():
+        out[...] = np.nan
+        kernel.run(args)
+        assert np.array_equal(out, expected), kernel.name
+    assert args.verify()
+    assert set(args.tensors) == {"residual"}
+
+
+def test_a_folded_result_may_be_its_own_residual():
+    a, b, out = integers((3, 4, 5), 1), integers((2, 6, 5), 2), integers((3, 2, 4, 6), 3)
+    expected = np.einsum("ack,bdk->abcd", a, b) + 2 * out
+    assert tilewright.contract("ack,bdk->abcd", a, b, out=out, epilogue="D = acc + $s * x", x=out, s=2.0) is out
+    assert np.array_equal(out, expected)
+
+
 def test_arguments_tell_how_modes_are_folded():
     a, b, out = np.zeros((2, 3, 4, 5), np.float32), np.zeros((5, 4, 6, 7), np.float32), np.zeros((2, 3, 6, 7), np.float32)
     args = tilewright.ContractionArguments("abcd,dcef->abef", a, b, out)
