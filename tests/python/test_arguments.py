@@ -43,6 +43,14 @@ def test_scalars_of_numpy_are_numbers(kind: Any) -> None:
     np.testing.assert_array_equal(matmul(A, B, epilogue="D = acc * $s", s=kind(3)), A @ B * 3)
 
 
+def test_classes_of_python_are_the_types_that_they_are_in_numpy() -> None:
+    assert tilewright.dtype(float) is tilewright.DType.f64
+    assert tilewright.dtype("float") is tilewright.DType.f32, "a name of C"
+    for kind in (int, np.int64):
+        with pytest.raises(InvalidArgument, match="unknown element type 'int64'"):
+            tilewright.dtype(kind)
+
+
 def test_scalars_of_numpy_are_read_as_copies() -> None:
     """The memory that numpy.float32(2).__array_interface__ has is freed at once."""
     epilogue = tilewright.Epilogue("D = acc * single(s)")
