@@ -146,7 +146,7 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAnExpression) {
   EXPECT_THAT(message("ak,kb --extents a=3,k=4"), HasSubstr("--extents lacks 'b', a mode of ak,kb"));
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b"), HasSubstr("--extents takes a=64,b=32,..., got 'b'"));
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2,a=3"), HasSubstr("--extents gives 'a' twice"));
-  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2,x=3"), HasSubstr("extents has no field 'x'"));
+  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2,x=3"), HasSubstr("--extents gives 'x', which is no mode of ak,kb"));
   EXPECT_THAT(message("ak,kb->abc --extents a=3,k=4,b=2,c=3"), HasSubstr("c"));
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2 --dtype f17"), HasSubstr("--dtype: unknown type 'f17'"));
 }
