@@ -11,6 +11,7 @@
 #include "tilewright/kernels/list.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/problem_file.hpp"
+#include "tools/cli/problem_list.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -123,6 +124,22 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAContraction) {
   EXPECT_EQ(std::get<op::Contraction>(read(file).problem()).a.stride, (op::Dims{400, 8, 1}));
   EXPECT_EQ(run(file, "--verify"), ExitCode::ok);
   EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
+}
+
+/// A wrong path is bad input, as a wrong option is.
+TEST_F(RunCommandTest, FilesThatCannotBeReadAreBadInput) {
+  const std::string missing = folder_.path() + "/missing.json";
+  const auto expect_refused = [&](const auto& read) {
+    try {
+      read();
+      ADD_FAILURE() << "a file that does not exist was read";
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(std::string(error.what()), "cannot open " + missing + ": No such file or directory");
+    }
+  };
+  expect_refused([&] { ProblemFile(missing, *registry_); });
+  expect_refused([&] { ProblemFile::read_all(missing, *registry_); });
+  expect_refused([&] { problems_of_list(missing); });
 }
 
 ExitCode contract(const std::string& options) {
