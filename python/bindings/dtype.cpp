@@ -20,9 +20,15 @@ std::string last_word(std::string text) {
   return text.substr(text.rfind('.') + 1);
 }
 
+bool is_class(nb::handle object, const PyTypeObject& type) {
+  return object.ptr() == reinterpret_cast<const PyObject*>(&type);
+}
+
+/// Python's classes float and int have the names of f32 and s32 in C, but are the 64-bit types of NumPy.
 DType parse(nb::handle object) {
-  const std::string text = as_text(object);
-  if (const std::optional<DType> type = parse_dtype(last_word(text))) return *type;
+  if (is_class(object, PyFloat_Type)) return DType::f64;
+  const std::string text = is_class(object, PyLong_Type) ? "int64" : last_word(as_text(object));
+  if (const std::optional<DType> type = parse_dtype(text)) return *type;
   if (!nb::isinstance<nb::str>(object) && nb::hasattr(object, "name")) {
     const nb::object value = object.attr("name");
     if (nb::isinstance<nb::str>(value)) return read_dtype(value);

@@ -206,7 +206,7 @@ std::string overwritten_input(const op::Problem& problem) {
   for (const op::ConstOperand& input : operands) {
     if (!input.is_used || !op::is_read(input.access)) continue;
     const bool is_output = std::ranges::any_of(operands, [&](const op::ConstOperand& output) {
-      return op::is_written(output.access) && *output.tensor == *input.tensor;
+      return op::is_written(output.access) && op::are_same_elements(*output.tensor, *input.tensor);
     });
     if (is_output) return std::string(input.name);
   }

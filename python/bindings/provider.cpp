@@ -2,7 +2,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
-#include <map>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -85,9 +85,17 @@ class PythonProvider final : public registry::Provider {
   std::unique_ptr<ClassReference> class_;  // guarded by the GIL
 };
 
-std::map<std::string, std::shared_ptr<const PythonProvider>>& providers() {
-  static std::map<std::string, std::shared_ptr<const PythonProvider>> all;  // guarded by the GIL
+using Providers = std::vector<std::shared_ptr<const PythonProvider>>;
+
+/// The providers of the registered classes, in the order of registration.
+Providers& providers() {
+  static Providers all;  // guarded by the GIL
   return all;
+}
+
+/// The provider of a family; providers().end() if no class has that name.
+Providers::iterator find_provider(const std::string& family) {
+  return std::ranges::find(providers(), family, [](const auto& each) { return each->family(); });
 }
 
 bool is_kernel_class(nb::handle type) {
@@ -103,17 +111,32 @@ nb::object register_class(nb::object type) {
     throw InvalidArgument(fmt::format("register() takes a class that derives from Kernel, got {}", shown(type)));
   }
   auto provider = std::make_shared<const PythonProvider>(type);
-  const auto known = providers().find(provider->family());
-  if (known != providers().end() && known->second->type().is(type)) return type;
+  const auto known = find_provider(provider->family());
+  const bool is_new = known == providers().end();
+  if (!is_new && (*known)->type().is(type)) return type;
   shared_registry()->replace(provider).or_throw();
-  providers().insert_or_assign(provider->family(), provider);
+  if (is_new) {
+    providers().push_back(provider);
+  } else {
+    *known = provider;
+  }
   return type;
 }
 
 bool unregister_class(nb::handle type) {
   const std::string family = family_of(type);
-  providers().erase(family);
+  const auto known = find_provider(family);
+  if (known != providers().end()) {
+    if (!nb::isinstance<nb::str>(type) && !(*known)->type().is(type)) return false;
+    providers().erase(known);
+  }
   return shared_registry()->remove(family);
+}
+
+nb::typed<nb::list, nb::type_object> registered_classes() {
+  nb::typed<nb::list, nb::type_object> classes;
+  for (const auto& provider : providers()) classes.append(provider->type());
+  return classes;
 }
 
 }  // namespace
@@ -128,8 +151,8 @@ std::string family_of(nb::handle kernel_class) {
 }
 
 nb::object class_of_family(const std::string& family) {
-  const auto found = providers().find(family);
-  return found != providers().end() ? found->second->type() : nb::borrow(nb::type<registry::Kernel>());
+  const auto found = find_provider(family);
+  return found != providers().end() ? (*found)->type() : nb::borrow(nb::type<registry::Kernel>());
 }
 
 void bind_provider(nb::module_& module) {
@@ -141,12 +164,15 @@ void bind_provider(nb::module_& module) {
       "can be used as a decorator. A registered class of the same name is replaced.");
   module.def(
       "unregister", &unregister_class, nb::arg("kernel_class"),
-      "Undoes register(). Returns whether the class was registered. Kernels that were found before stay usable.");
+      "Undoes register(), for a class or for whichever class has the given name. Returns whether it was registered: a "
+      "class that another one of its name replaced is not. Kernels that were found before stay usable.");
+  module.def("_registered_classes", &registered_classes,
+             "The classes that register() made available, in the order of registration.");
   module.def("_forget_classes", [] {
-    std::map<std::string, std::shared_ptr<const PythonProvider>> all;
+    Providers all;
     std::swap(all, providers());
     const Unlocked unlocked;
-    for (const auto& [family, provider] : all) shared_registry()->remove(family);
+    for (const auto& provider : all) shared_registry()->remove(provider->family());
   });
 }
 

@@ -136,6 +136,11 @@ PyTypeObject* numpy_array_type() {
   static PyTypeObject* type = nullptr;
   return class_of("numpy", "ndarray", type);
 }
+/// The base class of NumPy's scalars, such as numpy.float32(2).
+PyTypeObject* numpy_scalar_type() {
+  static PyTypeObject* type = nullptr;
+  return class_of("numpy", "generic", type);
+}
 PyTypeObject* cupy_array_type() {
   static PyTypeObject* type = nullptr;
   return class_of("cupy", "ndarray", type);
@@ -438,6 +443,15 @@ ReadTensor read_numpy(nb::handle object, nb::handle dtype) {
   return read_interface(object, attribute(object, interned().array_interface), {}, dtype);
 }
 
+/// Reads a copy of a scalar of NumPy, which cannot be written. The memory that the scalar's own interface has is that
+/// of an array which ends with the interface.
+ReadTensor read_numpy_scalar(nb::handle scalar, nb::handle dtype) {
+  const nb::object array = scalar.attr("__array__")();
+  ReadTensor read = read_interface(array, attribute(array, interned().array_interface), {}, dtype);
+  read.is_read_only = true;
+  return read;
+}
+
 ReadTensor read_shape(const ShapeOnly& shape, nb::handle object) {
   ReadTensor read{.tensor = {}, .is_read_only = false, .stream = {}, .owner = nb::borrow(object)};
   read.tensor.dtype = shape.dtype;
@@ -503,6 +517,7 @@ ReadTensor read_unnamed(nb::handle object, nb::handle dtype) {
   }
   if (nb::isinstance<ShapeOnly>(object)) return read_shape(nb::cast<const ShapeOnly&>(object), object);
   if (is_of(object, numpy_array_type())) return read_numpy(object, dtype);
+  if (is_of(object, numpy_scalar_type())) return read_numpy_scalar(object, dtype);
   if (is_of(object, cupy_array_type())) {
     ReadTensor read = read_cuda_interface(object, dtype);
     read.stream = {.kind = StreamSource::Kind::cupy, .handle = 0, .table = nullptr};

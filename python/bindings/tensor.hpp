@@ -13,15 +13,15 @@ struct ReadTensor {
   op::Tensor tensor;
   bool is_read_only = false;
   StreamSource stream = {};
-  nanobind::object owner;  // keeps the memory alive: the array itself, or a capsule that holds its DLPack tensor
+  nanobind::object owner;  // keeps the memory alive: the array, a copy of a scalar, or a capsule of a DLPack tensor
 };
 
 /// Reads an array of any framework. It tries, in this order: DLPack's C exchange API; the attributes of a torch.Tensor;
-/// ShapeOnly; the array interfaces of NumPy's and CuPy's own arrays, which are cheaper than their __dlpack__;
-/// _DeviceArray; __dlpack__; __cuda_array_interface__; __array_interface__. Fake and meta tensors of PyTorch, and
-/// ShapeOnly, become shapes without memory. `dtype`, if not None, overrides the element type of the array, for example
-/// where 8-bit floats are stored as uint8. The call does not synchronize: `stream` of the result says what to order
-/// the kernel by. An exporter by __dlpack__ is asked to make the null stream wait for the array.
+/// ShapeOnly; the array interfaces of NumPy's and CuPy's own arrays, which are cheaper than their __dlpack__, and
+/// copies of NumPy's scalars; _DeviceArray; __dlpack__; __cuda_array_interface__; __array_interface__. Fake and meta
+/// tensors of PyTorch, and ShapeOnly, become shapes without memory. `dtype`, if not None, overrides the element type of
+/// the array, for example where 8-bit floats are stored as uint8. The call does not synchronize: `stream` of the result
+/// says what to order the kernel by. An exporter by __dlpack__ is asked to make the null stream wait for the array.
 /// @throws InvalidArgument or TypeError, with `role` and the reason, and whatever the array's own methods raise
 ReadTensor read_tensor(nanobind::handle object, const char* role, nanobind::handle dtype = nanobind::none());
 

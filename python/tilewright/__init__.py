@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from tilewright.grouped_product import grouped_matmul
     from tilewright.product import matmul
     from tilewright.profiling import Profile, benchmark, gemms, profile, tune
+    from tilewright.registrations import scoped_registrations
     from tilewright.tracing import TraceError
     from tilewright.weights import PackedWeights, pack_weights, weight_matmul
 
@@ -194,6 +195,7 @@ __all__ = [
     "program",
     "register",
     "run",
+    "scoped_registrations",
     "split_k",
     "split_k_workspace",
     "synchronize",
@@ -217,6 +219,7 @@ _MODULE_OF = {
     "einsum": "tilewright.contraction",
     "grouped_matmul": "tilewright.grouped_product",
     "matmul": "tilewright.product",
+    "scoped_registrations": "tilewright.registrations",
     **dict.fromkeys(("PackedWeights", "pack_weights", "weight_matmul"), "tilewright.weights"),
     **dict.fromkeys(("Profile", "benchmark", "gemms", "profile", "tune"), "tilewright.profiling"),
 }  # all other names are in the extension module

@@ -66,7 +66,8 @@ def contract(
     Without an epilogue, c, alpha and out, gradients of PyTorch tensors are computed, too.
     Raises InvalidArgument with the mode and the number that is wrong.
     """
-    if isinstance(expression, str) and "..." in expression:
+    _check_is_str(expression)
+    if "..." in expression:
         raise InvalidArgument(f"'{expression}' has an ellipsis: '.' is not a letter; tilewright.einsum() has ellipses")
     bound = _bound(epilogue, operands, contract)
     if gradients.are_needed(a, b, c, *operands.values()):
@@ -114,8 +115,7 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
     options of contract() are those of the last one. As with torch.einsum, a new result of PyTorch, NumPy or CuPy may have
     another order of modes in memory than the letters say: one in which it is a plain matrix for the kernel.
     """
-    if not isinstance(expression, str):
-        raise TypeError(f"expression must be a str such as 'ab,bc->ac', and comes first, got a {type(expression).__name__}")
+    _check_is_str(expression)
     if options.get("epilogue") is None:
         own = inspect.signature(contract).parameters
         _bound(None, {name: value for name, value in options.items() if name not in own}, contract, "einsum")
@@ -145,6 +145,11 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
         arrays.append(contract(f"{of_x},{of_y}->{kept}", x, y, **of_all))
         modes.append(kept)
     raise AssertionError("a path ends with a contraction")
+
+
+def _check_is_str(expression: object) -> None:
+    if not isinstance(expression, str):
+        raise TypeError(f"expression must be a str such as 'ab,bc->ac', and comes first, got a {type(expression).__name__}")
 
 
 def _order_of_result(of_a: str, of_b: str, result: str, a: Any, b: Any) -> str:
@@ -227,6 +232,9 @@ def _modes_of(expression: str, shapes: Sequence[tuple[int, ...]], noun: str) -> 
     texts = inputs.split(",")
     if len(texts) != len(shapes):
         raise InvalidArgument(f"'{expression}' has {len(texts)} operands, got {len(shapes)} {noun}")
+    for letter in "".join(text.replace("...", "", 1) for text in (*texts, result)):
+        if letter not in string.ascii_letters:
+            raise InvalidArgument(f"a mode must be a letter, got '{letter}' in '{expression}'")
     counts = []
     for number, (text, shape) in enumerate(zip(texts, shapes, strict=True)):
         named = text.replace("...", "", 1)
@@ -240,9 +248,6 @@ def _modes_of(expression: str, shapes: Sequence[tuple[int, ...]], noun: str) -> 
     named = "".join(texts).replace("...", "")
     once = "".join(sorted(letter for letter in set(named) if named.count(letter) == 1))
     result = result.replace("...", ellipsis, 1) if arrow else ellipsis + once
-    for letter in "".join(modes) + result:
-        if letter not in string.ascii_letters:
-            raise InvalidArgument(f"a mode must be a letter, got '{letter}' in '{expression}'")
     for letter in result:
         if letter not in "".join(modes):
             raise InvalidArgument(f"the result has the mode '{letter}', but no operand has it")
@@ -266,7 +271,8 @@ def _with_own_modes(operands: Sequence[Any], modes: Sequence[str]) -> tuple[list
     for number, letters in enumerate(letters_of):
         for mode in reversed(range(len(letters))):
             if views[number].shape[mode] == 1 and extents[letters[mode]] != 1:
-                views[number] = views[number][(slice(None),) * mode + (0,)]
+                # With an ellipsis, NumPy returns an array also where no mode is left.
+                views[number] = views[number][(*[slice(None)] * mode, 0, ...)]
                 letters_of[number] = letters_of[number][:mode] + letters_of[number][mode + 1 :]
     return views, letters_of
 

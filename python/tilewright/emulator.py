@@ -239,7 +239,11 @@ def _argument(index: int, value: Any) -> Any:
     if isinstance(array, bytes | bytearray):
         return bytes(array)
     interface = getattr(array, "__array_interface__", None)
-    if interface is None or not hasattr(array, "nbytes"):
+    is_array = interface is not None and hasattr(array, "nbytes")
+    # The memory that a scalar of NumPy has in its interface is freed at once.
+    if not initialised and (not is_array or not hasattr(array, "__setitem__")):
+        raise InvalidArgument(f"args[{index}] is an Output of {array!r:.40}, which is no array that can be written")
+    if interface is None or not is_array:
         return array
     if not interface["shape"] and initialised:
         return array.item()  # a NumPy scalar, or an array without dimensions

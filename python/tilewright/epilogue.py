@@ -42,11 +42,18 @@ class EpilogueArguments:
                 "epilogue must be a Python function, a name such as 'relu', a text such as 'D = relu(acc)', or an "
                 f"Epilogue, got {type(epilogue).__name__}"
             )
+        if self._is_traced:
+            operands = {name: _without_numpy(value) for name, value in operands.items()}
         self.operands = MappingProxyType(operands)
         self._given = epilogue
         self._caller: Callable[..., object] | None = None  # the function that was called with the operands by name
         self._binding: _Binding | None = None  # the last one of a function
         self._bound: dict[tuple[int | None, int, int, int, int, tuple[int, ...]], _Bound] = {}
+
+    @property
+    def _is_traced(self) -> bool:
+        """Whether the epilogue is a Python function or its source."""
+        return callable(self.epilogue) or (isinstance(self.epilogue, str) and "def " in self.epilogue)
 
     def __repr__(self) -> str:
         operands = "".join(f", {name}={_described(value)}" for name, value in self.operands.items())
@@ -75,7 +82,7 @@ class EpilogueArguments:
     def _make(
         self, batch: int | None, m: int, n: int, compute: DType, output: DType, row_modes: tuple[int, ...]
     ) -> _Bound:
-        if callable(self.epilogue) or (isinstance(self.epilogue, str) and "def " in self.epilogue):
+        if self._is_traced:
             return self._trace(self.epilogue, (m, n) if batch is None else (batch, m, n), compute, row_modes)
         launch_numbers = re.findall(r"\$(\w+)", self.epilogue) if isinstance(self.epilogue, str) else ()
         numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
@@ -176,14 +183,14 @@ class EpilogueArguments:
     def _labels(self) -> dict[str, str] | None:
         """The operand that each array of the graph stands for, by its name there, after the graph of a function was made;
         None if that is not remembered."""
-        if not callable(self.epilogue) and not (isinstance(self.epilogue, str) and "def " in self.epilogue):
+        if not self._is_traced:
             return {name: name for name in self.operands}
         return None if self._binding is None else dict(self._binding.inputs + self._binding.outputs)
 
     def _text(self, batch: int | None, m: int, n: int, compute: DType) -> tuple[str, dict[str, str], dict[str, float]]:
         """The epilogue in the epilogue language, the operand that each label of it stands for, and its numbers."""
         numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
-        if isinstance(self.epilogue, str) and "def " not in self.epilogue:
+        if isinstance(self.epilogue, str) and not self._is_traced:
             return self.epilogue, {name: name for name in self.operands}, numbers
         if isinstance(self.epilogue, Epilogue):
             raise InvalidArgument("an Epilogue object has no gradients: pass its text, or a Python function")
@@ -333,6 +340,12 @@ def _launch_number(name: str, value: Any) -> float:
         return float(value)
     shape = f"an array of shape {(*value.shape,)}" if hasattr(value, "shape") else type(value).__name__
     raise InvalidArgument(f"{name} must be a number, because the epilogue has ${name}, got {shape}")
+
+
+def _without_numpy(value: Any) -> Any:
+    """A scalar of NumPy as a number of Python; other values as they are."""
+    numpy = sys.modules.get("numpy")
+    return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
 
 
 def _is_number(value: object) -> bool:

@@ -48,7 +48,7 @@ def empty_like(a: Any, shape: tuple[int, ...], kind: DType, stream: Any) -> Any:
         with on_stream(a, stream):
             return cupy.empty(shape, dtype=name)
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(a, numpy.ndarray):
+    if numpy is not None and isinstance(a, (numpy.ndarray, numpy.generic)):
         return _numpy_empty(shape, name)
     if is_of_jax(a):
         ordinal = _jax_gpu(a)

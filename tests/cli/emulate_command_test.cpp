@@ -193,6 +193,24 @@ TEST(EmulateArguments, FillArraysOfSmallFloats) {
   EXPECT_THROW(argument_bytes("x:f15[1]=1", pointer), InvalidArgument);
 }
 
+TEST(EmulateArguments, TypesHaveTheNamesOfNumPyToo) {
+  const emulator::KernelParameter pointer{emulator::PtxType::u64, 8, true, false};
+  for (const std::string type : {"s16", "i16", "int16"})
+    EXPECT_EQ(argument_bytes("x:" + type + "[2]=-2", pointer), bytes({0xfe, 0xff, 0xfe, 0xff})) << type;
+  for (const std::string type : {"f16", "float16"})
+    EXPECT_EQ(argument_bytes("x:" + type + "[1]=2", pointer), bytes({0x00, 0x40})) << type;
+  const emulator::KernelParameter pair{emulator::PtxType::b8, 2, false, true};
+  EXPECT_EQ(argument_bytes("i16:-2", pair), bytes({0xfe, 0xff}));
+  try {
+    argument_bytes("x:i24[1]=2", pointer);
+    ADD_FAILURE() << "i24 is no type";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("f32|float32"));
+    EXPECT_THAT(error.what(), HasSubstr("s32|i32|int32"));
+    EXPECT_THAT(error.what(), HasSubstr(" bool"));
+  }
+}
+
 TEST(EmulateArguments, NumbersOfAGivenTypeFitStructsOfItsSize) {
   const emulator::KernelParameter half{emulator::PtxType::b8, 2, false, true};
   EXPECT_EQ(argument_bytes("f16:1.5", half), bytes({0x00, 0x3e}));

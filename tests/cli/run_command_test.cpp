@@ -11,6 +11,7 @@
 #include "tilewright/kernels/list.hpp"
 #include "tools/cli/commands.hpp"
 #include "tools/cli/problem_file.hpp"
+#include "tools/cli/problem_list.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -125,6 +126,22 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAContraction) {
   EXPECT_EQ(run(file, "--find --json"), ExitCode::ok);
 }
 
+/// A wrong path is bad input, as a wrong option is.
+TEST_F(RunCommandTest, FilesThatCannotBeReadAreBadInput) {
+  const std::string missing = folder_.path() + "/missing.json";
+  const auto expect_refused = [&](const auto& read) {
+    try {
+      read();
+      ADD_FAILURE() << "a file that does not exist was read";
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(std::string(error.what()), "cannot open " + missing + ": No such file or directory");
+    }
+  };
+  expect_refused([&] { ProblemFile(missing, *registry_); });
+  expect_refused([&] { ProblemFile::read_all(missing, *registry_); });
+  expect_refused([&] { problems_of_list(missing); });
+}
+
 ExitCode contract(const std::string& options) {
   CLI::App app;
   const Command command = add_contract_command(app);
@@ -146,7 +163,7 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAnExpression) {
   EXPECT_THAT(message("ak,kb --extents a=3,k=4"), HasSubstr("--extents lacks 'b', a mode of ak,kb"));
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b"), HasSubstr("--extents takes a=64,b=32,..., got 'b'"));
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2,a=3"), HasSubstr("--extents gives 'a' twice"));
-  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2,x=3"), HasSubstr("extents has no field 'x'"));
+  EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2,x=3"), HasSubstr("--extents gives 'x', which is no mode of ak,kb"));
   EXPECT_THAT(message("ak,kb->abc --extents a=3,k=4,b=2,c=3"), HasSubstr("c"));
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2 --dtype f17"), HasSubstr("--dtype: unknown type 'f17'"));
 }

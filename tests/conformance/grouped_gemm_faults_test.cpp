@@ -78,7 +78,7 @@ const Fault kFaults[] = {
     {"GroupsWithoutKMultiplyNoZeros", Mode::ragged_k, {{kKernel, "Plan::kTileK), 1);", "Plan::kTileK), 0);"}}, kWrong},
     {"GroupsWithoutKMultiplyOthers",
      Mode::ragged_k,
-     {{kKernel, "tile.begin_k() : parameters_.k;", "tile.begin_k() : 0;"}},
+     {{kKernel, "tile.begin_k() : behind_k;", "tile.begin_k() : 0;"}},
      kWrong},
     {"WarpgroupsWithoutRowsReleaseNoStages",
      Mode::ragged_m,

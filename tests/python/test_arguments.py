@@ -31,6 +31,40 @@ def test_numbers_are_launch_arguments() -> None:
     np.testing.assert_array_equal(matmul(A, B, epilogue=lambda accum, s: accum * s, s=0.25), A @ B / 4)
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int64, np.uint8])
+def test_scalars_of_numpy_are_numbers(kind: Any) -> None:
+    def scaled(accum: Any, s: Any, doubles: Any) -> Any:
+        return accum * s * 2 if doubles else accum * s
+
+    for value in (kind(2), kind(3)):
+        for doubles in (np.bool_(False), np.bool_(True)):
+            got = matmul(A, B, epilogue=scaled, s=value, doubles=doubles)
+            np.testing.assert_array_equal(got, A @ B * float(value) * (2 if doubles else 1))
+    np.testing.assert_array_equal(matmul(A, B, epilogue="D = acc * $s", s=kind(3)), A @ B * 3)
+
+
+def test_classes_of_python_are_the_types_that_they_are_in_numpy() -> None:
+    assert tilewright.dtype(float) is tilewright.DType.f64
+    assert tilewright.dtype("float") is tilewright.DType.f32, "a name of C"
+    for kind in (int, np.int64):
+        with pytest.raises(InvalidArgument, match="unknown element type 'int64'"):
+            tilewright.dtype(kind)
+
+
+def test_scalars_of_numpy_are_read_as_copies() -> None:
+    """The memory that numpy.float32(2).__array_interface__ has is freed at once."""
+    epilogue = tilewright.Epilogue("D = acc * single(s)")
+    for value in range(100):
+        out = np.empty((3, 2), np.float32)
+        args = GemmArguments(A, B, out, epilogue=EpilogueArguments(epilogue, s=np.float32(value)))
+        filler = [np.full(1, -1, np.float32) for _ in range(20)]
+        tilewright.run(args)
+        np.testing.assert_array_equal(out, A @ B * value)
+        del filler
+    with pytest.raises(InvalidArgument, match="out is read-only"):
+        tilewright.contract(",->", np.float32(2), np.float32(3), out=np.float32(0))
+
+
 def test_c_alpha_and_beta() -> None:
     c = np.full((3, 2), 7, np.float32)
     np.testing.assert_array_equal(matmul(A, B, c=c), A @ B + 7)

@@ -253,6 +253,27 @@ def test_b17_registered_once_and_unregistered(make: Callable[..., Any]) -> None:
         tilewright.unregister("simt_gemm")
 
 
+def test_scoped_registrations_restore_the_classes_of_before() -> None:
+    def named(name: str) -> type[Kernel]:
+        return type(name, (Kernel,), {"generate_kernels": staticmethod(lambda *_: [])})
+
+    first, second, other = named("Twice"), named("Twice"), named("Once")
+    assert tilewright.register(first) is first
+    try:
+        with pytest.raises(Oddity), tilewright.scoped_registrations():
+            tilewright.register(second)
+            tilewright.register(other)
+            assert not tilewright.unregister(first), "another class of its name has replaced it"
+            raise Oddity
+        assert not tilewright.unregister(other)
+        assert not tilewright.unregister(second)
+        with tilewright.scoped_registrations():
+            assert tilewright.unregister("Twice")
+        assert tilewright.unregister(first)
+    finally:
+        tilewright.unregister("Twice")
+
+
 class Oddity(Exception):
     pass
 

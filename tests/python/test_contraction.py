@@ -69,6 +69,34 @@ def test_epilogues_read_arrays_with_the_modes_of_the_result():
     )
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 0, 3, 1)])
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+def test_a_residual_of_a_folded_result_is_read_by_every_kernel(order, kind):
+    """The rows of abcd are a and c, whose strides do not follow each other."""
+    a, b = integers((8, 4, 16), 1, kind), integers((2, 8, 16), 2, kind)
+    shape = (8, 2, 4, 8)
+    residual = integers(tuple(shape[mode] for mode in order), 3, kind).transpose(np.argsort(order))
+    expected = np.maximum(np.einsum("ack,bdk->abcd", a.astype("float32"), b.astype("float32")) + residual, 0)
+    out = np.empty(shape, kind)
+    epilogue = tilewright.EpilogueArguments("D = relu(acc + residual)", residual=residual)
+    args = tilewright.ContractionArguments("ack,bdk->abcd", a, b, out, epilogue=epilogue)
+    first_of_family = {kernel.metadata.family: kernel for kernel in reversed(tilewright.find_kernels(args))}
+    assert {"simt_gemm", "permuted_gemm"} <= first_of_family.keys()
+    for kernel in first_of_family.values():
+        out[...] = np.nan
+        kernel.run(args)
+        assert np.array_equal(out, expected), kernel.name
+    assert args.verify()
+    assert set(args.tensors) == {"residual"}
+
+
+def test_a_folded_result_may_be_its_own_residual():
+    a, b, out = integers((3, 4, 5), 1), integers((2, 6, 5), 2), integers((3, 2, 4, 6), 3)
+    expected = np.einsum("ack,bdk->abcd", a, b) + 2 * out
+    assert tilewright.contract("ack,bdk->abcd", a, b, out=out, epilogue="D = acc + $s * x", x=out, s=2.0) is out
+    assert np.array_equal(out, expected)
+
+
 def test_arguments_tell_how_modes_are_folded():
     a, b, out = np.zeros((2, 3, 4, 5), np.float32), np.zeros((5, 4, 6, 7), np.float32), np.zeros((2, 3, 6, 7), np.float32)
     args = tilewright.ContractionArguments("abcd,dcef->abef", a, b, out)
@@ -101,6 +129,8 @@ def test_einsum_contracts_pairs():
         ("aab,bc->ac", [(3, 3, 4), (4, 5)]),
         ("aa,aa->a", [(4, 4), (4, 4)]),
         ("ab,ab->ab", [(1, 4), (3, 1)]),
+        ("ab,ab->ab", [(1, 1), (3, 4)]),
+        ("a,bac->cb", [(1,), (2, 5, 3)]),
         ("...a,...a->...", [(2, 1, 4), (3, 4)]),
         ("ab,bc,...->...ac", [(3, 4), (1, 5), (2,)]),
         ("ab,b,a->", [(3, 4), (4,), (3,)]),
@@ -184,3 +214,33 @@ def test_errors_of_out_and_of_einsum():
         tilewright.einsum("ab,bc,bd->acd", a, b, np.zeros((2, 4), np.float32))
     with pytest.raises(tilewright.InvalidArgument, match="which a contraction does not have"):
         tilewright.contract("ab,bc->ac", a, b, epilogue="D = acc + row_index")
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8])
+def test_einsum_multiplies_by_scalars_of_numpy(kind):
+    matrix = np.arange(6, dtype=kind).reshape(2, 3)
+    for scalar in (kind(2), kind(3)):
+        assert np.array_equal(tilewright.einsum(",ab->ba", scalar, matrix), matrix.T * scalar)
+        assert tilewright.einsum(",", scalar, kind(4)) == scalar * kind(4)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("......,bc", "a mode must be a letter, got '.' in '......,bc'"),
+        ("ab,bc>ac", "a mode must be a letter, got '>' in 'ab,bc>ac'"),
+        ("ab,bc->a->c", "a mode must be a letter, got '-' in 'ab,bc->a->c'"),
+        ("\u03b1b,bc->\u03b1c", "a mode must be a letter, got '\u03b1' in"),
+    ],
+)
+def test_einsum_names_the_character_that_is_no_letter(expression, message):
+    with pytest.raises(tilewright.InvalidArgument, match=re.escape(message)):
+        tilewright.einsum(expression, integers((3, 4), 1), integers((4, 5), 2))
+
+
+def test_contract_takes_an_expression_of_letters():
+    a, b = integers((3, 4), 1), integers((4, 5), 2)
+    with pytest.raises(TypeError, match="expression must be a str such as 'ab,bc->ac', and comes first, got a int"):
+        tilewright.contract(3, a, b)
+    with pytest.raises(tilewright.InvalidArgument, match="it has a character that is not a letter from a to z or A to Z"):
+        tilewright.contract("\u03b1b,bc->\u03b1c", a, b)

@@ -29,9 +29,9 @@ def notebook() -> Iterator[ModuleType]:
     spec = importlib.util.spec_from_file_location("notebook", NOTEBOOK)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    cutlass_api.providers.cutedsl.CuTeDSLProvider.unregister(module.F64GemmKernel)
+    with tilewright.scoped_registrations():
+        spec.loader.exec_module(module)
+        yield module
 
 
 def problem(batch: int = 1, m: int = 20, n: int = 18, k: int = 12, layouts: str = "ttt") -> tuple[Any, Any, Any]:

@@ -100,6 +100,8 @@ def test_the_kernels_of_a_module_share_its_variables(module: emulator.Module) ->
         ([7, np.ones(4), 1, 1], "parameter 0 takes a pointer"),
         ([np.ones((4, 4)).T[1:], np.ones(4), 1, 1], r"args\[0\] is not C-contiguous"),
         ([np.broadcast_to(np.float32(1), 4), np.ones(4), 1, 1], r"args\[0\] is"),
+        ([np.ones(4), emulator.Output(np.float32(1)), 1, 1], r"args\[1\] is an Output of .*1.0.*, which is no array"),
+        ([np.ones(4), emulator.Output([0.0]), 1, 1], r"args\[1\] is an Output of \[0.0\], which is no array"),
     ],
 )
 def test_wrong_arguments_name_the_parameter(module: emulator.Module, arguments: list[object], says: str) -> None:

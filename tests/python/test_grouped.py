@@ -166,6 +166,25 @@ def test_k_may_be_counted() -> None:
     assert args.verify()
 
 
+@pytest.mark.parametrize("most", [1, 12])
+def test_groups_without_k_beside_a_k_of_odd_bytes(most: int) -> None:
+    """The zeros of a group without K are loaded from behind K, where a box of TMA must begin at a multiple of 16 bytes."""
+    a, b = integers(2, 40, 16, dtype=np.float16)[:, :, :most], integers(2, 64, 16, dtype=np.float16)[:, :, :most]
+    out = np.empty((2, 40, 64), np.float32)
+    counts = np.array([0, most], np.int32)
+    args = GroupedGemmArguments(a, b.swapaxes(1, 2), out, counts=counts, mode="masked_k")
+    for kernel in tilewright.find_kernels(args)[:3]:
+        out[:] = np.nan
+        kernel.run(args)
+        np.testing.assert_array_equal(out[0], np.zeros((40, 64)))
+        np.testing.assert_array_equal(out[1], a[1].astype(np.float32) @ b[1].T.astype(np.float32))
+    rows = [np.empty((40, 0), np.float16), a[1]]
+    columns = [np.empty((0, 64), np.float16), np.ascontiguousarray(b[1].T)]
+    made = grouped_matmul(rows, columns, out_dtype="float32")
+    np.testing.assert_array_equal(made[0], out[0])
+    np.testing.assert_array_equal(made[1], out[1])
+
+
 @pytest.mark.parametrize("mode", ["ragged_m", "ragged_n", "ragged_k"])
 def test_reductions_have_results_for_each_group(mode: str) -> None:
     sizes = PATTERNS["empty"]

@@ -296,7 +296,9 @@ def test_an_activation_and_a_bias_after_parallel_split_k():
         np.testing.assert_array_equal(made.d, np.maximum(made.product + bias, 0))
 
 
-def test_a_reduction_operation_after_parallel_split_k():
+@pytest.mark.parametrize("layout", [cutlass.TensorNHWC, cutlass.RowMajor])
+def test_a_reduction_operation_after_parallel_split_k(layout):
+    """PyCUTLASS's example passes the description of the convolution's C, which is a TensorNHWC."""
     test = QUICK["wgrad"]
     operation = test.operation()
     size = size_of(SMALL_SPLIT_K)
@@ -306,7 +308,7 @@ def test_a_reduction_operation_after_parallel_split_k():
         split_k_slices=3,
     )  # fmt: skip
     reduction = ReductionOperation(
-        cutlass.MatrixCoord(4, 32 * 4), TensorDescription(F32, cutlass.RowMajor, 4), F32, element_compute=F32
+        cutlass.MatrixCoord(4, 32 * 4), TensorDescription(F32, layout, 4), F32, element_compute=F32
     )
     m, n = arguments.gemm_size.m(), arguments.gemm_size.n()
     reduced = ReductionArguments(

@@ -117,6 +117,8 @@ def test_arguments_are_refused_before_anything_is_compiled():
         run(operation, [a.astype(">f4"), b, c], d, 1.0, 0.0)
     with refused("A must be a NumPy, PyTorch or CuPy array, or a CUdeviceptr, got builtins.str"):
         run(operation, ["A", b, c], d, 1.0, 0.0)
+    with refused("C must be a NumPy, PyTorch or CuPy array, or a CUdeviceptr, got numpy.float32"):
+        run(operation, [a, b, np.float32(1)], d, 1.0, 1.0)
     with refused(r"B has shape \(32, 24\) and strides \(1, 32\)"):  # PyCUTLASS would read it row by row
         run(operation, [a, b.T, c], d, 1.0, 0.0)
     with refused(r"D has shape \(40, 24\) and strides \(1, 40\)"):

@@ -149,6 +149,25 @@ def test_a_residual_may_be_the_output_in_every_kernel(name: str, dtype: str) -> 
     assert len(seen) >= 2
 
 
+@pytest.mark.parametrize("name", ["C", "residual"])
+@pytest.mark.parametrize("of_out, of_input", [((1, 33, 40), (33, 40)), ((33, 40), (1, 33, 40)), ((33, 40), (33, 40))])
+def test_a_matrix_and_a_batch_of_one_are_the_same_elements(
+    name: str, of_out: tuple[int, ...], of_input: tuple[int, ...]
+) -> None:
+    a, b, memory = integers(33, 17), integers(17, 40), integers(33, 40)
+    expected = a @ b + memory
+    out, source = memory.reshape(of_out), memory.reshape(of_input)
+    more: dict[str, Any] = {"c": source} if name == "C" else {"epilogue": "D = acc + residual", "residual": source}
+    assert tilewright.matmul(a.reshape((*of_out[:-2], 33, 17)), b, out=out, **more) is out
+    np.testing.assert_array_equal(memory, expected)
+
+
+def test_one_matrix_of_a_batch_may_not_be_added_to_all() -> None:
+    a, b, out = integers(3, 33, 17), integers(17, 40), integers(3, 33, 40)
+    with pytest.raises(InvalidArgument, match="overlaps"):
+        tilewright.matmul(a, b, c=out[0], out=out)
+
+
 def test_other_inputs_may_not_be_the_output() -> None:
     """A row vector is read for every row, also after the first one was written."""
     a, b, d = integers(1, 16), integers(16, 24), integers(1, 24)

@@ -68,17 +68,18 @@ HostOperands::HostOperands(const op::Problem& host, const std::shared_ptr<runtim
                            runtime::StreamHandle stream, bool copies_outputs)
     : device_(device), stream_(stream), on_device_(host) {
   const std::vector<op::Operand> all = op::operands(on_device_);
-  std::vector<op::Operand> own, shared;  // inputs that are identical to an output share its memory
+  std::vector<op::Operand> own, shared;  // inputs that are the elements of an output share its memory
   for (const op::Operand& operand : all) {
     if (!operand.is_used) continue;
-    const bool is_shared = operand.may_be_output && std::ranges::any_of(all, [&](const op::Operand& other) {
-                             return op::is_written(other.access) && *other.tensor == *operand.tensor;
-                           });
+    const bool is_shared =
+        operand.may_be_output && std::ranges::any_of(all, [&](const op::Operand& other) {
+          return op::is_written(other.access) && op::are_same_elements(*other.tensor, *operand.tensor);
+        });
     (is_shared ? shared : own).push_back(operand);
   }
   for (const op::Operand& operand : own) {
     const op::Tensor on_host = *operand.tensor;
-    const auto is_same = [&](const op::Operand& input) { return *input.tensor == on_host; };
+    const auto is_same = [&](const op::Operand& input) { return op::are_same_elements(*input.tensor, on_host); };
     const bool is_written = op::is_written(operand.access);
     const bool is_read = op::is_read(operand.access) || std::ranges::any_of(shared, is_same);
     const bool copies_in = is_read || operand.is_partly_written || copies_outputs;
@@ -88,7 +89,9 @@ HostOperands::HostOperands(const op::Problem& host, const std::shared_ptr<runtim
     if (!is_written) continue;
     outputs_.push_back(placed);
     for (const op::Operand& input : shared) {
-      if (is_same(input)) *input.tensor = *operand.tensor;
+      if (!is_same(input)) continue;
+      input.tensor->address = operand.tensor->address;
+      input.tensor->device = operand.tensor->device;
     }
   }
 }

@@ -42,6 +42,8 @@ bool reads_inputs(const Contraction& contraction) {
 
 bool has(std::string_view modes, char mode) { return modes.find(mode) != std::string_view::npos; }
 
+bool is_letter(char mode) { return (mode >= 'a' && mode <= 'z') || (mode >= 'A' && mode <= 'Z'); }
+
 /// The stride of a mode: 0 if the tensor lacks it or is broadcast along it.
 std::int64_t stride_of(const Tensor& tensor, std::string_view modes, char mode) {
   const std::size_t at = modes.find(mode);
@@ -224,6 +226,31 @@ Result<Tensor> matrix_of_tensor(const Classes& classes, const NamedTensor& tenso
   return matrix;
 }
 
+bool is_in_batch(const Contraction& contraction, char mode) {
+  return has(contraction.modes_a, mode) && has(contraction.modes_b, mode);
+}
+
+/// The tensor with the extents of D, repeated along modes of the batch that it lacks; nothing if it lacks another mode.
+std::optional<Tensor> with_extents_of_d(const Contraction& contraction, const Tensor& tensor) {
+  Tensor full = tensor;
+  for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
+    const std::int64_t extent = contraction.d.shape[mode];
+    if (tensor.shape[mode] == extent) continue;
+    if (!is_in_batch(contraction, contraction.modes_d[static_cast<std::size_t>(mode)])) return std::nullopt;
+    full.shape[mode] = extent;
+    full.stride[mode] = 0;
+  }
+  return full;
+}
+
+/// The epilogue with C in place of a tensor. @pre it does not read C
+Epilogue with_source_in_place_of(Epilogue epilogue, std::string_view tensor) {
+  for (EpilogueNode& node : epilogue.nodes) {
+    if (node.op == EpilogueOp::tensor && node.label == tensor) node = {.op = EpilogueOp::source};
+  }
+  return epilogue;
+}
+
 /// The types, scalars and epilogue, with operands that have only types.
 Gemm scalars_and_types(const Contraction& contraction) {
   const auto typed = [](DType type) { return matrix(std::uint64_t{0}, type, 0, 0); };
@@ -250,7 +277,7 @@ Support check_names(const Contraction& contraction) {
           .of(role);
     }
     for (const char mode : *modes) {
-      if (!((mode >= 'a' && mode <= 'z') || (mode >= 'A' && mode <= 'Z')))
+      if (!is_letter(mode))
         return refuse("a mode must be a letter, got '{}' in '{}'", mode, *modes).as(RefusalCode::shape).of(role);
       if (std::ranges::count(*modes, mode) > 1) {
         return refuse("{} has the mode '{}' twice in '{}': give a view of its diagonal instead", role, mode, *modes)
@@ -371,12 +398,13 @@ Support check_tensors(const Contraction& contraction) {
           .of(role);
     }
   }
-  const Classes classes = classes_of(contraction);
-  Gemm gemm = scalars_and_types(contraction);
-  for (std::size_t i = 0; i < contraction.tensors.size(); ++i) {
-    Result<Tensor> matrix = matrix_of_tensor(classes, contraction.tensors[i], kTensors + i);
+  const Contraction computed = with_folded_tensor_as_source(contraction).value_or(contraction);
+  const Classes classes = classes_of(computed);
+  Gemm gemm = scalars_and_types(computed);
+  for (std::size_t i = 0; i < computed.tensors.size(); ++i) {
+    Result<Tensor> matrix = matrix_of_tensor(classes, computed.tensors[i], kTensors + i);
     if (!matrix) return matrix.refusal();
-    gemm.tensors.push_back({contraction.tensors[i].name, *std::move(matrix)});
+    gemm.tensors.push_back({computed.tensors[i].name, *std::move(matrix)});
   }
   // The extents of A, B and D give m, n and the batch; the strides have no meaning here.
   const std::int64_t m = size_of(classes.m), n = size_of(classes.n), k = size_of(classes.k);
@@ -431,8 +459,10 @@ Result<std::array<std::string, 3>> parse_contraction(std::string_view expression
   std::ranges::sort(modes[2]);
   if (arrow != std::string::npos) modes[2] = text.substr(arrow + 2);
   for (const char mode : modes[0] + modes[1] + modes[2]) {
-    if ((mode >= 'a' && mode <= 'z') || (mode >= 'A' && mode <= 'Z')) continue;
-    return malformed(fmt::format("'{}' is not a letter", mode));
+    if (is_letter(mode)) continue;
+    const bool is_ascii = static_cast<unsigned char>(mode) < 0x80;
+    return malformed(is_ascii ? fmt::format("'{}' is not a letter", mode)
+                              : std::string("it has a character that is not a letter from a to z or A to Z"));
   }
   return modes;
 }
@@ -447,7 +477,29 @@ Support validate(const Contraction& contraction) {
 std::vector<Operand> operands(Contraction& contraction) { return operands_of<Tensor*>(contraction); }
 std::vector<ConstOperand> operands(const Contraction& contraction) { return operands_of<const Tensor*>(contraction); }
 
-GemmView view(const Contraction& contraction) {
+std::optional<Contraction> with_folded_tensor_as_source(const Contraction& contraction) {
+  if (contraction.epilogue.reads_source()) return std::nullopt;
+  std::optional<Classes> classes;
+  for (std::size_t i = 0; i < contraction.tensors.size(); ++i) {
+    const NamedTensor& tensor = contraction.tensors[i];
+    if (!is_full_input(contraction.epilogue, tensor.name)) continue;
+    if (!classes) classes = classes_of(contraction);
+    if (matrix_of_tensor(*classes, tensor, kTensors + i)) continue;
+    const std::optional<Tensor> source = with_extents_of_d(contraction, tensor.tensor);
+    if (!source) continue;
+    Contraction changed = contraction;
+    changed.c = *source;
+    changed.epilogue = with_source_in_place_of(contraction.epilogue, tensor.name);
+    changed.tensors.erase(changed.tensors.begin() + static_cast<std::ptrdiff_t>(i));
+    if (check_types(changed)) return changed;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// The view of a contraction of which no tensor takes the place of C.
+GemmView view_as_given(const Contraction& contraction) {
   const Classes classes = classes_of(contraction);
   const auto [a, b, c, d] = operand_views(contraction, classes);
   const bool is_shape = contraction.d.device.kind == MemoryDevice::Kind::shape;
@@ -475,6 +527,21 @@ GemmView view(const Contraction& contraction) {
     view.tensors = *tensors;
     view.keeps = std::move(tensors);
   }
+  return view;
+}
+
+}  // namespace
+
+GemmView view(const Contraction& contraction) {
+  std::optional<Contraction> changed = with_folded_tensor_as_source(contraction);
+  if (!changed) return view_as_given(contraction);
+  struct Kept {
+    Contraction contraction;
+    std::shared_ptr<const void> of_view;
+  };
+  const auto kept = std::make_shared<Kept>(Kept{*std::move(changed), nullptr});
+  GemmView view = view_as_given(kept->contraction);
+  kept->of_view = std::exchange(view.keeps, kept);
   return view;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,12 +49,18 @@ Support validate(const Contraction& contraction);
 std::vector<Operand> operands(Contraction& contraction);
 std::vector<ConstOperand> operands(const Contraction& contraction);
 
-/// The contraction as a GEMM. Modes of one class that follow each other in every tensor are merged. Where each class
-/// becomes one stride, the operands are strided; the others are folded. If no operand is folded once a mode of m or n
-/// counts as a batch along which the other input repeats, and the modes that stay in m or n have 32 elements or more,
-/// it does: every family computes such a GEMM. The order of the modes of a class, which is free, is that of D's strides
-/// (for k, that of A's), but begins with a mode that is contiguous in A, B or D, so that kernels find vectors. The view
-/// refers to `contraction`. @pre validate(contraction)
+/// The contraction that is computed for one whose epilogue reads no C, but a tensor with the modes of D that has
+/// several strides in a class: kernels reach C by each of its modes, other tensors by one stride for each class, so
+/// that the tensor takes the place of C, and has its gate. Nothing if there is no such tensor, or if C cannot have its
+/// type. One tensor at most takes the place. @pre all tensors have the modes of D
+std::optional<Contraction> with_folded_tensor_as_source(const Contraction& contraction);
+
+/// The contraction as a GEMM, after with_folded_tensor_as_source(). Modes of one class that follow each other in every
+/// tensor are merged. Where each class becomes one stride, the operands are strided; the others are folded. If no
+/// operand is folded once a mode of m or n counts as a batch along which the other input repeats, and the modes that
+/// stay in m or n have 32 elements or more, it does: every family computes such a GEMM. The order of the modes of a
+/// class, which is free, is that of D's strides (for k, that of A's), but begins with a mode that is contiguous in A, B
+/// or D, so that kernels find vectors. The view refers to `contraction`. @pre validate(contraction)
 GemmView view(const Contraction& contraction);
 
 /// "m = b*a, n = c, k = d*e, batch = 1", each class with its fastest mode first, where merged modes are in parentheses.

@@ -74,7 +74,7 @@ bool interleave(const Tensor& x, const Tensor& y) {
 Support check_overlap(const ConstOperand& later, const ConstOperand& earlier) {
   if (!is_written(later.access) && !is_written(earlier.access)) return {};
   const ConstOperand& input = is_written(later.access) ? earlier : later;
-  if (input.may_be_output && *later.tensor == *earlier.tensor) return {};
+  if (input.may_be_output && are_same_elements(*later.tensor, *earlier.tensor)) return {};
   const Interval x = interval(*later.tensor), y = interval(*earlier.tensor);
   if (!overlap(x, y) || interleave(*later.tensor, *earlier.tensor)) return {};
   return refuse("{} [{:#x}, {:#x}) overlaps {} [{:#x}, {:#x})", quoted(later.name), x.begin, x.end,

@@ -33,7 +33,7 @@ struct BasicOperand {
   TensorPointer tensor = nullptr;
   Access access = Access::read;
   bool is_used = true;             // whether this call accesses it; false for C if beta is 0
-  bool may_be_output = false;      // whether it may be identical to an output, as C may be D
+  bool may_be_output = false;      // whether it may be the same elements as an output, as C may be D
   bool is_partly_written = false;  // an output of which a call may leave elements as they were
 };
 using Operand = BasicOperand<Tensor*>;

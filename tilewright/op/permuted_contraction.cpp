@@ -139,8 +139,9 @@ bool has_folded_operands(const Contraction& contraction) {
   return is_folded(gemm.a) || is_folded(gemm.b) || is_folded(gemm.d);
 }
 
-Result<PermutedContraction> permute(const Contraction& contraction, const PermutedOperands& operands,
+Result<PermutedContraction> permute(const Contraction& problem, const PermutedOperands& operands,
                                     std::uint64_t workspace, std::int64_t max_bytes) {
+  const Contraction contraction = with_folded_tensor_as_source(problem).value_or(problem);
   const GemmView given = view(contraction);
   const Letters letters = ordered_letters(contraction, operands);
   PermutedContraction result{.inner = contraction, .before = {}, .after = {}, .workspace_bytes = 0};

@@ -114,7 +114,8 @@ ProblemKey key_of(const Conv2d& conv) {
 // Two contractions may have the same view, but modes that merge in one of them, or that are a batch, are copied in
 // another way in the other: see op::permute(). A folded operand without vectors is aligned to one element in the
 // signature, but copies move vectors along other modes, for which the address counts.
-ProblemKey key_of(const Contraction& contraction) {
+ProblemKey key_of(const Contraction& given) {
+  const Contraction contraction = with_folded_tensor_as_source(given).value_or(given);
   const GemmView view = op::view(contraction);
   ProblemKey key = key_of(view);
   const auto is_folded = [](const OperandView& operand) { return operand.access == OperandAccess::folded; };

@@ -196,6 +196,21 @@ Tensor strided_modes(const Tensor& tensor) {
   return result;
 }
 
+bool are_same_elements(const Tensor& x, const Tensor& y) {
+  const auto without_single_elements = [](const Tensor& tensor) {
+    Tensor kept = tensor;
+    kept.shape = kept.stride = {};
+    for (int mode = 0; mode < tensor.shape.rank(); ++mode) {
+      if (tensor.shape[mode] == 1) continue;
+      kept.shape.append(tensor.shape[mode]);
+      kept.stride.append(tensor.stride[mode]);
+    }
+    return kept;
+  };
+  if (x.is_pointer_array() || y.is_pointer_array()) return x == y;
+  return without_single_elements(x) == without_single_elements(y);
+}
+
 std::int64_t MatrixView::lines(const Tensor& tensor) const {
   if (is_interleaved(layout))
     return (layout == MatrixLayout::row_interleaved ? tensor.rows() : tensor.columns()) / kInterleaved;

@@ -153,6 +153,10 @@ Tensor transposed(const Tensor& tensor);
 /// (blocks, 32), whose second is the last. Other tensors are returned as they are.
 Tensor strided_modes(const Tensor& tensor);
 
+/// Whether both tensors are the same elements at the same addresses, in the same order. Modes of extent 1 do not count:
+/// a matrix, and a batch of one matrix, may be the same elements.
+bool are_same_elements(const Tensor& x, const Tensor& y);
+
 /// Layout and leading dimension of a matrix that has a stride of 1, or of an interleaved one.
 struct MatrixView {
   MatrixLayout layout = MatrixLayout::row_major;

@@ -20,30 +20,47 @@ using emulator::PtxType;
 
 struct ElementRow {
   std::string_view name;
+  std::string_view numpy_name;  // empty where it is `name`
+  std::string_view short_name;  // of Rust and LLVM; empty where it is `name`
   std::string_view descr;
   PtxType type;
+
+  bool has_name(std::string_view text) const {
+    return !text.empty() && (text == name || text == numpy_name || text == short_name);
+  }
 };
-constexpr std::array<ElementRow, 15> kElements{{{"f64", "<f8", PtxType::f64},
-                                                {"f32", "<f4", PtxType::f32},
-                                                {"f16", "<f2", PtxType::f16},
-                                                {"bf16", "<u2", PtxType::bf16},
-                                                {"e4m3", "|u1", PtxType::e4m3},
-                                                {"e5m2", "|u1", PtxType::e5m2},
-                                                {"s64", "<i8", PtxType::s64},
-                                                {"s32", "<i4", PtxType::s32},
-                                                {"s16", "<i2", PtxType::s16},
-                                                {"s8", "|i1", PtxType::s8},
-                                                {"u64", "<u8", PtxType::u64},
-                                                {"u32", "<u4", PtxType::u32},
-                                                {"u16", "<u2", PtxType::u16},
-                                                {"u8", "|u1", PtxType::u8},
-                                                {"bool", "|b1", PtxType::b8}}};
+constexpr std::array<ElementRow, 15> kElements{{{"f64", "float64", "", "<f8", PtxType::f64},
+                                                {"f32", "float32", "", "<f4", PtxType::f32},
+                                                {"f16", "float16", "", "<f2", PtxType::f16},
+                                                {"bf16", "bfloat16", "", "<u2", PtxType::bf16},
+                                                {"e4m3", "float8_e4m3fn", "", "|u1", PtxType::e4m3},
+                                                {"e5m2", "float8_e5m2", "", "|u1", PtxType::e5m2},
+                                                {"s64", "int64", "i64", "<i8", PtxType::s64},
+                                                {"s32", "int32", "i32", "<i4", PtxType::s32},
+                                                {"s16", "int16", "i16", "<i2", PtxType::s16},
+                                                {"s8", "int8", "i8", "|i1", PtxType::s8},
+                                                {"u64", "uint64", "", "<u8", PtxType::u64},
+                                                {"u32", "uint32", "", "<u4", PtxType::u32},
+                                                {"u16", "uint16", "", "<u2", PtxType::u16},
+                                                {"u8", "uint8", "", "|u1", PtxType::u8},
+                                                {"bool", "", "", "|b1", PtxType::b8}}};
 
 std::size_t bytes_of(const ElementRow& row) { return static_cast<std::size_t>(emulator::bytes(row.type)); }
 
+/// The row of a type's name; kElements.end() if no type has it.
+auto find_element(std::string_view name) {
+  return std::ranges::find_if(kElements, [&](const ElementRow& row) { return row.has_name(name); });
+}
+
+/// "f64|float64 f32|float32 ..."
 std::string type_names() {
   std::string names;
-  for (const ElementRow& row : kElements) names += fmt::format("{}{}", names.empty() ? "" : " ", row.name);
+  for (const ElementRow& row : kElements) {
+    names += fmt::format("{}{}", names.empty() ? "" : " ", row.name);
+    for (const std::string_view other : {row.short_name, row.numpy_name}) {
+      if (!other.empty()) names += fmt::format("|{}", other);
+    }
+  }
   return names;
 }
 
@@ -62,7 +79,7 @@ class ArgumentReader {
       const bool names_output = colon != std::string::npos && is_name(item_.substr(0, colon));
       return read_file(item_.substr(names_output ? colon + 1 : 0), names_output ? item_.substr(0, colon) : "");
     }
-    const auto row = std::ranges::find(kElements, item_.substr(0, std::min(colon, item_.size())), &ElementRow::name);
+    const auto row = find_element(std::string_view(item_).substr(0, std::min(colon, item_.size())));
     if (colon != std::string::npos && row != kElements.end() && item_.find('[') == std::string::npos) {
       if (parameter_.is_pointer || parameter_.size != bytes_of(*row)) refuse(quoted());
       return fill_bytes(*row, item_.substr(colon + 1));
@@ -103,7 +120,7 @@ class ArgumentReader {
     if (!parameter_.takes_array()) refuse(quoted());
     const std::size_t open = rest.find('['), close = rest.find(']');
     const std::string type = rest.substr(0, open);
-    const auto row = std::ranges::find(kElements, type, &ElementRow::name);
+    const auto row = find_element(type);
     if (!is_name(name) || row == kElements.end() || open == std::string::npos || close == std::string::npos) {
       refuse(fmt::format("{}: an array is NAME:TYPE[EXTENTS] with a type of {}", quoted(), type_names()));
     }

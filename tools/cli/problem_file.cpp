@@ -13,13 +13,13 @@
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/base/spelling.hpp"
 #include "tilewright/base/text.hpp"
-#include "tilewright/compile/file.hpp"
 #include "tilewright/kernels/weight_gemm.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/op/product_operation.hpp"
 #include "tilewright/profile/extents.hpp"
 #include "tilewright/program/packed_weights.hpp"
+#include "tools/cli/input_file.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -655,27 +655,35 @@ void fill_weights(const op::Custom& problem, std::uint64_t seed) {
   std::memcpy(reinterpret_cast<void*>(packed.address), bytes.data(), bytes.size());
 }
 
+/// What `read` makes of the contents of a file. Errors of the contents begin with the path.
+template <class Read>
+auto of_file(const std::string& path, const Read& read) {
+  const std::string text = read_input_file(path, kMaxBytes);
+  try {
+    return read(text);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
+  }
+}
+
 }  // namespace
 
 ProblemFile::ProblemFile(const Text& text, const registry::Registry& registry)
     : problem_(read_problem(parse_json(text.json), registry, numbers_)) {}
 
-ProblemFile::ProblemFile(const std::string& path, const registry::Registry& registry) try
-    : ProblemFile(Text{compile::read_file(path, kMaxBytes)}, registry) {
-} catch (const InvalidArgument& error) {
-  throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
-}
+ProblemFile::ProblemFile(const std::string& path, const registry::Registry& registry)
+    : ProblemFile(of_file(path, [&](const std::string& json) { return ProblemFile(Text{json}, registry); })) {}
 
-std::vector<ProblemFile> ProblemFile::read_all(const std::string& path, const registry::Registry& registry) try {
-  const Json json = parse_json(compile::read_file(path, kMaxBytes));
-  std::vector<ProblemFile> files;
-  for (const Json& problem : json.is_array() ? json.get<std::vector<Json>>() : std::vector<Json>{json}) {
-    for (const Json& each : combinations(problem)) files.emplace_back(Text{each.dump()}, registry);
-  }
-  if (files.empty()) throw InvalidArgument("has no problems");
-  return files;
-} catch (const InvalidArgument& error) {
-  throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
+std::vector<ProblemFile> ProblemFile::read_all(const std::string& path, const registry::Registry& registry) {
+  return of_file(path, [&](const std::string& text) {
+    const Json json = parse_json(text);
+    std::vector<ProblemFile> files;
+    for (const Json& problem : json.is_array() ? json.get<std::vector<Json>>() : std::vector<Json>{json}) {
+      for (const Json& each : combinations(problem)) files.emplace_back(Text{each.dump()}, registry);
+    }
+    if (files.empty()) throw InvalidArgument("has no problems");
+    return files;
+  });
 }
 
 std::string ProblemFile::description() const {

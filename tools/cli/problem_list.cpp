@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "tilewright/base/text.hpp"
-#include "tilewright/compile/file.hpp"
 #include "tilewright/profile/extents.hpp"
+#include "tools/cli/input_file.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/problem.hpp"
 
@@ -133,7 +133,7 @@ std::vector<op::Problem> problems_of(const ProblemRanges& ranges) {
 
 std::vector<op::Problem> problems_of_list(const std::string& path) {
   constexpr std::size_t kMaxBytes = 1 << 24;
-  std::istringstream lines(compile::read_file(path, kMaxBytes));
+  std::istringstream lines(read_input_file(path, kMaxBytes));
   std::vector<op::Problem> problems;
   int number = 0;
   for (std::string line; std::getline(lines, line);) {

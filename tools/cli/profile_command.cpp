@@ -8,12 +8,12 @@
 
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
-#include "tilewright/compile/file.hpp"
 #include "tilewright/engine/engine.hpp"
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/profile/formats.hpp"
 #include "tilewright/profile/profile.hpp"
 #include "tools/cli/commands.hpp"
+#include "tools/cli/input_file.hpp"
 #include "tools/cli/kernel_choice.hpp"
 #include "tools/cli/number.hpp"
 #include "tools/cli/output_file.hpp"
@@ -169,7 +169,7 @@ struct ReportCommandOptions {
 ExitCode run_report(const ReportCommandOptions& options) {
   check_files(options.outputs, {options.profile}, "--output");
   constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
-  const std::string json = compile::read_file(options.profile, kMaxBytes);
+  const std::string json = read_input_file(options.profile, kMaxBytes);
   try {
     if (options.outputs.empty()) fmt::print("{}", profile::to_table(json));
     for (const std::string& path : options.outputs) write(path, json);

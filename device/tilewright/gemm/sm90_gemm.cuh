@@ -223,10 +223,11 @@ class Sm90Gemm {
     }
   }
   /// The element of K at which the first stage of a tile begins. That of a tile without K lies behind the end of the
-  /// operands, where TMA loads zeros.
+  /// operands, where TMA loads zeros; it is a multiple of kTileK, because boxes begin at multiples of 16 bytes.
   __device__ __forceinline__ int begin_k(const Tile& tile) const {
     if constexpr (kDiffersInK) {
-      return tile.extent_k(parameters_.k) > 0 ? tile.begin_k() : parameters_.k;
+      const int behind_k = ceil_div(parameters_.k, Plan::kTileK) * Plan::kTileK;
+      return tile.extent_k(parameters_.k) > 0 ? tile.begin_k() : behind_k;
     } else {
       return first_k_tile_ * Plan::kTileK;
     }

@@ -17,6 +17,7 @@ from .argument_types import check_type
 from .array import Memory, View, current_stream, item_bytes, memory_of
 from .cutlass.element import DataType
 from .cutlass.gemm import GemmCoord, Mode
+from .cutlass.layout import LayoutType
 from .epilogue import OutputOp
 from .math_instruction import MathOperation
 from .operation import GemmOperationUniversal
@@ -58,11 +59,10 @@ class SplitKWorkspace(PartialSums):
         self.reduction = reduction_arguments(self.parts, outputs)
 
 
-def parts_view(memory: Memory, kind: DType, shape: tuple[int, int, int], layout: Any) -> View:
+def parts_view(memory: Memory, kind: DType, shape: tuple[int, int, int], layout: LayoutType) -> View:
     """Partial sums of the shape (count, m, n), packed one part after the other, each with this layout."""
     _, m, n = shape
-    inner = (max(1, n), 1) if layout is cutlass.RowMajor else (1, max(1, m))
-    return View(memory, kind, shape, (m * n, *inner))
+    return View(memory, kind, shape, (m * n, *layout.strides(m, n)))
 
 
 def reduction_arguments(parts: View, outputs: Outputs) -> _tilewright.ReduceSplitKArguments:

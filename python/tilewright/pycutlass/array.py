@@ -87,7 +87,8 @@ def memory_of(array: Any, role: str) -> Memory:
         return _memory_of_torch(array)
     for is_device, attribute in ((True, "__cuda_array_interface__"), (False, "__array_interface__")):
         interface = getattr(array, attribute, None)
-        if interface is not None:
+        # The memory that a scalar of NumPy has in its interface is freed at once.
+        if interface is not None and not isinstance(array, numpy.generic):
             if str(interface.get("typestr", "")).startswith(">"):
                 raise InvalidArgument(f"{role} is {array.dtype}: big-endian arrays are not supported")
             return _memory_of_interface(array, interface, is_device)

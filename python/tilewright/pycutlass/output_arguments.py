@@ -185,8 +185,7 @@ class OutputArguments:
         """The array's memory as a matrix or a batch of matrices."""
         memory = memory_of(array, role)
         self._check(memory, role, description, rows * columns * (1 if batch is None else batch))
-        is_row_major = description.layout is cutlass.RowMajor
-        strides: tuple[int, ...] = (max(1, columns), 1) if is_row_major else (1, max(1, rows))
+        strides: tuple[int, ...] = description.layout.strides(rows, columns)
         shape: tuple[int, ...] = (rows, columns)
         if description.layout.is_interleaved:
             shape = _blocks(role, description, rows, columns)

@@ -23,7 +23,8 @@ from .visitor import EpilogueVisitTree, VisitorOutputOp
 class ReductionOperation:
     """D = epilogue(sum of the parts of a workspace, C). The parts are added in ascending order.
 
-    C                    describes the source and the destination, of either layout
+    C                    describes the source and the destination: RowMajor, ColumnMajor, or TensorNHWC, which is a
+                         row-major matrix with a row for each pixel
     element_accumulator  the type of the sums: it must be the one that the workspace's type has, which is float64 for
                          float64, int32 for int32, float32 (or float16, as a synonym) for the others
     element_workspace    the type of the workspace; by default that of the GEMM's accumulators
@@ -52,8 +53,8 @@ class ReductionOperation:
         self.epilogue_functor: EpilogueFunctorBase | EpilogueVisitTree = epilogue_functor or LinearCombination(
             C.element, C.alignment, element_accumulator, element_compute or element_accumulator
         )
-        if C.layout.is_interleaved:
-            raise Unsupported(f"C is {C.layout.name}: a ReductionOperation needs RowMajor or ColumnMajor")
+        if C.layout.is_interleaved or C.layout.has_blocks:
+            raise Unsupported(f"C is {C.layout.name}: a ReductionOperation needs RowMajor, ColumnMajor or TensorNHWC")
         self.count = count
         self.partitions_per_stage = partitions_per_stage
         if self.epilogue_functor.element_output is not C.element:

@@ -158,7 +158,7 @@ class _Launcher:
         functor = operation.epilogue_functor
         return ReductionOperation(
             cutlass.MatrixCoord(4, 32 * operation.C.alignment),
-            _as_matrix(operation.C),
+            operation.C,
             operation.accumulator_type(),
             element_compute=functor.element_epilogue,
             epilogue_functor=functor,
@@ -461,12 +461,6 @@ def _blocked(tensor: Any, layout: LayoutType) -> Any:
         return tensor
     order = (3, 1, 2, 0, 4) if layout is LayoutType.TensorC32RSK32 else (0, 3, 1, 2, 4)
     return numpy.ascontiguousarray(tensor.reshape(first, second, third, *blocks).transpose(order))
-
-
-def _as_matrix(description: TensorDescription) -> TensorDescription:
-    """The description of an output of a convolution as that of the matrix of its pixels and channels."""
-    layout = cutlass.RowMajor if description.layout is cutlass.TensorNHWC else description.layout
-    return TensorDescription(description.element, layout, description.alignment)
 
 
 def _run_wide(reference: Any, operands: Sequence[Any], size: Any, alpha: float, beta: float) -> Any:

@@ -141,9 +141,23 @@ class Graph:
             fits = padded[-1] in (1, n) and padded[-2] in (1, m)
         is_batch_right = len(shape) < 3 or (len(shape) == len(self.problem) and shape[0] in (1, self.problem[0]))
         if not fits or not is_batch_right:
-            raise Untraceable(f"'{name}' of shape {shape} does not broadcast to A*B of shape {self.problem}")
+            reason = f"'{name}' of shape {shape} does not broadcast to A*B of shape {self.problem}"
+            raise Untraceable(reason, self._vectors_of_each_matrix(shape))
         mode = BROADCASTS[2 * (padded[-1] == 1) + (padded[-2] == 1)]
         return Traced(self.add(Node(mode, label=name)), shape, "product" if padded[-1] != 1 else "none")
+
+    def _vectors_of_each_matrix(self, shape: tuple[int, ...]) -> str | None:
+        """What to bind instead of an array of this shape if it has a vector, or a number, for each matrix of a batch."""
+        if len(self.problem) != 3:
+            return None
+        batch, m, n = self.problem
+        if shape == (batch,):
+            return f"an array of shape {(batch, 1, 1)}, for one value per matrix"
+        if shape == (batch, m):
+            return f"an array of shape {(batch, m, 1)}, for one value per row of each matrix"
+        if shape == (batch, n):
+            return f"an array of shape {(batch, 1, n)}, for one value per column of each matrix"
+        return None
 
     def constant(self, number: float) -> Traced:
         return Traced(

@@ -224,5 +224,36 @@ TEST(Contraction, TensorsOfTheEpilogueAreBroadcastByClass) {
   EXPECT_THAT(with({2, 1, 3, 1}), HasSubstr("'bias' must be (1,30), got (6,1)"));
 }
 
+TEST(Contraction, AResidualOfAFoldedDTakesThePlaceOfC) {
+  Contraction contraction = contraction_of("gack,gbdk->gabcd", {3, 2, 3, 4}, {3, 5, 6, 4}, {3, 2, 5, 3, 6});
+  contraction.epilogue = *parse_epilogue("D = relu(acc + residual) * 2", DType::f32);
+  const auto with = [&](const Dims& shape) {
+    contraction.tensors = {{"residual", packed_tensor(5 * kApart, DType::f32, shape)}};
+    return reason(contraction);
+  };
+  EXPECT_EQ(with({3, 2, 5, 3, 6}), "");
+  GemmView computed = view(contraction);
+  EXPECT_TRUE(computed.reads_source && computed.has_source);
+  EXPECT_TRUE(computed.tensors.empty());
+  EXPECT_TRUE(computed.epilogue->reads_source());
+  EXPECT_EQ(computed.c.tensor.address, 5 * kApart);
+  EXPECT_EQ(computed.c.access, OperandAccess::folded);
+  const Contraction other = [&] {
+    Contraction changed = contraction;
+    changed.tensors[0].tensor.stride = {180, 1, 2, 10, 30};
+    return changed;
+  }();
+  EXPECT_FALSE(key(Problem(contraction)) == key(Problem(other)));
+  EXPECT_EQ(with({1, 2, 5, 3, 6}), "") << "it is repeated along modes of the batch";
+  EXPECT_EQ(with_folded_tensor_as_source(contraction)->c.stride[0], 0);
+  EXPECT_THAT(with({3, 2, 1, 3, 6}), HasSubstr("'residual' must be broadcast along all modes of n or none"));
+  EXPECT_EQ(with({3, 2, 5, 3, 6}), "");
+  contraction.tensors[0].tensor.address = contraction.d.address;
+  EXPECT_EQ(reason(contraction), "") << "it may be D";
+  contraction.epilogue = *parse_epilogue("D = acc * factor + beta * C", DType::f32);
+  contraction.tensors[0] = {"factor", packed_tensor(5 * kApart, DType::f32, {3, 2, 5, 3, 6})};
+  EXPECT_THAT(reason(contraction), HasSubstr("'factor' must be broadcast along all modes of m or none"));
+}
+
 }  // namespace
 }  // namespace tilewright::op

@@ -148,6 +148,12 @@ TEST(Validate, BatchesAndBroadcastOperands) {
   }
   gemm.c = gemm.d;
   EXPECT_TRUE(validate(gemm)) << "C may be identical to D";
+  Gemm one = batch_of(1);
+  one.beta = 1.0;
+  one.c = slice(one.d, 0);
+  EXPECT_TRUE(validate(one)) << "a batch of one matrix is that matrix";
+  gemm.c = slice(gemm.d, 0);
+  EXPECT_NE(validate(gemm).reason().find("overlaps"), std::string::npos) << "C is read after its D is written";
   Gemm none = batch_of(0);
   none.d.address = none.a.address = none.b.address = 0;
   EXPECT_TRUE(validate(none)) << validate(none).reason();

@@ -39,3 +39,8 @@ class LayoutType(enum.Enum):
     def is_interleaved(self) -> bool:
         """Whether 32 adjacent rows, or columns, are stored together."""
         return self in (LayoutType.RowMajorInterleaved32, LayoutType.ColumnMajorInterleaved32)
+
+    def strides(self, rows: int, columns: int) -> tuple[int, int]:
+        """The strides of a packed matrix whose layout is not interleaved. A tensor of TensorNHWC is a row-major matrix
+        with a row for each pixel."""
+        return (1, max(1, rows)) if self is LayoutType.ColumnMajor else (max(1, columns), 1)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import tilewright
-from tilewright._tilewright import KernelMetadata
+from tilewright._tilewright import KernelMetadata, _registered_classes
 from tilewright.errors import InvalidArgument
 
 from ...kernel import Kernel
@@ -20,7 +20,6 @@ class CuTeDSLProvider(ProviderBase):
     """The kernels of registered classes."""
 
     generates = False
-    _kernel_classes: ClassVar[dict[str, type[Kernel]]] = {}
 
     @classmethod
     def register(cls, kernel_class: Registered) -> Registered:
@@ -33,22 +32,20 @@ class CuTeDSLProvider(ProviderBase):
                 f"CuTeDSLProvider.register takes a class that derives from CuteDslKernel, got {kernel_class!r}"
             )
         tilewright.register(kernel_class)
-        cls._kernel_classes[kernel_class.__name__] = kernel_class
         return kernel_class
 
     @classmethod
     def unregister(cls, kernel_class: type[Kernel]) -> bool:
         """Undoes register(). Returns whether the class was registered."""
-        cls._kernel_classes.pop(kernel_class.__name__, None)
         return tilewright.unregister(kernel_class)
 
     @classmethod
     def has(cls, metadata: KernelMetadata) -> bool:
-        return cls._kernel_classes.get(metadata.family) is not None
+        return metadata.family in cls._names()
 
     @classmethod
     def families(cls) -> list[str] | None:
-        return [*cls._kernel_classes]
+        return cls._names()
 
     @classmethod
     def generate_kernels(
@@ -56,9 +53,18 @@ class CuTeDSLProvider(ProviderBase):
     ) -> list[Any]:
         """The kernels of all registered classes that the filter accepts."""
         found: list[Any] = []
-        for kernel_class in cls._kernel_classes.values():
+        for kernel_class in cls._kernel_classes():
             found += kernel_class.generate_kernels(metadata_filter, epilogue_args, cc)
         return found
+
+    @classmethod
+    def _kernel_classes(cls) -> list[type[Kernel]]:
+        """The registered classes that derive from Kernel of this interface, in the order of registration."""
+        return [each for each in _registered_classes() if issubclass(each, Kernel)]
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [each.__name__ for each in cls._kernel_classes()]
 
 
 __all__ = ["CuTeDSLProvider"]
