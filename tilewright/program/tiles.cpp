@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "tilewright/base/error.hpp"
 #include "tilewright/program/roles.hpp"
@@ -77,8 +76,8 @@ TileIndex PersistentTiles::begin() const {
   return order_.tile(k.begin_loop(k.block() / groups_of_m, order_.groups(), k.blocks() / groups_of_m));
 }
 
-StreamedTiles::StreamedTiles(KernelBuilder& k, TileOrder order, const Number& steps, int max_ctas)
-    : kernel_(&k), order_(std::move(order)), steps_(steps) {
+StreamedTiles::StreamedTiles(KernelBuilder& k, const TileOrder& order, const Number& steps, int max_ctas)
+    : kernel_(&k), order_(order), steps_(steps) {
   const auto& [x, y, z] = k.cluster();
   if (x * y * z != 1) {
     throw InvalidArgument(

@@ -66,7 +66,7 @@ class StreamedTiles {
  public:
   /// `steps`: of each tile, at least 1, of launch variables. Sets the grid to at most `max_ctas` CTAs. A launch with
   /// 2^31 steps or more is refused. @throws InvalidArgument for a kernel with clusters
-  StreamedTiles(KernelBuilder& k, TileOrder order, const Number& steps, int max_ctas);
+  StreamedTiles(KernelBuilder& k, const TileOrder& order, const Number& steps, int max_ctas);
 
   /// The number of CTAs of a launch, of launch variables.
   const Number& ctas() const { return ctas_; }
