@@ -227,6 +227,13 @@ void bind_values(nb::module_& module) {
           "address", [](const program::SharedMemory& self) { return self.address; },
           "The shared address of its first byte.")
       .def_ro("bytes", &program::SharedMemory::bytes);
+  nb::class_<program::WorkspaceMemory>(module, "WorkspaceMemory",
+                                       "The workspace of a launch. Kernel.workspace() reserves it.")
+      .def_ro("address", &program::WorkspaceMemory::address, "A b64.")
+      .def_ro("flags", &program::WorkspaceMemory::flags,
+              "The offset of 63480 words of 32 bits that are 0 when the kernel starts, and must be when it ends.")
+      .def_ro("data", &program::WorkspaceMemory::data,
+              "The offset of the data, such that their address is a multiple of 256.");
   nb::class_<program::Operand>(
       module, "InstructionOperand",
       "An operand of Kernel.instruction(). output(), input(), update(), number(), immediate() and "
@@ -264,6 +271,10 @@ void bind_builder(nb::module_& module) {
           },
           "name"_a, "alignment"_a = 1,
           "The address of an array in global memory, a b64. The launch checks the alignment in bytes.")
+      .def("workspace", &KernelBuilder::workspace, "bytes"_a,
+           "Global memory that each launch has for itself, with `bytes` bytes of data, of launch arguments. Results of "
+           "the "
+           "last launch may be in the data.")
       .def("scalar", &KernelBuilder::scalar, "name"_a, "A number that each launch gives, an f32.")
       .def("require", &KernelBuilder::require, "holds"_a, "reason"_a, "number"_a,
            "A condition on launch arguments, which the launch checks; `number` is in the message.")

@@ -80,6 +80,14 @@ void bind_memory(nb::module_& module) {
              "Stores the registers of `values` (1, 2 or 4) at a shared address: st.shared.");
   module.def("add_global", &program::add_global, "k"_a, "base"_a, "offset"_a, "value"_a,
              "Adds one f32, f64 or b32 (an integer) to memory, atomically: red.global.add.");
+  module.def(
+      "raise_flag", &program::raise_flag, "k"_a, "base"_a, "offset"_a,
+      "Sets a flag, a word of 32 bits at base + offset, when all lanes of the warp have come here. Who then sees it "
+      "also sees what they wrote to memory.");
+  module.def("wait_for_flag", &program::wait_for_flag, "k"_a, "base"_a, "offset"_a,
+             "Waits until a flag is set; by all lanes of the warp.");
+  module.def("lower_flag", &program::lower_flag, "k"_a, "base"_a, "offset"_a,
+             "Clears a flag when all lanes of the warp have come here.");
   module.def("add_shared", &program::add_shared, "k"_a, "address"_a, "value"_a,
              "add_global() to a shared address: red.shared.add.");
   module.def("store_shared_at", &program::store_shared_at, "k"_a, "address"_a, "rank"_a, "values"_a,

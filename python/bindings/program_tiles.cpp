@@ -47,6 +47,7 @@ using program::RingReader;
 using program::RingWriter;
 using program::Roles;
 using program::SharedTile;
+using program::StreamedTiles;
 using program::TiledCopyBuilder;
 using program::TiledMmaBuilder;
 using program::Value;
@@ -55,6 +56,13 @@ namespace {
 
 using Release = std::function<void(const Number&)>;
 using ConvertA = std::function<std::vector<Value>(const std::vector<Value>&, const Number&, int)>;
+
+plan::Raster read_raster(int width, const Text& along) {
+  const std::string mode = along.read("raster_along");
+  if (mode != "m" && mode != "n")
+    throw InvalidArgument(fmt::format("raster_along must be \"m\" or \"n\", got \"{}\"", printable(mode)));
+  return {.width = width, .along_n = mode == "n"};
+}
 
 void bind_ring(nb::module_& module) {
   nb::class_<Ring>(
@@ -131,15 +139,36 @@ void bind_roles(nb::module_& module) {
           "__init__",
           [](PersistentTiles* self, KernelBuilder& k, const Number& m, const Number& n, const Number& batch,
              int raster_width, const Text& raster_along, int max_groups) {
-            const std::string along = raster_along.read("raster_along");
-            if (along != "m" && along != "n")
-              throw InvalidArgument(fmt::format("raster_along must be \"m\" or \"n\", got \"{}\"", printable(along)));
-            new (self) PersistentTiles(k, m, n, batch, {.width = raster_width, .along_n = along == "n"}, max_groups);
+            new (self) PersistentTiles(k, m, n, batch, read_raster(raster_width, raster_along), max_groups);
           },
           "k"_a, "m"_a, "n"_a, "batch"_a = 1, nb::kw_only(), "raster_width"_a = 8, "raster_along"_a = "m",
           "max_groups"_a = 132, nb::keep_alive<1, 2>())
       .def("begin", &PersistentTiles::begin, "Called by for_each().")
       .def("end", &PersistentTiles::end, "Called by for_each().");
+  nb::class_<program::TilePart>(module, "TilePart",
+                                "The steps of a tile along k from `first_step` to before `end_step`. `with "
+                                "tiles.for_each(cta) as part:` gives it.")
+      .def_prop_ro("tile", [](const program::TilePart& self) { return self.tile; })
+      .def_prop_ro("first_step", [](const program::TilePart& self) { return self.first_step; })
+      .def_prop_ro("end_step", [](const program::TilePart& self) { return self.end_step; });
+  nb::class_<StreamedTiles>(module, "StreamedTilesRecorder")
+      .def(
+          "__init__",
+          [](StreamedTiles* self, KernelBuilder& k, const Number& m, const Number& n, const Number& steps,
+             const Number& batch, int raster_width, const Text& raster_along, int max_ctas) {
+            const program::TileOrder order(k, m, n, batch, read_raster(raster_width, raster_along));
+            new (self) StreamedTiles(k, order, steps, max_ctas);
+          },
+          "k"_a, "m"_a, "n"_a, "steps"_a, "batch"_a = 1, nb::kw_only(), "raster_width"_a = 8, "raster_along"_a = "m",
+          "max_ctas"_a = 132, nb::keep_alive<1, 2>())
+      .def_prop_ro(
+          "ctas", [](const StreamedTiles& self) { return self.ctas(); },
+          "The number of CTAs of a launch, of launch arguments.")
+      .def("cta", &StreamedTiles::cta, "The number of this CTA.")
+      .def("is_continued", &StreamedTiles::is_continued, "part"_a,
+           "Whether the CTA after this one has the other steps of a part's tile.")
+      .def("begin", &StreamedTiles::begin, "cta"_a, "Called by for_each().")
+      .def("end", &StreamedTiles::end, "Called by for_each().");
 }
 
 void bind_copies(nb::module_& module) {

@@ -52,6 +52,57 @@ def histogram() -> tp.Program:
     return k.build()
 
 
+def streamed_sums(ctas: int) -> Callable[[], tp.Program]:
+    """out[tile] is the sum of x[tile], of which each element is a step, by CTAs of one warp that share tiles."""
+
+    def author() -> tp.Program:
+        k = tp.Kernel("streamed_sums", threads=32)
+        tiles, steps, x, out = k.launch("tiles", 1, 1), k.launch("steps", 1, 1), k.address("x", 4), k.address("out", 4)
+        streamed = tp.StreamedTiles(k, tiles, 1, steps, max_ctas=ctas)
+        memory = k.workspace(streamed.ctas * 4)
+        cta = streamed.cta()
+
+        def flag(of: tp.Number) -> tp.Number:
+            return memory.flags + of * 4
+
+        with streamed.for_each(cta) as part:
+            total = k.cell(tp.constant(k, 0.0))
+            with k.loop(part.first_step, part.end_step) as step:
+                total.set(tp.add(k, total.get(), tp.load_global(k, x, (part.tile.m * steps + step) * 4, "f32")))
+            with k.If(tp.equal(part.first_step, 0)):
+                with k.If(streamed.is_continued(part)):
+                    tp.wait_for_flag(k, memory.address, flag(cta + 1))
+                    rest = tp.load_global(k, memory.address, memory.data + (cta + 1) * 4, "f32")
+                    tp.lower_flag(k, memory.address, flag(cta + 1))
+                    total.set(tp.add(k, total.get(), rest))
+                tp.store_global_if(k, tp.equal(k.thread, 0), out, part.tile.m * 4, [total.get()])
+            with k.Else():
+                tp.store_global_if(k, tp.equal(k.thread, 0), memory.address, memory.data + cta * 4, [total.get()])
+                tp.raise_flag(k, memory.address, flag(cta))
+        return k.build()
+
+    return author
+
+
+@pytest.mark.parametrize(("tiles", "steps", "ctas"), [(7, 9, 5), (1, 3, 5), (12, 5, 5), (5, 1, 4), (40, 7, 132)])
+def test_ctas_that_share_tiles_exchange_sums_through_the_workspace(tiles: int, steps: int, ctas: int) -> None:
+    x = np.arange(tiles * steps, dtype=np.float32).reshape(tiles, steps)
+    program = streamed_sums(ctas)
+    assert [name for name, _ in program().parameters] == ["tiles", "steps", "x", "out"]
+    for _ in range(2):  # the flags of the first launch are 0 again
+        sums = computed(program, "out", tiles=tiles, steps=steps, x=x, out=nans(tiles))
+        assert (sums == x.sum(axis=1)).all()
+
+
+def test_a_kernel_has_one_workspace_whose_size_is_known_at_launch() -> None:
+    k = tp.Kernel("twice", threads=32)
+    with pytest.raises(InvalidArgument, match="depends on values of the kernel"):
+        k.workspace(k.block() * 4 + 4)
+    k.workspace(4)
+    with pytest.raises(InvalidArgument, match="a kernel has one workspace"):
+        k.workspace(4)
+
+
 def test_histogram_with_a_loop_over_the_grid() -> None:
     values = np.random.default_rng(0).integers(0, 256, 1000).astype(np.uint8)
     counts = computed(histogram, "counts", n=1000, values=values, counts=np.zeros(256, np.int32))

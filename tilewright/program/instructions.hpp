@@ -41,8 +41,8 @@ void store_global_if(KernelBuilder& k, const Number& holds, const Value& base, c
 /// red.global.add of one f32, f64 or b32 (as an integer): adds it to memory, atomically.
 void add_global(KernelBuilder& k, const Value& base, const Number& offset, const Value& value);
 
-// Flags among warps of different CTAs: words of global memory, 0 before and after each launch. All lanes of a warp call
-// these functions together.
+// Flags among warps of different CTAs: words of 32 bits in global memory, such as those of a workspace, which are 0
+// before and after each launch. All lanes of a warp call these functions together.
 
 /// Sets the flag at base + offset when all lanes have come here. Who then sees it also sees what they wrote to memory.
 void raise_flag(KernelBuilder& k, const Value& base, const Number& offset);

@@ -12,6 +12,7 @@
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/plan/launch.hpp"
 
 namespace tilewright::program {
 namespace {
@@ -185,16 +186,20 @@ Value KernelBuilder::address(std::string_view name, std::int64_t alignment, std:
   return value;
 }
 
-Value KernelBuilder::workspace(const Number& bytes) {
+WorkspaceMemory KernelBuilder::workspace(const Number& bytes) {
+  static_assert(WorkspaceMemory::kFlags * sizeof(std::uint32_t) == plan::kReductionCounterBytes,
+                "flags are the counters of reductions, which all kernels leave at 0");
+  constexpr std::int64_t kAlignment = 256;  // of the address of a workspace
+  constexpr auto kData = round_up(static_cast<std::int64_t>(plan::kWorkspaceCounterBytes), kAlignment);
   if (!program_.workspace_bytes.is_static(0)) throw InvalidArgument("a kernel has one workspace");
   if (!bytes.is_static() && bytes.kind() != layout::NumberKind::launch) {
     throw InvalidArgument(
         fmt::format("the size of the workspace depends on values of the kernel: {}", to_string(bytes)));
   }
-  const Value value = define(RegisterType::b64, 1);
-  add_parameter("workspace", Parameter::Kind::workspace, 8, 8).value = value;
-  program_.workspace_bytes = bytes;
-  return value;
+  const Value address = define(RegisterType::b64, 1);
+  add_parameter("workspace", Parameter::Kind::workspace, 8, 8).value = address;
+  program_.workspace_bytes = kData + bytes;
+  return {.address = address, .flags = plan::kReductionCountersFrom, .data = kData};
 }
 
 Value KernelBuilder::scalar(std::string_view name) {

@@ -63,6 +63,16 @@ struct SharedMemory {
   std::int64_t bytes = 0;
 };
 
+/// The workspace of a launch.
+struct WorkspaceMemory {
+  /// How many flags there are, see raise_flag().
+  static constexpr std::int64_t kFlags = 63480;
+
+  Value address;           // a b64
+  std::int64_t flags = 0;  // the offset of words of 32 bits that are 0 when the kernel starts, and must be when it ends
+  std::int64_t data = 0;   // the offset of the data, such that their address is a multiple of 256
+};
+
 /// Functions that take names throw InvalidArgument for names that are no identifiers or are used twice. Functions that
 /// take Numbers or Values throw InvalidArgument for those that are not defined where they are used: defined in a loop
 /// or branch that has ended, or by another builder.
@@ -98,11 +108,10 @@ class KernelBuilder {
   /// The address of an array in global memory, a b64. Each launch gives it; `alignment` in bytes is checked. `element`
   /// is the type of its elements, for callers of the program.
   Value address(std::string_view name, std::int64_t alignment = 1, std::optional<DType> element = std::nullopt);
-  /// The address of the launch's workspace, a b64, a multiple of 256 bytes. It has `bytes` bytes, of launch variables,
-  /// and begins with the counters that plan/launch.hpp describes: those for reductions are 0, and the kernel leaves
-  /// them so. The rest is uninitialised. @throws InvalidArgument if the kernel has one, or if `bytes` depends on values
-  /// of the kernel
-  Value workspace(const Number& bytes);
+  /// Global memory that each launch has for itself, with `bytes` bytes of data, of launch variables. Results of the
+  /// last launch may be in the data. @throws InvalidArgument if the kernel has a workspace, or if `bytes` depends on
+  /// values of the kernel
+  WorkspaceMemory workspace(const Number& bytes);
   /// A number that each launch gives, an f32.
   Value scalar(std::string_view name);
   /// A tensor map, for the array whose address is the launch's argument `name`. The result is the parameter's index.

@@ -101,17 +101,21 @@ Number StreamedTiles::first_step_of(const Number& cta) const {
 }
 
 void StreamedTiles::for_each(const Number& cta, const std::function<void(const TilePart&)>& body) const {
+  body(begin(cta));
+  end();
+}
+
+TilePart StreamedTiles::begin(const Number& cta) const {
   KernelBuilder& k = *kernel_;
   const std::int64_t count = all_steps_.upper();
   const Number first = in_register(k, assume(k, first_step_of(cta), count));
   const Number end = in_register(k, assume(k, first_step_of(cta + 1), count + 1));
   const Number last = assume(k, end - 1, count);
-  k.loop(first / steps_, last / steps_ + 1, 1, [&](const Number& tile) {
-    const Number begin_of_tile = tile * steps_, end_of_tile = begin_of_tile + steps_;
-    body({.tile = order_.tile(tile),
+  const Number tile = k.begin_loop(first / steps_, last / steps_ + 1, 1);
+  const Number begin_of_tile = tile * steps_, end_of_tile = begin_of_tile + steps_;
+  return {.tile = order_.tile(tile),
           .first_step = assume(k, maximum(first, begin_of_tile) - begin_of_tile, steps_.upper()),
-          .end_step = assume(k, minimum(end, end_of_tile) - begin_of_tile, steps_.upper() + 1)});
-  });
+          .end_step = assume(k, minimum(end, end_of_tile) - begin_of_tile, steps_.upper() + 1)};
 }
 
 }  // namespace tilewright::program

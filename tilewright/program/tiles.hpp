@@ -74,6 +74,9 @@ class StreamedTiles {
   Number cta() const;
   /// Appends a loop over the parts of tiles of a CTA.
   void for_each(const Number& cta, const std::function<void(const TilePart&)>& body) const;
+  /// The same in two pieces.
+  TilePart begin(const Number& cta) const;
+  void end() const { kernel_->end_loop(); }
   /// Whether the CTA after this one has the other steps of a part's tile.
   Number is_continued(const TilePart& part) const { return less(part.end_step, steps_); }
 

@@ -11,7 +11,6 @@
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/rounding.hpp"
-#include "tilewright/plan/launch.hpp"
 #include "tilewright/program/packed_weights.hpp"
 #include "tilewright/program/ring.hpp"
 #include "tilewright/program/roles.hpp"
@@ -37,9 +36,8 @@ constexpr int kLinesOfChunk = WeightPacking::kBytes / (4 * kLineWords);
 constexpr int kRowsOfPairs = 8, kColumnsOfPairs = 8;
 constexpr int kThreadBytes = WeightPacking::kBytes / kWarpgroupThreads;
 constexpr int kSumBytes = 4;
-/// Sums that a thread sends at once through the workspace, which holds flags of warps and, from kSumsFrom on, sums.
+/// Sums that a thread sends at once through the workspace.
 constexpr int kSentSums = 4, kFlagBytes = 4;
-constexpr std::int64_t kSumsFrom = round_up(static_cast<std::int64_t>(plan::kWorkspaceCounterBytes), 256);
 /// CTAs of a grid along x.
 constexpr int kMaxCtas = std::numeric_limits<int>::max();
 
@@ -198,7 +196,7 @@ class WeightGemmAuthor {
     Work work;
     if (description_.streaming_ctas > 0) {
       work.streamed.emplace(k_, TileOrder(k_, tiles_m, tiles_n, 1, raster), steps, description_.streaming_ctas);
-      workspace_ = k_.workspace(kSumsFrom + work.streamed->ctas() * sums_bytes());
+      workspace_ = k_.workspace(work.streamed->ctas() * sums_bytes());
       work.cta = work.streamed->cta();
       return work;
     }
@@ -320,13 +318,12 @@ class WeightGemmAuthor {
   std::int64_t sums_bytes() const { return std::int64_t{tile_m_} * description_.tile_n * kSumBytes; }
   /// The offset of the flag of a warp's sums in the workspace.
   Number flag_of(const Number& cta, const Consumer& consumer) const {
-    return static_cast<std::int64_t>(plan::kReductionCountersFrom) +
-           (cta * (4 * description_.consumers) + consumer.warp) * kFlagBytes;
+    return workspace_.flags + (cta * (4 * description_.consumers) + consumer.warp) * kFlagBytes;
   }
   /// The offset of the first kSentSums sums that a thread of a CTA sends, and the distance to the next ones.
   Number sent_sums(const Number& cta, const Consumer& consumer) const {
     const Number thread = consumer.warp / 4 * kWarpgroupThreads + consumer.thread.thread;
-    return kSumsFrom + cta * sums_bytes() + thread * (kSentSums * kSumBytes);
+    return workspace_.data + cta * sums_bytes() + thread * (kSentSums * kSumBytes);
   }
   int bytes_between_sent_sums() const { return kWarpgroupThreads * description_.consumers * kSentSums * kSumBytes; }
 
@@ -339,8 +336,8 @@ class WeightGemmAuthor {
                             i / kSentSums * bytes_between_sent_sums(), i, i + 1, i + 2, i + 3);
     }
     k_.instruction("{\n" + stores + "}",
-                   {input(global_address(k_, workspace_, sent_sums(cta, consumer))), input(sent)});
-    raise_flag(k_, workspace_, flag_of(cta, consumer));
+                   {input(global_address(k_, workspace_.address, sent_sums(cta, consumer))), input(sent)});
+    raise_flag(k_, workspace_.address, flag_of(cta, consumer));
   }
 
   /// Adds what the same warp of the CTA after this one sends, if `holds` is not 0. The instruction has the branch
@@ -348,7 +345,7 @@ class WeightGemmAuthor {
   /// spill.
   void receive(const Accumulators& sums, const Consumer& consumer, const Number& cta, const Number& holds) {
     const Number from = cta + 1;
-    k_.branch(holds, [&] { wait_for_flag(k_, workspace_, flag_of(from, consumer)); });
+    k_.branch(holds, [&] { wait_for_flag(k_, workspace_.address, flag_of(from, consumer)); });
     const ValueCell& sum = sums.cells.front();
     const int count = sum.get().count;
     std::string text = fmt::format("{{\n.reg .pred p;\n.reg .f32 r<{}>;\nsetp.eq.b32 p, $2, 0;\n@p bra done;\n", count);
@@ -358,9 +355,9 @@ class WeightGemmAuthor {
       for (int j = i; j < i + kSentSums; ++j) text += fmt::format("add.rn.f32 $0.{0}, $0.{0}, r{0};\n", j);
     }
     text += "done:\n}";
-    const Value address = global_address(k_, workspace_, sent_sums(from, consumer));
+    const Value address = global_address(k_, workspace_.address, sent_sums(from, consumer));
     sum.set(k_.instruction(text, {update(sum.get()), input(address), number(holds)}).front());
-    k_.branch(holds, [&] { lower_flag(k_, workspace_, flag_of(from, consumer)); });
+    k_.branch(holds, [&] { lower_flag(k_, workspace_.address, flag_of(from, consumer)); });
   }
 
   void check_exchange(const Ring& ring) const {
@@ -660,7 +657,8 @@ class WeightGemmAuthor {
   std::int64_t weights_bytes_ = 0, activations_bytes_ = 0;  // of a stage; the scales follow
   std::int64_t part_of_activations_ = 0;                    // bytes from one warpgroup's part of k to the next one's
   Number m_, n_, ldd_;
-  Value d_, row_scales_, workspace_;
+  Value d_, row_scales_;
+  WorkspaceMemory workspace_;
 };
 
 }  // namespace

@@ -33,8 +33,10 @@ from tilewright._tilewright.program import (
     TiledCopyBuilder,
     TiledMmaBuilder,
     TileIndex,
+    TilePart,
     Value,
     ValueCell,
+    WorkspaceMemory,
     absolute,
     add,
     add_global,
@@ -72,6 +74,7 @@ from tilewright._tilewright.program import (
     load_matrices,
     load_shared,
     log2,
+    lower_flag,
     maximum,
     mbarrier_arrive,
     mbarrier_arrive_at,
@@ -88,6 +91,7 @@ from tilewright._tilewright.program import (
     output,
     pack,
     prefetch_tensor_map,
+    raise_flag,
     reciprocal,
     reciprocal_sqrt,
     select,
@@ -114,6 +118,7 @@ from tilewright._tilewright.program import (
     to_f32,
     unpack,
     update,
+    wait_for_flag,
     wait_for_wgmma,
     wgmma_commit,
     wgmma_fence,
@@ -122,7 +127,7 @@ from tilewright.checked import check_all
 from tilewright.missing_name import refuse_unknown
 from tilewright.program.built import Program, ProgramKernel, gemm
 from tilewright.program.kernel import Kernel, by_one_thread
-from tilewright.program.regions import PersistentTiles, RingReader, RingWriter, Role, Roles
+from tilewright.program.regions import PersistentTiles, RingReader, RingWriter, Role, Roles, StreamedTiles
 
 __all__ = [
     "AccumulatorPair",
@@ -142,12 +147,15 @@ __all__ = [
     "Roles",
     "SharedMemory",
     "SharedTile",
+    "StreamedTiles",
     "Tensor",
     "TileIndex",
+    "TilePart",
     "TiledCopyBuilder",
     "TiledMmaBuilder",
     "Value",
     "ValueCell",
+    "WorkspaceMemory",
     "absolute",
     "add",
     "add_global",
@@ -187,6 +195,7 @@ __all__ = [
     "load_matrices",
     "load_shared",
     "log2",
+    "lower_flag",
     "maximum",
     "mbarrier_arrive",
     "mbarrier_arrive_at",
@@ -203,6 +212,7 @@ __all__ = [
     "output",
     "pack",
     "prefetch_tensor_map",
+    "raise_flag",
     "reciprocal",
     "reciprocal_sqrt",
     "select",
@@ -229,6 +239,7 @@ __all__ = [
     "to_f32",
     "unpack",
     "update",
+    "wait_for_flag",
     "wait_for_wgmma",
     "wgmma_commit",
     "wgmma_fence",

@@ -14,7 +14,9 @@ from tilewright._tilewright.program import (
     RingWriterRecorder,
     RolesRecorder,
     RoleThread,
+    StreamedTilesRecorder,
     TileIndex,
+    TilePart,
 )
 from tilewright.program.kernel import Kernel
 
@@ -90,4 +92,18 @@ class PersistentTiles(PersistentTilesRecorder):
     def for_each(self) -> Iterator[TileIndex]:
         """`with tiles.for_each() as tile:` records a loop over the tiles of this CTA."""
         yield self.begin()
+        self.end()
+
+
+class StreamedTiles(StreamedTilesRecorder):
+    """`StreamedTiles(k, m, n, steps, batch=1, raster_width=8, raster_along="m", max_ctas=132)`: the steps along k of all
+    tiles, one tile after another, of which each CTA computes an equal number. `steps` are those of each tile. A CTA has the
+    rest of a tile that the CTA before it began, then whole tiles, then the beginning of one. There are at least as many
+    tiles as CTAs, so that at most two share a tile. Sets the grid to at most `max_ctas` CTAs. CTAs are numbered from the
+    last block on, so that one may wait for the one after it."""
+
+    @contextmanager
+    def for_each(self, cta: Number) -> Iterator[TilePart]:
+        """`with tiles.for_each(tiles.cta()) as part:` records a loop over the parts of tiles of a CTA."""
+        yield self.begin(cta)
         self.end()
