@@ -34,9 +34,9 @@ std::int64_t channel_tiles(const DepthwiseConvPlan& plan, const op::GemmView& ar
 int registers_of_window(const DepthwiseConvPlan& plan, int rows_ahead) {
   const int others = plan.taps > 3 ? 40 : 36;
   const int loads = (plan.pixels - 1) * plan.step + plan.taps, rows = std::max(rows_ahead, 2);
-  const int pixel_bytes = rows * loads * plan.vector * bytes(plan.operands.a.element);
+  const int of_pixel = ceil_div(plan.vector * bytes(plan.operands.a.element), 4);
   const int sums_and_taps = plan.sums() * plan.pixels + plan.taps * plan.taps;
-  return others + sums_and_taps * plan.vector * bytes(plan.accumulator) / 4 + ceil_div(pixel_bytes, 4);
+  return others + sums_and_taps * plan.vector * bytes(plan.accumulator) / 4 + rows * loads * of_pixel;
 }
 
 /// Registers of a thread, from ptxas -v of this family.
@@ -53,15 +53,15 @@ int most_registers(const Target& target, int threads, int ctas) {
 }
 
 /// The most rows of pixels ahead for which registers are left; 1 if there are none. Each phase of a round has its row.
-/// The code of several phases needs kForPhases registers more.
+/// The code of several phases needs more registers, for elements of 8 bits many.
 int rows_ahead_of(const DepthwiseConvPlan& plan) {
-  constexpr int kForPhases = 8;
+  const int for_phases = bytes(plan.operands.a.element) == 1 ? 24 : 8;
   DepthwiseConvPlan sliding = plan;
   sliding.rows_ahead = 1;
   const int phases = plan.sums() * plan.step, most = most_registers(plan.target, plan.threads, sliding.min_ctas());
   int rows = 1;
   for (int each = 2; each <= phases; ++each) {
-    if (phases % each == 0 && registers_of_window(plan, each) + kForPhases <= most) rows = each;
+    if (phases % each == 0 && registers_of_window(plan, each) + for_phases <= most) rows = each;
   }
   return rows;
 }
