@@ -155,8 +155,8 @@ class DepthwiseConv {
         if (kRowsAhead == 1) load_row(ahead[0], images, y++, end_y, position);
 #pragma unroll
         for (int r = 0; r < kTaps; ++r) {
-          const int begun =
-              phase - r + kPhases * kTaps;  // phases since the window of row tap r began, and whole rounds
+          // The phases since the window began of which this row of pixels has row r of the taps, and whole rounds.
+          const int begun = phase - r + kPhases * kTaps;
           if (begun % kStep == 0) add_row(sums[begun / kStep % kSums], pixels, filter[r]);
         }
         if (kRowsAhead > 1) load_row(ahead[phase % kRowsAhead], images, y++, end_y, position);
