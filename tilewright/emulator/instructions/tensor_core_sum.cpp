@@ -598,10 +598,11 @@ template <bool kHardware, bool kHasRows>
       raise(largest[i], product);
     }
   }
-  // 2^fraction_bits / largest, by the exponents.
-  const std::int64_t exponent_sum = std::int64_t{2 * 1023 + fraction_bits} << kDoubleFractionBits;
+  // 2^fraction_bits / largest, by the exponents, whose sum may need one bit more.
+  using FourWords = std::uint64_t __attribute__((vector_size(32)));
+  const std::uint64_t exponent_sum = static_cast<std::uint64_t>(2 * 1023 + fraction_bits) << kDoubleFractionBits;
   for (int i = 0; i < kFours; ++i) {
-    const FourBits bits = exponent_sum - reinterpret_cast<const FourBits&>(largest[i]);
+    const FourWords bits = exponent_sum - reinterpret_cast<const FourWords&>(largest[i]);
     scale[i] = reinterpret_cast<const Four&>(bits);
     sums[i] *= scale[i];
     truncate<kHardware>(sums[i]);
