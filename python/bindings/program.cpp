@@ -272,9 +272,9 @@ void bind_builder(nb::module_& module) {
           "name"_a, "alignment"_a = 1,
           "The address of an array in global memory, a b64. The launch checks the alignment in bytes.")
       .def("workspace", &KernelBuilder::workspace, "bytes"_a,
-           "Global memory that each launch has for itself, with `bytes` bytes of data, of launch arguments. Results of "
-           "the "
-           "last launch may be in the data.")
+           "Global memory that each launch has for itself, with `bytes` bytes of data, of launch arguments. The data "
+           "may "
+           "still be that of an earlier launch.")
       .def("scalar", &KernelBuilder::scalar, "name"_a, "A number that each launch gives, an f32.")
       .def("require", &KernelBuilder::require, "holds"_a, "reason"_a, "number"_a,
            "A condition on launch arguments, which the launch checks; `number` is in the message.")

@@ -29,8 +29,8 @@ std::int64_t channel_tiles(const DepthwiseConvPlan& plan, const op::GemmView& ar
   return ceil_div(arguments.batch(), plan.channels);
 }
 
-/// Registers of a thread whose window slides, which has sums, the filter and rows of pixels in registers. One row is
-/// copied before it is used.
+/// Registers of a thread whose window slides, which has sums, the filter and rows of pixels in registers, and others
+/// for addresses and converted pixels (from ptxas -v). One row is copied before it is used.
 int registers_of_window(const DepthwiseConvPlan& plan, int rows_ahead) {
   const int others = plan.taps > 3 ? 40 : 36;
   const int loads = (plan.pixels - 1) * plan.step + plan.taps, rows = std::max(rows_ahead, 2);
@@ -79,25 +79,27 @@ struct Segments {
   std::int64_t bands = 1;  // that the busiest CTA takes
 };
 
-Segments segments_of(const DepthwiseConvPlan& plan, const op::GemmView& arguments, std::int64_t rows) {
-  const op::Im2col& im2col = arguments.a.im2col;
+/// `most_ctas`: how many are resident at once for a tile of channels.
+Segments segments_of(const DepthwiseConvPlan& plan, const op::Im2col& im2col, std::int64_t most_ctas,
+                     std::int64_t rows) {
   Segments segments{.rows = rows, .per_image = ceil_div(im2col.h.positions, rows)};
   const std::int64_t bands = ceil_div(im2col.images * segments.per_image * groups_of_row(plan, im2col), plan.band());
-  const std::int64_t resident =
-      ceil_div(resident_ctas(plan, filter_bytes(plan, arguments)), channel_tiles(plan, arguments));
-  segments.ctas = std::clamp<std::int64_t>(resident, 1, std::max<std::int64_t>(bands, 1));
+  segments.ctas = std::clamp<std::int64_t>(most_ctas, 1, std::max<std::int64_t>(bands, 1));
   segments.bands = ceil_div(bands, segments.ctas);
   return segments;
 }
 
 /// The longest segments that take the least time: a thread loads the rows of the window beside those of a segment.
 Segments best_segments(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
-  if (!plan.slides()) return segments_of(plan, arguments, 1);
+  const op::Im2col& im2col = arguments.a.im2col;
+  const std::int64_t most_ctas =
+      ceil_div(resident_ctas(plan, filter_bytes(plan, arguments)), channel_tiles(plan, arguments));
+  if (!plan.slides()) return segments_of(plan, im2col, most_ctas, 1);
   constexpr std::int64_t kMostRows = 64;  // the rows beside more are a few percent
   Segments best;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t rows = std::clamp<std::int64_t>(arguments.a.im2col.h.positions, 1, kMostRows); rows >= 1; --rows) {
-    const Segments each = segments_of(plan, arguments, rows);
+  for (std::int64_t rows = std::clamp<std::int64_t>(im2col.h.positions, 1, kMostRows); rows >= 1; --rows) {
+    const Segments each = segments_of(plan, im2col, most_ctas, rows);
     const std::int64_t loaded = each.bands * ((rows - 1) * plan.step + plan.taps);
     if (loaded >= least) continue;
     least = loaded;
@@ -106,9 +108,11 @@ Segments best_segments(const DepthwiseConvPlan& plan, const op::GemmView& argume
   return best;
 }
 
-/// Describes DepthwiseConvParameters. `arguments` may be null for a sink that asks for no values.
+/// Describes DepthwiseConvParameters. `arguments` may be null for a sink that asks for no values; `segments` are
+/// theirs.
 template <class Sink>
-void describe_parameters(Sink& sink, const DepthwiseConvPlan& plan, const op::GemmView* arguments) {
+void describe_parameters(Sink& sink, const DepthwiseConvPlan& plan, const op::GemmView* arguments,
+                         const Segments& segments) {
   const auto im2col = [&]() -> const op::Im2col& { return arguments->a.im2col; };
   const auto number = [&](const char* name, const auto& get) {
     sink.field(name, [&] { return static_cast<std::int32_t>(get()); });
@@ -125,11 +129,11 @@ void describe_parameters(Sink& sink, const DepthwiseConvPlan& plan, const op::Ge
   number("channels", [&] { return arguments->batch(); });
   number("channel_tiles", [&] { return channel_tiles(plan, *arguments); });
   number("pixels", [&] { return arguments->m(); });
-  number("segments", [&] { return im2col().images * best_segments(plan, *arguments).per_image; });
-  number("segments_per_image", [&] { return best_segments(plan, *arguments).per_image; });
-  number("rows_per_segment", [&] { return best_segments(plan, *arguments).rows; });
+  number("segments", [&] { return im2col().images * segments.per_image; });
+  number("segments_per_image", [&] { return segments.per_image; });
+  number("rows_per_segment", [&] { return segments.rows; });
   describe_divisor(sink, "by_segments_per_image",
-                   [&] { return divisor_by(std::max<std::int64_t>(best_segments(plan, *arguments).per_image, 1)); });
+                   [&] { return divisor_by(std::max<std::int64_t>(segments.per_image, 1)); });
   number("groups_per_row", [&] { return groups_of_row(plan, im2col()); });
   describe_divisor(sink, "by_groups_per_row", [&] { return divisor_by(groups_of_row(plan, im2col())); });
   describe_epilogue(sink, plan.operands.epilogue, arguments, false);
@@ -316,18 +320,19 @@ Support check_arguments(const DepthwiseConvPlan& plan, const op::GemmView& argum
 
 ParameterLayout parameter_layout(const DepthwiseConvPlan& plan) {
   ParameterRecorder recorder;
-  describe_parameters(recorder, plan, nullptr);
+  describe_parameters(recorder, plan, nullptr, {});
   return std::move(recorder).take();
 }
 
 Launch launch(const DepthwiseConvPlan& plan, const op::GemmView& arguments) {
   const std::int64_t smem_bytes = filter_bytes(plan, arguments), tiles = channel_tiles(plan, arguments);
+  const Segments segments = best_segments(plan, arguments);
   Launch launch;
-  launch.grid = {static_cast<std::uint32_t>(best_segments(plan, arguments).ctas * tiles), 1, 1};
+  launch.grid = {static_cast<std::uint32_t>(segments.ctas * tiles), 1, 1};
   launch.block = {static_cast<std::uint32_t>(plan.threads), 1, 1};
   launch.dynamic_smem_bytes = static_cast<std::uint32_t>(smem_bytes);
   ParameterWriter writer(launch);
-  describe_parameters(writer, plan, &arguments);
+  describe_parameters(writer, plan, &arguments, segments);
   return launch;
 }
 

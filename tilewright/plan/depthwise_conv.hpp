@@ -32,7 +32,8 @@ struct DepthwiseConvPlan {
   bool slides() const { return rows_ahead != 0; }
   /// Rows of the output whose windows have a row of the image in common, if the window slides.
   int sums() const { return ceil_div(taps, step); }
-  /// CTAs of an SM, for which the registers must be enough.
+  /// CTAs of an SM, for which the registers must be enough. With two instead of three, too few rows are on their way
+  /// from DRAM: tf32 2x120x120x792 took 66 us, and 52 with three (two runs, H200, 2026-11-28).
   int min_ctas() const { return slides() ? 3 : 1; }
   /// Groups of `pixels` positions that a CTA computes at once.
   int band() const { return threads * vector / channels; }

@@ -108,8 +108,8 @@ class KernelBuilder {
   /// The address of an array in global memory, a b64. Each launch gives it; `alignment` in bytes is checked. `element`
   /// is the type of its elements, for callers of the program.
   Value address(std::string_view name, std::int64_t alignment = 1, std::optional<DType> element = std::nullopt);
-  /// Global memory that each launch has for itself, with `bytes` bytes of data, of launch variables. Results of the
-  /// last launch may be in the data. @throws InvalidArgument if the kernel has a workspace, or if `bytes` depends on
+  /// Global memory that each launch has for itself, with `bytes` bytes of data, of launch variables. The data may still
+  /// be that of an earlier launch. @throws InvalidArgument if the kernel has a workspace, or if `bytes` depends on
   /// values of the kernel
   WorkspaceMemory workspace(const Number& bytes);
   /// A number that each launch gives, an f32.

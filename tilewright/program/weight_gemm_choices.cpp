@@ -77,6 +77,11 @@ void check_split_k(const WeightGemmDescription& description) {
   }
   if (description.streaming_ctas < 0)
     throw InvalidArgument(fmt::format("streaming_ctas is at least 0, got {}", description.streaming_ctas));
+  const std::int64_t flags = std::int64_t{4} * description.consumers * description.streaming_ctas;
+  if (flags > WorkspaceMemory::kFlags) {
+    throw InvalidArgument(fmt::format("each warp of {} CTAs that stream has a flag, {} in all, of {}",
+                                      description.streaming_ctas, flags, WorkspaceMemory::kFlags));
+  }
   if (description.streaming_ctas > 0 && (description.cluster_m != 1 || parts_of_k(description) != 1)) {
     throw InvalidArgument(
         fmt::format("CTAs that take equal numbers of steps along k have no clusters and no other parts of k, got "

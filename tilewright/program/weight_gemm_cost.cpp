@@ -197,7 +197,7 @@ void add_designs(WeightGemmDescription each, const WeightGemmExtents& extents,
     if (registers_of(design).fit() && choose_stages(design)) designs.push_back(design);
   };
   // CTAs that stream gain where the last tiles would leave many of them without work. With few tokens DRAM is the
-  // bound, and they lose: 28672x8192 with 1 and 16 tokens took 9 and 7 % longer (H200, 2026-11-28).
+  // bound, and they lose: 28672x8192 with 1 and 16 tokens took 10 and 7 % longer (H200, 2026-11-28).
   const auto add_streaming = [&](WeightGemmDescription design) {
     const std::int64_t tiles = tiles_of(design, extents), ctas = resident_tiles(design);
     if (design.tile_n < kMinStreamedN || parts_of_k(design) > 1 || tiles < ctas || tiles % ctas == 0) return;

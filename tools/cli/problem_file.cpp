@@ -655,7 +655,7 @@ void fill_weights(const op::Custom& problem, std::uint64_t seed) {
   std::memcpy(reinterpret_cast<void*>(packed.address), bytes.data(), bytes.size());
 }
 
-/// What `read` makes of the contents of a file. Errors of the contents begin with the path.
+/// Returns what `read` makes of the contents of a file. Errors in the contents begin with the path.
 template <class Read>
 auto of_file(const std::string& path, const Read& read) {
   const std::string text = read_input_file(path, kMaxBytes);

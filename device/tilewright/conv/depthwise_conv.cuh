@@ -36,9 +36,10 @@ struct DepthwiseConvParameters {
 };
 
 /// Plan: Element (of the images and the filter), Accumulator, ElementC, ElementD, Matrix, kVector (channels of a
-/// thread), kPixels (positions of a thread), kChannels (channels of a CTA), kThreads, kTaps, kStep and kSlides. If
-/// kTaps is not 0, it is the number of taps along the width, whose pixels are adjacent, and kStep the distance of two
-/// positions. With kSlides, the height has as many adjacent taps, and its step is 1; else a segment is one row.
+/// thread), kPixels (positions of a thread), kChannels (channels of a CTA), kThreads, kTaps, kStep and
+/// kRowsAhead. If kTaps is not 0, it is the number of taps along the width, whose pixels are adjacent, and kStep the
+/// distance of two positions. If kRowsAhead is not 0, the window slides: the height has as many adjacent taps and the
+/// same step. Else a segment is one row.
 template <class Plan, class Epilogue>
 class DepthwiseConv {
   using Element = typename Plan::Element;

@@ -116,8 +116,8 @@ TEST(DepthwiseConv, AWindowThatSlidesKeepsTheSumsOfSeveralRows) {
   EXPECT_EQ(strided.rows_ahead, 2);
   EXPECT_EQ(check_arguments(strided, op::view(conv)).reason(),
             "the code has 3 adjacent taps along the height and a step of 2, got 3 taps and a step of 1");
-  // Two images of 7 rows have 42 groups of four positions, in bands of 8, if a thread computes one row. More rows keep
-  // all CTAs busy: an SM of 108 has three of them.
+  // With one row for each thread, two images of 7 rows have 42 groups of four positions, in 6 bands of 8. Higher images
+  // keep three CTAs busy on each of 108 SMs.
   EXPECT_EQ(launch(adjacent, op::view(conv)).grid[0], 2U * 6U);
   conv.x = op::packed_tensor(kApart, DType::f16, {16, 112, 112, 72});
   conv.y = op::packed_tensor(3 * kApart, DType::f16, {16, 112, 112, 72});

@@ -356,6 +356,7 @@ Program persistent_weight_gemm(WeightGemmDescription about) {
   program.grid = {about.cluster_m, 1, 1};
   return program;
 }
+/// 12 tiles of 32 steps, of which five CTAs share four: four CTAs would have three whole tiles each.
 Program streamed_weight_gemm() {
   return weight_gemm("weight_gemm",
                      {.group = 64, .tile_n = 32, .tile_k = 64, .stages = 2, .consumers = 1, .streaming_ctas = 5})

@@ -557,6 +557,13 @@ TEST(WeightGemmProgram, RefusesWithTheNumber) {
             "with 2 warpgroups along k, tile_k must be a multiple of 2 * 64, got 64");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 256, .tile_k = 64, .stages = 2, .split_k = 2}).reason(),
             "the sums of the 2 parts of k that a CTA exchanges, 131072 bytes, must fit in the stages, 75776 bytes");
+  EXPECT_EQ(weight_gemm("x", {.streaming_ctas = -1}).reason(), "streaming_ctas is at least 0, got -1");
+  EXPECT_EQ(weight_gemm("x", {.consumers = 1, .streaming_ctas = 15871}).reason(),
+            "each warp of 15871 CTAs that stream has a flag, 63484 in all, of 63480");
+  EXPECT_EQ(
+      weight_gemm("x", {.tile_n = 64, .cluster_m = 2, .streaming_ctas = 132}).reason(),
+      "CTAs that take equal numbers of steps along k have no clusters and no other parts of k, got cluster_m 2 and 1 "
+      "parts of k");
   EXPECT_EQ(weight_gemm("x", {.tile_n = 12}).reason(),
             "a K-major tile must have a multiple of 8 rows, got 12 of 12x128");
 }
