@@ -60,30 +60,60 @@ TEST(Sm90Im2col, ABoxBehindAllChannelsBeginsAtAMultipleOf16Bytes) {
   }
 }
 
+/// Plans all designs that are offered for a convolution, and returns their number.
+int plan_all(const op::Conv2d& conv) {
+  const op::GemmView view = op::view(conv);
+  const op::GemmSignature signature = op::describe(view);
+  const auto designs = sm90_gemm_designs(view, signature, kSm90a);
+  for (const Sm90GemmDesign& design : designs) {
+    const Result<Sm90GemmPlan> plan = plan_sm90_gemm(signature, design);
+    EXPECT_TRUE(plan) << to_string(Design{design}) << ": " << plan.reason();
+    if (!plan) continue;
+    constexpr int kSwizzlePattern = 1024;
+    EXPECT_EQ(plan->shared_memory().outputs_at() % kSwizzlePattern, 0) << to_string(Design{design});
+  }
+  return static_cast<int>(designs.size());
+}
+
 TEST(Sm90Im2col, EveryOfferedDesignHasAPlan) {
   int offered = 0;
   for (const op::ConvPass pass : {op::ConvPass::fprop, op::ConvPass::dgrad, op::ConvPass::wgrad}) {
     for (const std::int64_t channels : {8, 16, 24, 72, 192}) {
       for (const std::int64_t pixels : {1, 15, 200}) {
+        SCOPED_TRACE(testing::Message() << channels << " channels, " << pixels << " pixels");
         op::Conv2d conv = convolution(pass);
         conv.x = op::packed_tensor(conv.x.address, DType::f16, {1, 1, pixels + 2, channels});
         conv.w = op::packed_tensor(conv.w.address, DType::f16, {48, 1, 3, channels});
         conv.y = op::packed_tensor(conv.y.address, DType::f16, {1, 1, pixels, 48});
         conv.padding = {0, 0};
-        const op::GemmView view = op::view(conv);
-        const op::GemmSignature signature = op::describe(view);
-        for (const Sm90GemmDesign& design : sm90_gemm_designs(view, signature, kSm90a)) {
-          const Result<Sm90GemmPlan> plan = plan_sm90_gemm(signature, design);
-          ASSERT_TRUE(plan) << channels << " channels, " << pixels << " pixels, " << to_string(Design{design}) << ": "
-                            << plan.reason();
-          constexpr int kSwizzlePattern = 1024;
-          EXPECT_EQ(plan->shared_memory().outputs_at() % kSwizzlePattern, 0) << to_string(Design{design});
-          ++offered;
-        }
+        offered += plan_all(conv);
       }
     }
   }
   EXPECT_GT(offered, 100);
+}
+
+TEST(Sm90Im2col, EveryOfferedDesignOfManyPixelsHasAPlan) {
+  int offered = 0;
+  for (const op::ConvPass pass : {op::ConvPass::fprop, op::ConvPass::dgrad, op::ConvPass::wgrad}) {
+    for (const std::int64_t stride : {1, 2, 3}) {
+      for (const std::int64_t channels : {8, 16, 64}) {
+        for (const std::int64_t filters : {8, 24, 64}) {
+          SCOPED_TRACE(testing::Message() << channels << " channels, " << filters << " filters, stride " << stride);
+          constexpr std::int64_t kImages = 45, kPixels = 28;
+          op::Conv2d conv = convolution(pass);
+          conv.x =
+              op::packed_tensor(conv.x.address, DType::f16, {kImages, kPixels * stride, kPixels * stride, channels});
+          conv.w = op::packed_tensor(conv.w.address, DType::f16, {filters, 5, 5, channels});
+          conv.y = op::packed_tensor(conv.y.address, DType::f16, {kImages, kPixels, kPixels, filters});
+          conv.stride = {stride, stride};
+          conv.padding = {2, 2};
+          offered += plan_all(conv);
+        }
+      }
+    }
+  }
+  EXPECT_GT(offered, 500);
 }
 
 TEST(Sm90Im2col, TheOrderOfTheSumSaysHowStagesWalkAlongTheTaps) {

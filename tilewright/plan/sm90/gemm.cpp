@@ -110,14 +110,16 @@ Support check_cluster(int m, int n) {
   return {};
 }
 
-/// Refuses operands that the CTAs of a cluster cannot multicast to each other.
-Support check_multicast(const Sm90GemmSketch& plan) {
+/// Refuses operands that TMA does not load in boxes a constant step apart, and those that the CTAs of a cluster cannot
+/// multicast to each other.
+Support check_copies(const Sm90GemmSketch& plan) {
   const int element_bytes = bytes(plan.atom->a);
   const auto check = [&](const OperandPath& path, int mn, int shares) -> Support {
     if (path.uses_plain_loads()) return {};
     const int tap_k = plan.tile.k / path.shared_pixels.taps;
     const int row = row_bytes(path.major, element_bytes, mn, tap_k, path.max_row_bytes);
-    return check_slices(path.major, row, mn, tap_k, shares);
+    const Support fits = check_boxes(path.major, row, element_bytes, mn, tap_k);
+    return fits ? check_slices(path.major, row, mn, tap_k, shares) : fits;
   };
   if (const Support fits = check(plan.path_a, plan.tile.m, plan.cluster_n); !fits) return fits;
   return check(plan.path_b, plan.tile.n, plan.cluster_m);
@@ -646,7 +648,7 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
   }
   if (const Support fits = check_im2col_majors(plan); !fits) return fits.refusal();
   if (const Support fits = plan_shared_pixels(plan, shared_pixels_of(signature)); !fits) return fits.refusal();
-  if (const Support fits = check_multicast(plan); !fits) return fits.refusal();
+  if (const Support fits = check_copies(plan); !fits) return fits.refusal();
   if (const Support fits = check_ends_along_k(plan); !fits) return fits.refusal();
   if (const Support fits = check_independent(plan); !fits) return fits.refusal();
   if (design.repacks_operands && !plan.repacks()) {

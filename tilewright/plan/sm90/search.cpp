@@ -234,6 +234,9 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
   if (!search.shared_pixels.are_shared() && k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
   if (search.padded_k && round_up(search.k, shape.k) != *search.padded_k) return tile;
+  const Sm90CostInput& input = tile.input;
+  if (!check_boxes(search.major_a, input.row_bytes_a, search.element_bytes, shape.m, tap_k)) return tile;
+  if (!check_boxes(search.major_b, input.row_bytes_b, search.element_bytes, shape.n, tap_k)) return tile;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return tile;
   tile.is_possible = true;
   return tile;
