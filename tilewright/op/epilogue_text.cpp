@@ -120,6 +120,8 @@ class Parser {
     std::optional<Broadcast> broadcast = is_local ? std::nullopt : take_broadcast();
     const std::size_t at = tokens_.next().at;
     const std::string name{tokens_.expect_name("a name to assign to")};
+    if (!broadcast && tokens_.next().text != "=")
+      tokens_.fail("expected '=', got {}: a result is assigned to a name, as in 'D = relu(acc)'", tokens_.describe());
     if (is_taken(name)) throw SyntaxError{at, fmt::format("'{}' is already defined", name)};
     if (broadcast) tokens_.expect(")");
     tokens_.expect("=");

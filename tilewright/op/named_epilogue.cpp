@@ -87,7 +87,7 @@ Result<Epilogue> named_epilogue(std::string_view text, DType output, DType compu
   } else {
     return refuse(
         "unknown epilogue '{}': known are linear_combination, clamp, relu, leaky_relu, tanh, sigmoid, silu, "
-        "hardswish, gelu, identity",
+        "hardswish, gelu, identity; a formula is assigned to D, as in 'D = relu(acc)'",
         text);
   }
   if (const Support valid = validate(epilogue); !valid) return valid.refusal();
