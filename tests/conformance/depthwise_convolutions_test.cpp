@@ -116,8 +116,8 @@ TEST_P(DepthwiseConvolutions, WindowsThatSlideAreExact) {
   }
 }
 
-// The gradient of a filter sums over all pixels. Threads that have the same taps take different rows of the output, and
-// so do CTAs, which add their partial sums through the workspace.
+// The gradient of a filter sums over all pixels. Threads that have the same taps take different segments of its rows,
+// and so do CTAs, which add their partial sums through the workspace.
 TEST_P(DepthwiseConvolutions, FilterGradientsAreExact) {
   struct Case {
     Shape shape;
@@ -129,10 +129,14 @@ TEST_P(DepthwiseConvolutions, FilterGradientsAreExact) {
       {{.n = 5, .h = 9, .w = 6, .c = 40, .k = 40, .r = 7, .s = 7, .padding = 3, .groups = 40}, 9, 8, true},
       {{.n = 1, .h = 6, .w = 9, .c = 72, .k = 72, .r = 3, .s = 3, .padding = 1, .groups = 72}, 9, 8, false},
       {{.n = 3, .h = 17, .w = 11, .c = 8, .k = 8, .r = 5, .s = 5, .padding = 2, .stride = 2, .groups = 8}, 9, 8, true},
-      {{.n = 1, .h = 5, .w = 8, .c = 20, .k = 20, .r = 2, .s = 9, .padding = 4, .groups = 20}, 5, 4, true},
+      {{.n = 1, .h = 5, .w = 8, .c = 20, .k = 20, .r = 2, .s = 9, .padding = 4, .groups = 20}, 5, 4, false},
+      {{.n = 1, .h = 3, .w = 190, .c = 24, .k = 24, .r = 3, .s = 3, .padding = 1, .groups = 24}, 9, 8, true},
       {{.n = 1, .h = 9, .w = 9, .c = 8, .k = 8, .r = 3, .s = 2, .padding = 2, .dilation = 2, .groups = 8}, 3, 8, false},
       {{.n = 1, .h = 4, .w = 5, .c = 4, .k = 4, .r = 33, .s = 2, .padding = 16, .groups = 4}, 5, 4, true},
-      {{.n = 2, .h = 5, .w = 7, .c = 13, .k = 13, .r = 3, .s = 3, .padding = 1, .stride = 3, .groups = 13}, 1, 1, true},
+      {{.n = 2, .h = 65, .w = 7, .c = 13, .k = 13, .r = 3, .s = 3, .padding = 1, .stride = 3, .groups = 13},
+       1,
+       1,
+       true},
   };
   for (const auto& [shape, least, vector, is_split] : cases) {
     op::Conv2d conv = convolution(ConvPass::wgrad, shape, DType::f16);

@@ -8,7 +8,7 @@ struct Plan {
   using ElementC = tilewright::half_t;
   using ElementD = tilewright::half_t;
   using Matrix = tilewright::Im2colMatrix<false>;
-  static constexpr int kVector = 8, kTaps = 3, kStep = 1, kChannels = 32, kThreads = 256;
+  static constexpr int kVector = 8, kTaps = 3, kStep = 1, kThreads = 256;
   static constexpr int kCounters = 32768, kPartsFrom = 286720;
 };
 
@@ -95,17 +95,23 @@ static_assert(TILEWRIGHT_OFFSET_OF(Parameters, gradient_pitch) == 216);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, pitch) == 220);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, channels) == 224);
 static_assert(TILEWRIGHT_OFFSET_OF(Parameters, channel_tiles) == 228);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, units) == 232);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, units_of_tile) == 236);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, unit_tiles) == 240);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tap_groups) == 244);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, lanes) == 248);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, rows) == 252);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, rows_of_part) == 256);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, parts) == 260);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 264);
-static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 268);
-static_assert(sizeof(Parameters) == 272);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, vectors) == 232);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, channels_of_tile) == 236);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, units) == 240);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, units_of_tile) == 244);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, unit_tiles) == 248);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, tap_groups) == 252);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, lanes) == 256);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, segments) == 260);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, segments_of_row) == 264);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, positions_of_segment) == 268);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, segments_of_part) == 272);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, parts) == 276);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_segments_of_row.multiplier) == 280);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, by_segments_of_row.shift) == 284);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.alpha_) == 288);
+static_assert(TILEWRIGHT_OFFSET_OF(Parameters, epilogue.beta_) == 292);
+static_assert(sizeof(Parameters) == 296);
 
 extern "C" __global__ void __launch_bounds__(256)
 depthwise_wgrad_f16(const __grid_constant__ Parameters parameters) {

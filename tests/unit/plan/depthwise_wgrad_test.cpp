@@ -100,9 +100,12 @@ TEST(DepthwiseWgrad, LanesAndPartsShareTheRows) {
   EXPECT_EQ(plan.vector, 8);
   EXPECT_EQ(plan.slots(), 256 * 8 / 32);
   Launch launched = launch(plan, op::view(small));
-  // 21 threads for each of three rows of the filter, and only 14 rows of the output: there is nothing to split.
-  EXPECT_EQ(divide(plan, op::view(small)).lanes, 21);
-  EXPECT_EQ(launched.grid[0], 3U);  // tiles of 32 channels
+  // 9 vectors of channels are three tiles of 3. 28 threads have each of three rows of the filter, and there are only 14
+  // short rows of the output: there is nothing to split.
+  EXPECT_EQ(divide(plan, op::view(small)).vectors, 3);
+  EXPECT_EQ(divide(plan, op::view(small)).lanes, 28);
+  EXPECT_EQ(divide(plan, op::view(small)).segments, 14);
+  EXPECT_EQ(launched.grid[0], 3U);
   EXPECT_EQ(launched.dynamic_smem_bytes, 3U * 8U * 4U * 128U);
   EXPECT_EQ(launched.workspace_bytes(), 0U);
   EXPECT_EQ(launched.parameters().size(), parameter_layout(plan).size);
@@ -112,7 +115,7 @@ TEST(DepthwiseWgrad, LanesAndPartsShareTheRows) {
   const DepthwiseWgradDivision division = divide(plan, op::view(large));
   EXPECT_EQ(division.lanes, 9);
   EXPECT_EQ(division.parts, 11);  // of 12 tiles: a CTA for each of 132 SMs
-  EXPECT_EQ(division.rows_of_part, 41);
+  EXPECT_EQ(division.segments_of_part, 41);
   launched = launch(plan, op::view(large));
   EXPECT_EQ(launched.grid[0], 132U);
   EXPECT_EQ(launched.workspace_bytes(), kWorkspaceCounterBytes + 132U * 49U * 32U * 4U);
@@ -120,8 +123,20 @@ TEST(DepthwiseWgrad, LanesAndPartsShareTheRows) {
 
   op::Conv2d scaled = large;
   scaled.alpha = 0.0;
-  EXPECT_EQ(divide(plan, op::view(scaled)).rows, 0) << "x and y are not read";
+  EXPECT_EQ(divide(plan, op::view(scaled)).segments, 0) << "x and y are not read";
   EXPECT_EQ(divide(plan, op::view(scaled)).parts, 1);
+}
+
+TEST(DepthwiseWgrad, FewLongRowsAreDividedIntoSegments) {
+  const op::Conv2d wide = gradient({4, 20, 500, 24}, 3, 3);
+  const DepthwiseWgradDivision division = divide(plan_with(wide, 3, kSm90), op::view(wide));
+  EXPECT_GT(division.segments_of_row, 1);
+  EXPECT_EQ(division.segments, 80 * division.segments_of_row);
+  EXPECT_GE(division.positions_of_segment * division.segments_of_row, 500);
+  EXPECT_LT(division.positions_of_segment * (division.segments_of_row - 1), 500);
+  EXPECT_GE(division.segments_of_part * division.parts, division.segments);
+  const op::Conv2d many = gradient({256, 28, 28, 192}, 3, 3);
+  EXPECT_EQ(divide(plan_with(many, 3, kSm90), op::view(many)).segments_of_row, 1);
 }
 
 TEST(DepthwiseWgrad, LargeFiltersHaveSeveralTiles) {

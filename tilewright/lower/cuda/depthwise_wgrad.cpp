@@ -17,8 +17,8 @@ std::string lower(const plan::DepthwiseWgradPlan& plan, std::string_view symbol)
   out.line("using ElementC = {};", cuda_name(plan.operands.c.element));
   out.line("using ElementD = {};", cuda_name(plan.operands.d.element));
   out.line("using Matrix = {};", matrix_type(plan.operands.b));
-  out.line("static constexpr int kVector = {}, kTaps = {}, kStep = {}, kChannels = {}, kThreads = {};", plan.vector,
-           plan.taps, plan.step, plan.channels, plan.threads);
+  out.line("static constexpr int kVector = {}, kTaps = {}, kStep = {}, kThreads = {};", plan.vector, plan.taps,
+           plan.step, plan.threads);
   out.line("static constexpr int kCounters = {}, kPartsFrom = {};", plan::kReductionCountersFrom,
            plan::kWorkspaceCounterBytes);
   out.dedent().line("}};");
