@@ -126,7 +126,8 @@ int plain_load_reads(int alignment_bytes);
 Support check_slices(arch::Major major, int row_bytes, int mn, int k, int shares);
 
 /// Refuses a tile of rows of `row_bytes` whose TMA boxes follow each other both along the rows and across them: more
-/// than 256 lines, the longest extent of a box, of more than one row each. plan_operand() enumerates them with one step.
+/// than 256 lines, the longest extent of a box, of more than one row each. plan_operand() enumerates them with one
+/// step.
 Support check_boxes(arch::Major major, int row_bytes, int element_bytes, int mn, int k);
 
 /// Plans everything except `wgmma` and `fragments`. `role` is 'A' or 'B' and appears in refusals. `shares` is the
