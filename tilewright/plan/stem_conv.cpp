@@ -18,8 +18,11 @@ using namespace image_lines;
 constexpr int kColumns = 32;  // columns of D of which each lane has one vector
 constexpr int kMaxGroups = 64, kMaxWarpTiles = 4, kMaxFilters = 128;
 // Constants of the estimate.
-constexpr double kCallUs = 2.8;  // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
-constexpr double kLinesUs = 1;   // of loading the first lines
+constexpr double kCallUs = 1.4;  // beyond the launch, with loading the first lines
+// Clocks that a CTA waits for each block of pixels: for its copy and for all warps; and that a warp waits in each run
+// of tiles for its first fragments, and for the stores of 8 columns of a tile. Fitted to 121 kernels for 36 stems
+// (H200, 2026-11-28), whose times are estimated with an error of 17 %.
+constexpr double kBlockClocks = 760, kRunClocks = 155, kStoreClocks = 10;
 // The time in which each thread loads 16 elements of the filters. It does not depend on the number of threads: a CTA of
 // 64 threads and 96 filters of 224 elements took 37 us longer than its blocks (H100, 2026-11-26).
 constexpr double kFiltersUs = 1.8;
@@ -223,13 +226,17 @@ double estimate_us(const StemConvPlan& plan, const op::GemmView& arguments) {
   const double ctas = std::min<double>(blocks, resident_ctas(plan, im2col));
   const double ctas_of_sm = std::max(1.0, ctas / limits.sm_count);
   const double copies = blocks * line_copy_clocks(arguments.a, lines, plan.threads(), ctas_of_sm);
+  const std::int64_t tiles_of_row = ceil_div(std::min<std::int64_t>(plan.positions(), im2col.w.positions), kTile);
+  const auto runs = static_cast<double>(tiles_of_row / plan.warp_tiles + tiles_of_row % plan.warp_tiles);
+  const double waited = kBlockClocks + runs * (kRunClocks + kStoreClocks * instructions * plan.warp_tiles);
   const double rounds = blocks / ctas;
   const double unused = std::ceil(rounds) / rounds * limits.sm_count / std::min<double>(limits.sm_count, ctas);
-  const double clocks = (tiles * std::max({multiply, smem, issue}) + copies) * unused / limits.sm_count;
+  const double clocks =
+      (tiles * std::max({multiply, smem, issue}) + copies + blocks * waited / ctas_of_sm) * unused / limits.sm_count;
   const double sm_us = clocks / (limits.clock_ghz * 1e3);
   const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double filter_us = kFiltersUs * plan.tile.n * plan.steps() * kTile / (plan.threads() * kFiltersTogether);
-  return limits.launch_us + kCallUs + kLinesUs + filter_us + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
+  return limits.launch_us + kCallUs + filter_us + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
 }
 
 SumOrder sum_order(const StemConvPlan& plan, const op::GemmView& arguments) {
