@@ -20,6 +20,9 @@ _MAX_CACHED = 64  # problems for which an EpilogueArguments caches the graph
 _MAX_TRACED = 256  # traced functions, and graphs, that are remembered for all calls
 _Bound = tuple[Epilogue, dict[str, Any], dict[str, float]]
 
+# What a statement of the epilogue language assigns: "aux = ..." or "row(total) = ...", but no local variable.
+_ASSIGNED = re.compile(r"(?:^|;)\s*(?:(?:row|column|single)\s*\(\s*(\w+)\s*\)|(\w+))\s*=(?!=)")
+
 
 class EpilogueArguments:
     """An epilogue of A @ B with the arrays and numbers that it reads and writes.
@@ -176,6 +179,16 @@ class EpilogueArguments:
         else:
             return error
         return TraceError(error.reason, error.location, instead, error.callers)
+
+    def _written(self) -> set[str]:
+        """The names of the operands that are outputs."""
+        if isinstance(self.epilogue, Epilogue):
+            return self.operands.keys() & self.epilogue.outputs.keys()
+        if isinstance(self.epilogue, str) and not self._is_traced:
+            return self.operands.keys() & {name for found in _ASSIGNED.findall(self.epilogue) for name in found}
+        from tilewright.tracing import parameters
+
+        return self.operands.keys() - set(parameters(self.epilogue))
 
     def _labels(self) -> dict[str, str] | None:
         """The operand that each array of the graph stands for, by its name there, after the graph of a function was made;
