@@ -14,7 +14,7 @@ import pytest
 
 import tilewright
 from tilewright import BLASDesignMetadata, EpilogueArguments, GemmArguments, InvalidArgument, Unsupported, pycutlass
-from tilewright import TraceError, emulator, program
+from tilewright import TraceError, cutlass_api, emulator, program, pycute
 from tilewright.layout import Layout, composition
 from tilewright.pycutlass import cutlass
 
@@ -792,6 +792,21 @@ MISTAKES: dict[str, Case] = {
         lambda: tilewright.layout.Layot,  # type: ignore[attr-defined]
         AttributeError,
         "did you mean 'Layout'",
+    ),
+    "a function of PyCuTe is misspelt": (
+        lambda: pycute.zipped_divid,  # type: ignore[attr-defined]
+        AttributeError,
+        "module 'tilewright.pycute' has no attribute 'zipped_divid'; did you mean 'zipped_divide'",
+    ),
+    "a class of cutlass_api is misspelt": (
+        lambda: cutlass_api.metadata.BLASDesignMetadat,  # type: ignore[attr-defined]
+        AttributeError,
+        "did you mean 'BLASDesignMetadata'",
+    ),
+    "a type of cutlass_api is misspelt": (
+        lambda: cutlass_api.cutlass.Flot32,  # type: ignore[attr-defined]
+        AttributeError,
+        "did you mean 'Float32'",
     ),
 }
 
