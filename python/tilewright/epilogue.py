@@ -164,7 +164,7 @@ class EpilogueArguments:
 
     def _explained(self, error: InvalidArgument) -> InvalidArgument:
         """The error, with what to do if a parameter of the traced function has the name of a parameter of the call."""
-        from inspect import signature
+        from inspect import Parameter, signature
 
         from tilewright.tracing import TraceError
 
@@ -172,7 +172,8 @@ class EpilogueArguments:
         if name is None or self._caller is None or not isinstance(error, TraceError):
             return error
         call = f"{self._caller.__name__}()"
-        if name in signature(self._caller).parameters:
+        own = signature(self._caller).parameters.get(name)
+        if own is not None and own.kind is not Parameter.POSITIONAL_ONLY:
             instead = f"name it otherwise, or pass EpilogueArguments(function, {name}=...): {call} has its own {name}="
         elif name == "C":
             instead = f"pass C=, as for every parameter: c= of {call} is the C of epilogues that are texts"

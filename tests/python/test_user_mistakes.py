@@ -130,6 +130,16 @@ MISTAKES: dict[str, Case] = {
         TraceError,
         r"pass EpilogueArguments\(function, alpha=...\): matmul\(\) has its own alpha=",
     ),
+    "a parameter has a name of an operand of the call": (
+        lambda: matmul(A, B, epilogue=lambda acc, b: acc + b),
+        TraceError,
+        r"nothing is bound to 'b'(.|\n)*instead: pass b= an array or a number, or give it a default",
+    ),
+    "an epilogue is an expression": (
+        lambda: matmul(A, B, epilogue="relu(acc)"),
+        InvalidArgument,
+        r"character 5: expected '=', got '\(': a result is assigned to a name",
+    ),
     "a dimension too many": (lambda: tilewright.layout.size(Layout((8, 8)), 5), InvalidArgument, "5"),
     # types
     "types differ": (
