@@ -44,7 +44,9 @@ nb::typed<nb::tuple, int, nb::ellipsis> tuple_of(const op::Dims& dims) {
 
 /// A vector or scalar as a matrix of one row or one column, according to its broadcast. A matrix stays as it is.
 /// With `groups`, vectors in the rows of a matrix, and scalars in a vector, that has one for each group become a batch.
-op::Tensor as_matrix(op::Tensor tensor, const op::Broadcast& broadcast, std::optional<std::int64_t> groups) {
+/// `extents` are those of a matrix that is not broadcast.
+op::Tensor as_matrix(op::Tensor tensor, const op::Broadcast& broadcast, const op::Dims& extents,
+                     std::optional<std::int64_t> groups) {
   const int rank = tensor.shape.rank();
   const bool is_vector = broadcast.along_m != broadcast.along_n;
   const bool is_single = !broadcast.along_m && !broadcast.along_n;
@@ -54,7 +56,8 @@ op::Tensor as_matrix(op::Tensor tensor, const op::Broadcast& broadcast, std::opt
     tensor.stride = op::Dims{tensor.stride[0], 1, 1};
     return tensor;
   }
-  if (is_by_group && is_vector && rank == 2 && tensor.shape[broadcast.along_m ? 1 : 0] != 1) {
+  const int mode = broadcast.along_m ? 1 : 0;
+  if (is_by_group && is_vector && rank == 2 && (tensor.shape[mode] != 1 || extents[1 - mode] == 1)) {
     const op::Dims steps = tensor.stride;
     const std::int64_t extent = tensor.shape[1];
     tensor.shape = broadcast.along_m ? op::Dims{*groups, extent, 1} : op::Dims{*groups, 1, extent};
@@ -100,7 +103,10 @@ void read_tensors(ArgumentsReader& reader, Problem& problem, nb::handle tensors,
       throw InvalidArgument(
           fmt::format("the epilogue has no tensor '{}'{}", printable(label), suggestion(label, labels)));
     }
-    const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->broadcast, groups);
+    // Each matrix of a batch has results of its own; what it reads may be the same for all.
+    const bool has_own = !groups && found->is_written && problem.d.shape.rank() == 3;
+    const op::Tensor tensor = as_matrix(reader.read(array, found->is_written, label.c_str()), found->broadcast,
+                                        {problem.m(), problem.n()}, has_own ? problem.d.batch() : groups);
     problem.tensors.push_back({std::move(label), tensor});
   }
 }

@@ -63,6 +63,10 @@ void refuse_construction(const nb::object& kind, const std::string& origin) {
 
 void bind_checked(nb::module_& module) {
   module.def("_refuse_construction", &refuse_construction, nb::arg("kind"), nb::arg("origin"));
+  // Whether __init__() of the object's class, if it derives from one of the extension's, has called that of its base.
+  module.def(
+      "_is_initialised", [](nb::handle self) { return !nb::inst_check(self) || nb::inst_ready(self); },
+      nb::arg("self").none());
   module.def("_explain_constructor", &explain_constructor, nb::arg("kind"), nb::arg("explain"), nb::arg("is_new"));
 }
 

@@ -54,16 +54,19 @@ void read_tensors(ArgumentsReader& reader, op::Contraction& contraction, nb::han
   }
 }
 
-/// The output as a matrix whose rows are the modes of m and of the batch.
+/// The output as a matrix, or as a batch of matrices if A and B share modes of D.
 OutputExtents output_extents(const op::Contraction& contraction) {
-  std::int64_t m = 1, n = 1;
-  nb::list rows;
+  OutputExtents result{.batch = nb::none(), .m = 1, .n = 1, .modes = ""};
+  std::int64_t batch = 1;
   for (int mode = 0; mode < contraction.d.shape.rank(); ++mode) {
-    const bool is_row = has(contraction.modes_a, contraction.modes_d[static_cast<std::size_t>(mode)]);
-    (is_row ? m : n) *= contraction.d.shape[mode];
-    if (is_row) rows.append(mode);
+    const char letter = contraction.modes_d[static_cast<std::size_t>(mode)];
+    const bool is_of_a = has(contraction.modes_a, letter), is_of_b = has(contraction.modes_b, letter);
+    const char kind = is_of_a && is_of_b ? 'b' : is_of_a ? 'm' : 'n';
+    (kind == 'b' ? batch : kind == 'm' ? result.m : result.n) *= contraction.d.shape[mode];
+    result.modes += kind;
   }
-  return {nb::none(), m, n, nb::tuple(rows)};
+  if (has(result.modes, 'b')) result.batch = nb::int_(batch);
+  return result;
 }
 
 /// Calls compute(), and gives the output the name `out` in errors, which Python callers use.

@@ -108,7 +108,7 @@ void read_tensors(ArgumentsReader& reader, op::Conv2d& conv, nb::handle tensors,
   }
 }
 
-/// The output as a matrix. Its row modes are those in the caller's order.
+/// The output as a matrix. Its modes are in the caller's order.
 OutputExtents output_extents(const op::Conv2d& conv, const ModeOrder& order) {
   for (const op::Tensor* const tensor : {&conv.x, &conv.w, &conv.y}) {
     const int rank = tensor->shape.rank();
@@ -116,18 +116,18 @@ OutputExtents output_extents(const op::Conv2d& conv, const ModeOrder& order) {
   }
   op::Dims shape = conv.written().shape;
   if (shape.rank() == kBlockedRank) {
-    return {nb::none(), shape[0] * shape[2] * shape[3], shape[1] * shape[4], nb::make_tuple(0, 2, 3)};
+    return {nb::none(), shape[0] * shape[2] * shape[3], shape[1] * shape[4], "mnmmn"};
   }
   // A gated epilogue writes half of the filters.
   if (conv.pass == op::ConvPass::fprop) shape[kRank - 1] = conv.w.shape[conv.w.shape.rank() == kRank ? 0 : 3];
   const int row_modes = conv.pass == op::ConvPass::wgrad ? 1 : kRank - 1;
   std::int64_t m = 1, n = 1;
-  nb::list rows;
+  std::string modes(kRank, 'n');
   for (int mode = 0; mode < kRank; ++mode) {
     (mode < row_modes ? m : n) *= shape[mode];
-    if (mode < row_modes) rows.append(order[static_cast<std::size_t>(mode)]);
+    if (mode < row_modes) modes[static_cast<std::size_t>(order[static_cast<std::size_t>(mode)])] = 'm';
   }
-  return {nb::none(), m, n, nb::tuple(rows)};
+  return {nb::none(), m, n, modes};
 }
 
 void make_conv2d(Conv2dArguments* self, nb::handle x, nb::handle w, nb::handle y, nb::handle accumulator_type,

@@ -45,9 +45,9 @@ ReadEpilogue read_epilogue(nb::handle epilogue, const OutputExtents& extents, DT
         fmt::format("epilogue must be a str, an Epilogue or EpilogueArguments, got {}", shown(epilogue)).c_str());
   }
   const Locked gil;  // _bind() traces Python functions, which may take long
-  const nb::object bound = nb::len(extents.row_modes) == 0
+  const nb::object bound = extents.modes.empty()
                                ? bind(extents.batch, extents.m, extents.n, compute, output)
-                               : bind(extents.batch, extents.m, extents.n, compute, output, extents.row_modes);
+                               : bind(extents.batch, extents.m, extents.n, compute, output, extents.modes);
   if (!nb::isinstance<nb::tuple>(bound) || nb::len(bound) != 3 || !nb::isinstance<op::Epilogue>(bound[0]) ||
       !nb::isinstance<nb::dict>(bound[2])) {
     throw nb::type_error(

@@ -26,11 +26,13 @@ struct ReadEpilogue {
 struct OutputExtents {
   nanobind::object batch;  // None: a single matrix
   std::int64_t m = 0, n = 0;
-  nanobind::tuple row_modes = {};  // the modes that are its rows, if tensors of the epilogue have more modes than two
+  /// The kinds of the output's modes, which tensors of the epilogue have too: 'b' of the batch, 'm' of the rows, 'n' of
+  /// the columns. Empty if tensors are matrices, or batches of matrices.
+  std::string modes = {};
 };
 
 /// Reads None (a linear combination), an Epilogue, a str (text or name), or an object with _bind(batch, m, n, compute,
-/// output[, row_modes]) -> (Epilogue, tensors, scalars). @throws InvalidArgument, TypeError, and what _bind() raises
+/// output[, modes]) -> (Epilogue, tensors, scalars). @throws InvalidArgument, TypeError, and what _bind() raises
 ReadEpilogue read_epilogue(nanobind::handle epilogue, const OutputExtents& extents, DType compute, DType output);
 
 /// Not every epilogue uses alpha, beta and C. @throws InvalidArgument for one that is given and not used, and for a C

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tilewright import _tilewright
-from tilewright._tilewright import _explain_constructor, _refuse_construction
+from tilewright._tilewright import _explain_constructor, _is_initialised, _refuse_construction
 
 _EMPTY = inspect.Parameter.empty
 _OPERATORS = ("__call__", "__getitem__")  # other operators return NotImplemented for operands that they do not know
@@ -32,6 +32,8 @@ def checked(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
             label = name or function.__name__
             if is_method and args:
                 label = f"{type(args[0]).__name__}.{label}"
+                if not _is_initialised(args[0]):
+                    raise TypeError(f"{type(args[0]).__name__}.__init__() has not called super().__init__()") from None
             reason = _reason(str(error), label, function, args, keywords)
             if reason is None:
                 raise

@@ -300,13 +300,13 @@ class _Problem:
             return bound
         if not isinstance(bound, EpilogueArguments):
             return None
-        order = [0, 2, 3, 1] if self.layout == "nchw" else [0, 1, 2, 3]
+        modes = "mnnn" if self.kind == "wgrad" else "mnmm" if self.layout == "nchw" else "mmmn"
         rows = 1 if self.kind == "wgrad" else 3
         m, n = 1, 1
         for mode, extent in enumerate(shape):
             m, n = (m * extent, n) if mode < rows else (m, n * extent)
         a = shaped(a)
-        return bound._bind(None, m, n, _compute_type(a), _out_type(a), tuple(order[:rows]))[0]
+        return bound._bind(None, m, n, _compute_type(a), _out_type(a), modes)[0]
 
     def run(
         self,

@@ -20,6 +20,9 @@ _MAX_CACHED = 64  # problems for which an EpilogueArguments caches the graph
 _MAX_TRACED = 256  # traced functions, and graphs, that are remembered for all calls
 _Bound = tuple[Epilogue, dict[str, Any], dict[str, float]]
 
+# What a statement of the epilogue language assigns: "aux = ..." or "row(total) = ...", but no local variable.
+_ASSIGNED = re.compile(r"(?:^|;)\s*(?:(?:row|column|single)\s*\(\s*(\w+)\s*\)|(\w+))\s*=(?!=)")
+
 
 class EpilogueArguments:
     """An epilogue of A @ B with the arrays and numbers that it reads and writes.
@@ -48,7 +51,7 @@ class EpilogueArguments:
         self._given = epilogue
         self._caller: Callable[..., object] | None = None  # the function that was called with the operands by name
         self._binding: _Binding | None = None  # the last one of a function
-        self._bound: dict[tuple[int | None, int, int, int, int, tuple[int, ...]], _Bound] = {}
+        self._bound: dict[tuple[int | None, int, int, int, int, str], _Bound] = {}
 
     @property
     def _is_traced(self) -> bool:
@@ -63,27 +66,24 @@ class EpilogueArguments:
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (self._given, dict(self.operands))
 
-    def _bind(
-        self, batch: int | None, m: int, n: int, compute: DType, output: DType, row_modes: tuple[int, ...] = ()
-    ) -> _Bound:
+    def _bind(self, batch: int | None, m: int, n: int, compute: DType, output: DType, modes: str = "") -> _Bound:
         """The graph for a problem of these extents, with its tensors and scalars by their names in the graph.
 
-        `row_modes` are the modes that are rows in tensors of more modes than two; their other modes are columns.
+        `modes` has a letter for each mode of the output: "b" if it is one of the batch, "m" of the rows, "n" of the
+        columns. Without it, tensors are matrices or batches of matrices.
         """
-        key = (batch, m, n, id(compute), id(output), row_modes)  # DTypes are singletons, and their hashes take long
+        key = (batch, m, n, id(compute), id(output), modes)  # DTypes are singletons, and their hashes take long
         bound = self._bound.get(key)
         if bound is None:
-            bound = self._make(batch, m, n, compute, output, row_modes)
+            bound = self._make(batch, m, n, compute, output, modes)
             if len(self._bound) >= _MAX_CACHED:
                 self._bound.clear()
             self._bound[key] = bound
         return bound
 
-    def _make(
-        self, batch: int | None, m: int, n: int, compute: DType, output: DType, row_modes: tuple[int, ...]
-    ) -> _Bound:
+    def _make(self, batch: int | None, m: int, n: int, compute: DType, output: DType, modes: str) -> _Bound:
         if self._is_traced:
-            return self._trace(self.epilogue, (m, n) if batch is None else (batch, m, n), compute, row_modes)
+            return self._trace(self.epilogue, (m, n) if batch is None else (batch, m, n), compute, modes)
         launch_numbers = re.findall(r"\$(\w+)", self.epilogue) if isinstance(self.epilogue, str) else ()
         numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
         for name in self.operands.keys() & set(launch_numbers) - numbers.keys():
@@ -100,16 +100,16 @@ class EpilogueArguments:
         function: Callable[..., object] | str,
         problem: tuple[int, ...],
         compute: DType,
-        row_modes: tuple[int, ...],
+        modes: str,
     ) -> _Bound:
         identity = _identity(function)
         if identity is None:
-            return self._make_binding(function, problem, compute, row_modes).of(self.operands)
-        kinds = [_kind(name, value, row_modes) for name, value in self.operands.items()]
+            return self._make_binding(function, problem, compute, modes).of(self.operands)
+        kinds = [_kind(name, value, modes) for name, value in self.operands.items()]
         key = identity, problem, id(compute), *kinds
         found = _BINDINGS.get(key)
         if found is None:
-            found = self._make_binding(function, problem, compute, row_modes)
+            found = self._make_binding(function, problem, compute, modes)
             _remember(_BINDINGS, key, found)
         self._binding = found
         return found.of(self.operands)
@@ -119,13 +119,13 @@ class EpilogueArguments:
         function: Callable[..., object] | str,
         problem: tuple[int, ...],
         compute: DType,
-        row_modes: tuple[int, ...],
+        modes: str,
     ) -> _Binding:
         from tilewright.tracing import parameters
 
         names = parameters(function)
         inputs = {name: value for name, value in self.operands.items() if name in names}
-        shapes = {name: _shape(value, row_modes) for name, value in inputs.items() if hasattr(value, "shape")}
+        shapes = {name: _shape(value, modes) for name, value in inputs.items() if hasattr(value, "shape")}
         scalars = {name: float(value) for name, value in inputs.items() if _is_number(value)}
         constants = {name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None}
         unknown = inputs.keys() - shapes.keys() - scalars.keys() - constants.keys()
@@ -164,7 +164,7 @@ class EpilogueArguments:
 
     def _explained(self, error: InvalidArgument) -> InvalidArgument:
         """The error, with what to do if a parameter of the traced function has the name of a parameter of the call."""
-        from inspect import signature
+        from inspect import Parameter, signature
 
         from tilewright.tracing import TraceError
 
@@ -172,13 +172,24 @@ class EpilogueArguments:
         if name is None or self._caller is None or not isinstance(error, TraceError):
             return error
         call = f"{self._caller.__name__}()"
-        if name in signature(self._caller).parameters:
+        own = signature(self._caller).parameters.get(name)
+        if own is not None and own.kind is not Parameter.POSITIONAL_ONLY:
             instead = f"name it otherwise, or pass EpilogueArguments(function, {name}=...): {call} has its own {name}="
         elif name == "C":
             instead = f"pass C=, as for every parameter: c= of {call} is the C of epilogues that are texts"
         else:
             return error
         return TraceError(error.reason, error.location, instead, error.callers)
+
+    def _written(self) -> set[str]:
+        """The names of the operands that are outputs."""
+        if isinstance(self.epilogue, Epilogue):
+            return self.operands.keys() & self.epilogue.outputs.keys()
+        if isinstance(self.epilogue, str) and not self._is_traced:
+            return self.operands.keys() & {name for found in _ASSIGNED.findall(self.epilogue) for name in found}
+        from tilewright.tracing import parameters
+
+        return self.operands.keys() - set(parameters(self.epilogue))
 
     def _labels(self) -> dict[str, str] | None:
         """The operand that each array of the graph stands for, by its name there, after the graph of a function was made;
@@ -200,7 +211,7 @@ class EpilogueArguments:
         traced = _traced(
             self.epilogue,
             (m, n) if batch is None else (batch, m, n),
-            {name: _shape(value, ()) for name, value in inputs.items() if hasattr(value, "shape")},
+            {name: _shape(value, "") for name, value in inputs.items() if hasattr(value, "shape")},
             {name: float(value) for name, value in inputs.items() if _is_number(value)},
             {name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None},
         )
@@ -307,19 +318,21 @@ def _readable(array: Any) -> Any:
     return array.view("uint8") if getattr(kind, "kind", "") == "b" else array
 
 
-def _shape(array: Any, row_modes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of an array; as a matrix, if it has more modes than two and `row_modes` says which are rows."""
+def _shape(array: Any, modes: str) -> tuple[int, ...]:
+    """The shape of an array; that of the matrix, or of the batch of matrices, that it is if `modes` has the kinds of the
+    output's modes, of which the first ones may be left out."""
     shape: tuple[int, ...] = tuple(array.shape)
-    if not row_modes or len(shape) <= 2:
+    if not 2 <= len(shape) <= len(modes):
         return shape
-    rows = math.prod(extent for mode, extent in enumerate(shape) if mode in row_modes)
-    return rows, math.prod(extent for mode, extent in enumerate(shape) if mode not in row_modes)
+    padded = (1,) * (len(modes) - len(shape)) + shape
+    kinds = "bmn" if "b" in modes else "mn"
+    return tuple(math.prod(extent for extent, mode in zip(padded, modes) if mode == kind) for kind in kinds)
 
 
-def _kind(name: str, value: Any, row_modes: tuple[int, ...]) -> Hashable:
+def _kind(name: str, value: Any, modes: str) -> Hashable:
     """What a trace depends on of an operand of that name: all of it, but for the values of numbers and arrays."""
     if hasattr(value, "shape"):
-        return name, _shape(value, row_modes)
+        return name, _shape(value, modes)
     if _is_number(value):
         return name, float
     return name, type(value), value if value is None or isinstance(value, (bool, str)) else None

@@ -54,7 +54,7 @@ def matmul(
                       jax.nn.silu; a name such as "relu"; a text in the epilogue language; an Epilogue or an
                       EpilogueArguments
     operands          keywords: the arrays and numbers that the names in `epilogue` stand for, and an array for each
-                      output other than D
+                      output other than D; results of reductions have the shapes of NumPy, as (batch, m)
     c, alpha, beta    for epilogues that use them, such as the named ones; beta defaults to 1 if `c` is given, else to 0
     out               the array for the result, which is also returned; by default a new array of a's framework, for
                       lists too: (batch, m, n)
@@ -231,8 +231,9 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | No
     is_batch = any(extent != 1 for extent in batch)
     inner = ((size,) if is_batch else ()) + (m, n)
 
-    def inside(x: Any) -> Any:
-        """An array of the epilogue, or C, of the rank of the result, as one of the rank of the inner product."""
+    def inside(x: Any, is_written: bool = False) -> Any:
+        """An array of the epilogue, or C, of the rank of the result, as one of the rank of the inner product. One that is
+        written may have the shape of a reduction: (*batch, m), (*batch, n) or batch."""
         rank = len(getattr(x, "shape", ()))
         if rank == 0 or rank > len(batch) + 2:
             return x
@@ -240,6 +241,8 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | No
             x = x[..., None, :] if drops_rows else x
             x = x[..., :, None] if drops_columns else x
             rank = len(x.shape)
+        if is_written and len(batch) <= rank < len(batch) + 2 and tuple(x.shape[: len(batch)]) == batch:
+            return x.reshape(((size,) if is_batch else ()) + tuple(x.shape[len(batch) :]))
         if rank < len(batch) + 2 or not batch:
             return x
         before = tuple(map(int, x.shape[:-2]))
@@ -257,7 +260,12 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | No
     epilogue, operands = bound, {}
     if isinstance(bound, EpilogueArguments):
         epilogue = bound.epilogue
-        operands = {name: inside(value) for name, value in bound.operands.items()}
+        written = bound._written()
+        operands = {name: inside(value, name in written) for name, value in bound.operands.items()}
+        for name in written:
+            if operands[name] is not bound.operands[name] and not _shares_memory(operands[name], bound.operands[name]):
+                x = bound.operands[name]
+                raise InvalidArgument(f"{name} of shape {(*x.shape,)} must be contiguous, got strides {_strides(x)}")
     if epilogue is not None and given is None and (drops_rows or drops_columns or len(batch) > 1):
         result = (*result[:-1], -1) if result and not drops_columns else result  # half as wide if it is gated
     made = matmul(

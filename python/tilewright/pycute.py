@@ -35,6 +35,7 @@ from tilewright.layout import (
     suffix_product,
     tuple_max,
 )
+from tilewright.missing_name import refuse_unknown
 from tilewright.submodules import add_submodules
 
 if TYPE_CHECKING:
@@ -297,3 +298,6 @@ __all__ = [
 
 _this = sys.modules[__name__]
 add_submodules(__name__, int_tuple=_this, layout=_this, swizzle=_this, typing=_this)
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

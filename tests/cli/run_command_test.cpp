@@ -164,6 +164,8 @@ TEST_F(RunCommandTest, ComputesAndVerifiesAnExpression) {
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b"), HasSubstr("--extents takes a=64,b=32,..., got 'b'"));
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2,a=3"), HasSubstr("--extents gives 'a' twice"));
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2,x=3"), HasSubstr("--extents gives 'x', which is no mode of ak,kb"));
+  EXPECT_THAT(message("ak,kb->ac --extents a=3,k=4,b=2"),
+              HasSubstr("the result of ak,kb->ac has the mode 'c', but no operand has it"));
   EXPECT_THAT(message("ak,kb->abc --extents a=3,k=4,b=2,c=3"), HasSubstr("c"));
   EXPECT_THAT(message("ak,kb --extents a=3,k=4,b=2 --dtype f17"), HasSubstr("--dtype: unknown type 'f17'"));
 }

@@ -437,6 +437,18 @@ def test_b25_a_class_may_be_completed_later(make: Callable[..., Any]) -> None:
         tilewright.unregister(Later)
 
 
+@pytest.mark.filterwarnings("ignore:nanobind")
+def test_a_kernel_without_metadata_is_refused_in_these_words(make: Callable[..., Any]) -> None:
+    class Forgets(Kernel):
+        def __init__(self) -> None:
+            self.tile = 8
+
+    args = GemmArguments(*problem(make))
+    for call in (lambda: Forgets().run(args), lambda: Forgets().compile(args), lambda: Forgets().supports(args)):
+        with pytest.raises(TypeError, match=r"^Forgets.__init__\(\) has not called super\(\).__init__\(\)$"):
+            call()
+
+
 def test_a_class_of_the_same_name_replaces_the_first(make: Callable[..., Any]) -> None:
     args = GemmArguments(*problem(make))
     old = mine(args)[0].metadata

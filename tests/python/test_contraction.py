@@ -97,6 +97,19 @@ def test_a_folded_result_may_be_its_own_residual():
     assert np.array_equal(out, expected)
 
 
+@pytest.mark.parametrize("shape", [(2, 1), (1, 2, 1), (3, 1, 1), (3, 2, 1), (4,), (1, 4), (3, 1, 4), (2, 4), (3, 2, 4)])
+def test_arrays_of_a_python_function_are_broadcast_along_the_batch(shape):
+    a, b, x = integers((3, 2, 5), 1), integers((3, 5, 4), 2), integers(shape, 3)
+    found = tilewright.contract("bmk,bkn->bmn", a, b, epilogue=lambda acc, x: acc * x - 1, x=x)
+    np.testing.assert_array_equal(found, (a @ b) * x - 1)
+
+
+def test_arrays_of_a_python_function_may_lack_leading_modes():
+    a, b, bias = integers((2, 3, 4), 1), integers((4, 5, 6), 2), integers((5, 6), 3)
+    found = tilewright.contract("abk,kcd->abcd", a, b, epilogue=lambda acc, bias: acc + bias, bias=bias)
+    np.testing.assert_array_equal(found, np.einsum("abk,kcd->abcd", a, b) + bias)
+
+
 def test_arguments_tell_how_modes_are_folded():
     a, b, out = np.zeros((2, 3, 4, 5), np.float32), np.zeros((5, 4, 6, 7), np.float32), np.zeros((2, 3, 6, 7), np.float32)
     args = tilewright.ContractionArguments("abcd,dcef->abef", a, b, out)

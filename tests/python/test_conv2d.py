@@ -307,7 +307,7 @@ X, W = (2, 16, 6, 7), (24, 16, 3, 3)
         ({"layout": "nchW"}, 'layout must be "nchw" or "nhwc", got \'nchW\''),
         ({"out": (2, 24, 6, 7)}, r"out must have the shape \(2, 24, 4, 5\), got \(2, 24, 6, 7\)"),
         ({"residual": (2, 24, 4, 4)}, r"'residual' must be \(2,4,5,24\), or 1 in modes 0 to 2"),
-        ({"bias": (23,)}, r"'bias' must be \(2,4,5,24\)"),
+        ({"bias": (23,)}, "'bias' must have 24 channels, or 1, got 23"),
         ({"bias": (24, 1, 1)}, "'bias' must have four modes, as out has"),
         ({"c": (2, 24, 4, 4)}, r"c must have the shape \(2,4,5,24\) of out"),
         ({"scale": (1,)}, "scale"),

@@ -50,6 +50,17 @@ def test_driver_errors_carry_their_code() -> None:
     assert (type(again), again.code, str(again)) == (DriverError, 1, str(error))
 
 
+def test_a_refused_design_is_explained_by_families_of_its_operation() -> None:
+    a = np.ones((64, 64), np.float16)
+    design = tilewright.BLASDesignMetadata(
+        (64, 64, 33), stages=3, warp_count=(2, 2, 1), op_class="tensor_op", instruction_shape=(16, 8, 16)
+    )
+    with pytest.raises(RefusedDesign, match="sm80_gemm: tile k 33 is not divisible by the instruction's 16") as raised:
+        tilewright.make_kernel(tilewright.GemmArguments(a, a, a.copy()), design)
+    assert "skinny_gemm, simt_gemm: needs a simt instruction, got tensor_op" in str(raised.value)
+    assert "depthwise_conv" not in str(raised.value)
+
+
 def test_a_refused_design_has_the_code_of_each_family() -> None:
     a = np.ones((8, 8), np.float32)
     with pytest.raises(RefusedDesign, match="tile m 33 is not divisible by warp count m 2") as raised:

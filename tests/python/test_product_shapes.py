@@ -55,6 +55,40 @@ def test_epilogues_and_c_have_the_batches_of_the_result() -> None:
     np.testing.assert_array_equal(gated, np.maximum((a @ b)[..., ::2], 0) * (a @ b)[..., 1::2])
 
 
+@pytest.mark.parametrize("of_a", [(3, 4, 5), (3, 1, 5), (1, 4, 5), (2, 3, 4, 5), (1, 3, 4, 5), (1, 1, 4, 5)])
+def test_results_of_reductions_have_the_shapes_of_numpy(of_a: tuple[int, ...]) -> None:
+    def epilogue(acc: Any) -> Any:
+        D = acc * 2
+        rows, columns, all_ = D.sum(axis=-1), D.max(axis=-2), np.abs(D).max(axis=(-2, -1))
+        return D, rows, columns, all_
+
+    a, b = integers(*of_a), integers(5, 6, seed=2)
+    for keeps in (False, True, False):
+        rows, columns, all_ = (
+            np.full(np.sum(a @ b, axis=axis, keepdims=keeps).shape, np.nan, np.float32) for axis in (-1, -2, (-2, -1))
+        )
+        found = tilewright.matmul(a, b, epilogue=epilogue, rows=rows, columns=columns, all_=all_)
+        np.testing.assert_array_equal(found, a @ b * 2)
+        np.testing.assert_array_equal(rows, found.sum(axis=-1, keepdims=keeps))
+        np.testing.assert_array_equal(columns, found.max(axis=-2, keepdims=keeps))
+        np.testing.assert_array_equal(all_, np.abs(found).max(axis=(-2, -1), keepdims=keeps))
+
+
+def with_aux(acc: Any) -> Any:
+    D, aux = acc * 1, acc
+    return D, aux
+
+
+@pytest.mark.parametrize("epilogue", ["aux = acc; D = acc", with_aux])
+def test_outputs_of_several_batch_modes_are_written_or_refused(epilogue: Any) -> None:
+    a, b = integers(2, 3, 4, 5), integers(5, 6)
+    aux = np.zeros((2, 3, 4, 8), np.float32)[..., :6]
+    tilewright.matmul(a, b, epilogue=epilogue, aux=aux)
+    np.testing.assert_array_equal(aux, a @ b)
+    with pytest.raises(InvalidArgument, match=r"aux of shape \(2, 3, 4, 6\) must be contiguous, got strides"):
+        tilewright.matmul(a, b, epilogue=epilogue, aux=np.zeros((2, 5, 4, 6), np.float32)[:, :3])
+
+
 def test_lists_of_numbers_are_arrays() -> None:
     found = tilewright.matmul([[1, 2], [3, 4]], ((1.5, 0), (0, 1)))
     assert found.dtype == np.float64

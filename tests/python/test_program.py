@@ -257,6 +257,15 @@ def test_gemm_of_the_library() -> None:
         tp.gemm("library_gemm", args, refused)
 
 
+def test_a_tile_of_the_other_major_is_refused_in_these_words() -> None:
+    k = tp.Kernel("majors", threads=128)
+    tile_a, tile_b = tp.smem_tile("k", "f16", 64, 64), tp.smem_tile("mn", "f16", 128, 64)
+    atom = arch.wgmma_atom("f16", "f16", "f32")
+    with pytest.raises(InvalidArgument, match="^B: .*; the tile is MN-major, and its major is given as K-major$"):
+        tp.TiledMmaBuilder(k, atom, tile_a, tile_b, n=128)
+    assert tp.TiledMmaBuilder(k, atom, tile_a, tile_b, n=128, b_major="mn").threads == 128
+
+
 def authored_gemm(mix: str) -> tp.Program:
     """A persistent, warp-specialised GEMM with the regions of Python; atoms are exchanged, the calls are the same."""
     k = tp.Kernel("authored", threads=256)

@@ -233,3 +233,8 @@ def test_only_a_lack_of_resources_leads_to_more_warps(code: str, tried: list[tup
     with pytest.raises(tilewright.RefusedDesign, match="number 1"):
         operation._of_first_design(refuse, 1)
     assert warps == tried
+
+
+def test_stride_supports_have_the_names_of_both_of_pycutlass_s_enumerations() -> None:
+    assert cutlass.conv.StrideSupport.strided is StrideSupport.Strided
+    assert cutlass.conv.StrideSupport.unity is StrideSupport.Unity

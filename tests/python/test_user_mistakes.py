@@ -14,7 +14,7 @@ import pytest
 
 import tilewright
 from tilewright import BLASDesignMetadata, EpilogueArguments, GemmArguments, InvalidArgument, Unsupported, pycutlass
-from tilewright import TraceError, emulator, program
+from tilewright import TraceError, cutlass_api, emulator, program, pycute
 from tilewright.layout import Layout, composition
 from tilewright.pycutlass import cutlass
 
@@ -129,6 +129,16 @@ MISTAKES: dict[str, Case] = {
         lambda: matmul(A, B, epilogue=lambda acc, alpha: acc * alpha, alpha=2),
         TraceError,
         r"pass EpilogueArguments\(function, alpha=...\): matmul\(\) has its own alpha=",
+    ),
+    "a parameter has a name of an operand of the call": (
+        lambda: matmul(A, B, epilogue=lambda acc, b: acc + b),
+        TraceError,
+        r"nothing is bound to 'b'(.|\n)*instead: pass b= an array or a number, or give it a default",
+    ),
+    "an epilogue is an expression": (
+        lambda: matmul(A, B, epilogue="relu(acc)"),
+        InvalidArgument,
+        r"character 5: expected '=', got '\(': a result is assigned to a name",
     ),
     "a dimension too many": (lambda: tilewright.layout.size(Layout((8, 8)), 5), InvalidArgument, "5"),
     # types
@@ -792,6 +802,21 @@ MISTAKES: dict[str, Case] = {
         lambda: tilewright.layout.Layot,  # type: ignore[attr-defined]
         AttributeError,
         "did you mean 'Layout'",
+    ),
+    "a function of PyCuTe is misspelt": (
+        lambda: pycute.zipped_divid,  # type: ignore[attr-defined]
+        AttributeError,
+        "module 'tilewright.pycute' has no attribute 'zipped_divid'; did you mean 'zipped_divide'",
+    ),
+    "a class of cutlass_api is misspelt": (
+        lambda: cutlass_api.metadata.BLASDesignMetadat,  # type: ignore[attr-defined]
+        AttributeError,
+        "did you mean 'BLASDesignMetadata'",
+    ),
+    "a type of cutlass_api is misspelt": (
+        lambda: cutlass_api.cutlass.Flot32,  # type: ignore[attr-defined]
+        AttributeError,
+        "did you mean 'Float32'",
     ),
 }
 

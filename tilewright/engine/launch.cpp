@@ -50,7 +50,9 @@ Support check_place(const op::Problem& problem, const runtime::Device& device) {
   const op::MemoryDevice here = memory_device(device.properties());
   const op::MemoryDevice there = op::device(problem);
   if (there == here) return {};
-  return refuse("the operands are on {}, but this engine's device is {}", op::to_string(there), op::to_string(here))
+  const bool is_host = there.kind == op::MemoryDevice::Kind::host;
+  return refuse("the operands are on {}, but this engine's device is {}{}", op::to_string(there), op::to_string(here),
+                is_host ? ": a prepared call copies nothing, Engine::run() does" : "")
       .as(RefusalCode::memory);
 }
 

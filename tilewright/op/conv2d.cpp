@@ -512,6 +512,12 @@ Support check_auxiliary(const Conv2d& conv, const NamedTensor& tensor) {
           .as(RefusalCode::shape)
           .of(role);
     }
+    if (first == last) {
+      return refuse("'{}' must have {} {}, or 1, got {}", role, whole[first],
+                    conv.pass == ConvPass::wgrad ? "filters" : "channels", tensor.tensor.shape[first])
+          .as(RefusalCode::shape)
+          .of(role);
+    }
     return refuse("'{}' must be {}, or 1 in modes {} to {}, which must follow each other without gaps, got {}:{}", role,
                   to_string(whole), first, last, to_string(tensor.tensor.shape), to_string(tensor.tensor.stride))
         .as(RefusalCode::shape)

@@ -220,6 +220,10 @@ std::vector<FlatDesign> depthwise_conv_designs(const op::GemmSignature& signatur
 }
 
 Result<DepthwiseConvPlan> plan_depthwise_conv(const op::GemmSignature& signature, const FlatDesign& design) {
+  if (signature.a.im2col == op::Im2colAccess::none || signature.a.im2col == op::Im2colAccess::blocks ||
+      signature.b.im2col != op::Im2colAccess::none || signature.groups != op::GroupedMode::none) {
+    return refuse("computes an im2col matrix times the filter of each channel").as(RefusalCode::operation);
+  }
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
   FlatDesign own = flat_design(design.target);
   own.tile = design.tile;
@@ -272,10 +276,6 @@ Result<DepthwiseConvPlan> plan_depthwise_conv(const op::GemmSignature& signature
     return refuse("{} threads with {} channels and {} positions each do not compute {} positions of {} channels",
                   plan.threads, plan.vector, plan.pixels, design.tile.m, plan.channels)
         .as(RefusalCode::design);
-  }
-  if (signature.a.im2col == op::Im2colAccess::none || signature.a.im2col == op::Im2colAccess::blocks ||
-      signature.b.im2col != op::Im2colAccess::none || signature.groups != op::GroupedMode::none) {
-    return refuse("computes an im2col matrix times the filter of each channel").as(RefusalCode::strides);
   }
   if (!can_multiply_in_full(signature.math))
     return refuse("multiplies on CUDA cores, got {}", op::name(signature.math)).as(RefusalCode::math);

@@ -202,6 +202,8 @@ std::vector<FlatDesign> skinny_gemm_designs(const op::GemmView& view, const op::
 
 Result<SkinnyGemmPlan> plan_skinny_gemm(const op::GemmSignature& signature, const FlatDesign& design) {
   if (const Support computes = check_signature(signature); !computes) return computes.refusal();
+  if (design.op_class != OpClass::simt)
+    return refuse("needs a simt instruction, got {}", name(design.op_class)).as(RefusalCode::design);
   Result<GemmTile> tile = plan_gemm_tile(signature, design);
   if (!tile) return tile.refusal();
   const bool rows_are_few = !design.swaps_operands;

@@ -45,6 +45,18 @@ void check_element(DType multiplied, const SharedTile& tile, std::string_view at
       fmt::format("{} multiplies {}, the tile of {} has {}", atom, name(multiplied), what, name(tile.element)));
 }
 
+/// The operand of wgmma that the tile is. A refusal says so if the tile has the other major.
+arch::WgmmaOperand wgmma_operand_of(const MmaOperand& operand, int element_bits, std::int64_t rows,
+                                    std::string_view what) {
+  const Result<arch::WgmmaOperand> found = arch::wgmma_operand(operand.major, operand.tile.layout, element_bits, rows);
+  if (found) return *found;
+  const arch::Major other = operand.major == arch::Major::k ? arch::Major::mn : arch::Major::k;
+  const bool is_other{arch::wgmma_operand(other, operand.tile.layout, element_bits, rows)};
+  throw InvalidArgument(fmt::format(
+      "{}: {}{}", what, found.reason(),
+      is_other ? fmt::format("; the tile is {}, and its major is given as {}", name(other), name(operand.major)) : ""));
+}
+
 RegisterType accumulator_type(DType type) {
   if (type == DType::f32) return RegisterType::f32;
   if (type == DType::s32) return RegisterType::b32;
@@ -94,11 +106,11 @@ TiledMmaBuilder::TiledMmaBuilder(KernelBuilder& k, TiledMma mma) : kernel_(&k), 
     count_m_ = rows / atom_.m;
     count_n_ = n_ / wgmma->n;
     check_element(row.b, mma_.b.tile, row.name, "B");
-    wgmma_b_ = arch::wgmma_operand(mma_.b.major, mma_.b.tile.layout, bits(row.b), wgmma->n).value_or_throw();
+    wgmma_b_ = wgmma_operand_of(mma_.b, bits(row.b), wgmma->n, "B");
     if (row.a_source == arch::OperandSource::shared_memory) {
       check_element(row.a, mma_.a.tile, row.name, "A");
       if (mma_.convert_a) throw InvalidArgument(fmt::format("{} reads A from shared memory unconverted", row.name));
-      wgmma_a_ = arch::wgmma_operand(mma_.a.major, mma_.a.tile.layout, bits(row.a), atom_.m).value_or_throw();
+      wgmma_a_ = wgmma_operand_of(mma_.a, bits(row.a), atom_.m, "A");
     }
   } else {
     atom_ = *std::get<MmaChoice>(mma_.atom).atom;

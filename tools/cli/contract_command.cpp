@@ -44,7 +44,13 @@ nlohmann::json extents_of(const ContractOptions& options) {
     if (!extents.contains(std::string(1, letter)))
       throw InvalidArgument(fmt::format("--extents lacks '{}', a mode of {}", letter, printable(options.expression)));
   }
-  const std::string letters = modes[0] + modes[1] + modes[2];
+  for (const char letter : modes[2]) {
+    if ((modes[0] + modes[1]).find(letter) == std::string::npos) {
+      throw InvalidArgument(fmt::format("the result of {} has the mode '{}', but no operand has it",
+                                        printable(options.expression), letter));
+    }
+  }
+  const std::string letters = modes[0] + modes[1];
   for (const auto& [letter, extent] : extents.items()) {
     if (letters.find(letter) == std::string::npos)
       throw InvalidArgument(fmt::format("--extents gives '{}', which is no mode of {}", printable(letter),

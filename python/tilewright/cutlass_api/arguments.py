@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tilewright
 from tilewright._tilewright import GroupedGemmArguments, Operand, OperationArguments
 from tilewright.epilogue import EpilogueArguments
+from tilewright.missing_name import refuse_unknown
 
 RuntimeArguments = OperationArguments
 
@@ -69,3 +70,6 @@ class GemmArguments(tilewright.GemmArguments):
 
 
 __all__ = ["ArgumentTensor", "EpilogueArguments", "GemmArguments", "GroupedGemmArguments", "RuntimeArguments"]
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

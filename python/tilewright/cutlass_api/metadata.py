@@ -1,5 +1,7 @@
 """cutlass_api.metadata."""
 
+from typing import TYPE_CHECKING
+
 from tilewright._tilewright import (
     BLASDesignMetadata,
     GemmOperandsMetadata,
@@ -7,6 +9,7 @@ from tilewright._tilewright import (
     OperandsMetadata,
     TensorAttributes,
 )
+from tilewright.missing_name import refuse_unknown
 
 DesignMetadata = BLASDesignMetadata
 DenseTensorAttributes = TensorAttributes
@@ -20,3 +23,6 @@ __all__ = [
     "OperandsMetadata",
     "TensorAttributes",
 ]
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

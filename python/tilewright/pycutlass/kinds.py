@@ -46,3 +46,5 @@ class StrideSupport(enum.Enum):
 
     Strided = 0
     Unity = 1
+    strided = 0  # the names of cutlass.conv.StrideSupport
+    unity = 1

@@ -1,4 +1,5 @@
 // Engine::run on the emulator with verified results: host arrays, device memory, explicit and user-defined kernels.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -374,7 +375,10 @@ TEST_F(Running, APreparedCallIsLaunchedAgainOnNewData) {
 
 TEST_F(Running, PreparingOperandsOfAnotherDeviceIsRefused) {
   const HostProblem host(8, 8, 8);
-  EXPECT_THROW(engine_.prepare(host.gemm), InvalidArgument);
+  EXPECT_THAT(
+      [&] { engine_.prepare(host.gemm); },
+      testing::ThrowsMessage<InvalidArgument>("the operands are on host, but this engine's device is emulator: a "
+                                              "prepared call copies nothing, Engine::run() does"));
   HostProblem elsewhere(8, 8, 8);
   for (op::Tensor* tensor : {&elsewhere.gemm.a, &elsewhere.gemm.b, &elsewhere.gemm.c, &elsewhere.gemm.d}) {
     tensor->device = {op::MemoryDevice::Kind::cuda, 0};

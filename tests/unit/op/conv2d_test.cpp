@@ -334,7 +334,7 @@ TEST(Conv2d, EpilogueTensorsHaveTheModesOfTheOutput) {
   conv.tensors[0].tensor = packed_tensor(5 * kApart, DType::f16, {2, 1, 1, 24});
   EXPECT_THAT(reason(conv), HasSubstr("'bias' must be (2,7,5,24), or 1 in modes 0 to 2"));
   conv.tensors[0].tensor = packed_tensor(5 * kApart, DType::f16, {1, 1, 1, 23});
-  EXPECT_THAT(reason(conv), HasSubstr("'bias' must be (2,7,5,24), or 1 in modes 3 to 3"));
+  EXPECT_THAT(reason(conv), HasSubstr("'bias' must have 24 channels, or 1, got 23"));
   conv.tensors.erase(conv.tensors.begin());
   EXPECT_THAT(reason(conv), HasSubstr("the epilogue reads 'bias', but no tensor has that name"));
 }

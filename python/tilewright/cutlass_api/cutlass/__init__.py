@@ -4,9 +4,10 @@ a kernel is written in Python."""
 from __future__ import annotations
 
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright._tilewright import DType
+from tilewright.missing_name import refuse_unknown
 
 from . import cute
 
@@ -39,3 +40,6 @@ __all__ = [
     "cute",
     "range_constexpr",
 ]
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

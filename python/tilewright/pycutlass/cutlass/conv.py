@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.errors import InvalidArgument
 from tilewright.missing_name import refuse_unknown
 
+from ..kinds import StrideSupport as StrideSupport
 from .coordinates import MatrixCoord, Tensor4DCoord
 from .gemm import GemmCoord
 
