@@ -50,6 +50,8 @@ TEST_P(RepackedConvolutions, AreExact) {
   const Shape dilated{
       .n = 1, .h = 8, .w = 7, .c = 3, .k = 13, .r = 2, .s = 3, .padding = 3, .stride = 3, .dilation = 2};
   const Shape grouped{.n = 2, .h = 6, .w = 5, .c = 16, .k = 32, .r = 3, .s = 2, .padding = 1, .groups = 4};
+  const Shape grouped_strided{
+      .n = 2, .h = 9, .w = 8, .c = 12, .k = 32, .r = 3, .s = 3, .padding = 1, .stride = 2, .dilation = 2, .groups = 4};
   const Shape word{.n = 6, .h = 8, .w = 7, .c = 13, .k = 21, .r = 3, .s = 2, .padding = 1, .stride = 2, .dilation = 2};
   for (const auto& [pass, type, shape, way] : {Case{ConvPass::fprop, DType::f16, odd, "pad8"},
                                                {ConvPass::wgrad, DType::f32, word, "images4"},
@@ -66,6 +68,9 @@ TEST_P(RepackedConvolutions, AreExact) {
                                                {ConvPass::fprop, DType::f32, stem, "windows4"},
                                                {ConvPass::fprop, DType::f16, grouped, "groups2"},
                                                {ConvPass::dgrad, DType::f16, grouped, "groups4"},
+                                               {ConvPass::dgrad, DType::f16, grouped, "blocks1x1_pad8"},
+                                               {ConvPass::dgrad, DType::f32, grouped, "blocks1x1_pad4"},
+                                               {ConvPass::dgrad, DType::f16, grouped_strided, "blocks2x2_pad8"},
                                                {ConvPass::wgrad, DType::f16, grouped, "groups4"}}) {
     op::Conv2d conv = tensor_core_convolution(pass, shape, type);
     conv.mode = shape.dilation == 2 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;

@@ -194,7 +194,14 @@ std::vector<op::ConvRepacking> merged_groups_of(const op::Conv2d& conv) {
 
 /// The ways to repack that may help. The best is found by estimates.
 std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
-  if (conv.groups != 1) return merged_groups_of(conv);
+  if (conv.groups != 1) {
+    std::vector<op::ConvRepacking> all = merged_groups_of(conv);
+    // wgmma reads the transposed filters of groups, which TMA does not load from w.
+    const std::int64_t unit = std::max(1, kRowBytes / bytes(conv.y.dtype));
+    if (conv.pass == op::ConvPass::dgrad && conv.w.shape[0] / conv.groups % unit == 0)
+      all.push_back({.method = Method::pixel_blocks, .unit = unit, .block = conv.stride});
+    return all;
+  }
   constexpr double kMaxPadding = 1.5, kMaxWindowPadding = 2.0;
   std::vector<op::ConvRepacking> all;
   const std::int64_t channels = conv.x.shape[3], filters = conv.w.shape[0];

@@ -433,8 +433,10 @@ class Repacking {
     FilterBlocks filter;
     filter.from = w.address;
     filter.element_bytes = bytes(w.dtype);
-    filter.outputs = written.shape[3];
-    filter.inputs = image.shape[3];
+    filter.groups = conv_.groups;
+    filter.group_stride = w.shape[0] / conv_.groups * w.stride[0];
+    filter.outputs = written.shape[3] / conv_.groups;
+    filter.inputs = image.shape[3] / conv_.groups;
     filter.output_stride = is_dgrad ? 1 : w.stride[0];
     filter.input_stride = is_dgrad ? w.stride[0] : 1;
     inner.pass = ConvPass::fprop;
@@ -454,14 +456,21 @@ class Repacking {
     }
     filter.copied_inputs = round_up(filter.inputs, how_.unit);
     inner.x = image;
+    if (conv_.groups != 1 && filter.copied_inputs != filter.inputs) {
+      return refuse("the {} channels of a group are no multiple of {}", filter.inputs, how_.unit)
+          .as(RefusalCode::shape);
+    }
     if (filter.copied_inputs != filter.inputs || !has_aligned_rows(image)) {
-      const Support fits = pad(is_dgrad ? "y" : "x", image, image.shape[0], filter.copied_inputs, inner.x);
+      const Support fits =
+          pad(is_dgrad ? "y" : "x", image, image.shape[0], conv_.groups * filter.copied_inputs, inner.x);
       if (!fits) return fits;
     }
     const std::int64_t columns = how_.block[0] * how_.block[1] * filter.outputs;
-    const bool is_in_place = block_is_part_of_a_row(written) && (!reads_source_ || block_is_part_of_a_row(conv_.c));
+    const bool is_in_place = block_is_part_of_a_row(written) && (!reads_source_ || block_is_part_of_a_row(conv_.c)) &&
+                             (conv_.groups == 1 || how_.block[1] == 1);
     filter.copied_rows = is_in_place ? columns : round_up(columns, row_unit(written));
-    inner.w = buffer(w, {filter.copied_rows, filter.h.copied_taps, filter.w.copied_taps, filter.copied_inputs});
+    inner.w = buffer(
+        w, {conv_.groups * filter.copied_rows, filter.h.copied_taps, filter.w.copied_taps, filter.copied_inputs});
     filter.to = inner.w.address;
     result_.before.push_back({"w", filter});
     if (is_in_place) {
@@ -471,10 +480,14 @@ class Repacking {
       return {};
     }
     inner.y = buffer(written, {written.shape[0], ceil_div(written.shape[1], how_.block[0]),
-                               ceil_div(written.shape[2], how_.block[1]), filter.copied_rows});
+                               ceil_div(written.shape[2], how_.block[1]), conv_.groups * filter.copied_rows});
     if (const Support fits = check_copied_output(); !fits) return fits;
     result_.inner.c = {};
     copy_output(written, how_.block[0], how_.block[1], inner.y);
+    auto& pixels = std::get<PixelBlocks>(result_.after.back().copy);
+    pixels.groups = conv_.groups;
+    pixels.row_bytes /= conv_.groups;
+    pixels.group_bytes = filter.copied_rows * bytes(written.dtype);
     return {};
   }
 
@@ -505,8 +518,11 @@ std::string to_string(const ConvRepacking& repacking) {
 
 Result<RepackedConv> repack(const Conv2d& conv, const ConvRepacking& repacking, std::uint64_t workspace,
                             std::int64_t max_bytes) {
-  if (conv.groups != 1 && repacking.method != ConvRepacking::Method::merged_groups)
-    return refuse("copies are made without groups, got {}", conv.groups).as(RefusalCode::shape);
+  if (conv.groups != 1 && repacking.method != ConvRepacking::Method::merged_groups &&
+      repacking.method != ConvRepacking::Method::pixel_blocks) {
+    return refuse("copies of {} are made without groups, got {}", to_string(repacking), conv.groups)
+        .as(RefusalCode::shape);
+  }
   for (const Tensor* const tensor : {&conv.x, &conv.w, &conv.y}) {
     if (tensor->shape.rank() != 4) return refuse("a tensor has blocks of channels").as(RefusalCode::strides);
     if (tensor->is_empty()) return refuse("a tensor is empty").as(RefusalCode::shape);

@@ -22,7 +22,7 @@ struct ConvRepacking {
     window_rows,
     /// In fprop, a block of `block` pixels of y becomes the channels of one pixel, with a filter that has, for each
     /// pixel of the block, the taps that it meets, and zeros for the others. In dgrad this is a block of pixels of x,
-    /// whose gradient is the fprop of y with such a filter.
+    /// whose gradient is the fprop of y with such a filter. Groups remain groups.
     pixel_blocks,
     /// `merged` groups become one, whose filters have zeros for the channels of the other groups.
     merged_groups,
@@ -75,12 +75,14 @@ struct FilterBlocks {
   std::uint64_t from = 0, to = 0;
   int element_bytes = 2;
   Axis h, w;
-  std::int64_t outputs = 1, inputs = 1;
+  std::int64_t outputs = 1, inputs = 1;              // of a group
   std::int64_t output_stride = 1, input_stride = 1;  // of w, in elements; one of them is 1
-  std::int64_t copied_rows = 1;                      // filters of the copy: (pixel of the block, output), then zeros
-  std::int64_t copied_inputs = 1;                    // channels of the copy: inputs, then zeros
+  // Filters of the copy, for each group: (pixel of the block, output), then zeros.
+  std::int64_t copied_rows = 1;
+  std::int64_t groups = 1, group_stride = 0;  // of w, in elements
+  std::int64_t copied_inputs = 1;             // channels of the copy: inputs, then zeros
 
-  std::int64_t copied_elements() const { return copied_rows * h.copied_taps * w.copied_taps * copied_inputs; }
+  std::int64_t copied_elements() const { return groups * copied_rows * h.copied_taps * w.copied_taps * copied_inputs; }
   bool operator==(const FilterBlocks&) const = default;
 };
 
@@ -93,11 +95,13 @@ struct PixelBlocks {
                row_bytes = 0;  // of the output, where row_bytes are those of a pixel's channels
   std::int64_t block_h = 1, block_w = 1;
   std::int64_t from_bytes = 0;  // from one row to the next
+  // A pixel has `groups` parts of row_bytes; those of a row of the other convolution are group_bytes apart.
+  std::int64_t groups = 1, group_bytes = 0;
   // Image i takes part i / images_of_part % parts of a row, each of which has the channels of a whole block.
   std::int64_t images_of_part = 1, parts = 1;
   std::int64_t image_bytes = 0, to_bytes = 0;  // of the output, from one image and from one pixel to the next
 
-  std::int64_t pixels() const { return images * h * w; }
+  std::int64_t copied_bytes() const { return images * h * w * groups * row_bytes; }
   bool operator==(const PixelBlocks&) const = default;
 };
 
@@ -112,9 +116,10 @@ struct RepackedConv {
   std::int64_t workspace_bytes = 0;  // of all copies
 };
 
-/// The convolution on copies in a workspace at `workspace`, which is a multiple of 256 bytes. Refused: groups, blocks
-/// of channels, methods that change nothing or do not fit the pass, epilogues that need more of the output than its
-/// elements if the output is copied, and copies of more than `max_bytes`. @pre validate(conv), it is not empty
+/// The convolution on copies in a workspace at `workspace`, which is a multiple of 256 bytes. Refused: groups, except
+/// by merged_groups and pixel_blocks, blocks of channels, methods that change nothing or do not fit the pass, epilogues
+/// that need more of the output than its elements if the output is copied, and copies of more than `max_bytes`. @pre
+/// validate(conv), it is not empty
 Result<RepackedConv> repack(const Conv2d& conv, const ConvRepacking& repacking, std::uint64_t workspace,
                             std::int64_t max_bytes);
 

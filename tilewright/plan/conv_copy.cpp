@@ -25,7 +25,8 @@ constexpr double kLatencyUs = 1;
 
 /// Blocks of pixels whose rows are contiguous in the output, too, are one pixel with more channels.
 op::PixelBlocks merged(op::PixelBlocks blocks) {
-  const bool is_contiguous = blocks.to_bytes == blocks.row_bytes && blocks.w % blocks.block_w == 0;
+  const bool is_contiguous =
+      blocks.groups == 1 && blocks.to_bytes == blocks.row_bytes && blocks.w % blocks.block_w == 0;
   if (!is_contiguous) return blocks;
   blocks.row_bytes *= blocks.block_w;
   blocks.to_bytes = blocks.row_bytes;
@@ -37,7 +38,7 @@ op::PixelBlocks merged(op::PixelBlocks blocks) {
 int widest_unit(const op::PixelBlocks& blocks) {
   const op::PixelBlocks of = merged(blocks);
   std::uint64_t all = of.to | of.from | kVectorBytes;
-  for (const std::int64_t step : {of.row_bytes, of.from_bytes, of.image_bytes, of.to_bytes})
+  for (const std::int64_t step : {of.row_bytes, of.from_bytes, of.group_bytes, of.image_bytes, of.to_bytes})
     all |= static_cast<std::uint64_t>(step);
   return 1 << std::countr_zero(all);
 }
@@ -48,9 +49,9 @@ Kind kind_of(const op::ConvCopy& copy) { return static_cast<Kind>(copy.copy.inde
 std::int64_t work_of(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
   if (const auto* const rows = std::get_if<op::RowCopy>(&copy.copy)) return rows->copied_bytes() / kVectorBytes;
   if (const auto* const pixels = std::get_if<op::PixelBlocks>(&copy.copy))
-    return pixels->pixels() * pixels->row_bytes / plan.unit_bytes;
+    return pixels->copied_bytes() / plan.unit_bytes;
   const auto& filter = std::get<op::FilterBlocks>(copy.copy);
-  return ceil_div(filter.copied_rows, filter.outputs) * filter.h.copied_taps * filter.w.copied_taps *
+  return filter.groups * ceil_div(filter.copied_rows, filter.outputs) * filter.h.copied_taps * filter.w.copied_taps *
          ceil_div(filter.outputs, ConvCopyPlan::kFilterTile) *
          ceil_div(filter.copied_inputs, ConvCopyPlan::kFilterTile);
 }
@@ -96,6 +97,7 @@ void describe(Sink& sink, const op::FilterBlocks& filter) {
   sink.field("to", [&] { return filter.to; });
   sink.field("output_stride", [&] { return filter.output_stride; });
   sink.field("input_stride", [&] { return filter.input_stride; });
+  sink.field("group_stride", [&] { return filter.group_stride; });
   for (const auto& [name, axis] : {std::pair{"h", &filter.h}, {"w", &filter.w}}) {
     sink.begin(name);
     sink.field("tap_stride", [&, of = axis] { return of->tap_stride; });
@@ -124,7 +126,7 @@ void describe(Sink& sink, const op::PixelBlocks& given, int unit) {
   sink.field("from_step", [&] { return of.from_bytes / unit; });
   sink.field("image_step", [&] { return of.image_bytes / unit; });
   sink.field("pixel_step", [&] { return of.to_bytes / unit; });
-  number(sink, "units", [&] { return of.pixels() * of.row_bytes / unit; });
+  number(sink, "units", [&] { return of.copied_bytes() / unit; });
   number(sink, "row", [&] { return of.row_bytes / unit; });
   number(sink, "h", [&] { return of.h; });
   number(sink, "w", [&] { return of.w; });
@@ -137,6 +139,9 @@ void describe(Sink& sink, const op::PixelBlocks& given, int unit) {
   divisor(sink, "by_w", [&] { return of.w; });
   divisor(sink, "by_block_h", [&] { return of.block_h; });
   divisor(sink, "by_block_w", [&] { return of.block_w; });
+  number(sink, "groups", [&] { return of.groups; });
+  number(sink, "group", [&] { return of.group_bytes / unit; });
+  divisor(sink, "by_groups", [&] { return of.groups; });
   number(sink, "part", [&] { return of.block_h * of.block_w * of.row_bytes / unit; });
   number(sink, "parts", [&] { return of.parts; });
   divisor(sink, "by_images_of_part", [&] { return of.images_of_part; });
@@ -220,8 +225,7 @@ std::int64_t written_bytes(const op::ConvCopy& copy) {
   if (const auto* const rows = std::get_if<op::RowCopy>(&copy.copy)) return rows->copied_bytes();
   if (const auto* const filter = std::get_if<op::FilterBlocks>(&copy.copy))
     return filter->copied_elements() * filter->element_bytes;
-  const auto& pixels = std::get<op::PixelBlocks>(copy.copy);
-  return pixels.pixels() * pixels.row_bytes;
+  return std::get<op::PixelBlocks>(copy.copy).copied_bytes();
 }
 
 double estimate_us(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
@@ -232,8 +236,8 @@ double estimate_us(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
     read = static_cast<double>(rows->lines * std::min(rows->line_bytes, rows->rows * rows->row_bytes));
     instructions = written / kVectorBytes * kInstructionsPerRowVector;
   } else if (const auto* const filter = std::get_if<op::FilterBlocks>(&copy.copy)) {
-    read =
-        static_cast<double>(filter->outputs * filter->inputs * filter->h.taps * filter->w.taps * filter->element_bytes);
+    read = static_cast<double>(filter->groups * filter->outputs * filter->inputs * filter->h.taps * filter->w.taps *
+                               filter->element_bytes);
     instructions = static_cast<double>(work_of(plan, copy) * ConvCopyPlan::kFilterTile * ConvCopyPlan::kFilterTile) *
                    kInstructionsPerTap;
   } else {

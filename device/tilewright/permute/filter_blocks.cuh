@@ -1,5 +1,5 @@
-// Copies a filter to (pixel of a block, output; R', S'; input): the taps that meet each pixel of a block of pixels, and
-// zeros. Outputs and inputs are the channels of the tensors that a convolution writes and reads.
+// Copies the filters of each group to (pixel of a block, output; R', S'; input): the taps that meet each pixel of a
+// block of pixels, and zeros. Outputs and inputs are the channels of the tensors that a convolution writes and reads.
 #pragma once
 
 #include "tilewright/types.cuh"
@@ -25,8 +25,9 @@ struct FilterBlocksParameters {
   const void* from;
   void* to;
   int64_t output_stride, input_stride;  // elements; one of them is 1
+  int64_t group_stride;                 // elements
   FilterBlocksAxis h, w;
-  int outputs, inputs, copied_rows, copied_inputs;
+  int outputs, inputs, copied_rows, copied_inputs;  // of a group
 };
 
 /// Plan: Element, kTile and kThreads. A CTA copies kTile outputs of kTile inputs, of one tap of the copy and one pixel
@@ -52,7 +53,8 @@ class FilterBlocks {
     };
     const int input = next(tiles_of_inputs) * kTile, output = next(tiles_of_outputs) * kTile;
     const int tap_w = next(of.w.copied_taps), tap_h = next(of.h.copied_taps);
-    const int pixel = rest;  // of the block; behind the last are rows of zeros
+    const int pixel = next(ceil_div(of.copied_rows, of.outputs));  // of the block; behind the last are rows of zeros
+    const int64_t group = rest;
     const int pixel_h = pixel / of.w.block;
     const int r = pixel_h < of.h.block ? of.h.tap(pixel_h, tap_h) : -1;
     const int s = of.w.tap(pixel - pixel_h * of.w.block, tap_w);
@@ -60,7 +62,8 @@ class FilterBlocks {
     const int lane = static_cast<int>(threadIdx.x) % kTile, line = static_cast<int>(threadIdx.x) / kTile;
 
     if (is_tap) {
-      const Element* const from = static_cast<const Element*>(of.from) + r * of.h.tap_stride + s * of.w.tap_stride;
+      const Element* const from =
+          static_cast<const Element*>(of.from) + group * of.group_stride + r * of.h.tap_stride + s * of.w.tap_stride;
       const bool lanes_are_outputs = of.output_stride == 1;
       for (int i = line; i < kTile; i += kLines) {
         const int in = lanes_are_outputs ? i : lane, out = lanes_are_outputs ? lane : i;
@@ -72,9 +75,9 @@ class FilterBlocks {
     if (input + lane >= of.copied_inputs) return;
     const bool is_input = is_tap && input + lane < of.inputs;
     for (int i = line; i < kTile && output + i < of.outputs; i += kLines) {
-      const int64_t row = static_cast<int64_t>(pixel) * of.outputs + output + i;
+      const int row = pixel * of.outputs + output + i;
       if (row >= of.copied_rows) return;
-      const int64_t tap = (row * of.h.copied_taps + tap_h) * of.w.copied_taps + tap_w;
+      const int64_t tap = ((group * of.copied_rows + row) * of.h.copied_taps + tap_h) * of.w.copied_taps + tap_w;
       static_cast<Element*>(of.to)[tap * of.copied_inputs + input + lane] = is_input ? tile[lane][i] : Element{0};
     }
   }

@@ -83,6 +83,22 @@ TEST(RepackedConv, BlocksOfPixelsHaveTheTapsThatMeetThem) {
   EXPECT_EQ(dgrad.inner.padding, (std::array<std::int64_t, 2>{0, 0}));
 }
 
+TEST(RepackedConv, BlocksOfGroupsAreGroups) {
+  const ConvRepacking blocks{.method = Method::pixel_blocks, .unit = 8, .block = {2, 2}};
+  const RepackedConv dgrad = repacked(convolution(ConvPass::dgrad, 12, 32, 2, 4), blocks);
+  EXPECT_EQ(roles(dgrad), "w | x");
+  EXPECT_EQ(dgrad.inner.groups, 4);
+  // Each group has 3 channels of 4 pixels, and four filters of zeros so that rows are multiples of 16 bytes.
+  EXPECT_EQ(dgrad.inner.w.shape, (Dims{64, 2, 2, 8}));
+  EXPECT_EQ(dgrad.inner.y.shape, (Dims{2, 8, 8, 64}));
+  const auto& pixels = std::get<PixelBlocks>(dgrad.after.front().copy);
+  EXPECT_EQ(pixels.groups, 4);
+  EXPECT_EQ(pixels.row_bytes, 3 * 2);
+  EXPECT_EQ(pixels.group_bytes, 16 * 2);
+  EXPECT_EQ(reason(convolution(ConvPass::dgrad, 12, 20, 2, 4), blocks),
+            "the 5 channels of a group are no multiple of 8");
+}
+
 TEST(RepackedConv, BlocksOfTheOutputMeetMoreTaps) {
   const RepackedConv fprop =
       repacked(convolution(ConvPass::fprop, 16, 3), {.method = Method::pixel_blocks, .unit = 8, .block = {2, 4}});
@@ -147,7 +163,7 @@ TEST(RepackedConv, CopiesCAndTheTensorsOfTheEpilogueAsTheOutput) {
 TEST(RepackedConv, RefusalsSayWhy) {
   const ConvRepacking pad{.method = Method::padded_channels, .unit = 8};
   EXPECT_EQ(reason(convolution(ConvPass::fprop, 16, 21), pad), "no tensor changes");
-  EXPECT_EQ(reason(convolution(ConvPass::fprop, 16, 32, 1, 4), pad), "copies are made without groups, got 4");
+  EXPECT_EQ(reason(convolution(ConvPass::fprop, 16, 32, 1, 4), pad), "copies of pad8 are made without groups, got 4");
   EXPECT_EQ(reason(convolution(ConvPass::fprop, 16, 32, 1, 4), {.method = Method::merged_groups, .merged = 3}),
             "4 groups cannot be merged to groups of 3");
   EXPECT_EQ(reason(convolution(ConvPass::dgrad, 3, 8, 2), {.method = Method::pixel_blocks, .unit = 8, .block = {3, 2}}),
