@@ -54,7 +54,8 @@ constexpr std::array kKinds = {
         "the threads of the earlier access must execute fence.proxy.async after it, before the barrier or arrival that "
         "orders it before this one"},
     KindRow{FindingKind::missing_tensor_map_fence, "missing_tensor_map_fence", "missing tensor-map fence",
-            "the thread that issues the copy must execute fence.proxy.tensormap::generic.acquire.gpu on the tensor map "
+            "the thread that issues the copy, or one of its CTA that it synchronises with afterwards, must execute "
+            "fence.proxy.tensormap::generic.acquire.gpu on the tensor map "
             "after it was written"},
     KindRow{FindingKind::wgmma_register_in_flight, "wgmma_register_in_flight", "wgmma register in flight",
             "execute wgmma.wait_group before the register is accessed"},

@@ -11,11 +11,13 @@ constexpr std::string_view kReplace =
 constexpr std::string_view kPublish =
     "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [%base], 128;\n";
 constexpr std::string_view kAcquire = "@%first fence.proxy.tensormap::generic.acquire.gpu [%out], 128;\n";
-constexpr std::string_view kLoad = R"(
-    @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars], 64;
+constexpr std::string_view kExpect = "@%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars], 64;\n";
+constexpr std::string_view kCopy = R"(
     add.u32 %r1, %base, 256;
     @%first cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out, {0}], [%bars];
 )";
+
+const std::string kLoad = std::string(kExpect) + std::string(kCopy);
 
 /// One warp copies the tensor map of the parameters to shared memory at %base, then does `steps`. %x1 is the address of
 /// 16 numbers at byte 1024 of `out`, whose first 128 bytes are for a tensor map. In the end the 16 numbers at shared
@@ -102,9 +104,11 @@ TEST_F(TensorMaps, AMissingAcquireIsFound) {
   EXPECT_NE(found.detail.find("fence.proxy.tensormap::generic.acquire"), std::string::npos) << found.detail;
   const Finding before = finding(join({kReplace, kAcquire, kPublish, kLoad, wait_for("A", 0, "0")}));
   EXPECT_EQ(before.kind, FindingKind::missing_tensor_map_fence) << "acquired before it was written";
-  const Finding others = finding(join({kReplace, kPublish, "not.pred %p, %first;\n",
-                                       "@%p fence.proxy.tensormap::generic.acquire.gpu [%out], 128;\n", kLoad}));
-  EXPECT_EQ(others.kind, FindingKind::missing_tensor_map_fence) << "acquired by other threads";
+  const std::string others = "not.pred %p, %first;\n@%p fence.proxy.tensormap::generic.acquire.gpu [%out], 128;\n";
+  EXPECT_EQ(finding(join({kReplace, kExpect, kPublish, others, kCopy})).kind, FindingKind::missing_tensor_map_fence)
+      << "acquired by other threads";
+  EXPECT_EQ(run(join({kReplace, kExpect, kPublish, others, "bar.sync 0;\n", kCopy, wait_for("A", 0, "0")}))[0], 100U)
+      << "acquired by other threads, which this one has synchronised with";
 }
 
 TEST_F(TensorMaps, OverwritingAMapOfACopyInFlightIsFound) {
