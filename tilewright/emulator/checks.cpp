@@ -29,7 +29,7 @@ constexpr std::array kKinds = {
     KindRow{FindingKind::misaligned_access, "misaligned_access", "misaligned access",
             "align the base address and the strides, or use a narrower access"},
     KindRow{FindingKind::uninitialised_shared_read, "uninitialised_shared_read", "uninitialised shared read",
-            "write these bytes, then execute a barrier, before they are read"},
+            "write defined values to these bytes, then execute a barrier, before they are read"},
     KindRow{FindingKind::uninitialised_global_read, "uninitialised_global_read", "uninitialised global read",
             "fill the array before the launch, or write the elements before they are read"},
     KindRow{FindingKind::uninitialised_local_read, "uninitialised_local_read", "uninitialised local read",
