@@ -61,6 +61,11 @@ int main() {
   const unsigned ten = 10;
   CHECK(cuMemcpyHtoD(bias, &ten, bytes));
   void* entry = nullptr;
+  // Before CUDA 13, cuCtxGetDevice has one parameter.
+  CHECK(cuGetProcAddress("cuCtxGetDevice", &entry, 12080, 0, nullptr));
+  if (entry != reinterpret_cast<void*>(&cuCtxGetDevice)) return 1;
+  CHECK(cuGetProcAddress("cuCtxGetDevice", &entry, 13000, 0, nullptr));
+  if (entry != reinterpret_cast<void*>(&cuCtxGetDevice_v2)) return 1;
   CHECK(cuGetProcAddress("cuMemAlloc", &entry, 12000, 0, nullptr));
   CHECK(reinterpret_cast<CUresult (*)(CUdeviceptr*, size_t)>(entry)(&out, 32 * 4));
   unsigned by = 100;
