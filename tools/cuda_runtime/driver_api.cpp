@@ -520,10 +520,6 @@ TILEWRIGHT_EXPORT CUresult cuMemFree(CUdeviceptr address) {
     machine.free(address, {MemoryKind::device, MemoryKind::managed});
   });
 }
-TILEWRIGHT_EXPORT CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
-  return cuMemAlloc(address, bytes);
-}
-TILEWRIGHT_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree(address); }
 TILEWRIGHT_EXPORT CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
   return call(
       [&](Machine& machine) { *pointer = reinterpret_cast<void*>(machine.allocate(bytes, MemoryKind::pinned)); });
