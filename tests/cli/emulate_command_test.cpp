@@ -239,6 +239,8 @@ TEST(FindingReport, NamesTheKernelsOwnFrame) {
   EXPECT_THAT(text, HasSubstr("error: shared race at my/kernel.cu:2\n     2 | two\n"));
   EXPECT_THAT(text, HasSubstr("frame: " + header + ":1"));
   EXPECT_EQ(excerpts.text_of({header, 2}), "b");
+  compile::write_file(header, "a\r\n  b \r\n");
+  EXPECT_EQ(SourceExcerpts().text_of({header, 2}), "b") << "a file whose lines end with a carriage return";
 }
 
 }  // namespace

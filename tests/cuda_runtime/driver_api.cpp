@@ -61,8 +61,21 @@ int main() {
   const unsigned ten = 10;
   CHECK(cuMemcpyHtoD(bias, &ten, bytes));
   void* entry = nullptr;
+  // Before CUDA 13, cuCtxGetDevice has one parameter.
+  CHECK(cuGetProcAddress("cuCtxGetDevice", &entry, 12080, 0, nullptr));
+  if (entry != reinterpret_cast<void*>(&cuCtxGetDevice)) return 1;
+  CHECK(cuGetProcAddress("cuCtxGetDevice", &entry, 13000, 0, nullptr));
+  if (entry != reinterpret_cast<void*>(&cuCtxGetDevice_v2)) return 1;
   CHECK(cuGetProcAddress("cuMemAlloc", &entry, 12000, 0, nullptr));
   CHECK(reinterpret_cast<CUresult (*)(CUdeviceptr*, size_t)>(entry)(&out, 32 * 4));
+  CUmemoryPool pool;
+  CUdeviceptr pooled;
+  cuuint64_t used = 0;
+  CHECK(cuDeviceGetDefaultMemPool(&pool, device));
+  CHECK(cuMemAllocFromPoolAsync(&pooled, 128, pool, nullptr));
+  CHECK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+  if (used != 128) return 1;
+  CHECK(cuMemFreeAsync(pooled, nullptr));
   unsigned by = 100;
   void* parameters[] = {&out, &by};
   CHECK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));

@@ -553,7 +553,7 @@ void report_shared(Warp& warp, const Instruction& in, int lane, const SharedLoca
     case SharedVerdict::uninitialised:
       return cta.defer_finding(FindingKind::uninitialised_shared_read, warp.code_index(in),
                                warp.index() * kWarpSize + lane, location.address,
-                               what() + ", which no thread has written");
+                               what() + ", " + location.cta->describe_undefined(location.address, bytes));
     case SharedVerdict::narrow_scope:
       return report(FindingKind::shared_race, [&] {
         return fmt::format("{}, and the write by {}: the scope of one of them does not include the other thread",

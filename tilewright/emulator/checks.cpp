@@ -29,7 +29,7 @@ constexpr std::array kKinds = {
     KindRow{FindingKind::misaligned_access, "misaligned_access", "misaligned access",
             "align the base address and the strides, or use a narrower access"},
     KindRow{FindingKind::uninitialised_shared_read, "uninitialised_shared_read", "uninitialised shared read",
-            "write these bytes, then execute a barrier, before they are read"},
+            "write defined values to these bytes, then execute a barrier, before they are read"},
     KindRow{FindingKind::uninitialised_global_read, "uninitialised_global_read", "uninitialised global read",
             "fill the array before the launch, or write the elements before they are read"},
     KindRow{FindingKind::uninitialised_local_read, "uninitialised_local_read", "uninitialised local read",
@@ -54,7 +54,8 @@ constexpr std::array kKinds = {
         "the threads of the earlier access must execute fence.proxy.async after it, before the barrier or arrival that "
         "orders it before this one"},
     KindRow{FindingKind::missing_tensor_map_fence, "missing_tensor_map_fence", "missing tensor-map fence",
-            "the thread that issues the copy must execute fence.proxy.tensormap::generic.acquire.gpu on the tensor map "
+            "the thread that issues the copy, or one of its CTA that it synchronises with afterwards, must execute "
+            "fence.proxy.tensormap::generic.acquire.gpu on the tensor map "
             "after it was written"},
     KindRow{FindingKind::wgmma_register_in_flight, "wgmma_register_in_flight", "wgmma register in flight",
             "execute wgmma.wait_group before the register is accessed"},

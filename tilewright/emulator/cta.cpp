@@ -424,6 +424,12 @@ std::string Cta::describe_shared(std::uint64_t address) const {
   return fmt::format(" ({} bytes past the end of {}, which has {})", offset - below->size, below->name, below->size);
 }
 
+std::string Cta::describe_undefined(std::uint64_t address, std::uint32_t bytes) const {
+  const std::uint32_t store = shared_.store_of_undefined(address, bytes);
+  if (store == 0) return "which no thread has written";
+  return fmt::format("whose value was undefined when it was stored at {}", describe_location(store));
+}
+
 // Special registers -----------------------------------------------------------------------------------------------
 
 std::uint32_t Cta::special(SpecialRegister what, int warp, int lane) const {

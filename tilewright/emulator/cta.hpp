@@ -163,6 +163,8 @@ class Cta {
   void describe_waiters(std::vector<std::string>& notes) const;
   /// " (tile + 12)", or " (4 bytes past the end of tile, which has 64)".
   std::string describe_shared(std::uint64_t address) const;
+  /// Why these bytes of shared memory, of which some are undefined, are so: "which no thread has written".
+  std::string describe_undefined(std::uint64_t address, std::uint32_t bytes) const;
 
   /// See SharedMemory::kClockLimit.
   void restart_clocks();

@@ -232,7 +232,9 @@ class Parser {
       const std::string_view attribute = token_.text.substr(1);
       advance();
       if (attribute == "align") {
-        alignment = integer();
+        // Behind .ptr, it is the alignment of the memory that the parameter points to.
+        const std::uint64_t bytes = integer();
+        if (!variable.pointer) alignment = bytes;
       } else if (attribute == "v2" || attribute == "v4") {
         vector = static_cast<std::uint64_t>(attribute[1] - '0');
       } else if (attribute == "attribute") {

@@ -1275,8 +1275,17 @@ bool SharedMemory::is_undefined(std::uint64_t address, std::uint32_t bytes) cons
 
 void SharedMemory::mark_undefined(std::uint64_t address, std::uint32_t bytes) {
   if (!check_uninitialised_) return;
-  each_cell_or_sector(address, bytes, [](Cell& cell) { cell.writer = {}; });
+  each_cell_or_sector(address, bytes, [](Cell& cell) { cell.writer.epoch = 0; });
   forget_undefined_bits(address, bytes);
+}
+
+std::uint32_t SharedMemory::store_of_undefined(std::uint64_t address, std::uint32_t bytes) const {
+  for (std::uint64_t at = address; at < address + bytes; ++at) {
+    const Stamp writer = cell_at(at).writer;
+    const bool is_partly = writer.epoch != 0 && undefined_bits_.contains(at);
+    if (writer.epoch == 0 || is_partly) return code_of(writer.code);
+  }
+  return 0;
 }
 
 void SharedMemory::forget_undefined_bits(std::uint64_t address, std::uint32_t bytes) {

@@ -130,10 +130,13 @@ class SharedMemory {
   bool is_undefined(std::uint64_t address, std::uint32_t bytes) const;
   /// The bits of the byte that no one has written.
   std::uint8_t undefined_bits(std::uint64_t address) const;
+  /// The instruction that stored an undefined value to the first byte of these that is undefined; 0 if no one has
+  /// written it. @pre is_undefined(address, bytes)
+  std::uint32_t store_of_undefined(std::uint64_t address, std::uint32_t bytes) const;
   /// Calls visit(begin, end) for the parts of [address, address + bytes) that someone has written.
   template <class Visit>
   void each_written(std::uint64_t address, std::uint32_t bytes, Visit&& visit) const;
-  /// Marks bytes as written by no one.
+  /// Marks bytes as written by no one. The instruction of their last write stays known, see store_of_undefined().
   void mark_undefined(std::uint64_t address, std::uint32_t bytes);
   /// Marks these bits of a byte, which was written, as written by no one.
   void mark_undefined_bits(std::uint64_t address, std::uint8_t bits);

@@ -11,6 +11,8 @@ namespace {
 /// encodes.
 constexpr std::uint64_t kMagic = 0x70416d2d77542d32;
 static_assert((kMagic >> 21 & 1) == 0);
+/// In the place of kMagic in maps that a kernel has built from zeros.
+constexpr std::uint64_t kBuiltMagic = kMagic + 1;
 constexpr std::size_t kModes = kMaxTensorMapRank;
 constexpr std::size_t kSpatialModes = std::tuple_size_v<decltype(Im2colBox::lower_corner)>;
 
@@ -50,13 +52,11 @@ Im2colBox decode_im2col(const EncodedMap& encoded) {
   return box;
 }
 
-}  // namespace
-
-EncodedTensorMap encode_tensor_map(const TensorMap& map) {
+EncodedTensorMap encode(const TensorMap& map, std::uint64_t magic) {
   EncodedMap encoded{};
-  encoded.magic = kMagic;
+  encoded.magic = magic;
   encoded.address = map.address;
-  for (std::size_t mode = 0; mode < static_cast<std::size_t>(map.rank); ++mode) {
+  for (std::size_t mode = 0; mode < kModes; ++mode) {
     encoded.strides[mode] = map.strides[mode];
     encoded.last[mode] = static_cast<std::uint32_t>(map.extents[mode] - 1);
     encoded.box[mode] = static_cast<std::uint16_t>(map.box[mode]);
@@ -73,15 +73,12 @@ EncodedTensorMap encode_tensor_map(const TensorMap& map) {
   return result;
 }
 
-std::optional<TensorMap> decode_tensor_map(const std::byte* bytes) {
-  EncodedMap encoded;
-  std::memcpy(&encoded, bytes, sizeof(encoded));
-  if (encoded.magic != kMagic || encoded.rank > kModes) return std::nullopt;
+TensorMap decode(const EncodedMap& encoded) {
   TensorMap map;
   map.type = static_cast<TensorMapType>(encoded.type);
   map.rank = encoded.rank;
   map.address = encoded.address;
-  for (std::size_t mode = 0; mode < encoded.rank; ++mode) {
+  for (std::size_t mode = 0; mode < kModes; ++mode) {
     map.strides[mode] = encoded.strides[mode];
     map.extents[mode] = std::uint64_t{encoded.last[mode]} + 1;
     map.box[mode] = encoded.box[mode];
@@ -91,8 +88,49 @@ std::optional<TensorMap> decode_tensor_map(const std::byte* bytes) {
   map.promotion = static_cast<TensorMapPromotion>(encoded.promotion);
   map.fill = static_cast<TensorMapFill>(encoded.fill);
   if (encoded.is_im2col != 0) map.im2col = decode_im2col(encoded);
-  if (!check(map)) return std::nullopt;
   return map;
+}
+
+/// Sets the fields of the modes beyond the rank to the values that they have in a default TensorMap.
+void clear_unused_modes(TensorMap& map) {
+  const TensorMap empty;
+  for (auto mode = static_cast<std::size_t>(map.rank); mode < kModes; ++mode) {
+    map.strides[mode] = empty.strides[mode];
+    map.extents[mode] = empty.extents[mode];
+    map.box[mode] = empty.box[mode];
+    map.element_strides[mode] = empty.element_strides[mode];
+  }
+}
+
+}  // namespace
+
+EncodedTensorMap encode_tensor_map(const TensorMap& map) { return encode(map, kMagic); }
+
+Result<TensorMap> decode_tensor_map(const std::byte* bytes) {
+  const std::optional<EditedTensorMap> edited = decode_edited(bytes);
+  if (!edited || edited->map.rank > kMaxTensorMapRank) {
+    return refuse(
+        "it must be encoded by this device and reach the kernel unchanged, or be a copy of such a one or of "
+        "zeros, changed by tensormap.replace");
+  }
+  TensorMap map = edited->map;
+  if (Support valid = check(map); !valid) return valid.refusal();
+  clear_unused_modes(map);
+  return map;
+}
+
+std::optional<EditedTensorMap> decode_edited(const std::byte* bytes) {
+  EncodedMap encoded;
+  std::memcpy(&encoded, bytes, sizeof(encoded));
+  const bool is_zero = std::all_of(bytes, bytes + sizeof(encoded), [](std::byte each) { return each == std::byte{}; });
+  if (!is_zero && encoded.magic != kMagic && encoded.magic != kBuiltMagic) return std::nullopt;
+  EditedTensorMap edited{decode(encoded), encoded.magic != kMagic};
+  if (is_zero) edited.map.rank = 1;
+  return edited;
+}
+
+EncodedTensorMap encode_edited(const EditedTensorMap& edited) {
+  return encode(edited.map, edited.begun_with_zeros ? kBuiltMagic : kMagic);
 }
 
 }  // namespace tilewright::emulator

@@ -67,8 +67,10 @@ std::uint32_t UndefinedSource::new_origin(UndefinedValues& values, const Instruc
         addresses[static_cast<std::size_t>(l)] = address;
         break;
       case Memory::shared:
-        detail = fmt::format("read of {} bytes at shared address {:#x}{}, which no thread has written", bytes, address,
-                             warp_.cta().describe_shared(address));
+        detail = fmt::format("read of {} bytes at shared address {:#x}{}, {}", bytes, address,
+                             warp_.cta().describe_shared(address),
+                             ((from_.shared >> l) & 1) != 0 ? warp_.cta().describe_undefined(address, bytes)
+                                                            : "which no thread has written");
         break;
     }
   });

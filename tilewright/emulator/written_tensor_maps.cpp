@@ -1,5 +1,7 @@
 #include "tilewright/emulator/written_tensor_maps.hpp"
 
+#include <algorithm>
+
 #include "tilewright/emulator/cluster.hpp"
 
 namespace tilewright::emulator {
@@ -25,6 +27,7 @@ void WrittenTensorMaps::write(Warp& warp, const Instruction& in, int lane, std::
   any_ = true;
   Written& map = written_[address];
   map.acquired.clear();
+  map.acquires.clear();
   if (map.cluster == cluster_of(warp)) {
     for (const Accessor& copy : map.copies) {
       if (copy.clock <= warp.clocks.ordered[copy.agent]) continue;
@@ -40,17 +43,31 @@ void WrittenTensorMaps::acquire(Warp& warp, int lane, std::uint64_t address) {
   if (!any_) return;
   const std::scoped_lock lock(mutex_);
   const auto found = written_.find(address);
-  if (found != written_.end()) found->second.acquired.insert(thread_of(warp, lane));
+  if (found == written_.end()) return;
+  const Thread thread = thread_of(warp, lane);
+  found->second.acquired.insert(thread);
+  std::vector<Acquire>& acquires = found->second.acquires;
+  const auto is_known = [&](const Acquire& each) { return each.cta == thread.first && each.agent == warp.agent(); };
+  if (std::ranges::none_of(acquires, is_known))
+    acquires.push_back({thread.first, warp.agent(), warp.clocks.ordered[warp.agent()]});
 }
 
 void WrittenTensorMaps::check_acquired(Warp& warp, const Instruction& in, int lane, std::uint64_t address) {
   if (!any_) return;
   const std::scoped_lock lock(mutex_);
   const auto found = written_.find(address);
-  if (found == written_.end() || found->second.acquired.contains(thread_of(warp, lane))) return;
+  if (found == written_.end()) return;
+  const Thread thread = thread_of(warp, lane);
+  if (found->second.acquired.contains(thread)) return;
+  for (const Acquire& each : found->second.acquires) {
+    // Another lane of the warp has acquired it before a barrier if the warp's clock has grown since.
+    const std::uint32_t now = warp.clocks.ordered[each.agent];
+    if (each.cta == thread.first && (each.agent == warp.agent() ? each.clock < now : each.clock <= now)) return;
+  }
   warp.fail(FindingKind::missing_tensor_map_fence, in, lane, address,
             fmt::format("a copy through the tensor map at address {:#x}, which the kernel wrote, with no "
-                        "fence.proxy.tensormap::generic.acquire of this thread since",
+                        "fence.proxy.tensormap::generic.acquire since, of this thread or of one of its CTA that it has "
+                        "synchronised with",
                         address));
 }
 
@@ -73,7 +90,10 @@ void WrittenTensorMaps::note_copy(Warp& warp, std::uint64_t address, const Acces
 
 void WrittenTensorMaps::restart_clocks() {
   const std::scoped_lock lock(mutex_);
-  for (auto& [address, map] : written_) map.copies.clear();
+  for (auto& [address, map] : written_) {
+    map.copies.clear();
+    for (Acquire& each : map.acquires) each.clock = 0;
+  }
 }
 
 }  // namespace tilewright::emulator

@@ -14,9 +14,10 @@
 namespace tilewright::emulator {
 
 /// TMA reads a tensor map through a proxy of its own, some time between the issue of a copy and its completion. So a
-/// thread must acquire a tensor map after it was written and before it uses it, and no copy through the tensor map may
-/// be in flight when it is overwritten. Copies of other clusters, and of thread blocks before a restart of the clocks,
-/// count as complete. The functions may be called by several host threads.
+/// thread, or one of its CTA that it has synchronised with, must acquire a tensor map after it was written and before
+/// it uses it, and no copy through the tensor map may be in flight when it is overwritten. Copies of other clusters,
+/// and of thread blocks before a restart of the clocks, count as complete. The functions may be called by several host
+/// threads.
 class WrittenTensorMaps {
  public:
   /// A tensor map was written to `address`. @throws EmulationFinding async_read_in_flight
@@ -33,8 +34,15 @@ class WrittenTensorMaps {
  private:
   using Thread = std::pair<std::uint64_t, int>;  // linear index of the CTA in the grid, and of the thread in the CTA
 
+  /// The first acquire by a warp, for those that synchronise with it.
+  struct Acquire {
+    std::uint64_t cta = 0;
+    Agent agent = 0;
+    std::uint32_t clock = 0;
+  };
   struct Written {
     std::set<Thread> acquired;  // threads that have acquired the tensor map since it was written
+    std::vector<Acquire> acquires;
     std::uint64_t cluster = 0;  // linear index of the cluster whose copies are in `copies`
     std::vector<Accessor> copies;
   };

@@ -60,8 +60,10 @@ std::string SourceExcerpts::text_of(const emulator::SourceLine& line) const {
   for (int number = 0; number < line.line; ++number) {
     if (!std::getline(lines, found)) return {};
   }
-  const std::size_t begin = found.find_first_not_of(" \t");
-  return begin == std::string::npos ? std::string() : printable(found.substr(begin), 160);
+  constexpr std::string_view kBlanks = " \t\r";  // lines may end with a carriage return
+  const std::size_t begin = found.find_first_not_of(kBlanks);
+  if (begin == std::string::npos) return {};
+  return printable(found.substr(begin, found.find_last_not_of(kBlanks) + 1 - begin), 160);
 }
 
 Suppressions Suppressions::read(const std::string& path) {

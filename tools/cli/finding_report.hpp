@@ -22,7 +22,7 @@ class SourceExcerpts {
   /// The frame that is reported: the innermost one in the kernel's own file, or outside of the CUDA toolkit's headers
   /// if the kernel's file is not known; else the innermost one of all.
   std::optional<emulator::SourceLine> own_frame(const emulator::CodeLocation& location) const;
-  /// The text of a line, without leading blanks; empty if it is not known.
+  /// The text of a line, without blanks around it; empty if it is not known.
   std::string text_of(const emulator::SourceLine& line) const;
 
  private:

@@ -228,11 +228,13 @@ TILEWRIGHT_EXPORT CUresult cuCtxPopCurrent(CUcontext* current) {
   return nothing();
 }
 TILEWRIGHT_EXPORT CUresult cuCtxGetDevice(CUdevice* device) { return store(device, 0); }
+TILEWRIGHT_EXPORT CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext) { return store(device, 0); }
 TILEWRIGHT_EXPORT CUresult cuCtxGetFlags(unsigned* flags) { return store(flags, 0U); }
 TILEWRIGHT_EXPORT CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) { return store(version, 3020U); }
 TILEWRIGHT_EXPORT CUresult cuCtxSynchronize() {
   return call([](Machine& machine) { machine.wait_for_all(); });
 }
+TILEWRIGHT_EXPORT CUresult cuCtxSynchronize_v2(CUcontext) { return cuCtxSynchronize(); }
 TILEWRIGHT_EXPORT CUresult cuCtxSetLimit(CUlimit, size_t) { return nothing(); }
 TILEWRIGHT_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache) { return nothing(); }
 TILEWRIGHT_EXPORT CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
@@ -518,10 +520,6 @@ TILEWRIGHT_EXPORT CUresult cuMemFree(CUdeviceptr address) {
     machine.free(address, {MemoryKind::device, MemoryKind::managed});
   });
 }
-TILEWRIGHT_EXPORT CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
-  return cuMemAlloc(address, bytes);
-}
-TILEWRIGHT_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree(address); }
 TILEWRIGHT_EXPORT CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
   return call(
       [&](Machine& machine) { *pointer = reinterpret_cast<void*>(machine.allocate(bytes, MemoryKind::pinned)); });
@@ -714,22 +712,83 @@ TILEWRIGHT_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap* encoded, CUtensor
 
 // Entry points -------------------------------------------------------------------------------------------------------
 
-void* driver_entry_point(std::string_view name) {
+namespace {
+
+/// The first version of CUDA in which a name stands for this function, whose parameters are others than before. Source:
+/// cudaTypedefs.h of CUDA 13.0. Functions of versions before 9.0 are left out: they stand for their names in all
+/// programs.
+struct Revision {
+  std::string_view function;
+  int since;
+};
+constexpr Revision kRevisions[] = {
+    {"cuCtxCreate_v3", 11040},
+    {"cuCtxCreate_v4", 12050},
+    {"cuCtxGetDevice_v2", 13000},
+    {"cuCtxSynchronize_v2", 13000},
+    {"cuDeviceGetUuid_v2", 11040},
+    {"cuDevicePrimaryCtxRelease_v2", 11000},
+    {"cuDevicePrimaryCtxReset_v2", 11000},
+    {"cuDevicePrimaryCtxSetFlags_v2", 11000},
+    {"cuEventElapsedTime_v2", 12080},
+    {"cuGetProcAddress_v2", 12000},
+    {"cuGraphAddDependencies_v2", 12030},
+    {"cuGraphAddKernelNode_v2", 12000},
+    {"cuGraphAddNode_v2", 12030},
+    {"cuGraphExecKernelNodeSetParams_v2", 12000},
+    {"cuGraphExecUpdate_v2", 12000},
+    {"cuGraphGetEdges_v2", 12030},
+    {"cuGraphInstantiate_v2", 11000},
+    {"cuGraphKernelNodeGetParams_v2", 12000},
+    {"cuGraphKernelNodeSetParams_v2", 12000},
+    {"cuGraphNodeGetDependencies_v2", 12030},
+    {"cuGraphNodeGetDependentNodes_v2", 12030},
+    {"cuGraphRemoveDependencies_v2", 12030},
+    {"cuIpcOpenMemHandle_v2", 11000},
+    {"cuMemAdvise_v2", 12020},
+    {"cuMemPrefetchAsync_v2", 12020},
+    {"cuMemcpy3DBatchAsync_v2", 13000},
+    {"cuMemcpyBatchAsync_v2", 13000},
+    {"cuStreamBatchMemOp_v2", 11070},
+    {"cuStreamBeginCapture_v2", 10010},
+    {"cuStreamGetCaptureInfo_v2", 11030},
+    {"cuStreamGetCaptureInfo_v3", 12030},
+    {"cuStreamGetCtx_v2", 12050},
+    {"cuStreamUpdateCaptureDependencies_v2", 12030},
+    {"cuStreamWaitValue32_v2", 11070},
+    {"cuStreamWaitValue64_v2", 11070},
+    {"cuStreamWriteValue32_v2", 11070},
+    {"cuStreamWriteValue64_v2", 11070},
+};
+
+bool is_newer(std::string_view function, int version) {
+  const auto* const found = std::ranges::find(kRevisions, function, &Revision::function);
+  return found != std::end(kRevisions) && found->since > version;
+}
+
+}  // namespace
+
+void* driver_entry_point(std::string_view name, int version) {
   static void* const self = [] {
     Dl_info info{};
     dladdr(reinterpret_cast<const void*>(&error_row), &info);
     return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   }();
-  for (const char* const version : {"_v4", "_v3", "_v2", ""}) {
-    if (void* const found = dlsym(self, (std::string(name) + version).c_str())) return found;
+  void* newer = nullptr;  // the best that there is if no older function is exported
+  for (const char* const revision : {"_v4", "_v3", "_v2", ""}) {
+    const std::string function = std::string(name) + revision;
+    void* const found = dlsym(self, function.c_str());
+    if (found == nullptr) continue;
+    if (!is_newer(function, version)) return found;
+    newer = found;
   }
-  return nullptr;
+  return newer;
 }
 
-TILEWRIGHT_EXPORT CUresult cuGetProcAddress(const char* name, void** function, int, cuuint64_t,
+TILEWRIGHT_EXPORT CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t,
                                             CUdriverProcAddressQueryResult* status) {
   return call([&](Machine&) {
-    *function = driver_entry_point(name);
+    *function = driver_entry_point(name, version);
     if (status != nullptr)
       *status = *function == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
     require(*function != nullptr, CUDA_ERROR_NOT_FOUND);

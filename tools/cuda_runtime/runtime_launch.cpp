@@ -370,12 +370,12 @@ TILEWRIGHT_EXPORT cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, cons
 
 // Entry points of the driver -----------------------------------------------------------------------------------------
 
-TILEWRIGHT_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
+TILEWRIGHT_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
                                                                unsigned long long,
                                                                cudaDriverEntryPointQueryResult* status) {
   return call([&](Machine&) {
     require(symbol != nullptr && function != nullptr);
-    *function = driver_entry_point(symbol);
+    *function = driver_entry_point(symbol, static_cast<int>(version));
     if (status != nullptr)
       *status = *function == nullptr ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
   });

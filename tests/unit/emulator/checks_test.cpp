@@ -203,6 +203,18 @@ TEST(SharedChecks, InitialisationIsTrackedPerByte) {
                   .detail.empty());
 }
 
+TEST(SharedChecks, TheStoreOfAnUndefinedValueIsNamed) {
+  // What is read is the copy of bytes that no one has written.
+  const Finding finding = run_shared(
+      "ld.shared.u32 %r0, [%s];\nst.shared.u32 [%s+128], %r0;\nbar.sync 0;\nld.shared.u32 %r1, [%s+128];\n"
+      "setp.eq.u32 %p, %r1, 0;\n@%p bra END;\nEND:",
+      32);
+  EXPECT_EQ(finding.kind, FindingKind::uninitialised_shared_read);
+  EXPECT_NE(finding.detail.find("whose value was undefined when it was stored at PTX line"), std::string::npos)
+      << finding.detail;
+  EXPECT_NE(finding.detail.find("st.shared.u32 [%s+128], %r0"), std::string::npos) << finding.detail;
+}
+
 TEST(SharedChecks, LanesOfOneStoreMustAgree) {
   EXPECT_EQ(run_shared("st.shared.u32 [tile], %t;", 32).kind, FindingKind::shared_race);
   EXPECT_TRUE(run_shared("mov.u32 %r0, 5;\nst.shared.u32 [tile], %r0;", 32).detail.empty());

@@ -65,6 +65,18 @@ TEST(Parser, ReadsAModule) {
   EXPECT_EQ(module->find("none"), nullptr);
 }
 
+TEST(Parser, AlignsPointersToTheirSize) {
+  const auto module = parse_ptx(R"(.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 count, .param .u64 .ptr .global .align 1 bytes, .param .align 16 .b8 value[16]) { ret; }
+)");
+  const Function* const kernel = module->find("k");
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->variables[1].alignment, 8U) << "1 is the alignment of the memory behind the pointer";
+  EXPECT_EQ(kernel->variables[2].alignment, 16U);
+}
+
 TEST(Parser, ResolvesOperands) {
   const auto module = parse_ptx(kModule);
   const auto& code = module->find("kernel")->instructions;

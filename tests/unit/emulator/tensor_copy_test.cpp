@@ -290,7 +290,7 @@ TEST(TensorCopy, MapsMayLoseBit21OfTheirSecondWord) {
   EncodedTensorMap encoded = encode_tensor_map(d);
   encoded.bytes[8 + 2] &= ~std::byte{0x20};
   const auto decoded = decode_tensor_map(encoded.bytes.data());
-  ASSERT_TRUE(decoded.has_value());
+  ASSERT_TRUE(decoded) << decoded.reason();
   EXPECT_EQ(decoded->address, d.address);
 }
 
@@ -387,7 +387,7 @@ TEST(TensorCopy, EncodedMapsAreDecodedAsTheyWere) {
     }
     if (rule.map.im2col) rule.map.box = {};
     const EncodedTensorMap encoded = encode_tensor_map(rule.map);
-    const std::optional<TensorMap> decoded = decode_tensor_map(encoded.bytes.data());
+    const auto decoded = decode_tensor_map(encoded.bytes.data());
     ASSERT_TRUE(decoded) << rule.name;
     EXPECT_EQ(*decoded, rule.map) << rule.name;
   }

@@ -11,11 +11,13 @@ constexpr std::string_view kReplace =
 constexpr std::string_view kPublish =
     "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [%base], 128;\n";
 constexpr std::string_view kAcquire = "@%first fence.proxy.tensormap::generic.acquire.gpu [%out], 128;\n";
-constexpr std::string_view kLoad = R"(
-    @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars], 64;
+constexpr std::string_view kExpect = "@%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bars], 64;\n";
+constexpr std::string_view kCopy = R"(
     add.u32 %r1, %base, 256;
     @%first cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%out, {0}], [%bars];
 )";
+
+const std::string kLoad = std::string(kExpect) + std::string(kCopy);
 
 /// One warp copies the tensor map of the parameters to shared memory at %base, then does `steps`. %x1 is the address of
 /// 16 numbers at byte 1024 of `out`, whose first 128 bytes are for a tensor map. In the end the 16 numbers at shared
@@ -102,9 +104,11 @@ TEST_F(TensorMaps, AMissingAcquireIsFound) {
   EXPECT_NE(found.detail.find("fence.proxy.tensormap::generic.acquire"), std::string::npos) << found.detail;
   const Finding before = finding(join({kReplace, kAcquire, kPublish, kLoad, wait_for("A", 0, "0")}));
   EXPECT_EQ(before.kind, FindingKind::missing_tensor_map_fence) << "acquired before it was written";
-  const Finding others = finding(join({kReplace, kPublish, "not.pred %p, %first;\n",
-                                       "@%p fence.proxy.tensormap::generic.acquire.gpu [%out], 128;\n", kLoad}));
-  EXPECT_EQ(others.kind, FindingKind::missing_tensor_map_fence) << "acquired by other threads";
+  const std::string others = "not.pred %p, %first;\n@%p fence.proxy.tensormap::generic.acquire.gpu [%out], 128;\n";
+  EXPECT_EQ(finding(join({kReplace, kExpect, kPublish, others, kCopy})).kind, FindingKind::missing_tensor_map_fence)
+      << "acquired by other threads";
+  EXPECT_EQ(run(join({kReplace, kExpect, kPublish, others, "bar.sync 0;\n", kCopy, wait_for("A", 0, "0")}))[0], 100U)
+      << "acquired by other threads, which this one has synchronised with";
 }
 
 TEST_F(TensorMaps, OverwritingAMapOfACopyInFlightIsFound) {
@@ -130,13 +134,54 @@ TEST_F(TensorMaps, BadOperandsAreFound) {
       << "each lane to another address";
 }
 
+/// Thread 0 writes all fields of a map of 16 numbers of 32 bits over zeros. The map is in shared memory, or in global.
+std::string built(std::string_view space, std::string_view map) {
+  std::string steps = "mov.u32 %r2, 16;\nmov.u32 %r3, 1;\n";
+  for (const std::string_view field :
+       {"elemtype.{0}.b1024.b32 [{1}], 2", "box_dim.{0}.b1024.b32 [{1}], 0, %r2",
+        "global_address.{0}.b1024.b64 [{1}], %x1", "rank.{0}.b1024.b32 [{1}], 0",
+        "global_dim.{0}.b1024.b32 [{1}], 0, 9", "element_stride.{0}.b1024.b32 [{1}], 0, %r3",
+        "interleave_layout.{0}.b1024.b32 [{1}], 0", "swizzle_mode.{0}.b1024.b32 [{1}], 0",
+        "swizzle_atomicity.{0}.b1024.b32 [{1}], 0", "fill_mode.{0}.b1024.b32 [{1}], 0"})
+    steps += "@%first tensormap.replace.tile." + fmt::format(fmt::runtime(field), space, map) + ";\n";
+  return steps;
+}
+
+TEST_F(TensorMaps, AMapIsBuiltFromZeros) {
+  constexpr std::string_view kZeros =
+      "mad.lo.u32 %r1, %t, 4, %base;\nst.shared.u32 [%r1], 0;\nbar.warp.sync 0xffffffff;\n";
+  const std::string build = built("shared::cta", "%base");
+  const std::vector<std::uint32_t> loaded =
+      run(join({kZeros, build, "bar.warp.sync 0xffffffff;\n", kPublish, kAcquire, kLoad, wait_for("A", 0, "0")}));
+  for (std::uint32_t i = 0; i < 16; ++i) EXPECT_EQ(loaded[i], i < 9 ? 100 + i : 0);
+
+  // The first 128 bytes of %out are zeros.
+  const std::string global = built("global", "%out");
+  EXPECT_EQ(run(join({global, kAcquire, kLoad, wait_for("A", 0, "0")})), loaded);
+  EXPECT_EQ(finding(join({global, kLoad, wait_for("A", 0, "0")})).kind, FindingKind::missing_tensor_map_fence);
+
+  const Finding incomplete = finding(join({kZeros, kReplace, kPublish}));
+  EXPECT_EQ(incomplete.kind, FindingKind::bad_descriptor) << to_string(incomplete);
+  EXPECT_NE(incomplete.detail.find("element stride from 1 to 8, got 0"), std::string::npos) << incomplete.detail;
+}
+
+TEST_F(TensorMaps, ValuesOfFieldsAreChecked) {
+  for (const std::string_view field :
+       {"rank.shared::cta.b1024.b32 [%base], 5", "box_dim.shared::cta.b1024.b32 [%base], 0, 257",
+        "box_dim.shared::cta.b1024.b32 [%base], 1, 8", "element_stride.shared::cta.b1024.b32 [%base], 0, 9"}) {
+    const Finding found = finding("tensormap.replace.tile." + std::string(field) + ";");
+    EXPECT_EQ(found.kind, FindingKind::bad_descriptor) << to_string(found);
+  }
+}
+
 TEST_F(TensorMaps, OtherFieldsAndFormsAreRefused) {
   for (const auto& [instruction, told] : {
-           std::pair{"tensormap.replace.tile.rank.shared::cta.b1024.b32 [%base], 2;", ".global_address"},
+           std::pair{"tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%base], 13;", "of the value 13"},
+           {"tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%base], 4;", "swizzle_mode of the value 4"},
            {"tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%base], 5, 2;", "mode above 4"},
            {"tensormap.replace.tile.global_dim.shared::cta.b1024.b64 [%base], 0, %x1;", ".b1024.b32"},
            {"tensormap.replace.tile.global_stride.shared::cta.b1024.b32 [%base], 0, %t;", ".b1024.b64"},
-           {"tensormap.replace.tile.global_address.global.b1024.b64 [%out], %x1;", ".shared::cta"},
+           {"tensormap.replace.tile.global_address.b1024.b64 [%out], %x1;", ".shared::cta"},
            {"tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [%base], "
             "64;",
             "64 bytes"},

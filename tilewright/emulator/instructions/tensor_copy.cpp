@@ -40,11 +40,8 @@ class Box {
     warp.cta().launch().tensor_maps->check_acquired(warp, in, lane, map_address_);
     const auto map = decode_tensor_map(at.at[lane]);
     if (!map) {
-      warp.fail(
-          FindingKind::bad_descriptor, in, lane, at.address[lane],
-          fmt::format("no valid tensor map at address {:#x}: it must be encoded by this device, and reach the kernel "
-                      "unchanged",
-                      at.address[lane]));
+      warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
+                fmt::format("no valid tensor map at address {:#x}: {}", at.address[lane], map.reason()));
     }
     if (map->rank != rank) {
       warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],

@@ -2,6 +2,9 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
 
 #include "tilewright/emulator/access.hpp"
 #include "tilewright/emulator/cluster.hpp"
@@ -16,68 +19,136 @@ namespace {
 constexpr std::uint32_t kMapBytes = sizeof(EncodedTensorMap);
 constexpr AccessSize kMap{kMapBytes, kMapBytes};
 
-TensorMap decode_map(Warp& warp, const Instruction& in, int lane, const LanePointers& at) {
-  const std::optional<TensorMap> map = decode_tensor_map(at.at[lane]);
-  if (!map) {
-    warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
-              fmt::format("no valid tensor map at address {:#x}: it must be a copy of one that this device encoded",
-                          at.address[lane]));
+/// The fields that tensormap.replace changes, in the order of kFieldNames.
+enum class Field : std::uint8_t {
+  global_address,
+  rank,
+  box_extent,
+  extent,
+  stride,
+  element_stride,
+  type,
+  interleave,
+  swizzle,
+  swizzle_atomicity,
+  fill,
+};
+
+/// The element types of tensormap.replace.elemtype, by their number.
+constexpr std::array kElementTypes = {
+    TensorMapType::u8,   TensorMapType::u16,  TensorMapType::u32,      TensorMapType::s32,     TensorMapType::u64,
+    TensorMapType::s64,  TensorMapType::f16,  TensorMapType::f32,      TensorMapType::f32_ftz, TensorMapType::f64,
+    TensorMapType::bf16, TensorMapType::tf32, TensorMapType::tf32_ftz,
+};
+
+/// What is wrong with a value for a field, as "extent 0 of mode 1"; empty if nothing is.
+std::string wrong_value(const EditedTensorMap& edited, Field field, std::size_t mode, std::uint64_t value) {
+  constexpr std::uint64_t kAlignment = 16;
+  constexpr std::uint32_t kMaxElementStride = 8;
+  // A map that is built from zeros may get its rank after the other fields.
+  const std::size_t modes = edited.begun_with_zeros ? kMaxTensorMapRank : static_cast<std::size_t>(edited.map.rank);
+  const auto in_rank = [&](std::string_view what, bool is_valid, std::size_t of) {
+    if (is_valid && of < modes) return std::string();
+    return fmt::format("{} {} of mode {} of a tensor map of rank {}", what, value, of, edited.map.rank);
+  };
+  switch (field) {
+    case Field::global_address:
+      if (value % kAlignment == 0) return {};
+      return fmt::format("the global address {:#x} of a tensor map, which must be a multiple of {}", value, kAlignment);
+    case Field::rank:
+      if (value < kMaxTensorMapRank) return {};
+      return fmt::format("rank {} of a tensor map less one, which must be below {}", value, kMaxTensorMapRank);
+    case Field::box_extent:
+      return in_rank("box extent", value >= 1 && value <= kMaxBoxExtent, mode);
+    case Field::extent:
+      return in_rank("extent", value != 0, mode);
+    case Field::element_stride:
+      return in_rank("element stride", value >= 1 && value <= kMaxElementStride, mode);
+    case Field::stride:
+      if (value % kAlignment == 0 && value < kTensorMapStrideLimit && mode + 1 < modes) return {};
+      return fmt::format("stride {} of {} bytes in a tensor map of rank {}, which must be a multiple of {}", mode,
+                         value, edited.map.rank, kAlignment);
+    case Field::type:
+    case Field::interleave:
+    case Field::swizzle:
+    case Field::swizzle_atomicity:
+    case Field::fill:
+      return {};  // immediates, which decode_replace() has checked
   }
-  return *map;
+  return {};
 }
 
-/// Calls change(map, lane) for the tensor map of each lane, which is in shared memory.
-template <class Change>
-void replace(Warp& warp, const Instruction& in, Mask lanes, const Change& change) {
+void set_field(TensorMap& map, Field field, std::size_t mode, std::uint64_t value) {
+  switch (field) {
+    case Field::global_address:
+      map.address = value;
+      break;
+    case Field::rank:
+      map.rank = static_cast<int>(value) + 1;
+      break;
+    case Field::box_extent:
+      map.box[mode] = static_cast<std::uint32_t>(value);
+      break;
+    case Field::extent:
+      map.extents[mode] = value;
+      break;
+    case Field::stride:
+      map.strides[mode + 1] = value;  // number 0 is the stride of mode 1
+      break;
+    case Field::element_stride:
+      map.element_strides[mode] = static_cast<std::uint32_t>(value);
+      break;
+    case Field::type:
+      map.type = kElementTypes[value];
+      break;
+    case Field::swizzle:
+      map.swizzle = static_cast<TensorMapSwizzle>(value);
+      break;
+    case Field::fill:
+      map.fill = static_cast<TensorMapFill>(value);
+      break;
+    case Field::interleave:
+    case Field::swizzle_atomicity:
+      break;  // only 0 is accepted
+  }
+}
+
+/// What a tensormap.replace changes.
+struct Replacement {
+  Field field;
+  std::size_t mode;  // or the number of the stride
+  Space space;
+  bool is_wide;  // the value has 64 bits
+  std::optional<std::uint64_t> immediate;
+};
+
+/// Operands: tensor map, and the new value if it is not an immediate.
+void execute_replace(Warp& warp, const Instruction& in, Mask lanes) {
+  const auto& what = *static_cast<const Replacement*>(in.table);
+  const Slot value_slot = what.immediate ? Slot{} : in.op[in.address[0].operand + 1];
   LanePointers at;
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const Mask only = Mask{1} << lane;
-    resolve(warp, in, only, Space::shared, 0, kMap, AccessKind::read, at);
-    TensorMap map = decode_map(warp, in, lane, at);
-    change(map, lane);
-    resolve(warp, in, only, Space::shared, 0, kMap, AccessKind::write, at);
-    const EncodedTensorMap encoded = encode_tensor_map(map);
+    resolve(warp, in, only, what.space, 0, kMap, AccessKind::read, at);
+    std::optional<EditedTensorMap> edited = decode_edited(at.at[lane]);
+    if (!edited) {
+      warp.fail(FindingKind::bad_descriptor, in, lane, at.address[lane],
+                fmt::format("no tensor map at address {:#x}: it must be a copy of one that this device encoded, or of "
+                            "zeros",
+                            at.address[lane]));
+    }
+    const std::uint64_t value = what.immediate ? *what.immediate
+                                : what.is_wide ? warp.reg<std::uint64_t>(value_slot)[lane]
+                                               : warp.reg<std::uint32_t>(value_slot)[lane];
+    const std::string wrong = wrong_value(*edited, what.field, what.mode, value);
+    if (!wrong.empty()) warp.fail(FindingKind::bad_descriptor, in, lane, value, wrong);
+    set_field(edited->map, what.field, what.mode, value);
+    resolve(warp, in, only, what.space, 0, kMap, AccessKind::write, at);
+    if (what.space == Space::global) warp.cta().launch().tensor_maps->write(warp, in, lane, at.address[lane]);
+    const EncodedTensorMap encoded = encode_edited(*edited);
     std::memcpy(at.at[lane], encoded.bytes.data(), kMapBytes);
   }
-}
-
-/// Operands: tensor map, new address.
-void execute_replace_address(Warp& warp, const Instruction& in, Mask lanes) {
-  constexpr std::uint64_t kAlignment = 16;
-  replace(warp, in, lanes, [&](TensorMap& map, int lane) {
-    map.address = warp.reg<std::uint64_t>(in.op[in.address[0].operand + 1])[lane];
-    if (map.address % kAlignment == 0) return;
-    warp.fail(FindingKind::bad_descriptor, in, lane, map.address,
-              fmt::format("the global address {:#x} of a tensor map, which must be a multiple of {}", map.address,
-                          kAlignment));
-  });
-}
-
-/// Operands: tensor map, new extent. The immediate is the mode.
-void execute_replace_extent(Warp& warp, const Instruction& in, Mask lanes) {
-  replace(warp, in, lanes, [&](TensorMap& map, int lane) {
-    const std::uint32_t extent = warp.reg<std::uint32_t>(in.op[in.address[0].operand + 1])[lane];
-    if (extent == 0 || in.immediate >= map.rank) {
-      warp.fail(FindingKind::bad_descriptor, in, lane, extent,
-                fmt::format("extent {} of mode {} of a tensor map of rank {}", extent, in.immediate, map.rank));
-    }
-    map.extents[static_cast<std::size_t>(in.immediate)] = extent;
-  });
-}
-
-/// Operands: tensor map, new stride in bytes. The immediate is the stride's number: number 0 is that of mode 1.
-void execute_replace_stride(Warp& warp, const Instruction& in, Mask lanes) {
-  constexpr std::uint64_t kAlignment = 16;
-  replace(warp, in, lanes, [&](TensorMap& map, int lane) {
-    const std::uint64_t stride = warp.reg<std::uint64_t>(in.op[in.address[0].operand + 1])[lane];
-    if (stride % kAlignment != 0 || stride >= kTensorMapStrideLimit || in.immediate + 1 >= map.rank) {
-      warp.fail(FindingKind::bad_descriptor, in, lane, stride,
-                fmt::format("stride {} of {} bytes in a tensor map of rank {}, which must be a multiple of {}",
-                            in.immediate, stride, map.rank, kAlignment));
-    }
-    map.strides[static_cast<std::size_t>(in.immediate) + 1] = stride;
-  });
 }
 
 /// Operands: destination in global memory, source in shared memory. The lanes copy one tensor map together.
@@ -96,7 +167,10 @@ void execute_publish(Warp& warp, const Instruction& in, Mask lanes) {
   }
   const Mask only = Mask{1} << first;
   resolve(warp, in, only, Space::shared, 1, kMap, AccessKind::read, from);
-  static_cast<void>(decode_map(warp, in, first, from));
+  if (const auto map = decode_tensor_map(from.at[first]); !map) {
+    warp.fail(FindingKind::bad_descriptor, in, first, from.address[first],
+              fmt::format("no valid tensor map at address {:#x}: {}", from.address[first], map.reason()));
+  }
   resolve(warp, in, only, Space::global, 0, kMap, AccessKind::write, to);
   warp.cta().launch().tensor_maps->write(warp, in, first, to.address[first]);
   std::memcpy(to.at[first], from.at[first], kMapBytes);
@@ -120,31 +194,57 @@ void expect_map_bytes(InstructionReader& reader, std::size_t operand) {
   if (bytes != kMapBytes) reader.refuse(fmt::format("a tensor map of {} bytes, which must be {}", bytes, kMapBytes));
 }
 
+/// The immediate of an enumerated field. Values from `end` on are refused.
+std::uint64_t enumerator(InstructionReader& reader, std::string_view field, std::uint64_t end) {
+  const std::uint64_t value = reader.number(reader.operand(1));
+  if (value >= end) reader.refuse(fmt::format("tensormap.replace.{} of the value {}", field, value));
+  return value;
+}
+
 /// tensormap.replace.tile.global_address.shared::cta.b1024.b64 [map], address;
 /// tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [map], mode, extent;
 /// tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [map], number, stride;
+/// tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [map], type;
 void decode_replace(InstructionReader& reader) {
+  static constexpr std::array<std::string_view, 11> kFieldNames = {
+      "global_address", "rank",     "box_dim",           "global_dim",   "global_stride",
+      "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "swizzle_atomicity",
+      "fill_mode"};
+  static constexpr std::array<std::uint64_t, 11> kEnumerators = {0, 0, 0, 0, 0, 0, kElementTypes.size(), 1, 4, 1, 2};
   if (!reader.take("tile")) reader.refuse("tensormap.replace without .tile");
-  const int field = reader.take_one_of({"global_address", "global_dim", "global_stride"});
-  if (field < 0)
-    reader.refuse("tensormap.replace of a field other than .global_address, .global_dim and .global_stride");
-  const bool replaces_address = field == 0, replaces_extent = field == 1;
-  if (!reader.take("shared::cta")) reader.refuse("tensormap.replace in another state space than .shared::cta");
-  const std::string_view type = replaces_extent ? "b32" : "b64";
-  if (!reader.take("b1024") || !reader.take(type))
-    reader.refuse(fmt::format("tensormap.replace without .b1024.{}", type));
-  reader.finish();
-  reader.expect_operands(replaces_address ? 2 : 3);
-  reader.address(reader.operand(0), Space::shared);
-  if (replaces_address) {
-    reader.source(reader.operand(1), PtxType::b64);
-    reader.out().execute = &execute_replace_address;
-    return;
+  std::size_t index = 0;
+  while (index < kFieldNames.size() && !reader.take(kFieldNames[index])) ++index;
+  if (index == kFieldNames.size()) reader.refuse("tensormap.replace without a field that it knows");
+  Replacement what{
+      .field = static_cast<Field>(index), .mode = 0, .space = Space::generic, .is_wide = false, .immediate = {}};
+  what.is_wide = what.field == Field::global_address || what.field == Field::stride;
+  switch (reader.take_one_of({"shared::cta", "global"})) {
+    case 0:
+      what.space = Space::shared;
+      break;
+    case 1:
+      what.space = Space::global;
+      break;
+    default:
+      reader.refuse("tensormap.replace in another state space than .shared::cta and .global");
   }
-  reader.out().immediate = static_cast<std::int64_t>(reader.number(reader.operand(1)));
-  if (reader.out().immediate >= kMaxTensorMapRank) reader.refuse("tensormap.replace of a mode above 4");
-  reader.source(reader.operand(2), replaces_extent ? PtxType::b32 : PtxType::b64);
-  reader.out().execute = replaces_extent ? &execute_replace_extent : &execute_replace_stride;
+  const std::string_view type = what.is_wide ? "b64" : "b32";
+  if (!reader.take("b1024") || !reader.take(type))
+    reader.refuse(fmt::format("tensormap.replace.{} without .b1024.{}", kFieldNames[index], type));
+  reader.finish();
+  const bool has_mode = what.field == Field::box_extent || what.field == Field::extent || what.field == Field::stride ||
+                        what.field == Field::element_stride;
+  reader.expect_operands(has_mode ? 3 : 2);
+  reader.address(reader.operand(0), what.space);
+  if (kEnumerators[index] != 0) {
+    what.immediate = enumerator(reader, kFieldNames[index], kEnumerators[index]);
+  } else {
+    if (has_mode) what.mode = reader.number(reader.operand(1));
+    if (what.mode >= kMaxTensorMapRank) reader.refuse("tensormap.replace of a mode above 4");
+    reader.source(reader.operand(has_mode ? 2 : 1), what.is_wide ? PtxType::b64 : PtxType::b32);
+  }
+  reader.out().table = reader.keep(std::make_shared<const Replacement>(what));
+  reader.out().execute = &execute_replace;
 }
 
 /// tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned
