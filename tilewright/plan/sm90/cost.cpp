@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "tilewright/base/rounding.hpp"
@@ -88,11 +89,11 @@ constexpr double kMergeLoss = 0.554;
 // 217 problems took 2.7 % longer than estimated, relative to others (H200, 2026-11-26).
 constexpr double kExchanged = 1.03;
 constexpr int kFewColumns = 192;
-// Factor on the mainloops of tiles of 16-bit elements with more rows of an im2col matrix: six kernels for 256x56x56x64
-// with 64 filters of 3x3 and tiles of 384x64 took 1.20 to 1.34 times as long as estimated, those of 256x64 0.96 to 1.03
-// times (H100, 2026-11-26), but one of merged groups 1.07 times (H200). The least factor that ranks them is taken.
+// Factor on the mainloops of tiles with more rows of an im2col matrix: 31 kernels took 1.1 to 1.2 times as long as
+// estimated in the mean where 1700 with fewer rows took 0.85 to 0.88 times (H200, 2026-11-28). With this factor the
+// estimates choose the fastest more often than with less or more.
 constexpr int kTallRows = 256;
-constexpr double kTallIm2col = 1.06;
+constexpr double kTallIm2col = 1.2;
 constexpr double kTensorMapClocks = 550;  // latency of making tensor maps; see docs/decisions/pointer_arrays.md
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
@@ -325,6 +326,16 @@ double padded_filter_amplification(const op::OperandView& filter) {
   return filter.access == op::OperandAccess::im2col && filter.im2col.zeros > 0 ? kPaddedFilter : 1;
 }
 
+double padded_image_amplification(const op::OperandView& images) {
+  if (images.access != op::OperandAccess::im2col || images.im2col.zeros == 0) return 1;
+  // Kernels whose boxes have zeros behind the channels of each pixel took 1.1 to 1.8 times as long as estimated with
+  // rows of 32 bytes, 1.2 to 1.35 with 64, and 0.8 to 1.2 with 128; those without zeros took 0.75 to 0.95 (1900 kernels
+  // for 500 convolutions, H200, 2026-11-28).
+  constexpr int kWidestRow = 128;
+  const std::int64_t row = std::gcd(images.im2col.columns_of_tap() * bytes(images.tensor.dtype), kWidestRow);
+  return row <= 32 ? 1.7 : row <= 64 ? 1.45 : 1.15;
+}
+
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const int sharers = input.cluster_m * input.cluster_n;
   const auto tiles_m = static_cast<std::int64_t>(
@@ -364,7 +375,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const bool has_ends = input.k * input.element_bytes % kVectorBytes != 0;
   const double gathering = gathers ? kGatherTileClocks + (steps == 1 && has_ends ? kGatherEndClocks : 0) : 0;
   const double start = making + (gathers ? kGatherStartClocks : 0);
-  const bool is_tall_im2col = input.tile.m > kTallRows && input.distinct_a < 1 && input.element_bytes == 2;
+  const bool is_tall_im2col = input.tile.m > kTallRows && input.distinct_a < 1;
   const double body_us = (is_tall_im2col ? kTallIm2col : 1) *
                          ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + start +
                           kLastSteps / input.shared_pixels.taps * multiply) /

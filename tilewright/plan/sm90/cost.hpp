@@ -88,6 +88,9 @@ double sector_read_amplification(const op::Tensor& operand);
 /// is an im2col matrix, each of whose rows is an image. The result is 1 for other operands.
 double padded_filter_amplification(const op::OperandView& filter);
 
+/// The same for the images of a convolution.
+double padded_image_amplification(const op::OperandView& images);
+
 /// Estimated microseconds, including the launch and the repacking of operands. A persistent CTA computes its tiles one
 /// after another. Each mainloop step takes as long as the slowest of the multiplication, the transfer from L2, the load
 /// latency divided by the stages, and the plain loads. The kernel takes at least as long as its DRAM traffic, and the

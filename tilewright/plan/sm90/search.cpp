@@ -564,6 +564,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     search.sectors_a = sector_read_amplification(is_transposed ? view.b.tensor : view.a.tensor);
     search.sectors_b = sector_read_amplification(is_transposed ? view.a.tensor : view.b.tensor);
     (is_transposed ? search.sectors_a : search.sectors_b) *= padded_filter_amplification(view.b);
+    (is_transposed ? search.sectors_b : search.sectors_a) *= padded_image_amplification(view.a);
     search.major_a = major(is_a_along_k(signature, is_transposed));
     search.major_b = major(is_a_along_k(signature, !is_transposed));
     search.loads_fragments = is_word_or_byte && !is_a_along_k(signature, is_transposed);
