@@ -318,7 +318,10 @@ double sector_read_amplification(const op::Tensor& operand) {
   return op::splits_sectors(operand) ? kAllRows : 1;
 }
 
-double padded_filter_amplification(const op::OperandView& filter) {
+namespace {
+
+/// Of a filter with padded taps, each of whose rows is an image.
+double filter_amplification(const op::OperandView& filter) {
   // 32x35x35x48 with 64 filters of 5x5 took 38.0, 37.9 and 38.0 us where 28.7, 29.8 and 30.2 were estimated, and with
   // the filter multicast to four CTAs 29.8 and 32.8 where 28.8 and 30.2 were (H100, 2026-11-26). Wide tiles took less
   // than estimated in other layers (H200), so that the factor is the least that ranks these.
@@ -326,14 +329,28 @@ double padded_filter_amplification(const op::OperandView& filter) {
   return filter.access == op::OperandAccess::im2col && filter.im2col.zeros > 0 ? kPaddedFilter : 1;
 }
 
-double padded_image_amplification(const op::OperandView& images) {
-  if (images.access != op::OperandAccess::im2col || images.im2col.zeros == 0) return 1;
-  // Kernels whose boxes have zeros behind the channels of each pixel took 1.1 to 1.8 times as long as estimated with
-  // rows of 32 bytes, 1.2 to 1.35 with 64, and 0.8 to 1.2 with 128; those without zeros took 0.75 to 0.95 (1900 kernels
-  // for 500 convolutions, H200, 2026-11-28).
+/// Bytes of a row of a TMA box of images.
+std::int64_t row_bytes_of(const op::OperandView& images) {
   constexpr int kWidestRow = 128;
-  const std::int64_t row = std::gcd(images.im2col.columns_of_tap() * bytes(images.tensor.dtype), kWidestRow);
-  return row <= 32 ? 1.7 : row <= 64 ? 1.45 : 1.15;
+  return std::gcd(images.im2col.columns_of_tap() * bytes(images.tensor.dtype), kWidestRow);
+}
+
+}  // namespace
+
+ReadAmplification im2col_amplification(const op::GemmView& view) {
+  if (view.a.access == op::OperandAccess::im2col) {
+    if (view.a.im2col.zeros == 0) return {1, filter_amplification(view.b)};
+    // Kernels whose boxes have zeros behind the channels of each pixel took 1.1 to 1.8 times as long as estimated with
+    // rows of 32 bytes, 1.2 to 1.35 with 64, and 0.8 to 1.2 with 128; those without zeros took 0.75 to 0.95 (1900
+    // kernels for 500 convolutions, H200, 2026-11-28).
+    const std::int64_t row = row_bytes_of(view.a);
+    return {row <= 32 ? 1.7 : row <= 64 ? 1.45 : 1.15, filter_amplification(view.b)};
+  }
+  if (view.b.access != op::OperandAccess::im2col) return {1, 1};
+  // Filter gradients in tiles of 128 and more columns took 1.1 to 1.5 times as long as estimated with rows of 16 bytes,
+  // 0.95 to 1.1 with 32, 0.8 to 0.9 with 64, and 0.75 to 0.8 with 128 (500 kernels, H200, 2026-11-28).
+  const std::int64_t row = row_bytes_of(view.b);
+  return {1, row <= 16 ? 1.5 : row <= 32 ? 1.2 : 1};
 }
 
 double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {

@@ -84,12 +84,12 @@ bool lines_split_sectors(const op::Tensor& operand);
 /// sector; if only the address is one, every row does.
 double sector_read_amplification(const op::Tensor& operand);
 
-/// The time of the loads of a filter with padded taps, relative to that of a filter whose rows are whole. Such a filter
-/// is an im2col matrix, each of whose rows is an image. The result is 1 for other operands.
-double padded_filter_amplification(const op::OperandView& filter);
-
-/// The same for the images of a convolution.
-double padded_image_amplification(const op::OperandView& images);
+/// The time of the loads of A and B of a convolution, relative to that of matrices whose rows in TMA boxes are as long.
+/// 1 for operands that are no im2col matrix.
+struct ReadAmplification {
+  double a, b;
+};
+ReadAmplification im2col_amplification(const op::GemmView& view);
 
 /// Estimated microseconds, including the launch and the repacking of operands. A persistent CTA computes its tiles one
 /// after another. Each mainloop step takes as long as the slowest of the multiplication, the transfer from L2, the load

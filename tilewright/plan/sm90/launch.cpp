@@ -644,7 +644,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
   const auto sectors = [](const OperandPath& path, const op::Tensor& tensor) {
     return path.uses_plain_loads() || path.is_repacked ? 1.0 : sector_read_amplification(tensor);
   };
-  const double of_a = padded_image_amplification(arguments.a), of_b = padded_filter_amplification(arguments.b);
+  const ReadAmplification of = im2col_amplification(arguments);
   return {
       .m = plan.is_transposed ? mean.n : mean.m,
       .n = plan.is_transposed ? mean.m : mean.n,
@@ -665,8 +665,8 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .is_mn_major_b = plan.path_b.major == arch::Major::mn,
       .is_d_column_major = !plan.d_is_row_major(),
       .d_splits_sectors = lines_split_sectors(arguments.d.tensor),
-      .sectors_a = sectors(plan.path_a, problem.a) * (plan.is_transposed ? of_b : of_a),
-      .sectors_b = sectors(plan.path_b, problem.b) * (plan.is_transposed ? of_a : of_b),
+      .sectors_a = sectors(plan.path_a, problem.a) * (plan.is_transposed ? of.b : of.a),
+      .sectors_b = sectors(plan.path_b, problem.b) * (plan.is_transposed ? of.a : of.b),
       .distinct_a = distinct_share_of_a(plan, arguments),
       .distinct_b = operand_of(plan, arguments, false).distinct_share(),
       .walks_along_m = plan.raster.walks_along_m(),

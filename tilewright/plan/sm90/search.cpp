@@ -563,8 +563,9 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     if (is_restricted && is_tf32 && search.uses_plain_loads()) continue;  // they round to tf32 in another way than TMA
     search.sectors_a = sector_read_amplification(is_transposed ? view.b.tensor : view.a.tensor);
     search.sectors_b = sector_read_amplification(is_transposed ? view.a.tensor : view.b.tensor);
-    (is_transposed ? search.sectors_a : search.sectors_b) *= padded_filter_amplification(view.b);
-    (is_transposed ? search.sectors_b : search.sectors_a) *= padded_image_amplification(view.a);
+    const ReadAmplification of = im2col_amplification(view);
+    search.sectors_a *= is_transposed ? of.b : of.a;
+    search.sectors_b *= is_transposed ? of.a : of.b;
     search.major_a = major(is_a_along_k(signature, is_transposed));
     search.major_b = major(is_a_along_k(signature, !is_transposed));
     search.loads_fragments = is_word_or_byte && !is_a_along_k(signature, is_transposed);
