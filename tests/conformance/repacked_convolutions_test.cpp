@@ -65,12 +65,14 @@ TEST_P(RepackedConvolutions, AreExact) {
                                                {ConvPass::dgrad, DType::f16, few, "blocks1x4_pad8"},
                                                {ConvPass::fprop, DType::f16, to_few, "blocks1x2_pad8"},
                                                {ConvPass::dgrad, DType::f32, odd_strided, "blocks2x2_pad4"},
-                                               {ConvPass::fprop, DType::f32, stem, "windows4"},
+                                               {ConvPass::fprop, DType::f32, stem, "windows8"},
                                                {ConvPass::fprop, DType::f16, grouped, "groups2"},
                                                {ConvPass::dgrad, DType::f16, grouped, "groups4"},
                                                {ConvPass::dgrad, DType::f16, grouped, "blocks1x1_pad8"},
                                                {ConvPass::dgrad, DType::f32, grouped, "blocks1x1_pad4"},
                                                {ConvPass::dgrad, DType::f16, grouped_strided, "blocks2x2_pad8"},
+                                               {ConvPass::dgrad, DType::f16, grouped_strided, "blocks2x2_groups2_pad8"},
+                                               {ConvPass::dgrad, DType::f16, grouped, "blocks1x1_groups4_pad8"},
                                                {ConvPass::wgrad, DType::f16, grouped, "groups4"}}) {
     op::Conv2d conv = tensor_core_convolution(pass, shape, type);
     conv.mode = shape.dilation == 2 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;

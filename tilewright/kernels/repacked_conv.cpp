@@ -179,30 +179,42 @@ std::vector<std::int64_t> units_of(std::int64_t channels, int element_bytes, dou
 
 bool has_whole_rows(std::int64_t channels, int element_bytes) { return channels * element_bytes % op::kMaxTapRow == 0; }
 
-/// Groups of few channels, merged to groups of up to kMaxMergedChannels. Those of one channel and filter have a family
-/// of their own.
-std::vector<op::ConvRepacking> merged_groups_of(const op::Conv2d& conv) {
+/// The numbers of groups that may become one: those of few channels, up to kMaxMergedChannels together.
+std::vector<std::int64_t> merged_counts(const op::Conv2d& conv) {
+  const std::int64_t channels = conv.w.shape[3], filters = conv.w.shape[0] / conv.groups;
+  std::vector<std::int64_t> counts;
+  for (std::int64_t merged = 2; merged <= conv.groups; ++merged) {
+    if (merged * std::max(channels, filters) > kMaxMergedChannels) break;
+    if (conv.groups % merged == 0) counts.push_back(merged);
+  }
+  return counts;
+}
+
+/// Groups of one channel and filter have a family of their own.
+std::vector<op::ConvRepacking> repackings_of_groups(const op::Conv2d& conv) {
   std::vector<op::ConvRepacking> all;
   const std::int64_t channels = conv.w.shape[3], filters = conv.w.shape[0] / conv.groups;
   if (channels == 1 || filters == 1) return all;
-  for (std::int64_t merged = 2; merged <= conv.groups; ++merged) {
-    if (merged * std::max(channels, filters) > kMaxMergedChannels) break;
-    if (conv.groups % merged == 0 && merged * channels * bytes(conv.w.dtype) % kRowBytes == 0)
+  const std::vector<std::int64_t> counts = merged_counts(conv);
+  for (const std::int64_t merged : counts) {
+    if (merged * channels * bytes(conv.w.dtype) % kRowBytes == 0)
       all.push_back({.method = Method::merged_groups, .merged = merged});
   }
+  if (conv.pass != op::ConvPass::dgrad) return all;
+  // wgmma reads the transposed filters of groups, which TMA does not load from w.
+  const std::int64_t unit = std::max(1, kRowBytes / bytes(conv.y.dtype));
+  const auto add = [&](std::int64_t merged) {
+    if (merged * filters % unit == 0)
+      all.push_back({.method = Method::pixel_blocks, .unit = unit, .block = conv.stride, .merged = merged});
+  };
+  add(1);
+  for (const std::int64_t merged : counts) add(merged);
   return all;
 }
 
 /// The ways to repack that may help. The best is found by estimates.
 std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
-  if (conv.groups != 1) {
-    std::vector<op::ConvRepacking> all = merged_groups_of(conv);
-    // wgmma reads the transposed filters of groups, which TMA does not load from w.
-    const std::int64_t unit = std::max(1, kRowBytes / bytes(conv.y.dtype));
-    if (conv.pass == op::ConvPass::dgrad && conv.w.shape[0] / conv.groups % unit == 0)
-      all.push_back({.method = Method::pixel_blocks, .unit = unit, .block = conv.stride});
-    return all;
-  }
+  if (conv.groups != 1) return repackings_of_groups(conv);
   constexpr double kMaxPadding = 1.5, kMaxWindowPadding = 2.0;
   std::vector<op::ConvRepacking> all;
   const std::int64_t channels = conv.x.shape[3], filters = conv.w.shape[0];

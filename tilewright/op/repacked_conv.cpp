@@ -299,9 +299,7 @@ class Repacking {
   Support merged_groups() {
     Conv2d& inner = result_.inner;
     const Tensor& w = conv_.w;
-    if (how_.merged <= 1 || conv_.groups % how_.merged != 0) {
-      return refuse("{} groups cannot be merged to groups of {}", conv_.groups, how_.merged).as(RefusalCode::shape);
-    }
+    if (const Support fits = check_merged(); !fits) return fits;
     const std::int64_t filters = w.shape[0] / conv_.groups, channels = w.shape[3];
     inner.groups = conv_.groups / how_.merged;
     if (conv_.pass != ConvPass::wgrad) {
@@ -406,6 +404,11 @@ class Repacking {
             .is_reversed = conv_.mode == ConvMode::convolution};
   }
 
+  Support check_merged() const {
+    if (how_.merged >= 1 && conv_.groups % how_.merged == 0) return {};
+    return refuse("{} groups cannot be merged to groups of {}", conv_.groups, how_.merged).as(RefusalCode::shape);
+  }
+
   Support check_blocks() const {
     if (conv_.pass == ConvPass::wgrad) return refuse("a filter has no blocks of pixels").as(RefusalCode::shape);
     for (std::size_t axis = 0; axis < 2; ++axis) {
@@ -425,7 +428,9 @@ class Repacking {
   }
 
   Support pixel_blocks() {
-    if (const Support fits = check_blocks(); !fits) return fits;
+    for (const Support& fits : {check_blocks(), check_merged()}) {
+      if (!fits) return fits;
+    }
     Conv2d& inner = result_.inner;
     const Tensor &w = conv_.w, &written = conv_.written();
     const bool is_dgrad = conv_.pass == ConvPass::dgrad;
@@ -454,15 +459,18 @@ class Repacking {
         inner.stride[axis] = how_.block[axis] * conv_.stride[axis];
       }
     }
-    filter.copied_inputs = round_up(filter.inputs, how_.unit);
+    filter.merged = how_.merged;
+    filter.copied_inputs = round_up(filter.inputs * how_.merged, how_.unit);
+    inner.groups = conv_.groups / how_.merged;
     inner.x = image;
-    if (conv_.groups != 1 && filter.copied_inputs != filter.inputs) {
-      return refuse("the {} channels of a group are no multiple of {}", filter.inputs, how_.unit)
+    const std::int64_t channels = inner.groups * filter.copied_inputs;
+    if (inner.groups != 1 && channels != image.shape[3]) {
+      return refuse("the {} channels of {} groups are no multiple of {}", filter.inputs * how_.merged, how_.merged,
+                    how_.unit)
           .as(RefusalCode::shape);
     }
-    if (filter.copied_inputs != filter.inputs || !has_aligned_rows(image)) {
-      const Support fits =
-          pad(is_dgrad ? "y" : "x", image, image.shape[0], conv_.groups * filter.copied_inputs, inner.x);
+    if (channels != image.shape[3] || !has_aligned_rows(image)) {
+      const Support fits = pad(is_dgrad ? "y" : "x", image, image.shape[0], channels, inner.x);
       if (!fits) return fits;
     }
     const std::int64_t columns = how_.block[0] * how_.block[1] * filter.outputs;
@@ -507,7 +515,8 @@ std::string to_string(const ConvRepacking& repacking) {
     case ConvRepacking::Method::window_rows:
       return fmt::format("windows{}", repacking.unit);
     case ConvRepacking::Method::pixel_blocks:
-      return fmt::format("blocks{}x{}_pad{}", repacking.block[0], repacking.block[1], repacking.unit);
+      return fmt::format("blocks{}x{}{}_pad{}", repacking.block[0], repacking.block[1],
+                         repacking.merged == 1 ? "" : fmt::format("_groups{}", repacking.merged), repacking.unit);
     case ConvRepacking::Method::merged_groups:
       return fmt::format("groups{}", repacking.merged);
     case ConvRepacking::Method::images_as_channels:

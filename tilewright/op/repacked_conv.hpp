@@ -22,7 +22,9 @@ struct ConvRepacking {
     window_rows,
     /// In fprop, a block of `block` pixels of y becomes the channels of one pixel, with a filter that has, for each
     /// pixel of the block, the taps that it meets, and zeros for the others. In dgrad this is a block of pixels of x,
-    /// whose gradient is the fprop of y with such a filter. Groups remain groups.
+    /// whose gradient is the fprop of y with such a filter. `merged` groups become one, whose filters have zeros for
+    /// the
+    /// channels of the other groups.
     pixel_blocks,
     /// `merged` groups become one, whose filters have zeros for the channels of the other groups.
     merged_groups,
@@ -35,11 +37,11 @@ struct ConvRepacking {
   Method method = Method::padded_channels;
   std::int64_t unit = 1;                    // elements
   std::array<std::int64_t, 2> block{1, 1};  // in dgrad a multiple of the stride; 1 for the other methods
-  std::int64_t merged = 1;                  // divides the groups; 1 for the other methods
+  std::int64_t merged = 1;                  // divides the groups; of merged_groups and pixel_blocks
   bool operator==(const ConvRepacking&) const = default;
 };
 
-/// "pad64", "windows8", "blocks4x4_pad8", "groups4", "images32"
+/// "pad64", "windows8", "blocks4x4_pad8", "blocks2x2_groups4_pad8", "groups4", "images32"
 std::string to_string(const ConvRepacking& repacking);
 
 /// A copy of rows of bytes to rows of another length. Each line of the source has `rows` rows, which may overlap: row i
@@ -80,7 +82,8 @@ struct FilterBlocks {
   // Filters of the copy, for each group: (pixel of the block, output), then zeros.
   std::int64_t copied_rows = 1;
   std::int64_t groups = 1, group_stride = 0;  // of w, in elements
-  std::int64_t copied_inputs = 1;             // channels of the copy: inputs, then zeros
+  // Channels of the copy: the inputs of `merged` groups, of which those of other groups are zeros, then zeros.
+  std::int64_t copied_inputs = 1, merged = 1;
 
   std::int64_t copied_elements() const { return groups * copied_rows * h.copied_taps * w.copied_taps * copied_inputs; }
   bool operator==(const FilterBlocks&) const = default;

@@ -115,6 +115,7 @@ void describe(Sink& sink, const op::FilterBlocks& filter) {
   number(sink, "inputs", [&] { return filter.inputs; });
   number(sink, "copied_rows", [&] { return filter.copied_rows; });
   number(sink, "copied_inputs", [&] { return filter.copied_inputs; });
+  number(sink, "merged", [&] { return filter.merged; });
 }
 
 /// PixelBlocksParameters of device/tilewright/permute/pixel_blocks.cuh. Sizes along a row are in units.

@@ -27,7 +27,9 @@ struct FilterBlocksParameters {
   int64_t output_stride, input_stride;  // elements; one of them is 1
   int64_t group_stride;                 // elements
   FilterBlocksAxis h, w;
-  int outputs, inputs, copied_rows, copied_inputs;  // of a group
+  int outputs, inputs, copied_rows;  // of a group
+  int copied_inputs;
+  int merged;  // groups that have inputs of their own in each row of the copy
 };
 
 /// Plan: Element, kTile and kThreads. A CTA copies kTile outputs of kTile inputs, of one tap of the copy and one pixel
@@ -55,6 +57,7 @@ class FilterBlocks {
     const int tap_w = next(of.w.copied_taps), tap_h = next(of.h.copied_taps);
     const int pixel = next(ceil_div(of.copied_rows, of.outputs));  // of the block; behind the last are rows of zeros
     const int64_t group = rest;
+    const int first_input = rest % of.merged * of.inputs;  // of the group, in a row of the copy
     const int pixel_h = pixel / of.w.block;
     const int r = pixel_h < of.h.block ? of.h.tap(pixel_h, tap_h) : -1;
     const int s = of.w.tap(pixel - pixel_h * of.w.block, tap_w);
@@ -67,13 +70,15 @@ class FilterBlocks {
       const bool lanes_are_outputs = of.output_stride == 1;
       for (int i = line; i < kTile; i += kLines) {
         const int in = lanes_are_outputs ? i : lane, out = lanes_are_outputs ? lane : i;
-        if (input + in < of.inputs && output + out < of.outputs)
-          tile[in][out] = from[(input + in) * of.input_stride + (output + out) * of.output_stride];
+        const int of_group = input + in - first_input;
+        if (of_group >= 0 && of_group < of.inputs && output + out < of.outputs)
+          tile[in][out] = from[of_group * of.input_stride + (output + out) * of.output_stride];
       }
     }
     __syncthreads();
     if (input + lane >= of.copied_inputs) return;
-    const bool is_input = is_tap && input + lane < of.inputs;
+    const int of_group = input + lane - first_input;
+    const bool is_input = is_tap && of_group >= 0 && of_group < of.inputs;
     for (int i = line; i < kTile && output + i < of.outputs; i += kLines) {
       const int row = pixel * of.outputs + output + i;
       if (row >= of.copied_rows) return;

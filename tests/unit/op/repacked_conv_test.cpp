@@ -96,7 +96,16 @@ TEST(RepackedConv, BlocksOfGroupsAreGroups) {
   EXPECT_EQ(pixels.row_bytes, 3 * 2);
   EXPECT_EQ(pixels.group_bytes, 16 * 2);
   EXPECT_EQ(reason(convolution(ConvPass::dgrad, 12, 20, 2, 4), blocks),
-            "the 5 channels of a group are no multiple of 8");
+            "the 5 channels of 1 groups are no multiple of 8");
+}
+
+TEST(RepackedConv, GroupsOfBlocksMayBeMerged) {
+  const RepackedConv dgrad = repacked(convolution(ConvPass::dgrad, 12, 20, 2, 4),
+                                      {.method = Method::pixel_blocks, .unit = 8, .block = {2, 2}, .merged = 4});
+  EXPECT_EQ(dgrad.inner.groups, 1);
+  EXPECT_EQ(roles(dgrad), "y w | x") << "20 channels are padded to 24";
+  EXPECT_EQ(dgrad.inner.w.shape, (Dims{64, 2, 2, 24}));
+  EXPECT_EQ(dgrad.inner.x.shape[3], 24);
 }
 
 TEST(RepackedConv, BlocksOfTheOutputMeetMoreTaps) {
