@@ -301,7 +301,7 @@ class RepackedConvProvider final : public registry::Provider {
   }
 
  private:
-  static constexpr std::size_t kMaxKernels = 8, kKernelsOfEach = 2;
+  static constexpr std::size_t kMaxKernels = 12, kKernelsOfEach = 2;
 
   struct Candidate {
     op::ConvRepacking how;
