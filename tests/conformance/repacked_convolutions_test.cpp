@@ -52,6 +52,9 @@ TEST_P(RepackedConvolutions, AreExact) {
   const Shape grouped{.n = 2, .h = 6, .w = 5, .c = 16, .k = 32, .r = 3, .s = 2, .padding = 1, .groups = 4};
   const Shape grouped_strided{
       .n = 2, .h = 9, .w = 8, .c = 12, .k = 32, .r = 3, .s = 3, .padding = 1, .stride = 2, .dilation = 2, .groups = 4};
+  const Shape grouped_dilated{
+      .n = 1, .h = 7, .w = 8, .c = 16, .k = 32, .r = 3, .s = 2, .padding = 1, .dilation = 2, .groups = 4};
+  const Shape grouped_odd{.n = 2, .h = 6, .w = 5, .c = 20, .k = 28, .r = 3, .s = 2, .padding = 1, .groups = 4};
   const Shape word{.n = 6, .h = 8, .w = 7, .c = 13, .k = 21, .r = 3, .s = 2, .padding = 1, .stride = 2, .dilation = 2};
   for (const auto& [pass, type, shape, way] : {Case{ConvPass::fprop, DType::f16, odd, "pad8"},
                                                {ConvPass::wgrad, DType::f32, word, "images4"},
@@ -73,6 +76,10 @@ TEST_P(RepackedConvolutions, AreExact) {
                                                {ConvPass::dgrad, DType::f16, grouped_strided, "blocks2x2_pad8"},
                                                {ConvPass::dgrad, DType::f16, grouped_strided, "blocks2x2_groups2_pad8"},
                                                {ConvPass::dgrad, DType::f16, grouped, "blocks1x1_groups4_pad8"},
+                                               {ConvPass::dgrad, DType::f16, grouped_dilated, "blocks1x1_pad8"},
+                                               {ConvPass::fprop, DType::f16, grouped_odd, "pad8"},
+                                               {ConvPass::dgrad, DType::f16, grouped_odd, "blocks1x1_pad8"},
+                                               {ConvPass::dgrad, DType::f16, grouped_odd, "blocks1x1_groups2_pad8"},
                                                {ConvPass::wgrad, DType::f16, grouped, "groups4"}}) {
     op::Conv2d conv = tensor_core_convolution(pass, shape, type);
     conv.mode = shape.dilation == 2 ? op::ConvMode::convolution : op::ConvMode::cross_correlation;
@@ -98,8 +105,10 @@ TEST_P(RepackedConvolutions, AreExactOnRandomProblems) {
 TEST_P(RepackedConvolutions, HaveEpilogues) {
   const Shape odd{.n = 2, .h = 7, .w = 6, .c = 13, .k = 21, .r = 3, .s = 2, .padding = 1};
   const Shape strided{.n = 2, .h = 7, .w = 6, .c = 13, .k = 24, .r = 3, .s = 2, .padding = 1, .stride = 2};
+  const Shape grouped{.n = 2, .h = 7, .w = 6, .c = 16, .k = 32, .r = 3, .s = 2, .padding = 1, .groups = 4};
   for (const auto& [pass, type, shape, way] : {Case{ConvPass::fprop, DType::f16, odd, "pad8"},
                                                {ConvPass::dgrad, DType::f16, strided, "pad8"},
+                                               {ConvPass::dgrad, DType::f16, grouped, "blocks1x1_pad8"},
                                                {ConvPass::wgrad, DType::f16, odd, "pad8"},
                                                {ConvPass::wgrad, DType::f32, odd, "images4"}}) {
     op::Conv2d conv = tensor_core_convolution(pass, shape, type);

@@ -1,6 +1,6 @@
 // The family that computes convolutions by copies of their tensors and a convolution of another family: rows of
-// channels are padded to what TMA moves, rows of a window become channels, and blocks of pixels of a gradient become
-// channels.
+// channels are padded to what TMA moves; rows of a window, blocks of pixels or images become channels; and groups are
+// merged.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -190,21 +190,28 @@ std::vector<std::int64_t> merged_counts(const op::Conv2d& conv) {
   return counts;
 }
 
-/// Groups of one channel and filter have a family of their own.
+/// Groups are merged unless each has one channel or one filter. Those of one channel and one filter have
+/// depthwise_conv.
 std::vector<op::ConvRepacking> repackings_of_groups(const op::Conv2d& conv) {
   std::vector<op::ConvRepacking> all;
   const std::int64_t channels = conv.w.shape[3], filters = conv.w.shape[0] / conv.groups;
-  if (channels == 1 || filters == 1) return all;
-  const std::vector<std::int64_t> counts = merged_counts(conv);
+  if (channels == 1 && filters == 1) return all;
+  const std::vector<std::int64_t> counts =
+      channels > 1 && filters > 1 ? merged_counts(conv) : std::vector<std::int64_t>();
   for (const std::int64_t merged : counts) {
     if (merged * channels * bytes(conv.w.dtype) % kRowBytes == 0)
       all.push_back({.method = Method::merged_groups, .merged = merged});
   }
+  constexpr double kMaxPadding = 1.5;
+  if (conv.pass == op::ConvPass::fprop) {
+    for (const std::int64_t unit : units_of(channels, bytes(conv.x.dtype), kMaxPadding))
+      all.push_back({.method = Method::padded_channels, .unit = unit});
+  }
   if (conv.pass != op::ConvPass::dgrad) return all;
-  // wgmma reads the transposed filters of groups, which TMA does not load from w.
-  const std::int64_t unit = std::max(1, kRowBytes / bytes(conv.y.dtype));
+  // sm90_gemm has no dgrad with groups, because TMA cannot load the filter of a group from w. It computes the fprop
+  // with a transposed copy of the filters.
   const auto add = [&](std::int64_t merged) {
-    if (merged * filters % unit == 0)
+    for (const std::int64_t unit : units_of(merged * filters, bytes(conv.y.dtype), kMaxPadding))
       all.push_back({.method = Method::pixel_blocks, .unit = unit, .block = conv.stride, .merged = merged});
   };
   add(1);
@@ -224,7 +231,8 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
   for (const std::int64_t unit : units_of(rows, element_bytes, kMaxPadding))
     all.push_back({.method = Method::padded_channels, .unit = unit});
   if (conv.pass == op::ConvPass::fprop && channels * of_x <= kRowBytes) {
-    // Of 40 stems, all were faster with the longer rows unless those without were whole already (H200, 2026-11-28).
+    // The longer rows were faster for all of 40 stems, except where the shortest padding gives a power of two already
+    // (H200, 2026-11-28).
     const std::int64_t row = conv.w.shape[2] * channels;
     const std::vector<std::int64_t> units = units_of(row, of_x, kMaxWindowPadding);
     const bool is_whole = std::has_single_bit(static_cast<std::uint64_t>(round_up(row, units.front())));

@@ -14,8 +14,6 @@ constexpr std::int64_t kRowAlignment = 16;                     // bytes
 constexpr std::int64_t kBufferAlignment = 256;                 // bytes
 constexpr std::int64_t kMaxBlock = 64, kMaxPadding = 1 << 20;  // pixels, so that numbers of filters and taps are small
 
-/// Quotients of a dividend of any sign.
-
 /// Elements that TMA and vectors need a row to be a multiple of.
 std::int64_t row_unit(const Tensor& tensor) { return std::max<std::int64_t>(1, kRowAlignment / bytes(tensor.dtype)); }
 
@@ -104,28 +102,30 @@ class Repacking {
     return made;
   }
 
-  /// A copy of `tensor` with `channels` channels and `first` of its first mode, those behind its own being zeros.
-  Support pad(std::string_view role, const Tensor& tensor, std::int64_t first, std::int64_t channels, Tensor& copy) {
+  /// A copy of `tensor` with `channels` channels and `first` of its first mode, those behind its own being zeros. Of
+  /// `groups` groups of channels, each is followed by zeros.
+  Support pad(std::string_view role, const Tensor& tensor, std::int64_t first, std::int64_t channels, Tensor& copy,
+              std::int64_t groups = 1) {
     const std::optional<std::int64_t> line = stride_of_lines(tensor);
-    if (!line) {
+    if (!line || (groups != 1 && tensor.shape[2] != 1 && tensor.stride[2] != tensor.shape[3])) {
       return refuse("the rows of {} have several strides, {}", role, to_string(tensor.stride))
           .as(RefusalCode::strides)
           .of(role);
     }
     copy = buffer(tensor, {first, tensor.shape[1], tensor.shape[2], channels});
-    const std::int64_t element = bytes(tensor.dtype), row = tensor.shape[3] * element;
-    const std::int64_t step = tensor.shape[2] == 1 ? row : tensor.stride[2] * element;
-    result_.before.push_back(
-        {role, RowCopy{.from = tensor.address,
-                       .to = copy.address,
-                       .lines = tensor.shape[0] * tensor.shape[1],
-                       .line_pitch = *line * element,
-                       .line_bytes = (tensor.shape[2] - 1) * step + row,
-                       .rows = tensor.shape[2],
-                       .step = step,
-                       .row_bytes = row,
-                       .to_bytes = channels * element,
-                       .zero_rows = (first - tensor.shape[0]) * tensor.shape[1] * tensor.shape[2]}});
+    const std::int64_t element = bytes(tensor.dtype), rows = tensor.shape[2] * groups;
+    const std::int64_t row = tensor.shape[3] / groups * element;
+    const std::int64_t step = groups != 1 || tensor.shape[2] == 1 ? row : tensor.stride[2] * element;
+    result_.before.push_back({role, RowCopy{.from = tensor.address,
+                                            .to = copy.address,
+                                            .lines = tensor.shape[0] * tensor.shape[1],
+                                            .line_pitch = *line * element,
+                                            .line_bytes = (rows - 1) * step + row,
+                                            .rows = rows,
+                                            .step = step,
+                                            .row_bytes = row,
+                                            .to_bytes = channels / groups * element,
+                                            .zero_rows = (first - tensor.shape[0]) * tensor.shape[1] * rows}});
     return {};
   }
 
@@ -217,10 +217,11 @@ class Repacking {
   Support padded_channels() {
     Conv2d& inner = result_.inner;
     const auto padded = [&](std::int64_t channels) { return round_up(channels, how_.unit); };
-    const std::int64_t channels = conv_.x.shape[3], filters = conv_.w.shape[0];
+    const std::int64_t groups = conv_.groups, channels = conv_.x.shape[3] / groups, filters = conv_.w.shape[0];
     if (conv_.pass == ConvPass::fprop) {
       if (padded(channels) != channels || !has_aligned_rows(conv_.x)) {
-        if (const Support fits = pad("x", conv_.x, conv_.x.shape[0], padded(channels), inner.x); !fits) return fits;
+        const Support fits = pad("x", conv_.x, conv_.x.shape[0], groups * padded(channels), inner.x, groups);
+        if (!fits) return fits;
       }
       if (padded(channels) == channels && has_aligned_rows(conv_.w)) return {};
       return pad("w", conv_.w, filters, padded(channels), inner.w);
@@ -299,6 +300,7 @@ class Repacking {
   Support merged_groups() {
     Conv2d& inner = result_.inner;
     const Tensor& w = conv_.w;
+    if (how_.merged == 1) return refuse("groups are merged to groups of 1, which they are").as(RefusalCode::shape);
     if (const Support fits = check_merged(); !fits) return fits;
     const std::int64_t filters = w.shape[0] / conv_.groups, channels = w.shape[3];
     inner.groups = conv_.groups / how_.merged;
@@ -372,14 +374,28 @@ class Repacking {
     });
   }
 
+  /// Whether the gradient is the fprop with the same taps in reverse order, as far apart as those of w.
+  bool keeps_dilation(std::size_t axis) const {
+    const std::int64_t taps = conv_.w.shape[static_cast<int>(axis) + 1];
+    return how_.block[axis] == 1 && conv_.stride[axis] == 1 && conv_.padding[axis] <= (taps - 1) * conv_.dilation[axis];
+  }
+
   /// Pixel i * block + a of x and tap t of the copy meet at pixel i * block / stride + first + t of y, where tap
   /// (a + padding - stride * (first + t)) / dilation of w meets them, too.
   FilterBlocks::Axis axis_of_gradient(std::size_t axis, std::int64_t& first) const {
     FilterBlocks::Axis result = axis_of_taps(axis);
     const std::int64_t padding = conv_.padding[axis], stride = conv_.stride[axis];
+    result.pixel_step = 1;
+    if (keeps_dilation(axis)) {
+      first = padding - (result.taps - 1) * result.dilation;
+      result.tap_step = -1;
+      result.offset = result.taps - 1;
+      result.dilation = 1;
+      result.copied_taps = result.taps;
+      return result;
+    }
     // The padding of a convolution is not negative.
     first = std::min<std::int64_t>(0, ceil_div(padding - (result.taps - 1) * result.dilation, stride));
-    result.pixel_step = 1;
     result.tap_step = -stride;
     result.offset = padding - stride * first;
     result.copied_taps = std::max<std::int64_t>(1, floor_div(result.block - 1 + padding, stride) - first + 1);
@@ -452,6 +468,7 @@ class Repacking {
       if (is_dgrad) {
         std::int64_t first = 0;
         copied = axis_of_gradient(axis, first);
+        if (keeps_dilation(axis)) inner.dilation[axis] = conv_.dilation[axis];
         inner.stride[axis] = how_.block[axis] / conv_.stride[axis];
         inner.padding[axis] = -first;
       } else {
@@ -464,23 +481,23 @@ class Repacking {
     inner.groups = conv_.groups / how_.merged;
     inner.x = image;
     const std::int64_t channels = inner.groups * filter.copied_inputs;
-    if (inner.groups != 1 && channels != image.shape[3]) {
-      return refuse("the {} channels of {} groups are no multiple of {}", filter.inputs * how_.merged, how_.merged,
-                    how_.unit)
-          .as(RefusalCode::shape);
-    }
     if (channels != image.shape[3] || !has_aligned_rows(image)) {
-      const Support fits = pad(is_dgrad ? "y" : "x", image, image.shape[0], channels, inner.x);
+      const Support fits = pad(is_dgrad ? "y" : "x", image, image.shape[0], channels, inner.x, inner.groups);
       if (!fits) return fits;
     }
     const std::int64_t columns = how_.block[0] * how_.block[1] * filter.outputs;
-    const bool is_in_place = block_is_part_of_a_row(written) && (!reads_source_ || block_is_part_of_a_row(conv_.c)) &&
-                             (conv_.groups == 1 || how_.block[1] == 1);
+    const bool is_same_output = how_.block[0] == 1 && how_.block[1] == 1;
+    const bool is_in_place = is_same_output || (conv_.groups == 1 && block_is_part_of_a_row(written) &&
+                                                (!reads_source_ || block_is_part_of_a_row(conv_.c)));
     filter.copied_rows = is_in_place ? columns : round_up(columns, row_unit(written));
     inner.w = buffer(
         w, {conv_.groups * filter.copied_rows, filter.h.copied_taps, filter.w.copied_taps, filter.copied_inputs});
     filter.to = inner.w.address;
     result_.before.push_back({"w", filter});
+    if (is_same_output) {  // C and the tensors of the epilogue stay those of the caller
+      inner.y = written;
+      return {};
+    }
     if (is_in_place) {
       if (const Support fits = check_epilogue_of_other_output(); !fits) return fits;
       inner.y = pixels_as_channels(written);
@@ -527,9 +544,13 @@ std::string to_string(const ConvRepacking& repacking) {
 
 Result<RepackedConv> repack(const Conv2d& conv, const ConvRepacking& repacking, std::uint64_t workspace,
                             std::int64_t max_bytes) {
-  if (conv.groups != 1 && repacking.method != ConvRepacking::Method::merged_groups &&
-      repacking.method != ConvRepacking::Method::pixel_blocks) {
-    return refuse("copies of {} are made without groups, got {}", to_string(repacking), conv.groups)
+  const bool keeps_groups =
+      repacking.method == ConvRepacking::Method::merged_groups ||
+      repacking.method == ConvRepacking::Method::pixel_blocks ||
+      (repacking.method == ConvRepacking::Method::padded_channels && conv.pass == ConvPass::fprop);
+  if (conv.groups != 1 && !keeps_groups) {
+    return refuse("copies of {} for {} are made without groups, got {}", to_string(repacking), name(conv.pass),
+                  conv.groups)
         .as(RefusalCode::shape);
   }
   for (const Tensor* const tensor : {&conv.x, &conv.w, &conv.y}) {

@@ -15,7 +15,8 @@ namespace tilewright::op {
 /// How the tensors are repacked.
 struct ConvRepacking {
   enum class Method : std::uint8_t {
-    /// Channels, and in gradients filters, are followed by zeros up to a multiple of `unit`.
+    /// Channels, in fprop those of each group, and in gradients filters are followed by zeros up to a multiple of
+    /// `unit`.
     padded_channels,
     /// In fprop, the pixels of one row of a window become the channels of one pixel, so that the filter has one column
     /// of S * C channels, which are followed by zeros up to a multiple of `unit`.
@@ -120,9 +121,9 @@ struct RepackedConv {
 };
 
 /// The convolution on copies in a workspace at `workspace`, which is a multiple of 256 bytes. Refused: groups, except
-/// by merged_groups and pixel_blocks, blocks of channels, methods that change nothing or do not fit the pass, epilogues
-/// that need more of the output than its elements if the output is copied, and copies of more than `max_bytes`. @pre
-/// validate(conv), it is not empty
+/// by merged_groups, pixel_blocks and, in fprop, padded_channels, blocks of channels, methods that change nothing or do
+/// not fit the pass, epilogues that need more of the output than its elements if the output is copied, and copies of
+/// more than `max_bytes`. @pre validate(conv), it is not empty
 Result<RepackedConv> repack(const Conv2d& conv, const ConvRepacking& repacking, std::uint64_t workspace,
                             std::int64_t max_bytes);
 

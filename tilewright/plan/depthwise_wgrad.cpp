@@ -215,6 +215,10 @@ std::vector<FlatDesign> depthwise_wgrad_designs(const op::GemmSignature& signatu
 }
 
 Result<DepthwiseWgradPlan> plan_depthwise_wgrad(const op::GemmSignature& signature, const FlatDesign& design) {
+  if (signature.a.im2col != op::Im2colAccess::none || signature.b.im2col != op::Im2colAccess::direct ||
+      signature.groups != op::GroupedMode::none) {
+    return refuse("computes one row times an im2col matrix for each channel").as(RefusalCode::operation);
+  }
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
   FlatDesign own = flat_design(design.target);
   own.tile = design.tile;
@@ -260,10 +264,6 @@ Result<DepthwiseWgradPlan> plan_depthwise_wgrad(const op::GemmSignature& signatu
     return refuse("the sums of half of the threads need {} bytes of shared memory, of {}", plan.smem_bytes(),
                   kSmemBytes)
         .as(RefusalCode::resources);
-  }
-  if (signature.a.im2col != op::Im2colAccess::none || signature.b.im2col != op::Im2colAccess::direct ||
-      signature.groups != op::GroupedMode::none) {
-    return refuse("computes one row times an im2col matrix for each channel").as(RefusalCode::strides);
   }
   if (!can_multiply_in_full(signature.math))
     return refuse("multiplies on CUDA cores, got {}", op::name(signature.math)).as(RefusalCode::math);
@@ -313,12 +313,14 @@ DepthwiseWgradDivision divide(const DepthwiseWgradPlan& plan, const op::GemmView
   const std::int64_t positions = im2col.w.positions;
   DepthwiseWgradDivision best = division;
   best.clocks = std::numeric_limits<double>::infinity();
-  for (std::int64_t of_row = 1; of_row == 1 || positions / of_row >= kShortestSegment; ++of_row) {
+  for (std::int64_t of_row = 1; of_row == 1 || positions / of_row >= kShortestSegment;) {
     division.positions_of_segment = ceil_div(positions, of_row);
     division.segments_of_row =
         std::max<std::int64_t>(ceil_div(positions, std::max<std::int64_t>(division.positions_of_segment, 1)), 1);
     division.segments = rows * division.segments_of_row;
     if (const DepthwiseWgradDivision divided = best_parts(plan, division); divided.clocks < best.clocks) best = divided;
+    if (division.positions_of_segment <= 1) break;
+    of_row = ceil_div(positions, division.positions_of_segment - 1);  // the next that has shorter segments
   }
   return best;
 }

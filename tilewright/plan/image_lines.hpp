@@ -46,9 +46,9 @@ inline bool has_code(const op::Im2col& im2col, std::int64_t rows) {
          step_of(im2col) <= kMaxStep && im2col.h.taps >= 1 && im2col.h.taps <= rows;
 }
 
-/// The positions of a block of a row: the multiple of 16, at most `most`, with the fewest positions in all blocks, of
-/// which each counts as a tile more, and of these the largest. Blocks of 16 positions of a row of 361 took twice as
-/// long as estimated (H200, 2026-11-28).
+/// The number of positions in a block of a row: a multiple of 16, at most `most`. It has the least cost, where a block
+/// costs its positions and 16 more; of equal costs the longest is taken. stem_conv took twice as long as estimated with
+/// blocks of 16 of a row of 361 (H200, 2026-11-28).
 inline int block_positions(std::int64_t positions, int most) {
   int best = kTile;
   const auto cost = [&](int block) { return ceil_div(positions, block) * (block + kTile); };

@@ -95,8 +95,25 @@ TEST(RepackedConv, BlocksOfGroupsAreGroups) {
   EXPECT_EQ(pixels.groups, 4);
   EXPECT_EQ(pixels.row_bytes, 3 * 2);
   EXPECT_EQ(pixels.group_bytes, 16 * 2);
-  EXPECT_EQ(reason(convolution(ConvPass::dgrad, 12, 20, 2, 4), blocks),
-            "the 5 channels of 1 groups are no multiple of 8");
+  const RepackedConv padded = repacked(convolution(ConvPass::dgrad, 12, 20, 2, 4), blocks);
+  EXPECT_EQ(roles(padded), "y w | x");
+  const auto& rows = std::get<RowCopy>(padded.before.front().copy);
+  EXPECT_EQ(rows.row_bytes, 5 * 2) << "of each group";
+  EXPECT_EQ(rows.to_bytes, 8 * 2);
+  EXPECT_EQ(padded.inner.x.shape[3], 4 * 8);
+}
+
+TEST(RepackedConv, ABlockOfOnePixelKeepsTheDilationAndTheOutput) {
+  Conv2d conv = convolution(ConvPass::dgrad, 16, 32, 1, 4);
+  conv.dilation = {3, 1};
+  conv.x.shape[1] += 4;
+  conv.x = packed_tensor(conv.x.address, DType::f16, conv.x.shape);
+  const RepackedConv dgrad = repacked(conv, {.method = Method::pixel_blocks, .unit = 8});
+  EXPECT_EQ(dgrad.inner.w.shape, (Dims{16, 3, 3, 8}));
+  EXPECT_EQ(dgrad.inner.dilation, conv.dilation);
+  EXPECT_EQ(dgrad.inner.padding, (std::array<std::int64_t, 2>{5, 1}));
+  EXPECT_EQ(dgrad.inner.y, conv.x);
+  EXPECT_EQ(roles(dgrad), "w |");
 }
 
 TEST(RepackedConv, GroupsOfBlocksMayBeMerged) {
@@ -172,9 +189,12 @@ TEST(RepackedConv, CopiesCAndTheTensorsOfTheEpilogueAsTheOutput) {
 TEST(RepackedConv, RefusalsSayWhy) {
   const ConvRepacking pad{.method = Method::padded_channels, .unit = 8};
   EXPECT_EQ(reason(convolution(ConvPass::fprop, 16, 21), pad), "no tensor changes");
-  EXPECT_EQ(reason(convolution(ConvPass::fprop, 16, 32, 1, 4), pad), "copies of pad8 are made without groups, got 4");
+  EXPECT_EQ(reason(convolution(ConvPass::wgrad, 16, 32, 1, 4), pad),
+            "copies of pad8 for wgrad are made without groups, got 4");
   EXPECT_EQ(reason(convolution(ConvPass::fprop, 16, 32, 1, 4), {.method = Method::merged_groups, .merged = 3}),
             "4 groups cannot be merged to groups of 3");
+  EXPECT_EQ(reason(convolution(ConvPass::fprop, 16, 32, 1, 4), {.method = Method::merged_groups}),
+            "groups are merged to groups of 1, which they are");
   EXPECT_EQ(reason(convolution(ConvPass::dgrad, 3, 8, 2), {.method = Method::pixel_blocks, .unit = 8, .block = {3, 2}}),
             "blocks of 3 pixels are no multiple of the stride 2, or more than 64");
   EXPECT_EQ(repack(convolution(ConvPass::fprop, 13, 21), pad, kWorkspace, 1000).reason(),

@@ -320,7 +320,7 @@ double sector_read_amplification(const op::Tensor& operand) {
 
 namespace {
 
-/// Of a filter with padded taps, each of whose rows is an image.
+/// The amplification of a filter with padded taps, which is an im2col matrix whose rows are images.
 double filter_amplification(const op::OperandView& filter) {
   // 32x35x35x48 with 64 filters of 5x5 took 38.0, 37.9 and 38.0 us where 28.7, 29.8 and 30.2 were estimated, and with
   // the filter multicast to four CTAs 29.8 and 32.8 where 28.8 and 30.2 were (H100, 2026-11-26). Wide tiles took less

@@ -153,13 +153,13 @@ Support check_slices(arch::Major major, int row_bytes, int mn, int k, int shares
 }
 
 Support check_boxes(arch::Major major, int row_bytes, int element_bytes, int mn, int k) {
-  constexpr int kMostLinesOfBox = 256;  // CUDA driver API, cuTensorMapEncodeTiled: boxDim
+  constexpr int kMostLines{kMaxBoxExtent};
   const auto [lines, line] = major == arch::Major::k ? std::pair{mn, k} : std::pair{k, mn};
-  if (lines <= kMostLinesOfBox || line * element_bytes <= row_bytes) return {};
+  if (lines <= kMostLines || line * element_bytes <= row_bytes) return {};
   return refuse(
              "TMA boxes of at most {} lines of {} bytes do not follow each other in one direction in a tile of {} "
              "lines of {} bytes",
-             kMostLinesOfBox, row_bytes, lines, line * element_bytes)
+             kMostLines, row_bytes, lines, line * element_bytes)
       .as(RefusalCode::design);
 }
 
