@@ -46,10 +46,7 @@ void WrittenTensorMaps::acquire(Warp& warp, int lane, std::uint64_t address) {
   if (found == written_.end()) return;
   const Thread thread = thread_of(warp, lane);
   found->second.acquired.insert(thread);
-  std::vector<Acquire>& acquires = found->second.acquires;
-  const auto is_known = [&](const Acquire& each) { return each.cta == thread.first && each.agent == warp.agent(); };
-  if (std::ranges::none_of(acquires, is_known))
-    acquires.push_back({thread.first, warp.agent(), warp.clocks.ordered[warp.agent()]});
+  found->second.acquires.try_emplace({thread.first, warp.agent()}, warp.clocks.ordered[warp.agent()]);
 }
 
 void WrittenTensorMaps::check_acquired(Warp& warp, const Instruction& in, int lane, std::uint64_t address) {
@@ -59,10 +56,13 @@ void WrittenTensorMaps::check_acquired(Warp& warp, const Instruction& in, int la
   if (found == written_.end()) return;
   const Thread thread = thread_of(warp, lane);
   if (found->second.acquired.contains(thread)) return;
-  for (const Acquire& each : found->second.acquires) {
+  const std::map<WarpOfCta, std::uint32_t>& acquires = found->second.acquires;
+  for (auto each = acquires.lower_bound({thread.first, 0}); each != acquires.end(); ++each) {
+    const auto& [cta, agent] = each->first;
+    if (cta != thread.first) break;
     // Another lane of the warp has acquired it before a barrier if the warp's clock has grown since.
-    const std::uint32_t now = warp.clocks.ordered[each.agent];
-    if (each.cta == thread.first && (each.agent == warp.agent() ? each.clock < now : each.clock <= now)) return;
+    const std::uint32_t now = warp.clocks.ordered[agent];
+    if (agent == warp.agent() ? each->second < now : each->second <= now) return;
   }
   warp.fail(FindingKind::missing_tensor_map_fence, in, lane, address,
             fmt::format("a copy through the tensor map at address {:#x}, which the kernel wrote, with no "
@@ -92,7 +92,7 @@ void WrittenTensorMaps::restart_clocks() {
   const std::scoped_lock lock(mutex_);
   for (auto& [address, map] : written_) {
     map.copies.clear();
-    for (Acquire& each : map.acquires) each.clock = 0;
+    for (auto& [warp, clock] : map.acquires) clock = 0;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <set>
 #include <unordered_map>
@@ -34,16 +35,12 @@ class WrittenTensorMaps {
  private:
   using Thread = std::pair<std::uint64_t, int>;  // linear index of the CTA in the grid, and of the thread in the CTA
 
-  /// The first acquire by a warp, for those that synchronise with it.
-  struct Acquire {
-    std::uint64_t cta = 0;
-    Agent agent = 0;
-    std::uint32_t clock = 0;
-  };
+  using WarpOfCta = std::pair<std::uint64_t, Agent>;
+
   struct Written {
-    std::set<Thread> acquired;  // threads that have acquired the tensor map since it was written
-    std::vector<Acquire> acquires;
-    std::uint64_t cluster = 0;  // linear index of the cluster whose copies are in `copies`
+    std::set<Thread> acquired;                    // threads that have acquired the tensor map since it was written
+    std::map<WarpOfCta, std::uint32_t> acquires;  // the clock of each warp's first, for those that synchronise with it
+    std::uint64_t cluster = 0;                    // linear index of the cluster whose copies are in `copies`
     std::vector<Accessor> copies;
   };
   static Thread thread_of(Warp& warp, int lane);

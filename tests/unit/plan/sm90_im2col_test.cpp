@@ -10,6 +10,7 @@
 #include "tilewright/op/conv2d.hpp"
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/sm90/gemm.hpp"
+#include "tilewright/plan/sm90/operand.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -58,6 +59,12 @@ TEST(Sm90Im2col, ABoxBehindAllChannelsBeginsAtAMultipleOf16Bytes) {
     conv.x.shape[3] = conv.w.shape[3] = channels;
     EXPECT_EQ(channel_behind_all(op::view(conv).b), channels == 128 ? 128 : 136) << channels;
   }
+}
+
+TEST(Sm90Im2col, BoxesFollowEachOtherInOneDirection) {
+  EXPECT_FALSE(check_boxes(arch::Major::k, 64, 2, 384, 64)) << "two boxes of 192 lines, for each half of a line";
+  EXPECT_TRUE(check_boxes(arch::Major::k, 64, 2, 384, 32));
+  EXPECT_TRUE(check_boxes(arch::Major::k, 64, 2, 256, 64));
 }
 
 /// Plans all designs that are offered for a convolution, and returns their number.

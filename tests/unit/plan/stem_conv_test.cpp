@@ -9,6 +9,7 @@
 
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/op/conv2d.hpp"
+#include "tilewright/plan/image_lines.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -47,6 +48,13 @@ TEST(StemConv, FillsUpTheRowsOfAWindow) {
   op::Conv2d even = stem();
   even.padding = {3, 2};
   EXPECT_EQ(to_string(sum_order(plan, op::view(even))), "mma.sync 16x8x16 over 176 in rows of 24 from 0");
+}
+
+TEST(StemConv, BlocksOfARowAreLongUnlessTheyWasteMoreThanATileEach) {
+  EXPECT_EQ(image_lines::block_positions(361, 128), 128) << "three blocks instead of 23 of 16 positions";
+  EXPECT_EQ(image_lines::block_positions(112, 128), 112);
+  EXPECT_EQ(image_lines::block_positions(112, 64), 64);
+  EXPECT_EQ(image_lines::block_positions(5, 64), 16);
 }
 
 TEST(StemConv, EachLaneHasEightAdjacentColumns) {
