@@ -38,11 +38,14 @@ Support check_wgrad_signature(const op::GemmSignature& signature) {
 
 double line_copy_clocks(const op::OperandView& images, double elements, int threads, double ctas) {
   constexpr double kInstructions = 14, kIssuesPerClock = 4 * 0.6;
-  constexpr double kLoadClocks = 600, kLoadsTogether = 4;  // the latency of L2 under load; the unrolling of the loop
   const int vector = copied_elements(images);
-  const double issue = elements / vector / 32 * kInstructions / kIssuesPerClock;
-  if (vector > 1) return issue;
-  return issue + std::ceil(elements / (threads * kLoadsTogether)) * kLoadClocks / ctas;
+  if (vector > 1) return elements / vector / 32 * kInstructions / kIssuesPerClock;
+  // Vectors of 8 elements that begin anywhere pass through registers.
+  constexpr double kShiftedInstructions = 60;              // of a vector, in SASS
+  constexpr double kLoadClocks = 600, kLoadsTogether = 2;  // the latency of L2 under load; the unrolling of the loop
+  const double vectors = elements / kVector;
+  return vectors / 32 * kShiftedInstructions / kIssuesPerClock +
+         std::ceil(vectors / (threads * kLoadsTogether)) * kLoadClocks / ctas;
 }
 
 }  // namespace tilewright::plan::image_lines

@@ -79,8 +79,8 @@ inline int load_clocks(int step, int pair) {
 }
 
 /// Estimated clocks of an SM for copying the lines of a block, which have `elements` elements together, by a CTA of
-/// `threads` threads. Single elements pass through registers, so that the CTA waits for their loads, while the others
-/// of the `ctas` CTAs of the SM work.
+/// `threads` threads. Lines that begin at any element pass through registers, so that the CTA waits for their loads,
+/// while the others of the `ctas` CTAs of the SM work.
 double line_copy_clocks(const op::OperandView& images, double elements, int threads, double ctas);
 
 /// Refuses other windows than those of the code, which has `taps` rows of `row_k` elements, and lines of images whose

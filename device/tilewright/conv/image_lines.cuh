@@ -75,11 +75,46 @@ class ImageLines {
     } else if (copy_vector_ == 2) {
       copy<2>(block, to, read);
     } else {
-      copy<1>(block, to, read);
+      copy_from_anywhere(block, to, read);
     }
   }
 
  private:
+  /// The same for lines that begin at any element. A vector of 16 bytes is shifted out of the aligned words that
+  /// contain it.
+  __device__ __forceinline__ void copy_from_anywhere(const Block& block, uint32_t to, bool read) const {
+    constexpr int kWords = 4, kVectors = kLine / (2 * kWords);
+    const Element* const image = images_ + block.image * matrix_.image_stride;
+    const int extent = read ? matrix_.h.extent : 0, end = matrix_.w.extent * matrix_.channels;
+    const int vectors = lines_ * kVectors;
+#pragma unroll 2
+    for (int i = ptx::thread(); i < vectors; i += kThreads) {
+      const int line = i / kVectors, y = block.first_y + line;
+      const int x = block.first_x + (i - line * kVectors) * 2 * kWords;
+      const bool is_line = static_cast<uint32_t>(y) < static_cast<uint32_t>(extent);
+      const Element* const from = image + y * matrix_.h.stride + x;
+      const int odd = static_cast<int>(reinterpret_cast<uint64_t>(from) / kBytes & 1);
+      uint32_t words[kWords + 1];
+#pragma unroll
+      for (int j = 0; j <= kWords; ++j)
+        words[j] = load_word(from - odd + 2 * j, x - odd + 2 * j, is_line && (j < kWords || odd != 0) ? end : 0);
+      Vector<uint32_t, kWords> vector;
+#pragma unroll
+      for (int j = 0; j < kWords; ++j) vector.element[j] = odd != 0 ? words[j] >> 16 | words[j + 1] << 16 : words[j];
+      ptx::store_shared(to + static_cast<uint32_t>(i * 16), vector);
+    }
+  }
+
+  /// Elements x and x + 1 of a line of `end` elements, with zeros for those outside, which are not read.
+  static __device__ __forceinline__ uint32_t load_word(const Element* from, int x, int end) {
+    const bool has_low = static_cast<uint32_t>(x) < static_cast<uint32_t>(end);
+    const bool has_high = static_cast<uint32_t>(x + 1) < static_cast<uint32_t>(end);
+    if (has_low && has_high) return *reinterpret_cast<const uint32_t*>(from);
+    const auto* const halves = reinterpret_cast<const uint16_t*>(from);
+    if (has_low) return halves[0];
+    return has_high ? static_cast<uint32_t>(halves[1]) << 16 : 0;
+  }
+
   /// Vectors begin at multiples of kCount elements of a line, so that none reaches across its beginning.
   template <int kCount>
   __device__ __forceinline__ void copy(const Block& block, uint32_t to, bool read) const {
@@ -94,11 +129,7 @@ class ImageLines {
       const bool is_inside = static_cast<uint32_t>(y) < static_cast<uint32_t>(matrix_.h.extent) && x >= 0 && x < end;
       const Element* const from = is_inside ? image + y * matrix_.h.stride + x : images_;
       const uint32_t place = to + static_cast<uint32_t>(i * kCount * kBytes);
-      if constexpr (kCount == 1) {
-        ptx::store_shared(place, is_inside ? *from : Element{});
-      } else {
-        ptx::cp_async_zfill<kCount * kBytes>(place, from, is_inside ? minimum(end - x, kCount) * kBytes : 0);
-      }
+      ptx::cp_async_zfill<kCount * kBytes>(place, from, is_inside ? minimum(end - x, kCount) * kBytes : 0);
     }
   }
 
