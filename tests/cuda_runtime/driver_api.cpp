@@ -76,6 +76,10 @@ int main() {
   CHECK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
   if (used != 128) return 1;
   CHECK(cuMemFreeAsync(pooled, nullptr));
+  if (cuMemFreeAsync(pooled, nullptr) != CUDA_ERROR_INVALID_VALUE) return 1;
+  CHECK(cuMemPoolCreate(&pool, nullptr));
+  CHECK(cuMemPoolTrimTo(pool, 0));
+  CHECK(cuMemPoolDestroy(pool));
   unsigned by = 100;
   void* parameters[] = {&out, &by};
   CHECK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));

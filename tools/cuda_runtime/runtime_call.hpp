@@ -15,7 +15,11 @@ namespace tilewright::cuda_runtime {
 /// What cudaGetLastError() returns.
 extern thread_local cudaError_t last_error;
 
-/// Calls f(machine), and returns its error code. `function` is the name of the function that the program has called.
+/// The function of the driver API that the program has called, while it calls one of the runtime; otherwise null.
+extern thread_local const char* driver_function;
+
+/// Calls f(machine), and returns its error code. `function` is the name of the function that the program has called,
+/// unless driver_function is.
 template <class F>
 cudaError_t call(F&& f, const char* function = __builtin_FUNCTION()) {
   Machine& machine = Machine::get();
@@ -26,7 +30,7 @@ cudaError_t call(F&& f, const char* function = __builtin_FUNCTION()) {
       f(machine);
     } catch (const ApiError& error) {
       code = static_cast<cudaError_t>(error.code);
-      machine.note_failure(function, error);
+      machine.note_failure(driver_function != nullptr ? driver_function : function, error);
     } catch (const std::exception& error) {
       machine.note(error.what());
       code = cudaErrorUnknown;

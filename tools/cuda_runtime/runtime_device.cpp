@@ -10,6 +10,7 @@
 namespace tilewright::cuda_runtime {
 
 thread_local cudaError_t last_error = cudaSuccess;
+thread_local const char* driver_function = nullptr;
 
 namespace {
 
