@@ -20,7 +20,8 @@ _MAX_CACHED = 64  # problems for which an EpilogueArguments caches the graph
 _MAX_TRACED = 256  # traced functions, and graphs, that are remembered for all calls
 _Bound = tuple[Epilogue, dict[str, Any], dict[str, float]]
 
-# What a statement of the epilogue language assigns: "aux = ..." or "row(total) = ...", but no local variable.
+# It matches the outputs that statements of the epilogue language assign, as in "aux = ..." or "row(total) = ...", but no
+# local variables.
 _ASSIGNED = re.compile(r"(?:^|;)\s*(?:(?:row|column|single)\s*\(\s*(\w+)\s*\)|(\w+))\s*=(?!=)")
 
 

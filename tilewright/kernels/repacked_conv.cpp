@@ -26,7 +26,8 @@ namespace tilewright::kernels {
 namespace {
 
 constexpr const char* kName = "repacked_conv";
-constexpr int kRowBytes = 16;  // that TMA needs
+constexpr int kRowBytes = 16;        // that TMA needs
+constexpr double kMaxPadding = 1.5;  // of a row, relative to its length
 constexpr std::int64_t kFewChannels = 64, kMaxBlockColumns = 256, kMaxMergedChannels = 256;
 
 using Method = op::ConvRepacking::Method;
@@ -202,7 +203,6 @@ std::vector<op::ConvRepacking> repackings_of_groups(const op::Conv2d& conv) {
     if (merged * channels * bytes(conv.w.dtype) % kRowBytes == 0)
       all.push_back({.method = Method::merged_groups, .merged = merged});
   }
-  constexpr double kMaxPadding = 1.5;
   if (conv.pass == op::ConvPass::fprop) {
     for (const std::int64_t unit : units_of(channels, bytes(conv.x.dtype), kMaxPadding))
       all.push_back({.method = Method::padded_channels, .unit = unit});
@@ -222,7 +222,7 @@ std::vector<op::ConvRepacking> repackings_of_groups(const op::Conv2d& conv) {
 /// The ways to repack that may help. The best is found by estimates.
 std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
   if (conv.groups != 1) return repackings_of_groups(conv);
-  constexpr double kMaxPadding = 1.5, kMaxWindowPadding = 2.0;
+  constexpr double kMaxWindowPadding = 2.0;
   std::vector<op::ConvRepacking> all;
   const std::int64_t channels = conv.x.shape[3], filters = conv.w.shape[0];
   const int of_x = bytes(conv.x.dtype), of_y = bytes(conv.y.dtype);

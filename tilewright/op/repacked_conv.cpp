@@ -102,8 +102,8 @@ class Repacking {
     return made;
   }
 
-  /// A copy of `tensor` with `channels` channels and `first` of its first mode, those behind its own being zeros. Of
-  /// `groups` groups of channels, each is followed by zeros.
+  /// A copy of `tensor` with `channels` channels and `first` of its first mode, those behind its own being zeros. If
+  /// the channels are several groups, each group is followed by its share of these zeros.
   Support pad(std::string_view role, const Tensor& tensor, std::int64_t first, std::int64_t channels, Tensor& copy,
               std::int64_t groups = 1) {
     const std::optional<std::int64_t> line = stride_of_lines(tensor);

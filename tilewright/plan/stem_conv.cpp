@@ -20,8 +20,8 @@ constexpr int kMaxGroups = 64, kMaxWarpTiles = 4, kMaxFilters = 128;
 // Constants of the estimate.
 constexpr double kCallUs = 1.4;  // beyond the launch, with loading the first lines
 // Clocks that a CTA waits for each block of pixels: for its copy and for all warps; and that a warp waits in each run
-// of tiles for its first fragments, and for the stores of 8 columns of a tile. Fitted to 121 kernels for 36 stems
-// (H200, 2026-11-28), whose times are estimated with an error of 17 %.
+// of tiles for its first fragments, and for the stores of 8 columns of a tile. Fitted to 121 kernels for 24 stems
+// (H200, 2026-11-28), whose times were estimated with an error of 17 %.
 constexpr double kBlockClocks = 760, kRunClocks = 155, kStoreClocks = 10;
 // The time in which each thread loads 16 elements of the filters. It does not depend on the number of threads: a CTA of
 // 64 threads and 96 filters of 224 elements took 37 us longer than its blocks (H100, 2026-11-26).

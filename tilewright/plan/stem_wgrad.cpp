@@ -30,7 +30,7 @@ constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
 constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
 constexpr double kIssuesPerClock = 4 * 0.6;
 // Clocks that a CTA waits for each block of pixels: for its copy and for all warps; and for each row, for its first
-// fragments. Fitted to 284 kernels for 36 stems (H200, 2026-11-28), whose times are estimated with an error of 13 %.
+// fragments. Fitted to 284 kernels for 31 stems (H200, 2026-11-28), whose times were estimated with an error of 13 %.
 constexpr double kBlockClocks = 1800, kRowClocks = 40;
 
 FlatDesign design_of(const Target& target, const StemWgradPlan& plan) {

@@ -35,7 +35,7 @@ struct DepthwiseWgradParameters {
   EpilogueParameters epilogue;
 };
 
-/// What a thread computes: which of the CTA's channels and taps, and which segments.
+/// A thread sums the products of some channels and taps of its CTA, for some of the CTA's segments.
 struct DepthwiseShare {
   int channel;     // the first of kVector
   int unit;        // of the taps

@@ -113,7 +113,7 @@ void set_field(TensorMap& map, Field field, std::size_t mode, std::uint64_t valu
   }
 }
 
-/// What a tensormap.replace changes.
+/// A tensormap.replace writes this field of a tensor map.
 struct Replacement {
   Field field;
   std::size_t mode;  // or the number of the stride

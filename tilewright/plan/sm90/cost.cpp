@@ -89,9 +89,9 @@ constexpr double kMergeLoss = 0.554;
 // 217 problems took 2.7 % longer than estimated, relative to others (H200, 2026-11-26).
 constexpr double kExchanged = 1.03;
 constexpr int kFewColumns = 192;
-// Factor on the mainloops of tiles with more rows of an im2col matrix: 31 kernels took 1.1 to 1.2 times as long as
-// estimated in the mean where 1700 with fewer rows took 0.85 to 0.88 times (H200, 2026-11-28). With this factor the
-// estimates choose the fastest more often than with less or more.
+// Factor on the mainloops of tiles with more rows of an im2col matrix: 29 kernels took 1.13 times as long as
+// estimated in the mean, where 1700 with fewer rows took 0.85 to 0.88 times (H200, 2026-11-28). With this factor the
+// estimates choose the fastest more often than with 1.06.
 constexpr int kTallRows = 256;
 constexpr double kTallIm2col = 1.2;
 constexpr double kTensorMapClocks = 550;  // latency of making tensor maps; see docs/decisions/pointer_arrays.md
@@ -341,14 +341,14 @@ ReadAmplification im2col_amplification(const op::GemmView& view) {
   if (view.a.access == op::OperandAccess::im2col) {
     if (view.a.im2col.zeros == 0) return {1, filter_amplification(view.b)};
     // Kernels whose boxes have zeros behind the channels of each pixel took 1.1 to 1.8 times as long as estimated with
-    // rows of 32 bytes, 1.2 to 1.35 with 64, and 0.8 to 1.2 with 128; those without zeros took 0.75 to 0.95 (1900
-    // kernels for 500 convolutions, H200, 2026-11-28).
+    // rows of 32 bytes, 1.2 to 1.35 with 64, and 0.8 to 1.2 with 128; those without zeros took 0.75 to 0.95 (1770
+    // kernels for 540 passes of convolutions, H200, 2026-11-28).
     const std::int64_t row = row_bytes_of(view.a);
     return {row <= 32 ? 1.7 : row <= 64 ? 1.45 : 1.15, filter_amplification(view.b)};
   }
   if (view.b.access != op::OperandAccess::im2col) return {1, 1};
   // Filter gradients in tiles of 128 and more columns took 1.1 to 1.5 times as long as estimated with rows of 16 bytes,
-  // 0.95 to 1.1 with 32, 0.8 to 0.9 with 64, and 0.75 to 0.8 with 128 (500 kernels, H200, 2026-11-28).
+  // 0.95 to 1.1 with 32, 0.8 to 0.9 with 64, and 0.75 to 0.8 with 128 (540 kernels, H200, 2026-11-28).
   const std::int64_t row = row_bytes_of(view.b);
   return {1, row <= 16 ? 1.5 : row <= 32 ? 1.2 : 1};
 }
