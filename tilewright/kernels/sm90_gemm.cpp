@@ -5,6 +5,7 @@
 #include "tilewright/lower/cuda/sm90_gemm.hpp"
 #include "tilewright/op/padded_taps.hpp"
 #include "tilewright/op/shared_pixels.hpp"
+#include "tilewright/op/tap_columns.hpp"
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/sm90/im2col.hpp"
 
@@ -27,11 +28,14 @@ struct Sm90GemmFamily {
   }
   /// Views whose taps are padded, with which TMA loads longer rows, and views whose taps share pixels.
   static std::vector<op::GemmView> other_views(const op::GemmView& view) {
+    const bool are_columns = op::has_tap_columns(view);
     std::vector<op::GemmView> views;
-    for (const std::int64_t row : plan::padded_tap_rows(view)) views.push_back(op::with_padded_taps(view, row));
+    for (const std::int64_t row : plan::padded_tap_rows(view))
+      views.push_back(are_columns ? op::with_padded_columns(view, row) : op::with_padded_taps(view, row));
     std::vector<op::GemmView> sharing;
     const auto share = [&](const op::GemmView& each) {
-      if (plan::shares_pixels(each)) sharing.push_back(op::with_shared_pixels(each));
+      if (!plan::shares_pixels(each)) return;
+      sharing.push_back(are_columns ? op::with_shared_columns(each) : op::with_shared_pixels(each));
     };
     share(view);
     for (const op::GemmView& padded : views) share(padded);

@@ -21,8 +21,8 @@ std::string short_name(const op::TensorSignature& tensor) {
                      tensor.alignment, tensor.is_pointer_array ? "p" : "",
                      kAccess[static_cast<std::size_t>(tensor.im2col)], tensor.has_many_classes ? "m" : "",
                      tensor.has_padded_taps ? "z" : "",
-                     tensor.shared_taps == 0 ? "" : fmt::format("s{}", tensor.shared_taps),
                      tensor.tap_row == 0 || has_long_tap_rows ? "" : fmt::to_string(tensor.tap_row),
+                     tensor.shared_taps == 0 ? "" : fmt::format("s{}", tensor.shared_taps),
                      tensor.folded_modes == 0 ? "" : fmt::format("f{}", tensor.folded_modes));
 }
 

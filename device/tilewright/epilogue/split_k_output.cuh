@@ -7,6 +7,7 @@
 #include "tilewright/numeric/convert.cuh"
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
+#include "tilewright/operand/tap_columns.cuh"
 #include "tilewright/scheduler/tile_origin.cuh"
 #include "tilewright/types.cuh"
 
@@ -167,7 +168,13 @@ class SplitKOutput {
 
   /// Stores elements `along` and `along` + 1 of D's line number `line`, leaving out those outside D.
   __device__ __forceinline__ void store_pair(const Pair& pair, int line, int along, int batch) const {
-    if (Plan::kStoreBytes >= sizeof(Pair) && line < lines() && along + 1 < line_elements()) {
+    if constexpr (kIsTapColumns<typename Plan::Output>) {
+      static_assert(Plan::kDIsRowMajor && kPerElement == 1 && Plan::kStoreBytes >= sizeof(Pair));
+      const int place = parameters_.d.place(along);
+      if (line >= lines() || along >= line_elements() || place < 0) return;
+      D* const d = static_cast<D*>(const_cast<void*>(parameters_.d.address));
+      *reinterpret_cast<Pair*>(d + line * parameters_.d.row + place) = pair;
+    } else if (Plan::kStoreBytes >= sizeof(Pair) && line < lines() && along + 1 < line_elements()) {
       *reinterpret_cast<Pair*>(address(line, along, batch)) = pair;
     } else {
       store_one(pair.element[0], line, along, batch);

@@ -16,6 +16,7 @@
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/matrix_of_batch.cuh"
 #include "tilewright/operand/pixel_output.cuh"
+#include "tilewright/operand/tap_columns.cuh"
 #include "tilewright/operand/tma_im2col.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -25,8 +26,8 @@
 
 namespace tilewright {
 
-/// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix, TmaIm2colClasses, GlobalMatrix, FoldedOutput
-/// or PixelOutput), kDIsRowMajor, kDIsPointerArray, kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD,
+/// A warpgroup has kAtoms * 64 rows. Plan: ElementD, Output (TmaMatrix, TmaIm2colClasses, GlobalMatrix, FoldedOutput,
+/// PixelOutput or TapColumns), kDIsRowMajor, kDIsPointerArray, kAccumulatesInHalf, AccumulatorTile, kTileN, PanelOfD,
 /// kPanelColumns, kSubtilePanels (panels per subtile), kStoreBytes (which divides the length of D's lines in bytes),
 /// kTmaOutputs and kTmaOutputBytes (the number of other outputs that TMA stores, and the bytes of their parts of a
 /// buffer), kReductionCounters (an offset in the workspace), and the members that SourceBuffers uses. Parameters of the
@@ -398,6 +399,8 @@ class WarpgroupOutput {
       Epilogue::for_each_tma_output(SendOther<kCount>{parameters_, buffer + kPanelsBytes, row, column, tile.batch});
     if constexpr (is_same<typename Plan::Output, PixelOutput>) {
       copy_pixels<kCount>(parameters_.d, buffer, row, column, tile);
+    } else if constexpr (kIsTapColumns<typename Plan::Output>) {
+      copy_taps<kCount>(parameters_.d, buffer, row, column, tile);
     } else if constexpr (kIsFoldedOutput<typename Plan::Output>) {
       copy_vectors<kCount>(parameters_.d, buffer, row, column, tile);
     } else if constexpr (!kByTma) {
@@ -489,6 +492,25 @@ class WarpgroupOutput {
       const int line = i / kVectors, along = i % kVectors * kPerVector;
       if (first_y + line >= end_y || first_x + along >= end_x) continue;
       *reinterpret_cast<Vector<uint32_t, 4>*>(d + modes.line(first_y + line) + modes.along(first_x + along)) =
+          ptx::load_shared<Vector<uint32_t, 4>>(buffer + offset_in_panels(line, along));
+    }
+  }
+
+  /// Does the same for columns that are stored tap by tap.
+  template <int kCount, class Taps>
+  __device__ __forceinline__ void copy_taps(const Taps& to, uint32_t buffer, int row, int column,
+                                            const Tile& tile) const {
+    static_assert(Plan::kStoreBytes == 16 && Plan::kDIsRowMajor && kPerElement == 1, "whole vectors of single columns");
+    constexpr int kPerVector = 16 / static_cast<int>(sizeof(D));
+    constexpr int kVectors = kCount * Plan::kPanelColumns / kPerVector;  // of a row
+    const int end_x = end_n(tile), end_y = end_m(tile);
+    D* const d = static_cast<D*>(const_cast<void*>(to.address));
+#pragma unroll 2
+    for (int i = thread_; i < 64 * kVectors; i += kThreads) {
+      const int line = i / kVectors, along = i % kVectors * kPerVector;
+      const int place = to.place(column + along);
+      if (row + line >= end_y || column + along >= end_x || place < 0) continue;
+      *reinterpret_cast<Vector<uint32_t, 4>*>(d + (row + line) * to.row + place) =
           ptx::load_shared<Vector<uint32_t, 4>>(buffer + offset_in_panels(line, along));
     }
   }

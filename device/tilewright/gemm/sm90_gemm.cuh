@@ -17,6 +17,7 @@
 #include "tilewright/mma/warpgroup_mainloop.cuh"
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/repacked_matrix.cuh"
+#include "tilewright/operand/tap_columns.cuh"
 #include "tilewright/operand/tma_batch.cuh"
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/pipeline/consumer_turns.cuh"
@@ -252,6 +253,15 @@ class Sm90Gemm {
     }
   }
 
+  /// The column of B at which the loads of a tile begin.
+  __device__ __forceinline__ int column_of_pixels(const Tile& tile) const {
+    if constexpr (kIsTapColumns<typename Plan::Output>) {
+      return Plan::Output::column_of_pixels(parameters_.b, tile.n);
+    } else {
+      return tile.n;
+    }
+  }
+
   /// Must be called by a whole warp if tensor maps are made: makes those of the matrix of `tile`, unless they are
   /// `selected`. TileOfLoads is Tile or StageOrigin.
   template <class TileOfLoads>
@@ -308,12 +318,13 @@ class Sm90Gemm {
       const TmaOperand<OperandB> b(batch_b.map(tile.batch), shares.b, parameters_.policy_b);
       if (issues) {
         KOrder<Plan::kTileK> order = k_order(batch_a, batch_b, tile);
+        const int first_n = column_of_pixels(tile);
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile, order.advance()) {
           const uint32_t stage = begin_stage(ring, at);
           const int k = order.k();
           a.load(stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch));
-          b.load(stage + OperandA::kTileBytes, ring.full(at.stage), tile.n, k, batch_b.coordinate(tile.batch));
+          b.load(stage + OperandA::kTileBytes, ring.full(at.stage), first_n, k, batch_b.coordinate(tile.batch));
           at.advance();
         }
       }

@@ -4,6 +4,7 @@
 #include "tilewright/operand/folded_matrix.cuh"
 #include "tilewright/operand/global_matrix.cuh"
 #include "tilewright/operand/repacked_matrix.cuh"
+#include "tilewright/operand/tap_columns.cuh"
 #include "tilewright/operand/tma_batch.cuh"
 #include "tilewright/operand/tma_folded.cuh"
 #include "tilewright/operand/tma_im2col.cuh"
@@ -29,11 +30,11 @@ struct Sm90Groups {
 };
 
 /// plan/sm90/launch writes these fields, and the emitted text asserts their offsets. Plan::Source and Plan::Output, the
-/// types of C and D, are TmaMatrix or GlobalMatrix; D may also be a FoldedOutput or PixelOutput. Plan::OperandA::Source
-/// and OperandB::Source may also be RepackedMatrix, TmaIm2col, TmaFolded or one of operand/tma_batch.cuh. Plan::Groups
-/// is NoGroups, Groups, Sm90Groups, IndependentGroups or RowClasses; with groups, m, n and k are the capacity. With
-/// classes of rows, A, B and D are TmaIm2colClasses; B may be RepackedClasses. m, n and k are the extents of the
-/// problem as computed, which may be the transposed problem.
+/// types of C and D, are TmaMatrix or GlobalMatrix; D may also be a FoldedOutput, PixelOutput or TapColumns.
+/// Plan::OperandA::Source and OperandB::Source may also be RepackedMatrix, TmaIm2col, TmaFolded or one of
+/// operand/tma_batch.cuh. Plan::Groups is NoGroups, Groups, Sm90Groups, IndependentGroups or RowClasses; with groups,
+/// m, n and k are the capacity. With classes of rows, A, B and D are TmaIm2colClasses; B may be RepackedClasses. m, n
+/// and k are the extents of the problem as computed, which may be the transposed problem.
 template <class Plan, class EpilogueParameters>
 struct Sm90GemmParameters {
   [[no_unique_address]] TmaOutputMaps<Plan::kTmaOutputs> outputs;

@@ -91,7 +91,7 @@ void write_operand(SourceWriter& out, char role, const plan::TmaOperandPlan& ope
   out.line("static constexpr bool kIsKMajor = {}, kIsPointerArray = {};", operand.major == arch::Major::k,
            operand.is_pointer_array);
   out.line("static constexpr int kTileBytes = {};", operand.tile_bytes());
-  if (operand.shared_pixels.are_shared()) {
+  if (operand.shared_pixels.are_shared() && !operand.shared_pixels.are_columns) {
     out.line("static constexpr int kLoadedTaps = {}, kTapBytes = {};", operand.loaded_taps(), operand.tap_bytes());
   }
   if (operand.is_repacked) write_repacking(out, operand);
@@ -130,7 +130,11 @@ std::string scheduler(const plan::Sm90GemmPlan& plan) {
 
 std::string output_type(const plan::Sm90GemmPlan& plan) {
   if (plan.has_row_classes()) return fmt::format("TmaIm2colClasses<{}>", plan.row_classes());
-  if (plan.shared_pixels().are_shared()) return "PixelOutput";
+  const plan::SharedPixels& shared = plan.shared_pixels();
+  if (plan.has_tap_columns) {
+    return fmt::format("TapColumns<{}, {}, {}>", plan.tap_column_block(), shared.taps, shared.step < 0);
+  }
+  if (shared.are_shared()) return "PixelOutput";
   if (plan.operands.d.folded_modes != 0) return fmt::format("FoldedOutput<{}>", plan.operands.d.folded_modes);
   return plan.stores_by_tma ? "TmaMatrix" : "GlobalMatrix";
 }
@@ -147,8 +151,9 @@ void write_constants(SourceWriter& out, const plan::Sm90GemmPlan& plan) {
   out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", plan.tile.m, plan.tile.n, plan.tile.k);
   out.line("static constexpr int kConsumers = {}, kStages = {}, kConsumerArrivals = {};", plan.consumers(), plan.stages,
            plan.consumer_arrivals());
-  out.line("static constexpr int kSharedTaps = {}, kSharedStep = {};", plan.shared_pixels().taps,
-           plan.shared_pixels().step);
+  const plan::SharedPixels& shared = plan.shared_pixels();
+  out.line("static constexpr int kSharedTaps = {}, kSharedStep = {};", shared.are_columns ? 1 : shared.taps,
+           shared.are_columns ? 0 : shared.step);
   out.line("static constexpr bool kIsPingPong = {};", plan.schedule == plan::Schedule::ping_pong);
   out.line("static constexpr int kClusterM = {}, kClusterN = {};", plan.cluster_m, plan.cluster_n);
   out.line("using Raster = tilewright::Raster<{}, {}>;", plan.raster.width, plan.raster.along_n);

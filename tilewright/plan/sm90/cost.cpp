@@ -146,8 +146,8 @@ double merging_share(const Sm90CostInput& input) {
 StepBytes step_bytes(const Sm90CostInput& input, double steps) {
   const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors, int taps) {
     constexpr int kWidestRow = 128;
-    const int rows = taps > 1 ? input.shared_pixels.pixels(lines) : lines;
-    const double bytes = static_cast<double>(rows) / taps / sharers * input.tile.k * input.element_bytes * sectors;
+    const int elements = taps > 1 ? input.shared_pixels.elements(lines, input.tile.k) : lines * input.tile.k;
+    const double bytes = static_cast<double>(elements) / sharers * input.element_bytes * sectors;
     return row_bytes == kWidestRow ? bytes : bytes * std::pow(kWidestRow / row_bytes, kNarrowRows);
   };
   const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a, input.sharing_taps_a());
@@ -338,7 +338,7 @@ std::int64_t row_bytes_of(const op::OperandView& images) {
 }  // namespace
 
 ReadAmplification im2col_amplification(const op::GemmView& view) {
-  if (view.a.access == op::OperandAccess::im2col) {
+  if (view.a.access == op::OperandAccess::im2col && !view.b.im2col.shares_pixels) {
     if (view.a.im2col.zeros == 0) return {1, filter_amplification(view.b)};
     // Kernels whose boxes have zeros behind the channels of each pixel took 1.1 to 1.8 times as long as estimated with
     // rows of 32 bytes, 1.2 to 1.35 with 64, and 0.8 to 1.2 with 128; those without zeros took 0.75 to 0.95 (1770
@@ -395,7 +395,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const bool is_tall_im2col = input.tile.m > kTallRows && input.distinct_a < 1;
   const double body_us = (is_tall_im2col ? kTallIm2col : 1) *
                          ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + start +
-                          kLastSteps / input.shared_pixels.taps * multiply) /
+                          kLastSteps / input.taps_of_step() * multiply) /
                          clocks_per_us;
 
   const auto m = static_cast<double>(input.m);

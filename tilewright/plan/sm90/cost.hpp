@@ -73,6 +73,8 @@ struct Sm90CostInput {
   /// Number of taps that read the same elements of a stage of A, or of B.
   int sharing_taps_a() const { return b_has_pixels ? 1 : shared_pixels.taps; }
   int sharing_taps_b() const { return b_has_pixels ? shared_pixels.taps : 1; }
+  /// Number of taps that follow each other along K in a mainloop step.
+  int taps_of_step() const { return shared_pixels.are_columns ? 1 : shared_pixels.taps; }
 };
 
 /// Whether some rows, or columns if they are contiguous, begin in the middle of a 32-byte sector of L2, because their

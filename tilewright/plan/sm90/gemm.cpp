@@ -116,10 +116,10 @@ Support check_copies(const Sm90GemmSketch& plan) {
   const int element_bytes = bytes(plan.atom->a);
   const auto check = [&](const OperandPath& path, int mn, int shares) -> Support {
     if (path.uses_plain_loads()) return {};
-    const int tap_k = plan.tile.k / path.shared_pixels.taps;
-    const int row = row_bytes(path.major, element_bytes, mn, tap_k, path.max_row_bytes);
-    const Support fits = check_boxes(path.major, row, element_bytes, mn, tap_k);
-    return fits ? check_slices(path.major, row, mn, tap_k, shares) : fits;
+    const int tap_k = path.tap_k(plan.tile.k), tap_mn = path.tap_mn(mn);
+    const int row = row_bytes(path.major, element_bytes, tap_mn, tap_k, path.max_row_bytes);
+    const Support fits = check_boxes(path.major, row, element_bytes, tap_mn, tap_k);
+    return fits ? check_slices(path.major, row, tap_mn, tap_k, shares) : fits;
   };
   if (const Support fits = check(plan.path_a, plan.tile.m, plan.cluster_n); !fits) return fits;
   return check(plan.path_b, plan.tile.n, plan.cluster_m);
@@ -190,7 +190,7 @@ Support check_independent(const Sm90GemmSketch& plan) {
 /// multiples of 16 bytes.
 Support plan_output(Sm90GemmSketch& plan) {
   const op::TensorSignature& d = plan.operands.d;
-  if (d.folded_modes != 0 && plan.split_k > 1)
+  if (d.folded_modes != 0 && plan.split_k > 1 && !plan.has_tap_columns)
     return refuse("D is folded, which split_k of {} does not store", plan.split_k).as(RefusalCode::design).of("D");
   if (d.folded_modes != 0 && plan.operands.epilogue.columns_per_element() != 1)
     return refuse("D is folded, but the epilogue pairs columns").as(RefusalCode::epilogue);
@@ -500,6 +500,7 @@ Support check_row_classes(const op::GemmSignature& signature) {
 Support check_layouts(const op::GemmSignature& signature) {
   if (const Support fits = check_row_classes(signature); !fits) return fits;
   if (const Support fits = check_shared_pixels(signature); !fits) return fits;
+  if (const Support fits = check_tap_columns(signature); !fits) return fits;
   for (const auto& [role, tensor] :
        {std::pair{'A', &signature.a}, {'B', &signature.b}, {'C', &signature.c}, {'D', &signature.d}}) {
     if (role == 'C' && !signature.has_c) continue;
@@ -516,9 +517,33 @@ Support check_layouts(const op::GemmSignature& signature) {
 
 namespace {
 
+/// Sets the paths of operands whose taps are columns that share pixels, or refuses the design.
+Support plan_shared_columns(Sm90GemmSketch& plan, const SharedPixels& shared) {
+  constexpr int kShortestRow = 32;  // bytes of the narrowest swizzle
+  const int row = plan.tile.n / shared.taps * bytes(plan.operands.b.element);
+  if (plan.tile.n % shared.taps != 0 || row < kShortestRow || row > plan.path_b.max_row_bytes ||
+      plan.path_b.max_row_bytes % row != 0) {
+    return refuse("{} taps that share pixels need a tile n with 16, 32 or 64 channels of each, got {}", shared.taps,
+                  plan.tile.n)
+        .as(RefusalCode::design);
+  }
+  if (plan.loads_fragments() || plan.repacks())
+    return refuse("taps that share pixels have neither A in registers nor repacked operands").as(RefusalCode::design);
+  if (plan.cluster_m > 1) {
+    return refuse("pixels that taps share are not multicast, got a cluster in which {} CTAs need the same",
+                  plan.cluster_m)
+        .as(RefusalCode::design);
+  }
+  plan.path_a.shared_pixels = plan.path_b.shared_pixels = shared;
+  plan.path_b.is_pixels = true;
+  plan.path_b.max_row_bytes = row;
+  return {};
+}
+
 /// Sets the paths of operands whose taps share pixels, or refuses the design.
 Support plan_shared_pixels(Sm90GemmSketch& plan, const SharedPixels& shared) {
   if (!shared.are_shared()) return {};
+  if (shared.are_columns) return plan_shared_columns(plan, shared);
   const int element_bytes = bytes(plan.operands.a.element);
   if (const int row = plan.tile.k / shared.taps * element_bytes;
       plan.tile.k % shared.taps != 0 || row != kMaxRowBytes || plan.path_a.max_row_bytes != kMaxRowBytes ||
@@ -540,6 +565,29 @@ Support plan_shared_pixels(Sm90GemmSketch& plan, const SharedPixels& shared) {
 }
 
 }  // namespace
+
+Support check_tap_columns(const op::GemmSignature& signature) {
+  if (!has_tap_columns(signature)) return {};
+  if (alignment_bytes(signature.d) < kTmaBytes || bytes(signature.b.element) != 2) {
+    return refuse(
+               "taps are columns that are padded or share pixels only if elements have 16 bits, and the channels of D "
+               "are multiples of {} bytes",
+               kTmaBytes)
+        .as(RefusalCode::alignment);
+  }
+  if (signature.has_c)
+    return refuse("taps are columns that are padded or share pixels only without C").as(RefusalCode::epilogue).of("C");
+  const bool differs_between_columns = std::ranges::any_of(signature.epilogue.nodes, [](const op::EpilogueNode& node) {
+    return node.op == op::EpilogueOp::column_index || (node.op == op::EpilogueOp::tensor && node.broadcast.along_n);
+  });
+  if (differs_between_columns || !signature.epilogue.outputs.empty() || signature.epilogue.is_gated()) {
+    return refuse(
+               "taps are columns that are padded or share pixels only if the epilogue stores nothing but D, and reads "
+               "no tensor of several channels")
+        .as(RefusalCode::epilogue);
+  }
+  return {};
+}
 
 Support check_shared_pixels(const op::GemmSignature& signature) {
   if (signature.a.shared_taps == 0) return {};
@@ -575,6 +623,7 @@ bool walks_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
 /// See SumOrder. The kernel decides in the same way: k_order() of device/tilewright/gemm/sm90_gemm.cuh.
 int channels_of_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
   constexpr int kLine = 128;  // bytes of L2
+  if (plan.has_tap_columns) return 0;
   if (plan.shared_pixels().are_shared()) {
     const int row = plan.tile.k / plan.shared_pixels().taps;
     return arguments.a.im2col.columns_of_tap() > row ? row : 0;
@@ -600,7 +649,9 @@ SumOrder sum_order(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
                  .split_k = plan.split_k};
   if (const op::Im2col& a = arguments.a.im2col; a.zeros > 0) order.row_k = static_cast<int>(a.columns_of_tap());
   order.channels_of_taps = channels_of_taps(plan, arguments);
-  order.reverses_rows = plan.shared_pixels().are_shared() && plan.shared_pixels().step < 0;
+  const SharedPixels& shared = plan.shared_pixels();
+  order.reverses_rows = shared.are_shared() && !shared.are_columns && shared.step < 0;
+  if (shared.are_columns) order.row_k = static_cast<int>(arguments.b.im2col.w.positions);
   if (plan.atom->a == DType::tf32) {
     const auto rounding = [](const OperandPath& path) {
       return path.uses_plain_loads() ? Tf32Rounding::scaled : Tf32Rounding::nearest;
@@ -620,6 +671,10 @@ Result<Sm90GemmSketch> sketch_sm90_gemm(const op::GemmSignature& signature, cons
   Result<GemmTile> tile = plan_gemm_tile(signature, design, design.swaps_operands);
   if (!tile) return tile.refusal();
   Sm90GemmSketch plan{*std::move(tile), design.target};
+  plan.has_tap_columns = has_tap_columns(signature);
+  if (plan.has_tap_columns && plan.is_transposed)
+    return refuse("taps are columns that are padded or share pixels only without swapped operands")
+        .as(RefusalCode::design);
   const Result<const arch::WgmmaAtom*> atom = find_atom(plan.operands, design);
   if (!atom) return atom.refusal();
   plan.atom = *atom;

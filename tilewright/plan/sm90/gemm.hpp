@@ -22,9 +22,9 @@ namespace tilewright::plan {
 inline int sm90_stage_bytes(const TileShape& tile, int element_bytes, const SharedPixels& shared = {},
                             bool b_has_pixels = false) {
   constexpr int kSwizzlePattern = 1024;  // bytes after which the 128-byte swizzle repeats
-  const int pixels = shared.are_shared() ? shared.pixels(b_has_pixels ? tile.n : tile.m) : 0;
-  const int rows = shared.are_shared() ? (b_has_pixels ? tile.m : tile.n) : tile.m + tile.n;
-  return round_up((rows * tile.k + pixels * (tile.k / shared.taps)) * element_bytes, kSwizzlePattern);
+  const int pixels = shared.elements(b_has_pixels ? tile.n : tile.m, tile.k);
+  const int others = (b_has_pixels ? tile.m : tile.n) * tile.k;
+  return round_up((pixels + others) * element_bytes, kSwizzlePattern);
 }
 
 /// The shared memory of a CTA holds, in this order: the stages; the epilogue buffers of each consumer warpgroup; the
@@ -171,7 +171,8 @@ struct Sm90GemmSketch : GemmTile {
   TmaOutputs others = {};        // outputs other than D that TMA stores
   int producer_registers = 0, consumer_registers = 0;
   bool promotes_accumulators = false;
-  int plain_load_words = 0;  // see plan::plain_load_words()
+  int plain_load_words = 0;      // see plan::plain_load_words()
+  bool has_tap_columns = false;  // D is stored tap by tap; see op/tap_columns.hpp
 
   int consumers() const { return warps_m * warps_n / 4; }  // number of consumer warpgroups
   /// Number of consumer warpgroups that share a tile.
@@ -203,6 +204,11 @@ struct Sm90GemmSketch : GemmTile {
   /// The taps that share pixels, and whether B of the problem as computed has these.
   const SharedPixels& shared_pixels() const { return path_a.shared_pixels; }
   bool b_has_pixels() const { return path_b.is_pixels; }
+  /// The adjacent columns of a tile that are channels of one tap. @pre has_tap_columns
+  int tap_column_block() const {
+    const int element_bytes = bytes(operands.b.element);
+    return row_bytes(path_b.major, element_bytes, path_b.tap_mn(tile.n), tile.k, path_b.max_row_bytes) / element_bytes;
+  }
   /// Number of classes of rows that the kernel has parameters for.
   int row_classes() const { return operands.a.has_many_classes ? kMaxRowClasses : op::kFewRowClasses; }
   bool repacks() const { return path_a.is_repacked || path_b.is_repacked; }
@@ -244,6 +250,9 @@ Support check_row_classes(const op::GemmSignature& signature);
 /// Refuses signatures with shared pixels that no design computes: B and D must be aligned to 16 bytes, and the
 /// epilogue may read nothing that differs between pixels, and store nothing but D. Others are accepted.
 Support check_shared_pixels(const op::GemmSignature& signature);
+
+/// The same for a problem whose columns are padded or share pixels.
+Support check_tap_columns(const op::GemmSignature& signature);
 
 /// Whether the stages of a tile walk along the taps of the images of a call: see plan/sm90/im2col.hpp.
 bool walks_taps(const Sm90GemmSketch& plan, const op::GemmView& arguments);

@@ -6,6 +6,7 @@
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/op/padded_taps.hpp"
 #include "tilewright/op/shared_pixels.hpp"
+#include "tilewright/op/tap_columns.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -111,9 +112,11 @@ Support check_im2col(const op::OperandView& operand, int row_elements) {
 }
 
 std::vector<std::int64_t> padded_tap_rows(const op::GemmView& view) {
-  if (!op::can_pad_taps(view)) return {};
+  const bool are_columns = op::has_tap_columns(view);
+  if (!are_columns && !op::can_pad_taps(view)) return {};
   constexpr std::int64_t kMostPadding = 2;
-  const std::int64_t channels = view.a.im2col.channels, longest = op::kMaxTapRow / bytes(view.a.tensor.dtype);
+  const op::OperandView& pixels = are_columns ? view.b : view.a;
+  const std::int64_t channels = pixels.im2col.channels, longest = op::kMaxTapRow / bytes(pixels.tensor.dtype);
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 2 * std::gcd(channels, longest); row <= longest; row *= 2) {
     const std::int64_t padded = round_up(channels, row);
@@ -125,11 +128,14 @@ std::vector<std::int64_t> padded_tap_rows(const op::GemmView& view) {
 }
 
 bool shares_pixels(const op::GemmView& view) {
-  if (!op::can_share_pixels(view)) return false;
+  const bool are_columns = op::can_share_columns(view);
+  if (!are_columns && !op::can_share_pixels(view)) return false;
   constexpr std::int64_t kMostTaps = 7, kMostPixels = 32;
-  const op::Im2col& a = view.a.im2col;
-  return a.columns_of_tap() * bytes(view.a.tensor.dtype) % kMaxRowBytes == 0 && a.w.taps <= kMostTaps &&
-         (a.w.taps - 1) * std::abs(a.w.tap_step) <= kMostPixels;
+  constexpr std::int64_t kShortestRow = 32;  // bytes of the narrowest swizzle
+  const op::OperandView& of = are_columns ? view.b : view.a;
+  const op::Im2col& pixels = of.im2col;
+  return pixels.columns_of_tap() * bytes(of.tensor.dtype) % (are_columns ? kShortestRow : kMaxRowBytes) == 0 &&
+         pixels.w.taps <= kMostTaps && (pixels.w.taps - 1) * std::abs(pixels.w.tap_step) <= kMostPixels;
 }
 
 }  // namespace tilewright::plan

@@ -52,8 +52,8 @@ Support check_im2col(const op::OperandView& operand, int row_elements);
 /// longer than a shorter length or no padding does, for at most as many zeros as channels.
 std::vector<std::int64_t> padded_tap_rows(const op::GemmView& view);
 
-/// Whether to offer kernels whose taps share pixels: a tap's channels fill rows of 128 bytes, and the taps are so close
-/// that a stage has few more pixels than one tap needs.
+/// Whether to offer kernels whose taps share pixels: a tap's channels fill rows of 128 bytes, or of 32 and more where
+/// taps are columns, and the taps are so close that a stage has few more pixels than one tap needs.
 bool shares_pixels(const op::GemmView& view);
 
 /// Describes a field of type TmaIm2col. `view` is a function that returns an op::OperandView, `request` one that

@@ -438,8 +438,22 @@ void describe_pixel_output(Sink& sink, const LaunchValues* values) {
   sink.end(sizeof(std::int64_t));
 }
 
-/// Describes D: the tensor maps of its row classes, its lines of pixels, the modes of a folded D, its tensor map, or a
-/// matrix.
+/// Describes TapColumns of device/tilewright/operand/tap_columns.cuh.
+template <class Sink>
+void describe_tap_columns(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
+  const auto pixels = [&]() -> const op::Im2col& { return values->arguments.b.im2col; };
+  const auto blocks = [&] { return pixels().columns_of_tap() / plan.tap_column_block(); };
+  sink.begin("d");
+  sink.field("address", [&] { return values->arguments.d.tensor.address; });
+  sink.field("row", [&] { return values->arguments.d.tensor.row_stride(); });
+  sink.field("channels", [&] { return static_cast<std::int32_t>(pixels().channels); });
+  sink.field("blocks", [&] { return static_cast<std::int32_t>(blocks()); });
+  describe_divisor(sink, "by_blocks", [&] { return divisor_by(blocks()); });
+  sink.end(sizeof(std::int64_t));
+}
+
+/// Describes D: the tensor maps of its row classes, its taps, its lines of pixels, the modes of a folded D, its tensor
+/// map, or a matrix.
 template <class Sink>
 void describe_d(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values) {
   const auto d = [&]() -> const op::Tensor& { return values->arguments.d.tensor; };
@@ -450,6 +464,8 @@ void describe_d(Sink& sink, const Sm90GemmPlan& plan, const LaunchValues* values
         [&](std::size_t number) -> const op::OperandView& { return values->row_class(number).d; },
         [&](const op::OperandView& of_class) { return TensorMapRequest{.map = class_output_map(plan, of_class)}; });
     sink.end(kTensorMapAlignment);
+  } else if (plan.has_tap_columns) {
+    describe_tap_columns(sink, plan, values);
   } else if (plan.shared_pixels().are_shared()) {
     describe_pixel_output(sink, values);
   } else if (const int folded_modes = plan.operands.d.folded_modes; folded_modes != 0) {
@@ -582,7 +598,7 @@ Support check_gathered_loads(const Sm90GemmSketch& plan, const op::OperandView& 
   const int element_bytes = bytes(operand.tensor.dtype);
   const int tile_mn = is_a ? plan.tile.m : plan.tile.n;
   const int row =
-      row_bytes(path.major, element_bytes, tile_mn, plan.tile.k / path.shared_pixels.taps, path.max_row_bytes);
+      row_bytes(path.major, element_bytes, path.tap_mn(tile_mn), path.tap_k(plan.tile.k), path.max_row_bytes);
   if (path.is_im2col || path.has_row_classes) return check_im2col(operand, row / element_bytes);
   const int lines = path.major == arch::Major::k ? tile_mn : plan.tile.k;
   return check_folded(is_a ? 'A' : 'B', operand, lines_are_rows(plan, is_a), row / element_bytes, lines);
@@ -660,7 +676,8 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .split_k = plan.split_k,
       .schedule = plan.schedule,
       .row_bytes_a = row_bytes(plan.path_a.major, element_bytes, plan.tile.m, plan.tile.k, plan.path_a.max_row_bytes),
-      .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.tile.n, plan.tile.k, plan.path_b.max_row_bytes),
+      .row_bytes_b = row_bytes(plan.path_b.major, element_bytes, plan.path_b.tap_mn(plan.tile.n), plan.tile.k,
+                               plan.path_b.max_row_bytes),
       .is_mn_major_a = plan.path_a.major == arch::Major::mn,
       .is_mn_major_b = plan.path_b.major == arch::Major::mn,
       .is_d_column_major = !plan.d_is_row_major(),

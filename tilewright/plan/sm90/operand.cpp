@@ -34,13 +34,13 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
   // A tensor of two tiles along each mode represents all tensors, because launch() sets the extents and strides of the
   // tensor map.
   const std::int64_t mn = 2 * operand.mn;
-  const std::int64_t k = 2 * operand.tap_k();
+  const std::int64_t k = 2 * operand.tap_k(operand.k);
   const layout::IntTuple stride =
       operand.major == arch::Major::k ? layout::IntTuple{k, 1, mn * k} : layout::IntTuple{1, mn, mn * k};
   Result<arch::TmaCopy> copy = arch::make_tma_copy({.global = layout::Layout({mn, k, 2}, stride),
                                                     .element = operand.element,
                                                     .smem = operand.smem,
-                                                    .tile = {operand.mn, operand.tap_k()},
+                                                    .tile = {operand.mn, operand.tap_k(operand.k)},
                                                     .multicast = operand.shares});
   if (!copy) return refuse("{}: {}", role, copy.reason()).as(RefusalCode::design);
   operand.map = copy->map;
@@ -59,26 +59,34 @@ Support plan_boxes(TmaOperandPlan& operand, char role) {
 Support plan_pixel_box(TmaOperandPlan& operand, char role) {
   if (operand.shares > 1)
     return refuse("{}: the pixels that taps share are not multicast", role).as(RefusalCode::design);
-  const int row = operand.tap_k();
+  const SharedPixels& shared = operand.shared_pixels;
+  const int row = shared.are_columns ? operand.tap_mn(operand.mn) : operand.tap_k(operand.k);
   const Result<TensorMapType> type = tensor_map_type(operand.element);
   if (!type) return type.refusal();
   operand.map = {};
   operand.map.type = *type;
   operand.map.box = {static_cast<std::uint32_t>(row),
-                     static_cast<std::uint32_t>(operand.shared_pixels.pixels(operand.mn)), 1};
-  operand.map.swizzle = swizzle_of_width(kMaxRowBytes);
+                     static_cast<std::uint32_t>(shared.pixels(shared.are_columns ? operand.k : operand.mn)), 1};
+  operand.map.swizzle = swizzle_of_width(operand.row_bytes());
   return {};
 }
 
-/// The tile of all taps of a stage, from that of one tap.
+/// The tile of all taps of a stage, from that of one tap. If the step is negative, the first of these taps is the
+/// window's last, which meets the first pixels.
 layout::ComposedLayout with_taps(const layout::ComposedLayout& tap, const TmaOperandPlan& operand) {
   using layout::IntTuple;
   using layout::Layout;
-  // The filter's taps follow each other in shared memory. If the step is negative, the stage's first tap is the
-  // window's last, which meets the first pixels.
-  const std::int64_t distance = operand.is_pixels ? std::int64_t{operand.shared_pixels.distance()} * operand.tap_k()
-                                                  : std::int64_t{operand.mn} * operand.tap_k();
-  const Layout k = layout::concatenate({tap.layout.mode(1), Layout(operand.shared_pixels.taps, distance)});
+  const SharedPixels& shared = operand.shared_pixels;
+  const auto apart = [&](std::int64_t elements) { return Layout(shared.taps, elements); };
+  if (shared.are_columns) {
+    if (!operand.is_pixels) return tap;
+    const std::int64_t row = operand.tap_mn(operand.mn);
+    const Layout columns = layout::concatenate({tap.layout.mode(0), apart(shared.distance() * row)});
+    return {tap.swizzle, tap.offset, layout::concatenate({columns, tap.layout.mode(1)})};
+  }
+  const std::int64_t row = operand.tap_k(operand.k);  // the filter's taps follow each other in shared memory
+  const Layout k =
+      layout::concatenate({tap.layout.mode(1), apart((operand.is_pixels ? shared.distance() : operand.mn) * row)});
   return {tap.swizzle, tap.offset, layout::concatenate({tap.layout.mode(0), k})};
 }
 
@@ -130,8 +138,15 @@ OperandPath path_of(const op::TensorSignature& operand, arch::Major major, bool 
 }
 
 SharedPixels shared_pixels_of(const op::GemmSignature& signature) {
-  if (signature.a.shared_taps == 0) return {};
-  return {.taps = signature.a.shared_taps, .step = signature.a.shared_step};
+  const bool are_columns = signature.b.shared_taps > 0;
+  const op::TensorSignature& pixels = are_columns ? signature.b : signature.a;
+  if (pixels.shared_taps == 0) return {};
+  return {.taps = pixels.shared_taps, .step = pixels.shared_step, .are_columns = are_columns};
+}
+
+bool has_tap_columns(const op::GemmSignature& signature) {
+  // The filter of a forward convolution has padded taps if its pixels have.
+  return signature.b.shared_taps > 0 || (signature.b.has_padded_taps && !signature.a.has_padded_taps);
 }
 
 int max_row_bytes(const op::TensorSignature& operand) {
@@ -179,9 +194,10 @@ Result<TmaOperandPlan> plan_operand(char role, const op::TensorSignature& tensor
   operand.shares = shares;
   operand.alignment_bytes = alignment_bytes(tensor);
   const Result<arch::SwizzleMode> mode =
-      arch::widest_swizzle(path.major, element_bits, tile_mn, operand.tap_k(), path.max_row_bytes);
+      arch::widest_swizzle(path.major, element_bits, path.tap_mn(tile_mn), path.tap_k(tile_k), path.max_row_bytes);
   if (!mode) return refuse("{}: {}", role, mode.reason()).as(RefusalCode::design);
-  Result<layout::ComposedLayout> smem = arch::smem_tile({path.major, *mode, element_bits, tile_mn, operand.tap_k()});
+  Result<layout::ComposedLayout> smem =
+      arch::smem_tile({path.major, *mode, element_bits, path.tap_mn(tile_mn), path.tap_k(tile_k)});
   if (!smem) return refuse("{}: {}", role, smem.reason()).as(RefusalCode::design);
   operand.smem = *std::move(smem);
   const Support planned = path.uses_plain_loads() ? plan_plain_loads(operand, role)

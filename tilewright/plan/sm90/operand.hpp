@@ -26,23 +26,36 @@ struct TmaStep {
   bool operator==(const TmaStep&) const = default;
 };
 
-/// The taps of a row of the window that are multiplied from one stage; see op/shared_pixels.hpp. The stage has the
-/// pixels of all of them once, and the filter's elements for each.
+/// The taps of a row of the window that are multiplied from one stage, which has their pixels once. They are parts of
+/// the stage's K, for each of which it has elements of the filter (op/shared_pixels.hpp), or columns of the tile
+/// (op/tap_columns.hpp).
 struct SharedPixels {
   int taps = 1;
-  int step =
-      0;  // pixels from those of one tap to those of the next; negative in dgrad, and in fprop of ConvMode::convolution
+  int step = 0;  // pixels from those of one tap to those of the next; negative in dgrad, and in other passes
+                 // with ConvMode::convolution
+  bool are_columns = false;  // the taps are columns of the tile
 
   bool are_shared() const { return taps > 1; }
   int distance() const { return step < 0 ? -step : step; }
-  /// The pixels of a stage for `mn` positions, as many as fill the rows of the swizzle's pattern.
-  int pixels(int mn) const {
+  /// The pixels of a stage for a number of positions, as many as fill the rows of the swizzle's pattern.
+  int pixels(int positions) const {
     constexpr int kPatternRows = 8;
-    return round_up(mn + (taps - 1) * distance(), kPatternRows);
+    return round_up(positions + (taps - 1) * distance(), kPatternRows);
+  }
+  /// The length of a stage along K for each tap of which it has elements.
+  int tap_k(int k) const { return are_columns ? k : k / taps; }
+  /// The elements of a stage of the pixels, of which a tile has `mn` rows or columns.
+  int elements(int mn, int k) const {
+    if (!are_shared()) return mn * k;
+    return are_columns ? pixels(k) * (mn / taps) : pixels(mn) * (k / taps);
   }
   bool operator==(const SharedPixels&) const = default;
 };
 SharedPixels shared_pixels_of(const op::GemmSignature& signature);
+
+/// Whether the columns of the problem are padded or share pixels, so that D is stored tap by tap; see
+/// op/tap_columns.hpp.
+bool has_tap_columns(const op::GemmSignature& signature);
 
 /// The path of an operand to shared memory: TMA, TMA from a repacked copy, or plain loads.
 struct OperandPath {
@@ -64,6 +77,9 @@ struct OperandPath {
   bool makes_tensor_maps = false;
 
   bool uses_plain_loads() const { return plain_load_bytes != 0; }
+  /// The extents that TMA loads for each tap of which a stage has elements, of a tile of `mn` rows or columns.
+  int tap_k(int k) const { return shared_pixels.tap_k(k); }
+  int tap_mn(int mn) const { return is_pixels && shared_pixels.are_columns ? mn / shared_pixels.taps : mn; }
   bool operator==(const OperandPath&) const = default;
 };
 
@@ -92,11 +108,9 @@ struct TmaOperandPlan : OperandPath {
   }
   /// Number of such passes per tile; 0 if TMA loads the operand.
   int passes() const { return uses_plain_loads() ? tile_bytes() / (kProducerThreads * plain_load_bytes) : 0; }
-  /// The taps of which a stage has elements of the operand: 1 if it has pixels that they share.
-  int loaded_taps() const { return is_pixels ? 1 : shared_pixels.taps; }
-  /// The elements along K, for each of these taps.
-  int tap_k() const { return k / shared_pixels.taps; }
-  int tap_bytes() const { return (is_pixels ? shared_pixels.pixels(mn) : mn) * tap_k() * bits(element) / 8; }
+  /// The taps of which a stage has elements of the operand: 1 if it has pixels that they share, or is not the filter.
+  int loaded_taps() const { return is_pixels || shared_pixels.are_columns ? 1 : shared_pixels.taps; }
+  int tap_bytes() const { return (is_pixels ? shared_pixels.elements(mn, k) : mn * tap_k(k)) * bits(element) / 8; }
   int tile_bytes() const { return loaded_taps() * tap_bytes(); }
   bool operator==(const TmaOperandPlan&) const = default;
 

@@ -33,7 +33,9 @@ constexpr int kAheadBytes = 96 * 1024;
 constexpr int kInstructionN = 8;    // the n of a wgmma is a multiple of this
 constexpr int kSwizzleBytes = 128;  // bytes along K in one mainloop step, unless K is shorter
 constexpr int kInstructionKBytes = 32;
-constexpr int kLargeGroup = 4;  // times the mean size of a group, up to which tiles are considered
+constexpr int kMostBoxPixels = 256;     // of a TMA box
+constexpr int kMostInstructionN = 256;  // columns of a wgmma
+constexpr int kLargeGroup = 4;          // times the mean size of a group, up to which tiles are considered
 /// Tile columns or tile rows that are walked together: this width keeps the operands of a wave of 8192^3 in L2.
 constexpr int kRasterWidth = 8;
 /// Up to this many tiles along M, consecutive CTAs, which run on one TPC, should share B (a gain of up to 25 %).
@@ -103,6 +105,9 @@ struct Search {
   bool copies_source;                    // see ConsumerExtras
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
+  bool b_has_pixels() const { return shared_pixels.are_columns || (shared_pixels.are_shared() && is_transposed); }
+  /// The columns of a tile that TMA loads for each tap of which a stage has elements.
+  int columns_of_tap(int columns) const { return shared_pixels.are_columns ? columns / shared_pixels.taps : columns; }
 };
 
 struct Candidate {
@@ -182,7 +187,7 @@ struct Tile {
 
 Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes) {
   const TileShape shape{rows.m, columns, k_bytes / search.element_bytes};
-  const int tap_k = shape.k / search.shared_pixels.taps;
+  const int tap_k = search.shared_pixels.tap_k(shape.k), columns_of_tap = search.columns_of_tap(columns);
   const ConsumerExtras extras{search.promotes,
                               search.output.d_bytes == 1,
                               search.loads_fragments,
@@ -192,51 +197,53 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                               op::differs_in_k(search.groups) || search.has_row_classes,
                               search.stores_to_pointers,
                               reduction_registers(search.staging.reductions, search.groups)};
-  Tile tile{.rows = rows,
-            .input = {.m = search.m,
-                      .n = search.n,
-                      .k = search.k,
-                      .batches = search.batches,
-                      .classes = search.classes,
-                      .spread_m = search.spread_m,
-                      .spread_n = search.spread_n,
-                      .tile = shape,
-                      .schedule = rows.schedule,
-                      .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, tap_k, search.max_row_a),
-                      .row_bytes_b = row_bytes(search.major_b, search.element_bytes, shape.n, tap_k, search.max_row_b),
-                      .is_mn_major_a = search.major_a == arch::Major::mn,
-                      .is_mn_major_b = search.major_b == arch::Major::mn,
-                      .is_d_column_major = !search.output.d_is_row_major,
-                      .d_splits_sectors = search.d_splits_sectors,
-                      .sectors_a = search.sectors_a,
-                      .sectors_b = search.sectors_b,
-                      .walks_along_m = raster_of(search, shape).walks_along_m(),
-                      .reads_a = search.reads_a,
-                      .reads_b = search.reads_b,
-                      .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
-                      .plain_line_bytes = search.plain_bytes * columns,  // at most
-                      .element_bytes = search.element_bytes,
-                      .d_bytes = search.output.d_bytes,
-                      .beside_bytes = search.beside_bytes,
-                      .slow_source_bytes = search.slow_source_bytes,
-                      .function_instructions = search.function_instructions,
-                      .fma_per_clock = search.fma_per_clock,
-                      .tensor_maps = search.tensor_maps,
-                      .repacked_bytes = search.repacked_bytes,
-                      .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes),
-                      .shared_pixels = search.shared_pixels,
-                      .b_has_pixels = search.shared_pixels.are_shared() && search.is_transposed},
-            .extras = extras,
-            .is_possible = false};
+  Tile tile{
+      .rows = rows,
+      .input = {.m = search.m,
+                .n = search.n,
+                .k = search.k,
+                .batches = search.batches,
+                .classes = search.classes,
+                .spread_m = search.spread_m,
+                .spread_n = search.spread_n,
+                .tile = shape,
+                .schedule = rows.schedule,
+                .row_bytes_a = row_bytes(search.major_a, search.element_bytes, shape.m, tap_k, search.max_row_a),
+                .row_bytes_b = row_bytes(search.major_b, search.element_bytes, columns_of_tap, tap_k, search.max_row_b),
+                .is_mn_major_a = search.major_a == arch::Major::mn,
+                .is_mn_major_b = search.major_b == arch::Major::mn,
+                .is_d_column_major = !search.output.d_is_row_major,
+                .d_splits_sectors = search.d_splits_sectors,
+                .sectors_a = search.sectors_a,
+                .sectors_b = search.sectors_b,
+                .walks_along_m = raster_of(search, shape).walks_along_m(),
+                .reads_a = search.reads_a,
+                .reads_b = search.reads_b,
+                .plain_load_words = search.uses_plain_loads() ? plain_load_words(rows.consumers) : 0,
+                .plain_line_bytes = search.plain_bytes * columns,  // at most
+                .element_bytes = search.element_bytes,
+                .d_bytes = search.output.d_bytes,
+                .beside_bytes = search.beside_bytes,
+                .slow_source_bytes = search.slow_source_bytes,
+                .function_instructions = search.function_instructions,
+                .fma_per_clock = search.fma_per_clock,
+                .tensor_maps = search.tensor_maps,
+                .repacked_bytes = search.repacked_bytes,
+                .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes),
+                .shared_pixels = search.shared_pixels,
+                .b_has_pixels = search.b_has_pixels()},
+      .extras = extras,
+      .is_possible = false};
   // A box must divide the first mode of a folded operand, which the longer step does less often.
   if (k_bytes > kSwizzleBytes && search.loads_folded) return tile;
   // A mainloop step of two swizzle widths halves the number of barriers, which pays only for small tiles.
   if (!search.shared_pixels.are_shared() && k_bytes > kSwizzleBytes && rows.m + columns > 128) return tile;
+  if (search.shared_pixels.are_columns && search.shared_pixels.pixels(shape.k) > kMostBoxPixels) return tile;
   if (search.promotes && !check_promotion(shape)) return tile;
   if (search.padded_k && round_up(search.k, shape.k) != *search.padded_k) return tile;
   const Sm90CostInput& input = tile.input;
   if (!check_boxes(search.major_a, input.row_bytes_a, search.element_bytes, shape.m, tap_k)) return tile;
-  if (!check_boxes(search.major_b, input.row_bytes_b, search.element_bytes, shape.n, tap_k)) return tile;
+  if (!check_boxes(search.major_b, input.row_bytes_b, search.element_bytes, columns_of_tap, tap_k)) return tile;
   if (!register_needs(shape, rows.team(), rows.consumers, search.uses_plain_loads(), extras).fit()) return tile;
   tile.is_possible = true;
   return tile;
@@ -254,11 +261,13 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   // Multicast with parts that are not a multiple of 16 rows was 6 % slower than no multicast (128x112, H200, tf32).
   if (cluster_m > 1 && shape.n % (16 * cluster_m) != 0) return;
   Sm90CostInput input = tile.input;
-  const int tap_k = shape.k / search.shared_pixels.taps;
+  const int tap_k = search.shared_pixels.tap_k(shape.k);
   if (!check_slices(search.major_a, input.row_bytes_a, shape.m, tap_k, cluster_n)) return;
-  if (!check_slices(search.major_b, input.row_bytes_b, shape.n, tap_k, cluster_m)) return;
-  // Pixels that taps share are not multicast.
-  if (search.shared_pixels.are_shared() && (split_k > 1 || (search.is_transposed ? cluster_m : cluster_n) > 1)) return;
+  if (!check_slices(search.major_b, input.row_bytes_b, search.columns_of_tap(shape.n), tap_k, cluster_m)) return;
+  if (search.shared_pixels.are_shared()) {
+    if (split_k > 1 && !search.shared_pixels.are_columns) return;
+    if ((search.b_has_pixels() ? cluster_m : cluster_n) > 1) return;  // shared pixels are not multicast
+  }
   input.cluster_m = cluster_m;
   input.cluster_n = cluster_n;
   input.split_k = split_k;
@@ -334,6 +343,7 @@ std::array<int, 2> filling_columns(const Search& search, int rows) {
 /// Bytes along K in one mainloop step: a swizzle width, or less if all of K is shorter, so that stages have no room for
 /// zeros behind it.
 int step_bytes(const Search& search) {
+  if (search.shared_pixels.are_columns) return kSwizzleBytes;
   if (search.shared_pixels.are_shared()) return kSwizzleBytes * search.shared_pixels.taps;
   const bool has_one_k = search.groups == op::GroupedMode::none && !search.has_row_classes;
   if (!has_one_k || search.padded_k || search.uses_plain_loads()) return kSwizzleBytes;
@@ -346,8 +356,8 @@ int step_bytes(const Search& search) {
 void consider_columns(const Search& search, const Rows& rows, int columns, Candidates& candidates) {
   const std::array tiles{make_tile(search, rows, columns, step_bytes(search)),
                          make_tile(search, rows, columns, 2 * kSwizzleBytes)};
-  const std::size_t steps =
-      search.shared_pixels.are_shared() ? 1 : tiles.size();  // the length of a stage's taps is fixed
+  // The length of a stage's taps along K is fixed.
+  const std::size_t steps = search.shared_pixels.tap_k(2) == 1 ? 1 : tiles.size();
   for (Group group : kClusters) {
     for (const Tile& tile : std::span(tiles).first(steps)) {
       if (!tile.is_possible) continue;
@@ -372,6 +382,15 @@ bool is_too_tall(const Search& search, const Rows& rows, int columns) {
   return columns > kFewTileColumns || tiles < std::int64_t{kTallTilesOfSm} * search.limits.sm_count;
 }
 
+/// Considers tiles whose columns are as many channels of each of the taps that share pixels as a row of a swizzle has.
+void consider_shared_columns(const Search& search, const Rows& rows, Candidates& candidates) {
+  for (int row_bytes = search.max_row_b; row_bytes >= kInstructionKBytes; row_bytes /= 2) {
+    const int columns = search.shared_pixels.taps * row_bytes / search.element_bytes;
+    if (columns <= kMostInstructionN && !is_too_tall(search, rows, columns))
+      consider_columns(search, rows, columns, candidates);
+  }
+}
+
 void consider_all(const Search& search, Candidates& candidates) {
   constexpr std::array<int, 6> kHeights{64, 128, 192, 256, 384, 512};
   // A narrow tile may be impossible for the required orientation of operands, and then only wider ones remain.
@@ -381,6 +400,10 @@ void consider_all(const Search& search, Candidates& candidates) {
   const std::int64_t most_n = search.n * (search.spread_n != op::GroupSpread::equal ? kLargeGroup : 1);
   for (const Rows& rows : kRows) {
     if (!keeps_wasteful && is_wasteful(kHeights, rows.m, most_m)) continue;
+    if (search.shared_pixels.are_columns) {
+      consider_shared_columns(search, rows, candidates);
+      continue;
+    }
     for (const int columns : kColumns) {
       if (!keeps_wasteful && is_wasteful(kColumns, columns, most_n)) break;
       if (!is_too_tall(search, rows, columns)) consider_columns(search, rows, columns, candidates);
@@ -478,8 +501,10 @@ double bytes_to_repack(const op::GemmView& view, const op::GemmSignature& signat
 
 std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op::GemmSignature& signature,
                                               const Target& target, const std::optional<SumOrder>& order) {
-  if (!is_multiplied_by_wgmma(signature, target) || !check_row_classes(signature) || !check_shared_pixels(signature))
+  if (!is_multiplied_by_wgmma(signature, target) || !check_row_classes(signature) || !check_shared_pixels(signature) ||
+      !check_tap_columns(signature)) {
     return {};
+  }
   const DType element = signature.a.element;
   const bool is_tf32 = element == DType::f32;
   const bool ends_along_k = op::ends_along_k(signature.groups);
@@ -496,7 +521,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     const bool is_restricted = order && !order->is_exact;
     if (is_restricted && is_transposed != order->exchanges_operands) continue;
     const bool has_row_classes = signature.a.im2col == op::Im2colAccess::divided;
-    if (is_transposed && has_row_classes) continue;
+    if (is_transposed && (has_row_classes || has_tap_columns(signature))) continue;
     const MeanExtents mean = mean_extents(view);
     const std::int64_t rows = is_transposed ? mean.n : mean.m;
     const std::int64_t columns = is_transposed ? mean.m : mean.n;
