@@ -3,15 +3,20 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
+#include "tests/unit/plan/convolution_case.hpp"
 #include "tests/unit/plan/gemm_cases.hpp"
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/op/conv2d.hpp"
 #include "tilewright/op/expression.hpp"
 #include "tilewright/op/grouped_gemm.hpp"
+#include "tilewright/op/padded_taps.hpp"
+#include "tilewright/op/tap_columns.hpp"
 #include "tilewright/plan/search.hpp"
 #include "tilewright/plan/short_k.hpp"
 #include "tilewright/plan/sm90/cost.hpp"
+#include "tilewright/plan/sm90/im2col.hpp"
 #include "tilewright/plan/sm90/launch.hpp"
 
 namespace tilewright::plan {
@@ -97,6 +102,34 @@ TEST(Sm90Search, RanksAsTheCompletePlansAreRanked) {
         const double us = estimate_us(arch::limits(kSm90), cost_input(plan, op::view(gemm)));
         EXPECT_GE(us, before) << to_string(design);
         before = us;
+      }
+    }
+  }
+}
+
+TEST(Sm90Search, RanksConvolutionsAsTheCompletePlansAreRanked) {
+  using op::ConvPass;
+  for (const ConvPass pass : {ConvPass::fprop, ConvPass::dgrad, ConvPass::wgrad}) {
+    for (const auto& [type, stride] : {std::pair{DType::f16, 1}, {DType::f16, 2}, {DType::f32, 1}}) {
+      const std::int64_t pixels = stride == 1 ? 30 : 15;
+      op::Conv2d conv = convolution(pass);
+      conv.stride = {stride, stride};
+      conv.x = op::packed_tensor(kApart, type, {8, 30, 30, 136});
+      conv.w = op::packed_tensor(2 * kApart, type, {200, 3, 3, 136});
+      conv.y = op::packed_tensor(3 * kApart, type, {8, pixels, pixels, 200});
+      if (type == DType::f32) conv.math = op::MathOperation::multiply_add_tf32;
+      const op::GemmView view = op::view(conv);
+      std::vector<op::GemmView> views{view};
+      for (const std::int64_t row : padded_tap_rows(view))
+        views.push_back(pass == ConvPass::wgrad ? op::with_padded_columns(view, row) : op::with_padded_taps(view, row));
+      for (const op::GemmView& each : views) {
+        double before = 0;
+        for (const Sm90GemmDesign& design : sm90_gemm_designs(each, op::describe(each), kSm90a)) {
+          const Sm90GemmPlan plan = plan_sm90_gemm(op::describe(each), design).value_or_throw();
+          const double us = estimate_us(arch::limits(kSm90a), cost_input(plan, each));
+          EXPECT_GE(us, before) << to_string(design) << " of pass " << static_cast<int>(pass);
+          before = us;
+        }
       }
     }
   }

@@ -42,7 +42,7 @@ struct Sm90CostInput {
   bool d_splits_sectors = false;  // lines_split_sectors() of D
   /// Sectors of L2 that TMA reads per 32 bytes of an operand; see sector_read_amplification().
   double sectors_a = 1, sectors_b = 1;
-  /// Share of the elements of A and of B that DRAM is read for: see op::Im2col::distinct_share().
+  /// Share of the elements of A and of B that DRAM is read for: see distinct_share().
   double distinct_a = 1, distinct_b = 1;
   /// Raster order: consecutive tiles follow each other along M and share B if true; else they share A.
   bool walks_along_m = false;
@@ -92,6 +92,10 @@ struct ReadAmplification {
   double a, b;
 };
 ReadAmplification im2col_amplification(const op::GemmView& view);
+
+/// The share of an operand's elements that are not read in another row of an im2col matrix, too. Each class of rows has
+/// a share of the columns.
+double distinct_share(const op::OperandView& operand);
 
 /// Estimated microseconds, including the launch and the repacking of operands. A persistent CTA computes its tiles one
 /// after another. Each mainloop step takes as long as the slowest of the multiplication, the transfer from L2, the load

@@ -645,12 +645,6 @@ Support check_classes(const Sm90GemmSketch& plan, const op::GemmView& arguments)
   return {};
 }
 
-/// The share of A's elements that are not read in another row, too. Each class has a share of the columns of A.
-double distinct_share_of_a(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
-  const op::OperandView& a = operand_of(plan, arguments, true);
-  return std::min(1.0, a.distinct_share() * static_cast<double>(plan.has_row_classes() ? row_class_count(a) : 1));
-}
-
 }  // namespace
 
 Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& arguments) {
@@ -684,8 +678,8 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .d_splits_sectors = lines_split_sectors(arguments.d.tensor),
       .sectors_a = sectors(plan.path_a, problem.a) * (plan.is_transposed ? of.b : of.a),
       .sectors_b = sectors(plan.path_b, problem.b) * (plan.is_transposed ? of.a : of.b),
-      .distinct_a = distinct_share_of_a(plan, arguments),
-      .distinct_b = operand_of(plan, arguments, false).distinct_share(),
+      .distinct_a = distinct_share(operand_of(plan, arguments, true)),
+      .distinct_b = distinct_share(operand_of(plan, arguments, false)),
       .walks_along_m = plan.raster.walks_along_m(),
       .reads_a = plan.path_a.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.a)) : 0,
       .reads_b = plan.path_b.uses_plain_loads() ? plain_load_reads(alignment_bytes(plan.operands.b)) : 0,

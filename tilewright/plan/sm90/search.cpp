@@ -90,6 +90,7 @@ struct Search {
   int max_row_a, max_row_b;  // bytes; see OperandPath
   int reads_a, reads_b;      // see Sm90CostInput
   double sectors_a, sectors_b;
+  double distinct_a, distinct_b;
   bool d_splits_sectors;
   bool is_transposed, promotes, loads_fragments, accumulates_in_half;
   double fma_per_clock;
@@ -216,6 +217,8 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                 .d_splits_sectors = search.d_splits_sectors,
                 .sectors_a = search.sectors_a,
                 .sectors_b = search.sectors_b,
+                .distinct_a = search.distinct_a,
+                .distinct_b = search.distinct_b,
                 .walks_along_m = raster_of(search, shape).walks_along_m(),
                 .reads_a = search.reads_a,
                 .reads_b = search.reads_b,
@@ -231,7 +234,8 @@ Tile make_tile(const Search& search, const Rows& rows, int columns, int k_bytes)
                 .repacked_bytes = search.repacked_bytes,
                 .exposed_clocks = exposed_clocks(shape, rows.team(), extras, search.element_bytes),
                 .shared_pixels = search.shared_pixels,
-                .b_has_pixels = search.b_has_pixels()},
+                .b_has_pixels = search.b_has_pixels(),
+                .loads_fragments = search.loads_fragments},
       .extras = extras,
       .is_possible = false};
   // A box must divide the first mode of a folded operand, which the longer step does less often.
@@ -513,6 +517,16 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
   const bool d_is_row_major = signature.d.layout == op::MatrixLayout::row_major;
   const bool is_word_or_byte = bytes(element) != 2;  // wgmma reads these types K-major only
   const bool must_swap = !reads_b(signature, natural) && reads_b(signature, !natural);
+  const ReadAmplification amplification = im2col_amplification(view);
+  // Sectors of L2 per 32 bytes of one of the caller's operands; plain loads and copies do not read more than they need.
+  const auto sectors = [&](Operands operand, bool repacks) {
+    const bool is_a = operand == Operands::only_a;
+    const op::TensorSignature& tensor = is_a ? signature.a : signature.b;
+    const bool is_copied = repacks && must_be_repacked(tensor, is_a_along_k(signature, !is_a));
+    const bool by_tma = !is_copied && plain_load_reads(alignment_bytes(tensor)) == 0;
+    const double read = by_tma ? sector_read_amplification((is_a ? view.a : view.b).tensor) : 1;
+    return read * (is_a ? amplification.a : amplification.b);
+  };
   Candidates candidates;
   const TmaOutputs others = tma_outputs(signature, 1);  // the transposed problem has the same
   // Both orientations are considered: the n of a tile has more values than its m, and fits other extents.
@@ -548,8 +562,10 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
         .max_row_b = max_row_bytes(is_transposed ? signature.a : signature.b),
         .reads_a = 0,
         .reads_b = 0,
-        .sectors_a = 1,
-        .sectors_b = 1,
+        .sectors_a = sectors(is_transposed ? Operands::only_b : Operands::only_a, true),
+        .sectors_b = sectors(is_transposed ? Operands::only_a : Operands::only_b, true),
+        .distinct_a = distinct_share(is_transposed ? view.b : view.a),
+        .distinct_b = distinct_share(is_transposed ? view.a : view.b),
         .d_splits_sectors = lines_split_sectors(view.d.tensor),
         .is_transposed = is_transposed,
         .promotes = promotes_accumulators(signature),
@@ -573,7 +589,7 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     if (!ends_along_k && loads_a_as_it_is(signature, is_transposed)) {
       Search only_b = search;
       only_b.repacked_bytes = bytes_to_repack(view, signature, is_transposed ? Operands::only_a : Operands::only_b);
-      only_b.sectors_a = sector_read_amplification(is_transposed ? view.b.tensor : view.a.tensor);
+      only_b.sectors_a = sectors(is_transposed ? Operands::only_b : Operands::only_a, false);
       only_b.major_a = arch::Major::mn;
       only_b.loads_fragments = true;
       if (only_b.repacked_bytes > 0) consider_all(only_b, candidates);
@@ -586,11 +602,8 @@ std::vector<Sm90GemmDesign> sm90_gemm_designs(const op::GemmView& view, const op
     search.reads_a = is_transposed ? times_b : times_a;
     search.reads_b = is_transposed ? times_a : times_b;
     if (is_restricted && is_tf32 && search.uses_plain_loads()) continue;  // they round to tf32 in another way than TMA
-    search.sectors_a = sector_read_amplification(is_transposed ? view.b.tensor : view.a.tensor);
-    search.sectors_b = sector_read_amplification(is_transposed ? view.a.tensor : view.b.tensor);
-    const ReadAmplification of = im2col_amplification(view);
-    search.sectors_a *= is_transposed ? of.b : of.a;
-    search.sectors_b *= is_transposed ? of.a : of.b;
+    search.sectors_a = sectors(is_transposed ? Operands::only_b : Operands::only_a, false);
+    search.sectors_b = sectors(is_transposed ? Operands::only_a : Operands::only_b, false);
     search.major_a = major(is_a_along_k(signature, is_transposed));
     search.major_b = major(is_a_along_k(signature, !is_transposed));
     search.loads_fragments = is_word_or_byte && !is_a_along_k(signature, is_transposed);
