@@ -86,6 +86,7 @@ TEST_P(Sm90Convolutions, SharePixelsAmongTaps) {
   const Shape padded{.n = 2, .h = 9, .w = 7, .c = 48, .k = 40, .r = 3, .s = 3, .padding = 1};
   const Shape one_column{.n = 3, .h = 5, .w = 3, .c = 64, .k = 24, .r = 3, .s = 3};
   const Shape far{.n = 1, .h = 4, .w = 5, .c = 24, .k = 64, .r = 2, .s = 2, .padding = 3};  // beyond the filter
+  const Shape column{.n = 3, .h = 9, .w = 5, .c = 64, .k = 72, .r = 5, .s = 1, .padding = 2};
   for (const auto& [pass, type, shape] : {Case{ConvPass::fprop, DType::f16, square},
                                           {ConvPass::dgrad, DType::f16, square},
                                           {ConvPass::fprop, DType::bf16, wide},
@@ -97,7 +98,9 @@ TEST_P(Sm90Convolutions, SharePixelsAmongTaps) {
                                           {ConvPass::fprop, DType::f32, square},
                                           {ConvPass::fprop, DType::s8, wide},
                                           {ConvPass::fprop, DType::f16, one_column},
-                                          {ConvPass::dgrad, DType::f16, far}}) {
+                                          {ConvPass::dgrad, DType::f16, far},
+                                          {ConvPass::fprop, DType::f16, column},
+                                          {ConvPass::dgrad, DType::f16, column}}) {
     for (const op::ConvMode mode : {op::ConvMode::cross_correlation, op::ConvMode::convolution}) {
       op::Conv2d conv = tensor_core_convolution(pass, shape, type);
       conv.mode = mode;
@@ -135,9 +138,15 @@ TEST_P(Sm90Convolutions, PadColumnsAndSharePixelsAmongThem) {
   const Shape dilated{.n = 2, .h = 12, .w = 13, .c = 64, .k = 192, .r = 1, .s = 2, .padding = 2, .dilation = 3};
   const Shape padded{.n = 3, .h = 9, .w = 7, .c = 48, .k = 40, .r = 3, .s = 3, .padding = 1};
   const Shape narrow{.n = 1, .h = 33, .w = 5, .c = 24, .k = 64, .r = 2, .s = 7, .padding = 3};  // beyond the filter
+  const Shape column{.n = 3, .h = 9, .w = 5, .c = 64, .k = 72, .r = 5, .s = 1, .padding = 2};
   const Shape strided{.n = 2, .h = 11, .w = 18, .c = 72, .k = 24, .r = 3, .s = 4, .padding = 2, .stride = 2};
-  for (const auto& [shape, sharing, padding] :
-       {Case{square, 2, 0}, {wide, 1, 0}, {dilated, 2, 0}, {padded, 2, 2}, {narrow, 1, 1}, {strided, 0, 2}}) {
+  for (const auto& [shape, sharing, padding] : {Case{square, 2, 0},
+                                                {wide, 1, 0},
+                                                {dilated, 2, 0},
+                                                {padded, 2, 2},
+                                                {narrow, 1, 1},
+                                                {column, 1, 0},
+                                                {strided, 0, 2}}) {
     for (const op::ConvMode mode : {op::ConvMode::cross_correlation, op::ConvMode::convolution}) {
       for (const DType type : {DType::f16, DType::bf16}) {
         op::Conv2d conv = tensor_core_convolution(ConvPass::wgrad, shape, type);

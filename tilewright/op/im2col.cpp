@@ -1,6 +1,8 @@
 #include "tilewright/op/im2col.hpp"
 
+#include <cstdlib>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace tilewright::op {
@@ -42,6 +44,12 @@ double Im2col::distinct_share() const {
   const double elements = count(rows()) * count(columns());
   const double distinct = count(images) * count(h.extent) * count(w.extent) * count(blocks) * count(channels);
   return elements > distinct ? distinct / elements : 1.0;
+}
+
+void Im2col::share_pixels() {
+  if (w.taps == 1) std::swap(h, w);
+  w.positions += (w.taps - 1) * std::abs(w.tap_step);
+  shares_pixels = true;
 }
 
 int Im2col::tap_row(int longest, std::int64_t matrices) const {

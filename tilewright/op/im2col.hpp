@@ -63,6 +63,17 @@ struct Im2col {
   /// The largest power of two in elements, of at most 16 bytes, such that vectors of that length neither cross the end
   /// of a tap's channels nor are misaligned. `images` has the address and the element type.
   int alignment(const Tensor& images, std::int64_t batch_stride) const;
+  /// The axis along which the taps of a row of the window share pixels: the width, or the height of a window of one
+  /// column.
+  const Im2colAxis& shared_axis() const { return w.taps == 1 ? h : w; }
+  /// Whether taps along shared_axis() meet the same pixels: there are several, and positions are adjacent pixels.
+  bool can_share_pixels() const {
+    const Im2colAxis& axis = shared_axis();
+    return axis.taps > 1 && axis.step == 1 && axis.tap_step != 0 && !divides() && blocks == 1;
+  }
+  /// Makes the shared axis the width, in which positions change fastest, and adds as many positions to each line as the
+  /// last tap lies behind the first. @pre can_share_pixels()
+  void share_pixels();
   /// The largest power of two, at most `longest`, that divides the columns of a tap; `longest` if there is one tap of
   /// one matrix.
   int tap_row(int longest, std::int64_t matrices) const;

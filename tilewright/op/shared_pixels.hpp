@@ -10,12 +10,13 @@ namespace tilewright::op {
 
 /// Whether the pixels of the view can be shared: A is the im2col matrix of an fprop with a stride of 1 along the width,
 /// or of a dgrad with a stride of 1 along both axes, without groups and blocks of channels; its window has several taps
-/// along the width; D is a strided matrix, and C is not read.
+/// along the width, or several along the height and one along the width, where the axes exchange their roles; D is a
+/// strided matrix, and C is not read.
 bool can_share_pixels(const GemmView& view);
 
 /// The view in which the lines of A and D have more positions, and the filter B is an im2col matrix. The rows of D are
 /// folded: the first positions of a line are its pixels, and the further ones, which overlap the next line, must not be
-/// stored. The kernel needs no code that reads C.
+/// stored. The lines of images are columns if the axes exchange their roles. The kernel needs no code that reads C.
 /// @pre can_share_pixels(view)
 GemmView with_shared_pixels(GemmView view);
 

@@ -1,6 +1,6 @@
 #include "tilewright/op/tap_columns.hpp"
 
-#include <cstdlib>
+#include <utility>
 
 #include "tilewright/base/rounding.hpp"
 
@@ -44,26 +44,22 @@ GemmView with_padded_columns(GemmView view, std::int64_t tap_row) {
 
 bool can_share_columns(const GemmView& view) {
   const Im2col& b = view.b.im2col;
-  return (has_tap_columns(view) || (is_filter_gradient(view) && b.zeros > 0)) && b.w.taps > 1 && b.w.step == 1 &&
-         b.w.tap_step != 0 && !b.divides();
+  return (has_tap_columns(view) || (is_filter_gradient(view) && b.zeros > 0)) && b.can_share_pixels();
 }
 
 GemmView with_shared_columns(GemmView view) {
   TILEWRIGHT_CHECK(can_share_columns(view), "the taps of the problem cannot share pixels");
   Im2col& b = view.b.im2col;
-  const std::int64_t width = b.w.positions, pixel = view.a.tensor.column_stride();
-  b.w.positions += (b.w.taps - 1) * std::abs(b.w.tap_step);
-  b.shares_pixels = true;
+  const std::int64_t pixel = view.a.tensor.column_stride(), line = pixel * b.w.positions;
+  Im2colAxis height{.positions = b.h.positions, .extent = b.h.positions, .stride = line};
+  Im2colAxis width{.positions = b.w.positions, .extent = b.w.positions, .stride = pixel};
+  const std::int64_t image = line * b.h.positions;
+  if (b.w.taps == 1) std::swap(height, width);
+  b.share_pixels();
   view.b.tensor.shape = {b.rows(), b.columns()};
-  const Im2col gradient{
-      .images = b.images,
-      .image_stride = b.h.positions * width * pixel,
-      .h = {.positions = b.h.positions, .extent = b.h.positions, .stride = width * pixel},
-      .w = {.positions = b.w.positions, .extent = width, .stride = pixel},
-      .channels = view.m(),
-  };
+  width.positions = b.w.positions;
   view.a.access = OperandAccess::im2col;
-  view.a.im2col = gradient;
+  view.a.im2col = {.images = b.images, .image_stride = image, .h = height, .w = width, .channels = view.m()};
   view.a.tensor.shape = {view.m(), b.rows()};
   view.a.tensor.stride = {1, view.m()};
   return with_columns_of(std::move(view), view.b.im2col);

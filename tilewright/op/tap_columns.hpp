@@ -18,8 +18,7 @@ bool has_tap_columns(const GemmView& view);
 /// needs no code that reads C. @pre has_tap_columns(view)
 GemmView with_padded_columns(GemmView view, std::int64_t tap_row);
 
-/// Whether the taps of a row of the window can share pixels: the window has several along the width, and positions are
-/// adjacent pixels.
+/// Whether the taps of a row of the window can share pixels: see Im2col::can_share_pixels().
 bool can_share_columns(const GemmView& view);
 
 /// The view whose K has as many more positions at the end of each line as the row of the window reaches beyond its

@@ -9,9 +9,10 @@ namespace tilewright {
 /// op/shared_pixels.hpp. Strides in elements.
 struct PixelOutput {
   const void* address;
-  int64_t pixel, line;
+  int64_t pixel, line, image;
+  int lines;             // of an image, or of all if they are one stride apart
   int positions, width;  // of a line
-  Divisor by_positions;
+  Divisor by_positions, by_lines;
 };
 
 /// One row of a PixelOutput: its place in its line, and its offset in D.
@@ -19,8 +20,10 @@ class PixelPosition {
  public:
   __device__ __forceinline__ PixelPosition(const PixelOutput& d, int index) : index_(index) {
     const int line = d.by_positions.quotient(index);
+    const int image = d.by_lines.quotient(line);
     in_line_ = index - line * d.positions;
-    offset_ = line * d.line + in_line_ * d.pixel;
+    line_ = line - image * d.lines;
+    offset_ = image * d.image + line_ * d.line + in_line_ * d.pixel;
   }
   __device__ __forceinline__ int64_t offset() const { return offset_; }
   /// Whether it is a pixel, of `end` positions.
@@ -34,11 +37,14 @@ class PixelPosition {
     while (in_line_ >= d.positions) {
       in_line_ -= d.positions;
       offset_ += d.line - d.positions * d.pixel;
+      if (++line_ < d.lines) continue;
+      line_ = 0;
+      offset_ += d.image - d.lines * d.line;
     }
   }
 
  private:
-  int index_, in_line_;
+  int index_, in_line_, line_;
   int64_t offset_;
 };
 

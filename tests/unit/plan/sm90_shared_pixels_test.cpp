@@ -118,11 +118,14 @@ TEST(Sm90SharedPixels, OtherConvolutionsDoNotShare) {
   with_c.c = with_c.y;
   with_c.beta = 1;
   EXPECT_FALSE(op::can_share_pixels(op::view(with_c)));
-  EXPECT_FALSE(op::can_share_pixels(op::view(convolution(op::ConvPass::wgrad))));
+  EXPECT_FALSE(op::can_share_pixels(op::view(convolution(op::ConvPass::wgrad)))) << "see op/tap_columns.hpp";
   op::Conv2d column = convolution(op::ConvPass::fprop);
   column.w = op::packed_tensor(2 * kApart, DType::f16, {64, 3, 1, 128});
   column.padding = {1, 0};
-  EXPECT_FALSE(op::can_share_pixels(op::view(column))) << "one tap in a row";
+  EXPECT_TRUE(op::can_share_pixels(op::view(column))) << "the axes exchange their roles";
+  column.stride = {2, 1};
+  column.y = op::packed_tensor(3 * kApart, DType::f16, {2, 14, 30, 64});
+  EXPECT_FALSE(op::can_share_pixels(op::view(column)));
   op::Conv2d narrow = convolution(op::ConvPass::fprop);
   narrow.x = op::packed_tensor(kApart, DType::f16, {2, 28, 30, 48});
   narrow.w = op::packed_tensor(2 * kApart, DType::f16, {64, 3, 3, 48});

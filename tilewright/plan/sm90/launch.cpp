@@ -427,14 +427,17 @@ bool describe_gathered_operand(Sink& sink, const char* name, const Sm90GemmPlan&
 template <class Sink>
 void describe_pixel_output(Sink& sink, const LaunchValues* values) {
   const auto a = [&]() -> const op::Im2col& { return values->arguments.a.im2col; };
-  const auto pixel = [&] { return values->arguments.d.tensor.row_stride(); };
+  const auto rows = [&]() -> const op::Mode& { return values->arguments.d.rows; };
   sink.begin("d");
   sink.field("address", [&] { return values->arguments.d.tensor.address; });
-  sink.field("pixel", pixel);
-  sink.field("line", [&] { return op::stored_width(a()) * pixel(); });
+  sink.field("pixel", [&] { return rows().stride[0]; });
+  sink.field("line", [&] { return rows().stride[1]; });
+  sink.field("image", [&] { return rows().shape.rank() > 2 ? rows().stride[2] : std::int64_t{0}; });
+  sink.field("lines", [&] { return static_cast<std::int32_t>(rows().shape[1]); });
   sink.field("positions", [&] { return static_cast<std::int32_t>(a().w.positions); });
   sink.field("width", [&] { return static_cast<std::int32_t>(op::stored_width(a())); });
   describe_divisor(sink, "by_positions", [&] { return divisor_by(a().w.positions); });
+  describe_divisor(sink, "by_lines", [&] { return divisor_by(rows().shape[1]); });
   sink.end(sizeof(std::int64_t));
 }
 
