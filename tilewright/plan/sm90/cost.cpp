@@ -75,6 +75,11 @@ constexpr double kMergedSteps = 11400;    // after so many mainloop steps, the S
 // The busiest slice of L2 exceeds the mean by this many standard deviations; see busiest_slice_us().
 constexpr double kBusiestSlice = 3.29;
 constexpr double kL2Slices = 96;
+// hot_lines_us(): seven kernels of f16 142659x128x80, of which a tile reads all 256 lines of B, took 18.3 to 19.2 us
+// beside it, and 20.5 to 35.1 us with it (H200, 2026-11-28).
+constexpr double kHotLines = 4.7;
+constexpr double kFewLines = 2048;
+constexpr double kL2LineBytes = 128, kSliceBytesPerClock = 64;
 // Extra time of DRAM for a byte that a CTA, or the CTAs of a cluster together, read or write in lines of 128 bytes: of
 // an operand that is contiguous along M or N, of one that is contiguous along K, and of D. It falls with longer lines,
 // whose bytes are more often in one row of a DRAM bank.
@@ -89,11 +94,12 @@ constexpr double kMergeLoss = 0.554;
 // 217 problems took 2.7 % longer than estimated, relative to others (H200, 2026-11-26).
 constexpr double kExchanged = 1.03;
 constexpr int kFewColumns = 192;
-// Factor on the mainloops of tiles with more rows of an im2col matrix: 29 kernels took 1.13 times as long as
-// estimated in the mean, where 1700 with fewer rows took 0.85 to 0.88 times (H200, 2026-11-28). With this factor the
-// estimates choose the fastest more often than with 1.06.
+// Factor on the mainloops of tiles with more rows, if they have several steps or those of an im2col matrix. 29 kernels
+// with im2col matrices took 1.13 times as long as estimated in the mean, where 1700 with fewer rows took 0.85 to 0.88
+// times, and 17 GEMMs with 16 to 48 columns 1.0 to 1.49 times, where others took 0.95 to 1.07 times (H200, 2026-11-28).
+// With this factor the estimates choose the fastest more often than with 1.06.
 constexpr int kTallRows = 256;
-constexpr double kTallIm2col = 1.2;
+constexpr double kTall = 1.2;
 constexpr double kTensorMapClocks = 550;  // latency of making tensor maps; see docs/decisions/pointer_arrays.md
 constexpr int kProducerThreads = 128;
 constexpr int kInstructionM = 64;
@@ -167,16 +173,29 @@ StepBytes step_bytes(const Sm90CostInput& input, double steps) {
 /// reads of a slice is the root of the sum of the squares of the readers of its lines.
 double busiest_slice_us(const arch::ArchLimits& limits, const Sm90CostInput& input, std::int64_t tiles_m,
                         std::int64_t tiles_n) {
-  constexpr double kLineBytes = 128, kSliceBytesPerClock = 64;
   const auto readers = [&](std::int64_t tiles) {
     return static_cast<double>(std::min<std::int64_t>(tiles, limits.sm_count));
   };
-  const double line = kLineBytes / (static_cast<double>(input.tile.k) * input.element_bytes);
+  const double line = kL2LineBytes / (static_cast<double>(input.tile.k) * input.element_bytes);
   const double lines_a = input.tile.m * input.cluster_m * readers(tiles_m) / line / input.sharing_taps_a();
   const double lines_b = input.tile.n * input.cluster_n * readers(tiles_n) / line / input.sharing_taps_b();
   const double variance =
       (lines_a * readers(tiles_n) * readers(tiles_n) + lines_b * readers(tiles_m) * readers(tiles_m)) / kL2Slices;
-  return kBusiestSlice * std::sqrt(variance) * kLineBytes / kSliceBytesPerClock / (limits.clock_ghz * 1e3);
+  return kBusiestSlice * std::sqrt(variance) * kL2LineBytes / kSliceBytesPerClock / (limits.clock_ghz * 1e3);
+}
+
+/// Extra time of the tiles after the first of each SM if an operand has so few lines that some slices of L2 hold
+/// several and others none: all tiles along the other mode read the same lines.
+double hot_lines_us(const arch::ArchLimits& limits, const Sm90CostInput& input, std::int64_t tiles_m,
+                    std::int64_t tiles_n) {
+  const auto clocks = [&](std::int64_t extent, std::int64_t readers) {
+    const double lines =
+        static_cast<double>(extent) * static_cast<double>(input.k) * input.element_bytes / kL2LineBytes;
+    const auto again = static_cast<double>(std::max<std::int64_t>(readers - limits.sm_count, 0));
+    return again * std::sqrt(lines / kL2Slices) / (1 + lines / kFewLines) * kL2LineBytes / kSliceBytesPerClock;
+  };
+  if (input.batches > 1) return 0;
+  return kHotLines * std::max(clocks(input.m, tiles_n), clocks(input.n, tiles_m)) / (limits.clock_ghz * 1e3);
 }
 
 /// Clocks of the plain stores of one tile of D; 0 if TMA stores it.
@@ -400,8 +419,8 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const bool has_ends = input.k * input.element_bytes % kVectorBytes != 0;
   const double gathering = gathers ? kGatherTileClocks + (steps == 1 && has_ends ? kGatherEndClocks : 0) : 0;
   const double start = making + (gathers ? kGatherStartClocks : 0);
-  const bool is_tall_im2col = input.tile.m > kTallRows && input.distinct_a < 1;
-  const double body_us = (is_tall_im2col ? kTallIm2col : 1) *
+  const bool is_tall = input.tile.m > kTallRows && (steps > 1 || input.distinct_a < 1);
+  const double body_us = (is_tall ? kTall : 1) *
                          ((tiles - 1) * (tile_clocks + kTileClocks + gathering) + main + gathering + start +
                           kLastSteps / input.taps_of_step() * multiply) /
                          clocks_per_us;
@@ -424,7 +443,8 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
                             static_cast<double>(input.batches);
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double cluster_us = sharers > 1 ? kClusterUs : 0;
-  const double busiest_us = busiest_slice_us(limits, input, tiles_m, tiles_n);
+  const double busiest_us =
+      busiest_slice_us(limits, input, tiles_m, tiles_n) + hot_lines_us(limits, input, tiles_m, tiles_n);
   const double exchanged = input.is_d_column_major && input.n > kFewColumns ? kExchanged : 1;
   return exchanged * (kLaunchUs + cluster_us + repack_us(limits, input) + busiest_us +
                       overlapped(body_us, dram_us, kBodyPower) + epilogue / clocks_per_us);
