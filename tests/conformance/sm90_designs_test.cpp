@@ -1,6 +1,9 @@
 // sm90_gemm with explicit designs, independent of the ranking: every schedule, cluster and split-K, with and without
 // swapped operands; on problems with residue tiles, and on problems with more tiles than CTAs.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <utility>
 
 #include "tests/conformance/gemm_checks.hpp"
 #include "tests/conformance/sm90_design_case.hpp"
@@ -93,6 +96,23 @@ TEST_P(Sm90Designs, AreExactForEveryType) {
 
 TEST_P(Sm90Designs, AreExactOnManyTiles) {
   expect_exact_of(operand_cases().front(), design().split_k > 1 ? kManyTilesOfSlices : kManyTiles, {});
+}
+
+// The steps of a tile divide the stages, so that an operand stays in them from one tile of a CTA to the next: all tiles
+// need the same columns, or the CTA begins with others in between.
+TEST_P(Sm90Designs, AreExactWhereOperandsStayInTheStages) {
+  if (design().split_k > 1) GTEST_SKIP() << "a CTA has one tile";
+  const auto [rows, columns] = design().tile;
+  constexpr int kElementBytes = 2;
+  for (const int steps : {1, 2, 3}) {
+    if (design().stages % steps != 0) continue;
+    for (const auto& [tiles_m, tiles_n] : {std::pair{290, 1}, {100, 3}}) {
+      Shape shape{tiles_m * rows + 8, tiles_n * columns - 4, steps * design().k_bytes / kElementBytes};
+      if (design().swaps) std::swap(shape.m, shape.n);
+      SCOPED_TRACE(fmt::format("{} steps, {} x {} tiles", steps, tiles_m, tiles_n));
+      expect_exact_of(operand_cases().front(), shape, {});
+    }
+  }
 }
 
 // The rows of D are not multiples of 16 bytes, so that the epilogue uses plain stores.

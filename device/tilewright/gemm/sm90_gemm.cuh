@@ -22,6 +22,7 @@
 #include "tilewright/operand/tma_matrix.cuh"
 #include "tilewright/pipeline/consumer_turns.cuh"
 #include "tilewright/pipeline/grid_barrier.cuh"
+#include "tilewright/pipeline/kept_operand.cuh"
 #include "tilewright/pipeline/tma_ring.cuh"
 #include "tilewright/ptx/cluster.cuh"
 #include "tilewright/ptx/shared.cuh"
@@ -71,6 +72,8 @@ class Sm90Gemm {
   using BatchA = TmaBatch<typename OperandA::Source, Plan::kTensorMapSlots>;
   using BatchB = TmaBatch<typename OperandB::Source, Plan::kTensorMapSlots>;
   static constexpr bool kMakesMaps = BatchA::kMakesMaps || BatchB::kMakesMaps;
+  /// Whether operands stay in the stages while the tiles of a CTA need the same part.
+  static constexpr bool kKeepsOperands = !kHasGroups && !kDiffersInK && !kMakesMaps && Plan::kSplitK == 1;
   static_assert(Plan::kTensorMapSlots > Plan::kStages, "a tensor map is overwritten after its loads have completed");
   static constexpr int kTmaBytes =
       (kPlainLoadsA ? 0 : OperandA::kTileBytes) + (kPlainLoadsB ? 0 : OperandB::kTileBytes);
@@ -296,9 +299,33 @@ class Sm90Gemm {
     return {{cta_n, static_cast<uint16_t>(same_m)}, {cta_m, static_cast<uint16_t>(same_n)}};
   }
 
-  /// Waits until the stage at `at` may be written and expects all its loads. Returns its shared address.
-  static __device__ __forceinline__ uint32_t begin_stage(const Ring& ring, const typename Ring::Position& at) {
-    ring.begin_write(at, kLoadedBytes);
+  /// The operands of a tile that the producer loads; the others are in the stages already. CTAs of a cluster have tiles
+  /// in the same order, so that they agree.
+  class Loads {
+   public:
+    __device__ __forceinline__ explicit Loads(int steps) : kept_a_(steps), kept_b_(steps) {}
+
+    __device__ __forceinline__ void begin(const Tile& tile, int batch_a, int batch_b) {
+      if constexpr (kKeepsOperands) {
+        loads_a_ = !kept_a_.begin(tile.m, batch_a);
+        loads_b_ = !kept_b_.begin(tile.n, batch_b);
+      }
+    }
+    __device__ __forceinline__ bool has_a() const { return !kKeepsOperands || loads_a_; }
+    __device__ __forceinline__ bool has_b() const { return !kKeepsOperands || loads_b_; }
+    __device__ __forceinline__ uint32_t bytes() const {
+      return (has_a() ? OperandA::kTileBytes : 0) + (has_b() ? OperandB::kTileBytes : 0);
+    }
+
+   private:
+    KeptOperand<Plan::kStages> kept_a_, kept_b_;
+    bool loads_a_ = true, loads_b_ = true;
+  };
+
+  /// Waits until the stage at `at` may be written and expects the loads of a tile. Returns its shared address.
+  static __device__ __forceinline__ uint32_t begin_stage(const Ring& ring, const typename Ring::Position& at,
+                                                         const Loads& loads) {
+    ring.begin_write(at, loads.bytes());
     return ring.stage(at.stage);
   }
 
@@ -310,10 +337,12 @@ class Sm90Gemm {
     BatchB batch_b = this->batch_b(shared);
     int selected = -1;
     Scheduler tiles = this->tiles(shared);
+    Loads loads(k_tiles_);
     typename Ring::Position at;
     for (Tile tile; tiles.next(tile);) {
       const int k_tiles = this->k_tiles(tile);
       select(batch_a, batch_b, selected, tile);
+      loads.begin(tile, batch_a.coordinate(tile.batch), batch_b.coordinate(tile.batch));
       const TmaOperand<OperandA> a(batch_a.map(tile.batch), shares.a, parameters_.policy_a);
       const TmaOperand<OperandB> b(batch_b.map(tile.batch), shares.b, parameters_.policy_b);
       if (issues) {
@@ -321,10 +350,11 @@ class Sm90Gemm {
         const int first_n = column_of_pixels(tile);
 #pragma unroll 1  // unrolled by four, a producer of 24 registers spilled
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile, order.advance()) {
-          const uint32_t stage = begin_stage(ring, at);
+          const uint32_t stage = begin_stage(ring, at, loads);
           const int k = order.k();
-          a.load(stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch));
-          b.load(stage + OperandA::kTileBytes, ring.full(at.stage), first_n, k, batch_b.coordinate(tile.batch));
+          if (loads.has_a()) a.load(stage, ring.full(at.stage), tile.m, k, batch_a.coordinate(tile.batch));
+          if (loads.has_b())
+            b.load(stage + OperandA::kTileBytes, ring.full(at.stage), first_n, k, batch_b.coordinate(tile.batch));
           at.advance();
         }
       }
@@ -339,16 +369,18 @@ class Sm90Gemm {
   /// The same loop where the taps of a row of the window share pixels: a stage is a row of the window.
   __device__ __forceinline__ void produce_window_rows(const Ring& ring, Scheduler tiles) const {
     const Shares shares = this->shares();
+    Loads loads(k_tiles_);
     typename Ring::Position at;
     for (Tile tile; tiles.next(tile);) {
+      loads.begin(tile, 0, 0);
       const WindowRowOperand<Plan, OperandA> a(parameters_.a, tile.m, shares.a, parameters_.policy_a);
       const WindowRowOperand<Plan, OperandB> b(parameters_.b, tile.n, shares.b, parameters_.policy_b);
       WindowRow<Plan::kTileK / Plan::kSharedTaps> row((a.kHasPixels ? parameters_.a : parameters_.b).h.taps);
 #pragma unroll 1
       for (int k_tile = 0; k_tile < k_tiles_; ++k_tile, row.advance(), at.advance()) {
-        const uint32_t stage = begin_stage(ring, at);
-        a.load(stage, ring.full(at.stage), row);
-        b.load(stage + OperandA::kTileBytes, ring.full(at.stage), row);
+        const uint32_t stage = begin_stage(ring, at, loads);
+        if (loads.has_a()) a.load(stage, ring.full(at.stage), row);
+        if (loads.has_b()) b.load(stage + OperandA::kTileBytes, ring.full(at.stage), row);
       }
     }
     ptx::launch_dependents();

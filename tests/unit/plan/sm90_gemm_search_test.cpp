@@ -303,10 +303,30 @@ TEST(Sm90Search, ShortKIsWalkedAlongTheLinesOfD) {
   EXPECT_EQ(first(kRow, 16384, 16384, 64), (Raster{1, true}));
   EXPECT_EQ(first(kColumn, 16384, 16384, 64), (Raster{1, false}));
   EXPECT_EQ(first(kRow, 16384, 8192, 512), (Raster{1, true}));
-  EXPECT_EQ(first(kRow, 65536, 768, 192), (Raster{8, true}));
-  EXPECT_EQ(first(kRow, 4096, 2048, 64), (Raster{8, true}));  // D fits in L2
+  EXPECT_EQ(first(kRow, 65536, 768, 192), (Raster{8, false}));  // a line has six tiles, and B stays in shared memory
+  EXPECT_EQ(first(kRow, 4096, 2048, 64), (Raster{8, true}));    // D fits in L2
   EXPECT_EQ(first(kRow, 4096, 32768, 256), (Raster{8, false}));
   EXPECT_EQ(first(kRow, 65536, 65536, 256), (Raster{8, true}));
+}
+
+// If all tiles of a CTA need the same columns, and their steps divide the stages, B is loaded once.
+TEST(Sm90Cost, OperandsThatStayAreLoadedOnce) {
+  const auto input_of = [](std::int64_t n, int stages, const Raster& raster) {
+    Sm90CostInput input{.m = 300000, .n = n, .k = 128, .tile = {128, 128, 64}, .stages = stages};
+    set_kept_parts(arch::limits(kSm90), raster, input);
+    return input;
+  };
+  EXPECT_EQ(input_of(128, 6, {8, true}).parts_of_b, 1);
+  EXPECT_EQ(input_of(128, 5, {8, true}).parts_of_b, 0) << "two steps do not divide five stages";
+  EXPECT_EQ(input_of(384, 6, {8, true}).parts_of_b, 0);
+  EXPECT_EQ(input_of(384, 6, {8, false}).parts_of_b, 1) << "132 CTAs take the tiles of three columns in turn";
+  EXPECT_EQ(input_of(640, 6, {8, false}).parts_of_b, 0) << "groups of four of five columns";
+  EXPECT_EQ(input_of(640, 6, {1, false}).parts_of_b, 5) << "one column after the other";
+  EXPECT_EQ(input_of(128, 6, {8, true}).parts_of_a, 0);
+  EXPECT_LT(estimate_of(input_of(128, 6, {8, true})), estimate_of(input_of(128, 5, {8, true})));
+  const op::Gemm tall = problem_of(describe_f16(), 300000, 64, 192);
+  const Sm90GemmDesign design = designs_of(tall).front();
+  EXPECT_EQ(design.stages % ceil_div(192, design.tile.k), 0) << to_string(design);
 }
 
 // A CTA reads an operand that is contiguous along M or N, and writes D, in lines as long as its tile.

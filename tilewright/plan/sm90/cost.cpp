@@ -147,17 +147,32 @@ double merging_share(const Sm90CostInput& input) {
   return tiles % 2 == 0 ? 1 : 1 - kMergeLoss / static_cast<double>(tiles);
 }
 
+/// The share of a CTA's mainloop steps that load A, and B: those of the tiles that fill the stages, if they keep an
+/// operand of which all tiles need the same part.
+struct LoadedShare {
+  double a = 1, b = 1;
+};
+LoadedShare loaded_share(const Sm90CostInput& input, double steps_of_tile, double tiles) {
+  const auto share = [&](std::int64_t parts) {
+    const double filling = input.stages * static_cast<double>(parts);
+    return parts == 0 ? 1.0 : std::min(1.0, filling / std::max(steps_of_tile * tiles, 1.0));
+  };
+  return {share(input.parts_of_a), share(input.parts_of_b)};
+}
+
 /// `steps` is the number of mainloop steps of a CTA in all its tiles. The SMs of a TPC merge reads that they make at
 /// the same time; in long kernels they drift apart.
-StepBytes step_bytes(const Sm90CostInput& input, double steps) {
+StepBytes step_bytes(const Sm90CostInput& input, double steps, const LoadedShare& loaded) {
   const auto weighted = [&](int lines, int sharers, int row_bytes, double sectors, int taps) {
     constexpr int kWidestRow = 128;
     const int elements = taps > 1 ? input.shared_pixels.elements(lines, input.tile.k) : lines * input.tile.k;
     const double bytes = static_cast<double>(elements) / sharers * input.element_bytes * sectors;
     return row_bytes == kWidestRow ? bytes : bytes * std::pow(kWidestRow / row_bytes, kNarrowRows);
   };
-  const double a = weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a, input.sharing_taps_a());
-  const double b = weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b, input.sharing_taps_b());
+  const double a =
+      loaded.a * weighted(input.tile.m, input.cluster_n, input.row_bytes_a, input.sectors_a, input.sharing_taps_a());
+  const double b =
+      loaded.b * weighted(input.tile.n, input.cluster_m, input.row_bytes_b, input.sectors_b, input.sharing_taps_b());
   // CTAs of a cluster share operands by multicast already, and the split-K CTAs of a tile share nothing. Reads that
   // straddle sectors, and those of kernels whose taps share pixels, did not seem to be merged.
   const double sectors = input.walks_along_m ? input.sectors_b : input.sectors_a;
@@ -186,8 +201,8 @@ double busiest_slice_us(const arch::ArchLimits& limits, const Sm90CostInput& inp
 
 /// Extra time of the tiles after the first of each SM if an operand has so few lines that some slices of L2 hold
 /// several and others none: all tiles along the other mode read the same lines.
-double hot_lines_us(const arch::ArchLimits& limits, const Sm90CostInput& input, std::int64_t tiles_m,
-                    std::int64_t tiles_n) {
+double hot_lines_us(const arch::ArchLimits& limits, const Sm90CostInput& input, const LoadedShare& loaded,
+                    std::int64_t tiles_m, std::int64_t tiles_n) {
   const auto clocks = [&](std::int64_t extent, std::int64_t readers) {
     const double lines =
         static_cast<double>(extent) * static_cast<double>(input.k) * input.element_bytes / kL2LineBytes;
@@ -195,7 +210,8 @@ double hot_lines_us(const arch::ArchLimits& limits, const Sm90CostInput& input, 
     return again * std::sqrt(lines / kL2Slices) / (1 + lines / kFewLines) * kL2LineBytes / kSliceBytesPerClock;
   };
   if (input.batches > 1) return 0;
-  return kHotLines * std::max(clocks(input.m, tiles_n), clocks(input.n, tiles_m)) / (limits.clock_ghz * 1e3);
+  return kHotLines * std::max(loaded.a * clocks(input.m, tiles_n), loaded.b * clocks(input.n, tiles_m)) /
+         (limits.clock_ghz * 1e3);
 }
 
 /// Clocks of the plain stores of one tile of D; 0 if TMA stores it.
@@ -376,6 +392,23 @@ ReadAmplification im2col_amplification(const op::GemmView& view) {
   return {1, (row <= 16 ? 1.5 : row <= 32 ? 1.2 : 1) * (has_zeros ? kZeros : 1)};
 }
 
+void set_kept_parts(const arch::ArchLimits& limits, const Raster& raster, Sm90CostInput& input) {
+  input.parts_of_a = input.parts_of_b = 0;
+  const std::int64_t steps = ceil_div(input.k, input.tile.k);
+  if (steps == 0 || input.stages % steps != 0) return;
+  const std::int64_t ctas = arch::resident_clusters(limits, input.cluster_m * input.cluster_n);
+  const auto parts = [&](std::int64_t tiles, bool are_grouped) -> std::int64_t {
+    if (tiles == 1) return 1;
+    if (!are_grouped) return 0;
+    if (raster.width == 1) return tiles;  // all tiles of a part come before those of the next
+    constexpr int kFew = 6, kNarrow = 4;  // groups of 8 are narrower if there are few tiles; see scheduler/raster.cuh
+    const int widest = raster.width == 8 && tiles < kFew ? kNarrow : raster.width;
+    return tiles <= widest && ctas % tiles == 0 ? 1 : 0;
+  };
+  input.parts_of_a = parts(ceil_div(input.m, std::int64_t{input.tile.m} * input.cluster_m), raster.along_n);
+  input.parts_of_b = parts(ceil_div(input.n, std::int64_t{input.tile.n} * input.cluster_n), !raster.along_n);
+}
+
 double distinct_share(const op::OperandView& operand) {
   return std::min(1.0, operand.distinct_share() * static_cast<double>(row_class_count(operand)));
 }
@@ -394,7 +427,8 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
       has_classes ? count_class_tiles(input, resident) : count_tiles(input, resident, steps_along_k);
   const double ctas = std::min(cluster_tiles, static_cast<double>(resident)) * sharers * input.split_k;
 
-  const StepBytes bytes = step_bytes(input, steps * tiles);
+  const LoadedShare loaded = loaded_share(input, steps, tiles);
+  const StepBytes bytes = step_bytes(input, steps * tiles, loaded);
   const double bandwidth = overlapped((bytes.a + bytes.b) / kSmBytesPerClock,
                                       bytes.merged * ctas / (limits.l2_bytes_per_clock * kL2Share), kLoadPower);
   const double load = overlapped(bandwidth, kLatencyClocks / input.stages, kLoadPower);
@@ -444,7 +478,7 @@ double estimate_us(const arch::ArchLimits& limits, const Sm90CostInput& input) {
   const double dram_us = kDramUs + dram_bytes / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double cluster_us = sharers > 1 ? kClusterUs : 0;
   const double busiest_us =
-      busiest_slice_us(limits, input, tiles_m, tiles_n) + hot_lines_us(limits, input, tiles_m, tiles_n);
+      busiest_slice_us(limits, input, tiles_m, tiles_n) + hot_lines_us(limits, input, loaded, tiles_m, tiles_n);
   const double exchanged = input.is_d_column_major && input.n > kFewColumns ? kExchanged : 1;
   return exchanged * (kLaunchUs + cluster_us + repack_us(limits, input) + busiest_us +
                       overlapped(body_us, dram_us, kBodyPower) + epilogue / clocks_per_us);

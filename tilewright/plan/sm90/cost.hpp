@@ -69,6 +69,9 @@ struct Sm90CostInput {
   SharedPixels shared_pixels = {};
   bool b_has_pixels = false;
   bool loads_fragments = false;  // wgmma takes A from registers, which the consumers load from shared memory
+  /// Of a kernel that keeps operands in its stages, how many parts of A and of B a CTA needs one after another; 0 if
+  /// that is unknown, or the operand is loaded for each tile. See kept_parts().
+  std::int64_t parts_of_a = 0, parts_of_b = 0;
 
   /// Number of taps that read the same elements of a stage of A, or of B.
   int sharing_taps_a() const { return b_has_pixels ? 1 : shared_pixels.taps; }
@@ -92,6 +95,12 @@ struct ReadAmplification {
   double a, b;
 };
 ReadAmplification im2col_amplification(const op::GemmView& view);
+
+/// Sets parts_of_a and parts_of_b of a kernel that walks the tiles of one matrix in this order, and has no groups,
+/// split-K, plain loads and tensor maps that CTAs make. Operands stay in the stages if `steps`, those of a tile, divide
+/// these, as device/tilewright/pipeline/kept_operand.cuh describes. CTAs take tiles round-robin: the tiles of a CTA
+/// have the same columns if the raster order has all columns in one group, whose number divides that of the CTAs.
+void set_kept_parts(const arch::ArchLimits& limits, const Raster& raster, Sm90CostInput& input);
 
 /// The share of an operand's elements that are not read in another row of an im2col matrix, too. Each class of rows has
 /// a share of the columns.

@@ -658,7 +658,7 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
     return path.uses_plain_loads() || path.is_repacked ? 1.0 : sector_read_amplification(tensor);
   };
   const ReadAmplification of = im2col_amplification(arguments);
-  return {
+  Sm90CostInput input{
       .m = plan.is_transposed ? mean.n : mean.m,
       .n = plan.is_transposed ? mean.m : mean.n,
       .k = mean.k,
@@ -705,6 +705,11 @@ Sm90CostInput cost_input(const Sm90GemmSketch& plan, const op::GemmView& argumen
       .b_has_pixels = plan.b_has_pixels(),
       .loads_fragments = plan.loads_fragments(),
   };
+  if (plan.groups() == op::GroupedMode::none && !plan.has_row_classes() && plan.split_k == 1 &&
+      !plan.uses_plain_loads() && plan.made_tensor_maps() == 0 && mean.batches == 1) {
+    set_kept_parts(arch::limits(plan.target), plan.raster, input);
+  }
+  return input;
 }
 
 Support check_arguments(const Sm90GemmSketch& plan, const op::GemmView& arguments) {

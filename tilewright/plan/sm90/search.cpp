@@ -106,6 +106,10 @@ struct Search {
   bool copies_source;                    // see ConsumerExtras
 
   bool uses_plain_loads() const { return reads_a > 0 || reads_b > 0; }
+  bool may_keep_operands() const {
+    return groups == op::GroupedMode::none && !has_row_classes && !uses_plain_loads() && tensor_maps == 0 &&
+           batches == 1;
+  }
   bool b_has_pixels() const { return shared_pixels.are_columns || (shared_pixels.are_shared() && is_transposed); }
   /// The columns of a tile that TMA loads for each tap of which a stage has elements.
   int columns_of_tap(int columns) const { return shared_pixels.are_columns ? columns / shared_pixels.taps : columns; }
@@ -276,7 +280,11 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
   input.cluster_n = cluster_n;
   input.split_k = split_k;
   // Most candidates are too slow even with the most stages and the fewest subtiles, so reject them early.
+  const bool may_keep_operands = search.may_keep_operands() && split_k == 1;
+  const std::int64_t steps = ceil_div(search.k, shape.k);
   input.stages = kMaxStages;
+  // At best, a CTA loads one part of each operand.
+  input.parts_of_a = input.parts_of_b = may_keep_operands && steps <= kMaxStages ? 1 : 0;
   input.subtiles = split_k > 1 ? 0 : 1;
   if (split_k > 1) input.plain_line_bytes = 0;
   if (estimate_us(search.limits, input) >= candidates.worst_us()) return;
@@ -303,7 +311,6 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
     memory.stages = std::min(memory.stages, kAheadBytes / memory.stage_bytes);
     if (memory.stages < 2 * teams) return;
   }
-  input.stages = memory.stages;
   if (split_k == 1) {
     const EpilogueSubtile subtile =
         epilogue_subtile(search.output, d_columns, memory.most_output_bytes(search.limits.smem_per_block_bytes));
@@ -312,9 +319,26 @@ void consider(const Search& search, const Tile& tile, const Group& group, Candid
     if (search.plain_bytes == 0) input.tile_stores = tile_stores(subtile, search.output, atoms, d_columns);
     if (search.plain_bytes > 0) input.plain_line_bytes = line_bytes(search.output, subtile, d_columns);
   }
-  candidates.offer({estimate_us(search.limits, input), &rows, shape, raster_of(search, shape), group, input.stages,
-                    search.is_transposed, search.repacked_bytes > 0,
-                    search.repacked_bytes > 0 && search.loads_fragments});
+  const auto offer = [&](int stages, const Raster& raster) {
+    input.stages = stages;
+    input.parts_of_a = input.parts_of_b = 0;
+    if (may_keep_operands) set_kept_parts(search.limits, raster, input);
+    input.walks_along_m = raster.walks_along_m();
+    candidates.offer({estimate_us(search.limits, input), &rows, shape, raster, group, stages, search.is_transposed,
+                      search.repacked_bytes > 0, search.repacked_bytes > 0 && search.loads_fragments});
+    return input.parts_of_a == 1 || input.parts_of_b == 1;
+  };
+  if (offer(memory.stages, raster_of(search, shape)) || !may_keep_operands || steps == 0) return;
+  // Whole tiles in the stages, and an order in which the tiles of a CTA have the same rows or columns, so that an
+  // operand stays in the stages.
+  const int stages = memory.stages - static_cast<int>(memory.stages % steps);
+  if (stages < kMinStages && stages != memory.stages) return;
+  for (const bool along_n : {false, true}) {
+    const Raster raster{kRasterWidth, along_n};
+    input.stages = stages;
+    set_kept_parts(search.limits, raster, input);
+    if (along_n ? input.parts_of_a == 1 : input.parts_of_b == 1) offer(stages, raster);
+  }
 }
 
 /// The values of split_k to try: as many as leave no SM idle, and half as many. There are none if the tiles fill more
