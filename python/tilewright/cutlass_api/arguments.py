@@ -2,14 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import tilewright
-from tilewright._tilewright import GroupedGemmArguments, Operand, OperationArguments
-from tilewright.epilogue import EpilogueArguments
+import tilewright.tracing
+from tilewright._tilewright import Epilogue, GroupedGemmArguments, Operand, OperationArguments
+from tilewright.epilogue import nearest
+from tilewright.errors import InvalidArgument
 from tilewright.missing_name import refuse_unknown
 
 RuntimeArguments = OperationArguments
+
+
+class EpilogueArguments(tilewright.EpilogueArguments):
+    """An epilogue of A @ B with the arrays and numbers that it reads and writes.
+
+    epilogue_fn   a Python function or its source. Its first parameter is `accum`, and it returns D
+    operands      keywords: the value of each other parameter, and an array for each variable that is returned
+
+    It is a tilewright.EpilogueArguments, which also takes texts of the epilogue language, an Epilogue and activations. A
+    function whose result is no variable, as that of a lambda, needs no array for it: `out` is written. Raises
+    InvalidArgument unless the keywords are the names of the function.
+    """
+
+    def __init__(self, epilogue_fn: Callable[..., object] | str | Epilogue, **operands: Any) -> None:
+        super().__init__(epilogue_fn, **operands)
+        if self._is_traced:
+            _check_names(tilewright.tracing.names_of(self.epilogue), operands)
+
+    def _array_of_d(self) -> Any:
+        """The array that is bound to D, or None."""
+        is_input = self._is_traced and "D" in tilewright.tracing.parameters(self.epilogue)
+        return None if is_input else self.operands.get("D")
+
+
+def _check_names(names: tilewright.tracing.Names, operands: dict[str, Any]) -> None:
+    """Raises InvalidArgument unless there is an operand for each parameter and each variable that is returned."""
+    accumulators = next((each for each in ("accum", "acc") if each in names.parameters), None)
+    if accumulators is None and (not names.required or names.required[0] in operands):
+        raise InvalidArgument("accum must be an input to the epilogue function")
+    if names.returned and "D" not in names.returned:
+        raise InvalidArgument(f"the epilogue function must return a variable D, got {', '.join(names.returned)}")
+    required = [each for each in names.required if each != (accumulators or names.required[0])]
+    missing = [each for each in dict.fromkeys((*required, *names.returned)) if each not in operands]
+    if missing:
+        what = "returns" if missing[0] in names.returned else "reads"
+        raise InvalidArgument(
+            f"the epilogue function {what} {missing[0]}, which is not given: EpilogueArguments(..., {missing[0]}=...)"
+        )
+    unknown = operands.keys() - {*names.parameters, *names.returned}
+    if unknown and names.returned:
+        known = dict.fromkeys((*names.parameters, *names.returned))
+        raise InvalidArgument(
+            f"the epilogue function has no parameter or output named {', '.join(sorted(unknown))}{nearest(unknown, known)}"
+        )
 
 
 class ArgumentTensor:
@@ -42,7 +89,7 @@ class GemmArguments(tilewright.GemmArguments):
     B                 (L, K, N) or (K, N)
     out               (L, M, N) or (M, N)
     accumulator_type  the type of the sums; the default follows from the type of A
-    epilogue          an EpilogueArguments
+    epilogue          an EpilogueArguments. If it has an array for D, that array is written in place of `out`
 
     It is a tilewright.GemmArguments, which says what else may be passed.
     """
@@ -50,6 +97,12 @@ class GemmArguments(tilewright.GemmArguments):
     def __init__(
         self, A: Any, B: Any, out: Any, accumulator_type: Any = None, epilogue: Any = None, **options: Any
     ) -> None:
+        d = epilogue._array_of_d() if isinstance(epilogue, EpilogueArguments) else None
+        if d is not None:
+            shapes = [tuple(getattr(each, "shape", ())) for each in (d, out)]
+            if shapes[0] != shapes[1]:
+                raise InvalidArgument(f"D of the epilogue has shape {shapes[0]}, but out has shape {shapes[1]}")
+            out = d
         super().__init__(A, B, out, accumulator_type, epilogue, **options)
         self._arrays = {"A": A, "B": B, "out": out}
 
