@@ -2,6 +2,7 @@
 
 #include <nanobind/operators.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -696,7 +697,11 @@ void bind_arguments(nb::module_& module) {
               found[nb::cast(operand.name)] = Operand{*operand.tensor};
             return found;
           },
-          "The tensors by name.");
+          "The tensors by name.")
+      .def_prop_rw(
+          "_refusal", [](const OperationArguments& self) { return self.refusal; },
+          [](OperationArguments& self, const std::string& reason) { self.refusal = reason; },
+          "Why kernels refuse these arguments whatever their tensors are, or None.");
   const auto operand = [](op::Tensor op::Gemm::*which) {
     return [which](const GemmArguments& self) { return Operand{self.gemm().*which}; };
   };

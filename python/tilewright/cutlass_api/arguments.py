@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import weakref
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tilewright
 import tilewright.tracing
-from tilewright._tilewright import Epilogue, GroupedGemmArguments, Operand, OperationArguments
+from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, Operand, OperationArguments, ShapeOnly, dtype
 from tilewright.epilogue import nearest
 from tilewright.errors import InvalidArgument
 from tilewright.missing_name import refuse_unknown
@@ -59,6 +61,24 @@ def _check_names(names: tilewright.tracing.Names, operands: dict[str, Any]) -> N
         )
 
 
+_last = threading.local()  # its attribute `arguments` refers to those whose arrays this thread has asked for last
+
+
+def argument_tensors(values: Sequence[Any]) -> list[Any]:
+    """The values with ArgumentTensors in place of the arrays of the arguments whose `tensor` was read last."""
+    find = getattr(_last, "arguments", None)
+    arguments = None if find is None else find()
+    if arguments is None or any(isinstance(each, ArgumentTensor) for each in values):
+        return [*values]
+    roles = dict(arguments._arrays)
+    found = []
+    for value in values:
+        role = next((name for name, array in roles.items() if array is value), None)
+        found.append(value if role is None else getattr(arguments, role))
+        roles.pop(role, None)  # an array that is A and B is first A
+    return found
+
+
 class ArgumentTensor:
     """One tensor of a GemmArguments: its shape and strides, and the array that the caller passed."""
 
@@ -66,7 +86,13 @@ class ArgumentTensor:
         self.arguments = arguments
         self.role = role  # the name of the attribute of `arguments`
         self.operand = operand
-        self.tensor = array
+        self._array = array
+
+    @property
+    def tensor(self) -> Any:
+        """The array that the caller passed. cute_compile() and cute_run() take it in place of the ArgumentTensor."""
+        _last.arguments = weakref.ref(self.arguments)
+        return self._array
 
     @property
     def runtime_tensor(self) -> Any:
@@ -76,6 +102,8 @@ class ArgumentTensor:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name == "dtype" and self.role in self.arguments._kinds:
+            return self.arguments._kinds[self.role]
         return getattr(self.operand, name)  # shape, stride, dtype, data_ptr, ...
 
     def __repr__(self) -> str:
@@ -91,7 +119,8 @@ class GemmArguments(tilewright.GemmArguments):
     accumulator_type  the type of the sums; the default follows from the type of A
     epilogue          an EpilogueArguments. If it has an array for D, that array is written in place of `out`
 
-    It is a tilewright.GemmArguments, which says what else may be passed.
+    It is a tilewright.GemmArguments, which says what else may be passed. A and B may have different types: then no kernel
+    supports the arguments, and kernel.supports(args) says so.
     """
 
     def __init__(
@@ -103,8 +132,20 @@ class GemmArguments(tilewright.GemmArguments):
             if shapes[0] != shapes[1]:
                 raise InvalidArgument(f"D of the epilogue has shape {shapes[0]}, but out has shape {shapes[1]}")
             out = d
-        super().__init__(A, B, out, accumulator_type, epilogue, **options)
         self._arrays = {"A": A, "B": B, "out": out}
+        self._kinds: dict[str, DType] = {}  # those of A and B, if they differ
+        try:
+            super().__init__(A, B, out, accumulator_type, epilogue, **options)
+        except InvalidArgument as error:
+            if not _have_two_types(A, B):
+                raise
+            kind = dtype(A.dtype)
+            try:  # arguments of one type stand for these, which no kernel computes
+                super().__init__(*(ShapeOnly((*each.shape,), kind) for each in (A, B)), ShapeOnly((*out.shape,), out.dtype))
+            except (AttributeError, TypeError, InvalidArgument):
+                raise error from None
+            self._kinds = {"A": kind, "B": dtype(B.dtype)}
+            self._refusal = str(error)
 
     @property
     def A(self) -> Any:
@@ -120,6 +161,14 @@ class GemmArguments(tilewright.GemmArguments):
     def out(self) -> Any:
         """The result."""
         return ArgumentTensor(self, "out", super().out, self._arrays["out"])
+
+
+def _have_two_types(A: Any, B: Any) -> bool:
+    """Whether two arrays have types that differ, both of which kernels know."""
+    try:
+        return bool(dtype(A.dtype) != dtype(B.dtype))
+    except (AttributeError, TypeError, InvalidArgument):
+        return False
 
 
 __all__ = ["ArgumentTensor", "EpilogueArguments", "GemmArguments", "GroupedGemmArguments", "RuntimeArguments"]
