@@ -367,17 +367,18 @@ def test_the_tensor_cores_of_sm_90(operations, has_gpu):
 def test_names(operations):
     names = {test.id: operations[test.id].procedural_name() for test in (*TESTS, *UNIT_TESTS)}
     assert names["fprop_f16_f32-Fprop_Analytic"] == (
-        "cutlass_tensorop_s16816fprop_analytic_f16_128x128_64x3_nhwc_align8"
+        "cutlass_sm80_tensorop_s16x8x16fprop_analytic_f16_128x128_64x3_nhwc_align8"
     )
     assert names["dgrad_f16_f16-Dgrad_Optimized_align4"] == (
-        "cutlass_tensorop_h16816dgrad_optimized_128x128_64x3_nhwc_unity_stride_align4"
+        "cutlass_sm80_tensorop_h16x8x16dgrad_optimized_128x128_64x3_nhwc_unity_stride_align4"
     )
-    assert names["wgrad_simt_f32-Wgrad_Analytic"] == "cutlass_simt_swgrad_analytic_128x128_8x4_nhwc_align4"
+    assert names["wgrad_simt_f32-Wgrad_Analytic"] == "cutlass_sm80_simt_swgrad_analytic_128x128_8x4_nhwc_align4"
     operation = operations["fprop_f16_f32-Fprop_Analytic"]
     assert operation.rt_module.name() == operation.configuration_name() == operation.procedural_name()
     assert "im2col" in operation.rt_module.emit().lower()
     assert operation.operation_kind.name == "Conv2d"
     assert (len(TESTS), len(UNIT_TESTS)) == (43, 32)
+    assert len({*names.values()}) > 60
 
 
 def test_kernels_have_the_described_tile_where_registers_suffice(operations):

@@ -114,9 +114,13 @@ class Conv2dOperation(DesignedOperation):
         return str(self.A.layout.value)
 
     def procedural_name(self) -> str:
-        """PyCUTLASS's name: class, types, kind, algorithm, tile, layout, alignment."""
+        """PyCUTLASS's name: architecture, class, types, kind, algorithm, tile, layout, alignment."""
         name = super().procedural_name()
         return name.replace("_align", "_unity_stride_align") if self.stride_support is StrideSupport.Unity else name
+
+    def _tile_name(self) -> str:
+        m, n, k = self.tile_description.threadblock_shape
+        return f"{m}x{n}_{k}x{self.tile_description.stages or 0}"
 
     def _gemm_kernel(self) -> Kernel:
         """The kernel of this design for a GEMM with the layouts of the convolution, and operands that tensor cores can

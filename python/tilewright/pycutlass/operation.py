@@ -140,13 +140,19 @@ class DesignedOperation:
     def accumulator_type(self) -> DataType:
         return self.tile_description.math_instruction.element_accumulator
 
+    def kind_name(self) -> str:
+        """The kind of operation, as names have it."""
+        return self.kind
+
     def core_name(self) -> str:
-        """The accumulator's letter and the shape of the tensor core instruction: "sgemm", "h16816gemm"."""
+        """The accumulator's letter and the shape of the tensor core instruction: "sgemm", "h16x8x16gemm"."""
         math = self.tile_description.math_instruction
         letter = {"f16": "h", "f32": "s", "f64": "d", "s32": "i"}.get(self.accumulator_type().value, "x")
-        is_simt = math.opcode_class is cutlass.OpClass.Simt or math.instruction_shape is None
-        shape = "" if is_simt else "".join(str(extent) for extent in math.instruction_shape or ())
-        return f"{letter}{shape}{self.kind}"
+        if math.opcode_class is cutlass.OpClass.Simt:
+            return f"{letter}{self.kind_name()}"
+        shape = "Default" if math.instruction_shape is None else "x".join(map(str, math.instruction_shape))
+        is_other = math.element_a not in (self.A.element, self.accumulator_type())
+        return f"{letter}{shape}{math.element_a.value if is_other else ''}{self.kind_name()}"
 
     def extended_name(self) -> str:
         """The core name, with the types of A and C if they differ from the accumulator's."""
@@ -157,11 +163,17 @@ class DesignedOperation:
         return name if self.A.element is accumulator else f"{name}_{self.A.element.value}"
 
     def procedural_name(self) -> str:
-        """PyCUTLASS's name: class, types, tile, layouts, alignment. It is not unique; `kernel.name` is."""
-        op_class = {"simt": "simt", "tensor_op": "tensorop"}[self.tile_description.math_instruction.opcode_class.value]
-        alignment = max(self.A.alignment, self.B.alignment, self.C.alignment)
-        parts = ["cutlass", op_class, self.extended_name(), self.tile_description.procedural_name()]
-        return "_".join([*parts, self.layout_name(), f"align{alignment}"])
+        """The name that PyCUTLASS of CUTLASS 3.0 gives: architecture, class, types, tile, layouts, the alignment of A. It has
+        no epilogue, warps and swizzle, so that it is not unique; `kernel.name` is."""
+        parts = [f"cutlass_sm{self.arch}", self._op_class_name(), self.extended_name()]
+        return "_".join([*parts, self._tile_name(), self.layout_name(), f"align{self.A.alignment}"])
+
+    def _op_class_name(self) -> str:
+        return {"simt": "simt", "tensor_op": "tensorop"}[self.tile_description.math_instruction.opcode_class.value]
+
+    def _tile_name(self) -> str:
+        """The tile as names have it."""
+        return self.tile_description.procedural_name()
 
     def configuration_name(self) -> str:
         return self.procedural_name()
@@ -352,6 +364,19 @@ class GemmOperationUniversal(DesignedOperation):
     def layout_name(self) -> str:
         """A letter for A and for B: t for row-major, n for column-major, t32 and n32 if they are interleaved."""
         return "".join(LETTERS[each.layout] for each in (self.A, self.B))
+
+    def procedural_name(self) -> str:
+        """PyCUTLASS's name. For tensor cores of sm_90 it has the types of all operands, the cluster and three layouts."""
+        if self.api is not ApiVersion.v3x or self.arch < 90:
+            return super().procedural_name()
+        tile = self.tile_description
+        elements = (self.A.element, self.B.element, self.accumulator_type(), self.C.element)
+        types = "_".join([self.core_name(), *(each.value for each in elements)])
+        shape, cluster = ("x".join(map(str, extents)) for extents in (tile.threadblock_shape, tile.cluster_shape))
+        layouts = "".join(LETTERS[each.layout] for each in (self.A, self.B, self.C))
+        stages = 0 if tile.stages is None else tile.stages
+        parts = [f"cutlass3x_sm{self.arch}", self._op_class_name(), types, shape, cluster, str(stages)]
+        return "_".join([*parts, layouts, f"align{self.A.alignment}"])
 
     def _check_types(self, is_visitor_expected: bool) -> None:
         self._check_elements()
