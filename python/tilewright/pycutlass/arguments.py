@@ -14,7 +14,7 @@ from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
 from .argument_types import check_type
-from .array import Memory, View, current_stream, item_bytes, memory_of
+from .array import Memory, View, current_stream, item_bytes, memory_of, product_of
 from .cutlass.element import DataType
 from .cutlass.gemm import GemmCoord, Mode
 from .cutlass.layout import LayoutType
@@ -71,13 +71,6 @@ def reduction_arguments(parts: View, outputs: Outputs) -> _tilewright.ReduceSpli
         return _tilewright.ReduceSplitKArguments(parts, outputs.d, None, outputs.epilogue, **outputs.options)
     except InvalidArgument as error:
         raise InvalidArgument(re.sub(r"\bout\b", "D", str(error))) from None
-
-
-def product_of(extents: tuple[int, ...]) -> int:
-    count = 1
-    for extent in extents:
-        count *= extent
-    return count
 
 
 def allocate(shape: tuple[int, ...], kind: DType, device: int | None) -> Memory:
