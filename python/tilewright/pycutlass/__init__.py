@@ -3,6 +3,12 @@
 `import tilewright.pycutlass as pycutlass` and `from tilewright.pycutlass import *`. See docs/pycutlass.md.
 """
 
+import importlib.util
+import sys
+from typing import Any
+
+import numpy as np
+
 from tilewright.missing_name import refuse_unknown
 from tilewright.submodules import add_submodules
 
@@ -33,18 +39,29 @@ from .epilogue import (
     LinearCombinationGeneric,
 )
 from .grouped import GemmGroupedArguments, GemmOperationGrouped, GroupedGemmArguments
+from .library import (
+    DataTypeNames,
+    DataTypeSize,
+    DataTypeSizeBytes,
+    DataTypeTag,
+    OpcodeClassNames,
+    ShortLayoutTypeNames,
+)
 from .kinds import ConvMode, GemmKind, OperationKind, SchedulerMode, StrideSupport
 from .math_instruction import MathInstruction, MathOperation
 from .memory_pool import PoolMemoryManager, align_size, get_allocated_size, get_memory_pool
 from .operation import ApiVersion, GemmOperationUniversal, api_version
 from .reduction import ReductionArguments, ReductionOperation
 from .reference_model import Conv2dReferenceModule, ReferenceModule
+from .template import SubstituteTemplate
 from .tensor import TensorDescription
 from .tile import TileDescription
 from .unsupported import SymmetricTensorDescription, TriangularTensorDescription
 from .visitor import EpilogueVisitTree, reduction_op
 
 compiler = ArtifactManager()
+
+pycutlass = sys.modules[__name__]  # `from pycutlass import *` gives programs this name too
 
 # The modules have the names that programs for PyCUTLASS import.
 utils = conversions
@@ -77,6 +94,10 @@ __all__ = [
     "Conv2dReferenceModule",
     "ConvKind",
     "ConvMode",
+    "DataTypeNames",
+    "DataTypeSize",
+    "DataTypeSizeBytes",
+    "DataTypeTag",
     "EpilogueVisitTree",
     "FastLinearCombinationClamp",
     "GemmArguments",
@@ -92,13 +113,16 @@ __all__ = [
     "LinearCombinationGeneric",
     "MathInstruction",
     "MathOperation",
+    "OpcodeClassNames",
     "OperationKind",
     "PoolMemoryManager",
     "ReductionArguments",
     "ReductionOperation",
     "ReferenceModule",
     "SchedulerMode",
+    "ShortLayoutTypeNames",
     "StrideSupport",
+    "SubstituteTemplate",
     "SymmetricTensorDescription",
     "TensorDescription",
     "TileDescription",
@@ -116,6 +140,8 @@ __all__ = [
     "identity",
     "leaky_relu",
     "library",
+    "np",
+    "pycutlass",
     "reduction_op",
     "relu",
     "sigmoid",
@@ -124,8 +150,15 @@ __all__ = [
     "utils",
 ]
 
+if importlib.util.find_spec("torch") is not None:
+    __all__ += ["torch"]  # as PyCUTLASS, whose star import gives it to programs that do not import it themselves
 
-def __getattr__(name: str) -> int:
+testbed.add_names({name: value for name, value in globals().items() if name in __all__})
+
+
+def __getattr__(name: str) -> Any:
     if name == "DEVICE_CC":
         return device_cc()
+    if name == "torch" and name in __all__:
+        return importlib.import_module("torch")
     refuse_unknown(__name__, __all__)(name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy
@@ -587,6 +587,14 @@ def _takes(operation: Conv2dOperation, size: Conv2dProblemSize, interleaved: boo
         return False
     is_unity = (size.stride_h, size.stride_w) == (1, 1)
     return operation.conv_kind is not Operator.dgrad or is_unity == (operation.stride_support is StrideSupport.Unity)
+
+
+def add_names(names: Mapping[str, object]) -> None:
+    """Adds names to this module. `from pycutlass.test import *` gives programs those of pycutlass, too."""
+    for name, value in names.items():
+        globals().setdefault(name, value)
+        if name not in __all__:
+            __all__.append(name)
 
 
 __all__ = [

@@ -62,6 +62,7 @@ float64 = DataType.float64
 tfloat32 = DataType.tfloat32
 int8 = DataType.int8
 int32 = DataType.int32
+uint8 = DataType.u8
 
 RowMajor = LayoutType.RowMajor
 ColumnMajor = LayoutType.ColumnMajor
@@ -118,6 +119,7 @@ __all__ = [
     "int32",
     "layout",
     "tfloat32",
+    "uint8",
 ]
 
 if not TYPE_CHECKING:  # type checkers find misspelt names themselves
