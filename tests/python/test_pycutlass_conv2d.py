@@ -596,7 +596,7 @@ def test_operations_are_refused():
             StrideSupport.Strided,
             functor,
         )
-    with refused("no family can make a kernel with this design"):
+    with refused("no kernel has this design: sm80_gemm: "):
         replaced(test, tile=(100, 100, 64)).operation()
     with refused("TensorNHWC is for convolutions"):
         nhwc_tensor.attributes  # noqa: B018

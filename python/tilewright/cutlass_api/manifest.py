@@ -45,7 +45,7 @@ def get_kernels(
         found = list(list_kernels(accept, cc))
     else:
         families = available_providers["cutedsl"].families() if chosen == ["cutedsl"] else None
-        is_refused = args._refusal is not None or families == []
+        is_refused = getattr(args, "_refusal", None) is not None or families == []
         found = [] if is_refused else list(find_kernels(args, accept, cc, families))
     for name in own:
         generated = available_providers[name].generate_kernels(

@@ -47,6 +47,7 @@ from .library import (
     OpcodeClassNames,
     ShortLayoutTypeNames,
 )
+from .keywords import suggest_keywords
 from .kinds import ConvMode, GemmKind, OperationKind, SchedulerMode, StrideSupport
 from .math_instruction import MathInstruction, MathOperation
 from .memory_pool import PoolMemoryManager, align_size, get_allocated_size, get_memory_pool
@@ -149,6 +150,9 @@ __all__ = [
     "tanh",
     "utils",
 ]
+
+for _module in (pycutlass, cutlass, cutlass.conv, cutlass.gemm):
+    suggest_keywords(vars(_module), [*vars(_module)], __name__)
 
 if importlib.util.find_spec("torch") is not None:
     __all__ += ["torch"]  # as PyCUTLASS, whose star import gives it to programs that do not import it themselves

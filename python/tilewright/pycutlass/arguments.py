@@ -133,6 +133,11 @@ class GemmArguments(OutputArguments):
         super().__init__(operation, problem_size, output_op, bias)
         self.A, self.B = A, B
         self.gemm_mode = gemm_mode
+        if None not in (split_k_slices, split_k_splices) and split_k_slices != split_k_splices:
+            raise InvalidArgument(
+                f"split_k_slices and split_k_splices are two names of one number, got {split_k_slices} and "
+                f"{split_k_splices}"
+            )
         self.split_k_slices = _count(split_k_slices if split_k_splices is None else split_k_splices, "split_k_slices")
         is_batch = gemm_mode in (Mode.Batched, Mode.Array)
         lists = [each for each in (A, B, C, D) if isinstance(each, (list, tuple))]

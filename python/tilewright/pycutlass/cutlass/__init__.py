@@ -1,6 +1,5 @@
 """The names of PyCUTLASS's module `cutlass`."""
 
-import enum
 from typing import TYPE_CHECKING
 
 from tilewright.cutlass_api.cutlass import (
@@ -18,6 +17,7 @@ from tilewright.cutlass_api.cutlass import (
 )
 from tilewright.missing_name import refuse_unknown
 
+from ..enumeration import Enumeration
 from . import conv, cute, gemm
 from .coordinates import MatrixCoord, Tensor4DCoord, dim3
 from .element import DataType
@@ -36,7 +36,7 @@ from .swizzle import (
 )
 
 
-class OpClass(enum.Enum):
+class OpClass(Enumeration):
     """The class of the math instruction."""
 
     Simt = "simt"
@@ -45,7 +45,7 @@ class OpClass(enum.Enum):
     SparseTensorOp = "sparse_tensor_op"
 
 
-class complex_transform(enum.Enum):
+class complex_transform(Enumeration):
     """The transformation of complex elements when they are read."""
 
     none = 0

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import enum
 import operator
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import InvalidArgument
 from tilewright.missing_name import refuse_unknown
 
+from ..enumeration import Enumeration
 from ..kinds import StrideSupport as StrideSupport
 from .coordinates import MatrixCoord, Tensor4DCoord
 from .gemm import GemmCoord
 
 
-class Operator(enum.Enum):
+class Operator(Enumeration):
     """Which of the three tensors is computed."""
 
     fprop = 0
@@ -22,7 +22,7 @@ class Operator(enum.Enum):
     wgrad = 2
 
 
-class IteratorAlgorithm(enum.Enum):
+class IteratorAlgorithm(Enumeration):
     """CUTLASS's algorithms that compute the addresses of activations. All have the same kernels here, and differ in the
     problems that they accept: see Conv2dArguments."""
 
@@ -32,7 +32,7 @@ class IteratorAlgorithm(enum.Enum):
     few_channels = 3
 
 
-class SplitKMode(enum.Enum):
+class SplitKMode(Enumeration):
     """How the partial sums of split-K are reduced."""
 
     None_ = 0
@@ -40,7 +40,7 @@ class SplitKMode(enum.Enum):
     Parallel = 2
 
 
-class Mode(enum.Enum):
+class Mode(Enumeration):
     """Whether filters are mirrored."""
 
     cross_correlation = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from typing import SupportsFloat
 
@@ -10,6 +9,8 @@ import numpy
 
 from tilewright._tilewright import DType
 from tilewright.errors import InvalidArgument, Unsupported
+
+from ..enumeration import Enumeration
 
 
 class ElementFloat(float):
@@ -26,7 +27,7 @@ class ElementInteger(int):
         return int(self)
 
 
-class DataType(enum.Enum):
+class DataType(Enumeration):
     """CUTLASS's element types."""
 
     float16 = "f16"

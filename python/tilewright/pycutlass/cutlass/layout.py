@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 from dataclasses import dataclass
 
 from tilewright.errors import InvalidArgument, Unsupported
 
+from ..enumeration import Enumeration
 from .coordinates import MatrixCoord, Tensor4DCoord
 
 INTERLEAVED = 32  # rows or columns that an interleaved layout stores together
@@ -36,7 +36,7 @@ class PackedLayout:
         return math.prod(self.extents)
 
 
-class LayoutType(enum.Enum):
+class LayoutType(Enumeration):
     """PyCUTLASS's layouts."""
 
     RowMajor = "row"
