@@ -109,9 +109,9 @@ class EpilogueArguments:
     ) -> _Bound:
         identity = _identity(function)
         if identity is None:
-            found = self._make_binding(function, problem, compute, modes)
-            self._name_of_d = found.name_of_d
-            return found.of(self.operands)
+            made = self._make_binding(function, problem, compute, modes)
+            self._name_of_d = made.name_of_d
+            return made.of(self.operands)
         kinds = [_kind(name, value, modes) for name, value in self.operands.items()]
         key = identity, problem, id(compute), *kinds
         found = _BINDINGS.get(key)

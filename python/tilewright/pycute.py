@@ -154,7 +154,7 @@ def _returns_own(function: _Function) -> _Function:
 
 def size(layout: Any) -> int:
     """The number of coordinates of a layout, or the product of an integer or a tuple; the size of a swizzle."""
-    return layout.size() if isinstance(layout, _layout.Swizzle) else _layout.size(layout)
+    return layout.size() if isinstance(layout, Swizzle) else _layout.size(layout)
 
 
 def cosize(layout: Any) -> int:
@@ -214,7 +214,7 @@ def shiftr(a: int, s: int) -> int:
 
 
 @_returns_own
-def make_layout(*layouts: Any) -> Layout:
+def make_layout(*layouts: Any) -> Any:
     """The layout whose modes are the given layouts, which may be in one tuple, list or generator; or a layout of a shape
     and a stride."""
     if len(layouts) == 1 and isinstance(layouts[0], Iterable) and not is_layout(layouts[0]):

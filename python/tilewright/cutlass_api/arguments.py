@@ -128,9 +128,9 @@ class GemmArguments(tilewright.GemmArguments):
     ) -> None:
         d = epilogue._array_of_d() if isinstance(epilogue, EpilogueArguments) else None
         if d is not None:
-            shapes = [tuple(getattr(each, "shape", ())) for each in (d, out)]
-            if shapes[0] != shapes[1]:
-                raise InvalidArgument(f"D of the epilogue has shape {shapes[0]}, but out has shape {shapes[1]}")
+            of_d, of_out = (tuple(getattr(each, "shape", ())) for each in (d, out))
+            if of_d != of_out:
+                raise InvalidArgument(f"D of the epilogue has shape {of_d}, but out has shape {of_out}")
             out = d
         self._arrays = {"A": A, "B": B, "out": out}
         self._kinds: dict[str, DType] = {}  # those of A and B, if they differ
@@ -141,7 +141,8 @@ class GemmArguments(tilewright.GemmArguments):
                 raise
             kind = dtype(A.dtype)
             try:  # arguments of one type stand for these, which no kernel computes
-                super().__init__(*(ShapeOnly((*each.shape,), kind) for each in (A, B)), ShapeOnly((*out.shape,), out.dtype))
+                shapes = [ShapeOnly((*each.shape,), kind) for each in (A, B)]
+                super().__init__(shapes[0], shapes[1], ShapeOnly((*out.shape,), out.dtype))
             except (AttributeError, TypeError, InvalidArgument):
                 raise error from None
             self._kinds = {"A": kind, "B": dtype(B.dtype)}

@@ -5,7 +5,7 @@
 
 import importlib.util
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -154,7 +154,7 @@ __all__ = [
 for _module in (pycutlass, cutlass, cutlass.conv, cutlass.gemm):
     suggest_keywords(vars(_module), [*vars(_module)], __name__)
 
-if importlib.util.find_spec("torch") is not None:
+if not TYPE_CHECKING and importlib.util.find_spec("torch") is not None:
     __all__ += ["torch"]  # as PyCUTLASS, whose star import gives it to programs that do not import it themselves
 
 testbed.add_names({name: value for name, value in globals().items() if name in __all__})

@@ -338,7 +338,7 @@ class Conv2dLauncher(_Launcher):
             runs.append((reduction, reduced))
 
         def is_equal() -> bool:
-            expected = self.host_reference(size, *plain, alpha, beta).reshape(shapes[2])
+            expected = self.host_reference(size, plain[0], plain[1], plain[2], alpha, beta).reshape(shapes[2])
             return bool((d.reshape(-1) == _blocked(expected, layouts[2]).reshape(-1)).all())
 
         return self._finish(
@@ -525,7 +525,7 @@ def _bytes(operation: Any, size: _Extents, beta: float) -> int:
     """The bytes of A, B and D, as PyCUTLASS counts them, and of C if beta is not 0."""
     m, n, k = size.m(), size.n(), size.k()
     of_a, of_b, of_c = (each.element.bits for each in (operation.A, operation.B, operation.C))
-    return of_a * m // 8 * k + of_b * n // 8 * k + of_c * m // 8 * n * (1 if beta == 0 else 2)
+    return int(of_a * m // 8 * k + of_b * n // 8 * k + of_c * m // 8 * n * (1 if beta == 0 else 2))
 
 
 def _shapes(operation: GemmOperationUniversal, size: _Extents) -> list[tuple[TensorDescription, int, int]]:
