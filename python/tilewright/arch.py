@@ -45,6 +45,8 @@ class TiledCopy:
     InvalidArgument for other layouts."""
 
     def __init__(self, canonical_layout: Layout, element: object) -> None:
+        if not isinstance(canonical_layout, Layout):
+            raise TypeError(f"canonical_layout must be a Layout, got {canonical_layout!r:.80}")
         if len(canonical_layout) != 2:
             raise InvalidArgument(f"canonical_layout must have two modes, (mn, k), got {canonical_layout}")
         self.canonical_layout = canonical_layout
