@@ -62,8 +62,6 @@ from .visitor import EpilogueVisitTree, reduction_op
 
 compiler = ArtifactManager()
 
-pycutlass = sys.modules[__name__]  # `from pycutlass import *` gives programs this name too
-
 # The modules have the names that programs for PyCUTLASS import.
 utils = conversions
 add_submodules(
@@ -141,8 +139,6 @@ __all__ = [
     "identity",
     "leaky_relu",
     "library",
-    "np",
-    "pycutlass",
     "reduction_op",
     "relu",
     "sigmoid",
@@ -151,11 +147,15 @@ __all__ = [
     "utils",
 ]
 
-for _module in (pycutlass, cutlass, cutlass.conv, cutlass.gemm):
+for _module in (sys.modules[__name__], cutlass, cutlass.conv, cutlass.gemm):
     suggest_keywords(vars(_module), [*vars(_module)], __name__)
 
-if not TYPE_CHECKING and importlib.util.find_spec("torch") is not None:
-    __all__ += ["torch"]  # as PyCUTLASS, whose star import gives it to programs that do not import it themselves
+if not TYPE_CHECKING:  # type checkers see what programs import themselves
+    # As in PyCUTLASS, the star import gives these names to programs that do not import them themselves.
+    pycutlass = sys.modules[__name__]
+    __all__ += ["np", "pycutlass"]
+    if importlib.util.find_spec("torch") is not None:
+        __all__ += ["torch"]
 
 testbed.add_names({name: value for name, value in globals().items() if name in __all__})
 
