@@ -4,10 +4,9 @@
 
 #include <nanobind/nanobind.h>
 
-#include <string>
-#include <variant>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "python/bindings/placed_matrices.hpp"

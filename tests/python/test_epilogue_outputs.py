@@ -105,3 +105,14 @@ def test_pickles_keep_the_class() -> None:
         out = np.ones((8, 4), np.float32)
         restored = pickle.loads(pickle.dumps(kind(doubled, D=out)))
         assert type(restored) is kind and np.array_equal(restored.operands["D"], out)
+
+
+def test_programs_of_jax_take_no_array_for_the_result() -> None:
+    jax = pytest.importorskip("jax")
+    import tilewright.jax
+
+    b, d = jax.numpy.asarray(B), jax.numpy.zeros((8, 4), np.float32)
+    with pytest.raises(InvalidArgument, match="the epilogue writes D: in a program of JAX, .* takes no array for it"):
+        jax.jit(lambda a: tilewright.matmul(a, b, epilogue=doubled, D=d))(jax.numpy.asarray(A))
+    result = jax.jit(lambda a: tilewright.matmul(a, b, epilogue=doubled))(jax.numpy.asarray(A))
+    np.testing.assert_array_equal(result, 2 * A @ B)
