@@ -2,6 +2,7 @@
 
 #include <nanobind/operators.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -186,6 +187,7 @@ void make_arguments(GemmArguments* self, nb::handle a, nb::handle b, nb::handle 
       read_optional_dtype(accumulator_type, "accumulator_type").value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
   const nb::object bound = set_epilogue(gemm, epilogue);
+  check_bound_output(epilogue, out, "out");
   check_used(gemm.epilogue, gemm.alpha, gemm.beta, !c.is_none());
   read_tensors(reader, gemm, bound);
   read_tensors(reader, gemm, tensors);
@@ -370,6 +372,7 @@ void make_grouped(GroupedGemmArguments* self, nb::handle a, nb::handle b, nb::ha
       read_optional_dtype(accumulator_type, "accumulator_type").value_or(op::default_accumulator(gemm.a.dtype));
   gemm.math = read_math(math);
   const nb::object bound = set_epilogue(gemm, epilogue, grouped.groups());
+  check_bound_output(epilogue, out, "out");
   op::check_grouped_epilogue(grouped.mode, gemm.epilogue).or_throw();  // before shapes that follow from the epilogue
   check_used(gemm.epilogue, gemm.alpha, gemm.beta, !c.is_none());
   read_tensors(reader, gemm, bound, grouped.groups());
@@ -414,6 +417,7 @@ void make_reduction(ReduceSplitKArguments* self, nb::handle parts, nb::handle ou
       read_optional_dtype(accumulator_type, "accumulator_type").value_or(op::sum_accumulator(reduction.parts.dtype));
   op::check_strides(reduction.parts, "parts").or_throw();  // its extents are needed before the problem is validated
   const nb::object bound = set_epilogue(reduction, epilogue);
+  check_bound_output(epilogue, out, "out");
   check_used(reduction.epilogue, reduction.alpha, reduction.beta, !c.is_none());
   read_tensors(reader, reduction, bound);
   read_tensors(reader, reduction, tensors);
@@ -693,7 +697,11 @@ void bind_arguments(nb::module_& module) {
               found[nb::cast(operand.name)] = Operand{*operand.tensor};
             return found;
           },
-          "The tensors by name.");
+          "The tensors by name.")
+      .def_prop_rw(
+          "_refusal", [](const OperationArguments& self) { return self.refusal; },
+          [](OperationArguments& self, const std::string& reason) { self.refusal = reason; },
+          "Why kernels refuse these arguments whatever their tensors are, or None.");
   const auto operand = [](op::Tensor op::Gemm::*which) {
     return [which](const GemmArguments& self) { return Operand{self.gemm().*which}; };
   };

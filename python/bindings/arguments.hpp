@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,6 +21,8 @@ struct OperationArguments {
   StreamSources streams;  // determine the stream of a launch when the caller passes none
   std::vector<nanobind::object> owners;
   std::vector<nanobind::object> lent;  // the owners that must stay alive until the kernel has finished
+  /// Why no kernel can compute the arguments that the caller gave, for which these stand. Kernels refuse them with it.
+  std::optional<std::string> refusal = std::nullopt;
 
   const op::Problem& problem() const { return call.problem(); }
   op::MemoryDevice memory() const { return op::device(problem()); }

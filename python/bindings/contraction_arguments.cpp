@@ -111,6 +111,7 @@ void make_contraction(ContractionArguments* self, const Text& expression, nb::ha
   with_name_of_out([&] { op::validate(contraction).or_throw(); });
   order_operands(contraction);
   ReadEpilogue read = read_epilogue(epilogue, output_extents(contraction), compute, contraction.d.dtype);
+  check_bound_output(epilogue, out, "out");
   contraction.epilogue = std::move(read.epilogue);
   contraction.alpha = read.alpha.value_or(alpha);
   contraction.beta = read.beta.value_or(beta);

@@ -154,6 +154,17 @@ void make_conv2d(Conv2dArguments* self, nb::handle x, nb::handle w, nb::handle y
   const DType output = conv.written().dtype;
   ReadEpilogue read =
       read_epilogue(epilogue, output_extents(conv, order), op::default_compute(conv.accumulator, output), output);
+  switch (conv.pass) {
+    case fprop:
+      check_bound_output(epilogue, y, "y");
+      break;
+    case dgrad:
+      check_bound_output(epilogue, x, "x");
+      break;
+    case wgrad:
+      check_bound_output(epilogue, w, "w");
+      break;
+  }
   conv.epilogue = std::move(read.epilogue);
   conv.alpha = read.alpha.value_or(alpha);
   conv.beta = read.beta.value_or(beta);

@@ -689,6 +689,7 @@ void run(const OperationArguments& arguments, nb::handle stream, const Required&
 void read_workspace(nb::handle workspace, engine::RunOptions& options) {
   if (workspace.is_none()) return;
   const ReadTensor read = read_tensor(workspace, "workspace");
+  if (op::span_bytes(read.tensor) == 0) return;
   if (read.tensor.address == 0 || read.tensor.device.kind != op::MemoryDevice::Kind::cuda) {
     throw InvalidArgument(
         fmt::format("workspace must be an array on a GPU, got one on {}", op::to_string(read.tensor.device)));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "python/bindings/read.hpp"
+#include "python/bindings/tensor.hpp"
 #include "python/bindings/unlocked.hpp"
 #include "tilewright/base/error.hpp"
 #include "tilewright/base/text.hpp"
@@ -60,6 +61,26 @@ ReadEpilogue read_epilogue(nb::handle epilogue, const OutputExtents& extents, DT
     if (label == "beta") read.beta = read_number(value, "beta");
   }
   return read;
+}
+
+void check_bound_output(nb::handle epilogue, nb::handle output, const char* name) {
+  const nb::object find = nb::getattr(epilogue, "_bound_output", nb::none());
+  if (find.is_none()) return;
+  const nb::object bound = find();
+  if (bound.is_none()) return;
+  const nb::object array = bound[1];
+  if (array.is(output)) return;
+  const std::string label = read_text(bound[0], "the name of the output of an epilogue");
+  const auto is_list = [](nb::handle object) {
+    return nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object);
+  };
+  if (!is_list(array) && !is_list(output) && nb::hasattr(array, "shape") && nb::hasattr(output, "shape")) {
+    const op::Tensor given = read_tensor(array, label.c_str()).tensor, written = read_tensor(output, name).tensor;
+    if (given.dtype == written.dtype && op::are_same_elements(given, written)) return;
+  }
+  throw InvalidArgument(fmt::format(
+      "the array {0}= is the result of the epilogue, which is written to {1}, but it is another array: pass it as {1}",
+      label, name));
 }
 
 void check_used(const op::Epilogue& epilogue, double given_alpha, double given_beta, bool has_c) {

@@ -35,6 +35,11 @@ struct OutputExtents {
 /// output[, modes]) -> (Epilogue, tensors, scalars). @throws InvalidArgument, TypeError, and what _bind() raises
 ReadEpilogue read_epilogue(nanobind::handle epilogue, const OutputExtents& extents, DType compute, DType output);
 
+/// A caller may bind an array to the value of an epilogue that is stored to D. `epilogue` is what read_epilogue() has
+/// read, `output` the array of the caller that is written, and `name` its name. @throws InvalidArgument if the arrays
+/// differ, since the array of the epilogue would not be written
+void check_bound_output(nanobind::handle epilogue, nanobind::handle output, const char* name);
+
 /// Not every epilogue uses alpha, beta and C. @throws InvalidArgument for one that is given and not used, and for a C
 /// that is read and not given
 void check_used(const op::Epilogue& epilogue, double alpha, double beta, bool has_c);

@@ -31,11 +31,13 @@ void raise(const DriverError& error) {
 }
 
 void raise(const engine::RefusedDesign& error) {
-  nb::dict codes;
-  for (const registry::RefusedKernel& family : error.refused())
+  nb::dict codes, reasons;
+  for (const registry::RefusedKernel& family : error.refused()) {
     codes[family.name.c_str()] = nb::str(name(family.refusal.code).data(), name(family.refusal.code).size());
+    reasons[family.name.c_str()] = nb::str(family.reason().c_str());
+  }
   const nb::object type = exception_class("RefusedDesign");
-  PyErr_SetObject(type.ptr(), type(message_of(error), codes).ptr());
+  PyErr_SetObject(type.ptr(), type(message_of(error), codes, reasons).ptr());
 }
 
 // Derived classes are caught before their bases.

@@ -185,6 +185,7 @@ void check_target(const registry::Kernel& kernel, nb::handle cc) {
 void run_kernel(const std::shared_ptr<registry::Kernel>& self, const OperationArguments& arguments,
                 const std::shared_ptr<compile::Artifact>& artifact, nb::handle stream, nb::handle workspace,
                 bool /*assume_supported_args*/) {
+  if (arguments.refusal) throw InvalidArgument(*arguments.refusal);
   engine::RunOptions options{.stream = stream_for(stream, arguments.streams.all(), arguments.memory())};
   read_workspace(workspace, options);
   choose_target(self.get(), arguments.memory());
@@ -381,7 +382,8 @@ void bind_kernel(nb::module_& module) {
                    })
       .def(
           "supports",
-          [](const registry::Kernel& self, const OperationArguments& arguments) {
+          [](const registry::Kernel& self, const OperationArguments& arguments) -> Support {
+            if (arguments.refusal) return refuse("{}", *arguments.refusal);
             const Unlocked unlocked;
             return self.supports(arguments.problem());
           },
@@ -405,6 +407,7 @@ void bind_kernel(nb::module_& module) {
       .def(
           "compile",
           [](const std::shared_ptr<registry::Kernel>& self, const OperationArguments* arguments, nb::handle cc) {
+            if (arguments != nullptr && arguments->refusal) throw InvalidArgument(*arguments->refusal);
             const op::MemoryDevice memory = arguments != nullptr ? arguments->memory() : op::MemoryDevice{};
             set_target_once(*self, cc);
             choose_target(self.get(), memory);

@@ -34,20 +34,34 @@ from tilewright._tilewright.arch import (
     widest_swizzle,
 )
 from tilewright.checked import check_all
+from tilewright.errors import InvalidArgument
 from tilewright.layout import ComposedLayout, Layout, coalesce, composition, make_layout, size
 from tilewright.missing_name import refuse_unknown
 
 
 class TiledCopy:
     """A tile that is copied to shared memory by TMA for wgmma, from its canonical layout: (mn, k) with the strides of
-    the tensor's order, such as (64, 64):(64, 1). nvcute's TmaCopy, with its names."""
+    the tensor's order, (k, 1) or (1, mn), such as (64, 64):(64, 1). nvcute's TmaCopy, with its names. Raises
+    InvalidArgument for other layouts."""
 
     def __init__(self, canonical_layout: Layout, element: object) -> None:
+        if not isinstance(canonical_layout, Layout):
+            raise TypeError(f"canonical_layout must be a Layout, got {canonical_layout!r:.80}")
+        if len(canonical_layout) != 2:
+            raise InvalidArgument(f"canonical_layout must have two modes, (mn, k), got {canonical_layout}")
         self.canonical_layout = canonical_layout
         self.dtype: DType = dtype(element)
-        self.is_MN_major = canonical_layout(1, 0) == 1
-        self.major = "mn" if self.is_MN_major else "k"
         mn, k = (size(canonical_layout, mode) for mode in (0, 1))
+        by_lines = coalesce(canonical_layout, (1, 1))
+        orders = {"k": Layout((mn, k), (k, 1)), "mn": Layout((mn, k), (1, mn))}
+        majors = [major for major, order in orders.items() if coalesce(order, (1, 1)) == by_lines]
+        if not majors:
+            raise InvalidArgument(
+                f"canonical_layout must have the strides ({k},1) or (1,{mn}) for mn = {mn} and k = {k}, got "
+                f"{canonical_layout}: TMA copies tiles without gaps"
+            )
+        self.is_MN_major = "mn" in majors and (len(majors) == 1 or canonical_layout(1 % mn, 0) == 1)
+        self.major = "mn" if self.is_MN_major else "k"
         self.tile = (mn, k)
         self.smem: ComposedLayout = smem_tile(self.major, self.dtype, mn, k)  # (mn, k) -> offset in elements
         # The boxes are those for tensors that extend past the tile in all modes.
@@ -68,6 +82,12 @@ class TiledCopy:
         """smem_layout with the contiguous mode first."""
         layout = self.smem_layout
         return layout if self.is_MN_major else make_layout(layout[1], layout[0])
+
+    @property
+    def pitchlinear_shape(self) -> tuple[int, int]:
+        """The extents of the tile, contiguous mode first."""
+        mn, k = self.tile
+        return (mn, k) if self.is_MN_major else (k, mn)
 
     @property
     def swizzle(self) -> int:

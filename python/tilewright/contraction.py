@@ -24,7 +24,7 @@ from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped, w
 
 
 # An operand in a message, but no mode and no letter of an expression.
-_OPERAND = re.compile(r"(?<!['\w])[ABC](?!['\w*-]|,\S)")
+_OPERAND = re.compile(r"(?<!['\w])[ABC](?!['\w*=-]|,\S)")
 
 
 def contract(

@@ -379,7 +379,7 @@ class _Problem:
         factors = {"fprop": ("x", "w"), "dgrad": ("y", "w"), "wgrad": ("y", "x")}[self.kind]
         names = {**self.names, "C": "c", "D": "out"}
         names |= {letter: self.names[factor] for letter, factor in zip("AB", factors, strict=True)}
-        return re.sub(r"\b[xwyABCD]\b", lambda found: names[found[0]], message)
+        return re.sub(r"\b[xwyABCD]\b(?!=)", lambda found: names[found[0]], message)
 
     def _ready(self, array: Any, stream: Any, *, is_packed: bool) -> Any:
         return channels_last(array, self.layout, stream, is_packed=is_packed)

@@ -31,7 +31,8 @@ class EpilogueArguments:
     epilogue   a Python function or its source, which is traced (see tilewright.tracing); or a str in the epilogue
                language; or an Epilogue; or an activation: torch.relu, np.tanh, torch.nn.GELU(), jax.nn.silu
     operands   keywords: the value of each parameter of the function, or of each name in the str, and an array for each
-               output other than D
+               output other than D. The accumulators can be an output too: `return D, accum`. An array for D may be given
+               if it is the one that the call writes, `out`
 
         EpilogueArguments("aux = acc + row(bias); D = relu(aux)", bias=bias, aux=aux)
 
@@ -52,6 +53,7 @@ class EpilogueArguments:
         self._given = epilogue
         self._caller: Callable[..., object] | None = None  # the function that was called with the operands by name
         self._binding: _Binding | None = None  # the last one of a function
+        self._name_of_d = "D"  # the variable of the function that is stored to D
         self._bound: dict[tuple[int | None, int, int, int, int, str], _Bound] = {}
 
     @property
@@ -65,7 +67,7 @@ class EpilogueArguments:
         return f"EpilogueArguments({given}{operands})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self._given, dict(self.operands))
+        return _unpickled, (type(self), self._given, dict(self.operands))
 
     def _bind(self, batch: int | None, m: int, n: int, compute: DType, output: DType, modes: str = "") -> _Bound:
         """The graph for a problem of these extents, with its tensors and scalars by their names in the graph.
@@ -89,7 +91,9 @@ class EpilogueArguments:
         numbers = {name: float(value) for name, value in self.operands.items() if _is_number(value)}
         for name in self.operands.keys() & set(launch_numbers) - numbers.keys():
             numbers[name] = _launch_number(name, self.operands[name])
-        arrays = {name: _readable(value) for name, value in self.operands.items() if name not in numbers}
+        arrays = {
+            name: _readable(value) for name, value in self.operands.items() if name not in numbers and name != "D"
+        }
         if isinstance(self.epilogue, Epilogue):
             if numbers:
                 raise InvalidArgument(f"an Epilogue already has its scalars, got values for {', '.join(numbers)}")
@@ -105,7 +109,9 @@ class EpilogueArguments:
     ) -> _Bound:
         identity = _identity(function)
         if identity is None:
-            return self._make_binding(function, problem, compute, modes).of(self.operands)
+            made = self._make_binding(function, problem, compute, modes)
+            self._name_of_d = made.name_of_d
+            return made.of(self.operands)
         kinds = [_kind(name, value, modes) for name, value in self.operands.items()]
         key = identity, problem, id(compute), *kinds
         found = _BINDINGS.get(key)
@@ -113,6 +119,7 @@ class EpilogueArguments:
             found = self._make_binding(function, problem, compute, modes)
             _remember(_BINDINGS, key, found)
         self._binding = found
+        self._name_of_d = found.name_of_d
         return found.of(self.operands)
 
     def _make_binding(
@@ -125,7 +132,8 @@ class EpilogueArguments:
         from tilewright.tracing import parameters
 
         names = parameters(function)
-        inputs = {name: value for name, value in self.operands.items() if name in names}
+        accumulators = _accumulators(names)
+        inputs = {name: value for name, value in self.operands.items() if name in names and name != accumulators}
         shapes = {name: _shape(value, modes) for name, value in inputs.items() if hasattr(value, "shape")}
         scalars = {name: float(value) for name, value in inputs.items() if _is_number(value)}
         constants = {name: value for name, value in inputs.items() if isinstance(value, (bool, str)) or value is None}
@@ -144,6 +152,11 @@ class EpilogueArguments:
             raise InvalidArgument(f"the epilogue returns {', '.join(missing)}, but no array of that name is given")
         written = [output.name for output in traced.outputs]
         unused = self.operands.keys() - inputs.keys() - set(written)
+        if accumulators in unused:
+            raise InvalidArgument(
+                f"'{accumulators}' stands for the accumulators A*B: an array may be bound to it only if the function "
+                "returns it"
+            )
         if unused:
             known = [*names, *(name for name in written if name not in names)]
             raise InvalidArgument(
@@ -156,7 +169,14 @@ class EpilogueArguments:
             tuple((each.label, each.name) for each in traced.inputs),
             tuple((output.label, output.name) for output in traced.outputs if output.label != "D"),
             tuple((scalar.label, scalar.name) for scalar in traced.scalars),
+            next(output.name for output in traced.outputs if output.label == "D"),
         )
+
+    def _bound_output(self) -> tuple[str, Any] | None:
+        """The name and the array that the caller has bound to the value that is stored to D, after a graph was made; None
+        if there is none. Constructors of arguments refuse one that is not their output."""
+        name = self._name_of_d
+        return (name, self.operands[name]) if name in self.operands else None
 
     def _outputs(self) -> set[str]:
         """The operands that the epilogue writes, as far as graphs have been made for it."""
@@ -190,11 +210,14 @@ class EpilogueArguments:
             return self.operands.keys() & {name for found in _ASSIGNED.findall(self.epilogue) for name in found}
         from tilewright.tracing import parameters
 
-        return self.operands.keys() - set(parameters(self.epilogue))
+        names = parameters(self.epilogue)
+        return self.operands.keys() - (set(names) - {_accumulators(names)})
 
     def _labels(self) -> dict[str, str] | None:
         """The operand that each array of the graph stands for, by its name there, after the graph of a function was made;
-        None if that is not remembered."""
+        None if that is not remembered, as where an array is bound to D."""
+        if self._bound_output() is not None:
+            return None
         if not self._is_traced:
             return {name: name for name in self.operands}
         return None if self._binding is None else dict(self._binding.inputs + self._binding.outputs)
@@ -208,7 +231,10 @@ class EpilogueArguments:
             raise InvalidArgument("an Epilogue object has no gradients: pass its text, or a Python function")
         from tilewright.tracing import parameters
 
-        inputs = {name: value for name, value in self.operands.items() if name in parameters(self.epilogue)}
+        names = parameters(self.epilogue)
+        inputs = {
+            name: value for name, value in self.operands.items() if name in names and name != _accumulators(names)
+        }
         traced = _traced(
             self.epilogue,
             (m, n) if batch is None else (batch, m, n),
@@ -229,6 +255,7 @@ class _Binding(NamedTuple):
     inputs: tuple[tuple[str, str], ...]
     outputs: tuple[tuple[str, str], ...]
     scalars: tuple[tuple[str, str], ...]
+    name_of_d: str
 
     def of(self, operands: Mapping[str, Any]) -> _Bound:
         tensors = {label: _readable(operands[name]) for label, name in self.inputs}
@@ -279,6 +306,11 @@ def _traced(
         found = trace(function, problem=problem, shapes=shapes, scalars=scalars, constants=constants)
         _remember(_TRACED, key, found)
     return found
+
+
+def _accumulators(names: list[str]) -> str | None:
+    """The parameter for the accumulators of a function with these parameters, if its name says so."""
+    return next((name for name in ("accum", "acc") if name in names), None)
 
 
 def _graph(text: str, compute: DType, numbers: dict[str, float], output: DType | None = None) -> Epilogue:
@@ -339,8 +371,8 @@ def _kind(name: str, value: Any, modes: str) -> Hashable:
     return name, type(value), value if value is None or isinstance(value, (bool, str)) else None
 
 
-def _unpickled(epilogue: Any, operands: dict[str, Any]) -> EpilogueArguments:
-    return EpilogueArguments(epilogue, **operands)
+def _unpickled(kind: type[EpilogueArguments], epilogue: Any, operands: dict[str, Any]) -> EpilogueArguments:
+    return kind(epilogue, **operands)
 
 
 def _described(value: Any) -> str:

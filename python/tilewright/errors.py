@@ -20,9 +20,15 @@ class RefusedDesign(InvalidArgument):
     codes: dict[str, str]
     """For each family, the category of its reason, as in RefusedKernel.code: "resources", "design", "types", ..."""
 
-    def __init__(self, message: str = "", codes: dict[str, str] | None = None) -> None:
+    reasons: dict[str, str]
+    """For each family, its reason."""
+
+    def __init__(
+        self, message: str = "", codes: dict[str, str] | None = None, reasons: dict[str, str] | None = None
+    ) -> None:
         super().__init__(message)
         self.codes = codes or {}
+        self.reasons = reasons or {}
 
 
 class FileNotFound(Error, FileNotFoundError):

@@ -126,6 +126,12 @@ def _with_epilogue(call: _Call, a: Any, b: Any, bound: Any) -> tuple[_Call, list
         **{name: value if not hasattr(value, "shape") else _Shape(value) for name, value in bound.operands.items()},
     )
     bound_graph = here._bind(batch, shape[-2], shape[-1], compute, dtype(call.out_dtype))[0]  # refuses what does not fit
+    bound_output = here._bound_output()
+    if bound_output is not None:
+        raise InvalidArgument(
+            f"the epilogue writes {bound_output[0]}: in a program of JAX, whose arrays cannot be written, matmul() returns "
+            "it, and takes no array for it"
+        )
     if bound_graph.outputs:
         operand_of = here._labels() or {}
         written = ", ".join(operand_of.get(label, label) for label in bound_graph.outputs)

@@ -315,7 +315,7 @@ def _strides(x: Any) -> tuple[int, ...]:
     return tuple(step // x.itemsize for step in x.strides)
 
 
-_OPERAND = re.compile(r"\b[ABC]\b(?!\*)")
+_OPERAND = re.compile(r"\b[ABC]\b(?![*=])")
 
 
 def _in_callers_words(message: str) -> str:

@@ -123,3 +123,18 @@ def test_refusals_have_the_number() -> None:
         arch.smem_tile("k", "f16", 64, 64, swizzle=48)
     with pytest.raises(InvalidArgument, match="major is"):
         arch.smem_tile("m", "f16", 64, 64)
+
+
+def test_only_tiles_without_gaps_are_copied():
+    for layout, message in (
+        (Layout((64, 64), (72, 1)), r"strides \(64,1\) or \(1,64\) for mn = 64 and k = 64, got \(64,64\):\(72,1\)"),
+        (Layout((64, 64), (128, 2)), "TMA copies tiles without gaps"),
+        (Layout((64, 32, 2), (32, 1, 2048)), r"must have two modes, \(mn, k\), got \(64,32,2\)"),
+        (Layout(64, 1), "must have two modes"),
+    ):
+        with pytest.raises(InvalidArgument, match=message):
+            arch.TiledCopy(layout, "f16")
+    assert canonical("k", 128, 64).pitchlinear_shape == (64, 128)
+    assert canonical("mn", 128, 64).pitchlinear_shape == (128, 64)
+    nested = arch.TiledCopy(Layout(((64, 2), 64), ((1, 64), 128)), "f16")
+    assert nested.is_MN_major and nested.smem_layout == canonical("mn", 128, 64).smem_layout

@@ -269,3 +269,118 @@ def test_typing_has_what_annotations_name() -> None:
     from tilewright.cutlass_api.typing import TensorLike
 
     assert isinstance(np.zeros(2), TensorLike) and not isinstance(2.0, TensorLike)
+
+
+def test_the_array_of_d_is_written() -> None:
+    def epilogue(accum: Any, C: Any, alpha: Any, beta: Any, extra_scalar: Any) -> Any:
+        Aux = (alpha * accum) + (beta * C)
+        D = extra_scalar * Aux
+        return D, Aux
+
+    a, b, c = np.ones((1, 8, 6), np.float16), np.ones((1, 6, 4), np.float16), np.ones((1, 8, 4), np.float16)
+    reference, d, aux = (np.zeros((1, 8, 4), np.float16) for _ in range(3))
+    operands = EpilogueArguments(epilogue_fn=epilogue, C=c, alpha=1.0, beta=2.0, extra_scalar=0.5, D=d, Aux=aux)
+    args = GemmArguments(A=a, B=b, out=reference, accumulator_type=np.float32, epilogue=operands)
+    cutlass_api.get_kernels(args)[0].run(args)
+    assert (d == 4).all() and (aux == 8).all() and (reference == 0).all() and args.out.data_ptr == d.ctypes.data
+    with pytest.raises(InvalidArgument, match=r"D of the epilogue has shape \(1, 8, 4\), but out has shape \(1, 8, 2\)"):
+        GemmArguments(a, b[..., :2], reference[..., :2], np.float32, operands)
+
+
+def test_accumulators_are_an_output() -> None:
+    def epilogue(accum: Any, scale: Any) -> Any:
+        D = np.maximum(accum - 5.0, 0.0) * scale
+        return D, accum
+
+    a, b = np.ones((1, 8, 6), np.float16), np.ones((1, 6, 4), np.float16)
+    d, accum = np.zeros((1, 8, 4), np.float16), np.zeros((1, 8, 4), np.float32)
+    args = GemmArguments(a, b, d, np.float32, EpilogueArguments(epilogue, scale=0.5, D=d, accum=accum))
+    cutlass_api.get_kernels(args)[0].run(args)
+    assert (d == 0.5).all() and (accum == 6).all()
+
+
+def test_the_names_of_an_epilogue_are_checked() -> None:
+    def no_accumulators(alpha: Any, C: Any) -> Any:
+        D = C * alpha
+        return D
+
+    def no_d(accum: Any, alpha: Any) -> Any:
+        F = accum * alpha
+        return F
+
+    def with_f(accum: Any, alpha: Any, beta: Any = 2.0) -> Any:
+        F = accum * alpha
+        D = F * beta
+        return D, F
+
+    x = np.ones((8, 4), np.float32)
+    for function, operands, reason in (
+        (no_accumulators, {"alpha": 1.0, "C": x, "D": x}, "accum must be an input to the epilogue function"),
+        (no_d, {"alpha": 1.0, "F": x}, "the epilogue function must return a variable D, got F"),
+        (with_f, {"alpha": 1.0, "F": x}, "returns D, which is not given: EpilogueArguments\\(..., D=...\\)"),
+        (with_f, {"alpha": 1.0, "D": x}, "returns F, which is not given"),
+        (with_f, {"D": x, "F": x}, "reads alpha, which is not given"),
+        (with_f, {"alpha": 1.0, "D": x, "F": x, "gama": 3.0}, "no parameter or output named gama: it has accum, alpha"),
+        ("def f(accum): D = 2 * accum; return D", {}, "returns D, which is not given"),
+    ):
+        with pytest.raises(InvalidArgument, match=reason):
+            EpilogueArguments(function, **operands)
+    EpilogueArguments(with_f, alpha=1.0, D=x, F=x)
+    EpilogueArguments(lambda accum: 2 * accum)
+    EpilogueArguments("D = relu(acc)")
+
+
+def test_operands_of_two_types_are_refused_by_kernels() -> None:
+    import ml_dtypes
+
+    a, b, out = np.ones((8, 16), np.float16), np.ones((16, 8), np.float16), np.empty((8, 8), np.float16)
+    kernel = cutlass_api.get_kernels(GemmArguments(a, b, out, np.float32))[0]
+    args = GemmArguments(A=a.astype(ml_dtypes.bfloat16), B=b, out=out, accumulator_type=np.float32)
+    status = kernel.supports(args)
+    assert not status and status.reason == "A is bf16 and B is f16: they must have the same type"
+    assert str(status.error) == status.reason and cutlass_api.get_kernels(args) == []
+    assert (args.A.dtype.name, args.B.dtype.name, args.B.shape) == ("bf16", "f16", (16, 8)) and args.B.tensor is b
+    for call in (kernel.run, kernel.compile):
+        with pytest.raises(InvalidArgument, match="A is bf16 and B is f16"):
+            call(args)
+    with pytest.raises(InvalidArgument, match="A is bf16 and B is f16"):
+        GemmArguments(a.astype(ml_dtypes.bfloat16), b[:8], out, np.float32)
+
+
+def test_no_kernel_has_a_design_of_sm100() -> None:
+    args = GemmArguments(*(np.ones((16, 16), np.float16) for _ in range(3)))
+    design = cutlass_api.metadata.Sm100DesignMetadata
+    assert cutlass_api.get_kernels(args, metadata_filter=lambda metadata: isinstance(metadata.design, design)) == []
+
+
+def test_a_workspace_without_bytes_is_not_looked_at() -> None:
+    a, b, out = np.ones((16, 16), np.float16), np.ones((16, 16), np.float16), np.zeros((16, 16), np.float16)
+    args = GemmArguments(a, b, out, np.float32)
+    kernel = next(each for each in cutlass_api.get_kernels(args) if each.get_workspace_size(args) == 0)
+    kernel.run(args, workspace=np.empty(kernel.get_workspace_size(args), np.int8))
+    assert (out == 16).all()
+    with pytest.raises(InvalidArgument, match="workspace must be an array on a GPU, got one on host"):
+        kernel.run(args, workspace=np.empty(16, np.int8))
+
+
+def test_the_notebook_may_pass_arrays(notebook: ModuleType) -> None:
+    class OfArrays(notebook.F64GemmKernel):  # type: ignore[misc, name-defined]
+        def compile(self, args: Any, cc: Any = None) -> Any:
+            compiled = self.cute_compile(self.impl, args.A.tensor, args.B.tensor, args.out.tensor, None)
+            return cutlass_api.artifact.CompiledArtifact(compiled, self)
+
+        def _run(self, args: Any, artifact: Any, stream: Any, workspace: Any = None) -> None:
+            self.cute_run(artifact.compiled_obj, args.A.tensor, args.B.tensor, args.out.tensor, stream)
+
+    a, b, out = problem(2, layouts="ttt")
+    kernel = next(each for each in OfArrays.generate_kernels(lambda _: True) if each.name.endswith("ttt"))
+    own = OfArrays(kernel.metadata)
+    own.impl = kernel.impl
+    own.run(GemmArguments(a, b, out))
+    np.testing.assert_array_equal(out, a @ b)
+    square = np.arange(9.0).reshape(1, 3, 3)
+    result = np.empty_like(square)
+    own.run(GemmArguments(square, square, result))
+    np.testing.assert_array_equal(result, square @ square)
+    with pytest.raises(InvalidArgument, match="takes tensors of a cutlass_api GemmArguments: args.A, args.B, args.out"):
+        own.cute_compile(own.impl, np.ones((1, 2, 2)), np.ones((1, 2, 2)), np.ones((1, 2, 2)), None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from tilewright import InvalidArgument, layout, pycute
@@ -90,7 +93,7 @@ def test_layouts_are_made_of_lists_and_shapes() -> None:
     assert make_layout(Layout(4, 2)) == layout.make_layout(Layout(4, 2))
     assert (made.size(), made.cosize()) == (size(made), cosize(made)) == (24, 12)
     swizzled = composition(Swizzle(2, 0, 3), Layout(8))
-    assert (swizzled.size(), swizzled.cosize()) == (8, 8)
+    assert (swizzled.size(), swizzled.cosize(), cosize(swizzled)) == (8, 32, 32)
     with pytest.raises(InvalidArgument, match="composition"):
         composition(made, Layout(5, 5))
 
@@ -105,3 +108,44 @@ def test_byte_offsets_of_a_descriptor_follow_from_the_layout() -> None:
     assert 2 * tiles(0, (1, 0)) == mma.desc_b.leading_byte_offset
     assert 2 * tiles(0, (0, 1)) == mma.desc_b.stride_byte_offset
     assert mma.mma_count == (1, 1, 4)
+
+
+def test_members_and_texts_are_those_of_pycute() -> None:
+    swizzle = Swizzle(3, 4, 3)
+    assert (swizzle.size(), swizzle.cosize(), swizzle.yyy_msk, swizzle.zzz_msk) == (1024, 1024, 896, 112)
+    back = Swizzle(2, 0, -3)
+    assert (size(back), cosize(back), back.yyy_msk, back.zzz_msk) == (32, 32, 3, 24)
+    tile = Layout((8, 64), (64, 1))
+    composed = ComposedLayout(layoutB=swizzle, offset=2, layoutA=tile)
+    assert composed.layoutA == tile and composed.layoutB == swizzle and composed[1].layoutA == Layout(64)
+    assert (composed.size(), composed.cosize(), composed(3, 5)) == (512, 1024, swizzle(2 + tile(3, 5)))
+    assert str(swizzle) == "SW_3_4_3" and str(Layout((2, (3, 4)))) == "(2, (3, 4)):(1, (2, 6))"
+    assert str(composed) == f"{composed}" == "SW_3_4_3 o 2 o (8, 64):(64, 1)"
+    assert str(layout.Layout((2, 3))) == "(2,3):(1,2)"
+
+
+def test_all_layouts_are_those_of_pycute() -> None:
+    a, b = Layout((8, (2, 4)), (8, (4, 1))), Layout(4, 2)
+    made = [a[1], *a, a(None, 1), composition(a, b), coalesce(a), complement(b, 16), right_inverse(a), left_inverse(b)]
+    made += [logical_divide(a, b), zipped_divide(a, (b, b)), logical_product(a, b), make_layout(a, b), filter(a)]
+    made += [flatten(a), slice_((None, 1), a), hier_unzip(logical_divide, a, (b, b)), pickle.loads(pickle.dumps(a))]
+    made += [slice_and_offset((None, 1), a)[0], composition(layout.Layout(8), 2)]
+    assert {type(each) for each in made} == {Layout}
+    composed = composition(Swizzle(2, 0, 3), Layout((4, 8)))
+    assert {type(composed), type(composed[0]), type(copy.deepcopy(composed))} == {ComposedLayout}
+    assert type(composed.layoutB) is type(copy.copy(composed.layoutB)) is Swizzle
+    assert layout.composition(a, b) == composition(a, b) and hash(a) == hash(layout.Layout(a.shape, a.stride))
+
+
+def test_keywords_are_those_of_pycute() -> None:
+    assert composition(layoutA=Layout(8), layoutB=Layout(4, 2)) == Layout(4, 2)
+    assert logical_divide(layoutA=Layout(16), layoutB=4) == zipped_divide(layoutA=Layout(16), layoutB=4) == Layout((4, 4))
+    assert hier_unzip(splitter=logical_divide, layoutA=Layout(16), layoutB=4) == Layout((4, 4))
+    assert Layout(_shape=(2, 3), _stride=(3, 1)) == Layout(shape=(2, 3), stride=(3, 1)) == Layout((2, 3), (3, 1))
+
+
+def test_slices_of_integers() -> None:
+    assert slice_(None, 7) == (7,) and slice_(1, 7) == () and slice_((1, None), (5, 6)) == (6,)
+    assert slice_((None, (2, None)), (5, (6, (7, 8)))) == (5, (7, 8))
+    with pytest.raises(InvalidArgument, match=r"trg = \(5, 6, 7\) must have as many modes as \(1, None\)"):
+        slice_((1, None), (5, 6, 7))

@@ -50,7 +50,7 @@ def test_the_readmes_example_runs():
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
-    assert finished.stdout == "cutlass_simt_sgemm_128x128_8x4_tt_align1: 512x256 elements as expected\n"
+    assert finished.stdout == "cutlass_sm80_simt_sgemm_1x1x1_128x128_8x4_tt_align1: 512x256 elements as expected\n"
 
 
 def test_the_guide_runs(tmp_path):
@@ -108,7 +108,7 @@ def test_the_kernel_has_the_described_design():
     design = operation.kernel.metadata.design
     assert (design.tile_shape, design.stages, design.warp_count) == ((64, 128, 32), 4, (2, 2, 1))
     assert (design.instruction_shape, design.raster_width) == ((16, 8, 16), 4)
-    assert operation.procedural_name() == "cutlass_tensorop_s16816gemm_f16_64x128_32x4_nt_align8"
+    assert operation.procedural_name() == "cutlass_sm80_tensorop_s16x8x16gemm_f16_1x1x1_64x128_32x4_nt_align8"
     assert 'extern "C"' in operation.rt_module.emit()
     assert operation.tile_description.num_threads == 128
 

@@ -260,6 +260,89 @@ def test_groups_and_bias():
         Conv2dArguments(operation, size, made.a, made.b, None, made.d, PARALLEL, split_k_slices=2)
 
 
+@pytest.mark.parametrize("is_given", [False, True])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_bias_for_each_channel_in_wgrad(groups, is_given):
+    test = QUICK["wgrad"]
+    operation = test.operation()
+    size = Conv2dProblemSize(
+        cutlass.Tensor4DCoord(2, 6, 5, 8),
+        cutlass.Tensor4DCoord(4, 3, 2, 8 // groups),
+        cutlass.Tensor4DCoord(1, 0, 1, 0),
+        cutlass.MatrixCoord(1, 1),
+        cutlass.MatrixCoord(1, 1),
+        CROSS_CORRELATION,
+        1,
+        groups,
+    )
+    made = Problem(test, size)
+    channels = 8 // groups
+    for bias in (np.arange(channels, dtype=np.float32), np.arange(6 * channels, dtype=np.float32)):
+        arguments = Conv2dArguments(
+            operation, size, made.a, made.b, bias, made.d, output_op=operation.epilogue_type(1.0, 2.0), bias=is_given
+        )
+        assert arguments.bias
+        for step in range(2):
+            bias += step  # each run reads it
+            made.d[...] = np.nan
+            operation.run(arguments)
+            arguments.sync()
+            np.testing.assert_array_equal(made.d, made.product + 2 * np.resize(bias, (3, 2, channels)))
+    with refused("C needs 4 elements" if groups == 2 else "C needs 8 elements"):
+        Conv2dArguments(
+            operation, size, made.a, made.b, np.ones(3, np.float32), made.d,
+            output_op=operation.epilogue_type(1.0, 2.0), bias=True,
+        )  # fmt: skip
+
+
+def test_a_bias_for_each_channel_in_wgrad_with_parallel_split_k():
+    test = QUICK["wgrad"]
+    operation = test.operation()
+    size = size_of(SMALL_SPLIT_K)
+    made = Problem(test, size)
+    bias = np.arange(size.C, dtype=np.float32)
+    arguments = Conv2dArguments(
+        operation, size, made.a, made.b, bias, made.d, PARALLEL, output_op=operation.epilogue_type(1.0, 1.0),
+        split_k_slices=3,
+    )  # fmt: skip
+    operation.run(arguments)
+    arguments.sync()
+    np.testing.assert_array_equal(made.d, made.product + bias)
+    reduction = ReductionOperation(cutlass.MatrixCoord(4, 128), TensorDescription(F32, cutlass.TensorNHWC, 1), F32)
+    extents = [arguments.gemm_size.m(), arguments.gemm_size.n()]
+    reduced = ReductionArguments(
+        reduction, extents, 3, arguments.ptr_D, made.d, bias, output_op=reduction.epilogue_type(2.0, -1.0), bias=True
+    )
+    operation.run(arguments)
+    reduction.run(reduced)
+    reduced.sync()
+    np.testing.assert_array_equal(made.d, 2 * made.product - bias)
+
+
+def test_contradictory_problem_sizes_are_refused():
+    def made(channels=8, padding=(1, 1, 1, 1), groups=1):
+        return Conv2dProblemSize(
+            cutlass.Tensor4DCoord(1, 8, 8, 16),
+            cutlass.Tensor4DCoord(8, 3, 3, channels),
+            cutlass.Tensor4DCoord(*padding),
+            cutlass.MatrixCoord(1, 1),
+            cutlass.MatrixCoord(1, 1),
+            CROSS_CORRELATION,
+            1,
+            groups,
+        )
+
+    with refused("filter_size has C = 24, but the C of input_size is 16"):
+        made(24)
+    with refused("filter_size has C = 16, but the C of input_size is 16 / 2 groups = 8"):
+        made(16, groups=2)
+    for padding, message in (((1, 2, 1, 1), "got 1 and 2 for pad_h"), ((0, 0, 0, 3), "got 0 and 3 for pad_w")):
+        with refused(f"padding must be the same on both sides, {message}"):
+            made(16, padding)
+    short = made(8, (2, 0, 1, 0), 2)  # as PyCUTLASS's tests write it
+    assert (short.pad_h, short.pad_w) == (2, 1)
+
+
 def test_an_activation_and_a_bias_after_parallel_split_k():
     test = QUICK["fprop"]
     plain = test.operation()
@@ -367,17 +450,18 @@ def test_the_tensor_cores_of_sm_90(operations, has_gpu):
 def test_names(operations):
     names = {test.id: operations[test.id].procedural_name() for test in (*TESTS, *UNIT_TESTS)}
     assert names["fprop_f16_f32-Fprop_Analytic"] == (
-        "cutlass_tensorop_s16816fprop_analytic_f16_128x128_64x3_nhwc_align8"
+        "cutlass_sm80_tensorop_s16x8x16fprop_analytic_f16_128x128_64x3_nhwc_align8"
     )
     assert names["dgrad_f16_f16-Dgrad_Optimized_align4"] == (
-        "cutlass_tensorop_h16816dgrad_optimized_128x128_64x3_nhwc_unity_stride_align4"
+        "cutlass_sm80_tensorop_h16x8x16dgrad_optimized_128x128_64x3_nhwc_unity_stride_align4"
     )
-    assert names["wgrad_simt_f32-Wgrad_Analytic"] == "cutlass_simt_swgrad_analytic_128x128_8x4_nhwc_align4"
+    assert names["wgrad_simt_f32-Wgrad_Analytic"] == "cutlass_sm80_simt_swgrad_analytic_128x128_8x4_nhwc_align4"
     operation = operations["fprop_f16_f32-Fprop_Analytic"]
     assert operation.rt_module.name() == operation.configuration_name() == operation.procedural_name()
     assert "im2col" in operation.rt_module.emit().lower()
     assert operation.operation_kind.name == "Conv2d"
     assert (len(TESTS), len(UNIT_TESTS)) == (43, 32)
+    assert len({*names.values()}) > 60
 
 
 def test_kernels_have_the_described_tile_where_registers_suffice(operations):
@@ -409,7 +493,7 @@ def test_problem_sizes():
     # As in CUTLASS, the dilated filter counts as R * dilation_h rows.
     dilated = Conv2dProblemSize(
         cutlass.Tensor4DCoord(1, 9, 9, 4),
-        cutlass.Tensor4DCoord(4, 3, 3, 4),
+        cutlass.Tensor4DCoord(4, 3, 3, 2),
         cutlass.Tensor4DCoord(0, 0, 0, 0),
         cutlass.MatrixCoord(1, 1),
         cutlass.MatrixCoord(2, 1),
@@ -512,7 +596,7 @@ def test_operations_are_refused():
             StrideSupport.Strided,
             functor,
         )
-    with refused("no family can make a kernel with this design"):
+    with refused("no kernel has this design: sm80_gemm: "):
         replaced(test, tile=(100, 100, 64)).operation()
     with refused("TensorNHWC is for convolutions"):
         nhwc_tensor.attributes  # noqa: B018

@@ -209,8 +209,11 @@ def test_the_name_of_an_activation_is_refused():
 
 
 def test_families_that_refuse_for_one_reason_are_named_together():
-    math = MathInstruction([16, 8, 8], F32, F32, F32, TENSOR_OP, HALF)
-    tile = TileDescription([32, 32, 32], 3, [3, 1, 1], math)
-    tensor = TensorDescription(F32, ROW, 4)
-    with refused("cuda_program, mlir: "):
-        GemmOperationUniversal(80, tile, tensor, tensor, tensor, LinearCombination(F32, 4, F32, F32))
+    square = np.zeros((32, 32), np.float32)
+    arguments = tilewright.GemmArguments(square, square, np.empty_like(square), math="multiply_add_fast_f16")
+    design = tilewright.BLASDesignMetadata(
+        (32, 32, 32), stages=3, warp_count=(3, 1, 1), instruction_shape=(16, 8, 8), op_class="tensor_op"
+    )
+    with refused("cuda_program, mlir: ") as caught:
+        tilewright.make_kernel(arguments, design)
+    assert caught.value.reasons["cuda_program"] == caught.value.reasons["mlir"]

@@ -108,7 +108,7 @@ def test_the_unit_test_of_pycutlass(size):
     assert arguments.reorder_tensor_B(memory[1], arguments.problem_size) is memory[1]
     design = op.kernel.metadata.design
     assert (design.tile_shape, design.stages, design.instruction_shape) == ((64, 64, 64), 6, (16, 8, 32))
-    assert op.procedural_name() == "cutlass_tensorop_s8_i16832gemm_s8_64x64_64x6_n32t32_align16"
+    assert op.procedural_name() == "cutlass_sm80_tensorop_s8_i16x8x32gemm_s8_1x1x1_64x64_64x6_n32t32_align16"
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,24 @@ def test_a_workspace_of_the_caller():
     assert np.array_equal(d, parts.sum(0))
 
 
+@pytest.mark.parametrize(
+    ("partitions", "problem_size", "message"),
+    [
+        (0, [8, 8], "partitions must be at least 1, got 0"),
+        (-1, [8, 8], "partitions must be at least 1, got -1"),
+        (1, [8, 8, 8], r"problem_size must be two integers, \[m, n\], got \[8, 8, 8\]"),
+        (1, [8], r"problem_size must be two integers, \[m, n\], got \[8\]"),
+        (1, 8, r"problem_size must be two integers, \[m, n\], got 8"),
+        (1, [8, -8], r"problem_size must be at least 0 along m and n, got \[8, -8\]"),
+        (2, [8, 8], r"workspace needs 128 elements \(512 bytes\), got 64"),
+    ],
+)
+def test_reductions_that_cannot_be(partitions, problem_size, message):
+    reduction = reduction_of(simt())
+    with refused(message):
+        ReductionArguments(reduction, problem_size, partitions, np.ones(64, np.float32), np.empty(64, np.float32), None)
+
+
 def test_a_ragged_k_may_have_fewer_parts():
     operation = CONFIGURATIONS["f16"].operation((ROW, COLUMN, ROW))
     (a, b, c), memory = problem(operation, k=24)

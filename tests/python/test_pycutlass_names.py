@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from convolution_numpy import Convolution
 
 import tilewright
-from tilewright import InvalidArgument
+from tilewright import InvalidArgument, Unsupported, pycutlass
 from tilewright.pycutlass import *
 from tilewright.pycutlass import cutlass, library, utils
 from tilewright.pycutlass.conv2d_operation import Conv2dOperation as Conv2dOperationOfItsModule
@@ -238,3 +239,63 @@ def test_only_a_lack_of_resources_leads_to_more_warps(code: str, tried: list[tup
 def test_stride_supports_have_the_names_of_both_of_pycutlass_s_enumerations() -> None:
     assert cutlass.conv.StrideSupport.strided is StrideSupport.Strided
     assert cutlass.conv.StrideSupport.unity is StrideSupport.Unity
+
+
+def star_import(module: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(f"from {module} import *", names)
+    return names
+
+
+def test_star_imports_give_what_programs_use() -> None:
+    names = star_import("tilewright.pycutlass")
+    assert names["pycutlass"] is pycutlass and names["np"] is np and names["cutlass"] is cutlass
+    assert names["DataTypeSize"][cutlass.float16] == 16 and names["DataTypeTag"][cutlass.float16] == "cutlass::half_t"
+    assert names["DataTypeTag"][cutlass.int8] == "int8_t" and names["DataTypeTag"][cutlass.uint8] == "uint8_t"
+    assert names["SubstituteTemplate"]("${a}_${b}${c}", {"a": "1${b}", "b": "2"}) == "12_2${c}"
+    assert names["SubstituteTemplate"]("${a}", {"a": "x${a}"}).startswith("x")
+    assert ("torch" in names) == (importlib.util.find_spec("torch") is not None)
+    of_tests = star_import("tilewright.pycutlass.test")
+    wanted = "MathInstruction TensorDescription TileDescription Conv2dOperation LinearCombination pycutlass np cutlass"
+    assert {*wanted.split()} <= {*of_tests} and of_tests["test_all_gemm"] is pycutlass.testbed.test_all_gemm
+    of_epilogues = star_import("tilewright.pycutlass.epilogue")
+    activations = "relu leaky_relu tanh sigmoid silu hardswish gelu identity reduction_op EpilogueVisitTree"
+    for name in [*activations.split(), "LinearCombination", "FastLinearCombinationClamp"]:
+        assert of_epilogues[name] is getattr(pycutlass, name)
+
+
+def test_the_cache_of_pycutlass() -> None:
+    pycutlass.compiler.load_from_cache()
+    with pytest.raises(Unsupported, match="Tilewright's cache has the kernels that it compiles itself"):
+        pycutlass.compiler.insert_operation("key", "cubin", "hostfile", "name", [])
+
+
+def test_element_types_make_numbers() -> None:
+    assert (cutlass.float16(1.5), cutlass.float16(0.1), cutlass.float32(0.1)) == (1.5, np.float16(0.1), np.float32(0.1))
+    assert (cutlass.bfloat16(1.0), cutlass.bfloat16(1 / 3), cutlass.bfloat16(-1 / 3)) == (1.0, 0.333984375, -0.333984375)
+    assert cutlass.tfloat32(1 / 3) == 0.333251953125 and cutlass.float64(0.1) == 0.1
+    assert str(cutlass.bfloat16(float("inf"))) == "inf" and str(cutlass.float16(1e9)) == "inf"
+    assert cutlass.int8(-128) == -128 and cutlass.uint8(255) == 255 and cutlass.int32(3.7) == 3
+    assert type(cutlass.float16(2).value()) is float and type(cutlass.int8(2).value()) is int
+    for make, value, message in (
+        (cutlass.int8, 128, "cutlass.int8 has no 128"),
+        (cutlass.uint8, -1, "cutlass.u8 has no -1"),
+        (cutlass.float16, "1.5", r"cutlass.float16\(\) takes a number, got '1.5'"),
+        (cutlass.int32, None, r"cutlass.int32\(\) takes a number, got None"),
+    ):
+        with pytest.raises(InvalidArgument, match=message):
+            make(value)
+    with pytest.raises(Unsupported, match="there are no numbers of cutlass.cf32"):
+        cutlass.dtype.cf32(1.0)
+
+
+def test_packed_layouts_have_strides() -> None:
+    extent = cutlass.MatrixCoord(3, 4)
+    assert cutlass.RowMajor.packed(extent).stride() == 4 and cutlass.ColumnMajor.packed(extent).stride() == 3
+    assert cutlass.RowMajor.packed(extent).capacity() == 12
+    wide = cutlass.MatrixCoord(64, 96)
+    assert cutlass.ColumnMajorInterleaved32.packed(wide).stride() == 32 * 64
+    assert cutlass.RowMajorInterleaved32.packed(wide).stride() == 32 * 96
+    assert cutlass.TensorNHWC.packed(cutlass.Tensor4DCoord(2, 3, 5, 7)).stride() == (7, 35, 105)
+    with pytest.raises(InvalidArgument, match=r"RowMajor.packed\(\) takes a cutlass.MatrixCoord, got \(3, 4\)"):
+        cutlass.RowMajor.packed((3, 4))

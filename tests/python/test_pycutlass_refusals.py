@@ -1,5 +1,9 @@
 """The arguments that `tilewright.pycutlass` refuses, and the numbers in its messages."""
 
+import copy
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 from pycutlass_problems import (
@@ -78,7 +82,7 @@ def test_operations_are_refused_before_anything_is_compiled():
         Configuration([1, 1, 1], F32, F32, F32, [32, 32, 8], 1, [1, 1, 1]).operation((ROW, ROW, ROW))
     with refused("shared memory, more than the"):
         Configuration([1, 1, 1], F64, F64, F64, [256, 256, 64], 4, [2, 4, 1]).operation((ROW, ROW, ROW))
-    with refused("no instruction 16x8x4"):
+    with refused("no instruction_shape 16x8x4"):
         Configuration([16, 8, 4], F16, F32, F32, [32, 32, 32], 3, [1, 1, 1]).operation((ROW, ROW, ROW))
     with refused("the epilogue's output is float16, but C and D are float32"):
         simt(LinearCombination(F16, 1, F32, F32))
@@ -278,3 +282,95 @@ def test_visitors_are_refused():
 def test_missing_features_raise_unsupported(name):
     with refused("Tilewright has no|is not supported", Unsupported):
         getattr(pycutlass, name)(arch=80)
+
+
+def test_a_design_is_refused_by_the_family_that_is_meant():
+    f16 = (F16, F32, F32)
+    for given, reason in (
+        (([16, 8, 16], *f16, [64, 64, 24], 3, [2, 2, 1]), "sm80_gemm: threadblock_shape along k, 24, is not divisible by"),
+        (([16, 8, 16], *f16, [64, 64, 32], 3, [3, 2, 1]), "sm80_gemm: .* is not divisible by warp_count along m, 3"),
+        (([16, 8, 15], *f16, [64, 64, 32], 3, [2, 2, 1]), "sm80_gemm: no instruction_shape 16x8x15 of f16"),
+        (([1, 1, 1], F32, F32, F32, [32, 32, 8], 1, [1, 1, 1]), "simt_gemm: stages must be at least 2"),
+    ):
+        with refused(f"no kernel has this design: {reason}") as caught:
+            Configuration(*given).operation((ROW, ROW, ROW))
+        text = str(caught.value)
+        shape, tile, stages, warps = given[0], given[4], given[5], given[6]
+        assert text.endswith(
+            f"(arch=80, threadblock_shape={tile}, stages={stages}, warp_count={warps}, instruction_shape={shape})"
+        )
+        for family in ("sm90_gemm", "skinny_gemm", "cuda_program", "mlir", "stem_conv"):
+            assert family not in text and family in {**caught.value.codes, "stem_conv": ""}
+        assert caught.value.reasons.keys() == caught.value.codes.keys()
+
+
+def test_misspelt_members_and_keywords_are_suggested():
+    for read, message in (
+        (lambda: cutlass.gemm.Mode.GemmSplitKparallel, "Mode has no member 'GemmSplitKparallel'; did you mean 'GemmSplitK"),
+        (lambda: cutlass.conv.Operator.forward, "Operator has no member 'forward': it has fprop, dgrad, wgrad"),
+        (lambda: MathOperation.multiply_ad, "did you mean 'multiply_add'?"),
+        (lambda: cutlass.OpClass.TensorOP, "did you mean 'TensorOp'?"),
+    ):
+        with pytest.raises(AttributeError, match=message):
+            read()
+    assert not hasattr(MathOperation, "_missing_name") and MathOperation("multiply_add") is MathOperation.multiply_add
+    assert copy.deepcopy(MathOperation.multiply_add) is pickle.loads(pickle.dumps(MathOperation.multiply_add))
+    math = MathInstruction([1, 1, 1], F32, F32, F32)
+    for make, message in (
+        (lambda: TileDescription([32, 32, 8], 2, warp_counts=[1, 1, 1], math_instruction=math), "did you mean 'warp_count'?"),
+        (lambda: TensorDescription(F32, ROW, align=1), "unexpected keyword argument 'align'; did you mean 'alignment'"),
+        (lambda: GemmOperationUniversal(swizling_functor=None), "did you mean 'swizzling_functor'?"),
+        (lambda: GemmArguments(split_k_slice=2), "did you mean 'split_k_slices'?"),
+        (lambda: LinearCombination(F32, 1, color=3), "'color': it takes element_output, epilogue_vector_length, "),
+        (lambda: cutlass.gemm.GemmCoord(M=1), "'M': it takes m, n, k|did you mean"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            make()
+    assert list(inspect.signature(TileDescription).parameters)[0] == "threadblock_shape"
+
+
+def test_targets_without_the_instruction_are_refused():
+    tile = Configuration([16, 8, 16], F16, F32, F32, [64, 64, 32], 3, [2, 2, 1]).operation((ROW, ROW, ROW))
+    with refused(r"arch=75 has no instruction_shape \[16, 8, 16\] of float16 on tensor cores"):
+        GemmOperationUniversal(75, tile.tile_description, tile.A, tile.B, tile.C, LinearCombination(F32, 4, F32, F32))
+    older = Configuration([16, 8, 8], F16, F32, F32, [64, 64, 32], 3, [2, 2, 1]).operation((ROW, ROW, ROW))
+    GemmOperationUniversal(75, older.tile_description, older.A, older.B, older.C, LinearCombination(F32, 4, F32, F32))
+    plain = simt()
+    GemmOperationUniversal(70, plain.tile_description, plain.A, plain.B, plain.C, plain.epilogue_functor)
+
+
+def test_two_numbers_of_slices_are_refused():
+    operation = simt()
+    (a, b, c), memory = problem(operation)
+    size = cutlass.gemm.GemmCoord(M, N, K)
+    with refused("split_k_slices and split_k_splices are two names of one number, got 2 and 1"):
+        GemmArguments(operation, size, *memory, empty(operation, M, N), split_k_slices=2, split_k_splices=1)
+    GemmArguments(operation, size, *memory, empty(operation, M, N), split_k_slices=2, split_k_splices=2)
+
+
+def test_columns_for_rows_are_refused():
+    class Both(EpilogueVisitTree):
+        def __call__(self, accum: "tensor", of_row: "row", of_column: "column"):  # noqa: F821
+            D = accum + of_row + of_column
+            return D
+
+    tile = simt().tile_description
+    visitor = Both(None, tile, F32, 1, F32, F32)
+    plain = simt()
+    operation = GemmOperationUniversal(80, tile, plain.A, plain.B, plain.C, visitor, visitor=True)
+    (a, b, c), memory = problem(operation)
+    row, column = np.ones((1, N), np.float32), np.ones((M, 1), np.float32)
+
+    def bound(of_row, of_column, **more):
+        output_op = operation.epilogue_type(D=d, of_row=of_row, of_column=of_column, problem_size=[M, N], **more)
+        return GemmArguments(operation, cutlass.gemm.GemmCoord(M, N, K), *memory, d, output_op=output_op)
+
+    d = empty(operation, M, N)
+    with refused(rf"'of_row' is annotated 'row', but the array has the shape \({M}, 1\) of a 'column'"):
+        bound(column, column)
+    with refused(rf"'of_column' is annotated 'column', but the array has the shape \(1, {N}\) of a 'row'"):
+        bound(row, row)
+    with refused("the visitor has no parameter or output named of_rows; did you mean 'of_row'?"):
+        bound(row, column, of_rows=row)
+    bound(row, column)
+    bound(row[0], column[:, 0])

@@ -45,7 +45,8 @@ def get_kernels(
         found = list(list_kernels(accept, cc))
     else:
         families = available_providers["cutedsl"].families() if chosen == ["cutedsl"] else None
-        found = [] if families == [] else list(find_kernels(args, accept, cc, families))
+        is_refused = getattr(args, "_refusal", None) is not None or families == []
+        found = [] if is_refused else list(find_kernels(args, accept, cc, families))
     for name in own:
         generated = available_providers[name].generate_kernels(
             metadata_filter or (lambda metadata: True), getattr(args, "epilogue", None), cc

@@ -11,6 +11,11 @@ from tilewright._tilewright import (
 )
 from tilewright.missing_name import refuse_unknown
 
+
+class Sm100DesignMetadata:
+    """The designs of kernels of CUTLASS for sm_100. No kernel of Tilewright has one, so that isinstance() is False."""
+
+
 DesignMetadata = BLASDesignMetadata
 DenseTensorAttributes = TensorAttributes
 
@@ -21,6 +26,7 @@ __all__ = [
     "GemmOperandsMetadata",
     "KernelMetadata",
     "OperandsMetadata",
+    "Sm100DesignMetadata",
     "TensorAttributes",
 ]
 

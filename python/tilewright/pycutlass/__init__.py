@@ -3,6 +3,12 @@
 `import tilewright.pycutlass as pycutlass` and `from tilewright.pycutlass import *`. See docs/pycutlass.md.
 """
 
+import importlib.util
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from tilewright.missing_name import refuse_unknown
 from tilewright.submodules import add_submodules
 
@@ -33,12 +39,22 @@ from .epilogue import (
     LinearCombinationGeneric,
 )
 from .grouped import GemmGroupedArguments, GemmOperationGrouped, GroupedGemmArguments
+from .library import (
+    DataTypeNames,
+    DataTypeSize,
+    DataTypeSizeBytes,
+    DataTypeTag,
+    OpcodeClassNames,
+    ShortLayoutTypeNames,
+)
+from .keywords import suggest_keywords
 from .kinds import ConvMode, GemmKind, OperationKind, SchedulerMode, StrideSupport
 from .math_instruction import MathInstruction, MathOperation
 from .memory_pool import PoolMemoryManager, align_size, get_allocated_size, get_memory_pool
 from .operation import ApiVersion, GemmOperationUniversal, api_version
 from .reduction import ReductionArguments, ReductionOperation
 from .reference_model import Conv2dReferenceModule, ReferenceModule
+from .template import SubstituteTemplate
 from .tensor import TensorDescription
 from .tile import TileDescription
 from .unsupported import SymmetricTensorDescription, TriangularTensorDescription
@@ -77,6 +93,10 @@ __all__ = [
     "Conv2dReferenceModule",
     "ConvKind",
     "ConvMode",
+    "DataTypeNames",
+    "DataTypeSize",
+    "DataTypeSizeBytes",
+    "DataTypeTag",
     "EpilogueVisitTree",
     "FastLinearCombinationClamp",
     "GemmArguments",
@@ -92,13 +112,16 @@ __all__ = [
     "LinearCombinationGeneric",
     "MathInstruction",
     "MathOperation",
+    "OpcodeClassNames",
     "OperationKind",
     "PoolMemoryManager",
     "ReductionArguments",
     "ReductionOperation",
     "ReferenceModule",
     "SchedulerMode",
+    "ShortLayoutTypeNames",
     "StrideSupport",
+    "SubstituteTemplate",
     "SymmetricTensorDescription",
     "TensorDescription",
     "TileDescription",
@@ -124,8 +147,22 @@ __all__ = [
     "utils",
 ]
 
+for _module in (sys.modules[__name__], cutlass, cutlass.conv, cutlass.gemm):
+    suggest_keywords(vars(_module), [*vars(_module)], __name__)
 
-def __getattr__(name: str) -> int:
+if not TYPE_CHECKING:  # type checkers see what programs import themselves
+    # As in PyCUTLASS, the star import gives these names to programs that do not import them themselves.
+    pycutlass = sys.modules[__name__]
+    __all__ += ["np", "pycutlass"]
+    if importlib.util.find_spec("torch") is not None:
+        __all__ += ["torch"]
+
+testbed.add_names({name: value for name, value in globals().items() if name in __all__})
+
+
+def __getattr__(name: str) -> Any:
     if name == "DEVICE_CC":
         return device_cc()
+    if name == "torch" and name in __all__:
+        return importlib.import_module("torch")
     refuse_unknown(__name__, __all__)(name)

@@ -14,7 +14,7 @@ from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
 from .argument_types import check_type
-from .array import Memory, View, current_stream, item_bytes, memory_of
+from .array import Memory, View, current_stream, item_bytes, memory_of, product_of
 from .cutlass.element import DataType
 from .cutlass.gemm import GemmCoord, Mode
 from .cutlass.layout import LayoutType
@@ -71,13 +71,6 @@ def reduction_arguments(parts: View, outputs: Outputs) -> _tilewright.ReduceSpli
         return _tilewright.ReduceSplitKArguments(parts, outputs.d, None, outputs.epilogue, **outputs.options)
     except InvalidArgument as error:
         raise InvalidArgument(re.sub(r"\bout\b", "D", str(error))) from None
-
-
-def product_of(extents: tuple[int, ...]) -> int:
-    count = 1
-    for extent in extents:
-        count *= extent
-    return count
 
 
 def allocate(shape: tuple[int, ...], kind: DType, device: int | None) -> Memory:
@@ -140,6 +133,11 @@ class GemmArguments(OutputArguments):
         super().__init__(operation, problem_size, output_op, bias)
         self.A, self.B = A, B
         self.gemm_mode = gemm_mode
+        if None not in (split_k_slices, split_k_splices) and split_k_slices != split_k_splices:
+            raise InvalidArgument(
+                f"split_k_slices and split_k_splices are two names of one number, got {split_k_slices} and "
+                f"{split_k_splices}"
+            )
         self.split_k_slices = _count(split_k_slices if split_k_splices is None else split_k_splices, "split_k_slices")
         is_batch = gemm_mode in (Mode.Batched, Mode.Array)
         lists = [each for each in (A, B, C, D) if isinstance(each, (list, tuple))]

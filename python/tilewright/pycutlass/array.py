@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +76,14 @@ def packed(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def product_of(extents: Iterable[int]) -> int:
+    """The product of the extents."""
+    count = 1
+    for extent in extents:
+        count *= extent
+    return count
+
+
 def item_bytes(kind: DType) -> int:
     """The size of an element in bytes."""
     return {"f64": 8, "f32": 4, "tf32": 4, "s32": 4, "f16": 2, "bf16": 2}.get(kind.name, 1)
@@ -127,10 +136,11 @@ def _memory_of_interface(array: Any, interface: Any, is_device: bool) -> Memory:
 
 @dataclass(frozen=True)
 class Staged:
-    """A NumPy array whose elements are not in the order of its indices, and a copy in that order."""
+    """A NumPy array whose elements are not in the order of its indices, and a copy in that order; or a vector of any
+    framework, and a matrix that has it in each row."""
 
-    array: numpy.ndarray[Any, Any]
-    copy: numpy.ndarray[Any, Any]
+    array: Any
+    copy: Any
 
     def refresh(self) -> None:
         self.copy[...] = self.array

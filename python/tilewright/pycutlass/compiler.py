@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from tilewright._tilewright import Kernel, compile_kernels, configure
-from tilewright.errors import InvalidArgument
+from tilewright.errors import InvalidArgument, Unsupported
 
 from .convolution import Conv2dOperation
 from .operation import GemmOperationUniversal
@@ -60,6 +61,16 @@ class ArtifactManager:
                 kernels.append(operation.kernel)
         for artifact in compile_kernels(kernels):
             log.debug("%s: compiled in %.1f ms, or found in the cache", artifact.name, artifact.compile_ms)
+
+    def load_from_cache(self) -> None:
+        """Has no effect: compiled kernels are looked up in Tilewright's cache when they are needed."""
+
+    def insert_operation(self, op_key: str, cubin: str, hostfile: str, op_name: str, op_attrs: Sequence[Any]) -> None:
+        """Raises Unsupported: PyCUTLASS's cache takes compiled kernels of programs, and Tilewright's does not."""
+        raise Unsupported(
+            "insert_operation() is not supported: Tilewright's cache has the kernels that it compiles itself; call "
+            "add_module([operation])"
+        )
 
     def _use(self, backend: str) -> None:
         configure(compiler=backend)

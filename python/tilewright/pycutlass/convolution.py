@@ -11,8 +11,8 @@ from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
 from .argument_types import check_type, operation_of
-from .array import View, current_stream, memory_of, packed
-from .arguments import PartialSums, allocate, product_of
+from .array import View, current_stream, memory_of, packed, product_of
+from .arguments import PartialSums, allocate
 from .cutlass.conv import Conv2dProblemSize, IteratorAlgorithm, Mode, Operator, SplitKMode, operands_of
 from .cutlass.conv import implicit_gemm_problem_size
 from .cutlass.swizzle import Swizzle
@@ -114,9 +114,13 @@ class Conv2dOperation(DesignedOperation):
         return str(self.A.layout.value)
 
     def procedural_name(self) -> str:
-        """PyCUTLASS's name: class, types, kind, algorithm, tile, layout, alignment."""
+        """PyCUTLASS's name: architecture, class, types, kind, algorithm, tile, layout, alignment."""
         name = super().procedural_name()
         return name.replace("_align", "_unity_stride_align") if self.stride_support is StrideSupport.Unity else name
+
+    def _tile_name(self) -> str:
+        m, n, k = self.tile_description.threadblock_shape
+        return f"{m}x{n}_{k}x{self.tile_description.stages or 0}"
 
     def _gemm_kernel(self) -> Kernel:
         """The kernel of this design for a GEMM with the layouts of the convolution, and operands that tensor cores can
@@ -254,7 +258,7 @@ class Conv2dArguments(OutputArguments):
 
     A, B, C, D      NumPy, PyTorch or CuPy arrays, or CUdeviceptr, as in GemmArguments: only their memory matters, which
                     is packed NHWC (KRSC for filters), or as the descriptions of the operation say
-    C               may have one number for each channel of D, which is then a bias; may be None if beta is 0
+    C               may have one number for each channel of D, which is then a bias, in wgrad too; may be None if beta is 0
     split_k_mode    SplitKMode.Serial: at most split_k_slices CTAs share the K of each tile in one launch, fewer where
                     the kernel or the device cannot have as many. Parallel: partial sums of at most split_k_slices parts
                     are written to memory and reduced. The parts of fprop are rows of the filter, those of dgrad
@@ -354,7 +358,7 @@ class Conv2dArguments(OutputArguments):
         """Implements Conv2dOperation.run()."""
         if self._prepared is None:
             self._prepared = [_tilewright.prepare(arguments, kernel) for arguments, kernel in self._calls]
-        self._refresh()
+        self._refresh(stream)
         self._stream = current_stream(self._memories[-1]) if stream is None else stream
         for prepared in self._prepared:
             prepared.run(stream=self._stream)
@@ -472,6 +476,9 @@ class Conv2dArguments(OutputArguments):
         if self.operation.C.layout.has_blocks:
             return (1, along // CHANNELS_OF_BLOCK, 1, 1, CHANNELS_OF_BLOCK)
         return (1, 1, 1, along)
+
+    def _channels(self) -> int | None:
+        return self._extents["D"][-1] if self.operation.conv_kind is Operator.wgrad else None
 
     def _in_parts(
         self, a: View, b: View, outputs: Outputs

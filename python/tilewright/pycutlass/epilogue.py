@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright._tilewright import DType, Epilogue
 from tilewright.errors import InvalidArgument, Unsupported
+from tilewright.missing_name import refuse_unknown
 
-from .activation import ActivationFunctor, identity
+from .activation import ActivationFunctor, gelu, hardswish, identity, leaky_relu, relu, sigmoid, silu, tanh
 from .cutlass.element import DataType
 from .extents import count
+from .visitor import EpilogueVisitTree, reduction_op
 
 
 @dataclass(frozen=True)
@@ -167,3 +169,29 @@ def _number(name: str, value: object) -> float:
     except (TypeError, ValueError):
         pass
     raise InvalidArgument(f"{name} must be a number, got {value!r:.80}")
+
+
+__all__ = [
+    "ActivationFunctor",
+    "EpilogueFunctorBase",
+    "EpilogueType",
+    "EpilogueVisitTree",
+    "FastLinearCombinationClamp",
+    "LayerNorm",
+    "LinearCombination",
+    "LinearCombinationClamp",
+    "LinearCombinationGeneric",
+    "OutputOp",
+    "gelu",
+    "hardswish",
+    "identity",
+    "leaky_relu",
+    "reduction_op",
+    "relu",
+    "sigmoid",
+    "silu",
+    "tanh",
+]
+
+if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+    __getattr__ = refuse_unknown(__name__, __all__)

@@ -19,6 +19,17 @@ def count(value: int, name: str, least: int = 1) -> int:
     return number
 
 
+def two(extents: Sequence[int], name: str) -> tuple[int, int]:
+    """The extents along m and n. Raises InvalidArgument unless they are two integers of at least 0."""
+    try:
+        m, n = (operator.index(extent) for extent in extents)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} must be two integers, [m, n], got {extents!r:.80}") from None
+    if min(m, n) < 0:
+        raise InvalidArgument(f"{name} must be at least 0 along m and n, got {[m, n]}")
+    return m, n
+
+
 def three(extents: Sequence[int], name: str) -> tuple[int, int, int]:
     """The extents along m, n and k. Raises InvalidArgument unless they are three positive integers."""
     try:

@@ -60,6 +60,9 @@ class GemmOperationGrouped(GemmOperationUniversal):
         assert isinstance(functor, EpilogueFunctorBase)
         return self.kernel_of_groups(functor.graph(functor.epilogue_type(1.0, 0.0))) or super().kernel
 
+    def kind_name(self) -> str:
+        return "gemm_grouped"
+
     def kernel_of_groups(self, epilogue: Epilogue) -> Kernel | None:
         """The kernel of this design that computes all problems in one launch; None if there is none, as for operands of
         sm_90's kernels that are aligned to less than 16 bytes."""

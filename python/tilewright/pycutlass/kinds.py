@@ -1,10 +1,10 @@
 """Kinds of operations. Tilewright supports OperationKind.Gemm and Conv2d, GemmKind.Universal and
 GemmKind.Grouped."""
 
-import enum
+from .enumeration import Enumeration
 
 
-class OperationKind(enum.Enum):
+class OperationKind(Enumeration):
     """The kind of operation."""
 
     Gemm = 0
@@ -16,7 +16,7 @@ class OperationKind(enum.Enum):
     Conv3d = 6
 
 
-class GemmKind(enum.Enum):
+class GemmKind(Enumeration):
     """The kind of GEMM."""
 
     Gemm = 0
@@ -27,21 +27,21 @@ class GemmKind(enum.Enum):
     Grouped = 5
 
 
-class SchedulerMode(enum.Enum):
+class SchedulerMode(Enumeration):
     """Where PyCUTLASS schedules the tiles of a grouped GEMM. Has no effect here."""
 
     Device = 0
     Host = 1
 
 
-class ConvMode(enum.Enum):
+class ConvMode(Enumeration):
     """Whether filters are mirrored; a Conv2dProblemSize takes a cutlass.conv.Mode."""
 
     CrossCorrelation = 0
     Convolution = 1
 
 
-class StrideSupport(enum.Enum):
+class StrideSupport(Enumeration):
     """The strides that a convolution supports."""
 
     Strided = 0

@@ -21,9 +21,22 @@ from .tensor import TensorDescription
 from .tile import TileDescription
 from .unsupported import SymmetricTensorDescription, TriangularTensorDescription
 
+_INTEGERS = ("u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64")
+
 DataTypeNames = {each: each.value for each in DataType}
 DataTypeSize = {each: each.bits for each in DataType}
 DataTypeSizeBytes = {each: each.bits // 8 for each in DataType if each.bits >= 8}
+DataTypeTag = {  # the types of C++
+    DataType.b1: "cutlass::uint1b_t",
+    DataType.u4: "cutlass::uint4b_t",
+    DataType.s4: "cutlass::int4b_t",
+    **{each: f"{'u' if each.value[0] == 'u' else ''}int{each.bits}_t" for each in DataType if each.value in _INTEGERS},
+    DataType.float16: "cutlass::half_t",
+    DataType.bfloat16: "cutlass::bfloat16_t",
+    DataType.tfloat32: "cutlass::tfloat32_t",
+    DataType.float32: "float",
+    DataType.float64: "double",
+}
 OpcodeClassNames = {
     cutlass.OpClass.Simt: "simt",
     cutlass.OpClass.TensorOp: "tensorop",
@@ -38,6 +51,7 @@ __all__ = [
     "DataTypeNames",
     "DataTypeSize",
     "DataTypeSizeBytes",
+    "DataTypeTag",
     "GemmKind",
     "IteratorAlgorithm",
     "MathInstruction",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 
 from tilewright.errors import InvalidArgument, Unsupported
@@ -10,10 +9,11 @@ from tilewright.errors import InvalidArgument, Unsupported
 from . import cutlass
 from .argument_types import check_type
 from .cutlass.element import DataType
+from .enumeration import Enumeration
 from .extents import three
 
 
-class MathOperation(enum.Enum):
+class MathOperation(Enumeration):
     """How products are computed and accumulated."""
 
     multiply_add = "multiply_add"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import enum
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from .argument_types import check_type, operation_of
 from .cutlass.element import DataType
 from .cutlass.swizzle import Swizzle
 from .device import device_cc
+from .enumeration import Enumeration
 from .epilogue import EpilogueFunctorBase
 from .extents import count
 from .tensor import TensorDescription
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 
 Extents = tuple[int, int, int]  # along m, n and k
 
+# Instructions of tensor cores that targets before sm_80 have.
+_BEFORE_SM80 = (((16, 8, 8), DataType.float16), ((8, 8, 16), DataType.int8), ((8, 8, 16), DataType.u8))
 MAX_SIMT_TILE_K = 16  # where CUDA cores multiply in place of tensor cores: more would take long to compile
 WGMMA_M = 64  # of every wgmma; that of mma.sync is 8 or 16
 MAX_STAGES = 12  # the most stages that are tried if a tile has none
 
 
-class ApiVersion(enum.Enum):
+class ApiVersion(Enumeration):
     """The version of CUTLASS's API. 3.x is for tensor cores of sm_90, for which stages, warps and shape may be None."""
 
     v2x = 2
@@ -140,13 +143,19 @@ class DesignedOperation:
     def accumulator_type(self) -> DataType:
         return self.tile_description.math_instruction.element_accumulator
 
+    def kind_name(self) -> str:
+        """The kind of operation, as names have it."""
+        return self.kind
+
     def core_name(self) -> str:
-        """The accumulator's letter and the shape of the tensor core instruction: "sgemm", "h16816gemm"."""
+        """The accumulator's letter and the shape of the tensor core instruction: "sgemm", "h16x8x16gemm"."""
         math = self.tile_description.math_instruction
         letter = {"f16": "h", "f32": "s", "f64": "d", "s32": "i"}.get(self.accumulator_type().value, "x")
-        is_simt = math.opcode_class is cutlass.OpClass.Simt or math.instruction_shape is None
-        shape = "" if is_simt else "".join(str(extent) for extent in math.instruction_shape or ())
-        return f"{letter}{shape}{self.kind}"
+        if math.opcode_class is cutlass.OpClass.Simt:
+            return f"{letter}{self.kind_name()}"
+        shape = "Default" if math.instruction_shape is None else "x".join(map(str, math.instruction_shape))
+        is_other = math.element_a not in (self.A.element, self.accumulator_type())
+        return f"{letter}{shape}{math.element_a.value if is_other else ''}{self.kind_name()}"
 
     def extended_name(self) -> str:
         """The core name, with the types of A and C if they differ from the accumulator's."""
@@ -157,11 +166,17 @@ class DesignedOperation:
         return name if self.A.element is accumulator else f"{name}_{self.A.element.value}"
 
     def procedural_name(self) -> str:
-        """PyCUTLASS's name: class, types, tile, layouts, alignment. It is not unique; `kernel.name` is."""
-        op_class = {"simt": "simt", "tensor_op": "tensorop"}[self.tile_description.math_instruction.opcode_class.value]
-        alignment = max(self.A.alignment, self.B.alignment, self.C.alignment)
-        parts = ["cutlass", op_class, self.extended_name(), self.tile_description.procedural_name()]
-        return "_".join([*parts, self.layout_name(), f"align{alignment}"])
+        """The name that PyCUTLASS of CUTLASS 3.0 gives: architecture, class, types, tile, layouts, the alignment of A. It has
+        no epilogue, warps and swizzle, so that it is not unique; `kernel.name` is."""
+        parts = [f"cutlass_sm{self.arch}", self._op_class_name(), self.extended_name()]
+        return "_".join([*parts, self._tile_name(), self.layout_name(), f"align{self.A.alignment}"])
+
+    def _op_class_name(self) -> str:
+        return {"simt": "simt", "tensor_op": "tensorop"}[self.tile_description.math_instruction.opcode_class.value]
+
+    def _tile_name(self) -> str:
+        """The tile as names have it."""
+        return self.tile_description.procedural_name()
 
     def configuration_name(self) -> str:
         return self.procedural_name()
@@ -182,6 +197,13 @@ class DesignedOperation:
                 f"the epilogue's accumulator is {functor.element_accumulator.name}, but the math instruction "
                 f"accumulates in {math.element_accumulator.name}"
             )
+        if math.opcode_class is cutlass.OpClass.TensorOp and self.arch < 80:
+            shape, element = math.instruction_shape, math.element_a
+            if (shape, element) not in _BEFORE_SM80:
+                raise InvalidArgument(
+                    f"arch={self.arch} has no instruction_shape {None if shape is None else [*shape]} of {element.name} on "
+                    "tensor cores: arch=80 may have it"
+                )
         if self.arch > device_cc():
             raise InvalidArgument(f"arch={self.arch}, but the device has compute capability {device_cc()}")
 
@@ -218,7 +240,37 @@ class DesignedOperation:
                 return make(design)
             except InvalidArgument as error:
                 refused.append(error)
-        raise refused[0]
+        raise self._in_callers_words(refused[0])
+
+    def _in_callers_words(self, error: InvalidArgument) -> InvalidArgument:
+        """The refusal of a design by the family that the description means, in the words of descriptions. Other families
+        have designs that no description means."""
+        if not isinstance(error, RefusedDesign) or not error.reasons:
+            return error
+        tile = self.tile_description
+        math = tile.math_instruction
+        shape = math.instruction_shape
+        if math.opcode_class is cutlass.OpClass.Simt:
+            meant = "simt_gemm"
+        else:
+            is_wgmma = self.arch >= 90 and (shape is None or shape[0] == WGMMA_M)
+            meant = "sm90_gemm" if is_wgmma else "sm80_gemm"
+        reason = error.reasons.get(meant)
+        if reason is None:
+            return error
+        for pattern, words in _WORDS:
+            reason = pattern.sub(words, reason)
+        given = {
+            "threadblock_shape": [*tile.threadblock_shape],
+            "stages": tile.stages,
+            "warp_count": None if tile.warp_count is None else [*tile.warp_count],
+            "instruction_shape": None if shape is None else [*shape],
+        }
+        if tile.cluster_shape != (1, 1, 1):
+            given["cluster_shape"] = [*tile.cluster_shape]
+        described = ", ".join(f"{name}={value}" for name, value in given.items())
+        message = f"no kernel has this design: {meant}: {reason} (arch={self.arch}, {described})"
+        return RefusedDesign(message, error.codes, error.reasons)
 
     def _designs(
         self, is_chosen: bool, split_k: int, refused: list[InvalidArgument]
@@ -353,6 +405,19 @@ class GemmOperationUniversal(DesignedOperation):
         """A letter for A and for B: t for row-major, n for column-major, t32 and n32 if they are interleaved."""
         return "".join(LETTERS[each.layout] for each in (self.A, self.B))
 
+    def procedural_name(self) -> str:
+        """PyCUTLASS's name. For tensor cores of sm_90 it has the types of all operands, the cluster and three layouts."""
+        if self.api is not ApiVersion.v3x or self.arch < 90:
+            return super().procedural_name()
+        tile = self.tile_description
+        elements = (self.A.element, self.B.element, self.accumulator_type(), self.C.element)
+        types = "_".join([self.core_name(), *(each.value for each in elements)])
+        shape, cluster = ("x".join(map(str, extents)) for extents in (tile.threadblock_shape, tile.cluster_shape))
+        layouts = "".join(LETTERS[each.layout] for each in (self.A, self.B, self.C))
+        stages = 0 if tile.stages is None else tile.stages
+        parts = [f"cutlass3x_sm{self.arch}", self._op_class_name(), types, shape, cluster, str(stages)]
+        return "_".join([*parts, layouts, f"align{self.A.alignment}"])
+
     def _check_types(self, is_visitor_expected: bool) -> None:
         self._check_elements()
         functor = self.epilogue_functor
@@ -382,6 +447,21 @@ class GemmOperationUniversal(DesignedOperation):
             ),
             split_k,
         )
+
+
+# What families say about their designs, and the names of TileDescription and MathInstruction.
+_WORDS = [
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"\btile ([mnk]) (\d+)", r"threadblock_shape along \1, \2,"),
+        (r"\bwarp count ([mnk])\b", r"warp_count along \1,"),
+        (r"\bwarp count\b", "warp_count"),
+        (r"\bthe instruction of this tile is\b", "instruction_shape for this threadblock_shape must be"),
+        (r"\bno instruction (\d)", r"no instruction_shape \1"),
+        (r"\bthe instruction's\b", "instruction_shape's"),
+        (r"\ba cluster has\b", "a cluster_shape has"),
+    )
+]
 
 
 def lacks_resources(error: InvalidArgument) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,10 @@ import numpy
 
 from tilewright import _tilewright
 from tilewright._tilewright import Epilogue
-from tilewright.errors import InvalidArgument
+from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
-from .array import Memory, Staged, View, item_bytes, memory_of, packed
+from .array import Memory, Staged, View, current_stream, item_bytes, memory_of, packed
 from .cutlass.gemm import GemmCoord
 from .epilogue import EpilogueFunctorBase, OutputOp
 from .tensor import TensorDescription
@@ -91,10 +92,14 @@ class OutputArguments:
         scalars = {"alpha": output_op.alpha, "beta": output_op.beta}
         return Outputs(d, epilogue, {"C": source, "tensors": tensors, **scalars})
 
-    def _refresh(self) -> None:
-        """Copies host arrays whose elements are not in the order of their indices, before a launch reads them."""
+    def _refresh(self, stream: Any = None) -> None:
+        """Makes the copies that a launch on `stream` reads anew: of host arrays whose elements are not in the order of
+        their indices, and of vectors that are repeated."""
         for staged in self._staged:
             staged.refresh()
+            memory = memory_of(staged.copy, "C")
+            if stream is not None and memory.device is not None:
+                _tilewright.synchronize(f"cuda:{memory.device}", current_stream(memory))
 
     def _clear(self) -> None:
         """Zeros outputs of which the kernel writes only a part."""
@@ -137,8 +142,13 @@ class OutputArguments:
         vector = self._vector_shape(along, is_row)
         has_batch = batch is not None and memory.elements is not None and memory.elements >= along * batch
         shape = (batch or 1, *vector) if has_batch else vector
-        self._check(memory, "C", description, along * (shape[0] if has_batch else 1))
+        channels = self._channels()
+        is_repeated = channels is not None and channels < along and (memory.elements or 0) < along
+        elements = channels if channels is not None and is_repeated else along
+        self._check(memory, "C", description, elements * (shape[0] if has_batch else 1))
         self._check_order(memory, "C")
+        if is_repeated:
+            memory = self._repeated(memory, elements, along // elements)
         view = View(memory, description.element.kind, shape, packed(shape))
         source = f"{'row' if is_row else 'column'}({BIAS})"
         return None, functor.graph(output_op, source), {BIAS: view}
@@ -147,10 +157,28 @@ class OutputArguments:
         """The shape of a C that is a vector, for the epilogue."""
         return (1, along) if is_row else (along, 1)
 
+    def _channels(self) -> int | None:
+        """The number of channels of a D of wgrad, each of which has several columns; else None. A C that is a vector may
+        have a number for each."""
+        return None
+
+    def _repeated(self, memory: Memory, elements: int, count: int) -> Memory:
+        """A copy of a vector, `count` times one after the other, which each launch makes anew."""
+        vector = memory.owner
+        if memory.elements is None:
+            raise Unsupported("C of wgrad is a bias vector: pass an array, as its elements are copied for each tap")
+        shape = (count, elements)
+        if hasattr(vector, "new_empty"):
+            copy = vector.new_empty(shape)
+        else:
+            copy = sys.modules[type(vector).__module__.partition(".")[0]].empty(shape, vector.dtype)
+        self._staged.append(Staged(vector.reshape(-1)[:elements], copy))
+        return memory_of(copy, "C")
+
     def _is_vector(self, memory: Memory) -> bool:
         m, n = self.gemm_size.m(), self.gemm_size.n()
         along, across = (m, n) if self.operation.C.layout is cutlass.ColumnMajor else (n, m)
-        return memory.elements == along and across != 1
+        return (memory.elements == along and across != 1) or memory.elements == self._channels() != m * n
 
     def _operand(
         self,

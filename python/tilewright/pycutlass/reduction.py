@@ -10,11 +10,13 @@ from tilewright._tilewright import PreparedCall
 from tilewright.errors import InvalidArgument, Unsupported
 
 from . import cutlass
-from .arguments import PartialSums, parts_view, product_of, reduction_arguments
-from .array import View, current_stream, memory_of
+from .argument_types import check_type
+from .arguments import PartialSums, parts_view, reduction_arguments
+from .array import View, current_stream, memory_of, product_of
 from .cutlass.element import DataType
 from .cutlass.gemm import GemmCoord
 from .epilogue import EpilogueFunctorBase, LinearCombination, OutputOp
+from .extents import count, two
 from .output_arguments import OutputArguments
 from .tensor import TensorDescription
 from .visitor import EpilogueVisitTree, VisitorOutputOp
@@ -107,10 +109,10 @@ class ReductionArguments(OutputArguments):
         output_op: OutputOp | VisitorOutputOp | None = None,
         bias: bool = False,
     ) -> None:
-        m, n = ([*problem_size] + [0, 0])[:2]
-        super().__init__(operation, GemmCoord(m, n, 1), output_op, bias)
+        check_type("operation", operation, ReductionOperation)
+        super().__init__(operation, GemmCoord(*two(problem_size, "problem_size"), 1), output_op, bias)
         self.workspace = workspace
-        self.partitions = partitions
+        self.partitions = count(partitions, "partitions")
         parts = self._parts_of_gemm(workspace) if isinstance(workspace, PartialSums) else self._parts_of_array()
         self._problem = reduction_arguments(parts, self._bind_outputs(source, destination, None))
         self._prepared: PreparedCall | None = None
@@ -121,13 +123,17 @@ class ReductionArguments(OutputArguments):
             raise InvalidArgument("the operation of this workspace was not run yet: call its operation.run(arguments) first")
         if self._prepared is None:
             self._prepared = _tilewright.prepare(self._problem)
-        self._refresh()
+        self._refresh(stream)
         self._clear()
         self._stream = current_stream(self._memories[-1]) if stream is None else stream
         self._prepared.run(stream=self._stream)
 
     def free(self) -> None:
         """Has no effect: memory is released when nothing refers to it."""
+
+    def _channels(self) -> int | None:
+        workspace = self.workspace
+        return workspace.arguments._channels() if isinstance(workspace, PartialSums) else None
 
     def _parts_of_gemm(self, workspace: PartialSums) -> View:
         gemm = workspace.arguments

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy
@@ -201,6 +201,31 @@ class GemmUniversalLauncher(_Launcher):
 
     operation: GemmOperationUniversal
 
+    def bytes(self, problem_size: GemmCoord, batch_count: int = 1, alpha: float = 1.0, beta: float = 0.0) -> int:
+        """The bytes of the operands and of D; with beta also of C."""
+        return batch_count * _bytes(self.operation, problem_size, beta)
+
+    def flops(self, problem_size: GemmCoord, batch_count: int = 1) -> int:
+        """Two for each product of elements."""
+        return 2 * batch_count * problem_size.m() * problem_size.n() * problem_size.k()
+
+    def host_reference(
+        self, problem_size: GemmCoord, batch_count: int, tensor_A: Any, tensor_B: Any, tensor_C: Any, alpha: float, beta: float
+    ) -> Any:
+        """D of flat arrays in the operation's layouts, as NumPy computes it; `batch_count` matrices follow each other."""
+        operation, size = self.operation, problem_size
+        found = []
+        for index in range(batch_count):
+            parts = (
+                each.reshape(batch_count, -1)[index] if batch_count > 1 else each.reshape(-1)
+                for each in (tensor_A, tensor_B, tensor_C)
+            )
+            matrices = zip(parts, _shapes(operation, size)[:3], strict=True)
+            a, b, c = (_from_layout(flat, each.layout, rows, columns) for flat, (each, rows, columns) in matrices)
+            d = _rounded(_product(size, (a, b, c), alpha, beta), self.dtype_D)
+            found.append(_in_layout(d.reshape(size.m(), size.n()), operation.C.layout))
+        return numpy.concatenate(found)
+
     def run(
         self, mode: Mode, problem_size: GemmCoord, batch_count: int = 1, alpha: float = 1.0, beta: float = 0.0
     ) -> Any:
@@ -242,6 +267,28 @@ class Conv2dLauncher(_Launcher):
     """Runs a Conv2dOperation on random tensors. The parameters are those of GemmUniversalLauncher."""
 
     operation: Conv2dOperation
+
+    def bytes(self, problem_size: Conv2dProblemSize, alpha: float = 1.0, beta: float = 0.0) -> int:
+        """The bytes of the matrices of the GEMM that computes the convolution; with beta also of C."""
+        return _bytes(self.operation, implicit_gemm_problem_size(self.operation.conv_kind, problem_size), beta)
+
+    def flops(self, problem_size: Conv2dProblemSize) -> int:
+        """Two for each product of elements, and two for each element of D."""
+        kind = self.operation.conv_kind
+        gemm = implicit_gemm_problem_size(kind, problem_size)
+        products = 2 * gemm.m() * gemm.n() * gemm.k()
+        if kind is Operator.dgrad:
+            products //= problem_size.stride_h * problem_size.stride_w
+        return products + 2 * gemm.m() * gemm.n()
+
+    def host_reference(
+        self, problem_size: Conv2dProblemSize, tensor_A: Any, tensor_B: Any, tensor_C: Any, alpha: float, beta: float
+    ) -> Any:
+        """D of flat arrays of TensorNHWC, as NumPy computes it."""
+        nhwc = TensorDescription(DataType.float64, cutlass.TensorNHWC, 1)
+        reference = Conv2dReferenceModule(nhwc, nhwc, nhwc, self.operation.conv_kind)
+        flat = [each.reshape(-1) for each in (tensor_A, tensor_B, tensor_C)]
+        return _rounded(_run_wide(reference, flat, problem_size, alpha, beta), self.dtype_D).reshape(-1)
 
     def run(
         self,
@@ -291,11 +338,8 @@ class Conv2dLauncher(_Launcher):
             runs.append((reduction, reduced))
 
         def is_equal() -> bool:
-            nhwc = TensorDescription(DataType.float64, cutlass.TensorNHWC, 1)
-            reference = Conv2dReferenceModule(nhwc, nhwc, nhwc, kind)
-            flat = [each.reshape(-1) for each in plain]
-            expected = _run_wide(reference, flat, size, alpha, beta).reshape(shapes[2])
-            return _is_equal(d.reshape(-1), _blocked(expected, layouts[2]).reshape(-1))
+            expected = self.host_reference(size, plain[0], plain[1], plain[2], alpha, beta).reshape(shapes[2])
+            return bool((d.reshape(-1) == _blocked(expected, layouts[2]).reshape(-1)).all())
 
         return self._finish(
             runs,
@@ -371,12 +415,12 @@ def test_all_gemm(operation: GemmOperationUniversal, testcase: str = "universal"
 def test_all_conv2d(
     operation: Conv2dOperation, conv_test_sizes: Iterable[Conv2dProblemSize] = (), interleaved: bool = False
 ) -> bool:
-    """Whether the operation computes all of some problems, and those in `conv_test_sizes`. Problems whose channels or
-    strides are not for the operation's iterators are left out."""
+    """Whether the operation computes all of some problems, and those in `conv_test_sizes`. As in PyCUTLASS, problems whose
+    channels or strides are not for the operation's iterators are left out, those in `conv_test_sizes` too."""
     launcher = Conv2dLauncher(operation, interleaved=interleaved)
-    sizes = [each for each in _conv_sizes(operation, interleaved) if _takes(operation, each)]
+    sizes = [each for each in _conv_sizes(operation, interleaved) if _takes(operation, each, interleaved)]
     passed = True
-    for size in [*sizes, *conv_test_sizes]:
+    for size in [*sizes, *(each for each in conv_test_sizes if _takes(operation, each, interleaved))]:
         passed &= launcher.run(size)
     few = (IteratorAlgorithm.fixed_channels, IteratorAlgorithm.few_channels)
     is_strided_dgrad = operation.conv_kind is Operator.dgrad and operation.stride_support is StrideSupport.Strided
@@ -469,26 +513,43 @@ def _run_wide(reference: Any, operands: Sequence[Any], size: Any, alpha: float, 
     return reference.run(a, b, c, size, alpha, beta)
 
 
-def _is_equal(d: Any, expected: Any) -> bool:
-    """Whether D is the expected result, rounded or saturated to its type."""
-    if numpy.issubdtype(d.dtype, numpy.integer):
-        limits = numpy.iinfo(d.dtype)
+def _rounded(expected: Any, dtype: Any) -> Any:
+    """The expected result, rounded or saturated to a type."""
+    if numpy.issubdtype(dtype, numpy.integer):
+        limits = numpy.iinfo(dtype)
         expected = numpy.clip(expected, limits.min, limits.max)
-    return bool((d == expected.astype(d.dtype)).all())
+    return expected.astype(dtype)
+
+
+def _bytes(operation: Any, size: _Extents, beta: float) -> int:
+    """The bytes of A, B and D, as PyCUTLASS counts them, and of C if beta is not 0."""
+    m, n, k = size.m(), size.n(), size.k()
+    of_a, of_b, of_c = (each.element.bits for each in (operation.A, operation.B, operation.C))
+    return int(of_a * m // 8 * k + of_b * n // 8 * k + of_c * m // 8 * n * (1 if beta == 0 else 2))
+
+
+def _shapes(operation: GemmOperationUniversal, size: _Extents) -> list[tuple[TensorDescription, int, int]]:
+    """The descriptions, rows and columns of A, B, C and D."""
+    m, n, k = size.m(), size.n(), size.k()
+    return [(operation.A, m, k), (operation.B, k, n), (operation.C, m, n), (operation.C, m, n)]
+
+
+def _product(size: _Extents, operands: Sequence[Any], alpha: float, beta: float) -> Any:
+    """alpha * A @ B + beta * C of matrices, before it is rounded to the type of C."""
+    row_major = TensorDescription(DataType.float64, cutlass.RowMajor, 1)
+    reference = ReferenceModule(row_major, row_major, row_major)
+    return _run_wide(reference, operands, GemmCoord(size.m(), size.n(), size.k()), alpha, beta)
 
 
 def _equals_product(
     operation: GemmOperationUniversal, size: _Extents, operands: Sequence[Any], alpha: float, beta: float
 ) -> bool:
-    m, n, k = size.m(), size.n(), size.k()
-    shapes = ((operation.A, m, k), (operation.B, k, n), (operation.C, m, n), (operation.C, m, n))
     a, b, c, d = (
         _from_layout(flat, each.layout, rows, columns)
-        for flat, (each, rows, columns) in zip(operands, shapes, strict=True)
+        for flat, (each, rows, columns) in zip(operands, _shapes(operation, size), strict=True)
     )
-    row_major = TensorDescription(DataType.float64, cutlass.RowMajor, 1)
-    reference = ReferenceModule(row_major, row_major, row_major)
-    return _is_equal(d.reshape(-1), _run_wide(reference, (a, b, c), GemmCoord(m, n, k), alpha, beta))
+    expected = _rounded(_product(size, (a, b, c), alpha, beta), d.dtype)
+    return bool((d.reshape(-1) == expected.reshape(-1)).all())
 
 
 def _conv_sizes(operation: Conv2dOperation, interleaved: bool) -> list[Conv2dProblemSize]:
@@ -515,9 +576,25 @@ def _conv_sizes(operation: Conv2dOperation, interleaved: bool) -> list[Conv2dPro
     ]
 
 
-def _takes(operation: Conv2dOperation, size: Conv2dProblemSize) -> bool:
+def _takes(operation: Conv2dOperation, size: Conv2dProblemSize, interleaved: bool) -> bool:
+    """Whether PyCUTLASS's tests run the problem: its channels and strides are for the operation's iterators."""
+    if interleaved:
+        return size.C % CHANNELS_OF_BLOCK == 0 and size.K % CHANNELS_OF_BLOCK == 0
+    algorithm, alignment = operation.iterator_algorithm, operation.A.alignment
+    if algorithm is IteratorAlgorithm.fixed_channels and size.C != alignment:
+        return False
+    if algorithm is IteratorAlgorithm.few_channels and size.C % alignment != 0:
+        return False
     is_unity = (size.stride_h, size.stride_w) == (1, 1)
     return operation.conv_kind is not Operator.dgrad or is_unity == (operation.stride_support is StrideSupport.Unity)
+
+
+def add_names(names: Mapping[str, object]) -> None:
+    """Adds names to this module. `from pycutlass.test import *` gives programs those of pycutlass, too."""
+    for name, value in names.items():
+        globals().setdefault(name, value)
+        if name not in __all__:
+            __all__.append(name)
 
 
 __all__ = [

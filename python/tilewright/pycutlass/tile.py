@@ -44,10 +44,8 @@ class TileDescription:
         return 32 * m * n * k
 
     def procedural_name(self) -> str:
-        """PyCUTLASS's name of a tile: "128x128_32x4", with the number of stages last."""
+        """PyCUTLASS's name of a tile: "1x1x1_128x128_32x4", the cluster, the tile and the number of stages."""
         m, n, k = self.threadblock_shape
         stages = 0 if self.stages is None else self.stages
-        name = f"{m}x{n}_{k}x{stages}"
-        if self.cluster_shape == (1, 1, 1):
-            return name
-        return name + "_" + "x".join(str(extent) for extent in self.cluster_shape)
+        cluster = "x".join(map(str, self.cluster_shape))
+        return f"{cluster}_{m}x{n}_{k}x{stages}{'_persistent' if self.persistent else ''}"

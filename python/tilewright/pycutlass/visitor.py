@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from tilewright._tilewright import DType, Epilogue
+from tilewright.epilogue import nearest
 from tilewright.errors import InvalidArgument
 from tilewright.tracing import trace, traced_as
 
@@ -133,10 +134,12 @@ class EpilogueVisitTree:
         problem = (m, n) if batch is None else (batch, m, n)
         traced = self._trace(problem, kinds, {name: view.shape for name, view in views.items()}, numbers)
         tensors = {each.label: views[each.name] for each in traced.inputs}
-        used = {*kinds, *(output.name for output in traced.outputs)}
+        used = [*kinds, *(output.name for output in traced.outputs)]
         unused = [name for name in operands if name not in used]
         if unused:
-            raise InvalidArgument(f"the visitor has no parameter or output named {', '.join(unused)}")
+            raise InvalidArgument(
+                f"the visitor has no parameter or output named {', '.join(unused)}{nearest(unused, used)}"
+            )
         outputs = [output for output in traced.outputs if output.label != "D"]
         name_of_d = next(output.name for output in traced.outputs if output.label == "D")
         cleared: list[Any] = []
@@ -193,6 +196,7 @@ class EpilogueVisitTree:
         """A view of an input: a batch, or one matrix for the whole batch."""
         shape = _shape(kind, batch, m, n)
         one = _shape(kind, None, m, n)
+        _check_direction(memory, name, kind, m, n)
         if batch is not None and memory.elements is not None and memory.elements < _count(shape):
             shape = one if memory.elements >= _count(one) else shape
         _check(memory, name, _count(shape), shape)
@@ -234,6 +238,15 @@ def _strides(shape: tuple[int, ...], is_column_major: bool) -> tuple[int, ...]:
         return packed(shape)
     *batch, m, n = shape
     return (*(m * n for _ in batch), 1, max(1, m))
+
+
+def _check_direction(memory: Memory, name: str, kind: str, m: int, n: int) -> None:
+    """Raises InvalidArgument if the shape of a row is that of a column, or the other way round."""
+    shapes = {"row": (1, n), "column": (m, 1)}
+    given = tuple(memory.shape[-2:])
+    if kind in shapes and given != shapes[kind] and given in shapes.values():
+        turned = "column" if kind == "row" else "row"
+        raise InvalidArgument(f"'{name}' is annotated '{kind}', but the array has the shape {given} of a '{turned}'")
 
 
 def _check(memory: Memory, name: str, elements: int, shape: tuple[int, ...]) -> None:

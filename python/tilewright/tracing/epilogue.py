@@ -11,7 +11,7 @@ from .callee import Callee, admit, callee_of
 from .errors import TraceError, Untraceable
 from .graph import GATED, Graph, Reduced, Broadcast, Traced, broadcast, describe
 from .interpreter import Interpreter, Returned
-from .source import parse_text
+from .source import Definition, parse_text
 from .text import Labels, Store, live_nodes, render
 
 MAX_TENSORS = 16  # for inputs, and the same for outputs other than D
@@ -58,6 +58,15 @@ class TracedEpilogue:
     outputs: tuple[Output, ...]  # in the order in which the function returns them
     reads_c: bool
     is_gated: bool  # D has one column for each pair of columns of A*B
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of a function, as its source has them."""
+
+    parameters: tuple[str, ...]  # in order
+    required: tuple[str, ...]  # the parameters without a default value
+    returned: tuple[str, ...]  # the variables that it returns, in order; values without a name are left out
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,38 @@ def parameters(function: Callable[..., object] | str) -> list[str]:
         raise TraceError(error.reason, None, error.instead) from None
 
 
+def names_of(function: Callable[..., object] | str) -> Names:
+    """The parameters of a function and the variables that it returns. `function` is as in trace(). Raises TraceError."""
+    interpreter = Interpreter(Graph((0, 0)))
+    try:
+        callee = _read(function, interpreter)
+    except Untraceable as error:
+        raise TraceError(error.reason, None, error.instead) from None
+    parameters = tuple(each.arg for each in callee.parameters())
+    required = tuple(each for each in parameters if each not in callee.defaults and each not in callee.preset)
+    returned: dict[str, None] = {}
+    for value in _returned_values(callee.definition):
+        for each in value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]:
+            name = each.target if isinstance(each, ast.NamedExpr) else each
+            if isinstance(name, ast.Name):
+                returned[name.id] = None
+    return Names(parameters, required, tuple(returned))
+
+
+def _returned_values(definition: Definition) -> Iterator[ast.expr]:
+    """The expressions of a function's return statements, without those of functions inside."""
+    if isinstance(definition, ast.Lambda):
+        yield definition.body
+        return
+    pending: list[ast.AST] = [*reversed(definition.body)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            pending += reversed([*ast.iter_child_nodes(node)])
+
+
 def _extents(shape: object, name: str) -> tuple[int, ...]:
     try:
         extents = tuple(operator.index(extent) for extent in shape)  # type: ignore[attr-defined]
@@ -176,7 +217,12 @@ def _bind(
         try:
             if name == accumulator:
                 if name in kinds:
-                    raise Untraceable(f"'{name}' stands for the accumulators A*B: nothing can be bound to it")
+                    if name in ("accum", "acc"):
+                        raise Untraceable(f"'{name}' stands for the accumulators A*B: nothing can be bound to it")
+                    raise Untraceable(
+                        f"accum must be an input to the epilogue function: here the first parameter of {callee.name}, "
+                        f"'{name}', stands for the accumulators A*B, and nothing can be bound to it"
+                    )
                 bound[name] = graph.accumulator()
             elif name == c:
                 if name in shapes and _extents(shapes[name], name) != graph.problem:

@@ -1,6 +1,5 @@
 """The names of PyCUTLASS's module `cutlass`."""
 
-import enum
 from typing import TYPE_CHECKING
 
 from tilewright.cutlass_api.cutlass import (
@@ -18,6 +17,7 @@ from tilewright.cutlass_api.cutlass import (
 )
 from tilewright.missing_name import refuse_unknown
 
+from ..enumeration import Enumeration
 from . import conv, cute, gemm
 from .coordinates import MatrixCoord, Tensor4DCoord, dim3
 from .element import DataType
@@ -36,7 +36,7 @@ from .swizzle import (
 )
 
 
-class OpClass(enum.Enum):
+class OpClass(Enumeration):
     """The class of the math instruction."""
 
     Simt = "simt"
@@ -45,7 +45,7 @@ class OpClass(enum.Enum):
     SparseTensorOp = "sparse_tensor_op"
 
 
-class complex_transform(enum.Enum):
+class complex_transform(Enumeration):
     """The transformation of complex elements when they are read."""
 
     none = 0
@@ -62,6 +62,7 @@ float64 = DataType.float64
 tfloat32 = DataType.tfloat32
 int8 = DataType.int8
 int32 = DataType.int32
+uint8 = DataType.u8
 
 RowMajor = LayoutType.RowMajor
 ColumnMajor = LayoutType.ColumnMajor
@@ -118,6 +119,7 @@ __all__ = [
     "int32",
     "layout",
     "tfloat32",
+    "uint8",
 ]
 
 if not TYPE_CHECKING:  # type checkers find misspelt names themselves

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import enum
 import operator
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import InvalidArgument
 from tilewright.missing_name import refuse_unknown
 
+from ..enumeration import Enumeration
 from ..kinds import StrideSupport as StrideSupport
 from .coordinates import MatrixCoord, Tensor4DCoord
 from .gemm import GemmCoord
 
 
-class Operator(enum.Enum):
+class Operator(Enumeration):
     """Which of the three tensors is computed."""
 
     fprop = 0
@@ -22,7 +22,7 @@ class Operator(enum.Enum):
     wgrad = 2
 
 
-class IteratorAlgorithm(enum.Enum):
+class IteratorAlgorithm(Enumeration):
     """CUTLASS's algorithms that compute the addresses of activations. All have the same kernels here, and differ in the
     problems that they accept: see Conv2dArguments."""
 
@@ -32,7 +32,7 @@ class IteratorAlgorithm(enum.Enum):
     few_channels = 3
 
 
-class SplitKMode(enum.Enum):
+class SplitKMode(Enumeration):
     """How the partial sums of split-K are reduced."""
 
     None_ = 0
@@ -40,7 +40,7 @@ class SplitKMode(enum.Enum):
     Parallel = 2
 
 
-class Mode(enum.Enum):
+class Mode(Enumeration):
     """Whether filters are mirrored."""
 
     cross_correlation = 0
@@ -70,9 +70,10 @@ _ALL = (
 class Conv2dProblemSize:
     """The extents of a convolution. It is made of
 
-    - input_size (N, H, W, C), filter_size (K, R, S, C), padding (pad_h, _, pad_w, _), each a Tensor4DCoord, stride and
-      dilation, each a MatrixCoord, mode, split_k_slices and groups. P and Q follow as in CUTLASS, which subtracts R *
-      dilation_h, so that they are smaller than those of PyTorch if the dilation is not 1; or
+    - input_size (N, H, W, C), filter_size (K, R, S, C / groups), padding (pad_h, pad_h, pad_w, pad_w), or 0 in place of
+      the second and fourth number, each a Tensor4DCoord, stride and dilation, each a MatrixCoord, mode, split_k_slices
+      and groups. P and Q follow as in CUTLASS, which subtracts R * dilation_h, so that they are smaller than those of
+      PyTorch if the dilation is not 1; or
     - N, H, W, C, P, Q, K, R, S and mode, with padding (R // 2, S // 2), strides and dilations of 1; or
     - N, H, W, C, K, R, S, P, Q, pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w and mode, with split_k_slices
       and groups.
@@ -106,8 +107,10 @@ class Conv2dProblemSize:
         if not isinstance(last, Mode):
             raise InvalidArgument(f"mode must be a cutlass.conv.Mode, got {last!r:.80}")
         self.mode = last
+        filter_channels: int | None = None
         if sizes and isinstance(sizes[0], Tensor4DCoord):
             self._set_from_coordinates(*sizes)
+            filter_channels = sizes[1].c()
         elif len(sizes) == len(_EXTENTS):
             self._set(dict(zip(_EXTENTS, sizes, strict=True)))
             self._set(
@@ -125,6 +128,9 @@ class Conv2dProblemSize:
         )
         if self.C % self.groups != 0 or self.K % self.groups != 0:
             raise InvalidArgument(f"C = {self.C} and K = {self.K} must be multiples of groups = {self.groups}")
+        if filter_channels is not None and filter_channels * self.groups != self.C:
+            per_group = f"{self.C}" if self.groups == 1 else f"{self.C} / {self.groups} groups = {self.C // self.groups}"
+            raise InvalidArgument(f"filter_size has C = {filter_channels}, but the C of input_size is {per_group}")
 
     def _set_from_coordinates(self, *sizes: Any) -> None:
         if len(sizes) != 5 or not all(isinstance(size, Tensor4DCoord) for size in sizes[:3]):
@@ -134,6 +140,12 @@ class Conv2dProblemSize:
         images, filters, padding, stride, dilation = sizes
         if not all(isinstance(each, MatrixCoord) for each in (stride, dilation)):
             raise InvalidArgument("stride and dilation must be MatrixCoords")
+        for name, before, after in (("pad_h", padding.n(), padding.h()), ("pad_w", padding.w(), padding.c())):
+            if after not in (before, 0):
+                raise InvalidArgument(
+                    f"padding must be the same on both sides, got {before} and {after} for {name}: no kernel pads the "
+                    "sides differently"
+                )
         self._set({"N": images.n(), "H": images.h(), "W": images.w(), "C": images.c()})
         self._set({"K": filters.n(), "R": filters.h(), "S": filters.w()})
         self._set({"pad_h": padding.n(), "pad_w": padding.w()})

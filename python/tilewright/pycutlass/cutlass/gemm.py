@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import enum
 import operator
 from typing import TYPE_CHECKING, SupportsIndex
 
 from tilewright.errors import InvalidArgument
 from tilewright.missing_name import refuse_unknown
 
+from ..enumeration import Enumeration
 from .coordinates import MatrixCoord
 
 
-class Mode(enum.Enum):
+class Mode(Enumeration):
     """A single GEMM, a GEMM with split-K, or several GEMMs of one size."""
 
     Gemm = 0

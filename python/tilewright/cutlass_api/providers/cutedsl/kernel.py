@@ -11,7 +11,7 @@ import tilewright
 from tilewright._tilewright import Artifact, Launch, Source
 from tilewright.errors import InvalidArgument
 
-from ...arguments import ArgumentTensor, GemmArguments
+from ...arguments import ArgumentTensor, GemmArguments, argument_tensors
 from ...cutlass import cute, translation
 from ...kernel import Kernel
 
@@ -52,7 +52,9 @@ class CuteDslKernel(Kernel):
     _places: tuple[Any, ...] = ()
 
     def cute_compile(self, implementation: Any, *arguments: Any) -> CompiledImplementation:
-        """Compiles the implementation for these arguments: tensors of a GemmArguments, numbers, and a stream."""
+        """Compiles the implementation for these arguments: tensors of a GemmArguments, as args.A or args.A.tensor, numbers,
+        and a stream."""
+        arguments = (*argument_tensors(arguments),)
         tensors = [each for each in arguments if isinstance(each, ArgumentTensor)]
         if not tensors:
             raise InvalidArgument(
@@ -70,6 +72,7 @@ class CuteDslKernel(Kernel):
 
     def cute_run(self, compiled: CompiledImplementation, *arguments: Any, workspace: Any = None) -> None:
         """Launches what cute_compile() has returned. The last of `arguments` is the stream."""
+        arguments = (*argument_tensors(arguments),)
         given = next((each.arguments for each in arguments if isinstance(each, ArgumentTensor)), None)
         if given is None:
             raise InvalidArgument("cute_run() takes tensors of a cutlass_api GemmArguments: args.A, args.B, args.out")
