@@ -51,6 +51,7 @@ class EmulatedDevice final : public runtime::Device {
     if (bytes != 0) fill_bytes(memory_->host_pointer(to, bytes), value, bytes);
   }
   void synchronize(StreamHandle) override {}
+  /// Work is complete when a function returns, so that all work of one thread is in one order.
   runtime::StreamOrder order_of(StreamHandle) override { return {}; }
 
   std::shared_ptr<runtime::LoadedKernel> load(const runtime::Image& image, const std::string& symbol,

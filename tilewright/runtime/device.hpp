@@ -63,8 +63,8 @@ struct LaunchConfig {
   StreamHandle stream = nullptr;
 };
 
-/// Identifies an order of execution: work of one stream, outside of captures or in the same graph capture, runs in
-/// order.
+/// Identifies an order of execution: work of one stream, outside of captures or in the same graph capture, runs in the
+/// order in which it was enqueued.
 struct StreamOrder {
   std::uint64_t stream = 0;   // the id, which unlike a handle is never reused; within a capture, the handle
   std::uint64_t capture = 0;  // the id of the current capture; 0: not being captured

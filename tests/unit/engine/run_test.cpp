@@ -312,6 +312,52 @@ TEST_F(Running, EveryBufferIsFreed) {
   EXPECT_EQ(engine_.device()->allocated_bytes(), before) << "a refused call must not allocate";
 }
 
+/// The first kernel of the problem that needs a workspace.
+registry::KernelPtr kernel_with_workspace(const Engine& engine, const op::Gemm& gemm) {
+  for (const RankedKernel& ranked : engine.find_kernels(gemm)) {
+    if (ranked.kernel->workspace_bytes(gemm) != 0) return ranked.kernel;
+  }
+  ADD_FAILURE() << "no kernel needs a workspace";
+  return nullptr;
+}
+
+TEST_F(Running, ThreadsDoNotShareAWorkspace) {
+  const HostProblem first(16, 16, 2048);
+  const registry::KernelPtr kernel = kernel_with_workspace(engine_, first.gemm);
+  engine_.run(first.gemm, kernel);
+  std::vector<std::unique_ptr<HostProblem>> problems;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    const HostProblem& own = *problems.emplace_back(std::make_unique<HostProblem>(16, 16, 2048));
+    threads.emplace_back([this, &own, &kernel] {
+      for (int repeat = 0; repeat < 8; ++repeat) {
+        op::fill_poison(own.gemm.d);
+        try {
+          engine_.run(own.gemm, kernel);
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << error.what();
+        }
+        EXPECT_TRUE(own.compare().is_exact()) << op::to_string(own.compare());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(Running, ACallThatFailsDoesNotSpoilTheWorkspace) {
+  const HostProblem host(16, 16, 2048);
+  const registry::KernelPtr kernel = kernel_with_workspace(engine_, host.gemm);
+  DeviceProblem device(host, engine_.device());
+  op::Gemm wrong = device.gemm;
+  wrong.b.address += std::uint64_t{16} * 2040 * 4;  // the CTAs of the first steps of K read in bounds, others do not
+  EXPECT_THROW(engine_.run(wrong, kernel), EmulationError);
+  wrong.b.address = device.gemm.b.address + 64;  // the last CTA along K reads out of bounds
+  EXPECT_THROW(engine_.run(wrong, kernel), EmulationError);
+  engine_.run(device.gemm, kernel);
+  device.copy_d_to(host);
+  EXPECT_TRUE(host.compare().is_exact()) << op::to_string(host.compare());
+}
+
 TEST_F(Running, EpiloguesAreFused) {
   for (const op::Activation activation : {op::Activation::gelu, op::Activation::leaky_relu}) {
     HostProblem problem(20, 12, 16);
