@@ -1,10 +1,12 @@
 // Engine::run on the emulator with verified results: host arrays, device memory, explicit and user-defined kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <thread>
 
 #include "tests/unit/engine/host_problem.hpp"
@@ -244,6 +246,89 @@ TEST_F(Running, PaddingBetweenMatricesOfDIsUnchanged) {
   gemm.c = {};
   expect_exact(interleaved);
   EXPECT_TRUE(std::isnan(reinterpret_cast<const float*>(gemm.d.address)[12]));
+}
+
+/// Pages for the lines of a matrix, between which no memory is accessible.
+class DistantLines {
+ public:
+  DistantLines(std::int64_t lines, std::int64_t line_bytes, std::int64_t stride_bytes)
+      : bytes_(static_cast<std::size_t>((lines - 1) * stride_bytes + line_bytes) + 2 * kPage),
+        begin_(static_cast<std::byte*>(
+            ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+    if (begin_ == MAP_FAILED) throw std::bad_alloc();
+    for (std::int64_t line = 0; line < lines; ++line) {
+      const auto first = static_cast<std::size_t>(line * stride_bytes) / kPage * kPage;
+      const auto end = static_cast<std::size_t>(line * stride_bytes + line_bytes);
+      if (::mprotect(begin_ + first, end - first, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    }
+  }
+  DistantLines(const DistantLines&) = delete;
+  DistantLines& operator=(const DistantLines&) = delete;
+  ~DistantLines() { ::munmap(begin_, bytes_); }
+
+  std::byte* begin() const { return begin_; }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  std::size_t bytes_;
+  std::byte* begin_;
+};
+
+TEST_F(Running, MemoryBetweenLinesIsNeitherReadNorCopied) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+  for (const std::int64_t ld : {std::int64_t{4096}, std::int64_t{1} << 20, kMost}) {
+    const DistantLines a(4, 16, ld * 4), b(4, 16, ld * 4), c(4, 16, ld * 4);
+    HostProblem problem(4, 4, 4);
+    problem.gemm.a = op::matrix(a.begin(), DType::f32, 4, 4, kRow, ld);
+    problem.gemm.b = op::matrix(b.begin(), DType::f32, 4, 4, kColumn, ld);
+    problem.gemm.c = op::matrix(c.begin(), DType::f32, 4, 4, kRow, ld);
+    for (op::Tensor* tensor : {&problem.gemm.a, &problem.gemm.b, &problem.gemm.c}) op::fill_integers(*tensor, -3, 3, 7);
+    problem.gemm.beta = 2.0;
+    expect_exact(problem);
+    const DistantLines d(4, 16, ld * 4);
+    problem.gemm.d = op::matrix(d.begin(), DType::f32, 4, 4, kRow, ld);
+    expect_exact(problem);
+    op::Gemm in_place = problem.gemm;  // C is D
+    op::copy_elements(problem.gemm.c, problem.gemm.d);
+    in_place.c = in_place.d;
+    engine_.run(in_place);
+    EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
+  }
+}
+
+TEST_F(Running, NullMatricesOfPointerArraysAreRefused) {
+  HostProblem problem(8, 8, 8, {.batch = 2});
+  problem.use_pointer_arrays();
+  auto* const addresses = reinterpret_cast<std::uint64_t*>(problem.gemm.a.address);
+  addresses[1] = 0;
+  EXPECT_THAT([&] { engine_.run(problem.gemm); },
+              testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr("matrix 1 of A is null")));
+  problem.gemm.alpha = 0;  // A is not read
+  EXPECT_NO_THROW(engine_.run(problem.gemm));
+}
+
+TEST_F(Running, MatricesOfEmptyGroupsMayBeNull) {
+  Options options = emulator_options();
+  options.device = "emulator:sm_90a";
+  Engine engine(options);
+  const std::vector<float> ones(64, 1.0F);
+  std::vector<float> d(64);
+  const std::vector<std::int32_t> extents{8, 8, 8, 0, 8, 8}, lds{8, 8, 0, 8, 8, 8, 0, 8};
+  const auto address = [](const auto& memory) { return reinterpret_cast<std::uint64_t>(memory.data()); };
+  std::vector<std::uint64_t> a{address(ones), 0}, b{address(ones), 0}, to{address(d), 0};
+  const op::Tensor shape = op::matrix(nullptr, DType::f32, 8, 8);
+  op::GroupedGemm grouped;
+  grouped.mode = op::GroupedMode::independent;
+  grouped.ends = op::group_extents(address(extents), 2);
+  grouped.leading_dimensions = op::group_leading_dimensions(address(lds), 2);
+  grouped.gemm.a = op::pointer_array(shape, address(a), 2, 4);
+  grouped.gemm.b = op::pointer_array(shape, address(b), 2, 4);
+  grouped.gemm.d = op::pointer_array(shape, address(to), 2, 4);
+  engine.run(grouped);
+  EXPECT_EQ(d, std::vector<float>(64, 8.0F));
+  b[0] = 0;
+  EXPECT_THAT([&] { engine.run(grouped); },
+              testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr("matrix 0 of B is null")));
 }
 
 // A batch count above 65535 is folded over y and z of the grid, and the last row of the fold is not full.
