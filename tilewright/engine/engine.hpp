@@ -45,7 +45,7 @@ class Engine {
  public:
   /// `registry` has the kernels' providers and may be shared by several engines; null: a registry with the shipped
   /// ones.
-  /// @throws if the device named in `options` does not exist; a missing compiler is reported by the first compile
+  /// @throws what open_device(options) throws; a missing compiler is reported by the first compile
   explicit Engine(const Options& options = Options::from_environment(),
                   std::shared_ptr<registry::Registry> registry = nullptr);
   ~Engine();

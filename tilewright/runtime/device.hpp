@@ -91,6 +91,7 @@ class Device {
   /// Stream-ordered allocation from the device's pool, aligned to kAllocationAlignment. 0 bytes give a unique address.
   /// @throws OutOfMemory with requested, free and total bytes
   virtual DeviceAddress allocate(std::size_t bytes, StreamHandle stream) = 0;
+  /// 0 is ignored. An address that is no allocation of this device is ignored and logged as an error.
   virtual void deallocate(DeviceAddress address, StreamHandle stream) noexcept = 0;
   /// Allocates zeroed memory that every stream may use on return. Allowed while a stream is being captured; the
   /// allocation is not part of the capture. @throws OutOfMemory
