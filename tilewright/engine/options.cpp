@@ -76,6 +76,7 @@ Support check(const Options& options) {
   };
   for (const Bound& bound : {Bound{"cache_max_bytes", options.cache_max_bytes, 0},
                              {"compile_threads", options.compile_threads, 0},
+                             {"max_workspace_bytes", options.max_workspace_bytes.value_or(0), 0},
                              {"max_loaded_kernels", options.max_loaded_kernels, 1},
                              {"max_remembered_calls", options.max_remembered_calls, 1},
                              {"max_rankings", options.max_rankings, 1},

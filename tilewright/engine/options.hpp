@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct Options {
   /// Whether kernels that wait for the last one of their stream are launched while it ends (programmatic dependent
   /// launch), which hides the time of launching and of their prologue.
   bool overlap_launches = false;
+  /// Kernels that need a larger workspace are refused; not set: there is no limit.
+  std::optional<std::int64_t> max_workspace_bytes = {};
   // Sizes of the engine's LRU caches, in entries; at least 1.
   std::int64_t max_loaded_kernels = 512;     // about 1 MB each on the emulator
   std::int64_t max_remembered_calls = 4096;  // call keys with a chosen kernel: about 2 KB each

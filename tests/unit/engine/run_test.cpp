@@ -331,6 +331,66 @@ TEST_F(Running, MatricesOfEmptyGroupsMayBeNull) {
               testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr("matrix 0 of B is null")));
 }
 
+/// The first kernel of the problem that needs a workspace.
+registry::KernelPtr kernel_with_workspace(const Engine& engine, const op::Gemm& gemm) {
+  for (const RankedKernel& ranked : engine.find_kernels(gemm)) {
+    if (ranked.kernel->workspace_bytes(gemm) != 0) return ranked.kernel;
+  }
+  ADD_FAILURE() << "no kernel needs a workspace";
+  return nullptr;
+}
+
+TEST_F(Running, WorkspacesMayBeLimited) {
+  const HostProblem problem(16, 16, 2048);
+  const registry::KernelPtr kernel = kernel_with_workspace(engine_, problem.gemm);
+  const std::size_t needed = kernel->workspace_bytes(problem.gemm);
+  Options options = emulator_options();
+  options.max_workspace_bytes = static_cast<std::int64_t>(needed) - 1;
+  Engine engine(options);
+  for (const RankedKernel& ranked : engine.find_kernels(problem.gemm))
+    EXPECT_LT(ranked.kernel->workspace_bytes(problem.gemm), needed) << ranked.kernel->name();
+  engine.run(problem.gemm);
+  EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
+  const std::string reason = fmt::format("{} needs a workspace of {} bytes, but Options::max_workspace_bytes is {}",
+                                         kernel->name(), needed, needed - 1);
+  EXPECT_THAT([&] { engine.run(problem.gemm, kernel); }, testing::ThrowsMessage<InvalidArgument>(reason));
+  EXPECT_THAT([&] { engine.find_kernel(kernel->name(), problem.gemm); },
+              testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr(reason)));
+}
+
+TEST_F(Running, AKernelFitsTheWorkspaceOfTheCaller) {
+  const HostProblem host(16, 16, 2048);
+  const DeviceProblem device(host, engine_.device());
+  const auto workspace = runtime::DeviceBuffer::of_zeros(engine_.device(), 256);
+  engine_.run(device.gemm, nullptr, nullptr, RunOptions{.workspace = workspace.address(), .workspace_bytes = 16});
+  device.copy_d_to(host);
+  EXPECT_TRUE(host.compare().is_exact()) << op::to_string(host.compare());
+}
+
+TEST_F(Running, APreparedCallTakesABetaOfZeroButNoOtherInItsPlace) {
+  HostProblem host(24, 40, 16);
+  host.gemm.beta = 2.0;
+  const DeviceProblem device(host, engine_.device());
+  const PreparedCall prepared = engine_.prepare(device.gemm);
+  op::Gemm without_c = device.gemm;
+  without_c.beta = 0.0;
+  without_c.c = {};
+  prepared.run(without_c);
+  host.gemm.beta = 0.0;
+  device.copy_d_to(host);
+  EXPECT_TRUE(host.compare().is_exact()) << op::to_string(host.compare());
+  const PreparedCall of_zero = engine_.prepare(without_c);
+  EXPECT_THAT([&] { of_zero.run(device.gemm); },
+              testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr("prepared with beta = 0")));
+}
+
+TEST_F(Running, UnknownNamesAreAnsweredWithTheNearestOnes) {
+  const HostProblem problem(16, 16, 16);
+  const std::string name = engine_.find_kernels(problem.gemm).front().kernel->name();
+  EXPECT_THAT([&] { engine_.find_kernel(name + "x", problem.gemm); },
+              testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr("the nearest names are " + name)));
+}
+
 // A batch count above 65535 is folded over y and z of the grid, and the last row of the fold is not full.
 TEST_F(Running, ABatchMayFoldOverTheGridsY) {
   for (const DType type : {DType::f32, DType::f16}) {
@@ -395,15 +455,6 @@ TEST_F(Running, EveryBufferIsFreed) {
   const HostProblem columns(20, 12, 16, {.a = kColumn});
   EXPECT_THROW(engine_.run(problem.gemm, engine_.find_kernels(columns.gemm).front().kernel), InvalidArgument);
   EXPECT_EQ(engine_.device()->allocated_bytes(), before) << "a refused call must not allocate";
-}
-
-/// The first kernel of the problem that needs a workspace.
-registry::KernelPtr kernel_with_workspace(const Engine& engine, const op::Gemm& gemm) {
-  for (const RankedKernel& ranked : engine.find_kernels(gemm)) {
-    if (ranked.kernel->workspace_bytes(gemm) != 0) return ranked.kernel;
-  }
-  ADD_FAILURE() << "no kernel needs a workspace";
-  return nullptr;
 }
 
 TEST_F(Running, ThreadsDoNotShareAWorkspace) {
@@ -650,6 +701,68 @@ class UsersProvider final : public registry::Provider {
     return refuse("no explicit designs");
   }
 };
+
+/// generate() returns a kernel twice, and null.
+class CarelessProvider final : public registry::Provider {
+ public:
+  explicit CarelessProvider(registry::KernelPtr kernel) : kernel_(std::move(kernel)) {}
+  std::string family() const override { return "careless"; }
+  std::vector<registry::KernelPtr> generate(const Target& /*target*/) const override {
+    return {nullptr, kernel_, kernel_};
+  }
+
+ private:
+  registry::KernelPtr kernel_;
+};
+
+TEST_F(Running, NullAndRepeatedKernelsOfAProviderAreRefused) {
+  Engine engine(emulator_options());
+  const HostProblem problem(8, 8, 8);
+  const registry::KernelPtr kernel = users_kernel("twice", problem.gemm, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];");
+  engine.registry().add(std::make_shared<CarelessProvider>(kernel)).or_throw();
+  const Explanation found = engine.explain(problem.gemm);
+  EXPECT_EQ(std::ranges::count(found.kernels, kernel, &RankedKernel::kernel), 1);
+  const auto reason = [&](const std::string& name) {
+    const auto refused = std::ranges::find(found.refused, name, &registry::RefusedKernel::name);
+    return refused == found.refused.end() ? "not refused" : refused->reason();
+  };
+  EXPECT_EQ(reason("careless"), "generate() returned a null kernel");
+  EXPECT_EQ(reason(kernel->name()), "another kernel of its provider has this name");
+  KernelListing listing = engine.list_kernels(kSm80, [](const auto& each) { return each.family == "twice"; });
+  EXPECT_EQ(listing.next(), kernel);
+  EXPECT_NO_THROW(engine.make_kernel(kernel->metadata().signature, kernel->metadata().design));
+}
+
+TEST_F(Running, NullKernelsAreNotCompiled) {
+  EXPECT_THAT([&] { engine_.compile(registry::KernelPtr()); },
+              testing::ThrowsMessage<InvalidArgument>("kernel 0 of 1 to compile is null"));
+  EXPECT_THROW(engine_.compile_async({nullptr}).get(), InvalidArgument);
+}
+
+TEST_F(Running, AKernelWithAnotherSymbolIsNotPublished) {
+  const HostProblem problem(8, 8, 8);
+  class Misnamed final : public registry::Kernel {
+   public:
+    using Kernel::Kernel;
+    compile::Source do_source() const override {
+      compile::Source source;
+      source.text = "__global__ void misnamed(float* d) { *d = 1; } extern \"C\" __global__ void other() {}";
+      return source;
+    }
+    plan::Launch do_launch(const op::Problem& /*problem*/) const override { return {}; }
+  };
+  plan::FlatDesign design;
+  design.target = kSm80;
+  const auto kernel =
+      std::make_shared<Misnamed>(registry::KernelMetadata{"misnamed", op::describe(problem.gemm), design});
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    EXPECT_THAT([&] { engine_.run(problem.gemm, kernel); },
+                testing::ThrowsMessage<CompileError>(testing::AllOf(
+                    testing::HasSubstr(fmt::format("must define the kernel extern \"C\" {}", kernel->name())),
+                    testing::HasSubstr("_Z8misnamedPf"), testing::HasSubstr("other"))));
+  }
+  EXPECT_EQ(engine_.cache().counters().memory_hits, 0) << "nothing was kept";
+}
 
 TEST_F(Running, AUserDefinedProviderIsQueried) {
   Engine engine(emulator_options());
