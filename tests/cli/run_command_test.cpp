@@ -176,6 +176,13 @@ std::string grouped_file(const std::string& mode, const std::string& sizes) {
             "layouts": {"A": "column"}, "epilogue": "relu", "scalars": {"alpha": 2, "beta": -1}})";
 }
 
+TEST_F(RunCommandTest, FindsKernelsForOperandsOfManyTebibytes) {
+  EXPECT_EQ(run(R"({"operation": "gemm", "extents": {"m": 1048576, "n": 1048576, "k": 1048576},
+                    "types": {"A": "f16", "B": "f16", "D": "f16"}})",
+                "--find"),
+            ExitCode::ok);
+}
+
 TEST_F(RunCommandTest, ComputesAndVerifiesGroupsOfEveryMode) {
   EXPECT_EQ(read(grouped_file("ragged_k", "[7, 0, 13]")).description(),
             "grouped_gemm A(30,40):f16 B(40,24):f16 C(3,30,24):f16 D(3,30,24):f32 offsets(3):s32");
@@ -285,6 +292,10 @@ TEST_F(RunCommandTest, RefusesMalformedFilesNamingTheField) {
   EXPECT_THAT(message(gemm_file(R"("strides": {"E": [8, 1]})")), HasSubstr("strides has no field 'E'"));
   EXPECT_THAT(message(gemm_file(R"("strides": {"A": [8]})")),
               HasSubstr("the strides of 'A' must be a list of 2 integers"));
+  EXPECT_THAT(message(gemm_file(R"("layouts": {"A": "row"}, "strides": {"A": [1, 25]})")),
+              HasSubstr("the layout of 'A' is row, but its strides (1,25) are those of column"));
+  EXPECT_THAT(message(gemm_file(R"("epilogue": "D = acc", "scalars": {"alpha": 2})")),
+              HasSubstr("the scalar alpha of 2 has no effect: the epilogue does not use 'alpha'"));
   EXPECT_THAT(message(R"({"operation": "conv2d", "pass": "bprop", "types": {"x": "f16", "w": "f16", "y": "f16"},
                           "extents": {"n": 1, "h": 8, "w": 8, "c": 8, "k": 8, "r": 1, "s": 1}})"),
               HasSubstr("unknown pass 'bprop': it must be fprop, dgrad or wgrad"));

@@ -93,6 +93,20 @@ BAD_PROBLEMS = {
     "epilogue_of_s32": ((*SMALL, "--dtype", "s8", "--epilogue", "gelu"), "compute type s32"),
     "fraction_of_s32": ((*SMALL, "--dtype", "s8", "--alpha", "0.5"), "32-bit integer"),
     "unknown_kernel": ((*SMALL, "--kernel", "sm99_gemm"), "the nearest names are "),
+    "refused_kernel": (
+        (*SMALL, "--kernel", "simt", "--batch-invariant", "--epilogue", "D = acc; row(s) = sum(acc)"),
+        "that is batch_invariant",
+    ),
+    "unused_alpha": ((*SMALL, "--alpha", 2, "--epilogue", "D = acc"), "--alpha 2 has no effect: the epilogue does not use 'alpha'"),
+    "unused_beta": ((*SMALL, "--beta", 3, "--epilogue", "D = acc"), "--beta 3 has no effect: the epilogue does not use 'beta'"),
+    "unused_scalar": (
+        (*SMALL, "--epilogue", "D = $x * acc", "--epilogue-scalar", "x=1", "--epilogue-scalar", "y=2"),
+        "--epilogue-scalar y has no effect: the epilogue does not use 'y'",
+    ),
+    "scalar_of_a_name": (
+        (*SMALL, "--epilogue", "relu", "--epilogue-scalar", "y=2"),
+        "--epilogue-scalar y has no effect: the epilogue does not use 'y'",
+    ),
     "unknown_device": ((*SMALL[:6], "--device", "abacus"), "unknown device 'abacus'"),
     "unknown_target": ((*SMALL[:6], "--device", "emulator:sm_70"), "unknown target 'sm_70'"),
     "tile_shape": ((*SMALL, "--tile", "128x128"), "--tile must be three positive numbers"),

@@ -64,9 +64,9 @@ def test_a_kernel_is_chosen_and_explained(tilewright):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--stride", 0), "--stride must be an integer of at least 1, or two such as 2x1, got '0'"),
-        (("--padding", -1), "--padding must be an integer of at least 0, or two such as 2x1, got '-1'"),
-        (("--dilation", "1x2x3"), "--dilation must be an integer of at least 1, or two such as 2x1, got '1x2x3'"),
+        (("--stride", 0), "--stride must be an integer of 1 to 2^30, or two such as 2x1, got '0'"),
+        (("--padding", -1), "--padding must be an integer of 0 to 2^30, or two such as 2x1, got '-1'"),
+        (("--dilation", "1x2x3"), "--dilation must be an integer of 1 to 2^30, or two such as 2x1, got '1x2x3'"),
         (("--dilation", 4), "the filter does not fit: --r 3 with --dilation 4 covers 9 pixels of 7 with padding"),
         (("--groups", 5), "--c must be a multiple of --groups 5, got 8"),
         (("--pass", "bprop"), "--pass must be fprop, dgrad or wgrad, got 'bprop'"),

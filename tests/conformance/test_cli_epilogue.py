@@ -110,6 +110,13 @@ def test_a_scalar_does_not_change_the_kernel(tilewright, tmp_path, operands):
             ("--epilogue", "D = acc + row(scale)", "--epilogue-input", "scale={}/scale.npy"),
             "'scale' must be (1,88), got (1,70)",
         ),
+        (
+            (
+                *("--epilogue", "D = acc + row(scale)"),
+                *("--epilogue-input", "scale={}/scale.npy", "--epilogue-dtype", "scale=s8"),
+            ),
+            ", but the type of 'scale' is s8",
+        ),
         (("--epilogue", "D = acc", "--epilogue-input", "x={}/absent.npy"), "absent.npy: cannot be opened"),
     ],
 )

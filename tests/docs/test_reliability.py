@@ -34,7 +34,7 @@ def named_tests(text):
 
 
 def test_every_fault_has_a_row():
-    assert [row[0] for row in rows("Faults")] == [str(number) for number in range(1, 45)] + ["+", "+"]
+    assert [row[0] for row in rows("Faults")] == [str(number) for number in range(1, 45)] + ["+", "+", "+"]
     assert all(len(row) == 5 and all(row[:4]) for row in rows("Faults"))
 
 

@@ -19,7 +19,8 @@ struct EnvironmentVariable {
   std::optional<std::string> value() const;
 };
 
-/// Every variable that is read. `tilewright env` prints this table.
+/// Every variable that is read. Those that are 0 or 1 may also be true, yes, on, false, no or off. `tilewright env`
+/// prints this table.
 inline constexpr std::array<EnvironmentVariable, 18> kEnvironmentVariables = {{
     {"TILEWRIGHT_DEVICE", "auto",
      "the device that runs kernels: auto (a GPU if there is one, else the emulator), cuda, cuda:N, emulator, "
@@ -39,7 +40,7 @@ inline constexpr std::array<EnvironmentVariable, 18> kEnvironmentVariables = {{
     {"TILEWRIGHT_CACHE_DIR", "",
      "the folder for compiled kernels and tuning records; default: $XDG_CACHE_HOME/tilewright, else "
      "~/.cache/tilewright"},
-    {"TILEWRIGHT_CACHE_DISABLE", "0", "any value but 0: nothing is kept on disk"},
+    {"TILEWRIGHT_CACHE_DISABLE", "0", "1: nothing is kept on disk"},
     {"TILEWRIGHT_CACHE_MAX_BYTES", "2147483648",
      "largest total size of the compiled kernels on disk; beyond it the least recently used ones are deleted"},
     {"TILEWRIGHT_CACHE_SHARED", "",
@@ -52,7 +53,7 @@ inline constexpr std::array<EnvironmentVariable, 18> kEnvironmentVariables = {{
     {"TILEWRIGHT_EMULATOR_STEPS", "8589934592",
      "warp instructions that a CTA may execute on the emulator before the launch fails as endless; 0: no limit"},
     {"TILEWRIGHT_EMULATOR_CHECK_GLOBAL", "0",
-     "any value but 0: the emulator also looks for races and uninitialised reads in global memory; a launch then uses "
+     "1: the emulator also looks for races and uninitialised reads in global memory; a launch then uses "
      "one CPU core and takes up to 4 times as long"},
     {"TILEWRIGHT_TUNING", "use",
      "whether measured times choose kernels: off, use (tuning records), on_first_use (also tune calls without a "
@@ -61,12 +62,12 @@ inline constexpr std::array<EnvironmentVariable, 18> kEnvironmentVariables = {{
      "which kernel computes a problem that was not tuned: fastest_kernel, or fastest_start (one that compiles quickly, "
      "if it is predicted to be at most 5 % slower)"},
     {"TILEWRIGHT_OVERLAP_LAUNCHES", "0",
-     "any value but 0: kernels of sm_90 start while the last kernel of their stream ends, if they wait for it on their "
+     "1: kernels of sm_90 start while the last kernel of their stream ends, if they wait for it on their "
      "own"},
     {"TILEWRIGHT_DETERMINISTIC", "0",
-     "any value but 0: only kernels that promise equal bits in every run are chosen, unless a call says otherwise"},
+     "1: only kernels that promise equal bits in every run are chosen, unless a call says otherwise"},
     {"TILEWRIGHT_BATCH_INVARIANT", "0",
-     "any value but 0: only kernels with which a row's bits depend neither on M nor on the batch are chosen, unless a "
+     "1: only kernels with which a row's bits depend neither on M nor on the batch are chosen, unless a "
      "call "
      "says otherwise"},
 }};

@@ -149,14 +149,22 @@ std::vector<std::byte> serialize(const Artifact& artifact) {
 Result<Artifact> deserialize(std::span<const std::byte> bytes) {
   FileHeader header;
   if (bytes.size() < sizeof header)
-    return refuse("{} bytes are too few for a header of {} bytes", bytes.size(), sizeof header);
+    return refuse("it is truncated: {} bytes are too few for a header of {} bytes", bytes.size(), sizeof header);
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.magic != kMagic) return refuse("not a Tilewright artifact");
   if (header.version != kFormatVersion) {
     return refuse("the format version is {}, this build reads version {}", header.version, kFormatVersion);
   }
   const std::span<const std::byte> hashed = bytes.subspan(kHashedFrom);
-  if (sha256(hashed).bytes != header.digest) return refuse("SHA-256 mismatch over {} bytes", hashed.size());
+  if (sha256(hashed).bytes != header.digest) {
+    std::uint64_t whole = sizeof header;
+    bool overflows = false;
+    for (const std::uint64_t size : header.part_sizes) overflows |= __builtin_add_overflow(whole, size, &whole);
+    if (overflows || whole <= bytes.size()) return refuse("SHA-256 mismatch over {} bytes", hashed.size());
+    return refuse(
+        "it is truncated: its header says {} bytes, but it has {}; copy it again, or compile the kernel again", whole,
+        bytes.size());
+  }
 
   std::span<const std::byte> rest = bytes.subspan(sizeof header);
   std::array<std::span<const std::byte>, 3> parts;

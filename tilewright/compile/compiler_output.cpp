@@ -1,7 +1,11 @@
 #include "tilewright/compile/compiler_output.hpp"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
+#include "tilewright/base/error.hpp"
+#include "tilewright/base/text.hpp"
 #include "tilewright/compile/resource_usage.hpp"
 
 namespace tilewright::compile {
@@ -13,6 +17,18 @@ std::string_view after(std::string_view text, std::string_view tag) {
   if (found == std::string_view::npos) return {};
   const std::string_view rest = text.substr(found + tag.size());
   return rest.substr(0, rest.find('\n'));
+}
+
+// The names of the entries of PTX.
+std::vector<std::string> entries_of(std::string_view ptx) {
+  constexpr std::string_view kEntry = ".entry ";
+  std::vector<std::string> names;
+  for (std::size_t at = ptx.find(kEntry); at != std::string_view::npos; at = ptx.find(kEntry, at)) {
+    at += kEntry.size();
+    const std::size_t end = ptx.find_first_of("( \t\n", at);
+    names.emplace_back(ptx.substr(at, end == std::string_view::npos ? end : end - at));
+  }
+  return names;
 }
 
 }  // namespace
@@ -47,6 +63,18 @@ Artifact make_artifact(const Source& source, std::string compiler, CompilerOutpu
   artifact.description = source.description;
   artifact.source = source_digest(source).hex();
   return artifact;
+}
+
+void check_has_kernel(const Artifact& artifact) {
+  if (artifact.ptx.empty()) return;
+  const std::vector<std::string> names = entries_of(artifact.ptx);
+  if (std::ranges::find(names, artifact.symbol) != names.end()) return;
+  std::string found = "no kernel (__global__ function)";
+  if (!names.empty()) found = fmt::format("the kernels {}", printable(fmt::format("{}", fmt::join(names, ", ")), 400));
+  throw CompileError(
+      fmt::format("{}: the source must define the kernel extern \"C\" {}, but the module has {}; without extern \"C\" "
+                  "the compiler changes the name",
+                  artifact.name, artifact.symbol, found));
 }
 
 }  // namespace tilewright::compile

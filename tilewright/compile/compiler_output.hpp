@@ -23,4 +23,8 @@ std::string compiler_named_in(std::string_view ptx);
 Artifact make_artifact(const Source& source, std::string compiler, CompilerOutput output,
                        std::chrono::steady_clock::time_point started);
 
+/// Checks that the artifact's PTX, if there is any, has an entry with its symbol.
+/// @throws CompileError naming the symbol and the entries
+void check_has_kernel(const Artifact& artifact);
+
 }  // namespace tilewright::compile

@@ -1,6 +1,8 @@
 // Implements runtime::Device by GlobalMemory and EmulatedKernel.
 #include "tilewright/emulator/device.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -27,7 +29,10 @@ class EmulatedDevice final : public runtime::Device {
   const runtime::DeviceProperties& properties() const override { return properties_; }
 
   DeviceAddress allocate(std::size_t bytes, StreamHandle) override { return memory_->allocate(bytes); }
-  void deallocate(DeviceAddress address, StreamHandle) noexcept override { memory_->deallocate(address); }
+  void deallocate(DeviceAddress address, StreamHandle) noexcept override {
+    if (address != 0 && !memory_->deallocate(address))
+      spdlog::error("ignored: deallocate of 0x{:x}, which is not an allocation of {}", address, properties_.name);
+  }
   std::size_t allocated_bytes() const override { return memory_->allocated_bytes(Owner::caller); }
 
   DeviceAddress allocate_zeros(std::size_t bytes) override {
@@ -51,6 +56,7 @@ class EmulatedDevice final : public runtime::Device {
     if (bytes != 0) fill_bytes(memory_->host_pointer(to, bytes), value, bytes);
   }
   void synchronize(StreamHandle) override {}
+  /// Work is complete when a function returns, so that all work of one thread is in one order.
   runtime::StreamOrder order_of(StreamHandle) override { return {}; }
 
   std::shared_ptr<runtime::LoadedKernel> load(const runtime::Image& image, const std::string& symbol,

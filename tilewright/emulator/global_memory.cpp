@@ -112,10 +112,10 @@ bool GlobalMemory::lend(std::byte* memory, std::size_t bytes) {
   return true;
 }
 
-void GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
+bool GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::lower_bound(regions_, address, {}, &Region::begin);
-  if (found == regions_.end() || found->begin != address) return;
+  if (found == regions_.end() || found->begin != address) return false;
   allocated_[index(found->owner)] -= found->end - found->begin;
   free_host_memory(*found);
   if (found->owner == Owner::caller && found->begin != found->end) {
@@ -123,6 +123,7 @@ void GlobalMemory::deallocate(runtime::DeviceAddress address) noexcept {
     freed_.push_back(*found);
   }
   regions_.erase(found);
+  return true;
 }
 
 void GlobalMemory::forget_freed(std::uint64_t begin, std::uint64_t end) {

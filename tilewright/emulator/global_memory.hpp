@@ -61,8 +61,8 @@ class GlobalMemory {
   runtime::DeviceAddress allocate(std::size_t bytes, Owner owner = Owner::caller);
   /// Makes memory of the host accessible to kernels, until deallocate(). False if it overlaps an allocation.
   bool lend(std::byte* memory, std::size_t bytes);
-  /// Does nothing for an address that allocate() did not return, and lend() did not get.
-  void deallocate(runtime::DeviceAddress address) noexcept;
+  /// Does nothing, and returns false, for an address that allocate() did not return, and lend() did not get.
+  bool deallocate(runtime::DeviceAddress address) noexcept;
   /// Total size of the owner's allocations.
   std::size_t allocated_bytes(Owner owner) const;
   RegionMap snapshot() const;

@@ -23,6 +23,7 @@ std::shared_ptr<runtime::Device> open_cuda(const Options& options, int ordinal) 
 }  // namespace
 
 std::shared_ptr<runtime::Device> open_device(const Options& options) {
+  check(options).or_throw();
   constexpr std::string_view kDefaultEmulator = "emulator:sm_90a";
   std::string_view device = options.device;
   if (device == "auto") {

@@ -30,11 +30,13 @@ struct Engine::ReadyKernel {
   ArtifactPtr artifact = nullptr;  // the caller's artifact that it was loaded from, if there is one
 };
 
-/// The key of a call, the required promises, and the kernel that the caller chose; null: the best kernel.
+/// The key of a call, the required promises, and the kernel that the caller chose; null: the best kernel, of those that
+/// the caller's workspace is large enough for, if there is one.
 struct ReadyKey {
   op::ProblemKey call;
   registry::Promises required;
   const registry::Kernel* kernel = nullptr;
+  std::optional<std::size_t> workspace_bytes = {};
   bool operator==(const ReadyKey&) const = default;
 };
 struct ReadyKeyHash {
@@ -68,6 +70,7 @@ struct Engine::State {
   Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Problem& problem, const Target& target,
                    Tuning tuning, const Requirement& requirement, OnFailure on_failure = OnFailure::refuse) const {
     Explanation explanation = engine::rank(providers, problem, target, device->properties(), requirement, on_failure);
+    if (options.max_workspace_bytes) limit_workspaces(*options.max_workspace_bytes, problem, explanation);
     if (tuning != Tuning::off && target == device->properties().target) put_tuned_first(choices, problem, explanation);
     if (options.first_use == FirstUse::fastest_start) put_quick_start_first(explanation);
     return explanation;
@@ -174,10 +177,11 @@ std::vector<RankedKernel> Engine::rank_by_estimate(const op::Problem& problem,
   const runtime::DeviceProperties& device = state_->device->properties();
   const std::shared_ptr<const registry::Registry::Snapshot> registry = state_->registry->snapshot();
   const std::span<const registry::ProviderPtr> providers(registry->providers);
-  return engine::rank(providers, problem, device.target, device,
-                      make_requirement(required.value_or(state_->options.required), providers.subspan(registry->added),
-                                       problem, device.target))
-      .kernels;
+  Explanation explanation = engine::rank(providers, problem, device.target, device,
+                                         make_requirement(required.value_or(state_->options.required),
+                                                          providers.subspan(registry->added), problem, device.target));
+  if (state_->options.max_workspace_bytes) limit_workspaces(*state_->options.max_workspace_bytes, problem, explanation);
+  return std::move(explanation.kernels);
 }
 
 std::vector<RankedKernel> Engine::find_kernels(const op::Problem& problem, const registry::KernelFilter& filter,
@@ -198,7 +202,8 @@ registry::KernelPtr Engine::find_kernel(const std::string& name, const op::Probl
   for (const registry::RefusedKernel& refused : found->refused) {
     if (refused.name == name) throw InvalidArgument(fmt::format("{}: {}", name, refused.reason()));
   }
-  throw InvalidArgument(fmt::format("no kernel for this problem is named '{}'", printable(name)));
+  if (found->kernels.empty()) throw_no_kernel(problem, *found);
+  throw_unknown_name(problem, name, *found);
 }
 
 KernelListing Engine::list_kernels(std::optional<Target> target, registry::KernelFilter filter) const {
@@ -216,6 +221,7 @@ registry::KernelPtr Engine::make_kernel(const op::Signature& signature, const pl
   std::vector<registry::RefusedKernel> refused;
   for (const auto& provider : state_->registry->snapshot()->providers) {
     Result<registry::KernelPtr> kernel = provider->make(signature, design);
+    if (kernel && *kernel == nullptr) kernel = refuse("returned a null kernel").as(RefusalCode::provider);
     if (kernel) return *std::move(kernel);
     refused.push_back({provider->family(), kernel.refusal()});
     const bool is_of_another = kernel.refusal().code == RefusalCode::operation;
@@ -259,6 +265,10 @@ std::vector<ArtifactPtr> Engine::compile(std::span<const registry::KernelPtr> ke
     progress.kernel = artifact.name;
     on_progress(progress);
   };
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    if (kernels[i] == nullptr)
+      throw InvalidArgument(fmt::format("kernel {} of {} to compile is null", i, kernels.size()));
+  }
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     compile::Source source = kernels[i]->source();
     if (compile::is_compiled(source.language)) {
@@ -318,7 +328,7 @@ PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel
   prepared.is_empty_ = op::is_empty(problem);
   prepared.is_shape_only_ = op::is_shape_only(problem);
   prepared.key_ = call.key();
-  ReadyKernel ready = ready_kernel(call, kernel, artifact, required.value_or(state_->options.required));
+  ReadyKernel ready = ready_kernel(call, kernel, artifact, required.value_or(state_->options.required), {});
   if (ready.kernel->has_several_steps()) prepared.call_ = call;
   if (prepared.is_empty_) {
     prepared.launch_ = std::make_shared<const plan::Launch>();
@@ -336,13 +346,14 @@ PreparedCall Engine::prepare(const Call& call, const registry::KernelPtr& kernel
 }
 
 Engine::ReadyKernel Engine::ready_kernel(const Call& call, const registry::KernelPtr& kernel,
-                                         const ArtifactPtr& artifact, const registry::Promises& required) {
+                                         const ArtifactPtr& artifact, const registry::Promises& required,
+                                         std::optional<std::size_t> workspace_bytes) {
   const op::Problem& problem = call.problem();
   if (!op::is_empty(problem) && !op::is_shape_only(problem)) check_place(problem, *state_->device).or_throw();
   if (kernel != nullptr) return given_kernel(call, kernel, artifact, required);
   if (artifact != nullptr)
     throw InvalidArgument(fmt::format("the artifact of {} needs its kernel: see find_kernel()", artifact->name));
-  return best_kernel(call, required);
+  return best_kernel(call, required, workspace_bytes);
 }
 
 std::optional<Engine::ReadyKernel> Engine::State::find_ready(const ReadyKey& key) {
@@ -366,9 +377,10 @@ void Engine::State::forget_best() {
   evicted = ready.erase_if([](const ReadyKey& key, const ReadyKernel&) { return key.kernel == nullptr; });
 }
 
-Engine::ReadyKernel Engine::best_kernel(const Call& call, const registry::Promises& required) {
+Engine::ReadyKernel Engine::best_kernel(const Call& call, const registry::Promises& required,
+                                        std::optional<std::size_t> workspace_bytes) {
   const op::Problem& problem = call.problem();
-  ReadyKey key{call.key(), required};
+  ReadyKey key{call.key(), required, nullptr, workspace_bytes};
   // User providers are queried on every call, since their answer may change.
   const bool is_remembered = state_->registry->snapshot()->added == 0;
   if (std::optional<ReadyKernel> known = is_remembered ? state_->find_ready(key) : std::nullopt)
@@ -378,10 +390,18 @@ Engine::ReadyKernel Engine::best_kernel(const Call& call, const registry::Promis
   const std::uint64_t generation = state_->rankings.generation();
   const std::shared_ptr<const Explanation> ranked = ranking(call, {}, required);
   if (ranked->kernels.empty()) throw_no_kernel(problem, *ranked);
-  ReadyKernel ready{ranked->kernels.front().kernel, nullptr};
+  const auto best = std::ranges::find_if(ranked->kernels, [&](const RankedKernel& each) {
+    return !workspace_bytes || op::is_empty(problem) || each.kernel->workspace_bytes(problem) <= *workspace_bytes;
+  });
+  if (best == ranked->kernels.end()) {
+    const registry::Kernel& first = *ranked->kernels.front().kernel;
+    throw InvalidArgument(fmt::format("no kernel for this {} works with a workspace of {} bytes: {} needs {}",
+                                      op::operation_name(problem), *workspace_bytes, first.name(),
+                                      first.workspace_bytes(problem)));
+  }
+  ReadyKernel ready{best->kernel, nullptr};
   spdlog::debug("{} on {}: chose {}, predicted {:.2f} us, of {} kernels", op::operation_name(problem),
-                state_->device->properties().name, ready.kernel->name(), ranked->kernels.front().estimate_us,
-                ranked->kernels.size());
+                state_->device->properties().name, ready.kernel->name(), best->estimate_us, ranked->kernels.size());
   if (op::is_empty(problem)) return ready;
   ready.loaded = state_->load(ready.kernel, problem, nullptr);
   // A call prepared from shapes alone is not tuned; the first call with memory may still be.
@@ -399,6 +419,8 @@ Engine::ReadyKernel Engine::given_kernel(const Call& call, const registry::Kerne
   registry::runs_on(kernel->metadata(), state_->device->properties().target).or_throw();
   kernel->supports(call.problem()).or_throw();
   check_promises(*kernel, call.problem(), required).or_throw();
+  if (state_->options.max_workspace_bytes && !op::is_empty(call.problem()))
+    check_workspace_limit(*state_->options.max_workspace_bytes, *kernel, call.problem()).or_throw();
   if (artifact != nullptr) accepts(*kernel, *artifact).or_throw();
   ReadyKernel ready{kernel, nullptr, artifact};
   if (op::is_empty(call.problem())) return ready;
@@ -420,7 +442,9 @@ void Engine::run(const Call& call, const registry::KernelPtr& kernel, const Arti
     operands.copy_out();
     return;
   }
-  const ReadyKernel ready = ready_kernel(call, kernel, artifact, required.value_or(state_->options.required));
+  const auto own_workspace = options.workspace == 0 ? std::nullopt : std::optional(options.workspace_bytes);
+  const ReadyKernel ready =
+      ready_kernel(call, kernel, artifact, required.value_or(state_->options.required), own_workspace);
   if (!op::is_empty(problem))
     pack_and_launch(ready.kernel, *ready.loaded, *state_->packed, *state_->workspaces, call, options);
 }

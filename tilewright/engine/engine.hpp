@@ -45,7 +45,7 @@ class Engine {
  public:
   /// `registry` has the kernels' providers and may be shared by several engines; null: a registry with the shipped
   /// ones.
-  /// @throws if the device named in `options` does not exist; a missing compiler is reported by the first compile
+  /// @throws what open_device(options) throws; a missing compiler is reported by the first compile
   explicit Engine(const Options& options = Options::from_environment(),
                   std::shared_ptr<registry::Registry> registry = nullptr);
   ~Engine();
@@ -156,8 +156,10 @@ class Engine {
 
   /// The kernel given, or else the best one; it is loaded unless the problem is empty.
   ReadyKernel ready_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
-                           const registry::Promises& required);
-  ReadyKernel best_kernel(const Call& call, const registry::Promises& required);
+                           const registry::Promises& required, std::optional<std::size_t> workspace_bytes);
+  /// `workspace_bytes`: the size of the caller's workspace, if there is one.
+  ReadyKernel best_kernel(const Call& call, const registry::Promises& required,
+                          std::optional<std::size_t> workspace_bytes);
   ReadyKernel given_kernel(const Call& call, const registry::KernelPtr& kernel, const ArtifactPtr& artifact,
                            const registry::Promises& required);
 

@@ -15,8 +15,11 @@ op::MemoryDevice memory_device(const runtime::DeviceProperties& properties);
 class HostOperands {
  public:
   /// Copies the operands that the call reads to the device. `copies_outputs` says that outputs are copied too, for
-  /// kernels that may leave elements of them unwritten. The matrices of a pointer array are gathered in one copy.
+  /// kernels that may leave elements of them unwritten. The matrices of a pointer array are gathered in one copy, and
+  /// those of empty groups are not read. Memory between elements is not read either; where it is most of the operand,
+  /// the tensor on the device has smaller strides, with the same alignment.
   /// @pre op::validate(host)
+  /// @throws InvalidArgument if an address in a pointer array is null
   HostOperands(const op::Problem& host, const std::shared_ptr<runtime::Device>& device, runtime::StreamHandle stream,
                bool copies_outputs = false);
 
@@ -30,6 +33,7 @@ class HostOperands {
  private:
   struct Output {
     op::Tensor on_host;
+    op::Tensor layout = {};       // its strides on the device
     std::uint64_t on_device = 0;  // of the first matrix
     std::size_t bytes = 0;        // on the device
     // The matrices of a pointer array, and where they lie from `on_device` on.
@@ -37,8 +41,8 @@ class HostOperands {
     std::vector<std::size_t> offsets = {};
   };
 
-  /// Replaces the tensor by one on the device, and returns its place there.
-  Output place(op::Tensor& tensor, bool copies_in);
+  /// Replaces the tensor by one on the device with the strides of `closer`, and returns its place there.
+  Output place(op::Tensor& tensor, const op::Tensor& closer, bool copies_in);
   Output place_pointer_array(op::Tensor& tensor, std::vector<op::Tensor> on_host, bool copies_in);
   /// Copies the elements of an output that is not packed, or of the matrices of a pointer array, to the host.
   void copy_elements_out(const Output& output);

@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "tilewright/compile/compiler_output.hpp"
+
 namespace tilewright::engine {
 namespace {
 
@@ -35,6 +37,24 @@ bool is_fault_of_image(const Error& error) {
   constexpr std::array kCodes{200, 209, 218, 222, 300, 500};
   return std::ranges::find(kCodes, driver->code()) != kCodes.end();
 }
+
+/// Refuses artifacts without the kernel's symbol, before they are stored in the cache.
+class CompilerOfKernels final : public compile::Compiler {
+ public:
+  explicit CompilerOfKernels(const compile::Compiler& compiler) : compiler_(compiler) {}
+  const std::string& identity() const override { return compiler_.identity(); }
+  const std::string& identity_for(const compile::Source& source) const override {
+    return compiler_.identity_for(source);
+  }
+  compile::Artifact compile(const compile::Source& source) const override {
+    compile::Artifact artifact = compiler_.compile(source);
+    compile::check_has_kernel(artifact);
+    return artifact;
+  }
+
+ private:
+  const compile::Compiler& compiler_;
+};
 
 }  // namespace
 
@@ -80,12 +100,17 @@ std::vector<ArtifactPtr> KernelImages::obtain_all(std::span<const compile::Sourc
       indices.push_back(i);
     } catch (const ToolchainNotFound&) {
       artifacts[i] = store_.find_any(sources[i]);
+      if (artifacts[i] == nullptr && toolchain_.backend == compile::Backend::none) {
+        throw ToolchainNotFound(fmt::format(
+            "{} is not in the cache, and compiling is disabled (TILEWRIGHT_COMPILER=none)", sources[i].name));
+      }
       if (artifacts[i] == nullptr) throw;
       if (on_ready) on_ready(*artifacts[i]);
     }
   }
   if (compiled.empty()) return artifacts;
-  std::vector<ArtifactPtr> fresh = store_.get_or_compile_all(compiled, compiler(), compile_threads_, on_ready);
+  std::vector<ArtifactPtr> fresh =
+      store_.get_or_compile_all(compiled, CompilerOfKernels(compiler()), compile_threads_, on_ready);
   for (std::size_t i = 0; i < fresh.size(); ++i) artifacts[indices[i]] = std::move(fresh[i]);
   return artifacts;
 }

@@ -21,10 +21,10 @@ Support check_workspace(std::size_t needed, const RunOptions& options) {
 }
 
 /// The caller's workspace, which is checked, or one of `workspaces`.
-runtime::DeviceAddress workspace_of(std::size_t bytes, Workspaces& workspaces, const RunOptions& options) {
-  if (options.workspace == 0) return workspaces.at_least(bytes, options.stream);
+Workspaces::Lease workspace_of(std::size_t bytes, Workspaces& workspaces, const RunOptions& options) {
+  if (options.workspace == 0) return workspaces.lease(bytes, options.stream);
   check_workspace(bytes, options).or_throw();
-  return options.workspace;
+  return Workspaces::Lease(options.workspace);
 }
 
 /// Sets the address of the workspace and encodes the tensor maps of tensors in it.
@@ -79,24 +79,27 @@ void launch_with_workspace(runtime::LoadedKernel& loaded, Workspaces& workspaces
                            const RunOptions& options) {
   const plan::WorkspaceNeeds& needs = packed.workspace();
   if (needs.bytes == 0) return launch(loaded, launch_config(packed), packed, options);
-  const runtime::DeviceAddress workspace = workspace_of(needs.bytes, workspaces, options);
+  Workspaces::Lease workspace = workspace_of(needs.bytes, workspaces, options);
   plan::Launch with_workspace = packed;
-  set_workspace(workspaces.device(), with_workspace, workspace);
-  if (needs.zeroed_bytes != 0) workspaces.device().fill(needs.given(workspace), 0, needs.zeroed_bytes, options.stream);
+  set_workspace(workspaces.device(), with_workspace, workspace.address());
+  if (needs.zeroed_bytes != 0)
+    workspaces.device().fill(needs.given(workspace.address()), 0, needs.zeroed_bytes, options.stream);
   launch(loaded, launch_config(with_workspace), with_workspace, options);
+  workspace.launched();
 }
 
 void pack_and_launch(const registry::KernelPtr& kernel, const LoadedKernels& loaded, PackedLaunches& packed,
                      Workspaces& workspaces, const Call& call, const RunOptions& options) {
   if (kernel->has_several_steps()) {
     const op::Problem& problem = call.problem();
-    const runtime::DeviceAddress workspace = workspace_of(kernel->workspace_bytes(problem), workspaces, options);
-    for (registry::LaunchStep& step : kernel->launch_steps(problem, workspace)) {
+    Workspaces::Lease workspace = workspace_of(kernel->workspace_bytes(problem), workspaces, options);
+    for (registry::LaunchStep& step : kernel->launch_steps(problem, workspace.address())) {
       step.launch.waits_for_last_kernel &= packed.overlaps();
       encode_tensor_maps(workspaces.device(), step.launch);
-      if (step.launch.workspace_bytes() != 0) set_workspace(workspaces.device(), step.launch, workspace);
+      if (step.launch.workspace_bytes() != 0) set_workspace(workspaces.device(), step.launch, workspace.address());
       launch(*loaded.at(step.kernel), launch_config(step.launch), step.launch, options);
     }
+    workspace.launched();
     return;
   }
   launch_with_workspace(*loaded.front(), workspaces, *packed.get(kernel, call), options);

@@ -22,9 +22,10 @@ using LoadedKernels = std::vector<std::shared_ptr<runtime::LoadedKernel>>;
 /// Options of one run.
 struct RunOptions {
   runtime::StreamHandle stream = nullptr;
-  /// The caller's workspace, to use instead of the engine's; 0: none. It must have at least Kernel::workspace_bytes()
-  /// and be aligned to 256 bytes. It must be zeroed before first use, and may be reused only by launches ordered after
-  /// each other.
+  /// The caller's workspace, to use instead of the engine's; 0: none. If the caller gives no kernel, the best one that
+  /// needs no more is chosen. It must have at least Kernel::workspace_bytes()
+  /// and be aligned to 256 bytes. It must be zeroed before first use and after a call that threw, and may be reused
+  /// only by launches ordered after each other.
   runtime::DeviceAddress workspace = 0;
   std::size_t workspace_bytes = 0;
 };

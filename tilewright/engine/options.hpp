@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tilewright/base/support.hpp"
 #include "tilewright/cache/store.hpp"
 #include "tilewright/compile/compiler.hpp"
 #include "tilewright/emulator/options.hpp"
@@ -51,13 +53,16 @@ struct Options {
   /// Whether kernels that wait for the last one of their stream are launched while it ends (programmatic dependent
   /// launch), which hides the time of launching and of their prologue.
   bool overlap_launches = false;
-  // Sizes of the engine's LRU caches, in entries.
+  /// Kernels that need a larger workspace are refused; not set: there is no limit.
+  std::optional<std::int64_t> max_workspace_bytes = {};
+  // Sizes of the engine's LRU caches, in entries; at least 1.
   std::int64_t max_loaded_kernels = 512;     // about 1 MB each on the emulator
   std::int64_t max_remembered_calls = 4096;  // call keys with a chosen kernel: about 2 KB each
   std::int64_t max_rankings = 256;           // call keys with a ranking of all kernels: about 100 KB each
   std::uint64_t emulator_steps_per_cta = emulator::kDefaultStepsPerCta;  // limit per CTA and launch; 0: none
   bool emulator_checks_global = false;                                   // emulator::EmulatorOptions::check_global
   double emulator_progress_seconds = 0;                                  // emulator::EmulatorOptions::progress_seconds
+  // Of the memory pool of a GPU. The emulator has no pool.
   std::int64_t pool_initial_bytes = 0;
   std::int64_t pool_maximum_bytes = 0;  // 0: all memory of the device
 
@@ -66,8 +71,12 @@ struct Options {
   static Options from_environment();
 };
 
+/// Refuses numbers out of range, with the name of the member.
+Support check(const Options& options);
+
 /// Opens Options::device. "auto" is the first GPU or, if there is none, the emulator of sm_90a.
-/// @throws InvalidArgument for an unknown name, DriverError or ToolchainNotFound for a GPU that does not exist
+/// @throws InvalidArgument for an unknown name or what check() refuses, DriverError or ToolchainNotFound for a GPU that
+/// does not exist
 std::shared_ptr<runtime::Device> open_device(const Options& options);
 
 }  // namespace tilewright::engine

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/interruption.hpp"
 #include "tilewright/base/text.hpp"
+#include "tilewright/kernels/list.hpp"
 
 namespace tilewright::engine {
 namespace {
@@ -51,6 +55,11 @@ registry::Discovery discover(std::span<const registry::ProviderPtr> providers, c
     try {
       order ? provider->discover_with_order(problem, target, *order, found)
             : provider->discover(problem, target, found);
+      const auto nulls = std::erase(found.kernels, nullptr);
+      if (nulls != 0) {
+        found.refused.push_back(
+            {provider->family(), refuse("discover() appended a null kernel").as(RefusalCode::provider)});
+      }
     } catch (const std::exception& error) {
       if (is_interrupted() || on_failure == OnFailure::rethrow) throw;
       found.kernels.resize(kernels);
@@ -124,6 +133,23 @@ Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Pro
   return explanation;
 }
 
+void limit_workspaces(std::int64_t max_bytes, const op::Problem& problem, Explanation& explanation) {
+  if (op::is_empty(problem)) return;
+  std::erase_if(explanation.kernels, [&](const RankedKernel& ranked) {
+    const Support fits = check_workspace_limit(max_bytes, *ranked.kernel, problem);
+    if (!fits) explanation.refused.push_back({ranked.kernel->name(), fits.refusal()});
+    return !fits;
+  });
+}
+
+Support check_workspace_limit(std::int64_t max_bytes, const registry::Kernel& kernel, const op::Problem& problem) {
+  const std::size_t needed = kernel.workspace_bytes(problem);
+  if (needed <= static_cast<std::size_t>(max_bytes)) return {};
+  return refuse("{} needs a workspace of {} bytes, but Options::max_workspace_bytes is {}", kernel.name(), needed,
+                max_bytes)
+      .as(RefusalCode::memory);
+}
+
 void put_tuned_first(const RememberedChoices& choices, const op::Problem& problem, Explanation& explanation) {
   std::vector<registry::KernelPtr> kernels;
   for (const RankedKernel& ranked : explanation.kernels) kernels.push_back(ranked.kernel);
@@ -187,15 +213,71 @@ std::vector<std::string> distinct_reasons(const std::vector<registry::RefusedKer
   return texts;
 }
 
+/// The refusals without those of kernels of other operations, if there are others. An operation that is no GEMM is
+/// computed by the shipped family of its name, if by any, so that what the other shipped families need is not relevant.
+std::vector<registry::RefusedKernel> relevant_refusals(const op::Problem& problem,
+                                                       std::vector<registry::RefusedKernel> refused) {
+  static const std::vector<registry::ProviderPtr> shipped = kernels::make_providers();
+  const std::string_view operation = op::operation_name(problem);
+  const bool is_gemm = bool(op::view(problem));
+  std::erase_if(refused, [&](const registry::RefusedKernel& each) {
+    if (each.refusal.code == RefusalCode::operation) return true;
+    return !is_gemm && each.name != operation &&
+           std::ranges::any_of(shipped, [&](const auto& provider) { return provider->family() == each.name; });
+  });
+  return refused;
+}
+
+/// " that is deterministic", or nothing if no promise is required.
+std::string promises_text(const Explanation& explanation) {
+  return explanation.required.any() ? fmt::format(" that is {}", to_string(explanation.required)) : "";
+}
+
+/// The Levenshtein distance.
+std::size_t edit_distance(std::string_view x, std::string_view y) {
+  std::vector<std::size_t> row(y.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= x.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= y.size(); ++j) {
+      const std::size_t replace = diagonal + (x[i - 1] == y[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
+    }
+  }
+  return row.back();
+}
+
 }  // namespace
 
 void throw_no_kernel(const op::Problem& problem, const Explanation& explanation) {
-  const std::vector<std::string> reasons = distinct_reasons(explanation.refused);
-  const std::string required =
-      explanation.required.any() ? fmt::format(" that is {}", to_string(explanation.required)) : "";
-  throw InvalidArgument(fmt::format("no kernel for this {} on {}{}{}{}", op::operation_name(problem),
-                                    explanation.target.name(), required, reasons.empty() ? "" : ": ",
-                                    fmt::join(reasons, "; ")));
+  const std::vector<std::string> reasons = distinct_reasons(relevant_refusals(problem, explanation.refused));
+  throw InvalidArgument(fmt::format("no kernel for this {} on {}{}: {}", op::operation_name(problem),
+                                    explanation.target.name(), promises_text(explanation),
+                                    reasons.empty() ? "no registered provider has kernels of this operation"
+                                                    : fmt::format("{}", fmt::join(reasons, "; "))));
+}
+
+void throw_unknown_name(const op::Problem& problem, const std::string& name, const Explanation& explanation) {
+  std::vector<registry::RefusedKernel> refused = explanation.refused;
+  std::erase_if(refused,
+                [&](const registry::RefusedKernel& each) { return each.name.find(name) == std::string::npos; });
+  if (!refused.empty()) {
+    throw InvalidArgument(fmt::format("no kernel for this {} on {}{} has a name with '{}': {}",
+                                      op::operation_name(problem), explanation.target.name(),
+                                      promises_text(explanation), printable(name),
+                                      fmt::join(distinct_reasons(refused), "; ")));
+  }
+  constexpr std::size_t kNearNames = 3;
+  const std::string wanted = printable(name);
+  std::vector<std::pair<std::size_t, std::string>> names;
+  for (const RankedKernel& ranked : explanation.kernels)
+    names.emplace_back(edit_distance(wanted, ranked.kernel->name()), ranked.kernel->name());
+  std::ranges::stable_sort(names, {}, &std::pair<std::size_t, std::string>::first);
+  names.resize(std::min(names.size(), kNearNames));
+  throw InvalidArgument(fmt::format("no kernel for this problem is named '{}'; the nearest names are {}", wanted,
+                                    fmt::join(names | std::views::values, ", ")));
 }
 
 }  // namespace tilewright::engine

@@ -30,6 +30,12 @@ Explanation rank(std::span<const registry::ProviderPtr> providers, const op::Pro
                  const runtime::DeviceProperties& device, const Requirement& requirement = {},
                  OnFailure on_failure = OnFailure::refuse);
 
+/// Moves the kernels whose workspace for the problem is larger to the refusals.
+void limit_workspaces(std::int64_t max_bytes, const op::Problem& problem, Explanation& explanation);
+
+/// Refuses a kernel whose workspace for the problem is larger. @pre kernel.supports(problem)
+Support check_workspace_limit(std::int64_t max_bytes, const registry::Kernel& kernel, const op::Problem& problem);
+
 /// Moves the tuned choice to the front, if a tuning among exactly these kernels has chosen one.
 void put_tuned_first(const RememberedChoices& choices, const op::Problem& problem, Explanation& explanation);
 
@@ -40,7 +46,12 @@ void put_quick_start_first(Explanation& explanation);
 /// Moves the kernels that the filter rejects to the refusals.
 void apply(const registry::KernelFilter& filter, Explanation& explanation);
 
-/// @throws InvalidArgument with the reasons of all refusals
+/// @throws InvalidArgument with the reasons of the refusals, without those of kernels of other operations
 [[noreturn]] void throw_no_kernel(const op::Problem& problem, const Explanation& explanation);
+
+/// For a caller who found no kernel with `name`, or with a name that contains it.
+/// @throws InvalidArgument with the reasons why kernels with such a name were refused, or else with the nearest names
+[[noreturn]] void throw_unknown_name(const op::Problem& problem, const std::string& name,
+                                     const Explanation& explanation);
 
 }  // namespace tilewright::engine

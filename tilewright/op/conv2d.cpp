@@ -304,8 +304,11 @@ Support check_coordinates(const Conv2d& conv) {
     if (too_large(extents.positions[axis], conv.stride[axis], sum) ||
         too_large(extents.taps[axis], conv.dilation[axis], sum) || too_large(1, conv.padding[axis], sum) ||
         too_large(extents.image[axis], 1, sum)) {
-      return refuse("positions, strides, dilated taps and padding along the {} must sum to less than 2^30",
-                    axis == 0 ? "height" : "width")
+      return refuse(
+                 "{} positions * stride {} + {} taps * dilation {} + padding {} + {} pixels along the {} must be at "
+                 "most 2^30",
+                 extents.positions[axis], conv.stride[axis], extents.taps[axis], conv.dilation[axis],
+                 conv.padding[axis], extents.image[axis], axis == 0 ? "height" : "width")
           .as(RefusalCode::shape);
     }
   }

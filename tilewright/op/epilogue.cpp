@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/op/expression.hpp"
 #include "tilewright/op/fill.hpp"
 
 namespace tilewright::op {
@@ -110,6 +111,8 @@ Support check_node(const Epilogue& epilogue, int index) {
   if (node.op == EpilogueOp::constant && !std::isfinite(node.value)) {
     return refuse("epilogue node {} is the constant {}, which is not finite", index, node.value);
   }
+  if (node.op == EpilogueOp::convert && !is_convertible(node.type))
+    return refuse("epilogue node {} cannot convert to {}", index, name(node.type)).as(RefusalCode::types);
   if (epilogue.compute == DType::s32 && !is_integral(node.op))
     return refuse("epilogue node {} ({}) needs a float compute type, got s32", index, name(node.op));
   if (node.op != EpilogueOp::constant) return {};

@@ -314,10 +314,7 @@ class Parser {
     const std::size_t at = tokens_.next().at;
     const std::string_view name = tokens_.expect_name("a type");
     const std::optional<DType> type = parse_dtype(name);
-    constexpr DType kTypes[] = {DType::f32,  DType::f16, DType::bf16, DType::e4m3,
-                                DType::e5m2, DType::s32, DType::s8,   DType::u8};
-    if (!type || std::ranges::find(kTypes, *type) == std::end(kTypes))
-      throw SyntaxError{at, fmt::format("cannot convert to '{}'", name)};
+    if (!type || !is_convertible(*type)) throw SyntaxError{at, fmt::format("cannot convert to '{}'", name)};
     tokens_.expect(",");
     Expression x = expression(depth + 1);
     tokens_.expect(")");

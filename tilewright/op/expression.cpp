@@ -120,6 +120,12 @@ Expression operator>=(const Expression& x, const Expression& y) { return y <= x;
 Expression operator==(const Expression& x, const Expression& y) { return {EpilogueOp::equal, {x, y}}; }
 Expression operator!=(const Expression& x, const Expression& y) { return 1.0 - (x == y); }
 
+bool is_convertible(DType type) {
+  constexpr DType kTypes[] = {DType::f32,  DType::f16, DType::bf16, DType::e4m3,
+                              DType::e5m2, DType::s32, DType::s8,   DType::u8};
+  return std::ranges::find(kTypes, type) != std::end(kTypes);
+}
+
 Expression convert(DType type, const Expression& x) { return {EpilogueOp::convert, {x}, type}; }
 
 namespace {

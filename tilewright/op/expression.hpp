@@ -55,7 +55,11 @@ Expression operator>=(const Expression& x, const Expression& y);
 Expression operator==(const Expression& x, const Expression& y);
 Expression operator!=(const Expression& x, const Expression& y);
 
-/// Rounds x to `type` and converts it back to the compute type.
+/// Whether convert() takes this type.
+bool is_convertible(DType type);
+
+/// Rounds x to `type` and converts it back to the compute type. make_epilogue() refuses types that are not
+/// is_convertible().
 Expression convert(DType type, const Expression& x);
 
 /// A function that formulas can call by name: "gelu", "where".

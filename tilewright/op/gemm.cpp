@@ -262,6 +262,8 @@ Support check_matrices(const Gemm& gemm) {
   }
   if (const Support epilogue = check_graph(gemm.epilogue); !epilogue) return epilogue;
   if (reads_source(gemm)) {
+    if (gemm.c.address == 0 && gemm.c.shape.rank() == 0)
+      return refuse("C is missing: beta is {}", gemm.beta).as(RefusalCode::memory).of("C");
     if (const Result<MatrixView> view = view_matrix(gemm.c, "C"); !view) return view.refusal();
   }
   for (const auto& check : {check_types, check_interleaved, check_epilogue, check_shapes}) {

@@ -49,6 +49,18 @@ Support check_numbers(std::string_view role, const Tensor& tensor, std::int64_t 
 
 Support check_ends(const GroupedGemm& grouped) {
   const bool is_independent = grouped.mode == GroupedMode::independent;
+  if (grouped.ends == Tensor{}) {
+    return refuse("'{}' is missing: set GroupedGemm::ends to {}", ends_name(grouped.mode),
+                  is_independent ? "group_extents(...)" : "group_ends(...)")
+        .as(RefusalCode::memory)
+        .of(ends_name(grouped.mode));
+  }
+  if (is_independent && grouped.leading_dimensions == Tensor{}) {
+    return refuse("'{}' are missing: set GroupedGemm::leading_dimensions to group_leading_dimensions(...)",
+                  kLeadingDimensions)
+        .as(RefusalCode::memory)
+        .of(kLeadingDimensions);
+  }
   if (const Support ends = check_numbers(ends_name(grouped.mode), grouped.ends, is_independent ? 3 : 1); !ends)
     return ends;
   if (!is_independent) {

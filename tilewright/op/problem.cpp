@@ -392,12 +392,16 @@ Support check_same_extents(const ProblemKey& prepared, const ProblemKey& given) 
     const std::int64_t had = prepared.extents_and_strides[i], has = given.extents_and_strides[i];
     if (had != has) return refuse("prepared for {} = {}, got {}", extents[i], had, has).as(RefusalCode::shape);
   }
-  if (prepared.reads_source != given.reads_source)
-    return refuse("prepared for a call that {} C", prepared.reads_source ? "reads" : "does not read")
+  if (!prepared.reads_source && given.reads_source)
+    return refuse("prepared with beta = 0, for a kernel that may not read C: prepare the call with another beta")
         .as(RefusalCode::epilogue);
-  const auto strides = [](const ProblemKey& key) { return std::span(key.extents_and_strides).subspan(4); };
-  if (!std::ranges::equal(strides(prepared), strides(given))) {
-    return refuse("prepared for strides {}, got {}", fmt::join(strides(prepared), ","), fmt::join(strides(given), ","))
+  std::array<std::int64_t, 12> strides{}, given_strides{};
+  std::ranges::copy(std::span(prepared.extents_and_strides).subspan(4), strides.begin());
+  std::ranges::copy(std::span(given.extents_and_strides).subspan(4), given_strides.begin());
+  constexpr std::ptrdiff_t kStridesOfC = 6;
+  if (!given.reads_source) std::fill_n(strides.begin() + kStridesOfC, 3, 0);  // the kernel runs without C
+  if (strides != given_strides) {
+    return refuse("prepared for strides {}, got {}", fmt::join(strides, ","), fmt::join(given_strides, ","))
         .as(RefusalCode::strides);
   }
   if (prepared.more != given.more) {

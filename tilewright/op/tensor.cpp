@@ -83,7 +83,7 @@ std::string to_string(const MemoryDevice& device) {
     case MemoryDevice::Kind::cuda:
       return fmt::format("cuda:{}", device.ordinal);
     case MemoryDevice::Kind::emulator:
-      return "emulator";
+      return device.ordinal == 0 ? "emulator" : fmt::format("emulator (ordinal {})", device.ordinal);
     case MemoryDevice::Kind::shape:
       return "shape";
   }

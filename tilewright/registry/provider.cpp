@@ -1,5 +1,7 @@
 #include "tilewright/registry/provider.hpp"
 
+#include <set>
+#include <string>
 #include <utility>
 
 namespace tilewright::registry {
@@ -19,14 +21,26 @@ class VectorStream final : public KernelStream {
 
 std::unique_ptr<KernelStream> Provider::list(const Target& target) const {
   std::vector<KernelPtr> kernels = generate(target);
-  std::erase_if(kernels, [&](const KernelPtr& kernel) { return !registry::runs_on(kernel->metadata(), target); });
+  std::erase_if(kernels, [&](const KernelPtr& kernel) {
+    return kernel == nullptr || !registry::runs_on(kernel->metadata(), target);
+  });
   return std::make_unique<VectorStream>(std::move(kernels));
 }
 
 void Provider::discover(const op::Problem& problem, const Target& target, Discovery& found) const {
   std::vector<KernelPtr> kernels = generate(target);
   if (kernels.empty()) found.refused.push_back({family(), refuse("has no kernels for {}", target.name())});
+  std::set<std::string> names;
   for (KernelPtr& kernel : kernels) {
+    if (kernel == nullptr) {
+      found.refused.push_back({family(), refuse("generate() returned a null kernel").as(RefusalCode::provider)});
+      continue;
+    }
+    if (!names.insert(kernel->name()).second) {
+      found.refused.push_back(
+          {kernel->name(), refuse("another kernel of its provider has this name").as(RefusalCode::duplicate)});
+      continue;
+    }
     const Support runs = registry::runs_on(kernel->metadata(), target);
     if (const Support support = runs ? kernel->supports(problem) : runs; support) {
       found.kernels.push_back(std::move(kernel));
@@ -47,6 +61,7 @@ void Provider::discover_with_order(const op::Problem& problem, const Target& tar
 
 Result<KernelPtr> Provider::make(const op::Signature& signature, const plan::Design& design) const {
   for (KernelPtr& kernel : generate(plan::tiling(design).target)) {
+    if (kernel == nullptr) continue;
     if (kernel->metadata().signature == signature && kernel->metadata().design == design) return std::move(kernel);
   }
   return refuse("has no kernel with this signature and design").as(RefusalCode::design);

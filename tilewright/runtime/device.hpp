@@ -63,8 +63,8 @@ struct LaunchConfig {
   StreamHandle stream = nullptr;
 };
 
-/// Identifies an order of execution: work of one stream, outside of captures or in the same graph capture, runs in
-/// order.
+/// Identifies an order of execution: work of one stream, outside of captures or in the same graph capture, runs in the
+/// order in which it was enqueued.
 struct StreamOrder {
   std::uint64_t stream = 0;   // the id, which unlike a handle is never reused; within a capture, the handle
   std::uint64_t capture = 0;  // the id of the current capture; 0: not being captured
@@ -91,6 +91,7 @@ class Device {
   /// Stream-ordered allocation from the device's pool, aligned to kAllocationAlignment. 0 bytes give a unique address.
   /// @throws OutOfMemory with requested, free and total bytes
   virtual DeviceAddress allocate(std::size_t bytes, StreamHandle stream) = 0;
+  /// 0 is ignored. An address that is no allocation of this device is ignored and logged as an error.
   virtual void deallocate(DeviceAddress address, StreamHandle stream) noexcept = 0;
   /// Allocates zeroed memory that every stream may use on return. Allowed while a stream is being captured; the
   /// allocation is not part of the capture. @throws OutOfMemory

@@ -13,6 +13,7 @@
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
+#include "tools/cli/epilogue_scalars.hpp"
 #include "tools/cli/number.hpp"
 
 namespace tilewright::cli {
@@ -124,6 +125,7 @@ void set_epilogue(op::Conv2d& conv, const ConvolutionOptions& options) {
   if (is_name && !scalars.empty()) throw InvalidArgument("--epilogue-scalar is for an --epilogue that is a text");
   conv.epilogue = is_name ? op::named_epilogue(options.epilogue, output, compute).value_or_throw()
                           : op::parse_epilogue(options.epilogue, compute, scalars).value_or_throw();
+  check_uses_scalars(conv.epilogue, options.alpha, options.beta, scalars);
   conv.alpha = options.alpha;
   conv.beta = options.beta;
   if (conv.epilogue.columns_per_element() != 1 && conv.pass == op::ConvPass::fprop)
@@ -221,7 +223,7 @@ std::array<std::int64_t, 2> parse_pair(const std::string& text, const std::strin
     pair[i] = number.value_or(0);
   }
   if (!is_good) {
-    throw InvalidArgument(fmt::format("{} must be an integer of at least {}, or two such as 2x1, got '{}'", option,
+    throw InvalidArgument(fmt::format("{} must be an integer of {} to 2^30, or two such as 2x1, got '{}'", option,
                                       least, printable(text, 60)));
   }
   return pair;

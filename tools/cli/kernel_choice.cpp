@@ -1,55 +1,15 @@
 #include "tools/cli/kernel_choice.hpp"
 
-#include <algorithm>
 #include <array>
-#include <numeric>
 #include <vector>
 
 #include "tilewright/base/text.hpp"
+#include "tilewright/engine/ranking.hpp"
 #include "tilewright/tune/tune.hpp"
 #include "tools/cli/extents.hpp"
 
 namespace tilewright::cli {
 namespace {
-
-constexpr std::size_t kNearNames = 3;
-
-// The Levenshtein distance.
-std::size_t edit_distance(const std::string& x, const std::string& y) {
-  std::vector<std::size_t> row(y.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= x.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= y.size(); ++j) {
-      const std::size_t replace = diagonal + (x[i - 1] == y[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
-    }
-  }
-  return row.back();
-}
-
-[[noreturn]] void throw_unknown(const std::string& name, const std::vector<engine::RankedKernel>& ranked) {
-  std::vector<std::string> names;
-  for (const engine::RankedKernel& candidate : ranked) names.push_back(candidate.kernel->name());
-  const std::string wanted = printable(name, 200);
-  const auto nearer = [&](const std::string& x, const std::string& y) {
-    return edit_distance(wanted, x) < edit_distance(wanted, y);
-  };
-  std::sort(names.begin(), names.end(), nearer);
-  names.resize(std::min(names.size(), kNearNames));
-  throw InvalidArgument(fmt::format("no kernel for this problem is named '{}'; the nearest names are {}", wanted,
-                                    fmt::join(names, ", ")));
-}
-
-[[noreturn]] void throw_none(const engine::Explanation& explanation, const Target& target) {
-  std::string reasons;
-  for (const registry::RefusedKernel& refused : explanation.refused) {
-    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", refused.name, refused.reason());
-  }
-  throw InvalidArgument(fmt::format("no kernel for this problem on {}: {}", target.name(), reasons));
-}
 
 plan::OpClass parse_op_class(const KernelOptions& options, const plan::TileShape& instruction) {
   const bool is_scalar = instruction == plan::TileShape{1, 1, 1};
@@ -153,13 +113,13 @@ ChosenKernel choose_kernel(const engine::Engine& engine, const op::Problem& prob
     return {kernel, "explicit design"};
   }
   const std::vector<engine::RankedKernel> ranked = engine.find_kernels(problem, {}, target);
-  if (ranked.empty()) throw_none(engine.explain(problem, {}, target), target);
+  if (ranked.empty()) engine::throw_no_kernel(problem, engine.explain(problem, {}, target));
   for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
     if (ranked[rank].kernel->name().find(options.kernel) == std::string::npos) continue;
     return {ranked[rank].kernel,
             fmt::format("number {} of {}, predicted {:.1f} us", rank + 1, ranked.size(), ranked[rank].estimate_us)};
   }
-  throw_unknown(options.kernel, ranked);
+  engine::throw_unknown_name(problem, options.kernel, engine.explain(problem, {}, target));
 }
 
 }  // namespace tilewright::cli

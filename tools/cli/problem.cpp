@@ -12,6 +12,7 @@
 #include "tilewright/op/epilogue_tensors.hpp"
 #include "tilewright/op/epilogue_text.hpp"
 #include "tilewright/op/fill.hpp"
+#include "tools/cli/epilogue_scalars.hpp"
 #include "tools/cli/number.hpp"
 
 namespace tilewright::cli {
@@ -159,15 +160,14 @@ void Problem::choose_types() {
 
 void Problem::choose_epilogue() {
   const DType compute = op::default_compute(gemm_.accumulator, gemm_.d.dtype);
-  if (options_.epilogue.find('=') == std::string::npos) {
-    gemm_.epilogue = op::named_epilogue(options_.epilogue, gemm_.d.dtype, compute).value_or_throw();
-    return;
-  }
   std::map<std::string, double> scalars;
   for (const auto& [name, text] : assignments("--epilogue-scalar", options_.epilogue_scalars)) {
     scalars[name] = parse_real("--epilogue-scalar " + name, text);
   }
-  gemm_.epilogue = op::parse_epilogue(options_.epilogue, compute, scalars).value_or_throw();
+  const bool is_name = options_.epilogue.find('=') == std::string::npos;
+  gemm_.epilogue = is_name ? op::named_epilogue(options_.epilogue, gemm_.d.dtype, compute).value_or_throw()
+                           : op::parse_epilogue(options_.epilogue, compute, scalars).value_or_throw();
+  check_uses_scalars(gemm_.epilogue, options_.alpha, options_.beta, scalars);
 }
 
 void Problem::choose_epilogue_tensors() {
@@ -181,10 +181,16 @@ void Problem::choose_epilogue_tensors() {
     const std::string name{each.label};
     (each.is_written ? written : read).insert(each.label);
     DType dtype = gemm_.epilogue.compute;
-    if (const auto type = dtypes.extract(name)) dtype = read_dtype(type.mapped(), "--epilogue-dtype");
+    const auto given = dtypes.extract(name);
+    if (given) dtype = read_dtype(given.mapped(), "--epilogue-dtype");
     Extents shape{each.broadcast.along_m ? gemm_.m() : 1, each.broadcast.along_n ? gemm_.n() : 1, {}};
     if (each.is_written && gemm_.d.shape.rank() == 3) shape.batch = gemm_.batch();
     if (const auto file = inputs_.find(name); file != inputs_.end()) {
+      if (given && dtype != file->second.dtype) {
+        throw InvalidArgument(fmt::format("--epilogue-dtype: {} holds {}, but the type of '{}' is {}",
+                                          printable(input_paths_.at(name)), tilewright::name(file->second.dtype), name,
+                                          tilewright::name(dtype)));
+      }
       dtype = file->second.dtype;
       NpyMatrix& held = file->second;
       if (held.is_vector && each.broadcast == op::kColumnVector) held.shape = {held.shape[1], 1};

@@ -19,6 +19,7 @@
 #include "tilewright/op/product_operation.hpp"
 #include "tilewright/profile/extents.hpp"
 #include "tilewright/program/packed_weights.hpp"
+#include "tools/cli/epilogue_scalars.hpp"
 #include "tools/cli/input_file.hpp"
 
 namespace tilewright::cli {
@@ -26,8 +27,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t kAlignment = 256;         // bytes, the alignment of the device's memory pool
-constexpr std::uint64_t kPlaceholder = 1 << 20;  // MiB between the placeholder addresses of two operands
+constexpr std::int64_t kAlignment = 256;                        // bytes, the alignment of the device's memory pool
+constexpr std::uint64_t kPlaceholder = std::uint64_t{1} << 38;  // MiB between the placeholder addresses of two operands
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 31;
 constexpr std::size_t kMaxBytes = 1 << 20;  // of a file
 constexpr const char* kWeightTypes = "s4, s8 or e4m3";
@@ -233,6 +234,15 @@ class MatrixReader {
                                         : read_name(*layout, "layout", op::parse_matrix_layout,
                                                     "row, column, row_interleaved_32 or column_interleaved_32"));
   }
+  /// Refuses strides that contradict a layout in the file.
+  void check_layout(const char* name, const op::Tensor& tensor) {
+    const Json* const layout = layouts_.find(name);
+    if (layout == nullptr || tensor.rows() <= 1 || tensor.columns() <= 1) return;
+    const op::MatrixLayout has = op::view_matrix(tensor, name).value_or_throw().layout;
+    if (layout->get<std::string>() == op::name(has)) return;
+    throw InvalidArgument(fmt::format("the layout of '{}' is {}, but its strides {} are those of {}", name,
+                                      layout->get<std::string>(), op::to_string(tensor.stride), op::name(has)));
+  }
   void check_all_taken() const {
     types_.check_all_taken();
     layouts_.check_all_taken();
@@ -264,7 +274,10 @@ void read_epilogue(Fields& fields, DType output, Problem& problem) {
       throw InvalidArgument(fmt::format("the scalars of a {} are alpha and beta, got '{}'", op::operation_name(problem),
                                         printable(scalar.name)));
     }
-    (scalar.name == "alpha" ? problem.alpha : problem.beta) = scalar.value;
+    const bool is_alpha = scalar.name == "alpha";
+    if (scalar.value != (is_alpha ? 1.0 : 0.0))
+      check_uses_scalar(problem.epilogue, scalar.name, fmt::format("the scalar {} of {}", scalar.name, scalar.value));
+    (is_alpha ? problem.alpha : problem.beta) = scalar.value;
   }
 }
 
@@ -286,7 +299,10 @@ op::Problem read_gemm(Fields& fields) {
   const auto operand = [&](const char* name, std::int64_t rows, std::int64_t columns) {
     op::Tensor tensor = matrices.read(name, rows, columns);
     if (batch != nullptr) tensor = op::batched(tensor, read_extent(*batch, "batch"));
-    if (const Json* const given = strides.find(name)) read_strides(*given, tensor, name);
+    if (const Json* const given = strides.find(name)) {
+      read_strides(*given, tensor, name);
+      matrices.check_layout(name, tensor);
+    }
     return tensor;
   };
   op::Gemm gemm;

@@ -68,6 +68,11 @@ TEST(Artifact, EveryTruncationIsRefused) {
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(deserialize(std::span(bytes).first(size))) << size;
   }
+  EXPECT_EQ(
+      deserialize(std::span(bytes).first(bytes.size() - 1)).reason(),
+      fmt::format("it is truncated: its header says {} bytes, but it has {}; copy it again, or compile the kernel "
+                  "again",
+                  bytes.size(), bytes.size() - 1));
 }
 
 TEST(Artifact, BytesAfterTheEndAreRefused) {

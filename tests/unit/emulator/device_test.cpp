@@ -35,6 +35,20 @@ TEST(Device, AllocationsAreAlignedDistinctAndCounted) {
   device->deallocate(c, nullptr);
 }
 
+TEST(Device, DeallocationsOfUnknownAddressesAreLogged) {
+  const auto device = test_device();
+  const auto address = device->allocate(64, nullptr);
+  const auto logged = [&](runtime::DeviceAddress freed) {
+    testing::internal::CaptureStdout();
+    device->deallocate(freed, nullptr);
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_EQ(logged(address), "");
+  EXPECT_EQ(logged(0), "");
+  EXPECT_NE(logged(address).find(fmt::format("deallocate of 0x{:x}, which is not an allocation", address)),
+            std::string::npos);
+}
+
 TEST(Device, RefusesMoreMemoryThanItHas) {
   EmulatorOptions options;
   options.memory_bytes = 1024;

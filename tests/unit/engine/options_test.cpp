@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -97,7 +98,8 @@ TEST_F(EnvironmentOptions, EmptyIsUnset) {
 
 TEST_F(EnvironmentOptions, BadValuesNameTheirVariable) {
   const std::vector<std::pair<const char*, const char*>> bad{{"TILEWRIGHT_COMPILER", "clang"},
-                                                             {"TILEWRIGHT_CACHE_DISABLE", "yes"},
+                                                             {"TILEWRIGHT_CACHE_DISABLE", "maybe"},
+                                                             {"TILEWRIGHT_DETERMINISTIC", "-1"},
                                                              {"TILEWRIGHT_CACHE_MAX_BYTES", "2 GiB"},
                                                              {"TILEWRIGHT_CACHE_MAX_BYTES", "99999999999999999999"},
                                                              {"TILEWRIGHT_CACHE_MAX_BYTES", "-1"},
@@ -118,6 +120,28 @@ TEST_F(EnvironmentOptions, BadValuesNameTheirVariable) {
       EXPECT_NE(std::string(error.what()).find(value), std::string::npos) << error.what();
     }
     ::unsetenv(variable);
+  }
+}
+
+TEST_F(EnvironmentOptions, FlagsHaveWords) {
+  for (const auto& [text, expected] : {std::pair{"1", true},
+                                       {"2", true},
+                                       {"true", true},
+                                       {"Yes", true},
+                                       {"ON", true},
+                                       {"0", false},
+                                       {"false", false},
+                                       {"no", false},
+                                       {"Off", false}}) {
+    for (const char* variable :
+         {"TILEWRIGHT_CACHE_DISABLE", "TILEWRIGHT_EMULATOR_CHECK_GLOBAL", "TILEWRIGHT_OVERLAP_LAUNCHES",
+          "TILEWRIGHT_DETERMINISTIC", "TILEWRIGHT_BATCH_INVARIANT"})
+      ::setenv(variable, text, 1);
+    const Options options = Options::from_environment();
+    EXPECT_EQ(!options.cache_on_disk, expected) << text;
+    EXPECT_EQ(options.emulator_checks_global, expected) << text;
+    EXPECT_EQ(options.overlap_launches, expected) << text;
+    EXPECT_EQ(options.required, (registry::Promises{.deterministic = expected, .batch_invariant = expected})) << text;
   }
 }
 
@@ -163,6 +187,37 @@ TEST(OpenDevice, PassesTheCheckOfGlobalMemoryToTheEmulator) {
       EXPECT_NO_THROW(launch());
     }
   }
+}
+
+TEST(OpenDevice, RefusesNumbersOutOfRange) {
+  const auto reason = [](const auto& change) {
+    Options options = on("emulator");
+    change(options);
+    try {
+      Engine engine(options);
+    } catch (const InvalidArgument& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(reason([](Options& o) { o.pool_maximum_bytes = -1; }),
+            "Options::pool_maximum_bytes must be at least 0, got -1");
+  EXPECT_EQ(reason([](Options& o) { o.pool_initial_bytes = -2; }),
+            "Options::pool_initial_bytes must be at least 0, got -2");
+  EXPECT_EQ(reason([](Options& o) { o.pool_initial_bytes = 2048, o.pool_maximum_bytes = 1024; }),
+            "Options::pool_initial_bytes must be at most pool_maximum_bytes, 1024, got 2048");
+  EXPECT_EQ(reason([](Options& o) { o.compile_threads = -3; }), "Options::compile_threads must be at least 0, got -3");
+  EXPECT_EQ(reason([](Options& o) { o.cache_max_bytes = -1; }), "Options::cache_max_bytes must be at least 0, got -1");
+  EXPECT_EQ(reason([](Options& o) { o.max_loaded_kernels = 0; }),
+            "Options::max_loaded_kernels must be at least 1, got 0");
+  EXPECT_EQ(reason([](Options& o) { o.max_remembered_calls = -1; }),
+            "Options::max_remembered_calls must be at least 1, got -1");
+  EXPECT_EQ(reason([](Options& o) { o.max_rankings = 0; }), "Options::max_rankings must be at least 1, got 0");
+  EXPECT_EQ(reason([](Options& o) { o.toolchain.timeout_s = -0.5; }),
+            "Options::toolchain.timeout_s must be at least 0, got -0.5");
+  EXPECT_EQ(reason([](Options& o) { o.emulator_progress_seconds = std::nan(""); }),
+            "Options::emulator_progress_seconds must be at least 0, got nan");
+  EXPECT_EQ(reason([](Options& o) { o.pool_initial_bytes = 1024; }), "accepted");
 }
 
 TEST(OpenDevice, OpensEmulators) {

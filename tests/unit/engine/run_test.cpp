@@ -1,10 +1,12 @@
 // Engine::run on the emulator with verified results: host arrays, device memory, explicit and user-defined kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <thread>
 
 #include "tests/unit/engine/host_problem.hpp"
@@ -246,6 +248,149 @@ TEST_F(Running, PaddingBetweenMatricesOfDIsUnchanged) {
   EXPECT_TRUE(std::isnan(reinterpret_cast<const float*>(gemm.d.address)[12]));
 }
 
+/// Pages for the lines of a matrix, between which no memory is accessible.
+class DistantLines {
+ public:
+  DistantLines(std::int64_t lines, std::int64_t line_bytes, std::int64_t stride_bytes)
+      : bytes_(static_cast<std::size_t>((lines - 1) * stride_bytes + line_bytes) + 2 * kPage),
+        begin_(static_cast<std::byte*>(
+            ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+    if (begin_ == MAP_FAILED) throw std::bad_alloc();
+    for (std::int64_t line = 0; line < lines; ++line) {
+      const auto first = static_cast<std::size_t>(line * stride_bytes) / kPage * kPage;
+      const auto end = static_cast<std::size_t>(line * stride_bytes + line_bytes);
+      if (::mprotect(begin_ + first, end - first, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    }
+  }
+  DistantLines(const DistantLines&) = delete;
+  DistantLines& operator=(const DistantLines&) = delete;
+  ~DistantLines() { ::munmap(begin_, bytes_); }
+
+  std::byte* begin() const { return begin_; }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  std::size_t bytes_;
+  std::byte* begin_;
+};
+
+TEST_F(Running, MemoryBetweenLinesIsNeitherReadNorCopied) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+  for (const std::int64_t ld : {std::int64_t{4096}, std::int64_t{1} << 20, kMost}) {
+    const DistantLines a(4, 16, ld * 4), b(4, 16, ld * 4), c(4, 16, ld * 4);
+    HostProblem problem(4, 4, 4);
+    problem.gemm.a = op::matrix(a.begin(), DType::f32, 4, 4, kRow, ld);
+    problem.gemm.b = op::matrix(b.begin(), DType::f32, 4, 4, kColumn, ld);
+    problem.gemm.c = op::matrix(c.begin(), DType::f32, 4, 4, kRow, ld);
+    for (op::Tensor* tensor : {&problem.gemm.a, &problem.gemm.b, &problem.gemm.c}) op::fill_integers(*tensor, -3, 3, 7);
+    problem.gemm.beta = 2.0;
+    expect_exact(problem);
+    const DistantLines d(4, 16, ld * 4);
+    problem.gemm.d = op::matrix(d.begin(), DType::f32, 4, 4, kRow, ld);
+    expect_exact(problem);
+    op::Gemm in_place = problem.gemm;  // C is D
+    op::copy_elements(problem.gemm.c, problem.gemm.d);
+    in_place.c = in_place.d;
+    engine_.run(in_place);
+    EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
+  }
+}
+
+TEST_F(Running, NullMatricesOfPointerArraysAreRefused) {
+  HostProblem problem(8, 8, 8, {.batch = 2});
+  problem.use_pointer_arrays();
+  auto* const addresses = reinterpret_cast<std::uint64_t*>(problem.gemm.a.address);
+  addresses[1] = 0;
+  EXPECT_THAT([&] { engine_.run(problem.gemm); },
+              testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr("matrix 1 of A is null")));
+  problem.gemm.alpha = 0;  // A is not read
+  EXPECT_NO_THROW(engine_.run(problem.gemm));
+}
+
+TEST_F(Running, MatricesOfEmptyGroupsMayBeNull) {
+  Options options = emulator_options();
+  options.device = "emulator:sm_90a";
+  Engine engine(options);
+  const std::vector<float> ones(64, 1.0F);
+  std::vector<float> d(64);
+  const std::vector<std::int32_t> extents{8, 8, 8, 0, 8, 8}, lds{8, 8, 0, 8, 8, 8, 0, 8};
+  const auto address = [](const auto& memory) { return reinterpret_cast<std::uint64_t>(memory.data()); };
+  std::vector<std::uint64_t> a{address(ones), 0}, b{address(ones), 0}, to{address(d), 0};
+  const op::Tensor shape = op::matrix(nullptr, DType::f32, 8, 8);
+  op::GroupedGemm grouped;
+  grouped.mode = op::GroupedMode::independent;
+  grouped.ends = op::group_extents(address(extents), 2);
+  grouped.leading_dimensions = op::group_leading_dimensions(address(lds), 2);
+  grouped.gemm.a = op::pointer_array(shape, address(a), 2, 4);
+  grouped.gemm.b = op::pointer_array(shape, address(b), 2, 4);
+  grouped.gemm.d = op::pointer_array(shape, address(to), 2, 4);
+  engine.run(grouped);
+  EXPECT_EQ(d, std::vector<float>(64, 8.0F));
+  b[0] = 0;
+  EXPECT_THAT([&] { engine.run(grouped); },
+              testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr("matrix 0 of B is null")));
+}
+
+/// The first kernel of the problem that needs a workspace.
+registry::KernelPtr kernel_with_workspace(const Engine& engine, const op::Gemm& gemm) {
+  for (const RankedKernel& ranked : engine.find_kernels(gemm)) {
+    if (ranked.kernel->workspace_bytes(gemm) != 0) return ranked.kernel;
+  }
+  ADD_FAILURE() << "no kernel needs a workspace";
+  return nullptr;
+}
+
+TEST_F(Running, WorkspacesMayBeLimited) {
+  const HostProblem problem(16, 16, 2048);
+  const registry::KernelPtr kernel = kernel_with_workspace(engine_, problem.gemm);
+  const std::size_t needed = kernel->workspace_bytes(problem.gemm);
+  Options options = emulator_options();
+  options.max_workspace_bytes = static_cast<std::int64_t>(needed) - 1;
+  Engine engine(options);
+  for (const RankedKernel& ranked : engine.find_kernels(problem.gemm))
+    EXPECT_LT(ranked.kernel->workspace_bytes(problem.gemm), needed) << ranked.kernel->name();
+  engine.run(problem.gemm);
+  EXPECT_TRUE(problem.compare().is_exact()) << op::to_string(problem.compare());
+  const std::string reason = fmt::format("{} needs a workspace of {} bytes, but Options::max_workspace_bytes is {}",
+                                         kernel->name(), needed, needed - 1);
+  EXPECT_THAT([&] { engine.run(problem.gemm, kernel); }, testing::ThrowsMessage<InvalidArgument>(reason));
+  EXPECT_THAT([&] { engine.find_kernel(kernel->name(), problem.gemm); },
+              testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr(reason)));
+}
+
+TEST_F(Running, AKernelFitsTheWorkspaceOfTheCaller) {
+  const HostProblem host(16, 16, 2048);
+  const DeviceProblem device(host, engine_.device());
+  const auto workspace = runtime::DeviceBuffer::of_zeros(engine_.device(), 256);
+  engine_.run(device.gemm, nullptr, nullptr, RunOptions{.workspace = workspace.address(), .workspace_bytes = 16});
+  device.copy_d_to(host);
+  EXPECT_TRUE(host.compare().is_exact()) << op::to_string(host.compare());
+}
+
+TEST_F(Running, APreparedCallTakesABetaOfZeroButNoOtherInItsPlace) {
+  HostProblem host(24, 40, 16);
+  host.gemm.beta = 2.0;
+  const DeviceProblem device(host, engine_.device());
+  const PreparedCall prepared = engine_.prepare(device.gemm);
+  op::Gemm without_c = device.gemm;
+  without_c.beta = 0.0;
+  without_c.c = {};
+  prepared.run(without_c);
+  host.gemm.beta = 0.0;
+  device.copy_d_to(host);
+  EXPECT_TRUE(host.compare().is_exact()) << op::to_string(host.compare());
+  const PreparedCall of_zero = engine_.prepare(without_c);
+  EXPECT_THAT([&] { of_zero.run(device.gemm); },
+              testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr("prepared with beta = 0")));
+}
+
+TEST_F(Running, UnknownNamesAreAnsweredWithTheNearestOnes) {
+  const HostProblem problem(16, 16, 16);
+  const std::string name = engine_.find_kernels(problem.gemm).front().kernel->name();
+  EXPECT_THAT([&] { engine_.find_kernel(name + "x", problem.gemm); },
+              testing::ThrowsMessage<InvalidArgument>(testing::HasSubstr("the nearest names are " + name)));
+}
+
 // A batch count above 65535 is folded over y and z of the grid, and the last row of the fold is not full.
 TEST_F(Running, ABatchMayFoldOverTheGridsY) {
   for (const DType type : {DType::f32, DType::f16}) {
@@ -310,6 +455,43 @@ TEST_F(Running, EveryBufferIsFreed) {
   const HostProblem columns(20, 12, 16, {.a = kColumn});
   EXPECT_THROW(engine_.run(problem.gemm, engine_.find_kernels(columns.gemm).front().kernel), InvalidArgument);
   EXPECT_EQ(engine_.device()->allocated_bytes(), before) << "a refused call must not allocate";
+}
+
+TEST_F(Running, ThreadsDoNotShareAWorkspace) {
+  const HostProblem first(16, 16, 2048);
+  const registry::KernelPtr kernel = kernel_with_workspace(engine_, first.gemm);
+  engine_.run(first.gemm, kernel);
+  std::vector<std::unique_ptr<HostProblem>> problems;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    const HostProblem& own = *problems.emplace_back(std::make_unique<HostProblem>(16, 16, 2048));
+    threads.emplace_back([this, &own, &kernel] {
+      for (int repeat = 0; repeat < 8; ++repeat) {
+        op::fill_poison(own.gemm.d);
+        try {
+          engine_.run(own.gemm, kernel);
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << error.what();
+        }
+        EXPECT_TRUE(own.compare().is_exact()) << op::to_string(own.compare());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(Running, ACallThatFailsDoesNotSpoilTheWorkspace) {
+  const HostProblem host(16, 16, 2048);
+  const registry::KernelPtr kernel = kernel_with_workspace(engine_, host.gemm);
+  DeviceProblem device(host, engine_.device());
+  op::Gemm wrong = device.gemm;
+  wrong.b.address += std::uint64_t{16} * 2040 * 4;  // the CTAs of the first steps of K read in bounds, others do not
+  EXPECT_THROW(engine_.run(wrong, kernel), EmulationError);
+  wrong.b.address = device.gemm.b.address + 64;  // the last CTA along K reads out of bounds
+  EXPECT_THROW(engine_.run(wrong, kernel), EmulationError);
+  engine_.run(device.gemm, kernel);
+  device.copy_d_to(host);
+  EXPECT_TRUE(host.compare().is_exact()) << op::to_string(host.compare());
 }
 
 TEST_F(Running, EpiloguesAreFused) {
@@ -519,6 +701,68 @@ class UsersProvider final : public registry::Provider {
     return refuse("no explicit designs");
   }
 };
+
+/// generate() returns a kernel twice, and null.
+class CarelessProvider final : public registry::Provider {
+ public:
+  explicit CarelessProvider(registry::KernelPtr kernel) : kernel_(std::move(kernel)) {}
+  std::string family() const override { return "careless"; }
+  std::vector<registry::KernelPtr> generate(const Target& /*target*/) const override {
+    return {nullptr, kernel_, kernel_};
+  }
+
+ private:
+  registry::KernelPtr kernel_;
+};
+
+TEST_F(Running, NullAndRepeatedKernelsOfAProviderAreRefused) {
+  Engine engine(emulator_options());
+  const HostProblem problem(8, 8, 8);
+  const registry::KernelPtr kernel = users_kernel("twice", problem.gemm, "p.d[threadIdx.x] = 2.0f * p.a[threadIdx.x];");
+  engine.registry().add(std::make_shared<CarelessProvider>(kernel)).or_throw();
+  const Explanation found = engine.explain(problem.gemm);
+  EXPECT_EQ(std::ranges::count(found.kernels, kernel, &RankedKernel::kernel), 1);
+  const auto reason = [&](const std::string& name) {
+    const auto refused = std::ranges::find(found.refused, name, &registry::RefusedKernel::name);
+    return refused == found.refused.end() ? "not refused" : refused->reason();
+  };
+  EXPECT_EQ(reason("careless"), "generate() returned a null kernel");
+  EXPECT_EQ(reason(kernel->name()), "another kernel of its provider has this name");
+  KernelListing listing = engine.list_kernels(kSm80, [](const auto& each) { return each.family == "twice"; });
+  EXPECT_EQ(listing.next(), kernel);
+  EXPECT_NO_THROW(engine.make_kernel(kernel->metadata().signature, kernel->metadata().design));
+}
+
+TEST_F(Running, NullKernelsAreNotCompiled) {
+  EXPECT_THAT([&] { engine_.compile(registry::KernelPtr()); },
+              testing::ThrowsMessage<InvalidArgument>("kernel 0 of 1 to compile is null"));
+  EXPECT_THROW(engine_.compile_async({nullptr}).get(), InvalidArgument);
+}
+
+TEST_F(Running, AKernelWithAnotherSymbolIsNotPublished) {
+  const HostProblem problem(8, 8, 8);
+  class Misnamed final : public registry::Kernel {
+   public:
+    using Kernel::Kernel;
+    compile::Source do_source() const override {
+      compile::Source source;
+      source.text = "__global__ void misnamed(float* d) { *d = 1; } extern \"C\" __global__ void other() {}";
+      return source;
+    }
+    plan::Launch do_launch(const op::Problem& /*problem*/) const override { return {}; }
+  };
+  plan::FlatDesign design;
+  design.target = kSm80;
+  const auto kernel =
+      std::make_shared<Misnamed>(registry::KernelMetadata{"misnamed", op::describe(problem.gemm), design});
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    EXPECT_THAT([&] { engine_.run(problem.gemm, kernel); },
+                testing::ThrowsMessage<CompileError>(testing::AllOf(
+                    testing::HasSubstr(fmt::format("must define the kernel extern \"C\" {}", kernel->name())),
+                    testing::HasSubstr("_Z8misnamedPf"), testing::HasSubstr("other"))));
+  }
+  EXPECT_EQ(engine_.cache().counters().memory_hits, 0) << "nothing was kept";
+}
 
 TEST_F(Running, AUserDefinedProviderIsQueried) {
   Engine engine(emulator_options());

@@ -360,7 +360,14 @@ TEST(Conv2d, RefusesInTheWordsOfTheCaller) {
   EXPECT_THAT(with([](Conv2d& conv) { conv.w.dtype = DType::bf16; }), HasSubstr("(A is x, B is w and D is y)"));
   EXPECT_THAT(with([](Conv2d& conv) { conv.w.stride[2] = 20; }), HasSubstr("w of shape (24,3,3,16) has strides"));
   EXPECT_THAT(with([](Conv2d& conv) { conv.y.stride[0] += 24; }), HasSubstr("its pixels must follow each other"));
-  EXPECT_THAT(with([](Conv2d& conv) { conv.padding = {std::int64_t{1} << 31, 0}; }), HasSubstr("less than 2^30"));
+  EXPECT_THAT(with([](Conv2d& conv) {
+                conv.padding = {std::int64_t{1} << 31, 0};
+              }),
+              HasSubstr("+ padding 2147483648 + "));
+  EXPECT_THAT(with([](Conv2d& conv) {
+                conv.padding = {std::int64_t{1} << 31, 0};
+              }),
+              HasSubstr("pixels along the height must be at most 2^30"));
   EXPECT_THAT(with([](Conv2d& conv) { conv.x.address = 0; }), HasSubstr("'x' is a null pointer"));
   EXPECT_EQ(with([](Conv2d& conv) { conv.x.stride[0] += 160; }), "") << "x is gathered: its images may have gaps";
 }

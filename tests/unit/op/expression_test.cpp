@@ -85,6 +85,8 @@ TEST(Expressions, InvalidGraphsAreRefused) {
   EXPECT_EQ(reason(acc(), {{"a b", acc()}}), "the name of an epilogue output must be an identifier, got 'a b'");
   EXPECT_EQ(reason(call("gelu", {acc()}), {}, DType::s32),
             "epilogue node 0 is the constant 0.5, but compute type s32 needs an integer");
+  for (const DType type : {DType::f64, DType::tf32, DType::s4, DType::u4, DType::b1})
+    EXPECT_EQ(reason(convert(type, acc())), fmt::format("epilogue node 1 cannot convert to {}", name(type)));
   Expression many = acc();
   for (int i = 0; i < 17; ++i) many = many + full("t" + std::to_string(i));
   EXPECT_EQ(reason(many), "epilogue 'graph' has 17 tensors, more than 16");

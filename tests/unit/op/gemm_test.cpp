@@ -183,6 +183,11 @@ TEST(Validate, RefusesWithTheNumber) {
   const BadProblem cases[] = {
       {"A is a null pointer", [](Gemm& g) { g.a.address = 0; }},
       {"D is a null pointer", [](Gemm& g) { g.d.address = 0; }},
+      {"C is missing: beta is 1.5",
+       [](Gemm& g) {
+         g.beta = 1.5;
+         g.c = {};
+       }},
       {"columns of A and rows of B differ: (16,32) and (31,24)", [](Gemm& g) { g.b = matrix(kB, DType::f32, 31, 24); }},
       {"D must be (16,24), got (16,25)", [](Gemm& g) { g.d = matrix(kD, DType::f32, 16, 25); }},
       {"A has a negative extent -16", [](Gemm& g) { g.a.shape[0] = -16; }},

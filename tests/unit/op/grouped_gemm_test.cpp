@@ -103,6 +103,8 @@ TEST(GroupedGemm, RefusesEndsThatAreNotPackedIntegers) {
   grouped = grouped_of(GroupedMode::ragged_m);
   grouped.ends.address = 0;
   EXPECT_EQ(validate(grouped).reason(), "'offsets' is a null pointer");
+  grouped.ends = {};
+  EXPECT_EQ(validate(grouped).reason(), "'offsets' is missing: set GroupedGemm::ends to group_ends(...)");
 }
 
 TEST(GroupedGemm, RefusesBatchesThatAreNotThoseOfItsMode) {
