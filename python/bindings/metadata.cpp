@@ -260,7 +260,7 @@ void bind_reduce_split_k(nb::module_& module) {
 constexpr std::array kDesignFields{"tile_shape",        "cluster_shape",  "stages",   "warp_count",
                                    "instruction_shape", "op_class",       "schedule", "swaps_operands",
                                    "raster_width",      "raster_along",   "split_k",  "repacks_operands",
-                                   "repacks_only_b",    "splits_in_turn", "target"};
+                                   "repacks_only_b",    "splits_in_turn", "mix",      "target"};
 
 void bind_design(nb::module_& module) {
   nb::class_<plan::FlatDesign>(module, "BLASDesignMetadata",
@@ -377,6 +377,7 @@ void bind_design(nb::module_& module) {
             design.repacks_operands = nb::cast<bool>(state["repacks_operands"]);
             design.repacks_only_b = nb::cast<bool>(state["repacks_only_b"]);
             design.splits_in_turn = nb::cast<bool>(state["splits_in_turn"]);
+            if (!state["mix"].is_none()) design.mix = plan::parse_mix(text("mix")).value();
             if (const auto target = parse_target(text("target"))) design.target = *target;
             new (&self) plan::FlatDesign(design);
           },
