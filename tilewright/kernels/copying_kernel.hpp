@@ -47,8 +47,8 @@ class CopyingKernel : public registry::Kernel {
   bool has_several_steps() const override { return true; }
   std::vector<std::string> symbol_suffixes() const override;
 
+  static constexpr std::int64_t kBufferAlignment = 256;  // of the copies in the workspace, in bytes
   /// The bytes that the copies of one problem may have.
-  static constexpr std::int64_t kBufferAlignment = 256;
   static constexpr std::int64_t kMaxCopiedBytes =
       plan::kMaxWorkspaceBytes - static_cast<std::int64_t>(plan::kWorkspaceCounterBytes) - kBufferAlignment;
   /// The address of the workspace while kernels are chosen. No operand overlaps it.
