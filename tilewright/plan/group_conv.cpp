@@ -10,11 +10,13 @@
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/mma_conv_cost.hpp"
 #include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
 
+using namespace mma_conv;
 using image_lines::block_positions;
 
 constexpr int kTile = 16;  // positions of one instruction, and its elements of K
@@ -25,12 +27,7 @@ constexpr int kWideChannels = 32;   // of 64 bytes
 constexpr int kChannelsOfCta = 64;  // lines of 128 bytes
 constexpr int kWarps = 8, kMaxWarpTiles = 4, kMaxPositions = 64, kMaxRows = 16;
 // Constants of the estimate.
-constexpr double kCallUs = 2.8;         // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
-constexpr double kFiltersUs = 3;        // of loading the filters and the first pixels
-constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
-constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
-constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
-constexpr double kIssuesPerClock = 4 * 0.6;
+constexpr double kFiltersUs = 3;  // of loading the filters and the first pixels
 
 Support check_signature(const op::GemmSignature& signature) {
   const op::TensorSignature &a = signature.a, &b = signature.b;
@@ -282,7 +279,7 @@ double estimate_us(const GroupConvPlan& plan, const op::GemmView& arguments) {
   const double clocks = rounds * block * std::ceil(ctas / limits.sm_count);
   const double sm_us = clocks / (limits.clock_ghz * 1e3);
   const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  return limits.launch_us + kCallUs + kFiltersUs + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
+  return limits.launch_us + kCallUs + kFiltersUs + std::max(sm_us, dram_us) + kOverlapLoss * std::min(sm_us, dram_us);
 }
 
 SumOrder sum_order(const GroupConvPlan& plan, const op::GemmView& arguments) {

@@ -11,11 +11,13 @@
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/mma_conv_cost.hpp"
 #include "tilewright/plan/wgrad_parameters.hpp"
 
 namespace tilewright::plan {
 namespace {
 
+using namespace mma_conv;
 using image_lines::block_positions;
 
 constexpr int kTile = 16;  // filters and positions of one instruction
@@ -27,12 +29,7 @@ constexpr int kMaxWarps = 16, kMaxSums = 96, kMaxPositions = 64, kMaxRows = 16, 
 constexpr int kMaxCtasPerSm = 4;  // with more, there are more partial sums than is worth it
 constexpr std::int64_t kLimit = std::int64_t{1} << 30;
 // Constants of the estimate.
-constexpr double kCallUs = 2.8;         // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
-constexpr double kMeetUs = 3.5;         // of the barrier, and of the latency of the partial sums
-constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
-constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
-constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
-constexpr double kIssuesPerClock = 4 * 0.6;
+constexpr double kMeetUs = 3.5;        // of the barrier, and of the latency of the partial sums
 constexpr double kL2BytesPerUs = 3e6;  // of partial sums
 
 FlatDesign design_of(const Target& target, const GroupWgradPlan& plan) {
@@ -289,7 +286,7 @@ double estimate_us(const GroupWgradPlan& plan, const op::GemmView& arguments) {
   const double sm_us = rounds * std::ceil(parts * slabs / limits.sm_count) * block / (limits.clock_ghz * 1e3);
   return limits.launch_us + kCallUs + kMeetUs +
          2 * static_cast<double>(partial_bytes(plan, arguments)) / kL2BytesPerUs + std::max(sm_us, dram_us) +
-         0.2 * std::min(sm_us, dram_us);
+         kOverlapLoss * std::min(sm_us, dram_us);
 }
 
 }  // namespace tilewright::plan

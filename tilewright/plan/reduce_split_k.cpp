@@ -21,11 +21,12 @@ constexpr int kMaxVectorAcross = 4;  // if D and the parts are contiguous along 
 constexpr int kMaxTile = 4096;
 constexpr int kMaxPartsAtOnce = 16;
 constexpr int kWarpThreads = 32;
-// Latency in clocks of a load from DRAM, as in plan/cost.cpp: that of the first loads of a CTA and its last stores.
+// Latency in clocks of a load from DRAM: that of the first loads of a CTA and its last stores. This constant and
+// kDramShare are from a fit of sm80_gemm and simt_gemm (H200, 2026-11-23).
 constexpr double kLatencyClocks = 1500;
 // Registers of a thread in addition to the loaded parts and their sums; from ptxas -v of this family.
 constexpr int kOtherRegisters = 40;
-// Share of DRAM's nominal rate that kernels reach, as in plan/cost.cpp.
+// Share of DRAM's nominal rate that kernels reach.
 constexpr double kDramShare = 0.875;
 
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }

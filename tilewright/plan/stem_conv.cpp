@@ -8,17 +8,19 @@
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/mma_conv_cost.hpp"
 #include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
 
+using namespace mma_conv;
 using namespace image_lines;
 
 constexpr int kColumns = 32;  // columns of D of which each lane has one vector
 constexpr int kMaxGroups = 64, kMaxWarpTiles = 4, kMaxFilters = 128;
 // Constants of the estimate.
-constexpr double kCallUs = 1.4;  // beyond the launch, with loading the first lines
+constexpr double kStartUs = 1.4;  // beyond the launch, with loading the first lines
 // Clocks that a CTA waits for each block of pixels: for its copy and for all warps; and that a warp waits in each run
 // of tiles for its first fragments, and for the stores of 8 columns of a tile. Fitted to 121 kernels for 24 stems
 // (H200, 2026-11-28), whose times were estimated with an error of 17 %.
@@ -27,10 +29,6 @@ constexpr double kBlockClocks = 760, kRunClocks = 155, kStoreClocks = 10;
 // 64 threads and 96 filters of 224 elements took 37 us longer than its blocks (H100, 2026-11-26).
 constexpr double kFiltersUs = 1.8;
 constexpr double kFiltersTogether = 16;
-constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
-constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
-constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
-constexpr double kIssuesPerClock = 4 * 0.6;
 
 Support check_signature(const op::GemmSignature& signature) {
   const op::TensorSignature &a = signature.a, &b = signature.b;
@@ -236,7 +234,7 @@ double estimate_us(const StemConvPlan& plan, const op::GemmView& arguments) {
   const double sm_us = clocks / (limits.clock_ghz * 1e3);
   const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double filter_us = kFiltersUs * plan.tile.n * plan.steps() * kTile / (plan.threads() * kFiltersTogether);
-  return limits.launch_us + kCallUs + filter_us + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
+  return limits.launch_us + kStartUs + filter_us + std::max(sm_us, dram_us) + kOverlapLoss * std::min(sm_us, dram_us);
 }
 
 SumOrder sum_order(const StemConvPlan& plan, const op::GemmView& arguments) {

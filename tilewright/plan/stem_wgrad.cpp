@@ -10,11 +10,13 @@
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/mma_conv_cost.hpp"
 #include "tilewright/plan/wgrad_parameters.hpp"
 
 namespace tilewright::plan {
 namespace {
 
+using namespace mma_conv;
 using namespace image_lines;
 
 constexpr int kMaxTaps = 16, kMaxWarps = 16, kMaxFilters = 128;
@@ -23,12 +25,7 @@ constexpr int kMaxCtasPerSm = 4;  // with more, there are more partial sums than
 constexpr int kSumBytes = 4;
 constexpr std::int64_t kLimit = std::int64_t{1} << 30;
 // Constants of the estimate.
-constexpr double kCallUs = 2.8;         // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
-constexpr double kMeetUs = 2.9;         // of the barrier, and of the partial sums
-constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
-constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
-constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
-constexpr double kIssuesPerClock = 4 * 0.6;
+constexpr double kMeetUs = 2.9;  // of the barrier, and of the partial sums
 // Clocks that a CTA waits for each block of pixels: for its copy and for all warps; and for each row, for its first
 // fragments. Fitted to 284 kernels for 31 stems (H200, 2026-11-28), whose times were estimated with an error of 13 %.
 constexpr double kBlockClocks = 1800, kRowClocks = 40;
@@ -265,7 +262,7 @@ double estimate_us(const StemWgradPlan& plan, const op::GemmView& arguments) {
   const double waited = rounds * (kBlockClocks + kRowClocks * rows_of_group);
   const double clocks = steps * (std::max({multiply, smem, issue}) * idle_groups + copy) + waited;
   const double sm_us = clocks / (limits.clock_ghz * 1e3);
-  return limits.launch_us + kCallUs + kMeetUs + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
+  return limits.launch_us + kCallUs + kMeetUs + std::max(sm_us, dram_us) + kOverlapLoss * std::min(sm_us, dram_us);
 }
 
 }  // namespace tilewright::plan
