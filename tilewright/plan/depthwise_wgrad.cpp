@@ -11,6 +11,7 @@
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/depthwise.hpp"
 #include "tilewright/plan/im2col.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -240,17 +241,12 @@ Result<DepthwiseWgradPlan> plan_depthwise_wgrad(const op::GemmSignature& signatu
                           .threads = design.warps_m * kWarpThreads,
                           .taps = has_window ? design.tile.k : kAnyTaps,
                           .step = has_window ? design.instruction.k : 0};
-  const auto between = [](std::string_view what, int value, int least, int most) {
-    return value >= least && value <= most
-               ? Support()
-               : refuse("{} must be from {} to {}, got {}", what, least, most, value).as(RefusalCode::design);
-  };
   const int widest = std::min(kVectorBytes / bytes(signature.a.element), kVectorBytes / bytes(signature.b.element));
-  for (const Support& fits :
-       {between("the channels of a thread", plan.vector, 1, std::min(kMaxVector, widest)),
-        between("the taps of the code", design.tile.k, 1, kMaxTaps),
-        between("the step", design.instruction.k, 1, std::min(kMaxStep, design.tile.k)),
-        between("the number of warps", design.warps_m, 1, arch::limits(design.target).max_threads_per_block / 32)}) {
+  for (const Support& fits : {check_between("the channels of a thread", plan.vector, 1, std::min(kMaxVector, widest)),
+                              check_between("the taps of the code", design.tile.k, 1, kMaxTaps),
+                              check_between("the step", design.instruction.k, 1, std::min(kMaxStep, design.tile.k)),
+                              check_between("the number of warps", design.warps_m, 1,
+                                            arch::limits(design.target).max_threads_per_block / 32)}) {
     if (!fits) return fits.refusal();
   }
   const bool divides = std::has_single_bit(static_cast<unsigned>(plan.vector)) && plan.channels >= plan.vector &&
@@ -269,10 +265,7 @@ Result<DepthwiseWgradPlan> plan_depthwise_wgrad(const op::GemmSignature& signatu
     return refuse("multiplies on CUDA cores, got {}", op::name(signature.math)).as(RefusalCode::math);
   if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
     return refuse("a tap has no other that an epilogue could pair it with").as(RefusalCode::epilogue);
-  if (!signature.epilogue.outputs.empty()) {
-    return refuse("stores no output but D, the epilogue has {} others", signature.epilogue.outputs.size())
-        .as(RefusalCode::epilogue);
-  }
+  if (const Support fits = check_no_other_outputs(signature.epilogue); !fits) return fits.refusal();
   return plan;
 }
 

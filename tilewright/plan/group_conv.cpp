@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "tilewright/layout/algebra.hpp"
@@ -158,20 +159,14 @@ Result<GroupConvPlan> plan_group_conv(const op::GemmSignature& signature, const 
                   to_string(design))
         .as(RefusalCode::design);
   }
-  const auto check = [](std::string_view what, int value, int multiple, int most) {
-    return value >= multiple && value <= most && value % multiple == 0
-               ? Support()
-               : refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value)
-                     .as(RefusalCode::design);
-  };
   for (const Support& fits :
-       {check("the output rows of a block", design.warps_k, 1, kMaxRows),
-        check("the positions of a warp", design.instruction.m, kTile, kMaxWarpTiles * kTile),
-        check("the channels of a group", design.tile.k, kOctet, kMaxChannels),
-        check("the groups of a CTA", design.instruction.n, 1, kWarps),
-        check("the filters of a group", design.tile.n, kTile, kMaxChannels),
-        check("the pixels of a block", design.tile.m, kTile * design.warps_k, kMaxPositions * design.warps_k),
-        check("the taps of a filter", design.instruction.k, 1, std::numeric_limits<std::int16_t>::max())}) {
+       {check_multiple("the output rows of a block", design.warps_k, 1, kMaxRows),
+        check_multiple("the positions of a warp", design.instruction.m, kTile, kMaxWarpTiles * kTile),
+        check_multiple("the channels of a group", design.tile.k, kOctet, kMaxChannels),
+        check_multiple("the groups of a CTA", design.instruction.n, 1, kWarps),
+        check_multiple("the filters of a group", design.tile.n, kTile, kMaxChannels),
+        check_multiple("the pixels of a block", design.tile.m, kTile * design.warps_k, kMaxPositions * design.warps_k),
+        check_multiple("the taps of a filter", design.instruction.k, 1, std::numeric_limits<std::int16_t>::max())}) {
     if (!fits) return fits.refusal();
   }
   if (kWarps % design.instruction.n != 0)
@@ -183,13 +178,9 @@ Result<GroupConvPlan> plan_group_conv(const op::GemmSignature& signature, const 
   plan.groups_of_cta = design.instruction.n;
   plan.taps = design.instruction.k;
   plan.warp_tiles = design.instruction.m / kTile;
-  const arch::ArchLimits& limits = arch::limits(design.target);
-  if (const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
-      plan.registers() > available) {
-    return refuse("{} positions and {} filters of a warp need about {} registers a thread, of {}", design.instruction.m,
-                  plan.tile.n, plan.registers(), available)
-        .as(RefusalCode::resources);
-  }
+  const std::string what = fmt::format("{} positions and {} filters of a warp", design.instruction.m, plan.tile.n);
+  const Support fits = check_registers(what, plan.registers(), plan.threads(), arch::limits(design.target));
+  if (!fits) return fits.refusal();
   return plan;
 }
 

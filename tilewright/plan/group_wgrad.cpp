@@ -12,6 +12,7 @@
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/image_lines.hpp"
 #include "tilewright/plan/mma_conv_cost.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 #include "tilewright/plan/wgrad_parameters.hpp"
 
 namespace tilewright::plan {
@@ -150,19 +151,13 @@ std::vector<FlatDesign> group_wgrad_designs(const op::GemmView& view, const op::
 Result<GroupWgradPlan> plan_group_wgrad(const op::GemmSignature& signature, const FlatDesign& design) {
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
   if (const Support computes = image_lines::check_wgrad_signature(signature); !computes) return computes.refusal();
-  const auto check = [](std::string_view what, int value, int multiple, int most) {
-    return value >= multiple && value <= most && value % multiple == 0
-               ? Support()
-               : refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value)
-                     .as(RefusalCode::design);
-  };
-  for (const Support& fits :
-       {check("the output rows of a block", design.instruction.m, 1, kMaxRows),
-        check("the groups of a CTA", design.instruction.n, 1, kMaxWarps),
-        check("the taps", design.instruction.k, 1, kMaxTaps),
-        check("the filters of a group", design.tile.m, kTile, kMaxChannels),
-        check("the channels of a group", design.tile.n, kOctet, kMaxChannels),
-        check("the units", design.warps_m, 1, kMaxWarps), check("the teams", design.warps_k, 1, kMaxWarps)}) {
+  for (const Support& fits : {check_multiple("the output rows of a block", design.instruction.m, 1, kMaxRows),
+                              check_multiple("the groups of a CTA", design.instruction.n, 1, kMaxWarps),
+                              check_multiple("the taps", design.instruction.k, 1, kMaxTaps),
+                              check_multiple("the filters of a group", design.tile.m, kTile, kMaxChannels),
+                              check_multiple("the channels of a group", design.tile.n, kOctet, kMaxChannels),
+                              check_multiple("the units", design.warps_m, 1, kMaxWarps),
+                              check_multiple("the teams", design.warps_k, 1, kMaxWarps)}) {
     if (!fits) return fits.refusal();
   }
   GroupWgradPlan plan{.operands = signature,
@@ -180,9 +175,9 @@ Result<GroupWgradPlan> plan_group_wgrad(const op::GemmSignature& signature, cons
                   to_string(design))
         .as(RefusalCode::design);
   }
-  for (const Support& fits : {check("the positions of a block's row", plan.positions, kTile, kMaxPositions),
-                              check("the warps", plan.threads() / 32, 1, kMaxWarps),
-                              check("the sums of a thread", sums_of_warp(plan), 4, kMaxSums)}) {
+  for (const Support& fits : {check_multiple("the positions of a block's row", plan.positions, kTile, kMaxPositions),
+                              check_multiple("the warps", plan.threads() / 32, 1, kMaxWarps),
+                              check_multiple("the sums of a thread", sums_of_warp(plan), 4, kMaxSums)}) {
     if (!fits) return fits.refusal();
   }
   const arch::ArchLimits& limits = arch::limits(design.target);

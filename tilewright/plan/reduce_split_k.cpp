@@ -11,6 +11,7 @@
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/reductions.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -98,15 +99,11 @@ FlatDesign flat_design(const Target& target) {
 
 Support check_design(const FlatDesign& design) {
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has;
-  const auto between = [](std::string_view what, int value, int most) {
-    return value >= 1 && value <= most
-               ? Support()
-               : refuse("{} must be from 1 to {}, got {}", what, most, value).as(RefusalCode::design);
-  };
   const int most_warps = arch::limits(design.target).max_threads_per_block / kWarpThreads;
-  for (const Support& fits : {between("tile m", design.tile.m, kMaxTile), between("tile n", design.tile.n, kMaxTile),
-                              between("tile k, the parts loaded at once,", design.tile.k, kMaxPartsAtOnce),
-                              between("the number of warps", design.warps_m, most_warps)}) {
+  for (const Support& fits :
+       {check_between("tile m", design.tile.m, 1, kMaxTile), check_between("tile n", design.tile.n, 1, kMaxTile),
+        check_between("tile k, the parts loaded at once,", design.tile.k, 1, kMaxPartsAtOnce),
+        check_between("the number of warps", design.warps_m, 1, most_warps)}) {
     if (!fits) return fits;
   }
   FlatDesign own = flat_design(design.target);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "tilewright/layout/algebra.hpp"
@@ -142,31 +143,23 @@ Result<StemConvPlan> plan_stem_conv(const op::GemmSignature& signature, const Fl
   Result<GemmTile> tile = plan_gemm_tile(signature, design);
   if (!tile) return tile.refusal();
   StemConvPlan plan{*std::move(tile), design.target};
-  const auto check = [](std::string_view what, int value, int multiple, int most) {
-    return value >= multiple && value <= most && value % multiple == 0
-               ? Support()
-               : refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value)
-                     .as(RefusalCode::design);
-  };
-  for (const Support& fits : {check("the positions of a warp", design.instruction.m, kTile, kMaxWarpTiles * kTile),
-                              check("the step", design.instruction.n, 1, kMaxStep),
-                              check("the row of a window", design.instruction.k, kGroup, kMaxRowK),
-                              check("the positions of a block's row", plan.positions(), kTile, kMaxPositions),
-                              check("the filters of a CTA", plan.tile.n, kColumns, kMaxFilters)}) {
+  for (const Support& fits :
+       {check_multiple("the positions of a warp", design.instruction.m, kTile, kMaxWarpTiles * kTile),
+        check_multiple("the step", design.instruction.n, 1, kMaxStep),
+        check_multiple("the row of a window", design.instruction.k, kGroup, kMaxRowK),
+        check_multiple("the positions of a block's row", plan.positions(), kTile, kMaxPositions),
+        check_multiple("the filters of a CTA", plan.tile.n, kColumns, kMaxFilters)}) {
     if (!fits) return fits.refusal();
   }
   plan.warp_tiles = design.instruction.m / kTile;
   plan.step = design.instruction.n;
   plan.row_k = design.instruction.k;
-  if (const Support fits = check("the elements of a window", plan.tile.k, plan.row_k, kMaxGroups * kGroup); !fits)
+  if (const Support fits = check_multiple("the elements of a window", plan.tile.k, plan.row_k, kMaxGroups * kGroup);
+      !fits)
     return fits.refusal();
-  const arch::ArchLimits& limits = arch::limits(design.target);
-  if (const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
-      plan.registers() > available) {
-    return refuse("{} positions and {} filters of a warp need about {} registers a thread, of {}", design.instruction.m,
-                  plan.tile.n, plan.registers(), available)
-        .as(RefusalCode::resources);
-  }
+  const std::string what = fmt::format("{} positions and {} filters of a warp", design.instruction.m, plan.tile.n);
+  const Support fits = check_registers(what, plan.registers(), plan.threads(), arch::limits(design.target));
+  if (!fits) return fits.refusal();
   return plan;
 }
 

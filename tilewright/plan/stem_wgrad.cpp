@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
@@ -11,6 +12,7 @@
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/image_lines.hpp"
 #include "tilewright/plan/mma_conv_cost.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 #include "tilewright/plan/wgrad_parameters.hpp"
 
 namespace tilewright::plan {
@@ -139,18 +141,12 @@ std::vector<FlatDesign> stem_wgrad_designs(const op::GemmView& view, const op::G
 Result<StemWgradPlan> plan_stem_wgrad(const op::GemmSignature& signature, const FlatDesign& design) {
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
   if (const Support computes = check_wgrad_signature(signature); !computes) return computes.refusal();
-  const auto check = [](std::string_view what, int value, int multiple, int most) {
-    return value >= multiple && value <= most && value % multiple == 0
-               ? Support()
-               : refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value)
-                     .as(RefusalCode::design);
-  };
-  for (const Support& fits : {check("the output rows of a block", design.instruction.m, 1, kMaxPositions),
-                              check("the step", design.instruction.n, 1, kMaxStep),
-                              check("the row of a window", design.instruction.k, kGroup, kMaxRowK),
-                              check("the filters of a CTA", design.tile.m, kTile, kMaxFilters),
-                              check("the rows of a window", design.warps_m, 1, kMaxTaps),
-                              check("the groups of warps", design.warps_n, 1, kMaxWarps / design.warps_m)}) {
+  for (const Support& fits : {check_multiple("the output rows of a block", design.instruction.m, 1, kMaxPositions),
+                              check_multiple("the step", design.instruction.n, 1, kMaxStep),
+                              check_multiple("the row of a window", design.instruction.k, kGroup, kMaxRowK),
+                              check_multiple("the filters of a CTA", design.tile.m, kTile, kMaxFilters),
+                              check_multiple("the rows of a window", design.warps_m, 1, kMaxTaps),
+                              check_multiple("the groups of warps", design.warps_n, 1, kMaxWarps / design.warps_m)}) {
     if (!fits) return fits.refusal();
   }
   StemWgradPlan plan{.operands = signature,
@@ -166,15 +162,12 @@ Result<StemWgradPlan> plan_stem_wgrad(const op::GemmSignature& signature, const 
     return refuse("stem_wgrad offers a tile, warps and an instruction shape on tensor cores, got {}", to_string(design))
         .as(RefusalCode::design);
   }
-  if (const Support fits = check("the positions of a block's row", plan.positions, kTile, kMaxPositions); !fits)
+  if (const Support fits = check_multiple("the positions of a block's row", plan.positions, kTile, kMaxPositions);
+      !fits)
     return fits.refusal();
-  const arch::ArchLimits& limits = arch::limits(design.target);
-  if (const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
-      plan.registers() > available) {
-    return refuse("{} filters and {} elements of a row of the window need about {} registers a thread, of {}",
-                  plan.filters, plan.row_k, plan.registers(), available)
-        .as(RefusalCode::resources);
-  }
+  const std::string what = fmt::format("{} filters and {} elements of a row of the window", plan.filters, plan.row_k);
+  const Support fits = check_registers(what, plan.registers(), plan.threads(), arch::limits(design.target));
+  if (!fits) return fits.refusal();
   return plan;
 }
 
