@@ -115,9 +115,6 @@ template <class Sink>
 void describe_parameters(Sink& sink, const DepthwiseConvPlan& plan, const op::GemmView* arguments,
                          const Segments& segments) {
   const auto im2col = [&]() -> const op::Im2col& { return arguments->a.im2col; };
-  const auto number = [&](const char* name, const auto& get) {
-    sink.field(name, [&] { return static_cast<std::int32_t>(get()); });
-  };
   describe_im2col_matrix(sink, "matrix", im2col);
   sink.field("images", [&] { return arguments->a.tensor.address; });
   sink.field("filter", [&] { return arguments->b.tensor.address; });
@@ -127,16 +124,15 @@ void describe_parameters(Sink& sink, const DepthwiseConvPlan& plan, const op::Ge
   sink.field("tap_stride", [&] { return arguments->b.tensor.row_stride(); });
   sink.field("ldc", [&] { return arguments->reads_source ? arguments->c.tensor.row_stride() : std::int64_t{0}; });
   sink.field("ldd", [&] { return arguments->d.tensor.row_stride(); });
-  number("channels", [&] { return arguments->batch(); });
-  number("channel_tiles", [&] { return channel_tiles(plan, *arguments); });
-  number("pixels", [&] { return arguments->m(); });
-  number("segments", [&] { return im2col().images * segments.per_image; });
-  number("segments_per_image", [&] { return segments.per_image; });
-  number("rows_per_segment", [&] { return segments.rows; });
-  describe_divisor(sink, "by_segments_per_image",
-                   [&] { return divisor_by(std::max<std::int64_t>(segments.per_image, 1)); });
-  number("groups_per_row", [&] { return groups_of_row(plan, im2col()); });
-  describe_divisor(sink, "by_groups_per_row", [&] { return divisor_by(groups_of_row(plan, im2col())); });
+  sink.int32("channels", [&] { return arguments->batch(); });
+  sink.int32("channel_tiles", [&] { return channel_tiles(plan, *arguments); });
+  sink.int32("pixels", [&] { return arguments->m(); });
+  sink.int32("segments", [&] { return im2col().images * segments.per_image; });
+  sink.int32("segments_per_image", [&] { return segments.per_image; });
+  sink.int32("rows_per_segment", [&] { return segments.rows; });
+  describe_divisor_by(sink, "by_segments_per_image", [&] { return segments.per_image; });
+  sink.int32("groups_per_row", [&] { return groups_of_row(plan, im2col()); });
+  describe_divisor_by(sink, "by_groups_per_row", [&] { return groups_of_row(plan, im2col()); });
   describe_epilogue(sink, plan.operands.epilogue, arguments, false);
   sink.finish();
 }

@@ -107,9 +107,6 @@ template <class Sink>
 void describe_parameters(Sink& sink, const DepthwiseWgradPlan& plan, const op::GemmView* arguments,
                          const DepthwiseWgradDivision& division) {
   const auto im2col = [&]() -> const op::Im2col& { return arguments->b.im2col; };
-  const auto number = [&](const char* name, const auto& get) {
-    sink.field(name, [&] { return static_cast<std::int32_t>(get()); });
-  };
   describe_im2col_matrix(sink, "matrix", im2col);
   sink.field("gradient", [&] { return arguments->a.tensor.address; });
   sink.field("images", [&] { return arguments->b.tensor.address; });
@@ -118,23 +115,23 @@ void describe_parameters(Sink& sink, const DepthwiseWgradPlan& plan, const op::G
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(plan, division)); });
   sink.field("ldc", [&] { return arguments->reads_source ? arguments->c.tensor.batch_stride() : std::int64_t{0}; });
   sink.field("ldd", [&] { return arguments->d.tensor.batch_stride(); });
-  number("gradient_pitch", [&] { return arguments->a.tensor.column_stride() * bytes(arguments->a.tensor.dtype); });
-  number("pitch", [&] { return im2col().w.stride * bytes(arguments->b.tensor.dtype); });
-  number("channels", [&] { return arguments->batch(); });
-  number("channel_tiles", [&] { return division.channel_tiles; });
-  number("vectors", [&] { return division.vectors; });
-  number("channels_of_tile", [&] { return division.vectors * plan.vector; });
-  number("units", [&] { return division.units; });
-  number("units_of_tile", [&] { return division.units_of_tile; });
-  number("unit_tiles", [&] { return division.unit_tiles; });
-  number("tap_groups", [&] { return division.tap_groups; });
-  number("lanes", [&] { return division.lanes; });
-  number("segments", [&] { return division.segments; });
-  number("segments_of_row", [&] { return division.segments_of_row; });
-  number("positions_of_segment", [&] { return division.positions_of_segment; });
-  number("segments_of_part", [&] { return division.segments_of_part; });
-  number("parts", [&] { return division.parts; });
-  describe_divisor(sink, "by_segments_of_row", [&] { return divisor_by(division.segments_of_row); });
+  sink.int32("gradient_pitch", [&] { return arguments->a.tensor.column_stride() * bytes(arguments->a.tensor.dtype); });
+  sink.int32("pitch", [&] { return im2col().w.stride * bytes(arguments->b.tensor.dtype); });
+  sink.int32("channels", [&] { return arguments->batch(); });
+  sink.int32("channel_tiles", [&] { return division.channel_tiles; });
+  sink.int32("vectors", [&] { return division.vectors; });
+  sink.int32("channels_of_tile", [&] { return division.vectors * plan.vector; });
+  sink.int32("units", [&] { return division.units; });
+  sink.int32("units_of_tile", [&] { return division.units_of_tile; });
+  sink.int32("unit_tiles", [&] { return division.unit_tiles; });
+  sink.int32("tap_groups", [&] { return division.tap_groups; });
+  sink.int32("lanes", [&] { return division.lanes; });
+  sink.int32("segments", [&] { return division.segments; });
+  sink.int32("segments_of_row", [&] { return division.segments_of_row; });
+  sink.int32("positions_of_segment", [&] { return division.positions_of_segment; });
+  sink.int32("segments_of_part", [&] { return division.segments_of_part; });
+  sink.int32("parts", [&] { return division.parts; });
+  describe_divisor_by(sink, "by_segments_of_row", [&] { return division.segments_of_row; });
   describe_epilogue(sink, plan.operands.epilogue, arguments, false);
   sink.finish();
 }

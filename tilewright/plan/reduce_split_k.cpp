@@ -76,10 +76,10 @@ void describe_parameters(Sink& sink, const ReduceSplitKPlan& plan, const op::Red
   sink.field("ldd", [&] { return ld(arguments->d); });
   sink.field("batch_stride_c", [] { return std::int64_t{0}; });
   sink.field("batch_stride_d", [] { return std::int64_t{0}; });
-  sink.field("m", [&] { return static_cast<std::int32_t>(extents(plan, *arguments).first); });
-  sink.field("n", [&] { return static_cast<std::int32_t>(extents(plan, *arguments).second); });
-  sink.field("count", [&] { return op::reads_parts(*arguments) ? static_cast<std::int32_t>(arguments->count()) : 0; });
-  sink.field("tiles_n", [&] { return static_cast<std::int32_t>(tile_counts(plan, *arguments).second); });
+  sink.int32("m", [&] { return extents(plan, *arguments).first; });
+  sink.int32("n", [&] { return extents(plan, *arguments).second; });
+  sink.int32("count", [&] { return op::reads_parts(*arguments) ? arguments->count() : 0; });
+  sink.int32("tiles_n", [&] { return tile_counts(plan, *arguments).second; });
   sink.field("batch", [] { return std::uint32_t{1}; });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(plan, *arguments)); });
   sink.field("reduction_parts", [] { return static_cast<std::int64_t>(kWorkspaceCounterBytes); });
