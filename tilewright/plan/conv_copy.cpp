@@ -203,8 +203,8 @@ ParameterLayout parameter_layout(const ConvCopyPlan& plan) {
 
 Launch launch(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
   Launch launch;
-  const std::int64_t of_cta = plan.kind == Kind::filter_blocks ? 1 : ConvCopyPlan::kThreads * plan.units();
-  launch.grid = {static_cast<std::uint32_t>(ceil_div(work_of(plan, copy), of_cta)), 1, 1};
+  const std::int64_t cta_work = plan.kind == Kind::filter_blocks ? 1 : ConvCopyPlan::kThreads * plan.units();
+  launch.grid = {static_cast<std::uint32_t>(ceil_div(work_of(plan, copy), cta_work)), 1, 1};
   launch.block = {ConvCopyPlan::kThreads, 1, 1};
   ParameterWriter writer(launch);
   describe_parameters(writer, plan, &copy);

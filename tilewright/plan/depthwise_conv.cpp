@@ -35,9 +35,9 @@ std::int64_t channel_tiles(const DepthwiseConvPlan& plan, const op::GemmView& ar
 int registers_of_window(const DepthwiseConvPlan& plan, int rows_ahead) {
   const int others = plan.taps > 3 ? 40 : 36;
   const int loads = (plan.pixels - 1) * plan.step + plan.taps, rows = std::max(rows_ahead, 2);
-  const int of_pixel = ceil_div(plan.vector * bytes(plan.operands.a.element), 4);
+  const int pixel_registers = ceil_div(plan.vector * bytes(plan.operands.a.element), 4);
   const int sums_and_taps = plan.sums() * plan.pixels + plan.taps * plan.taps;
-  return others + sums_and_taps * plan.vector * bytes(plan.accumulator) / 4 + rows * loads * of_pixel;
+  return others + sums_and_taps * plan.vector * bytes(plan.accumulator) / 4 + rows * loads * pixel_registers;
 }
 
 /// Registers of a thread, from ptxas -v of this family.
@@ -332,8 +332,9 @@ double estimate_us(const DepthwiseConvPlan& plan, const op::GemmView& arguments)
   const auto channels = static_cast<double>(arguments.batch());
   const double outputs = static_cast<double>(arguments.m()) * channels;
   const double inputs = static_cast<double>(im2col.images * im2col.h.extent * im2col.w.extent) * channels;
-  const double of_c = arguments.reads_source ? bytes(arguments.c.tensor.dtype) : 0;
-  const double moved = inputs * bytes(plan.operands.a.element) + outputs * (bytes(plan.operands.d.element) + of_c);
+  const double source_bytes = arguments.reads_source ? bytes(arguments.c.tensor.dtype) : 0;
+  const double moved =
+      inputs * bytes(plan.operands.a.element) + outputs * (bytes(plan.operands.d.element) + source_bytes);
   // Instructions for one row of pixels and all positions of a thread: a load with its address and conversions for
   // each pixel, a multiply-add for each product, and the loads of the filter.
   const double taps = static_cast<double>(im2col.w.taps);
@@ -358,11 +359,11 @@ double estimate_us(const DepthwiseConvPlan& plan, const op::GemmView& arguments)
                     : taps * filter_loads * conflicts * std::min(filter_bytes, kWordBytes) * kWarpThreads / kLineBytes;
   const double loaded = (row_loads + loads * pixel_clocks) * loaded_rows;
   const double groups = static_cast<double>(im2col.images * segments.per_image * groups_of_row(plan, im2col));
-  const auto of_ctas = static_cast<double>(channel_tiles(plan, arguments) * plan.channels);
-  const double warps = groups * of_ctas / plan.vector / kWarpThreads;
+  const auto tiled_channels = static_cast<double>(channel_tiles(plan, arguments) * plan.channels);
+  const double warps = groups * tiled_channels / plan.vector / kWarpThreads;
   const double issued = thread / (4 * kIssueShare);
-  const double of_warp = std::max(issued, loaded) + kOverlap * std::min(issued, loaded);
-  const double clocks = warps * of_warp / limits.sm_count;
+  const double warp_clocks = std::max(issued, loaded) + kOverlap * std::min(issued, loaded);
+  const double clocks = warps * warp_clocks / limits.sm_count;
   const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   // A window that slides over 16 channels of 16 bits loads 32 adjacent bytes: f16 56x56x24x424 took 74 us, where 32
   // channels took 55 (H200, 2026-11-28). With this factor, the first of the kernels of 34 layers takes 5 % longer than

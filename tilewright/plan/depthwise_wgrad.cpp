@@ -303,14 +303,14 @@ DepthwiseWgradDivision divide(const DepthwiseWgradPlan& plan, const op::GemmView
   const std::int64_t positions = im2col.w.positions;
   DepthwiseWgradDivision best = division;
   best.clocks = std::numeric_limits<double>::infinity();
-  for (std::int64_t of_row = 1; of_row == 1 || positions / of_row >= kShortestSegment;) {
-    division.positions_of_segment = ceil_div(positions, of_row);
+  for (std::int64_t row_segments = 1; row_segments == 1 || positions / row_segments >= kShortestSegment;) {
+    division.positions_of_segment = ceil_div(positions, row_segments);
     division.segments_of_row =
         std::max<std::int64_t>(ceil_div(positions, std::max<std::int64_t>(division.positions_of_segment, 1)), 1);
     division.segments = rows * division.segments_of_row;
     if (const DepthwiseWgradDivision divided = best_parts(plan, division); divided.clocks < best.clocks) best = divided;
     if (division.positions_of_segment <= 1) break;
-    of_row = ceil_div(positions, division.positions_of_segment - 1);  // the next that has shorter segments
+    row_segments = ceil_div(positions, division.positions_of_segment - 1);  // the next that has shorter segments
   }
   return best;
 }

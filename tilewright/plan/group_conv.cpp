@@ -202,11 +202,11 @@ Support check_arguments(const GroupConvPlan& plan, const op::GemmView& arguments
         .as(RefusalCode::shape);
   }
   for (const auto& [operand, role] : {std::pair{&arguments.a, "x"}, {&arguments.b, "w"}}) {
-    const op::Im2col& of = operand->im2col;
+    const op::Im2col& matrix = operand->im2col;
     const int aligned =
         operand->access == op::OperandAccess::im2col
-            ? op::shared_alignment(operand->tensor,
-                                   {of.image_stride, of.h.stride, of.w.stride, operand->tensor.batch_stride()})
+            ? op::shared_alignment(operand->tensor, {matrix.image_stride, matrix.h.stride, matrix.w.stride,
+                                                     operand->tensor.batch_stride()})
             : op::shared_alignment(operand->tensor, {operand->tensor.column_stride(), operand->tensor.batch_stride()});
     if (aligned < kOctet)
       return refuse("{} is aligned to {} elements, the kernel needs {}", role, aligned, kOctet)

@@ -186,9 +186,9 @@ Launch launch(const StemConvPlan& plan, const op::GemmView& arguments) {
   const op::Im2col& im2col = arguments.a.im2col;
   Launch launch = launch_gemm(plan, {}, static_cast<int>(smem_bytes(plan, im2col)), arguments);
   const std::int64_t tiles = ceil_div(arguments.n(), plan.tile.n);
-  const std::int64_t of_tile =
+  const std::int64_t tile_ctas =
       std::clamp<std::int64_t>(resident_ctas(plan, im2col) / tiles, 1, blocks_of(plan, im2col));
-  launch.grid = {static_cast<std::uint32_t>(of_tile * tiles), 1, 1};
+  launch.grid = {static_cast<std::uint32_t>(tile_ctas * tiles), 1, 1};
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   return launch;
 }
