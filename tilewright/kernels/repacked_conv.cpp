@@ -13,6 +13,7 @@
 
 #include "tilewright/arch/limits.hpp"
 #include "tilewright/base/rounding.hpp"
+#include "tilewright/base/tensor_map.hpp"
 #include "tilewright/kernels/copying_kernel.hpp"
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/kernels/requirements.hpp"
@@ -25,7 +26,6 @@ namespace tilewright::kernels {
 namespace {
 
 constexpr const char* kName = "repacked_conv";
-constexpr int kRowBytes = 16;        // that TMA needs
 constexpr double kMaxPadding = 1.5;  // of a row, relative to its length
 constexpr std::int64_t kFewChannels = 64, kMaxBlockColumns = 256, kMaxMergedChannels = 256;
 
@@ -156,7 +156,7 @@ class RepackedConv final : public CopyingKernel {
 /// The units of a row of `channels` elements that are worth a try: the one to which TMA needs rows to be padded, and
 /// the one that makes its rows as long as possible without padding them to more than `most` times their length.
 std::vector<std::int64_t> units_of(std::int64_t channels, int element_bytes, double most) {
-  const std::int64_t unit = std::max(1, kRowBytes / element_bytes);
+  const std::int64_t unit = std::max(1, kTmaAlignment / element_bytes);
   std::vector<std::int64_t> units{unit};
   const auto padded = [&](std::int64_t to) -> std::int64_t { return round_up(channels, to); };
   const auto tap_row = [&](std::int64_t to) {
@@ -193,7 +193,7 @@ std::vector<op::ConvRepacking> repackings_of_groups(const op::Conv2d& conv) {
   const std::vector<std::int64_t> counts =
       channels > 1 && filters > 1 ? merged_counts(conv) : std::vector<std::int64_t>();
   for (const std::int64_t merged : counts) {
-    if (merged * channels * bytes(conv.w.dtype) % kRowBytes == 0)
+    if (merged * channels * bytes(conv.w.dtype) % kTmaAlignment == 0)
       all.push_back({.method = Method::merged_groups, .merged = merged});
   }
   if (conv.pass == op::ConvPass::fprop) {
@@ -223,7 +223,7 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
   const int element_bytes = conv.pass == op::ConvPass::dgrad ? of_y : of_x;
   for (const std::int64_t unit : units_of(rows, element_bytes, kMaxPadding))
     all.push_back({.method = Method::padded_channels, .unit = unit});
-  if (conv.pass == op::ConvPass::fprop && channels * of_x <= kRowBytes) {
+  if (conv.pass == op::ConvPass::fprop && channels * of_x <= kTmaAlignment) {
     // The longer rows were faster for all of 40 stems, except where the shortest padding gives a power of two already
     // (H200, 2026-11-28).
     const std::int64_t row = conv.w.shape[2] * channels;

@@ -5,22 +5,22 @@
 #include <utility>
 
 #include "tilewright/base/rounding.hpp"
+#include "tilewright/base/tensor_map.hpp"
 #include "tilewright/op/epilogue_tensors.hpp"
 
 namespace tilewright::op {
 namespace {
 
-constexpr std::int64_t kRowAlignment = 16;                     // bytes
 constexpr std::int64_t kBufferAlignment = 256;                 // bytes
 constexpr std::int64_t kMaxBlock = 64, kMaxPadding = 1 << 20;  // pixels, so that numbers of filters and taps are small
 
 /// Elements that TMA and vectors need a row to be a multiple of.
-std::int64_t row_unit(const Tensor& tensor) { return std::max<std::int64_t>(1, kRowAlignment / bytes(tensor.dtype)); }
+std::int64_t row_unit(const Tensor& tensor) { return std::max(1, kTmaAlignment / bytes(tensor.dtype)); }
 
 /// Whether a vector of 16 bytes can move the channels of every pixel.
 bool has_aligned_rows(const Tensor& tensor) {
   const std::int64_t unit = row_unit(tensor);
-  bool is_aligned = tensor.address % kRowAlignment == 0;
+  bool is_aligned = tensor.address % kTmaAlignment == 0;
   for (int mode = 0; mode < 3; ++mode) is_aligned &= tensor.shape[mode] == 1 || tensor.stride[mode] % unit == 0;
   return is_aligned;
 }
@@ -181,7 +181,7 @@ Support pad_inputs_of_epilogue(const Call& call, RepackedConv& result, Workspace
   const auto copy = [&](std::string_view role, const Tensor& tensor) -> Result<std::optional<CopiedTensor>> {
     const bool is_broadcast = tensor.shape[3] != call.conv.written().shape[3];
     if (is_broadcast) return std::optional<CopiedTensor>();
-    if (channels * bytes(tensor.dtype) % kRowAlignment != 0) {
+    if (channels * bytes(tensor.dtype) % kTmaAlignment != 0) {
       return refuse("rows of {} channels of '{}' are no multiple of 16 bytes", channels, role)
           .as(RefusalCode::alignment)
           .of(role);
