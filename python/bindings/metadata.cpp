@@ -321,9 +321,8 @@ void bind_design(nb::module_& module) {
           "repacks_only_b     with repacks_operands: whether, of the problem as computed, only B is copied (sm_90)\n"
           "mix                the instructions of a program: \"tma_wgmma\", \"cp_async_wgmma\", \"tma_mma\" or\n"
           "                   \"tma_register_wgmma\"; None for the other families\n"
-          "splits_in_turn     with split_k: whether CTAs take parts of K as they become free, and each adds its part "
-          "to\n"
-          "                   the sum of the parts before it (CUDA cores and sm_80)")
+          "splits_in_turn     with split_k: whether CTAs take parts of K as they become free, and each adds its\n"
+          "                   part to the sum of the parts before it (CUDA cores and sm_80)")
       .def_prop_ro("tile_shape", [](const plan::FlatDesign& self) { return extents_of(self.tile); })
       .def_prop_ro("cluster_shape", [](const plan::FlatDesign& self) { return extents_of(self.cluster); })
       .def_prop_ro("warp_count",

@@ -66,7 +66,8 @@ Im2colAxis axis_of_x(const Conv2d& conv, std::size_t axis) {
           .offset = (is_reversed ? (taps - 1) * dilation : 0) - conv.padding[axis]};
 }
 
-/// The same of y, for dgrad: position h of x and tap r meet at the coordinate p of y at which p and r meet at h.
+/// Axis 0 or 1 of the im2col matrix of y, for dgrad: position h of x and tap r meet at the coordinate p of y at which p
+/// and r meet at h.
 Im2colAxis axis_of_y(const Conv2d& conv, std::size_t axis) {
   const Im2colAxis of_x = axis_of_x(conv, axis);
   return {.positions = of_x.extent,

@@ -37,7 +37,7 @@ void describe_im2col_matrix(Sink& sink, const char* name, const Matrix& matrix) 
   sink.end(sizeof(std::int64_t));
 }
 
-/// The same for a field of type MatrixParameters<Im2colMatrix<...>, ...>.
+/// Describes a field of type MatrixParameters<Im2colMatrix<...>, ...>, which has the matrix as a field.
 template <class Sink, class Matrix>
 void describe_im2col(Sink& sink, const char* name, const Matrix& matrix) {
   sink.begin(name);

@@ -81,8 +81,8 @@ class ImageLines {
   }
 
  private:
-  /// The same for lines that begin at any element. A vector of 16 bytes is shifted out of the aligned words that
-  /// contain it.
+  /// Stores the lines of a block that begin at any element. A vector of 16 bytes is shifted out of the aligned words
+  /// that contain it.
   __device__ __forceinline__ void copy_from_anywhere(const Block& block, uint32_t to, bool read) const {
     constexpr int kWords = 4, kVectors = kLine / (2 * kWords);
     const Element* const image = images_ + block.image * matrix_.image_stride;
