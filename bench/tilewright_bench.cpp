@@ -497,34 +497,32 @@ std::vector<plan::FlatDesign> read_all_designs(const std::vector<std::string>& n
   return designs;
 }
 
-}  // namespace
-}  // namespace tilewright::bench
-
-int main(int argc, char** argv) {
-  using namespace tilewright;
-  bench::BenchOptions options;
+/// Options of the command that are no member of BenchOptions as they are given.
+struct Choices {
   std::string draws, aligned;
   std::vector<std::string> design_files;
   bool prints = false, compiles = false;
-  CLI::App app("Times Tilewright's kernels and cuBLASLt side by side, on problems from files or drawn at random.");
+};
+
+void add_options(CLI::App& app, BenchOptions& options, Choices& choices) {
   app.add_option("files", options.files, "problem files, with lines such as 'dtype=f16 m=512 n=512 k=64'");
   app.add_option(
-      "--random", draws,
+      "--random", choices.draws,
       "draw problems at random: SEED:COUNT, or several separated by commas; seeds from 100 on are for judging "
       "the cost model, the others for fitting it");
   app.add_option("--random-types", options.filter.types, "only random problems of these types, such as f32,f64")
       ->delimiter(',');
   app.add_option("--random-classes", options.filter.classes, "only random problems of these classes, such as decode")
       ->delimiter(',');
-  app.add_option("--random-aligned", aligned,
+  app.add_option("--random-aligned", choices.aligned,
                  "only random problems all of whose rows are at multiples of 16 bytes (yes), or not (no)")
       ->check(CLI::IsMember({"yes", "no"}));
   app.add_option("--random-min-m", options.filter.least_m, "only random problems whose M is at least this")
       ->check(CLI::Range(1, 1 << 30));
   app.add_flag("--random-report", options.random_report,
                "report the problems of files as if they had been drawn at random");
-  app.add_flag("--print-problems", prints, "only print the problems");
-  app.add_flag("--compile-only", compiles,
+  app.add_flag("--print-problems", choices.prints, "only print the problems");
+  app.add_flag("--compile-only", choices.compiles,
                "only compile the kernels into the cache; needs no GPU with --device emulator:sm_90a");
   app.add_option("--dump-candidates", options.dump_path,
                  "write a line of JSON for each of --candidates kernels of each problem to this file, with its design, "
@@ -537,7 +535,7 @@ int main(int argc, char** argv) {
                  "--dump-candidates: verify candidates if A, B and D have at most this many MiB")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  app.add_option("--designs", design_files,
+  app.add_option("--designs", choices.design_files,
                  "measure these designs too: files with the \"design\" of a candidate on each line")
       ->delimiter(',');
   app.add_option("--device", options.device, "cuda or cuda:N")->capture_default_str();
@@ -562,7 +560,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--candidates", options.candidates,
                  "how many of the best-ranked kernels are measured to find tilewright_best: a number or 'all'")
-      ->transform(CLI::Validator(bench::all_or_count, "N|all"))
+      ->transform(CLI::Validator(all_or_count, "N|all"))
       ->capture_default_str();
   app.add_flag("--all", options.all, "report a row for every kernel of Tilewright that matches");
   app.add_option("--kernel", options.kernel, "measure only kernels whose name contains this; overrides the file");
@@ -572,21 +570,34 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
   app.add_option("--json", options.json_path, "also write the report to this JSON file");
+}
+
+}  // namespace
+}  // namespace tilewright::bench
+
+int main(int argc, char** argv) {
+  using namespace tilewright;
+  bench::BenchOptions options;
+  bench::Choices choices;
+  CLI::App app("Times Tilewright's kernels and cuBLASLt side by side, on problems from files or drawn at random.");
+  bench::add_options(app, options, choices);
   CLI11_PARSE(app, argc, argv);
-  if (options.files.empty() && draws.empty()) {
+  if (options.files.empty() && choices.draws.empty()) {
     fmt::print(stderr, "tilewright_bench: give problem files or --random SEED:COUNT\n");
     return 2;
   }
-  if (!aligned.empty()) options.filter.aligned = aligned == "yes";
+  if (!choices.aligned.empty()) options.filter.aligned = choices.aligned == "yes";
   options.survey.seed = options.measure.seed;
   options.measure.least_samples = std::min(options.measure.least_samples, options.measure.most_samples);
 
   std::string command;
   for (int i = 0; i < argc; ++i) command += (i == 0 ? "" : " ") + std::string(argv[i]);
   try {
-    if (!draws.empty()) options.draws = bench::read_draws(draws);
-    options.designs = bench::read_all_designs(design_files);
-    const auto task = prints ? bench::Task::print : compiles ? bench::Task::compile : bench::Task::measure;
+    if (!choices.draws.empty()) options.draws = bench::read_draws(choices.draws);
+    options.designs = bench::read_all_designs(choices.design_files);
+    const auto task = choices.prints     ? bench::Task::print
+                      : choices.compiles ? bench::Task::compile
+                                         : bench::Task::measure;
     return bench::run(options, task, command);
   } catch (const InvalidArgument& error) {
     fmt::print(stderr, "tilewright_bench: {}\n", error.what());

@@ -260,7 +260,7 @@ void bind_reduce_split_k(nb::module_& module) {
 constexpr std::array kDesignFields{"tile_shape",        "cluster_shape",  "stages",   "warp_count",
                                    "instruction_shape", "op_class",       "schedule", "swaps_operands",
                                    "raster_width",      "raster_along",   "split_k",  "repacks_operands",
-                                   "repacks_only_b",    "splits_in_turn", "target"};
+                                   "repacks_only_b",    "splits_in_turn", "mix",      "target"};
 
 void bind_design(nb::module_& module) {
   nb::class_<plan::FlatDesign>(module, "BLASDesignMetadata",
@@ -321,9 +321,8 @@ void bind_design(nb::module_& module) {
           "repacks_only_b     with repacks_operands: whether, of the problem as computed, only B is copied (sm_90)\n"
           "mix                the instructions of a program: \"tma_wgmma\", \"cp_async_wgmma\", \"tma_mma\" or\n"
           "                   \"tma_register_wgmma\"; None for the other families\n"
-          "splits_in_turn     with split_k: whether CTAs take parts of K as they become free, and each adds its part "
-          "to\n"
-          "                   the sum of the parts before it (CUDA cores and sm_80)")
+          "splits_in_turn     with split_k: whether CTAs take parts of K as they become free, and each adds its\n"
+          "                   part to the sum of the parts before it (CUDA cores and sm_80)")
       .def_prop_ro("tile_shape", [](const plan::FlatDesign& self) { return extents_of(self.tile); })
       .def_prop_ro("cluster_shape", [](const plan::FlatDesign& self) { return extents_of(self.cluster); })
       .def_prop_ro("warp_count",
@@ -377,6 +376,7 @@ void bind_design(nb::module_& module) {
             design.repacks_operands = nb::cast<bool>(state["repacks_operands"]);
             design.repacks_only_b = nb::cast<bool>(state["repacks_only_b"]);
             design.splits_in_turn = nb::cast<bool>(state["splits_in_turn"]);
+            if (!state["mix"].is_none()) design.mix = plan::parse_mix(text("mix")).value();
             if (const auto target = parse_target(text("target"))) design.target = *target;
             new (&self) plan::FlatDesign(design);
           },

@@ -83,10 +83,9 @@ void bind_number(nb::module_& module) {
       module, "Number",
       "An integer of a kernel: static, or an expression of launch arguments, special registers and loop counters. "
       "Expressions are simplified, and know a divisor and a range. + - * // % << >> & ^ | compute others; all operands "
-      "but those of + - * must be at least 0. < <= > >= == are conditions, Numbers that are 1 or 0. A condition that "
-      "is "
-      "known only when the kernel runs has no bool(): use Kernel.If(). Kernel.launch(), Kernel.thread and loops make "
-      "Numbers.")
+      "but those of + - * must be at least 0. < <= > >= == are conditions, Numbers that are 1 or 0. A condition "
+      "that is known only when the kernel runs has no bool(): use Kernel.If(). Kernel.launch(), Kernel.thread and "
+      "loops make Numbers.")
       .def(
           "__add__", [](const Number& a, const Number& b) { return a + b; }, nb::is_operator())
       .def(

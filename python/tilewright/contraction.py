@@ -17,9 +17,9 @@ from tilewright._tilewright import (
     run,
 )
 from tilewright import gradients
+from tilewright.call_arguments import CallOptions, bound_epilogue, no_array, type_of_result, with_packing_hint
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import _bound, _no_array, _type_of_result, with_packing_hint
 from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped, with_shape
 
 
@@ -69,18 +69,18 @@ def contract(
     _check_is_str(expression)
     if "..." in expression:
         raise InvalidArgument(f"'{expression}' has an ellipsis: '.' is not a letter; tilewright.einsum() has ellipses")
-    bound = _bound(epilogue, operands, contract)
+    bound = bound_epilogue(epilogue, operands, contract)
+    options = CallOptions(alpha, beta, out_dtype, accumulator_type, math, stream, deterministic, batch_invariant)
     if gradients.are_needed(a, b, c, *operands.values()):
         if bound is not None or c is not None or out is not None or alpha != 1.0:
             gradients.refuse("contract() with an epilogue, c, alpha or out", {"a": a, "b": b, "c": c, **operands})
-        given = {"accumulator_type": accumulator_type, "math": math, "stream": stream, "out_dtype": out_dtype}
-        given |= {"deterministic": deterministic, "batch_invariant": batch_invariant}
-        return gradients.contract(expression, a, b, {name: each for name, each in given.items() if each is not None})
+        given = {name: each for name, each in options.keywords().items() if each is not None}
+        return gradients.contract(expression, a, b, given)
     is_given = out is not None
     like: Any = None
     if not is_given:
         like = shaped(a)
-        kind = _type_of_result(out_dtype, like)
+        kind = type_of_result(out_dtype, like)
         out = empty_like(like, _shape_of_out(expression, like, shaped(b)), kind, stream)
     try:
         arguments = ContractionArguments(
@@ -92,13 +92,13 @@ def contract(
             bound,
             C=c,
             alpha=alpha,
-            beta=(0.0 if c is None else 1.0) if beta is None else beta,
+            beta=options.beta_for(c),
             math=math,
         )
     except InvalidArgument as error:
         message = _OPERAND.sub(lambda found: found[0].lower(), str(error))
         raise InvalidArgument(with_packing_hint(message, {"a": a, "b": b, "c": c, "out": out}, bound)) from None
-    run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
+    run(arguments, stream, **options.promises())
     return out if is_given else as_framework_of(like, out)
 
 
@@ -118,17 +118,17 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
     _check_is_str(expression)
     if options.get("epilogue") is None:
         own = inspect.signature(contract).parameters
-        _bound(None, {name: value for name, value in options.items() if name not in own}, contract, "einsum")
+        bound_epilogue(None, {name: value for name, value in options.items() if name not in own}, contract, "einsum")
     if not operands:
         raise InvalidArgument("einsum needs one operand or more, got 0")
     given = [with_shape(each) for each in operands]
-    modes, result = _modes_of(expression, [_shape(each) for each in given], "arrays")
+    modes, result = modes_of(expression, [_shape(each) for each in given], "arrays")
     if len(given) == 1:
         return _of_one_operand(expression, given[0], options)
-    arrays, modes = _with_own_modes(given, modes)
+    arrays, modes = with_own_modes(given, modes)
     _extents([f"operand {number}" for number in range(len(arrays))], modes, [_shape(each) for each in arrays])
     of_all = {name: options[name] for name in _OF_ALL if name in options}
-    for first, second in _path(modes, result, [_shape(each) for each in arrays]):
+    for first, second in contraction_path(modes, result, [_shape(each) for each in arrays]):
         x, y = arrays[first], arrays[second]
         of_x, of_y = modes[first], modes[second]
         for index in sorted((first, second), reverse=True):
@@ -137,11 +137,11 @@ def einsum(expression: str, *operands: Any, **options: Any) -> Any:
         if not arrays:
             if set(options) - set(_OF_ALL) or is_of_jax(x):  # rows and columns of epilogues are those of the letters
                 return contract(f"{of_x},{of_y}->{result}", x, y, **options)
-            made = _order_of_result(of_x, of_y, result, x, y)
+            made = order_of_result(of_x, of_y, result, x, y)
             out = contract(f"{of_x},{of_y}->{made}", x, y, **options)
             return out if made == result else _with_modes(out, [made.index(mode) for mode in result])
         kept = "".join(mode for mode in dict.fromkeys(of_x + of_y) if mode in rest)
-        kept = _order_of_result(of_x, of_y, kept, x, y)
+        kept = order_of_result(of_x, of_y, kept, x, y)
         arrays.append(contract(f"{of_x},{of_y}->{kept}", x, y, **of_all))
         modes.append(kept)
     raise AssertionError("a path ends with a contraction")
@@ -152,7 +152,7 @@ def _check_is_str(expression: object) -> None:
         raise TypeError(f"expression must be a str such as 'ab,bc->ac', and comes first, got a {type(expression).__name__}")
 
 
-def _order_of_result(of_a: str, of_b: str, result: str, a: Any, b: Any) -> str:
+def order_of_result(of_a: str, of_b: str, result: str, a: Any, b: Any) -> str:
     """The modes of the result in an order, slowest first, in which those of A, and those of B, are adjacent and have the
     order that they have there; they are left as they are if they are adjacent."""
     kinds = ["batch" if mode in of_a and mode in of_b else "a" if mode in of_a else "b" for mode in result]
@@ -188,7 +188,7 @@ _OF_ALL = ("stream", "math", "accumulator_type", "deterministic", "batch_invaria
 def _shape(array: Any) -> tuple[int, ...]:
     array = shaped(array)
     if not hasattr(array, "shape"):
-        raise InvalidArgument(_no_array("an operand", array, instead="use ContractionArguments"))
+        raise InvalidArgument(no_array("an operand", array, instead="use ContractionArguments"))
     return tuple(int(extent) for extent in array.shape)
 
 
@@ -225,7 +225,7 @@ def _shape_of_out(expression: str, a: Any, b: Any) -> tuple[int, ...]:
     return tuple(extents[letter] for letter in of_out)
 
 
-def _modes_of(expression: str, shapes: Sequence[tuple[int, ...]], noun: str) -> tuple[list[str], str]:
+def modes_of(expression: str, shapes: Sequence[tuple[int, ...]], noun: str) -> tuple[list[str], str]:
     """The modes of the operands and of the result as letters. The modes of an ellipsis get letters of their own; they
     are aligned at the last. `noun` is what messages call the operands."""
     inputs, arrow, result = expression.replace(" ", "").partition("->")
@@ -256,7 +256,7 @@ def _modes_of(expression: str, shapes: Sequence[tuple[int, ...]], noun: str) -> 
     return modes, result
 
 
-def _with_own_modes(operands: Sequence[Any], modes: Sequence[str]) -> tuple[list[Any], list[str]]:
+def with_own_modes(operands: Sequence[Any], modes: Sequence[str]) -> tuple[list[Any], list[str]]:
     """Views of the operands in which each letter is one mode, and their modes: diagonals of letters that an operand has
     several times, without modes of extent 1 that are broadcast."""
     views, letters_of = [], []
@@ -304,7 +304,7 @@ def _of_one_operand(expression: str, operand: Any, options: Mapping[str, Any]) -
     return module.einsum(expression, operand)
 
 
-def _path(modes: Sequence[str], result: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
+def contraction_path(modes: Sequence[str], result: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
     """The pairs to contract; the result of each is appended to the operands that are left."""
     if len(modes) == 2:
         return [(0, 1)]

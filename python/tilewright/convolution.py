@@ -8,20 +8,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright._tilewright import Conv2dArguments, Epilogue, run
+from tilewright.call_arguments import (
+    CallOptions,
+    bound_epilogue,
+    compute_type,
+    no_array,
+    out_type,
+    tensors_of,
+    type_of_result,
+    with_packing_hint,
+)
 from tilewright.channels_last import Layout, as_nhwc, channels_last, check_layout, empty_images, in_layout
 from tilewright.channels_last import is_channels_last
 from tilewright import gradients
 from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
-from tilewright.product import (
-    _bound,
-    _compute_type,
-    _no_array,
-    _out_type,
-    _tensors_of,
-    _type_of_result,
-    with_packing_hint,
-)
 from tilewright.results import as_framework_of, shaped
 
 _Pair = tuple[int, int]
@@ -74,7 +75,7 @@ def conv2d(
     On a GPU the work is enqueued. Host arrays are complete on return.
     Raises InvalidArgument with the number that is wrong.
     """
-    bound = _bound(epilogue, operands, conv2d)
+    bound = bound_epilogue(epilogue, operands, conv2d)
     names = {"x": "x", "w": "w", "y": "out"}
     problem = _Problem("fprop", layout, names, stride, padding, dilation, groups)
     shape_x, shape_w = problem.shape_of(x, "x"), problem.shape_of(w, "w")
@@ -87,14 +88,7 @@ def conv2d(
         bound,
         graph,
         c,
-        alpha,
-        beta,
-        out_dtype,
-        accumulator_type,
-        math,
-        stream,
-        deterministic,
-        batch_invariant,
+        CallOptions(alpha, beta, out_dtype, accumulator_type, math, stream, deterministic, batch_invariant),
     )
 
 
@@ -126,7 +120,7 @@ def conv2d_input(
     `input_size` is the shape of the input, in the order of `layout`. The epilogue is applied to the gradient; its
     vectors have a number for each channel of the input. The other parameters are those of conv2d().
     """
-    bound = _bound(epilogue, operands, conv2d_input)
+    bound = bound_epilogue(epilogue, operands, conv2d_input)
     names = {"x": "out", "w": "weight", "y": "grad_output"}
     problem = _Problem("dgrad", layout, names, stride, padding, dilation, groups)
     shape_x = problem.extents(input_size, "input_size", "x")
@@ -139,14 +133,7 @@ def conv2d_input(
         bound,
         graph,
         c,
-        alpha,
-        beta,
-        out_dtype,
-        accumulator_type,
-        math,
-        stream,
-        deterministic,
-        batch_invariant,
+        CallOptions(alpha, beta, out_dtype, accumulator_type, math, stream, deterministic, batch_invariant),
     )
 
 
@@ -179,7 +166,7 @@ def conv2d_weight(
     rows are the filters; its vectors, column(v), have a number for each filter. The other parameters are those of
     conv2d().
     """
-    bound = _bound(epilogue, operands, conv2d_weight)
+    bound = bound_epilogue(epilogue, operands, conv2d_weight)
     names = {"x": "input", "w": "out", "y": "grad_output"}
     problem = _Problem("wgrad", layout, names, stride, padding, dilation, groups)
     shape_w = problem.extents(weight_size, "weight_size", "w")
@@ -192,14 +179,7 @@ def conv2d_weight(
         bound,
         graph,
         c,
-        alpha,
-        beta,
-        out_dtype,
-        accumulator_type,
-        math,
-        stream,
-        deterministic,
-        batch_invariant,
+        CallOptions(alpha, beta, out_dtype, accumulator_type, math, stream, deterministic, batch_invariant),
     )
 
 
@@ -231,7 +211,7 @@ class _Problem:
     def shape_of(self, array: Any, role: str) -> tuple[int, ...]:
         array = shaped(array)
         if not hasattr(array, "shape"):
-            raise InvalidArgument(_no_array(self.names[role], array, instead="use Conv2dArguments"))
+            raise InvalidArgument(no_array(self.names[role], array, instead="use Conv2dArguments"))
         return self.extents(array.shape, self.names[role], role)
 
     def extents(self, shape: Sequence[int], name: str, role: str) -> tuple[int, ...]:
@@ -306,7 +286,7 @@ class _Problem:
         for mode, extent in enumerate(shape):
             m, n = (m * extent, n) if mode < rows else (m, n * extent)
         a = shaped(a)
-        return bound._bind(None, m, n, _compute_type(a), _out_type(a), modes)[0]
+        return bound._bind(None, m, n, compute_type(a), out_type(a), modes)[0]
 
     def run(
         self,
@@ -315,22 +295,16 @@ class _Problem:
         bound: Any,
         graph: Epilogue | None,
         c: Any,
-        alpha: float,
-        beta: float | None,
-        out_dtype: Any,
-        accumulator_type: Any,
-        math: str | None,
-        stream: Any,
-        deterministic: bool | None,
-        batch_invariant: bool | None,
+        options: CallOptions,
     ) -> Any:
+        stream = options.stream
         caller = {"fprop": "conv2d", "dgrad": "conv2d_input", "wgrad": "conv2d_weight"}[self.kind]
         gradients.refuse(
             f"{caller}()",
             {
                 **{self.names[role]: tensors[role] for role in "xwy" if role != self.written},
                 "c": c,
-                "an array of the epilogue": _tensors_of(bound),
+                "an array of the epilogue": tensors_of(bound),
             },
             "; tilewright.torch.conv2d() computes gradients",
         )
@@ -341,7 +315,7 @@ class _Problem:
         if is_given:
             self._check_out(out, expected)
         else:
-            kind = _type_of_result(out_dtype, first)
+            kind = type_of_result(options.out_dtype, first)
             out = empty_images(first, expected, kind, self.layout, stream)
         gathered = {"fprop": "x", "dgrad": "yw", "wgrad": "x"}[self.kind]
         ready = {
@@ -355,7 +329,7 @@ class _Problem:
                 ready["x"],
                 ready["w"],
                 ready["y"],
-                accumulator_type,
+                options.accumulator_type,
                 bound,
                 kind=self.kind,
                 stride=self.stride,
@@ -364,13 +338,13 @@ class _Problem:
                 groups=self.groups,
                 layout=self.layout,
                 C=None if c is None else self._ready(c, stream, is_packed=True),
-                alpha=alpha,
-                beta=(0.0 if c is None else 1.0) if beta is None else beta,
-                math=math,
+                alpha=options.alpha,
+                beta=options.beta_for(c),
+                math=options.math,
             )
         except InvalidArgument as error:
             raise InvalidArgument(with_packing_hint(self._in_callers_words(str(error)), {}, bound)) from None
-        run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
+        run(arguments, stream, **options.promises())
         return out if is_given else as_framework_of(first, out)
 
     def _in_callers_words(self, message: str) -> str:

@@ -98,7 +98,7 @@ class EpilogueArguments:
             if numbers:
                 raise InvalidArgument(f"an Epilogue already has its scalars, got values for {', '.join(numbers)}")
             return self.epilogue, arrays, {}
-        return _graph(self.epilogue, compute, numbers, output), arrays, numbers
+        return graph_of_text(self.epilogue, compute, numbers, output), arrays, numbers
 
     def _trace(
         self,
@@ -163,7 +163,7 @@ class EpilogueArguments:
                 f"the epilogue has no parameter or output named {', '.join(sorted(unused))}{nearest(unused, known)}"
             )
         return _Binding(
-            _graph(traced.text, compute, {}) if not traced.scalars else None,
+            graph_of_text(traced.text, compute, {}) if not traced.scalars else None,
             traced.text,
             compute,
             tuple((each.label, each.name) for each in traced.inputs),
@@ -264,7 +264,7 @@ class _Binding(NamedTuple):
         if self.graph is not None:
             return self.graph, tensors, {}
         values = {label: float(operands[name]) for label, name in self.scalars}
-        return _graph(self.text, self.compute, values), tensors, values
+        return graph_of_text(self.text, self.compute, values), tensors, values
 
 
 _BINDINGS: dict[Hashable, _Binding] = {}
@@ -313,7 +313,7 @@ def _accumulators(names: list[str]) -> str | None:
     return next((name for name in ("accum", "acc") if name in names), None)
 
 
-def _graph(text: str, compute: DType, numbers: dict[str, float], output: DType | None = None) -> Epilogue:
+def graph_of_text(text: str, compute: DType, numbers: dict[str, float], output: DType | None = None) -> Epilogue:
     """Epilogue(), whose result is remembered."""
     values = tuple(sorted((name, value.hex()) for name, value in numbers.items())) if numbers else ()
     key = text, id(compute), values, id(output)

@@ -7,6 +7,7 @@ gradients can be differentiated again.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -358,25 +359,17 @@ def matmul(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None,
         raise InvalidArgument("an Epilogue object has no gradients: pass its text, or a Python function")
     operands = {} if bound is None else dict(bound.operands)
     tensors = {name: value for name, value in operands.items() if isinstance(value, torch.Tensor)}
-    return _make_product()(a, b, c, bound, float(alpha), scale, given, [*tensors], *tensors.values())
+    return _product_function().apply(a, b, c, bound, float(alpha), scale, given, [*tensors], *tensors.values())
 
 
-_PRODUCT: list[Any] = []
-
-
-def _make_product() -> Callable[..., Any]:
-    """The `apply` of the autograd.Function, whose class needs PyTorch."""
-    if not _PRODUCT:
-        _PRODUCT.append(_define_product())
-    return _PRODUCT[0].apply  # type: ignore[no-any-return]
-
-
-def _define_product() -> Any:
+@functools.cache
+def _product_function() -> Any:
+    """The autograd.Function, whose class needs PyTorch."""
     import torch
 
-    from tilewright.product import _compute_type
+    from tilewright.call_arguments import compute_type
     from tilewright.product import matmul as product
-    from tilewright.torch import _row_or_column_major
+    from tilewright.results import row_or_column_major
 
     class Product(torch.autograd.Function):
         @staticmethod
@@ -408,8 +401,8 @@ def _define_product() -> Any:
             if bound is not None:
                 raise InvalidArgument("matmul(epilogue=) has no derivatives in forward mode: use torch.func.vjp")
             of_a, of_b, of_c, *_ = tangents
-            terms = [] if of_a is None else [product(_row_or_column_major(of_a), b, alpha=alpha, **options)]
-            terms += [] if of_b is None else [product(a, _row_or_column_major(of_b), alpha=alpha, **options)]
+            terms = [] if of_a is None else [product(row_or_column_major(of_a), b, alpha=alpha, **options)]
+            terms += [] if of_b is None else [product(a, row_or_column_major(of_b), alpha=alpha, **options)]
             terms += [] if of_c is None or c is None else [beta * of_c]
             return sum(terms[1:], terms[0])
 
@@ -421,15 +414,15 @@ def _define_product() -> Any:
             a, b, c, bound, alpha, beta, options, names, *tensors = inputs
             is_plain = c is None and not tensors
             if is_plain and [x.dim() - (dim is not None) for x, dim in ((a, of_a), (b, of_b))] == [2, 2]:
-                a = a if of_a is None else _row_or_column_major(a.movedim(of_a, 0))
-                b = b if of_b is None else _row_or_column_major(b.movedim(of_b, 0))
+                a = a if of_a is None else row_or_column_major(a.movedim(of_a, 0))
+                b = b if of_b is None else row_or_column_major(b.movedim(of_b, 0))
                 return Product.apply(a, b, None, bound, alpha, beta, options, names), 0
 
             def item(x: Any, dim: int | None, index: int) -> Any:
                 if dim is None or x is None:
                     return x
                 x = x.select(dim, index)
-                return _row_or_column_major(x) if x.dim() > 1 else x.contiguous()
+                return row_or_column_major(x) if x.dim() > 1 else x.contiguous()
 
             made = []
             for index in range(info.batch_size):
@@ -450,11 +443,11 @@ def _define_product() -> Any:
             else:
                 of_product, *of_others = _of_epilogue(ctx, a, b, c, tensors, gradient)
             of_a = of_b = None
-            of_product = _row_or_column_major(of_product.to(a.dtype))
+            of_product = row_or_column_major(of_product.to(a.dtype))
             if ctx.needs_input_grad[0]:
-                of_a = _sum_to(product(of_product, _row_or_column_major(b).transpose(-1, -2)), a)
+                of_a = _sum_to(product(of_product, row_or_column_major(b).transpose(-1, -2)), a)
             if ctx.needs_input_grad[1]:
-                of_b = _sum_to(product(_row_or_column_major(a).transpose(-1, -2), of_product), b)
+                of_b = _sum_to(product(row_or_column_major(a).transpose(-1, -2), of_product), b)
             of_c: Any = of_others[0]
             if of_c is not None and c is not None:
                 of_c = _sum_to(of_c, c).to(c.dtype)
@@ -467,7 +460,7 @@ def _define_product() -> Any:
         batch = None if accumulators.dim() == 2 else int(accumulators.shape[0])
         m, n = (int(extent) for extent in accumulators.shape[-2:])
         here = _rebound(bound, dict(zip(names, tensors, strict=True)))
-        text, labels, numbers = here._text(batch, m, n, _compute_type(a))
+        text, labels, numbers = here._text(batch, m, n, compute_type(a))
         used = {name: label for label, name in labels.items()}
         return pull_back(
             text, [used.get(name) for name in names], numbers, alpha, beta, accumulators, c, tensors, gradient
@@ -494,17 +487,14 @@ def _sum_to(gradient: Any, operand: Any) -> Any:
     return gradient
 
 
-_CONTRACTION: list[Any] = []
-
-
 def contract(expression: str, a: Any, b: Any, options: dict[str, Any]) -> Any:
     """tilewright.contract without an epilogue, with gradients that can be differentiated again."""
-    if not _CONTRACTION:
-        _CONTRACTION.append(_define_contraction())
-    return _CONTRACTION[0].apply(expression, a, b, options)
+    return _contraction_function().apply(expression, a, b, options)
 
 
-def _define_contraction() -> Any:
+@functools.cache
+def _contraction_function() -> Any:
+    """The autograd.Function, whose class needs PyTorch."""
     import torch
 
     from tilewright.contraction import contract as compute

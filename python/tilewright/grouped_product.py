@@ -7,19 +7,20 @@ from typing import Any
 
 from tilewright._tilewright import DType, Epilogue, GroupedGemmArguments, PointerArray, run
 from tilewright import gradients
-from tilewright.epilogue import EpilogueArguments
-from tilewright.errors import InvalidArgument
-from tilewright.product import (
-    _bound,
-    _compute_type,
-    _first_of,
-    _in_callers_words,
-    _no_array,
-    _out_type,
-    _type_of_result,
-    matmul,
+from tilewright.call_arguments import (
+    CallOptions,
+    bound_epilogue,
+    compute_type,
+    first_of,
+    in_callers_words,
+    no_array,
+    out_type,
+    type_of_result,
     with_packing_hint,
 )
+from tilewright.epilogue import EpilogueArguments
+from tilewright.errors import InvalidArgument
+from tilewright.product import matmul
 from tilewright.results import as_framework_of, empty_like, is_on_host, shaped
 
 
@@ -74,27 +75,13 @@ def grouped_matmul(
     Raises InvalidArgument with the number that is wrong. On a GPU, offsets and counts are clamped to the arrays.
     """
     is_list = isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and offsets is None and counts is None
-    bound = _bound(epilogue, operands, grouped_matmul)
+    bound = bound_epilogue(epilogue, operands, grouped_matmul)
+    options = CallOptions(alpha, beta, out_dtype, accumulator_type, math, stream, deterministic, batch_invariant)
     ranks = _rank_of(a, "a"), _rank_of(b, "b")
     if offsets is None and counts is None and not is_list:
         if ranks != (3, 3):
             raise InvalidArgument(f"a and b of ranks {ranks[0]} and {ranks[1]} need offsets, the end of each group")
-        return matmul(
-            a,
-            b,
-            epilogue=epilogue,
-            c=c,
-            alpha=alpha,
-            beta=beta,
-            out=out,
-            out_dtype=out_dtype,
-            accumulator_type=accumulator_type,
-            math=math,
-            stream=stream,
-            deterministic=deterministic,
-            batch_invariant=batch_invariant,
-            **operands,
-        )
+        return matmul(a, b, epilogue=epilogue, c=c, out=out, **options._asdict(), **operands)
     gradients.refuse(
         "grouped_matmul()", {"a": a, "b": b, "c": c, **operands}, "; tilewright.torch.grouped_mm() and masked_mm() compute gradients"
     )
@@ -104,13 +91,13 @@ def grouped_matmul(
     is_given = out is not None
     like: Any = None
     if not is_given:
-        like = shaped(_first_of(a, "a"))
-        kind = _type_of_result(out_dtype, like)
+        like = shaped(first_of(a, "a"))
+        kind = type_of_result(out_dtype, like)
         if is_list:
             out = _outs_of_lists(a, b, kind, stream)
         else:
             groups = _groups_of(offsets if offsets is not None else counts)
-            shape = _shape_of_out(like, shaped(_first_of(b, "b")), ranks, groups, bound)
+            shape = _shape_of_out(like, shaped(first_of(b, "b")), ranks, groups, bound)
             out = empty_like(like, shape, kind, stream)
     try:
         arguments = GroupedGemmArguments(
@@ -124,14 +111,14 @@ def grouped_matmul(
             expected_sizes=expected_sizes,
             C=c,
             alpha=alpha,
-            beta=(0.0 if c is None else 1.0) if beta is None else beta,
+            beta=options.beta_for(c),
             math=math,
         )
     except InvalidArgument as error:
         arrays = {"a": a, "b": b, "c": c, "out": out}
-        raise InvalidArgument(with_packing_hint(_in_callers_words(str(error)), arrays, bound)) from None
+        raise InvalidArgument(with_packing_hint(in_callers_words(str(error)), arrays, bound)) from None
     arguments._check_ends()
-    run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
+    run(arguments, stream, **options.promises())
     if is_given:
         return out
     return [as_framework_of(like, each) for each in out] if is_list else as_framework_of(like, out)
@@ -141,7 +128,7 @@ def _converted_on_host(ends: Any, name: str, a: Any) -> Any:
     """The ends as an array of int32, if they are a list of integers, or integers of another type in host memory, and `a`
     is in host memory too; other ends as they are."""
     is_list = isinstance(ends, (list, tuple))
-    if ends is None or not is_on_host(_first_of(a, "a")) or not (is_list or is_on_host(ends)):
+    if ends is None or not is_on_host(first_of(a, "a")) or not (is_list or is_on_host(ends)):
         return ends
     import numpy
 
@@ -174,9 +161,9 @@ def _rank_of(operand: Any, name: str) -> int:
     """The rank of an array, or of the batch that a list of arrays or a PointerArray stands for."""
     if isinstance(operand, PointerArray):
         return 3
-    first = shaped(_first_of(operand, name))
+    first = shaped(first_of(operand, name))
     if not hasattr(first, "shape"):
-        raise InvalidArgument(_no_array(name, first, instead="use GroupedGemmArguments"))
+        raise InvalidArgument(no_array(name, first, instead="use GroupedGemmArguments"))
     rank = len(first.shape) + isinstance(operand, (list, tuple))
     if rank not in (2, 3):
         raise InvalidArgument(f"{name} must have rank 2 or 3, got shape {(*first.shape,)}")
@@ -193,7 +180,7 @@ def _shape_of_out(a: Any, b: Any, ranks: tuple[int, int], groups: int, bound: An
     m, n = int(a.shape[-2]), int(b.shape[-1])
     graph = bound if isinstance(bound, Epilogue) else None
     if isinstance(bound, EpilogueArguments):
-        graph = bound._bind(groups, m, n, _compute_type(a), _out_type(a))[0]
+        graph = bound._bind(groups, m, n, compute_type(a), out_type(a))[0]
     columns = n // 2 if graph is not None and graph.is_gated else n
     is_stacked = ranks in ((2, 3), (3, 2))
     return (m, columns) if is_stacked else (groups, m, columns)

@@ -22,9 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tilewright import gradients, product, xla_ffi
+from tilewright import call_arguments, gradients, product, xla_ffi
 from tilewright._tilewright import DType, Epilogue, GemmArguments, GroupedGemmArguments, ShapeOnly, dtype, prepare
-from tilewright.epilogue import EpilogueArguments, _graph
+from tilewright.epilogue import EpilogueArguments, graph_of_text
 from tilewright.errors import InvalidArgument
 from tilewright.missing_name import refuse_unknown
 from tilewright.results import numpy_name
@@ -65,7 +65,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     x, weight = jnp.asarray(x), jnp.asarray(weight)
     if x.ndim < 1 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
         raise InvalidArgument(f"x must be (..., k) and weight (n, k), got {x.shape} and {weight.shape}")
-    call = _Call(transposes=(False, True), out_dtype=numpy_name(product._out_type(x)))
+    call = _Call(transposes=(False, True), out_dtype=numpy_name(call_arguments.out_type(x)))
     rows = x.reshape((-1, x.shape[-1]))
     rest: tuple[Any, ...] = ()
     if bias is not None:
@@ -94,11 +94,11 @@ def trace(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, 
         array = jnp.asarray(value)
         arrays[name] = array.astype("uint8") if array.dtype == bool else array
     a, b = arrays["a"], arrays["b"]
-    kind = product._type_of_result(options["out_dtype"], a)
+    kind = call_arguments.type_of_result(options["out_dtype"], a)
     call = _Call(
         has_c=c is not None,
         alpha=alpha,
-        beta=(0.0 if c is None else 1.0) if beta is None else product._number(beta, "beta"),
+        beta=(0.0 if c is None else 1.0) if beta is None else call_arguments.number(beta, "beta"),
         out_dtype=numpy_name(kind),
         options=tuple(
             (name, dtype(value).name if name == "accumulator_type" else value)
@@ -118,9 +118,9 @@ def _with_epilogue(call: _Call, a: Any, b: Any, bound: Any) -> tuple[_Call, list
     """The call with the text of the epilogue, and the names of its operands as the caller has given them."""
     if isinstance(bound, Epilogue):
         raise InvalidArgument("an Epilogue object cannot be used in a program of JAX: pass its text")
-    shape = product._shape_of_out(a, b, None, None)
+    shape = product.shape_of_out(a, b, None, None)
     batch = shape[0] if len(shape) == 3 else None
-    compute = product._compute_type(a)
+    compute = call_arguments.compute_type(a)
     here = EpilogueArguments(
         bound.epilogue,
         **{name: value if not hasattr(value, "shape") else _Shape(value) for name, value in bound.operands.items()},
@@ -140,7 +140,7 @@ def _with_epilogue(call: _Call, a: Any, b: Any, bound: Any) -> tuple[_Call, list
         )
     text, labels, numbers = here._text(batch, shape[-2], shape[-1], compute)
     names = [label for label, name in labels.items() if hasattr(bound.operands[name], "shape")]
-    graph = _graph(text, compute, numbers, dtype(call.out_dtype))
+    graph = graph_of_text(text, compute, numbers, dtype(call.out_dtype))
     call = dataclasses.replace(
         call,
         epilogue=text,
@@ -168,7 +168,7 @@ def _check(a: ShapeOnly, b: ShapeOnly, call: _Call, rest: Any) -> None:
     options = dict(call.options)
     promises = {name: options.pop(name, None) for name in ("deterministic", "batch_invariant")}
     for name, value in promises.items():
-        product._check_flag(value, name)
+        call_arguments.check_flag(value, name)
     try:
         shape = _Call(is_gated=call.is_gated).shape(a, b) if min(len(a.shape), len(b.shape)) > 1 else ()
         arguments = GemmArguments(
@@ -183,7 +183,7 @@ def _check(a: ShapeOnly, b: ShapeOnly, call: _Call, rest: Any) -> None:
             **options,
         )
     except InvalidArgument as error:
-        raise InvalidArgument(product._in_callers_words(str(error)) + product._hint(a, b, a)) from None
+        raise InvalidArgument(call_arguments.in_callers_words(str(error)) + product.what_fits(a, b, a)) from None
     prepare(arguments, **promises)
 
 
@@ -290,7 +290,7 @@ def grouped_matmul(
     if ranks not in modes:
         expected = "2 and 3, 3 and 2, or 2 and 2" if counts is None else "3 and 3"
         raise InvalidArgument(f"a and b must have ranks {expected}, got shapes {a.shape} and {b.shape}")
-    kind = product._type_of_result(out_dtype, a)
+    kind = call_arguments.type_of_result(out_dtype, a)
     sizes = expected_sizes if expected_sizes is None or isinstance(expected_sizes, int) else tuple(map(int, expected_sizes))
     call = _Groups(modes[ranks], out_dtype=numpy_name(kind), expected_sizes=sizes)
     _check_groups(call, ShapeOnly(a.shape, a.dtype), ShapeOnly(b.shape, b.dtype), ShapeOnly(ends.shape, ends.dtype))
@@ -305,7 +305,7 @@ def _check_groups(call: _Groups, a: ShapeOnly, b: ShapeOnly, ends: ShapeOnly) ->
     try:
         prepare(GroupedGemmArguments(a, b, out, **options))
     except InvalidArgument as error:
-        raise InvalidArgument(product._in_callers_words(str(error))) from None
+        raise InvalidArgument(call_arguments.in_callers_words(str(error))) from None
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilewright._tilewright import (
-    DType,
-    Epilogue,
-    GemmArguments,
-    PointerArray,
-    _default_output,
-    _remember_product,
-    _repeat_product,
-    dtype,
-    run,
-)
+from tilewright._tilewright import Epilogue, GemmArguments, _remember_product, _repeat_product, dtype, run
 from tilewright import gradients
-from tilewright.epilogue import EpilogueArguments, nearest
+from tilewright.call_arguments import (
+    CallOptions,
+    bound_epilogue,
+    check_flag,
+    compute_type,
+    first_of,
+    in_callers_words,
+    no_array,
+    number,
+    out_type,
+    tensors_of,
+    type_of_result,
+    with_packing_hint,
+)
+from tilewright.epilogue import EpilogueArguments
 from tilewright.errors import InvalidArgument
 from tilewright.results import as_framework_of, empty_like, has_tracers, shaped, with_shape
 
@@ -95,86 +98,71 @@ def matmul(
         is_new = repeated is False
         if not is_new and repeated is not None:
             return repeated
-    bound = _bound(epilogue, operands, matmul)
-    arrays = _tensors_of(bound)
+    options = CallOptions(alpha, beta, out_dtype, accumulator_type, math, stream, deterministic, batch_invariant)
+    bound = bound_epilogue(epilogue, operands, matmul)
     if type(a) is list or type(a) is tuple:
         a = _numbers(a, "a")
     if type(b) is list or type(b) is tuple:
         b = _numbers(b, "b")
     a, b = with_shape(a), with_shape(b)
-    is_reshaped = _needs_reshaping(a, b)
-    is_torch = "torch" in sys.modules and (
+    if _needs_reshaping(a, b):
+        return _reshaped(a, b, bound, c, out, options)
+    arrays = tensors_of(bound)
+    if "torch" in sys.modules and (
         gradients.are_needed(a, b, c, *arrays) or gradients.are_wrapped(a, b, c, *arrays)
-    )
-    is_traced = "jax" in sys.modules and has_tracers(a, b, c, *arrays)
-    if is_reshaped or is_torch or is_traced:
-        options = {
-            "out": out,
-            "out_dtype": out_dtype,
-            "accumulator_type": accumulator_type,
-            "math": math,
-            "stream": stream,
-            "deterministic": deterministic,
-            "batch_invariant": batch_invariant,
-        }
-        if is_reshaped:
-            return _reshaped(a, b, bound, c, alpha, beta, options)
-        if is_torch:
-            if out is not None:
-                gradients.refuse("matmul(out=)", {"a": a, "b": b, "c": c, "an array of the epilogue": arrays})
-            return gradients.matmul(a, b, bound, c, _number(alpha, "alpha"), beta, options)
+    ):
+        if out is not None:
+            gradients.refuse("matmul(out=)", {"a": a, "b": b, "c": c, "an array of the epilogue": arrays})
+        return gradients.matmul(a, b, bound, c, number(alpha, "alpha"), beta, {"out": out, **options.keywords()})
+    if "jax" in sys.modules and has_tracers(a, b, c, *arrays):
         from tilewright.jax import trace
 
-        return trace(a, b, bound, c, _number(alpha, "alpha"), beta, options)
-    _check_flag(deterministic, "deterministic")
-    _check_flag(batch_invariant, "batch_invariant")
+        return trace(a, b, bound, c, number(alpha, "alpha"), beta, {"out": out, **options.keywords()})
+    return _run(
+        a, b, bound, c, out, options, (lambda *made: _remember_product(*product, *made)) if is_new else None
+    )
+
+
+def _run(
+    a: Any,
+    b: Any,
+    bound: Any,
+    c: Any,
+    out: Any,
+    options: CallOptions,
+    remember: Callable[[Any, Mapping[str, Any], GemmArguments], None] | None,
+) -> Any:
+    """Computes the product of matrices, or of a batch with one mode, outside of other programs. `remember` is given
+    the result, the labels of the epilogue and the arguments, so that _repeat_product() knows calls like this one."""
+    check_flag(options.deterministic, "deterministic")
+    check_flag(options.batch_invariant, "batch_invariant")
     is_given = out is not None
     like: Any = None
-    if is_given and out_dtype is not None and hasattr(out, "dtype"):
-        kind = _type_of_result(out_dtype, out)
+    if is_given and options.out_dtype is not None and hasattr(out, "dtype"):
+        kind = type_of_result(options.out_dtype, out)
         if kind != dtype(out.dtype):
             raise InvalidArgument(f"out_dtype is {kind.name}, but out is {dtype(out.dtype).name}: leave one out")
     if not is_given:
-        like = shaped(_first_of(a, "a"))
-        kind = _type_of_result(out_dtype, like)
-        shape = _shape_of_out(like, shaped(_first_of(b, "b")), bound, _length_of(a, b))
-        out = empty_like(like, shape, kind, stream)
-    alpha = _number(alpha, "alpha")
-    beta = (0.0 if c is None else 1.0) if beta is None else _number(beta, "beta")
+        like = shaped(first_of(a, "a"))
+        kind = type_of_result(options.out_dtype, like)
+        shape = shape_of_out(like, shaped(first_of(b, "b")), bound, _length_of(a, b))
+        out = empty_like(like, shape, kind, options.stream)
+    alpha = number(options.alpha, "alpha")
+    beta = number(options.beta_for(c), "beta")
     try:
-        arguments = GemmArguments(a, b, out, accumulator_type, bound, C=c, alpha=alpha, beta=beta, math=math)
+        arguments = GemmArguments(
+            a, b, out, options.accumulator_type, bound, C=c, alpha=alpha, beta=beta, math=options.math
+        )
     except InvalidArgument as error:
-        message = with_packing_hint(_in_callers_words(str(error)), {"a": a, "b": b, "c": c, "out": out}, bound)
+        message = with_packing_hint(in_callers_words(str(error)), {"a": a, "b": b, "c": c, "out": out}, bound)
         says_what_to_do = any(word in message for word in ("read-only", ": pass .", "; pass "))
-        raise InvalidArgument(message + ("" if says_what_to_do else _hint(a, b, out))) from None
-    if is_new:
+        raise InvalidArgument(message + ("" if says_what_to_do else what_fits(a, b, out))) from None
+    if remember is not None:
         labels = bound._labels() if isinstance(bound, EpilogueArguments) else {}
         if labels is not None:
-            _remember_product(*product, out, labels, arguments)
-    run(arguments, stream, deterministic=deterministic, batch_invariant=batch_invariant)
+            remember(out, labels, arguments)
+    run(arguments, options.stream, **options.promises())
     return out if is_given else as_framework_of(like, out)
-
-
-def _number(value: Any, name: str) -> float:
-    if type(value) is float:
-        return value
-    try:
-        if not isinstance(value, (str, bytes)):
-            return float(value)
-    except OverflowError:
-        raise InvalidArgument(f"{name} is too large for a float, got {value!r:.40}...") from None
-    except (TypeError, ValueError):
-        pass
-    raise TypeError(f"{name} must be a number, got {value!r:.80}")
-
-
-def _check_flag(value: Any, name: str) -> None:
-    if not (value is None or isinstance(value, bool)):
-        raise TypeError(f"{name} must be True, False or None, got {value!r:.80}")
-
-
-def _tensors_of(bound: Any) -> tuple[Any, ...]:
-    return tuple(bound.operands.values()) if isinstance(bound, EpilogueArguments) else ()
 
 
 def _numbers(values: Any, name: str) -> Any:
@@ -211,7 +199,7 @@ def _needs_reshaping(a: Any, b: Any) -> bool:
     return not all(2 <= rank <= 3 for rank in ranks) and min(ranks) > 0
 
 
-def _reshaped(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | None, options: dict[str, Any]) -> Any:
+def _reshaped(a: Any, b: Any, bound: Any, c: Any, out: Any, options: CallOptions) -> Any:
     """matmul() by the rules of numpy.matmul, as a product of matrices or of a batch with one mode."""
     drops_rows, drops_columns = len(a.shape) == 1, len(b.shape) == 1
     a = a[None, :] if drops_rows else a
@@ -248,7 +236,7 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | No
         before = tuple(map(int, x.shape[:-2]))
         return one_mode(x, before, int(x.shape[-2]), int(x.shape[-1]))
 
-    given = options["out"]
+    given, inner_out = out, None
     result = tuple(batch) + (() if drops_rows else (m,)) + (() if drops_columns else (n,))
     if given is not None:
         if tuple(given.shape) != result:
@@ -256,7 +244,7 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | No
         target = given.reshape(inner)
         if not _shares_memory(target, given):
             raise InvalidArgument(f"out of shape {result} must be contiguous, got strides {_strides(given)}")
-        options = {**options, "out": target}
+        inner_out = target
     epilogue, operands = bound, {}
     if isinstance(bound, EpilogueArguments):
         epilogue = bound.epilogue
@@ -273,9 +261,8 @@ def _reshaped(a: Any, b: Any, bound: Any, c: Any, alpha: float, beta: float | No
         one_mode(b, before_b, k, n),
         epilogue=epilogue,
         c=None if c is None else inside(c),
-        alpha=alpha,
-        beta=beta,
-        **options,
+        out=inner_out,
+        **options._asdict(),
         **operands,
     )
     return given if given is not None else made.reshape(result)
@@ -315,41 +302,7 @@ def _strides(x: Any) -> tuple[int, ...]:
     return tuple(step // x.itemsize for step in x.strides)
 
 
-_OPERAND = re.compile(r"\b[ABC]\b(?![*=])")
-
-
-def _in_callers_words(message: str) -> str:
-    """A message about the operands of a GEMM, with the names of matmul's parameters."""
-    return _OPERAND.sub(lambda found: found[0].lower(), message)
-
-
-# What C++ says about strides that no kernel reads, after the name of the operand.
-_STRIDES = re.compile(r"^(\w+) (?:of shape \S+ needs a leading dimension|has a negative stride|must have one stride of 1)")
-
-
-def with_packing_hint(message: str, arrays: dict[str, Any], bound: Any = None) -> str:
-    """The message with what to pass in place of the array whose strides it refuses. `arrays` are those of the call by their
-    names in messages, but for those of its epilogue, `bound`."""
-    found = _STRIDES.match(message)
-    if found is None:
-        return message
-    name = found[1]
-    written = {"out"}
-    if isinstance(bound, EpilogueArguments):
-        arrays = {**bound.operands, **arrays}
-        written |= bound._outputs()
-    array = arrays.get(name)
-    if name in written:
-        return f"{message}; pass an array whose rows or columns are contiguous"
-    if not hasattr(array, "shape"):
-        return message
-    if hasattr(array, "contiguous"):
-        return f"{message}; pass {name}.contiguous()"
-    module = "cupy" if type(array).__module__.startswith("cupy") else "numpy"
-    return f"{message}; pass {module}.ascontiguousarray({name})"
-
-
-def _hint(a: Any, b: Any, out: Any) -> str:
+def what_fits(a: Any, b: Any, out: Any) -> str:
     """What to do about operands that do not fit."""
     shapes: list[tuple[Any, ...]] = [tuple(getattr(each, "shape", ())) for each in (a, b)]
     if all(len(shape) in (2, 3) for shape in shapes):
@@ -375,45 +328,6 @@ def _hint(a: Any, b: Any, out: Any) -> str:
     return ""
 
 
-def _bound(epilogue: Any, operands: dict[str, Any], caller: Callable[..., Any], name: str = "") -> Any:
-    """The epilogue with its operands, in a form that GemmArguments accepts. `name` is that of the function in messages, if
-    it is not the caller's."""
-    if epilogue is None or isinstance(epilogue, EpilogueArguments):
-        if operands:
-            import inspect
-
-            instead = nearest(operands.keys(), list(inspect.signature(caller).parameters)[:-1])
-            raise InvalidArgument(
-                f"{name or caller.__name__}() has no argument {', '.join(sorted(operands))}{instead if '?' in instead else ''}"
-                + _why_unused(epilogue, "?" in instead)
-            )
-        return epilogue
-    if isinstance(epilogue, Epilogue) and not operands:
-        return epilogue
-    made = EpilogueArguments(epilogue, **operands)
-    made._caller = caller
-    return made
-
-
-def _why_unused(epilogue: EpilogueArguments | None, is_misspelt: bool) -> str:
-    if epilogue is not None:
-        return "; the operands of an EpilogueArguments are given to it"
-    if is_misspelt:
-        return ""
-    return "; operands of an epilogue need one: epilogue=lambda acc, bias: acc + bias, bias=..."
-
-
-def _first_of(operand: Any, name: str) -> Any:
-    """The operand, or the first array of a list."""
-    if isinstance(operand, PointerArray):
-        raise InvalidArgument(f"{name} is a PointerArray, of which no array can be made: pass out=")
-    if not isinstance(operand, (list, tuple)):
-        return operand
-    if not operand:
-        raise InvalidArgument(f"{name} is an empty list: it must have at least one array")
-    return operand[0]
-
-
 def _length_of(a: Any, b: Any) -> int | None:
     """The number of matrices in the lists; None if neither is a list."""
     lengths = [len(each) for each in (a, b) if isinstance(each, (list, tuple))]
@@ -422,10 +336,10 @@ def _length_of(a: Any, b: Any) -> int | None:
     return lengths[0] if lengths else None
 
 
-def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, ...]:
+def shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, ...]:
     for name, array in (("a", a), ("b", b)):
         if not hasattr(array, "shape"):
-            raise InvalidArgument(_no_array(name, array))
+            raise InvalidArgument(no_array(name, array))
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3):
         raise InvalidArgument(
             f"a and b must be vectors, matrices or batches, got shapes {(*a.shape,)} and {(*b.shape,)}"
@@ -439,41 +353,8 @@ def _shape_of_out(a: Any, b: Any, bound: Any, count: int | None) -> tuple[int, .
     batch = max(batches) if batches else None
     graph = bound if isinstance(bound, Epilogue) else None
     if isinstance(bound, EpilogueArguments):
-        graph = bound._bind(batch, m, n, _compute_type(a), _out_type(a))[0]
+        graph = bound._bind(batch, m, n, compute_type(a), out_type(a))[0]
     columns = n // 2 if graph is not None and graph.is_gated else n
     return (m, columns) if batch is None else (batch, m, columns)
 
 
-def _no_array(name: str, value: Any, attribute: str = "shape", instead: str = "pass out=") -> str:
-    kind = type(value).__name__
-    if any(hasattr(value, each) for each in ("__dlpack__", "__cuda_array_interface__", "__array_interface__")):
-        return f"{name}, a {kind}, has no attribute {attribute}: {instead}"
-    lists = ", or a list of numbers or matrices" if instead == "pass out=" else ""
-    return f"{name} must be an array of PyTorch, NumPy, CuPy or JAX{lists}, got a {kind}"
-
-
-def _compute_type(a: Any) -> DType:
-    return DType.f64 if _type_of(a) == DType.f64 else DType.f32
-
-
-def _type_of(a: Any) -> DType:
-    if not hasattr(a, "dtype"):
-        raise InvalidArgument(_no_array("a", a, "dtype"))
-    try:
-        return dtype(a.dtype)
-    except InvalidArgument as error:
-        raise InvalidArgument(f"a: {error}") from None
-
-
-def _out_type(a: Any) -> DType:
-    return _default_output(_type_of(a))
-
-
-def _type_of_result(out_dtype: Any, a: Any) -> DType:
-    """The type that a caller gave as `out_dtype`; None: that of products of arrays like `a`."""
-    if out_dtype is None:
-        return _out_type(a)
-    try:
-        return dtype(out_dtype)
-    except InvalidArgument as error:
-        raise InvalidArgument(f"out_dtype: {error}") from None

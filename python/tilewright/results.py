@@ -209,3 +209,11 @@ def _jax_gpu(a: Any) -> int | None:
         raise InvalidArgument("tracers of jax.jit have no memory: only matmul and the functions of tilewright.jax take them")
     kind, ordinal = a.__dlpack_device__()
     return None if kind == cpu else int(ordinal)
+
+
+def row_or_column_major(x: Any) -> Any:
+    """`x` if it is row-major or column-major, as kernels require; else a row-major copy."""
+    (rows, columns), (row_stride, column_stride) = x.shape[-2:], x.stride()[-2:]
+    is_row_major = column_stride == 1 and row_stride >= columns
+    is_column_major = row_stride == 1 and column_stride >= rows
+    return x if is_row_major or is_column_major or x.numel() == 0 else x.contiguous()

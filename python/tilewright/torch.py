@@ -24,12 +24,12 @@ import torch
 import tilewright
 from tilewright import gradients
 from tilewright._tilewright import _contraction_modes
-from tilewright.contraction import _modes_of, _order_of_result, _path, _with_own_modes
-from tilewright.epilogue import EpilogueArguments, _graph
+from tilewright.call_arguments import compute_type, type_of_result
+from tilewright.contraction import contraction_path, modes_of, order_of_result, with_own_modes
+from tilewright.epilogue import EpilogueArguments, graph_of_text
 from tilewright.errors import InvalidArgument
 from tilewright.missing_name import refuse_unknown
-from tilewright.product import _compute_type, _type_of_result
-from tilewright.results import numpy_name
+from tilewright.results import numpy_name, row_or_column_major
 from tilewright.weights import PackedWeights, weight_matmul
 
 __all__ = ["conv2d", "einsum", "grouped_mm", "masked_mm", "weight_linear"]
@@ -80,14 +80,6 @@ def _grouped_shape(a: torch.Tensor, b: torch.Tensor, offs: torch.Tensor) -> list
     return [*(offs.shape if ranks == (2, 2) else ()), a.shape[-2], b.shape[-1]]
 
 
-def _row_or_column_major(x: torch.Tensor) -> torch.Tensor:
-    """`x` if it is row-major or column-major, as kernels require; else a row-major copy."""
-    (rows, columns), (row_stride, column_stride) = x.shape[-2:], x.stride()[-2:]
-    is_row_major = column_stride == 1 and row_stride >= columns
-    is_column_major = row_stride == 1 and column_stride >= rows
-    return x if is_row_major or is_column_major or x.numel() == 0 else x.contiguous()
-
-
 def _promises() -> dict[str, Any]:
     """What torch.use_deterministic_algorithms() requires of kernels."""
     return {"deterministic": True} if torch.are_deterministic_algorithms_enabled() else {}
@@ -95,7 +87,7 @@ def _promises() -> dict[str, Any]:
 
 def _matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     out = a.new_empty(_shape(a, b))
-    tilewright.matmul(_row_or_column_major(a), _row_or_column_major(b), out=out, **_promises())
+    tilewright.matmul(row_or_column_major(a), row_or_column_major(b), out=out, **_promises())
     return out
 
 
@@ -107,7 +99,7 @@ def _check_bias(bias: torch.Tensor | None, outputs: int) -> None:
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     _check_bias(bias, weight.shape[0])
     out = x.new_empty([*x.shape[:-1], weight.shape[0]])
-    a, b = _row_or_column_major(x.reshape(-1, x.shape[-1])), _row_or_column_major(weight.t())
+    a, b = row_or_column_major(x.reshape(-1, x.shape[-1])), row_or_column_major(weight.t())
     out_2d = out.view(-1, weight.shape[0])
     if bias is None:
         tilewright.matmul(a, b, out=out_2d, **_promises())
@@ -164,8 +156,8 @@ def _product(
     out = _fake_product(a, b, c, operands, names, epilogue, numbers, alpha, beta, out_dtype)
     named: dict[str, Any] = {**dict(zip(names.split(), operands, strict=True)), **_numbers(numbers)}
     made: torch.Tensor = tilewright.matmul(
-        _row_or_column_major(a),
-        _row_or_column_major(b),
+        row_or_column_major(a),
+        row_or_column_major(b),
         epilogue=epilogue or None,
         c=c,
         alpha=alpha,
@@ -203,8 +195,8 @@ def _grouped_mm(
     make = a.new_zeros if zero_rest and (a.dim() == 3 or b.dim() == 3) else a.new_empty
     out = make(_grouped_shape(a, b, offs), dtype=out_dtype or a.dtype)
     tilewright.grouped_matmul(
-        _row_or_column_major(a),
-        _row_or_column_major(b),
+        row_or_column_major(a),
+        row_or_column_major(b),
         offsets=offs.contiguous(),
         expected_sizes=_sizes(expected_sizes),
         out=out,
@@ -233,8 +225,8 @@ def _masked_mm(
     make = a.new_zeros if zero_rest and mode != "masked_k" else a.new_empty
     out = make(_masked_shape(a, b, counts), dtype=out_dtype or a.dtype)
     arguments = tilewright.GroupedGemmArguments(
-        _row_or_column_major(a),
-        _row_or_column_major(b),
+        row_or_column_major(a),
+        row_or_column_major(b),
         out,
         counts=counts.contiguous(),
         mode=mode,
@@ -284,11 +276,25 @@ def _fake_masked_mm(
     return a.new_empty(_masked_shape(a, b, counts), dtype=out_dtype or a.dtype)
 
 
-def _fake_product(a: torch.Tensor, b: torch.Tensor, *rest: Any) -> torch.Tensor:
-    _, _, _, epilogue, numbers, _, _, out_dtype, *_ = rest
+def _fake_product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    operands: Sequence[torch.Tensor],
+    names: str,
+    epilogue: str,
+    numbers: str,
+    alpha: float,
+    beta: float,
+    out_dtype: torch.dtype | None,
+    accumulator_type: str | None = None,
+    math: str | None = None,
+    deterministic: bool | None = None,
+    batch_invariant: bool | None = None,
+) -> torch.Tensor:
     shape = _shape(a, b)
-    kind = _type_of_result(out_dtype, a)
-    if epilogue and _graph(epilogue, _compute_type(a), _numbers(numbers), kind).is_gated:
+    kind = type_of_result(out_dtype, a)
+    if epilogue and graph_of_text(epilogue, compute_type(a), _numbers(numbers), kind).is_gated:
         shape[-1] = shape[-1] // 2
     return a.new_empty(shape, dtype=getattr(torch, numpy_name(kind)))
 
@@ -787,17 +793,17 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
     if not isinstance(equation, str) or not all(isinstance(each, torch.Tensor) for each in given):
         raise InvalidArgument("einsum takes an equation, as 'ab,bc->ac', and tensors")
     tensors: list[torch.Tensor] = [*given]
-    modes, result = _modes_of(equation, [tuple(each.shape) for each in tensors], "tensors")
+    modes, result = modes_of(equation, [tuple(each.shape) for each in tensors], "tensors")
     if len(tensors) == 1:
         return torch.einsum(equation, *tensors)
-    tensors, modes = _with_own_modes(tensors, modes)
-    for first, second in _path(modes, result, [tuple(each.shape) for each in tensors]):
+    tensors, modes = with_own_modes(tensors, modes)
+    for first, second in contraction_path(modes, result, [tuple(each.shape) for each in tensors]):
         x, y, of_x, of_y = tensors[first], tensors[second], modes[first], modes[second]
         for index in sorted((first, second), reverse=True):
             del tensors[index], modes[index]
         rest = set(result).union(*modes)
         kept = "".join(mode for mode in dict.fromkeys(of_x + of_y) if mode in rest) if tensors else result
-        kept = _order_of_result(of_x, of_y, kept, x, y)
+        kept = order_of_result(of_x, of_y, kept, x, y)
         tensors.append(torch.ops.tilewright.contract(f"{of_x},{of_y}->{kept}", x, y))
         modes.append(kept)
     return tensors[0].permute([modes[0].index(mode) for mode in result])

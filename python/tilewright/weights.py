@@ -13,8 +13,8 @@ from tilewright._tilewright import (
     run,
 )
 from tilewright import gradients
+from tilewright.call_arguments import type_of_result
 from tilewright.errors import InvalidArgument
-from tilewright.product import _type_of_result
 from tilewright.results import as_framework_of, empty_like, is_of_jax, shaped
 
 _STORED = {"s4": "u8", "s8": "s8", "e4m3": "e4m3"}  # the element type of the packed array
@@ -105,7 +105,7 @@ def weight_matmul(x: Any, weights: PackedWeights, *, out: Any = None, out_dtype:
     is_given = out is not None
     of_out = (*shape[:-1], outputs)
     if not is_given:
-        out = empty_like(given, of_out, _dtype(given) if out_dtype is None else _type_of_result(out_dtype, given), stream)
+        out = empty_like(given, of_out, _dtype(given) if out_dtype is None else type_of_result(out_dtype, given), stream)
     elif tuple(int(extent) for extent in shaped(out).shape) != of_out:
         raise InvalidArgument(f"out must have the shape {of_out}, got {_shape_text(shaped(out))}")
     if 0 not in of_out:

@@ -43,7 +43,7 @@ def only_repeated(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("the call was read in Python")
 
-    return lambda: monkeypatch.setattr(tilewright.product, "_bound", refuse)
+    return lambda: monkeypatch.setattr(tilewright.product, "bound_epilogue", refuse)
 
 
 def test_a_second_call_is_not_read_in_python(only_repeated: Callable[[], None]) -> None:

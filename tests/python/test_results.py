@@ -50,6 +50,25 @@ def test_metadata_can_be_pickled(kernel: tilewright.Kernel) -> None:
     assert saved._repr_html_() == metadata._repr_html_() and copy.deepcopy(metadata) == saved
 
 
+def test_designs_of_every_family_can_be_pickled() -> None:
+    args = GemmArguments(
+        *(ShapeOnly(shape, "f16") for shape in ((128, 64), (64, 256), (128, 256))), accumulator_type="f32"
+    )
+    kernels = [
+        *tilewright.find_kernels(args, target="sm_80"),
+        *tilewright.find_kernels(args, target="sm_90a"),
+        *tilewright.find_kernels(args, target="sm_90a", providers=["cuda_program"]),
+    ]
+    families = {kernel.metadata.family: kernel.metadata.design for kernel in kernels}
+    assert {"simt_gemm", "sm80_gemm", "sm90_gemm", "cuda_program"} <= set(families)
+    designs = list(families.values())
+    for mix in (None, "tma_wgmma", "cp_async_wgmma", "tma_mma", "tma_register_wgmma"):
+        designs.append(tilewright.BLASDesignMetadata((64, 64, 64), op_class="tensor_op", mix=mix))
+    for design in designs:
+        for same in (again(design), copy.deepcopy(design)):
+            assert same == design and same.mix == design.mix and repr(same) == repr(design)
+
+
 def double(acc: Any) -> Any:
     return 2 * acc
 

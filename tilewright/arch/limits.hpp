@@ -56,7 +56,7 @@ struct ArchLimits {
   bool operator==(const ArchLimits&) const = default;
 };
 
-/// Rows for sm_80, sm_86, sm_87, sm_89 and sm_90, in this order.
+/// Each architecture has one row; the rows ascend.
 const std::vector<ArchLimits>& arch_limits();
 /// The row of the target, or else of the newest architecture before it. @throws InvalidArgument before sm_80
 const ArchLimits& limits(const Target& target);

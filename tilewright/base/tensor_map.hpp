@@ -14,6 +14,9 @@
 
 namespace tilewright {
 
+/// TMA needs addresses, and strides of all modes but the first, that are multiples of this number of bytes.
+inline constexpr int kTmaAlignment = 16;
+
 // The enumerators below have the values of cuda.h.
 
 /// The element types of tensor maps. `_ftz` flushes subnormals; loads of `tf32` round f32 to tf32.

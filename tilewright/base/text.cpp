@@ -40,4 +40,6 @@ std::string printable(std::string_view text, std::size_t limit) {
   return result;
 }
 
+std::string first_line(std::string_view text) { return printable(text.substr(0, text.find('\n')), 400); }
+
 }  // namespace tilewright

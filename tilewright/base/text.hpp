@@ -21,6 +21,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// `text` for a message: bytes that are not printable ASCII are escaped, and all after the first `limit` are cut off.
 std::string printable(std::string_view text, std::size_t limit = 200);
 
+/// The first line of an error's text, for a table: printable, of at most 400 bytes.
+std::string first_line(std::string_view text);
+
 /// Builds source code line by line, indented by two spaces per level.
 class SourceWriter {
  public:

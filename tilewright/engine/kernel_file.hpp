@@ -25,7 +25,8 @@ struct KernelFile {
 KernelFile read_kernel_file(const std::string& path, Target target, const compile::ToolchainOptions& toolchain,
                             const std::vector<std::string>& include_folders = {});
 
-/// The same for CUDA C++ in memory, which `name` stands for in messages; headers are searched in `include_folders`.
+/// Compiles CUDA C++ in memory as read_kernel_file() does. `name` stands for the file in messages; headers are searched
+/// in `include_folders`.
 KernelFile compile_kernel_text(const std::string& text, const std::string& name, Target target,
                                const compile::ToolchainOptions& toolchain,
                                const std::vector<std::string>& include_folders = {});

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "tilewright/base/hash.hpp"
 #include "tilewright/base/rounding.hpp"
-#include "tilewright/kernels/requirements.hpp"
 
 namespace tilewright::kernels {
 namespace {
@@ -26,27 +26,6 @@ double CopiedProblem::copies_us() const {
     for (const Copy& copy : *copies) total_us += copy.estimate_us;
   }
   return total_us;
-}
-
-std::vector<std::pair<double, registry::KernelPtr>> fastest_kernels(std::span<const registry::ProviderPtr> families,
-                                                                    const op::Problem& inner, const Target& target) {
-  registry::Discovery offered;
-  for (const registry::ProviderPtr& family : families) {
-    if (family->runs_on(target)) family->discover(inner, target, offered);
-  }
-  std::vector<std::pair<double, registry::KernelPtr>> ranked;
-  for (registry::KernelPtr& kernel : offered.kernels) {
-    const double estimate_us = kernel->estimate_us(inner);
-    ranked.emplace_back(estimate_us, std::move(kernel));
-  }
-  std::ranges::stable_sort(ranked, {}, [](const auto& each) { return each.first; });
-  return ranked;
-}
-
-Refusal refuse_to_make(const op::Signature& signature, std::string_view tensors) {
-  if (const Result<const op::GemmSignature*> gemm = gemm_of(signature); !gemm) return gemm.refusal();
-  return refuse("copies are chosen for the {}: its kernels are found by discovery only", tensors)
-      .as(RefusalCode::operation);
 }
 
 std::vector<std::string> CopyingKernel::symbol_suffixes() const {
@@ -89,6 +68,48 @@ std::vector<registry::LaunchStep> CopyingKernel::do_launch_steps(const op::Probl
 double CopyingKernel::do_estimate_us(const op::Problem& problem) const {
   const CopiedProblem all = copied(problem, kAnyWorkspace);
   return inner_->estimate_us(all.inner) + all.copies_us();
+}
+
+Result<registry::KernelPtr> CopyingProvider::make(const op::Signature& signature,
+                                                  const plan::Design& /*design*/) const {
+  if (const Result<const op::GemmSignature*> gemm = gemm_of(signature); !gemm) return gemm.refusal();
+  return refuse("copies are chosen for the {}: its kernels are found by discovery only", tensors_)
+      .as(RefusalCode::operation);
+}
+
+std::vector<EstimatedKernel> CopyingProvider::fastest_kernels(const op::Problem& inner, const Target& target,
+                                                              std::size_t most) const {
+  registry::Discovery offered;
+  for (const registry::ProviderPtr& family : inner_families_) {
+    if (family->runs_on(target)) family->discover(inner, target, offered);
+  }
+  std::vector<EstimatedKernel> ranked;
+  for (registry::KernelPtr& kernel : offered.kernels) {
+    const double estimate_us = kernel->estimate_us(inner);
+    ranked.emplace_back(estimate_us, std::move(kernel));
+  }
+  std::ranges::stable_sort(ranked, {}, &EstimatedKernel::first);
+  if (ranked.size() > most) ranked.resize(most);
+  return ranked;
+}
+
+registry::KernelMetadata CopyingProvider::metadata_with_copies(const registry::Kernel& inner,
+                                                               const op::GemmSignature& signature, std::string_view way,
+                                                               std::string_view functions) const {
+  const registry::KernelMetadata& inner_metadata = inner.metadata();
+  registry::KernelMetadata metadata{family_, signature,
+                                    plan::flatten(inner_metadata.design, inner_metadata.signature.gemm())};
+  metadata.promises = {.deterministic = inner_metadata.promises.deterministic, .batch_invariant = false};
+  const std::string whole = fmt::format("{}{}", op::to_string(metadata.signature), functions);
+  metadata.name = fmt::format("{}_{}_{}", way, inner.name(), sha256(whole).hex().substr(0, 8));
+  return metadata;
+}
+
+void CopyingProvider::offer_fastest(std::vector<EstimatedKernel> kernels, std::size_t most,
+                                    registry::Discovery& found) {
+  std::ranges::stable_sort(kernels, {}, &EstimatedKernel::first);
+  if (kernels.size() > most) kernels.resize(most);
+  for (auto& [total_us, kernel] : kernels) found.kernels.push_back(std::move(kernel));
 }
 
 }  // namespace tilewright::kernels

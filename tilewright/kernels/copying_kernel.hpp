@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tilewright/kernels/requirements.hpp"
 #include "tilewright/registry/provider.hpp"
 
 namespace tilewright::kernels {
@@ -26,14 +26,17 @@ struct CopiedProblem {
   double copies_us() const;
 };
 
-/// The kernels that the families offer for the problem of the copies, and their estimates in microseconds, the fastest
-/// first.
-std::vector<std::pair<double, registry::KernelPtr>> fastest_kernels(std::span<const registry::ProviderPtr> families,
-                                                                    const op::Problem& inner, const Target& target);
+/// A kernel and its estimate in microseconds.
+using EstimatedKernel = std::pair<double, registry::KernelPtr>;
 
-/// Says why a provider of such kernels makes none from a design: the copies depend on the problem's `tensors`, such as
-/// "operands of a contraction".
-Refusal refuse_to_make(const op::Signature& signature, std::string_view tensors);
+/// The copies before the computation of the inner problem and those after it, in this order. Repacked is
+/// op::RepackedConv or op::PermutedContraction.
+template <class Repacked>
+auto all_copies(const Repacked& repacked) {
+  auto all = repacked.before;
+  all.insert(all.end(), repacked.after.begin(), repacked.after.end());
+  return all;
+}
 
 /// A derived class says which copies a problem needs, and with which functions they are made.
 class CopyingKernel : public registry::Kernel {
@@ -47,8 +50,8 @@ class CopyingKernel : public registry::Kernel {
   bool has_several_steps() const override { return true; }
   std::vector<std::string> symbol_suffixes() const override;
 
+  static constexpr std::int64_t kBufferAlignment = 256;  // of the copies in the workspace, in bytes
   /// The bytes that the copies of one problem may have.
-  static constexpr std::int64_t kBufferAlignment = 256;
   static constexpr std::int64_t kMaxCopiedBytes =
       plan::kMaxWorkspaceBytes - static_cast<std::int64_t>(plan::kWorkspaceCounterBytes) - kBufferAlignment;
   /// The address of the workspace while kernels are chosen. No operand overlaps it.
@@ -71,6 +74,35 @@ class CopyingKernel : public registry::Kernel {
  private:
   registry::KernelPtr inner_;
   std::size_t copies_;
+};
+
+/// A provider of such kernels. A derived class finds copies that may help, and gives each to kernels_of().
+class CopyingProvider : public registry::Provider {
+ public:
+  std::string family() const override { return family_; }
+  Support runs_on(const Target& target) const override { return check_target(target, kSm80); }
+  /// Refuses: the copies depend on the tensors of the problem.
+  Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& design) const override;
+
+ protected:
+  /// `tensors` says what is copied, such as "operands of a contraction".
+  CopyingProvider(std::string family, std::string tensors, std::vector<registry::ProviderPtr> inner_families)
+      : family_(std::move(family)), tensors_(std::move(tensors)), inner_families_(std::move(inner_families)) {}
+
+  /// At most `most` kernels that the inner families offer for the problem of the copies, the fastest first.
+  std::vector<EstimatedKernel> fastest_kernels(const op::Problem& inner, const Target& target, std::size_t most) const;
+
+  /// The metadata of a kernel that computes `signature` by `inner`. `way` names how tensors are copied. `functions`
+  /// tells kernels apart whose functions that copy differ.
+  registry::KernelMetadata metadata_with_copies(const registry::Kernel& inner, const op::GemmSignature& signature,
+                                                std::string_view way, std::string_view functions) const;
+
+  /// Appends the `most` fastest kernels.
+  static void offer_fastest(std::vector<EstimatedKernel> kernels, std::size_t most, registry::Discovery& found);
+
+ private:
+  std::string family_, tensors_;
+  std::vector<registry::ProviderPtr> inner_families_;
 };
 
 }  // namespace tilewright::kernels

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "tilewright/base/hash.hpp"
 #include "tilewright/kernels/copying_kernel.hpp"
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/kernels/requirements.hpp"
@@ -27,12 +26,6 @@ struct CopyFunction {
   std::size_t kernel = 0;
   plan::PermutePlan plan;
 };
-
-std::vector<op::OperandCopy> all_copies(const op::PermutedContraction& permuted) {
-  std::vector<op::OperandCopy> all = permuted.before;
-  all.insert(all.end(), permuted.after.begin(), permuted.after.end());
-  return all;
-}
 
 /// "A is copied to K-major order (mn|ij) first: 113799168 bytes, estimated 59.3 us, because ..."
 std::string remark(const op::OperandCopy& copy, const plan::PermutePlan& plan, const op::Contraction& contraction,
@@ -130,18 +123,18 @@ class PermutedGemm final : public CopyingKernel {
   std::vector<CopyFunction> copies_;  // in the order of all_copies()
 };
 
-class PermutedGemmProvider final : public registry::Provider {
+std::vector<registry::ProviderPtr> inner_families() {
+  std::vector<registry::ProviderPtr> families;
+  families.push_back(make_sm90_gemm_provider());
+  families.push_back(make_sm80_gemm_provider());
+  families.push_back(make_skinny_gemm_provider());
+  families.push_back(make_simt_gemm_provider());
+  return families;
+}
+
+class PermutedGemmProvider final : public CopyingProvider {
  public:
-  PermutedGemmProvider() {
-    families_.push_back(make_sm90_gemm_provider());
-    families_.push_back(make_sm80_gemm_provider());
-    families_.push_back(make_skinny_gemm_provider());
-    families_.push_back(make_simt_gemm_provider());
-  }
-
-  std::string family() const override { return kName; }
-
-  Support runs_on(const Target& target) const override { return check_target(target, kSm80); }
+  PermutedGemmProvider() : CopyingProvider(kName, "operands of a contraction", inner_families()) {}
 
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
     const auto* const contraction = std::get_if<op::Contraction>(&problem);
@@ -158,7 +151,7 @@ class PermutedGemmProvider final : public registry::Provider {
     std::vector<Candidate> candidates = candidates_of(*contraction, target, found);
     std::ranges::stable_sort(candidates, {}, &Candidate::copies_us);
     double best_us = registry::kUnknownTime;
-    std::vector<std::pair<double, registry::KernelPtr>> kernels;
+    std::vector<EstimatedKernel> kernels;
     for (const Candidate& candidate : candidates) {
       if (candidate.copies_us >= best_us) break;
       for (auto& [total_us, kernel] : kernels_of(candidate, *contraction, target)) {
@@ -166,14 +159,8 @@ class PermutedGemmProvider final : public registry::Provider {
         kernels.emplace_back(total_us, std::move(kernel));
       }
     }
-    std::ranges::stable_sort(kernels, {}, [](const auto& each) { return each.first; });
-    if (kernels.size() > kMaxKernels) kernels.resize(kMaxKernels);
-    for (auto& [total_us, kernel] : kernels) found.kernels.push_back(std::move(kernel));
     if (kernels.empty()) refused(refuse("no family computes the GEMM of the copies").as(RefusalCode::design));
-  }
-
-  Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& /*design*/) const override {
-    return refuse_to_make(signature, "operands of a contraction");
+    offer_fastest(std::move(kernels), kMaxKernels, found);
   }
 
  private:
@@ -239,35 +226,25 @@ class PermutedGemmProvider final : public registry::Provider {
 
   /// The kernels of other families that are the fastest for the GEMM of the copies, each with the copies, and the
   /// estimates of all steps.
-  std::vector<std::pair<double, registry::KernelPtr>> kernels_of(const Candidate& candidate,
-                                                                 const op::Contraction& contraction,
-                                                                 const Target& target) const {
-    const op::Problem inner(candidate.permuted.inner);
-    std::vector<std::pair<double, registry::KernelPtr>> ranked = fastest_kernels(families_, inner, target);
-    if (ranked.size() > kKernelsOfEach) ranked.resize(kKernelsOfEach);
-    for (auto& [total_us, kernel] : ranked) total_us += candidate.copies_us;
+  std::vector<EstimatedKernel> kernels_of(const Candidate& candidate, const op::Contraction& contraction,
+                                          const Target& target) const {
+    std::vector<EstimatedKernel> ranked =
+        fastest_kernels(op::Problem(candidate.permuted.inner), target, kKernelsOfEach);
     const op::GemmSignature signature = op::describe(op::view(contraction));
-    for (auto& [total_us, kernel] : ranked) kernel = with_copies(std::move(kernel), candidate, signature);
-    return ranked;
-  }
-
-  static registry::KernelPtr with_copies(registry::KernelPtr inner, const Candidate& candidate,
-                                         const op::GemmSignature& signature) {
-    const registry::KernelMetadata& of_inner = inner->metadata();
-    registry::KernelMetadata metadata{kName, signature, plan::flatten(of_inner.design, of_inner.signature.gemm())};
-    metadata.promises = {.deterministic = of_inner.promises.deterministic, .batch_invariant = false};
-    metadata.permuted = candidate.operands;
-    std::string whole = op::to_string(metadata.signature);
+    const std::string way = fmt::format("permuted_{}", op::to_string(candidate.operands));
+    std::string functions;
     for (const CopyFunction& copy : candidate.copies) {
-      whole +=
+      functions +=
           fmt::format(" {} {} {} {}", copy.kernel, plan::to_string(copy.plan), copy.plan.coordinates, copy.plan.blocks);
     }
-    metadata.name = fmt::format("permuted_{}_{}_{}", op::to_string(candidate.operands), inner->name(),
-                                sha256(whole).hex().substr(0, 8));
-    return std::make_shared<PermutedGemm>(std::move(metadata), std::move(inner), candidate.copies);
+    for (auto& [total_us, kernel] : ranked) {
+      total_us += candidate.copies_us;
+      registry::KernelMetadata metadata = metadata_with_copies(*kernel, signature, way, functions);
+      metadata.permuted = candidate.operands;
+      kernel = std::make_shared<PermutedGemm>(std::move(metadata), std::move(kernel), candidate.copies);
+    }
+    return ranked;
   }
-
-  std::vector<registry::ProviderPtr> families_;
 };
 
 }  // namespace

@@ -9,12 +9,21 @@
 
 #include "tilewright/kernels/requirements.hpp"
 #include "tilewright/op/problem.hpp"
-#include "tilewright/plan/depthwise_conv.hpp"  // declares plan::launch and plan::estimate_us, which others overload
 #include "tilewright/registry/provider.hpp"
 
 namespace tilewright::kernels {
 
-/// check_arguments, launch and estimate_us of a Plan are found in plan/ by argument-dependent lookup.
+// check_arguments, launch and estimate_us of a Plan are found in plan/ by argument-dependent lookup. Within a kernel,
+// the names launch and estimate_us would find members of Kernel.
+template <class Plan>
+plan::Launch launch_of_conv(const Plan& plan, const op::GemmView& view) {
+  return launch(plan, view);
+}
+template <class Plan>
+double estimate_us_of_conv(const Plan& plan, const op::GemmView& view) {
+  return estimate_us(plan, view);
+}
+
 template <class Plan>
 class PlannedConv final : public registry::Kernel {
  public:
@@ -41,12 +50,10 @@ class PlannedConv final : public registry::Kernel {
     return source;
   }
   plan::Launch do_launch(const op::Problem& problem) const override {
-    using plan::launch;  // not Kernel::launch
-    return launch(plan_, op::view(problem).value_or_throw());
+    return launch_of_conv(plan_, op::view(problem).value_or_throw());
   }
   double do_estimate_us(const op::Problem& problem) const override {
-    using plan::estimate_us;  // not Kernel::estimate_us
-    return estimate_us(plan_, op::view(problem).value_or_throw());
+    return estimate_us_of_conv(plan_, op::view(problem).value_or_throw());
   }
 
  private:

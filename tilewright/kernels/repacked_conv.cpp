@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tilewright/arch/limits.hpp"
-#include "tilewright/base/hash.hpp"
 #include "tilewright/base/rounding.hpp"
+#include "tilewright/base/tensor_map.hpp"
 #include "tilewright/kernels/copying_kernel.hpp"
 #include "tilewright/kernels/list.hpp"
 #include "tilewright/kernels/requirements.hpp"
@@ -26,7 +26,6 @@ namespace tilewright::kernels {
 namespace {
 
 constexpr const char* kName = "repacked_conv";
-constexpr int kRowBytes = 16;        // that TMA needs
 constexpr double kMaxPadding = 1.5;  // of a row, relative to its length
 constexpr std::int64_t kFewChannels = 64, kMaxBlockColumns = 256, kMaxMergedChannels = 256;
 
@@ -36,13 +35,7 @@ Result<op::RepackedConv> repacked(const op::Conv2d& conv, const op::ConvRepackin
   return op::repack(conv, how, workspace, CopyingKernel::kMaxCopiedBytes);
 }
 
-std::vector<op::ConvCopy> all_copies(const op::RepackedConv& repacked) {
-  std::vector<op::ConvCopy> all = repacked.before;
-  all.insert(all.end(), repacked.after.begin(), repacked.after.end());
-  return all;
-}
-
-/// "x is copied to rows of 1024 bytes first: 31850496 bytes, estimated 12.3 us"
+/// "x is copied from rows of 42 to rows of 48 bytes first: 31850496 bytes, estimated 12.3 us"
 std::string remark(const op::ConvCopy& copy, const plan::ConvCopyPlan& plan) {
   const auto made = [&](const std::string& what) {
     return fmt::format("{} is copied {}: {} bytes, estimated {:.1f} us", copy.role, what, plan::written_bytes(copy),
@@ -163,7 +156,7 @@ class RepackedConv final : public CopyingKernel {
 /// The units of a row of `channels` elements that are worth a try: the one to which TMA needs rows to be padded, and
 /// the one that makes its rows as long as possible without padding them to more than `most` times their length.
 std::vector<std::int64_t> units_of(std::int64_t channels, int element_bytes, double most) {
-  const std::int64_t unit = std::max(1, kRowBytes / element_bytes);
+  const std::int64_t unit = std::max(1, kTmaAlignment / element_bytes);
   std::vector<std::int64_t> units{unit};
   const auto padded = [&](std::int64_t to) -> std::int64_t { return round_up(channels, to); };
   const auto tap_row = [&](std::int64_t to) {
@@ -200,7 +193,7 @@ std::vector<op::ConvRepacking> repackings_of_groups(const op::Conv2d& conv) {
   const std::vector<std::int64_t> counts =
       channels > 1 && filters > 1 ? merged_counts(conv) : std::vector<std::int64_t>();
   for (const std::int64_t merged : counts) {
-    if (merged * channels * bytes(conv.w.dtype) % kRowBytes == 0)
+    if (merged * channels * bytes(conv.w.dtype) % kTmaAlignment == 0)
       all.push_back({.method = Method::merged_groups, .merged = merged});
   }
   if (conv.pass == op::ConvPass::fprop) {
@@ -230,7 +223,7 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
   const int element_bytes = conv.pass == op::ConvPass::dgrad ? of_y : of_x;
   for (const std::int64_t unit : units_of(rows, element_bytes, kMaxPadding))
     all.push_back({.method = Method::padded_channels, .unit = unit});
-  if (conv.pass == op::ConvPass::fprop && channels * of_x <= kRowBytes) {
+  if (conv.pass == op::ConvPass::fprop && channels * of_x <= kTmaAlignment) {
     // The longer rows were faster for all of 40 stems, except where the shortest padding gives a power of two already
     // (H200, 2026-11-28).
     const std::int64_t row = conv.w.shape[2] * channels;
@@ -263,16 +256,16 @@ std::vector<op::ConvRepacking> repackings_of(const op::Conv2d& conv) {
   return all;
 }
 
-class RepackedConvProvider final : public registry::Provider {
+std::vector<registry::ProviderPtr> inner_families() {
+  std::vector<registry::ProviderPtr> families;
+  families.push_back(make_sm90_gemm_provider());
+  families.push_back(make_sm80_gemm_provider());
+  return families;
+}
+
+class RepackedConvProvider final : public CopyingProvider {
  public:
-  RepackedConvProvider() {
-    families_.push_back(make_sm90_gemm_provider());
-    families_.push_back(make_sm80_gemm_provider());
-  }
-
-  std::string family() const override { return kName; }
-
-  Support runs_on(const Target& target) const override { return check_target(target, kSm80); }
+  RepackedConvProvider() : CopyingProvider(kName, "tensors of a convolution", inner_families()) {}
 
   void discover(const op::Problem& problem, const Target& target, registry::Discovery& found) const override {
     const auto* const conv = std::get_if<op::Conv2d>(&problem);
@@ -288,7 +281,7 @@ class RepackedConvProvider final : public registry::Provider {
     const op::GemmView view = op::view(*conv);
     if (view.a.access != op::OperandAccess::im2col && view.b.access != op::OperandAccess::im2col)
       return refused(kName, refuse("the convolution is a GEMM of strided matrices").as(RefusalCode::shape));
-    std::vector<std::pair<double, registry::KernelPtr>> kernels;
+    std::vector<EstimatedKernel> kernels;
     for (const op::ConvRepacking& how : repackings_of(*conv)) {
       Result<Candidate> candidate = candidate_of(*conv, how, target);
       if (candidate) {
@@ -297,15 +290,9 @@ class RepackedConvProvider final : public registry::Provider {
         refused(fmt::format("{} with {}", kName, op::to_string(how)), candidate.refusal());
       }
     }
-    std::ranges::stable_sort(kernels, {}, [](const auto& each) { return each.first; });
-    if (kernels.size() > kMaxKernels) kernels.resize(kMaxKernels);
-    for (auto& [total_us, kernel] : kernels) found.kernels.push_back(std::move(kernel));
     if (kernels.empty())
       refused(kName, refuse("no copies make the convolution one that TMA or vectors can load").as(RefusalCode::design));
-  }
-
-  Result<registry::KernelPtr> make(const op::Signature& signature, const plan::Design& /*design*/) const override {
-    return refuse_to_make(signature, "tensors of a convolution");
+    offer_fastest(std::move(kernels), kMaxKernels, found);
   }
 
  private:
@@ -335,31 +322,21 @@ class RepackedConvProvider final : public registry::Provider {
 
   /// The kernels of other families that are the fastest for the convolution of the copies, each with the copies, and
   /// the estimates of all steps.
-  std::vector<std::pair<double, registry::KernelPtr>> kernels_of(const Candidate& candidate, const op::Conv2d& conv,
-                                                                 const Target& target) const {
-    const op::Problem inner(candidate.repacked.inner);
-    std::vector<std::pair<double, registry::KernelPtr>> ranked = fastest_kernels(families_, inner, target);
-    if (ranked.size() > kKernelsOfEach) ranked.resize(kKernelsOfEach);
-    for (auto& [total_us, kernel] : ranked)
-      total_us = (total_us + candidate.copies_us) * images_factor(conv, candidate.how);
+  std::vector<EstimatedKernel> kernels_of(const Candidate& candidate, const op::Conv2d& conv,
+                                          const Target& target) const {
+    std::vector<EstimatedKernel> ranked =
+        fastest_kernels(op::Problem(candidate.repacked.inner), target, kKernelsOfEach);
     const op::GemmSignature signature = op::describe(op::view(conv));
-    for (auto& [total_us, kernel] : ranked) kernel = with_copies(kernel, candidate, signature);
+    const std::string way = fmt::format("repacked_{}", op::to_string(candidate.how));
+    std::string functions;
+    for (const plan::ConvCopyPlan& plan : candidate.functions) functions += " " + plan::to_string(plan);
+    for (auto& [total_us, kernel] : ranked) {
+      total_us = (total_us + candidate.copies_us) * images_factor(conv, candidate.how);
+      kernel = std::make_shared<RepackedConv>(metadata_with_copies(*kernel, signature, way, functions), kernel,
+                                              candidate.how, candidate.functions);
+    }
     return ranked;
   }
-
-  static registry::KernelPtr with_copies(const registry::KernelPtr& inner, const Candidate& candidate,
-                                         const op::GemmSignature& signature) {
-    const registry::KernelMetadata& of_inner = inner->metadata();
-    registry::KernelMetadata metadata{kName, signature, plan::flatten(of_inner.design, of_inner.signature.gemm())};
-    metadata.promises = {.deterministic = of_inner.promises.deterministic, .batch_invariant = false};
-    std::string whole = op::to_string(metadata.signature);
-    for (const plan::ConvCopyPlan& plan : candidate.functions) whole += " " + plan::to_string(plan);
-    metadata.name =
-        fmt::format("repacked_{}_{}_{}", op::to_string(candidate.how), inner->name(), sha256(whole).hex().substr(0, 8));
-    return std::make_shared<RepackedConv>(std::move(metadata), inner, candidate.how, candidate.functions);
-  }
-
-  std::vector<registry::ProviderPtr> families_;
 };
 
 }  // namespace

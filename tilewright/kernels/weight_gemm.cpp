@@ -14,6 +14,7 @@
 #include "tilewright/base/float_format.hpp"
 #include "tilewright/base/rounding.hpp"
 #include "tilewright/base/target_features.hpp"
+#include "tilewright/base/tensor_map.hpp"
 #include "tilewright/lower/cuda/program.hpp"
 #include "tilewright/op/fill.hpp"
 #include "tilewright/program/launch.hpp"
@@ -26,8 +27,6 @@ namespace tilewright::kernels {
 namespace {
 
 constexpr const char* kName = "weight_gemm";
-/// TMA reads operands whose lines begin at multiples of this.
-constexpr int kLineAlignment = 16;
 /// How many kernels a problem is offered.
 constexpr std::size_t kMaxKernels = 8;
 
@@ -118,8 +117,8 @@ program::WeightGemmExtents extents_of(const op::Custom& problem) {
 /// Whether all lines of the matrix begin and end at multiples of 16 bytes, so that TMA can store them. TMA stores whole
 /// units of 16 bytes.
 bool has_aligned_lines(const op::Tensor& out) {
-  const std::int64_t elements = kLineAlignment / bytes(out.dtype);
-  return out.address % kLineAlignment == 0 && out.stride[0] % elements == 0 && out.shape[1] % elements == 0;
+  const std::int64_t elements = kTmaAlignment / bytes(out.dtype);
+  return out.address % kTmaAlignment == 0 && out.stride[0] % elements == 0 && out.shape[1] % elements == 0;
 }
 
 std::string kernel_name(const program::WeightGemmDescription& about) {
@@ -300,7 +299,7 @@ class WeightGemmProvider final : public registry::Provider {
       const int rank = static_cast<int>(declared.shape.size());
       const bool is_any = declared.access != op::Access::read && !stores_by_tma;
       operands.push_back(
-          {declared.name, declared.access, element, rank, rank - 1, is_any ? 1 : kLineAlignment / bytes(element)});
+          {declared.name, declared.access, element, rank, rank - 1, is_any ? 1 : kTmaAlignment / bytes(element)});
     }
     return operands;
   }

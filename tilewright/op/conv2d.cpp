@@ -66,7 +66,8 @@ Im2colAxis axis_of_x(const Conv2d& conv, std::size_t axis) {
           .offset = (is_reversed ? (taps - 1) * dilation : 0) - conv.padding[axis]};
 }
 
-/// The same of y, for dgrad: position h of x and tap r meet at the coordinate p of y at which p and r meet at h.
+/// Axis 0 or 1 of the im2col matrix of y, for dgrad: position h of x and tap r meet at the coordinate p of y at which p
+/// and r meet at h.
 Im2colAxis axis_of_y(const Conv2d& conv, std::size_t axis) {
   const Im2colAxis of_x = axis_of_x(conv, axis);
   return {.positions = of_x.extent,
@@ -218,9 +219,6 @@ std::pair<const Tensor*, const Tensor*> inputs(const Conv2d& conv) {
 
 std::pair<std::string_view, std::string_view> input_names(ConvPass pass) {
   return {pass == ConvPass::fprop ? "x" : "y", pass == ConvPass::wgrad ? "x" : "w"};
-}
-std::string_view output_name(ConvPass pass) {
-  return pass == ConvPass::fprop ? "y" : pass == ConvPass::dgrad ? "x" : "w";
 }
 
 /// The types, scalars and epilogue of the convolution, with operands that have only types.
@@ -421,9 +419,8 @@ Support check_blocks(const Conv2d& conv) {
   }
   if (is_blocked(conv.x) != is_blocked(conv.w)) {
     return refuse(
-               "x and w must both have blocks of {} channels, as (N, C/32, H, W, 32) and (C/32, R, S, K, 32), got {} "
-               "and "
-               "{}",
+               "x and w must both have blocks of {} channels, as (N, C/32, H, W, 32) and (C/32, R, S, K, 32), "
+               "got {} and {}",
                kInterleaved, to_string(conv.x.shape), to_string(conv.w.shape))
         .as(RefusalCode::shape)
         .of(is_blocked(conv.x) ? "w" : "x");
@@ -443,13 +440,13 @@ Support check_layouts(const Conv2d& conv) {
   }
   const Tensor& written = conv.written();
   const bool has_blocks = is_blocked(written);
-  const std::string_view role = output_name(conv.pass);
+  const std::string_view role = conv.written_name();
   const Support fits =
       has_blocks ? check_blocked_output(written, role) : check_matrix(written, row_modes(conv.pass), role);
   if (!fits || !reads_c(conv)) return fits;
   if (const Support valid = check_tensor(conv.c, "C", "like the output", "like it"); !valid) return valid;
   if (conv.c.shape != conv.written().shape) {
-    return refuse("C must have the shape {} of {}, got {}", to_string(conv.written().shape), output_name(conv.pass),
+    return refuse("C must have the shape {} of {}, got {}", to_string(conv.written().shape), conv.written_name(),
                   to_string(conv.c.shape))
         .as(RefusalCode::shape)
         .of("C");
@@ -461,7 +458,7 @@ Support check_types(const Conv2d& conv) {
   const auto [a, b] = inputs(conv);
   const auto [name_a, name_b] = input_names(conv.pass);
   for (const auto& [role, type] :
-       {std::pair{name_a, a->dtype}, {name_b, b->dtype}, {output_name(conv.pass), conv.written().dtype}}) {
+       {std::pair{name_a, a->dtype}, {name_b, b->dtype}, {conv.written_name(), conv.written().dtype}}) {
     if (type != DType::tf32) continue;
     return refuse("{} is tf32, which is only a math type: use f32 elements and multiply_add_tf32", role)
         .as(RefusalCode::math)
@@ -469,7 +466,7 @@ Support check_types(const Conv2d& conv) {
   }
   const Support fits = check_matrices(scalars_and_types(conv));
   if (fits) return {};
-  return refuse("{} (A is {}, B is {} and D is {})", fits.reason(), name_a, name_b, output_name(conv.pass))
+  return refuse("{} (A is {}, B is {} and D is {})", fits.reason(), name_a, name_b, conv.written_name())
       .as(fits.refusal().code);
 }
 
@@ -485,8 +482,8 @@ Support check_auxiliary(const Conv2d& conv, const NamedTensor& tensor) {
   const bool has_blocks = is_blocked(conv.written());
   const std::string& role = tensor.name;
   if (tensor.tensor.shape.rank() != whole.rank() || tensor.tensor.stride.rank() != whole.rank()) {
-    return refuse("'{}' must have {} modes, as {} has, got {}", role, has_blocks ? "five" : "four",
-                  output_name(conv.pass), to_string(tensor.tensor.shape))
+    return refuse("'{}' must have {} modes, as {} has, got {}", role, has_blocks ? "five" : "four", conv.written_name(),
+                  to_string(tensor.tensor.shape))
         .as(RefusalCode::shape)
         .of(role);
   }
@@ -583,10 +580,7 @@ std::vector<BasicOperand<TensorPointer>> operands_of(Problem& conv) {
     if (conv.pass != reader) operands.push_back({name, tensor, Access::read, reads});
   }
   operands.push_back({"C", &conv.c, Access::read, reads_c(conv), true});
-  TensorPointer const written = conv.pass == ConvPass::fprop   ? &conv.y
-                                : conv.pass == ConvPass::dgrad ? &conv.x
-                                                               : &conv.w;
-  operands.push_back({output_name(conv.pass), written, Access::write});
+  operands.push_back({conv.written_name(), &conv.written(), Access::write});
   for (auto& [name, tensor] : conv.tensors) operands.push_back(tensor_operand(conv.epilogue, name, &tensor));
   return operands;
 }

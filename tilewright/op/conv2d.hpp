@@ -47,6 +47,9 @@ struct Conv2d {
   std::vector<NamedTensor> tensors = {};
 
   const Tensor& written() const { return pass == ConvPass::fprop ? y : pass == ConvPass::dgrad ? x : w; }
+  Tensor& written() { return pass == ConvPass::fprop ? y : pass == ConvPass::dgrad ? x : w; }
+  /// "x", "w" or "y"
+  std::string_view written_name() const { return pass == ConvPass::fprop ? "y" : pass == ConvPass::dgrad ? "x" : "w"; }
   /// Whether the written tensor is empty, so that there is nothing to compute.
   bool is_empty() const { return written().is_empty(); }
 

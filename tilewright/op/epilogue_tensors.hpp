@@ -34,7 +34,7 @@ BasicOperand<TensorPointer> tensor_operand(const Epilogue& epilogue, std::string
 /// Refuses tensors that are missing, superfluous, or of the wrong shape, type or layout.
 /// @pre the epilogue and the other operands are valid
 Support check_epilogue_tensors(const Gemm& gemm);
-/// The same for a problem with `groups` groups: see GroupedGemm::gemm.
+/// Checks the tensors of a problem with `groups` groups: see GroupedGemm::gemm.
 Support check_epilogue_tensors(const Gemm& gemm, GroupedMode mode, std::int64_t groups);
 
 std::vector<EpilogueTensorSignature> describe_epilogue_tensors(const Epilogue& epilogue,

@@ -32,11 +32,11 @@ inline constexpr int kMaxTapRow = 128;
 struct TensorSignature {
   DType element = DType::f32;
   MatrixLayout layout = MatrixLayout::row_major;
-  int alignment = 1;  // elements, a power of two; divides the addresses, ld and batch stride, and for D the row length;
-                      // 1 if groups are stacked along the contiguous mode, since each may begin anywhere, and for D
-                      // if groups end along it
-  bool is_pointer_array =
-      false;  // the matrices of a batch lie at the addresses in an array, instead of one stride apart
+  /// Elements, a power of two; divides the addresses, ld and batch stride, and for D the row length. It is 1 if groups
+  /// are stacked along the contiguous mode, since each may begin anywhere, and for D if groups end along it.
+  int alignment = 1;
+  /// The matrices of a batch lie at the addresses in an array, instead of one stride apart.
+  bool is_pointer_array = false;
   /// The contiguous mode of an im2col matrix is that of taps and channels.
   Im2colAccess im2col = Im2colAccess::none;
   /// The length in elements of the rows in which an im2col matrix can be copied without crossing the end of a tap: the

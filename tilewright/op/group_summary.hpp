@@ -33,7 +33,7 @@ struct GroupSummary {
 /// result is the default. @pre the mode is neither none nor independent
 GroupSummary summarize(GroupedMode mode, std::span<const std::int64_t> sizes);
 
-/// The same for independent groups, of which each has m, n and k. The mean of k is that of the operations.
+/// Summarizes the sizes of independent groups, of which each has m, n and k. The mean of k is that of the operations.
 GroupSummary summarize(std::span<const std::array<std::int64_t, 3>> extents);
 
 /// The summary of `groups` groups of which only the mean size is expected. @pre as summarize()

@@ -227,20 +227,20 @@ IndependentGroup independent_group(const GemmView& view, std::int64_t index) {
 
 Tensor matrix_of_group(const GemmView& view, char role, std::int64_t index) {
   const IndependentGroup group = independent_group(view, index);
-  const auto of = [&](const OperandView& operand, std::int64_t rows, std::int64_t columns, std::int64_t ld) {
+  const auto matrix_in = [&](const OperandView& operand, std::int64_t rows, std::int64_t columns, std::int64_t ld) {
     const Tensor one = slice(operand.tensor, index);
     return matrix(one.address, one.dtype, rows, columns, view_matrix(operand.tensor, "operand")->layout, ld,
                   one.device);
   };
   switch (role) {
     case 'A':
-      return of(view.a, group.m, group.k, group.lda);
+      return matrix_in(view.a, group.m, group.k, group.lda);
     case 'B':
-      return of(view.b, group.k, group.n, group.ldb);
+      return matrix_in(view.b, group.k, group.n, group.ldb);
     case 'C':
-      return of(view.c, group.m, group.n, group.ldc);
+      return matrix_in(view.c, group.m, group.n, group.ldc);
     default:
-      return of(view.d, group.m, group.n, group.ldd);
+      return matrix_in(view.d, group.m, group.n, group.ldd);
   }
 }
 

@@ -51,7 +51,7 @@ struct GroupedGemm {
 /// The ends of `groups` groups at `address`, for GroupedGemm::ends.
 Tensor group_ends(std::uint64_t address, std::int64_t groups, MemoryDevice device = {});
 
-/// The same for independent groups, and their leading dimensions.
+/// The extents of independent groups, for GroupedGemm::ends, and their leading dimensions.
 Tensor group_extents(std::uint64_t address, std::int64_t groups, MemoryDevice device = {});
 Tensor group_leading_dimensions(std::uint64_t address, std::int64_t groups, MemoryDevice device = {});
 

@@ -11,7 +11,7 @@ namespace tilewright::op {
 /// without groups and blocks of channels, and it has several taps.
 bool can_pad_taps(const GemmView& view);
 
-/// The same view, whose filter B is an im2col matrix with the columns of A as its rows.
+/// The view with its filter B as an im2col matrix that has the columns of A as its rows.
 /// @pre can_pad_taps(view), or the taps are padded already
 GemmView with_filter_as_im2col(GemmView view);
 

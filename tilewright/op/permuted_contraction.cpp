@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "tilewright/base/rounding.hpp"
+#include "tilewright/base/tensor_map.hpp"
 
 namespace tilewright::op {
 namespace {
 
-constexpr std::int64_t kRowAlignment = 16;      // bytes
 constexpr std::int64_t kBufferAlignment = 256;  // bytes
 
 struct Letters {
@@ -89,7 +89,7 @@ std::int64_t set_strides(Tensor& tensor, const NamedModes& like, std::string_vie
       if (const std::optional<int> at = like.place(mode)) tensor.stride[*at] = stride;
       stride *= like.extent(mode);
     }
-    if (modes.data() == row.data()) stride = round_up(stride, kRowAlignment / bytes(tensor.dtype));
+    if (modes.data() == row.data()) stride = round_up(stride, kTmaAlignment / bytes(tensor.dtype));
   }
   return stride;
 }

@@ -16,7 +16,8 @@ namespace tilewright::op {
 /// alpha or k is 0.
 /// Calls check_interruption(), like the comparisons below. @pre the problem is valid, every tensor on the host
 void reference(const GemmView& gemm);
-/// The same for the sums of parts, which are computed in f64 too. The parts are not read if alpha is 0.
+/// Writes D and the outputs of a reduction of split-K, whose sums of parts are computed in f64, too. The parts are not
+/// read if alpha is 0. @pre as above
 void reference(const ReduceSplitK& reduction);
 
 /// The element whose error is the largest fraction of its bound.
@@ -67,8 +68,8 @@ std::string describe_worst(const Comparison& comparison);
 /// along one mode. A reduction to a single result, which needs all of D, is not checked then.
 /// @pre as reference(); C still holds what the kernel read, so C is not D
 Comparison compare(const GemmView& gemm, std::uint64_t seed = 0);
-/// The same for the sums of parts: their error bound is that of an accumulation of count() products, of which one
-/// factor is 1. Samples are checked if m*n*count() exceeds 2^26.
+/// Compares the outputs of a reduction of split-K. The error bound of a sum of parts is that of an accumulation of
+/// count() products, of which one factor is 1. Only samples are checked if m*n*count() exceeds 2^26. @pre as above
 Comparison compare(const ReduceSplitK& reduction, std::uint64_t seed = 0);
 
 /// The position of an element in a batch of matrices.

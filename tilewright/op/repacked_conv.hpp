@@ -24,8 +24,7 @@ struct ConvRepacking {
     /// In fprop, a block of `block` pixels of y becomes the channels of one pixel, with a filter that has, for each
     /// pixel of the block, the taps that it meets, and zeros for the others. In dgrad this is a block of pixels of x,
     /// whose gradient is the fprop of y with such a filter. `merged` groups become one, whose filters have zeros for
-    /// the
-    /// channels of the other groups.
+    /// the channels of the other groups.
     pixel_blocks,
     /// `merged` groups become one, whose filters have zeros for the channels of the other groups.
     merged_groups,
@@ -95,8 +94,8 @@ struct FilterBlocks {
 /// follow zeros are those of blocks of one pixel.
 struct PixelBlocks {
   std::uint64_t from = 0, to = 0;
-  std::int64_t images = 1, h = 1, w = 1,
-               row_bytes = 0;  // of the output, where row_bytes are those of a pixel's channels
+  std::int64_t images = 1, h = 1, w = 1;  // of the output
+  std::int64_t row_bytes = 0;             // of a pixel's channels in the output
   std::int64_t block_h = 1, block_w = 1;
   std::int64_t from_bytes = 0;  // from one row to the next
   // A pixel has `groups` parts of row_bytes; those of a row of the other convolution are group_bytes apart.

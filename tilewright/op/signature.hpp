@@ -58,7 +58,7 @@ inline constexpr std::tuple kGemmFields{
     Field{"groups", &GemmSignature::groups},
 };
 
-/// The same for a ReduceSplitKSignature.
+/// Every field of a ReduceSplitKSignature, in the order of the text form.
 inline constexpr std::tuple kReduceSplitKFields{
     Field{"parts", &ReduceSplitKSignature::parts},
     Field{"c", &ReduceSplitKSignature::c},

@@ -187,8 +187,9 @@ Result<MatrixView> view_matrix(const Tensor& tensor, std::string_view role);
 /// result has the strides that make view_matrix() choose `layout`. Other tensors are returned as they are.
 Tensor with_layout(const Tensor& tensor, MatrixLayout layout);
 
-/// The same with the layout whose single line has all elements, rather than lines of one element each: a column becomes
-/// column-major and a row row-major. The leading dimension of a single line does not limit the alignment.
+/// The tensor with the layout in which a matrix of one row or one column is a single line of all elements, rather than
+/// lines of one element each: a column becomes column-major and a row row-major. The leading dimension of a single line
+/// does not limit the alignment.
 Tensor with_longest_lines(const Tensor& tensor);
 
 /// Whether the tensor begins in the middle of a 32-byte sector of a GPU's memory, at an odd multiple of 16 bytes.

@@ -36,9 +36,10 @@ op::PixelBlocks merged(op::PixelBlocks blocks) {
 }
 
 int widest_unit(const op::PixelBlocks& blocks) {
-  const op::PixelBlocks of = merged(blocks);
-  std::uint64_t all = of.to | of.from | kVectorBytes;
-  for (const std::int64_t step : {of.row_bytes, of.from_bytes, of.group_bytes, of.image_bytes, of.to_bytes})
+  const op::PixelBlocks copied = merged(blocks);
+  std::uint64_t all = copied.to | copied.from | kVectorBytes;
+  for (const std::int64_t step :
+       {copied.row_bytes, copied.from_bytes, copied.group_bytes, copied.image_bytes, copied.to_bytes})
     all |= static_cast<std::uint64_t>(step);
   return 1 << std::countr_zero(all);
 }
@@ -56,18 +57,6 @@ std::int64_t work_of(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
          ceil_div(filter.copied_inputs, ConvCopyPlan::kFilterTile);
 }
 
-template <class Sink, class Value>
-void number(Sink& sink, const char* name, const Value& value) {
-  sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
-}
-template <class Sink, class Value>
-void divisor(Sink& sink, const char* name, const Value& value) {
-  sink.begin(name);
-  sink.field("multiplier", [&] { return Divisor(value()).multiplier; });
-  sink.field("shift", [&] { return Divisor(value()).shift; });
-  sink.end(sizeof(std::uint32_t));
-}
-
 /// RowCopyParameters of device/tilewright/permute/row_copy.cuh.
 template <class Sink>
 void describe(Sink& sink, const op::RowCopy& rows) {
@@ -75,19 +64,19 @@ void describe(Sink& sink, const op::RowCopy& rows) {
   sink.field("to", [&] { return rows.to; });
   sink.field("line_pitch", [&] { return rows.line_pitch; });
   sink.field("span", [&] { return (rows.lines - 1) * rows.line_pitch + rows.line_bytes; });
-  number(sink, "line_bytes", [&] { return rows.line_bytes; });
-  number(sink, "lines", [&] { return rows.lines; });
-  number(sink, "rows", [&] { return rows.rows; });
-  number(sink, "step", [&] { return rows.step; });
-  number(sink, "offset", [&] { return rows.offset; });
-  number(sink, "row_bytes", [&] { return rows.row_bytes; });
-  number(sink, "vectors", [&] { return rows.copied_bytes() / kVectorBytes; });
-  number(sink, "vectors_of_row", [&] { return rows.to_bytes / kVectorBytes; });
-  divisor(sink, "by_vectors_of_row", [&] { return rows.to_bytes / kVectorBytes; });
-  divisor(sink, "by_rows", [&] { return rows.rows; });
-  number(sink, "parts", [&] { return rows.parts; });
-  divisor(sink, "by_lines_of_part", [&] { return rows.lines_of_part; });
-  divisor(sink, "by_parts", [&] { return rows.parts; });
+  sink.int32("line_bytes", [&] { return rows.line_bytes; });
+  sink.int32("lines", [&] { return rows.lines; });
+  sink.int32("rows", [&] { return rows.rows; });
+  sink.int32("step", [&] { return rows.step; });
+  sink.int32("offset", [&] { return rows.offset; });
+  sink.int32("row_bytes", [&] { return rows.row_bytes; });
+  sink.int32("vectors", [&] { return rows.copied_bytes() / kVectorBytes; });
+  sink.int32("vectors_of_row", [&] { return rows.to_bytes / kVectorBytes; });
+  describe_divisor_by(sink, "by_vectors_of_row", [&] { return rows.to_bytes / kVectorBytes; });
+  describe_divisor_by(sink, "by_rows", [&] { return rows.rows; });
+  sink.int32("parts", [&] { return rows.parts; });
+  describe_divisor_by(sink, "by_lines_of_part", [&] { return rows.lines_of_part; });
+  describe_divisor_by(sink, "by_parts", [&] { return rows.parts; });
 }
 
 /// FilterBlocksParameters of device/tilewright/permute/filter_blocks.cuh.
@@ -100,53 +89,53 @@ void describe(Sink& sink, const op::FilterBlocks& filter) {
   sink.field("group_stride", [&] { return filter.group_stride; });
   for (const auto& [name, axis] : {std::pair{"h", &filter.h}, {"w", &filter.w}}) {
     sink.begin(name);
-    sink.field("tap_stride", [&, of = axis] { return of->tap_stride; });
-    number(sink, "block", [&, of = axis] { return of->block; });
-    number(sink, "pixel_step", [&, of = axis] { return of->pixel_step; });
-    number(sink, "tap_step", [&, of = axis] { return of->tap_step; });
-    number(sink, "offset", [&, of = axis] { return of->offset; });
-    number(sink, "dilation", [&, of = axis] { return of->dilation; });
-    number(sink, "taps", [&, of = axis] { return of->taps; });
-    number(sink, "copied_taps", [&, of = axis] { return of->copied_taps; });
-    number(sink, "is_reversed", [&, of = axis] { return of->is_reversed ? 1 : 0; });
+    sink.field("tap_stride", [&, along = axis] { return along->tap_stride; });
+    sink.int32("block", [&, along = axis] { return along->block; });
+    sink.int32("pixel_step", [&, along = axis] { return along->pixel_step; });
+    sink.int32("tap_step", [&, along = axis] { return along->tap_step; });
+    sink.int32("offset", [&, along = axis] { return along->offset; });
+    sink.int32("dilation", [&, along = axis] { return along->dilation; });
+    sink.int32("taps", [&, along = axis] { return along->taps; });
+    sink.int32("copied_taps", [&, along = axis] { return along->copied_taps; });
+    sink.int32("is_reversed", [&, along = axis] { return along->is_reversed ? 1 : 0; });
     sink.end(sizeof(std::int64_t));
   }
-  number(sink, "outputs", [&] { return filter.outputs; });
-  number(sink, "inputs", [&] { return filter.inputs; });
-  number(sink, "copied_rows", [&] { return filter.copied_rows; });
-  number(sink, "copied_inputs", [&] { return filter.copied_inputs; });
-  number(sink, "merged", [&] { return filter.merged; });
+  sink.int32("outputs", [&] { return filter.outputs; });
+  sink.int32("inputs", [&] { return filter.inputs; });
+  sink.int32("copied_rows", [&] { return filter.copied_rows; });
+  sink.int32("copied_inputs", [&] { return filter.copied_inputs; });
+  sink.int32("merged", [&] { return filter.merged; });
 }
 
 /// PixelBlocksParameters of device/tilewright/permute/pixel_blocks.cuh. Sizes along a row are in units.
 template <class Sink>
 void describe(Sink& sink, const op::PixelBlocks& given, int unit) {
-  const op::PixelBlocks of = merged(given);
-  sink.field("from", [&] { return of.from; });
-  sink.field("to", [&] { return of.to; });
-  sink.field("from_step", [&] { return of.from_bytes / unit; });
-  sink.field("image_step", [&] { return of.image_bytes / unit; });
-  sink.field("pixel_step", [&] { return of.to_bytes / unit; });
-  number(sink, "units", [&] { return of.copied_bytes() / unit; });
-  number(sink, "row", [&] { return of.row_bytes / unit; });
-  number(sink, "h", [&] { return of.h; });
-  number(sink, "w", [&] { return of.w; });
-  number(sink, "block_h", [&] { return of.block_h; });
-  number(sink, "block_w", [&] { return of.block_w; });
-  number(sink, "rows_h", [&] { return ceil_div(of.h, of.block_h); });
-  number(sink, "rows_w", [&] { return ceil_div(of.w, of.block_w); });
-  divisor(sink, "by_row", [&] { return of.row_bytes / unit; });
-  divisor(sink, "by_h", [&] { return of.h; });
-  divisor(sink, "by_w", [&] { return of.w; });
-  divisor(sink, "by_block_h", [&] { return of.block_h; });
-  divisor(sink, "by_block_w", [&] { return of.block_w; });
-  number(sink, "groups", [&] { return of.groups; });
-  number(sink, "group", [&] { return of.group_bytes / unit; });
-  divisor(sink, "by_groups", [&] { return of.groups; });
-  number(sink, "part", [&] { return of.block_h * of.block_w * of.row_bytes / unit; });
-  number(sink, "parts", [&] { return of.parts; });
-  divisor(sink, "by_images_of_part", [&] { return of.images_of_part; });
-  divisor(sink, "by_parts", [&] { return of.parts; });
+  const op::PixelBlocks blocks = merged(given);
+  sink.field("from", [&] { return blocks.from; });
+  sink.field("to", [&] { return blocks.to; });
+  sink.field("from_step", [&] { return blocks.from_bytes / unit; });
+  sink.field("image_step", [&] { return blocks.image_bytes / unit; });
+  sink.field("pixel_step", [&] { return blocks.to_bytes / unit; });
+  sink.int32("units", [&] { return blocks.copied_bytes() / unit; });
+  sink.int32("row", [&] { return blocks.row_bytes / unit; });
+  sink.int32("h", [&] { return blocks.h; });
+  sink.int32("w", [&] { return blocks.w; });
+  sink.int32("block_h", [&] { return blocks.block_h; });
+  sink.int32("block_w", [&] { return blocks.block_w; });
+  sink.int32("rows_h", [&] { return ceil_div(blocks.h, blocks.block_h); });
+  sink.int32("rows_w", [&] { return ceil_div(blocks.w, blocks.block_w); });
+  describe_divisor_by(sink, "by_row", [&] { return blocks.row_bytes / unit; });
+  describe_divisor_by(sink, "by_h", [&] { return blocks.h; });
+  describe_divisor_by(sink, "by_w", [&] { return blocks.w; });
+  describe_divisor_by(sink, "by_block_h", [&] { return blocks.block_h; });
+  describe_divisor_by(sink, "by_block_w", [&] { return blocks.block_w; });
+  sink.int32("groups", [&] { return blocks.groups; });
+  sink.int32("group", [&] { return blocks.group_bytes / unit; });
+  describe_divisor_by(sink, "by_groups", [&] { return blocks.groups; });
+  sink.int32("part", [&] { return blocks.block_h * blocks.block_w * blocks.row_bytes / unit; });
+  sink.int32("parts", [&] { return blocks.parts; });
+  describe_divisor_by(sink, "by_images_of_part", [&] { return blocks.images_of_part; });
+  describe_divisor_by(sink, "by_parts", [&] { return blocks.parts; });
 }
 
 /// `copy` may be null for a sink that asks for no values.
@@ -214,8 +203,8 @@ ParameterLayout parameter_layout(const ConvCopyPlan& plan) {
 
 Launch launch(const ConvCopyPlan& plan, const op::ConvCopy& copy) {
   Launch launch;
-  const std::int64_t of_cta = plan.kind == Kind::filter_blocks ? 1 : ConvCopyPlan::kThreads * plan.units();
-  launch.grid = {static_cast<std::uint32_t>(ceil_div(work_of(plan, copy), of_cta)), 1, 1};
+  const std::int64_t cta_work = plan.kind == Kind::filter_blocks ? 1 : ConvCopyPlan::kThreads * plan.units();
+  launch.grid = {static_cast<std::uint32_t>(ceil_div(work_of(plan, copy), cta_work)), 1, 1};
   launch.block = {ConvCopyPlan::kThreads, 1, 1};
   ParameterWriter writer(launch);
   describe_parameters(writer, plan, &copy);

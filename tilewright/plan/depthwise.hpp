@@ -15,7 +15,7 @@ inline constexpr int kMaxVector = 8;     // with more channels a thread has too 
 inline constexpr int kMaxTaps = 7, kMaxStep = 2;
 inline constexpr int kWarpThreads = 32;
 inline constexpr std::int64_t kSmemBytes = 48 * 1024;  // shared memory of any kernel, without asking for more
-inline constexpr double kDramShare = 0.875;            // as in plan/cost.cpp
+inline constexpr double kDramShare = 0.875;            // of DRAM's nominal rate; from GEMMs on an H200, 2026-11-23
 inline constexpr double kIssueShare = 0.6;             // of the four instructions that an SM issues at most per clock
 inline constexpr double kAddressInstructions = 6;      // of a load: its address, its condition, and zeros outside
 

@@ -10,6 +10,7 @@
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/depthwise.hpp"
 #include "tilewright/plan/im2col.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -34,9 +35,9 @@ std::int64_t channel_tiles(const DepthwiseConvPlan& plan, const op::GemmView& ar
 int registers_of_window(const DepthwiseConvPlan& plan, int rows_ahead) {
   const int others = plan.taps > 3 ? 40 : 36;
   const int loads = (plan.pixels - 1) * plan.step + plan.taps, rows = std::max(rows_ahead, 2);
-  const int of_pixel = ceil_div(plan.vector * bytes(plan.operands.a.element), 4);
+  const int pixel_registers = ceil_div(plan.vector * bytes(plan.operands.a.element), 4);
   const int sums_and_taps = plan.sums() * plan.pixels + plan.taps * plan.taps;
-  return others + sums_and_taps * plan.vector * bytes(plan.accumulator) / 4 + rows * loads * of_pixel;
+  return others + sums_and_taps * plan.vector * bytes(plan.accumulator) / 4 + rows * loads * pixel_registers;
 }
 
 /// Registers of a thread, from ptxas -v of this family.
@@ -114,9 +115,6 @@ template <class Sink>
 void describe_parameters(Sink& sink, const DepthwiseConvPlan& plan, const op::GemmView* arguments,
                          const Segments& segments) {
   const auto im2col = [&]() -> const op::Im2col& { return arguments->a.im2col; };
-  const auto number = [&](const char* name, const auto& get) {
-    sink.field(name, [&] { return static_cast<std::int32_t>(get()); });
-  };
   describe_im2col_matrix(sink, "matrix", im2col);
   sink.field("images", [&] { return arguments->a.tensor.address; });
   sink.field("filter", [&] { return arguments->b.tensor.address; });
@@ -126,16 +124,15 @@ void describe_parameters(Sink& sink, const DepthwiseConvPlan& plan, const op::Ge
   sink.field("tap_stride", [&] { return arguments->b.tensor.row_stride(); });
   sink.field("ldc", [&] { return arguments->reads_source ? arguments->c.tensor.row_stride() : std::int64_t{0}; });
   sink.field("ldd", [&] { return arguments->d.tensor.row_stride(); });
-  number("channels", [&] { return arguments->batch(); });
-  number("channel_tiles", [&] { return channel_tiles(plan, *arguments); });
-  number("pixels", [&] { return arguments->m(); });
-  number("segments", [&] { return im2col().images * segments.per_image; });
-  number("segments_per_image", [&] { return segments.per_image; });
-  number("rows_per_segment", [&] { return segments.rows; });
-  describe_divisor(sink, "by_segments_per_image",
-                   [&] { return divisor_by(std::max<std::int64_t>(segments.per_image, 1)); });
-  number("groups_per_row", [&] { return groups_of_row(plan, im2col()); });
-  describe_divisor(sink, "by_groups_per_row", [&] { return divisor_by(groups_of_row(plan, im2col())); });
+  sink.int32("channels", [&] { return arguments->batch(); });
+  sink.int32("channel_tiles", [&] { return channel_tiles(plan, *arguments); });
+  sink.int32("pixels", [&] { return arguments->m(); });
+  sink.int32("segments", [&] { return im2col().images * segments.per_image; });
+  sink.int32("segments_per_image", [&] { return segments.per_image; });
+  sink.int32("rows_per_segment", [&] { return segments.rows; });
+  describe_divisor_by(sink, "by_segments_per_image", [&] { return segments.per_image; });
+  sink.int32("groups_per_row", [&] { return groups_of_row(plan, im2col()); });
+  describe_divisor_by(sink, "by_groups_per_row", [&] { return groups_of_row(plan, im2col()); });
   describe_epilogue(sink, plan.operands.epilogue, arguments, false);
   sink.finish();
 }
@@ -258,17 +255,13 @@ Result<DepthwiseConvPlan> plan_depthwise_conv(const op::GemmSignature& signature
           .as(RefusalCode::design);
     }
   }
-  const auto between = [](std::string_view what, int value, int least, int most) {
-    return value >= least && value <= most
-               ? Support()
-               : refuse("{} must be from {} to {}, got {}", what, least, most, value).as(RefusalCode::design);
-  };
   const int widest = std::min(kVectorBytes / bytes(signature.a.element), kVectorBytes / bytes(signature.d.element));
-  for (const Support& fits :
-       {between("the channels of a thread", plan.vector, 1, std::min(kMaxVector, widest)),
-        between("the positions of a thread", plan.pixels, 1, kMaxPixels),
-        between("the taps of the code", design.tile.k, 1, kMaxTaps), between("the step", plan.step, 1, kMaxStep),
-        between("the number of warps", design.warps_m, 1, arch::limits(design.target).max_threads_per_block / 32)}) {
+  for (const Support& fits : {check_between("the channels of a thread", plan.vector, 1, std::min(kMaxVector, widest)),
+                              check_between("the positions of a thread", plan.pixels, 1, kMaxPixels),
+                              check_between("the taps of the code", design.tile.k, 1, kMaxTaps),
+                              check_between("the step", plan.step, 1, kMaxStep),
+                              check_between("the number of warps", design.warps_m, 1,
+                                            arch::limits(design.target).max_threads_per_block / 32)}) {
     if (!fits) return fits.refusal();
   }
   if (kMaxVector % plan.vector != 0 || plan.channels % plan.vector != 0 || plan.channels < plan.vector ||
@@ -281,10 +274,7 @@ Result<DepthwiseConvPlan> plan_depthwise_conv(const op::GemmSignature& signature
     return refuse("multiplies on CUDA cores, got {}", op::name(signature.math)).as(RefusalCode::math);
   if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
     return refuse("a channel has no other that an epilogue could pair it with").as(RefusalCode::epilogue);
-  if (!signature.epilogue.outputs.empty()) {
-    return refuse("stores no output but D, the epilogue has {} others", signature.epilogue.outputs.size())
-        .as(RefusalCode::epilogue);
-  }
+  if (const Support fits = check_no_other_outputs(signature.epilogue); !fits) return fits.refusal();
   return plan;
 }
 
@@ -342,8 +332,9 @@ double estimate_us(const DepthwiseConvPlan& plan, const op::GemmView& arguments)
   const auto channels = static_cast<double>(arguments.batch());
   const double outputs = static_cast<double>(arguments.m()) * channels;
   const double inputs = static_cast<double>(im2col.images * im2col.h.extent * im2col.w.extent) * channels;
-  const double of_c = arguments.reads_source ? bytes(arguments.c.tensor.dtype) : 0;
-  const double moved = inputs * bytes(plan.operands.a.element) + outputs * (bytes(plan.operands.d.element) + of_c);
+  const double source_bytes = arguments.reads_source ? bytes(arguments.c.tensor.dtype) : 0;
+  const double moved =
+      inputs * bytes(plan.operands.a.element) + outputs * (bytes(plan.operands.d.element) + source_bytes);
   // Instructions for one row of pixels and all positions of a thread: a load with its address and conversions for
   // each pixel, a multiply-add for each product, and the loads of the filter.
   const double taps = static_cast<double>(im2col.w.taps);
@@ -368,11 +359,11 @@ double estimate_us(const DepthwiseConvPlan& plan, const op::GemmView& arguments)
                     : taps * filter_loads * conflicts * std::min(filter_bytes, kWordBytes) * kWarpThreads / kLineBytes;
   const double loaded = (row_loads + loads * pixel_clocks) * loaded_rows;
   const double groups = static_cast<double>(im2col.images * segments.per_image * groups_of_row(plan, im2col));
-  const auto of_ctas = static_cast<double>(channel_tiles(plan, arguments) * plan.channels);
-  const double warps = groups * of_ctas / plan.vector / kWarpThreads;
+  const auto tiled_channels = static_cast<double>(channel_tiles(plan, arguments) * plan.channels);
+  const double warps = groups * tiled_channels / plan.vector / kWarpThreads;
   const double issued = thread / (4 * kIssueShare);
-  const double of_warp = std::max(issued, loaded) + kOverlap * std::min(issued, loaded);
-  const double clocks = warps * of_warp / limits.sm_count;
+  const double warp_clocks = std::max(issued, loaded) + kOverlap * std::min(issued, loaded);
+  const double clocks = warps * warp_clocks / limits.sm_count;
   const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   // A window that slides over 16 channels of 16 bits loads 32 adjacent bytes: f16 56x56x24x424 took 74 us, where 32
   // channels took 55 (H200, 2026-11-28). With this factor, the first of the kernels of 34 layers takes 5 % longer than

@@ -11,6 +11,7 @@
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/depthwise.hpp"
 #include "tilewright/plan/im2col.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -106,9 +107,6 @@ template <class Sink>
 void describe_parameters(Sink& sink, const DepthwiseWgradPlan& plan, const op::GemmView* arguments,
                          const DepthwiseWgradDivision& division) {
   const auto im2col = [&]() -> const op::Im2col& { return arguments->b.im2col; };
-  const auto number = [&](const char* name, const auto& get) {
-    sink.field(name, [&] { return static_cast<std::int32_t>(get()); });
-  };
   describe_im2col_matrix(sink, "matrix", im2col);
   sink.field("gradient", [&] { return arguments->a.tensor.address; });
   sink.field("images", [&] { return arguments->b.tensor.address; });
@@ -117,23 +115,23 @@ void describe_parameters(Sink& sink, const DepthwiseWgradPlan& plan, const op::G
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(plan, division)); });
   sink.field("ldc", [&] { return arguments->reads_source ? arguments->c.tensor.batch_stride() : std::int64_t{0}; });
   sink.field("ldd", [&] { return arguments->d.tensor.batch_stride(); });
-  number("gradient_pitch", [&] { return arguments->a.tensor.column_stride() * bytes(arguments->a.tensor.dtype); });
-  number("pitch", [&] { return im2col().w.stride * bytes(arguments->b.tensor.dtype); });
-  number("channels", [&] { return arguments->batch(); });
-  number("channel_tiles", [&] { return division.channel_tiles; });
-  number("vectors", [&] { return division.vectors; });
-  number("channels_of_tile", [&] { return division.vectors * plan.vector; });
-  number("units", [&] { return division.units; });
-  number("units_of_tile", [&] { return division.units_of_tile; });
-  number("unit_tiles", [&] { return division.unit_tiles; });
-  number("tap_groups", [&] { return division.tap_groups; });
-  number("lanes", [&] { return division.lanes; });
-  number("segments", [&] { return division.segments; });
-  number("segments_of_row", [&] { return division.segments_of_row; });
-  number("positions_of_segment", [&] { return division.positions_of_segment; });
-  number("segments_of_part", [&] { return division.segments_of_part; });
-  number("parts", [&] { return division.parts; });
-  describe_divisor(sink, "by_segments_of_row", [&] { return divisor_by(division.segments_of_row); });
+  sink.int32("gradient_pitch", [&] { return arguments->a.tensor.column_stride() * bytes(arguments->a.tensor.dtype); });
+  sink.int32("pitch", [&] { return im2col().w.stride * bytes(arguments->b.tensor.dtype); });
+  sink.int32("channels", [&] { return arguments->batch(); });
+  sink.int32("channel_tiles", [&] { return division.channel_tiles; });
+  sink.int32("vectors", [&] { return division.vectors; });
+  sink.int32("channels_of_tile", [&] { return division.vectors * plan.vector; });
+  sink.int32("units", [&] { return division.units; });
+  sink.int32("units_of_tile", [&] { return division.units_of_tile; });
+  sink.int32("unit_tiles", [&] { return division.unit_tiles; });
+  sink.int32("tap_groups", [&] { return division.tap_groups; });
+  sink.int32("lanes", [&] { return division.lanes; });
+  sink.int32("segments", [&] { return division.segments; });
+  sink.int32("segments_of_row", [&] { return division.segments_of_row; });
+  sink.int32("positions_of_segment", [&] { return division.positions_of_segment; });
+  sink.int32("segments_of_part", [&] { return division.segments_of_part; });
+  sink.int32("parts", [&] { return division.parts; });
+  describe_divisor_by(sink, "by_segments_of_row", [&] { return division.segments_of_row; });
   describe_epilogue(sink, plan.operands.epilogue, arguments, false);
   sink.finish();
 }
@@ -240,17 +238,12 @@ Result<DepthwiseWgradPlan> plan_depthwise_wgrad(const op::GemmSignature& signatu
                           .threads = design.warps_m * kWarpThreads,
                           .taps = has_window ? design.tile.k : kAnyTaps,
                           .step = has_window ? design.instruction.k : 0};
-  const auto between = [](std::string_view what, int value, int least, int most) {
-    return value >= least && value <= most
-               ? Support()
-               : refuse("{} must be from {} to {}, got {}", what, least, most, value).as(RefusalCode::design);
-  };
   const int widest = std::min(kVectorBytes / bytes(signature.a.element), kVectorBytes / bytes(signature.b.element));
-  for (const Support& fits :
-       {between("the channels of a thread", plan.vector, 1, std::min(kMaxVector, widest)),
-        between("the taps of the code", design.tile.k, 1, kMaxTaps),
-        between("the step", design.instruction.k, 1, std::min(kMaxStep, design.tile.k)),
-        between("the number of warps", design.warps_m, 1, arch::limits(design.target).max_threads_per_block / 32)}) {
+  for (const Support& fits : {check_between("the channels of a thread", plan.vector, 1, std::min(kMaxVector, widest)),
+                              check_between("the taps of the code", design.tile.k, 1, kMaxTaps),
+                              check_between("the step", design.instruction.k, 1, std::min(kMaxStep, design.tile.k)),
+                              check_between("the number of warps", design.warps_m, 1,
+                                            arch::limits(design.target).max_threads_per_block / 32)}) {
     if (!fits) return fits.refusal();
   }
   const bool divides = std::has_single_bit(static_cast<unsigned>(plan.vector)) && plan.channels >= plan.vector &&
@@ -269,10 +262,7 @@ Result<DepthwiseWgradPlan> plan_depthwise_wgrad(const op::GemmSignature& signatu
     return refuse("multiplies on CUDA cores, got {}", op::name(signature.math)).as(RefusalCode::math);
   if (signature.epilogue.is_gated() || signature.epilogue.columns_per_element() != 1)
     return refuse("a tap has no other that an epilogue could pair it with").as(RefusalCode::epilogue);
-  if (!signature.epilogue.outputs.empty()) {
-    return refuse("stores no output but D, the epilogue has {} others", signature.epilogue.outputs.size())
-        .as(RefusalCode::epilogue);
-  }
+  if (const Support fits = check_no_other_outputs(signature.epilogue); !fits) return fits.refusal();
   return plan;
 }
 
@@ -313,14 +303,14 @@ DepthwiseWgradDivision divide(const DepthwiseWgradPlan& plan, const op::GemmView
   const std::int64_t positions = im2col.w.positions;
   DepthwiseWgradDivision best = division;
   best.clocks = std::numeric_limits<double>::infinity();
-  for (std::int64_t of_row = 1; of_row == 1 || positions / of_row >= kShortestSegment;) {
-    division.positions_of_segment = ceil_div(positions, of_row);
+  for (std::int64_t row_segments = 1; row_segments == 1 || positions / row_segments >= kShortestSegment;) {
+    division.positions_of_segment = ceil_div(positions, row_segments);
     division.segments_of_row =
         std::max<std::int64_t>(ceil_div(positions, std::max<std::int64_t>(division.positions_of_segment, 1)), 1);
     division.segments = rows * division.segments_of_row;
     if (const DepthwiseWgradDivision divided = best_parts(plan, division); divided.clocks < best.clocks) best = divided;
     if (division.positions_of_segment <= 1) break;
-    of_row = ceil_div(positions, division.positions_of_segment - 1);  // the next that has shorter segments
+    row_segments = ceil_div(positions, division.positions_of_segment - 1);  // the next that has shorter segments
   }
   return best;
 }

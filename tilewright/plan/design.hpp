@@ -64,7 +64,6 @@ struct GemmTiling {
   /// the parts before it, and the last one stores the tile. CTAs take parts as they become free.
   bool splits_in_turn = false;
 
-  int math_threads() const { return 32 * warps_m * warps_n; }
   bool operator==(const GemmTiling&) const = default;
 };
 

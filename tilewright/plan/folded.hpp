@@ -18,8 +18,8 @@ void describe_folded(Sink& sink, const char* name, int count, bool by_rows, cons
   constexpr std::array<const char*, op::Dims::kMaxRank> kCoordinates{"coordinate[0]", "coordinate[1]", "coordinate[2]",
                                                                      "coordinate[3]", "coordinate[4]", "coordinate[5]",
                                                                      "coordinate[6]", "coordinate[7]"};
-  const auto mode = [&](const char* of, const auto& get) {
-    sink.begin(of);
+  const auto mode = [&](const char* field, const auto& get) {
+    sink.begin(field);
     for (int i = 0; i < count; ++i) {
       const auto extent = [&get, i]() -> std::int64_t {
         const op::Mode& all = get();
@@ -30,8 +30,8 @@ void describe_folded(Sink& sink, const char* name, int count, bool by_rows, cons
         const op::Mode& all = get();
         return i < all.stride.rank() ? all.stride[i] : 0;
       });
-      sink.field("extent", [&extent] { return static_cast<std::int32_t>(extent()); });
-      describe_divisor(sink, "by_extent", [&extent] { return Divisor(extent()); });
+      sink.int32("extent", extent);
+      describe_divisor_by(sink, "by_extent", extent);
       sink.end(sizeof(std::int64_t));
     }
     sink.end(sizeof(std::int64_t));

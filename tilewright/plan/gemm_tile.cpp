@@ -157,7 +157,7 @@ void describe_parameters(Sink& sink, const GemmTile& tile, const op::GemmView* g
   sink.field("batch_stride_d", [&] { return batch_stride(gemm->d); });
   sink.field("m", [&] { return extent(true); });
   sink.field("n", [&] { return extent(false); });
-  sink.field("k", [&] { return gemm->reads_product ? static_cast<std::int32_t>(gemm->k()) : 0; });
+  sink.int32("k", [&] { return gemm->reads_product ? gemm->k() : 0; });
   describe_tile_grid(sink, "tiles", [&] {
     const auto [tiles_m, tiles_n] = tile_counts(tile, *gemm);
     return tile_grid(tile.raster, tiles_m, tiles_n, tile.shares_sums() ? working_groups(tile, *gemm, residence) : 0);

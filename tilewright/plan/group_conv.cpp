@@ -5,16 +5,19 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/mma_conv_cost.hpp"
 #include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
 
+using namespace mma_conv;
 using image_lines::block_positions;
 
 constexpr int kTile = 16;  // positions of one instruction, and its elements of K
@@ -25,12 +28,7 @@ constexpr int kWideChannels = 32;   // of 64 bytes
 constexpr int kChannelsOfCta = 64;  // lines of 128 bytes
 constexpr int kWarps = 8, kMaxWarpTiles = 4, kMaxPositions = 64, kMaxRows = 16;
 // Constants of the estimate.
-constexpr double kCallUs = 2.8;         // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
-constexpr double kFiltersUs = 3;        // of loading the filters and the first pixels
-constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
-constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
-constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
-constexpr double kIssuesPerClock = 4 * 0.6;
+constexpr double kFiltersUs = 3;  // of loading the filters and the first pixels
 
 Support check_signature(const op::GemmSignature& signature) {
   const op::TensorSignature &a = signature.a, &b = signature.b;
@@ -161,20 +159,14 @@ Result<GroupConvPlan> plan_group_conv(const op::GemmSignature& signature, const 
                   to_string(design))
         .as(RefusalCode::design);
   }
-  const auto check = [](std::string_view what, int value, int multiple, int most) {
-    return value >= multiple && value <= most && value % multiple == 0
-               ? Support()
-               : refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value)
-                     .as(RefusalCode::design);
-  };
   for (const Support& fits :
-       {check("the output rows of a block", design.warps_k, 1, kMaxRows),
-        check("the positions of a warp", design.instruction.m, kTile, kMaxWarpTiles * kTile),
-        check("the channels of a group", design.tile.k, kOctet, kMaxChannels),
-        check("the groups of a CTA", design.instruction.n, 1, kWarps),
-        check("the filters of a group", design.tile.n, kTile, kMaxChannels),
-        check("the pixels of a block", design.tile.m, kTile * design.warps_k, kMaxPositions * design.warps_k),
-        check("the taps of a filter", design.instruction.k, 1, std::numeric_limits<std::int16_t>::max())}) {
+       {check_multiple("the output rows of a block", design.warps_k, 1, kMaxRows),
+        check_multiple("the positions of a warp", design.instruction.m, kTile, kMaxWarpTiles * kTile),
+        check_multiple("the channels of a group", design.tile.k, kOctet, kMaxChannels),
+        check_multiple("the groups of a CTA", design.instruction.n, 1, kWarps),
+        check_multiple("the filters of a group", design.tile.n, kTile, kMaxChannels),
+        check_multiple("the pixels of a block", design.tile.m, kTile * design.warps_k, kMaxPositions * design.warps_k),
+        check_multiple("the taps of a filter", design.instruction.k, 1, std::numeric_limits<std::int16_t>::max())}) {
     if (!fits) return fits.refusal();
   }
   if (kWarps % design.instruction.n != 0)
@@ -186,13 +178,9 @@ Result<GroupConvPlan> plan_group_conv(const op::GemmSignature& signature, const 
   plan.groups_of_cta = design.instruction.n;
   plan.taps = design.instruction.k;
   plan.warp_tiles = design.instruction.m / kTile;
-  const arch::ArchLimits& limits = arch::limits(design.target);
-  if (const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
-      plan.registers() > available) {
-    return refuse("{} positions and {} filters of a warp need about {} registers a thread, of {}", design.instruction.m,
-                  plan.tile.n, plan.registers(), available)
-        .as(RefusalCode::resources);
-  }
+  const std::string what = fmt::format("{} positions and {} filters of a warp", design.instruction.m, plan.tile.n);
+  const Support fits = check_registers(what, plan.registers(), plan.threads(), arch::limits(design.target));
+  if (!fits) return fits.refusal();
   return plan;
 }
 
@@ -214,11 +202,11 @@ Support check_arguments(const GroupConvPlan& plan, const op::GemmView& arguments
         .as(RefusalCode::shape);
   }
   for (const auto& [operand, role] : {std::pair{&arguments.a, "x"}, {&arguments.b, "w"}}) {
-    const op::Im2col& of = operand->im2col;
+    const op::Im2col& matrix = operand->im2col;
     const int aligned =
         operand->access == op::OperandAccess::im2col
-            ? op::shared_alignment(operand->tensor,
-                                   {of.image_stride, of.h.stride, of.w.stride, operand->tensor.batch_stride()})
+            ? op::shared_alignment(operand->tensor, {matrix.image_stride, matrix.h.stride, matrix.w.stride,
+                                                     operand->tensor.batch_stride()})
             : op::shared_alignment(operand->tensor, {operand->tensor.column_stride(), operand->tensor.batch_stride()});
     if (aligned < kOctet)
       return refuse("{} is aligned to {} elements, the kernel needs {}", role, aligned, kOctet)
@@ -282,7 +270,7 @@ double estimate_us(const GroupConvPlan& plan, const op::GemmView& arguments) {
   const double clocks = rounds * block * std::ceil(ctas / limits.sm_count);
   const double sm_us = clocks / (limits.clock_ghz * 1e3);
   const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
-  return limits.launch_us + kCallUs + kFiltersUs + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
+  return limits.launch_us + kCallUs + kFiltersUs + std::max(sm_us, dram_us) + kOverlapLoss * std::min(sm_us, dram_us);
 }
 
 SumOrder sum_order(const GroupConvPlan& plan, const op::GemmView& arguments) {

@@ -11,11 +11,14 @@
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/mma_conv_cost.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 #include "tilewright/plan/wgrad_parameters.hpp"
 
 namespace tilewright::plan {
 namespace {
 
+using namespace mma_conv;
 using image_lines::block_positions;
 
 constexpr int kTile = 16;  // filters and positions of one instruction
@@ -27,12 +30,7 @@ constexpr int kMaxWarps = 16, kMaxSums = 96, kMaxPositions = 64, kMaxRows = 16, 
 constexpr int kMaxCtasPerSm = 4;  // with more, there are more partial sums than is worth it
 constexpr std::int64_t kLimit = std::int64_t{1} << 30;
 // Constants of the estimate.
-constexpr double kCallUs = 2.8;         // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
-constexpr double kMeetUs = 3.5;         // of the barrier, and of the latency of the partial sums
-constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
-constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
-constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
-constexpr double kIssuesPerClock = 4 * 0.6;
+constexpr double kMeetUs = 3.5;        // of the barrier, and of the latency of the partial sums
 constexpr double kL2BytesPerUs = 3e6;  // of partial sums
 
 FlatDesign design_of(const Target& target, const GroupWgradPlan& plan) {
@@ -153,19 +151,13 @@ std::vector<FlatDesign> group_wgrad_designs(const op::GemmView& view, const op::
 Result<GroupWgradPlan> plan_group_wgrad(const op::GemmSignature& signature, const FlatDesign& design) {
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
   if (const Support computes = image_lines::check_wgrad_signature(signature); !computes) return computes.refusal();
-  const auto check = [](std::string_view what, int value, int multiple, int most) {
-    return value >= multiple && value <= most && value % multiple == 0
-               ? Support()
-               : refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value)
-                     .as(RefusalCode::design);
-  };
-  for (const Support& fits :
-       {check("the output rows of a block", design.instruction.m, 1, kMaxRows),
-        check("the groups of a CTA", design.instruction.n, 1, kMaxWarps),
-        check("the taps", design.instruction.k, 1, kMaxTaps),
-        check("the filters of a group", design.tile.m, kTile, kMaxChannels),
-        check("the channels of a group", design.tile.n, kOctet, kMaxChannels),
-        check("the units", design.warps_m, 1, kMaxWarps), check("the teams", design.warps_k, 1, kMaxWarps)}) {
+  for (const Support& fits : {check_multiple("the output rows of a block", design.instruction.m, 1, kMaxRows),
+                              check_multiple("the groups of a CTA", design.instruction.n, 1, kMaxWarps),
+                              check_multiple("the taps", design.instruction.k, 1, kMaxTaps),
+                              check_multiple("the filters of a group", design.tile.m, kTile, kMaxChannels),
+                              check_multiple("the channels of a group", design.tile.n, kOctet, kMaxChannels),
+                              check_multiple("the units", design.warps_m, 1, kMaxWarps),
+                              check_multiple("the teams", design.warps_k, 1, kMaxWarps)}) {
     if (!fits) return fits.refusal();
   }
   GroupWgradPlan plan{.operands = signature,
@@ -183,9 +175,9 @@ Result<GroupWgradPlan> plan_group_wgrad(const op::GemmSignature& signature, cons
                   to_string(design))
         .as(RefusalCode::design);
   }
-  for (const Support& fits : {check("the positions of a block's row", plan.positions, kTile, kMaxPositions),
-                              check("the warps", plan.threads() / 32, 1, kMaxWarps),
-                              check("the sums of a thread", sums_of_warp(plan), 4, kMaxSums)}) {
+  for (const Support& fits : {check_multiple("the positions of a block's row", plan.positions, kTile, kMaxPositions),
+                              check_multiple("the warps", plan.threads() / 32, 1, kMaxWarps),
+                              check_multiple("the sums of a thread", sums_of_warp(plan), 4, kMaxSums)}) {
     if (!fits) return fits.refusal();
   }
   const arch::ArchLimits& limits = arch::limits(design.target);
@@ -289,7 +281,7 @@ double estimate_us(const GroupWgradPlan& plan, const op::GemmView& arguments) {
   const double sm_us = rounds * std::ceil(parts * slabs / limits.sm_count) * block / (limits.clock_ghz * 1e3);
   return limits.launch_us + kCallUs + kMeetUs +
          2 * static_cast<double>(partial_bytes(plan, arguments)) / kL2BytesPerUs + std::max(sm_us, dram_us) +
-         0.2 * std::min(sm_us, dram_us);
+         kOverlapLoss * std::min(sm_us, dram_us);
 }
 
 }  // namespace tilewright::plan

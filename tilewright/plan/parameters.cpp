@@ -9,7 +9,7 @@ void describe_scalar(Sink& sink, const ParameterName& name, DType compute, const
     case DType::f64:
       return sink.field(name, value);
     case DType::s32:
-      return sink.field(name, [&] { return static_cast<std::int32_t>(value()); });
+      return sink.int32(name, value);
     default:
       return sink.field(name, [&] { return static_cast<float>(value()); });
   }

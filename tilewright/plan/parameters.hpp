@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -59,6 +60,11 @@ class ParameterWriter {
   void workspace(const ParameterName& /*name*/, const Bytes& bytes) {
     launch_.append_workspace(bytes());
   }
+  /// The field is an int32_t; `value` returns any integer that is one.
+  template <class Value>
+  void int32(const ParameterName& name, const Value& value) {
+    field(name, [&] { return static_cast<std::int32_t>(value()); });
+  }
   /// Appends the one byte that an empty struct occupies in C++.
   void empty() { launch_.append(std::byte{0}); }
   /// Ends the outermost struct.
@@ -85,6 +91,10 @@ class ParameterRecorder {
   void workspace(const ParameterName& name, const Bytes& /*bytes*/) {
     writer_.workspace(name, [] { return std::size_t{0}; });
     record(name);
+  }
+  template <class Value>
+  void int32(const ParameterName& name, const Value& value) {
+    field(name, [&] { return static_cast<std::int32_t>(value()); });
   }
   void empty() { writer_.empty(); }
   void finish() { writer_.finish(); }

@@ -160,18 +160,15 @@ void describe_parameters(Sink& sink, const PermutePlan& plan, const op::Permutat
   constexpr std::array<const char*, op::Dims::kMaxRank> kCoordinates{"coordinate[0]", "coordinate[1]", "coordinate[2]",
                                                                      "coordinate[3]", "coordinate[4]", "coordinate[5]",
                                                                      "coordinate[6]", "coordinate[7]"};
-  const auto divisor = [&](const char* name, const auto& value) {
-    describe_divisor(sink, name, [&] { return Divisor(value()); });
-  };
   for (const auto& [name, modes] : {std::pair{"row", &axes.row}, {"lines", &axes.lines}, {"rest", &axes.rest}}) {
     sink.begin(name);
     for (std::size_t i = 0; i < static_cast<std::size_t>(plan.coordinates); ++i) {
-      const auto mode = [&, of = modes] { return i < of->size() ? (*of)[i] : op::PermutedMode{}; };
+      const auto mode = [&, axis = modes] { return i < axis->size() ? (*axis)[i] : op::PermutedMode{}; };
       sink.begin(kCoordinates[i]);
       sink.field("from", [&] { return mode().from; });
       sink.field("to", [&] { return mode().to; });
-      sink.field("extent", [&] { return static_cast<std::int32_t>(mode().extent); });
-      divisor("by_extent", [&] { return mode().extent; });
+      sink.int32("extent", [&] { return mode().extent; });
+      describe_divisor_by(sink, "by_extent", [&] { return mode().extent; });
       sink.end(sizeof(std::int64_t));
     }
     sink.end(sizeof(std::int64_t));
@@ -179,12 +176,12 @@ void describe_parameters(Sink& sink, const PermutePlan& plan, const op::Permutat
   const auto arrangement = [&] { return arrange(plan, axes); };
   sink.field("from", [&] { return permutation->from.address; });
   sink.field("to", [&] { return permutation->to.address; });
-  sink.field("row_extent", [&] { return static_cast<std::int32_t>(extent_of(axes.row)); });
-  sink.field("line_extent", [&] { return static_cast<std::int32_t>(extent_of(axes.lines)); });
-  sink.field("row_tiles", [&] { return static_cast<std::int32_t>(arrangement().row_tiles); });
-  sink.field("line_tiles", [&] { return static_cast<std::int32_t>(arrangement().line_tiles); });
-  divisor("by_row_tiles", [&] { return arrangement().row_tiles; });
-  divisor("by_line_tiles", [&] { return arrangement().line_tiles; });
+  sink.int32("row_extent", [&] { return extent_of(axes.row); });
+  sink.int32("line_extent", [&] { return extent_of(axes.lines); });
+  sink.int32("row_tiles", [&] { return arrangement().row_tiles; });
+  sink.int32("line_tiles", [&] { return arrangement().line_tiles; });
+  describe_divisor_by(sink, "by_row_tiles", [&] { return arrangement().row_tiles; });
+  describe_divisor_by(sink, "by_line_tiles", [&] { return arrangement().line_tiles; });
   sink.field("lane_bits", [&] { return logarithm(arrangement().lanes_row); });
   sink.field("warp_bits", [&] { return logarithm(arrangement().warps_row); });
   sink.finish();

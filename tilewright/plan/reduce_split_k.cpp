@@ -11,6 +11,7 @@
 #include "tilewright/base/target_features.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/reductions.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
@@ -21,11 +22,12 @@ constexpr int kMaxVectorAcross = 4;  // if D and the parts are contiguous along 
 constexpr int kMaxTile = 4096;
 constexpr int kMaxPartsAtOnce = 16;
 constexpr int kWarpThreads = 32;
-// Latency in clocks of a load from DRAM, as in plan/cost.cpp: that of the first loads of a CTA and its last stores.
+// Latency in clocks of a load from DRAM: that of the first loads of a CTA and its last stores. This constant and
+// kDramShare are from a fit of sm80_gemm and simt_gemm (H200, 2026-11-23).
 constexpr double kLatencyClocks = 1500;
 // Registers of a thread in addition to the loaded parts and their sums; from ptxas -v of this family.
 constexpr int kOtherRegisters = 40;
-// Share of DRAM's nominal rate that kernels reach, as in plan/cost.cpp.
+// Share of DRAM's nominal rate that kernels reach.
 constexpr double kDramShare = 0.875;
 
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
@@ -74,10 +76,10 @@ void describe_parameters(Sink& sink, const ReduceSplitKPlan& plan, const op::Red
   sink.field("ldd", [&] { return ld(arguments->d); });
   sink.field("batch_stride_c", [] { return std::int64_t{0}; });
   sink.field("batch_stride_d", [] { return std::int64_t{0}; });
-  sink.field("m", [&] { return static_cast<std::int32_t>(extents(plan, *arguments).first); });
-  sink.field("n", [&] { return static_cast<std::int32_t>(extents(plan, *arguments).second); });
-  sink.field("count", [&] { return op::reads_parts(*arguments) ? static_cast<std::int32_t>(arguments->count()) : 0; });
-  sink.field("tiles_n", [&] { return static_cast<std::int32_t>(tile_counts(plan, *arguments).second); });
+  sink.int32("m", [&] { return extents(plan, *arguments).first; });
+  sink.int32("n", [&] { return extents(plan, *arguments).second; });
+  sink.int32("count", [&] { return op::reads_parts(*arguments) ? arguments->count() : 0; });
+  sink.int32("tiles_n", [&] { return tile_counts(plan, *arguments).second; });
   sink.field("batch", [] { return std::uint32_t{1}; });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(workspace_bytes(plan, *arguments)); });
   sink.field("reduction_parts", [] { return static_cast<std::int64_t>(kWorkspaceCounterBytes); });
@@ -97,15 +99,11 @@ FlatDesign flat_design(const Target& target) {
 
 Support check_design(const FlatDesign& design) {
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has;
-  const auto between = [](std::string_view what, int value, int most) {
-    return value >= 1 && value <= most
-               ? Support()
-               : refuse("{} must be from 1 to {}, got {}", what, most, value).as(RefusalCode::design);
-  };
   const int most_warps = arch::limits(design.target).max_threads_per_block / kWarpThreads;
-  for (const Support& fits : {between("tile m", design.tile.m, kMaxTile), between("tile n", design.tile.n, kMaxTile),
-                              between("tile k, the parts loaded at once,", design.tile.k, kMaxPartsAtOnce),
-                              between("the number of warps", design.warps_m, most_warps)}) {
+  for (const Support& fits :
+       {check_between("tile m", design.tile.m, 1, kMaxTile), check_between("tile n", design.tile.n, 1, kMaxTile),
+        check_between("tile k, the parts loaded at once,", design.tile.k, 1, kMaxPartsAtOnce),
+        check_between("the number of warps", design.warps_m, 1, most_warps)}) {
     if (!fits) return fits;
   }
   FlatDesign own = flat_design(design.target);

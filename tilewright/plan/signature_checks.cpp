@@ -1,5 +1,6 @@
 #include "tilewright/plan/signature_checks.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace tilewright::plan {
@@ -33,6 +34,28 @@ Support check_no_reductions(const op::Epilogue& epilogue) {
           .of(output.label);
   }
   return {};
+}
+
+Support check_no_other_outputs(const op::Epilogue& epilogue) {
+  if (epilogue.outputs.empty()) return {};
+  return refuse("stores no output but D, the epilogue has {} others", epilogue.outputs.size())
+      .as(RefusalCode::epilogue);
+}
+
+Support check_between(std::string_view what, int value, int least, int most) {
+  if (value >= least && value <= most) return {};
+  return refuse("{} must be from {} to {}, got {}", what, least, most, value).as(RefusalCode::design);
+}
+
+Support check_multiple(std::string_view what, int value, int multiple, int most) {
+  if (value >= multiple && value <= most && value % multiple == 0) return {};
+  return refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value).as(RefusalCode::design);
+}
+
+Support check_registers(std::string_view what, int needed, int threads, const arch::ArchLimits& limits) {
+  const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / threads);
+  if (needed <= available) return {};
+  return refuse("{} need about {} registers a thread, of {}", what, needed, available).as(RefusalCode::resources);
 }
 
 }  // namespace tilewright::plan

@@ -47,10 +47,10 @@ struct SimtGemmPlan : GemmTile {
   int stage_bytes() const { return (a.line_elements + b.line_elements) * tile.k * bytes(stored); }
   /// Bytes of the vectors that are staged for one tile.
   int staged_bytes() const {
-    const auto of = [&](const PanelOperand& operand, int tile_mn) {
+    const auto bytes_of = [&](const PanelOperand& operand, int tile_mn) {
       return operand.copy == PanelCopy::staged ? tile_mn * tile.k * bytes(operand.element) : 0;
     };
-    return of(a, tile.m) + of(b, tile.n);
+    return bytes_of(a, tile.m) + bytes_of(b, tile.n);
   }
   /// Rows of the bands that the epilogue reduces.
   int band_rows() const { return shares_sums() ? split_k_rows() : warps_m * lanes_m; }

@@ -3,22 +3,25 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/epilogue_cost.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/mma_conv_cost.hpp"
 #include "tilewright/plan/signature_checks.hpp"
 
 namespace tilewright::plan {
 namespace {
 
+using namespace mma_conv;
 using namespace image_lines;
 
 constexpr int kColumns = 32;  // columns of D of which each lane has one vector
 constexpr int kMaxGroups = 64, kMaxWarpTiles = 4, kMaxFilters = 128;
 // Constants of the estimate.
-constexpr double kCallUs = 1.4;  // beyond the launch, with loading the first lines
+constexpr double kStartUs = 1.4;  // beyond the launch, with loading the first lines
 // Clocks that a CTA waits for each block of pixels: for its copy and for all warps; and that a warp waits in each run
 // of tiles for its first fragments, and for the stores of 8 columns of a tile. Fitted to 121 kernels for 24 stems
 // (H200, 2026-11-28), whose times were estimated with an error of 17 %.
@@ -27,10 +30,6 @@ constexpr double kBlockClocks = 760, kRunClocks = 155, kStoreClocks = 10;
 // 64 threads and 96 filters of 224 elements took 37 us longer than its blocks (H100, 2026-11-26).
 constexpr double kFiltersUs = 1.8;
 constexpr double kFiltersTogether = 16;
-constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
-constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
-constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
-constexpr double kIssuesPerClock = 4 * 0.6;
 
 Support check_signature(const op::GemmSignature& signature) {
   const op::TensorSignature &a = signature.a, &b = signature.b;
@@ -144,31 +143,23 @@ Result<StemConvPlan> plan_stem_conv(const op::GemmSignature& signature, const Fl
   Result<GemmTile> tile = plan_gemm_tile(signature, design);
   if (!tile) return tile.refusal();
   StemConvPlan plan{*std::move(tile), design.target};
-  const auto check = [](std::string_view what, int value, int multiple, int most) {
-    return value >= multiple && value <= most && value % multiple == 0
-               ? Support()
-               : refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value)
-                     .as(RefusalCode::design);
-  };
-  for (const Support& fits : {check("the positions of a warp", design.instruction.m, kTile, kMaxWarpTiles * kTile),
-                              check("the step", design.instruction.n, 1, kMaxStep),
-                              check("the row of a window", design.instruction.k, kGroup, kMaxRowK),
-                              check("the positions of a block's row", plan.positions(), kTile, kMaxPositions),
-                              check("the filters of a CTA", plan.tile.n, kColumns, kMaxFilters)}) {
+  for (const Support& fits :
+       {check_multiple("the positions of a warp", design.instruction.m, kTile, kMaxWarpTiles * kTile),
+        check_multiple("the step", design.instruction.n, 1, kMaxStep),
+        check_multiple("the row of a window", design.instruction.k, kGroup, kMaxRowK),
+        check_multiple("the positions of a block's row", plan.positions(), kTile, kMaxPositions),
+        check_multiple("the filters of a CTA", plan.tile.n, kColumns, kMaxFilters)}) {
     if (!fits) return fits.refusal();
   }
   plan.warp_tiles = design.instruction.m / kTile;
   plan.step = design.instruction.n;
   plan.row_k = design.instruction.k;
-  if (const Support fits = check("the elements of a window", plan.tile.k, plan.row_k, kMaxGroups * kGroup); !fits)
+  if (const Support fits = check_multiple("the elements of a window", plan.tile.k, plan.row_k, kMaxGroups * kGroup);
+      !fits)
     return fits.refusal();
-  const arch::ArchLimits& limits = arch::limits(design.target);
-  if (const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
-      plan.registers() > available) {
-    return refuse("{} positions and {} filters of a warp need about {} registers a thread, of {}", design.instruction.m,
-                  plan.tile.n, plan.registers(), available)
-        .as(RefusalCode::resources);
-  }
+  const std::string what = fmt::format("{} positions and {} filters of a warp", design.instruction.m, plan.tile.n);
+  const Support fits = check_registers(what, plan.registers(), plan.threads(), arch::limits(design.target));
+  if (!fits) return fits.refusal();
   return plan;
 }
 
@@ -195,9 +186,9 @@ Launch launch(const StemConvPlan& plan, const op::GemmView& arguments) {
   const op::Im2col& im2col = arguments.a.im2col;
   Launch launch = launch_gemm(plan, {}, static_cast<int>(smem_bytes(plan, im2col)), arguments);
   const std::int64_t tiles = ceil_div(arguments.n(), plan.tile.n);
-  const std::int64_t of_tile =
+  const std::int64_t tile_ctas =
       std::clamp<std::int64_t>(resident_ctas(plan, im2col) / tiles, 1, blocks_of(plan, im2col));
-  launch.grid = {static_cast<std::uint32_t>(of_tile * tiles), 1, 1};
+  launch.grid = {static_cast<std::uint32_t>(tile_ctas * tiles), 1, 1};
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   return launch;
 }
@@ -236,7 +227,7 @@ double estimate_us(const StemConvPlan& plan, const op::GemmView& arguments) {
   const double sm_us = clocks / (limits.clock_ghz * 1e3);
   const double dram_us = moved / (limits.dram_bytes_per_s * kDramShare) * 1e6;
   const double filter_us = kFiltersUs * plan.tile.n * plan.steps() * kTile / (plan.threads() * kFiltersTogether);
-  return limits.launch_us + kCallUs + filter_us + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
+  return limits.launch_us + kStartUs + filter_us + std::max(sm_us, dram_us) + kOverlapLoss * std::min(sm_us, dram_us);
 }
 
 SumOrder sum_order(const StemConvPlan& plan, const op::GemmView& arguments) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "tilewright/arch/limits.hpp"
@@ -10,11 +11,14 @@
 #include "tilewright/layout/algebra.hpp"
 #include "tilewright/plan/gemm_tile.hpp"
 #include "tilewright/plan/image_lines.hpp"
+#include "tilewright/plan/mma_conv_cost.hpp"
+#include "tilewright/plan/signature_checks.hpp"
 #include "tilewright/plan/wgrad_parameters.hpp"
 
 namespace tilewright::plan {
 namespace {
 
+using namespace mma_conv;
 using namespace image_lines;
 
 constexpr int kMaxTaps = 16, kMaxWarps = 16, kMaxFilters = 128;
@@ -23,12 +27,7 @@ constexpr int kMaxCtasPerSm = 4;  // with more, there are more partial sums than
 constexpr int kSumBytes = 4;
 constexpr std::int64_t kLimit = std::int64_t{1} << 30;
 // Constants of the estimate.
-constexpr double kCallUs = 2.8;         // of a kernel that does nothing, beyond the launch, as in plan/cost.cpp
-constexpr double kMeetUs = 2.9;         // of the barrier, and of the partial sums
-constexpr double kDramShare = 0.86;     // as in plan/cost.cpp
-constexpr double kMultiplyShare = 0.6;  // of the peak rate of mma.sync
-constexpr double kSmemShare = 0.69;     // as in plan/cost.cpp
-constexpr double kIssuesPerClock = 4 * 0.6;
+constexpr double kMeetUs = 2.9;  // of the barrier, and of the partial sums
 // Clocks that a CTA waits for each block of pixels: for its copy and for all warps; and for each row, for its first
 // fragments. Fitted to 284 kernels for 31 stems (H200, 2026-11-28), whose times were estimated with an error of 13 %.
 constexpr double kBlockClocks = 1800, kRowClocks = 40;
@@ -142,18 +141,12 @@ std::vector<FlatDesign> stem_wgrad_designs(const op::GemmView& view, const op::G
 Result<StemWgradPlan> plan_stem_wgrad(const op::GemmSignature& signature, const FlatDesign& design) {
   if (const Support has = check_feature(design.target, TargetFeature::cp_async); !has) return has.refusal();
   if (const Support computes = check_wgrad_signature(signature); !computes) return computes.refusal();
-  const auto check = [](std::string_view what, int value, int multiple, int most) {
-    return value >= multiple && value <= most && value % multiple == 0
-               ? Support()
-               : refuse("{} must be a multiple of {} up to {}, got {}", what, multiple, most, value)
-                     .as(RefusalCode::design);
-  };
-  for (const Support& fits : {check("the output rows of a block", design.instruction.m, 1, kMaxPositions),
-                              check("the step", design.instruction.n, 1, kMaxStep),
-                              check("the row of a window", design.instruction.k, kGroup, kMaxRowK),
-                              check("the filters of a CTA", design.tile.m, kTile, kMaxFilters),
-                              check("the rows of a window", design.warps_m, 1, kMaxTaps),
-                              check("the groups of warps", design.warps_n, 1, kMaxWarps / design.warps_m)}) {
+  for (const Support& fits : {check_multiple("the output rows of a block", design.instruction.m, 1, kMaxPositions),
+                              check_multiple("the step", design.instruction.n, 1, kMaxStep),
+                              check_multiple("the row of a window", design.instruction.k, kGroup, kMaxRowK),
+                              check_multiple("the filters of a CTA", design.tile.m, kTile, kMaxFilters),
+                              check_multiple("the rows of a window", design.warps_m, 1, kMaxTaps),
+                              check_multiple("the groups of warps", design.warps_n, 1, kMaxWarps / design.warps_m)}) {
     if (!fits) return fits.refusal();
   }
   StemWgradPlan plan{.operands = signature,
@@ -169,15 +162,12 @@ Result<StemWgradPlan> plan_stem_wgrad(const op::GemmSignature& signature, const 
     return refuse("stem_wgrad offers a tile, warps and an instruction shape on tensor cores, got {}", to_string(design))
         .as(RefusalCode::design);
   }
-  if (const Support fits = check("the positions of a block's row", plan.positions, kTile, kMaxPositions); !fits)
+  if (const Support fits = check_multiple("the positions of a block's row", plan.positions, kTile, kMaxPositions);
+      !fits)
     return fits.refusal();
-  const arch::ArchLimits& limits = arch::limits(design.target);
-  if (const int available = std::min(limits.max_registers_per_thread, limits.registers_per_sm / plan.threads());
-      plan.registers() > available) {
-    return refuse("{} filters and {} elements of a row of the window need about {} registers a thread, of {}",
-                  plan.filters, plan.row_k, plan.registers(), available)
-        .as(RefusalCode::resources);
-  }
+  const std::string what = fmt::format("{} filters and {} elements of a row of the window", plan.filters, plan.row_k);
+  const Support fits = check_registers(what, plan.registers(), plan.threads(), arch::limits(design.target));
+  if (!fits) return fits.refusal();
   return plan;
 }
 
@@ -265,7 +255,7 @@ double estimate_us(const StemWgradPlan& plan, const op::GemmView& arguments) {
   const double waited = rounds * (kBlockClocks + kRowClocks * rows_of_group);
   const double clocks = steps * (std::max({multiply, smem, issue}) * idle_groups + copy) + waited;
   const double sm_us = clocks / (limits.clock_ghz * 1e3);
-  return limits.launch_us + kCallUs + kMeetUs + std::max(sm_us, dram_us) + 0.2 * std::min(sm_us, dram_us);
+  return limits.launch_us + kCallUs + kMeetUs + std::max(sm_us, dram_us) + kOverlapLoss * std::min(sm_us, dram_us);
 }
 
 }  // namespace tilewright::plan

@@ -2,6 +2,7 @@
 // device/tilewright/scheduler/tile_grid.cuh.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -40,6 +41,15 @@ void describe_divisor(Sink& sink, const char* name, const Get& divisor) {
   sink.field("multiplier", [&] { return divisor().multiplier; });
   sink.field("shift", [&] { return divisor().shift; });
   sink.end(sizeof(std::uint32_t));
+}
+
+/// A divisor for an extent that may be 0, of something that then has no elements.
+inline Divisor divisor_by(std::int64_t extent) { return Divisor(std::max<std::int64_t>(extent, 1)); }
+
+/// Describes the Divisor by an extent, which `extent` returns.
+template <class Sink, class Get>
+void describe_divisor_by(Sink& sink, const char* name, const Get& extent) {
+  describe_divisor(sink, name, [&] { return divisor_by(extent()); });
 }
 
 /// Describes a field of type TileGrid; see parameters.hpp. `grid` is a function that returns it.

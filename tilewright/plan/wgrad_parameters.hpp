@@ -20,10 +20,7 @@ struct WgradWork {
 template <class Sink, class Work>
 void describe_wgrad_parameters(Sink& sink, const op::Epilogue& epilogue, const op::GemmView* arguments,
                                const Work& work) {
-  const auto number = [&](const char* name, const auto& get) {
-    sink.field(name, [&] { return static_cast<std::int32_t>(get()); });
-  };
-  const auto of_c = [&](const char* name, const auto& get) {
+  const auto stride_of_c = [&](const char* name, const auto& get) {
     sink.field(name, [&] { return arguments->reads_source ? std::int64_t{get()} : std::int64_t{0}; });
   };
   describe_im2col_matrix(sink, "matrix", [&]() -> const op::Im2col& { return arguments->b.im2col; });
@@ -33,13 +30,13 @@ void describe_wgrad_parameters(Sink& sink, const op::Epilogue& epilogue, const o
   sink.field("d", [&] { return arguments->d.tensor.address; });
   sink.workspace("workspace", [&] { return static_cast<std::size_t>(work().workspace_bytes); });
   sink.field("pitch", [&] { return arguments->a.tensor.column_stride(); });
-  of_c("ldc", [&] { return arguments->c.tensor.row_stride(); });
+  stride_of_c("ldc", [&] { return arguments->c.tensor.row_stride(); });
   sink.field("ldd", [&] { return arguments->d.tensor.row_stride(); });
-  of_c("batch_stride_c", [&] { return arguments->c.tensor.batch_stride(); });
+  stride_of_c("batch_stride_c", [&] { return arguments->c.tensor.batch_stride(); });
   sink.field("batch_stride_d", [&] { return arguments->d.tensor.batch_stride(); });
-  number("filters", [&] { return arguments->m(); });
-  number("tiles", [&] { return work().tiles; });
-  number("blocks", [&] { return work().blocks; });
+  sink.int32("filters", [&] { return arguments->m(); });
+  sink.int32("tiles", [&] { return work().tiles; });
+  sink.int32("blocks", [&] { return work().blocks; });
   describe_epilogue(sink, epilogue, arguments, false);
   sink.finish();
 }

@@ -35,11 +35,6 @@ void check(const ProfileOptions& options) {
   }
 }
 
-std::string first_line(const std::exception& error) {
-  const std::string what = error.what();
-  return printable(what.substr(0, what.find('\n')), 400);
-}
-
 /// The rate of the fastest unit for operands of this type, in operations per second.
 double peak_flops(const arch::ArchLimits& limits, DType type, const runtime::DeviceProperties& device) {
   double fma = 0.0;
@@ -95,19 +90,16 @@ Times summary(std::vector<double> samples) {
           .p95_us = percentile(samples, 0.95)};
 }
 
-/// Sets how many CTAs an SM of the target holds at once. Registers are allocated in units of 256 for a warp.
+/// Sets how many CTAs an SM of the target holds at once.
 void set_occupancy(KernelProfile& profile, const arch::ArchLimits& limits) {
-  if (!profile.registers) return;
-  constexpr int kWarp = 32, kRegisterUnit = 256;
+  if (!profile.registers || *profile.registers == 0) return;
+  constexpr int kWarp = 32;
   const auto threads = static_cast<int>(profile.block[0] * profile.block[1] * profile.block[2]);
-  const int warps = ceil_div(threads, kWarp), most_warps = limits.max_threads_per_sm / kWarp;
-  const int of_warp = round_up(*profile.registers * kWarp, kRegisterUnit);
-  if (warps == 0 || of_warp == 0 || most_warps == 0) return;
-  const auto smem = static_cast<int>(profile.smem_bytes) + limits.smem_reserved_per_block_bytes;
+  if (threads == 0) return;
   profile.ctas_per_sm =
-      std::min({limits.max_blocks_per_sm, most_warps / warps, limits.registers_per_sm / of_warp / warps,
-                limits.smem_per_sm_bytes / std::max(1, smem)});
-  profile.occupancy = static_cast<double>(*profile.ctas_per_sm * warps) / most_warps;
+      arch::resident_blocks(limits, threads, *profile.registers, static_cast<int>(profile.smem_bytes));
+  profile.occupancy =
+      static_cast<double>(*profile.ctas_per_sm * ceil_div(threads, kWarp)) / (limits.max_threads_per_sm / kWarp);
 }
 
 /// What is known without running the kernel. Returns the symbols of its functions.
@@ -262,7 +254,7 @@ void profile_kernels(engine::Engine& engine, const op::Problem& problem, tune::T
     } catch (const Error& error) {
       if (is_interrupted()) throw;
       profile.kernels[i].disposition = Disposition::failed;
-      profile.kernels[i].reason = first_line(error);
+      profile.kernels[i].reason = first_line(error.what());
     }
   }
   if (options.verifies && !ranked.empty()) verify(engine, measured, ranked, symbols, profile.kernels);

@@ -325,12 +325,10 @@ std::string peers_of(const Json& profile) {
     }
   }
   if (lines.empty()) return "";
-  return "<h2>Peers</h2><p class=\"note\">Libraries that took turns with Tilewright's kernel in the same rounds. A "
-         "ratio "
-         "above 1 means that Tilewright is faster.</p>" +
+  return "<h2>Peers</h2><p class=\"note\">Libraries that took turns with Tilewright's kernel in the same rounds. "
+         "A ratio above 1 means that Tilewright is faster.</p>" +
          ratios_by_class(profile) +
-         "<div class=\"scroll\"><table id=\"peers\" "
-         "class=\"sortable\"><thead>"
+         "<div class=\"scroll\"><table id=\"peers\" class=\"sortable\"><thead>"
          "<tr><th class=\"text\">problem</th><th class=\"text\">peer</th><th class=\"text\">outcome</th><th>its us</th>"
          "<th>Tilewright us</th><th>ratio</th></tr></thead><tbody>" +
          lines + "</tbody></table></div>";

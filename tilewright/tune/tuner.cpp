@@ -13,13 +13,8 @@ namespace {
 constexpr int kReferenceTries = 3;
 
 bool is_fatal(const Error& error) {
-  const auto* of_driver = dynamic_cast<const DriverError*>(&error);
-  return of_driver != nullptr && runtime::is_fatal(of_driver->code());
-}
-
-std::string first_line(const Error& error) {
-  const std::string what = error.what();
-  return printable(what.substr(0, what.find('\n')), 400);
+  const auto* driver_error = dynamic_cast<const DriverError*>(&error);
+  return driver_error != nullptr && runtime::is_fatal(driver_error->code());
 }
 
 // CUDA-core kernels use no tensor cores and are the most likely to be correct.
@@ -127,7 +122,7 @@ Tuner::Outcome Tuner::run_alone(const registry::KernelPtr& kernel) {
     journal_.end_trial(*kernel);
     throw;
   } catch (const Error& error) {
-    const std::string reason = first_line(error);
+    const std::string reason = first_line(error.what());
     if (is_fatal(error)) {
       journal_.note(*kernel, reason);
       report_.stopped = fmt::format("{}: {}", kernel->name(), reason);
@@ -181,7 +176,7 @@ void Tuner::time_candidates(Timer& timer, double seconds) {
   } catch (const Error& error) {
     if (!is_fatal(error)) throw;
     take_times(race, contenders);
-    blame(std::vector<std::size_t>(running.begin(), running.end()), first_line(error));
+    blame(std::vector<std::size_t>(running.begin(), running.end()), first_line(error.what()));
   }
 }
 

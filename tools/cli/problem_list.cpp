@@ -101,32 +101,32 @@ std::vector<op::Problem> problems_of(const ProblemRanges& ranges) {
   const std::vector<std::int64_t> m = extents(ranges.m, "--m"), n = extents(ranges.n, "--n"),
                                   k = extents(ranges.k, "--k"),
                                   batch = extents(ranges.batch.empty() ? "1" : ranges.batch, "--batch");
+  const std::vector<std::string> layouts = split(ranges.layouts, ','), dtypes = split(ranges.dtypes, ',');
+  std::size_t count = 1;
+  for (const std::size_t length : {m.size(), n.size(), k.size(), batch.size(), layouts.size(), dtypes.size()}) {
+    count *= length;
+    if (count > kMaxProblems) throw InvalidArgument(fmt::format("the ranges have more than {} problems", kMaxProblems));
+  }
   std::vector<op::Problem> problems;
-  for (const std::string& dtype : split(ranges.dtypes, ',')) {
-    for (const std::string& layouts : split(ranges.layouts, ',')) {
-      for (const std::int64_t of_batch : batch) {
-        for (const std::int64_t of_k : k) {
-          for (const std::int64_t of_n : n) {
-            for (const std::int64_t of_m : m) {
-              if (problems.size() == kMaxProblems)
-                throw InvalidArgument(fmt::format("the ranges have more than {} problems", kMaxProblems));
-              ProblemOptions options;
-              options.m = of_m;
-              options.n = of_n;
-              options.k = of_k;
-              if (of_batch != 1) options.batch = of_batch;
-              options.dtype = dtype;
-              options.accumulator = ranges.accumulator;
-              options.out_dtype = ranges.out_dtype;
-              options.math = ranges.math;
-              options.epilogue = ranges.epilogue;
-              set_layouts(layouts, options);
-              problems.emplace_back(Problem(options).gemm());
-            }
-          }
-        }
-      }
-    }
+  for (std::size_t index = 0; index < count; ++index) {
+    std::size_t rest = index;  // the values taken first vary fastest
+    const auto next = [&rest](const auto& values) {
+      const auto& value = values[rest % values.size()];
+      rest /= values.size();
+      return value;
+    };
+    ProblemOptions options;
+    options.m = next(m);
+    options.n = next(n);
+    options.k = next(k);
+    if (const std::int64_t matrices = next(batch); matrices != 1) options.batch = matrices;
+    set_layouts(next(layouts), options);
+    options.dtype = next(dtypes);
+    options.accumulator = ranges.accumulator;
+    options.out_dtype = ranges.out_dtype;
+    options.math = ranges.math;
+    options.epilogue = ranges.epilogue;
+    problems.emplace_back(Problem(options).gemm());
   }
   return problems;
 }

@@ -97,6 +97,28 @@ std::string key_of(const KernelLaunch& launch) {
   return key;
 }
 
+bool is_to_device(const Copy& copy) {
+  return copy.kind == Copy::Kind::host_to_device || copy.kind == Copy::Kind::device_to_device;
+}
+bool is_from_device(const Copy& copy) {
+  return copy.kind == Copy::Kind::device_to_host || copy.kind == Copy::Kind::device_to_device;
+}
+
+/// Visits the rows of a copy, which are one where they follow each other.
+template <class Visit>
+void for_each_row(const Copy& copy, const Visit& visit) {
+  const bool is_whole =
+      copy.depth == 1 && (copy.height == 1 || (copy.to_pitch == copy.width && copy.from_pitch == copy.width));
+  const std::size_t width = is_whole ? copy.width * copy.height : copy.width;
+  const std::size_t height = is_whole ? 1 : copy.height;
+  for (std::size_t z = 0; z < copy.depth; ++z) {
+    for (std::size_t y = 0; y < height; ++y) {
+      visit(CopyRow{copy.to + (z * copy.to_height + y) * copy.to_pitch,
+                    copy.from + (z * copy.from_height + y) * copy.from_pitch, width});
+    }
+  }
+}
+
 }  // namespace
 
 // Modules ------------------------------------------------------------------------------------------------------------
@@ -345,43 +367,35 @@ std::string Machine::why_outside(std::string_view what, const std::byte* address
 
 void Machine::copy(const Copy& copy, const Line& line) {
   if (copy.width == 0 || copy.height == 0 || copy.depth == 0) return;
-  const auto fail_outside = [&](std::string_view what, const std::byte* address, std::size_t bytes) {
-    fail(CUDA_ERROR_INVALID_VALUE, why_outside(what, address, bytes));
-  };
-  if (copy.to == nullptr) fail_outside("the destination", copy.to, 0);
-  if (copy.from == nullptr) fail_outside("the source", copy.from, 0);
-  const bool to_device = copy.kind == Copy::Kind::host_to_device || copy.kind == Copy::Kind::device_to_device;
-  const bool from_device = copy.kind == Copy::Kind::device_to_host || copy.kind == Copy::Kind::device_to_device;
-  const bool whole =
-      copy.depth == 1 && (copy.height == 1 || (copy.to_pitch == copy.width && copy.from_pitch == copy.width));
-  const std::size_t width = whole ? copy.width * copy.height : copy.width;
-  const std::size_t height = whole ? 1 : copy.height;
+  if (copy.to == nullptr) fail(CUDA_ERROR_INVALID_VALUE, why_outside("the destination", copy.to, 0));
+  if (copy.from == nullptr) fail(CUDA_ERROR_INVALID_VALUE, why_outside("the source", copy.from, 0));
+  for_each_row(copy, [&](const CopyRow& row) { check_row(copy, row); });
   emulator::Footprint footprint;
-  for (const bool runs : {false, true}) {
-    for (std::size_t z = 0; z < copy.depth; ++z) {
-      for (std::size_t y = 0; y < height; ++y) {
-        std::byte* const to = copy.to + (z * copy.to_height + y) * copy.to_pitch;
-        const std::byte* const from = copy.from + (z * copy.from_height + y) * copy.from_pitch;
-        if (!runs) {
-          // Memory of which only a part is allocated is out of bounds in any case.
-          if (!is_inside(to, width) && (to_device || is_inside(to, 1))) fail_outside("the destination", to, width);
-          if (!is_inside(from, width) && (from_device || is_inside(from, 1))) fail_outside("the source", from, width);
-          continue;
-        }
-        std::memmove(to, from, width);
-        const auto begin = reinterpret_cast<CUdeviceptr>(to);
-        const auto source = reinterpret_cast<CUdeviceptr>(from);
-        if (is_inside(to, width)) footprint.writes.add(begin, begin + width);
-        if (is_inside(from, width)) footprint.reads.add(source, source + width);
-        mark_written(begin, width);
-        if (unwritten_.empty()) continue;
-        for (const auto& [low, high] : unwritten_.within(source, source + width))
-          if (find(begin).second != nullptr) unwritten_.add(begin + (low - source), begin + (high - source));
-      }
-    }
-  }
+  for_each_row(copy, [&](const CopyRow& row) { copy_row(row, footprint); });
   note_accesses(line, "", "a copy", std::move(footprint));
-  if (from_device && !is_inside(copy.to, 1)) order_.host_waits(*line.clock);  // to memory that is not pinned
+  if (is_from_device(copy) && !is_inside(copy.to, 1)) order_.host_waits(*line.clock);  // to memory that is not pinned
+}
+
+void Machine::check_row(const Copy& copy, const CopyRow& row) const {
+  const auto check = [&](std::string_view what, const std::byte* address, bool is_of_device) {
+    // Memory of which only a part is allocated is out of bounds in any case.
+    if (!is_inside(address, row.bytes) && (is_of_device || is_inside(address, 1)))
+      fail(CUDA_ERROR_INVALID_VALUE, why_outside(what, address, row.bytes));
+  };
+  check("the destination", row.to, is_to_device(copy));
+  check("the source", row.from, is_from_device(copy));
+}
+
+void Machine::copy_row(const CopyRow& row, emulator::Footprint& footprint) {
+  std::memmove(row.to, row.from, row.bytes);
+  const auto begin = reinterpret_cast<CUdeviceptr>(row.to);
+  const auto source = reinterpret_cast<CUdeviceptr>(row.from);
+  if (is_inside(row.to, row.bytes)) footprint.writes.add(begin, begin + row.bytes);
+  if (is_inside(row.from, row.bytes)) footprint.reads.add(source, source + row.bytes);
+  mark_written(begin, row.bytes);
+  if (unwritten_.empty()) return;
+  for (const auto& [low, high] : unwritten_.within(source, source + row.bytes))
+    if (find(begin).second != nullptr) unwritten_.add(begin + (low - source), begin + (high - source));
 }
 
 void Machine::fill(const Fill& fill, const Line& line) {

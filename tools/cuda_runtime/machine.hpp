@@ -98,6 +98,13 @@ struct Copy {
   Kind kind = Kind::inferred;
 };
 
+/// Bytes that follow each other in both tensors of a copy.
+struct CopyRow {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::size_t bytes = 0;
+};
+
 struct Fill {
   CUdeviceptr to = 0;
   std::size_t pitch = 0, width = 0, height = 1;  // width in elements
@@ -302,6 +309,10 @@ class Machine {
   void run(const Graph& graph, const Line& line);
   void launch(const KernelLaunch& launch, const Line& line);
   void copy(const Copy& copy, const Line& line);
+  /// Fails if a row of a copy is not inside one allocation, as memory of the device must be.
+  void check_row(const Copy& copy, const CopyRow& row) const;
+  /// Copies a row, and adds its accesses to memory of the device to `footprint`.
+  void copy_row(const CopyRow& row, emulator::Footprint& footprint);
   void fill(const Fill& fill, const Line& line);
   void allocate(const Allocate& allocation, const Line& line);
   void call_library(const LibraryCall& call, const Line& line);

@@ -200,14 +200,15 @@ class DepthwiseSums {
       const int unit = rest / kTaps, i = rest % kTaps, r = (first_unit_ + unit) / parameters_.tap_groups;
       const int s = (first_unit_ + unit - r * parameters_.tap_groups) * kTaps + i, channel = first_channel_ + in_tile;
       if (channel >= parameters_.channels || first_unit_ + unit >= parameters_.units || s >= matrix().w.taps) continue;
-      const int of_thread = (is_reversed ? kTaps - 1 - i : i) * kVector + in_tile % kVector;
-      const Item& sum = shared[of_thread / kItem * kHalf + unit * parameters_.vectors + in_tile / kVector];
+      const int thread_sum = (is_reversed ? kTaps - 1 - i : i) * kVector + in_tile % kVector;
+      const Item& sum = shared[thread_sum / kItem * kHalf + unit * parameters_.vectors + in_tile / kVector];
       const int column = r * matrix().w.taps + s;
       C source{};
       if (reads_source) source = static_cast<const C*>(parameters_.c)[channel * parameters_.ldc + column];
       // The channels are the batch of the GEMM, each of whose matrices has one row.
-      Compute value[1] = {convert<Compute>(sum.element[of_thread % kItem])}, of_c[1] = {convert<Compute>(source)};
-      Epilogue::apply(value, of_c, parameters_.epilogue, EpiloguePlace{0, column, channel, 1, columns});
+      Compute value[1] = {convert<Compute>(sum.element[thread_sum % kItem])};
+      Compute source_value[1] = {convert<Compute>(source)};
+      Epilogue::apply(value, source_value, parameters_.epilogue, EpiloguePlace{0, column, channel, 1, columns});
       static_cast<D*>(parameters_.d)[channel * parameters_.ldd + column] = convert<D>(value[0]);
     }
   }

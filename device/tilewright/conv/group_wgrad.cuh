@@ -153,8 +153,8 @@ class GroupWgrad {
 
   /// The gradient is zero behind the last of `left` positions, but the pixels there may be infinities or NaNs.
   __device__ __forceinline__ void mask(Fragments& fragments, int left) const {
-    const int of_lane = left - lane_ % 4 * 2;
-    const uint32_t first = mask_of(of_lane), second = mask_of(of_lane - 8);
+    const int left_of_lane = left - lane_ % 4 * 2;
+    const uint32_t first = mask_of(left_of_lane), second = mask_of(left_of_lane - 8);
 #pragma unroll
     for (int j = 0; j < kPairs; ++j) {
 #pragma unroll

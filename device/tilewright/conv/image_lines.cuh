@@ -66,7 +66,8 @@ class ImageLines {
   }
 
   /// Begins to copy the lines of a block to shared memory, with zeros outside the image and for an image that is not
-  /// `read`. The copy is complete when its cp.async group is.
+  /// `read`. Complete after cp.async.wait_group and a barrier of the CTA; lines that begin at any element are stored by
+  /// plain stores before this function returns.
   __device__ __forceinline__ void copy(const Block& block, uint32_t to, bool read) const {
     if (copy_vector_ == 8) {
       copy<8>(block, to, read);
@@ -80,8 +81,8 @@ class ImageLines {
   }
 
  private:
-  /// The same for lines that begin at any element. A vector of 16 bytes is shifted out of the aligned words that
-  /// contain it.
+  /// Stores the lines of a block that begin at any element. A vector of 16 bytes is shifted out of the aligned words
+  /// that contain it.
   __device__ __forceinline__ void copy_from_anywhere(const Block& block, uint32_t to, bool read) const {
     constexpr int kWords = 4, kVectors = kLine / (2 * kWords);
     const Element* const image = images_ + block.image * matrix_.image_stride;

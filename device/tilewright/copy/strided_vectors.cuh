@@ -7,9 +7,9 @@
 
 namespace tilewright {
 
-/// The same as GatheredVectors for a StridedMatrix. Operand: Element, kIsKMajor, kIsInterleaved (then passes and tiles
-/// begin at blocks of K), and Copy, as OperandCopy and PanelCopy describe them. A tile has kTileK elements along K and
-/// lines of at most kLine elements.
+/// Does for a StridedMatrix what GatheredVectors does for others. Operand: Element, kIsKMajor, kIsInterleaved (then
+/// passes and tiles begin at blocks of K), and Copy, as OperandCopy and PanelCopy describe them. A tile has kTileK
+/// elements along K and lines of at most kLine elements.
 template <class Operand, int kVector, int kTileK, int kLine>
 class StridedVectors {
   using Element = typename Operand::Element;

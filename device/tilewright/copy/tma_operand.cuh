@@ -53,7 +53,7 @@ class TmaOperand {
   ptx::CachePolicy policy_;
 };
 
-/// The same for a matrix whose modes are decomposed, TmaIm2col or TmaFolded, which says where each box begins.
+/// Loads an operand from a matrix whose modes are decomposed, TmaIm2col or TmaFolded, which says where each box begins.
 template <class Operand, class Matrix>
 class TmaDecomposedOperand {
  public:

@@ -136,7 +136,7 @@ class TransposedLines {
     if constexpr (kShifts) ptx::load_global_b32_if(before != 0, high, at - before + 4);
   }
 
-  /// The same for a line that has `left` more elements; elements after these are 0.
+  /// Loads the word of a line that has `left` more elements; elements after these are 0.
   static __device__ __forceinline__ void load_elements(uint32_t& low, uint32_t& high, const char* at, int left) {
     using Element = Select<kElementBytes == 1, uint8_t, uint32_t>;
     const auto* const from = reinterpret_cast<const Element*>(at);

@@ -45,8 +45,9 @@ class FilterBlocks {
 
   __device__ __forceinline__ void run() const {
     __shared__ Element tile[kTile][kTile + 4 / sizeof(Element)];
-    const FilterBlocksParameters& of = parameters_;
-    const int tiles_of_inputs = ceil_div(of.copied_inputs, kTile), tiles_of_outputs = ceil_div(of.outputs, kTile);
+    const FilterBlocksParameters& blocks = parameters_;
+    const int tiles_of_inputs = ceil_div(blocks.copied_inputs, kTile);
+    const int tiles_of_outputs = ceil_div(blocks.outputs, kTile);
     int rest = static_cast<int>(blockIdx.x);
     const auto next = [&rest](int extent) {
       const int quotient = rest / extent, index = rest - quotient * extent;
@@ -54,36 +55,39 @@ class FilterBlocks {
       return index;
     };
     const int input = next(tiles_of_inputs) * kTile, output = next(tiles_of_outputs) * kTile;
-    const int tap_w = next(of.w.copied_taps), tap_h = next(of.h.copied_taps);
-    const int pixel = next(ceil_div(of.copied_rows, of.outputs));  // of the block; behind the last are rows of zeros
+    const int tap_w = next(blocks.w.copied_taps), tap_h = next(blocks.h.copied_taps);
+    // The pixel of the block. Behind the last pixel are rows of zeros.
+    const int pixel = next(ceil_div(blocks.copied_rows, blocks.outputs));
     const int64_t group = rest;
-    const int first_input = rest % of.merged * of.inputs;  // of the group, in a row of the copy
-    const int pixel_h = pixel / of.w.block;
-    const int r = pixel_h < of.h.block ? of.h.tap(pixel_h, tap_h) : -1;
-    const int s = of.w.tap(pixel - pixel_h * of.w.block, tap_w);
+    const int first_input = rest % blocks.merged * blocks.inputs;  // of the group, in a row of the copy
+    const int pixel_h = pixel / blocks.w.block;
+    const int r = pixel_h < blocks.h.block ? blocks.h.tap(pixel_h, tap_h) : -1;
+    const int s = blocks.w.tap(pixel - pixel_h * blocks.w.block, tap_w);
     const bool is_tap = r >= 0 && s >= 0;
     const int lane = static_cast<int>(threadIdx.x) % kTile, line = static_cast<int>(threadIdx.x) / kTile;
 
     if (is_tap) {
-      const Element* const from =
-          static_cast<const Element*>(of.from) + group * of.group_stride + r * of.h.tap_stride + s * of.w.tap_stride;
-      const bool lanes_are_outputs = of.output_stride == 1;
+      const Element* const from = static_cast<const Element*>(blocks.from) + group * blocks.group_stride +
+                                  r * blocks.h.tap_stride + s * blocks.w.tap_stride;
+      const bool lanes_are_outputs = blocks.output_stride == 1;
       for (int i = line; i < kTile; i += kLines) {
         const int in = lanes_are_outputs ? i : lane, out = lanes_are_outputs ? lane : i;
-        const int of_group = input + in - first_input;
-        if (of_group >= 0 && of_group < of.inputs && output + out < of.outputs)
-          tile[in][out] = from[of_group * of.input_stride + (output + out) * of.output_stride];
+        const int group_input = input + in - first_input;
+        if (group_input >= 0 && group_input < blocks.inputs && output + out < blocks.outputs)
+          tile[in][out] = from[group_input * blocks.input_stride + (output + out) * blocks.output_stride];
       }
     }
     __syncthreads();
-    if (input + lane >= of.copied_inputs) return;
-    const int of_group = input + lane - first_input;
-    const bool is_input = is_tap && of_group >= 0 && of_group < of.inputs;
-    for (int i = line; i < kTile && output + i < of.outputs; i += kLines) {
-      const int row = pixel * of.outputs + output + i;
-      if (row >= of.copied_rows) return;
-      const int64_t tap = ((group * of.copied_rows + row) * of.h.copied_taps + tap_h) * of.w.copied_taps + tap_w;
-      static_cast<Element*>(of.to)[tap * of.copied_inputs + input + lane] = is_input ? tile[lane][i] : Element{0};
+    if (input + lane >= blocks.copied_inputs) return;
+    const int group_input = input + lane - first_input;
+    const bool is_input = is_tap && group_input >= 0 && group_input < blocks.inputs;
+    for (int i = line; i < kTile && output + i < blocks.outputs; i += kLines) {
+      const int row = pixel * blocks.outputs + output + i;
+      if (row >= blocks.copied_rows) return;
+      const int64_t tap =
+          ((group * blocks.copied_rows + row) * blocks.h.copied_taps + tap_h) * blocks.w.copied_taps + tap_w;
+      static_cast<Element*>(blocks.to)[tap * blocks.copied_inputs + input + lane] =
+          is_input ? tile[lane][i] : Element{0};
     }
   }
 

@@ -31,30 +31,30 @@ class PixelBlocks {
   __device__ __forceinline__ explicit PixelBlocks(const PixelBlocksParameters& parameters) : parameters_(parameters) {}
 
   __device__ __forceinline__ void run() const {
-    const PixelBlocksParameters& of = parameters_;
+    const PixelBlocksParameters& blocks = parameters_;
     const int first = static_cast<int>(blockIdx.x) * Plan::kThreads * Plan::kUnits + static_cast<int>(threadIdx.x);
     Unit units[Plan::kUnits];
     int64_t to[Plan::kUnits];
 #pragma unroll
     for (int i = 0; i < Plan::kUnits; ++i) {
       const int index = first + i * Plan::kThreads;
-      if (index >= of.units) continue;
-      const int group_of_all = of.by_row.quotient(index), unit = index - group_of_all * of.row;
-      const int pixel = of.by_groups.quotient(group_of_all), group = group_of_all - pixel * of.groups;
-      const int line = of.by_w.quotient(pixel), w = pixel - line * of.w;
-      const int image = of.by_h.quotient(line), h = line - image * of.h;
-      const int block_h = of.by_block_h.quotient(h), block_w = of.by_block_w.quotient(w);
-      const int64_t row = (static_cast<int64_t>(image) * of.rows_h + block_h) * of.rows_w + block_w;
-      const int in_block = (h - block_h * of.block_h) * of.block_w + w - block_w * of.block_w;
-      const int part_of_all = of.by_images_of_part.quotient(image);
-      const int part = part_of_all - of.by_parts.quotient(part_of_all) * of.parts;
-      units[i] = static_cast<const Unit*>(
-          of.from)[row * of.from_step + group * of.group + part * of.part + in_block * of.row + unit];
-      to[i] = image * of.image_step + (h * of.w + w) * of.pixel_step + group * of.row + unit;
+      if (index >= blocks.units) continue;
+      const int group_of_all = blocks.by_row.quotient(index), unit = index - group_of_all * blocks.row;
+      const int pixel = blocks.by_groups.quotient(group_of_all), group = group_of_all - pixel * blocks.groups;
+      const int line = blocks.by_w.quotient(pixel), w = pixel - line * blocks.w;
+      const int image = blocks.by_h.quotient(line), h = line - image * blocks.h;
+      const int block_h = blocks.by_block_h.quotient(h), block_w = blocks.by_block_w.quotient(w);
+      const int64_t row = (static_cast<int64_t>(image) * blocks.rows_h + block_h) * blocks.rows_w + block_w;
+      const int in_block = (h - block_h * blocks.block_h) * blocks.block_w + w - block_w * blocks.block_w;
+      const int part_of_all = blocks.by_images_of_part.quotient(image);
+      const int part = part_of_all - blocks.by_parts.quotient(part_of_all) * blocks.parts;
+      units[i] = static_cast<const Unit*>(blocks.from)[row * blocks.from_step + group * blocks.group +
+                                                       part * blocks.part + in_block * blocks.row + unit];
+      to[i] = image * blocks.image_step + (h * blocks.w + w) * blocks.pixel_step + group * blocks.row + unit;
     }
 #pragma unroll
     for (int i = 0; i < Plan::kUnits; ++i) {
-      if (first + i * Plan::kThreads < of.units) static_cast<Unit*>(of.to)[to[i]] = units[i];
+      if (first + i * Plan::kThreads < blocks.units) static_cast<Unit*>(blocks.to)[to[i]] = units[i];
     }
   }
 

@@ -95,7 +95,7 @@ TEST(RepackedConv, OtherProblemsAreRefused) {
   const Shape odd{.n = 54, .image = 24, .c = 507, .k = 64, .taps = 5};
   const registry::KernelPtr kernel = best_of(convolution(ConvPass::wgrad, odd));
   ASSERT_EQ(kernel->metadata().family, "repacked_conv");
-  EXPECT_TRUE(kernel->supports(convolution(ConvPass::wgrad, {.n = 3, .image = 9, .c = 509, .k = 64, .taps = 3})));
+  EXPECT_TRUE(kernel->supports(convolution(ConvPass::wgrad, {.n = 3, .image = 9, .c = 509, .k = 64, .taps = 5})));
   EXPECT_FALSE(kernel->supports(convolution(ConvPass::wgrad, {.n = 54, .image = 24, .c = 512, .k = 64, .taps = 5})));
   EXPECT_FALSE(kernel->supports(convolution(ConvPass::fprop, odd)));
   // The copy to x stores several pixels of 3 channels at once.

@@ -33,7 +33,7 @@ template <class Plan>
 void expect_sound(const Plan& plan, const GemmTiling& design) {
   const arch::ArchLimits& limits = arch::limits(design.target);
   EXPECT_LE(plan.smem_bytes(), limits.smem_per_block_bytes);
-  EXPECT_EQ(plan.threads(), design.math_threads());
+  EXPECT_EQ(plan.threads(), 32 * design.warps_m * design.warps_n);
   EXPECT_LE(plan.threads() * plan.registers(), limits.registers_per_sm);
   EXPECT_EQ(plan.warp_tile_m() * plan.warps_m, plan.tile.m);
   EXPECT_EQ(plan.warp_tile_n() * plan.warps_n, plan.tile.n);
