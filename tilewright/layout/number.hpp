@@ -197,7 +197,7 @@ inline Decision decide(const Number& condition) {
 inline bool holds(const Number& condition) { return decide(condition) == Decision::yes; }
 
 /// A variable of a scope. A launch value is given by the caller of a kernel and has a static range. A kernel or loop
-/// value is from 0 to count - 1.
+/// value is from 0, or `lower` of a loop, to count - 1.
 struct NumberVariable {
   std::string name;
   NumberKind kind = NumberKind::launch;
@@ -240,8 +240,8 @@ class NumberScope {
                 std::int64_t upper = kMaxIndex);
   /// A value of the kernel from 0 to count - 1 that is a multiple of `divisor`: threadIdx.x, blockIdx.x.
   Number kernel(const std::string& name, const Number& count, std::int64_t divisor = 1);
-  /// The counter of a loop, from 0 to count - 1.
-  Number loop(const std::string& name, const Number& count, std::int64_t divisor = 1);
+  /// The counter of a loop, from `lower` to count - 1.
+  Number loop(const std::string& name, const Number& count, std::int64_t divisor = 1, std::int64_t lower = 0);
 
   /// The variables in the order in which they were made.
   const std::vector<Number>& variables() const { return variables_; }

@@ -44,8 +44,7 @@ class CText {
   /// The first operand of a sum, a product or a shift, converted to `long long` if the result needs 64 bits and no
   /// operand has them. A sum of `unsigned` that may be negative needs them, too.
   CExpression first_operand(const NumberNode& node) {
-    const bool widens =
-        !is_for_people() && width_of(Number(node)) == 64 && is_narrow(node.a) && is_narrow(node.b);
+    const bool widens = !is_for_people() && width_of(Number(node)) == 64 && is_narrow(node.a) && is_narrow(node.b);
     const CExpression a = (*this)(node.a);
     return widens && !a.is_constant() ? CExpression(fmt::format("static_cast<long long>({})", a.text()))
            : widens                   ? CExpression(a.text() + "LL")

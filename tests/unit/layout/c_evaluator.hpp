@@ -17,9 +17,9 @@ namespace tilewright::layout {
 /// The types of C that the expressions have: int, unsigned, long long. Each is converted to those after it.
 enum class CType : std::uint8_t { s32, u32, s64 };
 
-/// Compiles "+ - * / % << >> & ^ | < == != ?:", static_cast<long long>(), parentheses, decimal and hexadecimal constants
-/// and names, by C's precedence and with C's types, and runs for many values. Results that are undefined in C throw:
-/// overflow of signed types, divisions by 0, shifts by too many bits.
+/// Compiles "+ - * / % << >> & ^ | < == != ?:", static_cast<long long>(), parentheses, decimal and hexadecimal
+/// constants and names, by C's precedence and with C's types, and runs for many values. Results that are undefined in C
+/// throw: overflow of signed types, divisions by 0, shifts by too many bits.
 class CEvaluator {
  public:
   CEvaluator(std::string_view text, std::vector<std::string> names, CType type_of_names = CType::s64)
@@ -87,7 +87,8 @@ class CEvaluator {
   std::int64_t checked(__int128 value, CType type) const {
     if (type == CType::u32) return static_cast<std::uint32_t>(value);
     const bool is_wide = type == CType::s64;
-    const __int128 least = is_wide ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int32_t>::min();
+    const __int128 least =
+        is_wide ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int32_t>::min();
     const __int128 most = is_wide ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int32_t>::max();
     if (value < least || value > most) fail("a result without overflow");
     return static_cast<std::int64_t>(value);
@@ -121,8 +122,8 @@ class CEvaluator {
 
   /// The operator of a level of C's grammar that comes next, or "".
   std::string operator_of(std::size_t level) {
-    static const std::vector<std::vector<std::string>> kLevels = {
-        {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
+    static const std::vector<std::vector<std::string>> kLevels = {{"|"}, {"^"},        {"&"},      {"==", "!="},
+                                                                  {"<"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
     peek();
     std::string found;
     if (level >= kLevels.size()) return found;
