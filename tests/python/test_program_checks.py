@@ -179,6 +179,15 @@ def test_arrays_of_integers_without_a_type_of_elements(dtype: Any) -> None:
     assert (out == x).all()
 
 
+def test_parameters_may_have_any_name() -> None:
+    k = tp.Kernel("names", target="sm_80", threads=32)
+    number, x = k.launch("operands"), k.address("verify", 4)
+    tp.store_global(k, x, k.thread * 4, [tp.to_b32(k, number)])
+    x = np.zeros(32, np.int32)
+    k.build().run(operands=3, verify=x)
+    assert (x == 3).all()
+
+
 @pytest.mark.parametrize(("dtype", "sums"), [("s8", "s32"), ("tf32", "f32")])
 def test_wgmma_reads_mn_major_operands_of_16_bits_only(dtype: str, sums: str) -> None:
     columns = 128 * 8 // arch.sizeof_bits(dtype)

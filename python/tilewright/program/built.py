@@ -51,7 +51,8 @@ class Program(BuiltProgram):
             strides = _strides(array)
             if strides is not None:
                 self.check_array(name, [int(extent) for extent in array.shape], strides, integers)
-        arrays = {name: _viewed(array) for name, array in arrays.items()}
+        arrays = {_attribute(name): _viewed(array) for name, array in arrays.items()}
+        numbers = {_attribute(name): number for name, number in numbers.items()}
         made_for = tuple((name, len(array.shape), array.dtype) for name, array in arrays.items())
         known: dict[object, tuple[_native.Operation, dict[str, _RunKernel]]] = self.__dict__.setdefault("_known", {})
         if made_for not in known:
@@ -115,6 +116,11 @@ _VIEWS = {
 """For each type of arrays that operands do not have, one of the same size that they have."""
 
 
+def _attribute(name: str) -> str:
+    """The name of a parameter in OperationArguments, which have attributes of their own."""
+    return f"{name}_" if hasattr(_native.OperationArguments, name) else name
+
+
 def _viewed(array: Any) -> Any:
     """The array's memory, as elements that operands have."""
     name = str(array.dtype)
@@ -127,9 +133,8 @@ def _viewed(array: Any) -> Any:
 
 def _strides(array: Any) -> list[int] | None:
     """In elements; None for an array that does not tell them."""
-    stride = getattr(array, "stride", None)
-    if callable(stride):
-        return [int(each) for each in stride()]
+    if hasattr(array, "stride"):  # of PyTorch
+        return [int(each) for each in array.stride()]
     strides, size = getattr(array, "strides", None), getattr(array, "itemsize", 0)
     if strides is None or not size or any(each % size for each in strides):
         return None
@@ -163,6 +168,6 @@ class _RunKernel(ProgramKernel):
         set_kernel_target(self, target)
 
     def _arguments(self, args: Any) -> Mapping[str, object]:
-        given = {name: getattr(args, name) for name, _ in self.program.parameters}
+        given = {name: getattr(args, _attribute(name)) for name, _ in self.program.parameters}
         integers = {name for name, kind in self.program.parameters if kind == "integer"}
         return {name: int(value) if name in integers else value for name, value in given.items()}
